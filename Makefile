@@ -1,0 +1,157 @@
+# syncopate's one Makefile. `make help` lists what it can do; V=1 shows the commands.
+MODE   ?= release
+BUILD  ?= build
+OUT    := $(BUILD)/$(MODE)
+PREFIX ?= /usr/local
+CC     ?= cc
+MPICC  ?= mpicc
+SHELL  := /bin/bash
+
+# The layers, lowest first. DEPS.<folder> is both the include law (make lint) and the link order.
+FOLDERS           := base strategy simulator dataset trial-runner tuner
+DEPS.base         :=
+DEPS.strategy     := base
+DEPS.simulator    := strategy base
+DEPS.dataset      := strategy base
+DEPS.trial-runner := strategy base
+DEPS.tuner        := trial-runner dataset simulator strategy base
+LIBS.base         := -lcjson -lcrypto -lm
+LIBS.dataset      := -lsqlite3
+# Programs of trial-runner/worker/ are linked by mpicc and never by the tuner.
+
+WARN          := -std=c17 -D_GNU_SOURCE -Wall -Wextra -Wshadow -Wconversion -Wvla -Wmissing-prototypes -Wstrict-prototypes
+FLAGS.release := -O2 -g -DNDEBUG
+FLAGS.debug   := -O0 -g
+FLAGS.asan    := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
+FLAGS.tsan    := -O1 -g -fsanitize=thread
+FLAGS.coverage := -O0 -g --coverage
+FLAGS.fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
+CFLAGS_ALL    := $(WARN) $(FLAGS.$(MODE)) -ffunction-sections -I. $(if $(WERROR),-Werror) $(CFLAGS)
+LDFLAGS_ALL   := $(FLAGS.$(MODE)) -Wl,--gc-sections $(LDFLAGS)
+
+Q := $(if $(V),,@)
+say = $(if $(V),,@printf '  %-7s %s\n' $(1) $(2))
+
+sources  = $(filter-out trial-runner/worker/%,$(wildcard $(1)/*.c $(1)/*/*.c))
+lib      = $(OUT)/lib/lib$(1).a
+objects  = $(patsubst %.c,$(OUT)/obj/%.o,$(call sources,$(1)))
+# Every folder that $(1) may use, itself first, and the libraries that those need.
+closure  = $(1) $(DEPS.$(1))
+link     = $(foreach f,$(call closure,$(1)),$(call lib,$(f))) $(foreach f,$(call closure,$(1)),$(LIBS.$(f)))
+
+WORKER_SOURCES := $(wildcard trial-runner/worker/*.c)
+PROGRAMS := $(OUT)/bin/syncopate $(if $(WORKER_SOURCES),$(OUT)/bin/syncopate-worker-mpi)
+UNIT_SOURCES := $(wildcard tests/unit/*/test_*.c) $(wildcard tests/property/*/test_*.c)
+UNIT := $(patsubst tests/%.c,$(OUT)/tests/%,$(UNIT_SOURCES))
+FUZZ := $(patsubst tests/fuzz/%.c,$(OUT)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+HEADERS := $(wildcard $(addsuffix /*.h,$(FOLDERS)) $(addsuffix /*/*.h,$(FOLDERS)))
+ALL_C := $(wildcard $(foreach f,$(FOLDERS) tests,$(f)/*.[ch] $(f)/*/*.[ch] $(f)/*/*/*.[ch]))
+
+.PHONY: all demo test bench accuracy asan tsan coverage fuzz lint format tidy install uninstall clean deps help \
+        quick $(FOLDERS) tests docs examples
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+all: $(PROGRAMS)  ## build the programs into build/release/bin
+
+.SECONDEXPANSION:
+$(FOLDERS): $$(call lib,$$@)
+$(foreach f,$(FOLDERS),$(eval $(call lib,$(f)): $(call objects,$(f))))
+$(OUT)/lib/lib%.a:
+	$(call say,AR,$@)
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(Q)ar rcs $@ $^
+
+$(OUT)/obj/trial-runner/worker/%.o: trial-runner/worker/%.c
+	$(call say,MPICC,$<)
+	@mkdir -p $(@D)
+	$(Q)OMPI_CC=$(CC) $(MPICC) $(CFLAGS_ALL) -MMD -MP -c $< -o $@
+$(OUT)/obj/%.o: %.c
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP -c $< -o $@
+
+$(OUT)/bin/syncopate: $$(foreach f,$$(call closure,tuner),$$(call lib,$$(f)))
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ -Wl,--whole-archive $(call lib,tuner) -Wl,--no-whole-archive $(call link,tuner)
+$(OUT)/bin/syncopate-worker-mpi: $(patsubst %.c,$(OUT)/obj/%.o,$(WORKER_SOURCES)) $(call lib,strategy) $(call lib,base)
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)OMPI_CC=$(CC) $(MPICC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(call link,strategy)
+
+# A unit test links its own folder and what that folder may use, nothing else: the linker proves the layering.
+# tests/support/strategy/ needs strategy, so only folders that may use it get it.
+SUPPORT := $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard tests/support/*.c))
+SUPPORT_STRATEGY := $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard tests/support/strategy/*.c))
+support = $(SUPPORT) $(if $(filter strategy,$(call closure,$(1))),$(SUPPORT_STRATEGY))
+folder_of = $(word 2,$(subst /, ,$(patsubst $(OUT)/tests/%,%,$(1))))
+$(UNIT): $(OUT)/tests/%: $(OUT)/obj/tests/%.o $$(call support,$$(call folder_of,$$@)) \
+        $$(foreach f,$$(call closure,$$(call folder_of,$$@)),$$(call lib,$$(f)))
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS_ALL) $(TORTURE_$(notdir $@)) -o $@ $< $(call support,$(call folder_of,$@)) $(call link,$(call folder_of,$@)) -lcmocka
+
+# Allocation torture wraps the allocator of the test that asks for it.
+TORTURE_test_torture := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+
+-include $(wildcard $(OUT)/obj/*/*.d $(OUT)/obj/*/*/*.d $(OUT)/obj/*/*/*/*.d $(OUT)/obj/*/*/*/*/*.d)
+
+deps:  ## install what is missing (Debian packages, needs root)
+	@.ci/deps
+
+demo: deps  ## the whole loop in a few minutes: a real tuning session on an emulated 4-node cluster
+	@$(MAKE) --no-print-directory all
+	@examples/demo $(OUT)/bin
+
+test: deps  ## every test; ends with "N passed, N failed, N skipped"
+	@$(MAKE) --no-print-directory quick
+quick: all $(UNIT)
+	@OUT=$(OUT) tests/run.sh $(UNIT)
+
+asan:  ## the whole test run under AddressSanitizer and UndefinedBehaviorSanitizer
+	@$(MAKE) --no-print-directory MODE=asan quick
+tsan:  ## the unit tests under ThreadSanitizer
+	@$(MAKE) --no-print-directory MODE=tsan quick
+coverage:  ## line coverage of the test run, by folder
+	@$(MAKE) --no-print-directory MODE=coverage quick
+	@tests/coverage.sh $(BUILD)/coverage
+
+bench: all  ## our speed figures: medians and ratios
+	@OUT=$(OUT) tests/bench.sh
+accuracy: all  ## predicted against measured over real trials in four lab clusters
+	@OUT=$(OUT) tests/accuracy.sh
+
+$(OUT)/fuzz/%: $(OUT)/obj/tests/fuzz/%.o $$(foreach f,$$(call closure,tuner),$$(call lib,$$(f)))
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(subst fuzzer-no-link,fuzzer,$(LDFLAGS_ALL)) -o $@ $< $(call link,tuner)
+FUZZ_SECONDS ?= 60
+fuzz:  ## every parser for FUZZ_SECONDS (60) under libFuzzer
+	@$(MAKE) --no-print-directory MODE=fuzz CC=clang fuzz-run
+.PHONY: fuzz-run
+fuzz-run: $(FUZZ)
+	@tests/fuzz/run.sh $(FUZZ_SECONDS) $(FUZZ)
+
+lint:  ## the folder law, headers that compile alone, house rules
+	@FOLDERS="$(FOLDERS)" DEPS='$(foreach f,$(FOLDERS),$(f):$(subst $() ,$(comma),$(strip $(DEPS.$(f)))))' CC=$(CC) tests/lint/lint.sh
+comma := ,
+format:  ## clang-format in place (CHECK=1 only checks)
+	$(Q)clang-format $(if $(CHECK),--dry-run -Werror,-i) $(ALL_C)
+tidy:  ## clang-tidy, one file a process
+	$(Q)for f in $(filter %.c,$(ALL_C)); do clang-tidy --quiet $$f -- $(WARN) -I. $$(mpicc --showme:compile) || exit 1; done
+
+install: all  ## into PREFIX (/usr/local)
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/syncopate
+	install -m 755 $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin/
+	cp -R examples/models examples/clusters $(DESTDIR)$(PREFIX)/share/syncopate/
+uninstall:  ## what install put there
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,$(notdir $(PROGRAMS)))
+	rm -rf $(DESTDIR)$(PREFIX)/share/syncopate
+clean:  ## remove build/
+	rm -rf $(BUILD)
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):.*  ## /\1\t/p' Makefile | expand -t 12

@@ -1,0 +1,37 @@
+/* CLOCK_MONOTONIC for durations, CLOCK_REALTIME only for stamps that people read. Sleeps have an absolute end, so that
+ * a signal in between neither shortens nor lengthens them. */
+#include "base/clock.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <time.h>
+
+double clock_now_us(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+void clock_sleep_us(double us) {
+    if (!(us > 0))
+        return;
+    struct timespec end;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    const double ns = fmin(us, 1e15) * 1e3;
+    const long long whole = (long long)ns + end.tv_nsec;
+    end.tv_sec += (time_t)(whole / 1000000000);
+    end.tv_nsec = (long)(whole % 1000000000);
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL) == EINTR)
+        continue;
+}
+
+void clock_utc(char *out, size_t n) {
+    struct timespec now;
+    struct tm utc;
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &utc);
+    char day[64];
+    strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &utc);
+    snprintf(out, n, "%s.%03ldZ", day, now.tv_nsec / 1000000);
+}

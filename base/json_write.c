@@ -1,0 +1,340 @@
+/* Writing JSON: one writer with three faces (canonical, pretty, line), and files that appear whole or not at all.
+ *
+ * Canonical text is what ids are made of, so it must not depend on who wrote the file: members by byte order, numbers
+ * by value. Cost: O(n), plus O(m log m) to sort an object of m members, plus for pretty text at most 110 bytes of a
+ * tried line for each object and array. */
+#include <errno.h>
+#include <fcntl.h>
+#include <float.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/json.h"
+
+enum { PRETTY_WIDTH = 110, INDENT = 2 };
+
+struct text {
+    char *data;
+    size_t n, capacity;
+    bool failed;
+};
+
+struct style {
+    bool sorted, spaced;
+};
+
+static void put(struct text *t, const char *bytes, size_t n) {
+    if (t->failed)
+        return;
+    if (t->capacity - t->n <= n) {
+        const size_t capacity = (t->n + n) * 2 + 256;
+        char *data = realloc(t->data, capacity);
+        if (!data) {
+            t->failed = true;
+            return;
+        }
+        t->data = data;
+        t->capacity = capacity;
+    }
+    memcpy(t->data + t->n, bytes, n);
+    t->n += n;
+    t->data[t->n] = '\0';
+}
+
+static void put_word(struct text *t, const char *word) {
+    put(t, word, strlen(word));
+}
+
+/* The finished text, or NULL when memory ran out on the way. */
+static char *finish(struct text *t) {
+    if (!t->failed)
+        return t->data;
+    free(t->data);
+    return NULL;
+}
+
+/* "1e+20" to "1e20", "1e-05" to "1e-5". */
+static void shorten_exponent(char *number) {
+    char *e = strchr(number, 'e');
+    if (!e)
+        return;
+    char *to = e + 1, *from = e + 1;
+    if (*from == '-')
+        to++;
+    from += *from == '-' || *from == '+';
+    while (*from == '0')
+        from++;
+    memmove(to, from, strlen(from) + 1);
+}
+
+void json_format_number(double x, char *out) {
+    if (!isfinite(x)) {
+        strcpy(out, "null"); /* JSON has no other word for it */
+        return;
+    }
+    if (fabs(x) <= 0x1p53 && x == floor(x)) {
+        snprintf(out, 32, "%lld", (long long)x); /* and -0 is 0 */
+        return;
+    }
+    /* Fifteen digits always survive a double, so fewer need not be tried, except where doubles thin out near 0. */
+    for (int digits = fabs(x) < DBL_MIN ? 1 : 15; digits <= 17; digits++) {
+        snprintf(out, 32, "%.*g", digits, x);
+        if (strtod(out, NULL) == x)
+            break;
+    }
+    shorten_exponent(out);
+}
+
+static void put_string(struct text *t, const char *s) {
+    static const char names[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
+    put(t, "\"", 1);
+    while (*s) {
+        size_t plain = 0;
+        while ((unsigned char)s[plain] >= 0x20 && s[plain] != '"' && s[plain] != '\\')
+            plain++;
+        put(t, s, plain);
+        s += plain;
+        if (*s == '\0')
+            break;
+        char escape[8];
+        const char *named = strchr(names, *s);
+        const int n = named ? snprintf(escape, sizeof escape, "\\%c", letters[named - names])
+                            : snprintf(escape, sizeof escape, "\\u%04x", (unsigned)(unsigned char)*s);
+        put(t, escape, (size_t)n);
+        s++;
+    }
+    put(t, "\"", 1);
+}
+
+static void put_scalar(struct text *t, const cJSON *node) {
+    char number[32];
+    switch (node->type & 0xff) {
+    case cJSON_False:
+        put_word(t, "false");
+        break;
+    case cJSON_True:
+        put_word(t, "true");
+        break;
+    case cJSON_Number:
+        json_format_number(node->valuedouble, number);
+        put_word(t, number);
+        break;
+    case cJSON_String:
+        put_string(t, node->valuestring);
+        break;
+    case cJSON_Raw:
+        put_word(t, node->valuestring);
+        break;
+    default:
+        put_word(t, "null");
+    }
+}
+
+static bool is_container(const cJSON *node) {
+    return cJSON_IsObject(node) || cJSON_IsArray(node);
+}
+
+static int compare_members(const void *a, const void *b) {
+    const cJSON *const *x = a, *const *y = b;
+    return strcmp((*x)->string, (*y)->string);
+}
+
+static void put_line(struct text *t, const cJSON *node, struct style style, size_t limit);
+
+static void put_member(struct text *t, const cJSON *member, bool first, struct style style, size_t limit) {
+    if (!first)
+        put_word(t, style.spaced ? ", " : ",");
+    if (member->string) {
+        put_string(t, member->string);
+        put_word(t, style.spaced ? ": " : ":");
+    }
+    put_line(t, member, style, limit);
+}
+
+static void put_sorted(struct text *t, const cJSON *object, struct style style, size_t limit) {
+    size_t n = 0, i = 0;
+    for (const cJSON *m = object->child; m; m = m->next)
+        n++;
+    const cJSON **members = malloc((n ? n : 1) * sizeof *members);
+    if (!members) {
+        t->failed = true;
+        return;
+    }
+    for (const cJSON *m = object->child; m; m = m->next)
+        members[i++] = m;
+    qsort(members, n, sizeof *members, compare_members);
+    for (i = 0; i < n; i++)
+        put_member(t, members[i], i == 0, style, limit);
+    free(members);
+}
+
+/* The whole of `node` on one line. May stop early once t->n is over `limit`: the caller throws that line away. */
+static void put_line(struct text *t, const cJSON *node, struct style style, size_t limit) {
+    if (t->n > limit || t->failed)
+        return;
+    if (!is_container(node)) {
+        put_scalar(t, node);
+        return;
+    }
+    const bool object = cJSON_IsObject(node);
+    put_word(t, object ? "{" : "[");
+    if (object && style.sorted) {
+        put_sorted(t, node, style, limit);
+    } else {
+        for (const cJSON *m = node->child; m && t->n <= limit; m = m->next)
+            put_member(t, m, m == node->child, style, limit);
+    }
+    put_word(t, object ? "}" : "]");
+}
+
+static void put_indent(struct text *t, int depth) {
+    put(t, "\n", 1);
+    for (int i = 0; i < depth * INDENT; i++)
+        put(t, " ", 1);
+}
+
+/* `start` is where the current line begins. */
+static void put_pretty(struct text *t, const cJSON *node, int depth, size_t start) {
+    const size_t before = t->n, limit = start + PRETTY_WIDTH - 1; /* a comma may follow */
+    put_line(t, node, (struct style){false, true}, limit);
+    if (t->failed || !is_container(node) || !node->child || t->n <= limit)
+        return;
+    t->n = before;
+    put_word(t, cJSON_IsObject(node) ? "{" : "[");
+    for (const cJSON *m = node->child; m; m = m->next) {
+        put_indent(t, depth + 1);
+        start = t->n - (size_t)((depth + 1) * INDENT);
+        if (m->string) {
+            put_string(t, m->string);
+            put_word(t, ": ");
+        }
+        put_pretty(t, m, depth + 1, start);
+        if (m->next)
+            put(t, ",", 1);
+    }
+    put_indent(t, depth);
+    put_word(t, cJSON_IsObject(node) ? "}" : "]");
+}
+
+char *json_canonical(const cJSON *node) {
+    struct text t = {0};
+    put_line(&t, node, (struct style){true, false}, SIZE_MAX);
+    return finish(&t);
+}
+
+char *json_line(const cJSON *node) {
+    struct text t = {0};
+    put_line(&t, node, (struct style){false, false}, SIZE_MAX);
+    return finish(&t);
+}
+
+char *json_pretty(const cJSON *node) {
+    struct text t = {0};
+    put_pretty(&t, node, 0, 0);
+    return finish(&t);
+}
+
+/* Files. */
+
+static enum status write_failed(const char *path, struct error *err) {
+    const int code = errno;
+    return error_set(err, ST_ENVIRONMENT, "%s: cannot be written: %s", path, strerror(code));
+}
+
+static bool write_all(int fd, const char *bytes, size_t n) {
+    while (n > 0) {
+        const ssize_t done = write(fd, bytes, n);
+        if (done < 0 && errno != EINTR)
+            return false;
+        if (done > 0) {
+            bytes += done;
+            n -= (size_t)done;
+        }
+    }
+    return true;
+}
+
+static bool write_line(int fd, const char *text) {
+    return write_all(fd, text, strlen(text)) && write_all(fd, "\n", 1);
+}
+
+/* What is no regular file (a pipe, /dev/null) is written to, never replaced. */
+static enum status write_through(const char *path, const char *text, struct error *err) {
+    const int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return write_failed(path, err);
+    const bool written = write_line(fd, text);
+    enum status status = written ? ST_OK : write_failed(path, err);
+    close(fd);
+    return status;
+}
+
+/* The rename itself is on disk only when its directory is. */
+static void sync_directory(const char *path) {
+    char directory[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    snprintf(directory, sizeof directory, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    const int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) {
+        fsync(fd);
+        close(fd);
+    }
+}
+
+/* `target` is the file itself, `path` the name that the user knows. */
+static enum status replace_file(const char *target, const char *path, mode_t mode, const char *text,
+                                struct error *err) {
+    char temporary[PATH_MAX + 16];
+    int fd = -1;
+    for (int i = 0; i < 100 && fd < 0; i++) {
+        snprintf(temporary, sizeof temporary, "%s.%d-%d~", target, (int)getpid() % 1000000, i);
+        fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd < 0 && errno != EEXIST)
+            break;
+    }
+    if (fd < 0)
+        return write_failed(path, err);
+    bool done = (mode == 0 || fchmod(fd, mode) == 0) && write_line(fd, text) && fsync(fd) == 0;
+    int code = errno;
+    if (close(fd) != 0 && done) {
+        done = false;
+        code = errno;
+    }
+    if (done && rename(temporary, target) != 0) {
+        done = false;
+        code = errno;
+    }
+    if (!done) {
+        unlink(temporary);
+        errno = code;
+        return write_failed(path, err);
+    }
+    sync_directory(target);
+    return ST_OK;
+}
+
+enum status json_write_file(const char *path, const char *text, struct error *err) {
+    if (strcmp(path, "-") == 0) {
+        fflush(stdout);
+        return write_line(STDOUT_FILENO, text) ? ST_OK : write_failed("standard output", err);
+    }
+    struct stat st;
+    char target[PATH_MAX];
+    if (stat(path, &st) != 0) {
+        if (errno != ENOENT || strlen(path) >= sizeof target)
+            return write_failed(path, err);
+        return replace_file(path, path, 0, text, err);
+    }
+    if (S_ISDIR(st.st_mode))
+        return error_set(err, ST_ENVIRONMENT, "%s: is a directory; name a file in it", path);
+    if (!S_ISREG(st.st_mode))
+        return write_through(path, text, err);
+    if (!realpath(path, target)) /* a symbolic link stays one */
+        return write_failed(path, err);
+    return replace_file(target, path, st.st_mode & 0777, text, err);
+}

@@ -1,0 +1,105 @@
+/* A cluster: nodes, their devices, NICs and links, and what was measured on them (schema syncopate.cluster/1).
+ *
+ * `count` > 1 is expanded on reading. Devices are numbered node by node: the workers of data-parallel training, one a
+ * device. Beside DESIGN.md's fields a cluster has "runtime": the costs that no link figure tells, each optional, all
+ * zero or ideal by default, measured by `syncopate bench`:
+ *   message_us        launching one message: processor time on each participant, one after another
+ *   coordination_us   agreeing on the next collective when ranks may not all issue in a fixed order (policy priority)
+ *   push_us           one push or pull, on top of its bytes
+ *   copy_gbyte_per_s  gathering several gradients into one message, and scattering them again (0 = free)
+ *   sum_gbyte_per_s   adding one gradient to another, on a server or between devices of a node (0 = free)
+ *   goodput           part of the nominal NIC rate that a flow's bytes get, in (0, 1]
+ * Threads: a const struct cluster may be shared. */
+#ifndef STRATEGY_CLUSTER_H
+#define STRATEGY_CLUSTER_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/id.h"
+#include "strategy/names.h"
+
+/* All-reduce algorithms: X(name) */
+#define ALGORITHM_TABLE(X)                                                                                            \
+    X(auto) X(ring) X(tree) X(double_tree) X(recursive_doubling) X(halving_doubling) X(hierarchical)
+
+enum algorithm {
+#define X(name) ALGORITHM_##name,
+    ALGORITHM_TABLE(X)
+#undef X
+        ALGORITHM_COUNT
+};
+
+/* X(name): what a measurement timed. all_reduce: bytes per device, `devices` of them. push, pull: one message of `bytes`
+ * between one worker and one server on different nodes. */
+#define OPERATION_TABLE(X) X(all_reduce) X(push) X(pull)
+
+enum operation {
+#define X(name) OPERATION_##name,
+    OPERATION_TABLE(X)
+#undef X
+        OPERATION_COUNT
+};
+
+enum { CLUSTER_MAX_NODES = 16384, CLUSTER_MAX_DEVICES_PER_NODE = 64 };
+
+struct node {
+    const char *name;
+    uint32_t devices;   /* 0 is allowed: a node that only serves */
+    const char *device; /* what they are: "v100", "cpu" */
+    double nic_gbit_per_s, nic_latency_us;
+    double device_link_gbyte_per_s; /* between devices of the node, and to its own server */
+    double compute_scale;           /* operator times are multiplied by it: 1.5 is a straggler */
+    uint32_t first_device;          /* number of its first device in the cluster */
+};
+
+struct link {
+    uint32_t from, to; /* nodes; one direction */
+    double gbit_per_s;
+};
+
+struct measurement {
+    enum operation operation;
+    enum algorithm algorithm; /* ALGORITHM_auto for push and pull */
+    uint32_t devices;
+    uint64_t bytes;
+    double time_us;
+};
+
+struct runtime {
+    double message_us, coordination_us, push_us, copy_gbyte_per_s, sum_gbyte_per_s, goodput;
+};
+
+struct cluster {
+    struct arena arena; /* owns everything below */
+    struct id id;
+    const char *name;
+    uint32_t n_nodes, n_devices, n_links, n_measurements;
+    const struct node *nodes;
+    const struct link *links;
+    /* Sorted by operation, algorithm, devices, bytes; no two alike in all four. */
+    const struct measurement *measurements;
+    bool fixed_all_reduce; /* "collectives": time = startup_us + per_byte_ns * bytes / 1000, whatever the algorithm */
+    double all_reduce_startup_us, all_reduce_per_byte_ns;
+    struct runtime runtime;
+    struct names names; /* of the nodes */
+};
+
+const char *algorithm_name(enum algorithm algorithm);
+const char *operation_name(enum operation operation);
+
+enum status cluster_read(const cJSON *json, const char *name, struct cluster *out, struct error *err);
+enum status cluster_read_file(const char *path, struct cluster *out, struct error *err);
+
+/* The description, expanded and with every default written out; NULL when memory is out. */
+cJSON *cluster_write(const struct cluster *cluster);
+
+int64_t cluster_find_node(const struct cluster *cluster, const char *name); /* or -1 */
+uint32_t cluster_node_of_device(const struct cluster *cluster, uint32_t device);
+
+void cluster_release(struct cluster *cluster);
+
+#endif

@@ -1,0 +1,84 @@
+/* A model: the variables and compute operators of one training iteration on one device (schema syncopate.model/1).
+ *
+ * Everything is read once, checked, and then constant. Operators are referred to by their position in the file,
+ * `order` gives the one order in which a device's compute stream runs them: all forward operators, then all backward
+ * ones, each phase in the order of the file except that what an operator waits for comes before it. Times are
+ * microseconds, sizes bytes.
+ * Threads: a const struct model may be shared. */
+#ifndef STRATEGY_MODEL_H
+#define STRATEGY_MODEL_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/id.h"
+#include "strategy/names.h"
+
+/* X(name, bytes an element) */
+#define DTYPE_TABLE(X) X(f32, 4) X(f16, 2) X(bf16, 2) X(f64, 8) X(i32, 4) X(i64, 8) X(u8, 1)
+
+enum dtype {
+#define X(name, bytes) DTYPE_##name,
+    DTYPE_TABLE(X)
+#undef X
+        DTYPE_COUNT
+};
+
+enum { MODEL_MAX_RANK = 8, MODEL_MAX_VARIABLES = 200000, MODEL_MAX_OPERATORS = 1000000 };
+
+struct variable {
+    const char *name;
+    uint32_t rank;         /* number of axes; 0 is a scalar */
+    const uint64_t *shape; /* rank sizes, each at least 1 */
+    enum dtype dtype;
+    uint64_t elements;
+    uint64_t bytes;
+    uint64_t sparse_rows; /* rows of axis 0 that one iteration touches; 0 = dense */
+    uint32_t producer;    /* the backward operator that makes its gradient */
+};
+
+struct operator {
+    const char *name;
+    bool backward;
+    double time_us;
+    uint32_t n_after, n_reads, n_produces;
+    const uint32_t *after;    /* operators that must end first */
+    const uint32_t *reads;    /* variables that a forward operator uses */
+    const uint32_t *produces; /* variables whose gradients a backward operator makes */
+};
+
+struct model {
+    struct arena arena; /* owns everything below */
+    struct id id;
+    const char *name;
+    double batch_per_device; /* samples */
+    uint32_t n_variables, n_operators, n_forward;
+    const struct variable *variables;
+    const struct operator *operators;
+    const uint32_t *order; /* n_operators positions in execution order; the first n_forward are forward */
+    struct names names;    /* of the variables */
+    uint64_t bytes;        /* of all variables */
+    double forward_us, backward_us;
+};
+
+const char *dtype_name(enum dtype dtype);
+uint64_t dtype_bytes(enum dtype dtype);
+
+/* Read and check a description; `name` stands for the document in messages. The `layers` form is expanded: a layer
+ * L becomes the operators "L" and "L.grad" in a chain. Fails: ST_INVALID, ST_NO_MEMORY. Release with model_release. */
+enum status model_read(const cJSON *json, const char *name, struct model *out, struct error *err);
+enum status model_read_file(const char *path, struct model *out, struct error *err);
+
+/* The description with every default written out, in canonical member order; NULL when memory is out. The model's id
+ * is the SHA-256 of its canonical text. */
+cJSON *model_write(const struct model *model);
+
+/* The variable called `name`, or -1. O(log variables). */
+int64_t model_find_variable(const struct model *model, const char *name);
+
+void model_release(struct model *model);
+
+#endif

@@ -1,0 +1,355 @@
+/* Lowering a strategy; see plan.h for what a plan means.
+ *
+ * 1. Steps: the execution order is cut before each forward operator that reads a variable and after each backward
+ *    operator that produces one. A variable's gate is the first forward step that reads it (the last forward step when none
+ *    does), its ready is the backward step that produces it.
+ * 2. Streams: the gradients of a merge group, in readiness order, form one stream of bytes, and so does each shard
+ *    under a parameter server. A stream is cut into messages of at most the partition size, and between the shards of
+ *    one variable, which never share a message. Streams are walked twice: to count, then to write.
+ * 3. Order: stable counting sorts by ready and, under priority, by gate.
+ * Everything is linear in steps + variables + messages. */
+#include "strategy/plan.h"
+
+#include <string.h>
+
+enum { INDEX_BYTES = 8, CUT_ALIGNMENT = 8 };
+
+uint64_t plan_shard_rows(uint64_t dim, uint32_t shards, uint32_t k) {
+    return dim / shards + (k < dim % shards);
+}
+
+static enum dtype wire_dtype(const struct variable *v, const struct variable_sync *sync) {
+    return sync->encoding == ENCODING_none ? v->dtype : sync->encoding == ENCODING_f16 ? DTYPE_f16 : DTYPE_bf16;
+}
+
+/* Bytes of shard k as it travels. A sparse gradient under a server is its touched rows (spread evenly over the shards
+ * of axis 0) and an index for each. */
+static uint64_t shard_bytes(const struct variable *v, const struct variable_sync *sync, uint32_t k) {
+    uint64_t element = dtype_bytes(wire_dtype(v, sync));
+    uint64_t dim = v->rank ? v->shape[sync->axis] : 1;
+    uint64_t rows = plan_shard_rows(dim, sync->shards, k);
+    if (!v->sparse_rows || sync->kind == SYNC_ALL_REDUCE)
+        return v->elements / dim * rows * element;
+    uint64_t row_bytes = v->elements / v->shape[0] * element;
+    if (sync->axis == 0)
+        return plan_shard_rows(v->sparse_rows, sync->shards, k) * (row_bytes + INDEX_BYTES);
+    return v->sparse_rows * (row_bytes / dim * rows + INDEX_BYTES);
+}
+
+uint64_t plan_gradient_bytes(const struct variable *v, const struct variable_sync *sync) {
+    uint64_t bytes = 0;
+    for (uint32_t k = 0; k < sync->shards; k++)
+        bytes += shard_bytes(v, sync, k);
+    return bytes;
+}
+
+/* Scratch of one lowering; all from the plan's arena. */
+struct lowering {
+    struct plan *plan;
+    const struct strategy *strategy;
+    uint32_t *ready, *gate;     /* by variable */
+    uint32_t *by_readiness;     /* variables in the order of ready */
+    uint32_t *members, *first;  /* variables by group, in readiness order; first[n_groups + 1] */
+    struct message *messages;   /* in stream order; NULL while counting */
+    struct piece *pieces;       /* NULL while counting */
+    uint64_t n_messages, n_pieces;
+    struct message open; /* the message being filled; bytes == 0: none */
+    uint64_t partition;
+};
+
+/* Stable counting sort: out gets in[0..n) (or 0..n-1 when in is NULL) in rising order of keys[item]; first[k] is where
+ * key k begins, first[n_keys] = n. */
+static void sort_by_key(uint32_t n, const uint32_t *in, const uint32_t *keys, uint32_t n_keys, uint32_t *out,
+                        uint32_t *first) {
+    memset(first, 0, (n_keys + 1) * sizeof *first);
+    for (uint32_t i = 0; i < n; i++)
+        first[keys[i] + 1]++;
+    for (uint32_t k = 0; k < n_keys; k++)
+        first[k + 1] += first[k];
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t item = in ? in[i] : i;
+        out[first[keys[item]]++] = item;
+    }
+    memmove(first + 1, first, n_keys * sizeof *first);
+    first[0] = 0;
+}
+
+static bool alloc_u32(struct arena *arena, uint32_t **out, uint64_t n) {
+    return (*out = arena_alloc(arena, n, sizeof **out));
+}
+
+/* ---- steps ---- */
+
+static enum status cut_steps(struct lowering *low, struct error *err) {
+    struct plan *plan = low->plan;
+    const struct model *model = plan->model;
+    double *step_us = arena_alloc(&plan->arena, model->n_operators + 1, sizeof *step_us);
+    if (!step_us)
+        return error_no_memory(err);
+    memset(low->gate, 0xff, model->n_variables * sizeof *low->gate);
+    uint32_t step = 0;
+    bool empty = true; /* the current step has no operator yet */
+    for (uint32_t i = 0; i < model->n_operators; i++) {
+        const struct operator *op = &model->operators[model->order[i]];
+        if (!empty && (op->n_reads || i == model->n_forward)) {
+            step++;
+            empty = true;
+        }
+        if (i == model->n_forward)
+            plan->n_forward_steps = step;
+        step_us[step] += op->time_us;
+        empty = false;
+        for (uint32_t r = 0; r < op->n_reads; r++)
+            if (low->gate[op->reads[r]] == UINT32_MAX)
+                low->gate[op->reads[r]] = step;
+        for (uint32_t p = 0; p < op->n_produces; p++)
+            low->ready[op->produces[p]] = step;
+        if (op->n_produces) {
+            step++;
+            empty = true;
+        }
+    }
+    plan->n_steps = step + !empty;
+    plan->step_us = step_us;
+    for (uint32_t v = 0; v < model->n_variables; v++)
+        if (!plan->cross_iteration)
+            low->gate[v] = 0;
+        else if (low->gate[v] == UINT32_MAX)
+            low->gate[v] = plan->n_forward_steps - 1;
+    return ST_OK;
+}
+
+/* ---- streams ---- */
+
+static void close_message(struct lowering *low) {
+    if (!low->open.bytes)
+        return;
+    low->open.n_pieces = (uint32_t)low->n_pieces - low->open.first_piece;
+    if (low->messages)
+        low->messages[low->n_messages] = low->open;
+    low->n_messages++;
+    low->open.bytes = 0;
+}
+
+static void append_piece(struct lowering *low, const struct message *like, uint32_t variable, uint64_t offset,
+                         uint64_t bytes) {
+    struct message *open = &low->open;
+    if (!open->bytes) {
+        *open = *like;
+        open->bytes = 0;
+        open->first_piece = (uint32_t)low->n_pieces;
+        open->ready = 0;
+        open->gate = UINT32_MAX;
+    }
+    open->bytes += bytes;
+    if (open->ready < low->ready[variable])
+        open->ready = low->ready[variable];
+    if (open->gate > low->gate[variable])
+        open->gate = low->gate[variable];
+    if (low->pieces)
+        low->pieces[low->n_pieces] = (struct piece){variable, offset, bytes};
+    low->n_pieces++;
+}
+
+/* Put `bytes` of a variable's gradient into the stream, closing messages as they fill. */
+static void append_run(struct lowering *low, const struct message *like, uint32_t variable, uint64_t offset,
+                       uint64_t bytes) {
+    while (bytes) {
+        uint64_t room = low->partition ? low->partition - low->open.bytes : bytes;
+        uint64_t part = bytes < room ? bytes : room;
+        append_piece(low, like, variable, offset, part);
+        offset += part;
+        bytes -= part;
+        if (low->partition && low->open.bytes == low->partition)
+            close_message(low);
+    }
+}
+
+static void set_partition(struct lowering *low, uint64_t bytes) {
+    low->partition = bytes / CUT_ALIGNMENT * CUT_ALIGNMENT;
+}
+
+static void stream_group(struct lowering *low, uint32_t g) {
+    const struct strategy *s = low->strategy;
+    struct message like = {.kind = SYNC_ALL_REDUCE, .algorithm = s->groups[g].algorithm};
+    set_partition(low, s->groups[g].partition_bytes);
+    for (uint32_t i = low->first[g]; i < low->first[g + 1]; i++) {
+        uint32_t v = low->members[i];
+        const struct variable *variable = &low->plan->model->variables[v];
+        const struct variable_sync *sync = &s->variables[v];
+        uint64_t offset = 0;
+        like.dtype = wire_dtype(variable, sync);
+        for (uint32_t k = 0; k < sync->shards; k++) {
+            if (k)
+                close_message(low);
+            uint64_t bytes = shard_bytes(variable, sync, k);
+            append_run(low, &like, v, offset, bytes);
+            offset += bytes;
+        }
+    }
+    close_message(low);
+}
+
+static void stream_served(struct lowering *low, uint32_t v) {
+    const struct variable *variable = &low->plan->model->variables[v];
+    const struct variable_sync *sync = &low->strategy->variables[v];
+    struct message like = {.kind = SYNC_PARAMETER_SERVER,
+                           .local_reduction = sync->local_reduction,
+                           .dtype = wire_dtype(variable, sync)};
+    uint64_t offset = 0;
+    set_partition(low, sync->partition_bytes);
+    for (uint32_t k = 0; k < sync->shards; k++) {
+        like.server = sync->servers[k % sync->n_servers];
+        uint64_t bytes = shard_bytes(variable, sync, k);
+        append_run(low, &like, v, offset, bytes);
+        close_message(low);
+        offset += bytes;
+    }
+}
+
+static void stream_all(struct lowering *low) {
+    low->n_messages = low->n_pieces = 0;
+    for (uint32_t g = 0; g < low->strategy->n_groups; g++)
+        stream_group(low, g);
+    for (uint32_t i = 0; i < low->strategy->n_variables; i++)
+        if (low->strategy->variables[low->by_readiness[i]].kind == SYNC_PARAMETER_SERVER)
+            stream_served(low, low->by_readiness[i]);
+}
+
+/* Readiness order of the variables, and the members of each group in that order. */
+static enum status order_variables(struct lowering *low, struct error *err) {
+    struct plan *plan = low->plan;
+    const struct strategy *s = low->strategy;
+    uint32_t n = s->n_variables, n_groups = s->n_groups, *keys, *first, *all;
+    if (!alloc_u32(&plan->arena, &low->by_readiness, n) || !alloc_u32(&plan->arena, &first, plan->n_steps + 1) ||
+        !alloc_u32(&plan->arena, &keys, n) || !alloc_u32(&plan->arena, &all, n) ||
+        !alloc_u32(&plan->arena, &low->first, n_groups + 2))
+        return error_no_memory(err);
+    sort_by_key(n, NULL, low->ready, plan->n_steps, low->by_readiness, first);
+    for (uint32_t v = 0; v < n; v++)
+        keys[v] = s->variables[v].kind == SYNC_ALL_REDUCE ? s->variables[v].group : n_groups;
+    sort_by_key(n, low->by_readiness, keys, n_groups + 1, all, low->first);
+    low->members = all;
+    return ST_OK;
+}
+
+static enum status make_messages(struct lowering *low, struct error *err) {
+    struct plan *plan = low->plan;
+    stream_all(low);
+    if (low->n_messages > PLAN_MAX_MESSAGES || low->n_pieces > UINT32_MAX)
+        return error_set(err, ST_INFEASIBLE, "%lu messages an iteration; at most %d: use larger partitions",
+                         (unsigned long)low->n_messages, PLAN_MAX_MESSAGES);
+    low->messages = arena_alloc(&plan->arena, low->n_messages, sizeof *low->messages);
+    low->pieces = arena_alloc(&plan->arena, low->n_pieces, sizeof *low->pieces);
+    if (!low->messages || !low->pieces)
+        return error_no_memory(err);
+    stream_all(low);
+    plan->n_messages = (uint32_t)low->n_messages;
+    plan->n_pieces = (uint32_t)low->n_pieces;
+    plan->pieces = low->pieces;
+    return ST_OK;
+}
+
+/* ---- order ---- */
+
+static enum status order_messages(struct lowering *low, struct error *err) {
+    struct plan *plan = low->plan;
+    uint32_t n = plan->n_messages, n_steps = plan->n_steps, *ready, *gate, *fifo, *order, *first_ready, *by_ready,
+             *first_gate, *by_gate;
+    struct arena *arena = &plan->arena;
+    struct message *sorted = arena_alloc(arena, n, sizeof *sorted);
+    if (!sorted || !alloc_u32(arena, &ready, n) || !alloc_u32(arena, &gate, n) || !alloc_u32(arena, &fifo, n) ||
+        !alloc_u32(arena, &order, n) || !alloc_u32(arena, &first_ready, n_steps + 1) ||
+        !alloc_u32(arena, &by_ready, n) || !alloc_u32(arena, &first_gate, n_steps + 1) ||
+        !alloc_u32(arena, &by_gate, n))
+        return error_no_memory(err);
+    for (uint32_t i = 0; i < n; i++) {
+        ready[i] = low->messages[i].ready;
+        gate[i] = low->messages[i].gate;
+    }
+    sort_by_key(n, NULL, ready, n_steps, fifo, first_ready);
+    for (uint32_t i = 0; i < n; i++)
+        low->messages[fifo[i]].fifo_rank = i;
+    if (plan->policy == POLICY_priority)
+        sort_by_key(n, fifo, gate, n_steps, order, first_gate);
+    else
+        memcpy(order, fifo, n * sizeof *order);
+    for (uint32_t i = 0; i < n; i++) {
+        sorted[i] = low->messages[order[i]];
+        ready[i] = sorted[i].ready;
+        gate[i] = sorted[i].gate;
+    }
+    sort_by_key(n, NULL, ready, n_steps, by_ready, first_ready);
+    sort_by_key(n, NULL, gate, n_steps, by_gate, first_gate);
+    plan->messages = sorted;
+    plan->first_ready = first_ready;
+    plan->by_ready = by_ready;
+    plan->first_gate = first_gate;
+    plan->by_gate = by_gate;
+    return ST_OK;
+}
+
+static void sum_up(struct plan *plan) {
+    for (uint32_t i = 0; i < plan->n_messages; i++) {
+        const struct message *m = &plan->messages[i];
+        plan->bytes += m->bytes;
+        if (plan->max_bytes < m->bytes)
+            plan->max_bytes = m->bytes;
+        plan->any_all_reduce |= m->kind == SYNC_ALL_REDUCE;
+        plan->any_server |= m->kind == SYNC_PARAMETER_SERVER;
+    }
+}
+
+static enum status lower(struct plan *plan, const struct strategy *strategy, struct error *err) {
+    struct lowering low = {.plan = plan, .strategy = strategy};
+    uint32_t n = strategy->n_variables;
+    if (!alloc_u32(&plan->arena, &low.ready, n) || !alloc_u32(&plan->arena, &low.gate, n))
+        return error_no_memory(err);
+    enum status st = cut_steps(&low, err);
+    if (!st)
+        st = order_variables(&low, err);
+    if (!st)
+        st = make_messages(&low, err);
+    if (!st)
+        st = order_messages(&low, err);
+    if (!st)
+        sum_up(plan);
+    return st;
+}
+
+enum status plan_relower(struct plan *plan, const struct model *model, const struct cluster *cluster,
+                         const struct strategy *strategy, struct error *err) {
+    struct arena arena = plan->arena;
+    arena_clear(&arena);
+    *plan = (struct plan){.arena = arena,
+                          .model = model,
+                          .cluster = cluster,
+                          .policy = strategy->policy,
+                          .credit_bytes = strategy->credit_bytes,
+                          .cross_iteration = strategy->cross_iteration};
+    enum status st = strategy_check(strategy, model, cluster, err);
+    if (!st && strategy->policy == POLICY_preemptive)
+        st = error_set(err, ST_INFEASIBLE,
+                       "policy preemptive needs an exact schedule, which this version does not make; use priority");
+    if (!st)
+        st = lower(plan, strategy, err);
+    if (st)
+        *plan = (struct plan){.arena = plan->arena};
+    return st;
+}
+
+enum status plan_lower(const struct model *model, const struct cluster *cluster, const struct strategy *strategy,
+                       struct plan *out, struct error *err) {
+    struct plan plan = {0};
+    enum status st = plan_relower(&plan, model, cluster, strategy, err);
+    if (st)
+        plan_release(&plan);
+    else
+        *out = plan;
+    return st;
+}
+
+void plan_release(struct plan *plan) {
+    arena_release(&plan->arena);
+    *plan = (struct plan){0};
+}

@@ -1,0 +1,90 @@
+/* A plan: a strategy lowered onto a model and a cluster. The simulator runs it in virtual time and the worker programs
+ * run it for real; both read only this.
+ *
+ * Compute. Every device runs the same operators in the same order on one stream; only the device's speed differs. So
+ * the plan cuts that stream into `steps`: step k takes step_us[k] (times the node's compute_scale). Before a step a
+ * device waits for the messages whose `gate` is k; after it the gradients whose `ready` is k are there. Steps
+ * 0..n_forward_steps-1 are the forward pass, the rest the backward pass.
+ *
+ * Messages. A message moves `bytes`, either by one all-reduce or by a push from every worker to one server and a pull
+ * back to every worker. It may start once step `ready` has ended, and the next iteration's step `gate` waits for it.
+ * With the barrier (cross_iteration false) every gate is 0.
+ *
+ * Order. `rank` is the one static order in which ready messages go: by readiness under fifo, by gate under priority
+ * (the variable that the next forward pass needs first), ties by readiness and then by variable. Messages are stored
+ * in rank order: message 0 goes first when all are ready.
+ *
+ * Bytes are after encoding. Sparse variables under a parameter server move only their touched rows and 8 bytes of
+ * index a row; all-reduce moves them dense. */
+#ifndef STRATEGY_PLAN_H
+#define STRATEGY_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "strategy/cluster.h"
+#include "strategy/model.h"
+#include "strategy/strategy.h"
+
+/* A run of bytes of one variable's gradient inside a message. */
+struct piece {
+    uint32_t variable;
+    uint64_t offset_bytes; /* into the variable's own (encoded, for sparse: compacted) gradient buffer */
+    uint64_t bytes;
+};
+
+struct message {
+    uint64_t bytes;
+    uint32_t ready; /* step after which every gradient in it is there */
+    uint32_t gate;  /* step of the next iteration that waits for it */
+    enum sync_kind kind;
+    enum algorithm algorithm; /* SYNC_ALL_REDUCE */
+    uint32_t server;          /* SYNC_PARAMETER_SERVER: node */
+    bool local_reduction;     /* SYNC_PARAMETER_SERVER: one push a node instead of one a device */
+    enum dtype dtype;         /* of its elements on the wire */
+    uint32_t fifo_rank;       /* its place in the order of readiness: 0 is ready first */
+    uint32_t first_piece, n_pieces;
+};
+
+struct plan {
+    struct arena arena; /* owns the arrays */
+    const struct model *model;     /* borrowed: must outlive the plan */
+    const struct cluster *cluster; /* borrowed */
+    enum policy policy;
+    uint64_t credit_bytes; /* CREDIT_UNLIMITED: all that are ready go at once; 0: one at a time */
+    bool cross_iteration;
+    uint32_t n_steps, n_forward_steps, n_messages, n_pieces;
+    const double *step_us;          /* n_steps, on a device with compute_scale 1 */
+    const struct message *messages; /* n_messages, in the order they go */
+    const struct piece *pieces;
+    /* Messages by the step that makes them ready / that waits for them: step k's are
+     * by_ready[first_ready[k] .. first_ready[k+1]), in rank order; the same for gates. */
+    const uint32_t *first_ready, *by_ready; /* n_steps + 1, n_messages */
+    const uint32_t *first_gate, *by_gate;
+    bool any_all_reduce, any_server;
+    uint64_t bytes;      /* of all messages */
+    uint64_t max_bytes;  /* of the largest message */
+};
+
+/* Lower. Fails: ST_INVALID (strategy_check), ST_INFEASIBLE (policy preemptive needs an exact schedule; more than
+ * PLAN_MAX_MESSAGES messages), ST_NO_MEMORY. Cost O((variables + messages) log messages). */
+enum { PLAN_MAX_MESSAGES = 4000000 };
+enum status plan_lower(const struct model *model, const struct cluster *cluster, const struct strategy *strategy,
+                       struct plan *out, struct error *err);
+
+/* The same into a plan that was lowered before, reusing its memory: for loops over candidates. A failure leaves an
+ * empty plan that may be lowered again or released. */
+enum status plan_relower(struct plan *plan, const struct model *model, const struct cluster *cluster,
+                         const struct strategy *strategy, struct error *err);
+
+/* Rows of shard k when `dim` rows are cut into `shards`: the first dim mod shards have one more (AutoSync §2). */
+uint64_t plan_shard_rows(uint64_t dim, uint32_t shards, uint32_t k);
+
+/* Bytes of variable v's gradient as this strategy moves it: encoded, and compacted if sparse under a server. */
+uint64_t plan_gradient_bytes(const struct variable *variable, const struct variable_sync *sync);
+
+void plan_release(struct plan *plan);
+
+#endif
