@@ -6,6 +6,7 @@ PREFIX ?= /usr/local
 CC     ?= cc
 MPICC  ?= mpicc
 SHELL  := /bin/bash
+comma  := ,
 
 # The layers, lowest first. DEPS.<folder> is both the include law (make lint) and the link order.
 FOLDERS           := base strategy simulator dataset trial-runner tuner
@@ -40,10 +41,11 @@ closure  = $(1) $(DEPS.$(1))
 link     = $(foreach f,$(call closure,$(1)),$(call lib,$(f))) $(foreach f,$(call closure,$(1)),$(LIBS.$(f)))
 
 WORKER_SOURCES := $(wildcard trial-runner/worker/*.c)
-PROGRAMS := $(OUT)/bin/syncopate $(if $(WORKER_SOURCES),$(OUT)/bin/syncopate-worker-mpi)
+PROGRAMS := $(if $(call sources,tuner),$(OUT)/bin/syncopate) $(if $(WORKER_SOURCES),$(OUT)/bin/syncopate-worker-mpi)
 UNIT_SOURCES := $(wildcard tests/unit/*/test_*.c) $(wildcard tests/property/*/test_*.c)
 UNIT := $(patsubst tests/%.c,$(OUT)/tests/%,$(UNIT_SOURCES))
 FUZZ := $(patsubst tests/fuzz/%.c,$(OUT)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+REPLAY := $(patsubst tests/fuzz/fuzz_%.c,$(OUT)/tests/fuzz/replay_%,$(wildcard tests/fuzz/fuzz_*.c))
 HEADERS := $(wildcard $(addsuffix /*.h,$(FOLDERS)) $(addsuffix /*/*.h,$(FOLDERS)))
 ALL_C := $(wildcard $(foreach f,$(FOLDERS) tests,$(f)/*.[ch] $(f)/*/*.[ch] $(f)/*/*/*.[ch]))
 
@@ -84,18 +86,18 @@ $(OUT)/bin/syncopate-worker-mpi: $(patsubst %.c,$(OUT)/obj/%.o,$(WORKER_SOURCES)
 
 # A unit test links its own folder and what that folder may use, nothing else: the linker proves the layering.
 # tests/support/strategy/ needs strategy, so only folders that may use it get it.
-SUPPORT := $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard tests/support/*.c))
+SUPPORT := $(patsubst %.c,$(OUT)/obj/%.o,$(filter-out tests/support/torture.c,$(wildcard tests/support/*.c)))
+# Allocation torture replaces the allocator of the tests whose names end in _torture.
+TORTURE := $(OUT)/obj/tests/support/torture.o
+torture = $(if $(filter %_torture,$(1)),$(TORTURE) $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc strdup strndup free))
 SUPPORT_STRATEGY := $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard tests/support/strategy/*.c))
 support = $(SUPPORT) $(if $(filter strategy,$(call closure,$(1))),$(SUPPORT_STRATEGY))
 folder_of = $(word 2,$(subst /, ,$(patsubst $(OUT)/tests/%,%,$(1))))
-$(UNIT): $(OUT)/tests/%: $(OUT)/obj/tests/%.o $$(call support,$$(call folder_of,$$@)) \
+$(UNIT): $(OUT)/tests/%: $(OUT)/obj/tests/%.o $(TORTURE) $$(call support,$$(call folder_of,$$@)) \
         $$(foreach f,$$(call closure,$$(call folder_of,$$@)),$$(call lib,$$(f)))
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS_ALL) $(TORTURE_$(notdir $@)) -o $@ $< $(call support,$(call folder_of,$@)) $(call link,$(call folder_of,$@)) -lcmocka
-
-# Allocation torture wraps the allocator of the test that asks for it.
-TORTURE_test_torture := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< $(call torture,$@) $(call support,$(call folder_of,$@)) $(call link,$(call folder_of,$@)) -lcmocka
 
 -include $(wildcard $(OUT)/obj/*/*.d $(OUT)/obj/*/*/*.d $(OUT)/obj/*/*/*/*.d $(OUT)/obj/*/*/*/*/*.d)
 
@@ -108,8 +110,8 @@ demo: deps  ## the whole loop in a few minutes: a real tuning session on an emul
 
 test: deps  ## every test; ends with "N passed, N failed, N skipped"
 	@$(MAKE) --no-print-directory quick
-quick: all $(UNIT)
-	@OUT=$(OUT) tests/run.sh $(UNIT)
+quick: all $(UNIT) $(REPLAY)
+	@OUT=$(OUT) tests/run.sh $(UNIT) $(REPLAY)
 
 asan:  ## the whole test run under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(MAKE) --no-print-directory MODE=asan quick
@@ -128,16 +130,21 @@ $(OUT)/fuzz/%: $(OUT)/obj/tests/fuzz/%.o $$(foreach f,$$(call closure,tuner),$$(
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(subst fuzzer-no-link,fuzzer,$(LDFLAGS_ALL)) -o $@ $< $(call link,tuner)
+# The same targets without libFuzzer: each input of their corpus once, with any compiler.
+$(OUT)/tests/fuzz/replay_%: $(OUT)/obj/tests/fuzz/fuzz_%.o $(OUT)/obj/tests/fuzz/replay.o \
+                            $$(foreach f,$$(call closure,tuner),$$(call lib,$$(f)))
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(call link,tuner)
 FUZZ_SECONDS ?= 60
 fuzz:  ## every parser for FUZZ_SECONDS (60) under libFuzzer
 	@$(MAKE) --no-print-directory MODE=fuzz CC=clang fuzz-run
 .PHONY: fuzz-run
 fuzz-run: $(FUZZ)
-	@tests/fuzz/run.sh $(FUZZ_SECONDS) $(FUZZ)
+	@OUT=$(OUT) tests/fuzz/run.sh $(FUZZ_SECONDS) $(FUZZ)
 
 lint:  ## the folder law, headers that compile alone, house rules
 	@FOLDERS="$(FOLDERS)" DEPS='$(foreach f,$(FOLDERS),$(f):$(subst $() ,$(comma),$(strip $(DEPS.$(f)))))' CC=$(CC) tests/lint/lint.sh
-comma := ,
 format:  ## clang-format in place (CHECK=1 only checks)
 	$(Q)clang-format $(if $(CHECK),--dry-run -Werror,-i) $(ALL_C)
 tidy:  ## clang-tidy, one file a process

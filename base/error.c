@@ -31,7 +31,8 @@ static void trim_cut_character(char *text, size_t size) {
         text[start - 1] = '\0';
 }
 
-enum status error_set(struct error *err, enum status status, const char *format, ...) {
+/* The brackets keep the analyzer's macros of the same name (error.h) away from the definitions. */
+enum status(error_set)(struct error *err, enum status status, const char *format, ...) {
     if (err) {
         err->status = status;
         va_list args;
@@ -57,7 +58,7 @@ enum status error_prefix(struct error *err, const char *format, ...) {
     return err->status;
 }
 
-enum status error_no_memory(struct error *err) {
+enum status(error_no_memory)(struct error *err) {
     return error_set(err, ST_NO_MEMORY, "out of memory");
 }
 

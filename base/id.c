@@ -8,7 +8,7 @@ enum status id_of(const void *data, size_t n, struct id *out, struct error *err)
     unsigned length = 0;
     if (!EVP_Digest(n ? data : "", n, digest, &length, EVP_sha256(), NULL) || length * 2 != ID_LENGTH)
         return error_no_memory(err);
-    for (unsigned i = 0; i < length; i++) {
+    for (size_t i = 0; i < length; i++) {
         out->hex[2 * i] = "0123456789abcdef"[digest[i] >> 4];
         out->hex[2 * i + 1] = "0123456789abcdef"[digest[i] & 15];
     }

@@ -66,7 +66,8 @@ static const struct json_at *add_pointer(struct words *w, const struct json_at *
     return root;
 }
 
-enum status json_fail(const struct json_at *at, struct error *err, const char *format, ...) {
+/* Brackets as in error.c. */
+enum status(json_fail)(const struct json_at *at, struct error *err, const char *format, ...) {
     if (!err)
         return ST_INVALID;
     struct words pointer = {{0}, 0};
@@ -182,7 +183,9 @@ enum status json_parse(const char *text, size_t n, const char *name, cJSON **out
     enum status status = json_scan(text, n, name, err);
     if (status)
         return status;
-    cJSON *tree = cJSON_ParseWithLength(text, n);
+    /* json_scan let a byte order mark pass; cJSON skips it only before five characters and more. */
+    const size_t mark = n > 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    cJSON *tree = cJSON_ParseWithLength(text + mark, n - mark);
     if (!tree)
         return error_no_memory(err);
     const struct json_at root = json_root(tree, name);
@@ -273,7 +276,7 @@ enum status json_read_file(const char *path, cJSON **out, struct error *err) {
         status = read_all(fd, name, n, &text, &n, err);
     if (!standard_input)
         close(fd);
-    if (!status)
+    if (text)
         status = json_parse(text, n, name, out, err);
     free(text);
     return status;

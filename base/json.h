@@ -19,8 +19,8 @@
 struct json_at {
     const cJSON *node;
     const struct json_at *parent; /* NULL at the root */
-    const char *key;              /* member name under an object, NULL under an array; the document's name at the root */
-    size_t index;                 /* position under an array */
+    const char *key; /* member name under an object, NULL under an array; the document's name at the root */
+    size_t index;    /* position under an array */
 };
 
 enum { JSON_MAX_BYTES = 64 << 20 }; /* the largest description that is read */
@@ -36,6 +36,10 @@ enum status json_read_file(const char *path, cJSON **out, struct error *err);
 /* Fail at a place: "NAME: /pointer: " and then the formatted words. Returns ST_INVALID. */
 enum status json_fail(const struct json_at *at, struct error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+#ifdef __clang_analyzer__ /* as in error.h */
+#define json_fail(at, err, ...) ((void)json_fail(at, err, __VA_ARGS__), ST_INVALID)
+#endif
 
 struct json_at json_root(const cJSON *node, const char *name);
 
@@ -59,8 +63,8 @@ enum status json_array(const struct json_at *at, const char *key, size_t max, st
 struct json_at json_first(const struct json_at *array);
 struct json_at json_next(const struct json_at *element);
 
-/* Values at a place. A string is non-empty, without control characters, at most 4096 bytes, and borrowed. Numbers must be finite and within
- * [min, max]; integers also exact. */
+/* Values at a place. A string is non-empty, without control characters, at most 4096 bytes, and borrowed. Numbers must
+ * be finite and within [min, max]; integers also exact. */
 enum status json_string_at(const struct json_at *at, const char **out, struct error *err);
 enum status json_number_at(const struct json_at *at, double min, double max, double *out, struct error *err);
 enum status json_integer_at(const struct json_at *at, uint64_t min, uint64_t max, uint64_t *out, struct error *err);

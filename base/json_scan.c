@@ -235,7 +235,7 @@ static enum status scan_value(struct scan *s, int depth) {
 enum status json_scan(const char *text, size_t n, const char *name, struct error *err) {
     struct scan s = {text, text, text + n, name, err};
     if (n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
-        s.at += 3; /* the byte order mark that some editors write; cJSON skips it too */
+        s.at += 3; /* the byte order mark that some editors write */
     skip_blanks(&s);
     if (s.at == s.end)
         return fail(&s, "the document is empty");

@@ -201,8 +201,9 @@ static void put_indent(struct text *t, int depth) {
 /* `start` is where the current line begins. */
 static void put_pretty(struct text *t, const cJSON *node, int depth, size_t start) {
     const size_t before = t->n, limit = start + PRETTY_WIDTH - 1; /* a comma may follow */
-    put_line(t, node, (struct style){false, true}, limit);
-    if (t->failed || !is_container(node) || !node->child || t->n <= limit)
+    const bool divisible = is_container(node) && node->child;
+    put_line(t, node, (struct style){false, true}, divisible ? limit : SIZE_MAX);
+    if (t->failed || !divisible || t->n <= limit)
         return;
     t->n = before;
     put_word(t, cJSON_IsObject(node) ? "{" : "[");

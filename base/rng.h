@@ -17,12 +17,12 @@ void rng_seed(struct rng *rng, uint64_t seed);
 void rng_split(struct rng *child, uint64_t seed, uint64_t stream);
 
 uint64_t rng_next(struct rng *rng);
-uint64_t rng_below(struct rng *rng, uint64_t n);                        /* uniform in [0, n), n > 0, unbiased */
-double rng_uniform(struct rng *rng);                                    /* [0, 1), 53 bits */
-double rng_between(struct rng *rng, double low, double high);           /* [low, high) */
-double rng_log_between(struct rng *rng, double low, double high);       /* log-uniform, 0 < low <= high */
-double rng_normal(struct rng *rng);                                     /* mean 0, variance 1 */
-size_t rng_weighted(struct rng *rng, size_t n, const double *weights);  /* index by weight >= 0, sum > 0 */
+uint64_t rng_below(struct rng *rng, uint64_t n);                       /* uniform in [0, n), n > 0, unbiased */
+double rng_uniform(struct rng *rng);                                   /* [0, 1), 53 bits */
+double rng_between(struct rng *rng, double low, double high);          /* [low, high) */
+double rng_log_between(struct rng *rng, double low, double high);      /* log-uniform, 0 < low <= high */
+double rng_normal(struct rng *rng);                                    /* mean 0, variance 1 */
+size_t rng_weighted(struct rng *rng, size_t n, const double *weights); /* index by weight >= 0, sum > 0 */
 void rng_shuffle(struct rng *rng, size_t n, uint32_t *items);
 
 #endif

@@ -1,6 +1,7 @@
 /* Reading, checking and writing cluster descriptions; see cluster.h and DESIGN.md §4. */
 #include "strategy/cluster.h"
 
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 static const char CLUSTER_SCHEMA[] = "syncopate.cluster/1";
 static const double MIN_RATE = 1e-6, MAX_RATE = 1e6, MAX_TIME_US = 1e12;
 enum { MAX_LINKS = 1000000, MAX_MEASUREMENTS = 100000 };
+enum { MAX_COUNTED_NAME = 4000 }; /* json.h reads strings of up to 4096 bytes */
 
 #define X(name) #name,
 static const char *const algorithm_words[] = {ALGORITHM_TABLE(X) NULL};
@@ -50,6 +52,9 @@ static enum status read_node(const struct json_at *at, struct arena *arena, stru
                              MAX_RATE, &out->device_link_gbyte_per_s, err);
     if (!st)
         st = json_get_number(at, "compute_scale", JSON_OPTIONAL, 1e-3, 1e3, &out->compute_scale, err);
+    if (!st && *count > 1 && strlen(name) > MAX_COUNTED_NAME)
+        st = json_fail(at, err, "a name of %zu bytes; at most %d where numbers are added", strlen(name),
+                       MAX_COUNTED_NAME);
     if (st)
         return st;
     out->devices = (uint32_t)devices;
@@ -63,7 +68,10 @@ static enum status total_nodes(const struct json_at *array, uint64_t *out, struc
     *out = 0;
     for (struct json_at e = json_first(array); e.node; e = json_next(&e)) {
         uint64_t count = 1;
-        enum status st = json_get_integer(&e, "count", JSON_OPTIONAL, 1, CLUSTER_MAX_NODES, &count, err);
+        /* read_node says it better when this is no object. */
+        enum status st = !cJSON_IsObject(e.node)
+                             ? ST_OK
+                             : json_get_integer(&e, "count", JSON_OPTIONAL, 1, CLUSTER_MAX_NODES, &count, err);
         if (st)
             return st;
         *out += count;
@@ -75,8 +83,8 @@ static enum status total_nodes(const struct json_at *array, uint64_t *out, struc
     return ST_OK;
 }
 
-static enum status expand_node(struct cluster *cluster, struct node *nodes, const char **names,
-                               const struct node *like, uint64_t count, struct error *err) {
+static enum status expand_node(struct cluster *cluster, struct node *nodes, const char **names, const struct node *like,
+                               uint64_t count, struct error *err) {
     for (uint64_t k = 0; k < count; k++) {
         struct node *node = &nodes[cluster->n_nodes];
         *node = *like;
@@ -225,7 +233,7 @@ static enum status read_measurement(const struct json_at *at, struct measurement
     if (!st)
         st = json_get_integer(at, "bytes", JSON_REQUIRED, 1, UINT64_C(1) << 48, &out->bytes, err);
     if (!st)
-        st = json_get_number(at, "time_us", JSON_REQUIRED, 0, MAX_TIME_US, &out->time_us, err);
+        st = json_get_number(at, "time_us", JSON_REQUIRED, DBL_MIN, MAX_TIME_US, &out->time_us, err);
     out->operation = (enum operation)operation;
     out->algorithm = (enum algorithm)algorithm;
     out->devices = (uint32_t)devices;
@@ -249,16 +257,17 @@ static enum status read_measurements(struct cluster *cluster, const struct json_
     qsort(all, n, sizeof *all, compare_measurements);
     for (size_t i = 1; i < n; i++)
         if (!compare_measurements(&all[i - 1], &all[i]))
-            return json_fail(&array, err, "%s of %lu bytes is measured twice; keep one",
-                             operation_name(all[i].operation), (unsigned long)all[i].bytes);
+            return json_fail(&array, err, "%s (%s) of %lu bytes on %u devices is measured twice; keep one",
+                             operation_name(all[i].operation), algorithm_name(all[i].algorithm),
+                             (unsigned long)all[i].bytes, all[i].devices);
     cluster->measurements = all;
     cluster->n_measurements = (uint32_t)n;
     return ST_OK;
 }
 
 static enum status read_runtime(struct cluster *cluster, const struct json_at *root, struct error *err) {
-    static const char *const known[] = {"message_us",       "coordination_us",  "push_us",
-                                        "copy_gbyte_per_s", "sum_gbyte_per_s", "goodput", NULL};
+    static const char *const known[] = {"message_us",      "coordination_us", "push_us", "copy_gbyte_per_s",
+                                        "sum_gbyte_per_s", "goodput",         NULL};
     struct runtime *out = &cluster->runtime;
     struct json_at at;
     out->goodput = 1;
@@ -292,8 +301,8 @@ static enum status seal(struct cluster *cluster, struct error *err) {
 }
 
 static enum status read_whole(struct cluster *cluster, const struct json_at *root, struct error *err) {
-    static const char *const known[] = {"schema",       "name",    "nodes", "links", "collectives",
-                                        "measurements", "runtime", NULL};
+    static const char *const known[] = {"schema",      "name",         "nodes",   "links",
+                                        "collectives", "measurements", "runtime", NULL};
     const char *name;
     enum status st = json_expect_schema(root, CLUSTER_SCHEMA, err);
     if (!st)
@@ -353,7 +362,7 @@ static bool write_nodes(const struct cluster *cluster, cJSON *array) {
              cJSON_AddNumberToObject(object, "nic_gbit_per_s", node->nic_gbit_per_s) &&
              cJSON_AddNumberToObject(object, "nic_latency_us", node->nic_latency_us) &&
              cJSON_AddNumberToObject(object, "compute_scale", node->compute_scale) &&
-             (!node->device_link_gbyte_per_s ||
+             (node->device_link_gbyte_per_s <= 0 ||
               cJSON_AddNumberToObject(object, "device_link_gbyte_per_s", node->device_link_gbyte_per_s));
     }
     return ok;
@@ -376,8 +385,7 @@ static bool write_measurements(const struct cluster *cluster, cJSON *array) {
     cJSON *object;
     for (uint32_t i = 0; i < cluster->n_measurements && ok; i++) {
         const struct measurement *m = &cluster->measurements[i];
-        ok = add_object(array, &object) &&
-             cJSON_AddStringToObject(object, "operation", operation_name(m->operation)) &&
+        ok = add_object(array, &object) && cJSON_AddStringToObject(object, "operation", operation_name(m->operation)) &&
              (m->operation != OPERATION_all_reduce ||
               cJSON_AddStringToObject(object, "algorithm", algorithm_name(m->algorithm))) &&
              cJSON_AddNumberToObject(object, "devices", m->devices) &&

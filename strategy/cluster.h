@@ -23,7 +23,7 @@
 #include "strategy/names.h"
 
 /* All-reduce algorithms: X(name) */
-#define ALGORITHM_TABLE(X)                                                                                            \
+#define ALGORITHM_TABLE(X)                                                                                             \
     X(auto) X(ring) X(tree) X(double_tree) X(recursive_doubling) X(halving_doubling) X(hierarchical)
 
 enum algorithm {
@@ -33,8 +33,8 @@ enum algorithm {
         ALGORITHM_COUNT
 };
 
-/* X(name): what a measurement timed. all_reduce: bytes per device, `devices` of them. push, pull: one message of `bytes`
- * between one worker and one server on different nodes. */
+/* X(name): what a measurement timed. all_reduce: bytes per device, `devices` of them. push, pull: one message of
+ * `bytes` between one worker and one server on different nodes. */
 #define OPERATION_TABLE(X) X(all_reduce) X(push) X(pull)
 
 enum operation {

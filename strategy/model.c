@@ -12,7 +12,9 @@
 
 static const char MODEL_SCHEMA[] = "syncopate.model/1";
 static const double MAX_TIME_US = 1e12;
-static const uint64_t MAX_AXIS = UINT64_C(1) << 40, MAX_ELEMENTS = UINT64_C(1) << 48;
+static const uint64_t MAX_AXIS = UINT64_C(1) << 40, MAX_ELEMENTS = UINT64_C(1) << 48, MAX_BYTES = UINT64_C(1) << 53;
+
+enum { MAX_LAYER_NAME = 4000 }; /* json.h reads strings of up to 4096 bytes */
 
 #define X(name, bytes) #name,
 static const char *const dtype_words[] = {DTYPE_TABLE(X) NULL};
@@ -33,7 +35,7 @@ uint64_t dtype_bytes(enum dtype dtype) {
 struct reader {
     struct model *model;
     struct variable *variables;
-    struct operator *operators;
+    struct operator* operators;
     struct names operator_names;
     const char **words; /* scratch for names */
 };
@@ -103,6 +105,8 @@ static enum status read_variables(struct reader *r, const struct json_at *root, 
             return st;
         names[e.index] = r->variables[e.index].name;
         model->bytes += r->variables[e.index].bytes;
+        if (model->bytes > MAX_BYTES)
+            return json_fail(&array, err, "more than 2^53 bytes of variables");
     }
     model->variables = r->variables;
     model->n_variables = (uint32_t)n;
@@ -148,7 +152,7 @@ static enum status read_references(const struct json_at *at, const char *key, co
 
 /* Mark the variables that operator `index` produces; each may be marked once. */
 static enum status claim_variables(struct reader *r, const struct json_at *at, uint32_t index, struct error *err) {
-    const struct operator *op = &r->operators[index];
+    const struct operator* op = & r->operators[index];
     for (uint32_t i = 0; i < op->n_produces; i++) {
         struct variable *v = &r->variables[op->produces[i]];
         if (v->producer != UINT32_MAX)
@@ -162,7 +166,7 @@ static enum status claim_variables(struct reader *r, const struct json_at *at, u
 static enum status read_operator(struct reader *r, const struct json_at *at, uint32_t index, struct error *err) {
     static const char *const known[] = {"name", "phase", "time_us", "after", "reads", "produces", NULL};
     static const char *const phases[] = {"forward", "backward", NULL};
-    struct operator *op = &r->operators[index];
+    struct operator* op = & r->operators[index];
     struct arena *arena = &r->model->arena;
     size_t phase = 0;
     enum status st = json_expect_object(at, known, err);
@@ -224,6 +228,8 @@ static enum status read_operators(struct reader *r, const struct json_at *root, 
         st = alloc_operators(r, n, err);
     if (!st)
         st = read_operator_names(r, &array, (uint32_t)n, err);
+    if (st)
+        return st;
     for (struct json_at e = json_first(&array); !st && e.node; e = json_next(&e))
         st = read_operator(r, &e, (uint32_t)e.index, err);
     return st;
@@ -234,7 +240,7 @@ static enum status read_layer(struct reader *r, const struct json_at *at, uint32
     static const char *const known[] = {"name", "forward_us", "backward_us", "variables", NULL};
     struct arena *arena = &r->model->arena;
     uint32_t i = (uint32_t)at->index, last = 2 * n - 1;
-    struct operator *forward = &r->operators[i], *backward = &r->operators[last - i];
+    struct operator* forward = & r->operators[i], *backward = &r->operators[last - i];
     const char *name;
     enum status st = json_expect_object(at, known, err);
     if (!st)
@@ -248,6 +254,9 @@ static enum status read_layer(struct reader *r, const struct json_at *at, uint32
                              err);
     if (st)
         return st;
+    if (strlen(name) > MAX_LAYER_NAME)
+        return json_fail(at, err, "a layer name of %zu bytes; at most %d, for \".grad\" is added", strlen(name),
+                         MAX_LAYER_NAME);
     uint32_t *before = arena_alloc(arena, 2, sizeof *before);
     forward->name = arena_strdup(arena, name);
     backward->name = arena_printf(arena, "%s.grad", name);
@@ -276,6 +285,8 @@ static enum status read_layers(struct reader *r, const struct json_at *root, str
         st = json_fail(&array, err, "a model needs at least one layer");
     if (!st)
         st = alloc_operators(r, 2 * n, err);
+    if (st)
+        return st;
     for (struct json_at e = json_first(&array); !st && e.node; e = json_next(&e))
         st = read_layer(r, &e, (uint32_t)n, err);
     if (st)
@@ -290,13 +301,18 @@ static enum status read_layers(struct reader *r, const struct json_at *root, str
 /* The depth-first walk: state 0 = not seen, 1 = on the stack, 2 = placed. */
 struct walk {
     const struct model *model;
+    const struct json_at *root;
     uint8_t *state;
     uint32_t *stack, *cursor, *order;
     uint32_t depth, n;
 };
 
-static enum status walk_from(struct walk *w, uint32_t start, const struct json_at *root, struct error *err) {
-    const struct operator *ops = w->model->operators;
+/* Element `index` of the root's array `key`, as a place for messages. */
+#define AT_ELEMENT(root, key, index)                                                                                   \
+    (&(struct json_at){(root)->node, &(struct json_at){(root)->node, (root), (key), 0}, NULL, (index)})
+
+static enum status walk_from(struct walk *w, uint32_t start, struct error *err) {
+    const struct operator* ops = w->model->operators;
     w->stack[0] = start;
     w->state[start] = 1;
     for (w->depth = 1; w->depth;) {
@@ -309,11 +325,13 @@ static enum status walk_from(struct walk *w, uint32_t start, const struct json_a
         }
         uint32_t before = ops[at].after[w->cursor[at]++];
         if (ops[before].backward && !ops[at].backward)
-            return json_fail(root, err, "forward operator \"%s\" waits for backward operator \"%s\"", ops[at].name,
+            return json_fail(AT_ELEMENT(w->root, "operators", at), err,
+                             "forward operator \"%s\" waits for backward operator \"%s\"", ops[at].name,
                              ops[before].name);
         if (w->state[before] == 1)
-            return json_fail(root, err, "operators wait for each other in a cycle through \"%s\" and \"%s\"",
-                             ops[at].name, ops[before].name);
+            return json_fail(AT_ELEMENT(w->root, "operators", at), err,
+                             "operators wait for each other in a cycle through \"%s\" and \"%s\"", ops[at].name,
+                             ops[before].name);
         if (w->state[before] == 0) {
             w->state[before] = 1;
             w->stack[w->depth++] = before;
@@ -324,7 +342,7 @@ static enum status walk_from(struct walk *w, uint32_t start, const struct json_a
 
 static enum status find_order(struct model *model, const struct json_at *root, struct error *err) {
     uint32_t n = model->n_operators;
-    struct walk w = {.model = model, .order = arena_alloc(&model->arena, n, sizeof *w.order)};
+    struct walk w = {.model = model, .root = root, .order = arena_alloc(&model->arena, n, sizeof *w.order)};
     w.state = calloc(n ? n : 1, sizeof *w.state);
     w.stack = calloc(n ? n : 1, sizeof *w.stack);
     w.cursor = calloc(n ? n : 1, sizeof *w.cursor);
@@ -332,7 +350,7 @@ static enum status find_order(struct model *model, const struct json_at *root, s
     for (int backward = 0; backward < 2 && !st; backward++) {
         for (uint32_t i = 0; i < n && !st; i++)
             if (model->operators[i].backward == backward && !w.state[i])
-                st = walk_from(&w, i, root, err);
+                st = walk_from(&w, i, err);
         if (!backward)
             model->n_forward = w.n;
     }
@@ -346,11 +364,12 @@ static enum status find_order(struct model *model, const struct json_at *root, s
 static enum status check_whole(struct model *model, const struct json_at *root, struct error *err) {
     for (uint32_t i = 0; i < model->n_variables; i++)
         if (model->variables[i].producer == UINT32_MAX)
-            return json_fail(root, err, "no backward operator produces variable \"%s\"", model->variables[i].name);
+            return json_fail(AT_ELEMENT(root, "variables", i), err, "no backward operator produces variable \"%s\"",
+                             model->variables[i].name);
     if (!model->n_forward)
         return json_fail(root, err, "a model needs at least one forward operator");
     for (uint32_t i = 0; i < model->n_operators; i++) {
-        const struct operator *op = &model->operators[i];
+        const struct operator* op = & model->operators[i];
         *(op->backward ? &model->backward_us : &model->forward_us) += op->time_us;
     }
     return ST_OK;
@@ -442,7 +461,7 @@ static void add_variable(cJSON *array, const struct variable *v, bool *ok) {
         *ok = cJSON_AddNumberToObject(object, "sparse_rows", (double)v->sparse_rows);
 }
 
-static void add_operator(cJSON *array, const struct model *model, const struct operator *op, bool *ok) {
+static void add_operator(cJSON *array, const struct model *model, const struct operator* op, bool *ok) {
     cJSON *object = cJSON_CreateObject();
     *ok = *ok && object && cJSON_AddItemToArray(array, object);
     *ok = *ok && cJSON_AddStringToObject(object, "name", op->name) &&

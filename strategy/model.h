@@ -40,7 +40,7 @@ struct variable {
     uint32_t producer;    /* the backward operator that makes its gradient */
 };
 
-struct operator {
+struct operator{
     const char *name;
     bool backward;
     double time_us;
@@ -57,7 +57,7 @@ struct model {
     double batch_per_device; /* samples */
     uint32_t n_variables, n_operators, n_forward;
     const struct variable *variables;
-    const struct operator *operators;
+    const struct operator* operators;
     const uint32_t *order; /* n_operators positions in execution order; the first n_forward are forward */
     struct names names;    /* of the variables */
     uint64_t bytes;        /* of all variables */

@@ -1,8 +1,8 @@
 /* Lowering a strategy; see plan.h for what a plan means.
  *
  * 1. Steps: the execution order is cut before each forward operator that reads a variable and after each backward
- *    operator that produces one. A variable's gate is the first forward step that reads it (the last forward step when none
- *    does), its ready is the backward step that produces it.
+ *    operator that produces one. A variable's gate is the first forward step that reads it (the last forward step when
+ * none does), its ready is the backward step that produces it.
  * 2. Streams: the gradients of a merge group, in readiness order, form one stream of bytes, and so does each shard
  *    under a parameter server. A stream is cut into messages of at most the partition size, and between the shards of
  *    one variable, which never share a message. Streams are walked twice: to count, then to write.
@@ -26,12 +26,13 @@ static enum dtype wire_dtype(const struct variable *v, const struct variable_syn
  * of axis 0) and an index for each. */
 static uint64_t shard_bytes(const struct variable *v, const struct variable_sync *sync, uint32_t k) {
     uint64_t element = dtype_bytes(wire_dtype(v, sync));
-    uint64_t dim = v->rank ? v->shape[sync->axis] : 1;
+    uint32_t axis = sync->shards > 1 ? sync->axis : 0; /* unsealed strategies may leave any axis where nothing is cut */
+    uint64_t dim = v->rank ? v->shape[axis] : 1;
     uint64_t rows = plan_shard_rows(dim, sync->shards, k);
     if (!v->sparse_rows || sync->kind == SYNC_ALL_REDUCE)
         return v->elements / dim * rows * element;
     uint64_t row_bytes = v->elements / v->shape[0] * element;
-    if (sync->axis == 0)
+    if (axis == 0)
         return plan_shard_rows(v->sparse_rows, sync->shards, k) * (row_bytes + INDEX_BYTES);
     return v->sparse_rows * (row_bytes / dim * rows + INDEX_BYTES);
 }
@@ -47,11 +48,11 @@ uint64_t plan_gradient_bytes(const struct variable *v, const struct variable_syn
 struct lowering {
     struct plan *plan;
     const struct strategy *strategy;
-    uint32_t *ready, *gate;     /* by variable */
-    uint32_t *by_readiness;     /* variables in the order of ready */
-    uint32_t *members, *first;  /* variables by group, in readiness order; first[n_groups + 1] */
-    struct message *messages;   /* in stream order; NULL while counting */
-    struct piece *pieces;       /* NULL while counting */
+    uint32_t *ready, *gate;    /* by variable */
+    uint32_t *by_readiness;    /* variables in the order of ready */
+    uint32_t *members, *first; /* variables by group, in readiness order; first[n_groups + 1] */
+    struct message *messages;  /* in stream order; NULL while counting */
+    struct piece *pieces;      /* NULL while counting */
     uint64_t n_messages, n_pieces;
     struct message open; /* the message being filled; bytes == 0: none */
     uint64_t partition;
@@ -90,7 +91,7 @@ static enum status cut_steps(struct lowering *low, struct error *err) {
     uint32_t step = 0;
     bool empty = true; /* the current step has no operator yet */
     for (uint32_t i = 0; i < model->n_operators; i++) {
-        const struct operator *op = &model->operators[model->order[i]];
+        const struct operator* op = & model->operators[model->order[i]];
         if (!empty && (op->n_reads || i == model->n_forward)) {
             step++;
             empty = true;
@@ -151,10 +152,15 @@ static void append_piece(struct lowering *low, const struct message *like, uint3
     low->n_pieces++;
 }
 
+/* Counting stops here: a huge gradient in tiny partitions would keep it busy for hours. */
+static bool too_many(const struct lowering *low) {
+    return low->n_messages > PLAN_MAX_MESSAGES;
+}
+
 /* Put `bytes` of a variable's gradient into the stream, closing messages as they fill. */
 static void append_run(struct lowering *low, const struct message *like, uint32_t variable, uint64_t offset,
                        uint64_t bytes) {
-    while (bytes) {
+    while (bytes && !too_many(low)) {
         uint64_t room = low->partition ? low->partition - low->open.bytes : bytes;
         uint64_t part = bytes < room ? bytes : room;
         append_piece(low, like, variable, offset, part);
@@ -179,7 +185,7 @@ static void stream_group(struct lowering *low, uint32_t g) {
         const struct variable_sync *sync = &s->variables[v];
         uint64_t offset = 0;
         like.dtype = wire_dtype(variable, sync);
-        for (uint32_t k = 0; k < sync->shards; k++) {
+        for (uint32_t k = 0; k < sync->shards && !too_many(low); k++) {
             if (k)
                 close_message(low);
             uint64_t bytes = shard_bytes(variable, sync, k);
@@ -193,14 +199,15 @@ static void stream_group(struct lowering *low, uint32_t g) {
 static void stream_served(struct lowering *low, uint32_t v) {
     const struct variable *variable = &low->plan->model->variables[v];
     const struct variable_sync *sync = &low->strategy->variables[v];
-    struct message like = {.kind = SYNC_PARAMETER_SERVER,
-                           .local_reduction = sync->local_reduction,
-                           .dtype = wire_dtype(variable, sync)};
+    struct message like = {
+        .kind = SYNC_PARAMETER_SERVER, .local_reduction = sync->local_reduction, .dtype = wire_dtype(variable, sync)};
     uint64_t offset = 0;
     set_partition(low, sync->partition_bytes);
-    for (uint32_t k = 0; k < sync->shards; k++) {
+    for (uint32_t k = 0; k < sync->shards && !too_many(low); k++) {
         like.server = sync->servers[k % sync->n_servers];
         uint64_t bytes = shard_bytes(variable, sync, k);
+        if (!bytes)
+            break; /* fewer touched rows than shards: this one and the rest are empty */
         append_run(low, &like, v, offset, bytes);
         close_message(low);
         offset += bytes;
@@ -236,9 +243,10 @@ static enum status order_variables(struct lowering *low, struct error *err) {
 static enum status make_messages(struct lowering *low, struct error *err) {
     struct plan *plan = low->plan;
     stream_all(low);
-    if (low->n_messages > PLAN_MAX_MESSAGES || low->n_pieces > UINT32_MAX)
-        return error_set(err, ST_INFEASIBLE, "%lu messages an iteration; at most %d: use larger partitions",
-                         (unsigned long)low->n_messages, PLAN_MAX_MESSAGES);
+    if (too_many(low))
+        return error_set(err, ST_INFEASIBLE,
+                         "more than %d messages an iteration: use larger partitions or fewer shards",
+                         PLAN_MAX_MESSAGES);
     low->messages = arena_alloc(&plan->arena, low->n_messages, sizeof *low->messages);
     low->pieces = arena_alloc(&plan->arena, low->n_pieces, sizeof *low->pieces);
     if (!low->messages || !low->pieces)

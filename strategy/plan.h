@@ -49,7 +49,7 @@ struct message {
 };
 
 struct plan {
-    struct arena arena; /* owns the arrays */
+    struct arena arena;            /* owns the arrays */
     const struct model *model;     /* borrowed: must outlive the plan */
     const struct cluster *cluster; /* borrowed */
     enum policy policy;
@@ -64,8 +64,8 @@ struct plan {
     const uint32_t *first_ready, *by_ready; /* n_steps + 1, n_messages */
     const uint32_t *first_gate, *by_gate;
     bool any_all_reduce, any_server;
-    uint64_t bytes;      /* of all messages */
-    uint64_t max_bytes;  /* of the largest message */
+    uint64_t bytes;     /* of all messages */
+    uint64_t max_bytes; /* of the largest message */
 };
 
 /* Lower. Fails: ST_INVALID (strategy_check), ST_INFEASIBLE (policy preemptive needs an exact schedule; more than

@@ -92,10 +92,9 @@ static enum status read_group_of(const struct json_at *at, const struct strategy
     enum status st = json_get_integer(at, "group", JSON_REQUIRED, 0, MAX_GROUP_ID, &id, err);
     if (st)
         return st;
-    const struct group *group =
-        strategy->n_groups
-            ? bsearch(&id, strategy->groups, strategy->n_groups, sizeof *strategy->groups, compare_group_id)
-            : NULL;
+    const struct group *group = strategy->n_groups ? bsearch(&id, strategy->groups, strategy->n_groups,
+                                                             sizeof *strategy->groups, compare_group_id)
+                                                   : NULL;
     if (!group)
         return json_fail(at, err, "group %lu is not in \"groups\"", (unsigned long)id);
     *out = (uint32_t)(group - strategy->groups);
@@ -132,8 +131,8 @@ static enum status read_sync(const struct json_at *variable, const struct strate
                              const struct cluster *cluster, struct arena *arena, struct variable_sync *out,
                              struct error *err) {
     static const char *const kinds[] = {"all_reduce", "parameter_server", NULL};
-    static const char *const known[2][6] = {
-        {"kind", "group", NULL}, {"kind", "servers", "local_reduction", "partition_bytes", NULL}};
+    static const char *const known[2][6] = {{"kind", "group", NULL},
+                                            {"kind", "servers", "local_reduction", "partition_bytes", NULL}};
     struct json_at at;
     size_t kind = 0;
     enum status st = json_member(variable, "sync", &at, err);
@@ -170,6 +169,19 @@ static enum status read_partition(const struct json_at *variable, struct variabl
     return st;
 }
 
+static enum status check_variable(const struct variable *v, const struct variable_sync *sync,
+                                  const struct cluster *cluster, struct error *err);
+
+/* The rules of one variable, checked here too, where the place is known. */
+static enum status check_variable_at(const struct json_at *at, const struct variable *v,
+                                     const struct variable_sync *sync, const struct cluster *cluster,
+                                     struct error *err) {
+    struct error found;
+    if (!check_variable(v, sync, cluster, &found))
+        return ST_OK;
+    return json_fail(at, err, "%s", found.message);
+}
+
 static enum status read_variable(const struct json_at *at, struct strategy *out, const struct model *model,
                                  const struct cluster *cluster, struct error *err) {
     static const char *const known[] = {"name", "partition", "encoding", "sync", NULL};
@@ -191,7 +203,9 @@ static enum status read_variable(const struct json_at *at, struct strategy *out,
     sync->encoding = (enum encoding)encoding;
     if (!st)
         st = read_partition(at, sync, err);
-    return st ? st : read_sync(at, out, cluster, &out->arena, sync, err);
+    if (!st)
+        st = read_sync(at, out, cluster, &out->arena, sync, err);
+    return st ? st : check_variable_at(at, &model->variables[position], sync, cluster, err);
 }
 
 static enum status read_variables(const struct json_at *root, struct strategy *out, const struct model *model,
@@ -433,10 +447,8 @@ static enum status renumber_groups(struct strategy *strategy, struct error *err)
 }
 
 static void clear_other_kind(struct variable_sync *sync) {
-    if (sync->shards <= 1) {
-        sync->shards = 1;
+    if (sync->shards == 1)
         sync->axis = 0;
-    }
     if (sync->kind == SYNC_PARAMETER_SERVER) {
         sync->group = 0;
         return;
@@ -466,9 +478,20 @@ enum status strategy_seal(struct strategy *strategy, const struct model *model, 
 
 /* ---- checking ---- */
 
-static enum status check_partition(const struct variable *v, const struct variable_sync *sync, struct error *err) {
-    if (sync->shards <= 1)
+/* What a builder may set and a file could not say again. */
+static enum status check_partition_bytes(uint64_t bytes, struct error *err) {
+    if (!bytes || (bytes >= MIN_PARTITION && bytes <= MAX_BYTES))
         return ST_OK;
+    return error_set(err, ST_INVALID, "\"partition_bytes\" is %lu; it must be 0 (whole) or from %lu to %lu",
+                     (unsigned long)bytes, (unsigned long)MIN_PARTITION, (unsigned long)MAX_BYTES);
+}
+
+static enum status check_partition(const struct variable *v, const struct variable_sync *sync, struct error *err) {
+    if (sync->shards == 1)
+        return ST_OK;
+    if (sync->shards < 1 || sync->shards > MAX_SHARDS)
+        return error_set(err, ST_INVALID, "variable \"%s\" is cut into %u shards; it must be from 1 (whole) to %d",
+                         v->name, sync->shards, MAX_SHARDS);
     if (sync->axis >= v->rank)
         return error_set(err, ST_INVALID, "variable \"%s\" is cut along axis %u but has %u axes", v->name, sync->axis,
                          v->rank);
@@ -480,21 +503,23 @@ static enum status check_partition(const struct variable *v, const struct variab
 
 static enum status check_servers(const struct variable *v, const struct variable_sync *sync,
                                  const struct cluster *cluster, struct error *err) {
-    uint32_t shards = sync->shards ? sync->shards : 1;
+    uint32_t shards = sync->shards;
     if (!sync->n_servers)
         return error_set(err, ST_INVALID, "variable \"%s\" has no server", v->name);
     if (sync->n_servers > shards)
         return error_set(err, ST_INVALID,
                          "variable \"%s\" has %u servers but %u shard%s: each server needs a shard; cut it into %u",
                          v->name, sync->n_servers, shards, shards == 1 ? "" : "s", sync->n_servers);
+    uint64_t seen[CLUSTER_MAX_NODES / 64] = {0}; /* a bit a node */
     for (uint32_t i = 0; i < sync->n_servers; i++) {
         if (sync->servers[i] >= cluster->n_nodes)
             return error_set(err, ST_INVALID, "variable \"%s\" has server %u but the cluster has %u nodes", v->name,
                              sync->servers[i], cluster->n_nodes);
-        for (uint32_t j = 0; j < i; j++)
-            if (sync->servers[i] == sync->servers[j])
-                return error_set(err, ST_INVALID, "variable \"%s\" names server \"%s\" twice", v->name,
-                                 cluster->nodes[sync->servers[i]].name);
+        uint64_t bit = UINT64_C(1) << sync->servers[i] % 64, *word = &seen[sync->servers[i] / 64];
+        if (*word & bit)
+            return error_set(err, ST_INVALID, "variable \"%s\" names server \"%s\" twice", v->name,
+                             cluster->nodes[sync->servers[i]].name);
+        *word |= bit;
     }
     return ST_OK;
 }
@@ -508,6 +533,17 @@ static enum status check_encoding(const struct variable *v, const struct variabl
 
 static enum dtype wire_dtype(const struct variable *v, const struct variable_sync *sync) {
     return sync->encoding == ENCODING_none ? v->dtype : sync->encoding == ENCODING_f16 ? DTYPE_f16 : DTYPE_bf16;
+}
+
+static enum status check_variable(const struct variable *v, const struct variable_sync *sync,
+                                  const struct cluster *cluster, struct error *err) {
+    enum status st = check_partition(v, sync, err);
+    if (!st)
+        st = check_encoding(v, sync, err);
+    if (st || sync->kind == SYNC_ALL_REDUCE)
+        return st;
+    st = check_partition_bytes(sync->partition_bytes, err);
+    return st ? st : check_servers(v, sync, cluster, err);
 }
 
 /* One dtype on the wire a merge group. `first` has a slot a group, UINT32_MAX when no member was seen yet. */
@@ -534,26 +570,22 @@ enum status strategy_check(const struct strategy *strategy, const struct model *
     if (strategy->n_variables != model->n_variables)
         return error_set(err, ST_INVALID, "a strategy for %u variables, but model \"%s\" has %u", strategy->n_variables,
                          model->name, model->n_variables);
-    for (uint32_t i = 0; i < strategy->n_groups; i++) {
-        uint64_t partition = strategy->groups[i].partition_bytes;
-        if (partition && partition < MIN_PARTITION)
-            return error_set(err, ST_INVALID, "group %u has partitions of %lu bytes; the least is %lu", i,
-                             (unsigned long)partition, (unsigned long)MIN_PARTITION);
-    }
+    if (strategy->credit_bytes > MAX_BYTES && strategy->credit_bytes != CREDIT_UNLIMITED)
+        return error_set(err, ST_INVALID, "a credit of %lu bytes; at most %lu, or no limit",
+                         (unsigned long)strategy->credit_bytes, (unsigned long)MAX_BYTES);
+    enum status st = ST_OK;
+    for (uint32_t i = 0; i < strategy->n_groups && !st; i++)
+        st = check_partition_bytes(strategy->groups[i].partition_bytes, err);
+    if (st)
+        return st;
     uint32_t *first = malloc((strategy->n_groups + 1) * sizeof *first);
     if (!first)
         return error_no_memory(err);
     memset(first, 0xff, (strategy->n_groups + 1) * sizeof *first);
-    enum status st = ST_OK;
     for (uint32_t i = 0; i < strategy->n_variables && !st; i++) {
-        const struct variable *v = &model->variables[i];
-        const struct variable_sync *sync = &strategy->variables[i];
-        st = check_partition(v, sync, err);
-        if (!st)
-            st = check_encoding(v, sync, err);
-        if (!st)
-            st = sync->kind == SYNC_ALL_REDUCE ? check_group(strategy, model, i, first, err)
-                                               : check_servers(v, sync, cluster, err);
+        st = check_variable(&model->variables[i], &strategy->variables[i], cluster, err);
+        if (!st && strategy->variables[i].kind == SYNC_ALL_REDUCE)
+            st = check_group(strategy, model, i, first, err);
     }
     free(first);
     return st;

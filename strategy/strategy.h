@@ -95,13 +95,14 @@ enum status strategy_init(struct strategy *out, const char *name, const struct m
 enum status strategy_copy(const struct strategy *from, const char *name, struct strategy *out, struct error *err);
 
 /* Bring a built strategy into its one form and compute its id: groups without members are dropped and the rest are
- * numbered 0, 1, ... in the order of their first variable, axis is 0 where shards is 1, fields of the other kind are cleared. Then
- * strategy_check. The name is not part of the id: the id says what is done, not what it is called. */
+ * numbered 0, 1, ... in the order of their first variable, axis is 0 where shards is 1, fields of the other kind are
+ * cleared. Then strategy_check. The name is not part of the id: the id says what is done, not what it is called. */
 enum status strategy_seal(struct strategy *strategy, const struct model *model, const struct cluster *cluster,
                           struct error *err);
 
-/* Every rule: axis < rank, shards <= the axis, servers exist and are distinct and no more than shards, one dtype and encoding a merge group,
- * groups exist, at least one device. The message says which rule is broken, for which variable. Fails: ST_INVALID. */
+/* Every rule: axis < rank, shards <= the axis, servers exist and are distinct and no more than shards, one dtype and
+ * encoding a merge group, groups exist, at least one device. The message says which rule is broken, for which variable.
+ * Fails: ST_INVALID. */
 enum status strategy_check(const struct strategy *strategy, const struct model *model, const struct cluster *cluster,
                            struct error *err);
 

@@ -1,0 +1,20 @@
+/* Is this file what it says it is? */
+#ifndef DATASET_CHECK_H
+#define DATASET_CHECK_H
+
+#include "dataset/store.h"
+
+struct check_report {
+    uint64_t objects, trials, iterations; /* looked at */
+    uint64_t problems;
+};
+
+typedef void check_visit(void *context, const char *problem);
+
+/* SQLite's own checks of pages, indexes and references; the hash of every object; of every complete trial that its
+ * iterations are whole and their median is the one it states. Each problem is one line to `visit` (may be NULL). A
+ * file that has problems is still ST_OK: *out counts them. Fails only when the file cannot be read to the end. */
+enum status check_run(struct store *store, check_visit *visit, void *context, struct check_report *out,
+                      struct error *err);
+
+#endif

@@ -1,0 +1,91 @@
+/* What is stored is the text that the id is the hash of, so that anybody can check it with sha256sum. For a strategy
+ * that text has no name; its name comes from the column beside it. */
+#include "dataset/describe.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "dataset/store_internal.h"
+
+/* Takes `text`; NULL stands for no memory. */
+static enum status put_text(struct store *store, enum store_kind kind, const char *name, char *text,
+                            const struct id *expected, struct error *err) {
+    if (!text)
+        return error_no_memory(err);
+    struct id id;
+    enum status status = id_of(text, strlen(text), &id, err);
+    if (status == ST_OK && strcmp(id.hex, expected->hex) != 0)
+        status = error_set(err, ST_INVALID, "%s %s: changed after its id was computed", object_word(kind), name);
+    if (status == ST_OK)
+        status = store_put(store, kind, name, text, NULL, err);
+    free(text);
+    return status;
+}
+
+/* Takes `json`. */
+static char *canonical(cJSON *json) {
+    char *text = json ? json_canonical(json) : NULL;
+    cJSON_Delete(json);
+    return text;
+}
+
+enum status store_put_model(struct store *store, const struct model *model, struct error *err) {
+    return put_text(store, STORE_MODEL, model->name, canonical(model_write(model)), &model->id, err);
+}
+
+enum status store_put_cluster(struct store *store, const struct cluster *cluster, struct error *err) {
+    return put_text(store, STORE_CLUSTER, cluster->name, canonical(cluster_write(cluster)), &cluster->id, err);
+}
+
+enum status store_put_strategy(struct store *store, const struct strategy *strategy, const struct model *model,
+                               const struct cluster *cluster, struct error *err) {
+    return put_text(store, STORE_STRATEGY, strategy->name, strategy_canonical(strategy, model, cluster), &strategy->id,
+                    err);
+}
+
+/* The stored text as a tree; `object` borrows from `arena`. */
+static enum status get_json(struct store *store, enum store_kind kind, const char *id, struct arena *arena,
+                            struct stored_object *object, cJSON **out, struct error *err) {
+    enum status status = store_get(store, kind, id, arena, object, err);
+    return status == ST_OK ? json_parse(object->content, strlen(object->content), object->name, out, err) : status;
+}
+
+enum status store_get_model(struct store *store, const char *id, struct model *out, struct error *err) {
+    struct arena arena = {0};
+    struct stored_object object;
+    cJSON *json = NULL;
+    enum status status = get_json(store, STORE_MODEL, id, &arena, &object, &json, err);
+    if (status == ST_OK)
+        status = model_read(json, object.name, out, err);
+    cJSON_Delete(json);
+    arena_release(&arena);
+    return status;
+}
+
+enum status store_get_cluster(struct store *store, const char *id, struct cluster *out, struct error *err) {
+    struct arena arena = {0};
+    struct stored_object object;
+    cJSON *json = NULL;
+    enum status status = get_json(store, STORE_CLUSTER, id, &arena, &object, &json, err);
+    if (status == ST_OK)
+        status = cluster_read(json, object.name, out, err);
+    cJSON_Delete(json);
+    arena_release(&arena);
+    return status;
+}
+
+enum status store_get_strategy(struct store *store, const char *id, const struct model *model,
+                               const struct cluster *cluster, struct strategy *out, struct error *err) {
+    struct arena arena = {0};
+    struct stored_object object;
+    cJSON *json = NULL;
+    enum status status = get_json(store, STORE_STRATEGY, id, &arena, &object, &json, err);
+    if (status == ST_OK && !cJSON_AddStringToObject(json, "name", object.name))
+        status = error_no_memory(err);
+    if (status == ST_OK)
+        status = strategy_read(json, object.name, model, cluster, out, err);
+    cJSON_Delete(json);
+    arena_release(&arena);
+    return status;
+}

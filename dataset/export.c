@@ -1,0 +1,187 @@
+/* Both formats come from one table of columns, so that neither can miss a field that the other has. Numbers are written
+ * in the shortest form that reads back the same. */
+#include "dataset/export.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/json.h"
+
+/* X(column, kind, expression) */
+#define COLUMN_TABLE(X)                                                                                                \
+    X(trial, integer, (uint64_t)r->trial)                                                                              \
+    X(uid, text, r->uid)                                                                                               \
+    X(session, text, r->session)                                                                                       \
+    X(number, positive, r->number)                                                                                     \
+    X(round, integer, r->round)                                                                                        \
+    X(model, text, r->model)                                                                                           \
+    X(model_name, text, r->model_name)                                                                                 \
+    X(cluster, text, r->cluster)                                                                                       \
+    X(cluster_name, text, r->cluster_name)                                                                             \
+    X(strategy, text, r->strategy)                                                                                     \
+    X(strategy_name, text, r->strategy_name)                                                                           \
+    X(proposer, text, r->proposer)                                                                                     \
+    X(runner, text, r->runner)                                                                                         \
+    X(seed, integer, r->seed)                                                                                          \
+    X(state, text, record_state_word(r->state))                                                                        \
+    X(predicted_us, number, r->predicted_us)                                                                           \
+    X(mean_us, number, r->mean_us)                                                                                     \
+    X(median_us, number, r->median_us)                                                                                 \
+    X(low_us, number, r->low_us)                                                                                       \
+    X(high_us, number, r->high_us)                                                                                     \
+    X(queued, text, r->queued)                                                                                         \
+    X(started, text, r->started)                                                                                       \
+    X(ended, text, r->ended)                                                                                           \
+    X(reason, text, r->reason)                                                                                         \
+    X(environment, text, r->environment)
+
+static void put_number(double x, FILE *out) {
+    char text[32];
+    json_format_number(x, text);
+    fputs(text, out);
+}
+
+static void put_times(const struct record *r, char between, FILE *out) {
+    for (size_t i = 0; i < r->n_iterations; i++) {
+        if (i)
+            putc(between, out);
+        put_number(r->iterations_us[i], out);
+    }
+}
+
+static void csv_text(const char *text, FILE *out) {
+    if (!text)
+        return;
+    if (!strpbrk(text, ",\"\r\n")) {
+        fputs(text, out);
+        return;
+    }
+    putc('"', out);
+    for (; *text; text++) {
+        if (*text == '"')
+            putc('"', out);
+        putc(*text, out);
+    }
+    putc('"', out);
+}
+
+static void csv_number(double x, FILE *out) {
+    if (!isnan(x))
+        put_number(x, out);
+}
+
+static void csv_integer(uint64_t x, FILE *out) {
+    fprintf(out, "%" PRIu64, x);
+}
+
+static void csv_positive(uint64_t x, FILE *out) {
+    if (x)
+        csv_integer(x, out);
+}
+
+static void csv_header(FILE *out) {
+#define X(column, kind, expression) fputs(#column ",", out);
+    COLUMN_TABLE(X)
+#undef X
+    fputs("iterations_us\r\n", out);
+}
+
+static void csv_record(const struct record *r, FILE *out) {
+#define X(column, kind, expression)                                                                                    \
+    csv_##kind(expression, out);                                                                                       \
+    putc(',', out);
+    COLUMN_TABLE(X)
+#undef X
+    put_times(r, ' ', out);
+    fputs("\r\n", out);
+}
+
+static void json_key(const char *key, FILE *out) {
+    fprintf(out, ",\"%s\":", key);
+}
+
+static void json_text(const char *key, const char *text, FILE *out) {
+    if (!text)
+        return;
+    json_key(key, out);
+    putc('"', out);
+    for (; *text; text++) {
+        const unsigned char c = (unsigned char)*text;
+        if (c < 0x20)
+            fprintf(out, "\\u%04x", c);
+        else if (c == '"' || c == '\\')
+            fprintf(out, "\\%c", c);
+        else
+            putc(c, out);
+    }
+    putc('"', out);
+}
+
+static void json_number(const char *key, double x, FILE *out) {
+    if (isnan(x))
+        return;
+    json_key(key, out);
+    put_number(x, out);
+}
+
+static void json_integer(const char *key, uint64_t x, FILE *out) {
+    json_key(key, out);
+    csv_integer(x, out);
+}
+
+static void json_positive(const char *key, uint64_t x, FILE *out) {
+    if (x)
+        json_integer(key, x, out);
+}
+
+void export_json(const struct record *r, FILE *out) {
+    fputs("{\"schema\":\"syncopate.record/1\"", out);
+#define X(column, kind, expression) json_##kind(#column, expression, out);
+    COLUMN_TABLE(X)
+#undef X
+    if (r->environment_json)
+        fprintf(out, ",\"environment_details\":%s", r->environment_json);
+    if (r->n_iterations) {
+        fputs(",\"iterations_us\":[", out);
+        put_times(r, ',', out);
+        putc(']', out);
+    }
+    putc('}', out);
+}
+
+struct writer {
+    FILE *out;
+    enum export_format format;
+    uint64_t n;
+};
+
+static enum status cannot_write(struct error *err) {
+    return error_set(err, ST_ENVIRONMENT, "cannot write the export: %s", strerror(errno));
+}
+
+static enum status write_record(void *context, const struct record *record, struct error *err) {
+    struct writer *writer = context;
+    if (writer->format == EXPORT_CSV) {
+        csv_record(record, writer->out);
+    } else {
+        export_json(record, writer->out);
+        putc('\n', writer->out);
+    }
+    writer->n++;
+    return ferror(writer->out) ? cannot_write(err) : ST_OK;
+}
+
+enum status export_run(struct store *store, const struct query *query, enum export_format format, FILE *out,
+                       uint64_t *n, struct error *err) {
+    struct writer writer = {.out = out, .format = format};
+    if (format == EXPORT_CSV)
+        csv_header(out);
+    enum status status = query_run(store, query, write_record, &writer, err);
+    if (status == ST_OK && (fflush(out) != 0 || ferror(out)))
+        status = cannot_write(err);
+    if (status == ST_OK && n)
+        *n = writer.n;
+    return status;
+}

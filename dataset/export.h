@@ -1,0 +1,20 @@
+/* Trials as text for other programs: CSV (RFC 4180) or JSON Lines (syncopate.record/1). */
+#ifndef DATASET_EXPORT_H
+#define DATASET_EXPORT_H
+
+#include <stdio.h>
+
+#include "dataset/query.h"
+
+enum export_format { EXPORT_CSV, EXPORT_JSON_LINES };
+
+/* Write the trials that fit `query` to `out`; *n (may be NULL) is how many. CSV has a header line, CRLF line ends and
+ * the same columns always; iterations are one field of numbers with blanks between. A JSON line is one object; numbers
+ * and texts that a trial lacks are left out. Fails: ST_ENVIRONMENT when `out` does. */
+enum status export_run(struct store *store, const struct query *query, enum export_format format, FILE *out,
+                       uint64_t *n, struct error *err);
+
+/* One record as its JSON object, without a line end. */
+void export_json(const struct record *record, FILE *out);
+
+#endif

@@ -1,0 +1,151 @@
+/* The source is attached read-only and SQL does the rest: what is content-addressed is inserted or ignored, what has an
+ * identity of its own (session id, trial uid) is inserted where that is new. Trials still waiting or running stay out,
+ * so that a trial, once merged, never changes. Cost: O(n log n) in the source. */
+#include "dataset/merge.h"
+
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dataset/check.h"
+#include "dataset/store_internal.h"
+
+#define TRIAL_COLUMNS(t)                                                                                               \
+    t "uid, " t "session, " t "number, " t "round, " t "model, " t "cluster, " t "strategy, " t "proposer, " t         \
+      "runner, " t "predicted_us, " t "seed, " t "state, " t "queued, " t "started, " t "ended, " t "mean_us, " t      \
+      "median_us, " t "low_us, " t "high_us, " t "reason, " t "environment"
+
+static const char session_clash[] = "SELECT a.id FROM main.sessions a JOIN source.sessions b ON b.id = a.id"
+                                    " WHERE a.model <> b.model OR a.cluster <> b.cluster OR a.seed <> b.seed LIMIT 1";
+static const char trial_clash[] = "SELECT a.session || ' trial ' || a.number FROM source.trials b"
+                                  " JOIN main.trials a ON a.session = b.session AND a.number = b.number"
+                                  " WHERE a.uid <> b.uid AND b.ended IS NOT NULL LIMIT 1";
+static const char add_sessions[] = "INSERT INTO main.sessions SELECT * FROM source.sessions b"
+                                   " WHERE NOT EXISTS (SELECT 1 FROM main.sessions a WHERE a.id = b.id)";
+static const char update_sessions[] =
+    "UPDATE main.sessions AS a SET state = b.state, reason = b.reason, ended = b.ended FROM source.sessions b"
+    " WHERE b.id = a.id AND a.state = 'running' AND b.state <> 'running'";
+static const char add_trials[] = "INSERT INTO main.trials (" TRIAL_COLUMNS("") ") SELECT " TRIAL_COLUMNS(
+    "b.") " FROM source.trials b WHERE b.ended IS NOT NULL"
+          " AND NOT EXISTS (SELECT 1 FROM main.trials a WHERE a.uid = b.uid) ORDER BY b.id";
+/* Iterations of a trial came with it, all or none. */
+static const char add_iterations[] =
+    "INSERT INTO main.iterations SELECT a.id, i.number, i.time_us FROM source.trials b"
+    " JOIN main.trials a ON a.uid = b.uid JOIN source.iterations i ON i.trial = b.id"
+    " WHERE NOT EXISTS (SELECT 1 FROM main.iterations o WHERE o.trial = a.id) ORDER BY a.id, i.number";
+static const char add_calibrations[] =
+    "INSERT INTO main.calibrations SELECT * FROM source.calibrations WHERE true ON CONFLICT DO NOTHING";
+
+static void keep_first(void *context, const char *problem) {
+    char *line = context;
+    if (!*line)
+        snprintf(line, 256, "%s", problem);
+}
+
+/* The source's URI, once it is known to be a sound dataset and another one. */
+static enum status inspect(struct store *store, const char *path, char **uri, struct error *err) {
+    struct store *source;
+    struct check_report report;
+    char first[256] = "";
+    enum status status = store_open(path, STORE_READ_ONLY, &source, err);
+    if (status != ST_OK)
+        return status;
+    status = check_run(source, keep_first, first, &report, err);
+    if (status == ST_OK && report.problems > 0)
+        status = error_set(err, ST_INVALID, "%s: fails its check (%llu problems; the first: %s)", path,
+                           (unsigned long long)report.problems, first);
+    if (status == ST_OK && !strcmp(source->file, store->file))
+        status = error_set(err, ST_INVALID, "%s: cannot be merged into itself", path);
+    if (status == ST_OK && !(*uri = sql_uri(source->file, source->immutable)))
+        status = error_no_memory(err);
+    store_close(source);
+    return status;
+}
+
+static enum status attach(struct store *store, const char *uri, struct error *err) {
+    sqlite3_stmt *stmt;
+    bool row;
+    enum status status = sql_prepare(store, "ATTACH ? AS source", &stmt, err);
+    if (status != ST_OK)
+        return status;
+    status = sql_bind(store, stmt, SQL_VALUES(sql_text(uri)), err);
+    if (status == ST_OK)
+        status = sql_next(store, stmt, &row, err);
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+/* A row of `sql` is a contradiction between the files. */
+static enum status refuse_clash(struct store *store, const char *sql, struct error *err) {
+    sqlite3_stmt *stmt;
+    bool row;
+    enum status status = sql_prepare(store, sql, &stmt, err);
+    if (status != ST_OK)
+        return status;
+    status = sql_next(store, stmt, &row, err);
+    if (status == ST_OK && row)
+        status = error_set(err, ST_CONFLICT, "%s: the two datasets disagree about session %s", store->path,
+                           (const char *)sqlite3_column_text(stmt, 0));
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+static enum status add(struct store *store, const char *sql, uint64_t *n, struct error *err) {
+    enum status status = sql_exec(store, sql, err);
+    if (status == ST_OK)
+        *n += (uint64_t)sql_changes(store);
+    return status;
+}
+
+static enum status add_objects(struct store *store, uint64_t *n, struct error *err) {
+    enum status status = ST_OK;
+    for (enum store_kind kind = 0; kind < STORE_KIND_COUNT && status == ST_OK; kind++) {
+        char sql[192];
+        snprintf(sql, sizeof sql,
+                 "INSERT INTO main.%s SELECT * FROM source.%s WHERE true ORDER BY rowid ON CONFLICT DO NOTHING",
+                 object_table(kind), object_table(kind));
+        status = add(store, sql, n, err);
+    }
+    return status;
+}
+
+static enum status add_all(struct store *store, struct merge_report *report, struct error *err) {
+    uint64_t iterations = 0;
+    enum status status = refuse_clash(store, session_clash, err);
+    if (status == ST_OK)
+        status = refuse_clash(store, trial_clash, err);
+    if (status == ST_OK)
+        status = add_objects(store, &report->objects, err);
+    if (status == ST_OK)
+        status = add(store, add_sessions, &report->sessions, err);
+    if (status == ST_OK)
+        status = add(store, update_sessions, &report->updated, err);
+    if (status == ST_OK)
+        status = add(store, add_trials, &report->trials, err);
+    if (status == ST_OK)
+        status = add(store, add_iterations, &iterations, err);
+    if (status == ST_OK)
+        status = add(store, add_calibrations, &report->calibrations, err);
+    return status;
+}
+
+enum status merge_run(struct store *store, const char *path, struct merge_report *out, struct error *err) {
+    char *uri = NULL;
+    struct merge_report report = {0};
+    if (store->read_only)
+        return error_set(err, ST_CONFLICT, "%s: opened for reading only", store->path);
+    enum status status = inspect(store, path, &uri, err);
+    if (status == ST_OK)
+        status = attach(store, uri, err);
+    free(uri);
+    if (status != ST_OK)
+        return status;
+    status = sql_begin(store, err);
+    if (status == ST_OK)
+        status = sql_end(store, add_all(store, &report, err), err);
+    sql_exec(store, "DETACH source", NULL);
+    if (status == ST_OK)
+        *out = report;
+    return status;
+}

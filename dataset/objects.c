@@ -1,0 +1,209 @@
+/* Objects: canonical JSON under the SHA-256 of its bytes. The statements differ by their table alone, whose names come
+ * from the list in store.h, never from a user. Cost: hashing is O(bytes), everything else O(log objects). */
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "dataset/store_internal.h"
+
+enum { PREFIX_MIN = 4 };
+
+static const struct {
+    const char *table, *word;
+} kinds[] = {
+#define X(constant, table, word) {#table, #word},
+    STORE_KIND_TABLE(X)
+#undef X
+};
+
+const char *object_table(enum store_kind kind) {
+    return kinds[kind].table;
+}
+
+const char *object_word(enum store_kind kind) {
+    return kinds[kind].word;
+}
+
+/* `format` has one %s for the table. */
+static enum status prepare(struct store *store, enum store_kind kind, const char *format, size_t n,
+                           const struct sql_value *values, sqlite3_stmt **out, struct error *err) {
+    char sql[256];
+    snprintf(sql, sizeof sql, format, object_table(kind));
+    sqlite3_stmt *stmt = NULL;
+    enum status status = sql_prepare(store, sql, &stmt, err);
+    if (status == ST_OK)
+        status = sql_bind(store, stmt, n, values, err);
+    if (status != ST_OK) {
+        sqlite3_finalize(stmt);
+        return status;
+    }
+    *out = stmt;
+    return ST_OK;
+}
+
+enum status object_put(struct store *store, enum store_kind kind, const char *name, const char *content, struct id *id,
+                       struct error *err) {
+    struct id hash;
+    char now[32];
+    sqlite3_stmt *stmt;
+    bool row;
+    clock_utc(now, sizeof now);
+    enum status status = id_of(content, strlen(content), &hash, err);
+    if (status == ST_OK)
+        status = prepare(store, kind,
+                         "INSERT INTO %s (id, name, content, created) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
+                         SQL_VALUES(sql_text(hash.hex), sql_text(name), sql_text(content), sql_text(now)), &stmt, err);
+    if (status != ST_OK)
+        return status;
+    status = sql_next(store, stmt, &row, err);
+    sqlite3_finalize(stmt);
+    if (status == ST_OK && id)
+        *id = hash;
+    return status;
+}
+
+enum status store_put(struct store *store, enum store_kind kind, const char *name, const char *content, struct id *id,
+                      struct error *err) {
+    enum status status = sql_begin(store, err);
+    if (status != ST_OK)
+        return status;
+    struct id hash;
+    status = sql_end(store, object_put(store, kind, name, content, &hash, err), err);
+    if (status == ST_OK && id)
+        *id = hash;
+    return status;
+}
+
+/* Columns id, name, created and, where it is asked for, content. */
+static enum status copy_object(sqlite3_stmt *stmt, bool with_content, struct arena *arena, struct stored_object *out,
+                               struct error *err) {
+    const char *id = (const char *)sqlite3_column_text(stmt, 0);
+    struct stored_object object = {0};
+    if (!id)
+        return error_no_memory(err);
+    snprintf(object.id.hex, sizeof object.id.hex, "%s", id);
+    enum status status = sql_copy_text(stmt, 1, arena, &object.name, err);
+    if (status == ST_OK)
+        status = sql_copy_text(stmt, 2, arena, &object.created, err);
+    if (status == ST_OK && with_content)
+        status = sql_copy_text(stmt, 3, arena, &object.content, err);
+    if (status == ST_OK)
+        *out = object;
+    return status;
+}
+
+enum status store_get(struct store *store, enum store_kind kind, const char *id, struct arena *arena,
+                      struct stored_object *out, struct error *err) {
+    sqlite3_stmt *stmt;
+    bool row;
+    enum status status = prepare(store, kind, "SELECT id, name, created, content FROM %s WHERE id = ?",
+                                 SQL_VALUES(sql_text(id)), &stmt, err);
+    if (status != ST_OK)
+        return status;
+    status = sql_next(store, stmt, &row, err);
+    if (status == ST_OK && !row)
+        status = error_set(err, ST_NOT_FOUND, "%s: no %s %.12s", store->path, object_word(kind), id);
+    if (status == ST_OK)
+        status = copy_object(stmt, true, arena, out, err);
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+static bool is_prefix(const char *word) {
+    const size_t n = strlen(word);
+    return n >= PREFIX_MIN && n <= ID_LENGTH && strspn(word, "0123456789abcdef") == n;
+}
+
+/* The first row's id; *several says whether there was a second. */
+static enum status first_id(struct store *store, sqlite3_stmt *stmt, struct id *out, bool *found, bool *several,
+                            struct error *err) {
+    enum status status = sql_next(store, stmt, found, err);
+    if (status != ST_OK || !*found)
+        return status;
+    const char *id = (const char *)sqlite3_column_text(stmt, 0);
+    if (!id)
+        return error_no_memory(err);
+    snprintf(out->hex, sizeof out->hex, "%s", id);
+    return sql_next(store, stmt, several, err);
+}
+
+static enum status find_by(struct store *store, enum store_kind kind, const char *format, size_t n,
+                           const struct sql_value *values, struct id *out, bool *found, bool *several,
+                           struct error *err) {
+    sqlite3_stmt *stmt;
+    *several = false;
+    enum status status = prepare(store, kind, format, n, values, &stmt, err);
+    if (status != ST_OK)
+        return status;
+    status = first_id(store, stmt, out, found, several, err);
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+enum status store_find(struct store *store, enum store_kind kind, const char *word, struct id *out, struct error *err) {
+    struct id id = {""};
+    bool found = false, several = false;
+    enum status status =
+        find_by(store, kind, "SELECT id FROM %s WHERE name = ? ORDER BY created DESC, rowid DESC LIMIT 1",
+                SQL_VALUES(sql_text(word)), &id, &found, &several, err);
+    if (status == ST_OK && !found && is_prefix(word)) /* 'g' follows every hex digit */
+        status = find_by(store, kind, "SELECT id FROM %s WHERE id >= ?1 AND id < ?1 || 'g' LIMIT 2",
+                         SQL_VALUES(sql_text(word)), &id, &found, &several, err);
+    if (status != ST_OK)
+        return status;
+    if (!found)
+        return error_set(err, ST_NOT_FOUND, "%s: no %s called or numbered \"%s\"", store->path, object_word(kind),
+                         word);
+    if (several)
+        return error_set(err, ST_USAGE, "%s: several %s begin with %s; give more digits", store->path,
+                         object_table(kind), word);
+    *out = id;
+    return ST_OK;
+}
+
+static enum status list_rows(struct store *store, sqlite3_stmt *stmt, struct arena *arena, size_t n,
+                             struct stored_object *objects, struct error *err) {
+    bool row;
+    for (size_t i = 0; i < n; i++) {
+        enum status status = sql_next(store, stmt, &row, err);
+        if (status == ST_OK)
+            status = copy_object(stmt, false, arena, &objects[i], err);
+        if (status != ST_OK)
+            return status;
+    }
+    return ST_OK;
+}
+
+static enum status list(struct store *store, enum store_kind kind, struct arena *arena, size_t *n,
+                        struct stored_object **out, struct error *err) {
+    char sql[64];
+    int64_t count = 0;
+    sqlite3_stmt *stmt;
+    snprintf(sql, sizeof sql, "SELECT count(*) FROM %s", object_table(kind));
+    enum status status = sql_get_integer(store, sql, &count, err);
+    struct stored_object *objects = arena_alloc(arena, (size_t)count, sizeof *objects);
+    if (status == ST_OK && !objects)
+        status = error_no_memory(err);
+    if (status == ST_OK)
+        status = prepare(store, kind, "SELECT id, name, created FROM %s ORDER BY rowid", 0, NULL, &stmt, err);
+    if (status != ST_OK)
+        return status;
+    status = list_rows(store, stmt, arena, (size_t)count, objects, err);
+    sqlite3_finalize(stmt);
+    if (status == ST_OK) {
+        *n = (size_t)count;
+        *out = objects;
+    }
+    return status;
+}
+
+enum status store_list(struct store *store, enum store_kind kind, struct arena *arena, size_t *n,
+                       struct stored_object **out, struct error *err) {
+    bool began;
+    enum status status = sql_begin_read(store, &began, err);
+    if (status == ST_OK)
+        status = list(store, kind, arena, n, out, err);
+    sql_end_read(store, began);
+    return status;
+}

@@ -1,0 +1,68 @@
+/* Reading trials: a filter, an order, and a record for each trial that fits. */
+#ifndef DATASET_QUERY_H
+#define DATASET_QUERY_H
+
+#include "dataset/store.h"
+
+#define QUERY_ORDER_TABLE(X) X(recorded) X(number) X(predicted) X(measured)
+enum query_order {
+#define X(name) QUERY_BY_##name,
+    QUERY_ORDER_TABLE(X)
+#undef X
+        QUERY_ORDER_COUNT
+};
+
+/* Every member narrows; {0} is every trial in the order they were recorded. */
+struct query {
+    const char *model, *cluster, *strategy; /* a name, or the first hex digits of an id */
+    const char *session, *runner, *proposer;
+    const enum record_state *state;
+    /* UTC stamps or their beginnings ("2026-11-21"), of when the trial was queued: since <= queued < until. */
+    const char *since, *until;
+    /* 0 is no bound; a bound leaves out trials that have no such value. */
+    double min_predicted_us, max_predicted_us, min_measured_us, max_measured_us;
+    enum query_order order; /* measured: by median; trials without a value come last */
+    bool descending;
+    size_t limit, offset; /* limit 0 is all */
+    bool iterations;      /* fill in record.iterations_us */
+};
+
+/* A trial. Texts may be NULL where a trial has none, numbers NaN. */
+struct record {
+    int64_t trial;
+    const char *uid;
+    const char *session;
+    uint64_t number, round, seed; /* number is 0 without a session */
+    const char *model, *model_name, *cluster, *cluster_name, *strategy, *strategy_name;
+    enum record_state state;
+    const char *proposer, *runner, *reason;
+    const char *queued, *started, *ended;
+    double predicted_us, mean_us, median_us, low_us, high_us;
+    const char *environment, *environment_json;
+    size_t n_iterations;
+    const double *iterations_us;
+};
+
+/* `record` and all in it live until the function returns. It must not write to the store. Any status but ST_OK ends
+ * the query and is what it returns. */
+typedef enum status query_visit(void *context, const struct record *record, struct error *err);
+
+/* All of one query sees one state of the file. Fails: what `visit` fails with. */
+enum status query_run(struct store *store, const struct query *query, query_visit *visit, void *context,
+                      struct error *err);
+
+/* How many trials fit, whatever limit and offset. */
+enum status query_count(struct store *store, const struct query *query, uint64_t *out, struct error *err);
+
+/* The records as an array in `arena`. */
+enum status query_collect(struct store *store, const struct query *query, struct arena *arena, size_t *n,
+                          struct record **out, struct error *err);
+
+/* A session's trials by number, with their iterations: what a resumed session replays. */
+enum status store_trials(struct store *store, const char *session, struct arena *arena, size_t *n, struct record **out,
+                         struct error *err);
+
+const char *query_order_name(enum query_order order);
+bool query_order_parse(const char *word, enum query_order *out);
+
+#endif

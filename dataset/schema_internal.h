@@ -1,0 +1,16 @@
+/* The tables of a dataset, and how a file of an older schema becomes one of this. */
+#ifndef DATASET_SCHEMA_INTERNAL_H
+#define DATASET_SCHEMA_INTERNAL_H
+
+#include "dataset/store_internal.h"
+
+enum { SCHEMA_VERSION = 2 };
+
+/* The schema version of the open file, 0 when it is empty. Reads only. Fails: ST_INVALID (no SQLite file, another
+ * program's, or of a newer schema). */
+enum status schema_read_version(struct store *store, int *version, struct error *err);
+
+/* From `version` to SCHEMA_VERSION, each step one transaction; a file that holds records is copied first. */
+enum status schema_migrate(struct store *store, int version, struct error *err);
+
+#endif

@@ -1,0 +1,205 @@
+/* Sessions, their calibrations, and what a session that died left behind. */
+#include <sqlite3.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "dataset/store_internal.h"
+
+static const char *const words[] = {
+#define X(constant, word) #word,
+    STORED_SESSION_TABLE(X)
+#undef X
+};
+
+const char *stored_session_state_word(enum stored_session_state state) {
+    return words[state];
+}
+
+static enum status no_session(const struct store *store, const char *id, struct error *err) {
+    return error_set(err, ST_NOT_FOUND, "%s: no session %s", store->path, id);
+}
+
+enum status store_session_begin(struct store *store, const struct stored_session *session, struct error *err) {
+    char now[32];
+    clock_utc(now, sizeof now);
+    enum status status = sql_begin(store, err);
+    if (status != ST_OK)
+        return status;
+    status = sql_run(store, SQL_SESSION_INSERT,
+                     SQL_VALUES(sql_text(session->id), sql_text(session->model), sql_text(session->cluster),
+                                sql_integer((int64_t)session->seed), sql_text(session->budget ? session->budget : "{}"),
+                                sql_text(session->options ? session->options : "{}"), sql_text(now)),
+                     err);
+    return sql_end(store, status, err);
+}
+
+static enum status copy_texts(sqlite3_stmt *stmt, struct arena *arena, struct stored_session *out, struct error *err) {
+    const char **const at[] = {&out->id,      &out->model, &out->cluster, NULL,          &out->budget,
+                               &out->options, NULL,        &out->reason,  &out->started, &out->ended};
+    enum status status = ST_OK;
+    for (size_t i = 0; i < sizeof at / sizeof *at && status == ST_OK; i++)
+        if (at[i])
+            status = sql_copy_text(stmt, (int)i, arena, at[i], err);
+    return status;
+}
+
+static enum status parse_state(const char *word, struct stored_session *session, struct error *err) {
+    if (!word)
+        return error_no_memory(err);
+    for (size_t i = 0; i < STORED_SESSION_STATE_COUNT; i++)
+        if (!strcmp(word, words[i])) {
+            session->state = (enum stored_session_state)i;
+            return ST_OK;
+        }
+    return error_set(err, ST_INVALID, "session %s: no such state: %.40s", session->id, word);
+}
+
+/* Columns as SESSION_COLUMNS lists them. */
+static enum status copy_session(sqlite3_stmt *stmt, struct arena *arena, struct stored_session *out,
+                                struct error *err) {
+    struct stored_session session = {0};
+    enum status status = copy_texts(stmt, arena, &session, err);
+    if (status == ST_OK)
+        status = parse_state((const char *)sqlite3_column_text(stmt, 6), &session, err);
+    if (status != ST_OK)
+        return status;
+    session.seed = (uint64_t)sqlite3_column_int64(stmt, 3);
+    session.trials = (uint64_t)sqlite3_column_int64(stmt, 10);
+    session.complete = (uint64_t)sqlite3_column_int64(stmt, 11);
+    *out = session;
+    return ST_OK;
+}
+
+enum status store_session_get(struct store *store, const char *id, struct arena *arena, struct stored_session *out,
+                              struct error *err) {
+    sqlite3_stmt *stmt;
+    bool row;
+    enum status status = sql_start(store, SQL_SESSION_GET, SQL_VALUES(sql_text(id)), &stmt, err);
+    if (status == ST_OK)
+        status = sql_next(store, stmt, &row, err);
+    if (status != ST_OK)
+        return status;
+    if (!row)
+        return no_session(store, id, err);
+    status = copy_session(stmt, arena, out, err);
+    sqlite3_reset(stmt);
+    return status;
+}
+
+static enum status list_rows(struct store *store, sqlite3_stmt *stmt, struct arena *arena, size_t *n, size_t max,
+                             struct stored_session *sessions, struct error *err) {
+    bool row = true;
+    for (*n = 0; *n < max;) {
+        enum status status = sql_next(store, stmt, &row, err);
+        if (status != ST_OK || !row)
+            return status;
+        status = copy_session(stmt, arena, &sessions[*n], err);
+        if (status != ST_OK)
+            return status;
+        ++*n;
+    }
+    return ST_OK;
+}
+
+static enum status list(struct store *store, size_t offset, size_t limit, struct arena *arena, size_t *n,
+                        struct stored_session **out, struct error *err) {
+    int64_t count = 0;
+    sqlite3_stmt *stmt;
+    size_t listed = 0;
+    enum status status = sql_get_integer(store, "SELECT count(*) FROM sessions", &count, err);
+    const size_t max = limit && limit < (size_t)count ? limit : (size_t)count;
+    struct stored_session *sessions = arena_alloc(arena, max, sizeof *sessions);
+    if (status == ST_OK && !sessions)
+        status = error_no_memory(err);
+    if (status == ST_OK)
+        status = sql_start(store, SQL_SESSION_LIST, SQL_VALUES(sql_integer((int64_t)max), sql_integer((int64_t)offset)),
+                           &stmt, err);
+    if (status != ST_OK)
+        return status;
+    status = list_rows(store, stmt, arena, &listed, max, sessions, err);
+    sqlite3_reset(stmt);
+    if (status == ST_OK) {
+        *n = listed;
+        *out = sessions;
+    }
+    return status;
+}
+
+enum status store_session_list(struct store *store, size_t offset, size_t limit, struct arena *arena, size_t *n,
+                               struct stored_session **out, struct error *err) {
+    bool began;
+    enum status status = sql_begin_read(store, &began, err);
+    if (status == ST_OK)
+        status = list(store, offset, limit, arena, n, out, err);
+    sql_end_read(store, began);
+    return status;
+}
+
+static enum status set_state(struct store *store, const char *id, enum stored_session_state state, const char *reason,
+                             const char *now, struct error *err) {
+    const char *ended = state == STORED_SESSION_RUNNING ? NULL : now;
+    enum status status =
+        sql_run(store, SQL_SESSION_UPDATE,
+                SQL_VALUES(sql_text(id), sql_text(words[state]), sql_text(reason), sql_text(ended)), err);
+    return status == ST_OK && sql_changes(store) == 0 ? no_session(store, id, err) : status;
+}
+
+enum status store_session_update(struct store *store, const char *id, enum stored_session_state state,
+                                 const char *reason, struct error *err) {
+    char now[32];
+    clock_utc(now, sizeof now);
+    enum status status = sql_begin(store, err);
+    return status == ST_OK ? sql_end(store, set_state(store, id, state, reason, now, err), err) : status;
+}
+
+enum status store_session_reconcile(struct store *store, const char *id, uint64_t *cancelled, struct error *err) {
+    char now[32];
+    uint64_t changed = 0;
+    clock_utc(now, sizeof now);
+    enum status status = sql_begin(store, err);
+    if (status != ST_OK)
+        return status;
+    status = set_state(store, id, STORED_SESSION_RUNNING, NULL, now, err);
+    if (status == ST_OK)
+        status = sql_run(store, SQL_SESSION_RECONCILE, SQL_VALUES(sql_text(id), sql_text(now)), err);
+    if (status == ST_OK)
+        changed = (uint64_t)sql_changes(store);
+    status = sql_end(store, status, err);
+    if (status == ST_OK && cancelled)
+        *cancelled = changed;
+    return status;
+}
+
+enum status store_calibration_put(struct store *store, const char *session, uint64_t after_trial, const char *content,
+                                  struct error *err) {
+    char now[32];
+    clock_utc(now, sizeof now);
+    enum status status = sql_begin(store, err);
+    if (status != ST_OK)
+        return status;
+    status = sql_run(store, SQL_CALIBRATION_PUT,
+                     SQL_VALUES(sql_text(session), sql_integer((int64_t)after_trial), sql_text(content), sql_text(now)),
+                     err);
+    return sql_end(store, status, err);
+}
+
+enum status store_calibration_get(struct store *store, const char *session, uint64_t after_trial, struct arena *arena,
+                                  const char **content, uint64_t *at, struct error *err) {
+    sqlite3_stmt *stmt;
+    bool row;
+    const int64_t limit = after_trial > INT64_MAX ? INT64_MAX : (int64_t)after_trial;
+    enum status status =
+        sql_start(store, SQL_CALIBRATION_GET, SQL_VALUES(sql_text(session), sql_integer(limit)), &stmt, err);
+    if (status == ST_OK)
+        status = sql_next(store, stmt, &row, err);
+    if (status != ST_OK)
+        return status;
+    if (!row)
+        return error_set(err, ST_NOT_FOUND, "%s: session %s has no calibration up to trial %llu", store->path, session,
+                         (unsigned long long)after_trial);
+    status = sql_copy_text(stmt, 0, arena, content, err);
+    if (status == ST_OK && at)
+        *at = (uint64_t)sqlite3_column_int64(stmt, 1);
+    sqlite3_reset(stmt);
+    return status;
+}

@@ -1,0 +1,199 @@
+/* SQLite's interface in the terms of this program: values are bound from arrays, results become a status and one line
+ * that names the file and says what to do. Cost: a hash-free array look-up a statement. */
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dataset/store_internal.h"
+
+static const char *const texts[] = {
+#define X(name, sql) sql,
+    STATEMENT_TABLE(X)
+#undef X
+};
+
+static enum status constraint(sqlite3 *db, int code, const char *path, struct error *err) {
+    switch (code) {
+    case SQLITE_CONSTRAINT_FOREIGNKEY:
+        return error_set(err, ST_NOT_FOUND, "%s: a record that this one refers to is not there", path);
+    case SQLITE_CONSTRAINT_UNIQUE:
+    case SQLITE_CONSTRAINT_PRIMARYKEY:
+        return error_set(err, ST_CONFLICT, "%s: there already: %s", path, sqlite3_errmsg(db));
+    default:
+        return error_set(err, ST_INVALID, "%s: refused by a rule of the dataset: %s", path, sqlite3_errmsg(db));
+    }
+}
+
+enum status sql_fail(sqlite3 *db, int code, const char *path, struct error *err) {
+    switch (code & 0xff) {
+    case SQLITE_NOMEM:
+        return error_no_memory(err);
+    case SQLITE_FULL:
+        return error_set(err, ST_ENVIRONMENT, "%s: the disk is full; nothing of this step was written", path);
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+        return error_set(err, ST_ENVIRONMENT, "%s: read-only for this user", path);
+    case SQLITE_CANTOPEN:
+        return error_set(err, ST_ENVIRONMENT, "%s: cannot be opened: %s", path, sqlite3_errmsg(db));
+    case SQLITE_NOTADB:
+        return error_set(err, ST_INVALID, "%s: not a dataset (no SQLite file)", path);
+    case SQLITE_CORRUPT:
+        return error_set(err, ST_INVALID, "%s: damaged (%s); restore it from a backup", path, sqlite3_errmsg(db));
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return error_set(err, ST_CONFLICT, "%s: another program holds it locked; try again", path);
+    case SQLITE_CONSTRAINT:
+        return constraint(db, code, path, err);
+    default:
+        return error_set(err, ST_ENVIRONMENT, "%s: %s (SQLite %d)", path, sqlite3_errmsg(db), code);
+    }
+}
+
+static enum status fail(struct store *store, struct error *err) {
+    return sql_fail(store->db, sqlite3_extended_errcode(store->db), store->path, err);
+}
+
+enum status sql_exec(struct store *store, const char *sql, struct error *err) {
+    return sqlite3_exec(store->db, sql, NULL, NULL, NULL) == SQLITE_OK ? ST_OK : fail(store, err);
+}
+
+enum status sql_prepare(struct store *store, const char *sql, sqlite3_stmt **out, struct error *err) {
+    return sqlite3_prepare_v2(store->db, sql, -1, out, NULL) == SQLITE_OK ? ST_OK : fail(store, err);
+}
+
+static int bind_one(sqlite3_stmt *stmt, int i, const struct sql_value *value) {
+    switch (value->type) {
+    case SQL_INTEGER:
+        return sqlite3_bind_int64(stmt, i, value->integer);
+    case SQL_REAL:
+        return sqlite3_bind_double(stmt, i, value->real); /* which binds NaN as NULL */
+    default:
+        return sqlite3_bind_text(stmt, i, value->text, -1, SQLITE_STATIC);
+    }
+}
+
+enum status sql_bind(struct store *store, sqlite3_stmt *stmt, size_t n, const struct sql_value *values,
+                     struct error *err) {
+    for (size_t i = 0; i < n; i++)
+        if (bind_one(stmt, (int)i + 1, &values[i]) != SQLITE_OK)
+            return fail(store, err);
+    return ST_OK;
+}
+
+enum status sql_start(struct store *store, enum statement which, size_t n, const struct sql_value *values,
+                      sqlite3_stmt **out, struct error *err) {
+    sqlite3_stmt **stmt = &store->statements[which];
+    if (!*stmt && sqlite3_prepare_v3(store->db, texts[which], -1, SQLITE_PREPARE_PERSISTENT, stmt, NULL) != SQLITE_OK)
+        return fail(store, err);
+    sqlite3_reset(*stmt);
+    enum status status = sql_bind(store, *stmt, n, values, err);
+    if (status == ST_OK)
+        *out = *stmt;
+    return status;
+}
+
+enum status sql_next(struct store *store, sqlite3_stmt *stmt, bool *row, struct error *err) {
+    int code = sqlite3_step(stmt);
+    if (code == SQLITE_ROW) {
+        *row = true;
+        return ST_OK;
+    }
+    enum status status = code == SQLITE_DONE ? ST_OK : fail(store, err);
+    sqlite3_reset(stmt);
+    if (status == ST_OK)
+        *row = false;
+    return status;
+}
+
+enum status sql_run(struct store *store, enum statement which, size_t n, const struct sql_value *values,
+                    struct error *err) {
+    sqlite3_stmt *stmt;
+    enum status status = sql_start(store, which, n, values, &stmt, err);
+    bool row = true;
+    while (status == ST_OK && row)
+        status = sql_next(store, stmt, &row, err);
+    return status;
+}
+
+enum status sql_get_integer(struct store *store, const char *sql, int64_t *out, struct error *err) {
+    sqlite3_stmt *stmt;
+    bool row = false;
+    enum status status = sql_prepare(store, sql, &stmt, err);
+    if (status != ST_OK)
+        return status;
+    status = sql_next(store, stmt, &row, err);
+    if (status == ST_OK)
+        *out = row ? sqlite3_column_int64(stmt, 0) : 0;
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+enum status sql_begin(struct store *store, struct error *err) {
+    if (store->read_only)
+        return error_set(err, ST_CONFLICT, "%s: opened for reading only", store->path);
+    if (!sqlite3_get_autocommit(store->db))
+        return error_set(err, ST_CONFLICT, "%s: a write inside another step", store->path);
+    return sql_run(store, SQL_BEGIN, 0, NULL, err);
+}
+
+enum status sql_end(struct store *store, enum status status, struct error *err) {
+    if (status == ST_OK)
+        status = sql_run(store, SQL_COMMIT, 0, NULL, err);
+    /* Some failures have rolled back already. */
+    if (status != ST_OK && !sqlite3_get_autocommit(store->db))
+        sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+    return status;
+}
+
+enum status sql_begin_read(struct store *store, bool *began, struct error *err) {
+    *began = false;
+    if (!sqlite3_get_autocommit(store->db))
+        return ST_OK;
+    enum status status = sql_run(store, SQL_BEGIN_READ, 0, NULL, err);
+    *began = status == ST_OK;
+    return status;
+}
+
+void sql_end_read(struct store *store, bool began) {
+    if (began)
+        sql_run(store, SQL_ROLLBACK, 0, NULL, NULL);
+}
+
+int64_t sql_changes(const struct store *store) {
+    return sqlite3_changes64(store->db);
+}
+
+enum status sql_copy_text(sqlite3_stmt *stmt, int i, struct arena *arena, const char **out, struct error *err) {
+    if (sqlite3_column_type(stmt, i) == SQLITE_NULL) {
+        *out = NULL;
+        return ST_OK;
+    }
+    const char *text = (const char *)sqlite3_column_text(stmt, i);
+    char *copy = text ? arena_copy(arena, text, (size_t)sqlite3_column_bytes(stmt, i)) : NULL;
+    if (!copy)
+        return error_no_memory(err);
+    *out = copy;
+    return ST_OK;
+}
+
+double sql_column_real(sqlite3_stmt *stmt, int i) {
+    return sqlite3_column_type(stmt, i) == SQLITE_NULL ? NAN : sqlite3_column_double(stmt, i);
+}
+
+char *sql_uri(const char *file, bool immutable) {
+    static const char tail[] = "?mode=ro", frozen[] = "&immutable=1";
+    char *uri = malloc(sizeof "file:" + 3 * strlen(file) + sizeof tail + sizeof frozen);
+    if (!uri)
+        return NULL;
+    char *at = stpcpy(uri, "file:");
+    for (const unsigned char *c = (const unsigned char *)file; *c; c++)
+        if (strchr("?#%", *c) || *c <= ' ')
+            at += sprintf(at, "%%%02X", *c);
+        else
+            *at++ = (char)*c;
+    at = stpcpy(at, tail);
+    if (immutable)
+        stpcpy(at, frozen);
+    return uri;
+}

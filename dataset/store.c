@@ -1,0 +1,189 @@
+/* Opening and closing. The order matters: the lock first, then a look that changes nothing, and only when the file is
+ * known to be ours does anything touch it. What this opening created goes away again when it fails. */
+#include "dataset/store.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "dataset/schema_internal.h"
+#include "dataset/store_internal.h"
+
+enum { BUSY_MS = 5000 }; /* a writer only ever waits for SQLite's own recovery; a reader for a checkpoint */
+
+static bool exists(const char *file) {
+    return access(file, F_OK) == 0;
+}
+
+/* The absolute path of a file that need not be there, its folder must. */
+static enum status resolve(const char *path, char **out, struct error *err) {
+    char *file = realpath(path, NULL);
+    if (!file && errno == ENOENT) {
+        char *copy = strdup(path), *copy2 = strdup(path);
+        char *folder = copy && copy2 ? realpath(dirname(copy), NULL) : NULL;
+        if (folder && asprintf(&file, "%s/%s", folder, basename(copy2)) < 0)
+            file = NULL;
+        const int problem = folder ? ENOMEM : errno;
+        free(folder);
+        free(copy);
+        free(copy2);
+        errno = problem;
+    }
+    if (!file)
+        return errno == ENOMEM   ? error_no_memory(err)
+               : errno == ENOENT ? error_set(err, ST_NOT_FOUND, "%s: its folder is not there", path)
+                                 : error_set(err, ST_ENVIRONMENT, "%s: %s", path, strerror(errno));
+    *out = file;
+    return ST_OK;
+}
+
+static enum status open_database(struct store *store, struct error *err) {
+    char *uri = store->read_only ? sql_uri(store->file, store->immutable) : strdup(store->file);
+    if (!uri)
+        return error_no_memory(err);
+    const int flags = store->read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+    int code =
+        sqlite3_open_v2(uri, &store->db, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL);
+    free(uri);
+    if (code != SQLITE_OK)
+        return sql_fail(store->db, code, store->path, err);
+    sqlite3_busy_timeout(store->db, BUSY_MS);
+    /* Ours has no triggers and views, so those of a file from elsewhere must not act. */
+    sqlite3_db_config(store->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_db_config(store->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+    sqlite3_db_config(store->db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
+    sqlite3_db_config(store->db, SQLITE_DBCONFIG_ENABLE_FKEY, 1, NULL);
+    return ST_OK;
+}
+
+static enum status open_for_writing(struct store *store, struct error *err) {
+    int version = 0;
+    enum status status = open_database(store, err);
+    if (status == ST_OK && sqlite3_db_readonly(store->db, "main") == 1)
+        return error_set(err, ST_ENVIRONMENT, "%s: read-only for this user", store->path);
+    if (status == ST_OK)
+        status = schema_read_version(store, &version, err);
+    if (status == ST_OK)
+        status =
+            sql_exec(store, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cell_size_check = ON", err);
+    if (status == ST_OK)
+        status = schema_migrate(store, version, err);
+    return status;
+}
+
+static bool wal_is_empty(const char *file) {
+    char *wal;
+    struct stat at;
+    if (asprintf(&wal, "%s-wal", file) < 0)
+        return false;
+    const bool empty = stat(wal, &at) != 0 || at.st_size == 0;
+    free(wal);
+    return empty;
+}
+
+static enum status read_for_reading(struct store *store, int *version, struct error *err) {
+    enum status status = open_database(store, err);
+    return status == ST_OK ? schema_read_version(store, version, err) : status;
+}
+
+static enum status open_for_reading(struct store *store, struct error *err) {
+    int version = 0;
+    enum status status = read_for_reading(store, &version, err);
+    /* The log's index needs a writable folder. Where there is none and the log is empty, nobody is writing, and SQLite
+     * may take the file as it stands. */
+    if (status == ST_ENVIRONMENT && exists(store->file) && wal_is_empty(store->file)) {
+        sqlite3_close(store->db);
+        store->db = NULL;
+        store->immutable = true;
+        status = read_for_reading(store, &version, err);
+    }
+    if (status == ST_OK && version == 0)
+        return error_set(err, ST_INVALID, "%s: an empty file, not a dataset", store->path);
+    if (status == ST_OK && version < SCHEMA_VERSION)
+        return error_set(err, ST_INVALID,
+                         "%s: of schema version %d, this program reads %d; open it once for writing to bring it up to "
+                         "date (a copy is kept)",
+                         store->path, version, SCHEMA_VERSION);
+    return status;
+}
+
+static void remove_files(const char *file) {
+    static const char *const tails[] = {"", "-wal", "-shm", "-journal"};
+    for (size_t i = 0; i < sizeof tails / sizeof *tails; i++) {
+        char *path;
+        if (asprintf(&path, "%s%s", file, tails[i]) < 0)
+            return;
+        unlink(path);
+        free(path);
+    }
+}
+
+static void close_database(struct store *store) {
+    for (size_t i = 0; i < STATEMENT_COUNT; i++)
+        sqlite3_finalize(store->statements[i]);
+    sqlite3_close(store->db);
+}
+
+static void release(struct store *store) {
+    lock_drop(&store->lock);
+    free(store->path);
+    free(store->file);
+    free(store);
+}
+
+static enum status open_locked(struct store *store, struct error *err) {
+    if (exists(store->file) && access(store->file, W_OK) != 0)
+        return error_set(err, ST_ENVIRONMENT, "%s: read-only for this user: %s", store->path, strerror(errno));
+    enum status status = lock_take(store->file, store->path, &store->lock, err);
+    if (status != ST_OK)
+        return status;
+    const bool created = !exists(store->file);
+    status = open_for_writing(store, err);
+    if (status != ST_OK && created) {
+        close_database(store);
+        *store = (struct store){.path = store->path, .file = store->file, .lock = store->lock};
+        remove_files(store->file);
+    }
+    return status;
+}
+
+enum status store_open(const char *path, enum store_mode mode, struct store **out, struct error *err) {
+    struct store *store = calloc(1, sizeof *store);
+    if (!store)
+        return error_no_memory(err);
+    store->lock.fd = -1;
+    store->read_only = mode == STORE_READ_ONLY;
+    store->path = strdup(path);
+    enum status status = store->path ? resolve(path, &store->file, err) : error_no_memory(err);
+    if (status == ST_OK && store->read_only && !exists(store->file))
+        status = error_set(err, ST_NOT_FOUND, "%s: no such dataset", path);
+    if (status == ST_OK)
+        status = store->read_only ? open_for_reading(store, err) : open_locked(store, err);
+    if (status != ST_OK) {
+        store_close(store);
+        return status;
+    }
+    *out = store;
+    return ST_OK;
+}
+
+void store_close(struct store *store) {
+    if (!store)
+        return;
+    close_database(store);
+    release(store);
+}
+
+const char *store_path(const struct store *store) {
+    return store->path;
+}
+
+enum status store_backup(struct store *store, const char *path, struct error *err) {
+    return backup_write(store, path, err);
+}

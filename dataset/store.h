@@ -1,0 +1,188 @@
+/* The dataset: every model, cluster, strategy, session and trial, in one SQLite file that teams share.
+ *
+ * A function that writes returns ST_OK only after its transaction is on the disk (write-ahead log, synchronous=FULL):
+ * what was acknowledged survives SIGKILL and power loss. One process writes a file at a time, any number read it.
+ *
+ * Models, clusters, strategies, environments and rankers are objects: canonical JSON named by its SHA-256, so putting
+ * one twice is the same as once, and files merge without renaming. A strategy's text is the one that was hashed, which
+ * leaves its name out; the name is kept beside it.
+ * Times are microseconds (_us), NaN where there is none; stamps are UTC, "2026-11-21T08:41:17.123Z".
+ * Errors that any function here may return: ST_ENVIRONMENT (disk full, read-only, input or output error), ST_INVALID
+ * (the file is damaged), ST_NO_MEMORY, and ST_CONFLICT when a read-only store is written.
+ * Threads: a struct store belongs to one thread at a time; open a read-only one for each reading thread. */
+#ifndef DATASET_STORE_H
+#define DATASET_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/id.h"
+
+struct store; /* opaque */
+
+enum store_mode { STORE_READ_ONLY, STORE_READ_WRITE };
+
+/* Open `path`. STORE_READ_WRITE creates it when it is not there, brings an older schema up to date (after a copy to
+ * PATH.vN.backup), and holds PATH.lock while open. A failed open leaves the file as it was, and none where none was.
+ * Fails: ST_CONFLICT (another process, which is named, has it open for writing), ST_NOT_FOUND, ST_ENVIRONMENT,
+ * ST_INVALID (no SQLite file, another program's, of a newer schema; or of an older one and read-only). */
+enum status store_open(const char *path, enum store_mode mode, struct store **out, struct error *err);
+void store_close(struct store *store); /* NULL is allowed */
+const char *store_path(const struct store *store);
+
+/* A consistent copy to `path`, one file without side files, whole or not at all. Fails: ST_CONFLICT when `path` is
+ * there already. */
+enum status store_backup(struct store *store, const char *path, struct error *err);
+
+/* Objects. X(constant, table, word) */
+#define STORE_KIND_TABLE(X)                                                                                            \
+    X(STORE_MODEL, models, model)                                                                                      \
+    X(STORE_CLUSTER, clusters, cluster)                                                                                \
+    X(STORE_STRATEGY, strategies, strategy)                                                                            \
+    X(STORE_ENVIRONMENT, environments, environment)                                                                    \
+    X(STORE_RANKER, rankers, ranker)
+
+enum store_kind {
+#define X(constant, table, word) constant,
+    STORE_KIND_TABLE(X)
+#undef X
+        STORE_KIND_COUNT
+};
+
+struct stored_object {
+    struct id id;
+    const char *name;
+    const char *content; /* canonical JSON; NULL in lists */
+    const char *created;
+};
+
+/* Keep `content` under the SHA-256 of its bytes; *id may be NULL. The first name that an object came with stays.
+ * Fails: ST_INVALID when it is no JSON. */
+enum status store_put(struct store *store, enum store_kind kind, const char *name, const char *content, struct id *id,
+                      struct error *err);
+
+/* Texts are copied into `arena`. Fails: ST_NOT_FOUND. */
+enum status store_get(struct store *store, enum store_kind kind, const char *id, struct arena *arena,
+                      struct stored_object *out, struct error *err);
+
+/* The one object whose name is `word` or whose id begins with it (4 hex digits at least; the newest of one name).
+ * Fails: ST_NOT_FOUND, ST_USAGE when the digits fit several. */
+enum status store_find(struct store *store, enum store_kind kind, const char *word, struct id *out, struct error *err);
+
+/* All of a kind, oldest first, without their contents. */
+enum status store_list(struct store *store, enum store_kind kind, struct arena *arena, size_t *n,
+                       struct stored_object **out, struct error *err);
+
+/* Sessions. X(constant, word) */
+#define STORED_SESSION_TABLE(X)                                                                                        \
+    X(STORED_SESSION_RUNNING, running)                                                                                 \
+    X(STORED_SESSION_DONE, done)                                                                                       \
+    X(STORED_SESSION_STOPPED, stopped)                                                                                 \
+    X(STORED_SESSION_FAILED, failed)
+
+enum stored_session_state {
+#define X(constant, word) constant,
+    STORED_SESSION_TABLE(X)
+#undef X
+        STORED_SESSION_STATE_COUNT
+};
+const char *stored_session_state_word(enum stored_session_state state);
+
+struct stored_session {
+    const char *id;              /* the caller's, short and readable */
+    const char *model, *cluster; /* ids */
+    uint64_t seed;
+    const char *budget, *options; /* JSON objects */
+    enum stored_session_state state;
+    const char *reason; /* why it ended, or NULL */
+    const char *started, *ended;
+    uint64_t trials, complete; /* how many it has, and of these complete */
+};
+
+/* Record a new session, running, started now; reads id, model, cluster, seed, budget, options (NULL: "{}").
+ * Fails: ST_CONFLICT (the id is taken), ST_NOT_FOUND (model or cluster was not put), ST_INVALID. */
+enum status store_session_begin(struct store *store, const struct stored_session *session, struct error *err);
+
+/* Fails: ST_NOT_FOUND. */
+enum status store_session_get(struct store *store, const char *id, struct arena *arena, struct stored_session *out,
+                              struct error *err);
+
+/* Newest first, at most `limit` (0: all) after the first `offset`. */
+enum status store_session_list(struct store *store, size_t offset, size_t limit, struct arena *arena, size_t *n,
+                               struct stored_session **out, struct error *err);
+
+/* Change the state; any but running sets the end to now. `reason` may be NULL. Fails: ST_NOT_FOUND. */
+enum status store_session_update(struct store *store, const char *id, enum stored_session_state state,
+                                 const char *reason, struct error *err);
+
+/* To be called before a session is resumed: since this process holds the lock, what still says `running` was left by a
+ * dead one and becomes `cancelled`. The session itself runs again. *cancelled may be NULL. Fails: ST_NOT_FOUND. */
+enum status store_session_reconcile(struct store *store, const char *id, uint64_t *cancelled, struct error *err);
+
+/* The calibration that held after trial number `after_trial` (0: before the first), so that a resumed session predicts
+ * with the very numbers it had. Putting a second one at the same place replaces it. Fails: ST_NOT_FOUND, ST_INVALID. */
+enum status store_calibration_put(struct store *store, const char *session, uint64_t after_trial, const char *content,
+                                  struct error *err);
+
+/* The last calibration at or before `after_trial`. Fails: ST_NOT_FOUND. */
+enum status store_calibration_get(struct store *store, const char *session, uint64_t after_trial, struct arena *arena,
+                                  const char **content, uint64_t *at, struct error *err);
+
+/* Trials. X(constant, word) */
+#define RECORD_STATE_TABLE(X)                                                                                          \
+    X(RECORD_WAITING, waiting)                                                                                         \
+    X(RECORD_RUNNING, running)                                                                                         \
+    X(RECORD_COMPLETE, complete)                                                                                       \
+    X(RECORD_FAILED, failed)                                                                                           \
+    X(RECORD_INFEASIBLE, infeasible)                                                                                   \
+    X(RECORD_CANCELLED, cancelled)
+
+enum record_state {
+#define X(constant, word) constant,
+    RECORD_STATE_TABLE(X)
+#undef X
+        RECORD_STATE_COUNT
+};
+const char *record_state_word(enum record_state state);
+bool record_state_parse(const char *word, enum record_state *out);
+
+struct new_trial {
+    const char *session;                    /* NULL: a trial on its own */
+    uint64_t number;                        /* within the session, from 1; 0: the next one */
+    uint64_t round;                         /* which repetition of its strategy this is, from 0 */
+    const char *model, *cluster, *strategy; /* ids, put before */
+    const char *proposer;                   /* a baseline's name, "sampler", "neighbour", ... */
+    const char *runner;                     /* "lab", "local", "mpirun", ... */
+    double predicted_us;
+    uint64_t seed;
+    bool waiting; /* queue it; else it runs from now */
+};
+
+struct finished_trial {
+    double mean_us, median_us, low_us, high_us; /* of the iterations; low and high bound the median */
+    size_t n_iterations;
+    const double *iterations_us;
+    const char *environment; /* canonical JSON: host, kernel, mpi, cpu */
+};
+
+/* *trial names the row from now on. Fails: ST_NOT_FOUND (session or object), ST_CONFLICT (the number is taken),
+ * ST_INVALID. */
+enum status store_trial_begin(struct store *store, const struct new_trial *request, int64_t *trial,
+                              struct error *err);
+
+/* waiting -> running. Fails: ST_NOT_FOUND, ST_CONFLICT (it is in another state). */
+enum status store_trial_start(struct store *store, int64_t trial, struct error *err);
+
+/* running -> complete: result, every iteration and the environment in one transaction. Fails: ST_NOT_FOUND,
+ * ST_CONFLICT, ST_INVALID (no iterations, or a time that is not positive and finite). */
+enum status store_trial_finish(struct store *store, int64_t trial, const struct finished_trial *result,
+                               struct error *err);
+
+/* waiting or running -> failed, infeasible or cancelled, with the reason. Fails as store_trial_finish. */
+enum status store_trial_fail(struct store *store, int64_t trial, enum record_state state, const char *reason,
+                             struct error *err);
+
+#endif

@@ -1,0 +1,174 @@
+/* Trials: a row from the moment one is queued or begun, and its states until it ends. Each has a random uid beside the
+ * row number, so that it is the same trial in every file it is merged into. A state changes only along
+ * waiting -> running -> complete, or from either of the first two to an end without a result. */
+#include <errno.h>
+#include <math.h>
+#include <sqlite3.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "dataset/store_internal.h"
+
+static const char *const words[] = {
+#define X(constant, word) #word,
+    RECORD_STATE_TABLE(X)
+#undef X
+};
+
+const char *record_state_word(enum record_state state) {
+    return words[state];
+}
+
+bool record_state_parse(const char *word, enum record_state *out) {
+    for (size_t i = 0; i < RECORD_STATE_COUNT; i++)
+        if (!strcmp(word, words[i])) {
+            *out = (enum record_state)i;
+            return true;
+        }
+    return false;
+}
+
+static enum status make_uid(char out[33], struct error *err) {
+    unsigned char bytes[16];
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        return error_set(err, ST_ENVIRONMENT, "no random numbers: %s", strerror(errno));
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        out[2 * i] = "0123456789abcdef"[bytes[i] >> 4];
+        out[2 * i + 1] = "0123456789abcdef"[bytes[i] & 15];
+    }
+    out[32] = '\0';
+    return ST_OK;
+}
+
+static enum status insert(struct store *store, const struct new_trial *r, const char *uid, const char *now,
+                          struct error *err) {
+    const char *state = words[r->waiting ? RECORD_WAITING : RECORD_RUNNING];
+    return sql_run(store, SQL_TRIAL_INSERT,
+                   SQL_VALUES(sql_text(uid), sql_text(r->session), sql_integer((int64_t)r->number),
+                              sql_integer((int64_t)r->round), sql_text(r->model), sql_text(r->cluster),
+                              sql_text(r->strategy), sql_text(r->proposer), sql_text(r->runner),
+                              sql_real(r->predicted_us), sql_integer((int64_t)r->seed), sql_text(state), sql_text(now),
+                              sql_text(r->waiting ? NULL : now)),
+                   err);
+}
+
+enum status store_trial_begin(struct store *store, const struct new_trial *request, int64_t *trial,
+                              struct error *err) {
+    char now[32], uid[33];
+    clock_utc(now, sizeof now);
+    enum status status = make_uid(uid, err);
+    if (status == ST_OK)
+        status = sql_begin(store, err);
+    if (status != ST_OK)
+        return status;
+    status = sql_end(store, insert(store, request, uid, now, err), err);
+    if (status == ST_OK)
+        *trial = sqlite3_last_insert_rowid(store->db);
+    return status;
+}
+
+static enum status read_state(struct store *store, int64_t trial, enum record_state *out, struct error *err) {
+    sqlite3_stmt *stmt;
+    bool row;
+    enum status status = sql_start(store, SQL_TRIAL_STATE, SQL_VALUES(sql_integer(trial)), &stmt, err);
+    if (status == ST_OK)
+        status = sql_next(store, stmt, &row, err);
+    if (status != ST_OK)
+        return status;
+    if (!row)
+        return error_set(err, ST_NOT_FOUND, "%s: no trial %lld", store->path, (long long)trial);
+    const char *word = (const char *)sqlite3_column_text(stmt, 0);
+    if (!word)
+        status = error_no_memory(err);
+    else if (!record_state_parse(word, out))
+        status = error_set(err, ST_INVALID, "trial %lld: no such state: %.40s", (long long)trial, word);
+    sqlite3_reset(stmt);
+    return status;
+}
+
+/* The trial must be in state `a` or `b`. */
+static enum status expect_state(struct store *store, int64_t trial, enum record_state a, enum record_state b,
+                                struct error *err) {
+    enum record_state state = a;
+    enum status status = read_state(store, trial, &state, err);
+    if (status == ST_OK && state != a && state != b)
+        status = error_set(err, ST_CONFLICT, "%s: trial %lld is %s, not %s", store->path, (long long)trial,
+                           words[state], words[b]);
+    return status;
+}
+
+enum status store_trial_start(struct store *store, int64_t trial, struct error *err) {
+    char now[32];
+    clock_utc(now, sizeof now);
+    enum status status = sql_begin(store, err);
+    if (status != ST_OK)
+        return status;
+    status = expect_state(store, trial, RECORD_WAITING, RECORD_WAITING, err);
+    if (status == ST_OK)
+        status = sql_run(store, SQL_TRIAL_START, SQL_VALUES(sql_integer(trial), sql_text(now)), err);
+    return sql_end(store, status, err);
+}
+
+static enum status check_result(const struct finished_trial *result, struct error *err) {
+    if (result->n_iterations == 0)
+        return error_set(err, ST_INVALID, "a complete trial has at least one iteration");
+    for (size_t i = 0; i < result->n_iterations; i++)
+        if (!isfinite(result->iterations_us[i]) || result->iterations_us[i] <= 0)
+            return error_set(err, ST_INVALID, "iteration %zu: a time is positive and finite, not %g µs", i,
+                             result->iterations_us[i]);
+    return ST_OK;
+}
+
+static enum status insert_iterations(struct store *store, int64_t trial, const struct finished_trial *result,
+                                     struct error *err) {
+    enum status status = ST_OK;
+    for (size_t i = 0; i < result->n_iterations && status == ST_OK; i++)
+        status =
+            sql_run(store, SQL_ITERATION_INSERT,
+                    SQL_VALUES(sql_integer(trial), sql_integer((int64_t)i), sql_real(result->iterations_us[i])), err);
+    return status;
+}
+
+static enum status complete(struct store *store, int64_t trial, const struct finished_trial *result, struct error *err) {
+    struct id environment;
+    char now[32];
+    clock_utc(now, sizeof now);
+    enum status status = expect_state(store, trial, RECORD_RUNNING, RECORD_RUNNING, err);
+    if (status == ST_OK)
+        status = object_put(store, STORE_ENVIRONMENT, "environment", result->environment, &environment, err);
+    if (status == ST_OK)
+        status = sql_run(store, SQL_TRIAL_COMPLETE,
+                         SQL_VALUES(sql_integer(trial), sql_real(result->mean_us), sql_real(result->median_us),
+                                    sql_real(result->low_us), sql_real(result->high_us), sql_text(environment.hex),
+                                    sql_text(now)),
+                         err);
+    return status == ST_OK ? insert_iterations(store, trial, result, err) : status;
+}
+
+enum status store_trial_finish(struct store *store, int64_t trial, const struct finished_trial *result,
+                               struct error *err) {
+    enum status status = check_result(result, err);
+    if (status == ST_OK)
+        status = sql_begin(store, err);
+    return status == ST_OK ? sql_end(store, complete(store, trial, result, err), err) : status;
+}
+
+static enum status end_without_result(struct store *store, int64_t trial, enum record_state state, const char *reason,
+                                      struct error *err) {
+    char now[32];
+    clock_utc(now, sizeof now);
+    enum status status = expect_state(store, trial, RECORD_WAITING, RECORD_RUNNING, err);
+    if (status != ST_OK)
+        return status;
+    return sql_run(store, SQL_TRIAL_FAIL,
+                   SQL_VALUES(sql_integer(trial), sql_text(words[state]), sql_text(reason), sql_text(now)), err);
+}
+
+enum status store_trial_fail(struct store *store, int64_t trial, enum record_state state, const char *reason,
+                             struct error *err) {
+    if (state != RECORD_FAILED && state != RECORD_INFEASIBLE && state != RECORD_CANCELLED)
+        return error_set(err, ST_CONFLICT, "a trial cannot fail into the state %s", words[state]);
+    enum status status = sql_begin(store, err);
+    return status == ST_OK ? sql_end(store, end_without_result(store, trial, state, reason, err), err) : status;
+}

@@ -1,0 +1,240 @@
+/* All-reduce costs: MG-WFBP's table 2, measured curves, and a fixed line.
+ *
+ * Table 2 gives a + b * M for N devices with latency alpha, time a byte beta and summing time a byte gamma. Its row for
+ * double binary trees prints a = 2 log N without alpha; we read 2 alpha log N, as its figure 11 needs. It assumes one
+ * device a node and N a power of two. Beyond that:
+ *   - alpha is the largest NIC latency and counts in rounds between nodes only: K nodes with devices instead of N
+ *     devices, except in the ring, where each of the 2(N-1) steps has some pair that crosses a NIC;
+ *   - ring and trees laid out node by node cross each NIC once a step, so beta is the slower of a NIC hop and a hop
+ *     between devices of a node;
+ *   - recursive doubling has every device of a node cross the NIC in each of the log K rounds between nodes;
+ *   - with N not a power of two, recursive algorithms first fold the rest in and at last send them the result: two
+ *     more rounds;
+ *   - hierarchical: every node sums its d devices' gradients at one of them, d - 1 times M over the device link; those
+ *     run the ring among K nodes; then d - 1 copies go back. Nodes work at once: the slowest counts.
+ * A query is O(log points). */
+#include "simulator/cost/all_reduce.h"
+
+#include <math.h>
+#include <stddef.h>
+
+#include "base/units.h"
+
+/* What the formulas see of a cluster. */
+struct shape {
+    double n, k;                           /* devices; nodes with devices */
+    double widest;                         /* most devices on one node */
+    double alpha, beta, beta_link, gamma;  /* us; us a byte: NIC, device link (slowest), sum */
+    double inside;                         /* us a byte of summing within a node and copying back */
+};
+
+static double inverse(double rate) {
+    return rate > 0 ? 1 / rate : 0;
+}
+
+double all_reduce_narrowest_bytes_per_us(const struct cluster *cluster) {
+    double least = INFINITY;
+    uint32_t workers = 0;
+    for (uint32_t i = 0; i < cluster->n_nodes; i++) {
+        if (cluster->nodes[i].devices == 0)
+            continue;
+        workers++;
+        least = fmin(least, cluster->nodes[i].nic_gbit_per_s);
+    }
+    for (uint32_t i = 0; i < cluster->n_links; i++) {
+        const struct link *link = &cluster->links[i];
+        if (cluster->nodes[link->from].devices > 0 && cluster->nodes[link->to].devices > 0)
+            least = fmin(least, link->gbit_per_s);
+    }
+    return workers < 2 ? INFINITY : units_gbit_per_s(least) * cluster->runtime.goodput;
+}
+
+static struct shape shape_of(const struct cluster *cluster) {
+    struct shape s = {.n = cluster->n_devices, .gamma = inverse(units_gbyte_per_s(cluster->runtime.sum_gbyte_per_s))};
+    for (uint32_t i = 0; i < cluster->n_nodes; i++) {
+        const struct node *node = &cluster->nodes[i];
+        if (node->devices == 0)
+            continue;
+        double link = node->devices > 1 ? inverse(units_gbyte_per_s(node->device_link_gbyte_per_s)) : 0;
+        s.k++;
+        s.widest = fmax(s.widest, node->devices);
+        s.alpha = fmax(s.alpha, node->nic_latency_us);
+        s.beta_link = fmax(s.beta_link, link);
+        s.inside = fmax(s.inside, (node->devices - 1) * (2 * link + s.gamma));
+    }
+    s.beta = s.k > 1 ? 1 / all_reduce_narrowest_bytes_per_us(cluster) : 0;
+    if (s.k < 2)
+        s.alpha = 0;
+    return s;
+}
+
+static double rounds_of_tree(double n) {
+    return ceil(log2(n));
+}
+
+static double rounds_recursive(double n) {
+    double whole = floor(log2(n));
+    return exp2(whole) < n ? whole + 2 : whole;
+}
+
+static struct all_reduce_line ring_line(double n, double alpha, double beta, double gamma) {
+    return (struct all_reduce_line){2 * (n - 1) * alpha, (n - 1) / n * (2 * beta + gamma)};
+}
+
+static struct all_reduce_line recursive_doubling_line(const struct shape *s) {
+    double between = rounds_recursive(s->k), inside = fmax(rounds_recursive(s->n) - between, 0);
+    return (struct all_reduce_line){s->alpha * between,
+                                    between * (s->widest * s->beta + s->gamma) + inside * (s->beta_link + s->gamma)};
+}
+
+static struct all_reduce_line halving_doubling_line(const struct shape *s, double hop) {
+    bool folded = exp2(floor(log2(s->n))) < s->n;
+    double n = exp2(floor(log2(s->n))), b = 2 * hop - (2 * hop + s->gamma) / n + s->gamma;
+    return (struct all_reduce_line){s->alpha * (2 * floor(log2(s->k)) + (folded ? 2 : 0)),
+                                    b + (folded ? 2 * hop + s->gamma : 0)};
+}
+
+struct all_reduce_line all_reduce_line(const struct cluster *cluster, enum algorithm algorithm) {
+    struct shape s = shape_of(cluster);
+    double hop = fmax(s.beta, s.beta_link);
+    struct all_reduce_line line = {0, 0};
+    if (s.n < 2)
+        return line;
+    switch (algorithm) {
+    case ALGORITHM_ring:
+        return ring_line(s.n, s.alpha, hop, s.gamma);
+    case ALGORITHM_tree:
+        return (struct all_reduce_line){2 * s.alpha * rounds_of_tree(s.k), (2 * hop + s.gamma) * rounds_of_tree(s.n)};
+    case ALGORITHM_double_tree:
+        return (struct all_reduce_line){2 * s.alpha * rounds_of_tree(s.k), hop + s.gamma};
+    case ALGORITHM_recursive_doubling:
+        return recursive_doubling_line(&s);
+    case ALGORITHM_halving_doubling:
+        return halving_doubling_line(&s, hop);
+    case ALGORITHM_hierarchical:
+        line = ring_line(s.k, s.alpha, s.beta, s.gamma);
+        line.per_byte_us += s.inside;
+        return line;
+    case ALGORITHM_auto:
+    case ALGORITHM_COUNT:
+        break;
+    }
+    return line;
+}
+
+static bool is_point_of(const struct measurement *m, enum algorithm algorithm, uint32_t devices) {
+    return m->operation == OPERATION_all_reduce && m->algorithm == algorithm && m->devices == devices && m->bytes > 0;
+}
+
+/* Slopes and the best time a byte, from n >= 1 points with rising bytes and non-falling times. */
+static void curve_finish(struct all_reduce_curve *curve, uint32_t n, const double *bytes, const double *time,
+                         double *exponent) {
+    double least = INFINITY;
+    for (uint32_t i = 0; i < n; i++) {
+        least = fmin(least, time[i] / bytes[i]);
+        if (i + 1 < n && time[i] > 0)
+            exponent[i] = log(time[i + 1] / time[i]) / log(bytes[i + 1] / bytes[i]);
+    }
+    double tail = n > 1 ? (time[n - 1] - time[n - 2]) / (bytes[n - 1] - bytes[n - 2]) : 0;
+    if (tail <= 0)
+        tail = time[n - 1] / bytes[n - 1];
+    *curve = (struct all_reduce_curve){n, bytes, time, exponent, tail, fmin(least, tail)};
+}
+
+static enum status curve_init(struct all_reduce_curve *curve, const struct cluster *cluster, enum algorithm algorithm,
+                              struct arena *arena, struct error *err) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < cluster->n_measurements; i++)
+        n += is_point_of(&cluster->measurements[i], algorithm, cluster->n_devices);
+    if (n == 0)
+        return ST_OK;
+    double *values = arena_alloc(arena, 3 * (size_t)n, sizeof *values);
+    if (!values)
+        return error_no_memory(err);
+    double *bytes = values, *time = values + n;
+    n = 0;
+    for (uint32_t i = 0; i < cluster->n_measurements; i++) {
+        const struct measurement *m = &cluster->measurements[i];
+        if (!is_point_of(m, algorithm, cluster->n_devices))
+            continue;
+        bytes[n] = (double)m->bytes;
+        time[n] = n > 0 ? fmax(time[n - 1], m->time_us) : m->time_us;
+        n++;
+    }
+    curve_finish(curve, n, bytes, time, values + 2 * (size_t)n);
+    return ST_OK;
+}
+
+enum status all_reduce_init(struct all_reduce_table *table, const struct cluster *cluster, struct arena *arena,
+                            struct error *err) {
+    struct all_reduce_table built = {.any_curve = false};
+    struct all_reduce_line fixed = {cluster->all_reduce_startup_us, cluster->all_reduce_per_byte_ns / 1000};
+    for (int a = 0; a < ALGORITHM_COUNT && cluster->n_devices > 1; a++) {
+        if (cluster->fixed_all_reduce) {
+            built.lines[a] = fixed;
+            continue;
+        }
+        built.lines[a] = all_reduce_line(cluster, (enum algorithm)a);
+        enum status status = curve_init(&built.curves[a], cluster, (enum algorithm)a, arena, err);
+        if (status != ST_OK)
+            return status;
+        built.any_curve |= built.curves[a].n > 0;
+    }
+    *table = built;
+    return ST_OK;
+}
+
+static double curve_time(const struct all_reduce_curve *curve, double bytes) {
+    uint32_t low = 0, high = curve->n - 1;
+    if (bytes <= curve->bytes[0])
+        return curve->time_us[0];
+    if (bytes >= curve->bytes[high])
+        return curve->time_us[high] + curve->tail_per_byte_us * (bytes - curve->bytes[high]);
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        *(curve->bytes[middle] <= bytes ? &low : &high) = middle;
+    }
+    if (curve->time_us[low] > 0)
+        return curve->time_us[low] * pow(bytes / curve->bytes[low], curve->exponent[low]);
+    double part = (bytes - curve->bytes[low]) / (curve->bytes[high] - curve->bytes[low]);
+    return part * curve->time_us[high];
+}
+
+static struct all_reduce_cost cost_of(const struct all_reduce_table *table, enum algorithm algorithm, double bytes) {
+    const struct all_reduce_curve *curve = &table->curves[algorithm];
+    const struct all_reduce_line *line = &table->lines[algorithm];
+    if (curve->n == 0)
+        return (struct all_reduce_cost){line->startup_us, line->per_byte_us * bytes};
+    double time = curve_time(curve, bytes);
+    double transfer = fmax(time - curve->time_us[0], curve->least_per_byte_us * bytes);
+    return (struct all_reduce_cost){fmax(time - transfer, 0), transfer};
+}
+
+static struct all_reduce_cost cheapest(const struct all_reduce_table *table, double bytes) {
+    struct all_reduce_cost best = {INFINITY, 0};
+    for (int a = ALGORITHM_auto + 1; a < ALGORITHM_COUNT; a++) {
+        if (table->any_curve && table->curves[a].n == 0)
+            continue;
+        struct all_reduce_cost cost = cost_of(table, (enum algorithm)a, bytes);
+        if (cost.startup_us + cost.transfer_us < best.startup_us + best.transfer_us)
+            best = cost;
+    }
+    return best;
+}
+
+struct all_reduce_cost all_reduce_cost(const struct all_reduce_table *table, enum algorithm algorithm, uint64_t bytes) {
+    if (algorithm == ALGORITHM_auto && table->curves[ALGORITHM_auto].n == 0)
+        return cheapest(table, (double)bytes);
+    return cost_of(table, algorithm, (double)bytes);
+}
+
+double all_reduce_least_per_byte_us(const struct all_reduce_table *table) {
+    double least = INFINITY;
+    for (int a = 0; a < ALGORITHM_COUNT; a++) {
+        if (table->curves[a].n > 0)
+            least = fmin(least, table->curves[a].least_per_byte_us);
+        else if (a != ALGORITHM_auto)
+            least = fmin(least, table->lines[a].per_byte_us);
+    }
+    return least;
+}

@@ -1,0 +1,93 @@
+/* The cluster's figures in the simulator's units. O(nodes + links + measurements). */
+#include "simulator/cost/cost.h"
+
+#include <math.h>
+
+#include "base/units.h"
+
+static double rate_or_free(double bytes_per_us) {
+    return bytes_per_us > 0 ? bytes_per_us : INFINITY;
+}
+
+static double narrowest_nic(const struct cluster *cluster) {
+    double least = INFINITY;
+    for (uint32_t i = 0; i < cluster->n_nodes; i++)
+        least = fmin(least, cluster->nodes[i].nic_gbit_per_s);
+    return units_gbit_per_s(least) * cluster->runtime.goodput;
+}
+
+/* Measurements are sorted by bytes within an operation and number of devices; the smallest of all counts. */
+static double measured_latency(const struct cluster *cluster, enum operation operation) {
+    const struct measurement *smallest = NULL;
+    for (uint32_t i = 0; i < cluster->n_measurements; i++) {
+        const struct measurement *m = &cluster->measurements[i];
+        if (m->operation == operation && (!smallest || m->bytes < smallest->bytes))
+            smallest = m;
+    }
+    if (!smallest)
+        return cluster->runtime.push_us;
+    return fmax(0, smallest->time_us - (double)smallest->bytes / narrowest_nic(cluster));
+}
+
+static void list_nodes(struct cost *cost, uint32_t *workers, double *nic, double *device_link) {
+    const struct cluster *cluster = cost->cluster;
+    for (uint32_t i = 0; i < cluster->n_nodes; i++) {
+        const struct node *node = &cluster->nodes[i];
+        nic[i] = units_gbit_per_s(node->nic_gbit_per_s) * cluster->runtime.goodput;
+        device_link[i] = rate_or_free(units_gbyte_per_s(node->device_link_gbyte_per_s));
+        if (node->devices == 0)
+            continue;
+        if (cost->n_workers == 0 || node->compute_scale > cluster->nodes[cost->slowest].compute_scale)
+            cost->slowest = i;
+        workers[cost->n_workers++] = i;
+    }
+}
+
+enum status cost_init(struct cost *out, const struct cluster *cluster, struct error *err) {
+    struct cost cost = {.cluster = cluster};
+    uint32_t *workers = arena_alloc(&cost.arena, cluster->n_nodes, sizeof *workers);
+    double *nic = arena_alloc(&cost.arena, cluster->n_nodes, sizeof *nic);
+    double *device_link = arena_alloc(&cost.arena, cluster->n_nodes, sizeof *device_link);
+    enum status status = ST_OK;
+    if (!workers || !nic || !device_link)
+        status = error_no_memory(err);
+    else if (cluster->n_devices == 0)
+        status = error_set(err, ST_INVALID, "cluster %s has no device: nothing computes there", cluster->name);
+    else
+        status = all_reduce_init(&cost.all_reduce, cluster, &cost.arena, err);
+    if (status != ST_OK) {
+        arena_release(&cost.arena);
+        return status;
+    }
+    list_nodes(&cost, workers, nic, device_link);
+    cost.workers = workers;
+    cost.nic_bytes_per_us = nic;
+    cost.device_link_bytes_per_us = device_link;
+    cost.narrowest_bytes_per_us = all_reduce_narrowest_bytes_per_us(cluster);
+    cost.copy_bytes_per_us = rate_or_free(units_gbyte_per_s(cluster->runtime.copy_gbyte_per_s));
+    cost.sum_bytes_per_us = rate_or_free(units_gbyte_per_s(cluster->runtime.sum_gbyte_per_s));
+    cost.push_us = measured_latency(cluster, OPERATION_push);
+    cost.pull_us = measured_latency(cluster, OPERATION_pull);
+    *out = cost;
+    return ST_OK;
+}
+
+static double latency(const struct cost *cost, uint32_t worker, uint32_t server, double between) {
+    const struct node *nodes = cost->cluster->nodes;
+    if (worker == server)
+        return cost->cluster->runtime.push_us;
+    return fmax(between, fmax(nodes[worker].nic_latency_us, nodes[server].nic_latency_us));
+}
+
+double cost_push_latency_us(const struct cost *cost, uint32_t worker, uint32_t server) {
+    return latency(cost, worker, server, cost->push_us);
+}
+
+double cost_pull_latency_us(const struct cost *cost, uint32_t worker, uint32_t server) {
+    return latency(cost, worker, server, cost->pull_us);
+}
+
+void cost_release(struct cost *cost) {
+    arena_release(&cost->arena);
+    *cost = (struct cost){.cluster = NULL};
+}

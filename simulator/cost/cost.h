@@ -1,0 +1,41 @@
+/* Everything that the simulator asks of a cluster, worked out once: all-reduce tables, rates and latencies.
+ *
+ * Rates are bytes per microsecond, those of NICs and overridden links times goodput. A rate of INFINITY is free.
+ * One push or pull takes, beside its bytes, a latency: on one node runtime.push_us; between nodes the larger of
+ * runtime.push_us and the two NICs' latencies (a measured push_us already holds the wire's). Where the cluster has
+ * measured push or pull curves, the smallest message of the curve, less its bytes at the narrowest rate, replaces
+ * push_us between nodes.
+ * Threads: a const struct cost may be shared. */
+#ifndef SIMULATOR_COST_COST_H
+#define SIMULATOR_COST_COST_H
+
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "simulator/cost/all_reduce.h"
+#include "strategy/cluster.h"
+
+struct cost {
+    struct arena arena;            /* owns what the pointers show */
+    const struct cluster *cluster; /* borrowed: must outlive this */
+    struct all_reduce_table all_reduce;
+    double narrowest_bytes_per_us; /* all_reduce_narrowest_bytes_per_us */
+    uint32_t n_workers;            /* nodes with devices */
+    const uint32_t *workers;       /* their positions, rising */
+    const double *nic_bytes_per_us;
+    const double *device_link_bytes_per_us;
+    double copy_bytes_per_us, sum_bytes_per_us;
+    double push_us, pull_us; /* between nodes, NIC latency aside */
+    uint32_t slowest;        /* the worker node with the largest compute_scale, the first if several */
+};
+
+/* Fails: ST_INVALID (no device), ST_NO_MEMORY. Release with cost_release. */
+enum status cost_init(struct cost *cost, const struct cluster *cluster, struct error *err);
+void cost_release(struct cost *cost);
+
+/* Latency of one push from node `from` to a server on `to`, or of one pull the other way. */
+double cost_push_latency_us(const struct cost *cost, uint32_t worker, uint32_t server);
+double cost_pull_latency_us(const struct cost *cost, uint32_t worker, uint32_t server);
+
+#endif

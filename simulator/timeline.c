@@ -1,0 +1,502 @@
+/* The event loop. Timers (ends of steps, starts of transfers) lie in a heap, ends of transfers come from the network.
+ * All events of one instant are taken in before any queue is looked at, so that what is ready at one instant competes
+ * by rank and rates are worked out once.
+ *
+ * Steady state. The run starts at `home`, the step after the last gate and before the first gradient, with nothing in
+ * flight. With one chain the state there is the same in every iteration, since the chain has waited for every message:
+ * one pass is the exact period. With several chains one may still wait while another goes on; then passes are run until
+ * two in a row took the same time on every chain (MATCH), which leaves the chains' offsets as they were. Some plans
+ * never get there: where many pushes compete, who wins one iteration decides who is first in the next. Then the mean
+ * is taken as soon as its standard error is small. */
+#include "simulator/timeline.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "simulator/timeline_internal.h"
+
+/* Events closer than this are one instant: rounding must not decide who is first (us). */
+static const double INSTANT_US = 1e-7;
+static const double MATCH = 1e-9;
+static const double MEAN_ERROR = 0.005;
+enum { MEAN_PASSES = 8 };
+
+struct timeline *timeline_new(void) {
+    return calloc(1, sizeof(struct timeline));
+}
+
+void timeline_free(struct timeline *tl) {
+    if (!tl)
+        return;
+    arena_release(&tl->arena);
+    free(tl);
+}
+
+/* ---- timers ---- */
+
+static void timer_push(struct timeline *tl, struct timer timer) {
+    struct timer *heap = tl->timers;
+    size_t at = tl->n_timers++;
+    for (; at > 0 && timer.time_us < heap[(at - 1) / 2].time_us; at = (at - 1) / 2)
+        heap[at] = heap[(at - 1) / 2];
+    heap[at] = timer;
+}
+
+static struct timer timer_pop(struct timeline *tl) {
+    struct timer *heap = tl->timers, top = heap[0], last = heap[--tl->n_timers];
+    size_t at = 0, n = tl->n_timers;
+    for (size_t child; (child = 2 * at + 1) < n; at = child) {
+        if (child + 1 < n && heap[child + 1].time_us < heap[child].time_us)
+            child++;
+        if (heap[child].time_us >= last.time_us)
+            break;
+        heap[at] = heap[child];
+    }
+    heap[at] = last;
+    return top;
+}
+
+/* ---- compute ---- */
+
+static void emit(const struct timeline *tl, enum interval_kind kind, uint32_t node, uint32_t index, double start_us,
+                 double end_us) {
+    if (tl->options.record)
+        tl->options.record(tl->options.context, &(struct interval){kind, node, index, start_us, end_us});
+}
+
+static double started_us(const struct chain *chain, uint32_t round) {
+    return chain->started_us[round % 4];
+}
+
+/* Every chain has begun iteration `round`: whether it and the one before took every chain the same time. */
+static bool is_steady(const struct timeline *tl, uint32_t round) {
+    const struct chain *first = &tl->chains[0];
+    double period = started_us(first, round) - started_us(first, round - 1), slack = MATCH * fmax(period, 1);
+    for (uint32_t c = 0; c < tl->n_chains; c++) {
+        const struct chain *chain = &tl->chains[c];
+        double last = started_us(chain, round) - started_us(chain, round - 1);
+        double before = started_us(chain, round - 1) - started_us(chain, round - 2);
+        if (fabs(last - period) > slack || fabs(before - period) > slack)
+            return false;
+    }
+    return true;
+}
+
+static void finish(struct timeline *tl, double iteration_us, bool converged) {
+    tl->iteration_us = iteration_us;
+    tl->converged = converged;
+    tl->done = true;
+}
+
+/* Welford's running mean and squares of the slowest node's iterations, without the very first, which starts from an
+ * empty network. */
+static void add_to_mean(struct timeline *tl, const struct chain *slowest) {
+    if (tl->rounds < 2)
+        return;
+    double last = started_us(slowest, tl->rounds) - started_us(slowest, tl->rounds - 1);
+    double off = last - tl->mean_us;
+    tl->mean_us += off / (tl->rounds - 1);
+    tl->squares += off * (last - tl->mean_us);
+}
+
+static bool is_mean_good(const struct timeline *tl) {
+    double n = tl->rounds - 1.0;
+    return n >= MEAN_PASSES && sqrt(tl->squares / (n - 1) / n) <= MEAN_ERROR * tl->mean_us;
+}
+
+/* The mean of the chain that takes longest: one that is still getting ahead of the others seems faster than it will
+ * be. */
+static double longest_mean(const struct timeline *tl) {
+    double longest = 0;
+    for (uint32_t c = 0; c < tl->n_chains; c++) {
+        const struct chain *chain = &tl->chains[c];
+        longest = fmax(longest, (started_us(chain, tl->rounds) - chain->second_us) / (tl->rounds - 1));
+    }
+    return longest;
+}
+
+static void end_round(struct timeline *tl, uint32_t round) {
+    const struct chain *first = &tl->chains[0];
+    tl->rounds = round;
+    if (round == 0)
+        return;
+    add_to_mean(tl, &tl->chains[tl->slowest]);
+    if (round < tl->options.passes)
+        return;
+    if (tl->n_chains == 1 || (round >= 2 && is_steady(tl, round)))
+        finish(tl, started_us(first, round) - started_us(first, round - 1), true);
+    else if (is_mean_good(tl) || round >= TIMELINE_MAX_PASSES)
+        finish(tl, longest_mean(tl), false);
+}
+
+/* A chain is at most one iteration ahead of another, because its gates need the others' gradients. */
+static void begin_iteration(struct timeline *tl, struct chain *chain, double start_us) {
+    uint32_t round = chain->arrivals++;
+    chain->started_us[round % 4] = start_us;
+    if (round == 1)
+        chain->second_us = start_us;
+    for (uint32_t c = 0; c < tl->n_chains; c++)
+        if (tl->chains[c].arrivals <= round)
+            return;
+    end_round(tl, round);
+}
+
+/* Run steps from `step` on, the one before having ended at `time_us`, up to a closed gate or a step that makes
+ * gradients ready. */
+static void run_steps(struct timeline *tl, uint32_t c, uint32_t step, double time_us) {
+    const struct plan *plan = tl->plan;
+    struct chain *chain = &tl->chains[c];
+    for (chain->waiting = false;; step = step + 1 < plan->n_steps ? step + 1 : 0) {
+        chain->step = step;
+        if (chain->left[step] > 0) {
+            chain->waiting = true;
+            chain->time_us = time_us;
+            return;
+        }
+        double start = fmax(time_us, chain->opened_us[step]);
+        chain->left[step] = plan->first_gate[step + 1] - plan->first_gate[step];
+        chain->opened_us[step] = 0;
+        if (step == tl->home)
+            begin_iteration(tl, chain, start);
+        if (tl->done)
+            return;
+        time_us = start + plan->step_us[step] * chain->scale;
+        emit(tl, INTERVAL_COMPUTE, chain->node, step, start, time_us);
+        if (plan->first_ready[step + 1] > plan->first_ready[step]) {
+            timer_push(tl, (struct timer){time_us, 0, (uint16_t)c, TIMER_STEP});
+            return;
+        }
+    }
+}
+
+static void open_gate(struct timeline *tl, uint32_t c, uint32_t m, double time_us) {
+    struct chain *chain = &tl->chains[c];
+    uint32_t gate = tl->plan->messages[m].gate;
+    chain->opened_us[gate] = fmax(chain->opened_us[gate], time_us);
+    if (--chain->left[gate] == 0 && chain->waiting && chain->step == gate)
+        run_steps(tl, c, gate, chain->time_us);
+}
+
+/* ---- queues ---- */
+
+static void enqueue(struct timeline *tl, uint32_t c, uint32_t m) {
+    ready_set_add(&tl->chains[c].ready, m);
+    tl->chains[c].dirty = true;
+    tl->queued++;
+    tl->queue_us -= tl->now_us;
+}
+
+static void step_done(struct timeline *tl, uint32_t c, double time_us) {
+    const struct plan *plan = tl->plan;
+    uint32_t step = tl->chains[c].step;
+    for (uint32_t i = plan->first_ready[step]; i < plan->first_ready[step + 1]; i++) {
+        uint32_t m = plan->by_ready[i];
+        if (!tl->coordinated || plan->messages[m].kind != SYNC_ALL_REDUCE) {
+            enqueue(tl, c, m);
+        } else if (++tl->n_ready[m] == tl->n_chains) {
+            tl->n_ready[m] = 0;
+            enqueue(tl, 0, m);
+        }
+    }
+    run_steps(tl, c, step + 1 < plan->n_steps ? step + 1 : 0, time_us);
+}
+
+static bool fits(const struct timeline *tl, const struct chain *chain, uint64_t bytes) {
+    uint64_t credit = tl->plan->credit_bytes;
+    if (chain->in_flight == 0 || credit == CREDIT_UNLIMITED)
+        return true;
+    return chain->in_flight_bytes <= credit && bytes <= credit - chain->in_flight_bytes;
+}
+
+static void take_credit(struct chain *chain, uint64_t bytes) {
+    chain->in_flight++;
+    chain->in_flight_bytes += bytes;
+}
+
+static void return_credit(struct chain *chain, uint64_t bytes) {
+    chain->in_flight--;
+    chain->in_flight_bytes -= bytes;
+    chain->dirty = true;
+}
+
+/* ---- launches ---- */
+
+static bool sums_in_node(const struct message *message, const struct chain *chain) {
+    return message->kind == SYNC_PARAMETER_SERVER && message->local_reduction && chain->devices > 1;
+}
+
+static double copy_us(const struct timeline *tl, const struct message *message) {
+    return message->n_pieces > 1 ? (double)message->bytes / tl->cost->copy_bytes_per_us : 0;
+}
+
+/* Time on the device link for the node's other devices, one after another. */
+static double in_node_us(const struct timeline *tl, const struct chain *chain, uint64_t bytes) {
+    return (chain->devices - 1) * (double)bytes / tl->cost->device_link_bytes_per_us[chain->node];
+}
+
+/* When the chain's launching processor, asked at `at_us`, is through with the message. */
+static double occupy_launcher(struct timeline *tl, struct chain *chain, const struct message *message, double at_us) {
+    double work = tl->cost->cluster->runtime.message_us + copy_us(tl, message);
+    if (sums_in_node(message, chain))
+        work += in_node_us(tl, chain, message->bytes) +
+                (chain->devices - 1) * (double)message->bytes / tl->cost->sum_bytes_per_us;
+    chain->launcher_us = fmax(chain->launcher_us, at_us) + work;
+    return chain->launcher_us;
+}
+
+/* Most messages of a plan are alike, and a measured curve is dear to read. */
+static struct all_reduce_cost message_cost(struct timeline *tl, const struct message *message) {
+    if (message->bytes != tl->last_bytes || message->algorithm != tl->last_algorithm) {
+        tl->last_cost = all_reduce_cost(&tl->cost->all_reduce, message->algorithm, message->bytes);
+        tl->last_bytes = message->bytes;
+        tl->last_algorithm = message->algorithm;
+    }
+    return tl->last_cost;
+}
+
+static void join(struct timeline *tl, uint32_t c, uint32_t m, double at_us) {
+    const struct message *message = &tl->plan->messages[m];
+    double joined = occupy_launcher(tl, &tl->chains[c], message, at_us);
+    tl->begin_us[m] = fmax(tl->begin_us[m], joined);
+    if (++tl->joined[m] < tl->n_chains)
+        return;
+    tl->joined[m] = 0;
+    double start = tl->begin_us[m] + message_cost(tl, message).startup_us;
+    timer_push(tl, (struct timer){start, m, 0, TIMER_ALL_REDUCE});
+}
+
+static void launch(struct timeline *tl, uint32_t c, uint32_t m) {
+    struct chain *chain = &tl->chains[c];
+    const struct message *message = &tl->plan->messages[m];
+    take_credit(chain, message->bytes);
+    tl->queued--;
+    tl->queue_us += tl->now_us;
+    tl->active++;
+    if (message->kind == SYNC_PARAMETER_SERVER) {
+        double time = occupy_launcher(tl, chain, message, tl->now_us);
+        time += cost_push_latency_us(tl->cost, chain->node, message->server);
+        timer_push(tl, (struct timer){time, m, (uint16_t)c, TIMER_PUSH});
+        return;
+    }
+    if (!tl->coordinated) {
+        join(tl, c, m, tl->now_us);
+        return;
+    }
+    for (uint32_t d = 0; d < tl->n_chains; d++) {
+        if (d != c)
+            take_credit(&tl->chains[d], message->bytes);
+        join(tl, d, m, tl->now_us + tl->cost->cluster->runtime.coordination_us);
+    }
+}
+
+static void serve_queue(struct timeline *tl, uint32_t c) {
+    struct chain *chain = &tl->chains[c];
+    const struct plan *plan = tl->plan;
+    bool fifo = plan->policy == POLICY_fifo;
+    chain->dirty = false;
+    for (;;) {
+        uint32_t m = fifo ? chain->next : ready_set_first(&chain->ready);
+        if (m == UINT32_MAX || !ready_set_has(&chain->ready, m) || !fits(tl, chain, plan->messages[m].bytes))
+            return;
+        ready_set_remove(&chain->ready, m);
+        chain->next = m + 1 < plan->n_messages ? m + 1 : 0;
+        launch(tl, c, m);
+    }
+}
+
+/* ---- arrivals ---- */
+
+static uint32_t copies_of(const struct message *message, const struct chain *chain) {
+    return message->local_reduction ? 1 : chain->devices;
+}
+
+static void all_reduce_done(struct timeline *tl, uint32_t m, double began_us) {
+    const struct message *message = &tl->plan->messages[m];
+    double usable = tl->now_us + copy_us(tl, message);
+    emit(tl, INTERVAL_ALL_REDUCE, UINT32_MAX, m, began_us, tl->now_us);
+    tl->begin_us[m] = 0;
+    tl->active -= tl->coordinated ? 1 : tl->n_chains;
+    for (uint32_t c = 0; c < tl->n_chains; c++) {
+        return_credit(&tl->chains[c], message->bytes);
+        open_gate(tl, c, m, usable);
+    }
+}
+
+static void push_done(struct timeline *tl, uint32_t c, uint32_t m, double began_us) {
+    const struct message *message = &tl->plan->messages[m];
+    struct chain *chain = &tl->chains[c];
+    emit(tl, INTERVAL_PUSH, chain->node, m, began_us, tl->now_us);
+    return_credit(chain, message->bytes);
+    tl->arrived[tl->n_arrived++] = (struct arrival){m, copies_of(message, chain)};
+}
+
+static void pull_done(struct timeline *tl, uint32_t c, uint32_t m, double began_us) {
+    const struct message *message = &tl->plan->messages[m];
+    struct chain *chain = &tl->chains[c];
+    double usable = tl->now_us + copy_us(tl, message);
+    if (sums_in_node(message, chain))
+        usable += in_node_us(tl, chain, message->bytes);
+    emit(tl, INTERVAL_PULL, chain->node, m, began_us, tl->now_us);
+    tl->active--;
+    open_gate(tl, c, m, usable);
+}
+
+/* The server adds a push to those before it; with the last one it answers. */
+static void add_arrival(struct timeline *tl, const struct arrival *arrival) {
+    uint32_t m = arrival->message;
+    const struct message *message = &tl->plan->messages[m];
+    double *free_us = &tl->server_us[message->server];
+    uint32_t adds = arrival->copies - (tl->joined[m] == 0);
+    *free_us = fmax(*free_us, tl->now_us) + adds * (double)message->bytes / tl->cost->sum_bytes_per_us;
+    if (++tl->joined[m] < tl->n_chains)
+        return;
+    tl->joined[m] = 0;
+    for (uint32_t c = 0; c < tl->n_chains; c++) {
+        double time = *free_us + cost_pull_latency_us(tl->cost, tl->chains[c].node, message->server);
+        timer_push(tl, (struct timer){time, m, (uint16_t)c, TIMER_PULL});
+    }
+}
+
+/* In the plan's order, whatever order the network found them in. */
+static void add_arrivals(struct timeline *tl) {
+    for (size_t i = 1; i < tl->n_arrived; i++) {
+        struct arrival arrival = tl->arrived[i];
+        size_t at = i;
+        for (; at > 0 && tl->arrived[at - 1].message > arrival.message; at--)
+            tl->arrived[at] = tl->arrived[at - 1];
+        tl->arrived[at] = arrival;
+    }
+    for (size_t i = 0; i < tl->n_arrived; i++)
+        add_arrival(tl, &tl->arrived[i]);
+    tl->n_arrived = 0;
+}
+
+/* ---- events ---- */
+
+static void start_all_reduce(struct timeline *tl, uint32_t m) {
+    struct all_reduce_cost cost = message_cost(tl, &tl->plan->messages[m]);
+    double began = tl->now_us - cost.startup_us;
+    if (cost.transfer_us > 0)
+        network_add(&tl->network, tl->all_reduce_class, 1, cost.transfer_us * tl->all_reduce_unit, m, began,
+                    tl->now_us);
+    else
+        all_reduce_done(tl, m, began);
+}
+
+static void start_transfer(struct timeline *tl, uint32_t c, uint32_t m, bool pull) {
+    const struct message *message = &tl->plan->messages[m];
+    struct chain *chain = &tl->chains[c];
+    uint32_t class = timeline_push_class(tl, c, message->server) + pull;
+    double began = tl->now_us - (pull ? cost_pull_latency_us(tl->cost, chain->node, message->server)
+                                      : cost_push_latency_us(tl->cost, chain->node, message->server));
+    if (tl->first_use[class + 1] > tl->first_use[class])
+        network_add(&tl->network, class, copies_of(message, chain), (double)message->bytes, m, began, tl->now_us);
+    else if (pull)
+        pull_done(tl, c, m, began);
+    else
+        push_done(tl, c, m, began);
+}
+
+static void handle_timer(struct timeline *tl, struct timer timer) {
+    switch ((enum timer_kind)timer.kind) {
+    case TIMER_STEP:
+        step_done(tl, timer.chain, timer.time_us);
+        break;
+    case TIMER_ALL_REDUCE:
+        start_all_reduce(tl, timer.message);
+        break;
+    case TIMER_PUSH:
+    case TIMER_PULL:
+        start_transfer(tl, timer.chain, timer.message, timer.kind == TIMER_PULL);
+        break;
+    }
+}
+
+static void handle_transfer(struct timeline *tl, uint32_t class, const struct transfer *transfer) {
+    uint32_t m = transfer->message;
+    if (class == tl->all_reduce_class)
+        all_reduce_done(tl, m, transfer->began_us);
+    else if (class % 2)
+        pull_done(tl, class / 2 % tl->n_chains, m, transfer->began_us);
+    else
+        push_done(tl, class / 2 % tl->n_chains, m, transfer->began_us);
+}
+
+static void advance(struct timeline *tl, double time_us) {
+    if (time_us <= tl->now_us)
+        return;
+    if (tl->active > 0)
+        tl->busy_us += time_us - tl->now_us;
+    tl->now_us = time_us;
+}
+
+/* Take in everything that happens by `until_us`. */
+static void take_instant(struct timeline *tl, double until_us) {
+    struct transfer transfer;
+    uint32_t class;
+    for (bool any = true; any && !tl->done;) {
+        any = false;
+        while (tl->n_timers > 0 && tl->timers[0].time_us <= until_us && !tl->done) {
+            advance(tl, tl->timers[0].time_us);
+            handle_timer(tl, timer_pop(tl));
+            any = true;
+        }
+        while (!tl->done && network_pop(&tl->network, until_us, tl->now_us, &class, &transfer)) {
+            handle_transfer(tl, class, &transfer);
+            any = true;
+        }
+    }
+}
+
+/* False when time ends first: a cost too large for a number, or a plan whose parts contradict each other. */
+static bool run(struct timeline *tl) {
+    for (uint32_t c = 0; c < tl->n_chains && !tl->done; c++)
+        run_steps(tl, c, tl->home, 0);
+    while (!tl->done) {
+        double next = network_next_us(&tl->network, tl->now_us);
+        if (tl->n_timers > 0)
+            next = fmin(next, tl->timers[0].time_us);
+        if (!isfinite(next))
+            return false;
+        advance(tl, next);
+        take_instant(tl, next + INSTANT_US);
+        add_arrivals(tl);
+        for (uint32_t c = 0; c < tl->n_chains; c++)
+            if (tl->chains[c].dirty)
+                serve_queue(tl, c);
+    }
+    return isfinite(tl->iteration_us);
+}
+
+static void predict(const struct timeline *tl, double compute_us, struct prediction *out) {
+    const struct plan *plan = tl->plan;
+    double rounds = tl->rounds > 0 ? tl->rounds : 1;
+    *out = (struct prediction){.iteration_us = tl->iteration_us,
+                               .compute_us = compute_us,
+                               .exposed_us = fmax(tl->iteration_us - compute_us, 0),
+                               .comm_busy_us = tl->busy_us / rounds,
+                               .queue_us = (tl->queue_us + tl->queued * tl->now_us) / rounds,
+                               .messages = plan->n_messages,
+                               .passes = tl->rounds,
+                               .converged = tl->converged};
+    if (tl->iteration_us > 0)
+        out->samples_per_s =
+            plan->model->batch_per_device * tl->cost->cluster->n_devices / tl->iteration_us * 1e6;
+}
+
+enum status timeline_run(struct timeline *tl, const struct plan *plan, const struct cost *cost,
+                         const struct timeline_options *options, struct prediction *out, struct error *err) {
+    double compute = 0;
+    enum status status = timeline_prepare(tl, plan, cost, options, err);
+    if (status != ST_OK)
+        return status;
+    for (uint32_t k = 0; k < plan->n_steps; k++)
+        compute += plan->step_us[k];
+    compute *= cost->cluster->nodes[cost->slowest].compute_scale;
+    if (plan->n_messages == 0)
+        finish(tl, compute, true);
+    else if (!run(tl))
+        return error_set(err, ST_INVALID, "the plan never ends: a message is too large for this cluster's rates");
+    predict(tl, compute, out);
+    return ST_OK;
+}

@@ -1,0 +1,117 @@
+/* The timeline's state, shared by timeline_setup.c (sizes, memory, classes of transfers) and timeline.c (events).
+ *
+ * A chain is one simulated node's compute stream with its queue. With all-reduces alone there is one chain, that of the
+ * slowest node: its completions are common to all nodes, and a faster node is never behind it, since every step starts
+ * at the later of "the step before ended" and "common completions" and takes no longer. So each gradient is ready
+ * everywhere when the slowest has it, and (fifo) a faster node's queue has always got at least as far: what is in
+ * flight there and not here is already out of its queue, so whatever fits here was launched there before. */
+#ifndef SIMULATOR_TIMELINE_INTERNAL_H
+#define SIMULATOR_TIMELINE_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "simulator/network.h"
+#include "simulator/ready_set.h"
+#include "simulator/timeline.h"
+
+enum timer_kind { TIMER_STEP, TIMER_ALL_REDUCE, TIMER_PUSH, TIMER_PULL };
+
+struct timer {
+    double time_us;
+    uint32_t message;
+    uint16_t chain, kind;
+};
+
+struct chain {
+    uint32_t node, devices;
+    double scale;
+    uint32_t step;  /* running, or waited for */
+    double time_us; /* when the step before the waited-for one ended */
+    bool waiting;
+    uint32_t *left;    /* n_steps: messages that the gate still waits for */
+    double *opened_us; /* n_steps: when the last that came was usable */
+    struct ready_set ready;
+    uint32_t next; /* fifo: whose turn it is */
+    uint32_t in_flight;
+    uint64_t in_flight_bytes;
+    double launcher_us; /* when the launching processor is free */
+    bool dirty;         /* its queue may have something to launch */
+    uint32_t arrivals;  /* at the start of `home` */
+    double started_us[4]; /* the last four of them, by arrivals mod 4 */
+    double second_us;     /* the second of them */
+};
+
+/* A push that has come to its server, `copies` gradients of the message in one. */
+struct arrival {
+    uint32_t message, copies;
+};
+
+/* How much room there is, or is needed. */
+struct sizes {
+    size_t chains, steps, messages, words, nodes, classes, transfers, resources, uses, timers;
+};
+
+struct timeline {
+    struct arena arena;
+    struct sizes room;
+
+    const struct plan *plan;
+    const struct cost *cost;
+    struct timeline_options options;
+    bool coordinated; /* all-reduces wait for the first chain's decision (priority) */
+    uint32_t home;    /* step at whose start nothing is in flight for a chain: after every gate, before every gradient */
+
+    uint32_t n_chains;
+    struct chain *chains;
+    uint32_t *left;         /* n_chains * n_steps, cut up among the chains; so are the next two */
+    double *opened_us;
+    uint64_t *words;
+    uint32_t *n_ready, *joined; /* by message: chains that have it ready / joined or pushed it */
+    double *begin_us;          /* by message: latest join of an all-reduce */
+    double *server_us;         /* by node: when its summing processor is free */
+
+    struct timer *timers; /* heap */
+    size_t n_timers;
+
+    struct network network;
+    struct flows flows;
+    struct transfer *transfers; /* cut up among the classes */
+    double *capacity;
+    uint32_t *first_use, *uses;
+    uint32_t *server_slot; /* by node: 0 .. n_servers - 1, or UINT32_MAX */
+    uint32_t *chain_of;    /* by node, or UINT32_MAX */
+    uint32_t *egress, *ingress; /* by node: resource, or UINT32_MAX */
+    uint32_t *class_link;  /* by class: resource of the overriding link, or UINT32_MAX */
+    uint32_t *served;      /* by server slot: its messages */
+    uint32_t n_servers, all_reduce_class;
+    double all_reduce_unit; /* amount of one microsecond of transfer */
+
+    struct arrival *arrived; /* pushes of this instant */
+    size_t n_arrived;
+
+    double now_us, busy_us, queue_us;
+    uint32_t queued; /* ready and not launched, over all chains */
+    uint32_t active; /* messages on their way, a push and its pull counting once a chain */
+    bool done, converged;
+    uint32_t rounds;          /* iterations that every chain has begun, less one */
+    uint32_t slowest;         /* chain */
+    double mean_us, squares;  /* of its iterations, without the very first */
+    double iteration_us;
+    struct all_reduce_cost last_cost; /* of the last all-reduce, since most are alike */
+    uint64_t last_bytes;
+    enum algorithm last_algorithm;
+};
+
+/* Class of pushes from a chain to a server, and of pulls back. */
+static inline uint32_t timeline_push_class(const struct timeline *tl, uint32_t chain, uint32_t server) {
+    return (tl->server_slot[server] * tl->n_chains + chain) * 2;
+}
+
+/* Point the timeline at the plan, grow its memory where that is needed, and bring all state to the start of `home`. */
+enum status timeline_prepare(struct timeline *tl, const struct plan *plan, const struct cost *cost,
+                             const struct timeline_options *options, struct error *err);
+
+#endif

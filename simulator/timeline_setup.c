@@ -1,0 +1,314 @@
+/* Sizes, memory and the first state of a timeline; which transfers share which resources. O(messages + chains * (steps
+ * + servers) + links), and no allocation once the room is large enough. */
+#include <math.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "simulator/timeline_internal.h"
+
+enum { NONE = UINT32_MAX, MAX_PUSHES = 1 << 27, NODE_WORDS = CLUSTER_MAX_NODES / 64 };
+
+static bool is_served(const struct message *message) {
+    return message->kind == SYNC_PARAMETER_SERVER;
+}
+
+static bool simulates_all(const struct plan *plan, const struct timeline_options *options) {
+    return plan->any_server || options->every_node;
+}
+
+static void count_served(const struct plan *plan, size_t *messages, size_t *servers) {
+    uint64_t seen[NODE_WORDS] = {0};
+    *messages = *servers = 0;
+    for (uint32_t m = 0; m < plan->n_messages; m++) {
+        if (!is_served(&plan->messages[m]))
+            continue;
+        uint32_t node = plan->messages[m].server;
+        *servers += !(seen[node / 64] >> node % 64 & 1);
+        seen[node / 64] |= UINT64_C(1) << node % 64;
+        ++*messages;
+    }
+}
+
+static enum status sizes_of(const struct plan *plan, const struct cost *cost, const struct timeline_options *options,
+                            struct sizes *out, struct error *err) {
+    size_t served, servers, nodes = cost->cluster->n_nodes, links = cost->cluster->n_links;
+    bool all = simulates_all(plan, options);
+    count_served(plan, &served, &servers);
+    struct sizes s = {.chains = all ? cost->n_workers : 1, .steps = plan->n_steps, .messages = plan->n_messages};
+    size_t pushes = s.chains * served;
+    if (pushes > MAX_PUSHES)
+        return error_set(err, ST_TOO_LARGE,
+                         "%zu nodes push %zu messages each; the simulator holds %d pushes: use larger partitions",
+                         s.chains, served, MAX_PUSHES);
+    s.words = ready_set_words(s.messages) * s.chains;
+    s.nodes = nodes;
+    s.classes = servers * s.chains * 2 + 1;
+    s.transfers = 2 * pushes + s.messages - served;
+    s.resources = all ? 4 * nodes + links + 1 : 1;
+    s.uses = servers * s.chains * 6 + s.resources + links;
+    s.timers = pushes + s.messages + s.chains;
+    *out = s;
+    return ST_OK;
+}
+
+static size_t larger(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
+static bool holds(const struct sizes *room, const struct sizes *need) {
+    const size_t *a = (const size_t *)room, *b = (const size_t *)need;
+    for (size_t i = 0; i < sizeof *room / sizeof *a; i++)
+        if (a[i] < b[i])
+            return false;
+    return true;
+}
+
+static struct sizes joined_sizes(const struct sizes *a, const struct sizes *b) {
+    return (struct sizes){
+        larger(a->chains, b->chains),       larger(a->steps, b->steps),         larger(a->messages, b->messages),
+        larger(a->words, b->words),         larger(a->nodes, b->nodes),         larger(a->classes, b->classes),
+        larger(a->transfers, b->transfers), larger(a->resources, b->resources), larger(a->uses, b->uses),
+        larger(a->timers, b->timers)};
+}
+
+#define TAKE(pointer, n) (((pointer) = arena_alloc(&tl->arena, (n), sizeof *(pointer))) != NULL)
+
+static bool take_compute(struct timeline *tl, const struct sizes *s) {
+    return TAKE(tl->chains, s->chains) && TAKE(tl->left, s->chains * s->steps) &&
+           TAKE(tl->opened_us, s->chains * s->steps) && TAKE(tl->words, s->words) &&
+           TAKE(tl->n_ready, s->messages) && TAKE(tl->joined, s->messages) && TAKE(tl->begin_us, s->messages) &&
+           TAKE(tl->server_us, s->nodes) && TAKE(tl->timers, s->timers) && TAKE(tl->arrived, s->timers);
+}
+
+static bool take_network(struct timeline *tl, const struct sizes *s) {
+    struct network *net = &tl->network;
+    return TAKE(net->classes, s->classes) && TAKE(net->active, s->classes) && TAKE(net->order, s->classes) &&
+           TAKE(net->weight, s->classes) && TAKE(net->rate, s->classes) && TAKE(net->scratch, 2 * s->resources) &&
+           TAKE(tl->transfers, s->transfers) && TAKE(tl->capacity, s->resources) &&
+           TAKE(tl->first_use, s->classes + 1) && TAKE(tl->uses, s->uses) && TAKE(tl->server_slot, s->nodes) &&
+           TAKE(tl->chain_of, s->nodes) && TAKE(tl->egress, s->nodes) && TAKE(tl->ingress, s->nodes) &&
+           TAKE(tl->class_link, s->classes) && TAKE(tl->served, s->nodes);
+}
+
+enum status timeline_reserve(struct timeline *tl, const struct plan *plan, const struct cost *cost,
+                             const struct timeline_options *options, struct error *err) {
+    static const struct timeline_options usual;
+    struct sizes need = {0};
+    enum status status = sizes_of(plan, cost, options ? options : &usual, &need, err);
+    if (status != ST_OK || holds(&tl->room, &need))
+        return status;
+    struct sizes room = joined_sizes(&tl->room, &need);
+    arena_release(&tl->arena);
+    tl->room = (struct sizes){0};
+    if (!take_compute(tl, &room) || !take_network(tl, &room))
+        return error_no_memory(err);
+    tl->room = room;
+    return ST_OK;
+}
+
+static enum status check_plan(const struct plan *plan, uint32_t *home, struct error *err) {
+    uint32_t last_gate = 0, first_ready = UINT32_MAX;
+    if (plan->policy == POLICY_preemptive)
+        return error_set(err, ST_INFEASIBLE, "the timeline runs policies fifo and priority, not preemptive");
+    for (uint32_t m = 0; m < plan->n_messages; m++) {
+        last_gate = plan->messages[m].gate > last_gate ? plan->messages[m].gate : last_gate;
+        first_ready = plan->messages[m].ready < first_ready ? plan->messages[m].ready : first_ready;
+    }
+    if (last_gate > first_ready)
+        return error_set(err, ST_INVALID, "step %u waits for a message, but a gradient is ready after step %u already",
+                         last_gate, first_ready);
+    *home = last_gate;
+    return ST_OK;
+}
+
+/* ---- chains ---- */
+
+static void init_chain(struct timeline *tl, uint32_t c, uint32_t node, size_t words) {
+    const struct plan *plan = tl->plan;
+    struct chain *chain = &tl->chains[c];
+    *chain = (struct chain){.node = node,
+                            .devices = tl->cost->cluster->nodes[node].devices,
+                            .scale = tl->cost->cluster->nodes[node].compute_scale,
+                            .left = tl->left + (size_t)c * plan->n_steps,
+                            .opened_us = tl->opened_us + (size_t)c * plan->n_steps};
+    for (uint32_t k = 0; k < plan->n_steps; k++) {
+        chain->left[k] = k == tl->home ? 0 : plan->first_gate[k + 1] - plan->first_gate[k];
+        chain->opened_us[k] = 0;
+    }
+    ready_set_init(&chain->ready, plan->n_messages, tl->words + c * words);
+}
+
+static void init_chains(struct timeline *tl, bool all) {
+    size_t words = ready_set_words(tl->plan->n_messages);
+    tl->n_chains = all ? tl->cost->n_workers : 1;
+    tl->slowest = 0;
+    for (uint32_t c = 0; c < tl->n_chains; c++) {
+        init_chain(tl, c, all ? tl->cost->workers[c] : tl->cost->slowest, words);
+        if (tl->chains[c].node == tl->cost->slowest)
+            tl->slowest = c;
+    }
+}
+
+/* ---- classes and resources ---- */
+
+static uint32_t add_resource(struct timeline *tl, double capacity) {
+    tl->capacity[tl->flows.n_resources] = capacity;
+    return tl->flows.n_resources++;
+}
+
+static void number_nodes(struct timeline *tl) {
+    const struct plan *plan = tl->plan;
+    uint32_t n = tl->cost->cluster->n_nodes;
+    memset(tl->server_slot, 0xff, n * sizeof *tl->server_slot);
+    memset(tl->chain_of, 0xff, n * sizeof *tl->chain_of);
+    memset(tl->served, 0, n * sizeof *tl->served);
+    tl->n_servers = 0;
+    for (uint32_t c = 0; c < tl->n_chains; c++)
+        tl->chain_of[tl->chains[c].node] = c;
+    for (uint32_t m = 0; m < plan->n_messages; m++) {
+        if (!is_served(&plan->messages[m]))
+            continue;
+        uint32_t *slot = &tl->server_slot[plan->messages[m].server];
+        if (*slot == NONE)
+            *slot = tl->n_servers++;
+        tl->served[*slot]++;
+    }
+}
+
+static void add_nics(struct timeline *tl) {
+    for (uint32_t i = 0; i < tl->cost->cluster->n_nodes; i++) {
+        bool used = tl->chain_of[i] != NONE || tl->server_slot[i] != NONE;
+        tl->egress[i] = used ? add_resource(tl, tl->cost->nic_bytes_per_us[i]) : NONE;
+        tl->ingress[i] = used ? add_resource(tl, tl->cost->nic_bytes_per_us[i]) : NONE;
+    }
+}
+
+/* Overridden links: a resource for the classes that use one, and for all-reduces between two nodes with devices. The
+ * all-reduce class stands last, so its resources can be written as they are found. */
+static uint32_t add_links(struct timeline *tl, uint32_t *collective_uses) {
+    const struct cluster *cluster = tl->cost->cluster;
+    uint32_t n = 0;
+    memset(tl->class_link, 0xff, tl->flows.n_classes * sizeof *tl->class_link);
+    for (uint32_t i = 0; i < cluster->n_links; i++) {
+        const struct link *link = &cluster->links[i];
+        bool from_works = tl->chain_of[link->from] != NONE, to_works = tl->chain_of[link->to] != NONE;
+        bool pushes = from_works && tl->server_slot[link->to] != NONE;
+        bool pulls = to_works && tl->server_slot[link->from] != NONE;
+        if (!pushes && !pulls && !(from_works && to_works))
+            continue;
+        uint32_t r = add_resource(tl, units_gbit_per_s(link->gbit_per_s) * cluster->runtime.goodput);
+        if (pushes)
+            tl->class_link[timeline_push_class(tl, tl->chain_of[link->from], link->to)] = r;
+        if (pulls)
+            tl->class_link[timeline_push_class(tl, tl->chain_of[link->to], link->from) + 1] = r;
+        if (from_works && to_works)
+            collective_uses[n++] = r;
+    }
+    return n;
+}
+
+static uint32_t use_between(struct timeline *tl, uint32_t class, uint32_t from, uint32_t to, uint32_t at) {
+    tl->uses[at++] = tl->egress[from];
+    tl->uses[at++] = tl->ingress[to];
+    if (tl->class_link[class] != NONE)
+        tl->uses[at++] = tl->class_link[class];
+    return at;
+}
+
+/* A class that uses nothing, on a node whose device link is free, is never given a transfer. */
+static uint32_t use_within(struct timeline *tl, uint32_t node, uint32_t at) {
+    double rate = tl->cost->device_link_bytes_per_us[node];
+    if (isfinite(rate))
+        tl->uses[at++] = add_resource(tl, rate);
+    return at;
+}
+
+static uint32_t add_server_classes(struct timeline *tl, uint32_t server, uint32_t at) {
+    for (uint32_t c = 0; c < tl->n_chains; c++) {
+        uint32_t class = timeline_push_class(tl, c, server), node = tl->chains[c].node;
+        for (uint32_t back = 0; back < 2; back++) {
+            tl->first_use[class + back] = at;
+            at = node == server ? use_within(tl, node, at)
+                                : use_between(tl, class + back, back ? server : node, back ? node : server, at);
+        }
+    }
+    return at;
+}
+
+static void add_all_reduce_class(struct timeline *tl, uint32_t at, uint32_t n_links, const uint32_t *links) {
+    double narrowest = tl->cost->narrowest_bytes_per_us;
+    bool between = isfinite(narrowest);
+    tl->all_reduce_unit = between ? narrowest : 1;
+    tl->first_use[tl->all_reduce_class] = at;
+    tl->uses[at++] = add_resource(tl, tl->all_reduce_unit);
+    for (uint32_t c = 0; between && c < tl->n_chains; c++) {
+        tl->uses[at++] = tl->egress[tl->chains[c].node];
+        tl->uses[at++] = tl->ingress[tl->chains[c].node];
+    }
+    for (uint32_t i = 0; i < n_links; i++)
+        tl->uses[at++] = links[i];
+    tl->first_use[tl->all_reduce_class + 1] = at;
+}
+
+static void init_flows(struct timeline *tl) {
+    uint32_t at = 0;
+    number_nodes(tl);
+    tl->all_reduce_class = tl->n_servers * tl->n_chains * 2;
+    tl->flows = (struct flows){tl->all_reduce_class + 1, 0, tl->capacity, tl->first_use, tl->uses};
+    add_nics(tl);
+    /* The links of the all-reduce class wait at the far end of `uses` until the classes before it are written. */
+    uint32_t *links = tl->uses + tl->room.uses - tl->cost->cluster->n_links;
+    uint32_t n_links = add_links(tl, links);
+    for (uint32_t slot = 0; slot < tl->n_servers; slot++)
+        for (uint32_t node = 0; node < tl->cost->cluster->n_nodes; node++)
+            if (tl->server_slot[node] == slot)
+                at = add_server_classes(tl, node, at);
+    add_all_reduce_class(tl, at, n_links, links);
+}
+
+static void init_network(struct timeline *tl, bool all) {
+    struct network *net = &tl->network;
+    struct transfer *heap = tl->transfers;
+    tl->n_servers = tl->all_reduce_class = 0;
+    tl->all_reduce_unit = 1;
+    if (all)
+        init_flows(tl);
+    net->flows = all ? &tl->flows : NULL;
+    net->n_classes = tl->all_reduce_class + 1;
+    for (uint32_t class = 0; class < tl->all_reduce_class; class++) {
+        net->classes[class].heap = heap;
+        heap += tl->served[class / 2 / tl->n_chains];
+    }
+    net->classes[tl->all_reduce_class].heap = heap;
+    network_clear(net);
+}
+
+enum status timeline_prepare(struct timeline *tl, const struct plan *plan, const struct cost *cost,
+                             const struct timeline_options *options, struct error *err) {
+    struct timeline fresh = {.plan = plan, .cost = cost};
+    if (options)
+        fresh.options = *options;
+    enum status status = check_plan(plan, &fresh.home, err);
+    if (status == ST_OK)
+        status = timeline_reserve(tl, plan, cost, &fresh.options, err);
+    if (status != ST_OK)
+        return status;
+    bool all = simulates_all(plan, &fresh.options);
+    tl->plan = plan;
+    tl->cost = cost;
+    tl->options = fresh.options;
+    tl->home = fresh.home;
+    tl->coordinated = plan->policy == POLICY_priority;
+    memset(tl->n_ready, 0, plan->n_messages * sizeof *tl->n_ready);
+    memset(tl->joined, 0, plan->n_messages * sizeof *tl->joined);
+    memset(tl->begin_us, 0, plan->n_messages * sizeof *tl->begin_us);
+    memset(tl->server_us, 0, cost->cluster->n_nodes * sizeof *tl->server_us);
+    tl->n_timers = tl->n_arrived = 0;
+    tl->now_us = tl->busy_us = tl->queue_us = tl->mean_us = tl->squares = 0;
+    tl->active = tl->queued = tl->rounds = 0;
+    tl->done = tl->converged = false;
+    tl->last_bytes = 0;
+    init_chains(tl, all);
+    init_network(tl, all);
+    return ST_OK;
+}

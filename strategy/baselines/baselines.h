@@ -1,0 +1,33 @@
+/* What published systems and framework defaults would do, each as a strategy: what a search starts from and is compared
+ * with. One file a system; each says which paper or default it encodes.
+ *
+ * All leave the all-reduce algorithm to the library (auto), as the systems do, and none encodes gradients. A merge
+ * group has one dtype; where a system does not say what it does with several, each dtype gets its own groups. */
+#ifndef STRATEGY_BASELINES_BASELINES_H
+#define STRATEGY_BASELINES_BASELINES_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "strategy/cluster.h"
+#include "strategy/model.h"
+#include "strategy/strategy.h"
+
+/* Build the baseline for this model and cluster; *out is sealed and named after it. Fails: ST_NO_MEMORY. */
+typedef enum status baseline_build(const struct model *model, const struct cluster *cluster, struct strategy *out,
+                                   struct error *err);
+
+struct baseline {
+    const char *name;    /* as in DESIGN.md §8 */
+    const char *summary; /* one line for people */
+    const char *source;  /* the paper or default */
+    baseline_build *build;
+};
+
+const struct baseline *baselines_list(size_t *n);        /* in the order in which they are shown */
+const struct baseline *baselines_find(const char *name); /* or NULL */
+
+baseline_build baseline_wfbp, baseline_single, baseline_pytorch_ddp, baseline_horovod, baseline_ps,
+    baseline_ps_load_balanced, baseline_all_reduce;
+
+#endif

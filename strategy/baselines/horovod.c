@@ -1,0 +1,94 @@
+/* Horovod with its defaults: HOROVOD_CYCLE_TIME 1 ms, HOROVOD_FUSION_THRESHOLD 128 MiB.
+ *
+ * A background thread wakes up every cycle and fuses what all ranks have ready into as few all-reduces as the threshold
+ * allows. It takes the first waiting tensor, adds later ones of its dtype while they fit, and looks past those that do
+ * not match as long as what it has and what it passed over would fit the threshold together.
+ *
+ * Which tensors meet in a cycle is a matter of time; here it is taken from the model's operator times on the slowest
+ * node (a tensor is ready when all ranks have it), with cycles counted from the start of the iteration. With NCCL the
+ * all-reduce itself does not hold the thread up, so cycles go on at their pace while earlier ones run; with a blocking
+ * MPI they would stretch and fuse more. Padding to 64 elements in the buffer is left out; sparse gradients count as
+ * dense (sparse_as_dense). One all-reduce at a time: credit 0; the optimizer waits for all.
+ * Source: Sergeev and Del Balso, arXiv 1802.05799; Horovod documentation, "Tensor Fusion". O(variables · dtypes) as
+ * long as a cycle's gradients fit one buffer. */
+#include "strategy/baselines/baselines.h"
+#include "strategy/baselines/builder.h"
+#include "strategy/space/ready_order.h"
+
+static const uint64_t FUSION_BYTES = UINT64_C(128) << 20;
+static const double CYCLE_US = 1000.0;
+
+/* Gradients in the order of readiness, and the cycle that takes each. */
+struct queue {
+    const struct model *model;
+    uint32_t n;
+    uint32_t *variable;
+    double *cycle;
+    bool *fused;
+};
+
+static double slowest_scale(const struct cluster *cluster) {
+    double scale = 0.0;
+    for (uint32_t i = 0; i < cluster->n_nodes; i++)
+        if (cluster->nodes[i].devices && cluster->nodes[i].compute_scale > scale)
+            scale = cluster->nodes[i].compute_scale;
+    return scale;
+}
+
+/* Walk the operators in the order in which they run; a variable leaves the ready order when its producer has ended. */
+static void fill_cycles(struct queue *q, double scale) {
+    double now_us = 0.0;
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < q->model->n_operators; i++) {
+        uint32_t at = q->model->order[i];
+        now_us += scale * q->model->operators[at].time_us;
+        for (; next < q->n && q->model->variables[q->variable[next]].producer == at; next++)
+            q->cycle[next] = (double)(uint64_t)(now_us / CYCLE_US);
+    }
+}
+
+/* Fuse entry `first` with what else may go in its message. */
+static void fuse(struct queue *q, uint32_t first, struct strategy *s, uint32_t group) {
+    const struct variable *head = &q->model->variables[q->variable[first]];
+    uint64_t bytes = 0, passed = 0;
+    for (uint32_t i = first; i < q->n && q->cycle[i] == q->cycle[first]; i++) {
+        const struct variable *v = &q->model->variables[q->variable[i]];
+        if (q->fused[i])
+            continue;
+        if (i == first || (v->dtype == head->dtype && bytes + v->bytes <= FUSION_BYTES)) {
+            s->variables[q->variable[i]].group = group;
+            q->fused[i] = true;
+            bytes += v->bytes;
+        } else if (bytes + (passed += v->bytes) > FUSION_BYTES) {
+            break;
+        }
+    }
+}
+
+static enum status fill_queue(struct queue *q, struct strategy *s, const struct model *model, struct error *err) {
+    q->model = model;
+    q->n = s->n_variables;
+    q->variable = arena_alloc(&s->arena, q->n, sizeof *q->variable);
+    q->cycle = arena_alloc(&s->arena, q->n, sizeof *q->cycle);
+    q->fused = arena_alloc(&s->arena, q->n, sizeof *q->fused);
+    if (!q->variable || !q->cycle || !q->fused)
+        return error_no_memory(err);
+    return ready_order(model, q->variable, err);
+}
+
+enum status baseline_horovod(const struct model *model, const struct cluster *cluster, struct strategy *out,
+                             struct error *err) {
+    struct strategy s;
+    struct queue q;
+    enum status st = strategy_init(&s, "horovod", model, model->n_variables, err);
+    if (st)
+        return st;
+    s.credit_bytes = 0;
+    st = fill_queue(&q, &s, model, err);
+    if (!st)
+        fill_cycles(&q, slowest_scale(cluster));
+    for (uint32_t i = 0, group = 0; i < s.n_variables && !st; i++)
+        if (!q.fused[i])
+            fuse(&q, i, &s, group++);
+    return baseline_finish(st, &s, model, cluster, out, err);
+}

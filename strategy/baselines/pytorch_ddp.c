@@ -1,0 +1,51 @@
+/* PyTorch DistributedDataParallel with its defaults: bucket_cap_mb 25, first bucket 1 MiB.
+ *
+ * After the first iteration buckets are rebuilt in the order in which gradients became ready. Each dtype fills buckets
+ * of its own: a gradient joins the open one, which is closed once it holds its cap or more; the first bucket of a dtype
+ * has the small cap, so that communication starts early. Embeddings are dense unless asked otherwise. Buckets go in
+ * order on one NCCL stream, so one at a time: credit 0; the optimizer waits for all.
+ * Source: Li et al., VLDB 2020, §3.2.3 and §4.2; torch.nn.parallel.DistributedDataParallel documentation.
+ * O(variables). */
+#include "strategy/baselines/baselines.h"
+#include "strategy/baselines/builder.h"
+#include "strategy/space/ready_order.h"
+
+static const uint64_t FIRST_BUCKET_BYTES = UINT64_C(1) << 20, BUCKET_BYTES = UINT64_C(25) << 20;
+
+struct bucket {
+    uint32_t group;
+    uint64_t bytes, cap;
+    bool open;
+};
+
+static void fill_buckets(const struct model *model, const uint32_t *ready, struct strategy *s) {
+    struct bucket buckets[DTYPE_COUNT] = {0};
+    uint32_t n_groups = 0;
+    for (uint32_t i = 0; i < s->n_variables; i++) {
+        const struct variable *v = &model->variables[ready[i]];
+        struct bucket *bucket = &buckets[v->dtype];
+        if (!bucket->open) {
+            bucket->cap = bucket->cap ? BUCKET_BYTES : FIRST_BUCKET_BYTES;
+            bucket->open = true;
+            bucket->bytes = 0;
+            bucket->group = n_groups++;
+        }
+        s->variables[ready[i]].group = bucket->group;
+        bucket->bytes += v->bytes;
+        bucket->open = bucket->bytes < bucket->cap;
+    }
+}
+
+enum status baseline_pytorch_ddp(const struct model *model, const struct cluster *cluster, struct strategy *out,
+                                 struct error *err) {
+    struct strategy s;
+    enum status st = strategy_init(&s, "pytorch-ddp", model, model->n_variables, err);
+    if (st)
+        return st;
+    uint32_t *ready = arena_alloc(&s.arena, s.n_variables, sizeof *ready);
+    st = ready ? ready_order(model, ready, err) : error_no_memory(err);
+    s.credit_bytes = 0;
+    if (!st)
+        fill_buckets(model, ready, &s);
+    return baseline_finish(st, &s, model, cluster, out, err);
+}

@@ -1,0 +1,271 @@
+/* One small step from a strategy. A move is drawn by weight and applied to a copy; when it found nothing to change, or
+ * what it changed left the id as it was, another is drawn. Cost O(variables log variables) a draw. */
+#include <string.h>
+
+#include "strategy/space/moves.h"
+
+static uint32_t some_variable(const struct draft *d) {
+    return (uint32_t)rng_below(d->rng, d->strategy.n_variables);
+}
+
+/* A factor of two up or down, on or off; what leaves [min, max] stops at its end. 0 is off. */
+static uint64_t step_size(const struct draft *d, uint64_t bytes, uint64_t off, uint64_t min, uint64_t max) {
+    if (bytes == off)
+        return draw_size(d->rng, min, max);
+    double u = rng_uniform(d->rng);
+    if (u < 0.2)
+        return off;
+    if (u < 0.3)
+        return draw_size(d->rng, min, max);
+    uint64_t next = u < 0.65 ? bytes / 2 : bytes > max / 2 ? max : bytes * 2;
+    return next < min ? min : next > max ? max : next;
+}
+
+/* One group or server variable, or all of them. */
+static bool move_partition(struct draft *d, const struct group_view *view) {
+    (void)view;
+    const struct space_options *o = &d->space->options;
+    uint32_t picked = some_variable(d);
+    struct variable_sync *sync = &d->strategy.variables[picked];
+    bool server = sync->kind == SYNC_PARAMETER_SERVER;
+    uint64_t *size = server ? &sync->partition_bytes : &d->strategy.groups[sync->group].partition_bytes;
+    *size = step_size(d, *size, 0, o->min_partition_bytes, o->max_partition_bytes);
+    if (draw_chance(d->rng, 0.5))
+        return true;
+    uint64_t all = *size;
+    for (uint32_t g = 0; g < d->strategy.n_groups; g++)
+        d->strategy.groups[g].partition_bytes = all;
+    for (uint32_t v = 0; v < d->strategy.n_variables; v++)
+        if (d->strategy.variables[v].kind == SYNC_PARAMETER_SERVER)
+            d->strategy.variables[v].partition_bytes = all;
+    return true;
+}
+
+static bool move_credit(struct draft *d, const struct group_view *view) {
+    (void)view;
+    const struct space_options *o = &d->space->options;
+    uint64_t *credit = &d->strategy.credit_bytes;
+    uint64_t off = *credit == 0 || (*credit != CREDIT_UNLIMITED && draw_chance(d->rng, 0.5)) ? 0 : CREDIT_UNLIMITED;
+    if (*credit == off && draw_chance(d->rng, 0.3))
+        *credit = off ? 0 : CREDIT_UNLIMITED;
+    else
+        *credit = step_size(d, *credit, off, o->min_credit_bytes, o->max_credit_bytes);
+    return true;
+}
+
+static bool move_policy(struct draft *d, const struct group_view *view) {
+    (void)view;
+    d->strategy.policy = (enum policy)draw_bit(d->rng, d->space->options.policies);
+    return true;
+}
+
+static bool move_cross_iteration(struct draft *d, const struct group_view *view) {
+    (void)view;
+    if (!d->space->options.cross_iteration)
+        return false;
+    d->strategy.cross_iteration = !d->strategy.cross_iteration;
+    return true;
+}
+
+/* Which variables follow a picked one to the other architecture. */
+enum scope { ONLY_IT, ITS_GROUP, AT_LEAST_ITS_SIZE, ITS_SPARSITY, N_SCOPES };
+
+static bool follows(const struct draft *d, uint32_t v, uint32_t picked, const struct variable_sync *was,
+                    enum scope scope) {
+    const struct variable *variable = &d->space->model->variables[v], *like = &d->space->model->variables[picked];
+    const struct variable_sync *sync = &d->strategy.variables[v];
+    if (v == picked)
+        return true;
+    if (sync->kind != was->kind || scope == ONLY_IT)
+        return false;
+    if (scope == ITS_GROUP)
+        return was->kind == SYNC_ALL_REDUCE && sync->group == was->group;
+    if (scope == AT_LEAST_ITS_SIZE)
+        return variable->bytes >= like->bytes;
+    return !variable->sparse_rows == !like->sparse_rows;
+}
+
+static void to_server(const struct draft *d, uint32_t v, uint64_t partition) {
+    struct variable_sync *sync = &d->strategy.variables[v];
+    sync->kind = SYNC_PARAMETER_SERVER;
+    sync->n_servers = 0; /* servers_balance finds them */
+    sync->local_reduction = true;
+    sync->partition_bytes = partition;
+}
+
+static void to_group(const struct draft *d, uint32_t v, uint32_t group) {
+    struct variable_sync *sync = &d->strategy.variables[v];
+    sync->kind = SYNC_ALL_REDUCE;
+    sync->group = group;
+}
+
+/* The group that variables coming from servers join: any there is, or a new one. */
+static uint32_t receiving_group(struct draft *d, const struct group_view *view, uint64_t partition) {
+    if (view->n && draw_chance(d->rng, 0.5))
+        return view->order[rng_below(d->rng, view->n)];
+    struct group like = {.algorithm = (enum algorithm)draw_bit(d->rng, d->space->options.algorithms),
+                         .partition_bytes = partition};
+    return group_add(d, like);
+}
+
+static bool move_architecture(struct draft *d, const struct group_view *view) {
+    static const double weights[N_SCOPES] = {0.5, 0.2, 0.2, 0.1};
+    const struct space_options *o = &d->space->options;
+    uint32_t picked = some_variable(d), group = 0;
+    struct variable_sync was = d->strategy.variables[picked];
+    bool server = was.kind == SYNC_ALL_REDUCE;
+    if (server ? !o->parameter_server : !o->all_reduce)
+        return false;
+    uint64_t partition = server ? d->strategy.groups[was.group].partition_bytes : was.partition_bytes;
+    if (!server)
+        group = receiving_group(d, view, partition);
+    enum scope scope = (enum scope)rng_weighted(d->rng, N_SCOPES, weights);
+    for (uint32_t v = 0; v < d->strategy.n_variables && !d->no_memory; v++) {
+        if (!follows(d, v, picked, &was, scope))
+            continue;
+        if (server)
+            to_server(d, v, partition);
+        else
+            to_group(d, v, group);
+    }
+    servers_balance(d);
+    return true;
+}
+
+/* New servers for one variable: by load, or any. */
+static bool move_servers(struct draft *d, const struct group_view *view) {
+    (void)view;
+    uint32_t v = some_variable(d);
+    if (d->strategy.variables[v].kind != SYNC_PARAMETER_SERVER)
+        return false;
+    if (draw_chance(d->rng, 0.5)) {
+        servers_draw_uniform(d, v);
+        return true;
+    }
+    d->strategy.variables[v].n_servers = 0;
+    servers_balance(d);
+    return true;
+}
+
+/* c_lb from scratch for all, over every node or over some. */
+static bool move_rebalance(struct draft *d, const struct group_view *view) {
+    (void)view;
+    bool any = false;
+    for (uint32_t v = 0; v < d->strategy.n_variables; v++)
+        if (d->strategy.variables[v].kind == SYNC_PARAMETER_SERVER) {
+            d->strategy.variables[v].n_servers = 0;
+            any = true;
+        }
+    if (any && draw_chance(d->rng, 0.3))
+        servers_allow_some(d);
+    servers_balance(d);
+    return any;
+}
+
+/* Another cut for one variable: drawn anew, or twice or half as many shards. */
+static bool move_cut(struct draft *d, const struct group_view *view) {
+    (void)view;
+    uint32_t v = some_variable(d);
+    const struct variable *variable = &d->space->model->variables[v];
+    struct variable_sync *sync = &d->strategy.variables[v];
+    if (sync->shards > 1 && draw_chance(d->rng, 0.5)) {
+        uint32_t most = space_max_shards(d->space, variable, sync->axis);
+        uint32_t next = draw_chance(d->rng, 0.5) ? sync->shards * 2 : sync->shards / 2;
+        sync->shards = next < most ? next : most;
+    } else {
+        draw_cut(d, v, 0.2);
+    }
+    if (sync->kind == SYNC_PARAMETER_SERVER && (sync->n_servers > sync->shards || draw_chance(d->rng, 0.5))) {
+        sync->n_servers = 0;
+        servers_balance(d);
+    }
+    return true;
+}
+
+static bool move_local_reduction(struct draft *d, const struct group_view *view) {
+    (void)view;
+    struct variable_sync *picked = &d->strategy.variables[some_variable(d)];
+    if (!d->space->several_devices || picked->kind != SYNC_PARAMETER_SERVER)
+        return false;
+    picked->local_reduction = !picked->local_reduction;
+    bool all = draw_chance(d->rng, 0.5);
+    for (uint32_t v = 0; all && v < d->strategy.n_variables; v++)
+        d->strategy.variables[v].local_reduction = picked->local_reduction;
+    return true;
+}
+
+/* One variable, which then leaves its group, or all. */
+static bool move_encoding(struct draft *d, const struct group_view *view) {
+    (void)view;
+    uint32_t picked = some_variable(d);
+    enum encoding encoding = draw_encoding(d, picked);
+    bool all = draw_chance(d->rng, 0.5);
+    if (d->space->options.encodings == 1u << ENCODING_none)
+        return false;
+    for (uint32_t v = 0; v < d->strategy.n_variables; v++)
+        if ((all || v == picked) && space_may_encode(&d->space->model->variables[v]))
+            d->strategy.variables[v].encoding = encoding;
+    return true;
+}
+
+static const struct move {
+    bool (*apply)(struct draft *d, const struct group_view *view);
+    double weight;
+} moves[] = {
+    {move_merge, 3},     {move_split, 3},  {move_boundary, 3},  {move_regroup, 1},           {move_algorithm, 2},
+    {move_partition, 3}, {move_credit, 3}, {move_policy, 1},    {move_cross_iteration, 1},   {move_architecture, 2},
+    {move_servers, 1},   {move_cut, 1},    {move_rebalance, 1}, {move_local_reduction, 0.5}, {move_encoding, 1},
+};
+enum { N_MOVES = sizeof moves / sizeof moves[0] };
+
+static bool apply_some_move(struct draft *d, const struct group_view *view) {
+    double weights[N_MOVES];
+    for (size_t i = 0; i < N_MOVES; i++)
+        weights[i] = moves[i].weight;
+    return moves[rng_weighted(d->rng, N_MOVES, weights)].apply(d, view);
+}
+
+/* One try: *found says whether *out was written. */
+static enum status try_move(struct draft *d, const struct group_view *view, const struct strategy *from,
+                            struct strategy *out, bool *found, struct error *err) {
+    struct strategy candidate;
+    *found = false;
+    enum status st = strategy_copy(from, "neighbour", &d->strategy, err);
+    if (st)
+        return st;
+    d->group_room = d->strategy.n_groups;
+    servers_allow_all(d);
+    if (!apply_some_move(d, view) && !d->no_memory) {
+        strategy_release(&d->strategy);
+        return ST_OK;
+    }
+    st = draft_finish(d, &candidate, err);
+    if (st)
+        return st;
+    *found = strcmp(candidate.id.hex, from->id.hex) != 0;
+    if (*found)
+        *out = candidate;
+    else
+        strategy_release(&candidate);
+    return ST_OK;
+}
+
+enum status space_neighbour(const struct space *space, const struct strategy *from, struct rng *rng,
+                            struct strategy *out, struct error *err) {
+    struct draft d;
+    struct group_view view;
+    bool found = false;
+    enum status st = draft_open(&d, space, rng, err);
+    if (st)
+        return st;
+    st = group_view_open(&view, space, from, err);
+    if (!st) {
+        for (int i = 0; i < SPACE_MAX_TRIES && !found && !st; i++)
+            st = try_move(&d, &view, from, out, &found, err);
+        group_view_close(&view);
+    }
+    draft_close(&d);
+    if (!st && !found)
+        st = error_set(err, ST_INFEASIBLE, "no neighbour of the strategy found: the options leave nothing to change");
+    return st;
+}

@@ -1,0 +1,65 @@
+/* What the files of the space share: one strategy under construction, and the draws that build it. */
+#ifndef STRATEGY_SPACE_SPACE_INTERNAL_H
+#define STRATEGY_SPACE_SPACE_INTERNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "strategy/space.h"
+
+/* A strategy being built. Functions that need memory set no_memory and go on; draft_finish looks at it. */
+struct draft {
+    const struct space *space;
+    struct rng *rng;
+    struct strategy strategy;
+    uint32_t *nodes;     /* a permutation of the cluster's nodes */
+    double *weight;      /* scratch, one a node */
+    double *load;        /* scratch, one a node */
+    bool *allowed;       /* nodes that servers are drawn from */
+    uint32_t group_room; /* groups that fit strategy.groups; 0 until it was grown here */
+    bool no_memory;
+};
+
+enum status draft_open(struct draft *d, const struct space *space, struct rng *rng, struct error *err);
+void draft_close(struct draft *d); /* scratch only, not the strategy */
+
+/* Settle groups and seal; on success the strategy moves to *out, otherwise it is released. */
+enum status draft_finish(struct draft *d, struct strategy *out, struct error *err);
+
+/* Draws. */
+bool draw_chance(struct rng *rng, double p);
+uint32_t draw_bit(struct rng *rng, uint32_t set);                /* uniform over the members of a set */
+uint64_t draw_size(struct rng *rng, uint64_t min, uint64_t max); /* log-uniform, whole 4 KiB where they fit */
+uint64_t draw_partition(const struct draft *d, double whole);    /* 0 with probability `whole` */
+uint64_t draw_credit(const struct draft *d, double none, double unlimited);
+uint32_t draw_log_count(struct rng *rng, uint32_t max); /* 1..max, log-uniform */
+enum encoding draw_encoding(const struct draft *d, uint32_t variable);
+bool space_may_encode(const struct variable *variable);
+
+/* The most shards that `axis` of a variable may have in this space. */
+uint32_t space_max_shards(const struct space *space, const struct variable *variable, uint32_t axis);
+
+/* A random cut of the variable, or none with probability `whole`. */
+void draw_cut(const struct draft *d, uint32_t variable, double whole);
+
+/* Servers: k distinct nodes, k uniform in 1..min(shards, nodes), whatever the load. */
+void servers_draw_uniform(struct draft *d, uint32_t variable);
+
+/* c_lb: give servers to every variable under a parameter server that has none (n_servers 0), out of the allowed nodes,
+ * largest first, counting what the others already load. */
+void servers_balance(struct draft *d);
+void servers_allow_all(struct draft *d);
+void servers_allow_some(struct draft *d); /* a random subset, its size log-uniform */
+
+/* Groups. A new group like `like`; its position, or 0 and no_memory. */
+uint32_t group_add(struct draft *d, struct group like);
+
+/* The element type that an encoded gradient has on the wire. */
+enum dtype space_wire_type(const struct variable *variable, enum encoding encoding);
+
+/* Split each group that mixes types on the wire, so that the rule of strategy_check holds. */
+void groups_settle(struct draft *d);
+
+#endif

@@ -1,0 +1,214 @@
+/* How fast the timeline is: one BERT-large plan, whole strategies a second with lowering, growth with the number of
+ * variables, and that a run allocates nothing. Medians of repeated runs on one core. argv[1] is the model. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "simulator/timeline.h"
+#include "strategy/plan.h"
+
+enum { REPEATS = 201 };
+
+static size_t n_allocations;
+
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t n);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *p, size_t n);
+
+void *__wrap_malloc(size_t n) {
+    n_allocations++;
+    return __real_malloc(n);
+}
+
+void *__wrap_calloc(size_t n, size_t size) {
+    n_allocations++;
+    return __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *p, size_t n) {
+    n_allocations++;
+    return __real_realloc(p, n);
+}
+
+static void check(enum status status, const struct error *err) {
+    if (status == ST_OK)
+        return;
+    fprintf(stderr, "bench_timeline: %s\n", err->message);
+    exit(1);
+}
+
+static int by_value(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, size_t n) {
+    qsort(values, n, sizeof *values, by_value);
+    return values[n / 2];
+}
+
+/* Each variable whole or in 4 MB messages, needed-first, 8 MB credit, into the next forward pass. */
+static void build_strategy(struct strategy *out, const struct model *model, const struct cluster *cluster,
+                           bool server) {
+    struct error err;
+    uint32_t n = model->n_variables;
+    check(strategy_init(out, "bench", model, n, &err), &err);
+    out->policy = POLICY_priority;
+    out->credit_bytes = 8u << 20;
+    out->cross_iteration = true;
+    uint32_t *servers = arena_alloc(&out->arena, n, sizeof *servers);
+    if (!servers)
+        exit(1);
+    for (uint32_t v = 0; v < n; v++) {
+        out->groups[v] = (struct group){.id = v, .algorithm = ALGORITHM_ring, .partition_bytes = 4u << 20};
+        out->variables[v].group = v;
+        if (!server)
+            continue;
+        servers[v] = v % cluster->n_nodes;
+        out->variables[v].kind = SYNC_PARAMETER_SERVER;
+        out->variables[v].n_servers = 1;
+        out->variables[v].servers = &servers[v];
+        out->variables[v].partition_bytes = 4u << 20;
+        out->variables[v].local_reduction = true;
+    }
+    check(strategy_seal(out, model, cluster, &err), &err);
+}
+
+struct subject {
+    struct model model;
+    struct cluster cluster;
+    struct strategy strategy;
+    struct plan plan;
+    struct cost cost;
+};
+
+static void finish_subject(struct subject *s, uint32_t nodes, bool server) {
+    struct error err;
+    char text[256];
+    cJSON *json;
+    snprintf(text, sizeof text,
+             "{\"schema\":\"syncopate.cluster/1\",\"name\":\"b\",\"nodes\":[{\"name\":\"n\",\"count\":%u,\"devices\":1,"
+             "\"device\":\"v100\",\"nic_gbit_per_s\":10,\"nic_latency_us\":20}]}",
+             nodes);
+    check(json_parse(text, strlen(text), "bench", &json, &err), &err);
+    check(cluster_read(json, "bench", &s->cluster, &err), &err);
+    cJSON_Delete(json);
+    build_strategy(&s->strategy, &s->model, &s->cluster, server);
+    check(plan_lower(&s->model, &s->cluster, &s->strategy, &s->plan, &err), &err);
+    check(cost_init(&s->cost, &s->cluster, &err), &err);
+}
+
+static void release_subject(struct subject *s) {
+    cost_release(&s->cost);
+    plan_release(&s->plan);
+    strategy_release(&s->strategy);
+    cluster_release(&s->cluster);
+    model_release(&s->model);
+}
+
+/* A chain of n layers with one 100 kB variable each. */
+static void synthetic_model(struct model *out, uint32_t n) {
+    struct error err;
+    cJSON *json;
+    size_t room = 200 + (size_t)n * 160, used;
+    char *text = malloc(room);
+    if (!text)
+        exit(1);
+    used = (size_t)snprintf(text, room, "{\"schema\":\"syncopate.model/1\",\"name\":\"s\",\"batch_per_device\":1,"
+                                        "\"variables\":[");
+    for (uint32_t i = 0; i < n; i++)
+        used += (size_t)snprintf(text + used, room - used, "%s{\"name\":\"v%u\",\"shape\":[25000],\"dtype\":\"f32\"}",
+                                 i ? "," : "", i);
+    used += (size_t)snprintf(text + used, room - used, "],\"layers\":[");
+    for (uint32_t i = 0; i < n; i++)
+        used += (size_t)snprintf(text + used, room - used,
+                                 "%s{\"name\":\"l%u\",\"forward_us\":50,\"backward_us\":100,\"variables\":[\"v%u\"]}",
+                                 i ? "," : "", i, i);
+    used += (size_t)snprintf(text + used, room - used, "]}");
+    check(json_parse(text, used, "synthetic", &json, &err), &err);
+    check(model_read(json, "synthetic", out, &err), &err);
+    cJSON_Delete(json);
+    free(text);
+}
+
+static double timeline_us(struct timeline *tl, const struct subject *s, int repeats, struct prediction *out) {
+    struct error err;
+    double times[REPEATS];
+    check(timeline_run(tl, &s->plan, &s->cost, NULL, out, &err), &err);
+    for (int i = 0; i < repeats; i++) {
+        size_t before = n_allocations;
+        double start = clock_now_us();
+        enum status status = timeline_run(tl, &s->plan, &s->cost, NULL, out, &err);
+        times[i] = clock_now_us() - start;
+        check(status, &err);
+        if (n_allocations != before) {
+            fprintf(stderr, "bench_timeline: a run made %zu allocations; it must make none\n", n_allocations - before);
+            exit(1);
+        }
+    }
+    return median(times, (size_t)repeats);
+}
+
+static double lowered_us(struct timeline *tl, struct subject *s) {
+    struct error err;
+    struct prediction prediction;
+    double times[REPEATS];
+    for (int i = 0; i < REPEATS; i++) {
+        double start = clock_now_us();
+        check(plan_relower(&s->plan, &s->model, &s->cluster, &s->strategy, &err), &err);
+        check(timeline_run(tl, &s->plan, &s->cost, NULL, &prediction, &err), &err);
+        times[i] = clock_now_us() - start;
+    }
+    return median(times, REPEATS);
+}
+
+static void report(const char *name, const struct subject *s, double us, const struct prediction *p) {
+    printf("timeline %-24s %5u variables %5u steps %5u messages: %9.1f us a run, %u pass%s, iteration %.0f us\n", name,
+           s->model.n_variables, s->plan.n_steps, s->plan.n_messages, us, p->passes, p->passes == 1 ? "" : "es",
+           p->iteration_us);
+}
+
+static void bench_model(struct timeline *tl, const char *path, bool server) {
+    struct error err;
+    struct prediction p;
+    struct subject s = {0};
+    check(model_read_file(path, &s.model, &err), &err);
+    finish_subject(&s, 16, server);
+    double us = timeline_us(tl, &s, server ? 11 : REPEATS, &p);
+    report(server ? "servers, 16 nodes" : "all-reduce, 16 nodes", &s, us, &p);
+    if (!server) {
+        double whole = lowered_us(tl, &s);
+        printf("strategies a second, lowering and timeline: %.0f (%.1f us each)\n", 1e6 / whole, whole);
+    }
+    release_subject(&s);
+}
+
+static void bench_growth(struct timeline *tl) {
+    for (uint32_t n = 10; n <= 10000; n *= 10) {
+        struct subject s = {0};
+        struct prediction p;
+        synthetic_model(&s.model, n);
+        finish_subject(&s, 16, false);
+        double us = timeline_us(tl, &s, n > 1000 ? 21 : REPEATS, &p);
+        report("growth", &s, us, &p);
+        printf("  %.3f us a variable\n", us / n);
+        release_subject(&s);
+    }
+}
+
+int main(int argc, char **argv) {
+    struct timeline *tl = timeline_new();
+    if (!tl || argc != 2)
+        return 2;
+    bench_model(tl, argv[1], false);
+    bench_model(tl, argv[1], true);
+    bench_growth(tl);
+    printf("allocations inside a run: 0\n");
+    timeline_free(tl);
+    return 0;
+}

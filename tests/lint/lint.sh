@@ -1,0 +1,111 @@
+#!/bin/bash
+# House rules that the compiler does not check; `make lint` calls it in the project's root with
+#
+#   FOLDERS="base strategy ..."  DEPS="base: strategy:base simulator:strategy,base ..."  CC=cc
+#
+# Each finding is a line "FILE:LINE: what is wrong; what to do". Exit status 1 when there is one. tests/lint/test_lint.sh
+# breaks every rule once and expects the finding.
+set -u
+: "${FOLDERS:?}" "${DEPS?}"
+CC=${CC:-cc}
+export LC_ALL=C
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+found=$work/found
+
+present=()
+for folder in $FOLDERS; do
+    [ -z "$(find "$folder" -type f 2>/dev/null | head -n 1)" ] || present+=("$folder")
+done
+sources() { # the C files of the folders in "$@"
+    [ $# = 0 ] || find "$@" \( -name '*.c' -o -name '*.h' \) -type f | sort
+}
+mapfile -t ours < <(sources "${present[@]}")
+mapfile -t all < <(printf '%s\n' "${ours[@]}"; [ ! -d tests ] || sources tests)
+mapfile -t all < <(printf '%s\n' "${all[@]}" | grep .)
+
+# A folder includes itself and what DEPS allows it, by names that start at the root.
+include_law() {
+    grep -nE '^[[:space:]]*#[[:space:]]*include' "${ours[@]}" /dev/null | awk -v deps="$DEPS" -v folders="$FOLDERS" '
+        BEGIN {
+            n = split(deps, rows, " ")
+            for (i = 1; i <= n; i++) { split(rows[i], r, ":"); law[r[1]] = r[2]; allowed[r[1]] = "," r[1] "," r[2] "," }
+            n = split(folders, list, " ")
+            for (i = 1; i <= n; i++) is_folder[list[i]] = 1
+            home["sqlite3.h"] = "dataset/"; home["mpi.h"] = home["nccl.h"] = home["cuda_runtime.h"] = "trial-runner/worker/"
+            home["microhttpd.h"] = home["curl/curl.h"] = "tuner/"
+        }
+        {
+            match($0, /^[^:]*:[0-9]+:/); place = substr($0, 1, RLENGTH); folder = place; sub(/\/.*/, "", folder)
+            if (match($0, /"[^"]*"/)) {
+                name = substr($0, RSTART + 1, RLENGTH - 2); to = name; sub(/\/.*/, "", to)
+                if (name !~ /\//)
+                    print place " includes \"" name "\"; write it from the root: \"" folder "/...\""
+                else if (is_folder[to] && !index(allowed[folder], "," to ","))
+                    print place " " folder "/ must not include " to "/; it may use " \
+                        (law[folder] == "" ? "nothing of ours" : law[folder]) ": move the code, or pass the value in"
+                else if (to == "tests")
+                    print place " the program must not include tests/"
+                else if (name ~ /_internal\.h$/ && to != folder)
+                    print place " includes the private header " name "; use the public one of " to "/"
+            } else if (match($0, /<[^>]*>/)) {
+                name = substr($0, RSTART + 1, RLENGTH - 2)
+                if (name in home && index(place, home[name]) != 1)
+                    print place " <" name "> belongs in " home[name] " only; call what is there"
+            }
+        }'
+}
+
+headers_compile_alone() {
+    local mpi header
+    mpi=$(mpicc --showme:compile 2>/dev/null)
+    for header in "${all[@]}"; do
+        [[ $header == *.h ]] || continue
+        # shellcheck disable=SC2086
+        if ! printf '#include "%s"\n' "$header" | $CC -std=c17 -D_GNU_SOURCE -Wall -Wextra -Werror -I. $mpi -fsyntax-only -x c - \
+            2>"$work/cc"; then
+            echo "$header:1: does not compile alone: $(grep -m1 -E 'error|Error' "$work/cc"); include what it uses"
+        fi
+    done
+}
+
+# rule PATTERN MESSAGE: every line of every C file that has PATTERN.
+rule() {
+    grep -nE "$1" "${all[@]}" /dev/null | sed -E "s|^([^:]*:[0-9]+:).*|\1 $2|"
+}
+
+first_lines() {
+    local file
+    for file in "${all[@]}"; do
+        case $(head -c 2 "$file") in
+        '/*' | '//') ;;
+        *) echo "$file:1: does not start with a comment; say what the file does, the idea, its source and cost" ;;
+        esac
+    done
+}
+
+readmes() {
+    local folder
+    for folder in "${present[@]}" tests docs examples; do
+        [ ! -d "$folder" ] || [ -z "$(find "$folder" -type f | head -n 1)" ] || [ -s "$folder/README.md" ] ||
+            echo "$folder/README.md:1: is missing; say what the folder is for and its files in reading order"
+    done
+}
+
+{
+    if [ ${#all[@]} -gt 0 ]; then
+        include_law
+        headers_compile_alone
+        rule $'\t' 'a tab; indent with 4 spaces'
+        rule '[ ]+$' 'blanks at the end of the line; remove them'
+        rule $'\r' 'a carriage return; save with plain line ends'
+        rule '\b(TO''DO|FIX''ME|XXX)\b' 'a note to do something later; do it or leave it out'
+        LC_ALL=C.UTF-8 rule '^.{121,}$' 'is longer than 120 columns; run make format'
+        first_lines
+    fi
+    readmes
+} >"$found"
+[ -s "$found" ] || exit 0
+sort -u "$found"
+echo "lint: $(sort -u "$found" | wc -l) findings" >&2
+exit 1

@@ -1,0 +1,75 @@
+#!/bin/bash
+# Breaks every rule of lint.sh once, in a small project of its own, and expects exactly that finding.
+set -u
+lint=$(cd "$(dirname "$0")" && pwd)/lint.sh
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+fresh() { # a project without findings
+    rm -rf "$work/p"
+    mkdir -p "$work/p/low" "$work/p/high/worker" "$work/p/tests"
+    cd "$work/p" || exit 2
+    printf '/* Low. */\n#ifndef LOW_A_H\n#define LOW_A_H\nint a(void);\n#endif\n' >low/a.h
+    printf '/* Low. */\n#include "low/a.h"\n' >low/a.c
+    printf '/* High. */\n#include <stdio.h>\n\n#include "low/a.h"\n' >high/b.c
+    printf '/* Tests may include anything. */\n#include <sqlite3.h>\n\n#include "low/a.h"\n' >tests/t.c
+    echo "Low." >low/README.md
+    echo "High." >high/README.md
+    echo "Tests." >tests/README.md
+}
+
+run() {
+    FOLDERS="low high absent" DEPS="low: high:low absent:low" "$lint" 2>/dev/null
+}
+
+# expect NAME TEXT: the project now has one finding, and it is TEXT.
+expect() {
+    local out
+    if out=$(run); then
+        echo "not ok $1: lint found nothing"
+    elif [ "$(wc -l <<<"$out")" != 1 ] || [[ $out != *"$2"* ]]; then
+        echo "not ok $1: expected one finding with '$2', got: $out" | tr '\n' ' '
+        echo
+    else
+        echo "ok $1"
+    fi
+    fresh
+}
+
+fresh
+if out=$(run) && [ -z "$out" ]; then echo "ok a clean project has no findings"; else echo "not ok a clean project has no findings: $out"; fi
+
+printf '#include "high/b.h"\n' >>low/a.c
+expect "a lower folder must not include a higher one" "low/a.c:3: low/ must not include high/"
+printf '#include "a.h"\n' >>low/a.c
+expect "includes are written from the root" 'low/a.c:3: includes "a.h"'
+printf '/* Private. */\n' >low/a_internal.h
+printf '#include "low/a_internal.h"\n' >>high/b.c
+expect "private headers stay in their folder" "high/b.c:5: includes the private header"
+printf '#include "tests/t.h"\n' >>high/b.c
+expect "the program must not include tests" "high/b.c:5: the program must not include tests/"
+for header in sqlite3.h mpi.h nccl.h cuda_runtime.h microhttpd.h curl/curl.h; do
+    printf '#include <%s>\n' "$header" >>high/b.c
+    expect "$header has one home" "high/b.c:5: <$header> belongs in"
+done
+printf '/* Uses what it does not include. */\nsize_t f(void);\n' >low/c.h
+expect "a header compiles alone" "low/c.h:1: does not compile alone"
+printf 'int x;\t\n' >>low/a.c
+expect "tabs are found" "low/a.c:3: a tab"
+printf 'int x; \n' >>low/a.c
+expect "blanks at line ends are found" "low/a.c:3: blanks at the end"
+printf 'int x;\r\n' >>low/a.c
+expect "carriage returns are found" "low/a.c:3: a carriage return"
+for word in "TO""DO" "FIX""ME" "XXX"; do
+    printf '/* %s later */\n' "$word" >>tests/t.c
+    expect "the word $word is found" "tests/t.c:5: a note"
+done
+printf '/* %0120d */\n' 0 >>low/a.c
+expect "long lines are found" "low/a.c:3: is longer"
+printf '/* %s%0100d */\n' "$(printf 'µ%.0s' {1..14})" 0 >>low/a.c
+if out=$(run); then echo "ok columns are characters, not bytes"; else echo "not ok columns are characters, not bytes: $out"; fi
+fresh
+printf 'int x;\n' >low/d.c
+expect "a file starts with a comment" "low/d.c:1: does not start"
+rm high/README.md
+expect "a folder has a README" "high/README.md:1: is missing"

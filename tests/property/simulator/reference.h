@@ -1,0 +1,430 @@
+/* A slow, plain simulation of a plan, written apart from the timeline to check it: every node, every push of every
+ * device a flow of its own, rates worked out anew at every event, no heaps, no classes, no shortcuts. O(events *
+ * messages * nodes). */
+#ifndef TESTS_PROPERTY_SIMULATOR_REFERENCE_H
+#define TESTS_PROPERTY_SIMULATOR_REFERENCE_H
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "simulator/cost/cost.h"
+#include "strategy/plan.h"
+
+enum { REF_NODES = 8, REF_MESSAGES = 48, REF_STEPS = 24, REF_FLOWS = REF_NODES * REF_MESSAGES * 5, REF_ITERATIONS = 80 };
+
+enum ref_stage { REF_IDLE, REF_READY, REF_LATENCY, REF_MOVING, REF_SERVING, REF_PULL_LATENCY, REF_PULLING };
+
+/* One message at one node; an all-reduce uses [message][0] once it has begun. */
+struct ref_message {
+    enum ref_stage stage;
+    double until_us; /* of a latency */
+    bool joined;
+};
+
+struct ref_flow {
+    int message, node; /* node -1: all-reduce */
+    bool pull;
+    double left, rate;
+    bool frozen;
+};
+
+struct ref {
+    const struct plan *plan;
+    const struct cost *cost;
+    double now_us;
+    int n_nodes, node[REF_NODES]; /* chains, by their node */
+    int step[REF_NODES], iteration[REF_NODES], next[REF_NODES], in_flight[REF_NODES];
+    uint64_t in_flight_bytes[REF_NODES];
+    bool running[REF_NODES];
+    double step_end_us[REF_NODES], launcher_us[REF_NODES], server_us[64];
+    int missing[REF_NODES][REF_STEPS];
+    double usable_us[REF_NODES][REF_STEPS];
+    struct ref_message at[REF_MESSAGES][REF_NODES];
+    bool has[REF_MESSAGES][REF_NODES]; /* gradient there, for a coordinated all-reduce */
+    int pushed[REF_MESSAGES];
+    int arrived[REF_MESSAGES]; /* copies at this instant, in the order of nodes */
+    struct ref_flow flows[REF_FLOWS];
+    int n_flows;
+    double started_us[REF_NODES][REF_ITERATIONS + 1];
+    int wanted;
+};
+
+static inline const struct node *ref_node(const struct ref *r, int c) {
+    return &r->cost->cluster->nodes[r->node[c]];
+}
+
+static inline bool ref_is_server(const struct ref *r, int m) {
+    return r->plan->messages[m].kind == SYNC_PARAMETER_SERVER;
+}
+
+/* ---- rates: all flows one by one ---- */
+
+static inline bool ref_uses(const struct ref *r, const struct ref_flow *f, int resource, double *capacity) {
+    const struct cluster *cluster = r->cost->cluster;
+    int n = (int)cluster->n_nodes, links = (int)cluster->n_links;
+    if (resource < 4 * n) { /* egress, ingress, device link up, device link down */
+        int node = resource / 4, what = resource % 4;
+        *capacity = what < 2 ? r->cost->nic_bytes_per_us[node] : r->cost->device_link_bytes_per_us[node];
+        if (f->node < 0)
+            return what < 2 && cluster->nodes[node].devices > 0 && r->n_nodes > 1;
+        int server = (int)r->plan->messages[f->message].server, from = f->pull ? server : f->node,
+            to = f->pull ? f->node : server;
+        if (from == to)
+            return node == from && what == (f->pull ? 3 : 2);
+        return what == 0 ? node == from : what == 1 ? node == to : false;
+    }
+    if (resource < 4 * n + links) {
+        const struct link *link = &cluster->links[resource - 4 * n];
+        *capacity = link->gbit_per_s * 125 * cluster->runtime.goodput;
+        if (f->node < 0)
+            return cluster->nodes[link->from].devices > 0 && cluster->nodes[link->to].devices > 0;
+        uint32_t server = r->plan->messages[f->message].server, node = (uint32_t)f->node;
+        return f->pull ? link->from == server && link->to == node : link->from == node && link->to == server;
+    }
+    *capacity = isfinite(r->cost->narrowest_bytes_per_us) ? r->cost->narrowest_bytes_per_us : 1;
+    return f->node < 0;
+}
+
+static inline void ref_freeze(struct ref *r, int resource, double level) {
+    double unused;
+    for (int i = 0; i < r->n_flows; i++)
+        if (!r->flows[i].frozen && ref_uses(r, &r->flows[i], resource, &unused)) {
+            r->flows[i].frozen = true;
+            r->flows[i].rate = level;
+        }
+}
+
+static inline void ref_rates(struct ref *r) {
+    int n_resources = 4 * (int)r->cost->cluster->n_nodes + (int)r->cost->cluster->n_links + 1;
+    for (int i = 0; i < r->n_flows; i++)
+        r->flows[i].frozen = false;
+    for (;;) {
+        double lowest = INFINITY;
+        int at = -1;
+        for (int resource = 0; resource < n_resources; resource++) {
+            double capacity = 0, used = 0;
+            int open = 0;
+            for (int i = 0; i < r->n_flows; i++) {
+                if (!ref_uses(r, &r->flows[i], resource, &capacity))
+                    continue;
+                used += r->flows[i].frozen ? r->flows[i].rate : 0;
+                open += !r->flows[i].frozen;
+            }
+            if (open > 0 && fmax(capacity - used, 0) / open < lowest) {
+                lowest = fmax(capacity - used, 0) / open;
+                at = resource;
+            }
+        }
+        if (at < 0)
+            return;
+        ref_freeze(r, at, lowest);
+    }
+}
+
+/* ---- what happens ---- */
+
+static inline double ref_copy_us(const struct ref *r, int m) {
+    const struct message *message = &r->plan->messages[m];
+    return message->n_pieces > 1 ? (double)message->bytes / r->cost->copy_bytes_per_us : 0;
+}
+
+static inline void ref_usable(struct ref *r, int c, int m, double time_us) {
+    uint32_t gate = r->plan->messages[m].gate;
+    r->missing[c][gate]--;
+    r->usable_us[c][gate] = fmax(r->usable_us[c][gate], time_us);
+    r->at[m][c].stage = REF_IDLE;
+}
+
+static inline void ref_add_flows(struct ref *r, int m, int node, bool pull, double amount, int copies) {
+    for (int i = 0; i < copies; i++)
+        r->flows[r->n_flows++] = (struct ref_flow){m, node, pull, amount, 0, false};
+}
+
+static inline int ref_copies(const struct ref *r, int c, int m) {
+    return r->plan->messages[m].local_reduction ? 1 : (int)ref_node(r, c)->devices;
+}
+
+static inline void ref_all_reduce_done(struct ref *r, int m) {
+    for (int c = 0; c < r->n_nodes; c++) {
+        r->in_flight[c]--;
+        r->in_flight_bytes[c] -= r->plan->messages[m].bytes;
+        ref_usable(r, c, m, r->now_us + ref_copy_us(r, m));
+    }
+}
+
+static inline void ref_push_done(struct ref *r, int c, int m) {
+    r->in_flight[c]--;
+    r->in_flight_bytes[c] -= r->plan->messages[m].bytes;
+    r->at[m][c].stage = REF_SERVING;
+    r->arrived[m] += ref_copies(r, c, m);
+    r->pushed[m]++;
+}
+
+static inline void ref_pull_done(struct ref *r, int c, int m) {
+    const struct message *message = &r->plan->messages[m];
+    double time = r->now_us + ref_copy_us(r, m);
+    if (message->local_reduction)
+        time += (ref_node(r, c)->devices - 1) * (double)message->bytes / r->cost->device_link_bytes_per_us[r->node[c]];
+    ref_usable(r, c, m, time);
+}
+
+static inline int ref_chain(const struct ref *r, int node) {
+    for (int c = 0; c < r->n_nodes; c++)
+        if (r->node[c] == node)
+            return c;
+    return -1;
+}
+
+static inline void ref_end_flow(struct ref *r, struct ref_flow flow) {
+    if (flow.node < 0) {
+        ref_all_reduce_done(r, flow.message);
+        return;
+    }
+    for (int i = 0; i < r->n_flows; i++) /* the last of its copies counts */
+        if (r->flows[i].message == flow.message && r->flows[i].node == flow.node && r->flows[i].pull == flow.pull)
+            return;
+    if (flow.pull)
+        ref_pull_done(r, ref_chain(r, flow.node), flow.message);
+    else
+        ref_push_done(r, ref_chain(r, flow.node), flow.message);
+}
+
+static inline void ref_begin_move(struct ref *r, int c, int m, bool pull) {
+    const struct message *message = &r->plan->messages[m];
+    bool here = (uint32_t)r->node[c] == message->server;
+    r->at[m][c].stage = pull ? REF_PULLING : REF_MOVING;
+    if (here && !isfinite(r->cost->device_link_bytes_per_us[r->node[c]])) {
+        if (pull)
+            ref_pull_done(r, c, m);
+        else
+            ref_push_done(r, c, m);
+        return;
+    }
+    ref_add_flows(r, m, r->node[c], pull, (double)message->bytes, ref_copies(r, c, m));
+}
+
+static inline void ref_begin_all_reduce(struct ref *r, int m) {
+    const struct message *message = &r->plan->messages[m];
+    struct all_reduce_cost cost = all_reduce_cost(&r->cost->all_reduce, message->algorithm, message->bytes);
+    double unit = isfinite(r->cost->narrowest_bytes_per_us) ? r->cost->narrowest_bytes_per_us : 1;
+    for (int c = 0; c < r->n_nodes; c++)
+        r->at[m][c].stage = REF_MOVING;
+    if (cost.transfer_us > 0)
+        ref_add_flows(r, m, -1, false, cost.transfer_us * unit, 1);
+    else
+        ref_all_reduce_done(r, m);
+}
+
+/* Launch at the node; the time when its part is done. */
+static inline double ref_launch(struct ref *r, int c, int m, double at_us) {
+    const struct message *message = &r->plan->messages[m];
+    double others = ref_node(r, c)->devices - 1, bytes = (double)message->bytes;
+    double work = r->cost->cluster->runtime.message_us + ref_copy_us(r, m);
+    if (ref_is_server(r, m) && message->local_reduction)
+        work += others * bytes / r->cost->device_link_bytes_per_us[r->node[c]] +
+                others * bytes / r->cost->sum_bytes_per_us;
+    r->in_flight[c]++;
+    r->in_flight_bytes[c] += message->bytes;
+    r->launcher_us[c] = fmax(r->launcher_us[c], at_us) + work;
+    return r->launcher_us[c];
+}
+
+static inline void ref_join(struct ref *r, int c, int m, double at_us) {
+    const struct message *message = &r->plan->messages[m];
+    double latest = 0;
+    r->at[m][c].joined = true;
+    r->at[m][c].stage = REF_IDLE;
+    r->at[m][c].until_us = ref_launch(r, c, m, at_us);
+    for (int d = 0; d < r->n_nodes; d++) {
+        if (!r->at[m][d].joined)
+            return;
+        latest = fmax(latest, r->at[m][d].until_us);
+    }
+    for (int d = 0; d < r->n_nodes; d++)
+        r->at[m][d].joined = false;
+    r->at[m][0].stage = REF_LATENCY;
+    r->at[m][0].until_us =
+        latest + all_reduce_cost(&r->cost->all_reduce, message->algorithm, message->bytes).startup_us;
+}
+
+static inline void ref_start(struct ref *r, int c, int m) {
+    bool coordinated = r->plan->policy == POLICY_priority;
+    if (ref_is_server(r, m)) {
+        double latency = cost_push_latency_us(r->cost, (uint32_t)r->node[c], r->plan->messages[m].server);
+        r->at[m][c].stage = REF_LATENCY;
+        r->at[m][c].until_us = ref_launch(r, c, m, r->now_us) + latency;
+    } else if (!coordinated) {
+        ref_join(r, c, m, r->now_us);
+    } else {
+        for (int d = 0; d < r->n_nodes; d++)
+            ref_join(r, d, m, r->now_us + r->cost->cluster->runtime.coordination_us);
+    }
+}
+
+static inline bool ref_may_start(const struct ref *r, int c, int m) {
+    uint64_t credit = r->plan->credit_bytes;
+    return r->in_flight[c] == 0 || credit == CREDIT_UNLIMITED ||
+           r->in_flight_bytes[c] + r->plan->messages[m].bytes <= credit;
+}
+
+static inline void ref_serve(struct ref *r, int c) {
+    int n = (int)r->plan->n_messages;
+    for (;;) {
+        int m = r->next[c];
+        if (r->plan->policy == POLICY_priority)
+            for (m = 0; m < n && r->at[m][c].stage != REF_READY; m++)
+                ;
+        if (m == n || r->at[m][c].stage != REF_READY || !ref_may_start(r, c, m))
+            return;
+        r->next[c] = (m + 1) % n;
+        ref_start(r, c, m);
+    }
+}
+
+static inline void ref_step_done(struct ref *r, int c) {
+    int step = r->step[c];
+    for (int m = 0; m < (int)r->plan->n_messages; m++) {
+        if ((int)r->plan->messages[m].ready != step)
+            continue;
+        bool everywhere = true;
+        r->has[m][c] = true;
+        for (int d = 0; d < r->n_nodes; d++)
+            everywhere &= r->has[m][d];
+        if (r->plan->policy == POLICY_fifo || ref_is_server(r, m)) {
+            r->at[m][c].stage = REF_READY;
+        } else if (everywhere) {
+            r->at[m][0].stage = REF_READY;
+            for (int d = 0; d < r->n_nodes; d++)
+                r->has[m][d] = false;
+        }
+    }
+    r->running[c] = false;
+    r->step[c] = (step + 1) % (int)r->plan->n_steps;
+}
+
+/* Begin the next step if its gate is open by now. */
+static inline bool ref_begin_step(struct ref *r, int c, int home) {
+    int step = r->step[c];
+    if (r->running[c] || r->missing[c][step] > 0 || r->usable_us[c][step] > r->now_us)
+        return false;
+    for (int m = 0; m < (int)r->plan->n_messages; m++)
+        r->missing[c][step] += (int)r->plan->messages[m].gate == step;
+    if (step == home && r->iteration[c] <= REF_ITERATIONS)
+        r->started_us[c][r->iteration[c]++] = r->now_us;
+    r->running[c] = true;
+    r->step_end_us[c] = r->now_us + r->plan->step_us[step] * ref_node(r, c)->compute_scale;
+    return true;
+}
+
+static inline void ref_answer(struct ref *r, int m) {
+    const struct message *message = &r->plan->messages[m];
+    r->pushed[m] = 0;
+    for (int c = 0; c < r->n_nodes; c++) {
+        r->at[m][c].stage = REF_PULL_LATENCY;
+        r->at[m][c].until_us = r->server_us[message->server] +
+                               cost_pull_latency_us(r->cost, (uint32_t)r->node[c], message->server);
+    }
+}
+
+/* Sums at servers; `sums` is what the server has of the message before this instant. */
+static inline void ref_sum_arrivals(struct ref *r, int *sums) {
+    for (int m = 0; m < (int)r->plan->n_messages; m++) {
+        if (r->arrived[m] == 0)
+            continue;
+        double *free_us = &r->server_us[r->plan->messages[m].server];
+        int adds = r->arrived[m] - (sums[m] == 0);
+        *free_us = fmax(*free_us, r->now_us) + adds * (double)r->plan->messages[m].bytes / r->cost->sum_bytes_per_us;
+        sums[m] += r->arrived[m];
+        r->arrived[m] = 0;
+        if (r->pushed[m] == r->n_nodes) {
+            sums[m] = 0;
+            ref_answer(r, m);
+        }
+    }
+}
+
+static inline double ref_next_us(struct ref *r) {
+    double next = INFINITY;
+    ref_rates(r);
+    for (int i = 0; i < r->n_flows; i++)
+        next = fmin(next, r->now_us + r->flows[i].left / r->flows[i].rate);
+    for (int c = 0; c < r->n_nodes; c++) {
+        if (r->running[c])
+            next = fmin(next, r->step_end_us[c]);
+        else if (r->missing[c][r->step[c]] == 0)
+            next = fmin(next, fmax(r->now_us, r->usable_us[c][r->step[c]]));
+        for (int m = 0; m < (int)r->plan->n_messages; m++)
+            if (r->at[m][c].stage == REF_LATENCY || r->at[m][c].stage == REF_PULL_LATENCY)
+                next = fmin(next, r->at[m][c].until_us);
+    }
+    return next;
+}
+
+/* All that happens by `until`; true when anything did. */
+static inline bool ref_events(struct ref *r, double until_us, int home) {
+    bool any = false;
+    for (int i = 0; i < r->n_flows; i++) {
+        struct ref_flow flow = r->flows[i];
+        if (flow.left > 1e-12 && (flow.rate <= 0 || flow.left / flow.rate > until_us - r->now_us))
+            continue;
+        r->flows[i--] = r->flows[--r->n_flows];
+        ref_end_flow(r, flow);
+        any = true;
+    }
+    for (int c = 0; c < r->n_nodes; c++) {
+        if (r->running[c] && r->step_end_us[c] <= until_us) {
+            ref_step_done(r, c);
+            any = true;
+        }
+        any |= ref_begin_step(r, c, home);
+        for (int m = 0; m < (int)r->plan->n_messages; m++) {
+            struct ref_message *at = &r->at[m][c];
+            bool latency = at->stage == REF_LATENCY || at->stage == REF_PULL_LATENCY;
+            if (!latency || at->until_us > until_us)
+                continue;
+            any = true;
+            if (ref_is_server(r, m))
+                ref_begin_move(r, c, m, at->stage == REF_PULL_LATENCY);
+            else
+                ref_begin_all_reduce(r, m);
+        }
+    }
+    return any;
+}
+
+/* Run until every node has begun `iterations` iterations after the first; times of their starts at `home` are then in
+ * started_us[chain][0 .. iterations]. False when the plan is stuck. */
+static inline bool ref_run(struct ref *r, const struct plan *plan, const struct cost *cost, int home, int iterations) {
+    int sums[REF_MESSAGES] = {0};
+    memset(r, 0, sizeof *r);
+    r->plan = plan;
+    r->cost = cost;
+    r->n_nodes = (int)cost->n_workers;
+    for (int c = 0; c < r->n_nodes; c++) {
+        r->node[c] = (int)cost->workers[c];
+        r->step[c] = home;
+        for (int m = 0; m < (int)plan->n_messages; m++)
+            r->missing[c][plan->messages[m].gate] += (int)plan->messages[m].gate != home;
+    }
+    for (;;) {
+        bool enough = true;
+        for (int c = 0; c < r->n_nodes; c++)
+            enough &= r->iteration[c] > iterations;
+        if (enough)
+            return true;
+        double next = ref_next_us(r);
+        if (!isfinite(next))
+            return false;
+        for (int i = 0; i < r->n_flows; i++)
+            r->flows[i].left -= r->flows[i].rate * (next - r->now_us);
+        r->now_us = next;
+        while (ref_events(r, next + 1e-7, home))
+            ;
+        ref_sum_arrivals(r, sums);
+        for (int c = 0; c < r->n_nodes; c++)
+            ref_serve(r, c);
+    }
+}
+
+#endif

@@ -1,0 +1,227 @@
+/* Properties of the strategy space on random models, clusters and options: whatever is drawn or changed is a valid
+ * strategy of the space and lowers to a plan that moves each gradient byte exactly once. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "strategy/plan.h"
+#include "strategy/space.h"
+#include "tests/support/check.h"
+#include "tests/support/strategy/random_instances.h"
+
+enum { INSTANCES = 2000, STEPS = 3 };
+
+struct instance {
+    struct model model;
+    struct cluster cluster;
+    struct space space;
+};
+
+static struct space_options random_options(struct rng *rng) {
+    struct space_options o = space_default_options();
+    uint64_t architecture = rng_below(rng, 4);
+    o.all_reduce = architecture != 0;
+    o.parameter_server = architecture != 1;
+    o.cross_iteration = rng_below(rng, 4) != 0;
+    o.algorithms = 1 + (uint32_t)rng_below(rng, (1u << ALGORITHM_COUNT) - 1);
+    o.policies = 1 + (uint32_t)rng_below(rng, 3);
+    if (rng_below(rng, 3) == 0)
+        o.encodings |= (uint32_t)rng_below(rng, 1u << ENCODING_COUNT);
+    o.max_shards = 1 + (uint32_t)rng_below(rng, 16);
+    return o;
+}
+
+static void instance_open(struct instance *in, struct rng *rng) {
+    struct error err = {0};
+    struct space_options options = random_options(rng);
+    assert_ok(random_model(rng, &in->model, &err));
+    assert_ok(random_cluster(rng, &in->cluster, &err));
+    assert_ok(space_init(&in->space, &in->model, &in->cluster, &options, &err));
+}
+
+static void instance_close(struct instance *in) {
+    space_release(&in->space);
+    cluster_release(&in->cluster);
+    model_release(&in->model);
+}
+
+static int compare_pieces(const void *a, const void *b) {
+    const struct piece *x = a, *y = b;
+    if (x->variable != y->variable)
+        return x->variable < y->variable ? -1 : 1;
+    return (x->offset_bytes > y->offset_bytes) - (x->offset_bytes < y->offset_bytes);
+}
+
+/* Sorted by variable and offset, the pieces must be gapless and end where each gradient ends. */
+static void check_cover(const struct plan *plan, const struct strategy *s) {
+    struct piece *pieces = malloc((plan->n_pieces + 1) * sizeof *pieces);
+    assert_non_null(pieces);
+    memcpy(pieces, plan->pieces, plan->n_pieces * sizeof *pieces);
+    qsort(pieces, plan->n_pieces, sizeof *pieces, compare_pieces);
+    uint32_t p = 0;
+    for (uint32_t v = 0; v < s->n_variables; v++) {
+        uint64_t end = 0;
+        for (; p < plan->n_pieces && pieces[p].variable == v; p++) {
+            assert_int_equal(pieces[p].offset_bytes, end);
+            end += pieces[p].bytes;
+        }
+        assert_int_equal(end, plan_gradient_bytes(&plan->model->variables[v], &s->variables[v]));
+    }
+    assert_int_equal(p, plan->n_pieces);
+    free(pieces);
+}
+
+static void check_strategy(const struct instance *in, const struct strategy *s) {
+    struct error err = {0};
+    struct plan plan;
+    assert_ok(strategy_check(s, &in->model, &in->cluster, &err));
+    assert_true(space_contains(&in->space, s));
+    assert_ok(plan_lower(&in->model, &in->cluster, s, &plan, &err));
+    check_cover(&plan, s);
+    plan_release(&plan);
+}
+
+static void check_walk(const struct instance *in, struct rng *rng, struct strategy *from) {
+    struct error err = {0};
+    for (int step = 0; step < STEPS; step++) {
+        struct strategy next;
+        assert_ok(space_neighbour(&in->space, from, rng, &next, &err));
+        assert_string_not_equal(next.id.hex, from->id.hex);
+        check_strategy(in, &next);
+        strategy_release(from);
+        *from = next;
+    }
+}
+
+/* Samples each instance once by `sample`, checks it and a short walk from it. */
+static void check_sampler(enum status (*sample)(const struct space *, struct rng *, struct strategy *,
+                                                struct error *)) {
+    struct error err = {0};
+    for (uint64_t i = 0; i < INSTANCES; i++) {
+        struct rng rng;
+        struct instance in;
+        struct strategy s;
+        rng_split(&rng, test_seed(), i);
+        instance_open(&in, &rng);
+        assert_ok(sample(&in.space, &rng, &s, &err));
+        check_strategy(&in, &s);
+        check_walk(&in, &rng, &s);
+        strategy_release(&s);
+        instance_close(&in);
+    }
+}
+
+static void uniform_samples_and_their_neighbours_are_valid_and_cover_each_byte_once(void **state) {
+    (void)state;
+    check_sampler(space_sample_uniform);
+}
+
+static void guided_samples_and_their_neighbours_are_valid_and_cover_each_byte_once(void **state) {
+    (void)state;
+    check_sampler(space_sample_guided);
+}
+
+/* Among the all-reduced variables of one type, a group met again after another one is not contiguous. */
+static void check_contiguous(const struct instance *in, const struct strategy *s) {
+    uint32_t last[DTYPE_COUNT][ENCODING_COUNT];
+    bool *closed = calloc((size_t)s->n_groups + 1, sizeof *closed);
+    assert_non_null(closed);
+    memset(last, 0xff, sizeof last);
+    for (uint32_t i = 0; i < s->n_variables; i++) {
+        const struct variable_sync *sync = &s->variables[in->space.ready[i]];
+        uint32_t *open = &last[in->model.variables[in->space.ready[i]].dtype][sync->encoding];
+        if (sync->kind != SYNC_ALL_REDUCE || *open == sync->group)
+            continue;
+        if (*open != UINT32_MAX)
+            closed[*open] = true;
+        assert_false(closed[sync->group]);
+        *open = sync->group;
+    }
+    free(closed);
+}
+
+static void guided_merge_groups_are_contiguous_in_the_order_of_readiness(void **state) {
+    (void)state;
+    struct error err = {0};
+    uint32_t merged = 0;
+    for (uint64_t i = 0; i < INSTANCES; i++) {
+        struct rng rng;
+        struct instance in;
+        struct strategy s;
+        rng_split(&rng, test_seed(), INSTANCES + i);
+        instance_open(&in, &rng);
+        in.space.options.encodings = 1u << ENCODING_none;
+        assert_ok(space_sample_guided(&in.space, &rng, &s, &err));
+        check_contiguous(&in, &s);
+        merged += s.n_groups > 1 && s.n_groups < s.n_variables;
+        strategy_release(&s);
+        instance_close(&in);
+    }
+    assert_true(merged > INSTANCES / 10);
+}
+
+static void similarity_is_symmetric_bounded_and_one_for_the_same_strategy(void **state) {
+    (void)state;
+    struct error err = {0};
+    double near = 0.0, far = 0.0;
+    for (uint64_t i = 0; i < INSTANCES / 4; i++) {
+        struct rng rng;
+        struct instance in;
+        struct strategy a, b, c;
+        double ab, ba, ac, aa;
+        rng_split(&rng, test_seed(), 2 * INSTANCES + i);
+        instance_open(&in, &rng);
+        assert_ok(space_sample_uniform(&in.space, &rng, &a, &err));
+        assert_ok(space_sample_uniform(&in.space, &rng, &b, &err));
+        assert_ok(space_neighbour(&in.space, &a, &rng, &c, &err));
+        assert_ok(space_similarity(&in.space, &a, &b, &ab, &err));
+        assert_ok(space_similarity(&in.space, &b, &a, &ba, &err));
+        assert_ok(space_similarity(&in.space, &a, &c, &ac, &err));
+        assert_ok(space_similarity(&in.space, &a, &a, &aa, &err));
+        assert_close(ab, ba, 1e-12);
+        assert_close(aa, 1.0, 1e-12);
+        assert_true(ab >= 0.0 && ab <= 1.0 && ac >= 0.0 && ac < 1.0);
+        near += ac;
+        far += ab;
+        strategy_release(&a);
+        strategy_release(&b);
+        strategy_release(&c);
+        instance_close(&in);
+    }
+    assert_true(near > 1.3 * far);
+}
+
+static void the_same_seed_draws_the_same_strategies(void **state) {
+    (void)state;
+    struct error err = {0};
+    for (uint64_t i = 0; i < INSTANCES / 4; i++) {
+        char hex[2][3][ID_LENGTH + 1];
+        for (int run = 0; run < 2; run++) {
+            struct rng rng;
+            struct instance in;
+            struct strategy s[3];
+            rng_split(&rng, test_seed(), 3 * INSTANCES + i);
+            instance_open(&in, &rng);
+            assert_ok(space_sample_uniform(&in.space, &rng, &s[0], &err));
+            assert_ok(space_sample_guided(&in.space, &rng, &s[1], &err));
+            assert_ok(space_neighbour(&in.space, &s[1], &rng, &s[2], &err));
+            for (int k = 0; k < 3; k++) {
+                strcpy(hex[run][k], s[k].id.hex);
+                strategy_release(&s[k]);
+            }
+            instance_close(&in);
+        }
+        for (int k = 0; k < 3; k++)
+            assert_string_equal(hex[0][k], hex[1][k]);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(uniform_samples_and_their_neighbours_are_valid_and_cover_each_byte_once),
+        cmocka_unit_test(guided_samples_and_their_neighbours_are_valid_and_cover_each_byte_once),
+        cmocka_unit_test(guided_merge_groups_are_contiguous_in_the_order_of_readiness),
+        cmocka_unit_test(similarity_is_symmetric_bounded_and_one_for_the_same_strategy),
+        cmocka_unit_test(the_same_seed_draws_the_same_strategies),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

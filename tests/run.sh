@@ -1,0 +1,101 @@
+#!/bin/bash
+# Run test programs and scripts and add up what they say. tests/README.md has the protocol.
+#
+#   OUT=build/release tests/run.sh PROGRAM...
+#
+# Programs run up to two at a time; then every executable tests/FOLDER/*.sh, one at a time. Each has a time limit, a closed
+# standard input and a TMPDIR of its own. The last line is "N passed, N failed, N skipped"; the exit status is 1 when
+# anything failed or nothing ran. TEST_TIMEOUT (300) and TEST_SCRIPT_TIMEOUT (900) are seconds; TEST_SCRIPTS=0 leaves
+# the scripts out.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+
+# Count the results in FILE of something that ended with STATUS: "passed failed skipped".
+count() {
+    awk -v status="$2" '
+        { sub(/^[ \t]+/, "") }
+        /^1\.\.[0-9]+/ { planned += substr($0, 4) + 0 }
+        /^skip / || /^(not )?ok .*# SKIP/ { skipped++; next }
+        /^ok / { passed++ }
+        /^not ok / { failed++ }
+        END {
+            seen = passed + failed + skipped
+            # A crash, a time-out, a bad exit that no test admits to, tests that never ran, or none at all.
+            if (status >= 124 || (status != 0 && failed == 0) || seen < planned || seen == 0)
+                failed++
+            print passed + 0, failed + 0, skipped + 0
+        }' "$1"
+}
+
+why() {
+    case $1 in
+    0) ;;
+    124 | 137) echo " (killed after its time limit)" ;;
+    134) echo " (aborted)" ;;
+    139) echo " (segmentation fault)" ;;
+    *) echo " (exit status $1)" ;;
+    esac
+}
+
+# Run one program or script and report it; RESULTS gets the counts.
+run_one() {
+    local test=$1 limit=$2 folder name log status counts passed failed skipped
+    folder=$(mktemp -d "$WORK/XXXXXX")
+    log=$folder.log
+    mkdir "$folder/tmp"
+    # The braces keep the shell's own word about a crash out of the report.
+    { TMPDIR=$folder/tmp timeout --kill-after=10 "$limit" "$test" </dev/null >"$log" 2>&1; } 2>/dev/null
+    status=$?
+    counts=$(count "$log" "$status")
+    read -r passed failed skipped <<<"$counts"
+    name=${test#"$OUT"/tests/}
+    name=${name#tests/}
+    {
+        flock 9
+        printf '  %-44s %4d passed' "$name" "$passed"
+        [ "$failed" = 0 ] || printf ', %d FAILED%s' "$failed" "$(why "$status")"
+        [ "$skipped" = 0 ] || printf ', %d skipped' "$skipped"
+        printf '\n'
+        if [ "$failed" != 0 ]; then
+            sed 's/^/    | /' "$log"
+        elif [ "$skipped" != 0 ]; then
+            grep -E '^[[:space:]]*(skip |ok .*# SKIP)' "$log" | sed 's/^[[:space:]]*/    | /'
+        fi
+        echo "$counts" >>"$WORK/results"
+    } 9>"$WORK/lock"
+    rm -rf "$folder"
+}
+
+if [ "${1-}" = --one ]; then
+    run_one "$3" "$2"
+    exit 0
+fi
+
+export OUT=${OUT:-build/release}
+export ASAN_OPTIONS=${ASAN_OPTIONS:-allow_user_segv_handler=0:detect_leaks=1}
+export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+export CMOCKA_MESSAGE_OUTPUT=TAP
+WORK=$(mktemp -d "${TMPDIR:-/tmp}/syncopate-tests.XXXXXX") || exit 2
+export WORK
+trap 'rm -rf "$WORK"' EXIT
+trap 'exit 130' INT TERM
+: >"$WORK/results"
+
+jobs=$(nproc)
+[ "$jobs" -le 2 ] || jobs=2
+if [ $# -gt 0 ]; then
+    printf '%s\0' "$@" | xargs -0 -n 1 -P "${TEST_JOBS:-$jobs}" tests/run.sh --one "${TEST_TIMEOUT:-300}"
+fi
+if [ "${TEST_SCRIPTS:-1}" != 0 ]; then
+    for script in tests/*/*.sh; do
+        case $script in
+        tests/support/* | tests/fuzz/* | tests/lint/lint.sh) continue ;;
+        esac
+        if [ -x "$script" ]; then
+            run_one "$script" "${TEST_SCRIPT_TIMEOUT:-900}"
+        fi
+    done
+fi
+
+awk '{ p += $1; f += $2; s += $3 }
+     END { printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f > 0 || p + s == 0 }' "$WORK/results"

@@ -1,0 +1,26 @@
+/* Random small models and clusters for property tests.
+ *
+ * Each is built as JSON and read through model_read or cluster_read, so that a property run exercises the readers too.
+ * Models: 1 to 40 variables, as a chain of layers or as a DAG with shared and unread variables, operators in any file
+ * order, mixed dtypes, sparse variables, scalars, operators that take no time. Clusters: 1 to 8 nodes of 0 to 4 devices
+ * (at least one in all), uneven NICs and speeds, sometimes overriding links, measured curves or fixed costs.
+ * The same state of `rng` gives the same instance; seed it with test_seed(). */
+#ifndef TESTS_SUPPORT_STRATEGY_RANDOM_INSTANCES_H
+#define TESTS_SUPPORT_STRATEGY_RANDOM_INSTANCES_H
+
+#include <cjson/cJSON.h>
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "strategy/cluster.h"
+#include "strategy/model.h"
+
+/* Descriptions, for tests that want to change one before reading it. The caller frees them; out of memory aborts. */
+cJSON *random_model_json(struct rng *rng);
+cJSON *random_cluster_json(struct rng *rng);
+
+/* The same, read. A failure is a reader's fault: the error says what it refused. */
+enum status random_model(struct rng *rng, struct model *out, struct error *err);
+enum status random_cluster(struct rng *rng, struct cluster *out, struct error *err);
+
+#endif

@@ -1,0 +1,191 @@
+/* Errors, arenas, ids, clocks and the log. */
+#include <stdalign.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "tests/support/check.h"
+
+static void an_error_is_cut_and_never_overrun(void **state) {
+    (void)state;
+    struct error err = {0};
+    char text[2000];
+    memset(text, 'x', sizeof text);
+    text[sizeof text - 1] = '\0';
+    assert_int_equal(error_set(&err, ST_TRIAL, "%s", text), ST_TRIAL);
+    assert_int_equal(strlen(err.message), sizeof err.message - 1);
+    assert_int_equal(error_set(NULL, ST_TRIAL, "nobody listens"), ST_TRIAL);
+}
+
+static void an_error_is_not_cut_inside_a_character(void **state) {
+    (void)state;
+    struct error err = {0};
+    for (size_t before = 500; before <= 511; before++) {
+        error_set(&err, ST_INVALID, "%*s\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac", (int)before, "");
+        const size_t n = strlen(err.message);
+        assert_int_equal((n - before) % 3, 0);
+        assert_true(sizeof err.message - 1 - n < 3);
+    }
+}
+
+static void a_prefix_goes_before_the_message_and_keeps_the_status(void **state) {
+    (void)state;
+    struct error err = {0};
+    error_set(&err, ST_NOT_FOUND, "no such node");
+    assert_int_equal(error_prefix(&err, "trial %d", 7), ST_NOT_FOUND);
+    assert_string_equal(err.message, "trial 7: no such node");
+    char text[600];
+    memset(text, 'p', sizeof text);
+    text[sizeof text - 1] = '\0';
+    assert_int_equal(error_prefix(&err, "%s", text), ST_NOT_FOUND);
+    assert_int_equal(strlen(err.message), sizeof err.message - 1);
+}
+
+static void each_status_has_its_word_and_codes(void **state) {
+    (void)state;
+    assert_string_equal(status_word(ST_INFEASIBLE), "infeasible");
+    assert_int_equal(status_exit_code(ST_OK), 0);
+    assert_int_equal(status_exit_code(ST_USAGE), 2);
+    assert_int_equal(status_exit_code(ST_INFEASIBLE), 3);
+    assert_int_equal(status_exit_code(ST_UNREACHABLE), 4);
+    assert_int_equal(status_exit_code(ST_CANCELLED), 130);
+    assert_int_equal(status_http_code(ST_TOO_LARGE), 413);
+}
+
+static void arena_memory_is_zeroed_aligned_and_apart(void **state) {
+    (void)state;
+    struct arena arena = {0};
+    for (size_t round = 0; round < 2; round++) {
+        char *last = NULL;
+        for (size_t i = 0; i < 3000; i++) {
+            const size_t n = 1 + i * 37 % 5000;
+            char *p = arena_alloc(&arena, n, 1);
+            assert_non_null(p);
+            assert_int_equal((uintptr_t)p % alignof(max_align_t), 0);
+            for (size_t k = 0; k < n; k += 97)
+                assert_int_equal(p[k], 0);
+            memset(p, 0xee, n);
+            assert_true(p != last);
+            last = p;
+        }
+        arena_clear(&arena);
+    }
+    arena_release(&arena);
+    assert_null(arena.blocks);
+}
+
+static void an_arena_request_that_overflows_is_refused(void **state) {
+    (void)state;
+    struct arena arena = {0};
+    assert_null(arena_alloc(&arena, SIZE_MAX / 2, 4));
+    assert_null(arena_alloc(&arena, SIZE_MAX, 1));
+    assert_non_null(arena_alloc(&arena, 0, 8));
+    assert_string_equal(arena_strdup(&arena, "text"), "text");
+    assert_string_equal(arena_copy(&arena, "text", 2), "te");
+    assert_string_equal(arena_printf(&arena, "%s-%d", "n", 4), "n-4");
+    arena_release(&arena);
+}
+
+static void an_id_is_the_sha256_of_the_bytes(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct id id;
+    assert_ok(id_of("abc", 3, &id, &err));
+    assert_string_equal(id.hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    assert_ok(id_of(NULL, 0, &id, &err));
+    assert_string_equal(id.hex, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+}
+
+static void a_sleep_is_never_short(void **state) {
+    (void)state;
+    const double start = clock_now_us();
+    clock_sleep_us(20000);
+    const double took = clock_now_us() - start;
+    assert_true(took >= 20000 && took < 5e6);
+    clock_sleep_us(0);
+    clock_sleep_us(-5);
+}
+
+static void a_time_stamp_is_iso_8601_in_utc(void **state) {
+    (void)state;
+    char out[25];
+    int year, month, day, hour, minute, second, ms;
+    clock_utc(out, sizeof out);
+    assert_int_equal(strlen(out), 24);
+    assert_int_equal(sscanf(out, "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ", &year, &month, &day, &hour, &minute, &second, &ms), 7);
+    assert_true(year >= 2024 && month >= 1 && month <= 12 && day >= 1 && hour < 24);
+    assert_int_equal(out[23], 'Z');
+}
+
+/* What log_write says on standard error at `level`. */
+static const char *logged(enum log_level setting, enum log_level level, const char *message) {
+    static char text[8192];
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    const int saved = dup(STDERR_FILENO);
+    dup2(ends[1], STDERR_FILENO);
+    close(ends[1]);
+    log_set_level(setting);
+    log_write(level, "%s", message);
+    log_set_level(LOG_INFO);
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    const ssize_t n = read(ends[0], text, sizeof text - 1);
+    close(ends[0]);
+    text[n > 0 ? n : 0] = '\0';
+    return text;
+}
+
+static void the_log_prefixes_by_level_and_leaves_out_what_is_not_wanted(void **state) {
+    (void)state;
+    assert_string_equal(logged(LOG_INFO, LOG_WARN, "slow disk"), "syncopate: warning: slow disk\n");
+    assert_string_equal(logged(LOG_INFO, LOG_ERROR, "no disk"), "syncopate: error: no disk\n");
+    assert_string_equal(logged(LOG_INFO, LOG_INFO, "trial 3 of 40"), "trial 3 of 40\n");
+    assert_string_equal(logged(LOG_INFO, LOG_DEBUG, "detail"), "");
+    assert_string_equal(logged(LOG_DEBUG, LOG_DEBUG, "detail"), "syncopate: debug: detail\n");
+    assert_string_equal(logged(LOG_QUIET, LOG_ERROR, "no disk"), "");
+}
+
+static void a_long_log_line_still_ends(void **state) {
+    (void)state;
+    char text[6000];
+    memset(text, 'x', sizeof text);
+    text[sizeof text - 1] = '\0';
+    const char *line = logged(LOG_INFO, LOG_ERROR, text);
+    assert_true(strlen(line) >= 4000);
+    assert_int_equal(line[strlen(line) - 1], '\n');
+}
+
+static void log_levels_are_known_by_word(void **state) {
+    (void)state;
+    enum log_level level = LOG_INFO;
+    assert_true(log_parse_level("debug", &level));
+    assert_int_equal(level, LOG_DEBUG);
+    assert_true(log_parse_level("quiet", &level));
+    assert_int_equal(level, LOG_QUIET);
+    assert_false(log_parse_level("loud", &level));
+    assert_int_equal(level, LOG_QUIET);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_error_is_cut_and_never_overrun),
+        cmocka_unit_test(an_error_is_not_cut_inside_a_character),
+        cmocka_unit_test(a_prefix_goes_before_the_message_and_keeps_the_status),
+        cmocka_unit_test(each_status_has_its_word_and_codes),
+        cmocka_unit_test(arena_memory_is_zeroed_aligned_and_apart),
+        cmocka_unit_test(an_arena_request_that_overflows_is_refused),
+        cmocka_unit_test(an_id_is_the_sha256_of_the_bytes),
+        cmocka_unit_test(a_sleep_is_never_short),
+        cmocka_unit_test(a_time_stamp_is_iso_8601_in_utc),
+        cmocka_unit_test(the_log_prefixes_by_level_and_leaves_out_what_is_not_wanted),
+        cmocka_unit_test(a_long_log_line_still_ends),
+        cmocka_unit_test(log_levels_are_known_by_word),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,286 @@
+/* Canonical, pretty and one-line JSON, numbers in their shortest form, and files that appear whole or not at all. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/rng.h"
+#include "tests/support/check.h"
+
+static cJSON *parsed(const char *text) {
+    struct error err = {0};
+    cJSON *tree = NULL;
+    assert_ok(json_parse(text, strlen(text), "x", &tree, &err));
+    return tree;
+}
+
+static void written(char *(*write)(const cJSON *), const char *from, const char *want) {
+    cJSON *tree = parsed(from);
+    char *text = write(tree);
+    assert_non_null(text);
+    assert_string_equal(text, want);
+    free(text);
+    cJSON_Delete(tree);
+}
+
+static void number_is(double x, const char *want) {
+    char out[32];
+    json_format_number(x, out);
+    assert_string_equal(out, want);
+}
+
+static void numbers_have_their_shortest_form(void **state) {
+    (void)state;
+    number_is(0, "0");
+    number_is(-0.0, "0");
+    number_is(312, "312");
+    number_is(-17, "-17");
+    number_is(0.1, "0.1");
+    number_is(1.0 / 3, "0.3333333333333333");
+    number_is(0x1p53, "9007199254740992");
+    number_is(1e15, "1000000000000000");
+    number_is(1e22, "1e22");
+    number_is(1.5e300, "1.5e300");
+    number_is(1e-7, "1e-7");
+    number_is(5e-324, "5e-324");
+    number_is(0.1 + 0.2, "0.30000000000000004");
+    number_is(INFINITY, "null");
+    number_is(NAN, "null");
+}
+
+static void every_number_reads_back_the_same(void **state) {
+    (void)state;
+    struct rng rng;
+    rng_seed(&rng, test_seed());
+    for (int i = 0; i < 200000; i++) {
+        const uint64_t bits = rng_next(&rng);
+        double x;
+        memcpy(&x, &bits, sizeof x);
+        if (!isfinite(x))
+            continue;
+        char out[32];
+        json_format_number(x, out);
+        assert_true(strtod(out, NULL) == x);
+        assert_true(strlen(out) <= 24);
+    }
+}
+
+static void canonical_text_sorts_members_by_bytes_and_drops_blanks(void **state) {
+    (void)state;
+    written(json_canonical,
+            " { \"b\" : [ 1.0 , 2e2, { \"z\":null , \"y\":true } ], \"a\":\"x\", \"B\":{}, \"\\u00b5\":[] } ",
+            "{\"B\":{},\"a\":\"x\",\"b\":[1,200,{\"y\":true,\"z\":null}],\"\xc2\xb5\":[]}");
+}
+
+static void strings_are_escaped_only_where_needed(void **state) {
+    (void)state;
+    written(json_line, "[\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0001\\u001f\\u007f\\u20ac\"]",
+            "[\"\\\"\\\\/\\b\\f\\n\\r\\t\\u0001\\u001f\x7f\xe2\x82\xac\"]");
+}
+
+static void one_line_text_keeps_the_order_of_members(void **state) {
+    (void)state;
+    written(json_line, "{\"b\":1,\"a\":[ ],\"c\":\"\"}", "{\"b\":1,\"a\":[],\"c\":\"\"}");
+}
+
+static void pretty_text_keeps_short_parts_on_one_line(void **state) {
+    (void)state;
+    written(json_pretty, "{\"a\":1,\"b\":[1,2]}", "{\"a\": 1, \"b\": [1, 2]}");
+    written(
+        json_pretty,
+        "{\"schema\":\"syncopate.model/"
+        "1\",\"variables\":[{\"name\":\"a-rather-long-name-of-a-variable\",\"shape\":[64,3]},"
+        "{\"name\":\"b\"}],\"none\":[]}",
+        "{\n  \"schema\": \"syncopate.model/1\",\n"
+        "  \"variables\": [{\"name\": \"a-rather-long-name-of-a-variable\", \"shape\": [64, 3]}, {\"name\": \"b\"}],\n"
+        "  \"none\": []\n}");
+}
+
+static size_t longest_line(const char *text) {
+    size_t longest = 0;
+    for (const char *p = text; *p;) {
+        const size_t n = strcspn(p, "\n");
+        longest = n > longest ? n : longest;
+        p += n + (p[n] == '\n');
+    }
+    return longest;
+}
+
+static cJSON *random_tree(struct rng *rng, int depth) {
+    const uint64_t kind = rng_below(rng, depth > 0 ? 5 : 3);
+    if (kind == 0)
+        return cJSON_CreateNumber(rng_log_between(rng, 1e-9, 1e9));
+    if (kind == 1)
+        return cJSON_CreateString(rng_below(rng, 2) ? "text" : "");
+    if (kind == 2)
+        return cJSON_CreateBool(rng_below(rng, 2) == 0);
+    cJSON *node = kind == 3 ? cJSON_CreateArray() : cJSON_CreateObject();
+    const uint64_t n = rng_below(rng, 9);
+    for (uint64_t i = 0; i < n; i++) {
+        char name[24];
+        snprintf(name, sizeof name, "m%llu", (unsigned long long)i);
+        cJSON *child = random_tree(rng, depth - 1);
+        if (kind == 3)
+            cJSON_AddItemToArray(node, child);
+        else
+            cJSON_AddItemToObject(node, name, child);
+    }
+    return node;
+}
+
+static void pretty_text_of_random_trees_reads_back_and_stays_narrow(void **state) {
+    (void)state;
+    struct rng rng;
+    struct error err = {0};
+    rng_seed(&rng, test_seed());
+    for (int i = 0; i < 300; i++) {
+        cJSON *tree = random_tree(&rng, 6), *again = NULL;
+        char *pretty = json_pretty(tree), *canonical = json_canonical(tree);
+        assert_true(longest_line(pretty) <= 110);
+        assert_ok(json_parse(pretty, strlen(pretty), "pretty", &again, &err));
+        char *canonical_again = json_canonical(again);
+        assert_string_equal(canonical, canonical_again);
+        free(pretty);
+        free(canonical);
+        free(canonical_again);
+        cJSON_Delete(tree);
+        cJSON_Delete(again);
+    }
+}
+
+static void a_value_beyond_the_width_is_still_written(void **state) {
+    (void)state;
+    cJSON *tree = cJSON_CreateNumber(7);
+    for (int i = 0; i < 60; i++) {
+        cJSON *outer = cJSON_CreateArray();
+        cJSON_AddItemToArray(outer, tree);
+        cJSON_AddItemToArray(outer, cJSON_CreateString("a text that is long enough for no line to hold it all"));
+        tree = outer;
+    }
+    char *pretty = json_pretty(tree);
+    assert_contains(pretty, "7,\n");
+    free(pretty);
+    cJSON_Delete(tree);
+}
+
+static char *content(const char *path) {
+    static char text[256];
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    const size_t n = fread(text, 1, sizeof text - 1, f);
+    text[n] = '\0';
+    fclose(f);
+    return text;
+}
+
+static size_t entries_in(const char *path) {
+    size_t n = 0;
+    DIR *folder = opendir(path);
+    assert_non_null(folder);
+    while (readdir(folder))
+        n++;
+    closedir(folder);
+    return n - 2;
+}
+
+static const char *fresh_folder(const char *name) {
+    static char path[4200];
+    snprintf(path, sizeof path, "%s/%s", test_dir(), name);
+    assert_int_equal(mkdir(path, 0755), 0);
+    return path;
+}
+
+static void a_file_is_replaced_whole_and_keeps_its_mode(void **state) {
+    (void)state;
+    struct error err = {0};
+    const char *folder = fresh_folder("replace");
+    char path[4300], link[4300];
+    snprintf(path, sizeof path, "%s/out.json", folder);
+    snprintf(link, sizeof link, "%s/link.json", folder);
+    assert_ok(json_write_file(path, "{\"a\":1}", &err));
+    assert_string_equal(content(path), "{\"a\":1}\n");
+    assert_int_equal(chmod(path, 0640), 0);
+    assert_int_equal(symlink("out.json", link), 0);
+    assert_ok(json_write_file(link, "{}", &err));
+    assert_string_equal(content(path), "{}\n");
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0640);
+    assert_int_equal(lstat(link, &st), 0);
+    assert_true(S_ISLNK(st.st_mode));
+    assert_int_equal(entries_in(folder), 2); /* no temporary file is left */
+}
+
+/* The disk is full half-way: the old file is still there, and nothing else. */
+static void a_write_that_fails_leaves_the_old_file_and_no_temporary(void **state) {
+    (void)state;
+    struct error err = {0};
+    const char *folder = fresh_folder("full");
+    char path[4300], text[10000];
+    snprintf(path, sizeof path, "%s/out.json", folder);
+    memset(text, ' ', sizeof text);
+    text[sizeof text - 1] = '\0';
+    assert_ok(json_write_file(path, "old", &err));
+    struct rlimit old, tiny;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    tiny = (struct rlimit){4096, old.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &tiny), 0);
+    const enum status status = json_write_file(path, text, &err);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    assert_fails(status, ST_ENVIRONMENT, "out.json: cannot be written: File too large");
+    assert_string_equal(content(path), "old\n");
+    assert_int_equal(entries_in(folder), 1);
+}
+
+static void what_is_no_file_is_never_replaced(void **state) {
+    (void)state;
+    struct error err = {0};
+    assert_ok(json_write_file("/dev/null", "{}", &err));
+    struct stat st;
+    assert_int_equal(stat("/dev/null", &st), 0);
+    assert_true(S_ISCHR(st.st_mode));
+    assert_fails(json_write_file(test_dir(), "{}", &err), ST_ENVIRONMENT, "is a directory");
+    assert_fails(json_write_file("no/such/folder/x.json", "{}", &err), ST_ENVIRONMENT, "No such file or directory");
+    assert_fails(json_write_file("/dev/full", "{}", &err), ST_ENVIRONMENT, "/dev/full: cannot be written: No space");
+}
+
+static void dash_is_standard_output(void **state) {
+    (void)state;
+    struct error err = {0};
+    const char *path = test_file("stdout", "");
+    fflush(stdout);
+    const int saved = dup(STDOUT_FILENO), fd = open(path, O_WRONLY);
+    dup2(fd, STDOUT_FILENO);
+    const enum status status = json_write_file("-", "[1]", &err);
+    dup2(saved, STDOUT_FILENO);
+    close(saved);
+    close(fd);
+    assert_ok(status);
+    assert_string_equal(content(path), "[1]\n");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_have_their_shortest_form),
+        cmocka_unit_test(every_number_reads_back_the_same),
+        cmocka_unit_test(canonical_text_sorts_members_by_bytes_and_drops_blanks),
+        cmocka_unit_test(strings_are_escaped_only_where_needed),
+        cmocka_unit_test(one_line_text_keeps_the_order_of_members),
+        cmocka_unit_test(pretty_text_keeps_short_parts_on_one_line),
+        cmocka_unit_test(pretty_text_of_random_trees_reads_back_and_stays_narrow),
+        cmocka_unit_test(a_value_beyond_the_width_is_still_written),
+        cmocka_unit_test(a_file_is_replaced_whole_and_keeps_its_mode),
+        cmocka_unit_test(a_write_that_fails_leaves_the_old_file_and_no_temporary),
+        cmocka_unit_test(what_is_no_file_is_never_replaced),
+        cmocka_unit_test(dash_is_standard_output),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,531 @@
+/* Nothing acknowledged is lost and nothing half-written stays, whatever happens to the process, the disk or the file.
+ */
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "dataset/check.h"
+#include "tests/unit/dataset/fixture.h"
+
+/* A version 1 file as the first release made it, with one trial in it. */
+static const char version_1[] =
+    "PRAGMA application_id = 1935240803; PRAGMA user_version = 1;"
+    "CREATE TABLE models (id TEXT NOT NULL PRIMARY KEY, name TEXT NOT NULL, content TEXT NOT NULL, created TEXT NOT "
+    "NULL) STRICT;"
+    "CREATE TABLE clusters (id TEXT NOT NULL PRIMARY KEY, name TEXT NOT NULL, content TEXT NOT NULL, created TEXT NOT "
+    "NULL) STRICT;"
+    "CREATE TABLE strategies (id TEXT NOT NULL PRIMARY KEY, name TEXT NOT NULL, content TEXT NOT NULL, created TEXT "
+    "NOT NULL) STRICT;"
+    "CREATE TABLE environments (id TEXT NOT NULL PRIMARY KEY, name TEXT NOT NULL, content TEXT NOT NULL, created TEXT "
+    "NOT NULL) STRICT;"
+    "CREATE TABLE sessions (id TEXT NOT NULL PRIMARY KEY, model TEXT NOT NULL REFERENCES models (id), cluster TEXT NOT "
+    "NULL REFERENCES clusters (id), seed INTEGER NOT NULL, budget TEXT NOT NULL, options TEXT NOT NULL, state TEXT NOT "
+    "NULL, reason TEXT, started TEXT NOT NULL, ended TEXT) STRICT;"
+    "CREATE TABLE trials (id INTEGER NOT NULL PRIMARY KEY, uid TEXT NOT NULL UNIQUE, session TEXT REFERENCES sessions "
+    "(id), number INTEGER, round INTEGER NOT NULL, model TEXT NOT NULL REFERENCES models (id), cluster TEXT NOT NULL "
+    "REFERENCES clusters (id), strategy TEXT NOT NULL REFERENCES strategies (id), proposer TEXT NOT NULL, runner TEXT "
+    "NOT NULL, predicted_us REAL, seed INTEGER NOT NULL, state TEXT NOT NULL, queued TEXT NOT NULL, started TEXT, "
+    "ended TEXT, mean_us REAL, median_us REAL, low_us REAL, high_us REAL, reason TEXT, environment TEXT REFERENCES "
+    "environments (id), UNIQUE (session, number)) STRICT;"
+    "CREATE TABLE iterations (trial INTEGER NOT NULL REFERENCES trials (id) ON DELETE CASCADE, number INTEGER NOT "
+    "NULL, time_us REAL NOT NULL, PRIMARY KEY (trial, number)) STRICT, WITHOUT ROWID;"
+    "INSERT INTO models VALUES ('44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a', 'm', '{}', '2026');"
+    "INSERT INTO clusters SELECT * FROM models; INSERT INTO strategies SELECT * FROM models;"
+    "INSERT INTO environments SELECT * FROM models;"
+    "INSERT INTO trials SELECT 1, 'u', NULL, NULL, 0, id, id, id, 'wfbp', 'lab', NULL, 1, 'complete', '2026', '2026', "
+    "'2026', 5, 5, 5, 5, NULL, id FROM models;"
+    "INSERT INTO iterations VALUES (1, 0, 5.0);";
+
+static void run_sql(const char *path, const char *sql) {
+    sqlite3 *db;
+    char *message = NULL;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    if (sqlite3_exec(db, sql, NULL, NULL, &message) != SQLITE_OK)
+        fail_msg("%s", message);
+    sqlite3_close(db);
+}
+
+static bool is_there(const char *path, const char *tail) {
+    char whole[512];
+    snprintf(whole, sizeof whole, "%s%s", path, tail);
+    return access(whole, F_OK) == 0;
+}
+
+static char *slurp(const char *path, size_t *n) {
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    char *bytes = malloc(1 << 20);
+    assert_non_null(bytes);
+    *n = fread(bytes, 1, 1 << 20, file);
+    fclose(file);
+    return bytes;
+}
+
+static void assert_sound(struct store *store) {
+    struct error err = {0};
+    struct check_report report;
+    assert_ok(check_run(store, NULL, NULL, &report, &err));
+    assert_int_equal(report.problems, 0);
+}
+
+static void an_older_file_is_migrated_after_a_copy(void **state) {
+    (void)state;
+    struct error err = {0};
+    const char *path = dataset_path("old.db");
+    run_sql(path, version_1);
+    struct store *store = NULL;
+    assert_fails(store_open(path, STORE_READ_ONLY, &store, &err), ST_INVALID, "open it once for writing");
+    store = must_open(path, STORE_READ_WRITE);
+    assert_int_equal(count_trials(store), 1);
+    must_put(store, STORE_RANKER, "new table", "{}");
+    assert_sound(store);
+    store_close(store);
+    assert_true(is_there(path, ".v1.backup"));
+    assert_false(is_there(path, ".v1.backup.2"));
+    /* The copy is still version 1, and migrates in its turn. */
+    char copy[300];
+    snprintf(copy, sizeof copy, "%s.v1.backup", path);
+    assert_fails(store_open(copy, STORE_READ_ONLY, &store, &err), ST_INVALID, "schema version 1");
+    store = must_open(copy, STORE_READ_WRITE);
+    assert_int_equal(count_trials(store), 1);
+    store_close(store);
+    /* Opening again is no migration. */
+    store_close(must_open(path, STORE_READ_WRITE));
+    assert_false(is_there(path, ".v1.backup.2"));
+}
+
+static void a_migration_that_fails_leaves_the_old_version(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct store *store = NULL;
+    const char *path = dataset_path("clash.db");
+    run_sql(path, version_1);
+    run_sql(path, "CREATE TABLE calibrations (mine INTEGER)");
+    assert_fails(store_open(path, STORE_READ_WRITE, &store, &err), ST_ENVIRONMENT, "to schema version 2");
+    assert_fails(store_open(path, STORE_READ_ONLY, &store, &err), ST_INVALID, "of schema version 1");
+    run_sql(path, "DROP TABLE calibrations");
+    store = must_open(path, STORE_READ_WRITE);
+    assert_int_equal(count_trials(store), 1);
+    assert_true(is_there(path, ".v1.backup") && is_there(path, ".v1.backup.2"));
+    store_close(store);
+}
+
+/* Both modes refuse the file and leave its bytes alone. */
+static void assert_refused(const char *path, const char *why) {
+    struct error err = {0};
+    struct store *store = NULL;
+    size_t before, after;
+    char *old = slurp(path, &before);
+    assert_fails(store_open(path, STORE_READ_WRITE, &store, &err), ST_INVALID, why);
+    assert_fails(store_open(path, STORE_READ_ONLY, &store, &err), ST_INVALID, why);
+    assert_null(strchr(err.message, '\n'));
+    assert_null(store);
+    char *new = slurp(path, &after);
+    assert_int_equal(before, after);
+    assert_memory_equal(old, new, before);
+    free(old);
+    free(new);
+    assert_false(is_there(path, ".lock"));
+    assert_false(is_there(path, "-wal"));
+}
+
+static void other_files_are_refused_and_left_alone(void **state) {
+    (void)state;
+    const char *path = dataset_path("newer.db");
+    store_close(must_open(path, STORE_READ_WRITE));
+    run_sql(path, "PRAGMA journal_mode = DELETE; PRAGMA user_version = 999");
+    assert_refused(path, "schema version 999");
+    path = dataset_path("foreign.db");
+    run_sql(path, "CREATE TABLE songs (title TEXT); PRAGMA user_version = 2");
+    assert_refused(path, "of another program");
+    assert_refused(test_file("notes.txt", "this is a text, long enough to be looked at as a database header is\n"
+                                          "this is a text, long enough to be looked at as a database header is\n"),
+                   "no SQLite file");
+}
+
+static void paths_that_cannot_be_are_said_in_a_line(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct store *store = NULL;
+    assert_fails(store_open(dataset_path("none.db"), STORE_READ_ONLY, &store, &err), ST_NOT_FOUND, "no such dataset");
+    assert_fails(store_open(dataset_path("no/where.db"), STORE_READ_WRITE, &store, &err), ST_NOT_FOUND, "folder");
+    assert_fails(store_open(test_dir(), STORE_READ_WRITE, &store, &err), ST_ENVIRONMENT, "cannot be opened");
+    assert_false(is_there(dataset_path("none.db"), ""));
+    store_close(must_open(dataset_path("a %20?b#c.db"), STORE_READ_WRITE));
+    store_close(must_open(dataset_path("a %20?b#c.db"), STORE_READ_ONLY));
+    assert_true(is_there(dataset_path("a %20?b#c.db"), ""));
+}
+
+/* A damaged page in the middle: reading fails with words, check names it. */
+static void damage_is_found_and_never_crashes(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct check_report report = {0};
+    struct rng rng;
+    const uint64_t seed = test_seed();
+    rng_seed(&rng, seed);
+    const char *path = dataset_path("damaged.db");
+    struct store *store = must_open(path, STORE_READ_WRITE);
+    const struct fixture f = put_fixture(store);
+    for (int i = 0; i < 300; i++)
+        must_run_trial(store, &f, NULL, 50 + i);
+    store_close(store);
+    size_t n;
+    char *whole = slurp(path, &n);
+    unsigned found = 0;
+    for (int round = 0; round < 60; round++) {
+        FILE *file = fopen(path, "r+b");
+        const size_t at = 4096 + rng_below(&rng, n - 4096 - 256);
+        unsigned char noise[256];
+        for (size_t i = 0; i < sizeof noise; i++)
+            noise[i] = (unsigned char)rng_next(&rng);
+        fwrite(whole, 1, n, file);
+        fseek(file, (long)at, SEEK_SET);
+        fwrite(noise, 1, sizeof noise, file);
+        fclose(file);
+        enum status status = store_open(path, STORE_READ_ONLY, &store, &err);
+        if (status == ST_OK) {
+            status = check_run(store, NULL, NULL, &report, &err);
+            found += status != ST_OK || report.problems > 0;
+            store_close(store);
+        } else {
+            found++;
+        }
+        if (status != ST_OK && status != ST_INVALID)
+            fail_msg("round %d, seed %llu: %s", round, (unsigned long long)seed, err.message);
+    }
+    free(whole);
+    print_message("# damage found in %u of 60 files; the rest fell on unused bytes\n", found);
+    assert_true(found >= 20);
+}
+
+static void a_truncated_file_is_refused(void **state) {
+    (void)state;
+    struct error err = {0};
+    const char *path = dataset_path("short.db");
+    struct store *store = must_open(path, STORE_READ_WRITE);
+    put_fixture(store);
+    store_close(store);
+    assert_int_equal(truncate(path, 5000), 0);
+    enum status status = store_open(path, STORE_READ_ONLY, &store, &err);
+    if (status == ST_OK) {
+        struct check_report report;
+        status = check_run(store, NULL, NULL, &report, &err);
+        assert_true(status == ST_INVALID || report.problems > 0);
+        store_close(store);
+    } else {
+        assert_int_equal(status, ST_INVALID);
+    }
+}
+
+static void a_second_writer_is_refused_by_the_pid_of_the_first(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct store *second = NULL;
+    char pid[32];
+    const char *path = dataset_path("locked.db");
+    struct store *first = must_open(path, STORE_READ_WRITE);
+    snprintf(pid, sizeof pid, "process %ld", (long)getpid());
+    assert_fails(store_open(path, STORE_READ_WRITE, &second, &err), ST_CONFLICT, pid);
+    /* By another name, the same file. */
+    const char *alias = dataset_path("alias.db");
+    assert_int_equal(symlink(path, alias), 0);
+    assert_fails(store_open(alias, STORE_READ_WRITE, &second, &err), ST_CONFLICT, pid);
+    store_close(must_open(path, STORE_READ_ONLY));
+    store_close(first);
+    assert_false(is_there(path, ".lock"));
+    store_close(must_open(path, STORE_READ_WRITE));
+}
+
+static void the_lock_of_a_killed_process_is_free(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct store *store = NULL;
+    const char *path = dataset_path("killed.db");
+    int ready[2];
+    assert_int_equal(pipe(ready), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        if (store_open(path, STORE_READ_WRITE, &store, &err) == ST_OK)
+            (void)!write(ready[1], "x", 1);
+        pause();
+        _exit(0);
+    }
+    char byte, words[32];
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    snprintf(words, sizeof words, "process %ld", (long)child);
+    assert_fails(store_open(path, STORE_READ_WRITE, &store, &err), ST_CONFLICT, words);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    assert_true(is_there(path, ".lock"));
+    store_close(must_open(path, STORE_READ_WRITE));
+    assert_false(is_there(path, ".lock"));
+}
+
+/* Begin and finish trials for ever; say each only after it was acknowledged. */
+static void write_trials(const char *path, int out) {
+    struct error err = {0};
+    struct store *store;
+    struct id id;
+    if (store_open(path, STORE_READ_WRITE, &store, &err) != ST_OK)
+        _exit(3);
+    if (store_find(store, STORE_STRATEGY, "wfbp", &id, &err) != ST_OK)
+        put_fixture(store);
+    const struct fixture f = put_fixture(store);
+    for (;;) {
+        const struct new_trial request = request_of(&f, NULL);
+        int64_t trial;
+        if (store_trial_begin(store, &request, &trial, &err) != ST_OK ||
+            finish_trial(store, trial, 100 + (double)trial, &err) != ST_OK)
+            _exit(4);
+        if (write(out, &trial, sizeof trial) != (ssize_t)sizeof trial)
+            _exit(5);
+    }
+}
+
+/* The trials that a child acknowledged before it was killed. */
+static size_t kill_a_writer(const char *path, double after_us, int64_t *seen, size_t max) {
+    int pipe_ends[2];
+    assert_int_equal(pipe(pipe_ends), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        close(pipe_ends[0]);
+        write_trials(path, pipe_ends[1]);
+    }
+    close(pipe_ends[1]);
+    size_t n = 0;
+    assert_int_equal(read(pipe_ends[0], &seen[n++], sizeof *seen), sizeof *seen); /* it is writing now */
+    clock_sleep_us(after_us);
+    kill(child, SIGKILL);
+    while (n < max && read(pipe_ends[0], &seen[n], sizeof *seen) == (ssize_t)sizeof *seen)
+        n++;
+    close(pipe_ends[0]);
+    waitpid(child, NULL, 0);
+    return n;
+}
+
+static void nothing_acknowledged_is_lost_to_sigkill(void **state) {
+    (void)state;
+    enum { MOST = 4000 }; /* a pipe holds 8192 */
+    struct error err = {0};
+    struct arena arena = {0};
+    struct rng rng;
+    rng_seed(&rng, test_seed());
+    static int64_t seen[10 * MOST];
+    size_t n = 0, stored;
+    const char *path = dataset_path("kill.db");
+    for (int round = 0; round < 10; round++) {
+        n += kill_a_writer(path, rng_between(&rng, 0, 60e3), seen + n, MOST);
+        struct store *store = must_open(path, STORE_READ_WRITE);
+        struct record *records;
+        assert_ok(query_collect(store, &(struct query){.iterations = true}, &arena, &stored, &records, &err));
+        for (size_t i = 0, j = 0; i < n; i++) {
+            while (j < stored && records[j].trial < seen[i])
+                j++;
+            assert_true(j < stored && records[j].trial == seen[i]);
+            assert_int_equal(records[j].state, RECORD_COMPLETE);
+            assert_int_equal(records[j].n_iterations, 3);
+            assert_true(records[j].median_us == 100 + (double)seen[i]);
+        }
+        /* At most one a killed process is not acknowledged. */
+        assert_true(stored <= n + (size_t)round + 1);
+        assert_sound(store);
+        store_close(store);
+        arena_clear(&arena);
+    }
+    print_message("# %zu trials acknowledged over 10 kills\n", n);
+    arena_release(&arena);
+}
+
+/* Run `fn` in a child without root's right to write what is read-only; its result is the child's exit status. */
+static int as_nobody(int (*fn)(const char *path), const char *path) {
+    const pid_t child = fork();
+    if (child == 0) {
+        if (geteuid() == 0 && (setresgid(65534, 65534, 65534) != 0 || setresuid(65534, 65534, 65534) != 0))
+            _exit(99);
+        _exit(fn(path));
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 100;
+}
+
+static int write_is_refused_and_reading_works(const char *path) {
+    struct error err = {0};
+    struct store *store;
+    uint64_t n = 0;
+    if (store_open(path, STORE_READ_WRITE, &store, &err) != ST_ENVIRONMENT || !strstr(err.message, "read-only"))
+        return 1;
+    if (store_open(path, STORE_READ_ONLY, &store, &err) != ST_OK)
+        return 2;
+    if (query_count(store, &(struct query){0}, &n, &err) != ST_OK || n != 1)
+        return 3;
+    store_close(store);
+    return 0;
+}
+
+static int making_is_refused(const char *path) {
+    struct error err = {0};
+    struct store *store;
+    return store_open(path, STORE_READ_WRITE, &store, &err) != ST_ENVIRONMENT || !strstr(err.message, "denied");
+}
+
+static void a_read_only_file_and_folder_can_be_read_and_not_written(void **state) {
+    (void)state;
+    const char *folder = dataset_path("shared"), *path = dataset_path("shared/one.db");
+    assert_int_equal(mkdir(folder, 0755), 0);
+    struct store *store = must_open(path, STORE_READ_WRITE);
+    const struct fixture f = put_fixture(store);
+    must_run_trial(store, &f, NULL, 7);
+    store_close(store);
+    assert_int_equal(chmod(test_dir(), 0755), 0);
+    assert_int_equal(chmod(path, 0444), 0);
+    assert_int_equal(chmod(folder, 0755), 0);
+    assert_int_equal(as_nobody(write_is_refused_and_reading_works, path), 0); /* the file */
+    assert_int_equal(chmod(folder, 0555), 0);
+    assert_int_equal(as_nobody(write_is_refused_and_reading_works, path), 0); /* and its folder */
+    assert_int_equal(as_nobody(making_is_refused, dataset_path("shared/new.db")), 0);
+    assert_false(is_there(path, "-wal"));
+    assert_int_equal(chmod(folder, 0755), 0);
+}
+
+static bool mount_small_disk(const char *folder, const char *size) {
+    mkdir(folder, 0755);
+    return geteuid() == 0 && unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount("none", folder, "tmpfs", 0, size) == 0;
+}
+
+/* Write until it fails; how many trials were acknowledged. */
+static uint64_t fill(struct store *store, const struct fixture *f, struct error *err) {
+    const struct new_trial request = request_of(f, NULL);
+    int64_t trial;
+    for (uint64_t n = 0; n < 100000; n++) {
+        if (store_trial_begin(store, &request, &trial, err) != ST_OK || finish_trial(store, trial, 5, err) != ST_OK)
+            return n;
+    }
+    fail_msg("the disk never filled");
+    return 0;
+}
+
+static uint64_t count_complete(struct store *store) {
+    struct error err = {0};
+    const enum record_state complete = RECORD_COMPLETE;
+    uint64_t n = 0;
+    assert_ok(query_count(store, &(struct query){.state = &complete}, &n, &err));
+    return n;
+}
+
+static void a_full_disk_stops_a_step_and_loses_none_before(void **state) {
+    (void)state;
+    struct error err = {0};
+    const char *folder = dataset_path("disk"), *path = dataset_path("disk/full.db");
+    if (!mount_small_disk(folder, "size=1m")) {
+        print_message("# needs root to mount a small disk\n");
+        skip();
+    }
+    struct store *store = must_open(path, STORE_READ_WRITE);
+    const struct fixture f = put_fixture(store);
+    const uint64_t n = fill(store, &f, &err);
+    assert_int_equal(err.status, ST_ENVIRONMENT);
+    assert_contains(err.message, "the disk is full");
+    assert_true(n > 0);
+    assert_int_equal(count_complete(store), n);
+    /* With room again the same open store goes on. */
+    assert_int_equal(mount("none", folder, "tmpfs", MS_REMOUNT, "size=8m"), 0);
+    must_run_trial(store, &f, NULL, 5);
+    assert_int_equal(count_complete(store), n + 1);
+    assert_sound(store);
+    store_close(store);
+    store = must_open(path, STORE_READ_WRITE);
+    assert_int_equal(count_complete(store), n + 1);
+    store_close(store);
+    umount2(folder, MNT_DETACH);
+}
+
+static void a_disk_too_small_to_begin_on_is_left_empty(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct store *store = NULL;
+    const char *folder = dataset_path("tiny"), *path = dataset_path("tiny/full.db");
+    if (!mount_small_disk(folder, "size=64k")) {
+        print_message("# needs root to mount a small disk\n");
+        skip();
+    }
+    assert_fails(store_open(path, STORE_READ_WRITE, &store, &err), ST_ENVIRONMENT, path);
+    assert_false(is_there(path, "") || is_there(path, "-wal") || is_there(path, "-shm") || is_there(path, ".lock"));
+    umount2(folder, MNT_DETACH);
+}
+
+static void a_limit_on_the_file_size_is_a_failed_step_too(void **state) {
+    (void)state;
+    const char *path = dataset_path("limited.db");
+    store_close(must_open(path, STORE_READ_WRITE));
+    const pid_t child = fork();
+    if (child == 0) {
+        struct error err = {0};
+        struct store *store;
+        signal(SIGXFSZ, SIG_IGN);
+        setrlimit(RLIMIT_FSIZE, &(struct rlimit){300000, 300000});
+        if (store_open(path, STORE_READ_WRITE, &store, &err) != ST_OK)
+            _exit(1);
+        const struct fixture f = put_fixture(store);
+        const uint64_t n = fill(store, &f, &err);
+        _exit(err.status != ST_ENVIRONMENT ? 2 : n == 0 ? 3 : count_complete(store) != n ? 4 : 0);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    struct store *store = must_open(path, STORE_READ_WRITE);
+    assert_sound(store);
+    store_close(store);
+}
+
+static void a_backup_is_one_whole_file_and_overwrites_nothing(void **state) {
+    (void)state;
+    struct error err = {0};
+    const char *path = dataset_path("live.db"), *copy = dataset_path("copy.db");
+    struct store *store = must_open(path, STORE_READ_WRITE);
+    const struct fixture f = put_fixture(store);
+    must_run_trial(store, &f, NULL, 8);
+    assert_ok(store_backup(store, copy, &err));
+    must_run_trial(store, &f, NULL, 9);
+    assert_fails(store_backup(store, copy, &err), ST_CONFLICT, "there already");
+    assert_fails(store_backup(store, dataset_path("no/copy.db"), &err), ST_ENVIRONMENT, "no/copy.db");
+    store_close(store);
+    assert_false(is_there(copy, "-wal") || is_there(copy, "-shm") || is_there(copy, "-journal"));
+    store = must_open(copy, STORE_READ_ONLY);
+    assert_int_equal(count_trials(store), 1);
+    assert_sound(store);
+    store_close(store);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_older_file_is_migrated_after_a_copy),
+        cmocka_unit_test(a_migration_that_fails_leaves_the_old_version),
+        cmocka_unit_test(other_files_are_refused_and_left_alone),
+        cmocka_unit_test(paths_that_cannot_be_are_said_in_a_line),
+        cmocka_unit_test(damage_is_found_and_never_crashes),
+        cmocka_unit_test(a_truncated_file_is_refused),
+        cmocka_unit_test(a_second_writer_is_refused_by_the_pid_of_the_first),
+        cmocka_unit_test(the_lock_of_a_killed_process_is_free),
+        cmocka_unit_test(nothing_acknowledged_is_lost_to_sigkill),
+        cmocka_unit_test(a_read_only_file_and_folder_can_be_read_and_not_written),
+        cmocka_unit_test(a_full_disk_stops_a_step_and_loses_none_before),
+        cmocka_unit_test(a_disk_too_small_to_begin_on_is_left_empty),
+        cmocka_unit_test(a_limit_on_the_file_size_is_a_failed_step_too),
+        cmocka_unit_test(a_backup_is_one_whole_file_and_overwrites_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,143 @@
+/* A merge adds what is missing, once; what contradicts is refused whole. */
+#include <sqlite3.h>
+
+#include "dataset/check.h"
+#include "dataset/merge.h"
+#include "tests/unit/dataset/fixture.h"
+
+static struct store *make(const char *path, struct fixture *f) {
+    struct store *store = must_open(path, STORE_READ_WRITE);
+    *f = put_fixture(store);
+    return store;
+}
+
+static void assert_report(const struct merge_report *r, uint64_t objects, uint64_t sessions, uint64_t trials,
+                          uint64_t calibrations, uint64_t updated) {
+    assert_int_equal(r->objects, objects);
+    assert_int_equal(r->sessions, sessions);
+    assert_int_equal(r->trials, trials);
+    assert_int_equal(r->calibrations, calibrations);
+    assert_int_equal(r->updated, updated);
+}
+
+static void assert_sound(struct store *store) {
+    struct error err = {0};
+    struct check_report report;
+    assert_ok(check_run(store, NULL, NULL, &report, &err));
+    assert_int_equal(report.problems, 0);
+}
+
+static void merging_adds_what_is_missing_and_again_nothing(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct arena arena = {0};
+    struct merge_report report;
+    struct fixture f;
+    struct record *records;
+    size_t n;
+    const char *from = dataset_path("from.db");
+    struct store *source = make(from, &f);
+    must_begin_session(source, &f, "theirs", 7);
+    must_run_trial(source, &f, "theirs", 50);
+    must_run_trial(source, &f, NULL, 60);
+    const struct new_trial request = request_of(&f, "theirs");
+    const int64_t failed = must_begin_trial(source, &request);
+    assert_ok(store_trial_fail(source, failed, RECORD_FAILED, "hung", &err));
+    must_begin_trial(source, &request); /* still running: not merged */
+    assert_ok(store_calibration_put(source, "theirs", 0, "{}", &err));
+    must_put(source, STORE_RANKER, "r", "[1]");
+
+    struct store *store = make(dataset_path("into.db"), &f);
+    must_run_trial(store, &f, NULL, 10);
+    assert_ok(merge_run(store, from, &report, &err)); /* while its own writer has it open */
+    assert_report(&report, 1, 1, 3, 1, 0);
+    assert_ok(merge_run(store, from, &report, &err));
+    assert_report(&report, 0, 0, 0, 0, 0);
+
+    assert_ok(query_collect(store, &(struct query){.iterations = true}, &arena, &n, &records, &err));
+    assert_int_equal(n, 4);
+    assert_true(records[1].median_us == 50 && records[1].n_iterations == 3 && records[1].iterations_us[1] == 49);
+    assert_string_equal(records[1].session, "theirs");
+    assert_int_equal(records[3].state, RECORD_FAILED);
+    assert_string_equal(records[3].reason, "hung");
+    assert_sound(store);
+
+    assert_ok(store_trial_fail(source, 4, RECORD_CANCELLED, "stopped", &err));
+    assert_ok(store_session_update(source, "theirs", STORED_SESSION_DONE, NULL, &err));
+    assert_ok(merge_run(store, from, &report, &err));
+    assert_report(&report, 0, 0, 1, 0, 1);
+    assert_sound(store);
+    store_close(source);
+    store_close(store);
+    arena_release(&arena);
+}
+
+static void merging_both_ways_makes_both_the_same(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct merge_report report;
+    struct fixture f;
+    const char *a_path = dataset_path("a.db"), *b_path = dataset_path("b.db");
+    struct store *a = make(a_path, &f), *b = make(b_path, &f);
+    must_run_trial(a, &f, NULL, 4);
+    must_run_trial(b, &f, NULL, 2);
+    must_run_trial(b, &f, NULL, 3);
+    assert_ok(merge_run(a, b_path, &report, &err));
+    assert_ok(merge_run(b, a_path, &report, &err));
+    assert_report(&report, 0, 0, 1, 0, 0);
+    assert_int_equal(count_trials(a), 3);
+    assert_int_equal(count_trials(b), 3);
+    store_close(a);
+    store_close(b);
+}
+
+static void contradictions_are_refused_whole(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct merge_report report;
+    struct fixture f;
+    const char *from = dataset_path("clash.db");
+    struct store *source = make(from, &f), *store = make(dataset_path("mine.db"), &f);
+    must_begin_session(source, &f, "s", 1);
+    must_begin_session(store, &f, "s", 1);
+    must_run_trial(source, &f, "s", 5);
+    must_run_trial(source, &f, NULL, 5);
+    must_run_trial(store, &f, "s", 6);
+    assert_fails(merge_run(store, from, &report, &err), ST_CONFLICT, "disagree about session s trial 1");
+    assert_int_equal(count_trials(store), 1);
+    must_begin_session(source, &f, "t", 1);
+    must_begin_session(store, &f, "t", 2);
+    assert_fails(merge_run(store, from, &report, &err), ST_CONFLICT, "disagree about session t");
+    must_run_trial(store, &f, NULL, 6); /* and the store goes on */
+    store_close(source);
+    store_close(store);
+}
+
+static void a_source_that_fails_its_check_is_refused(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct merge_report report;
+    struct fixture f;
+    const char *from = dataset_path("forged.db");
+    struct store *store = make(dataset_path("clean.db"), &f);
+    store_close(make(from, &f));
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(from, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "UPDATE models SET content = '{}'", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    assert_fails(merge_run(store, from, &report, &err), ST_INVALID, "its content was changed");
+    assert_fails(merge_run(store, dataset_path("clean.db"), &report, &err), ST_INVALID, "into itself");
+    assert_fails(merge_run(store, dataset_path("none.db"), &report, &err), ST_NOT_FOUND, "no such dataset");
+    assert_fails(merge_run(store, test_file("x.txt", "text text text text\n"), &report, &err), ST_INVALID, "x.txt");
+    store_close(store);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(merging_adds_what_is_missing_and_again_nothing),
+        cmocka_unit_test(merging_both_ways_makes_both_the_same),
+        cmocka_unit_test(contradictions_are_refused_whole),
+        cmocka_unit_test(a_source_that_fails_its_check_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

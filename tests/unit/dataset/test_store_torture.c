@@ -1,0 +1,158 @@
+/* Every allocation fails once, ours and then SQLite's: the answer is ST_NO_MEMORY, or ST_OK where SQLite can do
+ * without, nothing leaks, and the file stays sound. */
+#include <malloc.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "dataset/check.h"
+#include "dataset/export.h"
+#include "dataset/merge.h"
+#include "tests/support/torture.h"
+#include "tests/unit/dataset/fixture.h"
+
+/* SQLite's allocator: libc's, until the countdown ends. */
+static struct {
+    bool armed, failed;
+    long until_failure;
+} sqlite;
+
+static bool fails_now(void) {
+    if (!sqlite.armed || sqlite.failed || sqlite.until_failure-- > 0)
+        return false;
+    return sqlite.failed = true;
+}
+
+/* sqlite3_realloc is not sqlite3_malloc's pair here: what SQLite takes must not count as ours. */
+void *__real_malloc(size_t size);
+void *__real_realloc(void *old, size_t size);
+void __real_free(void *memory);
+
+static void *take(int n) {
+    return fails_now() ? NULL : __real_malloc((size_t)n);
+}
+static void *resize(void *old, int n) {
+    return fails_now() ? NULL : __real_realloc(old, (size_t)n);
+}
+static int size_of(void *memory) {
+    return (int)malloc_usable_size(memory);
+}
+static int round_up(int n) {
+    return (n + 7) & ~7;
+}
+static int begin(void *data) {
+    (void)data;
+    return SQLITE_OK;
+}
+static void end(void *data) {
+    (void)data;
+}
+
+static const char *path;  /* a small dataset, opened and written over and over */
+static const char *other; /* to be merged in */
+
+static enum status read_back(struct store *store, struct error *err) {
+    struct arena arena = {0};
+    struct record *records;
+    struct stored_session session;
+    struct check_report report;
+    size_t n;
+    enum status status = store_trials(store, "s", &arena, &n, &records, err);
+    if (status == ST_OK)
+        status = store_session_get(store, "s", &arena, &session, err);
+    if (status == ST_OK)
+        status = check_run(store, NULL, NULL, &report, err);
+    if (status == ST_OK && report.problems > 0)
+        status = error_set(err, ST_INVALID, "%llu problems", (unsigned long long)report.problems);
+    arena_release(&arena);
+    return status;
+}
+
+static enum status write_once(struct store *store, struct error *err) {
+    struct fixture f;
+    int64_t trial;
+    enum status status = store_put(store, STORE_MODEL, "tiny", "{\"name\":\"tiny\"}", &f.model, err);
+    if (status == ST_OK)
+        status = store_put(store, STORE_CLUSTER, "pair", "{\"name\":\"pair\"}", &f.cluster, err);
+    if (status == ST_OK)
+        status = store_find(store, STORE_STRATEGY, "wfbp", &f.strategy, err);
+    if (status != ST_OK)
+        return status;
+    const struct new_trial request = request_of(&f, "s");
+    status = store_trial_begin(store, &request, &trial, err);
+    return status == ST_OK ? finish_trial(store, trial, 12, err) : status;
+}
+
+/* Open, write, read, merge, close. */
+static enum status one_life(void *arg, struct error *err) {
+    (void)arg;
+    struct store *store = NULL;
+    struct merge_report merged;
+    enum status status = store_open(path, STORE_READ_WRITE, &store, err);
+    if (status == ST_OK)
+        status = write_once(store, err);
+    if (status == ST_OK)
+        status = read_back(store, err);
+    if (status == ST_OK)
+        status = merge_run(store, other, &merged, err);
+    store_close(store);
+    return status;
+}
+
+static void make_files(const char *name, const char *second) {
+    struct error err = {0};
+    path = strdup(dataset_path(name));
+    other = strdup(dataset_path(second));
+    struct store *store = must_open(path, STORE_READ_WRITE);
+    const struct fixture f = put_fixture(store);
+    must_begin_session(store, &f, "s", 1);
+    assert_ok(store_backup(store, other, &err));
+    must_run_trial(store, &f, "s", 5);
+    store_close(store);
+}
+
+static void our_allocations_may_fail(void **state) {
+    (void)state;
+    make_files("ours.db", "ours2.db");
+    const size_t n = torture(one_life, NULL);
+    print_message("# %zu of our allocations failed in turn\n", n);
+    assert_true(n > 10);
+}
+
+static void allocations_of_sqlite_may_fail(void **state) {
+    (void)state;
+    struct error err = {0};
+    make_files("theirs.db", "theirs2.db");
+    assert_ok(one_life(NULL, &err));
+    const int64_t before = sqlite3_memory_used();
+    long n = 0;
+    /* Past the first hundreds, which open the file, every seventh shows as much. */
+    for (;; n += n < 300 ? 1 : 7) {
+        sqlite.until_failure = n;
+        sqlite.failed = false;
+        sqlite.armed = true;
+        const enum status status = one_life(NULL, &err);
+        sqlite.armed = false;
+        if (status != ST_OK && status != ST_NO_MEMORY)
+            fail_msg("allocation %ld: %s: %s", n, status_word(status), err.message);
+        if (sqlite3_memory_used() != before)
+            fail_msg("allocation %ld: %lld bytes leaked", n, (long long)(sqlite3_memory_used() - before));
+        if (!sqlite.failed)
+            break;
+    }
+    print_message("# of %ld allocations of SQLite\n", n);
+    struct store *store = must_open(path, STORE_READ_ONLY);
+    assert_ok(read_back(store, &err));
+    store_close(store);
+}
+
+int main(void) {
+    static const sqlite3_mem_methods methods = {take, __real_free, resize, size_of, round_up, begin, end, NULL};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(our_allocations_may_fail),
+        cmocka_unit_test(allocations_of_sqlite_may_fail),
+    };
+    if (sqlite3_config(SQLITE_CONFIG_MALLOC, &methods) != SQLITE_OK || sqlite3_initialize() != SQLITE_OK)
+        return 1;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,135 @@
+/* Plans and clusters made by hand for the simulator's tests: what a test does not set is zero or ideal. */
+#ifndef TESTS_UNIT_SIMULATOR_FIXTURE_H
+#define TESTS_UNIT_SIMULATOR_FIXTURE_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "simulator/cost/cost.h"
+#include "simulator/timeline.h"
+#include "strategy/plan.h"
+#include "tests/support/check.h"
+
+enum { FIXTURE_NODES = 16, FIXTURE_STEPS = 64, FIXTURE_MESSAGES = 128 };
+
+struct fixture {
+    struct node nodes[FIXTURE_NODES];
+    struct link links[FIXTURE_NODES];
+    struct cluster cluster;
+    struct variable variable;
+    struct model model;
+    double step_us[FIXTURE_STEPS];
+    struct message messages[FIXTURE_MESSAGES];
+    struct piece pieces[FIXTURE_MESSAGES];
+    uint32_t first_ready[FIXTURE_STEPS + 1], by_ready[FIXTURE_MESSAGES];
+    uint32_t first_gate[FIXTURE_STEPS + 1], by_gate[FIXTURE_MESSAGES];
+    struct plan plan;
+};
+
+/* n nodes of one device, 8 Gbit/s (1000 bytes a microsecond), no latency. */
+static inline void fixture_cluster(struct fixture *f, uint32_t n) {
+    *f = (struct fixture){.cluster = {.name = "test", .n_nodes = n, .nodes = f->nodes, .links = f->links}};
+    f->cluster.runtime.goodput = 1;
+    for (uint32_t i = 0; i < n; i++)
+        f->nodes[i] = (struct node){.name = "n", .devices = 1, .nic_gbit_per_s = 8, .compute_scale = 1};
+}
+
+/* All-reduce costs a + b * bytes. */
+static inline void fixture_fix(struct fixture *f, double a, double per_byte_us) {
+    f->cluster.fixed_all_reduce = true;
+    f->cluster.all_reduce_startup_us = a;
+    f->cluster.all_reduce_per_byte_ns = per_byte_us * 1000;
+}
+
+static inline void fixture_number_devices(struct fixture *f) {
+    f->cluster.n_devices = 0;
+    for (uint32_t i = 0; i < f->cluster.n_nodes; i++) {
+        f->nodes[i].first_device = f->cluster.n_devices;
+        f->cluster.n_devices += f->nodes[i].devices;
+    }
+}
+
+static inline void fixture_steps(struct fixture *f, uint32_t n_forward, uint32_t n_steps, const double *step_us) {
+    f->plan.n_forward_steps = n_forward;
+    f->plan.n_steps = n_steps;
+    memcpy(f->step_us, step_us, n_steps * sizeof *step_us);
+}
+
+static inline struct message *fixture_message(struct fixture *f, uint64_t bytes, uint32_t ready, uint32_t gate) {
+    struct message *message = &f->messages[f->plan.n_messages++];
+    *message = (struct message){.bytes = bytes, .ready = ready, .gate = gate, .n_pieces = 1, .algorithm = ALGORITHM_ring};
+    return message;
+}
+
+static inline bool fixture_goes_before(const struct message *a, const struct message *b, enum policy policy) {
+    if (policy == POLICY_priority && a->gate != b->gate)
+        return a->gate < b->gate;
+    return a->ready < b->ready;
+}
+
+static inline void fixture_index(uint32_t n_steps, uint32_t n, const struct message *messages, bool gates,
+                                 uint32_t *first, uint32_t *by) {
+    uint32_t at = 0;
+    for (uint32_t k = 0; k < n_steps; k++) {
+        first[k] = at;
+        for (uint32_t m = 0; m < n; m++)
+            if ((gates ? messages[m].gate : messages[m].ready) == k)
+                by[at++] = m;
+    }
+    first[n_steps] = at;
+}
+
+/* Put the messages in the plan's order and fill what follows from them. */
+static inline void fixture_finish(struct fixture *f, enum policy policy, uint64_t credit_bytes) {
+    struct plan *plan = &f->plan;
+    fixture_number_devices(f);
+    for (uint32_t i = 1; i < plan->n_messages; i++)
+        for (uint32_t j = i; j > 0 && fixture_goes_before(&f->messages[j], &f->messages[j - 1], policy); j--) {
+            struct message swapped = f->messages[j];
+            f->messages[j] = f->messages[j - 1];
+            f->messages[j - 1] = swapped;
+        }
+    fixture_index(plan->n_steps, plan->n_messages, f->messages, false, f->first_ready, f->by_ready);
+    fixture_index(plan->n_steps, plan->n_messages, f->messages, true, f->first_gate, f->by_gate);
+    plan->any_all_reduce = plan->any_server = false;
+    for (uint32_t m = 0; m < plan->n_messages; m++) {
+        f->messages[m].first_piece = m;
+        plan->any_all_reduce |= f->messages[m].kind == SYNC_ALL_REDUCE;
+        plan->any_server |= f->messages[m].kind == SYNC_PARAMETER_SERVER;
+    }
+    f->variable.name = "w\"1";
+    f->model.variables = &f->variable;
+    f->model.batch_per_device = 32;
+    plan->model = &f->model;
+    plan->cluster = &f->cluster;
+    plan->policy = policy;
+    plan->credit_bytes = credit_bytes;
+    plan->cross_iteration = true;
+    plan->step_us = f->step_us;
+    plan->messages = f->messages;
+    plan->pieces = f->pieces;
+    plan->n_pieces = plan->n_messages;
+    plan->first_ready = f->first_ready;
+    plan->by_ready = f->by_ready;
+    plan->first_gate = f->first_gate;
+    plan->by_gate = f->by_gate;
+}
+
+static inline struct prediction fixture_predict(const struct fixture *f, const struct timeline_options *options) {
+    struct error err;
+    struct cost cost;
+    struct prediction prediction;
+    struct timeline *tl = timeline_new();
+    assert_non_null(tl);
+    assert_ok(cost_init(&cost, &f->cluster, &err));
+    assert_ok(timeline_run(tl, &f->plan, &cost, options, &prediction, &err));
+    cost_release(&cost);
+    timeline_free(tl);
+    return prediction;
+}
+
+static inline double fixture_iteration_us(const struct fixture *f) {
+    return fixture_predict(f, NULL).iteration_us;
+}
+
+#endif

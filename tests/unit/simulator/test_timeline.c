@@ -1,0 +1,403 @@
+/* The timeline against formulas worked out by hand. Bytes per microsecond are 1000 unless a test says otherwise. */
+#include <math.h>
+
+#include "tests/unit/simulator/fixture.h"
+
+#define EXACT 1e-12
+
+/* Forward 10, 20; backward 30, 40; one message of M after it all: T = compute + a + b M. */
+static void one_all_reduce_at_the_end_adds_its_whole_cost(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_cluster(&f, 4);
+    fixture_fix(&f, 500, 0.001);
+    fixture_steps(&f, 2, 4, (double[]){10, 20, 30, 40});
+    fixture_message(&f, 100000, 3, 0);
+    fixture_finish(&f, POLICY_fifo, 0);
+    struct prediction p = fixture_predict(&f, NULL);
+    assert_close(p.iteration_us, 100 + 500 + 100, EXACT);
+    assert_close(p.compute_us, 100, EXACT);
+    assert_close(p.exposed_us, 600, EXACT);
+    assert_close(p.comm_busy_us, 600, EXACT);
+    assert_close(p.samples_per_s, 32 * 4 / 700e-6, EXACT);
+    assert_true(p.converged);
+    assert_int_equal(p.messages, 1);
+    assert_int_equal(p.passes, 1);
+}
+
+/* MG-WFBP equations 6-8: tau_c(l) = max(tau_c(l+1) + t_c(l+1), tau_b(l) + t_b(l)). */
+static void wait_free_backpropagation_meets_the_published_recursion(void **state) {
+    (void)state;
+    const double forward[] = {5, 7, 11, 13, 17, 19}, backward[] = {400, 1200, 90, 2500, 310, 77}; /* 6th layer first */
+    const uint64_t bytes[] = {40000, 900000, 1000, 2000000, 333333, 8};
+    struct fixture f;
+    fixture_cluster(&f, 8);
+    fixture_fix(&f, 137, 0.0009);
+    fixture_steps(&f, 6, 12, (double[]){5, 7, 11, 13, 17, 19, 400, 1200, 90, 2500, 310, 77});
+    double ends = 0, done = 0;
+    for (int i = 0; i < 6; i++)
+        ends += forward[i];
+    for (uint32_t i = 0; i < 6; i++) {
+        fixture_message(&f, bytes[i], 6 + i, 0);
+        ends += backward[i];
+        done = fmax(done, ends) + 137 + 0.0009 * (double)bytes[i];
+    }
+    fixture_finish(&f, POLICY_fifo, 0);
+    assert_close(fixture_iteration_us(&f), done, EXACT);
+}
+
+static void communication_shorter_than_the_rest_of_the_backward_pass_is_hidden(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_cluster(&f, 2);
+    fixture_fix(&f, 50, 0.001);
+    fixture_steps(&f, 1, 3, (double[]){100, 200, 1000});
+    fixture_message(&f, 900000, 1, 0);
+    fixture_finish(&f, POLICY_fifo, 0);
+    struct prediction p = fixture_predict(&f, NULL);
+    assert_close(p.iteration_us, 1300, EXACT);
+    assert_true(p.exposed_us == 0);
+}
+
+/* n messages ready at once: stop-and-wait pays n (a + b M), credit for all pays a + n b M. */
+static void credit_overlaps_startups_and_stop_and_wait_does_not(void **state) {
+    (void)state;
+    for (int unlimited = 0; unlimited < 2; unlimited++) {
+        struct fixture f;
+        fixture_cluster(&f, 2);
+        fixture_fix(&f, 100, 0.001);
+        fixture_steps(&f, 1, 2, (double[]){10, 10});
+        for (int i = 0; i < 5; i++)
+            fixture_message(&f, 1000, 1, 0);
+        fixture_finish(&f, POLICY_fifo, unlimited ? CREDIT_UNLIMITED : 0);
+        assert_close(fixture_iteration_us(&f), 20 + (unlimited ? 100 + 5 : 5 * 101), EXACT);
+    }
+}
+
+/* Two of 1000 bytes fit a credit of 2000, the third waits for one to come back. */
+static void credit_holds_back_what_does_not_fit(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_cluster(&f, 2);
+    fixture_fix(&f, 100, 0.001);
+    fixture_steps(&f, 1, 2, (double[]){10, 10});
+    for (int i = 0; i < 3; i++)
+        fixture_message(&f, 1000, 1, 0);
+    fixture_finish(&f, POLICY_priority, 2000);
+    /* 20, then both transfer from 120 at half rate until 122; the third from 222 to 223. */
+    struct prediction p = fixture_predict(&f, NULL);
+    assert_close(p.iteration_us, 223, EXACT);
+    assert_close(p.queue_us, 102, EXACT);
+}
+
+/* Gradients come last layer first; the first layer's is needed first. Under priority it overtakes what waits. */
+static void priority_overtakes_and_runs_into_the_next_forward_pass(void **state) {
+    (void)state;
+    const double steps[] = {100, 100, 100, 10, 10, 10};
+    for (int priority = 0; priority < 2; priority++) {
+        struct fixture f;
+        fixture_cluster(&f, 2);
+        fixture_fix(&f, 0, 0.001);
+        fixture_steps(&f, 3, 6, steps);
+        for (uint32_t i = 0; i < 3; i++)
+            fixture_message(&f, 60000, 3 + i, 2 - i);
+        fixture_finish(&f, priority ? POLICY_priority : POLICY_fifo, 0);
+        /* Ready at 10, 20, 30 of the backward pass; transfers end at 70, 130, 190. fifo: the first layer's is the
+         * last, 190 + 300 of forward. priority: first layer's 70-130, second's 130-190; forward starts at 130. */
+        assert_close(fixture_iteration_us(&f), priority ? 130 + 300 : 190 + 300, EXACT);
+    }
+}
+
+static void messages_that_share_the_network_take_turns_fairly(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_cluster(&f, 2);
+    fixture_fix(&f, 0, 0.001);
+    fixture_steps(&f, 1, 3, (double[]){0, 10, 50});
+    fixture_message(&f, 100000, 1, 0); /* alone 50, then shared */
+    fixture_message(&f, 20000, 2, 0);
+    fixture_finish(&f, POLICY_fifo, CREDIT_UNLIMITED);
+    /* At 60: 50 left of the first, 20 of the second: both end by 60 + 40 and 60 + 70. */
+    assert_close(fixture_iteration_us(&f), 130, EXACT);
+}
+
+static void launching_coordination_and_copies_are_paid(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_cluster(&f, 2);
+    fixture_fix(&f, 100, 0.001);
+    f.cluster.runtime.message_us = 7;
+    f.cluster.runtime.coordination_us = 31;
+    f.cluster.runtime.copy_gbyte_per_s = 1; /* 1000 bytes a microsecond */
+    fixture_steps(&f, 1, 2, (double[]){10, 10});
+    fixture_message(&f, 5000, 1, 0)->n_pieces = 2;
+    fixture_finish(&f, POLICY_priority, 0);
+    assert_close(fixture_iteration_us(&f), 20 + 31 + 7 + 5 + 100 + 5 + 5, EXACT);
+    f.plan.policy = POLICY_fifo;
+    assert_close(fixture_iteration_us(&f), 20 + 7 + 5 + 100 + 5 + 5, EXACT);
+}
+
+static void launches_of_one_node_follow_one_another(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_cluster(&f, 2);
+    fixture_fix(&f, 100, 0);
+    f.cluster.runtime.message_us = 7;
+    fixture_steps(&f, 1, 2, (double[]){10, 10});
+    for (int i = 0; i < 10; i++)
+        fixture_message(&f, 8, 1, 0);
+    fixture_finish(&f, POLICY_fifo, CREDIT_UNLIMITED);
+    assert_close(fixture_iteration_us(&f), 20 + 10 * 7 + 100, EXACT);
+}
+
+/* N workers push B into one NIC at once, and it sends B to each: 2 N B / rate. */
+static void a_server_of_its_own_takes_all_pushes_through_one_nic(void **state) {
+    (void)state;
+    for (uint32_t workers = 1; workers <= 8; workers++) {
+        struct fixture f;
+        fixture_cluster(&f, workers + 1);
+        f.nodes[workers].devices = 0;
+        fixture_steps(&f, 1, 2, (double[]){10, 20});
+        struct message *m = fixture_message(&f, 50000, 1, 0);
+        m->kind = SYNC_PARAMETER_SERVER;
+        m->server = workers;
+        fixture_finish(&f, POLICY_fifo, 0);
+        struct prediction p = fixture_predict(&f, NULL);
+        assert_close(p.iteration_us, 30 + 2 * workers * 50, EXACT);
+        assert_true(p.converged);
+    }
+}
+
+static void servers_spread_over_all_nodes_share_the_load(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_cluster(&f, 4);
+    fixture_steps(&f, 1, 2, (double[]){10, 20});
+    for (uint32_t s = 0; s < 4; s++) {
+        struct message *m = fixture_message(&f, 50000, 1, 0);
+        m->kind = SYNC_PARAMETER_SERVER;
+        m->server = s;
+    }
+    fixture_finish(&f, POLICY_fifo, CREDIT_UNLIMITED);
+    /* Every NIC sends 3 pushes and takes 3 at once, then the same for pulls; its own shard moves for nothing. */
+    assert_close(fixture_iteration_us(&f), 30 + 3 * 50 + 3 * 50, EXACT);
+}
+
+static void pushes_without_local_reduction_go_once_a_device(void **state) {
+    (void)state;
+    for (int local = 0; local < 2; local++) {
+        struct fixture f;
+        fixture_cluster(&f, 2);
+        f.nodes[0].devices = 4;
+        f.nodes[0].device_link_gbyte_per_s = 10;
+        f.nodes[1].devices = 0;
+        f.cluster.runtime.sum_gbyte_per_s = 5;
+        f.cluster.runtime.push_us = 3;
+        fixture_steps(&f, 1, 2, (double[]){10, 20});
+        struct message *m = fixture_message(&f, 50000, 1, 0);
+        m->kind = SYNC_PARAMETER_SERVER;
+        m->server = 1;
+        m->local_reduction = local;
+        fixture_finish(&f, POLICY_fifo, 0);
+        /* Local: 3 hops of 5 and 3 sums of 10 before, 3 hops of 5 after. Otherwise 4 copies and 3 sums at the server. */
+        double want = local ? 30 + 3 * 5 + 3 * 10 + 3 + 50 + 3 + 50 + 3 * 5 : 30 + 3 + 200 + 3 * 10 + 3 + 200;
+        assert_close(fixture_iteration_us(&f), want, EXACT);
+    }
+}
+
+static void a_server_on_the_same_node_uses_the_device_link(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_cluster(&f, 1);
+    f.nodes[0].device_link_gbyte_per_s = 4;
+    fixture_steps(&f, 1, 2, (double[]){10, 20});
+    fixture_message(&f, 8000, 1, 0)->kind = SYNC_PARAMETER_SERVER;
+    fixture_finish(&f, POLICY_fifo, 0);
+    assert_close(fixture_iteration_us(&f), 30 + 2 + 2, EXACT);
+    f.nodes[0].device_link_gbyte_per_s = 0;
+    assert_close(fixture_iteration_us(&f), 30, EXACT);
+}
+
+static void an_overridden_link_slows_the_flow_that_uses_it(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_cluster(&f, 2);
+    f.nodes[1].devices = 0;
+    f.links[0] = (struct link){0, 1, 2};
+    f.cluster.n_links = 1;
+    fixture_steps(&f, 1, 2, (double[]){10, 20});
+    struct message *m = fixture_message(&f, 50000, 1, 0);
+    m->kind = SYNC_PARAMETER_SERVER;
+    m->server = 1;
+    fixture_finish(&f, POLICY_fifo, 0);
+    assert_close(fixture_iteration_us(&f), 30 + 200 + 50, EXACT);
+}
+
+static void a_straggler_sets_the_pace_of_all_reduce(void **state) {
+    (void)state;
+    for (int every = 0; every < 2; every++) {
+        struct fixture f;
+        fixture_cluster(&f, 3);
+        f.nodes[1].compute_scale = 2;
+        fixture_fix(&f, 5, 0.001);
+        fixture_steps(&f, 1, 2, (double[]){10, 20});
+        fixture_message(&f, 1000, 1, 0);
+        fixture_finish(&f, POLICY_fifo, 0);
+        struct prediction p = fixture_predict(&f, &(struct timeline_options){.every_node = every});
+        assert_close(p.iteration_us, 60 + 6, EXACT);
+        assert_close(p.compute_us, 60, EXACT);
+    }
+}
+
+/* An all-reduce alone in a mixed plan takes what it takes in a plan of its own. */
+static void an_all_reduce_beside_a_tiny_push_takes_its_own_time(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_cluster(&f, 2);
+    f.nodes[1].nic_gbit_per_s = 4;
+    fixture_steps(&f, 1, 3, (double[]){10, 1, 20});
+    struct message *m = fixture_message(&f, 8, 1, 0);
+    m->kind = SYNC_PARAMETER_SERVER;
+    m->server = 0;
+    fixture_message(&f, 100000, 2, 0);
+    fixture_finish(&f, POLICY_fifo, CREDIT_UNLIMITED);
+    /* Ring of two: M / rate of the narrowest, 500 bytes a microsecond. */
+    assert_close(fixture_iteration_us(&f), 31 + 200, EXACT);
+}
+
+static void a_plan_without_messages_is_its_compute(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_cluster(&f, 2);
+    f.nodes[0].compute_scale = 1.5;
+    fixture_steps(&f, 1, 2, (double[]){10, 20});
+    fixture_finish(&f, POLICY_fifo, 0);
+    assert_close(fixture_iteration_us(&f), 45, EXACT);
+}
+
+/* ByteScheduler 4.1: with partitions of delta and overhead theta each, an all-reduce iteration is at most the sum of
+ * floor(size / delta) theta and one partition's transmission later than with infinitely small ones. */
+static double partitioned_us(const uint64_t *sizes, uint32_t n, uint64_t delta, double theta) {
+    struct fixture f;
+    double steps[FIXTURE_STEPS];
+    fixture_cluster(&f, 2);
+    fixture_fix(&f, theta, 0.001);
+    for (uint32_t k = 0; k < 2 * n; k++)
+        steps[k] = 20 + 3 * (k % 5);
+    fixture_steps(&f, n, 2 * n, steps);
+    for (uint32_t i = 0; i < n; i++)
+        for (uint64_t left = sizes[i]; left > 0; left -= left < delta ? left : delta)
+            fixture_message(&f, left < delta ? left : delta, n + i, n - 1 - i);
+    fixture_finish(&f, POLICY_priority, 0);
+    return fixture_iteration_us(&f);
+}
+
+static void partitions_delay_by_no_more_than_the_published_bound(void **state) {
+    (void)state;
+    const uint64_t sizes[] = {96000, 12000, 48000, 24000};
+    double ideal = partitioned_us(sizes, 4, 1500, 0);
+    for (uint64_t delta = 3000; delta <= 96000; delta *= 2)
+        for (double theta = 0; theta < 30; theta += 10) {
+            double overhead = theta;
+            for (int i = 0; i < 4; i++)
+                overhead += floor((double)sizes[i] / (double)delta) * theta;
+            double delay = partitioned_us(sizes, 4, delta, theta) - ideal;
+            assert_true(delay <= overhead + (double)delta / 1000 + 1e-6);
+        }
+}
+
+struct totals {
+    double compute_us, message_us;
+    int n;
+};
+
+static void add_interval(void *context, const struct interval *interval) {
+    struct totals *t = context;
+    *(interval->kind == INTERVAL_COMPUTE ? &t->compute_us : &t->message_us) += interval->end_us - interval->start_us;
+    t->n++;
+}
+
+static void intervals_cover_compute_and_messages(void **state) {
+    (void)state;
+    struct fixture f;
+    struct totals totals = {0, 0, 0};
+    fixture_cluster(&f, 2);
+    fixture_fix(&f, 100, 0.001);
+    fixture_steps(&f, 1, 2, (double[]){10, 20});
+    fixture_message(&f, 1000, 1, 0);
+    fixture_finish(&f, POLICY_fifo, 0);
+    fixture_predict(&f, &(struct timeline_options){.record = add_interval, .context = &totals, .passes = 3});
+    assert_close(totals.compute_us, 3 * 30, EXACT);
+    assert_close(totals.message_us, 3 * 101, EXACT);
+    assert_int_equal(totals.n, 9);
+}
+
+static void plans_that_cannot_be_run_are_refused(void **state) {
+    (void)state;
+    struct error err;
+    struct cost cost;
+    struct prediction p = {.iteration_us = -1};
+    struct fixture f;
+    fixture_cluster(&f, 2);
+    fixture_steps(&f, 1, 3, (double[]){10, 20, 30});
+    fixture_message(&f, 1000, 1, 2);
+    fixture_finish(&f, POLICY_fifo, 0);
+    struct timeline *tl = timeline_new();
+    assert_ok(cost_init(&cost, &f.cluster, &err));
+    assert_fails(timeline_run(tl, &f.plan, &cost, NULL, &p, &err), ST_INVALID, "step 2 waits");
+    f.plan.policy = POLICY_preemptive;
+    assert_fails(timeline_run(tl, &f.plan, &cost, NULL, &p, &err), ST_INFEASIBLE, "preemptive");
+    assert_true(p.iteration_us == -1);
+    cost_release(&cost);
+    timeline_free(tl);
+}
+
+static void a_timeline_is_reused_for_larger_and_smaller_plans(void **state) {
+    (void)state;
+    struct error err;
+    struct prediction p;
+    struct timeline *tl = timeline_new();
+    for (uint32_t round = 0; round < 6; round++) {
+        struct fixture f;
+        struct cost cost;
+        uint32_t n = round % 2 ? 1 : 12;
+        fixture_cluster(&f, 2 + round);
+        fixture_fix(&f, 100, 0.001);
+        fixture_steps(&f, 1, 2, (double[]){10, 20});
+        for (uint32_t i = 0; i < n; i++)
+            fixture_message(&f, 1000, 1, 0);
+        fixture_finish(&f, POLICY_fifo, 0);
+        assert_ok(cost_init(&cost, &f.cluster, &err));
+        assert_ok(timeline_run(tl, &f.plan, &cost, NULL, &p, &err));
+        assert_close(p.iteration_us, 30 + n * 101, EXACT);
+        cost_release(&cost);
+    }
+    timeline_free(tl);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_all_reduce_at_the_end_adds_its_whole_cost),
+        cmocka_unit_test(wait_free_backpropagation_meets_the_published_recursion),
+        cmocka_unit_test(communication_shorter_than_the_rest_of_the_backward_pass_is_hidden),
+        cmocka_unit_test(credit_overlaps_startups_and_stop_and_wait_does_not),
+        cmocka_unit_test(credit_holds_back_what_does_not_fit),
+        cmocka_unit_test(priority_overtakes_and_runs_into_the_next_forward_pass),
+        cmocka_unit_test(messages_that_share_the_network_take_turns_fairly),
+        cmocka_unit_test(launching_coordination_and_copies_are_paid),
+        cmocka_unit_test(launches_of_one_node_follow_one_another),
+        cmocka_unit_test(a_server_of_its_own_takes_all_pushes_through_one_nic),
+        cmocka_unit_test(servers_spread_over_all_nodes_share_the_load),
+        cmocka_unit_test(pushes_without_local_reduction_go_once_a_device),
+        cmocka_unit_test(a_server_on_the_same_node_uses_the_device_link),
+        cmocka_unit_test(an_overridden_link_slows_the_flow_that_uses_it),
+        cmocka_unit_test(a_straggler_sets_the_pace_of_all_reduce),
+        cmocka_unit_test(an_all_reduce_beside_a_tiny_push_takes_its_own_time),
+        cmocka_unit_test(a_plan_without_messages_is_its_compute),
+        cmocka_unit_test(partitions_delay_by_no_more_than_the_published_bound),
+        cmocka_unit_test(intervals_cover_compute_and_messages),
+        cmocka_unit_test(plans_that_cannot_be_run_are_refused),
+        cmocka_unit_test(a_timeline_is_reused_for_larger_and_smaller_plans),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,83 @@
+/* Any valid strategy at all, good or silly: for properties that hold whatever is chosen. */
+#ifndef TESTS_UNIT_STRATEGY_ANY_STRATEGY_H
+#define TESTS_UNIT_STRATEGY_ANY_STRATEGY_H
+
+#include "base/rng.h"
+#include "strategy/strategy.h"
+
+static inline bool coin(struct rng *rng, double p) {
+    return rng_uniform(rng) < p;
+}
+
+/* 0 (whole) or any size from the least that is allowed; most divide nothing. */
+static inline uint64_t any_partition(struct rng *rng) {
+    return coin(rng, 0.4) ? 0 : (uint64_t)rng_log_between(rng, 1024, 1e7);
+}
+
+static inline void any_cut(struct rng *rng, const struct variable *v, struct variable_sync *sync) {
+    if (!v->rank || coin(rng, 0.5))
+        return;
+    sync->axis = (uint32_t)rng_below(rng, v->rank);
+    uint64_t dim = v->shape[sync->axis], most = coin(rng, 0.1) ? 300 : 9;
+    sync->shards = 1 + (uint32_t)rng_below(rng, dim < most ? dim : most);
+}
+
+static inline enum status any_servers(struct rng *rng, struct strategy *s, uint32_t n_nodes,
+                                      struct variable_sync *sync) {
+    uint32_t n = 1 + (uint32_t)rng_below(rng, n_nodes < sync->shards ? n_nodes : sync->shards);
+    uint32_t *nodes = arena_alloc(&s->arena, n_nodes, sizeof *nodes);
+    if (!nodes)
+        return ST_NO_MEMORY;
+    for (uint32_t i = 0; i < n_nodes; i++)
+        nodes[i] = i;
+    rng_shuffle(rng, n_nodes, nodes);
+    sync->servers = nodes;
+    sync->n_servers = n;
+    sync->local_reduction = coin(rng, 0.5);
+    sync->partition_bytes = any_partition(rng);
+    return ST_OK;
+}
+
+/* Not sealed. Groups 0..n-1 are free for all; the last DTYPE_COUNT take what fits nowhere else. */
+static inline enum status any_strategy(struct rng *rng, const struct model *model, const struct cluster *cluster,
+                                       struct strategy *out, struct error *err) {
+    uint32_t n_free = 1 + (uint32_t)rng_below(rng, model->n_variables + 2u);
+    enum status st = strategy_init(out, "any", model, n_free + DTYPE_COUNT, err);
+    if (st)
+        return st;
+    enum dtype *of_group = arena_alloc(&out->arena, n_free, sizeof *of_group);
+    if (!of_group)
+        return ST_NO_MEMORY;
+    for (uint32_t g = 0; g < n_free; g++)
+        of_group[g] = DTYPE_COUNT;
+    for (uint32_t g = 0; g < out->n_groups; g++) {
+        out->groups[g].algorithm = (enum algorithm)rng_below(rng, ALGORITHM_COUNT);
+        out->groups[g].partition_bytes = any_partition(rng);
+    }
+    double served = rng_uniform(rng);
+    out->policy = coin(rng, 0.5) ? POLICY_fifo : POLICY_priority;
+    out->cross_iteration = coin(rng, 0.7);
+    out->credit_bytes = coin(rng, 0.3) ? CREDIT_UNLIMITED : rng_below(rng, 1 << 24);
+    for (uint32_t v = 0; v < model->n_variables && !st; v++) {
+        const struct variable *variable = &model->variables[v];
+        struct variable_sync *sync = &out->variables[v];
+        enum dtype wire = variable->dtype;
+        if ((wire == DTYPE_f32 || wire == DTYPE_f64) && coin(rng, 0.2)) {
+            sync->encoding = coin(rng, 0.5) ? ENCODING_f16 : ENCODING_bf16;
+            wire = sync->encoding == ENCODING_f16 ? DTYPE_f16 : DTYPE_bf16;
+        }
+        any_cut(rng, variable, sync);
+        sync->group = (uint32_t)rng_below(rng, n_free);
+        if (of_group[sync->group] == DTYPE_COUNT)
+            of_group[sync->group] = wire;
+        else if (of_group[sync->group] != wire)
+            sync->group = n_free + wire;
+        if (coin(rng, served)) {
+            sync->kind = SYNC_PARAMETER_SERVER;
+            st = any_servers(rng, out, cluster->n_nodes, sync);
+        }
+    }
+    return st;
+}
+
+#endif

@@ -1,0 +1,311 @@
+/* What must hold for every plan, checked against the model and the strategy by other means than those of plan.c.
+ *
+ * plan_broken returns the rule that does not hold, or NULL. It needs no test framework, so fuzz targets use it too.
+ * Cost: O(steps + variables + pieces log pieces). */
+#ifndef TESTS_UNIT_STRATEGY_PLAN_INVARIANTS_H
+#define TESTS_UNIT_STRATEGY_PLAN_INVARIANTS_H
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "strategy/plan.h"
+
+/* By operator and by variable, from the execution order alone. */
+struct expected {
+    uint32_t n_steps, n_forward_steps;
+    uint32_t *step_of;      /* by place in the execution order */
+    uint32_t *ready, *gate; /* by variable */
+    double *step_us;
+};
+
+/* A step begins before a reader, before the first backward operator, and after a producer. */
+static inline bool step_begins(const struct model *m, uint32_t place) {
+    const struct operator* op = & m->operators[m->order[place]];
+    return place > 0 && (op->n_reads || place == m->n_forward || m->operators[m->order[place - 1]].n_produces);
+}
+
+static inline void expect_steps(const struct model *m, bool cross_iteration, struct expected *e) {
+    uint32_t step = 0;
+    for (uint32_t i = 0; i < m->n_operators; i++) {
+        step += step_begins(m, i);
+        e->step_of[i] = step;
+        e->step_us[step] += m->operators[m->order[i]].time_us;
+    }
+    e->n_steps = step + 1;
+    e->n_forward_steps = e->step_of[m->n_forward];
+    for (uint32_t v = 0; v < m->n_variables; v++)
+        e->gate[v] = cross_iteration ? e->n_forward_steps - 1 : 0;
+    for (uint32_t i = m->n_operators; i-- > 0;) {
+        const struct operator* op = & m->operators[m->order[i]];
+        for (uint32_t k = 0; k < op->n_reads; k++)
+            e->gate[op->reads[k]] = cross_iteration ? e->step_of[i] : 0;
+    }
+    for (uint32_t i = 0; i < m->n_operators; i++)
+        for (uint32_t v = 0; m->operators[m->order[i]].n_produces > v; v++)
+            e->ready[m->operators[m->order[i]].produces[v]] = e->step_of[i];
+}
+
+static inline const char *broken_steps(const struct plan *p, const struct expected *e) {
+    double forward = 0, backward = 0;
+    if (p->n_steps != e->n_steps || p->n_forward_steps != e->n_forward_steps)
+        return "the number of steps";
+    for (uint32_t k = 0; k < p->n_steps; k++) {
+        if (p->step_us[k] != e->step_us[k])
+            return "the time of a step";
+        *(k < p->n_forward_steps ? &forward : &backward) += p->step_us[k];
+    }
+    if (fabs(forward - p->model->forward_us) > 1e-9 * forward ||
+        fabs(backward - p->model->backward_us) > 1e-9 * backward)
+        return "the steps add up to the passes";
+    return NULL;
+}
+
+static inline uint64_t expected_width(const struct variable *v, const struct variable_sync *sync) {
+    return sync->encoding == ENCODING_none ? dtype_bytes(v->dtype) : 2;
+}
+
+/* Bytes of the whole gradient: sparse ones carry 8 bytes of index a touched row and shard that it crosses. */
+static inline uint64_t expected_bytes(const struct variable *v, const struct variable_sync *sync) {
+    uint64_t width = expected_width(v, sync);
+    if (!v->sparse_rows || sync->kind == SYNC_ALL_REDUCE)
+        return v->elements * width;
+    uint64_t indices = sync->axis == 0 ? 1 : sync->shards;
+    return v->sparse_rows * (v->elements / v->shape[0] * width + 8 * indices);
+}
+
+/* Bytes of shard k: with q rows for each, the first dim mod shards have one more. */
+static inline uint64_t expected_shard(const struct variable *v, const struct variable_sync *sync, uint32_t k) {
+    bool sparse = v->sparse_rows && sync->kind == SYNC_PARAMETER_SERVER;
+    if (sync->shards == 1)
+        return expected_bytes(v, sync);
+    uint64_t dim = sparse && sync->axis == 0 ? v->sparse_rows : v->shape[sync->axis];
+    uint64_t rows = dim / sync->shards + (k < dim - dim / sync->shards * sync->shards ? 1 : 0);
+    if (!sparse)
+        return v->elements / v->shape[sync->axis] * rows * expected_width(v, sync);
+    if (sync->axis == 0)
+        return rows * (v->elements / v->shape[0] * expected_width(v, sync) + 8);
+    return v->sparse_rows * (v->elements / v->shape[0] / dim * rows * expected_width(v, sync) + 8);
+}
+
+static inline enum dtype expected_dtype(const struct variable *v, const struct variable_sync *sync) {
+    return sync->encoding == ENCODING_none ? v->dtype : sync->encoding == ENCODING_f16 ? DTYPE_f16 : DTYPE_bf16;
+}
+
+/* One message against the variables in it. */
+static inline const char *broken_message(const struct plan *p, const struct strategy *s, const struct expected *e,
+                                         const struct message *m) {
+    uint64_t bytes = 0, partition = 0;
+    uint32_t ready = 0, gate = UINT32_MAX;
+    if (!m->n_pieces || m->first_piece > p->n_pieces || m->n_pieces > p->n_pieces - m->first_piece)
+        return "a message has pieces";
+    for (uint32_t i = 0; i < m->n_pieces; i++) {
+        const struct piece *piece = &p->pieces[m->first_piece + i];
+        if (piece->variable >= s->n_variables || !piece->bytes)
+            return "a piece is of some variable";
+        const struct variable_sync *sync = &s->variables[piece->variable];
+        const struct variable_sync *other = &s->variables[p->pieces[m->first_piece].variable];
+        if (sync->kind != m->kind || m->dtype != expected_dtype(&p->model->variables[piece->variable], sync))
+            return "the kind and type of a message are those of its variables";
+        if (m->kind == SYNC_ALL_REDUCE &&
+            (sync->group != other->group || m->algorithm != s->groups[sync->group].algorithm || m->local_reduction))
+            return "a message is of one group";
+        if (m->kind == SYNC_PARAMETER_SERVER && (m->n_pieces > 1 || m->local_reduction != sync->local_reduction))
+            return "a push is of one variable";
+        for (uint32_t j = 0; j < i && i < 64; j++)
+            if (p->pieces[m->first_piece + j].variable == piece->variable)
+                return "shards of a variable share no message";
+        if (m->kind == SYNC_ALL_REDUCE &&
+            (piece->bytes % dtype_bytes(m->dtype) || piece->offset_bytes % dtype_bytes(m->dtype)))
+            return "no element is cut";
+        partition = m->kind == SYNC_ALL_REDUCE ? s->groups[sync->group].partition_bytes : sync->partition_bytes;
+        bytes += piece->bytes;
+        if (e->ready[piece->variable] > ready)
+            ready = e->ready[piece->variable];
+        if (e->gate[piece->variable] < gate)
+            gate = e->gate[piece->variable];
+    }
+    if (m->bytes != bytes)
+        return "the bytes of a message are those of its pieces";
+    if (partition && m->bytes > partition)
+        return "a message is no larger than its partition";
+    if (m->ready != ready || m->ready < p->n_forward_steps || m->ready >= p->n_steps)
+        return "a message is ready with the last of its gradients";
+    if (m->gate != gate || m->gate >= p->n_forward_steps || (!p->cross_iteration && m->gate))
+        return "a message gates the first reader of its variables";
+    return NULL;
+}
+
+struct covered {
+    struct piece piece;
+    const struct message *message;
+};
+
+static inline int compare_covered(const void *a, const void *b) {
+    const struct covered *x = a, *y = b;
+    if (x->piece.variable != y->piece.variable)
+        return x->piece.variable < y->piece.variable ? -1 : 1;
+    return (x->piece.offset_bytes > y->piece.offset_bytes) - (x->piece.offset_bytes < y->piece.offset_bytes);
+}
+
+/* Every byte once, each piece inside one shard, each shard on its server, and no more messages than needed. */
+static inline const char *broken_variable(const struct plan *p, const struct strategy *s, uint32_t v,
+                                          const struct covered *pieces, uint32_t n) {
+    const struct variable *variable = &p->model->variables[v];
+    const struct variable_sync *sync = &s->variables[v];
+    uint64_t offset = 0, partition = sync->partition_bytes / 8 * 8;
+    uint32_t i = 0;
+    for (uint32_t k = 0; k < sync->shards; k++) {
+        uint64_t shard = expected_shard(variable, sync, k), end = offset + shard;
+        uint32_t first = i;
+        for (; i < n && pieces[i].piece.offset_bytes < end; i++) {
+            if (pieces[i].piece.offset_bytes != offset || pieces[i].piece.bytes > end - offset)
+                return "every byte of a shard is in one piece";
+            if (sync->kind == SYNC_PARAMETER_SERVER && pieces[i].message->server != sync->servers[k % sync->n_servers])
+                return "shard k is on server k mod n";
+            offset += pieces[i].piece.bytes;
+        }
+        if (offset != end)
+            return "every byte of a shard is in some piece";
+        if (sync->kind == SYNC_PARAMETER_SERVER &&
+            i - first != (partition ? (shard + partition - 1) / partition : shard > 0))
+            return "a shard needs no more messages than its partition size makes";
+    }
+    if (i != n || offset != expected_bytes(variable, sync) || offset != plan_gradient_bytes(variable, sync))
+        return "the shards make up the gradient";
+    return NULL;
+}
+
+static inline const char *broken_cover(const struct plan *p, const struct strategy *s) {
+    const char *broken = NULL;
+    uint32_t n = 0, at = 0;
+    struct covered *all = calloc(p->n_pieces + 1u, sizeof *all);
+    if (!all)
+        return "memory for the check";
+    for (uint32_t i = 0; i < p->n_messages; i++)
+        for (uint32_t k = 0; k < p->messages[i].n_pieces && n < p->n_pieces; k++)
+            all[n++] = (struct covered){p->pieces[p->messages[i].first_piece + k], &p->messages[i]};
+    qsort(all, n, sizeof *all, compare_covered);
+    for (uint32_t v = 0; v < s->n_variables && !broken; v++) {
+        uint32_t first = at;
+        while (at < n && all[at].piece.variable == v)
+            at++;
+        broken = broken_variable(p, s, v, all + first, at - first);
+    }
+    if (!broken && (n != p->n_pieces || at != n))
+        broken = "every piece is in one message";
+    free(all);
+    return broken;
+}
+
+/* A group whose variables are whole makes ceil(bytes / partition) messages, all but the last of them full. */
+static inline const char *broken_groups(const struct plan *p, const struct strategy *s) {
+    for (uint32_t g = 0; g < s->n_groups; g++) {
+        uint64_t bytes = 0, messages = 0, partition = s->groups[g].partition_bytes / 8 * 8;
+        bool whole = true;
+        for (uint32_t v = 0; v < s->n_variables; v++)
+            if (s->variables[v].kind == SYNC_ALL_REDUCE && s->variables[v].group == g) {
+                bytes += expected_bytes(&p->model->variables[v], &s->variables[v]);
+                whole = whole && s->variables[v].shards == 1;
+            }
+        for (uint32_t i = 0; i < p->n_messages; i++) {
+            const struct variable_sync *sync = &s->variables[p->pieces[p->messages[i].first_piece].variable];
+            messages += sync->kind == SYNC_ALL_REDUCE && sync->group == g;
+        }
+        if (whole && messages != (partition ? (bytes + partition - 1) / partition : bytes > 0))
+            return "a group needs no more messages than its partition size makes";
+    }
+    return NULL;
+}
+
+static inline const char *broken_order(const struct plan *p) {
+    uint32_t *at = calloc(p->n_messages + 1u, sizeof *at); /* message + 1, by fifo_rank */
+    const char *broken = at ? NULL : "memory for the check";
+    for (uint32_t i = 0; i < p->n_messages && !broken; i++) {
+        const struct message *m = &p->messages[i], *before = i ? m - 1 : m;
+        bool by_gate = p->policy == POLICY_priority;
+        if (m->fifo_rank >= p->n_messages || at[m->fifo_rank])
+            broken = "fifo ranks are a permutation";
+        else if (!by_gate && m->fifo_rank != i)
+            broken = "under fifo the order is that of readiness";
+        else if (by_gate && (before->gate > m->gate || (before->gate == m->gate && before->fifo_rank > m->fifo_rank)))
+            broken = "under priority the order is that of gates, then of readiness";
+        else
+            at[m->fifo_rank] = i + 1;
+    }
+    for (uint32_t r = 1; r < p->n_messages && !broken; r++)
+        if (p->messages[at[r - 1] - 1].ready > p->messages[at[r] - 1].ready)
+            broken = "fifo ranks rise with readiness";
+    free(at);
+    return broken;
+}
+
+/* first/by list each message once, under its own key, in rank order. */
+static inline bool index_holds(const struct plan *p, const uint32_t *first, const uint32_t *by, bool gates) {
+    if (first[0] != 0 || first[p->n_steps] != p->n_messages)
+        return false;
+    for (uint32_t k = 0; k < p->n_steps; k++) {
+        if (first[k] > first[k + 1])
+            return false;
+        for (uint32_t i = first[k]; i < first[k + 1]; i++) {
+            if (by[i] >= p->n_messages || (i > first[k] && by[i] <= by[i - 1]))
+                return false;
+            if ((gates ? p->messages[by[i]].gate : p->messages[by[i]].ready) != k)
+                return false;
+        }
+    }
+    return true;
+}
+
+static inline const char *broken_sums(const struct plan *p) {
+    uint64_t bytes = 0, most = 0;
+    bool all_reduce = false, server = false;
+    for (uint32_t i = 0; i < p->n_messages; i++) {
+        bytes += p->messages[i].bytes;
+        most = p->messages[i].bytes > most ? p->messages[i].bytes : most;
+        *(p->messages[i].kind == SYNC_ALL_REDUCE ? &all_reduce : &server) = true;
+    }
+    if (bytes != p->bytes || most != p->max_bytes)
+        return "the plan's bytes are those of its messages";
+    return all_reduce == p->any_all_reduce && server == p->any_server ? NULL : "which kinds there are";
+}
+
+static inline const char *broken_against(const struct plan *p, const struct strategy *s, const struct expected *e) {
+    const char *broken = broken_steps(p, e);
+    if (p->policy != s->policy || p->credit_bytes != s->credit_bytes || p->cross_iteration != s->cross_iteration)
+        broken = "the schedule is the strategy's";
+    for (uint32_t i = 0; i < p->n_messages && !broken; i++)
+        broken = broken_message(p, s, e, &p->messages[i]);
+    if (!broken)
+        broken = broken_cover(p, s);
+    if (!broken)
+        broken = broken_groups(p, s);
+    if (!broken)
+        broken = broken_order(p);
+    if (!broken && !index_holds(p, p->first_ready, p->by_ready, false))
+        broken = "by_ready is the inverse of ready";
+    if (!broken && !index_holds(p, p->first_gate, p->by_gate, true))
+        broken = "by_gate is the inverse of gate";
+    return broken ? broken : broken_sums(p);
+}
+
+/* `s` is sealed and `p` was lowered from it. */
+static inline const char *plan_broken(const struct plan *p, const struct strategy *s) {
+    const struct model *m = p->model;
+    struct expected e = {.step_of = calloc(m->n_operators, sizeof *e.step_of),
+                         .ready = calloc(m->n_variables, sizeof *e.ready),
+                         .gate = calloc(m->n_variables, sizeof *e.gate),
+                         .step_us = calloc(m->n_operators, sizeof *e.step_us)};
+    const char *broken = "memory for the check";
+    if (e.step_of && e.ready && e.gate && e.step_us) {
+        expect_steps(m, s->cross_iteration, &e);
+        broken = broken_against(p, s, &e);
+    }
+    free(e.step_of);
+    free(e.ready);
+    free(e.gate);
+    free(e.step_us);
+    return broken;
+}
+
+#endif

@@ -1,0 +1,446 @@
+/* Lowering: one plan worked out by hand, the rules that every plan keeps (plan_invariants.h) on random instances, and
+ * the corners that random instances meet too seldom. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "strategy/plan.h"
+#include "tests/support/check.h"
+#include "tests/support/strategy/random_instances.h"
+#include "tests/unit/strategy/any_strategy.h"
+#include "tests/unit/strategy/descriptions.h"
+#include "tests/unit/strategy/plan_invariants.h"
+
+#define CLUSTER "{'schema':'syncopate.cluster/1','name':'c','nodes':[{'name':'n','count':4,'nic_gbit_per_s':1}]}"
+
+/* Layers x, y, z; a is read by x, b and c by y, d by z. 4096, 2048, 1000 and 3000 bytes. */
+static const char three_layers[] =
+    "{'schema':'syncopate.model/1','name':'three','variables':[{'name':'a','shape':[1024]},"
+    "{'name':'b','shape':[512]},{'name':'c','shape':[25,10]},{'name':'d','shape':[750]}],'layers':["
+    "{'name':'x','forward_us':1,'backward_us':10,'variables':['a']},"
+    "{'name':'y','forward_us':2,'backward_us':20,'variables':['b','c']},"
+    "{'name':'z','forward_us':3,'backward_us':30,'variables':['d']}]}";
+
+#define THREE_STRATEGY(schedule)                                                                                       \
+    "{'schema':'syncopate.strategy/1','name':'s','schedule':" schedule ","                                             \
+    "'groups':[{'id':0,'algorithm':'ring','partition_bytes':2500},{'id':1,'algorithm':'tree'}],'variables':["          \
+    "{'name':'a','sync':{'kind':'all_reduce','group':0}},{'name':'b','sync':{'kind':'all_reduce','group':1}},"         \
+    "{'name':'c','partition':{'axis':0,'shards':3},'sync':{'kind':'parameter_server','servers':['n4','n2']}},"         \
+    "{'name':'d','sync':{'kind':'all_reduce','group':0}}]}"
+
+struct lowered {
+    struct model model;
+    struct cluster cluster;
+    struct strategy strategy;
+    struct plan plan;
+};
+
+static void lower_texts(struct lowered *l, const char *model, const char *strategy) {
+    struct error err = {0};
+    assert_ok(quoted_model(model, &l->model, &err));
+    assert_ok(quoted_cluster(CLUSTER, &l->cluster, &err));
+    assert_ok(quoted_strategy(strategy, &l->model, &l->cluster, &l->strategy, &err));
+    assert_ok(plan_lower(&l->model, &l->cluster, &l->strategy, &l->plan, &err));
+    const char *broken = plan_broken(&l->plan, &l->strategy);
+    if (broken)
+        fail_msg("%s", broken);
+}
+
+static void release(struct lowered *l) {
+    plan_release(&l->plan);
+    strategy_release(&l->strategy);
+    cluster_release(&l->cluster);
+    model_release(&l->model);
+}
+
+struct want {
+    uint64_t bytes;
+    uint32_t ready, gate;
+    enum sync_kind kind;
+    enum algorithm algorithm;
+    uint32_t server, fifo_rank, n_pieces;
+    struct piece pieces[2];
+};
+
+static void assert_messages(const struct plan *p, const struct want *want, uint32_t n) {
+    assert_int_equal(p->n_messages, n);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct message *m = &p->messages[i];
+        assert_int_equal(m->bytes, want[i].bytes);
+        assert_int_equal(m->ready, want[i].ready);
+        assert_int_equal(m->gate, want[i].gate);
+        assert_int_equal(m->kind, want[i].kind);
+        assert_int_equal(m->dtype, DTYPE_f32);
+        assert_int_equal(m->fifo_rank, want[i].fifo_rank);
+        assert_int_equal(m->n_pieces, want[i].n_pieces);
+        if (m->kind == SYNC_ALL_REDUCE)
+            assert_int_equal(m->algorithm, want[i].algorithm);
+        else
+            assert_int_equal(m->server, want[i].server);
+        assert_int_equal(m->local_reduction, m->kind == SYNC_PARAMETER_SERVER);
+        for (uint32_t k = 0; k < m->n_pieces; k++) {
+            const struct piece *piece = &p->pieces[m->first_piece + k];
+            assert_int_equal(piece->variable, want[i].pieces[k].variable);
+            assert_int_equal(piece->offset_bytes, want[i].pieces[k].offset_bytes);
+            assert_int_equal(piece->bytes, want[i].pieces[k].bytes);
+        }
+    }
+}
+
+/* Steps x y z | z.grad y.grad x.grad. Group 0 is the stream d (3000 bytes), a (4096), cut every 2496 = 2500 rounded
+ * down to 8: d[0,2496), d[2496,3000)+a[0,1992), a[1992,4096). Group 1 is b. c's 25 rows of 40 bytes are cut into 9, 8,
+ * 8 on n4, n2, n4. By gate: a's and what holds a piece of it first. */
+static void a_small_plan_is_the_one_worked_out_by_hand(void **state) {
+    (void)state;
+    static const struct want want[] = {
+        {2496, 5, 0, SYNC_ALL_REDUCE, ALGORITHM_ring, 0, 5, 2, {{3, 2496, 504}, {0, 0, 1992}}},
+        {2104, 5, 0, SYNC_ALL_REDUCE, ALGORITHM_ring, 0, 6, 1, {{0, 1992, 2104}}},
+        {2048, 4, 1, SYNC_ALL_REDUCE, ALGORITHM_tree, 0, 1, 1, {{1, 0, 2048}}},
+        {360, 4, 1, SYNC_PARAMETER_SERVER, 0, 3, 2, 1, {{2, 0, 360}}},
+        {320, 4, 1, SYNC_PARAMETER_SERVER, 0, 1, 3, 1, {{2, 360, 320}}},
+        {320, 4, 1, SYNC_PARAMETER_SERVER, 0, 3, 4, 1, {{2, 680, 320}}},
+        {2496, 3, 2, SYNC_ALL_REDUCE, ALGORITHM_ring, 0, 0, 1, {{3, 0, 2496}}},
+    };
+    struct lowered l;
+    lower_texts(&l, three_layers, THREE_STRATEGY("{'policy':'priority','credit_bytes':5000,'cross_iteration':true}"));
+    const struct plan *p = &l.plan;
+    assert_int_equal(p->n_steps, 6);
+    assert_int_equal(p->n_forward_steps, 3);
+    const double times[] = {1, 2, 3, 30, 20, 10};
+    assert_memory_equal(p->step_us, times, sizeof times);
+    assert_int_equal(p->credit_bytes, 5000);
+    assert_true(p->cross_iteration && p->any_all_reduce && p->any_server);
+    assert_messages(p, want, 7);
+    assert_int_equal(p->bytes, 4096 + 2048 + 1000 + 3000);
+    assert_int_equal(p->max_bytes, 2496);
+    assert_int_equal(p->n_pieces, 8);
+    const uint32_t first_ready[] = {0, 0, 0, 0, 1, 5, 7}, by_ready[] = {6, 2, 3, 4, 5, 0, 1};
+    const uint32_t first_gate[] = {0, 2, 6, 7, 7, 7, 7}, by_gate[] = {0, 1, 2, 3, 4, 5, 6};
+    assert_memory_equal(p->first_ready, first_ready, sizeof first_ready);
+    assert_memory_equal(p->by_ready, by_ready, sizeof by_ready);
+    assert_memory_equal(p->first_gate, first_gate, sizeof first_gate);
+    assert_memory_equal(p->by_gate, by_gate, sizeof by_gate);
+    release(&l);
+}
+
+static void with_the_barrier_every_message_gates_the_first_step(void **state) {
+    (void)state;
+    static const uint64_t bytes[] = {2496, 2048, 360, 320, 320, 2496, 2104};
+    struct lowered l;
+    lower_texts(&l, three_layers, THREE_STRATEGY("{'policy':'fifo'}"));
+    assert_int_equal(l.plan.n_messages, 7);
+    assert_true(l.plan.credit_bytes == CREDIT_UNLIMITED);
+    for (uint32_t i = 0; i < 7; i++) {
+        assert_int_equal(l.plan.messages[i].bytes, bytes[i]);
+        assert_int_equal(l.plan.messages[i].fifo_rank, i);
+        assert_int_equal(l.plan.messages[i].gate, 0);
+        assert_int_equal(l.plan.by_gate[i], i);
+    }
+    release(&l);
+}
+
+static void operators_that_touch_no_variable_make_no_step(void **state) {
+    (void)state;
+    struct lowered l;
+    lower_texts(
+        &l,
+        "{'schema':'syncopate.model/1','name':'m','variables':[{'name':'a','shape':[3]},{'name':'u','shape':[]}],"
+        "'operators':[{'name':'i','phase':'forward','time_us':1},"
+        "{'name':'j','phase':'forward','time_us':2},{'name':'k','phase':'forward','time_us':4,'reads':['a']},"
+        "{'name':'l','phase':'forward','time_us':8},{'name':'o','phase':'forward','time_us':16,'reads':['a']},"
+        "{'name':'p','phase':'backward','time_us':32},"
+        "{'name':'q','phase':'backward','time_us':64,'produces':['u','a']},"
+        "{'name':'r','phase':'backward','time_us':128}]}",
+        "{'schema':'syncopate.strategy/1','name':'s','schedule':{'policy':'fifo','cross_iteration':true},"
+        "'groups':[{'id':3}],'variables':[{'name':'a','sync':{'kind':'all_reduce','group':3}},"
+        "{'name':'u','sync':{'kind':'parameter_server','servers':['n1'],'local_reduction':false}}]}");
+    const double times[] = {3, 12, 16, 96, 128};
+    assert_int_equal(l.plan.n_steps, 5);
+    assert_int_equal(l.plan.n_forward_steps, 3);
+    assert_memory_equal(l.plan.step_us, times, sizeof times);
+    assert_int_equal(l.plan.n_messages, 2);
+    assert_int_equal(l.plan.messages[0].bytes, 12);
+    assert_int_equal(l.plan.messages[0].gate, 1);
+    assert_int_equal(l.plan.messages[1].bytes, 4); /* a scalar */
+    assert_int_equal(l.plan.messages[1].gate, 2);  /* read by nobody: the last forward step */
+    assert_false(l.plan.messages[1].local_reduction);
+    assert_int_equal(l.plan.messages[0].ready, 3);
+    release(&l);
+}
+
+static void the_first_dim_mod_shards_have_one_more_row(void **state) {
+    (void)state;
+    const uint64_t want[] = {3, 3, 2, 2};
+    for (uint32_t k = 0; k < 4; k++)
+        assert_int_equal(plan_shard_rows(10, 4, k), want[k]);
+    struct rng rng;
+    rng_seed(&rng, test_seed());
+    for (int round = 0; round < 2000; round++) {
+        uint64_t dim = 1 + rng_below(&rng, 5000), sum = 0;
+        uint32_t shards = 1 + (uint32_t)rng_below(&rng, dim);
+        for (uint32_t k = 0; k < shards; k++) {
+            uint64_t rows = plan_shard_rows(dim, shards, k);
+            assert_true(rows >= 1 && (k == 0 || rows <= plan_shard_rows(dim, shards, k - 1)));
+            sum += rows;
+        }
+        assert_int_equal(sum, dim);
+        assert_true(plan_shard_rows(dim, shards, 0) - plan_shard_rows(dim, shards, shards - 1) <= 1);
+    }
+}
+
+static void sparse_and_encoded_gradients_have_the_bytes_that_travel(void **state) {
+    (void)state;
+    const uint64_t shape[] = {1000, 10};
+    struct variable v = {.rank = 2, .shape = shape, .elements = 10000, .bytes = 40000, .sparse_rows = 7};
+    struct variable_sync sync = {.shards = 1, .kind = SYNC_ALL_REDUCE};
+    assert_int_equal(plan_gradient_bytes(&v, &sync), 40000); /* an all-reduce is dense */
+    sync.kind = SYNC_PARAMETER_SERVER;
+    assert_int_equal(plan_gradient_bytes(&v, &sync), 7 * (40 + 8));
+    sync.encoding = ENCODING_bf16;
+    assert_int_equal(plan_gradient_bytes(&v, &sync), 7 * (20 + 8));
+    sync.shards = 16; /* more shards than touched rows */
+    assert_int_equal(plan_gradient_bytes(&v, &sync), 7 * (20 + 8));
+    sync.axis = 1;
+    sync.shards = 3; /* every shard names every row */
+    assert_int_equal(plan_gradient_bytes(&v, &sync), 7 * (20 + 3 * 8));
+    v.sparse_rows = 0;
+    assert_int_equal(plan_gradient_bytes(&v, &sync), 20000);
+    v.dtype = DTYPE_f64;
+    assert_int_equal(plan_gradient_bytes(&v, &sync), 20000);
+    sync.encoding = ENCODING_none;
+    assert_int_equal(plan_gradient_bytes(&v, &sync), 80000);
+    struct variable scalar = {.elements = 1, .bytes = 4};
+    assert_int_equal(plan_gradient_bytes(&scalar, &(struct variable_sync){.axis = 5, .shards = 1}), 4);
+}
+
+static bool same_plan(const struct plan *a, const struct plan *b) {
+    if (a->n_steps != b->n_steps || a->n_messages != b->n_messages || a->n_pieces != b->n_pieces ||
+        a->bytes != b->bytes || a->max_bytes != b->max_bytes || a->n_forward_steps != b->n_forward_steps)
+        return false;
+    for (uint32_t i = 0; i < a->n_messages; i++) {
+        const struct message *x = &a->messages[i], *y = &b->messages[i];
+        if (x->bytes != y->bytes || x->ready != y->ready || x->gate != y->gate || x->kind != y->kind ||
+            x->algorithm != y->algorithm || x->server != y->server || x->dtype != y->dtype ||
+            x->fifo_rank != y->fifo_rank || x->first_piece != y->first_piece || x->n_pieces != y->n_pieces)
+            return false;
+    }
+    for (uint32_t i = 0; i < a->n_pieces; i++)
+        if (a->pieces[i].variable != b->pieces[i].variable || a->pieces[i].bytes != b->pieces[i].bytes ||
+            a->pieces[i].offset_bytes != b->pieces[i].offset_bytes)
+            return false;
+    return !memcmp(a->step_us, b->step_us, a->n_steps * sizeof *a->step_us) &&
+           !memcmp(a->by_ready, b->by_ready, a->n_messages * sizeof *a->by_ready) &&
+           !memcmp(a->by_gate, b->by_gate, a->n_messages * sizeof *a->by_gate);
+}
+
+/* What the random instances must have met, so that a generator that grows tame does not hollow out the test. */
+struct met {
+    unsigned messages, servers, cuts, barriers, priorities, sparse, scalars;
+};
+
+static void count_met(struct met *met, const struct strategy *s, const struct plan *p) {
+    met->messages += p->n_messages;
+    met->barriers += !s->cross_iteration;
+    met->priorities += s->policy == POLICY_priority;
+    for (uint32_t v = 0; v < s->n_variables; v++) {
+        met->servers += s->variables[v].kind == SYNC_PARAMETER_SERVER;
+        met->cuts += s->variables[v].shards > 1;
+        met->sparse += s->variables[v].kind == SYNC_PARAMETER_SERVER && p->model->variables[v].sparse_rows;
+        met->scalars += !p->model->variables[v].rank;
+    }
+}
+
+static void check_strategies(struct rng *rng, const struct model *m, const struct cluster *c, struct plan *reused,
+                             struct met *met) {
+    struct error err = {0};
+    for (int k = 0; k < 3; k++) {
+        struct strategy s;
+        struct plan p;
+        assert_ok(any_strategy(rng, m, c, &s, &err));
+        assert_ok(strategy_seal(&s, m, c, &err));
+        assert_ok(plan_lower(m, c, &s, &p, &err));
+        const char *broken = plan_broken(&p, &s);
+        if (broken) {
+            char *text = json_pretty(strategy_write(&s, m, c));
+            print_error("%s\n", text);
+            free(text);
+            fail_msg("%s", broken);
+        }
+        assert_ok(plan_relower(reused, m, c, &s, &err));
+        assert_true(same_plan(&p, reused));
+        count_met(met, &s, &p);
+        plan_release(&p);
+        strategy_release(&s);
+    }
+}
+
+static void every_rule_holds_on_random_instances(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct rng rng;
+    struct plan reused = {0};
+    struct met met = {0};
+    rng_seed(&rng, test_seed() + 1);
+    for (int round = 0; round < 1000; round++) {
+        struct model m;
+        struct cluster c;
+        assert_ok(random_model(&rng, &m, &err));
+        assert_ok(random_cluster(&rng, &c, &err));
+        check_strategies(&rng, &m, &c, &reused, &met);
+        model_release(&m);
+        cluster_release(&c);
+    }
+    plan_release(&reused);
+    print_message("# 3000 plans: %u messages, %u served, %u cut, %u sparse and %u scalar variables\n", met.messages,
+                  met.servers, met.cuts, met.sparse, met.scalars);
+    assert_true(met.messages > 20000 && met.servers > 3000 && met.cuts > 3000 && met.barriers > 300 &&
+                met.priorities > 300 && met.sparse > 100 && met.scalars > 100);
+}
+
+/* Sealing moves and drops groups, but the same bytes go the same way. */
+static void sealing_changes_no_message(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct rng rng;
+    rng_seed(&rng, test_seed() + 2);
+    for (int round = 0; round < 300; round++) {
+        struct model m;
+        struct cluster c;
+        struct strategy s;
+        struct plan before, after;
+        assert_ok(random_model(&rng, &m, &err));
+        assert_ok(random_cluster(&rng, &c, &err));
+        assert_ok(any_strategy(&rng, &m, &c, &s, &err));
+        assert_ok(plan_lower(&m, &c, &s, &before, &err));
+        assert_ok(strategy_seal(&s, &m, &c, &err));
+        assert_ok(plan_lower(&m, &c, &s, &after, &err));
+        assert_int_equal(before.n_messages, after.n_messages);
+        assert_int_equal(before.bytes, after.bytes);
+        assert_int_equal(before.max_bytes, after.max_bytes);
+        assert_memory_equal(before.first_ready, after.first_ready, (before.n_steps + 1) * sizeof *before.first_ready);
+        assert_memory_equal(before.first_gate, after.first_gate, (before.n_steps + 1) * sizeof *before.first_gate);
+        plan_release(&before);
+        plan_release(&after);
+        strategy_release(&s);
+        model_release(&m);
+        cluster_release(&c);
+    }
+}
+
+static void what_cannot_be_lowered_is_refused_and_the_plan_can_be_used_again(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct model m, huge;
+    struct cluster c;
+    struct strategy s, t;
+    struct plan p = {0}, untouched = {.n_steps = 77};
+    assert_ok(quoted_model(three_layers, &m, &err));
+    assert_ok(quoted_model("{'schema':'syncopate.model/1','name':'h','variables':[{'name':'v','shape':[1e12,256]}],"
+                           "'layers':[{'name':'l','forward_us':1,'backward_us':1,'variables':['v']}]}",
+                           &huge, &err));
+    assert_ok(quoted_cluster(CLUSTER, &c, &err));
+    assert_ok(strategy_init(&s, "s", &m, 1, &err));
+    assert_ok(plan_relower(&p, &m, &c, &s, &err));
+    s.policy = POLICY_preemptive;
+    assert_fails(plan_relower(&p, &m, &c, &s, &err), ST_INFEASIBLE, "preemptive");
+    assert_int_equal(p.n_messages, 0);
+    s.policy = POLICY_fifo;
+    s.variables[1].shards = 513;
+    assert_fails(plan_lower(&m, &c, &s, &untouched, &err), ST_INVALID,
+                 "\"b\" is cut into 513 shards but axis 0 has 512");
+    assert_int_equal(untouched.n_steps, 77);
+    s.variables[1].shards = 1;
+    assert_ok(strategy_init(&t, "t", &huge, 1, &err));
+    t.groups[0].partition_bytes = 1024;
+    double start = clock_now_us();
+    assert_fails(plan_relower(&p, &huge, &c, &t, &err), ST_INFEASIBLE, "more than 4000000 messages");
+    assert_true(clock_now_us() - start < 5e6); /* 10^12 messages are not even counted */
+    assert_fails(plan_lower(&huge, &c, &s, &untouched, &err), ST_INVALID, "a strategy for 4 variables");
+    assert_ok(plan_relower(&p, &m, &c, &s, &err));
+    assert_int_equal(p.n_messages, 1);
+    plan_release(&p);
+    plan_release(&p);
+    strategy_release(&s);
+    strategy_release(&t);
+    model_release(&m);
+    model_release(&huge);
+    cluster_release(&c);
+}
+
+/* n variables of 64 KiB, in n / 4 layers. */
+static void large_model(uint32_t n, struct model *out) {
+    struct error err = {0};
+    char *text = malloc(n * 96u + 256), *p = text;
+    assert_non_null(text);
+    p += sprintf(p, "{'schema':'syncopate.model/1','name':'large','variables':[");
+    for (uint32_t i = 0; i < n; i++)
+        p += sprintf(p, "%s{'name':'layer%u.weight','shape':[128,128]}", i ? "," : "", i);
+    p += sprintf(p, "],'layers':[");
+    for (uint32_t i = 0; i < n; i += 4)
+        p += sprintf(p,
+                     "%s{'name':'l%u','forward_us':1,'backward_us':2,'variables':['layer%u.weight',"
+                     "'layer%u.weight','layer%u.weight','layer%u.weight']}",
+                     i ? "," : "", i, i, i + 1, i + 2, i + 3);
+    strcpy(p, "]}");
+    assert_ok(quoted_model(text, out, &err));
+    free(text);
+}
+
+static void time_lowering(uint32_t n, const struct cluster *c) {
+    struct error err = {0};
+    struct model m;
+    struct strategy s;
+    struct plan p = {0};
+    double best_seal = 1e30, best_lower = 1e30;
+    large_model(n, &m);
+    assert_ok(strategy_init(&s, "s", &m, n / 8, &err));
+    for (uint32_t v = 0; v < n; v++)
+        s.variables[v].group = v / 8;
+    for (uint32_t g = 0; g < n / 8; g++)
+        s.groups[g].partition_bytes = 100000;
+    s.policy = POLICY_priority;
+    s.cross_iteration = true;
+    for (int k = 0; k < (n > 1000 ? 5 : 50); k++) {
+        double start = clock_now_us();
+        assert_ok(strategy_seal(&s, &m, c, &err));
+        double sealed = clock_now_us();
+        assert_ok(plan_relower(&p, &m, c, &s, &err));
+        double end = clock_now_us();
+        best_seal = sealed - start < best_seal ? sealed - start : best_seal;
+        best_lower = end - sealed < best_lower ? end - sealed : best_lower;
+    }
+    print_message("# %u variables: seal %.0f us, lower %.0f us (%u messages)\n", n, best_seal, best_lower,
+                  p.n_messages);
+    const char *broken = plan_broken(&p, &s);
+    if (broken)
+        fail_msg("%s", broken);
+    plan_release(&p);
+    strategy_release(&s);
+    model_release(&m);
+}
+
+static void large_models_are_lowered_too(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct cluster c;
+    assert_ok(quoted_cluster(CLUSTER, &c, &err));
+    time_lowering(400, &c);
+    time_lowering(10000, &c);
+    cluster_release(&c);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_small_plan_is_the_one_worked_out_by_hand),
+        cmocka_unit_test(with_the_barrier_every_message_gates_the_first_step),
+        cmocka_unit_test(operators_that_touch_no_variable_make_no_step),
+        cmocka_unit_test(the_first_dim_mod_shards_have_one_more_row),
+        cmocka_unit_test(sparse_and_encoded_gradients_have_the_bytes_that_travel),
+        cmocka_unit_test(every_rule_holds_on_random_instances),
+        cmocka_unit_test(sealing_changes_no_message),
+        cmocka_unit_test(what_cannot_be_lowered_is_refused_and_the_plan_can_be_used_again),
+        cmocka_unit_test(large_models_are_lowered_too),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

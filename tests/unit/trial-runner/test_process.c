@@ -1,0 +1,259 @@
+/* What a caller of process_run relies on: every line arrives, every end has its reason, and nothing outlives the run.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/rng.h"
+#include "tests/support/check.h"
+#include "tests/unit/trial-runner/left_behind.h"
+#include "trial-runner/process.h"
+
+struct heard {
+    size_t lines[2], longest;
+    char first[256], last[256];
+    size_t stop_after; /* lines of standard output; 0: never */
+};
+
+static bool hear(void *context, enum process_stream stream, const char *line, size_t n) {
+    struct heard *heard = context;
+    if (heard->lines[stream]++ == 0 && stream == PROCESS_STDOUT)
+        snprintf(heard->first, sizeof heard->first, "%s", line);
+    if (stream == PROCESS_STDOUT)
+        snprintf(heard->last, sizeof heard->last, "%s", line);
+    assert_int_equal(strlen(line), n);
+    if (n > heard->longest)
+        heard->longest = n;
+    return heard->stop_after == 0 || heard->lines[PROCESS_STDOUT] < heard->stop_after;
+}
+
+static struct process_result run_shell(const char *script, struct process_options options, struct heard *heard) {
+    const char *const argv[] = {"sh", "-c", script, NULL};
+    struct process_result result;
+    struct error err = {0};
+    options.argv = argv;
+    options.on_line = heard ? hear : NULL;
+    options.context = heard;
+    enum status status = process_run(&options, &result, &err);
+    if (status != ST_OK)
+        fail_msg("%s", err.message);
+    return result;
+}
+
+static void both_streams_arrive_line_by_line(void **state) {
+    (void)state;
+    struct heard heard = {0};
+    struct process_result r =
+        run_shell("echo one; echo two >&2; echo; printf 'no end'", (struct process_options){0}, &heard);
+    assert_int_equal(r.ending, PROCESS_EXITED);
+    assert_int_equal(r.exit_code, 0);
+    assert_int_equal(heard.lines[PROCESS_STDOUT], 3);
+    assert_int_equal(heard.lines[PROCESS_STDERR], 1);
+    assert_string_equal(heard.first, "one");
+    assert_string_equal(heard.last, "no end");
+    assert_string_equal(r.last_words, "two");
+    assert_true(r.first_line_s >= 0 && r.first_line_s <= r.wall_s);
+}
+
+static void much_output_loses_no_line(void **state) {
+    (void)state;
+    struct heard heard = {0};
+    run_shell("seq 1 200000", (struct process_options){0}, &heard);
+    assert_int_equal(heard.lines[PROCESS_STDOUT], 200000);
+    assert_string_equal(heard.last, "200000");
+}
+
+static void a_line_over_the_limit_is_cut_and_the_next_is_whole(void **state) {
+    (void)state;
+    struct heard heard = {0};
+    run_shell("head -c 3000000 /dev/zero | tr '\\0' x; echo; echo after", (struct process_options){0}, &heard);
+    assert_int_equal(heard.lines[PROCESS_STDOUT], 2);
+    assert_int_equal(heard.longest, PROCESS_LINE_MAX - 1);
+    assert_string_equal(heard.last, "after");
+}
+
+static void an_exit_code_and_the_last_words_become_the_reason(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct process_result r =
+        run_shell("seq 1 1000 >&2; echo no such device >&2; exit 7", (struct process_options){0}, NULL);
+    assert_int_equal(r.exit_code, 7);
+    assert_true(strlen(r.last_words) <= PROCESS_LAST_WORDS);
+    assert_int_equal(process_judge(&r, "the worker", &err), ST_TRIAL);
+    assert_non_null(strstr(err.message, "the worker ended with exit code 7"));
+    assert_non_null(strstr(err.message, "1000\nno such device"));
+}
+
+static void a_signal_is_reported_as_one(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct process_result r = run_shell("kill -SEGV $$", (struct process_options){0}, NULL);
+    assert_int_equal(r.ending, PROCESS_SIGNALLED);
+    assert_int_equal(r.signal, SIGSEGV);
+    assert_int_equal(process_judge(&r, "it", &err), ST_TRIAL);
+}
+
+static void a_program_that_is_not_there_is_named(void **state) {
+    (void)state;
+    const char *const argv[] = {"no-such-program-here", NULL};
+    struct process_options options = {.argv = argv, .scratch = true};
+    struct process_result result = {.exit_code = 99};
+    struct error err = {0};
+    assert_int_equal(process_run(&options, &result, &err), ST_NOT_FOUND);
+    assert_non_null(strstr(err.message, "no-such-program-here"));
+    assert_int_equal(result.exit_code, 99);
+}
+
+static void environment_folder_and_empty_input_are_as_asked(void **state) {
+    (void)state;
+    struct heard heard = {0};
+    const char *const environment[] = {"SYNCOPATE_TEST=a b", NULL};
+    struct process_options options = {.environment = environment, .directory = "/usr"};
+    run_shell("cat; echo \"$SYNCOPATE_TEST $(pwd)\"", options, &heard);
+    assert_string_equal(heard.last, "a b /usr");
+}
+
+static void a_deadline_ends_it_and_all_it_started(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct process_options options = {.timeout_s = 0.2};
+    struct process_result r = run_shell("trap '' TERM; setsid sleep 9753 & sleep 9753", options, NULL);
+    assert_int_equal(r.ending, PROCESS_TIMED_OUT);
+    assert_true(r.wall_s < 5);
+    assert_true(no_descendants());
+    assert_int_equal(process_judge(&r, "it", &err), ST_TIMEOUT);
+}
+
+static void a_silent_start_ends_it_but_a_line_satisfies(void **state) {
+    (void)state;
+    struct process_options options = {.first_line_timeout_s = 0.2};
+    assert_int_equal(run_shell("echo words >&2; sleep 60", options, NULL).ending, PROCESS_SILENT);
+    assert_int_equal(run_shell("echo up; sleep 0.5", options, NULL).ending, PROCESS_EXITED);
+}
+
+static volatile sig_atomic_t cancelled;
+
+static bool cancel_on_line(void *context, enum process_stream stream, const char *line, size_t n) {
+    (void)context, (void)stream, (void)line, (void)n;
+    cancelled = 1;
+    return true;
+}
+
+static void cancellation_ends_it(void **state) {
+    (void)state;
+    const char *const argv[] = {"sh", "-c", "echo up; sleep 9753", NULL};
+    struct process_options options = {.argv = argv, .cancel = &cancelled, .on_line = cancel_on_line};
+    struct process_result result;
+    struct error err = {0};
+    cancelled = 0;
+    assert_int_equal(process_run(&options, &result, &err), ST_OK);
+    assert_int_equal(result.ending, PROCESS_CANCELLED);
+    assert_int_equal(process_judge(&result, "it", &err), ST_CANCELLED);
+    assert_true(no_descendants());
+}
+
+static void a_reader_that_has_enough_ends_it(void **state) {
+    (void)state;
+    struct heard heard = {.stop_after = 3};
+    struct process_result r = run_shell("yes", (struct process_options){0}, &heard);
+    assert_int_equal(r.ending, PROCESS_STOPPED);
+    assert_int_equal(heard.lines[PROCESS_STDOUT], 3);
+}
+
+static void daemons_and_files_do_not_outlive_a_normal_end(void **state) {
+    (void)state;
+    struct heard heard = {0};
+    struct process_options options = {.scratch = true};
+    run_shell("mkdir -p $TMPDIR/a/b; echo x >$TMPDIR/a/b/c; (setsid sleep 9753 &) ; echo $TMPDIR", options, &heard);
+    assert_true(no_descendants());
+    struct stat info;
+    assert_non_null(strstr(heard.last, "/syncopate-"));
+    assert_int_equal(stat(heard.last, &info), -1);
+}
+
+static void a_full_descriptor_table_is_not_inherited(void **state) {
+    (void)state;
+    int extra[20];
+    for (int i = 0; i < 20; i++)
+        extra[i] = dup(2);
+    struct heard heard = {0};
+    run_shell("ls /proc/self/fd | wc -l", (struct process_options){0}, &heard);
+    assert_string_equal(heard.last, "4"); /* the standard three, and ls's own of the folder */
+    for (int i = 0; i < 20; i++)
+        close(extra[i]);
+}
+
+static void *run_in_thread(void *context) {
+    struct heard *heard = context;
+    run_shell("seq 1 2000", (struct process_options){0}, heard);
+    return NULL;
+}
+
+static void runs_in_several_threads_do_not_mix(void **state) {
+    (void)state;
+    pthread_t threads[6];
+    struct heard heard[6] = {0};
+    for (int i = 0; i < 6; i++)
+        pthread_create(&threads[i], NULL, run_in_thread, &heard[i]);
+    for (int i = 0; i < 6; i++) {
+        pthread_join(threads[i], NULL);
+        assert_int_equal(heard[i].lines[PROCESS_STDOUT], 2000);
+    }
+}
+
+static void ignore_signal(int signal) {
+    (void)signal;
+}
+
+/* The caller handles SIGTERM, as services do: its guard must not. */
+static _Noreturn void be_a_caller(const char *script) {
+    sigaction(SIGTERM, &(struct sigaction){.sa_handler = ignore_signal}, NULL);
+    run_shell(script, (struct process_options){.scratch = true}, NULL);
+    _exit(0);
+}
+
+static void sigkill_of_the_caller_at_any_moment_leaves_nothing(void **state) {
+    (void)state;
+    const char *folder = test_dir();
+    setenv("TMPDIR", folder, 1);
+    struct rng rng;
+    rng_seed(&rng, test_seed());
+    char script[256];
+    snprintf(script, sizeof script, "touch $TMPDIR/f; (setsid sleep 9753 &); sleep 9753");
+    for (int i = 0; i < 40; i++) {
+        pid_t caller = fork();
+        if (caller == 0)
+            be_a_caller(script);
+        clock_sleep_us(rng_between(&rng, 0, 20000));
+        kill(caller, SIGKILL);
+        assert_true(descendants_vanish());
+        assert_int_equal(entries_with(folder, ""), 0);
+    }
+    unsetenv("TMPDIR");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(both_streams_arrive_line_by_line),
+        cmocka_unit_test(much_output_loses_no_line),
+        cmocka_unit_test(a_line_over_the_limit_is_cut_and_the_next_is_whole),
+        cmocka_unit_test(an_exit_code_and_the_last_words_become_the_reason),
+        cmocka_unit_test(a_signal_is_reported_as_one),
+        cmocka_unit_test(a_program_that_is_not_there_is_named),
+        cmocka_unit_test(environment_folder_and_empty_input_are_as_asked),
+        cmocka_unit_test(a_deadline_ends_it_and_all_it_started),
+        cmocka_unit_test(a_silent_start_ends_it_but_a_line_satisfies),
+        cmocka_unit_test(cancellation_ends_it),
+        cmocka_unit_test(a_reader_that_has_enough_ends_it),
+        cmocka_unit_test(daemons_and_files_do_not_outlive_a_normal_end),
+        cmocka_unit_test(a_full_descriptor_table_is_not_inherited),
+        cmocka_unit_test(runs_in_several_threads_do_not_mix),
+        cmocka_unit_test(sigkill_of_the_caller_at_any_moment_leaves_nothing),
+    };
+    return cmocka_run_group_tests_name("process", tests, adopt_orphans, NULL);
+}

@@ -1,0 +1,257 @@
+/* Whole sessions against a simulated cluster whose truth differs from its description: figures that are off, and
+ * noise. Real trials are the business of tests/cli. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/rng.h"
+#include "dataset/query.h"
+#include "tests/support/check.h"
+#include "tuner/predictor.h"
+#include "tuner/session.h"
+
+static const char MODEL[] =
+    "{\"schema\":\"syncopate.model/1\",\"name\":\"toy\",\"batch_per_device\":8,\"variables\":["
+    "{\"name\":\"a\",\"shape\":[64,64],\"dtype\":\"f32\"},{\"name\":\"b\",\"shape\":[256,256],\"dtype\":\"f32\"},"
+    "{\"name\":\"c\",\"shape\":[1024,256],\"dtype\":\"f32\"},{\"name\":\"d\",\"shape\":[1024],\"dtype\":\"f32\"},"
+    "{\"name\":\"e\",\"shape\":[512,1024],\"dtype\":\"f32\"}],\"layers\":["
+    "{\"name\":\"l1\",\"forward_us\":2000,\"backward_us\":4000,\"variables\":[\"a\"]},"
+    "{\"name\":\"l2\",\"forward_us\":3000,\"backward_us\":5000,\"variables\":[\"b\",\"d\"]},"
+    "{\"name\":\"l3\",\"forward_us\":2000,\"backward_us\":6000,\"variables\":[\"c\"]},"
+    "{\"name\":\"l4\",\"forward_us\":1000,\"backward_us\":3000,\"variables\":[\"e\"]}]}";
+
+static const char CLUSTER[] =
+    "{\"schema\":\"syncopate.cluster/1\",\"name\":\"four\",\"nodes\":[{\"name\":\"n\",\"count\":4,\"nic_gbit_per_s\":1,"
+    "\"nic_latency_us\":50}],\"runtime\":{\"message_us\":100,\"push_us\":200,\"coordination_us\":150}}";
+
+struct world {
+    struct model model;
+    struct cluster cluster;
+    struct predictor truth;
+    struct rng rng;
+    uint64_t runs, die_after; /* die_after runs, a run fails as if the process had been told to stop */
+    double times[64];
+    double noise;
+    bool all_fail;
+};
+
+static enum status run(void *context, const struct tune_order *order, struct tune_outcome *out, struct error *err) {
+    struct world *w = context;
+    struct prediction prediction;
+    if (w->die_after && w->runs == w->die_after)
+        return error_set(err, ST_CANCELLED, "stopped by the test");
+    w->runs++;
+    if (w->all_fail) {
+        *out = (struct tune_outcome){.state = RECORD_FAILED, .reason = "the network is down"};
+        return ST_OK;
+    }
+    enum status st = predictor_run(&w->truth, order->strategy, &prediction, err);
+    if (st)
+        return st;
+    /* Noise depends on the strategy and not on the process, so that a resumed session measures the same. */
+    struct rng rng;
+    uint64_t seed;
+    memcpy(&seed, order->strategy->id.hex, sizeof seed);
+    rng_seed(&rng, seed);
+    size_t n = order->iterations < 64 ? order->iterations : 64;
+    for (size_t i = 0; i < n; i++)
+        w->times[i] = prediction.iteration_us * exp(w->noise * rng_normal(&rng));
+    *out = (struct tune_outcome){.state = RECORD_COMPLETE, .n = n, .iterations_us = w->times};
+    return ST_OK;
+}
+
+static void read_text(const char *text, cJSON **json) {
+    struct error err;
+    assert_ok(json_parse(text, strlen(text), "test", json, &err));
+}
+
+static int set_up(void **state) {
+    static struct world w;
+    struct error err;
+    cJSON *json;
+    w = (struct world){.noise = 0.01};
+    read_text(MODEL, &json);
+    assert_ok(model_read(json, "model", &w.model, &err));
+    cJSON_Delete(json);
+    read_text(CLUSTER, &json);
+    assert_ok(cluster_read(json, "cluster", &w.cluster, &err));
+    cJSON_Delete(json);
+    assert_ok(predictor_init(&w.truth, &w.model, &w.cluster, &err));
+    assert_ok(predictor_correct(&w.truth, (struct correction){1.8, 1.25}, &err));
+    *state = &w;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    struct world *w = *state;
+    predictor_release(&w->truth);
+    model_release(&w->model);
+    cluster_release(&w->cluster);
+    return 0;
+}
+
+static struct tune_options options_of(uint64_t trials) {
+    struct tune_options o = tune_default_options();
+    o.trials = trials;
+    o.trial_us = 1e6;
+    o.evaluations = 200;
+    return o;
+}
+
+static enum status tune(struct world *w, const char *file, const struct tune_options *options, const char *resume,
+                        struct tuning *out, struct error *err) {
+    struct store *store;
+    const struct tune_runner runner = {"simulated", w, run};
+    enum status st = store_open(file, STORE_READ_WRITE, &store, err);
+    if (st)
+        return st;
+    st = tune_run(store, &w->model, &w->cluster, &runner, options, resume, out, err);
+    store_close(store);
+    return st;
+}
+
+static void session_beats_the_baselines_of_a_cluster_that_is_not_as_described(void **state) {
+    struct world *w = *state;
+    struct error err;
+    struct tuning t;
+    struct tune_options o = options_of(30);
+    char file[4096];
+    snprintf(file, sizeof file, "%s/beats.db", test_dir());
+    assert_ok(tune(w, file, &o, NULL, &t, &err));
+    assert_int_equal(t.trials, 30);
+    assert_int_equal(w->runs, 30);
+    assert_true(t.rows[t.best].final);
+    assert_true(t.rows[t.best].measured.median_us >= t.lower_bound_us);
+    assert_true(t.speedup >= 1);
+    for (size_t i = 0; i < t.n_rows; i++)
+        if (t.rows[i].final)
+            assert_true(t.rows[i].measured.median_us >= t.rows[t.best].measured.median_us);
+    tuning_release(&t);
+}
+
+static void same_seed_gives_the_same_session(void **state) {
+    struct world *w = *state;
+    struct error err;
+    struct tuning a, b;
+    struct tune_options o = options_of(20);
+    char first[4096], second[4096];
+    snprintf(first, sizeof first, "%s/first.db", test_dir());
+    snprintf(second, sizeof second, "%s/second.db", test_dir());
+    assert_ok(tune(w, first, &o, NULL, &a, &err));
+    assert_ok(tune(w, second, &o, NULL, &b, &err));
+    assert_int_equal(a.n_rows, b.n_rows);
+    for (size_t i = 0; i < a.n_rows; i++) {
+        assert_string_equal(a.rows[i].id.hex, b.rows[i].id.hex);
+        assert_close(a.rows[i].measured.median_us, b.rows[i].measured.median_us, 0);
+    }
+    tuning_release(&a);
+    tuning_release(&b);
+}
+
+static const char *only_session(const char *file, char out[64]) {
+    struct error err;
+    struct store *store;
+    struct arena arena = {0};
+    struct stored_session *sessions;
+    size_t n;
+    assert_ok(store_open(file, STORE_READ_ONLY, &store, &err));
+    assert_ok(store_session_list(store, 0, 0, &arena, &n, &sessions, &err));
+    assert_int_equal(n, 1);
+    snprintf(out, 64, "%s", sessions[0].id);
+    arena_release(&arena);
+    store_close(store);
+    return out;
+}
+
+/* Interrupted after every number of trials, baselines, search and final alike, it ends as if it had not been. */
+static void interrupted_session_goes_on_as_if_nothing_had_happened(void **state) {
+    struct world *w = *state;
+    struct error err;
+    struct tuning whole, resumed;
+    struct tune_options o = options_of(18);
+    char file[4096], id[64];
+    snprintf(file, sizeof file, "%s/whole.db", test_dir());
+    assert_ok(tune(w, file, &o, NULL, &whole, &err));
+    for (uint64_t stop = 1; stop < 18; stop += 4) {
+        snprintf(file, sizeof file, "%s/stop%lu.db", test_dir(), (unsigned long)stop);
+        w->runs = 0;
+        w->die_after = stop;
+        assert_fails(tune(w, file, &o, NULL, &resumed, &err), ST_CANCELLED, "--resume");
+        w->die_after = 0;
+        struct tune_options other = options_of(99); /* the session keeps the budget that it began with */
+        assert_ok(tune(w, file, &other, only_session(file, id), &resumed, &err));
+        assert_int_equal(w->runs, 18);
+        assert_int_equal(resumed.n_rows, whole.n_rows);
+        for (size_t i = 0; i < whole.n_rows; i++)
+            assert_string_equal(resumed.rows[i].id.hex, whole.rows[i].id.hex);
+        assert_close(resumed.rows[resumed.best].measured.median_us, whole.rows[whole.best].measured.median_us, 0);
+        tuning_release(&resumed);
+    }
+    tuning_release(&whole);
+}
+
+static void session_without_a_completed_trial_says_why(void **state) {
+    struct world *w = *state;
+    struct error err;
+    struct tuning t;
+    struct tune_options o = options_of(10);
+    char file[4096];
+    snprintf(file, sizeof file, "%s/fails.db", test_dir());
+    w->all_fail = true;
+    assert_fails(tune(w, file, &o, NULL, &t, &err), ST_INFEASIBLE, "the network is down");
+}
+
+static void session_stops_when_the_best_is_close_to_the_bound(void **state) {
+    struct world *w = *state;
+    struct error err;
+    struct tuning t;
+    struct tune_options o = options_of(60);
+    char file[4096];
+    o.gap = 10;
+    snprintf(file, sizeof file, "%s/gap.db", test_dir());
+    assert_ok(tune(w, file, &o, NULL, &t, &err));
+    assert_int_equal(t.stop, TUNE_STOP_GAP);
+    assert_true(t.trials < 60);
+    tuning_release(&t);
+}
+
+static void fitted_factors_are_those_of_the_truth(void **state) {
+    struct world *w = *state;
+    struct error err;
+    struct space space;
+    struct rng rng;
+    struct predictor p;
+    struct strategy strategies[24];
+    struct measured measured[24];
+    struct space_options o = space_default_options();
+    rng_seed(&rng, test_seed());
+    assert_ok(space_init(&space, &w->model, &w->cluster, &o, &err));
+    for (size_t i = 0; i < 24; i++) {
+        struct prediction truth;
+        assert_ok(space_sample_guided(&space, &rng, &strategies[i], &err));
+        assert_ok(predictor_run(&w->truth, &strategies[i], &truth, &err));
+        measured[i] = (struct measured){&strategies[i], truth.iteration_us};
+    }
+    assert_ok(predictor_init(&p, &w->model, &w->cluster, &err));
+    assert_ok(predictor_fit(&p, 24, measured, &err));
+    assert_close(p.correction.startup, 1.8, 0.15);
+    assert_close(p.correction.transfer, 1.25, 0.05);
+    predictor_release(&p);
+    for (size_t i = 0; i < 24; i++)
+        strategy_release(&strategies[i]);
+    space_release(&space);
+}
+
+int main(void) {
+#define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        T(session_beats_the_baselines_of_a_cluster_that_is_not_as_described),
+        T(same_seed_gives_the_same_session),
+        T(interrupted_session_goes_on_as_if_nothing_had_happened),
+        T(session_without_a_completed_trial_says_why),
+        T(session_stops_when_the_best_is_close_to_the_bound),
+        T(fitted_factors_are_those_of_the_truth),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,133 @@
+/* The worker's measurement lines become the description's members as they are, less the event's name. */
+#include "trial-runner/bench.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trial-runner/scratch.h"
+
+struct bench {
+    const struct bench_options *options;
+    cJSON *measurements, *runtime;
+    bool done, no_memory;
+    struct error reported; /* what the worker gave as reason, if it did */
+};
+
+static cJSON *without_event(struct bench *bench, const cJSON *line) {
+    cJSON *copy = cJSON_Duplicate(line, true);
+    bench->no_memory |= !copy;
+    cJSON_DeleteItemFromObject(copy, "event");
+    return copy;
+}
+
+static void tell(const struct bench *bench, const cJSON *line) {
+    char what[64];
+    const char *operation = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(line, "operation"));
+    const char *algorithm = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(line, "algorithm"));
+    const cJSON *bytes = cJSON_GetObjectItemCaseSensitive(line, "bytes");
+    const cJSON *time = cJSON_GetObjectItemCaseSensitive(line, "time_us");
+    if (!bench->options->on_measurement || !operation || !bytes || !time)
+        return;
+    snprintf(what, sizeof what, "%s%s%s", operation, algorithm ? " " : "", algorithm ? algorithm : "");
+    bench->options->on_measurement(bench->options->context, what, (uint64_t)bytes->valuedouble, time->valuedouble);
+}
+
+static bool take_event(void *context, const char *event, const cJSON *line) {
+    struct bench *bench = context;
+    const char *reason = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(line, "reason"));
+    if (strcmp(event, "measurement") == 0) {
+        tell(bench, line);
+        cJSON_AddItemToArray(bench->measurements, without_event(bench, line));
+    } else if (strcmp(event, "runtime") == 0) {
+        cJSON_Delete(bench->runtime);
+        bench->runtime = without_event(bench, line);
+    } else if (strcmp(event, "done") == 0) {
+        bench->done = true;
+    } else if (reason) {
+        error_set(&bench->reported, ST_TRIAL, "%s", reason);
+    }
+    return !bench->no_memory && !reason;
+}
+
+static enum status judge(const struct bench *bench, const struct process_result *process, struct error *err) {
+    if (bench->no_memory)
+        return error_no_memory(err);
+    if (bench->reported.status != ST_OK)
+        return error_set(err, ST_TRIAL, "%s", bench->reported.message);
+    enum status status = process_judge(process, "the measurement", err);
+    if (status == ST_OK && (!bench->done || !bench->runtime))
+        return error_set(err, ST_TRIAL, "the workers ended before the last measurement");
+    return status;
+}
+
+static enum status launch(struct bench *bench, const struct cluster *cluster, const char *path, struct error *err) {
+    enum { START_AND_END_S = 60 };
+    const struct bench_options *options = bench->options;
+    const double limit_s = options->time_limit_s > 0 ? options->time_limit_s : 40;
+    char max_bytes[32], limit[32];
+    snprintf(max_bytes, sizeof max_bytes, "%llu",
+             (unsigned long long)(options->max_bytes ? options->max_bytes : UINT64_C(16) << 20));
+    snprintf(limit, sizeof limit, "%.3f", limit_s);
+    const char *const arguments[] = {"bench", "--cluster", path, "--max-bytes", max_bytes, "--time-limit", limit, NULL};
+    const struct launch_options launch = {.cluster = cluster,
+                                          .runner = &options->runner,
+                                          .arguments = arguments,
+                                          .time_limit_s = limit_s + START_AND_END_S,
+                                          .cancel = options->cancel,
+                                          .on_event = take_event,
+                                          .context = bench};
+    struct process_result process;
+    enum status status = launch_workers(&launch, &process, err);
+    return status != ST_OK ? status : judge(bench, &process, err);
+}
+
+static enum status write_and_launch(struct bench *bench, const struct cluster *cluster, struct error *err) {
+    static const char *const names[SCRATCH_FILES] = {"cluster.json", "unused-1", "unused-2"};
+    struct scratch scratch;
+    enum status status = scratch_init(&scratch, names, err);
+    if (status != ST_OK)
+        return status;
+    status = scratch_write(&scratch, 0, cluster_write(cluster), err);
+    if (status == ST_OK)
+        status = launch(bench, cluster, scratch.file[0], err);
+    scratch_release(&scratch);
+    return status;
+}
+
+/* Both members move into a copy of the description. */
+static enum status merge(struct bench *bench, const cJSON *json, const char *name, cJSON **out, struct error *err) {
+    cJSON *copy = cJSON_Duplicate(json, true);
+    if (!copy)
+        return error_no_memory(err);
+    cJSON_DeleteItemFromObjectCaseSensitive(copy, "measurements");
+    cJSON_DeleteItemFromObjectCaseSensitive(copy, "runtime");
+    cJSON_AddItemToObject(copy, "measurements", bench->measurements);
+    cJSON_AddItemToObject(copy, "runtime", bench->runtime);
+    bench->measurements = bench->runtime = NULL;
+    struct cluster check;
+    enum status status = cluster_read(copy, name, &check, err);
+    if (status != ST_OK) {
+        cJSON_Delete(copy);
+        return status;
+    }
+    cluster_release(&check);
+    *out = copy;
+    return ST_OK;
+}
+
+enum status bench_run(const cJSON *json, const char *name, const struct bench_options *options, cJSON **out,
+                      struct error *err) {
+    struct cluster cluster;
+    enum status status = cluster_read(json, name, &cluster, err);
+    if (status != ST_OK)
+        return status;
+    struct bench bench = {.options = options, .measurements = cJSON_CreateArray()};
+    status = bench.measurements ? write_and_launch(&bench, &cluster, err) : error_no_memory(err);
+    if (status == ST_OK)
+        status = merge(&bench, json, name, out, err);
+    cJSON_Delete(bench.measurements);
+    cJSON_Delete(bench.runtime);
+    cluster_release(&cluster);
+    return status;
+}

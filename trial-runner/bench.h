@@ -1,0 +1,28 @@
+/* Measure a cluster with the worker program, and write the figures into its description. */
+#ifndef TRIAL_RUNNER_BENCH_H
+#define TRIAL_RUNNER_BENCH_H
+
+#include <cjson/cJSON.h>
+#include <signal.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "trial-runner/launch.h"
+
+struct bench_options {
+    struct trial_runner runner;
+    uint64_t max_bytes;  /* of a message; 0: 16 MiB */
+    double time_limit_s; /* for the measurements, not counting the start; 0: 40 s */
+    const volatile sig_atomic_t *cancel;
+    /* A figure has come in: "all_reduce ring", its bytes and time. May be NULL. */
+    void (*on_measurement)(void *context, const char *what, uint64_t bytes, double time_us);
+    void *context;
+};
+
+/* A copy of the cluster's description `json` with its "measurements" and "runtime" replaced by measured ones, all else
+ * as the user wrote it; `name` stands for it in messages. The copy has been read back. Free with cJSON_Delete.
+ * Fails: ST_INVALID, ST_TRIAL (the workers failed), ST_CANCELLED, and as launch_workers. */
+enum status bench_run(const cJSON *json, const char *name, const struct bench_options *options, cJSON **out,
+                      struct error *err);
+
+#endif

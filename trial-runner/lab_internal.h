@@ -1,0 +1,20 @@
+/* Between lab.c, which makes and enters namespaces, lab_network.c, which fills them, and lab_state.c. */
+#ifndef TRIAL_RUNNER_LAB_INTERNAL_H
+#define TRIAL_RUNNER_LAB_INTERNAL_H
+
+#include "trial-runner/lab.h"
+
+/* Names, rates, counts. Fails: ST_INVALID. */
+enum status lab_validate(const struct lab_config *config, struct error *err);
+enum status lab_validate_name(const char *what, const char *name, struct error *err);
+
+/* In a process that is the first of a new pid namespace: everything else that makes the lab. */
+enum status lab_build(const struct lab_config *config, struct error *err);
+
+/* Bridge, node namespaces, addresses and rates, in this process's own empty network and mount namespaces. */
+enum status lab_network_build(const struct lab_config *config, struct error *err);
+
+/* Write a file whole. */
+enum status lab_write(const char *path, const char *text, mode_t mode, struct error *err);
+
+#endif

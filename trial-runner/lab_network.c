@@ -1,0 +1,222 @@
+/* The lab's network: a bridge in the head, a veth pair a node, and rate limits at both of its ends.
+ *
+ * A node's sending is shaped inside its namespace, its receiving on the bridge's port. Token buckets of 256 KB with a
+ * queue of 30 ms: smaller ones cost up to half the rate. A link slower than the NIC is a class of a hierarchical token
+ * bucket (HTB) in the sender's namespace, picked by destination; classes are guaranteed a hundredth of their rate and
+ * borrow the rest from the NIC's class, so that together they never exceed the NIC.
+ * Namespaces are made here and named as `ip netns` does it; the rest goes to one `ip -batch` and one `tc -batch` a
+ * namespace. Cost: about 5 ms a node. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "trial-runner/lab_internal.h"
+
+#define NETNS_DIR  "/run/netns"
+#define BATCH_FILE "/run/lab/batch"
+#define BATCH_SAID "/run/lab/batch.err"
+
+enum { BURST_BYTES = 256 * 1024, QUEUE_MS = 30 };
+
+extern char **environ;
+
+/* What a batch tool said, as the reason. */
+static enum status batch_failed(const char *tool, int wait_status, struct error *err) {
+    char said[256] = "";
+    FILE *file = fopen(BATCH_SAID, "r");
+    size_t n = file ? fread(said, 1, sizeof said - 1, file) : 0;
+    if (file)
+        fclose(file);
+    said[n] = 0;
+    for (char *c = said; *c; c++)
+        if (*c == '\n')
+            *c = c[1] ? ' ' : 0;
+    const char *advice = "";
+    if (strstr(said, "qdisc kind is unknown") || strstr(said, "TC classifier not found"))
+        advice = "; this kernel lacks traffic shaping: load the modules sch_tbf, sch_htb and cls_u32";
+    return error_set(err, ST_ENVIRONMENT, "%s could not set up the lab (status %d): %s%s", tool,
+                     WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : -1, said, advice);
+}
+
+static enum status batch_run(const char *tool, struct error *err) {
+    const char *const argv[] = {tool, "-batch", BATCH_FILE, NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 1, BATCH_SAID, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    posix_spawn_file_actions_adddup2(&actions, 1, 2);
+    pid_t pid;
+    int failed = posix_spawnp(&pid, tool, &actions, NULL, (char *const *)argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (failed)
+        return error_set(err, ST_ENVIRONMENT, "cannot start %s: %s; install iproute2 (Debian: apt install iproute2)",
+                         tool, strerror(failed));
+    int status;
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return error_set(err, ST_ENVIRONMENT, "lost %s: %s", tool, strerror(errno));
+    return status == 0 ? ST_OK : batch_failed(tool, status, err);
+}
+
+/* Start, fill and run the one batch file. */
+static enum status batch_open(FILE **batch, struct error *err) {
+    *batch = fopen(BATCH_FILE, "we");
+    return *batch ? ST_OK : error_set(err, ST_ENVIRONMENT, "cannot write %s: %s", BATCH_FILE, strerror(errno));
+}
+
+static enum status batch_close(FILE *batch, const char *tool, struct error *err) {
+    if (fclose(batch) != 0)
+        return error_set(err, ST_ENVIRONMENT, "cannot write %s: %s", BATCH_FILE, strerror(errno));
+    return batch_run(tool, err);
+}
+
+static double bits(double gbit_per_s) {
+    return gbit_per_s * 1e9;
+}
+
+static void write_token_bucket(FILE *tc, const char *device, size_t number, double gbit_per_s) {
+    fprintf(tc, "qdisc add dev %s", device);
+    if (number > 0)
+        fprintf(tc, "%zu", number);
+    fprintf(tc, " root tbf rate %.0fbit burst %d latency %dms\n", bits(gbit_per_s), BURST_BYTES, QUEUE_MS);
+}
+
+/* A class that may reach `gbit_per_s`, and its queue. */
+static void write_class(FILE *tc, size_t id, double gbit_per_s) {
+    double rate = bits(gbit_per_s);
+    fprintf(tc,
+            "class add dev eth0 parent 1:1 classid 1:%zx htb rate %.0fbit ceil %.0fbit burst %d cburst %d quantum %d\n",
+            id, rate / 100 > 8000 ? rate / 100 : 8000, rate, BURST_BYTES, BURST_BYTES, 64 * 1024);
+    fprintf(tc, "qdisc add dev eth0 parent 1:%zx bfifo limit %.0f\n", id, BURST_BYTES + rate / 8 * QUEUE_MS / 1000);
+}
+
+/* Class 1:1 is the NIC, 1:2 whatever has no link of its own, 1:(16 + j) the link to node j. */
+static void write_link_classes(FILE *tc, const struct lab_config *config, size_t node) {
+    double nic = config->nodes[node].gbit_per_s;
+    fprintf(tc, "qdisc add dev eth0 root handle 1: htb default 2\n");
+    fprintf(tc, "class add dev eth0 parent 1: classid 1:1 htb rate %.0fbit burst %d cburst %d quantum %d\n", bits(nic),
+            BURST_BYTES, BURST_BYTES, 64 * 1024);
+    write_class(tc, 2, nic);
+    for (size_t i = 0; i < config->n_links; i++) {
+        const struct lab_link *link = &config->links[i];
+        if (link->from != node || link->gbit_per_s >= nic)
+            continue;
+        write_class(tc, 16 + link->to, link->gbit_per_s);
+        fprintf(tc, "filter add dev eth0 parent 1: protocol ip prio 1 u32 match ip dst 198.18.1.%zu/32 flowid 1:%zx\n",
+                link->to + 1, 16 + link->to);
+    }
+}
+
+static bool has_slow_link(const struct lab_config *config, size_t node) {
+    for (size_t i = 0; i < config->n_links; i++)
+        if (config->links[i].from == node && config->links[i].gbit_per_s < config->nodes[node].gbit_per_s)
+            return true;
+    return false;
+}
+
+/* A new network namespace under the node's name; this process is in it afterwards. */
+static enum status namespace_make(const char *name, struct error *err) {
+    char path[128];
+    snprintf(path, sizeof path, NETNS_DIR "/%s", name);
+    int fd = open(path, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+    if (fd < 0 || close(fd) != 0 || unshare(CLONE_NEWNET) != 0 ||
+        mount("/proc/self/ns/net", path, "none", MS_BIND, NULL) != 0)
+        return error_set(err, ST_ENVIRONMENT, "cannot make the network namespace %s: %s", name, strerror(errno));
+    return ST_OK;
+}
+
+static enum status namespace_enter(int fd, struct error *err) {
+    if (fd < 0 || setns(fd, CLONE_NEWNET) != 0)
+        return error_set(err, ST_ENVIRONMENT, "cannot enter a network namespace: %s", strerror(errno));
+    return ST_OK;
+}
+
+static enum status namespaces_make(const struct lab_config *config, int head, struct error *err) {
+    if (mkdir(NETNS_DIR, 0755) != 0)
+        return error_set(err, ST_ENVIRONMENT, "cannot make %s: %s", NETNS_DIR, strerror(errno));
+    enum status status = ST_OK;
+    for (size_t i = 0; i < config->n && status == ST_OK; i++)
+        status = namespace_make(config->nodes[i].name, err);
+    return status == ST_OK ? namespace_enter(head, err) : status;
+}
+
+static enum status head_links(const struct lab_config *config, struct error *err) {
+    FILE *ip;
+    enum status status = batch_open(&ip, err);
+    if (status != ST_OK)
+        return status;
+    fprintf(ip, "link set lo up\n"
+                "link add br0 type bridge forward_delay 0 mcast_snooping 0\n"
+                "addr add 198.18.0.1/15 dev br0\n"
+                "link set br0 up\n");
+    for (size_t i = 0; i < config->n; i++)
+        fprintf(ip, "link add port%zu type veth peer name eth0 netns %s\nlink set port%zu master br0 up\n", i + 1,
+                config->nodes[i].name, i + 1);
+    return batch_close(ip, "ip", err);
+}
+
+static enum status head_rates(const struct lab_config *config, struct error *err) {
+    FILE *tc;
+    enum status status = batch_open(&tc, err);
+    if (status != ST_OK)
+        return status;
+    for (size_t i = 0; i < config->n; i++)
+        write_token_bucket(tc, "port", i + 1, config->nodes[i].gbit_per_s);
+    return batch_close(tc, "tc", err);
+}
+
+static enum status node_links(size_t node, struct error *err) {
+    FILE *ip;
+    enum status status = batch_open(&ip, err);
+    if (status != ST_OK)
+        return status;
+    fprintf(ip, "link set lo up\naddr add 198.18.1.%zu/15 dev eth0\nlink set eth0 up\n", node + 1);
+    return batch_close(ip, "ip", err);
+}
+
+static enum status node_rates(const struct lab_config *config, size_t node, struct error *err) {
+    FILE *tc;
+    enum status status = batch_open(&tc, err);
+    if (status != ST_OK)
+        return status;
+    if (has_slow_link(config, node))
+        write_link_classes(tc, config, node);
+    else
+        write_token_bucket(tc, "eth0", 0, config->nodes[node].gbit_per_s);
+    return batch_close(tc, "tc", err);
+}
+
+static enum status node_build(const struct lab_config *config, size_t node, struct error *err) {
+    char path[128];
+    snprintf(path, sizeof path, NETNS_DIR "/%s", config->nodes[node].name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    enum status status = namespace_enter(fd, err);
+    if (fd >= 0)
+        close(fd);
+    if (status == ST_OK)
+        status = node_links(node, err);
+    return status == ST_OK ? node_rates(config, node, err) : status;
+}
+
+enum status lab_network_build(const struct lab_config *config, struct error *err) {
+    int head = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    enum status status = namespaces_make(config, head, err);
+    if (status == ST_OK)
+        status = head_links(config, err);
+    if (status == ST_OK)
+        status = head_rates(config, err);
+    for (size_t i = 0; i < config->n && status == ST_OK; i++)
+        status = node_build(config, i, err);
+    if (status == ST_OK)
+        status = namespace_enter(head, err);
+    if (head >= 0)
+        close(head);
+    return status;
+}

@@ -1,0 +1,180 @@
+/* Every setting here answers to something seen with Open MPI 4.1.4; the comments at them say what. */
+#include "trial-runner/mpirun.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* A NULL-terminated list in an arena; `full` remembers that memory ran out. */
+struct words {
+    struct arena *arena;
+    const char **items;
+    size_t n, capacity;
+    bool failed;
+};
+
+static void words_add(struct words *words, const char *word) {
+    if (words->failed || !word || words->n + 1 >= words->capacity) {
+        words->failed = true;
+        return;
+    }
+    words->items[words->n++] = word;
+    words->items[words->n] = NULL;
+}
+
+static void words_mca(struct words *words, const char *name, const char *value) {
+    words_add(words, "--mca");
+    words_add(words, name);
+    words_add(words, value);
+}
+
+static size_t count(const char *const *list) {
+    size_t n = 0;
+    while (list && list[n])
+        n++;
+    return n;
+}
+
+static void add_common(struct words *words) {
+    if (geteuid() == 0)
+        words_add(words, "--allow-run-as-root");
+    /* Ranks that outnumber the cores would spin in each other's way: a 1 KB all-reduce took 4 ms in place of 0.05. */
+    words_mca(words, "mpi_yield_when_idle", "1");
+    words_add(words, "--bind-to");
+    words_add(words, "none");
+    words_add(words, "--oversubscribe");
+}
+
+/* Shared memory is what joins processes of one host; TCP over lo would only add copies. CMA needs ptrace rights that
+ * containers often refuse. */
+static void add_local(struct words *words, const struct mpirun_config *config) {
+    unsigned ranks = 0;
+    for (size_t i = 0; i < config->n_hosts; i++)
+        ranks += config->hosts[i].slots;
+    words_mca(words, "btl", "vader,self");
+    words_mca(words, "btl_vader_single_copy_mechanism", "none");
+    words_add(words, "-np");
+    words_add(words, arena_printf(words->arena, "%u", ranks));
+}
+
+static const char *host_list(struct arena *arena, size_t n, const struct mpirun_host *hosts) {
+    const char *list = "";
+    for (size_t i = 0; i < n && list; i++)
+        list = arena_printf(arena, "%s%s%s:%u", list, i ? "," : "", hosts[i].name, hosts[i].slots);
+    return list;
+}
+
+static void add_hosts(struct words *words, const struct mpirun_config *config) {
+    words_add(words, "--map-by");
+    words_add(words, "slot");
+    words_add(words, "--host");
+    words_add(words, host_list(words->arena, config->n_hosts, config->hosts));
+}
+
+static void add_lab(struct words *words, const struct mpirun_config *config) {
+    words_mca(words, "plm", "rsh");
+    words_mca(words, "plm_rsh_agent", LAB_AGENT);
+    words_mca(words, "plm_rsh_no_tree_spawn", "1"); /* the agent works from the head only */
+    words_mca(words, "btl", "tcp,self");            /* shared memory would go around the links */
+    words_mca(words, "btl_tcp_if_include", LAB_SUBNET);
+    words_mca(words, "oob_tcp_if_include", LAB_SUBNET);
+    add_hosts(words, config);
+}
+
+static void add_host_file(struct words *words, const struct mpirun_config *config) {
+    if (config->interface) {
+        words_mca(words, "btl_tcp_if_include", config->interface);
+        words_mca(words, "oob_tcp_if_include", config->interface);
+    }
+    if (config->host_file) {
+        words_add(words, "--hostfile");
+        words_add(words, config->host_file);
+    } else {
+        add_hosts(words, config);
+    }
+}
+
+static enum status validate(const struct mpirun_config *config, struct error *err) {
+    if (count(config->argv) == 0)
+        return error_set(err, ST_INVALID, "mpirun has no program to run");
+    if (config->n_hosts == 0 && !(config->place == MPIRUN_HOST_FILE && config->host_file))
+        return error_set(err, ST_INVALID, "mpirun has no hosts");
+    for (size_t i = 0; i < config->n_hosts; i++)
+        if (config->hosts[i].slots == 0)
+            return error_set(err, ST_INVALID, "host %zu has no slots", i);
+    return ST_OK;
+}
+
+enum status mpirun_command(const struct mpirun_config *config, struct arena *arena, const char *const **out,
+                           struct error *err) {
+    enum status status = validate(config, err);
+    if (status != ST_OK)
+        return status;
+    size_t capacity = 48 + count(config->argv) + 2 * count(config->export);
+    struct words words = {.arena = arena, .capacity = capacity};
+    words.items = arena_alloc(arena, capacity, sizeof *words.items);
+    if (!words.items)
+        return error_no_memory(err);
+    words_add(&words, config->program ? config->program : "mpirun");
+    add_common(&words);
+    switch (config->place) {
+    case MPIRUN_LOCAL:
+        add_local(&words, config);
+        break;
+    case MPIRUN_LAB:
+        add_lab(&words, config);
+        break;
+    case MPIRUN_HOST_FILE:
+        add_host_file(&words, config);
+        break;
+    }
+    for (const char *const *name = config->export; name && *name; name++) {
+        words_add(&words, "-x");
+        words_add(&words, *name);
+    }
+    for (const char *const *word = config->argv; *word; word++)
+        words_add(&words, *word);
+    if (words.failed)
+        return error_no_memory(err);
+    *out = words.items;
+    return ST_OK;
+}
+
+/* Segments of shared memory go to the run's own TMPDIR, where they vanish also after SIGKILL. */
+static enum status keep_segments(void *context, struct error *err) {
+    (void)context;
+    const char *scratch = getenv("TMPDIR");
+    if (scratch && setenv("OMPI_MCA_btl_vader_backing_directory", scratch, 1) != 0)
+        return error_no_memory(err);
+    return ST_OK;
+}
+
+static enum status run_once(const struct lab_config *lab, const struct process_options *options,
+                            struct process_result *out, struct error *err) {
+    return lab ? lab_run(lab, options, out, err) : process_run(options, out, err);
+}
+
+enum status mpirun_run(const struct mpirun_config *config, const struct lab_config *lab,
+                       const struct process_options *options, struct process_result *out, unsigned *starts,
+                       struct error *err) {
+    struct arena arena = {0};
+    struct process_options mine = *options;
+    struct process_hook hook = {.in_child = keep_segments};
+    mine.scratch = true;
+    if (config->place == MPIRUN_LOCAL)
+        mine.hook = &hook;
+    struct process_result result = {0};
+    unsigned tries = 0;
+    enum status status = mpirun_command(config, &arena, &mine.argv, err);
+    do {
+        if (status == ST_OK)
+            status = run_once(config->place == MPIRUN_LAB ? lab : NULL, &mine, &result, err);
+    } while (status == ST_OK && ++tries < 2 && result.ending == PROCESS_SILENT);
+    arena_release(&arena);
+    if (status != ST_OK)
+        return status;
+    *out = result;
+    if (starts)
+        *starts = tries;
+    return ST_OK;
+}

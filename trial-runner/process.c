@@ -1,0 +1,500 @@
+/* Four parties: the caller, its guard, the guard's child, and what the child starts.
+ *
+ * The guard is a child subreaper (prctl(2)), so orphans below it become its children and it can find and kill them one
+ * generation after the other, without cgroups and without root. It gets SIGTERM from the caller to stop, and from the
+ * kernel when the caller's thread dies. Everything that the caller must know comes through one pipe: a failure before
+ * exec, or a wait status; its end says that the guard has cleaned up.
+ * Cost: two forks, and one scan of /proc for each generation of survivors. */
+#include "trial-runner/process.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+enum {
+    REPORT_FD = 3,       /* in the guard and in the child before exec */
+    FREE_FD = 10,        /* above any descriptor that is given a fixed place */
+    GUARD_PATIENCE = 10, /* seconds that a stopped guard may take */
+    POLL_MS = 50         /* how late a cancellation may be seen */
+};
+
+struct report {
+    bool failed;
+    int wait_status;
+    struct error error;
+};
+
+static void report_send(const struct report *report) {
+    /* Shorter than PIPE_BUF, so whole; a caller that is gone does not need it. */
+    ssize_t written = write(REPORT_FD, report, sizeof *report);
+    (void)written;
+}
+
+void process_report(int wait_status) {
+    report_send(&(struct report){.wait_status = wait_status});
+}
+
+static _Noreturn void report_failure(const struct error *error) {
+    report_send(&(struct report){.failed = true, .error = *error});
+    _exit(127);
+}
+
+void process_die_with(int parent_pidfd, int signal) {
+    struct pollfd dead = {.fd = parent_pidfd, .events = POLLIN};
+    if (prctl(PR_SET_PDEATHSIG, signal) != 0 || poll(&dead, 1, 0) != 0)
+        _exit(127);
+}
+
+void process_detach_descriptors(void) {
+    int null = open("/dev/null", O_RDWR);
+    for (int fd = 0; fd < 3; fd++)
+        dup2(null, fd);
+    close_range(3, ~0U, 0);
+}
+
+/* ---- the guard and the child ---- */
+
+static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *where) {
+    (void)info, (void)kind, (void)where;
+    remove(path);
+    return 0;
+}
+
+/* In memory where possible: Open MPI maps its shared segments there. */
+static bool scratch_make(char *path, size_t n) {
+    const char *wanted = getenv("TMPDIR");
+    const char *const roots[] = {wanted ? wanted : "/dev/shm", "/tmp"};
+    for (size_t i = 0; i < sizeof roots / sizeof *roots; i++) {
+        snprintf(path, n, "%s/syncopate-XXXXXX", roots[i]);
+        if (mkdtemp(path))
+            return true;
+    }
+    return false;
+}
+
+static void scratch_remove(const char *path) {
+    if (*path)
+        nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+static pid_t parent_of(const char *pid) {
+    char path[64], text[512];
+    snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[n > 0 ? n : 0] = 0;
+    const char *after_name = strrchr(text, ')'); /* the name itself may hold anything */
+    int parent = -1;
+    if (!after_name || sscanf(after_name + 1, " %*c %d", &parent) != 1)
+        return -1;
+    return parent;
+}
+
+static void kill_children(pid_t self) {
+    DIR *processes = opendir("/proc");
+    if (!processes)
+        return;
+    for (const struct dirent *entry; (entry = readdir(processes));)
+        if (isdigit((unsigned char)entry->d_name[0]) && parent_of(entry->d_name) == self)
+            kill((pid_t)strtol(entry->d_name, NULL, 10), SIGKILL);
+    closedir(processes);
+}
+
+/* A killed child hands its own children to us, so this ends when a generation leaves none. */
+static void kill_descendants(void) {
+    pid_t self = getpid();
+    for (;;) {
+        kill_children(self);
+        pid_t dead = waitpid(-1, NULL, 0);
+        if (dead < 0 && errno == ECHILD)
+            return;
+        while (waitpid(-1, NULL, WNOHANG) > 0)
+            ;
+    }
+}
+
+/* True when the child ended by itself, with its status; false when we were told to stop. */
+static bool guard_wait(pid_t child, const sigset_t *signals, int *wait_status) {
+    for (;;) {
+        int signal = sigwaitinfo(signals, NULL);
+        if (signal < 0)
+            continue;
+        if (signal != SIGCHLD)
+            return false;
+        int status;
+        for (pid_t dead; (dead = waitpid(-1, &status, WNOHANG)) > 0;)
+            if (dead == child) {
+                *wait_status = status;
+                return true;
+            }
+    }
+}
+
+static void child_environment(const struct process_options *options, const char *scratch) {
+    for (const char *const *e = options->environment; e && *e; e++) {
+        char *pair = strdup(*e); /* putenv keeps it */
+        if (pair)
+            putenv(pair);
+    }
+    if (*scratch)
+        setenv("TMPDIR", scratch, 1);
+}
+
+static _Noreturn void child_run(const struct process_options *options, const char *scratch, int guard_pidfd) {
+    struct error err = {0};
+    process_die_with(guard_pidfd, SIGKILL);
+    close(guard_pidfd);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    child_environment(options, scratch);
+    if (options->directory && chdir(options->directory) != 0) {
+        error_set(&err, ST_ENVIRONMENT, "cannot enter the folder %s: %s", options->directory, strerror(errno));
+        report_failure(&err);
+    }
+    if (options->hook && options->hook->in_child && options->hook->in_child(options->hook->context, &err) != ST_OK)
+        report_failure(&err);
+    execvp(options->argv[0], (char *const *)options->argv);
+    enum status status = errno == ENOENT ? ST_NOT_FOUND : ST_ENVIRONMENT;
+    error_set(&err, status, "cannot start %s: %s", options->argv[0], strerror(errno));
+    report_failure(&err);
+}
+
+/* Standard streams and the report at their places, every other descriptor of the caller closed. */
+static void guard_descriptors(int out, int err, int report) {
+    int null = open("/dev/null", O_RDONLY);
+    const int wanted[] = {null, out, err, report};
+    int high[4];
+    for (int i = 0; i < 4; i++)
+        high[i] = fcntl(wanted[i], F_DUPFD, FREE_FD);
+    for (int i = 0; i < 4; i++)
+        dup2(high[i], i);
+    fcntl(REPORT_FD, F_SETFD, FD_CLOEXEC);
+    close_range(REPORT_FD + 1, ~0U, 0);
+}
+
+static void reset_signals(sigset_t *watched) {
+    for (int signal = 1; signal < NSIG; signal++)
+        sigaction(signal, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+    sigemptyset(watched);
+    sigaddset(watched, SIGCHLD);
+    sigaddset(watched, SIGTERM);
+    sigaddset(watched, SIGINT);
+    sigaddset(watched, SIGHUP);
+    sigprocmask(SIG_SETMASK, watched, NULL);
+}
+
+static enum status guard_start_child(const struct process_options *options, const char *scratch, pid_t *child,
+                                     struct error *err) {
+    const struct process_hook *hook = options->hook;
+    if (hook && hook->before_fork) {
+        enum status status = hook->before_fork(hook->context, err);
+        if (status != ST_OK)
+            return status;
+    }
+    int self = pidfd_open(getpid(), 0);
+    *child = self < 0 ? -1 : fork();
+    if (*child < 0)
+        return error_set(err, ST_ENVIRONMENT, "cannot start another process: %s", strerror(errno));
+    if (*child == 0)
+        child_run(options, scratch, self);
+    return ST_OK;
+}
+
+static _Noreturn void guard_run(const struct process_options *options, const sigset_t *watched) {
+    prctl(PR_SET_NAME, "syncopate-guard");
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    char scratch[4096] = "";
+    struct error err = {0};
+    if (options->scratch && !scratch_make(scratch, sizeof scratch)) {
+        error_set(&err, ST_ENVIRONMENT, "no temporary folder can be made: %s", strerror(errno));
+        report_failure(&err);
+    }
+    pid_t child;
+    if (guard_start_child(options, scratch, &child, &err) != ST_OK) {
+        scratch_remove(scratch);
+        report_failure(&err);
+    }
+    for (int fd = 0; fd < 3; fd++)
+        close(fd); /* so that only the program's side keeps its output open */
+    int wait_status = 0;
+    bool ended = guard_wait(child, watched, &wait_status);
+    kill_descendants();
+    scratch_remove(scratch);
+    if (ended)
+        process_report(wait_status);
+    _exit(0);
+}
+
+/* ---- the caller ---- */
+
+struct line_reader {
+    int fd; /* -1 after its end */
+    enum process_stream stream;
+    char *text; /* the line so far */
+    size_t n, capacity;
+};
+
+struct run {
+    const struct process_options *options;
+    struct process_result *result;
+    struct line_reader readers[2];
+    int report_fd;
+    pid_t guard;
+    bool stopping, reported;
+    struct report report;
+    double started_us, stopped_us;
+};
+
+static void run_stop(struct run *run, enum process_ending why) {
+    if (run->stopping)
+        return;
+    run->stopping = true;
+    run->stopped_us = clock_now_us();
+    run->result->ending = why;
+    kill(run->guard, SIGTERM);
+}
+
+/* Keep the end of what was said. */
+static void last_words_add(char *words, const char *line, size_t n) {
+    if (n > PROCESS_LAST_WORDS - 1) {
+        line += n - (PROCESS_LAST_WORDS - 1);
+        n = PROCESS_LAST_WORDS - 1;
+    }
+    size_t have = strlen(words), room = PROCESS_LAST_WORDS - n - 1;
+    if (have > room) {
+        memmove(words, words + have - room, room);
+        have = room;
+    }
+    if (have > 0)
+        words[have++] = '\n';
+    memcpy(words + have, line, n);
+    words[have + n] = 0;
+}
+
+static void line_done(struct run *run, struct line_reader *reader) {
+    size_t n = reader->n;
+    reader->n = 0;
+    if (n > 0 && reader->text[n - 1] == '\r')
+        n--;
+    reader->text[n] = 0;
+    if (reader->stream == PROCESS_STDERR && n > 0)
+        last_words_add(run->result->last_words, reader->text, n);
+    if (reader->stream == PROCESS_STDOUT && run->result->first_line_s < 0)
+        run->result->first_line_s = (clock_now_us() - run->started_us) * 1e-6;
+    const struct process_options *options = run->options;
+    if (options->on_line && !run->stopping && !options->on_line(options->context, reader->stream, reader->text, n))
+        run_stop(run, PROCESS_STOPPED);
+}
+
+static bool line_reserve(struct line_reader *reader, size_t more) {
+    size_t wanted = reader->n + more + 1;
+    if (wanted > PROCESS_LINE_MAX)
+        wanted = PROCESS_LINE_MAX;
+    if (wanted <= reader->capacity)
+        return true;
+    size_t doubled = 2 * reader->capacity < PROCESS_LINE_MAX ? 2 * reader->capacity : PROCESS_LINE_MAX;
+    size_t capacity = wanted > doubled ? wanted : doubled;
+    char *text = realloc(reader->text, capacity);
+    if (!text)
+        return false;
+    reader->text = text;
+    reader->capacity = capacity;
+    return true;
+}
+
+static enum status line_feed(struct run *run, struct line_reader *reader, const char *bytes, size_t n,
+                             struct error *err) {
+    while (n > 0) {
+        const char *end = memchr(bytes, '\n', n);
+        size_t piece = end ? (size_t)(end - bytes) : n;
+        if (!line_reserve(reader, piece))
+            return error_no_memory(err);
+        size_t room = reader->capacity - 1 - reader->n;
+        size_t kept = piece < room ? piece : room;
+        memcpy(reader->text + reader->n, bytes, kept);
+        reader->n += kept;
+        if (end)
+            line_done(run, reader);
+        size_t used = end ? piece + 1 : piece;
+        bytes += used;
+        n -= used;
+    }
+    return ST_OK;
+}
+
+static enum status reader_ready(struct run *run, struct line_reader *reader, struct error *err) {
+    char bytes[16384];
+    ssize_t n = read(reader->fd, bytes, sizeof bytes);
+    if (n > 0)
+        return line_feed(run, reader, bytes, (size_t)n, err);
+    if (n < 0 && (errno == EINTR || errno == EAGAIN))
+        return ST_OK;
+    if (reader->n > 0)
+        line_done(run, reader);
+    close(reader->fd);
+    reader->fd = -1;
+    return ST_OK;
+}
+
+/* The first report counts: a hook's process knows more than the guard, which only sees that one end. */
+static void report_ready(struct run *run) {
+    struct report report;
+    ssize_t n = read(run->report_fd, &report, sizeof report);
+    if (n == (ssize_t)sizeof report) {
+        if (!run->reported)
+            run->report = report;
+        run->reported = true;
+    } else if (n >= 0 || errno != EINTR) {
+        close(run->report_fd);
+        run->report_fd = -1;
+    }
+}
+
+static void check_limits(struct run *run) {
+    const struct process_options *options = run->options;
+    double now_us = clock_now_us(), elapsed_s = (now_us - run->started_us) * 1e-6;
+    bool silent = run->result->first_line_s < 0 && options->first_line_timeout_s > 0;
+    if (options->cancel && *options->cancel)
+        run_stop(run, PROCESS_CANCELLED);
+    else if (options->timeout_s > 0 && elapsed_s > options->timeout_s)
+        run_stop(run, PROCESS_TIMED_OUT);
+    else if (silent && elapsed_s > options->first_line_timeout_s)
+        run_stop(run, PROCESS_SILENT);
+    if (run->stopping && (now_us - run->stopped_us) * 1e-6 > GUARD_PATIENCE)
+        kill(run->guard, SIGKILL); /* its child, and with it a lab, dies with it */
+}
+
+static enum status run_poll(struct run *run, struct error *err) {
+    enum status status = ST_OK;
+    while (run->report_fd >= 0) {
+        struct pollfd fds[3] = {{.fd = run->readers[0].fd, .events = POLLIN},
+                                {.fd = run->readers[1].fd, .events = POLLIN},
+                                {.fd = run->report_fd, .events = POLLIN}};
+        int ready = poll(fds, 3, POLL_MS);
+        check_limits(run);
+        if (ready <= 0)
+            continue;
+        for (int i = 0; i < 2 && status == ST_OK; i++)
+            if (fds[i].revents)
+                status = reader_ready(run, &run->readers[i], err);
+        if (status != ST_OK)
+            run_stop(run, PROCESS_STOPPED);
+        if (fds[2].revents)
+            report_ready(run);
+    }
+    /* The guard is gone and everything below it: what is left is in the pipes. */
+    for (int i = 0; i < 2; i++) {
+        struct pollfd rest = {.fd = run->readers[i].fd, .events = POLLIN};
+        while (status == ST_OK && run->readers[i].fd >= 0 && poll(&rest, 1, 0) > 0)
+            status = reader_ready(run, &run->readers[i], err);
+    }
+    return status;
+}
+
+static enum status run_conclude(struct run *run, struct error *err) {
+    struct process_result *result = run->result;
+    result->wall_s = (clock_now_us() - run->started_us) * 1e-6;
+    if (run->reported && run->report.failed && !run->stopping)
+        return error_set(err, run->report.error.status, "%s", run->report.error.message);
+    if (run->stopping)
+        return ST_OK;
+    if (!run->reported)
+        return error_set(err, ST_ENVIRONMENT, "the guard of %s was killed; is memory short?", run->options->argv[0]);
+    int status = run->report.wait_status;
+    result->ending = WIFSIGNALED(status) ? PROCESS_SIGNALLED : PROCESS_EXITED;
+    result->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+    result->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    return ST_OK;
+}
+
+/* Fork the guard; its ends of the pipes are closed here. */
+static enum status run_start(struct run *run, struct error *err) {
+    int pipes[3][2] = {{-1, -1}, {-1, -1}, {-1, -1}};
+    int self = pidfd_open(getpid(), 0);
+    bool ok = self >= 0;
+    for (int i = 0; i < 3; i++)
+        ok = ok && pipe2(pipes[i], O_CLOEXEC) == 0;
+    run->started_us = clock_now_us();
+    run->guard = ok ? fork() : -1;
+    if (run->guard == 0) {
+        /* Signals first: a handler of the caller's must not swallow the news of its death. */
+        sigset_t watched;
+        reset_signals(&watched);
+        setsid();
+        process_die_with(self, SIGTERM);
+        guard_descriptors(pipes[0][1], pipes[1][1], pipes[2][1]);
+        guard_run(run->options, &watched);
+    }
+    enum status status = ST_OK;
+    if (run->guard < 0)
+        status = error_set(err, ST_ENVIRONMENT, "cannot start another process: %s", strerror(errno));
+    close(self);
+    for (int i = 0; i < 3; i++) {
+        close(pipes[i][1]);
+        if (status != ST_OK)
+            close(pipes[i][0]);
+    }
+    run->readers[0] = (struct line_reader){.fd = pipes[0][0], .stream = PROCESS_STDOUT};
+    run->readers[1] = (struct line_reader){.fd = pipes[1][0], .stream = PROCESS_STDERR};
+    run->report_fd = pipes[2][0];
+    return status;
+}
+
+enum status process_run(const struct process_options *options, struct process_result *out, struct error *err) {
+    struct process_result result = {.first_line_s = -1};
+    struct run run = {.options = options, .result = &result};
+    enum status status = run_start(&run, err);
+    if (status != ST_OK)
+        return status;
+    status = run_poll(&run, err);
+    while (waitpid(run.guard, NULL, 0) < 0 && errno == EINTR)
+        ;
+    for (int i = 0; i < 2; i++) {
+        if (run.readers[i].fd >= 0)
+            close(run.readers[i].fd);
+        free(run.readers[i].text);
+    }
+    if (status == ST_OK)
+        status = run_conclude(&run, err);
+    if (status == ST_OK)
+        *out = result;
+    return status;
+}
+
+enum status process_judge(const struct process_result *result, const char *what, struct error *err) {
+    const char *colon = *result->last_words ? ": " : "", *words = result->last_words;
+    switch (result->ending) {
+    case PROCESS_EXITED:
+        if (result->exit_code == 0)
+            return ST_OK;
+        return error_set(err, ST_TRIAL, "%s ended with exit code %d%s%s", what, result->exit_code, colon, words);
+    case PROCESS_SIGNALLED:
+        return error_set(err, ST_TRIAL, "%s was killed by signal %d (%s)%s%s", what, result->signal,
+                         strsignal(result->signal), colon, words);
+    case PROCESS_TIMED_OUT:
+        return error_set(err, ST_TIMEOUT, "%s was not done after %.1f s%s%s", what, result->wall_s, colon, words);
+    case PROCESS_SILENT:
+        return error_set(err, ST_TIMEOUT, "%s had not started after %.1f s%s%s", what, result->wall_s, colon, words);
+    case PROCESS_STOPPED:
+        return error_set(err, ST_TRIAL, "%s was stopped%s%s", what, colon, words);
+    case PROCESS_CANCELLED:
+        break;
+    }
+    return error_set(err, ST_CANCELLED, "%s was interrupted", what);
+}

@@ -1,0 +1,216 @@
+/* The plan is lowered here only to know which nodes serve, and to refuse what cannot run before anything starts. */
+#include "trial-runner/trial.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "trial-runner/scratch.h"
+
+struct trial {
+    const struct trial_request *request;
+    struct trial_result result;
+    uint32_t slower; /* iterations over the bound so far; all of them when it equals n */
+    bool done, told; /* told: the worker gave the reason itself */
+};
+
+static const char *const ending_words[] = {
+#define X(name, word) word,
+    TRIAL_ENDING_TABLE(X)
+#undef X
+};
+
+const char *trial_ending_word(enum trial_ending ending) {
+    return ending_words[ending];
+}
+
+static double number(const cJSON *line, const char *key) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(line, key);
+    return cJSON_IsNumber(item) ? item->valuedouble : 0;
+}
+
+static void keep_environment(struct trial *trial, const cJSON *line) {
+    cJSON *copy = cJSON_Duplicate(line, true);
+    cJSON_DeleteItemFromObject(copy, "event");
+    cJSON_AddStringToObject(copy, "runner", trial_runner_name(trial->request->runner.place));
+    free(trial->result.environment);
+    trial->result.environment = copy ? json_line(copy) : NULL;
+    cJSON_Delete(copy);
+}
+
+static bool end_with(struct trial *trial, enum trial_ending ending, const char *reason) {
+    trial->told = true;
+    trial->result.ending = ending;
+    snprintf(trial->result.reason, sizeof trial->result.reason, "%s", reason ? reason : "the worker gave no reason");
+    return false;
+}
+
+static bool take_iteration(struct trial *trial, double time_us) {
+    const struct trial_request *request = trial->request;
+    struct trial_result *result = &trial->result;
+    if (result->n == request->iterations)
+        return true;
+    result->time_us[result->n++] = time_us;
+    if (request->on_iteration)
+        request->on_iteration(request->context, result->n - 1, time_us);
+    const double bound = request->stop_if_slower_than_us;
+    trial->slower += bound > 0 && time_us > bound;
+    if (trial->slower < TRIAL_HOPELESS_AFTER || trial->slower < result->n || result->n == request->iterations)
+        return true;
+    char reason[128];
+    snprintf(reason, sizeof reason, "%u iterations, all slower than %.0f us", result->n, bound);
+    return end_with(trial, TRIAL_STOPPED_EARLY, reason);
+}
+
+static bool take_event(void *context, const char *event, const cJSON *line) {
+    struct trial *trial = context;
+    const char *reason = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(line, "reason"));
+    if (strcmp(event, "ready") == 0)
+        keep_environment(trial, line);
+    else if (strcmp(event, "iteration") == 0)
+        return take_iteration(trial, number(line, "time_us"));
+    else if (strcmp(event, "error") == 0)
+        return end_with(trial, TRIAL_FAILED, reason);
+    else if (strcmp(event, "infeasible") == 0)
+        return end_with(trial, TRIAL_INFEASIBLE, reason);
+    else if (strcmp(event, "done") == 0) {
+        trial->done = true;
+        trial->result.checked = (uint64_t)number(line, "checked");
+    }
+    return true;
+}
+
+static int compare(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static enum status find_median(struct trial_result *result, struct error *err) {
+    uint32_t n = result->n;
+    if (n == 0)
+        return ST_OK;
+    double *sorted = malloc(n * sizeof *sorted);
+    if (!sorted)
+        return error_no_memory(err);
+    memcpy(sorted, result->time_us, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, compare);
+    result->median_us = n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
+    free(sorted);
+    return ST_OK;
+}
+
+/* What the end of the processes says where the worker said nothing itself. */
+static void judge(struct trial *trial, const struct process_result *process) {
+    struct error why = {.status = ST_OK};
+    trial->result.wall_s = process->wall_s;
+    if (trial->told)
+        return;
+    enum status status = process_judge(process, "the trial", &why);
+    if (status == ST_CANCELLED)
+        end_with(trial, TRIAL_CANCELLED, why.message);
+    else if (status != ST_OK)
+        end_with(trial, TRIAL_FAILED, why.message);
+    else if (!trial->done || trial->result.n != trial->request->iterations)
+        end_with(trial, TRIAL_FAILED, "the workers ended before the last iteration");
+}
+
+static enum status run_in(struct trial *trial, const struct scratch *scratch, const bool *serves, struct error *err) {
+    const struct trial_request *request = trial->request;
+    char iterations[16], warmup[16];
+    snprintf(iterations, sizeof iterations, "%u", request->iterations);
+    snprintf(warmup, sizeof warmup, "%u", request->warmup);
+    const char *const arguments[] = {"run",
+                                     "--model",
+                                     scratch->file[0],
+                                     "--cluster",
+                                     scratch->file[1],
+                                     "--strategy",
+                                     scratch->file[2],
+                                     "--iterations",
+                                     iterations,
+                                     "--warmup",
+                                     warmup,
+                                     "--verify",
+                                     "--fault",
+                                     request->fault ? request->fault : "none",
+                                     NULL};
+    const struct launch_options launch = {.cluster = request->cluster,
+                                          .serves = serves,
+                                          .runner = &request->runner,
+                                          .arguments = arguments,
+                                          .time_limit_s = request->time_limit_s,
+                                          .cancel = request->cancel,
+                                          .on_event = take_event,
+                                          .context = trial};
+    struct process_result process;
+    enum status status = launch_workers(&launch, &process, err);
+    if (status != ST_OK)
+        return status;
+    judge(trial, &process);
+    return find_median(&trial->result, err);
+}
+
+static enum status write_and_run(struct trial *trial, const bool *serves, struct error *err) {
+    static const char *const names[SCRATCH_FILES] = {"model.json", "cluster.json", "strategy.json"};
+    const struct trial_request *request = trial->request;
+    struct scratch scratch;
+    enum status status = scratch_init(&scratch, names, err);
+    if (status != ST_OK)
+        return status;
+    status = scratch_write(&scratch, 0, model_write(request->model), err);
+    if (status == ST_OK)
+        status = scratch_write(&scratch, 1, cluster_write(request->cluster), err);
+    if (status == ST_OK)
+        status = scratch_write(&scratch, 2, strategy_write(request->strategy, request->model, request->cluster), err);
+    if (status == ST_OK)
+        status = run_in(trial, &scratch, serves, err);
+    scratch_release(&scratch);
+    return status;
+}
+
+/* Which nodes need a server's rank: [n_nodes], malloc'd. */
+static enum status find_servers(const struct trial_request *request, bool **out, struct error *err) {
+    struct plan plan;
+    enum status status = plan_lower(request->model, request->cluster, request->strategy, &plan, err);
+    if (status != ST_OK)
+        return status;
+    bool *serves = calloc(request->cluster->n_nodes, sizeof *serves);
+    for (uint32_t i = 0; serves && i < plan.n_messages; i++)
+        if (plan.messages[i].kind == SYNC_PARAMETER_SERVER)
+            serves[plan.messages[i].server] = true;
+    plan_release(&plan);
+    if (!serves)
+        return error_no_memory(err);
+    *out = serves;
+    return ST_OK;
+}
+
+enum status trial_run(const struct trial_request *request, struct trial_result *out, struct error *err) {
+    struct trial trial = {.request = request};
+    struct error why = {.status = ST_OK};
+    bool *serves = NULL;
+    enum status status = find_servers(request, &serves, &why);
+    if (status == ST_INFEASIBLE) {
+        end_with(&trial, TRIAL_INFEASIBLE, why.message);
+        *out = trial.result;
+        return ST_OK;
+    }
+    if (status != ST_OK)
+        return error_set(err, status, "%s", why.message);
+    trial.result.time_us = calloc(request->iterations ? request->iterations : 1, sizeof(double));
+    status = trial.result.time_us ? write_and_run(&trial, serves, err) : error_no_memory(err);
+    free(serves);
+    if (status != ST_OK) {
+        trial_result_release(&trial.result);
+        return status;
+    }
+    *out = trial.result;
+    return ST_OK;
+}
+
+void trial_result_release(struct trial_result *result) {
+    free(result->time_us);
+    free(result->environment);
+    *result = (struct trial_result){0};
+}

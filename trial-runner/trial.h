@@ -1,0 +1,67 @@
+/* A trial: one real run of a strategy, and what came of it.
+ *
+ * The worker program lowers the strategy and executes the plan; the trial starts it, keeps every measured iteration's
+ * time and ends it when asked, when its time is up, or when it is clearly too slow to matter. Whatever happens, no
+ * process, namespace or file is left.
+ * Units: microseconds (_us), seconds (_s).
+ * Threads: each trial belongs to its thread. */
+#ifndef TRIAL_RUNNER_TRIAL_H
+#define TRIAL_RUNNER_TRIAL_H
+
+#include <signal.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "strategy/plan.h"
+#include "trial-runner/launch.h"
+
+/* X(name, word): how a trial ended */
+#define TRIAL_ENDING_TABLE(X)                                                                                          \
+    X(TRIAL_COMPLETE, "complete")                                                                                      \
+    X(TRIAL_STOPPED_EARLY, "stopped-early") /* slower than stop_if_slower_than_us; its times are kept */               \
+    X(TRIAL_INFEASIBLE, "infeasible")       /* this strategy cannot run here */                                        \
+    X(TRIAL_FAILED, "failed")               /* crash, hang, time limit, wrong sum */                                   \
+    X(TRIAL_CANCELLED, "cancelled")
+
+enum trial_ending {
+#define X(name, word) name,
+    TRIAL_ENDING_TABLE(X)
+#undef X
+};
+
+enum { TRIAL_HOPELESS_AFTER = 3 }; /* iterations, all slower than the bound */
+
+struct trial_request {
+    const struct model *model;
+    const struct cluster *cluster;
+    const struct strategy *strategy;
+    struct trial_runner runner;
+    uint32_t iterations, warmup;
+    double time_limit_s;           /* of the whole trial; 0: none */
+    double stop_if_slower_than_us; /* 0: never */
+    const volatile sig_atomic_t *cancel;
+    void (*on_iteration)(void *context, uint32_t index, double time_us); /* may be NULL */
+    void *context;
+    const char *fault; /* worker's --fault, for tests; NULL */
+};
+
+struct trial_result {
+    enum trial_ending ending;
+    uint32_t n;       /* measured iterations, also of trials that did not complete */
+    double *time_us;  /* [n] */
+    double median_us; /* 0 when n = 0 */
+    uint64_t checked; /* sampled sums found right */
+    double wall_s;
+    char *environment; /* JSON: MPI, ranks, host, kernel, processor, runner; NULL when no worker came up */
+    char reason[512];  /* why it is not complete; "" when it is */
+};
+
+const char *trial_ending_word(enum trial_ending ending);
+
+/* ST_OK says that *out tells what happened. Fails: ST_NOT_FOUND (worker program, mpirun), ST_ENVIRONMENT, ST_INVALID
+ * (the strategy breaks a rule, or a lab cannot be like this cluster), ST_NO_MEMORY: then no other strategy would do
+ * better. Release with trial_result_release. */
+enum status trial_run(const struct trial_request *request, struct trial_result *out, struct error *err);
+void trial_result_release(struct trial_result *result);
+
+#endif

@@ -1,0 +1,92 @@
+/* Reports are one number, since every device runs the same steps in the same order. Decisions of one turn of the event
+ * loop go out together. O(devices) a report and a decision at device 0. */
+#include "trial-runner/worker/coordinator.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trial-runner/worker/report.h"
+
+void coordinator_init(struct coordinator *c, const struct plan *plan, const struct world *world,
+                      struct requests *requests) {
+    uint32_t n = world->cluster->n_devices;
+    *c = (struct coordinator){.plan = plan, .world = world, .requests = requests, .leads = world->device == 0};
+    c->needed = plan->policy == POLICY_priority && plan->any_all_reduce && n > 1;
+    if (!c->needed)
+        return;
+    c->go = report_alloc(COORDINATOR_BATCH + 1, sizeof *c->go);
+    if (!c->leads) {
+        coordinator_listen(c);
+        return;
+    }
+    c->finished = report_alloc(n, sizeof *c->finished);
+    c->incoming = report_alloc(n, sizeof *c->incoming);
+    for (uint32_t d = 1; d < n; d++)
+        MPI_Irecv(&c->incoming[d], sizeof *c->incoming, MPI_BYTE, (int)d, 0, world->control,
+                  requests_add(requests, (struct completion){.kind = DONE_REPORT, .peer = (int)d}));
+}
+
+/* Send a copy, so that the caller's may change at once. */
+static void send_copy(struct coordinator *c, const void *data, size_t bytes, uint32_t device) {
+    void *copy = report_alloc(bytes, 1);
+    memcpy(copy, data, bytes);
+    MPI_Isend(copy, (int)bytes, MPI_BYTE, (int)device, 0, c->world->control,
+              requests_add(c->requests, (struct completion){.kind = DONE_CONTROL_SEND, .buffer = copy}));
+}
+
+static uint64_t finished_everywhere(const struct coordinator *c) {
+    uint64_t least = c->finished[0];
+    for (uint32_t d = 1; d < c->world->cluster->n_devices; d++)
+        least = c->finished[d] < least ? c->finished[d] : least;
+    return least;
+}
+
+static void note(struct coordinator *c, uint32_t device, uint64_t steps, struct schedule *schedule) {
+    const struct plan *plan = c->plan;
+    c->finished[device] = steps;
+    for (uint64_t least = finished_everywhere(c); c->everywhere < least; c->everywhere++) {
+        uint32_t step = (uint32_t)(c->everywhere % plan->n_steps);
+        for (uint32_t i = plan->first_ready[step]; i < plan->first_ready[step + 1]; i++)
+            if (plan->messages[plan->by_ready[i]].kind == SYNC_ALL_REDUCE)
+                schedule_ready(schedule, plan->by_ready[i]);
+    }
+}
+
+void coordinator_report(struct coordinator *c, uint64_t steps, struct schedule *schedule) {
+    if (c->leads)
+        note(c, 0, steps, schedule);
+    else
+        send_copy(c, &steps, sizeof steps, 0);
+}
+
+void coordinator_hear(struct coordinator *c, uint32_t device, struct schedule *schedule) {
+    note(c, device, c->incoming[device], schedule);
+    MPI_Irecv(&c->incoming[device], sizeof *c->incoming, MPI_BYTE, (int)device, 0, c->world->control,
+              requests_add(c->requests, (struct completion){.kind = DONE_REPORT, .peer = (int)device}));
+}
+
+void coordinator_decide(struct coordinator *c, uint32_t message) {
+    assert(c->go[0] < COORDINATOR_BATCH);
+    c->go[++c->go[0]] = message;
+}
+
+void coordinator_flush(struct coordinator *c) {
+    if (!c->needed || c->go[0] == 0)
+        return;
+    for (uint32_t d = 1; d < c->world->cluster->n_devices; d++)
+        send_copy(c, c->go, (c->go[0] + 1) * sizeof *c->go, d);
+    c->go[0] = 0;
+}
+
+void coordinator_listen(struct coordinator *c) {
+    MPI_Irecv(c->go, (COORDINATOR_BATCH + 1) * (int)sizeof *c->go, MPI_BYTE, 0, 0, c->world->control,
+              requests_add(c->requests, (struct completion){.kind = DONE_GO}));
+}
+
+void coordinator_release(struct coordinator *c) {
+    free(c->finished);
+    free(c->incoming);
+    free(c->go);
+    *c = (struct coordinator){0};
+}

@@ -1,0 +1,49 @@
+/* One order of all-reduces for all workers, when it is not fixed beforehand (policy priority).
+ *
+ * Collectives must be started in the same order everywhere, and gradients are not ready at the same time everywhere.
+ * Each worker tells device 0 how many steps it has finished, which says what is ready there; device 0 takes what is
+ * ready everywhere through its own schedule and tells all which messages go, in order. A message so costs one small
+ * message to device 0 and one back to each: the plan's runtime cost coordination_us. */
+#ifndef WORKER_COORDINATOR_H
+#define WORKER_COORDINATOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "trial-runner/worker/requests.h"
+#include "trial-runner/worker/schedule.h"
+#include "trial-runner/worker/world.h"
+
+enum { COORDINATOR_BATCH = 255 };
+
+struct coordinator {
+    const struct plan *plan;
+    const struct world *world;
+    struct requests *requests;
+    bool needed;         /* by this plan; the functions below are then called on every worker */
+    bool leads;          /* device 0 */
+    uint64_t *finished;  /* leader: [n_devices] steps that each has finished since the start */
+    uint64_t *incoming;  /* leader: [n_devices] reports being received */
+    uint64_t everywhere; /* leader: steps that all have finished and whose messages are in the schedule */
+    uint32_t *go;        /* how many, and which: being received, or at the leader being collected */
+};
+
+void coordinator_init(struct coordinator *coordinator, const struct plan *plan, const struct world *world,
+                      struct requests *requests);
+
+/* This device has finished `steps` steps since the start. */
+void coordinator_report(struct coordinator *coordinator, uint64_t steps, struct schedule *schedule);
+
+/* A report from `device` has come in (DONE_REPORT); listens for the next. */
+void coordinator_hear(struct coordinator *coordinator, uint32_t device, struct schedule *schedule);
+
+/* Leader: `message` goes; sent to the others by the next flush, due after COORDINATOR_BATCH of them at the latest. */
+void coordinator_decide(struct coordinator *coordinator, uint32_t message);
+void coordinator_flush(struct coordinator *coordinator);
+
+/* Others: listen for the leader's next decision, which lies in coordinator->go after DONE_GO. */
+void coordinator_listen(struct coordinator *coordinator);
+
+void coordinator_release(struct coordinator *coordinator);
+
+#endif

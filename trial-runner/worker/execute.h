@@ -1,0 +1,33 @@
+/* Run a plan for real: replay the compute, move every byte, time the iterations.
+ *
+ * Compute is a clock: a step ends at max(end of the step before, its gate opened) + step_us * compute_scale, by the
+ * clock and not by when the program came to look, so that polling does not add up. One iteration's time is the time
+ * between the starts of two successive forward passes on device 0; nobody can be more than one message ahead of the
+ * others, so over a run this is every device's. */
+#ifndef WORKER_EXECUTE_H
+#define WORKER_EXECUTE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "trial-runner/worker/world.h"
+
+/* Failures on purpose, for tests of what the trial does then. */
+enum execute_fault { FAULT_NONE, FAULT_SUM, FAULT_KILL, FAULT_HANG };
+
+struct execute_options {
+    uint32_t iterations, warmup;
+    bool trace, verify, report; /* report: JSON lines from device 0 */
+    enum execute_fault fault;   /* strikes on the last device at the second iteration */
+};
+
+struct execute_result {
+    double *time_us;  /* [iterations], for the caller to free; device 0's clock */
+    uint64_t checked; /* sampled sums found right, over all devices */
+};
+
+/* Collective over all ranks. *out is written on workers; checked on device 0 only. A wrong sum ends the job. */
+void execute_run(const struct plan *plan, const struct world *world, const struct execute_options *options,
+                 struct execute_result *out);
+
+#endif

@@ -1,0 +1,287 @@
+/* syncopate-worker-mpi: one rank of a real run. Started by mpirun or the like, once a device and once a server.
+ *
+ *   syncopate-worker-mpi run --model FILE --cluster FILE --strategy FILE --iterations K --warmup W [--trace] [--verify]
+ *   syncopate-worker-mpi bench --cluster FILE [--max-bytes N] [--time-limit S]
+ *
+ * Rank 0 reads the files and shares their text; every rank lowers the strategy itself. What happens is told in JSON
+ * lines on standard output: ready, iteration, message (--trace), measurement, runtime, done, or infeasible / error with
+ * a reason. --fault sum|kill|hang makes the last device fail at the second iteration and is there for tests.
+ * Exit codes are the program syncopate's. */
+#include <malloc.h>
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/utsname.h>
+
+#include "base/json.h"
+#include "base/units.h"
+#include "trial-runner/worker/collective.h"
+#include "trial-runner/worker/execute.h"
+#include "trial-runner/worker/measure.h"
+#include "trial-runner/worker/report.h"
+#include "trial-runner/worker/world.h"
+
+struct options {
+    bool bench;
+    const char *model, *cluster, *strategy;
+    struct execute_options execute;
+    struct measure_options measure;
+};
+
+struct job {
+    struct model model;
+    struct cluster cluster;
+    struct strategy strategy;
+    struct plan plan;
+    struct world world;
+};
+
+static enum status parse_count(const char *text, uint32_t min, uint32_t *out, struct error *err) {
+    char *end;
+    unsigned long value = strtoul(text, &end, 10);
+    if (*end || end == text || value < min || value > 1000000)
+        return error_set(err, ST_USAGE, "expected a count from %u to 1000000, not \"%s\"", min, text);
+    *out = (uint32_t)value;
+    return ST_OK;
+}
+
+static enum status parse_fault(const char *text, enum execute_fault *out, struct error *err) {
+    static const char *const words[] = {"none", "sum", "kill", "hang"};
+    for (int i = 0; i < 4; i++) {
+        if (strcmp(text, words[i]) != 0)
+            continue;
+        *out = (enum execute_fault)i;
+        return ST_OK;
+    }
+    return error_set(err, ST_USAGE, "--fault is none, sum, kill or hang, not \"%s\"", text);
+}
+
+static enum status parse_seconds(const char *text, double *out, struct error *err) {
+    double us;
+    enum status status = units_parse_time(text, &us, err);
+    if (status == ST_OK)
+        *out = us / 1e6;
+    return status;
+}
+
+static bool parse_switch(const char *name, struct options *out) {
+    if (strcmp(name, "--trace") == 0)
+        return out->execute.trace = true;
+    if (strcmp(name, "--verify") == 0)
+        return out->execute.verify = true;
+    return false;
+}
+
+static enum status parse_option(const char *name, const char *value, struct options *out, struct error *err) {
+    const struct {
+        const char *name;
+        const char **place;
+    } files[] = {{"--model", &out->model}, {"--cluster", &out->cluster}, {"--strategy", &out->strategy}};
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(name, files[i].name) != 0)
+            continue;
+        *files[i].place = value;
+        return ST_OK;
+    }
+    if (strcmp(name, "--iterations") == 0)
+        return parse_count(value, 1, &out->execute.iterations, err);
+    if (strcmp(name, "--warmup") == 0)
+        return parse_count(value, 0, &out->execute.warmup, err);
+    if (strcmp(name, "--fault") == 0)
+        return parse_fault(value, &out->execute.fault, err);
+    if (strcmp(name, "--max-bytes") == 0)
+        return units_parse_bytes(value, &out->measure.max_bytes, err);
+    if (strcmp(name, "--time-limit") == 0)
+        return parse_seconds(value, &out->measure.time_limit_s, err);
+    return error_set(err, ST_USAGE, "unknown option %s", name);
+}
+
+static enum status parse_options(int argc, char **argv, struct options *out, struct error *err) {
+    *out = (struct options){.execute = {.iterations = 10, .warmup = 2, .report = true},
+                            .measure = {.max_bytes = UINT64_C(16) << 20, .time_limit_s = 40}};
+    if (argc < 2 || (strcmp(argv[1], "run") != 0 && strcmp(argv[1], "bench") != 0))
+        return error_set(err, ST_USAGE, "the first argument is run or bench; people want the program syncopate");
+    out->bench = strcmp(argv[1], "bench") == 0;
+    for (int i = 2; i < argc; i++) {
+        if (parse_switch(argv[i], out))
+            continue;
+        if (i + 1 == argc)
+            return error_set(err, ST_USAGE, "%s is unknown or needs a value", argv[i]);
+        enum status status = parse_option(argv[i], argv[i + 1], out, err);
+        if (status != ST_OK)
+            return status;
+        i++;
+    }
+    if (!out->cluster || (!out->bench && (!out->model || !out->strategy)))
+        return error_set(err, ST_USAGE, "--cluster is needed, and for run --model and --strategy");
+    return ST_OK;
+}
+
+/* The document in `path`, which only rank 0 can read; every rank gets the same tree or the same failure. */
+static enum status share_document(const char *path, cJSON **out, struct error *err) {
+    int rank;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    struct error shared = {.status = ST_OK};
+    cJSON *tree = NULL;
+    char *text = NULL;
+    if (rank == 0 && json_read_file(path, &tree, &shared) == ST_OK) {
+        text = json_line(tree);
+        cJSON_Delete(tree);
+        if (!text)
+            error_no_memory(&shared);
+    }
+    MPI_Bcast(&shared, sizeof shared, MPI_BYTE, 0, MPI_COMM_WORLD);
+    if (shared.status != ST_OK)
+        return error_set(err, shared.status, "%s", shared.message);
+    char *copy = world_share_text(text);
+    free(text);
+    enum status status = json_parse(copy, strlen(copy), path, out, err);
+    free(copy);
+    return status;
+}
+
+static enum status read_model(const char *path, struct model *out, struct error *err) {
+    cJSON *tree;
+    enum status status = share_document(path, &tree, err);
+    if (status != ST_OK)
+        return status;
+    status = model_read(tree, path, out, err);
+    cJSON_Delete(tree);
+    return status;
+}
+
+static enum status read_cluster(const char *path, struct cluster *out, struct error *err) {
+    cJSON *tree;
+    enum status status = share_document(path, &tree, err);
+    if (status != ST_OK)
+        return status;
+    status = cluster_read(tree, path, out, err);
+    cJSON_Delete(tree);
+    return status;
+}
+
+static enum status read_strategy(const char *path, struct job *job, struct error *err) {
+    cJSON *tree;
+    enum status status = share_document(path, &tree, err);
+    if (status != ST_OK)
+        return status;
+    status = strategy_read(tree, path, &job->model, &job->cluster, &job->strategy, err);
+    cJSON_Delete(tree);
+    return status;
+}
+
+static void add_processor(cJSON *line) {
+    char text[256];
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    while (file && fgets(text, sizeof text, file)) {
+        char *colon = strchr(text, ':');
+        if (strncmp(text, "model name", 10) != 0 || !colon)
+            continue;
+        text[strcspn(text, "\n")] = '\0';
+        cJSON_AddStringToObject(line, "processor", colon + 2);
+        break;
+    }
+    if (file)
+        fclose(file);
+}
+
+static void report_ready(void) {
+    char text[MPI_MAX_LIBRARY_VERSION_STRING];
+    int n, size;
+    struct utsname host;
+    cJSON *line = report_event("ready");
+    MPI_Get_library_version(text, &n);
+    text[strcspn(text, ",")] = '\0';
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    cJSON_AddStringToObject(line, "mpi", text);
+    cJSON_AddNumberToObject(line, "ranks", size);
+    if (uname(&host) == 0) {
+        cJSON_AddStringToObject(line, "host", host.nodename);
+        cJSON_AddStringToObject(line, "kernel", host.release);
+    }
+    add_processor(line);
+    report_send(line);
+}
+
+static bool is_speaker(const struct world *world) {
+    return !world->is_server && world->device == 0;
+}
+
+static enum status run(const struct options *options, struct job *job, struct error *err) {
+    struct execute_result result = {0};
+    enum status status = plan_lower(&job->model, &job->cluster, &job->strategy, &job->plan, err);
+    if (status != ST_OK)
+        return status;
+    status = collective_check_plan(&job->plan, err);
+    if (status == ST_OK)
+        status = world_init(&job->world, &job->plan, err);
+    if (status != ST_OK)
+        goto release_plan;
+    if (is_speaker(&job->world))
+        report_ready();
+    execute_run(&job->plan, &job->world, &options->execute, &result);
+    if (is_speaker(&job->world)) {
+        cJSON *line = report_event("done");
+        cJSON_AddNumberToObject(line, "iterations", options->execute.iterations);
+        cJSON_AddNumberToObject(line, "checked", (double)result.checked);
+        report_send(line);
+    }
+    free(result.time_us);
+    world_release(&job->world);
+release_plan:
+    plan_release(&job->plan);
+    return status;
+}
+
+static enum status read_and_run(const struct options *options, struct error *err) {
+    struct job job = {0};
+    enum status status = read_cluster(options->cluster, &job.cluster, err);
+    if (status != ST_OK)
+        return status;
+    if (options->bench) {
+        status = measure_cluster(&job.cluster, &options->measure, report_ready, err);
+        goto release_cluster;
+    }
+    status = read_model(options->model, &job.model, err);
+    if (status != ST_OK)
+        goto release_cluster;
+    status = read_strategy(options->strategy, &job, err);
+    if (status != ST_OK)
+        goto release_model;
+    status = run(options, &job, err);
+    strategy_release(&job.strategy);
+release_model:
+    model_release(&job.model);
+release_cluster:
+    cluster_release(&job.cluster);
+    return status;
+}
+
+/* Sleeps end when they should, and large buffers of MPI's own are kept instead of mapped anew for each message. */
+static void prepare_process(void) {
+    prctl(PR_SET_TIMERSLACK, 1UL);
+    signal(SIGPIPE, SIG_IGN);
+    mallopt(M_MMAP_MAX, 0);
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
+}
+
+int main(int argc, char **argv) {
+    struct options options;
+    struct error err = {.status = ST_OK};
+    int provided, rank;
+    prepare_process();
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    enum status status = parse_options(argc, argv, &options, &err);
+    if (status == ST_OK)
+        status = collective_init(&err);
+    if (status == ST_OK)
+        status = read_and_run(&options, &err);
+    if (status != ST_OK && rank == 0)
+        report_error(&err);
+    MPI_Finalize();
+    return status_exit_code(status);
+}

@@ -1,0 +1,366 @@
+/* Curves come from single operations between barriers. The runtime costs come from real runs of plans without compute:
+ * message_us is the slope of an iteration's time over the number of small concurrent messages, coordination_us what
+ * each message of a stop-and-wait plan takes longer under priority than under fifo. push = T(bytes there, 4 back) less
+ * half of T(4, 4), and pull the other way round, so that no clock of another machine is read. */
+#include "trial-runner/worker/measure.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trial-runner/worker/collective.h"
+#include "trial-runner/worker/execute.h"
+#include "trial-runner/worker/pause.h"
+#include "trial-runner/worker/report.h"
+#include "trial-runner/worker/requests.h"
+
+enum { FIRST_BYTES = 1024, GROWTH = 4, MAX_REPEATS = 7, SMALL_PLAN = 8, LARGE_PLAN = 72, WORD = 4 };
+
+static const uint64_t RATE_BYTES = UINT64_C(8) << 20; /* beyond the caches of one core, as gradients are */
+
+struct bench {
+    const struct cluster *cluster;
+    const struct measure_options *options;
+    struct world world;
+    struct requests requests;
+    char *data, *other; /* max_bytes each */
+    uint32_t peer;      /* the device that plays the server for device 0 */
+    double end_us;      /* of the time limit, by device 0's clock */
+    struct runtime runtime;
+};
+
+static int compare(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *x, int n) {
+    qsort(x, (size_t)n, sizeof *x, compare);
+    return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
+}
+
+static void wait_all(struct bench *b) {
+    while (b->requests.n > 0)
+        if (requests_poll(&b->requests) == 0)
+            pause_for_us(PAUSE_US);
+}
+
+/* One operation of every rank, which takes part in it or returns at once. */
+typedef void operation_function(struct bench *bench, uint64_t there, uint64_t back, enum algorithm algorithm);
+
+/* Median over `repeats` of the slowest rank's time; the same on every rank. */
+static double time_operation(struct bench *b, operation_function *operation, uint64_t there, uint64_t back,
+                             enum algorithm algorithm, int repeats) {
+    double mine[MAX_REPEATS], slowest[MAX_REPEATS];
+    for (int i = 0; i < repeats; i++) {
+        MPI_Barrier(b->world.workers);
+        double start = clock_now_us();
+        operation(b, there, back, algorithm);
+        mine[i] = clock_now_us() - start;
+    }
+    MPI_Allreduce(mine, slowest, repeats, MPI_DOUBLE, MPI_MAX, b->world.workers);
+    return median(slowest, repeats);
+}
+
+static void all_reduce(struct bench *b, uint64_t bytes, uint64_t unused, enum algorithm algorithm) {
+    (void)unused;
+    collective_start(b->data, (int)(bytes / sizeof(float)), MPI_FLOAT, algorithm, b->world.workers,
+                     requests_add(&b->requests, (struct completion){.kind = DONE_ALL_REDUCE}));
+    wait_all(b);
+}
+
+static void serve_one(struct bench *b, uint64_t there, uint64_t back) {
+    int found = 0;
+    MPI_Message handle;
+    for (;;) {
+        MPI_Improbe(0, 0, b->world.pushes, &found, &handle, MPI_STATUS_IGNORE);
+        if (found)
+            break;
+        pause_for_us(PAUSE_US);
+    }
+    MPI_Imrecv(b->data, (int)there, MPI_BYTE, &handle,
+               requests_add(&b->requests, (struct completion){.kind = DONE_ARRIVAL}));
+    wait_all(b);
+    MPI_Isend(b->data, (int)back, MPI_BYTE, 0, 0, b->world.pushes,
+              requests_add(&b->requests, (struct completion){.kind = DONE_ANSWER}));
+    wait_all(b);
+}
+
+static void push_and_pull(struct bench *b, uint64_t there, uint64_t back, enum algorithm unused) {
+    (void)unused;
+    if (b->world.device == b->peer)
+        serve_one(b, there, back);
+    if (b->world.device != 0)
+        return;
+    MPI_Isend(b->data, (int)there, MPI_BYTE, (int)b->peer, 0, b->world.pushes,
+              requests_add(&b->requests, (struct completion){.kind = DONE_PUSH}));
+    wait_all(b);
+    MPI_Irecv(b->data, (int)back, MPI_BYTE, (int)b->peer, 0, b->world.pushes,
+              requests_add(&b->requests, (struct completion){.kind = DONE_PULL}));
+    wait_all(b);
+}
+
+static void report_measurement(const struct bench *b, enum operation operation, enum algorithm algorithm,
+                               uint64_t bytes, double time_us) {
+    if (b->world.device != 0)
+        return;
+    cJSON *line = report_event("measurement");
+    cJSON_AddStringToObject(line, "operation", operation_name(operation));
+    if (operation == OPERATION_all_reduce)
+        cJSON_AddStringToObject(line, "algorithm", algorithm_name(algorithm));
+    cJSON_AddNumberToObject(line, "devices", operation == OPERATION_all_reduce ? b->cluster->n_devices : 2);
+    cJSON_AddNumberToObject(line, "bytes", (double)bytes);
+    cJSON_AddNumberToObject(line, "time_us", time_us);
+    report_send(line);
+}
+
+/* Device 0 decides for all whether something that takes about this long may still start. */
+static bool time_allows(const struct bench *b, double us) {
+    int allowed = clock_now_us() + us < b->end_us;
+    MPI_Bcast(&allowed, 1, MPI_INT, 0, b->world.workers);
+    return allowed != 0;
+}
+
+static int repeats_for(double last_us) {
+    return last_us < 20e3 ? MAX_REPEATS : last_us < 100e3 ? 5 : 3;
+}
+
+static void measure_all_reduce(struct bench *b) {
+    static const enum algorithm algorithms[] = {ALGORITHM_ring, ALGORITHM_tree, ALGORITHM_halving_doubling,
+                                                ALGORITHM_recursive_doubling, ALGORITHM_auto};
+    enum { N = sizeof algorithms / sizeof *algorithms };
+    double last_us[N] = {0};
+    for (int k = 0; k < N; k++)
+        all_reduce(b, FIRST_BYTES, 0, algorithms[k]); /* connections are made on first use */
+    for (uint64_t bytes = FIRST_BYTES; bytes <= b->options->max_bytes; bytes *= GROWTH) {
+        for (int k = 0; k < N; k++) {
+            int repeats = repeats_for(last_us[k]);
+            if (!time_allows(b, last_us[k] * GROWTH * repeats))
+                continue;
+            last_us[k] = time_operation(b, all_reduce, bytes, 0, algorithms[k], repeats);
+            report_measurement(b, OPERATION_all_reduce, algorithms[k], bytes, last_us[k]);
+        }
+    }
+}
+
+/* What a push gets of the NIC, from the slope between the two largest sizes. */
+static void note_goodput(struct bench *b, uint64_t bytes, double us, uint64_t less_bytes, double less_us) {
+    const struct node *nodes = b->cluster->nodes;
+    const struct node *peer = &nodes[cluster_node_of_device(b->cluster, b->peer)];
+    double gbit = fmin(nodes[cluster_node_of_device(b->cluster, 0)].nic_gbit_per_s, peer->nic_gbit_per_s);
+    double bytes_per_us = (double)(bytes - less_bytes) / (us - less_us);
+    if (us > less_us && gbit > 0)
+        b->runtime.goodput = fmin(1, bytes_per_us / (gbit * 125));
+}
+
+static void measure_push_and_pull(struct bench *b) {
+    push_and_pull(b, FIRST_BYTES, FIRST_BYTES, ALGORITHM_auto);
+    double word_us = time_operation(b, push_and_pull, WORD, WORD, ALGORITHM_auto, MAX_REPEATS);
+    double last_us = 0;
+    bool between_nodes = cluster_node_of_device(b->cluster, b->peer) != cluster_node_of_device(b->cluster, 0);
+    b->runtime.push_us = word_us / 2;
+    for (uint64_t bytes = FIRST_BYTES; between_nodes && bytes <= b->options->max_bytes; bytes *= GROWTH) {
+        int repeats = repeats_for(last_us);
+        if (!time_allows(b, 2 * last_us * GROWTH * repeats))
+            break;
+        double push_us = time_operation(b, push_and_pull, bytes, WORD, ALGORITHM_auto, repeats) - word_us / 2;
+        double pull_us = time_operation(b, push_and_pull, WORD, bytes, ALGORITHM_auto, repeats) - word_us / 2;
+        report_measurement(b, OPERATION_push, ALGORITHM_auto, bytes, push_us);
+        report_measurement(b, OPERATION_pull, ALGORITHM_auto, bytes, pull_us);
+        if (last_us > 0)
+            note_goodput(b, bytes, push_us, bytes / GROWTH, last_us);
+        last_us = push_us;
+    }
+}
+
+static void copy(struct bench *b, uint64_t bytes, uint64_t unused, enum algorithm unused_too) {
+    (void)unused, (void)unused_too;
+    memcpy(b->other, b->data, bytes);
+}
+
+static void sum(struct bench *b, uint64_t bytes, uint64_t unused, enum algorithm unused_too) {
+    (void)unused, (void)unused_too;
+    MPI_Reduce_local(b->other, b->data, (int)(bytes / sizeof(float)), MPI_FLOAT, MPI_SUM);
+}
+
+/* All ranks at once, as in a run: they share what the machine has. */
+static void measure_rates(struct bench *b) {
+    double bytes = (double)RATE_BYTES;
+    b->runtime.copy_gbyte_per_s = bytes / time_operation(b, copy, RATE_BYTES, 0, ALGORITHM_auto, MAX_REPEATS) / 1e3;
+    b->runtime.sum_gbyte_per_s = bytes / time_operation(b, sum, RATE_BYTES, 0, ALGORITHM_auto, MAX_REPEATS) / 1e3;
+}
+
+/* `n` chained layers of no compute and one variable of FIRST_BYTES each. NULL when memory is out. */
+static cJSON *small_model_tree(uint32_t n) {
+    cJSON *tree = cJSON_CreateObject();
+    cJSON_AddStringToObject(tree, "schema", "syncopate.model/1");
+    cJSON_AddStringToObject(tree, "name", "bench");
+    cJSON_AddNumberToObject(tree, "batch_per_device", 1);
+    cJSON *variables = cJSON_AddArrayToObject(tree, "variables"), *layers = cJSON_AddArrayToObject(tree, "layers");
+    for (uint32_t i = 0; i < n; i++) {
+        char name[32];
+        const char *reference = name;
+        const int shape = FIRST_BYTES / (int)sizeof(float);
+        snprintf(name, sizeof name, "v%u", i);
+        cJSON *variable = cJSON_CreateObject(), *layer = cJSON_CreateObject();
+        cJSON_AddStringToObject(variable, "name", name);
+        cJSON_AddItemToObject(variable, "shape", cJSON_CreateIntArray(&shape, 1));
+        cJSON_AddStringToObject(variable, "dtype", dtype_name(DTYPE_f32));
+        cJSON_AddItemToArray(variables, variable);
+        cJSON_AddStringToObject(layer, "name", name);
+        cJSON_AddNumberToObject(layer, "forward_us", 0);
+        cJSON_AddNumberToObject(layer, "backward_us", 0);
+        cJSON_AddItemToObject(layer, "variables", cJSON_CreateStringArray(&reference, 1));
+        cJSON_AddItemToArray(layers, layer);
+    }
+    return tree;
+}
+
+static enum status small_model(uint32_t n, struct model *out, struct error *err) {
+    cJSON *tree = small_model_tree(n);
+    if (!tree)
+        return error_no_memory(err);
+    enum status status = model_read(tree, "bench model", out, err);
+    cJSON_Delete(tree);
+    return status;
+}
+
+struct small_plan {
+    struct model model;
+    struct strategy strategy;
+    struct plan plan;
+};
+
+static enum status lower_small(struct small_plan *small, const struct cluster *cluster, enum policy policy,
+                               uint64_t credit_bytes, struct error *err) {
+    struct strategy *strategy = &small->strategy;
+    enum status status = strategy_init(strategy, "bench", &small->model, small->model.n_variables, err);
+    if (status != ST_OK)
+        return status;
+    strategy->policy = policy;
+    strategy->credit_bytes = credit_bytes;
+    for (uint32_t i = 0; i < strategy->n_groups; i++) {
+        strategy->groups[i] = (struct group){.id = i, .algorithm = ALGORITHM_recursive_doubling};
+        strategy->variables[i].group = i;
+    }
+    status = strategy_seal(strategy, &small->model, cluster, err);
+    if (status == ST_OK)
+        status = plan_lower(&small->model, cluster, strategy, &small->plan, err);
+    if (status != ST_OK)
+        strategy_release(strategy);
+    return status;
+}
+
+static enum status small_plan_init(struct small_plan *small, const struct cluster *cluster, uint32_t n,
+                                   enum policy policy, uint64_t credit_bytes, struct error *err) {
+    *small = (struct small_plan){0};
+    enum status status = small_model(n, &small->model, err);
+    if (status != ST_OK)
+        return status;
+    status = lower_small(small, cluster, policy, credit_bytes, err);
+    if (status != ST_OK)
+        model_release(&small->model);
+    return status;
+}
+
+static void small_plan_release(struct small_plan *small) {
+    plan_release(&small->plan);
+    strategy_release(&small->strategy);
+    model_release(&small->model);
+}
+
+/* Median iteration of a plan of `n` small messages. */
+static enum status time_small_plan(const struct bench *b, uint32_t n, enum policy policy, uint64_t credit_bytes,
+                                   double *out, struct error *err) {
+    enum { ITERATIONS = 15 };
+    struct small_plan small;
+    struct execute_result result;
+    enum status status = small_plan_init(&small, b->cluster, n, policy, credit_bytes, err);
+    if (status != ST_OK)
+        return status;
+    execute_run(&small.plan, &b->world, &(struct execute_options){.iterations = ITERATIONS, .warmup = 2}, &result);
+    *out = median(result.time_us, ITERATIONS);
+    free(result.time_us);
+    small_plan_release(&small);
+    return ST_OK;
+}
+
+static enum status measure_messages(struct bench *b, struct error *err) {
+    double few = 0, many = 0, fifo = 0, priority = 0;
+    enum status status = time_small_plan(b, SMALL_PLAN, POLICY_fifo, CREDIT_UNLIMITED, &few, err);
+    if (status == ST_OK)
+        status = time_small_plan(b, LARGE_PLAN, POLICY_fifo, CREDIT_UNLIMITED, &many, err);
+    if (status == ST_OK)
+        status = time_small_plan(b, LARGE_PLAN, POLICY_fifo, 0, &fifo, err);
+    if (status == ST_OK)
+        status = time_small_plan(b, LARGE_PLAN, POLICY_priority, 0, &priority, err);
+    if (status != ST_OK)
+        return status;
+    b->runtime.message_us = fmax(0, (many - few) / (LARGE_PLAN - SMALL_PLAN));
+    b->runtime.coordination_us = fmax(0, (priority - fifo) / LARGE_PLAN);
+    return ST_OK;
+}
+
+static void report_runtime(const struct bench *b) {
+    if (b->world.device != 0)
+        return;
+    const struct runtime *r = &b->runtime;
+    cJSON *line = report_event("runtime");
+    cJSON_AddNumberToObject(line, "message_us", r->message_us);
+    cJSON_AddNumberToObject(line, "coordination_us", r->coordination_us);
+    cJSON_AddNumberToObject(line, "push_us", r->push_us);
+    cJSON_AddNumberToObject(line, "copy_gbyte_per_s", r->copy_gbyte_per_s);
+    cJSON_AddNumberToObject(line, "sum_gbyte_per_s", r->sum_gbyte_per_s);
+    if (r->goodput > 0)
+        cJSON_AddNumberToObject(line, "goodput", r->goodput);
+    report_send(line);
+}
+
+static enum status measure_all(struct bench *b, struct error *err) {
+    measure_rates(b);
+    if (b->cluster->n_devices > 1) {
+        enum status status = measure_messages(b, err);
+        if (status != ST_OK)
+            return status;
+        measure_push_and_pull(b);
+        measure_all_reduce(b);
+    }
+    report_runtime(b);
+    if (b->world.device == 0)
+        report_send(report_event("done"));
+    return ST_OK;
+}
+
+/* Any plan of all-reduces alone gives the ranks that the bench needs: one a device. */
+static enum status bench_world(struct bench *b, struct error *err) {
+    struct small_plan small;
+    enum status status = small_plan_init(&small, b->cluster, 1, POLICY_fifo, 0, err);
+    if (status != ST_OK)
+        return status;
+    status = world_init(&b->world, &small.plan, err);
+    small_plan_release(&small);
+    return status;
+}
+
+enum status measure_cluster(const struct cluster *cluster, const struct measure_options *options, void (*ready)(void),
+                            struct error *err) {
+    struct bench b = {.cluster = cluster, .options = options, .peer = cluster->n_devices - 1};
+    enum status status = bench_world(&b, err);
+    if (status != ST_OK)
+        return status;
+    uint64_t bytes = options->max_bytes > RATE_BYTES ? options->max_bytes : RATE_BYTES;
+    b.data = report_alloc(bytes, 1);
+    b.other = report_alloc(bytes, 1);
+    memset(b.data, 0, bytes);
+    memset(b.other, 0, bytes);
+    b.end_us = clock_now_us() + options->time_limit_s * 1e6;
+    if (b.world.device == 0)
+        ready();
+    status = measure_all(&b, err);
+    free(b.other);
+    free(b.data);
+    requests_release(&b.requests);
+    world_release(&b.world);
+    return status;
+}

@@ -1,0 +1,45 @@
+/* The MPI requests that a rank has in flight, and what each one's completion means. */
+#ifndef WORKER_REQUESTS_H
+#define WORKER_REQUESTS_H
+
+#include <mpi.h>
+#include <stdint.h>
+
+enum completion_kind {
+    DONE_ALL_REDUCE,   /* a message's all-reduce, here */
+    DONE_LOCAL_SEND,   /* this device's gradient has left for its node's leader */
+    DONE_LOCAL_RECV,   /* another device's gradient is in `buffer`, at the leader */
+    DONE_LOCAL_RESULT, /* the sum is back from the leader */
+    DONE_LOCAL_RETURN, /* one of the leader's sends of the sum */
+    DONE_PUSH,         /* the gradient has left for the server */
+    DONE_PULL,         /* the sum is back from the server */
+    DONE_ARRIVAL,      /* a push is in `buffer`, at the server */
+    DONE_ANSWER,       /* one of the server's sends of the sum */
+    DONE_REPORT,       /* a worker has told the coordinator how far it is */
+    DONE_GO,           /* the coordinator has said which messages go */
+    DONE_CONTROL_SEND, /* a small control message, in `buffer`, has left */
+};
+
+struct completion {
+    enum completion_kind kind;
+    uint32_t message;
+    int peer;
+    void *buffer;
+};
+
+struct requests {
+    MPI_Request *live;
+    struct completion *what, *done;
+    int *index;
+    int n, capacity;
+};
+
+/* A place for one more request, to be filled by the MPI call at once; valid until the next add. */
+MPI_Request *requests_add(struct requests *requests, struct completion what);
+
+/* Let MPI progress; the number of requests that completed, described in requests->done. Never blocks. */
+int requests_poll(struct requests *requests);
+
+void requests_release(struct requests *requests);
+
+#endif

@@ -1,0 +1,80 @@
+/* syncopate bench: a cluster's costs, measured into its description. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "strategy/cluster.h"
+#include "trial-runner/bench.h"
+#include "trial-runner/lab.h"
+#include "tuner/cli/commands.h"
+#include "tuner/cli/inputs.h"
+#include "tuner/cli/interrupt.h"
+#include "tuner/cli/options.h"
+
+static void show(void *context, const char *what, uint64_t bytes, double time_us) {
+    (void)context;
+    char size[32], time[32];
+    if (!isatty(STDERR_FILENO))
+        return;
+    fprintf(stderr, "\r\033[K%s of %s: %s", what, units_format_bytes(bytes, size, sizeof size),
+            units_format_time(time_us, time, sizeof time));
+    fflush(stderr);
+}
+
+enum status cmd_bench(int argc, char **argv, struct error *err) {
+    const char *runner = "lab", *hosts = NULL, *out = "-";
+    struct bench_options o = {.cancel = interrupt_flag(), .on_measurement = show};
+    double limit_us = 0;
+    const struct option options[] = {
+        {"runner", OPTION_TEXT, &runner, "R", "lab (default), local or mpirun"},
+        {"hosts", OPTION_TEXT, &hosts, "FILE", "host file for mpirun, in the order of the cluster's nodes"},
+        {"max-bytes", OPTION_BYTES, &o.max_bytes, "N", "largest message (default 16M)"},
+        {"time", OPTION_TIME, &limit_us, "T", "end within about T (default 40s)"},
+        {"out", OPTION_TEXT, &out, "FILE", "where the new description goes (default: standard output)"},
+        {0}};
+    const struct command_line line = {
+        .usage = "bench CLUSTER [--out FILE]",
+        .about =
+            "Measure what messages really cost on CLUSTER: all-reduce curves by algorithm, pushes and pulls, launch\n"
+            "and coordination. The result is CLUSTER's description with these figures in it; give it to tune,\n"
+            "simulate and trial in place of the old one.",
+        .examples = "  syncopate bench lab-4x1g --out my-lab.json",
+        .options = options,
+        .min_arguments = 1,
+        .max_arguments = 1};
+    struct arguments arguments;
+    char path[4096];
+    cJSON *json = NULL, *measured = NULL;
+    struct cluster checked = {0};
+    enum status st = options_parse(&line, argc, argv, &arguments, err);
+    if (!st && !trial_runner_parse(runner, &o.runner.place))
+        st = error_set(err, ST_USAGE, "--runner: \"%s\" is none of lab, local, mpirun", runner);
+    if (!st)
+        st = inputs_find(arguments.items[0], "clusters", path, sizeof path, err);
+    if (!st)
+        st = json_read_file(path, &json, err);
+    if (!st)
+        st = cluster_read(json, path, &checked, err);
+    if (!st && o.runner.place == TRIAL_LAB)
+        st = lab_check(err);
+    o.runner.host_file = hosts;
+    o.time_limit_s = limit_us / 1e6;
+    if (!st)
+        st = bench_run(json, path, &o, &measured, err);
+    if (isatty(STDERR_FILENO))
+        fprintf(stderr, "\r\033[K");
+    char *text = st ? NULL : json_pretty(measured);
+    if (!st)
+        st = text ? json_write_file(out, text, err) : error_no_memory(err);
+    if (!st && strcmp(out, "-"))
+        log_info("%s: measured, written to %s", checked.name, out);
+    free(text);
+    cJSON_Delete(measured);
+    cJSON_Delete(json);
+    cluster_release(&checked);
+    return st;
+}

@@ -1,0 +1,331 @@
+/* syncopate dataset: what was measured, by whom it may be asked. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "dataset/check.h"
+#include "dataset/describe.h"
+#include "dataset/export.h"
+#include "dataset/merge.h"
+#include "dataset/query.h"
+#include "dataset/store.h"
+#include "tuner/cli/commands.h"
+#include "tuner/cli/options.h"
+#include "tuner/cli/paths.h"
+#include "tuner/cli/table.h"
+
+/* The options that say which trials; query, export share them. */
+struct filter {
+    const char *dataset, *state, *order;
+    uint64_t limit, offset;
+    double faster_us, slower_us;
+    struct query query;
+    enum record_state wanted;
+};
+
+#define FILTER_OPTIONS(f)                                                                                              \
+    {"dataset", OPTION_TEXT, &(f).dataset, "FILE", "the dataset (default: " DEFAULT_DATASET ")"},                      \
+        {"model", OPTION_TEXT, &(f).query.model, "M", "only this model: a name or the beginning of an id"},            \
+        {"cluster", OPTION_TEXT, &(f).query.cluster, "C", "only this cluster"},                                        \
+        {"strategy", OPTION_TEXT, &(f).query.strategy, "S", "only this strategy"},                                     \
+        {"session", OPTION_TEXT, &(f).query.session, "ID", "only this session"},                                       \
+        {"runner", OPTION_TEXT, &(f).query.runner, "R", "only trials run by lab, local or mpirun"},                    \
+        {"proposer", OPTION_TEXT, &(f).query.proposer, "P", "only what a baseline, guided or neighbour proposed"},     \
+        {"state", OPTION_TEXT, &(f).state, "STATE", "waiting, running, complete, failed, infeasible or cancelled"},    \
+        {"since", OPTION_TEXT, &(f).query.since, "UTC", "from this time on: 2026-11-21 or 2026-11-21T08:00"},          \
+        {"until", OPTION_TEXT, &(f).query.until, "UTC", "before this time"},                                           \
+        {"faster-than", OPTION_TIME, &(f).faster_us, "T", "measured median at most T (40ms, 1.5s)"},                   \
+        {"slower-than", OPTION_TIME, &(f).slower_us, "T", "measured median at least T"},                               \
+        {"order", OPTION_TEXT, &(f).order, "BY", "recorded (default), number, predicted or measured"},                 \
+        {"descending", OPTION_FLAG, &(f).query.descending, NULL, "the other way round"},                               \
+        {"limit", OPTION_INTEGER, &(f).limit, "N", "at most N"}, {                                                     \
+        "offset", OPTION_INTEGER, &(f).offset, "N", "after the first N"                                                \
+    }
+
+static enum status finish_filter(struct filter *f, struct error *err) {
+    f->query.limit = f->limit;
+    f->query.offset = f->offset;
+    f->query.max_measured_us = f->faster_us;
+    f->query.min_measured_us = f->slower_us;
+    if (f->state) {
+        if (!record_state_parse(f->state, &f->wanted))
+            return error_set(err, ST_USAGE, "--state: there is no state \"%s\"", f->state);
+        f->query.state = &f->wanted;
+    }
+    if (f->order && !query_order_parse(f->order, &f->query.order))
+        return error_set(err, ST_USAGE, "--order: \"%s\" is none of recorded, number, predicted, measured", f->order);
+    return ST_OK;
+}
+
+static const char *time_text(double us, char *out, size_t n) {
+    return isnan(us) ? "" : units_format_time(us, out, n);
+}
+
+static enum status show_record(void *context, const struct record *r, struct error *err) {
+    (void)err;
+    struct table *table = context;
+    char predicted[32], measured[32];
+    table_cell(table, "%.16s", r->queued ? r->queued : "");
+    table_cell(table, "%s", r->session ? r->session : "");
+    table_cell(table, "%s", r->model_name);
+    table_cell(table, "%s", r->cluster_name);
+    table_cell(table, "%s", r->strategy_name);
+    table_cell(table, "%.12s", r->strategy);
+    table_cell(table, "%s", time_text(r->predicted_us, predicted, sizeof predicted));
+    table_cell(table, "%s", time_text(r->median_us, measured, sizeof measured));
+    table_cell(table, "%s%s%.80s", record_state_word(r->state), r->reason ? ": " : "", r->reason ? r->reason : "");
+    return ST_OK;
+}
+
+static enum status dataset_query(int argc, char **argv, struct error *err) {
+    struct filter f = {.dataset = DEFAULT_DATASET};
+    bool json = false;
+    const struct option options[] = {
+        FILTER_OPTIONS(f), {"json", OPTION_FLAG, &json, NULL, "one JSON object a line"}, {0}};
+    const struct command_line line = {
+        .usage = "dataset query [filters]",
+        .about = "Trials, a line each; every filter narrows.",
+        .examples = "  syncopate dataset query --model resnet18 --state complete --order measured --limit 10",
+        .options = options};
+    struct arguments arguments;
+    struct store *store;
+    enum status st = options_parse(&line, argc, argv, &arguments, err);
+    if (!st)
+        st = finish_filter(&f, err);
+    if (!st)
+        st = store_open(f.dataset, STORE_READ_ONLY, &store, err);
+    if (st)
+        return st;
+    if (json) {
+        st = export_run(store, &f.query, EXPORT_JSON_LINES, stdout, NULL, err);
+    } else {
+        struct table table;
+        table_init(&table, (const char *const[]){"WHEN", "SESSION", "MODEL", "CLUSTER", "STRATEGY", "ID", ">PREDICTED",
+                                                 ">MEASURED", "STATE", NULL});
+        st = query_run(store, &f.query, show_record, &table, err);
+        if (!st)
+            table_print(&table, stdout);
+        table_release(&table);
+    }
+    store_close(store);
+    return st;
+}
+
+static enum status dataset_export(int argc, char **argv, struct error *err) {
+    struct filter f = {.dataset = DEFAULT_DATASET};
+    const char *format = "jsonl", *out = "-";
+    const struct option options[] = {
+        FILTER_OPTIONS(f),
+        {"format", OPTION_TEXT, &format, "F", "jsonl (default) or csv"},
+        {"out", OPTION_TEXT, &out, "FILE", "where to (default: standard output)"},
+        {"iterations", OPTION_FLAG, &f.query.iterations, NULL, "with every iteration's time"},
+        {0}};
+    const struct command_line line = {.usage = "dataset export [filters]",
+                                      .about = "Trials for other programs, as JSON Lines or CSV (RFC 4180).",
+                                      .examples = "  syncopate dataset export --format csv --out trials.csv",
+                                      .options = options};
+    struct arguments arguments;
+    struct store *store;
+    uint64_t n = 0;
+    enum status st = options_parse(&line, argc, argv, &arguments, err);
+    if (!st)
+        st = finish_filter(&f, err);
+    bool csv = !strcmp(format, "csv");
+    if (!st && !csv && strcmp(format, "jsonl"))
+        st = error_set(err, ST_USAGE, "--format: \"%s\" is neither jsonl nor csv", format);
+    if (!st)
+        st = store_open(f.dataset, STORE_READ_ONLY, &store, err);
+    if (st)
+        return st;
+    FILE *to = strcmp(out, "-") ? fopen(out, "w") : stdout;
+    st = to ? export_run(store, &f.query, csv ? EXPORT_CSV : EXPORT_JSON_LINES, to, &n, err)
+            : error_set(err, ST_ENVIRONMENT, "%s: %m", out);
+    if (to && to != stdout && fclose(to) && !st)
+        st = error_set(err, ST_ENVIRONMENT, "%s: %m", out);
+    if (!st && to != stdout)
+        log_info("%lu trials written to %s", (unsigned long)n, out);
+    store_close(store);
+    return st;
+}
+
+static void print_problem(void *context, const char *problem) {
+    (void)context;
+    puts(problem);
+}
+
+static enum status dataset_check(int argc, char **argv, struct error *err) {
+    const char *dataset = DEFAULT_DATASET;
+    const struct option options[] = {
+        {"dataset", OPTION_TEXT, &dataset, "FILE", "the dataset (default: " DEFAULT_DATASET ")"}, {0}};
+    const struct command_line line = {
+        .usage = "dataset check",
+        .about =
+            "Is the file whole? Pages, references, the hash of every description, every median. Exit status 1 when\n"
+            "something is wrong, each problem on a line.",
+        .options = options};
+    struct arguments arguments;
+    struct store *store;
+    struct check_report report;
+    enum status st = options_parse(&line, argc, argv, &arguments, err);
+    if (!st)
+        st = store_open(dataset, STORE_READ_ONLY, &store, err);
+    if (st)
+        return st;
+    st = check_run(store, print_problem, NULL, &report, err);
+    store_close(store);
+    if (!st && report.problems)
+        return error_set(err, ST_CONFLICT, "%s: %lu problems", dataset, (unsigned long)report.problems);
+    if (!st)
+        log_info("%s: %lu descriptions, %lu trials and %lu iterations are as they should be", dataset,
+                 (unsigned long)report.objects, (unsigned long)report.trials, (unsigned long)report.iterations);
+    return st;
+}
+
+static enum status dataset_backup(int argc, char **argv, struct error *err) {
+    const char *dataset = DEFAULT_DATASET;
+    const struct option options[] = {
+        {"dataset", OPTION_TEXT, &dataset, "FILE", "the dataset (default: " DEFAULT_DATASET ")"}, {0}};
+    const struct command_line line = {.usage = "dataset backup FILE",
+                                      .about = "A consistent copy in one new file, also while a session is writing.",
+                                      .options = options,
+                                      .min_arguments = 1,
+                                      .max_arguments = 1};
+    struct arguments arguments;
+    struct store *store;
+    enum status st = options_parse(&line, argc, argv, &arguments, err);
+    if (!st)
+        st = store_open(dataset, STORE_READ_ONLY, &store, err);
+    if (st)
+        return st;
+    st = store_backup(store, arguments.items[0], err);
+    store_close(store);
+    return st;
+}
+
+static enum status dataset_merge(int argc, char **argv, struct error *err) {
+    const char *dataset = DEFAULT_DATASET;
+    const struct option options[] = {
+        {"dataset", OPTION_TEXT, &dataset, "FILE", "the dataset that grows (default: " DEFAULT_DATASET ")"}, {0}};
+    const struct command_line line = {
+        .usage = "dataset merge OTHER",
+        .about = "Add what another dataset has and this one lacks. Merging twice adds nothing.",
+        .options = options,
+        .min_arguments = 1,
+        .max_arguments = 1};
+    struct arguments arguments;
+    struct store *store;
+    struct merge_report report;
+    enum status st = options_parse(&line, argc, argv, &arguments, err);
+    if (!st)
+        st = store_open(dataset, STORE_READ_WRITE, &store, err);
+    if (st)
+        return st;
+    st = merge_run(store, arguments.items[0], &report, err);
+    store_close(store);
+    if (!st)
+        log_info("%lu descriptions, %lu sessions and %lu trials added", (unsigned long)report.objects,
+                 (unsigned long)report.sessions, (unsigned long)report.trials);
+    return st;
+}
+
+static enum status show_sessions(struct store *store, struct error *err) {
+    struct arena arena = {0};
+    struct stored_session *sessions;
+    size_t n;
+    enum status st = store_session_list(store, 0, 0, &arena, &n, &sessions, err);
+    if (!st) {
+        struct table table;
+        table_init(&table,
+                   (const char *const[]){"SESSION", "STATE", ">TRIALS", ">COMPLETE", "STARTED", "WHY IT ENDED", NULL});
+        for (size_t i = 0; i < n; i++) {
+            table_cell(&table, "%s", sessions[i].id);
+            table_cell(&table, "%s", stored_session_state_word(sessions[i].state));
+            table_cell(&table, "%lu", (unsigned long)sessions[i].trials);
+            table_cell(&table, "%lu", (unsigned long)sessions[i].complete);
+            table_cell(&table, "%.16s", sessions[i].started);
+            table_cell(&table, "%s", sessions[i].reason ? sessions[i].reason : "");
+        }
+        table_print(&table, stdout);
+        table_release(&table);
+    }
+    arena_release(&arena);
+    return st;
+}
+
+static enum status dataset_sessions(int argc, char **argv, struct error *err) {
+    const char *dataset = DEFAULT_DATASET;
+    const struct option options[] = {
+        {"dataset", OPTION_TEXT, &dataset, "FILE", "the dataset (default: " DEFAULT_DATASET ")"}, {0}};
+    const struct command_line line = {
+        .usage = "dataset sessions", .about = "Tuning sessions, newest first.", .options = options};
+    struct arguments arguments;
+    struct store *store;
+    enum status st = options_parse(&line, argc, argv, &arguments, err);
+    if (!st)
+        st = store_open(dataset, STORE_READ_ONLY, &store, err);
+    if (st)
+        return st;
+    st = show_sessions(store, err);
+    store_close(store);
+    return st;
+}
+
+/* Models and clusters by id or name, as they were recorded; a strategy's text names only what it does. */
+static enum status dataset_show(int argc, char **argv, struct error *err) {
+    const char *dataset = DEFAULT_DATASET;
+    const struct option options[] = {
+        {"dataset", OPTION_TEXT, &dataset, "FILE", "the dataset (default: " DEFAULT_DATASET ")"}, {0}};
+    const struct command_line line = {.usage = "dataset show (model|cluster|strategy) ID",
+                                      .about = "A recorded description as JSON. ID: a name or the beginning of an id.",
+                                      .options = options,
+                                      .min_arguments = 2,
+                                      .max_arguments = 2};
+    static const char *const words[] = {"model", "cluster", "strategy"};
+    static const enum store_kind kinds[] = {STORE_MODEL, STORE_CLUSTER, STORE_STRATEGY};
+    struct arguments arguments;
+    struct store *store;
+    struct arena arena = {0};
+    struct stored_object object;
+    struct id id;
+    enum status st = options_parse(&line, argc, argv, &arguments, err);
+    if (st)
+        return st;
+    size_t k = 0;
+    while (k < 3 && strcmp(words[k], arguments.items[0]))
+        k++;
+    if (k == 3)
+        return error_set(err, ST_USAGE, "\"%s\" is none of model, cluster, strategy", arguments.items[0]);
+    if ((st = store_open(dataset, STORE_READ_ONLY, &store, err)))
+        return st;
+    st = store_find(store, kinds[k], arguments.items[1], &id, err);
+    if (!st)
+        st = store_get(store, kinds[k], id.hex, &arena, &object, err);
+    cJSON *json = st ? NULL : cJSON_Parse(object.content);
+    char *text = json ? json_pretty(json) : NULL;
+    if (!st && !text)
+        st = error_no_memory(err);
+    if (!st)
+        puts(text);
+    free(text);
+    cJSON_Delete(json);
+    arena_release(&arena);
+    store_close(store);
+    return st;
+}
+
+enum status cmd_dataset(int argc, char **argv, struct error *err) {
+    static const struct command rows[] = {{"query", dataset_query, "trials, by any filter"},
+                                          {"sessions", dataset_sessions, "tuning sessions"},
+                                          {"show", dataset_show, "a recorded model, cluster or strategy"},
+                                          {"export", dataset_export, "trials as CSV or JSON Lines"},
+                                          {"merge", dataset_merge, "add another dataset"},
+                                          {"check", dataset_check, "is the file whole"},
+                                          {"backup", dataset_backup, "a consistent copy"},
+                                          {0}};
+    return commands_run(rows, "dataset", "Every model, cluster, strategy, session and trial, in one SQLite file.", argc,
+                        argv, err);
+}

@@ -1,0 +1,99 @@
+/* syncopate doctor: what is installed, reachable and permitted here, and what to do about the rest. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/sysinfo.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "trial-runner/lab.h"
+#include "trial-runner/launch.h"
+#include "trial-runner/process.h"
+#include "tuner/cli/commands.h"
+#include "tuner/cli/options.h"
+
+static unsigned problems;
+
+static void line_ok(const char *what, const char *detail) {
+    printf("ok       %-16s %s\n", what, detail);
+}
+
+static void line_missing(const char *what, const char *why, const char *remedy) {
+    printf("missing  %-16s %s%s%s\n", what, why, remedy ? "\n                          -> " : "", remedy ? remedy : "");
+    problems++;
+}
+
+static bool keep_first_line(void *context, enum process_stream stream, const char *text, size_t n) {
+    char *line = context;
+    if (stream == PROCESS_STDOUT && !*line)
+        snprintf(line, 128, "%.*s", (int)n, text);
+    return true;
+}
+
+static void check_mpirun(void) {
+    char line[128] = "";
+    struct process_result result;
+    struct error err;
+    const struct process_options options = {.argv = (const char *const[]){"mpirun", "--version", NULL},
+                                            .timeout_s = 10,
+                                            .on_line = keep_first_line,
+                                            .context = line};
+    if (process_run(&options, &result, &err) || result.ending != PROCESS_EXITED || result.exit_code)
+        line_missing("mpirun", "not found or not working", "apt-get install openmpi-bin");
+    else
+        line_ok("mpirun", line);
+}
+
+static void check_worker(void) {
+    struct arena arena = {0};
+    const char *path;
+    struct error err;
+    if (launch_worker_path(&arena, &path, &err))
+        line_missing("worker program", err.message, NULL);
+    else
+        line_ok("worker program", path);
+    arena_release(&arena);
+}
+
+static void check_lab(void) {
+    struct error err;
+    if (lab_check(&err))
+        line_missing("lab", err.message, NULL);
+    else
+        line_ok("lab", "network namespaces and rate-limited links work");
+}
+
+static void check_folder(void) {
+    char folder[4096] = "";
+    if (!getcwd(folder, sizeof folder) || access(".", W_OK))
+        line_missing("this folder", "not writable: the dataset needs a place", "use --dataset FILE elsewhere");
+    else
+        line_ok("this folder", folder);
+}
+
+static void show_machine(void) {
+    struct utsname name;
+    struct sysinfo info;
+    if (uname(&name) || sysinfo(&info))
+        return;
+    printf("machine  %-16s %s %s, %d cores, %.1f GiB of memory\n", "", name.sysname, name.release, get_nprocs(),
+           (double)info.totalram * info.mem_unit / (1 << 30));
+}
+
+enum status cmd_doctor(int argc, char **argv, struct error *err) {
+    const struct option options[] = {{0}};
+    const struct command_line line = {.usage = "doctor",
+                                      .about =
+                                          "Looks at this machine and says what works, what does not, and what to do.\n"
+                                          "Exit status 1 when something is missing.",
+                                      .options = options};
+    struct arguments arguments;
+    enum status st = options_parse(&line, argc, argv, &arguments, err);
+    if (st)
+        return st;
+    show_machine();
+    check_mpirun();
+    check_worker();
+    check_lab();
+    check_folder();
+    return problems ? error_set(err, ST_ENVIRONMENT, "%u missing", problems) : ST_OK;
+}

@@ -1,0 +1,178 @@
+/* syncopate trial: one real run of one strategy. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "dataset/describe.h"
+#include "tuner/cli/commands.h"
+#include "tuner/cli/inputs.h"
+#include "tuner/cli/interrupt.h"
+#include "tuner/cli/options.h"
+#include "tuner/cli/paths.h"
+#include "tuner/cli/runners.h"
+#include "tuner/predictor.h"
+#include "tuner/statistics.h"
+
+struct trial_words {
+    const char *strategy, *baseline, *runner, *hosts, *dataset;
+    uint64_t iterations, warmup;
+    double time_limit_us;
+    bool json;
+};
+
+static enum status record(struct store *store, const struct inputs *inputs, const struct strategy *strategy,
+                          const struct trial_words *words, double predicted_us, const struct tune_outcome *outcome,
+                          const struct summary *summary, struct error *err) {
+    const struct new_trial begin = {.model = inputs->model.id.hex,
+                                    .cluster = inputs->cluster.id.hex,
+                                    .strategy = strategy->id.hex,
+                                    .proposer = words->baseline ? words->baseline : "user",
+                                    .runner = words->runner,
+                                    .predicted_us = predicted_us};
+    const struct finished_trial end = {.mean_us = summary->mean_us,
+                                       .median_us = summary->median_us,
+                                       .low_us = summary->low_us,
+                                       .high_us = summary->high_us,
+                                       .n_iterations = outcome->n,
+                                       .iterations_us = outcome->iterations_us,
+                                       .environment = outcome->environment ? outcome->environment : "{}"};
+    int64_t trial;
+    enum status st = store_put_model(store, &inputs->model, err);
+    if (!st)
+        st = store_put_cluster(store, &inputs->cluster, err);
+    if (!st)
+        st = store_put_strategy(store, strategy, &inputs->model, &inputs->cluster, err);
+    if (!st)
+        st = store_trial_begin(store, &begin, &trial, err);
+    if (st)
+        return st;
+    return outcome->state == RECORD_COMPLETE ? store_trial_finish(store, trial, &end, err)
+                                             : store_trial_fail(store, trial, outcome->state, outcome->reason, err);
+}
+
+static enum status print_json(const struct strategy *strategy, const struct summary *m, double predicted_us,
+                              const struct tune_outcome *outcome, struct error *err) {
+    cJSON *root = cJSON_CreateObject();
+    bool ok = root && cJSON_AddStringToObject(root, "schema", "syncopate.trial/1") &&
+              cJSON_AddStringToObject(root, "strategy", strategy->id.hex) &&
+              cJSON_AddNumberToObject(root, "predicted_us", predicted_us) &&
+              cJSON_AddNumberToObject(root, "measured_us", m->median_us) &&
+              cJSON_AddNumberToObject(root, "low_us", m->low_us) &&
+              cJSON_AddNumberToObject(root, "high_us", m->high_us);
+    cJSON *times = ok ? cJSON_AddArrayToObject(root, "iterations_us") : NULL;
+    ok = ok && times;
+    for (size_t i = 0; i < outcome->n && ok; i++)
+        ok = cJSON_AddItemToArray(times, cJSON_CreateNumber(outcome->iterations_us[i]));
+    char *text = ok ? json_line(root) : NULL;
+    cJSON_Delete(root);
+    if (!text)
+        return error_no_memory(err);
+    puts(text);
+    free(text);
+    return ST_OK;
+}
+
+static void print_words(const struct strategy *strategy, const struct summary *m, double predicted_us) {
+    char median[32], low[32], high[32], predicted[32];
+    printf("%s: %s an iteration (95%% interval %s .. %s, %zu iterations), predicted %s (%+.1f%%)\n", strategy->name,
+           units_format_time(m->median_us, median, sizeof median), units_format_time(m->low_us, low, sizeof low),
+           units_format_time(m->high_us, high, sizeof high), m->n,
+           units_format_time(predicted_us, predicted, sizeof predicted), (predicted_us / m->median_us - 1) * 100);
+}
+
+static enum status report(const struct strategy *strategy, const struct inputs *inputs, const struct trial_words *words,
+                          double predicted_us, const struct tune_outcome *outcome, struct store *store,
+                          struct error *err) {
+    struct summary summary = {0};
+    double *copy = malloc((outcome->n ? outcome->n : 1) * sizeof *copy);
+    if (!copy)
+        return error_no_memory(err);
+    if (outcome->n) {
+        memcpy(copy, outcome->iterations_us, outcome->n * sizeof *copy);
+        summary = summary_of(outcome->n, copy);
+    }
+    free(copy);
+    enum status st = store ? record(store, inputs, strategy, words, predicted_us, outcome, &summary, err) : ST_OK;
+    if (st)
+        return st;
+    if (outcome->state != RECORD_COMPLETE)
+        return error_set(err, outcome->state == RECORD_INFEASIBLE ? ST_INFEASIBLE : ST_TRIAL, "%s", outcome->reason);
+    if (words->json)
+        return print_json(strategy, &summary, predicted_us, outcome, err);
+    print_words(strategy, &summary, predicted_us);
+    return ST_OK;
+}
+
+static enum status run_trial(const struct inputs *inputs, const struct strategy *strategy,
+                             const struct trial_words *words, struct store *store, struct error *err) {
+    struct predictor predictor;
+    struct prediction prediction;
+    struct runner runner;
+    struct tune_outcome outcome;
+    enum status st = predictor_init(&predictor, &inputs->model, &inputs->cluster, err);
+    if (st)
+        return st;
+    st = predictor_run(&predictor, strategy, &prediction, err);
+    predictor_release(&predictor);
+    if (!st)
+        st = runner_init(&runner, words->runner, words->hosts, &inputs->model, &inputs->cluster, interrupt_flag(), err);
+    if (st)
+        return st;
+    const struct tune_order order = {.strategy = strategy,
+                                     .iterations = words->iterations,
+                                     .warmup = words->warmup,
+                                     .expected_us = prediction.iteration_us};
+    const struct tune_runner run = runner_for_session(&runner);
+    st = run.run(run.context, &order, &outcome, err);
+    if (!st)
+        st = report(strategy, inputs, words, prediction.iteration_us, &outcome, store, err);
+    runner_release(&runner);
+    return st;
+}
+
+enum status cmd_trial(int argc, char **argv, struct error *err) {
+    struct trial_words words = {.runner = "lab", .iterations = 10, .warmup = 2};
+    const struct option options[] = {
+        {"strategy", OPTION_TEXT, &words.strategy, "FILE", "run this strategy"},
+        {"baseline", OPTION_TEXT, &words.baseline, "NAME", "or this baseline"},
+        {"runner", OPTION_TEXT, &words.runner, "R", "lab (default), local or mpirun"},
+        {"hosts", OPTION_TEXT, &words.hosts, "FILE", "host file for mpirun, in the order of the cluster's nodes"},
+        {"iterations", OPTION_INTEGER, &words.iterations, "N", "measured iterations (default 10)"},
+        {"warmup", OPTION_INTEGER, &words.warmup, "N", "iterations before them that do not count (default 2)"},
+        {"dataset", OPTION_TEXT, &words.dataset, "FILE", "record it there (default: not recorded)"},
+        {"json", OPTION_FLAG, &words.json, NULL, "one JSON object with every iteration's time"},
+        {0}};
+    const struct command_line line = {
+        .usage = "trial MODEL CLUSTER (--strategy FILE | --baseline NAME)",
+        .about =
+            "Run one strategy for real: compute is replayed, communication is real MPI traffic between processes.\n"
+            "The lab emulates CLUSTER's links on this machine; it needs root.",
+        .examples = "  syncopate trial cnn-small lab-4x1g --baseline pytorch-ddp",
+        .options = options,
+        .min_arguments = 2,
+        .max_arguments = 2};
+    struct arguments arguments;
+    struct inputs inputs = {0};
+    struct strategy strategy = {0};
+    struct store *store = NULL;
+    enum status st = options_parse(&line, argc, argv, &arguments, err);
+    if (!st && (words.iterations < 1 || words.iterations > 100000 || words.warmup > 100000))
+        st = error_set(err, ST_USAGE, "--iterations is 1 to 100000, --warmup at most 100000");
+    if (!st)
+        st = inputs_read(arguments.items[0], arguments.items[1], &inputs, err);
+    if (!st)
+        st = inputs_strategy(&inputs, words.strategy, words.baseline, &strategy, err);
+    if (!st && words.dataset)
+        st = store_open(words.dataset, STORE_READ_WRITE, &store, err);
+    if (!st)
+        st = run_trial(&inputs, &strategy, &words, store, err);
+    store_close(store);
+    strategy_release(&strategy);
+    inputs_release(&inputs);
+    return st;
+}

@@ -1,0 +1,231 @@
+/* See options.h. Options and arguments may mix; "--" ends the options; "--name=value" and "--name value" are the same.
+ */
+#include "tuner/cli/options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/units.h"
+
+static const char SETTINGS_FILE[] = "syncopate.json";
+
+static enum status parse_number(const char *text, double *out, struct error *err) {
+    char *end;
+    errno = 0;
+    double value = strtod(text, &end);
+    if (end == text || *end || errno || !isfinite(value))
+        return error_set(err, ST_USAGE, "\"%s\" is not a number", text);
+    *out = value;
+    return ST_OK;
+}
+
+static enum status parse_integer(const char *text, uint64_t *out, struct error *err) {
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (!isdigit((unsigned char)*text) || *end || errno)
+        return error_set(err, ST_USAGE, "\"%s\" is not a whole number", text);
+    *out = value;
+    return ST_OK;
+}
+
+static enum status parse_percent(const char *text, double *out, struct error *err) {
+    char copy[64];
+    size_t n = strlen(text);
+    if (n && text[n - 1] == '%')
+        n--;
+    if (!n || n >= sizeof copy)
+        return error_set(err, ST_USAGE, "\"%s\" is not a percentage", text);
+    memcpy(copy, text, n);
+    copy[n] = 0;
+    enum status st = parse_number(copy, out, err);
+    *out /= 100;
+    return st;
+}
+
+static enum status set_value(const struct option *option, const char *text, struct error *err) {
+    switch (option->kind) {
+    case OPTION_FLAG:
+        *(bool *)option->value = strcmp(text, "0") && strcmp(text, "false") && *text;
+        return ST_OK;
+    case OPTION_TEXT:
+        *(const char **)option->value = text;
+        return ST_OK;
+    case OPTION_INTEGER:
+        return parse_integer(text, option->value, err);
+    case OPTION_NUMBER:
+        return parse_number(text, option->value, err);
+    case OPTION_PERCENT:
+        return parse_percent(text, option->value, err);
+    case OPTION_TIME:
+        return units_parse_time(text, option->value, err);
+    case OPTION_BYTES:
+        return units_parse_bytes(text, option->value, err);
+    case OPTION_END:
+        break;
+    }
+    return error_set(err, ST_USAGE, "option --%s has no kind", option->name);
+}
+
+static enum status set_from(const struct option *option, const char *text, const char *where, struct error *err) {
+    enum status st = set_value(option, text, err);
+    return st && err ? error_prefix(err, "%s", where) : st;
+}
+
+static void environment_name(const char *option, char *out, size_t n) {
+    size_t used = (size_t)snprintf(out, n, "SYNCOPATE_");
+    for (; *option && used + 1 < n; option++)
+        out[used++] = *option == '-' ? '_' : (char)toupper((unsigned char)*option);
+    out[used] = 0;
+}
+
+static enum status set_from_environment(const struct command_line *line, struct error *err) {
+    char name[64];
+    for (const struct option *o = line->options; o->kind != OPTION_END; o++) {
+        environment_name(o->name, name, sizeof name);
+        const char *text = getenv(name);
+        enum status st = text && *text ? set_from(o, text, name, err) : ST_OK;
+        if (st)
+            return st;
+    }
+    return ST_OK;
+}
+
+/* Text of a settings member: strings as they are, numbers and booleans as they would be typed. Kept for the life of
+ * the process, as option values are. */
+static const char *setting_text(const cJSON *node) {
+    char number[32];
+    if (cJSON_IsString(node))
+        return strdup(node->valuestring);
+    if (cJSON_IsBool(node))
+        return cJSON_IsTrue(node) ? "1" : "0";
+    if (!cJSON_IsNumber(node))
+        return NULL;
+    json_format_number(node->valuedouble, number);
+    return strdup(number);
+}
+
+static enum status set_from_file(const struct command_line *line, struct error *err) {
+    cJSON *json;
+    if (access(SETTINGS_FILE, R_OK))
+        return ST_OK;
+    enum status st = json_read_file(SETTINGS_FILE, &json, err);
+    if (st)
+        return st;
+    for (const struct option *o = line->options; o->kind != OPTION_END && !st; o++) {
+        const cJSON *node = cJSON_GetObjectItemCaseSensitive(json, o->name);
+        if (!node)
+            continue;
+        const char *text = setting_text(node);
+        st = text ? set_from(o, text, SETTINGS_FILE, err)
+                  : error_set(err, ST_USAGE, "%s: /%s: give text, a number or true", SETTINGS_FILE, o->name);
+    }
+    cJSON_Delete(json);
+    return st;
+}
+
+static void print_option(const struct option *o) {
+    char left[64];
+    snprintf(left, sizeof left, "--%s%s%s", o->name, o->argument ? " " : "", o->argument ? o->argument : "");
+    printf("  %-24s %s\n", left, o->help);
+}
+
+static void print_help(const struct command_line *line) {
+    printf("usage: syncopate %s\n\n%s\n", line->usage, line->about);
+    printf("\nOptions:\n");
+    for (const struct option *o = line->options; o->kind != OPTION_END; o++)
+        print_option(o);
+    print_option(&(struct option){"log", OPTION_TEXT, NULL, "LEVEL", "quiet, error, warn, info (default) or debug"});
+    print_option(&(struct option){"help", OPTION_FLAG, NULL, NULL, "this text"});
+    if (line->examples)
+        printf("\nExamples:\n%s\n", line->examples);
+}
+
+static const struct option *find_option(const struct command_line *line, const char *name, size_t n) {
+    for (const struct option *o = line->options; o->kind != OPTION_END; o++)
+        if (!strncmp(o->name, name, n) && !o->name[n])
+            return o;
+    return NULL;
+}
+
+static enum status set_log_level(const char *word, struct error *err) {
+    enum log_level level;
+    if (!log_parse_level(word, &level))
+        return error_set(err, ST_USAGE, "--log: \"%s\" is none of quiet, error, warn, info, debug", word);
+    log_set_level(level);
+    return ST_OK;
+}
+
+/* argv[*i] is "--name" or "--name=value"; *i moves past a value taken from the next word. */
+static enum status parse_option(const struct command_line *line, int argc, char **argv, int *i, struct error *err) {
+    const char *name = argv[*i] + 2, *equals = strchr(name, '='), *text = equals ? equals + 1 : NULL;
+    size_t n = equals ? (size_t)(equals - name) : strlen(name);
+    bool log = n == 3 && !strncmp(name, "log", 3);
+    const struct option *option = log ? NULL : find_option(line, name, n);
+    if (!option && !log)
+        return error_set(err, ST_USAGE, "unknown option --%.*s; see: syncopate %.*s --help", (int)n, name,
+                         (int)strcspn(line->usage, "["), line->usage);
+    if (option && option->kind == OPTION_FLAG) {
+        if (text)
+            return error_set(err, ST_USAGE, "--%s takes no value", option->name);
+        *(bool *)option->value = true;
+        return ST_OK;
+    }
+    if (!text && *i + 1 < argc)
+        text = argv[++*i];
+    if (!text)
+        return error_set(err, ST_USAGE, "--%.*s needs a value", (int)n, name);
+    char where[64];
+    snprintf(where, sizeof where, "--%.*s", (int)n, name);
+    return log ? set_log_level(text, err) : set_from(option, text, where, err);
+}
+
+static enum status parse_words(const struct command_line *line, int argc, char **argv, struct arguments *out,
+                               struct error *err) {
+    bool options = true;
+    for (int i = 1; i < argc; i++) {
+        if (options && !strcmp(argv[i], "--")) {
+            options = false;
+        } else if (options && !strncmp(argv[i], "--", 2)) {
+            enum status st = parse_option(line, argc, argv, &i, err);
+            if (st)
+                return st;
+        } else if (options && argv[i][0] == '-' && argv[i][1] && !isdigit((unsigned char)argv[i][1])) {
+            return error_set(err, ST_USAGE, "options begin with two dashes: %s", argv[i]);
+        } else if (out->n == line->max_arguments || out->n == MAX_ARGUMENTS) {
+            return error_set(err, ST_USAGE, "\"%s\" is one argument too many; usage: syncopate %s", argv[i],
+                             line->usage);
+        } else {
+            out->items[out->n++] = argv[i];
+        }
+    }
+    return ST_OK;
+}
+
+enum status options_parse(const struct command_line *line, int argc, char **argv, struct arguments *out,
+                          struct error *err) {
+    *out = (struct arguments){0};
+    for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+            print_help(line);
+            exit(0);
+        }
+    const char *level = getenv("SYNCOPATE_LOG");
+    enum status st = level && *level ? set_log_level(level, err) : ST_OK;
+    if (!st)
+        st = set_from_file(line, err);
+    if (!st)
+        st = set_from_environment(line, err);
+    if (!st)
+        st = parse_words(line, argc, argv, out, err);
+    if (!st && out->n < line->min_arguments)
+        st = error_set(err, ST_USAGE, "usage: syncopate %s   (--help explains)", line->usage);
+    return st;
+}

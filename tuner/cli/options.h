@@ -1,0 +1,53 @@
+/* Command lines: one table of options a command, from which parsing, --help and the settings file all follow.
+ *
+ * A value comes from the command line, else from the environment (SYNCOPATE_ and the option's name in capitals), else
+ * from ./syncopate.json (a member of the option's name), else it stays as the command set it. */
+#ifndef TUNER_CLI_OPTIONS_H
+#define TUNER_CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum option_kind {
+    OPTION_END,
+    OPTION_FLAG,    /* bool *: true when given */
+    OPTION_TEXT,    /* const char ** */
+    OPTION_INTEGER, /* uint64_t * */
+    OPTION_NUMBER,  /* double * */
+    OPTION_PERCENT, /* double *: "2%" and "2" are 0.02 */
+    OPTION_TIME,    /* double *, microseconds: units_parse_time */
+    OPTION_BYTES,   /* uint64_t *: units_parse_bytes */
+};
+
+struct option {
+    const char *name; /* without the dashes */
+    enum option_kind kind;
+    void *value;
+    const char *argument; /* what --help calls the value; NULL for flags */
+    const char *help;
+};
+
+struct command_line {
+    const char *usage;            /* what stands after "usage: syncopate " */
+    const char *about;            /* a paragraph: what the command does and what comes out */
+    const char *examples;         /* lines that can be typed as they are; may be NULL */
+    const struct option *options; /* ends with OPTION_END */
+    size_t min_arguments, max_arguments;
+};
+
+enum { MAX_ARGUMENTS = 64 };
+
+struct arguments {
+    size_t n;
+    const char *items[MAX_ARGUMENTS];
+};
+
+/* Parse argv[1..argc). --help prints the help on standard output and ends the process with 0. --log LEVEL is accepted
+ * everywhere. Fails: ST_USAGE with what is wrong and where to look. */
+enum status options_parse(const struct command_line *line, int argc, char **argv, struct arguments *out,
+                          struct error *err);
+
+#endif

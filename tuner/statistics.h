@@ -1,0 +1,26 @@
+/* What a handful of noisy iteration times say.
+ *
+ * Times on shared machines have long right tails, so the centre is the median, and its interval comes from order
+ * statistics, which assume nothing about the distribution. Units: microseconds. */
+#ifndef TUNER_STATISTICS_H
+#define TUNER_STATISTICS_H
+
+#include <stddef.h>
+
+struct summary {
+    size_t n;
+    double mean_us, median_us;
+    double low_us, high_us; /* holds the true median with at least 95% confidence; the whole range below 6 values */
+};
+
+/* n >= 1 values, in any order; they are sorted in place. */
+struct summary summary_of(size_t n, double *values_us);
+
+/* Several rounds of the same strategy: the pooled values, and an interval that also spans the medians of the rounds,
+ * since iterations of one run are more alike than those of two. rounds[i] has counts[i] values; pooled is scratch for
+ * all of them. */
+struct summary summary_of_rounds(size_t n_rounds, const size_t *counts, double *const *rounds, double *pooled);
+
+double median_of(size_t n, double *values); /* sorts; n >= 1 */
+
+#endif
