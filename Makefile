@@ -123,8 +123,12 @@ coverage:  ## line coverage of the test run, by folder
 
 bench: all  ## our speed figures: medians and ratios
 	@OUT=$(OUT) tests/bench.sh
-accuracy: all  ## predicted against measured over real trials in four lab clusters
+accuracy: all $(OUT)/tests/accuracy/accuracy  ## predicted against measured over real trials in four lab clusters
 	@OUT=$(OUT) tests/accuracy.sh
+$(OUT)/tests/accuracy/accuracy: $(OUT)/obj/tests/accuracy/accuracy.o $$(foreach f,$$(call closure,tuner),$$(call lib,$$(f)))
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< $(call link,tuner)
 
 $(OUT)/fuzz/%: $(OUT)/obj/tests/fuzz/%.o $$(foreach f,$$(call closure,tuner),$$(call lib,$$(f)))
 	$(call say,LINK,$@)

@@ -177,41 +177,18 @@ static uint64_t iterations_for(const struct session *s, const struct entry *e) {
     return (uint64_t)fmin(fmax(n, LEAST_ITERATIONS), MOST_ITERATIONS);
 }
 
-static enum status record_outcome(struct session *s, int64_t trial, const struct tune_outcome *outcome,
-                                  struct error *err) {
-    if (outcome->state != RECORD_COMPLETE)
-        return store_trial_fail(s->store, trial, outcome->state, outcome->reason, err);
-    double *sorted = malloc(outcome->n * sizeof *sorted);
-    if (!sorted)
-        return error_no_memory(err);
-    memcpy(sorted, outcome->iterations_us, outcome->n * sizeof *sorted);
-    struct summary summary = summary_of(outcome->n, sorted);
-    const struct finished_trial result = {.mean_us = summary.mean_us,
-                                          .median_us = summary.median_us,
-                                          .low_us = summary.low_us,
-                                          .high_us = summary.high_us,
-                                          .n_iterations = outcome->n,
-                                          .iterations_us = outcome->iterations_us,
-                                          .environment = outcome->environment ? outcome->environment : "{}"};
-    free(sorted);
-    return store_trial_finish(s->store, trial, &result, err);
-}
-
-static enum status begin_trial(struct session *s, const struct entry *e, uint64_t round, int64_t *trial,
+static enum status start_trial(struct session *s, const struct entry *e, uint64_t round, int64_t *trial,
                                struct error *err) {
-    enum status st = store_put_strategy(s->store, &e->strategy, s->model, s->cluster, err);
-    if (st)
-        return st;
-    const struct new_trial request = {.session = s->id,
-                                      .round = round,
-                                      .model = s->model->id.hex,
-                                      .cluster = s->cluster->id.hex,
-                                      .strategy = e->strategy.id.hex,
+    const struct trial_start start = {.model = s->model,
+                                      .cluster = s->cluster,
+                                      .strategy = &e->strategy,
+                                      .session = s->id,
                                       .proposer = e->proposer,
                                       .runner = s->runner->name,
-                                      .predicted_us = e->predicted_us,
-                                      .seed = s->options.seed};
-    return store_trial_begin(s->store, &request, trial, err);
+                                      .round = round,
+                                      .seed = s->options.seed,
+                                      .predicted_us = e->predicted_us};
+    return trial_record_start(s->store, &start, trial, err);
 }
 
 static enum status say_how_to_resume(const struct session *s, struct error *err) {
@@ -228,7 +205,7 @@ static enum status try_entry(struct session *s, size_t index, uint64_t round, st
                                      .expected_us = isfinite(e->predicted_us) ? e->predicted_us : 0,
                                      .give_up_us = round || isinf(best_so_far(s)) ? 0 : HOPELESS * best_so_far(s)};
     int64_t trial;
-    enum status st = begin_trial(s, e, round, &trial, err);
+    enum status st = start_trial(s, e, round, &trial, err);
     if (st)
         return st;
     tell(s, e, NULL, 0, false);
@@ -238,21 +215,14 @@ static enum status try_entry(struct session *s, size_t index, uint64_t round, st
         store_trial_fail(s->store, trial, RECORD_CANCELLED, err ? err->message : NULL, &ignored);
         return st == ST_CANCELLED ? say_how_to_resume(s, err) : st;
     }
-    st = record_outcome(s, trial, &outcome, err);
+    struct summary summary;
+    st = trial_record_end(s->store, trial, &outcome, err);
     if (!st)
         st = learn(s, e, outcome.state, outcome.n, outcome.iterations_us, outcome.reason, err);
-    if (!st) {
-        double median = NAN;
-        if (outcome.state == RECORD_COMPLETE) {
-            double *copy = malloc(outcome.n * sizeof *copy);
-            if (!copy)
-                return error_no_memory(err);
-            memcpy(copy, outcome.iterations_us, outcome.n * sizeof *copy);
-            median = median_of(outcome.n, copy);
-            free(copy);
-        }
-        tell(s, e, &outcome, median, false);
-    }
+    if (!st)
+        st = summary_of_copy(outcome.n, outcome.iterations_us, &summary, err);
+    if (!st)
+        tell(s, e, &outcome, outcome.n ? summary.median_us : NAN, false);
     return st;
 }
 

@@ -20,6 +20,7 @@
 #include "strategy/space.h"
 #include "strategy/strategy.h"
 #include "tuner/statistics.h"
+#include "tuner/trials.h"
 
 /* What runs trials. The lab, mpirun, or a simulated cluster in tests. */
 struct tune_order {
@@ -27,14 +28,6 @@ struct tune_order {
     uint64_t iterations, warmup;
     double expected_us; /* an iteration; 0 = unknown */
     double give_up_us;  /* end early when clearly slower than this; 0 = never */
-};
-
-struct tune_outcome {
-    enum record_state state; /* complete, failed or infeasible */
-    size_t n;                /* iterations */
-    const double *iterations_us;
-    const char *environment; /* JSON, or NULL */
-    const char *reason;      /* when not complete */
 };
 
 struct tune_runner {

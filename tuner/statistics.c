@@ -41,6 +41,20 @@ struct summary summary_of(size_t n, double *values_us) {
     return s;
 }
 
+enum status summary_of_copy(size_t n, const double *values_us, struct summary *out, struct error *err) {
+    if (!n) {
+        *out = (struct summary){0};
+        return ST_OK;
+    }
+    double *copy = malloc(n * sizeof *copy);
+    if (!copy)
+        return error_no_memory(err);
+    memcpy(copy, values_us, n * sizeof *copy);
+    *out = summary_of(n, copy);
+    free(copy);
+    return ST_OK;
+}
+
 struct summary summary_of_rounds(size_t n_rounds, const size_t *counts, double *const *rounds, double *pooled) {
     size_t n = 0;
     double least = INFINITY, most = -INFINITY;

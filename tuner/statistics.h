@@ -7,6 +7,8 @@
 
 #include <stddef.h>
 
+#include "base/error.h"
+
 struct summary {
     size_t n;
     double mean_us, median_us;
@@ -15,6 +17,9 @@ struct summary {
 
 /* n >= 1 values, in any order; they are sorted in place. */
 struct summary summary_of(size_t n, double *values_us);
+
+/* The same, leaving the values as they are; n = 0 gives zeros. Fails: ST_NO_MEMORY. */
+enum status summary_of_copy(size_t n, const double *values_us, struct summary *out, struct error *err);
 
 /* Several rounds of the same strategy: the pooled values, and an interval that also spans the medians of the rounds,
  * since iterations of one run are more alike than those of two. rounds[i] has counts[i] values; pooled is scratch for

@@ -8,7 +8,6 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "dataset/describe.h"
 #include "tuner/cli/commands.h"
 #include "tuner/cli/inputs.h"
 #include "tuner/cli/interrupt.h"
@@ -17,6 +16,7 @@
 #include "tuner/cli/runners.h"
 #include "tuner/predictor.h"
 #include "tuner/statistics.h"
+#include "tuner/trials.h"
 
 struct trial_words {
     const char *strategy, *baseline, *runner, *hosts, *dataset;
@@ -24,36 +24,6 @@ struct trial_words {
     double time_limit_us;
     bool json;
 };
-
-static enum status record(struct store *store, const struct inputs *inputs, const struct strategy *strategy,
-                          const struct trial_words *words, double predicted_us, const struct tune_outcome *outcome,
-                          const struct summary *summary, struct error *err) {
-    const struct new_trial begin = {.model = inputs->model.id.hex,
-                                    .cluster = inputs->cluster.id.hex,
-                                    .strategy = strategy->id.hex,
-                                    .proposer = words->baseline ? words->baseline : "user",
-                                    .runner = words->runner,
-                                    .predicted_us = predicted_us};
-    const struct finished_trial end = {.mean_us = summary->mean_us,
-                                       .median_us = summary->median_us,
-                                       .low_us = summary->low_us,
-                                       .high_us = summary->high_us,
-                                       .n_iterations = outcome->n,
-                                       .iterations_us = outcome->iterations_us,
-                                       .environment = outcome->environment ? outcome->environment : "{}"};
-    int64_t trial;
-    enum status st = store_put_model(store, &inputs->model, err);
-    if (!st)
-        st = store_put_cluster(store, &inputs->cluster, err);
-    if (!st)
-        st = store_put_strategy(store, strategy, &inputs->model, &inputs->cluster, err);
-    if (!st)
-        st = store_trial_begin(store, &begin, &trial, err);
-    if (st)
-        return st;
-    return outcome->state == RECORD_COMPLETE ? store_trial_finish(store, trial, &end, err)
-                                             : store_trial_fail(store, trial, outcome->state, outcome->reason, err);
-}
 
 static enum status print_json(const struct strategy *strategy, const struct summary *m, double predicted_us,
                               const struct tune_outcome *outcome, struct error *err) {
@@ -85,52 +55,71 @@ static void print_words(const struct strategy *strategy, const struct summary *m
            units_format_time(predicted_us, predicted, sizeof predicted), (predicted_us / m->median_us - 1) * 100);
 }
 
-static enum status report(const struct strategy *strategy, const struct inputs *inputs, const struct trial_words *words,
-                          double predicted_us, const struct tune_outcome *outcome, struct store *store,
-                          struct error *err) {
-    struct summary summary = {0};
-    double *copy = malloc((outcome->n ? outcome->n : 1) * sizeof *copy);
-    if (!copy)
-        return error_no_memory(err);
-    if (outcome->n) {
-        memcpy(copy, outcome->iterations_us, outcome->n * sizeof *copy);
-        summary = summary_of(outcome->n, copy);
-    }
-    free(copy);
-    enum status st = store ? record(store, inputs, strategy, words, predicted_us, outcome, &summary, err) : ST_OK;
-    if (st)
-        return st;
+static enum status report(const struct strategy *strategy, const struct trial_words *words, double predicted_us,
+                          const struct tune_outcome *outcome, struct error *err) {
+    struct summary summary;
     if (outcome->state != RECORD_COMPLETE)
         return error_set(err, outcome->state == RECORD_INFEASIBLE ? ST_INFEASIBLE : ST_TRIAL, "%s", outcome->reason);
-    if (words->json)
-        return print_json(strategy, &summary, predicted_us, outcome, err);
-    print_words(strategy, &summary, predicted_us);
-    return ST_OK;
+    enum status st = summary_of_copy(outcome->n, outcome->iterations_us, &summary, err);
+    if (!st && words->json)
+        st = print_json(strategy, &summary, predicted_us, outcome, err);
+    else if (!st)
+        print_words(strategy, &summary, predicted_us);
+    return st;
 }
 
-static enum status run_trial(const struct inputs *inputs, const struct strategy *strategy,
-                             const struct trial_words *words, struct store *store, struct error *err) {
+/* With a store, recorded before and after. */
+static enum status run_recorded(const struct trial_start *start, const struct tune_runner *run,
+                                const struct tune_order *order, struct store *store, struct tune_outcome *outcome,
+                                struct error *err) {
+    int64_t trial;
+    enum status st = store ? trial_record_start(store, start, &trial, err) : ST_OK;
+    if (st)
+        return st;
+    st = run->run(run->context, order, outcome, err);
+    if (st && store)
+        store_trial_fail(store, trial, RECORD_CANCELLED, err->message, &(struct error){0});
+    else if (store)
+        st = trial_record_end(store, trial, outcome, err);
+    return st;
+}
+
+static enum status predict(const struct inputs *inputs, const struct strategy *strategy, double *out,
+                           struct error *err) {
     struct predictor predictor;
     struct prediction prediction;
-    struct runner runner;
-    struct tune_outcome outcome;
     enum status st = predictor_init(&predictor, &inputs->model, &inputs->cluster, err);
     if (st)
         return st;
     st = predictor_run(&predictor, strategy, &prediction, err);
     predictor_release(&predictor);
     if (!st)
+        *out = prediction.iteration_us;
+    return st;
+}
+
+static enum status run_trial(const struct inputs *inputs, const struct strategy *strategy,
+                             const struct trial_words *words, struct store *store, struct error *err) {
+    struct runner runner;
+    struct tune_outcome outcome;
+    double predicted_us;
+    enum status st = predict(inputs, strategy, &predicted_us, err);
+    if (!st)
         st = runner_init(&runner, words->runner, words->hosts, &inputs->model, &inputs->cluster, interrupt_flag(), err);
     if (st)
         return st;
-    const struct tune_order order = {.strategy = strategy,
-                                     .iterations = words->iterations,
-                                     .warmup = words->warmup,
-                                     .expected_us = prediction.iteration_us};
+    const struct tune_order order = {
+        .strategy = strategy, .iterations = words->iterations, .warmup = words->warmup, .expected_us = predicted_us};
+    const struct trial_start start = {.model = &inputs->model,
+                                      .cluster = &inputs->cluster,
+                                      .strategy = strategy,
+                                      .proposer = words->baseline ? words->baseline : "user",
+                                      .runner = words->runner,
+                                      .predicted_us = predicted_us};
     const struct tune_runner run = runner_for_session(&runner);
-    st = run.run(run.context, &order, &outcome, err);
+    st = run_recorded(&start, &run, &order, store, &outcome, err);
     if (!st)
-        st = report(strategy, inputs, words, prediction.iteration_us, &outcome, store, err);
+        st = report(strategy, words, predicted_us, &outcome, err);
     runner_release(&runner);
     return st;
 }

@@ -201,7 +201,7 @@ static inline const char *broken_cover(const struct plan *p, const struct strate
 /* A group whose variables are whole makes ceil(bytes / partition) messages, all but the last of them full. */
 static inline const char *broken_groups(const struct plan *p, const struct strategy *s) {
     for (uint32_t g = 0; g < s->n_groups; g++) {
-        uint64_t bytes = 0, messages = 0, partition = s->groups[g].partition_bytes / 8 * 8;
+        uint64_t bytes = 0, messages = 0, full = 0, partition = s->groups[g].partition_bytes / 8 * 8;
         bool whole = true;
         for (uint32_t v = 0; v < s->n_variables; v++)
             if (s->variables[v].kind == SYNC_ALL_REDUCE && s->variables[v].group == g) {
@@ -210,10 +210,15 @@ static inline const char *broken_groups(const struct plan *p, const struct strat
             }
         for (uint32_t i = 0; i < p->n_messages; i++) {
             const struct variable_sync *sync = &s->variables[p->pieces[p->messages[i].first_piece].variable];
-            messages += sync->kind == SYNC_ALL_REDUCE && sync->group == g;
+            if (sync->kind == SYNC_ALL_REDUCE && sync->group == g) {
+                messages++;
+                full += p->messages[i].bytes == partition;
+            }
         }
         if (whole && messages != (partition ? (bytes + partition - 1) / partition : bytes > 0))
             return "a group needs no more messages than its partition size makes";
+        if (whole && partition && full != bytes / partition)
+            return "every message of a group but the last is full";
     }
     return NULL;
 }

@@ -140,6 +140,25 @@ static void with_the_barrier_every_message_gates_the_first_step(void **state) {
     release(&l);
 }
 
+/* 4092 + 4 bytes fill the first message of 4096 exactly; the next begins with the third variable. */
+static void a_message_is_filled_to_its_last_element(void **state) {
+    (void)state;
+    struct lowered l;
+    lower_texts(
+        &l,
+        "{'schema':'syncopate.model/1','name':'m','variables':[{'name':'a','shape':[1023]},{'name':'b','shape':[]},"
+        "{'name':'c','shape':[3]}],'layers':[{'name':'l','forward_us':1,'backward_us':1,"
+        "'variables':['a','b','c']}]}",
+        "{'schema':'syncopate.strategy/1','name':'s','schedule':{'policy':'fifo'},"
+        "'groups':[{'id':0,'partition_bytes':4099}],'variables':[{'name':'a','sync':{'kind':'all_reduce','group':0}},"
+        "{'name':'b','sync':{'kind':'all_reduce','group':0}},{'name':'c','sync':{'kind':'all_reduce','group':0}}]}");
+    assert_int_equal(l.plan.n_messages, 2);
+    assert_int_equal(l.plan.messages[0].bytes, 4096);
+    assert_int_equal(l.plan.messages[0].n_pieces, 2);
+    assert_int_equal(l.plan.messages[1].bytes, 12);
+    release(&l);
+}
+
 static void operators_that_touch_no_variable_make_no_step(void **state) {
     (void)state;
     struct lowered l;
@@ -434,6 +453,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_small_plan_is_the_one_worked_out_by_hand),
         cmocka_unit_test(with_the_barrier_every_message_gates_the_first_step),
+        cmocka_unit_test(a_message_is_filled_to_its_last_element),
         cmocka_unit_test(operators_that_touch_no_variable_make_no_step),
         cmocka_unit_test(the_first_dim_mod_shards_have_one_more_row),
         cmocka_unit_test(sparse_and_encoded_gradients_have_the_bytes_that_travel),

@@ -442,6 +442,29 @@ static void a_new_strategy_is_one_whole_all_reduce(void **state) {
     assert_null(s.arena.blocks);
 }
 
+static void sealing_clears_what_belongs_to_the_other_kind(void **state) {
+    struct world *w = *state;
+    struct error err = {0};
+    struct strategy s;
+    const uint32_t servers[] = {2};
+    assert_ok(strategy_init(&s, "built", &w->model, 2, &err));
+    s.variables[0] = (struct variable_sync){
+        .axis = 9, .shards = 1, .n_servers = 1, .servers = servers, .local_reduction = true, .partition_bytes = 4096};
+    s.variables[1] = (struct variable_sync){.shards = 1,
+                                            .kind = SYNC_PARAMETER_SERVER,
+                                            .group = 1,
+                                            .n_servers = 1,
+                                            .servers = servers,
+                                            .local_reduction = true,
+                                            .partition_bytes = 4096};
+    assert_ok(strategy_seal(&s, &w->model, &w->cluster, &err));
+    const struct variable_sync *a = &s.variables[0], *h = &s.variables[1];
+    assert_true(a->axis == 0 && a->n_servers == 0 && !a->servers && !a->local_reduction && a->partition_bytes == 0);
+    assert_true(h->group == 0 && h->n_servers == 1 && h->local_reduction && h->partition_bytes == 4096);
+    assert_int_equal(s.n_groups, 1);
+    strategy_release(&s);
+}
+
 /* What a builder can get wrong although no file can say it. */
 static void a_badly_built_strategy_is_refused(void **state) {
     struct world *w = *state;
@@ -494,6 +517,7 @@ int main(void) {
         cmocka_unit_test(a_copy_shares_nothing_with_its_original),
         cmocka_unit_test(every_change_changes_the_id),
         cmocka_unit_test(a_new_strategy_is_one_whole_all_reduce),
+        cmocka_unit_test(sealing_clears_what_belongs_to_the_other_kind),
         cmocka_unit_test(a_badly_built_strategy_is_refused),
     };
     return cmocka_run_group_tests(tests, make_world, end_world);

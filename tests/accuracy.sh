@@ -1,0 +1,27 @@
+#!/bin/bash
+# Predicted against measured over real trials in four emulated clusters: `make accuracy`. Needs root.
+#
+#   TRIALS=12 SEED=1 OUT=build/release tests/accuracy.sh
+#
+# Each cluster is benched first; predictions come from that and are made before each trial. Descriptions and records
+# stay in build/accuracy; DATASET=FILE tests/accuracy.sh prints the table of records that are already there.
+set -eu
+cd "$(dirname "$0")/.."
+out=${OUT:-build/release}
+if [ -n "${DATASET:-}" ]; then
+    exec "$out/tests/accuracy/accuracy" "$DATASET"
+fi
+dir=build/accuracy
+rm -rf "$dir"
+mkdir -p "$dir"
+pairs=
+for pair in ${PAIRS:-cnn-small=lab-4x1g transformer-small=lab-8x500m resnet18=lab-4x1g transformer-small=lab-mixed}; do
+    cluster=${pair#*=}
+    if [ ! -e "$dir/$cluster.json" ]; then
+        echo "benching $cluster" >&2
+        "$out/bin/syncopate" bench "$cluster" --max-bytes 64M --time 60s --out "$dir/$cluster.json"
+    fi
+    pairs="$pairs ${pair%=*}=$dir/$cluster.json"
+done
+SYNCOPATE_WORKER=$PWD/$out/bin/syncopate-worker-mpi \
+    "$out/tests/accuracy/accuracy" "$dir/accuracy.db" "${TRIALS:-12}" "${SEED:-1}" $pairs

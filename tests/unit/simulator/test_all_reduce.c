@@ -1,0 +1,279 @@
+/* All-reduce costs against MG-WFBP's table 2 and against curves worked out by hand. */
+#include <math.h>
+
+#include "simulator/cost/all_reduce.h"
+#include "tests/unit/simulator/fixture.h"
+
+#define EXACT 1e-12
+
+static struct all_reduce_cost cost_on(const struct fixture *f, enum algorithm algorithm, uint64_t bytes) {
+    struct error err;
+    struct cost cost;
+    assert_ok(cost_init(&cost, &f->cluster, &err));
+    struct all_reduce_cost c = all_reduce_cost(&cost.all_reduce, algorithm, bytes);
+    cost_release(&cost);
+    return c;
+}
+
+static void expect(const struct fixture *f, enum algorithm algorithm, double a, double b) {
+    struct all_reduce_cost c = cost_on(f, algorithm, 1000000);
+    assert_close(c.startup_us, a, EXACT);
+    assert_close(c.transfer_us, b * 1e6, EXACT);
+}
+
+/* 8 nodes, alpha = 50, beta = 1/1000, gamma = 1/4000. */
+static void eight_nodes(struct fixture *f) {
+    fixture_cluster(f, 8);
+    for (int i = 0; i < 8; i++)
+        f->nodes[i].nic_latency_us = i == 3 ? 50 : 20;
+    f->cluster.runtime.sum_gbyte_per_s = 4;
+    fixture_number_devices(f);
+}
+
+static void formulas_are_those_of_table_2(void **state) {
+    (void)state;
+    struct fixture f;
+    const double alpha = 50, beta = 1e-3, gamma = 0.25e-3, n = 8;
+    eight_nodes(&f);
+    expect(&f, ALGORITHM_ring, 2 * (n - 1) * alpha, 2 * (n - 1) / n * beta + (n - 1) / n * gamma);
+    expect(&f, ALGORITHM_tree, 2 * alpha * 3, (2 * beta + gamma) * 3);
+    expect(&f, ALGORITHM_double_tree, 2 * alpha * 3, beta + gamma);
+    expect(&f, ALGORITHM_recursive_doubling, alpha * 3, (beta + gamma) * 3);
+    expect(&f, ALGORITHM_halving_doubling, 2 * alpha * 3, 2 * beta - (2 * beta + gamma) / n + gamma);
+    expect(&f, ALGORITHM_hierarchical, 2 * (n - 1) * alpha, 2 * (n - 1) / n * beta + (n - 1) / n * gamma);
+}
+
+static void goodput_and_the_narrowest_nic_or_link_set_the_rate(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_cluster(&f, 2);
+    f.cluster.runtime.goodput = 0.5;
+    fixture_number_devices(&f);
+    expect(&f, ALGORITHM_ring, 0, 1e-3 / 0.5);
+    f.nodes[1].nic_gbit_per_s = 4;
+    expect(&f, ALGORITHM_ring, 0, 2e-3 / 0.5);
+    f.links[0] = (struct link){0, 1, 1};
+    f.cluster.n_links = 1;
+    expect(&f, ALGORITHM_ring, 0, 8e-3 / 0.5);
+}
+
+static void one_device_needs_no_all_reduce(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_cluster(&f, 1);
+    fixture_fix(&f, 100, 1);
+    fixture_number_devices(&f);
+    for (int a = 0; a < ALGORITHM_COUNT; a++)
+        expect(&f, (enum algorithm)a, 0, 0);
+}
+
+/* 4 devices on each of 2 nodes; device link 500 bytes a microsecond, slower than the NIC's 1000. */
+static void devices_of_a_node_share_its_nic_and_use_its_link(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_cluster(&f, 2);
+    for (int i = 0; i < 2; i++) {
+        f.nodes[i].devices = 4;
+        f.nodes[i].nic_latency_us = 50;
+        f.nodes[i].device_link_gbyte_per_s = 0.5;
+    }
+    f.cluster.runtime.sum_gbyte_per_s = 4;
+    fixture_number_devices(&f);
+    const double gamma = 0.25e-3;
+    expect(&f, ALGORITHM_ring, 2 * 7 * 50, 7.0 / 8 * (2 * 2e-3 + gamma));
+    expect(&f, ALGORITHM_tree, 2 * 50, (2 * 2e-3 + gamma) * 3);
+    expect(&f, ALGORITHM_recursive_doubling, 50, (4 * 1e-3 + gamma) + 2 * (2e-3 + gamma));
+    expect(&f, ALGORITHM_hierarchical, 2 * 50, 3 * (2 * 2e-3 + gamma) + 0.5 * (2 * 1e-3 + gamma));
+}
+
+static void one_node_of_several_devices_needs_no_nic(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_cluster(&f, 1);
+    f.nodes[0].devices = 4;
+    f.nodes[0].nic_latency_us = 50;
+    f.nodes[0].device_link_gbyte_per_s = 2;
+    fixture_number_devices(&f);
+    expect(&f, ALGORITHM_ring, 0, 2 * 3.0 / 4 * 0.5e-3);
+}
+
+static void recursive_algorithms_fold_in_what_exceeds_a_power_of_two(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_cluster(&f, 6);
+    for (int i = 0; i < 6; i++)
+        f.nodes[i].nic_latency_us = 50;
+    fixture_number_devices(&f);
+    expect(&f, ALGORITHM_recursive_doubling, 50 * 4, 4 * 1e-3);
+    expect(&f, ALGORITHM_halving_doubling, 50 * 6, 2e-3 * 3 / 4 + 2e-3);
+    expect(&f, ALGORITHM_tree, 2 * 50 * 3, 2e-3 * 3);
+}
+
+static void a_fixed_line_overrides_everything(void **state) {
+    (void)state;
+    const struct measurement points[] = {{OPERATION_all_reduce, ALGORITHM_ring, 8, 1000, 5}};
+    struct fixture f;
+    eight_nodes(&f);
+    fixture_fix(&f, 972, 1.97e-3);
+    f.cluster.measurements = points;
+    f.cluster.n_measurements = 1;
+    for (int a = 0; a < ALGORITHM_COUNT; a++)
+        expect(&f, (enum algorithm)a, 972, 1.97e-3);
+}
+
+static const struct measurement RING[] = {
+    {OPERATION_all_reduce, ALGORITHM_ring, 4, 1, 1},
+    {OPERATION_all_reduce, ALGORITHM_ring, 8, 1000, 100},
+    {OPERATION_all_reduce, ALGORITHM_ring, 8, 100000, 400},
+    {OPERATION_all_reduce, ALGORITHM_ring, 8, 1000000, 1300},
+};
+
+static double total(struct all_reduce_cost c) {
+    return c.startup_us + c.transfer_us;
+}
+
+static void with_ring_curve(struct fixture *f) {
+    eight_nodes(f);
+    f->cluster.measurements = RING;
+    f->cluster.n_measurements = 4;
+}
+
+static void a_curve_is_met_at_its_points_and_straight_in_log_log_between(void **state) {
+    (void)state;
+    struct fixture f;
+    with_ring_curve(&f);
+    for (int i = 1; i < 4; i++)
+        assert_close(total(cost_on(&f, ALGORITHM_ring, RING[i].bytes)), RING[i].time_us, EXACT);
+    /* The geometric middle of bytes has the geometric middle of times. */
+    assert_close(total(cost_on(&f, ALGORITHM_ring, 10000)), sqrt(100.0 * 400), 1e-9);
+    /* Constant below, the last segment's slope of 1 ns a byte above. */
+    assert_close(total(cost_on(&f, ALGORITHM_ring, 10)), 100, EXACT);
+    assert_close(total(cost_on(&f, ALGORITHM_ring, 3000000)), 1300 + 2000, EXACT);
+}
+
+static void a_curves_transfer_grows_and_never_beats_its_best_rate(void **state) {
+    (void)state;
+    struct fixture f;
+    with_ring_curve(&f);
+    double before = 0;
+    for (uint64_t bytes = 1; bytes < 100000000; bytes += bytes / 3 + 1) {
+        struct all_reduce_cost c = cost_on(&f, ALGORITHM_ring, bytes);
+        assert_true(c.startup_us >= 0 && c.startup_us <= 100);
+        assert_true(c.transfer_us >= before && c.transfer_us >= 1e-3 * (double)bytes * (1 - EXACT));
+        before = c.transfer_us;
+    }
+}
+
+static void noise_does_not_make_larger_messages_cheaper(void **state) {
+    (void)state;
+    const struct measurement noisy[] = {{OPERATION_all_reduce, ALGORITHM_auto, 8, 1000, 100},
+                                        {OPERATION_all_reduce, ALGORITHM_auto, 8, 2000, 80},
+                                        {OPERATION_all_reduce, ALGORITHM_auto, 8, 4000, 90}};
+    struct fixture f;
+    eight_nodes(&f);
+    f.cluster.measurements = noisy;
+    f.cluster.n_measurements = 3;
+    double before = 0;
+    for (uint64_t bytes = 500; bytes < 100000; bytes += 500) {
+        double now = total(cost_on(&f, ALGORITHM_auto, bytes));
+        assert_true(now >= before * (1 - EXACT));
+        before = now;
+    }
+    /* A flat end says nothing about growth: proportional then. */
+    assert_close(total(cost_on(&f, ALGORITHM_auto, 8000)), 100 + 100.0 / 4000 * 4000, EXACT);
+}
+
+static void unmeasured_algorithms_keep_their_formula(void **state) {
+    (void)state;
+    struct fixture f;
+    with_ring_curve(&f);
+    expect(&f, ALGORITHM_tree, 2 * 50 * 3, (2e-3 + 0.25e-3) * 3);
+}
+
+static void auto_takes_the_cheapest_for_the_size(void **state) {
+    (void)state;
+    struct fixture f;
+    eight_nodes(&f);
+    for (uint64_t bytes = 1; bytes < 100000000; bytes *= 10) {
+        double best = INFINITY;
+        for (int a = ALGORITHM_auto + 1; a < ALGORITHM_COUNT; a++)
+            best = fmin(best, total(cost_on(&f, (enum algorithm)a, bytes)));
+        assert_close(total(cost_on(&f, ALGORITHM_auto, bytes)), best, EXACT);
+    }
+    with_ring_curve(&f);
+    assert_close(total(cost_on(&f, ALGORITHM_auto, 1000)), 100, EXACT);
+}
+
+static void the_least_per_byte_is_below_every_cost(void **state) {
+    (void)state;
+    struct error err;
+    for (int measured = 0; measured < 2; measured++) {
+        struct fixture f;
+        struct cost cost;
+        eight_nodes(&f);
+        if (measured)
+            with_ring_curve(&f);
+        assert_ok(cost_init(&cost, &f.cluster, &err));
+        double least = all_reduce_least_per_byte_us(&cost.all_reduce);
+        assert_true(least > 0);
+        for (int a = 0; a < ALGORITHM_COUNT; a++)
+            for (uint64_t bytes = 1; bytes < 1000000000; bytes *= 7)
+                assert_true(all_reduce_cost(&cost.all_reduce, (enum algorithm)a, bytes).transfer_us >=
+                            least * (double)bytes * (1 - EXACT));
+        cost_release(&cost);
+    }
+}
+
+static void latencies_of_pushes_come_from_the_wire_or_from_measurements(void **state) {
+    (void)state;
+    const struct measurement points[] = {{OPERATION_push, ALGORITHM_auto, 2, 1000, 90},
+                                         {OPERATION_push, ALGORITHM_auto, 2, 100000, 300}};
+    struct error err;
+    struct cost cost;
+    struct fixture f;
+    eight_nodes(&f);
+    f.cluster.runtime.push_us = 30;
+    assert_ok(cost_init(&cost, &f.cluster, &err));
+    assert_close(cost_push_latency_us(&cost, 0, 1), 30, EXACT);
+    assert_close(cost_push_latency_us(&cost, 0, 3), 50, EXACT);
+    assert_close(cost_pull_latency_us(&cost, 2, 2), 30, EXACT);
+    cost_release(&cost);
+    f.cluster.measurements = points;
+    f.cluster.n_measurements = 2;
+    assert_ok(cost_init(&cost, &f.cluster, &err));
+    assert_close(cost_push_latency_us(&cost, 0, 1), 90 - 1, EXACT);
+    assert_close(cost_pull_latency_us(&cost, 0, 1), 30, EXACT);
+    cost_release(&cost);
+}
+
+static void a_cluster_without_devices_is_refused(void **state) {
+    (void)state;
+    struct error err;
+    struct cost cost;
+    struct fixture f;
+    fixture_cluster(&f, 2);
+    f.nodes[0].devices = f.nodes[1].devices = 0;
+    fixture_number_devices(&f);
+    assert_fails(cost_init(&cost, &f.cluster, &err), ST_INVALID, "no device");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(formulas_are_those_of_table_2),
+        cmocka_unit_test(goodput_and_the_narrowest_nic_or_link_set_the_rate),
+        cmocka_unit_test(one_device_needs_no_all_reduce),
+        cmocka_unit_test(devices_of_a_node_share_its_nic_and_use_its_link),
+        cmocka_unit_test(one_node_of_several_devices_needs_no_nic),
+        cmocka_unit_test(recursive_algorithms_fold_in_what_exceeds_a_power_of_two),
+        cmocka_unit_test(a_fixed_line_overrides_everything),
+        cmocka_unit_test(a_curve_is_met_at_its_points_and_straight_in_log_log_between),
+        cmocka_unit_test(a_curves_transfer_grows_and_never_beats_its_best_rate),
+        cmocka_unit_test(noise_does_not_make_larger_messages_cheaper),
+        cmocka_unit_test(unmeasured_algorithms_keep_their_formula),
+        cmocka_unit_test(auto_takes_the_cheapest_for_the_size),
+        cmocka_unit_test(the_least_per_byte_is_below_every_cost),
+        cmocka_unit_test(latencies_of_pushes_come_from_the_wire_or_from_measurements),
+        cmocka_unit_test(a_cluster_without_devices_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

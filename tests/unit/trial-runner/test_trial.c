@@ -1,0 +1,363 @@
+/* Trials end in every way that they can, with the right reason, and leave nothing; sums are checked; a lab's links
+ * bound what a trial can measure. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "tests/support/check.h"
+#include "tests/unit/trial-runner/left_behind.h"
+#include "trial-runner/bench.h"
+#include "trial-runner/lab.h"
+#include "trial-runner/scratch.h"
+#include "trial-runner/trial.h"
+
+#define WORKER "syncopate-worker-mpi"
+
+/* Two layers, 1 ms forward and 2 ms backward each; 256 KiB and two small tensors. */
+static const char model_text[] =
+    "{\"schema\":\"syncopate.model/1\",\"name\":\"m\",\"batch_per_device\":1,\"variables\":["
+    "{\"name\":\"a\",\"shape\":[256,256],\"dtype\":\"f32\"},{\"name\":\"b\",\"shape\":[7],\"dtype\":\"f32\"},"
+    "{\"name\":\"c\",\"shape\":[33],\"dtype\":\"f32\"}],\"layers\":["
+    "{\"name\":\"1\",\"forward_us\":1000,\"backward_us\":2000,\"variables\":[\"a\"]},"
+    "{\"name\":\"2\",\"forward_us\":1000,\"backward_us\":2000,\"variables\":[\"b\",\"c\"]}]}";
+enum { COMPUTE_US = 6000 };
+
+#define CLUSTER(count, devices)                                                                                        \
+    "{\"schema\":\"syncopate.cluster/1\",\"name\":\"c\",\"nodes\":[{\"name\":\"n\",\"count\":" count                   \
+    ",\"devices\":" devices ",\"device\":\"cpu\",\"nic_gbit_per_s\":0.2,\"nic_latency_us\":50,"                        \
+    "\"device_link_gbyte_per_s\":10}]}"
+
+#define STRATEGY(schedule, algorithm, a, b, c)                                                                         \
+    "{\"schema\":\"syncopate.strategy/1\",\"name\":\"s\",\"schedule\":{" schedule                                      \
+    "},\"groups\":[{\"id\":0,\"algorithm\":\"" algorithm "\",\"partition_bytes\":65536}],\"variables\":["              \
+    "{\"name\":\"a\",\"sync\":" a "},{\"name\":\"b\",\"sync\":" b "},{\"name\":\"c\",\"sync\":" c "}]}"
+#define REDUCED "{\"kind\":\"all_reduce\",\"group\":0}"
+#define SERVED(local)                                                                                                  \
+    "{\"kind\":\"parameter_server\",\"servers\":[\"n2\"],\"partition_bytes\":100000,\"local_reduction\":" local "}"
+#define FIFO     "\"policy\":\"fifo\",\"credit_bytes\":0,\"cross_iteration\":false"
+#define PRIORITY "\"policy\":\"priority\",\"credit_bytes\":150000,\"cross_iteration\":true"
+
+static const char plain[] = STRATEGY(FIFO, "ring", REDUCED, REDUCED, REDUCED);
+
+struct subject {
+    struct model model;
+    struct cluster cluster;
+    struct strategy strategy;
+};
+
+static void subject_init(struct subject *subject, const char *cluster, const char *strategy) {
+    struct error err = {0};
+    cJSON *json;
+    assert_ok(json_parse(model_text, strlen(model_text), "model", &json, &err));
+    assert_ok(model_read(json, "model", &subject->model, &err));
+    cJSON_Delete(json);
+    assert_ok(json_parse(cluster, strlen(cluster), "cluster", &json, &err));
+    assert_ok(cluster_read(json, "cluster", &subject->cluster, &err));
+    cJSON_Delete(json);
+    assert_ok(json_parse(strategy, strlen(strategy), "strategy", &json, &err));
+    assert_ok(strategy_read(json, "strategy", &subject->model, &subject->cluster, &subject->strategy, &err));
+    cJSON_Delete(json);
+}
+
+static void subject_release(struct subject *subject) {
+    strategy_release(&subject->strategy);
+    cluster_release(&subject->cluster);
+    model_release(&subject->model);
+}
+
+static struct trial_request request_for(const struct subject *subject) {
+    return (struct trial_request){.model = &subject->model,
+                                  .cluster = &subject->cluster,
+                                  .strategy = &subject->strategy,
+                                  .runner = {.place = TRIAL_LOCAL},
+                                  .iterations = 5,
+                                  .warmup = 1,
+                                  .time_limit_s = 60};
+}
+
+/* Run one trial of `change`d defaults and see that nothing is left. */
+static void run(const char *cluster, const char *strategy, void (*change)(struct trial_request *),
+                struct trial_result *out) {
+    struct subject subject;
+    struct error err = {0};
+    subject_init(&subject, cluster, strategy);
+    struct trial_request request = request_for(&subject);
+    if (change)
+        change(&request);
+    assert_ok(trial_run(&request, out, &err));
+    assert_true(no_descendants());
+    assert_int_equal(entries_with(getenv("TMPDIR"), "syncopate-"), 0);
+    subject_release(&subject);
+}
+
+static void check_complete(const char *cluster, const char *strategy, unsigned devices) {
+    struct trial_result result;
+    run(cluster, strategy, NULL, &result);
+    assert_string_equal(result.reason, "");
+    assert_int_equal(result.ending, TRIAL_COMPLETE);
+    assert_int_equal(result.n, 5);
+    /* Polling may make one iteration's end late and so the next shorter, by far less than half of it. */
+    for (unsigned i = 0; i < result.n; i++)
+        assert_true(result.time_us[i] > COMPUTE_US / 2);
+    assert_true(result.median_us >= COMPUTE_US * 0.99);
+    /* Six iterations, at least the 7 elements of b and 16 samples of a on each device. */
+    assert_true(result.checked >= 6 * 23 * devices);
+    assert_contains(result.environment, "\"mpi\":");
+    trial_result_release(&result);
+}
+
+static bool worker_is_there(void **state) {
+    return *(bool *)*state;
+}
+
+#define NEED_WORKER(state)                                                                                             \
+    if (!worker_is_there(state))                                                                                       \
+    skip()
+
+static void an_all_reduce_plan_completes_with_every_sum_right(void **state) {
+    NEED_WORKER(state);
+    check_complete(CLUSTER("3", "1"), plain, 3);
+}
+
+static void every_algorithm_sums(void **state) {
+    NEED_WORKER(state);
+    check_complete(CLUSTER("2", "2"), STRATEGY(PRIORITY, "hierarchical", REDUCED, REDUCED, REDUCED), 4);
+    check_complete(CLUSTER("3", "1"), STRATEGY(PRIORITY, "tree", REDUCED, REDUCED, REDUCED), 3);
+    check_complete(CLUSTER("4", "1"), STRATEGY(FIFO, "halving_doubling", REDUCED, REDUCED, REDUCED), 4);
+    check_complete(CLUSTER("3", "1"), STRATEGY(FIFO, "recursive_doubling", REDUCED, REDUCED, REDUCED), 3);
+}
+
+static void servers_and_mixed_plans_sum(void **state) {
+    NEED_WORKER(state);
+    check_complete(CLUSTER("3", "1"), STRATEGY(PRIORITY, "ring", SERVED("false"), SERVED("false"), SERVED("false")), 3);
+    check_complete(CLUSTER("2", "2"), STRATEGY(FIFO, "ring", SERVED("true"), REDUCED, SERVED("false")), 4);
+    check_complete(CLUSTER("2", "2"), STRATEGY(PRIORITY, "ring", REDUCED, SERVED("true"), REDUCED), 4);
+}
+
+/* Leader and other device may start pushes in different orders; with a credit for one at a time they once waited for
+ * each other for ever. */
+static void local_reduction_under_stop_and_wait_priority_does_not_deadlock(void **state) {
+    NEED_WORKER(state);
+    check_complete(CLUSTER("2", "2"),
+                   STRATEGY("\"policy\":\"priority\",\"credit_bytes\":0,\"cross_iteration\":true", "ring",
+                            SERVED("true"), SERVED("true"), SERVED("true")),
+                   4);
+}
+
+static void fault_sum(struct trial_request *request) {
+    request->fault = "sum";
+}
+
+static void a_wrong_sum_fails_the_trial(void **state) {
+    NEED_WORKER(state);
+    struct trial_result result;
+    run(CLUSTER("3", "1"), plain, fault_sum, &result);
+    assert_int_equal(result.ending, TRIAL_FAILED);
+    assert_contains(result.reason, "wrong sum");
+    trial_result_release(&result);
+}
+
+static void fault_kill(struct trial_request *request) {
+    request->fault = "kill";
+}
+
+static void a_killed_rank_fails_the_trial_with_a_reason(void **state) {
+    NEED_WORKER(state);
+    struct trial_result result;
+    run(CLUSTER("3", "1"), plain, fault_kill, &result);
+    assert_int_equal(result.ending, TRIAL_FAILED);
+    assert_contains(result.reason, "signal 9");
+    trial_result_release(&result);
+}
+
+static void fault_hang(struct trial_request *request) {
+    request->fault = "hang";
+    request->time_limit_s = 4;
+}
+
+static void a_hung_rank_fails_the_trial_when_its_time_is_up(void **state) {
+    NEED_WORKER(state);
+    struct trial_result result;
+    run(CLUSTER("3", "1"), plain, fault_hang, &result);
+    assert_int_equal(result.ending, TRIAL_FAILED);
+    assert_true(result.reason[0] != '\0');
+    assert_true(result.wall_s >= 4 && result.wall_s < 20);
+    trial_result_release(&result);
+}
+
+static void ask_for_the_impossible(struct trial_request *request) {
+    request->stop_if_slower_than_us = COMPUTE_US / 2;
+    request->iterations = 2000;
+}
+
+static void a_hopeless_trial_stops_after_three_iterations(void **state) {
+    NEED_WORKER(state);
+    struct trial_result result;
+    run(CLUSTER("2", "1"), plain, ask_for_the_impossible, &result);
+    assert_int_equal(result.ending, TRIAL_STOPPED_EARLY);
+    assert_int_equal(result.n, TRIAL_HOPELESS_AFTER);
+    trial_result_release(&result);
+}
+
+static volatile sig_atomic_t cancelled;
+
+static void cancel_at_second(void *context, uint32_t index, double time_us) {
+    (void)context, (void)time_us;
+    if (index == 1)
+        cancelled = 1;
+}
+
+static void cancel_soon(struct trial_request *request) {
+    cancelled = 0;
+    request->cancel = &cancelled;
+    request->on_iteration = cancel_at_second;
+    request->iterations = 2000;
+}
+
+static void a_cancelled_trial_ends_at_once(void **state) {
+    NEED_WORKER(state);
+    struct trial_result result;
+    run(CLUSTER("2", "1"), plain, cancel_soon, &result);
+    assert_int_equal(result.ending, TRIAL_CANCELLED);
+    assert_true(result.n >= 2 && result.n < 2000);
+    trial_result_release(&result);
+}
+
+static void an_algorithm_that_mpi_lacks_is_infeasible(void **state) {
+    NEED_WORKER(state);
+    struct trial_result result;
+    run(CLUSTER("2", "1"), STRATEGY(FIFO, "double_tree", REDUCED, REDUCED, REDUCED), NULL, &result);
+    assert_int_equal(result.ending, TRIAL_INFEASIBLE);
+    assert_contains(result.reason, "double_tree");
+    trial_result_release(&result);
+}
+
+static void use_lab(struct trial_request *request) {
+    request->runner.place = TRIAL_LAB;
+}
+
+/* 0.2 Gbit/s moves 25 bytes a us; a ring over 3 nodes sends 4/3 of 256 KiB from each. A burst of 256 KB (the shaper's
+ * bucket) may pass unshaped in each iteration at most once, and it refills only as fast as the link. */
+static void a_lab_takes_as_long_as_its_links_must(void **state) {
+    NEED_WORKER(state);
+    struct error err = {0};
+    struct trial_result result;
+    if (lab_check(&err) != ST_OK) {
+        print_message("# no lab here: %s\n", err.message);
+        skip();
+    }
+    run(CLUSTER("3", "1"), plain, use_lab, &result);
+    assert_string_equal(result.reason, "");
+    double least_us = 256 * 1024 * 4.0 / 3 / 25;
+    double sum_us = 0;
+    for (unsigned i = 0; i < result.n; i++)
+        sum_us += result.time_us[i];
+    assert_true(sum_us > result.n * least_us - 256000 / 25.0);
+    assert_contains(result.environment, "\"host\":\"n1\"");
+    trial_result_release(&result);
+}
+
+static void a_measured_cluster_keeps_what_its_owner_wrote(void **state) {
+    NEED_WORKER(state);
+    const char *text = CLUSTER("2", "1");
+    struct error err = {0};
+    cJSON *json, *measured;
+    assert_ok(json_parse(text, strlen(text), "cluster", &json, &err));
+    struct bench_options options = {.runner = {.place = TRIAL_LOCAL}, .max_bytes = 65536, .time_limit_s = 20};
+    assert_ok(bench_run(json, "cluster", &options, &measured, &err));
+    struct cluster cluster;
+    assert_ok(cluster_read(measured, "measured", &cluster, &err));
+    assert_int_equal(cluster.n_nodes, 2);
+    assert_true(cluster.n_measurements >= 15);
+    assert_true(cluster.runtime.copy_gbyte_per_s > 0 && cluster.runtime.sum_gbyte_per_s > 0);
+    assert_true(cluster.runtime.push_us > 0);
+    assert_true(cJSON_Compare(cJSON_GetObjectItem(json, "nodes"), cJSON_GetObjectItem(measured, "nodes"), true));
+    cluster_release(&cluster);
+    cJSON_Delete(measured);
+    cJSON_Delete(json);
+}
+
+static void a_missing_worker_program_is_named(void **state) {
+    (void)state;
+    struct subject subject;
+    struct trial_result result;
+    struct error err = {0};
+    const char *set = getenv("SYNCOPATE_WORKER");
+    char *before = set ? strdup(set) : NULL;
+    subject_init(&subject, CLUSTER("2", "1"), plain);
+    struct trial_request request = request_for(&subject);
+    setenv("SYNCOPATE_WORKER", "/nowhere/worker", 1);
+    assert_fails(trial_run(&request, &result, &err), ST_NOT_FOUND, "/nowhere/worker");
+    if (before)
+        setenv("SYNCOPATE_WORKER", before, 1);
+    free(before);
+    subject_release(&subject);
+}
+
+static void files_vanish_when_their_owner_is_killed(void **state) {
+    (void)state;
+    static const char *const names[SCRATCH_FILES] = {"a", "b", "c"};
+    int ready[2];
+    assert_int_equal(pipe(ready), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        struct scratch scratch;
+        if (scratch_init(&scratch, names, NULL) == ST_OK &&
+            scratch_write(&scratch, 0, cJSON_CreateObject(), NULL) == ST_OK)
+            (void)!write(ready[1], "y", 1);
+        for (;;)
+            pause();
+    }
+    char byte = 0;
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    assert_int_equal(entries_with(getenv("TMPDIR"), "syncopate-"), 1);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    assert_true(descendants_vanish());
+    assert_int_equal(entries_with(getenv("TMPDIR"), "syncopate-"), 0);
+    close(ready[0]);
+    close(ready[1]);
+}
+
+/* The worker lies in bin/ beside tests/: OUT/tests/unit/trial-runner/test_trial. */
+static int setup(void **state) {
+    static bool possible;
+    assert_int_equal(adopt_orphans(state), 0);
+    char path[4096] = "";
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 64);
+    for (int i = 0; i < 4 && n > 0; i++)
+        *strrchr(path, '/') = '\0';
+    strcat(path, "/bin/" WORKER);
+    if (!getenv("SYNCOPATE_WORKER"))
+        setenv("SYNCOPATE_WORKER", path, 1);
+    possible = access(getenv("SYNCOPATE_WORKER"), X_OK) == 0 && system("command -v mpirun >/dev/null") == 0;
+    if (!possible)
+        print_message("# no worker program or no mpirun\n");
+    setenv("TMPDIR", test_dir(), 1);
+    *state = &possible;
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_all_reduce_plan_completes_with_every_sum_right),
+        cmocka_unit_test(every_algorithm_sums),
+        cmocka_unit_test(servers_and_mixed_plans_sum),
+        cmocka_unit_test(local_reduction_under_stop_and_wait_priority_does_not_deadlock),
+        cmocka_unit_test(a_wrong_sum_fails_the_trial),
+        cmocka_unit_test(a_killed_rank_fails_the_trial_with_a_reason),
+        cmocka_unit_test(a_hung_rank_fails_the_trial_when_its_time_is_up),
+        cmocka_unit_test(a_hopeless_trial_stops_after_three_iterations),
+        cmocka_unit_test(a_cancelled_trial_ends_at_once),
+        cmocka_unit_test(an_algorithm_that_mpi_lacks_is_infeasible),
+        cmocka_unit_test(a_lab_takes_as_long_as_its_links_must),
+        cmocka_unit_test(a_measured_cluster_keeps_what_its_owner_wrote),
+        cmocka_unit_test(a_missing_worker_program_is_named),
+        cmocka_unit_test(files_vanish_when_their_owner_is_killed),
+    };
+    return cmocka_run_group_tests_name("trial", tests, setup, NULL);
+}

@@ -1,0 +1,42 @@
+/* See trials.h. */
+#include "tuner/trials.h"
+
+#include "dataset/describe.h"
+#include "tuner/statistics.h"
+
+enum status trial_record_start(struct store *store, const struct trial_start *start, int64_t *trial,
+                               struct error *err) {
+    const struct new_trial row = {.session = start->session,
+                                  .round = start->round,
+                                  .model = start->model->id.hex,
+                                  .cluster = start->cluster->id.hex,
+                                  .strategy = start->strategy->id.hex,
+                                  .proposer = start->proposer,
+                                  .runner = start->runner,
+                                  .predicted_us = start->predicted_us,
+                                  .seed = start->seed};
+    enum status st = store_put_model(store, start->model, err);
+    if (!st)
+        st = store_put_cluster(store, start->cluster, err);
+    if (!st)
+        st = store_put_strategy(store, start->strategy, start->model, start->cluster, err);
+    return st ? st : store_trial_begin(store, &row, trial, err);
+}
+
+enum status trial_record_end(struct store *store, int64_t trial, const struct tune_outcome *outcome,
+                             struct error *err) {
+    if (outcome->state != RECORD_COMPLETE)
+        return store_trial_fail(store, trial, outcome->state, outcome->reason, err);
+    struct summary m;
+    enum status st = summary_of_copy(outcome->n, outcome->iterations_us, &m, err);
+    if (st)
+        return st;
+    const struct finished_trial row = {.mean_us = m.mean_us,
+                                       .median_us = m.median_us,
+                                       .low_us = m.low_us,
+                                       .high_us = m.high_us,
+                                       .n_iterations = outcome->n,
+                                       .iterations_us = outcome->iterations_us,
+                                       .environment = outcome->environment ? outcome->environment : "{}"};
+    return store_trial_finish(store, trial, &row, err);
+}
