@@ -61,7 +61,7 @@ double bound_preemptive(size_t n, struct job *jobs, uint32_t *scratch) {
 /* ---- the model ---- */
 
 struct need {
-    double release_us, tail_us;      /* on a device of compute_scale 1 */
+    double release_us, tail_us;       /* on a device of compute_scale 1 */
     double dense_bytes, served_bytes; /* by all-reduce; by a push */
 };
 
@@ -78,7 +78,7 @@ static void needs_of(const struct model *model, struct need *needs) {
     for (uint32_t v = 0; v < model->n_variables; v++)
         needs[v] = (struct need){0, 0, (double)model->variables[v].bytes, least_served_bytes(&model->variables[v])};
     for (uint32_t i = model->n_forward; i < model->n_operators; i++) {
-        const struct operator *op = &model->operators[model->order[i]];
+        const struct operator* op = & model->operators[model->order[i]];
         time += op->time_us;
         for (uint32_t p = 0; p < op->n_produces; p++)
             needs[op->produces[p]].release_us = time;
@@ -86,7 +86,7 @@ static void needs_of(const struct model *model, struct need *needs) {
     /* From the last forward operator to the first, so that the earliest reader's tail stays. */
     time = 0;
     for (uint32_t i = model->n_forward; i-- > 0;) {
-        const struct operator *op = &model->operators[model->order[i]];
+        const struct operator* op = & model->operators[model->order[i]];
         time += op->time_us;
         for (uint32_t r = 0; r < op->n_reads; r++)
             needs[op->reads[r]].tail_us = time;
@@ -145,9 +145,9 @@ static double windows(const struct need *needs, uint32_t n, const struct cost *c
                       struct job *jobs, uint32_t *scratch) {
     double every = set->sum / set->n * all_reduce_wire(cost), other = (set->sum - set->largest) / set->n;
     for (uint32_t v = 0; v < n; v++)
-        jobs[v] =
-            (struct job){needs[v].release_us * set->scale,
-                         fmin(every * needs[v].dense_bytes, other * needs[v].served_bytes), needs[v].tail_us * set->scale};
+        jobs[v] = (struct job){needs[v].release_us * set->scale,
+                               fmin(every * needs[v].dense_bytes, other * needs[v].served_bytes),
+                               needs[v].tail_us * set->scale};
     return bound_preemptive(n, jobs, scratch);
 }
 

@@ -12,14 +12,14 @@
  *             it serves sends one copy to each of the other K - 1 >= 1 nodes: f + (1 - f)(K - 1) >= 1 times the
  *             gradient. Each variable takes the cheaper.
  *
- *   windows   the same work between release (gradient ready) and tail (computation after the first forward operator that
- *             reads it, up to the next backward pass), as a one-machine problem with preemption: the NIC's egress.
- *             Pulls that a node sends as a server need not lie in its own window, so only the fraction that it does not
- *             serve counts. The fractions served sum to at most 1 over nodes, the period is at least every node's
- *             value, hence their mean's; and the value, being a maximum of sums that are linear in the works, is convex,
- *             hence at least the value of the mean works: for a set U of nodes, B * (sum of 1/rate - the largest
- *             1/rate) / |U| for a served gradient of B bytes, and rho' * B for an all-reduced one. Release and tail use
- *             the least compute_scale in U. Tried for U = all nodes, those with the narrowest NIC, and the slowest.
+ *   windows   the same work between release (gradient ready) and tail (computation after the first forward operator
+ * that reads it, up to the next backward pass), as a one-machine problem with preemption: the NIC's egress. Pulls that
+ * a node sends as a server need not lie in its own window, so only the fraction that it does not serve counts. The
+ * fractions served sum to at most 1 over nodes, the period is at least every node's value, hence their mean's; and the
+ * value, being a maximum of sums that are linear in the works, is convex, hence at least the value of the mean works:
+ * for a set U of nodes, B * (sum of 1/rate - the largest 1/rate) / |U| for a served gradient of B bytes, and rho' * B
+ * for an all-reduced one. Release and tail use the least compute_scale in U. Tried for U = all nodes, those with the
+ * narrowest NIC, and the slowest.
  *
  * Start-up, launch, coordination, copy and summing costs count as zero. Looser than it could be: on one node only
  * compute counts; pulls into a node and pushes out of it are never added up; overridden links count only in rho.

@@ -66,8 +66,8 @@ static void retire(struct network *network, uint32_t c) {
     class->next_us = INFINITY;
 }
 
-void network_add(struct network *network, uint32_t c, uint32_t weight, double amount, uint32_t message,
-                 double began_us, double now_us) {
+void network_add(struct network *network, uint32_t c, uint32_t weight, double amount, uint32_t message, double began_us,
+                 double now_us) {
     struct network_class *class = &network->classes[c];
     if (class->n == 0)
         activate(network, c, now_us);
@@ -131,7 +131,8 @@ double network_next_us(struct network *network, double now_us) {
         share(network, now_us);
     double next = INFINITY;
     for (uint32_t i = 0; i < network->n_active; i++)
-        next = fmin(next, network->classes[network->active[i]].next_us);
+        if (network->classes[network->active[i]].next_us < next)
+            next = network->classes[network->active[i]].next_us;
     return next;
 }
 

@@ -125,7 +125,7 @@ static void end_round(struct timeline *tl, uint32_t round) {
         return;
     if (tl->n_chains == 1 || (round >= 2 && is_steady(tl, round)))
         finish(tl, started_us(first, round) - started_us(first, round - 1), true);
-    else if (is_mean_good(tl) || round >= TIMELINE_MAX_PASSES)
+    else if (round >= 2 && (is_mean_good(tl) || round >= tl->options.max_passes))
         finish(tl, longest_mean(tl), false);
 }
 
@@ -480,8 +480,7 @@ static void predict(const struct timeline *tl, double compute_us, struct predict
                                .passes = tl->rounds,
                                .converged = tl->converged};
     if (tl->iteration_us > 0)
-        out->samples_per_s =
-            plan->model->batch_per_device * tl->cost->cluster->n_devices / tl->iteration_us * 1e6;
+        out->samples_per_s = plan->model->batch_per_device * tl->cost->cluster->n_devices / tl->iteration_us * 1e6;
 }
 
 enum status timeline_run(struct timeline *tl, const struct plan *plan, const struct cost *cost,

@@ -44,8 +44,9 @@ struct timeline_options {
      * first step of the backward pass that comes after all gates. */
     void (*record)(void *context, const struct interval *interval);
     void *context;
-    uint32_t passes; /* run at least so many iterations; 0: as many as it takes */
-    bool every_node; /* simulate every node and the max-min network even where one chain and equal shares suffice */
+    uint32_t passes;     /* run at least so many iterations; 0: as many as it takes */
+    uint32_t max_passes; /* and at most so many, but 2; 0: TIMELINE_MAX_PASSES. For rankers that need an answer soon */
+    bool every_node;     /* simulate every node and the max-min network even where one chain and equal shares suffice */
 };
 
 struct prediction {
@@ -57,8 +58,8 @@ struct prediction {
     double queue_us;      /* an iteration's sum over messages (and nodes, for pushes) of waiting while ready */
     uint32_t messages;    /* an iteration */
     uint32_t passes;      /* iterations that were simulated */
-    bool converged;       /* false: iterations go on differing, and iteration_us is their mean: to a standard error of 0.5%,
-                           or over TIMELINE_MAX_PASSES */
+    bool converged; /* false: iterations go on differing, and iteration_us is their mean: to a standard error of 0.5%,
+                     or over TIMELINE_MAX_PASSES */
 };
 
 enum { TIMELINE_MAX_PASSES = 64 };
@@ -67,7 +68,8 @@ enum { TIMELINE_MAX_PASSES = 64 };
 struct timeline *timeline_new(void);
 void timeline_free(struct timeline *timeline); /* NULL is allowed */
 
-/* Make room for this plan, so that runs of it or of smaller ones allocate nothing. Fails: ST_NO_MEMORY, ST_TOO_LARGE. */
+/* Make room for this plan, so that runs of it or of smaller ones allocate nothing. Fails: ST_NO_MEMORY, ST_TOO_LARGE.
+ */
 enum status timeline_reserve(struct timeline *timeline, const struct plan *plan, const struct cost *cost,
                              const struct timeline_options *options, struct error *err);
 

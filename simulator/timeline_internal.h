@@ -37,9 +37,9 @@ struct chain {
     uint32_t next; /* fifo: whose turn it is */
     uint32_t in_flight;
     uint64_t in_flight_bytes;
-    double launcher_us; /* when the launching processor is free */
-    bool dirty;         /* its queue may have something to launch */
-    uint32_t arrivals;  /* at the start of `home` */
+    double launcher_us;   /* when the launching processor is free */
+    bool dirty;           /* its queue may have something to launch */
+    uint32_t arrivals;    /* at the start of `home` */
     double started_us[4]; /* the last four of them, by arrivals mod 4 */
     double second_us;     /* the second of them */
 };
@@ -62,16 +62,16 @@ struct timeline {
     const struct cost *cost;
     struct timeline_options options;
     bool coordinated; /* all-reduces wait for the first chain's decision (priority) */
-    uint32_t home;    /* step at whose start nothing is in flight for a chain: after every gate, before every gradient */
+    uint32_t home; /* step at whose start nothing is in flight for a chain: after every gate, before every gradient */
 
     uint32_t n_chains;
     struct chain *chains;
-    uint32_t *left;         /* n_chains * n_steps, cut up among the chains; so are the next two */
+    uint32_t *left; /* n_chains * n_steps, cut up among the chains; so are the next two */
     double *opened_us;
     uint64_t *words;
     uint32_t *n_ready, *joined; /* by message: chains that have it ready / joined or pushed it */
-    double *begin_us;          /* by message: latest join of an all-reduce */
-    double *server_us;         /* by node: when its summing processor is free */
+    double *begin_us;           /* by message: latest join of an all-reduce */
+    double *server_us;          /* by node: when its summing processor is free */
 
     struct timer *timers; /* heap */
     size_t n_timers;
@@ -81,11 +81,11 @@ struct timeline {
     struct transfer *transfers; /* cut up among the classes */
     double *capacity;
     uint32_t *first_use, *uses;
-    uint32_t *server_slot; /* by node: 0 .. n_servers - 1, or UINT32_MAX */
-    uint32_t *chain_of;    /* by node, or UINT32_MAX */
+    uint32_t *server_slot;      /* by node: 0 .. n_servers - 1, or UINT32_MAX */
+    uint32_t *chain_of;         /* by node, or UINT32_MAX */
     uint32_t *egress, *ingress; /* by node: resource, or UINT32_MAX */
-    uint32_t *class_link;  /* by class: resource of the overriding link, or UINT32_MAX */
-    uint32_t *served;      /* by server slot: its messages */
+    uint32_t *class_link;       /* by class: resource of the overriding link, or UINT32_MAX */
+    uint32_t *served;           /* by server slot: its messages */
     uint32_t n_servers, all_reduce_class;
     double all_reduce_unit; /* amount of one microsecond of transfer */
 
@@ -96,9 +96,9 @@ struct timeline {
     uint32_t queued; /* ready and not launched, over all chains */
     uint32_t active; /* messages on their way, a push and its pull counting once a chain */
     bool done, converged;
-    uint32_t rounds;          /* iterations that every chain has begun, less one */
-    uint32_t slowest;         /* chain */
-    double mean_us, squares;  /* of its iterations, without the very first */
+    uint32_t rounds;         /* iterations that every chain has begun, less one */
+    uint32_t slowest;        /* chain */
+    double mean_us, squares; /* of its iterations, without the very first */
     double iteration_us;
     struct all_reduce_cost last_cost; /* of the last all-reduce, since most are alike */
     uint64_t last_bytes;

@@ -64,20 +64,20 @@ static bool holds(const struct sizes *room, const struct sizes *need) {
 }
 
 static struct sizes joined_sizes(const struct sizes *a, const struct sizes *b) {
-    return (struct sizes){
-        larger(a->chains, b->chains),       larger(a->steps, b->steps),         larger(a->messages, b->messages),
-        larger(a->words, b->words),         larger(a->nodes, b->nodes),         larger(a->classes, b->classes),
-        larger(a->transfers, b->transfers), larger(a->resources, b->resources), larger(a->uses, b->uses),
-        larger(a->timers, b->timers)};
+    return (struct sizes){larger(a->chains, b->chains),       larger(a->steps, b->steps),
+                          larger(a->messages, b->messages),   larger(a->words, b->words),
+                          larger(a->nodes, b->nodes),         larger(a->classes, b->classes),
+                          larger(a->transfers, b->transfers), larger(a->resources, b->resources),
+                          larger(a->uses, b->uses),           larger(a->timers, b->timers)};
 }
 
 #define TAKE(pointer, n) (((pointer) = arena_alloc(&tl->arena, (n), sizeof *(pointer))) != NULL)
 
 static bool take_compute(struct timeline *tl, const struct sizes *s) {
     return TAKE(tl->chains, s->chains) && TAKE(tl->left, s->chains * s->steps) &&
-           TAKE(tl->opened_us, s->chains * s->steps) && TAKE(tl->words, s->words) &&
-           TAKE(tl->n_ready, s->messages) && TAKE(tl->joined, s->messages) && TAKE(tl->begin_us, s->messages) &&
-           TAKE(tl->server_us, s->nodes) && TAKE(tl->timers, s->timers) && TAKE(tl->arrived, s->timers);
+           TAKE(tl->opened_us, s->chains * s->steps) && TAKE(tl->words, s->words) && TAKE(tl->n_ready, s->messages) &&
+           TAKE(tl->joined, s->messages) && TAKE(tl->begin_us, s->messages) && TAKE(tl->server_us, s->nodes) &&
+           TAKE(tl->timers, s->timers) && TAKE(tl->arrived, s->timers);
 }
 
 static bool take_network(struct timeline *tl, const struct sizes *s) {
@@ -275,7 +275,7 @@ static void init_network(struct timeline *tl, bool all) {
         init_flows(tl);
     net->flows = all ? &tl->flows : NULL;
     net->n_classes = tl->all_reduce_class + 1;
-    for (uint32_t class = 0; class < tl->all_reduce_class; class++) {
+    for (uint32_t class = 0; class < tl->all_reduce_class; class ++) {
         net->classes[class].heap = heap;
         heap += tl->served[class / 2 / tl->n_chains];
     }
@@ -288,6 +288,8 @@ enum status timeline_prepare(struct timeline *tl, const struct plan *plan, const
     struct timeline fresh = {.plan = plan, .cost = cost};
     if (options)
         fresh.options = *options;
+    if (fresh.options.max_passes == 0)
+        fresh.options.max_passes = TIMELINE_MAX_PASSES;
     enum status status = check_plan(plan, &fresh.home, err);
     if (status == ST_OK)
         status = timeline_reserve(tl, plan, cost, &fresh.options, err);

@@ -73,8 +73,8 @@ static void write_message(struct writer *w, const struct interval *i) {
     const struct piece *piece = &w->plan->pieces[message->first_piece];
     fputs(",\"name\":", w->out);
     write_text(w->out, w->plan->model->variables[piece->variable].name);
-    fprintf(w->out, ",\"cat\":\"%s\",\"args\":{\"message\":%u,\"bytes\":%llu,\"variables\":%u", verbs[i->kind], i->index,
-            (unsigned long long)message->bytes, message->n_pieces);
+    fprintf(w->out, ",\"cat\":\"%s\",\"args\":{\"message\":%u,\"bytes\":%llu,\"variables\":%u", verbs[i->kind],
+            i->index, (unsigned long long)message->bytes, message->n_pieces);
     if (message->kind == SYNC_PARAMETER_SERVER) {
         fputs(",\"server\":", w->out);
         write_text(w->out, w->cost->cluster->nodes[message->server].name);

@@ -11,8 +11,8 @@
  * With the barrier (cross_iteration false) every gate is 0.
  *
  * Order. `rank` is the one static order in which ready messages go: by readiness under fifo, by gate under priority
- * (the variable that the next forward pass needs first), ties by readiness and then by variable. Messages are stored
- * in rank order: message 0 goes first when all are ready.
+ * (the variable that the next forward pass needs first), ties by readiness and then groups before served variables.
+ * Messages are stored in rank order: message 0 goes first when all are ready.
  *
  * Bytes are after encoding. Sparse variables under a parameter server move only their touched rows and 8 bytes of
  * index a row; all-reduce moves them dense. */

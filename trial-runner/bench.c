@@ -2,7 +2,6 @@
 #include "trial-runner/bench.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "trial-runner/scratch.h"
@@ -55,7 +54,7 @@ static enum status judge(const struct bench *bench, const struct process_result 
         return error_no_memory(err);
     if (bench->reported.status != ST_OK)
         return error_set(err, ST_TRIAL, "%s", bench->reported.message);
-    enum status status = process_judge(process, "the measurement", err);
+    enum status status = launch_judge(process, "the measurement", err);
     if (status == ST_OK && (!bench->done || !bench->runtime))
         return error_set(err, ST_TRIAL, "the workers ended before the last measurement");
     return status;

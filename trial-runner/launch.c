@@ -124,3 +124,13 @@ enum status launch_workers(const struct launch_options *options, struct process_
     arena_release(&arena);
     return status;
 }
+
+enum status launch_judge(const struct process_result *result, const char *what, struct error *err) {
+    static const char sign[] = "mpirun noticed that ";
+    const char *found = strstr(result->last_words, sign);
+    enum status status = process_judge(result, what, err);
+    if (status != ST_TRIAL || !found)
+        return status;
+    const char *sentence = found + sizeof sign - 1;
+    return error_set(err, ST_TRIAL, "%s failed: %.*s", what, (int)strcspn(sentence, "\n"), sentence);
+}

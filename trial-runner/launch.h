@@ -12,8 +12,8 @@
 #include <signal.h>
 #include <stdbool.h>
 
-#include "base/error.h"
 #include "base/arena.h"
+#include "base/error.h"
 #include "strategy/cluster.h"
 #include "trial-runner/lab.h"
 #include "trial-runner/process.h"
@@ -53,5 +53,8 @@ struct launch_options {
  * left. Fails: ST_NOT_FOUND (worker program, mpirun), ST_ENVIRONMENT, ST_INVALID (a lab cannot be like this cluster),
  * ST_NO_MEMORY. */
 enum status launch_workers(const struct launch_options *options, struct process_result *out, struct error *err);
+
+/* As process_judge, but with mpirun's own sentence about a rank that died where it left one. */
+enum status launch_judge(const struct process_result *result, const char *what, struct error *err);
 
 #endif

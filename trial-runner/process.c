@@ -1,10 +1,11 @@
 /* Four parties: the caller, its guard, the guard's child, and what the child starts.
  *
  * The guard is a child subreaper (prctl(2)), so orphans below it become its children and it can find and kill them one
- * generation after the other, without cgroups and without root. It gets SIGTERM from the caller to stop, and from the
- * kernel when the caller's thread dies. Everything that the caller must know comes through one pipe: a failure before
- * exec, or a wait status; its end says that the guard has cleaned up.
- * Cost: two forks, and one scan of /proc for each generation of survivors. */
+ * generation after the other, without cgroups and without root. It stops on SIGTERM from the caller and when the
+ * caller's pidfd says that it is dead. (PR_SET_PDEATHSIG would not do: it speaks of the caller's thread, and says
+ * nothing when that died before it was set but other threads of the dying caller still live.) Everything that the
+ * caller must know comes through one pipe: a failure before exec, or a wait status; its end says that the guard has
+ * cleaned up. Cost: two forks, and one scan of /proc for each generation of survivors. */
 #include "trial-runner/process.h"
 
 #include <ctype.h>
@@ -18,6 +19,7 @@
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,6 +27,7 @@
 
 enum {
     REPORT_FD = 3,       /* in the guard and in the child before exec */
+    CALLER_FD = 4,       /* in the guard: the caller's pidfd */
     FREE_FD = 10,        /* above any descriptor that is given a fixed place */
     GUARD_PATIENCE = 10, /* seconds that a stopped guard may take */
     POLL_MS = 50         /* how late a cancellation may be seen */
@@ -51,17 +54,9 @@ static _Noreturn void report_failure(const struct error *error) {
     _exit(127);
 }
 
-void process_die_with(int parent_pidfd, int signal) {
-    struct pollfd dead = {.fd = parent_pidfd, .events = POLLIN};
-    if (prctl(PR_SET_PDEATHSIG, signal) != 0 || poll(&dead, 1, 0) != 0)
-        _exit(127);
-}
-
-void process_detach_descriptors(void) {
-    int null = open("/dev/null", O_RDWR);
-    for (int fd = 0; fd < 3; fd++)
-        dup2(null, fd);
-    close_range(3, ~0U, 0);
+static bool is_dead(int pidfd) {
+    struct pollfd dead = {.fd = pidfd, .events = POLLIN};
+    return poll(&dead, 1, 0) != 0;
 }
 
 /* ---- the guard and the child ---- */
@@ -128,20 +123,33 @@ static void kill_descendants(void) {
     }
 }
 
-/* True when the child ended by itself, with its status; false when we were told to stop. */
-static bool guard_wait(pid_t child, const sigset_t *signals, int *wait_status) {
+/* True when the child is among the dead, with its status. */
+static bool guard_reap(pid_t child, int *wait_status) {
+    int status;
+    for (pid_t dead; (dead = waitpid(-1, &status, WNOHANG)) > 0;)
+        if (dead == child) {
+            *wait_status = status;
+            return true;
+        }
+    return false;
+}
+
+/* True when the child ended by itself; false when the caller said so or died. */
+static bool guard_wait(pid_t child, const sigset_t *watched, int *wait_status) {
+    int signals = signalfd(-1, watched, SFD_CLOEXEC);
+    struct pollfd fds[2] = {{.fd = CALLER_FD, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
     for (;;) {
-        int signal = sigwaitinfo(signals, NULL);
-        if (signal < 0)
+        struct signalfd_siginfo signal;
+        if (poll(fds, 2, -1) < 0)
             continue;
-        if (signal != SIGCHLD)
+        if (fds[0].revents)
             return false;
-        int status;
-        for (pid_t dead; (dead = waitpid(-1, &status, WNOHANG)) > 0;)
-            if (dead == child) {
-                *wait_status = status;
-                return true;
-            }
+        if (read(signals, &signal, sizeof signal) != (ssize_t)sizeof signal)
+            continue;
+        if (signal.ssi_signo != SIGCHLD)
+            return false;
+        if (guard_reap(child, wait_status))
+            return true;
     }
 }
 
@@ -157,8 +165,8 @@ static void child_environment(const struct process_options *options, const char 
 
 static _Noreturn void child_run(const struct process_options *options, const char *scratch, int guard_pidfd) {
     struct error err = {0};
-    process_die_with(guard_pidfd, SIGKILL);
-    close(guard_pidfd);
+    close(CALLER_FD);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -169,6 +177,8 @@ static _Noreturn void child_run(const struct process_options *options, const cha
     }
     if (options->hook && options->hook->in_child && options->hook->in_child(options->hook->context, &err) != ST_OK)
         report_failure(&err);
+    if (is_dead(guard_pidfd)) /* perhaps since before the kernel knew whose death to tell */
+        _exit(127);
     execvp(options->argv[0], (char *const *)options->argv);
     enum status status = errno == ENOENT ? ST_NOT_FOUND : ST_ENVIRONMENT;
     error_set(&err, status, "cannot start %s: %s", options->argv[0], strerror(errno));
@@ -176,16 +186,17 @@ static _Noreturn void child_run(const struct process_options *options, const cha
 }
 
 /* Standard streams and the report at their places, every other descriptor of the caller closed. */
-static void guard_descriptors(int out, int err, int report) {
+static void guard_descriptors(int out, int err, int report, int caller) {
     int null = open("/dev/null", O_RDONLY);
-    const int wanted[] = {null, out, err, report};
-    int high[4];
-    for (int i = 0; i < 4; i++)
+    const int wanted[] = {null, out, err, report, caller};
+    int high[5];
+    for (int i = 0; i < 5; i++)
         high[i] = fcntl(wanted[i], F_DUPFD, FREE_FD);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         dup2(high[i], i);
     fcntl(REPORT_FD, F_SETFD, FD_CLOEXEC);
-    close_range(REPORT_FD + 1, ~0U, 0);
+    fcntl(CALLER_FD, F_SETFD, FD_CLOEXEC);
+    close_range(CALLER_FD + 1, ~0U, 0);
 }
 
 static void reset_signals(sigset_t *watched) {
@@ -433,12 +444,11 @@ static enum status run_start(struct run *run, struct error *err) {
     run->started_us = clock_now_us();
     run->guard = ok ? fork() : -1;
     if (run->guard == 0) {
-        /* Signals first: a handler of the caller's must not swallow the news of its death. */
+        /* Signals first: a handler of the caller's must not swallow an early stop. */
         sigset_t watched;
         reset_signals(&watched);
         setsid();
-        process_die_with(self, SIGTERM);
-        guard_descriptors(pipes[0][1], pipes[1][1], pipes[2][1]);
+        guard_descriptors(pipes[0][1], pipes[1][1], pipes[2][1], self);
         guard_run(run->options, &watched);
     }
     enum status status = ST_OK;

@@ -5,7 +5,7 @@
  * dies, even by SIGKILL. It needs no privileges. A hook lets the program start elsewhere: the lab uses it to enter
  * namespaces of its own.
  * Units: seconds (_s).
- * Threads: any number of runs at a time, each blocking its own thread. A run ends with the thread that called it. */
+ * Threads: any number of runs at a time, each blocking its own thread. */
 #ifndef TRIAL_RUNNER_PROCESS_H
 #define TRIAL_RUNNER_PROCESS_H
 
@@ -74,12 +74,5 @@ enum status process_judge(const struct process_result *result, const char *what,
 
 /* For hooks: tell the caller of process_run how the program ended. */
 void process_report(int wait_status);
-
-/* Close every descriptor but the standard ones, which become /dev/null. */
-void process_detach_descriptors(void);
-
-/* Have the kernel send `signal` to this process when the process of `parent_pidfd` dies; exits when it is dead already.
- * A pidfd and not getppid(), which is 0 in a new pid namespace. */
-void process_die_with(int parent_pidfd, int signal);
 
 #endif

@@ -52,18 +52,20 @@ static enum status start_keeper(struct scratch *scratch, struct error *err) {
 enum status scratch_init(struct scratch *scratch, const char *const names[SCRATCH_FILES], struct error *err) {
     const char *parent = getenv("TMPDIR");
     struct scratch made = {0};
-    int n = snprintf(made.folder, sizeof made.folder, "%s/syncopate-XXXXXX", parent && *parent ? parent : "/tmp");
+    char folder[SCRATCH_PATH];
+    int n = snprintf(folder, sizeof folder, "%s/syncopate-XXXXXX", parent && *parent ? parent : "/tmp");
     if (n >= SCRATCH_PATH)
         return error_set(err, ST_ENVIRONMENT, "TMPDIR is too long");
-    if (!mkdtemp(made.folder))
-        return error_set(err, ST_ENVIRONMENT, "cannot make a folder like %s: %s", made.folder, strerror(errno));
+    if (!mkdtemp(folder))
+        return error_set(err, ST_ENVIRONMENT, "cannot make a folder like %s: %s", folder, strerror(errno));
     for (int i = 0; i < SCRATCH_FILES; i++)
-        snprintf(made.file[i], sizeof made.file[i], "%s/%.30s", made.folder, names[i]);
+        snprintf(made.file[i], sizeof made.file[i], "%s/%.30s", folder, names[i]);
+    memcpy(made.folder, folder, sizeof folder);
     enum status status = start_keeper(&made, err);
     if (status == ST_OK)
         *scratch = made;
     else
-        rmdir(made.folder);
+        rmdir(folder);
     return status;
 }
 

@@ -106,7 +106,7 @@ static void judge(struct trial *trial, const struct process_result *process) {
     trial->result.wall_s = process->wall_s;
     if (trial->told)
         return;
-    enum status status = process_judge(process, "the trial", &why);
+    enum status status = launch_judge(process, "the trial", &why);
     if (status == ST_CANCELLED)
         end_with(trial, TRIAL_CANCELLED, why.message);
     else if (status != ST_OK)

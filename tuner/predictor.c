@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { FIT_LEVELS = 5 };
+enum { FIT_LEVELS = 4, BRIEF_PASSES = 3 };
 
 static const double FIT_FIRST_STEP = 0.35; /* of a factor's logarithm */
 static const double FIT_NOISE = 0.05;      /* deviation of one trial's log(predicted / measured) that is just noise */
@@ -85,7 +85,8 @@ void predictor_release(struct predictor *p) {
 enum status predictor_run(struct predictor *p, const struct strategy *strategy, struct prediction *out,
                           struct error *err) {
     enum status st = plan_relower(&p->plan, p->model, &p->corrected, strategy, err);
-    return st ? st : timeline_run(p->timeline, &p->plan, &p->cost, NULL, out, err);
+    const struct timeline_options options = {.max_passes = p->brief ? BRIEF_PASSES : 0};
+    return st ? st : timeline_run(p->timeline, &p->plan, &p->cost, &options, out, err);
 }
 
 /* Minus the log of the posterior, up to a constant. */
@@ -127,6 +128,7 @@ static enum status improve(struct predictor *p, double factors[2], int k, double
 
 enum status predictor_fit(struct predictor *p, size_t n, const struct measured *measured, struct error *err) {
     double factors[2] = {0, 0}, best;
+    p->brief = true;
     enum status st = misfit(p, factors, n, measured, &best, err);
     double step = FIT_FIRST_STEP;
     for (int level = 0; level < FIT_LEVELS && !st;) {
@@ -138,5 +140,6 @@ enum status predictor_fit(struct predictor *p, size_t n, const struct measured *
             step /= 2;
         }
     }
+    p->brief = false;
     return st ? st : predictor_correct(p, (struct correction){exp(factors[0]), exp(factors[1])}, err);
 }

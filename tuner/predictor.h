@@ -8,6 +8,7 @@
 #ifndef TUNER_PREDICTOR_H
 #define TUNER_PREDICTOR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/arena.h"
@@ -31,6 +32,7 @@ struct predictor {
     struct cost cost;
     struct timeline *timeline;
     struct plan plan; /* of the last prediction */
+    bool brief;       /* few passes of the timeline: for ranking many, not for telling people a time */
 };
 
 enum status predictor_init(struct predictor *out, const struct model *model, const struct cluster *cluster,

@@ -145,7 +145,7 @@ static double elapsed(const struct session *s) {
 
 /* How much longer, by the pace so far: of the budget that is nearer to its end. */
 static double time_left(const struct session *s) {
-    double by_time = s->options.time_us ? s->options.time_us - elapsed(s) : INFINITY, by_trials = INFINITY;
+    double by_time = s->options.time_us > 0 ? s->options.time_us - elapsed(s) : INFINITY, by_trials = INFINITY;
     if (s->options.trials && s->trials)
         by_trials = elapsed(s) / (double)s->trials * (double)(s->options.trials - s->trials);
     double left = fmin(by_time, by_trials);
@@ -346,7 +346,7 @@ static bool search_over(struct session *s) {
         s->stop = TUNE_STOP_TRIALS;
         return true;
     }
-    if (s->options.time_us && elapsed(s) + (double)(reserve(s) + 1) * per_trial > s->options.time_us) {
+    if (s->options.time_us > 0 && elapsed(s) + (double)(reserve(s) + 1) * per_trial > s->options.time_us) {
         s->stop = TUNE_STOP_TIME;
         return true;
     }

@@ -22,10 +22,10 @@
 
 /* What the formulas see of a cluster. */
 struct shape {
-    double n, k;                           /* devices; nodes with devices */
-    double widest;                         /* most devices on one node */
-    double alpha, beta, beta_link, gamma;  /* us; us a byte: NIC, device link (slowest), sum */
-    double inside;                         /* us a byte of summing within a node and copying back */
+    double n, k;                          /* devices; nodes with devices */
+    double widest;                        /* most devices on one node */
+    double alpha, beta, beta_link, gamma; /* us; us a byte: NIC, device link (slowest), sum */
+    double inside;                        /* us a byte of summing within a node and copying back */
 };
 
 static double inverse(double rate) {

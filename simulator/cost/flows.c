@@ -10,7 +10,8 @@
 /* Two resources fill up together when their levels differ by rounding only. */
 static const double TOGETHER = 1 + 1e-12;
 
-static void take(const struct flows *flows, uint32_t class, double amount, double weight, double *left, double *load) {
+static inline void take(const struct flows *flows, uint32_t class, double amount, double weight, double *left,
+                        double *load) {
     for (uint32_t i = flows->first[class]; i < flows->first[class + 1]; i++) {
         uint32_t resource = flows->uses[i];
         left[resource] -= amount;
@@ -18,7 +19,7 @@ static void take(const struct flows *flows, uint32_t class, double amount, doubl
     }
 }
 
-static double lowest_level(const struct flows *flows, const double *left, const double *load) {
+static inline double lowest_level(const struct flows *flows, const double *left, const double *load) {
     double level = INFINITY;
     for (uint32_t r = 0; r < flows->n_resources; r++)
         if (load[r] > 0 && left[r] < level * load[r])
@@ -26,8 +27,8 @@ static double lowest_level(const struct flows *flows, const double *left, const 
     return fmax(level, 0);
 }
 
-static bool is_stopped(const struct flows *flows, uint32_t class, double level, const double *left,
-                       const double *load) {
+static inline bool is_stopped(const struct flows *flows, uint32_t class, double level, const double *left,
+                              const double *load) {
     for (uint32_t i = flows->first[class]; i < flows->first[class + 1]; i++) {
         uint32_t r = flows->uses[i];
         if (left[r] <= level * load[r] * TOGETHER)

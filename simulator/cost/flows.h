@@ -10,8 +10,8 @@
 
 struct flows {
     uint32_t n_classes, n_resources;
-    const double *capacity;  /* n_resources, each > 0 */
-    const uint32_t *first;   /* n_classes + 1: class c uses uses[first[c] .. first[c + 1]), at least one */
+    const double *capacity; /* n_resources, each > 0 */
+    const uint32_t *first;  /* n_classes + 1: class c uses uses[first[c] .. first[c + 1]), at least one */
     const uint32_t *uses;
 };
 

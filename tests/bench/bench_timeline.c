@@ -119,8 +119,9 @@ static void synthetic_model(struct model *out, uint32_t n) {
     char *text = malloc(room);
     if (!text)
         exit(1);
-    used = (size_t)snprintf(text, room, "{\"schema\":\"syncopate.model/1\",\"name\":\"s\",\"batch_per_device\":1,"
-                                        "\"variables\":[");
+    used = (size_t)snprintf(text, room,
+                            "{\"schema\":\"syncopate.model/1\",\"name\":\"s\",\"batch_per_device\":1,"
+                            "\"variables\":[");
     for (uint32_t i = 0; i < n; i++)
         used += (size_t)snprintf(text + used, room - used, "%s{\"name\":\"v%u\",\"shape\":[25000],\"dtype\":\"f32\"}",
                                  i ? "," : "", i);

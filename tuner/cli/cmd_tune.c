@@ -223,7 +223,7 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
     enum status st = options_parse(&line, argc, argv, &arguments, err);
     if (!st && !words.resume && arguments.n != 2)
         st = error_set(err, ST_USAGE, "usage: syncopate %s   (--help explains)", line.usage);
-    if (!st && !o.trials && !o.time_us)
+    if (!st && !o.trials && o.time_us <= 0)
         st = error_set(err, ST_USAGE, "without a limit on trials a session needs --time");
     if (!st && !words.resume)
         st = inputs_read(arguments.items[0], arguments.items[1], &inputs, err);

@@ -7,6 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A proposal ends when it has cost this much, in messages that the timeline moved: about two seconds. Counted and not
+ * timed, so that the same seed gives the same proposal. A served message is a push and a pull a node, under max-min
+ * rates. */
+static const double MOST_WORK = 1.5e6;
+enum { SERVED_WORK = 4 };
+
 enum { LIST_LENGTH = 24, MEASURED_STARTS = 4, SAMPLED_STARTS = 6 };
 
 struct seen {
@@ -18,6 +24,7 @@ struct seen {
 struct pool {
     const struct space *space;
     struct predictor *predictor;
+    double work, most_work; /* spent, and where the current half of the search ends */
     size_t n_tried;
     const struct tried *tried;
     size_t n;
@@ -34,6 +41,12 @@ static enum status evaluate(struct pool *pool, const struct strategy *strategy, 
     struct prediction prediction;
     enum status st = predictor_run(pool->predictor, strategy, &prediction, err);
     *us = st ? INFINITY : prediction.iteration_us;
+    pool->work += strategy->n_variables;
+    if (!st) {
+        bool served = pool->predictor->plan.any_server;
+        pool->work += (double)prediction.messages * prediction.passes *
+                      (served ? SERVED_WORK * pool->space->cluster->n_nodes : 1);
+    }
     return st == ST_INFEASIBLE ? ST_OK : st;
 }
 
@@ -64,7 +77,7 @@ static void offer(struct pool *pool, struct strategy *strategy, const char *prop
 
 static enum status sample(struct pool *pool, size_t n, struct rng *rng, struct error *err) {
     enum status st = ST_OK;
-    for (size_t i = 0; i < n && !st; i++) {
+    for (size_t i = 0; i < n && !st && pool->work < pool->most_work; i++) {
         struct strategy strategy;
         double us;
         st = space_sample_guided(pool->space, rng, &strategy, err);
@@ -78,9 +91,10 @@ static enum status sample(struct pool *pool, size_t n, struct rng *rng, struct e
     return st;
 }
 
-/* Walk from `start`, taking each neighbour that is predicted faster; the end of the walk is offered. */
+/* Walk from `start`, taking each neighbour that is predicted faster, for so many steps or so much work; the end of the
+ * walk is offered. */
 static enum status climb(struct pool *pool, const struct strategy *start, const char *proposer, size_t steps,
-                         struct rng *rng, struct error *err) {
+                         double share, struct rng *rng, struct error *err) {
     struct strategy here, next;
     double us, next_us;
     enum status st = strategy_copy(start, start->name, &here, err);
@@ -88,7 +102,8 @@ static enum status climb(struct pool *pool, const struct strategy *start, const 
         return st;
     here.id = start->id;
     st = evaluate(pool, &here, &us, err);
-    for (size_t i = 0; i < steps && !st; i++) {
+    double end = pool->work + share;
+    for (size_t i = 0; i < steps && !st && pool->work < end; i++) {
         st = space_neighbour(pool->space, &here, rng, &next, err);
         if (st == ST_INFEASIBLE) {
             st = ST_OK;
@@ -145,11 +160,12 @@ static enum status climb_all(struct pool *pool, size_t evaluations, struct rng *
         sampled[n_sampled].id = from->id;
     }
     size_t starts = n_measured + n_sampled, steps = starts ? evaluations / starts : 0;
+    double share = starts ? MOST_WORK / 2 / (double)starts : 0;
     for (size_t i = 0; i < n_measured && !st; i++)
-        st = climb(pool, measured[i], "neighbour", steps, rng, err);
+        st = climb(pool, measured[i], "neighbour", steps, share, rng, err);
     for (size_t i = 0; i < n_sampled; i++) {
         if (!st)
-            st = climb(pool, &sampled[i], "guided", steps, rng, err);
+            st = climb(pool, &sampled[i], "guided", steps, share, rng, err);
         strategy_release(&sampled[i]);
     }
     return st;
@@ -179,8 +195,11 @@ static enum status choose(const struct pool *pool, double diversity, size_t *out
 enum status proposal_next(const struct space *space, struct predictor *predictor, size_t evaluations, double diversity,
                           size_t n, const struct tried *tried, struct rng *rng, struct proposal *out,
                           struct error *err) {
-    struct pool pool = {.space = space, .predictor = predictor, .n_tried = n, .tried = tried};
+    struct pool pool = {
+        .space = space, .predictor = predictor, .n_tried = n, .tried = tried, .most_work = MOST_WORK / 2};
+    struct prediction prediction;
     size_t chosen = 0;
+    predictor->brief = true;
     enum status st = sample(&pool, evaluations / 2, rng, err);
     if (!st)
         st = climb_all(&pool, evaluations / 2, rng, err);
@@ -188,9 +207,12 @@ enum status proposal_next(const struct space *space, struct predictor *predictor
         st = error_set(err, ST_NOT_FOUND, "no candidate that was not tried before");
     if (!st)
         st = choose(&pool, diversity, &chosen, err);
+    predictor->brief = false;
+    if (!st)
+        st = predictor_run(predictor, &pool.list[chosen].strategy, &prediction, err);
     for (size_t i = 0; i < pool.n; i++) {
         if (!st && i == chosen)
-            *out = (struct proposal){pool.list[i].strategy, pool.list[i].proposer, pool.list[i].us};
+            *out = (struct proposal){pool.list[i].strategy, pool.list[i].proposer, prediction.iteration_us};
         else
             strategy_release(&pool.list[i].strategy);
     }

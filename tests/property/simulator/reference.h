@@ -11,7 +11,13 @@
 #include "simulator/cost/cost.h"
 #include "strategy/plan.h"
 
-enum { REF_NODES = 8, REF_MESSAGES = 48, REF_STEPS = 24, REF_FLOWS = REF_NODES * REF_MESSAGES * 5, REF_ITERATIONS = 80 };
+enum {
+    REF_NODES = 8,
+    REF_MESSAGES = 48,
+    REF_STEPS = 24,
+    REF_FLOWS = REF_NODES * REF_MESSAGES * 5,
+    REF_ITERATIONS = 80
+};
 
 enum ref_stage { REF_IDLE, REF_READY, REF_LATENCY, REF_MOVING, REF_SERVING, REF_PULL_LATENCY, REF_PULLING };
 
@@ -222,8 +228,8 @@ static inline double ref_launch(struct ref *r, int c, int m, double at_us) {
     double others = ref_node(r, c)->devices - 1, bytes = (double)message->bytes;
     double work = r->cost->cluster->runtime.message_us + ref_copy_us(r, m);
     if (ref_is_server(r, m) && message->local_reduction)
-        work += others * bytes / r->cost->device_link_bytes_per_us[r->node[c]] +
-                others * bytes / r->cost->sum_bytes_per_us;
+        work +=
+            others * bytes / r->cost->device_link_bytes_per_us[r->node[c]] + others * bytes / r->cost->sum_bytes_per_us;
     r->in_flight[c]++;
     r->in_flight_bytes[c] += message->bytes;
     r->launcher_us[c] = fmax(r->launcher_us[c], at_us) + work;
@@ -322,8 +328,8 @@ static inline void ref_answer(struct ref *r, int m) {
     r->pushed[m] = 0;
     for (int c = 0; c < r->n_nodes; c++) {
         r->at[m][c].stage = REF_PULL_LATENCY;
-        r->at[m][c].until_us = r->server_us[message->server] +
-                               cost_pull_latency_us(r->cost, (uint32_t)r->node[c], message->server);
+        r->at[m][c].until_us =
+            r->server_us[message->server] + cost_pull_latency_us(r->cost, (uint32_t)r->node[c], message->server);
     }
 }
 

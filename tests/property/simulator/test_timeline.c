@@ -39,15 +39,16 @@ static void random_cluster_into(struct rng *rng, struct fixture *f) {
                                           .copy_gbyte_per_s = maybe(rng, 1, 4),
                                           .sum_gbyte_per_s = maybe(rng, 1, 4),
                                           .goodput = rng_between(rng, 0.5, 1)};
+    double startup = rng_between(rng, 0, 300), per_byte = rng_between(rng, 0, 0.01);
     if (rng_below(rng, 4) == 0)
-        fixture_fix(f, rng_between(rng, 0, 300), rng_between(rng, 0, 0.01));
+        fixture_fix(f, startup, per_byte);
 }
 
 static void random_message_into(struct rng *rng, struct fixture *f, enum mix mix) {
     uint32_t forward = f->plan.n_forward_steps, backward = f->plan.n_steps - forward;
     uint64_t bytes = 1 + (uint64_t)rng_log_between(rng, 1, 1e6);
-    struct message *m = fixture_message(f, bytes, forward + (uint32_t)rng_below(rng, backward),
-                                        (uint32_t)rng_below(rng, forward));
+    uint32_t ready = forward + (uint32_t)rng_below(rng, backward), gate = (uint32_t)rng_below(rng, forward);
+    struct message *m = fixture_message(f, bytes, ready, gate);
     m->n_pieces = 1 + (uint32_t)rng_below(rng, 2);
     m->algorithm = (enum algorithm)rng_below(rng, ALGORITHM_COUNT);
     if (mix == ALL_REDUCE || (mix == BOTH && rng_below(rng, 2)))
@@ -100,8 +101,8 @@ static void compare(const struct fixture *f, struct ref *r, uint64_t number) {
     assert_true(ref_run(r, &f->plan, &cost, home, runs));
     double want = longest_mean(r, p.converged ? runs / 2 : 1, runs);
     if (!(fabs(p.iteration_us - want) <= 1e-9 * want + 1e-6))
-        printf("plan %llu: %.9f predicted, %.9f simulated, %u passes, %s\n", (unsigned long long)number,
-               p.iteration_us, want, p.passes, p.converged ? "converged" : "not converged");
+        printf("plan %llu: %.9f predicted, %.9f simulated, %u passes, %s\n", (unsigned long long)number, p.iteration_us,
+               want, p.passes, p.converged ? "converged" : "not converged");
     assert_true(fabs(p.iteration_us - want) <= 1e-9 * want + 1e-6);
     cost_release(&cost);
 }
@@ -164,6 +165,20 @@ static void most_plans_settle(void **state) {
     assert_true(settled > PLANS * 9 / 10);
 }
 
+static void passes_are_kept_within_what_was_asked(void **state) {
+    (void)state;
+    struct fixture f;
+    for (int i = 0; i < 300; i++) {
+        struct rng rng;
+        rng_split(&rng, test_seed() + 3, (uint64_t)i);
+        random_plan(&rng, &f, BOTH);
+        uint32_t least = (uint32_t)rng_below(&rng, 4), most = 4 + (uint32_t)rng_below(&rng, 4);
+        struct prediction p = fixture_predict(&f, &(struct timeline_options){.passes = least, .max_passes = most});
+        assert_true(p.passes >= least && p.passes <= most);
+        assert_true(p.iteration_us >= p.compute_us * (1 - 1e-9));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_reduce_plans_meet_a_plain_simulation_of_every_node),
@@ -171,6 +186,7 @@ int main(void) {
         cmocka_unit_test(mixed_plans_meet_a_plain_simulation),
         cmocka_unit_test(one_chain_and_equal_shares_agree_with_every_node_and_max_min),
         cmocka_unit_test(most_plans_settle),
+        cmocka_unit_test(passes_are_kept_within_what_was_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,7 +57,8 @@ static inline void fixture_steps(struct fixture *f, uint32_t n_forward, uint32_t
 
 static inline struct message *fixture_message(struct fixture *f, uint64_t bytes, uint32_t ready, uint32_t gate) {
     struct message *message = &f->messages[f->plan.n_messages++];
-    *message = (struct message){.bytes = bytes, .ready = ready, .gate = gate, .n_pieces = 1, .algorithm = ALGORITHM_ring};
+    *message =
+        (struct message){.bytes = bytes, .ready = ready, .gate = gate, .n_pieces = 1, .algorithm = ALGORITHM_ring};
     return message;
 }
 

@@ -199,7 +199,8 @@ static void pushes_without_local_reduction_go_once_a_device(void **state) {
         m->server = 1;
         m->local_reduction = local;
         fixture_finish(&f, POLICY_fifo, 0);
-        /* Local: 3 hops of 5 and 3 sums of 10 before, 3 hops of 5 after. Otherwise 4 copies and 3 sums at the server. */
+        /* Local: 3 hops of 5 and 3 sums of 10 before, 3 hops of 5 after. Otherwise 4 copies and 3 sums at the server.
+         */
         double want = local ? 30 + 3 * 5 + 3 * 10 + 3 + 50 + 3 + 50 + 3 * 5 : 30 + 3 + 200 + 3 * 10 + 3 + 200;
         assert_close(fixture_iteration_us(&f), want, EXACT);
     }

@@ -101,7 +101,7 @@ static inline void change_leaf(cJSON *node) {
     }
 }
 
-/* Files that are no description, whatever the kind: read(path) must say why. */
+/* A file that is no description, whatever the kind, and what its reader must say. */
 struct bad_file {
     const char *path;
     enum status status;
@@ -115,7 +115,7 @@ static inline const char *sparse_file(void) {
     return path;
 }
 
-/* Calls check_one for each; the array ends at path NULL. Not thread-safe. */
+/* The array ends at path NULL. */
 static inline const struct bad_file *bad_files(void) {
     static struct bad_file files[8];
     files[0] = (struct bad_file){"/nonexistent/m.json", ST_NOT_FOUND, "/nonexistent/m.json: no such file"};

@@ -240,7 +240,7 @@ static void every_change_changes_the_id(void **state) {
     struct rng rng;
     uint32_t changed = 0;
     rng_seed(&rng, test_seed() + 2);
-    for (int round = 0; round < 30; round++) {
+    for (int round = 0; round < 90; round++) {
         struct cluster c, other;
         assert_ok(random_cluster(&rng, &c, &err));
         for (uint32_t k = 0;; k++) {

@@ -400,7 +400,7 @@ static void every_change_changes_the_id(void **state) {
     struct rng rng;
     uint32_t changed = 0;
     rng_seed(&rng, test_seed() + 3);
-    for (int round = 0; round < 15; round++) {
+    for (int round = 0; round < 60; round++) {
         struct model m, other;
         assert_ok(random_model(&rng, &m, &err));
         for (uint32_t k = 0;; k++) {

@@ -397,7 +397,7 @@ static void every_change_changes_the_id(void **state) {
     struct rng rng;
     uint32_t changed = 0;
     rng_seed(&rng, test_seed() + 4);
-    for (int round = 0; round < 30; round++) {
+    for (int round = 0; round < 90; round++) {
         struct trio t;
         struct strategy other;
         draw_trio(&rng, &t);
