@@ -1,6 +1,6 @@
 /* All checks read one state of the file. SQLite leaves out the tables' CHECK rules where it opened a file for reading
- * only (seen with 3.40), so those that tie a record's values together are asked for here once more. Cost: O(bytes) for
- * the pages and hashes, O(n log n) for the medians. */
+ * only (seen with 3.40), so they are all asked for here once more. Cost: O(bytes) for the pages and hashes,
+ * O(n log n) for the medians. */
 #include "dataset/check.h"
 
 #include <math.h>
@@ -54,11 +54,19 @@ static enum status each_row(struct check *check, const char *sql,
     return status;
 }
 
+/* A row is one finding or, for pages, a heading in asterisks and a finding a line. That memory was out (code 7) says
+ * nothing about the file, and neither does a CHECK, which fails when json_valid() finds no memory: `rules` says which
+ * row breaks which. */
 static enum status look_at_integrity(struct check *check, sqlite3_stmt *stmt, struct error *err) {
-    (void)err;
     const char *line = column_text(stmt, 0);
-    if (strcmp(line, "ok") != 0)
-        problem(check, "file: %.*s", (int)strcspn(line, "\n"), line);
+    if (strstr(line, "error code=7") || strstr(line, "error code 7"))
+        return error_no_memory(err);
+    while (*line && strcmp(line, "ok") != 0) {
+        const size_t n = strcspn(line, "\n");
+        if (strncmp(line, "***", 3) != 0 && strncmp(line, "CHECK", 5) != 0)
+            problem(check, "file: %.*s", (int)n, line);
+        line += n + (line[n] == '\n');
+    }
     return ST_OK;
 }
 
@@ -69,20 +77,30 @@ static enum status look_at_reference(struct check *check, sqlite3_stmt *stmt, st
     return ST_OK;
 }
 
+/* Parsed here, because json_valid() also says no when memory is out. */
+static enum status check_json(struct check *check, const char *name, const char *text, struct error *err) {
+    struct error why = {0};
+    enum status status = sql_check_json(text, name, &why);
+    if (status == ST_NO_MEMORY)
+        return error_no_memory(err);
+    if (status != ST_OK)
+        problem(check, "%s", why.message);
+    return ST_OK;
+}
+
 /* Columns id, content, word of the kind. */
 static enum status look_at_object(struct check *check, sqlite3_stmt *stmt, struct error *err) {
     struct id id;
-    const char *content = (const char *)sqlite3_column_text(stmt, 1);
+    const char *content = (const char *)sqlite3_column_text(stmt, 1), *stated = column_text(stmt, 0);
     if (!content)
         return error_no_memory(err);
     enum status status = id_of(content, (size_t)sqlite3_column_bytes(stmt, 1), &id, err);
     if (status != ST_OK)
         return status;
     check->report.objects++;
-    if (strcmp(id.hex, column_text(stmt, 0)) != 0)
-        problem(check, "%s %.12s: its content was changed (its hash is %.12s)", column_text(stmt, 2),
-                column_text(stmt, 0), id.hex);
-    return ST_OK;
+    if (strcmp(id.hex, stated) != 0)
+        problem(check, "%s %.12s: its content was changed (its hash is %.12s)", column_text(stmt, 2), stated, id.hex);
+    return check_json(check, stated, content, err);
 }
 
 static enum status check_objects(struct check *check, struct error *err) {
@@ -157,13 +175,12 @@ static const char *const rules[] = {
     " WHERE low_us > median_us OR high_us < median_us",
     "SELECT 'trial ' || id || ': a time that is not positive' FROM trials"
     " WHERE min(coalesce(predicted_us, 1), coalesce(mean_us, 1), coalesce(median_us, 1)) <= 0",
+    "SELECT 'trial ' || id || ': a session and a number belong together' FROM trials"
+    " WHERE (session IS NULL) <> (number IS NULL) OR number <= 0 OR round < 0",
     "SELECT 'trial ' || trial || ': an iteration whose time is not positive' FROM iterations WHERE time_us <= 0",
     "SELECT 'session ' || id || ': its state is ' || state || ', which its values contradict' FROM sessions WHERE"
-    " state NOT IN ('running', 'done', 'stopped', 'failed') OR (state = 'running') <> (ended IS NULL)",
-    "SELECT 'session ' || id || ': its budget or options are no JSON' FROM sessions"
-    " WHERE NOT json_valid(budget) OR NOT json_valid(options)",
-    "SELECT 'session ' || session || ': its calibration after trial ' || after_trial || ' is no JSON'"
-    " FROM calibrations WHERE NOT json_valid(content)",
+    " state NOT IN ('running', 'done', 'stopped', 'failed') OR (state = 'running') <> (ended IS NULL) OR id = ''",
+    "SELECT 'session ' || session || ': a calibration before its first trial' FROM calibrations WHERE after_trial < 0",
 };
 
 static enum status look_at_line(struct check *check, sqlite3_stmt *stmt, struct error *err) {
@@ -172,8 +189,18 @@ static enum status look_at_line(struct check *check, sqlite3_stmt *stmt, struct 
     return ST_OK;
 }
 
+/* Columns what it is, text. */
+static enum status look_at_json(struct check *check, sqlite3_stmt *stmt, struct error *err) {
+    return check_json(check, column_text(stmt, 0), column_text(stmt, 1), err);
+}
+
+static const char texts[] = "SELECT 'session ' || id || ': budget', budget FROM sessions UNION ALL"
+                            " SELECT 'session ' || id || ': options', options FROM sessions UNION ALL"
+                            " SELECT 'session ' || session || ': calibration after trial ' || after_trial, content"
+                            " FROM calibrations";
+
 static enum status check_rules(struct check *check, struct error *err) {
-    enum status status = ST_OK;
+    enum status status = each_row(check, texts, look_at_json, err);
     for (size_t i = 0; i < sizeof rules / sizeof *rules && status == ST_OK; i++)
         status = each_row(check, rules[i], look_at_line, err);
     return status;

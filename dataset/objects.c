@@ -49,7 +49,9 @@ enum status object_put(struct store *store, enum store_kind kind, const char *na
     sqlite3_stmt *stmt;
     bool row;
     clock_utc(now, sizeof now);
-    enum status status = id_of(content, strlen(content), &hash, err);
+    enum status status = sql_check_json(content, name, err);
+    if (status == ST_OK)
+        status = id_of(content, strlen(content), &hash, err);
     if (status == ST_OK)
         status = prepare(store, kind,
                          "INSERT INTO %s (id, name, content, created) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",

@@ -22,14 +22,20 @@ static enum status no_session(const struct store *store, const char *id, struct 
 enum status store_session_begin(struct store *store, const struct stored_session *session, struct error *err) {
     char now[32];
     clock_utc(now, sizeof now);
-    enum status status = sql_begin(store, err);
+    const char *budget = session->budget ? session->budget : "{}";
+    const char *options = session->options ? session->options : "{}";
+    enum status status = sql_check_json(budget, "budget", err);
+    if (status == ST_OK)
+        status = sql_check_json(options, "options", err);
+    if (status == ST_OK)
+        status = sql_begin(store, err);
     if (status != ST_OK)
         return status;
-    status = sql_run(store, SQL_SESSION_INSERT,
-                     SQL_VALUES(sql_text(session->id), sql_text(session->model), sql_text(session->cluster),
-                                sql_integer((int64_t)session->seed), sql_text(session->budget ? session->budget : "{}"),
-                                sql_text(session->options ? session->options : "{}"), sql_text(now)),
-                     err);
+    status =
+        sql_run(store, SQL_SESSION_INSERT,
+                SQL_VALUES(sql_text(session->id), sql_text(session->model), sql_text(session->cluster),
+                           sql_integer((int64_t)session->seed), sql_text(budget), sql_text(options), sql_text(now)),
+                err);
     return sql_end(store, status, err);
 }
 
@@ -174,7 +180,9 @@ enum status store_calibration_put(struct store *store, const char *session, uint
                                   struct error *err) {
     char now[32];
     clock_utc(now, sizeof now);
-    enum status status = sql_begin(store, err);
+    enum status status = sql_check_json(content, "calibration", err);
+    if (status == ST_OK)
+        status = sql_begin(store, err);
     if (status != ST_OK)
         return status;
     status = sql_run(store, SQL_CALIBRATION_PUT,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "dataset/store_internal.h"
 
 static const char *const texts[] = {
@@ -21,6 +22,9 @@ static enum status constraint(sqlite3 *db, int code, const char *path, struct er
     case SQLITE_CONSTRAINT_PRIMARYKEY:
         return error_set(err, ST_CONFLICT, "%s: there already: %s", path, sqlite3_errmsg(db));
     default:
+        /* sql_check_json has seen every text, and json_valid() also says no when memory is out. */
+        if (strstr(sqlite3_errmsg(db), "json_valid"))
+            return error_no_memory(err);
         return error_set(err, ST_INVALID, "%s: refused by a rule of the dataset: %s", path, sqlite3_errmsg(db));
     }
 }
@@ -56,6 +60,13 @@ static enum status fail(struct store *store, struct error *err) {
 
 enum status sql_exec(struct store *store, const char *sql, struct error *err) {
     return sqlite3_exec(store->db, sql, NULL, NULL, NULL) == SQLITE_OK ? ST_OK : fail(store, err);
+}
+
+enum status sql_check_json(const char *text, const char *name, struct error *err) {
+    cJSON *json = NULL;
+    enum status status = json_parse(text, strlen(text), name, &json, err);
+    cJSON_Delete(json);
+    return status;
 }
 
 enum status sql_prepare(struct store *store, const char *sql, sqlite3_stmt **out, struct error *err) {
@@ -129,12 +140,19 @@ enum status sql_get_integer(struct store *store, const char *sql, int64_t *out, 
     return status;
 }
 
+/* The way out is prepared before the way in, so that a transaction can be left when memory is out. */
+static enum status begin(struct store *store, enum statement which, struct error *err) {
+    sqlite3_stmt *unused;
+    enum status status = sql_start(store, SQL_ROLLBACK, 0, NULL, &unused, err);
+    return status == ST_OK ? sql_run(store, which, 0, NULL, err) : status;
+}
+
 enum status sql_begin(struct store *store, struct error *err) {
     if (store->read_only)
         return error_set(err, ST_CONFLICT, "%s: opened for reading only", store->path);
     if (!sqlite3_get_autocommit(store->db))
         return error_set(err, ST_CONFLICT, "%s: a write inside another step", store->path);
-    return sql_run(store, SQL_BEGIN, 0, NULL, err);
+    return begin(store, SQL_BEGIN, err);
 }
 
 enum status sql_end(struct store *store, enum status status, struct error *err) {
@@ -142,7 +160,7 @@ enum status sql_end(struct store *store, enum status status, struct error *err) 
         status = sql_run(store, SQL_COMMIT, 0, NULL, err);
     /* Some failures have rolled back already. */
     if (status != ST_OK && !sqlite3_get_autocommit(store->db))
-        sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+        sql_run(store, SQL_ROLLBACK, 0, NULL, NULL);
     return status;
 }
 
@@ -150,7 +168,7 @@ enum status sql_begin_read(struct store *store, bool *began, struct error *err) 
     *began = false;
     if (!sqlite3_get_autocommit(store->db))
         return ST_OK;
-    enum status status = sql_run(store, SQL_BEGIN_READ, 0, NULL, err);
+    enum status status = begin(store, SQL_BEGIN_READ, err);
     *began = status == ST_OK;
     return status;
 }

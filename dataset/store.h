@@ -170,8 +170,7 @@ struct finished_trial {
 
 /* *trial names the row from now on. Fails: ST_NOT_FOUND (session or object), ST_CONFLICT (the number is taken),
  * ST_INVALID. */
-enum status store_trial_begin(struct store *store, const struct new_trial *request, int64_t *trial,
-                              struct error *err);
+enum status store_trial_begin(struct store *store, const struct new_trial *request, int64_t *trial, struct error *err);
 
 /* waiting -> running. Fails: ST_NOT_FOUND, ST_CONFLICT (it is in another state). */
 enum status store_trial_start(struct store *store, int64_t trial, struct error *err);

@@ -92,6 +92,9 @@ static inline struct sql_value sql_text(const char *text) { /* NULL is NULL */
 /* The failure that `db` just met, as one line about the file `path`. `code` is SQLite's extended result. */
 enum status sql_fail(struct sqlite3 *db, int code, const char *path, struct error *err);
 
+/* A text that a column of JSON may hold; `name` stands for it in messages. Fails: ST_INVALID. */
+enum status sql_check_json(const char *text, const char *name, struct error *err);
+
 /* Run texts without results, one or several. */
 enum status sql_exec(struct store *store, const char *sql, struct error *err);
 

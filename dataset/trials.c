@@ -53,8 +53,7 @@ static enum status insert(struct store *store, const struct new_trial *r, const 
                    err);
 }
 
-enum status store_trial_begin(struct store *store, const struct new_trial *request, int64_t *trial,
-                              struct error *err) {
+enum status store_trial_begin(struct store *store, const struct new_trial *request, int64_t *trial, struct error *err) {
     char now[32], uid[33];
     clock_utc(now, sizeof now);
     enum status status = make_uid(uid, err);
@@ -130,7 +129,8 @@ static enum status insert_iterations(struct store *store, int64_t trial, const s
     return status;
 }
 
-static enum status complete(struct store *store, int64_t trial, const struct finished_trial *result, struct error *err) {
+static enum status complete(struct store *store, int64_t trial, const struct finished_trial *result,
+                            struct error *err) {
     struct id environment;
     char now[32];
     clock_utc(now, sizeof now);

@@ -21,7 +21,7 @@ for pair in ${PAIRS:-cnn-small=lab-4x1g transformer-small=lab-8x500m resnet18=la
         echo "benching $cluster" >&2
         "$out/bin/syncopate" bench "$cluster" --max-bytes 64M --time 60s --out "$dir/$cluster.json"
     fi
-    pairs="$pairs ${pair%=*}=$dir/$cluster.json"
+    pairs="$pairs examples/models/${pair%=*}.json=$dir/$cluster.json"
 done
 SYNCOPATE_WORKER=$PWD/$out/bin/syncopate-worker-mpi \
     "$out/tests/accuracy/accuracy" "$dir/accuracy.db" "${TRIALS:-12}" "${SEED:-1}" $pairs

@@ -53,13 +53,13 @@ static inline void must_begin_session(struct store *store, const struct fixture 
 
 static inline struct new_trial request_of(const struct fixture *f, const char *session) {
     return (struct new_trial){.session = session,
-                                  .model = f->model.hex,
-                                  .cluster = f->cluster.hex,
-                                  .strategy = f->strategy.hex,
-                                  .proposer = "sampler",
-                                  .runner = "lab",
-                                  .predicted_us = 900.5,
-                                  .seed = UINT64_MAX};
+                              .model = f->model.hex,
+                              .cluster = f->cluster.hex,
+                              .strategy = f->strategy.hex,
+                              .proposer = "sampler",
+                              .runner = "lab",
+                              .predicted_us = 900.5,
+                              .seed = UINT64_MAX};
 }
 
 static inline int64_t must_begin_trial(struct store *store, const struct new_trial *request) {
@@ -73,12 +73,12 @@ static inline int64_t must_begin_trial(struct store *store, const struct new_tri
 static inline enum status finish_trial(struct store *store, int64_t trial, double median_us, struct error *err) {
     const double times[] = {median_us + 2, median_us - 1, median_us};
     const struct finished_trial result = {.mean_us = median_us + 1.0 / 3,
-                                        .median_us = median_us,
-                                        .low_us = median_us - 1,
-                                        .high_us = median_us + 2,
-                                        .n_iterations = 3,
-                                        .iterations_us = times,
-                                        .environment = "{\"host\":\"here\"}"};
+                                          .median_us = median_us,
+                                          .low_us = median_us - 1,
+                                          .high_us = median_us + 2,
+                                          .n_iterations = 3,
+                                          .iterations_us = times,
+                                          .environment = "{\"host\":\"here\"}"};
     return store_trial_finish(store, trial, &result, err);
 }
 

@@ -5,10 +5,11 @@
 #include "tests/unit/dataset/fixture.h"
 
 static const char model_text[] =
-    "{\"schema\":\"syncopate.model/1\",\"name\":\"two\",\"batch_per_device\":8,\"layers\":["
-    "{\"name\":\"a\",\"forward_us\":10,\"backward_us\":20,\"variables\":[{\"name\":\"a.w\",\"shape\":[4,3],"
-    "\"dtype\":\"f32\"}]},{\"name\":\"b\",\"forward_us\":1.5,\"backward_us\":2,\"variables\":[{\"name\":\"b.w\","
-    "\"shape\":[7],\"dtype\":\"f16\"}]}]}";
+    "{\"schema\":\"syncopate.model/1\",\"name\":\"two\",\"batch_per_device\":8,\"variables\":["
+    "{\"name\":\"a.w\",\"shape\":[4,3],\"dtype\":\"f32\"},{\"name\":\"b.w\",\"shape\":[7],\"dtype\":\"f16\"}],"
+    "\"layers\":["
+    "{\"name\":\"a\",\"forward_us\":10,\"backward_us\":20,\"variables\":[\"a.w\"]},"
+    "{\"name\":\"b\",\"forward_us\":1.5,\"backward_us\":2,\"variables\":[\"b.w\"]}]}";
 static const char cluster_text[] =
     "{\"schema\":\"syncopate.cluster/1\",\"name\":\"pair\",\"nodes\":[{\"name\":\"n\",\"count\":2,\"devices\":1,"
     "\"device\":\"cpu\",\"nic_gbit_per_s\":1.0,\"nic_latency_us\":50,\"device_link_gbyte_per_s\":12.0}]}";

@@ -510,10 +510,36 @@ static void a_backup_is_one_whole_file_and_overwrites_nothing(void **state) {
     store_close(store);
 }
 
+static int note_detail(void *context, int n, char **values, char **names) {
+    (void)names;
+    strncat(context, values[n - 1], 500);
+    return 0;
+}
+
+static void a_lost_index_is_made_again_at_opening(void **state) {
+    (void)state;
+    char plan[1024] = "";
+    sqlite3 *db;
+    const char *path = dataset_path("index.db");
+    store_close(must_open(path, STORE_READ_WRITE));
+    run_sql(path, "DROP INDEX trials_problem; DROP INDEX trials_measured");
+    store_close(must_open(path, STORE_READ_WRITE));
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    sqlite3_exec(
+        db, "EXPLAIN QUERY PLAN SELECT * FROM trials WHERE model = 'm' AND cluster = 'c' ORDER BY median_us LIMIT 1",
+        note_detail, plan, NULL);
+    sqlite3_exec(db, "EXPLAIN QUERY PLAN SELECT * FROM trials ORDER BY median_us LIMIT 1", note_detail, plan, NULL);
+    sqlite3_close(db);
+    assert_contains(plan, "USING INDEX trials_problem (model=? AND cluster=?)");
+    assert_contains(plan, "USING INDEX trials_measured");
+    assert_null(strstr(plan, "TEMP B-TREE"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_older_file_is_migrated_after_a_copy),
         cmocka_unit_test(a_migration_that_fails_leaves_the_old_version),
+        cmocka_unit_test(a_lost_index_is_made_again_at_opening),
         cmocka_unit_test(other_files_are_refused_and_left_alone),
         cmocka_unit_test(paths_that_cannot_be_are_said_in_a_line),
         cmocka_unit_test(damage_is_found_and_never_crashes),
