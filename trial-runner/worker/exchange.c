@@ -58,10 +58,12 @@ static void finish(struct exchange *x, uint32_t m) {
         x->on_done(x->context, m, transfer);
 }
 
+/* Synchronous, so that the credit comes back when the server has taken the push and not when this host has buffered
+ * it: "the sender keeps only one tensor unacknowledged" (ByteScheduler §4.2). */
 static void push(struct exchange *x, uint32_t m) {
     const struct message *message = &x->plan->messages[m];
-    MPI_Isend(x->transfers[m].buffer, count_of(message), type_of(message), x->world->server_rank[message->server],
-              (int)m, x->world->pushes, expect(x, DONE_PUSH, m, NULL));
+    MPI_Issend(x->transfers[m].buffer, count_of(message), type_of(message), x->world->server_rank[message->server],
+               (int)m, x->world->pushes, expect(x, DONE_PUSH, m, NULL));
 }
 
 /* The pull goes into the pushed buffer, which is free for it only now. */

@@ -93,8 +93,8 @@ static void push_and_pull(struct bench *b, uint64_t there, uint64_t back, enum a
         serve_one(b, there, back);
     if (b->world.device != 0)
         return;
-    MPI_Isend(b->data, (int)there, MPI_BYTE, (int)b->peer, 0, b->world.pushes,
-              requests_add(&b->requests, (struct completion){.kind = DONE_PUSH}));
+    MPI_Issend(b->data, (int)there, MPI_BYTE, (int)b->peer, 0, b->world.pushes,
+               requests_add(&b->requests, (struct completion){.kind = DONE_PUSH}));
     wait_all(b);
     MPI_Irecv(b->data, (int)back, MPI_BYTE, (int)b->peer, 0, b->world.pushes,
               requests_add(&b->requests, (struct completion){.kind = DONE_PULL}));
