@@ -1,0 +1,144 @@
+#!/bin/bash
+# The commands as a person types them: help, output formats, and what bad input gets for an answer.
+# Needs OUT; prints ok, not ok and skip lines (tests/README.md).
+set -u
+cd "$(dirname "$0")/../.."
+out=${OUT:-build/release}
+syncopate=$PWD/$out/bin/syncopate
+models=$PWD/examples/models clusters=$PWD/examples/clusters
+dir=$(mktemp -d)
+trap 'chmod -R u+w "$dir"; rm -rf "$dir"' EXIT
+cd "$dir"
+
+# check NAME STATUS PART COMMAND...: it ends with STATUS and says PART; a failure says so on one line of stderr.
+check() {
+    local name=$1 status=$2 part=$3 got
+    shift 3
+    "$@" >out 2>err </dev/null
+    got=$?
+    if [ $got != "$status" ]; then
+        echo "not ok $name: exit status $got instead of $status: $(head -c 300 err)"
+    elif ! cat out err | grep -qF -- "$part"; then
+        echo "not ok $name: no \"$part\" in: $(cat out err | head -c 300)"
+    elif [ "$status" = 2 ] && [ "$(wc -l <err)" != 1 ]; then
+        echo "not ok $name: $(wc -l <err) lines instead of one on standard error"
+    else
+        echo "ok $name"
+    fi
+}
+
+# ---- help ----
+for command in tune simulate trial bench baselines strategy dataset lab doctor; do
+    check "help_of_$command" 0 "usage: syncopate $command" "$syncopate" $command --help
+done
+for command in "strategy show" "strategy check" "strategy diff" "lab up" "lab down" "lab status" "lab exec" \
+    "dataset query" "dataset sessions" "dataset show" "dataset export" "dataset merge" "dataset check" "dataset backup"; do
+    check "help_of_${command// /_}" 0 "usage: syncopate $command" "$syncopate" $command --help
+done
+check unknown_command 2 'no command "tnue"' "$syncopate" tnue
+check unknown_option 2 'unknown option --trails' "$syncopate" tune resnet50 lab-4x1g --trails 3
+check option_without_value 2 '--trials needs a value' "$syncopate" tune resnet50 lab-4x1g --trials
+check option_of_wrong_kind 2 'not a whole number' "$syncopate" tune resnet50 lab-4x1g --trials many
+check missing_argument 2 'usage: syncopate simulate' "$syncopate" simulate resnet50
+check extra_argument 2 'one argument too many' "$syncopate" simulate a b c
+check setting_from_environment 2 'SYNCOPATE_TRIALS' env SYNCOPATE_TRIALS=x "$syncopate" tune resnet50 lab-4x1g
+echo '{"trials": "x"}' >syncopate.json
+check setting_from_file 2 'syncopate.json' "$syncopate" tune resnet50 lab-4x1g
+rm syncopate.json
+
+# ---- formats ----
+same_keys() {
+    local name=$1 file=$2 want=$3
+    if python3 - "$file" "$want" 2>err <<'PY'; then
+import json, sys
+for line in open(sys.argv[1]):
+    keys = list(json.loads(line))
+    assert keys == sys.argv[2].split(), keys
+PY
+        echo "ok $name"
+    else
+        echo "not ok $name: $(tail -n 1 err)"
+    fi
+}
+"$syncopate" simulate resnet50 v100-16x10g --all-baselines --json >predictions 2>err
+same_keys simulate_json_is_the_prediction_format predictions \
+    "schema model cluster strategy iteration_us compute_us exposed_us lower_bound_us messages samples_per_s"
+check simulate_closed_form 0 ITERATION "$syncopate" simulate resnet50 v100-16x10g --model autosync
+check simulate_writes_a_timeline 0 timeline "$syncopate" simulate resnet50 v100-16x10g --baseline wfbp --timeline t.json
+if python3 -c 'import json; e = json.load(open("t.json"))["traceEvents"]; assert any(x["ph"] == "X" and x["dur"] > 0 for x in e)' 2>err; then
+    echo "ok timeline_has_events_with_durations"
+else
+    echo "not ok timeline_has_events_with_durations: $(tail -n 1 err)"
+fi
+"$syncopate" strategy show resnet50 lab-4x1g --baseline pytorch-ddp --json >ddp.json 2>err
+check shown_strategy_reads_back 0 "" "$syncopate" strategy check resnet50 lab-4x1g ddp.json
+check strategy_equals_itself 0 "" "$syncopate" strategy diff resnet50 lab-4x1g ddp.json pytorch-ddp
+check strategies_that_differ 1 "GROUP" bash -c "'$syncopate' strategy diff resnet50 lab-4x1g wfbp single | sed 's/groups/GROUP/'; exit \${PIPESTATUS[0]}"
+
+# ---- bad input: one clear line, exit 2 or 1, nothing written ----
+lab=$clusters/lab-4x1g.json model=$models/mlp-small.json
+check missing_file 2 'nowhere.json' "$syncopate" simulate nowhere.json $lab
+check missing_name 2 'no description of that name' "$syncopate" simulate resnet5 $lab
+bad() { # NAME PART PYTHON: change the model's description `m` and read it
+    python3 -c "import json; m = json.load(open('$model')); $3; json.dump(m, open('bad.json', 'w'))"
+    check "$1" 2 "$2" "$syncopate" simulate bad.json $lab
+}
+bad_cluster() {
+    python3 -c "import json; c = json.load(open('$lab')); $3; json.dump(c, open('badc.json', 'w'))"
+    check "$1" 2 "$2" "$syncopate" simulate $model badc.json
+}
+bad_strategy() {
+    "$syncopate" strategy show $model $lab --baseline ps --json >s.json
+    python3 -c "import json; s = json.load(open('s.json')); v = s['variables'][0]; $3; json.dump(s, open('bads.json', 'w'))"
+    check "$1" 2 "$2" "$syncopate" simulate $model $lab --strategy bads.json
+}
+echo 'not json' >text.json
+check not_json 2 'text.json' "$syncopate" simulate text.json $lab
+bad wrong_schema 'schema' "m['schema'] = 'something/1'"
+bad newer_schema 'syncopate.model/2' "m['schema'] = 'syncopate.model/2'"
+bad unknown_field '/variables/0' "m['variables'][0]['shap'] = 1"
+bad unknown_dtype 'f33' "m['variables'][0]['dtype'] = 'f33'"
+bad negative_time '/operators/0' "m['operators'][0]['time_us'] = -1"
+bad huge_number '/operators/0' "m['operators'][0]['time_us'] = 1e300"
+bad not_a_number 'bad.json' "m['operators'][0]['time_us'] = float('nan')"
+bad duplicate_variable 'twice' "m['variables'].append(m['variables'][0])"
+bad cycle 'cycle' "b = [o for o in m['operators'] if o['phase'] == 'backward']; b[0]['after'] = [b[-1]['name']]"
+bad produced_by_nothing 'no backward operator' "[o.update(produces=[]) for o in m['operators'] if o['phase'] == 'backward']"
+bad_cluster zero_nodes 'at least one node' "c['nodes'] = []"
+bad_cluster zero_count '/nodes/0' "c['nodes'][0]['count'] = 0"
+bad_cluster zero_bandwidth '/nodes/0' "c['nodes'][0]['nic_gbit_per_s'] = 0"
+bad_strategy other_model 'another model' "v['name'] = 'layer9.weight'"
+bad_strategy too_many_shards 'shards' "v['partition'] = {'axis': 0, 'shards': 60000}"
+bad_strategy unknown_server 'no node' "v['sync']['servers'] = ['n9']"
+truncate -s 200M large.json
+check description_of_200_megabytes 2 'large.json' "$syncopate" simulate large.json $lab
+check a_directory 2 '' "$syncopate" simulate . $lab
+
+# ---- the environment: exit 1 ----
+echo 'this is no dataset at all, only text' >text.db
+check dataset_that_is_none 2 'text.db' "$syncopate" dataset query --dataset text.db
+check dataset_that_is_not_there 2 'nothing.db' "$syncopate" dataset query --dataset nothing.db
+[ -e nothing.db ] && echo "not ok query_makes_no_file: nothing.db was made" || echo "ok query_makes_no_file"
+check no_mpirun 2 'mpirun' env PATH=/nonexistent "$syncopate" trial $model $lab --baseline wfbp --runner local
+check no_worker 2 'worker' env SYNCOPATE_WORKER=/nonexistent "$syncopate" trial $model $lab --baseline wfbp --runner local
+if [ "$(id -u)" = 0 ]; then
+    mkdir readonly full
+    if mount -t tmpfs -o size=256k tmpfs full 2>/dev/null; then
+        dd if=/dev/zero of=full/fill bs=1k count=250 2>/dev/null
+        check full_disk 1 '' "$syncopate" tune $model $lab --trials 5 --dataset full/d.db
+        [ -e full/d.db ] && echo "not ok full_disk_leaves_nothing: d.db is there" || echo "ok full_disk_leaves_nothing"
+        check full_disk_for_a_file 1 'best' "$syncopate" bench $lab --runner local --max-bytes 4K --time 3s --out full/best.json
+        umount full
+    else
+        echo "skip full_disk: cannot mount a tmpfs here"
+    fi
+    chmod 755 "$dir"
+    check no_root_for_the_lab 1 'root' setpriv --reuid=65534 --regid=65534 --clear-groups \
+        "$syncopate" trial $model $lab --baseline wfbp
+    "$syncopate" tune $model $lab --runner local --trials 1 --trial-time 100ms --dataset ro.db >out 2>err
+    chmod 444 ro.db
+    check read_only_dataset 1 'ro.db' setpriv --reuid=65534 --regid=65534 --clear-groups \
+        "$syncopate" tune $model $lab --runner local --trials 1 --dataset "$dir/ro.db"
+else
+    echo "skip full_disk: needs root"
+fi
