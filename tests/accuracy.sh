@@ -15,11 +15,11 @@ dir=build/accuracy
 rm -rf "$dir"
 mkdir -p "$dir"
 pairs=
-for pair in ${PAIRS:-cnn-small=lab-4x1g transformer-small=lab-8x500m resnet18=lab-4x1g transformer-small=lab-mixed}; do
+for pair in ${PAIRS:-cnn-small=lab-4x1g cnn-small=lab-8x500m transformer-small=lab-mixed resnet18=lab-4x1g}; do
     cluster=${pair#*=}
     if [ ! -e "$dir/$cluster.json" ]; then
         echo "benching $cluster" >&2
-        "$out/bin/syncopate" bench "$cluster" --max-bytes 64M --time 60s --out "$dir/$cluster.json"
+        "$out/bin/syncopate" bench "$cluster" --max-bytes 64M --time 40s --out "$dir/$cluster.json"
     fi
     pairs="$pairs examples/models/${pair%=*}.json=$dir/$cluster.json"
 done

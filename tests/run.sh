@@ -41,6 +41,7 @@ why() {
 run_one() {
     local test=$1 limit=$2 folder name log status counts passed failed skipped
     folder=$(mktemp -d "$WORK/XXXXXX")
+    chmod 711 "$WORK" "$folder" # tests that become another user must reach their files
     log=$folder.log
     mkdir "$folder/tmp"
     # The braces keep the shell's own word about a crash out of the report.

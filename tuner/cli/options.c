@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/units.h"
@@ -98,18 +99,19 @@ static enum status set_from_environment(const struct command_line *line, struct 
     return ST_OK;
 }
 
-/* Text of a settings member: strings as they are, numbers and booleans as they would be typed. Kept for the life of
- * the process, as option values are. */
+static struct arena kept; /* texts of settings, for the life of the process as all option values are */
+
+/* Text of a settings member: strings as they are, numbers and booleans as they would be typed. */
 static const char *setting_text(const cJSON *node) {
     char number[32];
     if (cJSON_IsString(node))
-        return strdup(node->valuestring);
+        return arena_strdup(&kept, node->valuestring);
     if (cJSON_IsBool(node))
         return cJSON_IsTrue(node) ? "1" : "0";
     if (!cJSON_IsNumber(node))
         return NULL;
     json_format_number(node->valuedouble, number);
-    return strdup(number);
+    return arena_strdup(&kept, number);
 }
 
 static enum status set_from_file(const struct command_line *line, struct error *err) {
