@@ -14,13 +14,15 @@ enum status runner_init(struct runner *out, const char *word, const char *hosts,
     if (!trial_runner_parse(word, &runner.place.place))
         return error_set(err, ST_USAGE, "--runner: \"%s\" is none of lab, local, mpirun", word);
     runner.place.host_file = hosts;
-    if (runner.place.place == TRIAL_LAB) {
-        enum status st = lab_check(err);
-        if (st)
-            return st;
-    }
-    *out = runner;
-    return ST_OK;
+    struct arena arena = {0};
+    const char *path;
+    enum status st = launch_worker_path(&arena, &path, err);
+    arena_release(&arena);
+    if (!st && runner.place.place == TRIAL_LAB)
+        st = lab_check(err);
+    if (!st)
+        *out = runner;
+    return st;
 }
 
 void runner_release(struct runner *runner) {
