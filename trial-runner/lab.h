@@ -47,6 +47,9 @@ struct lab_config {
 /* Is it possible here? Makes a small lab and lets it go. ST_ENVIRONMENT says what is missing and what to do. */
 enum status lab_check(struct error *err);
 
+/* Names, rates and the number of nodes. Fails: ST_INVALID. */
+enum status lab_validate(const struct lab_config *config, struct error *err);
+
 /* Make a lab, run the program in its head as process_run does, and let the lab go. options->hook must be NULL.
  * Fails: ST_INVALID (a name, a rate, too many nodes), ST_ENVIRONMENT (no permission, no iproute2), as process_run. */
 enum status lab_run(const struct lab_config *config, const struct process_options *options, struct process_result *out,

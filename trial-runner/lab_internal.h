@@ -4,8 +4,7 @@
 
 #include "trial-runner/lab.h"
 
-/* Names, rates, counts. Fails: ST_INVALID. */
-enum status lab_validate(const struct lab_config *config, struct error *err);
+/* One name. Fails: ST_INVALID. */
 enum status lab_validate_name(const char *what, const char *name, struct error *err);
 
 /* In a process that is the first of a new pid namespace: everything else that makes the lab. */

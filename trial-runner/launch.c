@@ -47,17 +47,52 @@ enum status launch_worker_path(struct arena *arena, const char **out, struct err
     return ST_OK;
 }
 
+/* The first word of each line of the host file, "#" beginning a comment: names[i] is where node i is. What the file
+ * says of slots does not count, because how many ranks a node gets follows from the plan. */
+static enum status read_host_file(const char *path, uint32_t n, struct arena *arena, const char ***out,
+                                  struct error *err) {
+    char line[1024], name[256];
+    uint32_t found = 0;
+    const char **names = arena_alloc(arena, n, sizeof *names);
+    if (!names)
+        return error_no_memory(err);
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return error_set(err, ST_NOT_FOUND, "%s: %m", path);
+    while (fgets(line, sizeof line, file)) {
+        line[strcspn(line, "#")] = '\0';
+        if (sscanf(line, "%255s", name) != 1)
+            continue;
+        if (found < n && !(names[found] = arena_strdup(arena, name)))
+            break;
+        found++;
+    }
+    fclose(file);
+    if (found != n)
+        return error_set(err, ST_INVALID,
+                         "%s names %u hosts; the cluster has %u nodes: give one a line, in their order", path, found,
+                         n);
+    *out = names;
+    return ST_OK;
+}
+
 static enum status list_hosts(const struct launch_options *options, struct arena *arena, struct mpirun_config *config,
                               struct error *err) {
     const struct cluster *cluster = options->cluster;
     struct mpirun_host *hosts = arena_alloc(arena, cluster->n_nodes, sizeof *hosts);
     if (!hosts)
         return error_no_memory(err);
+    const char **names = NULL;
+    if (options->runner->place == TRIAL_MPIRUN && options->runner->host_file) {
+        enum status status = read_host_file(options->runner->host_file, cluster->n_nodes, arena, &names, err);
+        if (status != ST_OK)
+            return status;
+    }
     size_t n = 0;
     for (uint32_t i = 0; i < cluster->n_nodes; i++) {
         unsigned slots = cluster->nodes[i].devices + (options->serves && options->serves[i] ? 1 : 0);
         if (slots > 0)
-            hosts[n++] = (struct mpirun_host){cluster->nodes[i].name, slots};
+            hosts[n++] = (struct mpirun_host){names ? names[i] : cluster->nodes[i].name, slots};
     }
     config->n_hosts = n;
     config->hosts = hosts;
@@ -98,10 +133,8 @@ static enum status command(const struct launch_options *options, struct arena *a
     enum status status = launch_worker_path(arena, &argv[0], err);
     for (size_t i = 0; status == ST_OK && i < MAX_ARGUMENTS && options->arguments[i]; i++)
         argv[i + 1] = options->arguments[i];
-    *config = (struct mpirun_config){.place = places[options->runner->place],
-                                     .host_file = options->runner->host_file,
-                                     .interface = options->runner->interface,
-                                     .argv = argv};
+    *config = (struct mpirun_config){
+        .place = places[options->runner->place], .interface = options->runner->interface, .argv = argv};
     return status != ST_OK ? status : list_hosts(options, arena, config, err);
 }
 

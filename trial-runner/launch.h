@@ -22,7 +22,8 @@ enum trial_place { TRIAL_LOCAL, TRIAL_LAB, TRIAL_MPIRUN };
 
 struct trial_runner {
     enum trial_place place;
-    const char *host_file; /* TRIAL_MPIRUN: in place of the nodes' names, slots as the plan needs; may be NULL */
+    const char
+        *host_file; /* TRIAL_MPIRUN: a host a line, in the order of the nodes, in place of their names; or NULL */
     const char *interface; /* TRIAL_MPIRUN: network for the traffic ("10.0.0.0/16", "eth0"); NULL: MPI's choice */
 };
 

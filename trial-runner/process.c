@@ -488,7 +488,10 @@ enum status process_run(const struct process_options *options, struct process_re
 }
 
 enum status process_judge(const struct process_result *result, const char *what, struct error *err) {
-    const char *colon = *result->last_words ? ": " : "", *words = result->last_words;
+    char words[sizeof result->last_words];
+    const char *colon = *result->last_words ? ": " : "";
+    for (size_t i = 0; i < sizeof words; i++) /* a reason is one line */
+        words[i] = result->last_words[i] == '\n' ? ' ' : result->last_words[i];
     switch (result->ending) {
     case PROCESS_EXITED:
         if (result->exit_code == 0)

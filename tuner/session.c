@@ -192,7 +192,8 @@ static enum status start_trial(struct session *s, const struct entry *e, uint64_
 }
 
 static enum status say_how_to_resume(const struct session *s, struct error *err) {
-    return error_set(err, ST_CANCELLED, "interrupted; go on with: syncopate tune --resume %s", s->id);
+    return error_set(err, ST_CANCELLED, "interrupted; go on with: syncopate tune --resume %s --dataset %s", s->id,
+                     store_path(s->store));
 }
 
 /* Run entry `index` once more, record it and learn from it. */
@@ -408,13 +409,26 @@ static void make_id(char out[64]) {
              (unsigned)(rng_next(&rng) & 0xffff));
 }
 
+/* What a resumed session must know again; malloc'd. */
+static char *options_text(const struct session *s) {
+    cJSON *json = cJSON_CreateObject();
+    bool ok = json && cJSON_AddNumberToObject(json, "final_rounds", (double)s->options.final_rounds) &&
+              cJSON_AddNumberToObject(json, "trial_us", s->options.trial_us) &&
+              cJSON_AddStringToObject(json, "runner", s->runner->name) &&
+              (!s->options.hosts || cJSON_AddStringToObject(json, "hosts", s->options.hosts));
+    char *text = ok ? json_line(json) : NULL;
+    cJSON_Delete(json);
+    return text;
+}
+
 static enum status begin_session(struct session *s, struct error *err) {
-    char budget[160], options[160];
+    char budget[160];
     make_id(s->id);
     snprintf(budget, sizeof budget, "{\"trials\":%lu,\"time_us\":%.17g,\"gap\":%.17g}",
              (unsigned long)s->options.trials, s->options.time_us, s->options.gap);
-    snprintf(options, sizeof options, "{\"final_rounds\":%lu,\"trial_us\":%.17g,\"runner\":\"%s\"}",
-             (unsigned long)s->options.final_rounds, s->options.trial_us, s->runner->name);
+    char *options = options_text(s);
+    if (!options)
+        return error_no_memory(err);
     const struct stored_session session = {.id = s->id,
                                            .model = s->model->id.hex,
                                            .cluster = s->cluster->id.hex,
@@ -424,7 +438,10 @@ static enum status begin_session(struct session *s, struct error *err) {
     enum status st = store_put_model(s->store, s->model, err);
     if (!st)
         st = store_put_cluster(s->store, s->cluster, err);
-    return st ? st : store_session_begin(s->store, &session, err);
+    if (!st)
+        st = store_session_begin(s->store, &session, err);
+    free(options);
+    return st;
 }
 
 static double stamp_us(const char *stamp) {

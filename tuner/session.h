@@ -1,9 +1,9 @@
 /* A tuning session: baselines, then rounds of propose, rank, try and learn, then a final between the best (AutoSync
  * figure 1).
  *
- * A session is a pure function of its seed and its measurements. Each step asks for the next trial; when the dataset
- * already holds that trial of this session, the record is the answer and nothing runs. So a session that was killed
- * is resumed by running it again from the start: it walks through its records to where it stopped and goes on.
+ * A session is a pure function of its seed and its measurements: what to try next follows from the list of strategies
+ * tried and what was measured of them. So a session that was killed is resumed by reading that list from the dataset
+ * and going on.
  * Units: microseconds. Threads: a session belongs to one thread. */
 #ifndef TUNER_SESSION_H
 #define TUNER_SESSION_H
@@ -62,6 +62,7 @@ struct tune_options {
     double trial_us;       /* how long one trial should measure; iterations follow from the prediction */
     size_t evaluations;    /* predictions behind one proposal; 0 = proposal_evaluations() */
     struct space_options space;
+    const char *hosts; /* the runner's host file, kept with the session; or NULL */
     const volatile sig_atomic_t *cancel;
     void (*listen)(void *context, const struct tune_event *event);
     void *context;
@@ -110,8 +111,7 @@ struct tuning {
 };
 
 /* Start a session, or go on with `resume` (a session's id). Fails: ST_INFEASIBLE when no trial completed, ST_CANCELLED,
- * ST_CONFLICT (a resumed session that asks for other trials than it recorded: another version, model or options), and
- * what runner and store fail with. */
+ * ST_CONFLICT (the session to resume is about another model or cluster), and what runner and store fail with. */
 enum status tune_run(struct store *store, const struct model *model, const struct cluster *cluster,
                      const struct tune_runner *runner, const struct tune_options *options, const char *resume,
                      struct tuning *out, struct error *err);

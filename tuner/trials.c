@@ -1,6 +1,8 @@
 /* See trials.h. */
 #include "tuner/trials.h"
 
+#include <math.h>
+
 #include "dataset/describe.h"
 #include "tuner/statistics.h"
 
@@ -13,7 +15,7 @@ enum status trial_record_start(struct store *store, const struct trial_start *st
                                   .strategy = start->strategy->id.hex,
                                   .proposer = start->proposer,
                                   .runner = start->runner,
-                                  .predicted_us = start->predicted_us,
+                                  .predicted_us = start->predicted_us > 0 ? start->predicted_us : NAN,
                                   .seed = start->seed};
     enum status st = store_put_model(store, start->model, err);
     if (!st)

@@ -97,6 +97,27 @@ else
     echo "skip tune_json: needs mpirun"
 fi
 
+"$syncopate" strategy show resnet50 lab-4x1g --baseline single --json >single.json 2>err
+sed 's/"algorithm": *"auto"/&, "partition_bytes": 1048576/' single.json >parts.json
+check a_difference_in_partition_shows 1 "partitions of 1048576" "$syncopate" strategy diff resnet50 lab-4x1g single parts.json
+if [ -e t.db ]; then
+    check export_never_replaces_the_dataset 2 'is the dataset itself' "$syncopate" dataset export --dataset t.db --out t.db
+    check the_dataset_survives_it 0 'as they should be' "$syncopate" dataset check --dataset t.db
+    check resume_takes_no_model 2 'give --resume alone' "$syncopate" tune resnet50 lab-4x1g --resume x --dataset t.db
+    check resume_makes_no_dataset 2 'no such dataset' "$syncopate" tune --resume x --dataset new.db
+    check bad_output_is_said_at_once 1 'cannot write into' "$syncopate" tune mlp-small lab-4x1g --out /nonexistent/x.json
+    python3 -c "import json; m = json.load(open('$models/mlp-small.json')); [o.update(time_us=0) for o in m['operators']]; json.dump(m, open('idle.json', 'w'))"
+    echo '{"schema":"syncopate.cluster/1","name":"one","nodes":[{"name":"a","nic_gbit_per_s":1}]}' >one.json
+    check nothing_to_compute_on_one_node 0 'an iteration' "$syncopate" trial idle.json one.json --baseline single \
+        --runner local --dataset t.db
+    printf '# hosts\nlocalhost slots=1\nlocalhost\n' >hosts
+    echo '{"schema":"syncopate.cluster/1","name":"two","nodes":[{"name":"a","count":2,"nic_gbit_per_s":1}]}' >two.json
+    check mpirun_takes_hosts_from_a_file 0 'an iteration' "$syncopate" trial $models/mlp-small.json two.json --baseline ps \
+        --runner mpirun --hosts hosts --iterations 3
+    check host_file_of_another_size 2 'give one a line' "$syncopate" trial $models/mlp-small.json $clusters/lab-4x1g.json \
+        --baseline ps --runner mpirun --hosts hosts
+fi
+
 # ---- bad input: one clear line, exit 2 or 1, nothing written ----
 lab=$clusters/lab-4x1g.json model=$models/mlp-small.json
 check missing_file 2 'nowhere.json' "$syncopate" simulate nowhere.json $lab

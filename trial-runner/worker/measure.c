@@ -144,11 +144,19 @@ static void measure_all_reduce(struct bench *b) {
     }
 }
 
-/* What a push gets of the NIC, from the slope between the two largest sizes. */
+/* The rate of the way from node a to node b, as described. */
+static double described_gbit(const struct cluster *cluster, uint32_t a, uint32_t b) {
+    double gbit = fmin(cluster->nodes[a].nic_gbit_per_s, cluster->nodes[b].nic_gbit_per_s);
+    for (uint32_t i = 0; i < cluster->n_links; i++)
+        if (cluster->links[i].from == a && cluster->links[i].to == b)
+            gbit = fmin(gbit, cluster->links[i].gbit_per_s);
+    return gbit;
+}
+
+/* What a push gets of its way, from the slope between the two largest sizes. */
 static void note_goodput(struct bench *b, uint64_t bytes, double us, uint64_t less_bytes, double less_us) {
-    const struct node *nodes = b->cluster->nodes;
-    const struct node *peer = &nodes[cluster_node_of_device(b->cluster, b->peer)];
-    double gbit = fmin(nodes[cluster_node_of_device(b->cluster, 0)].nic_gbit_per_s, peer->nic_gbit_per_s);
+    double gbit =
+        described_gbit(b->cluster, cluster_node_of_device(b->cluster, 0), cluster_node_of_device(b->cluster, b->peer));
     double bytes_per_us = (double)(bytes - less_bytes) / (us - less_us);
     if (us > less_us && gbit > 0)
         b->runtime.goodput = fmin(1, bytes_per_us / (gbit * 125));

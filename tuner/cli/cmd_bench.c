@@ -14,6 +14,7 @@
 #include "tuner/cli/inputs.h"
 #include "tuner/cli/interrupt.h"
 #include "tuner/cli/options.h"
+#include "tuner/cli/paths.h"
 
 static void show(void *context, const char *what, uint64_t bytes, double time_us) {
     (void)context;
@@ -53,6 +54,10 @@ enum status cmd_bench(int argc, char **argv, struct error *err) {
     enum status st = options_parse(&line, argc, argv, &arguments, err);
     if (!st && !trial_runner_parse(runner, &o.runner.place))
         st = error_set(err, ST_USAGE, "--runner: \"%s\" is none of lab, local, mpirun", runner);
+    if (!st)
+        st = output_check(out, err);
+    if (!st && o.max_bytes > 1 << 30)
+        st = error_set(err, ST_USAGE, "--max-bytes is at most 1G");
     if (!st)
         st = inputs_find(arguments.items[0], "clusters", path, sizeof path, err);
     if (!st)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/json.h"
 #include "base/log.h"
@@ -115,6 +116,32 @@ static enum status dataset_query(int argc, char **argv, struct error *err) {
     return st;
 }
 
+static bool same_file(const char *a, const char *b) {
+    struct stat x, y;
+    return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* A file is written whole or not at all, and is never the dataset itself. */
+static enum status export_to(struct store *store, const struct query *query, enum export_format format,
+                             const char *path, uint64_t *n, struct error *err) {
+    char *text = NULL;
+    size_t size = 0;
+    if (!strcmp(path, "-"))
+        return export_run(store, query, format, stdout, n, err);
+    if (same_file(path, store_path(store)))
+        return error_set(err, ST_USAGE, "--out: %s is the dataset itself", path);
+    FILE *memory = open_memstream(&text, &size);
+    enum status st = memory ? export_run(store, query, format, memory, n, err) : error_no_memory(err);
+    if (memory && fclose(memory) && !st)
+        st = error_no_memory(err);
+    if (!st && size && text[size - 1] == '\n')
+        text[size - 1] = 0; /* json_write_file ends the last line */
+    if (!st)
+        st = json_write_file(path, text, err);
+    free(text);
+    return st;
+}
+
 static enum status dataset_export(int argc, char **argv, struct error *err) {
     struct filter f = {.dataset = DEFAULT_DATASET};
     const char *format = "jsonl", *out = "-";
@@ -141,12 +168,8 @@ static enum status dataset_export(int argc, char **argv, struct error *err) {
         st = store_open(f.dataset, STORE_READ_ONLY, &store, err);
     if (st)
         return st;
-    FILE *to = strcmp(out, "-") ? fopen(out, "w") : stdout;
-    st = to ? export_run(store, &f.query, csv ? EXPORT_CSV : EXPORT_JSON_LINES, to, &n, err)
-            : error_set(err, ST_ENVIRONMENT, "%s: %m", out);
-    if (to && to != stdout && fclose(to) && !st)
-        st = error_set(err, ST_ENVIRONMENT, "%s: %m", out);
-    if (!st && to != stdout)
+    st = export_to(store, &f.query, csv ? EXPORT_CSV : EXPORT_JSON_LINES, out, &n, err);
+    if (!st && strcmp(out, "-"))
         log_info("%lu trials written to %s", (unsigned long)n, out);
     store_close(store);
     return st;

@@ -1,5 +1,4 @@
 /* syncopate simulate: predicted iteration times. */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,11 +61,15 @@ static enum status predict(struct simulation *s, const struct strategy *strategy
     out->id = strategy->id;
     snprintf(out->name, sizeof out->name, "%s", strategy->name);
     if (!st && trace) {
-        FILE *file = fopen(trace, "w");
-        st = file ? trace_write(file, s->timeline, &plan, &s->cost, err)
-                  : error_set(err, ST_ENVIRONMENT, "%s: %s", trace, strerror(errno));
-        if (file && fclose(file) && !st)
-            st = error_set(err, ST_ENVIRONMENT, "%s: %s", trace, strerror(errno));
+        char *text = NULL;
+        size_t size;
+        FILE *memory = open_memstream(&text, &size);
+        st = memory ? trace_write(memory, s->timeline, &plan, &s->cost, err) : error_no_memory(err);
+        if (memory && fclose(memory) && !st)
+            st = error_no_memory(err);
+        if (!st)
+            st = json_write_file(trace, text, err);
+        free(text);
     }
     plan_release(&plan);
     return st;
@@ -98,6 +101,12 @@ static enum status print_json(const struct simulation *s, const struct row *row,
     return ST_OK;
 }
 
+/* In percent; without the sign of a zero. */
+static double over_bound(double us, double bound_us) {
+    double percent = bound_us > 0 ? (us / bound_us - 1) * 100 : 0;
+    return fabs(percent) < 0.5 ? 0 : percent;
+}
+
 static void print_table(const struct simulation *s, const struct row *rows, size_t n) {
     struct table table;
     char text[32];
@@ -111,7 +120,7 @@ static void print_table(const struct simulation *s, const struct row *rows, size
         table_cell(&table, "%s", units_format_time(p->iteration_us, text, sizeof text));
         table_cell(&table, "%s", units_format_time(p->compute_us, text, sizeof text));
         table_cell(&table, "%s", units_format_time(p->exposed_us, text, sizeof text));
-        table_cell(&table, "%.0f%%", fabs(p->iteration_us / s->bound_us - 1) * 100);
+        table_cell(&table, "%.0f%%", over_bound(p->iteration_us, s->bound_us));
         table_cell(&table, "%u", p->messages);
         table_cell(&table, "%.1f", p->samples_per_s);
     }

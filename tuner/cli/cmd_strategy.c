@@ -186,15 +186,24 @@ static enum status strategy_check_command(int argc, char **argv, struct error *e
 
 static void describe_sync(const struct variable_sync *sync, const struct strategy *strategy,
                           const struct cluster *cluster, char *out, size_t size) {
-    int n = 0;
-    if (sync->kind == SYNC_ALL_REDUCE)
-        n = snprintf(out, size, "all-reduce in group %u by %s", sync->group,
-                     algorithm_name(strategy->groups[sync->group].algorithm));
+    const struct group *group = sync->kind == SYNC_ALL_REDUCE ? &strategy->groups[sync->group] : NULL;
+    uint64_t partition = group ? group->partition_bytes : sync->partition_bytes;
+    FILE *text = fmemopen(out, size, "w");
+    if (!text)
+        return;
+    if (group)
+        fprintf(text, "all-reduce in group %u by %s", sync->group, algorithm_name(group->algorithm));
     else
-        n = snprintf(out, size, "server %s%s", cluster->nodes[sync->servers[0]].name,
-                     sync->n_servers > 1 ? " and others" : "");
-    if (sync->shards > 1 && n > 0 && (size_t)n < size)
-        snprintf(out + n, size - (size_t)n, ", %u shards", sync->shards);
+        fprintf(text, "server%s", sync->local_reduction ? "" : " (each device)");
+    for (uint32_t i = 0; i < sync->n_servers; i++)
+        fprintf(text, " %s", cluster->nodes[sync->servers[i]].name);
+    if (sync->shards > 1)
+        fprintf(text, ", %u shards of axis %u", sync->shards, sync->axis);
+    if (partition)
+        fprintf(text, ", partitions of %lu", (unsigned long)partition);
+    if (sync->encoding != ENCODING_none)
+        fprintf(text, ", as %s", encoding_name(sync->encoding));
+    fclose(text);
 }
 
 static void diff_schedule(const struct strategy *a, const struct strategy *b, struct table *table) {
@@ -241,7 +250,7 @@ static enum status strategy_diff(int argc, char **argv, struct error *err) {
     bool differ = !st && memcmp(&pair[0].id, &pair[1].id, sizeof pair[0].id);
     if (differ) {
         struct table table;
-        char text[2][128];
+        char text[2][1024];
         table_init(&table, (const char *const[]){"", pair[0].name, pair[1].name, NULL});
         diff_schedule(&pair[0], &pair[1], &table);
         for (uint32_t v = 0; v < inputs.model.n_variables; v++) {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "base/log.h"
@@ -88,13 +89,17 @@ static void print_verdict(const struct tuning *t) {
                bound);
 }
 
-static void print_answer(const struct tuning *t, const struct inputs *inputs, const struct tune_words *words) {
+static bool best_is_confirmed(const struct tuning *t) {
+    return t->rows[t->best].final;
+}
+
+static void print_answer(const struct tuning *t, const struct inputs *inputs) {
     printf("%s on %s, session %s, %lu trials; %s\n\n", inputs->model.name, inputs->cluster.name, t->session,
            (unsigned long)t->trials, tune_stop_words(t->stop));
     print_rows(t);
     print_verdict(t);
-    if (words->out)
-        printf("Written to %s.\n", words->out);
+    if (!best_is_confirmed(t))
+        printf("Not confirmed: no final was run, or none of its trials completed; these are single runs.\n");
 }
 
 /* ---- the answer for programs: syncopate.tuning/1 ---- */
@@ -152,9 +157,9 @@ static enum status write_strategy(const struct tuning *t, const struct inputs *i
 
 /* ---- the command ---- */
 
-/* A resumed session knows its model, its cluster and its runner; *runner lives in `arena`. */
+/* A resumed session knows its model, its cluster and its runner; words live in `arena`. */
 static enum status inputs_of_session(struct store *store, const char *session, struct arena *arena, struct inputs *out,
-                                     const char **runner, struct error *err) {
+                                     struct tune_words *words, struct error *err) {
     struct stored_session stored;
     enum status st = store_session_get(store, session, arena, &stored, err);
     if (!st)
@@ -162,8 +167,10 @@ static enum status inputs_of_session(struct store *store, const char *session, s
     if (!st)
         st = store_get_cluster(store, stored.cluster, &out->cluster, err);
     cJSON *options = st ? NULL : cJSON_Parse(stored.options);
-    const char *word = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(options, "runner"));
-    if (word && !(*runner = arena_strdup(arena, word)))
+    const char *runner = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(options, "runner"));
+    const char *hosts = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(options, "hosts"));
+    if ((runner && !(words->runner = arena_strdup(arena, runner))) ||
+        (hosts && !(words->hosts = arena_strdup(arena, hosts))))
         st = error_no_memory(err);
     cJSON_Delete(options);
     return st;
@@ -184,12 +191,14 @@ static enum status tune(struct store *store, struct inputs *inputs, const struct
     runner_release(&runner);
     if (st)
         return st;
-    if (words->out)
-        st = write_strategy(&tuning, inputs, words->out, err);
-    if (!st && words->json)
+    if (words->json)
         st = print_json(&tuning, err);
-    else if (!st)
-        print_answer(&tuning, inputs, words);
+    else
+        print_answer(&tuning, inputs);
+    if (!st && words->out)
+        st = write_strategy(&tuning, inputs, words->out, err);
+    if (!st && words->out && !words->json)
+        printf("Written to %s.\n", words->out);
     tuning_release(&tuning);
     return st;
 }
@@ -210,7 +219,8 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
         {"rounds", OPTION_INTEGER, &o.final_rounds, "N", "repeats of each finalist (default 3)"},
         {"trial-time", OPTION_TIME, &o.trial_us, "T", "measured time of one trial (default 4s)"},
         {"dataset", OPTION_TEXT, &words.dataset, "FILE", "where measurements are kept (default " DEFAULT_DATASET ")"},
-        {"resume", OPTION_TEXT, &words.resume, "ID", "go on with a session that was interrupted"},
+        {"resume", OPTION_TEXT, &words.resume, "ID",
+         "go on with a session that was interrupted, with the budget that it began with"},
         {"out", OPTION_TEXT, &words.out, "FILE", "write the best strategy there"},
         {"json", OPTION_FLAG, &words.json, NULL, "the answer as one JSON object"},
         {0}};
@@ -229,6 +239,13 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
     struct store *store;
     struct runner runner; /* made here only to say at once, before there is a dataset, what is missing for it */
     enum status st = options_parse(&line, argc, argv, &arguments, err);
+    if (!st && words.resume && arguments.n)
+        st = error_set(err, ST_USAGE, "a resumed session knows its model and cluster: give --resume alone");
+    if (!st && words.resume && access(words.dataset, F_OK))
+        st = error_set(err, ST_NOT_FOUND, "%s: no such dataset; --dataset names the one that the session is in",
+                       words.dataset);
+    if (!st && words.out)
+        st = output_check(words.out, err);
     if (!st && !words.resume && arguments.n != 2)
         st = error_set(err, ST_USAGE, "usage: syncopate %s   (--help explains)", line.usage);
     if (o.trials == UINT64_MAX)
@@ -247,7 +264,8 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
     }
     struct arena arena = {0};
     if (words.resume)
-        st = inputs_of_session(store, words.resume, &arena, &inputs, &words.runner, err);
+        st = inputs_of_session(store, words.resume, &arena, &inputs, &words, err);
+    o.hosts = words.hosts;
     o.cancel = interrupt_flag();
     o.listen = progress_listen;
     if (!st)

@@ -1,7 +1,12 @@
-/* Where things are when nothing else is said. */
+/* Where things are when nothing else is said, and whether results can go where they should. */
 #ifndef TUNER_CLI_PATHS_H
 #define TUNER_CLI_PATHS_H
 
+#include "base/error.h"
+
 #define DEFAULT_DATASET "syncopate.db"
+
+/* Can a file of this path be written? To be asked before long work whose result goes there. Fails: ST_ENVIRONMENT. */
+enum status output_check(const char *path, struct error *err);
 
 #endif

@@ -47,7 +47,7 @@ static void show_bar(const struct tune_event *e) {
         fprintf(stderr, "/%lu", (unsigned long)e->budget);
     fprintf(stderr, "  %s  best %s", e->name, time_or_dash(e->best_us, best, sizeof best));
     if (isfinite(e->left_us) && e->number > 1)
-        fprintf(stderr, "  %s left", units_format_time(e->left_us, left, sizeof left));
+        fprintf(stderr, "  %s left", units_format_time(floor(e->left_us / 1e6) * 1e6, left, sizeof left));
     fflush(stderr);
 }
 

@@ -17,9 +17,14 @@ enum status runner_init(struct runner *out, const char *word, const char *hosts,
     struct arena arena = {0};
     const char *path;
     enum status st = launch_worker_path(&arena, &path, err);
-    arena_release(&arena);
+    struct lab_config lab;
+    if (!st && runner.place.place == TRIAL_LAB)
+        st = launch_lab_of(cluster, &arena, &lab, err);
+    if (!st && runner.place.place == TRIAL_LAB)
+        st = lab_validate(&lab, err);
     if (!st && runner.place.place == TRIAL_LAB)
         st = lab_check(err);
+    arena_release(&arena);
     if (!st)
         *out = runner;
     return st;
