@@ -86,7 +86,7 @@ static void an_exit_code_and_the_last_words_become_the_reason(void **state) {
     assert_true(strlen(r.last_words) <= PROCESS_LAST_WORDS);
     assert_int_equal(process_judge(&r, "the worker", &err), ST_TRIAL);
     assert_non_null(strstr(err.message, "the worker ended with exit code 7"));
-    assert_non_null(strstr(err.message, "1000\nno such device"));
+    assert_non_null(strstr(err.message, "1000 no such device"));
 }
 
 static void a_signal_is_reported_as_one(void **state) {
