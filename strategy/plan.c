@@ -18,14 +18,10 @@ uint64_t plan_shard_rows(uint64_t dim, uint32_t shards, uint32_t k) {
     return dim / shards + (k < dim % shards);
 }
 
-static enum dtype wire_dtype(const struct variable *v, const struct variable_sync *sync) {
-    return sync->encoding == ENCODING_none ? v->dtype : sync->encoding == ENCODING_f16 ? DTYPE_f16 : DTYPE_bf16;
-}
-
 /* Bytes of shard k as it travels. A sparse gradient under a server is its touched rows (spread evenly over the shards
  * of axis 0) and an index for each. */
 static uint64_t shard_bytes(const struct variable *v, const struct variable_sync *sync, uint32_t k) {
-    uint64_t element = dtype_bytes(wire_dtype(v, sync));
+    uint64_t element = dtype_bytes(strategy_wire_dtype(v, sync));
     uint32_t axis = sync->shards > 1 ? sync->axis : 0; /* unsealed strategies may leave any axis where nothing is cut */
     uint64_t dim = v->rank ? v->shape[axis] : 1;
     uint64_t rows = plan_shard_rows(dim, sync->shards, k);
@@ -184,7 +180,7 @@ static void stream_group(struct lowering *low, uint32_t g) {
         const struct variable *variable = &low->plan->model->variables[v];
         const struct variable_sync *sync = &s->variables[v];
         uint64_t offset = 0;
-        like.dtype = wire_dtype(variable, sync);
+        like.dtype = strategy_wire_dtype(variable, sync);
         for (uint32_t k = 0; k < sync->shards && !too_many(low); k++) {
             if (k)
                 close_message(low);
@@ -199,8 +195,9 @@ static void stream_group(struct lowering *low, uint32_t g) {
 static void stream_served(struct lowering *low, uint32_t v) {
     const struct variable *variable = &low->plan->model->variables[v];
     const struct variable_sync *sync = &low->strategy->variables[v];
-    struct message like = {
-        .kind = SYNC_PARAMETER_SERVER, .local_reduction = sync->local_reduction, .dtype = wire_dtype(variable, sync)};
+    struct message like = {.kind = SYNC_PARAMETER_SERVER,
+                           .local_reduction = sync->local_reduction,
+                           .dtype = strategy_wire_dtype(variable, sync)};
     uint64_t offset = 0;
     set_partition(low, sync->partition_bytes);
     for (uint32_t k = 0; k < sync->shards && !too_many(low); k++) {

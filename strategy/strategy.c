@@ -531,7 +531,7 @@ static enum status check_encoding(const struct variable *v, const struct variabl
     return ST_OK;
 }
 
-static enum dtype wire_dtype(const struct variable *v, const struct variable_sync *sync) {
+enum dtype strategy_wire_dtype(const struct variable *v, const struct variable_sync *sync) {
     return sync->encoding == ENCODING_none ? v->dtype : sync->encoding == ENCODING_f16 ? DTYPE_f16 : DTYPE_bf16;
 }
 
@@ -556,8 +556,8 @@ static enum status check_group(const struct strategy *strategy, const struct mod
     uint32_t *other = &first[sync->group];
     if (*other == UINT32_MAX)
         *other = i;
-    enum dtype mine = wire_dtype(&model->variables[i], sync);
-    enum dtype theirs = wire_dtype(&model->variables[*other], &strategy->variables[*other]);
+    enum dtype mine = strategy_wire_dtype(&model->variables[i], sync);
+    enum dtype theirs = strategy_wire_dtype(&model->variables[*other], &strategy->variables[*other]);
     if (mine != theirs)
         return error_set(err, ST_INVALID, "group %lu mixes \"%s\" (%s) and \"%s\" (%s): one dtype a merge group",
                          (unsigned long)strategy->groups[sync->group].id, model->variables[*other].name,

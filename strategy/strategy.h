@@ -73,6 +73,9 @@ struct strategy {
 const char *policy_name(enum policy policy);
 const char *encoding_name(enum encoding encoding);
 
+/* The dtype in which a variable's gradient travels. */
+enum dtype strategy_wire_dtype(const struct variable *variable, const struct variable_sync *sync);
+
 /* Read a description for this model and cluster: every variable of the model exactly once, servers that the cluster
  * has. Fails: ST_INVALID, ST_NO_MEMORY. Release with strategy_release. */
 enum status strategy_read(const cJSON *json, const char *name, const struct model *model, const struct cluster *cluster,

@@ -1,26 +1,18 @@
 /* syncopate baselines: the published systems and framework defaults, a line each. */
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "base/json.h"
 #include "strategy/baselines/baselines.h"
 #include "tuner/cli/commands.h"
 #include "tuner/cli/options.h"
+#include "tuner/cli/output.h"
 #include "tuner/cli/table.h"
 
 static enum status print_line(const struct baseline *row, struct error *err) {
     cJSON *json = cJSON_CreateObject();
-    char *text = json && cJSON_AddStringToObject(json, "name", row->name) &&
-                         cJSON_AddStringToObject(json, "summary", row->summary) &&
-                         cJSON_AddStringToObject(json, "source", row->source)
-                     ? json_line(json)
-                     : NULL;
-    cJSON_Delete(json);
-    if (!text)
-        return error_no_memory(err);
-    puts(text);
-    free(text);
-    return ST_OK;
+    bool ok = json && cJSON_AddStringToObject(json, "name", row->name) &&
+              cJSON_AddStringToObject(json, "summary", row->summary) &&
+              cJSON_AddStringToObject(json, "source", row->source);
+    return output_line(json, ok, err);
 }
 
 enum status cmd_baselines(int argc, char **argv, struct error *err) {

@@ -14,6 +14,7 @@
 #include "tuner/cli/commands.h"
 #include "tuner/cli/inputs.h"
 #include "tuner/cli/options.h"
+#include "tuner/cli/output.h"
 #include "tuner/cli/table.h"
 
 struct simulation {
@@ -92,13 +93,7 @@ static enum status print_json(const struct simulation *s, const struct row *row,
               cJSON_AddNumberToObject(root, "lower_bound_us", s->bound_us) &&
               cJSON_AddNumberToObject(root, "messages", p->messages) &&
               cJSON_AddNumberToObject(root, "samples_per_s", p->samples_per_s);
-    char *text = ok ? json_line(root) : NULL;
-    cJSON_Delete(root);
-    if (!text)
-        return error_no_memory(err);
-    puts(text);
-    free(text);
-    return ST_OK;
+    return output_line(root, ok, err);
 }
 
 /* In percent; without the sign of a zero. */

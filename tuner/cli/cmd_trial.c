@@ -12,6 +12,7 @@
 #include "tuner/cli/inputs.h"
 #include "tuner/cli/interrupt.h"
 #include "tuner/cli/options.h"
+#include "tuner/cli/output.h"
 #include "tuner/cli/paths.h"
 #include "tuner/cli/runners.h"
 #include "tuner/predictor.h"
@@ -21,7 +22,6 @@
 struct trial_words {
     const char *strategy, *baseline, *runner, *hosts, *dataset;
     uint64_t iterations, warmup;
-    double time_limit_us;
     bool json;
 };
 
@@ -38,13 +38,7 @@ static enum status print_json(const struct strategy *strategy, const struct summ
     ok = ok && times;
     for (size_t i = 0; i < outcome->n && ok; i++)
         ok = cJSON_AddItemToArray(times, cJSON_CreateNumber(outcome->iterations_us[i]));
-    char *text = ok ? json_line(root) : NULL;
-    cJSON_Delete(root);
-    if (!text)
-        return error_no_memory(err);
-    puts(text);
-    free(text);
-    return ST_OK;
+    return output_line(root, ok, err);
 }
 
 static void print_words(const struct strategy *strategy, const struct summary *m, double predicted_us) {

@@ -15,6 +15,7 @@
 #include "tuner/cli/inputs.h"
 #include "tuner/cli/interrupt.h"
 #include "tuner/cli/options.h"
+#include "tuner/cli/output.h"
 #include "tuner/cli/paths.h"
 #include "tuner/cli/progress.h"
 #include "tuner/cli/runners.h"
@@ -136,13 +137,7 @@ static enum status print_json(const struct tuning *t, struct error *err) {
                                  : (bool)cJSON_AddNumberToObject(root, "speedup", t->speedup)) &&
               cJSON_AddNumberToObject(root, "lower_bound_us", t->lower_bound_us) &&
               cJSON_AddNumberToObject(root, "gap", t->gap);
-    char *text = ok ? json_line(root) : NULL;
-    cJSON_Delete(root);
-    if (!text)
-        return error_no_memory(err);
-    puts(text);
-    free(text);
-    return ST_OK;
+    return output_line(root, ok, err);
 }
 
 static enum status write_strategy(const struct tuning *t, const struct inputs *inputs, const char *path,
