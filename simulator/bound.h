@@ -30,7 +30,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "simulator/cost/cost.h"
+#include "strategy/cost/cost.h"
 #include "strategy/model.h"
 
 struct bound {
@@ -40,13 +40,5 @@ struct bound {
 
 /* O((operators + variables) log variables + nodes log nodes). `cost` is the cluster's. Fails: ST_NO_MEMORY. */
 enum status bound_iteration(const struct model *model, const struct cost *cost, struct bound *out, struct error *err);
-
-struct job {
-    double release, work, tail;
-};
-
-/* The least possible max(completion + tail) on one machine with preemption: Jackson's rule, always the released job
- * with the longest tail. Work may be 0. jobs[] is sorted by release; scratch holds n numbers. O(n log n). */
-double bound_preemptive(size_t n, struct job *jobs, uint32_t *scratch);
 
 #endif

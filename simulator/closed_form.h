@@ -7,12 +7,12 @@
  * runtime.push_us, delta runtime.message_us, b(j,k) the narrower of the two NICs and an overridden link.
  * The paper bounds T_sync of servers by the slowest transmission or the total; we take the largest total of any NIC,
  * over servers (all that they receive) and workers (all that they send). All-reduces, whose formulas the paper leaves
- * to its supplement, add up their startup and transfer times (cost/all_reduce.h); both parts add up. */
+ * to its supplement, add up their startup and transfer times (strategy/cost/all_reduce.h); both parts add up. */
 #ifndef SIMULATOR_CLOSED_FORM_H
 #define SIMULATOR_CLOSED_FORM_H
 
 #include "base/error.h"
-#include "simulator/cost/cost.h"
+#include "strategy/cost/cost.h"
 #include "simulator/timeline.h"
 #include "strategy/plan.h"
 

@@ -4,7 +4,7 @@
  * virtual clock, which runs at that rate, and a heap of the readings at which its transfers end. Rates follow one of
  * two rules, chosen by `flows`:
  *   NULL       one class, its transfers share 1 unit a microsecond equally: enough when all-reduces are alone
- *   otherwise  max-min fair (cost/flows.h), worked out again only when the number of transfers in a class changed
+ *   otherwise  max-min fair (simulator/flows.h), worked out again only when the number of transfers in a class changed
  * All memory is the caller's. Add and pop are O(log transfers of the class), finding the next O(active classes), new
  * rates as flows_fill. */
 #ifndef SIMULATOR_NETWORK_H
@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "simulator/cost/flows.h"
+#include "simulator/flows.h"
 
 struct transfer {
     double end;      /* reading of its class's clock */

@@ -25,7 +25,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "simulator/cost/cost.h"
+#include "strategy/cost/cost.h"
 #include "strategy/plan.h"
 
 struct timeline; /* opaque: scratch that is reused from run to run */

@@ -40,6 +40,12 @@ enum sync_kind { SYNC_ALL_REDUCE, SYNC_PARAMETER_SERVER };
 
 #define CREDIT_UNLIMITED UINT64_MAX
 
+/* POLICY_preemptive: the next `bytes` of a merge group's stream travel as one message (PACE §IV). */
+struct slice {
+    uint32_t group; /* position in groups[] */
+    uint64_t bytes;
+};
+
 struct group {
     uint64_t id; /* the number that variables name; groups are kept in rising order of it */
     enum algorithm algorithm;
@@ -65,8 +71,9 @@ struct strategy {
     enum policy policy;
     uint64_t credit_bytes;
     bool cross_iteration;
-    uint32_t n_groups, n_variables; /* n_variables = the model's */
+    uint32_t n_groups, n_variables, n_slices; /* n_variables = the model's; n_slices: POLICY_preemptive only */
     struct group *groups;
+    struct slice *slices;            /* in the order in which they go; those of a group add up to its bytes */
     struct variable_sync *variables; /* in the model's order of variables */
 };
 

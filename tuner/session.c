@@ -253,7 +253,7 @@ static enum status next_baseline(struct session *s, bool *done, struct error *er
     for (const struct baseline *baseline = rows; baseline < rows + n; baseline++) {
         struct strategy strategy;
         struct prediction prediction;
-        if (baseline->build(s->model, s->cluster, &strategy, err) != ST_OK) {
+        if (baselines_build(baseline, s->model, s->cluster, &strategy, err) != ST_OK) {
             if (err && err->status == ST_NO_MEMORY)
                 return ST_NO_MEMORY;
             continue;

@@ -7,7 +7,7 @@
 
 enum { CHUNK = 128 };
 
-enum status baseline_all_reduce(const struct model *model, const struct cluster *cluster, struct strategy *out,
+enum status baseline_all_reduce(const struct model *model, const struct cost *cost, struct strategy *out,
                                 struct error *err) {
     struct strategy s;
     uint32_t n_chunks = (model->n_variables + CHUNK - 1) / CHUNK;
@@ -17,5 +17,5 @@ enum status baseline_all_reduce(const struct model *model, const struct cluster 
     s.credit_bytes = 0;
     for (uint32_t v = 0; v < s.n_variables; v++)
         s.variables[v].group = v / CHUNK * DTYPE_COUNT + model->variables[v].dtype;
-    return baseline_finish(ST_OK, &s, model, cluster, out, err);
+    return baseline_finish(ST_OK, &s, model, cost->cluster, out, err);
 }

@@ -30,3 +30,14 @@ const struct baseline *baselines_find(const char *name) {
             return &baselines[i];
     return NULL;
 }
+
+enum status baselines_build(const struct baseline *row, const struct model *model, const struct cluster *cluster,
+                            struct strategy *out, struct error *err) {
+    struct cost cost;
+    enum status st = cost_init(&cost, cluster, err);
+    if (st)
+        return st;
+    st = row->build(model, &cost, out, err);
+    cost_release(&cost);
+    return st;
+}

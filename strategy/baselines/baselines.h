@@ -10,11 +10,12 @@
 
 #include "base/error.h"
 #include "strategy/cluster.h"
+#include "strategy/cost/cost.h"
 #include "strategy/model.h"
 #include "strategy/strategy.h"
 
 /* Build the baseline for this model and cluster; *out is sealed and named after it. Fails: ST_NO_MEMORY. */
-typedef enum status baseline_build(const struct model *model, const struct cluster *cluster, struct strategy *out,
+typedef enum status baseline_build(const struct model *model, const struct cost *cost, struct strategy *out,
                                    struct error *err);
 
 struct baseline {
@@ -26,6 +27,10 @@ struct baseline {
 
 const struct baseline *baselines_list(size_t *n);        /* in the order in which they are shown */
 const struct baseline *baselines_find(const char *name); /* or NULL */
+
+/* Build a row for this model and cluster. Fails: as baseline_build; ST_INVALID (the cluster has no device). */
+enum status baselines_build(const struct baseline *row, const struct model *model, const struct cluster *cluster,
+                            struct strategy *out, struct error *err);
 
 baseline_build baseline_wfbp, baseline_single, baseline_pytorch_ddp, baseline_horovod, baseline_ps,
     baseline_ps_load_balanced, baseline_all_reduce;

@@ -76,7 +76,7 @@ static enum status fill_queue(struct queue *q, struct strategy *s, const struct 
     return ready_order(model, q->variable, err);
 }
 
-enum status baseline_horovod(const struct model *model, const struct cluster *cluster, struct strategy *out,
+enum status baseline_horovod(const struct model *model, const struct cost *cost, struct strategy *out,
                              struct error *err) {
     struct strategy s;
     struct queue q;
@@ -86,9 +86,9 @@ enum status baseline_horovod(const struct model *model, const struct cluster *cl
     s.credit_bytes = 0;
     st = fill_queue(&q, &s, model, err);
     if (!st)
-        fill_cycles(&q, slowest_scale(cluster));
+        fill_cycles(&q, slowest_scale(cost->cluster));
     for (uint32_t i = 0, group = 0; i < s.n_variables && !st; i++)
         if (!q.fused[i])
             fuse(&q, i, &s, group++);
-    return baseline_finish(st, &s, model, cluster, out, err);
+    return baseline_finish(st, &s, model, cost->cluster, out, err);
 }

@@ -5,13 +5,12 @@
 #include "strategy/baselines/baselines.h"
 #include "strategy/baselines/builder.h"
 
-enum status baseline_ps(const struct model *model, const struct cluster *cluster, struct strategy *out,
-                        struct error *err) {
+enum status baseline_ps(const struct model *model, const struct cost *cost, struct strategy *out, struct error *err) {
     struct strategy s;
     enum status st = strategy_init(&s, "ps", model, 0, err);
     if (st)
         return st;
     for (uint32_t v = 0; v < s.n_variables && !st; v++)
         st = baseline_serve(&s, v, 0, err);
-    return baseline_finish(st, &s, model, cluster, out, err);
+    return baseline_finish(st, &s, model, cost->cluster, out, err);
 }

@@ -36,7 +36,7 @@ static void fill_buckets(const struct model *model, const uint32_t *ready, struc
     }
 }
 
-enum status baseline_pytorch_ddp(const struct model *model, const struct cluster *cluster, struct strategy *out,
+enum status baseline_pytorch_ddp(const struct model *model, const struct cost *cost, struct strategy *out,
                                  struct error *err) {
     struct strategy s;
     enum status st = strategy_init(&s, "pytorch-ddp", model, model->n_variables, err);
@@ -47,5 +47,5 @@ enum status baseline_pytorch_ddp(const struct model *model, const struct cluster
     s.credit_bytes = 0;
     if (!st)
         fill_buckets(model, ready, &s);
-    return baseline_finish(st, &s, model, cluster, out, err);
+    return baseline_finish(st, &s, model, cost->cluster, out, err);
 }

@@ -3,7 +3,7 @@
 #include "strategy/baselines/baselines.h"
 #include "strategy/baselines/builder.h"
 
-enum status baseline_single(const struct model *model, const struct cluster *cluster, struct strategy *out,
+enum status baseline_single(const struct model *model, const struct cost *cost, struct strategy *out,
                             struct error *err) {
     struct strategy s;
     enum status st = strategy_init(&s, "single", model, DTYPE_COUNT, err);
@@ -12,5 +12,5 @@ enum status baseline_single(const struct model *model, const struct cluster *clu
     s.credit_bytes = 0;
     for (uint32_t v = 0; v < s.n_variables; v++)
         s.variables[v].group = model->variables[v].dtype;
-    return baseline_finish(ST_OK, &s, model, cluster, out, err);
+    return baseline_finish(ST_OK, &s, model, cost->cluster, out, err);
 }

@@ -135,7 +135,7 @@ static enum status predict_baselines(struct simulation *s, struct row *rows, siz
     *n = 0;
     for (size_t i = 0; i < count && !st; i++) {
         struct strategy strategy;
-        st = baselines[i].build(&s->inputs.model, &s->inputs.cluster, &strategy, err);
+        st = baselines_build(&baselines[i], &s->inputs.model, &s->inputs.cluster, &strategy, err);
         if (st == ST_INFEASIBLE) {
             log_info("%s: %s", baselines[i].name, err->message);
             st = ST_OK;

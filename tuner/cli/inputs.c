@@ -65,7 +65,7 @@ enum status inputs_strategy(const struct inputs *inputs, const char *path, const
     const struct baseline *row = baselines_find(baseline);
     if (!row)
         return error_set(err, ST_USAGE, "there is no baseline \"%s\"; \"syncopate baselines\" lists them", baseline);
-    return row->build(&inputs->model, &inputs->cluster, out, err);
+    return baselines_build(row, &inputs->model, &inputs->cluster, out, err);
 }
 
 enum status inputs_strategy_word(const struct inputs *inputs, const char *word, struct strategy *out,

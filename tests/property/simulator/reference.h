@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "simulator/cost/cost.h"
+#include "strategy/cost/cost.h"
 #include "strategy/plan.h"
 
 enum {

@@ -7,6 +7,7 @@
 #include "simulator/bound.h"
 #include "simulator/timeline.h"
 #include "strategy/baselines/baselines.h"
+#include "strategy/exact/one_machine.h"
 #include "strategy/space.h"
 #include "tests/support/check.h"
 #include "tests/support/strategy/random_instances.h"
@@ -66,7 +67,7 @@ static void check_instance(struct timeline *tl, struct rng *rng, struct tally *t
     for (size_t i = 0; i < STRATEGIES + n_baselines; i++) {
         struct strategy strategy;
         if (i >= STRATEGIES)
-            assert_ok(baselines[i - STRATEGIES].build(&model, &cluster, &strategy, &err));
+            assert_ok(baselines_build(&baselines[i - STRATEGIES], &model, &cluster, &strategy, &err));
         else if (i % 2)
             assert_ok(space_sample_guided(&space, rng, &strategy, &err));
         else
@@ -123,7 +124,7 @@ static void jacksons_rule_meets_the_worst_set_of_jobs(void **state) {
             jobs[j] = (struct job){rng_between(&rng, 0, 20), rng_below(&rng, 5) ? rng_between(&rng, 0, 5) : 0,
                                    rng_between(&rng, 0, 20)};
         double want = best_set(n, jobs);
-        assert_close(bound_preemptive(n, jobs, scratch), want, 1e-12);
+        assert_close(one_machine_value(n, jobs, scratch), want, 1e-12);
     }
 }
 
@@ -161,7 +162,7 @@ static void jacksons_rule_meets_every_schedule_of_small_instances(void **state) 
             jobs[j] = (struct job){(double)rng_below(&rng, 6), left[j], (double)rng_below(&rng, 8)};
         }
         int want = best_schedule(n, jobs, left, 0);
-        assert_close(bound_preemptive(n, jobs, scratch), want, 1e-12);
+        assert_close(one_machine_value(n, jobs, scratch), want, 1e-12);
     }
 }
 

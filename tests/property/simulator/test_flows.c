@@ -3,7 +3,7 @@
 #include <stdbool.h>
 
 #include "base/rng.h"
-#include "simulator/cost/flows.h"
+#include "simulator/flows.h"
 #include "simulator/ready_set.h"
 #include "tests/support/check.h"
 

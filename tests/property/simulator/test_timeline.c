@@ -19,29 +19,29 @@ static void random_cluster_into(struct rng *rng, struct fixture *f) {
     bool alike = rng_below(rng, 3) == 0;
     fixture_cluster(f, n);
     for (uint32_t i = 0; i < n; i++) {
-        f->nodes[i] = (struct node){.name = "n",
-                                    .devices = (uint32_t)rng_below(rng, 4),
-                                    .nic_gbit_per_s = rng_between(rng, 1, 10),
-                                    .nic_latency_us = maybe(rng, 0, 50),
-                                    .device_link_gbyte_per_s = maybe(rng, 0.5, 5),
-                                    .compute_scale = rng_below(rng, 2) ? 1 : rng_between(rng, 0.5, 2)};
+        f->site.nodes[i] = (struct node){.name = "n",
+                                         .devices = (uint32_t)rng_below(rng, 4),
+                                         .nic_gbit_per_s = rng_between(rng, 1, 10),
+                                         .nic_latency_us = maybe(rng, 0, 50),
+                                         .device_link_gbyte_per_s = maybe(rng, 0.5, 5),
+                                         .compute_scale = rng_below(rng, 2) ? 1 : rng_between(rng, 0.5, 2)};
         if (alike && i > 0)
-            f->nodes[i] = f->nodes[0];
+            f->site.nodes[i] = f->site.nodes[0];
     }
-    f->nodes[0].devices += f->nodes[0].devices == 0;
+    f->site.nodes[0].devices += f->site.nodes[0].devices == 0;
     for (uint32_t i = 0; n > 1 && i < rng_below(rng, 3); i++)
-        f->links[f->cluster.n_links++] = (struct link){0, 1 + i % (n - 1), rng_between(rng, 0.5, 5)};
-    if (f->cluster.n_links == 2 && f->links[0].to == f->links[1].to)
-        f->cluster.n_links = 1;
-    f->cluster.runtime = (struct runtime){.message_us = maybe(rng, 0, 20),
-                                          .coordination_us = maybe(rng, 0, 60),
-                                          .push_us = maybe(rng, 0, 40),
-                                          .copy_gbyte_per_s = maybe(rng, 1, 4),
-                                          .sum_gbyte_per_s = maybe(rng, 1, 4),
-                                          .goodput = rng_between(rng, 0.5, 1)};
+        f->site.links[f->site.cluster.n_links++] = (struct link){0, 1 + i % (n - 1), rng_between(rng, 0.5, 5)};
+    if (f->site.cluster.n_links == 2 && f->site.links[0].to == f->site.links[1].to)
+        f->site.cluster.n_links = 1;
+    f->site.cluster.runtime = (struct runtime){.message_us = maybe(rng, 0, 20),
+                                               .coordination_us = maybe(rng, 0, 60),
+                                               .push_us = maybe(rng, 0, 40),
+                                               .copy_gbyte_per_s = maybe(rng, 1, 4),
+                                               .sum_gbyte_per_s = maybe(rng, 1, 4),
+                                               .goodput = rng_between(rng, 0.5, 1)};
     double startup = rng_between(rng, 0, 300), per_byte = rng_between(rng, 0, 0.01);
     if (rng_below(rng, 4) == 0)
-        fixture_fix(f, startup, per_byte);
+        handmade_fix(&f->site, startup, per_byte);
 }
 
 static void random_message_into(struct rng *rng, struct fixture *f, enum mix mix) {
@@ -54,7 +54,7 @@ static void random_message_into(struct rng *rng, struct fixture *f, enum mix mix
     if (mix == ALL_REDUCE || (mix == BOTH && rng_below(rng, 2)))
         return;
     m->kind = SYNC_PARAMETER_SERVER;
-    m->server = (uint32_t)rng_below(rng, f->cluster.n_nodes);
+    m->server = (uint32_t)rng_below(rng, f->site.cluster.n_nodes);
     m->local_reduction = rng_below(rng, 2);
 }
 
@@ -96,7 +96,7 @@ static void compare(const struct fixture *f, struct ref *r, uint64_t number) {
     struct error err;
     struct cost cost;
     struct prediction p = fixture_predict(f, NULL);
-    assert_ok(cost_init(&cost, &f->cluster, &err));
+    assert_ok(cost_init(&cost, &f->site.cluster, &err));
     int home = (int)home_of(f), runs = p.converged && p.passes < LONG_RUN ? LONG_RUN : (int)p.passes;
     assert_true(ref_run(r, &f->plan, &cost, home, runs));
     double want = longest_mean(r, p.converged ? runs / 2 : 1, runs);

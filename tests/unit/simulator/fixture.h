@@ -5,17 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "simulator/cost/cost.h"
 #include "simulator/timeline.h"
+#include "strategy/cost/cost.h"
 #include "strategy/plan.h"
 #include "tests/support/check.h"
+#include "tests/support/strategy/handmade_cluster.h"
 
-enum { FIXTURE_NODES = 16, FIXTURE_STEPS = 64, FIXTURE_MESSAGES = 128 };
+enum { FIXTURE_STEPS = 64, FIXTURE_MESSAGES = 128 };
 
 struct fixture {
-    struct node nodes[FIXTURE_NODES];
-    struct link links[FIXTURE_NODES];
-    struct cluster cluster;
+    struct handmade site;
     struct variable variable;
     struct model model;
     double step_us[FIXTURE_STEPS];
@@ -26,27 +25,9 @@ struct fixture {
     struct plan plan;
 };
 
-/* n nodes of one device, 8 Gbit/s (1000 bytes a microsecond), no latency. */
 static inline void fixture_cluster(struct fixture *f, uint32_t n) {
-    *f = (struct fixture){.cluster = {.name = "test", .n_nodes = n, .nodes = f->nodes, .links = f->links}};
-    f->cluster.runtime.goodput = 1;
-    for (uint32_t i = 0; i < n; i++)
-        f->nodes[i] = (struct node){.name = "n", .devices = 1, .nic_gbit_per_s = 8, .compute_scale = 1};
-}
-
-/* All-reduce costs a + b * bytes. */
-static inline void fixture_fix(struct fixture *f, double a, double per_byte_us) {
-    f->cluster.fixed_all_reduce = true;
-    f->cluster.all_reduce_startup_us = a;
-    f->cluster.all_reduce_per_byte_ns = per_byte_us * 1000;
-}
-
-static inline void fixture_number_devices(struct fixture *f) {
-    f->cluster.n_devices = 0;
-    for (uint32_t i = 0; i < f->cluster.n_nodes; i++) {
-        f->nodes[i].first_device = f->cluster.n_devices;
-        f->cluster.n_devices += f->nodes[i].devices;
-    }
+    *f = (struct fixture){0};
+    handmade_cluster(&f->site, n);
 }
 
 static inline void fixture_steps(struct fixture *f, uint32_t n_forward, uint32_t n_steps, const double *step_us) {
@@ -83,7 +64,7 @@ static inline void fixture_index(uint32_t n_steps, uint32_t n, const struct mess
 /* Put the messages in the plan's order and fill what follows from them. */
 static inline void fixture_finish(struct fixture *f, enum policy policy, uint64_t credit_bytes) {
     struct plan *plan = &f->plan;
-    fixture_number_devices(f);
+    handmade_number_devices(&f->site);
     for (uint32_t i = 1; i < plan->n_messages; i++)
         for (uint32_t j = i; j > 0 && fixture_goes_before(&f->messages[j], &f->messages[j - 1], policy); j--) {
             struct message swapped = f->messages[j];
@@ -102,7 +83,7 @@ static inline void fixture_finish(struct fixture *f, enum policy policy, uint64_
     f->model.variables = &f->variable;
     f->model.batch_per_device = 32;
     plan->model = &f->model;
-    plan->cluster = &f->cluster;
+    plan->cluster = &f->site.cluster;
     plan->policy = policy;
     plan->credit_bytes = credit_bytes;
     plan->cross_iteration = true;
@@ -122,7 +103,7 @@ static inline struct prediction fixture_predict(const struct fixture *f, const s
     struct prediction prediction;
     struct timeline *tl = timeline_new();
     assert_non_null(tl);
-    assert_ok(cost_init(&cost, &f->cluster, &err));
+    assert_ok(cost_init(&cost, &f->site.cluster, &err));
     assert_ok(timeline_run(tl, &f->plan, &cost, options, &prediction, &err));
     cost_release(&cost);
     timeline_free(tl);

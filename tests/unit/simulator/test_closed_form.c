@@ -14,7 +14,7 @@ static struct prediction closed_form(const struct fixture *f) {
     struct error err;
     struct cost cost;
     struct prediction p;
-    assert_ok(cost_init(&cost, &f->cluster, &err));
+    assert_ok(cost_init(&cost, &f->site.cluster, &err));
     assert_ok(closed_form_run(&f->plan, &cost, &p, &err));
     cost_release(&cost);
     return p;
@@ -23,11 +23,11 @@ static struct prediction closed_form(const struct fixture *f) {
 /* Three nodes of 2, 2 and 0 devices; the last serves. */
 static void served(struct fixture *f, bool local) {
     fixture_cluster(f, 3);
-    f->nodes[0].devices = f->nodes[1].devices = 2;
-    f->nodes[2].devices = 0;
-    f->nodes[1].nic_gbit_per_s = 4;
-    f->cluster.runtime.push_us = 11;
-    f->cluster.runtime.message_us = 3;
+    f->site.nodes[0].devices = f->site.nodes[1].devices = 2;
+    f->site.nodes[2].devices = 0;
+    f->site.nodes[1].nic_gbit_per_s = 4;
+    f->site.cluster.runtime.push_us = 11;
+    f->site.cluster.runtime.message_us = 3;
     fixture_steps(f, 1, 2, (double[]){10, 20});
     struct message *m = fixture_message(f, 50000, 1, 0);
     m->kind = SYNC_PARAMETER_SERVER;
@@ -53,7 +53,7 @@ static void the_larger_of_compute_and_synchronization_counts(void **state) {
     assert_close(closed_form(&f).iteration_us, 1010, EXACT);
     assert_true(closed_form(&f).exposed_us == 0);
     f.messages[0].kind = SYNC_ALL_REDUCE;
-    fixture_fix(&f, 2000, 0.001);
+    handmade_fix(&f.site, 2000, 0.001);
     assert_close(closed_form(&f).iteration_us, 2050, EXACT);
 }
 
@@ -61,7 +61,7 @@ static struct bound bound_of(const struct fixture *f, const struct model *model)
     struct error err;
     struct cost cost;
     struct bound bound;
-    assert_ok(cost_init(&cost, &f->cluster, &err));
+    assert_ok(cost_init(&cost, &f->site.cluster, &err));
     assert_ok(bound_iteration(model, &cost, &bound, &err));
     cost_release(&cost);
     return bound;
@@ -88,9 +88,9 @@ static void the_bound_is_compute_alone_on_one_node(void **state) {
     struct model model;
     small_model(&model);
     fixture_cluster(&f, 1);
-    f.nodes[0].devices = 2;
-    f.nodes[0].compute_scale = 3;
-    fixture_number_devices(&f);
+    f.site.nodes[0].devices = 2;
+    f.site.nodes[0].compute_scale = 3;
+    handmade_number_devices(&f.site);
     assert_close(bound_of(&f, &model).iteration_us, 900, EXACT);
 }
 
@@ -100,7 +100,7 @@ static void the_bound_holds_the_volume_of_a_node(void **state) {
     struct model model;
     small_model(&model);
     fixture_cluster(&f, 4);
-    fixture_number_devices(&f);
+    handmade_number_devices(&f.site);
     struct bound bound = bound_of(&f, &model);
     /* A double tree and a server both move a gradient once each way; 400 us each. */
     assert_close(bound.volume_us, 800, EXACT);
@@ -116,10 +116,10 @@ static void the_bound_takes_the_cheaper_architecture(void **state) {
     struct model model;
     small_model(&model);
     fixture_cluster(&f, 4);
-    fixture_fix(&f, 5, 0.25e-3); /* a quarter of the NIC's time: in-network reduction, say */
-    fixture_number_devices(&f);
+    handmade_fix(&f.site, 5, 0.25e-3); /* a quarter of the NIC's time: in-network reduction, say */
+    handmade_number_devices(&f.site);
     assert_close(bound_of(&f, &model).volume_us, 200, EXACT);
-    fixture_fix(&f, 5, 1);
+    handmade_fix(&f.site, 5, 1);
     assert_close(bound_of(&f, &model).volume_us, 800, EXACT);
 }
 
@@ -164,7 +164,7 @@ static cJSON *trace_of(const struct fixture *f) {
     char *text = NULL;
     size_t n = 0;
     FILE *out = open_memstream(&text, &n);
-    assert_ok(cost_init(&cost, &f->cluster, &err));
+    assert_ok(cost_init(&cost, &f->site.cluster, &err));
     assert_ok(trace_write(out, tl, &f->plan, &cost, &err));
     fclose(out);
     cJSON *json = cJSON_Parse(text);
@@ -180,8 +180,8 @@ static void a_trace_shows_each_device_computing_and_communicating(void **state) 
     struct fixture f;
     int compute = 0, messages = 0, names = 0;
     fixture_cluster(&f, 2);
-    f.nodes[1].devices = 3;
-    fixture_fix(&f, 100, 0.001);
+    f.site.nodes[1].devices = 3;
+    handmade_fix(&f.site, 100, 0.001);
     fixture_steps(&f, 1, 2, (double[]){10, 20});
     fixture_message(&f, 1000, 1, 0);
     fixture_message(&f, 3000, 1, 0);

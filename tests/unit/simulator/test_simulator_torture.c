@@ -30,7 +30,7 @@ static enum status simulate(void *arg, struct error *err) {
     struct timeline *tl = timeline_new();
     if (!tl)
         return error_no_memory(err);
-    enum status status = cost_init(&cost, &f->cluster, err);
+    enum status status = cost_init(&cost, &f->site.cluster, err);
     if (status == ST_OK) {
         status = use_all(f, tl, &cost, err);
         cost_release(&cost);
@@ -50,7 +50,7 @@ static enum status trace(void *arg, struct error *err) {
     struct timeline *tl = timeline_new();
     if (!tl)
         return error_no_memory(err);
-    enum status status = cost_init(&cost, &t->f->cluster, err);
+    enum status status = cost_init(&cost, &t->f->site.cluster, err);
     if (status == ST_OK) {
         status = trace_write(t->out, tl, &t->f->plan, &cost, err);
         cost_release(&cost);
@@ -61,8 +61,8 @@ static enum status trace(void *arg, struct error *err) {
 
 static void make(struct fixture *f) {
     fixture_cluster(f, 3);
-    f->cluster.measurements = POINTS;
-    f->cluster.n_measurements = 2;
+    f->site.cluster.measurements = POINTS;
+    f->site.cluster.n_measurements = 2;
     fixture_steps(f, 1, 2, (double[]){10, 20});
     fixture_message(f, 5000, 1, 0);
     fixture_message(f, 5000, 1, 0)->kind = SYNC_PARAMETER_SERVER;

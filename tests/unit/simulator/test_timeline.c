@@ -10,7 +10,7 @@ static void one_all_reduce_at_the_end_adds_its_whole_cost(void **state) {
     (void)state;
     struct fixture f;
     fixture_cluster(&f, 4);
-    fixture_fix(&f, 500, 0.001);
+    handmade_fix(&f.site, 500, 0.001);
     fixture_steps(&f, 2, 4, (double[]){10, 20, 30, 40});
     fixture_message(&f, 100000, 3, 0);
     fixture_finish(&f, POLICY_fifo, 0);
@@ -32,7 +32,7 @@ static void wait_free_backpropagation_meets_the_published_recursion(void **state
     const uint64_t bytes[] = {40000, 900000, 1000, 2000000, 333333, 8};
     struct fixture f;
     fixture_cluster(&f, 8);
-    fixture_fix(&f, 137, 0.0009);
+    handmade_fix(&f.site, 137, 0.0009);
     fixture_steps(&f, 6, 12, (double[]){5, 7, 11, 13, 17, 19, 400, 1200, 90, 2500, 310, 77});
     double ends = 0, done = 0;
     for (int i = 0; i < 6; i++)
@@ -50,7 +50,7 @@ static void communication_shorter_than_the_rest_of_the_backward_pass_is_hidden(v
     (void)state;
     struct fixture f;
     fixture_cluster(&f, 2);
-    fixture_fix(&f, 50, 0.001);
+    handmade_fix(&f.site, 50, 0.001);
     fixture_steps(&f, 1, 3, (double[]){100, 200, 1000});
     fixture_message(&f, 900000, 1, 0);
     fixture_finish(&f, POLICY_fifo, 0);
@@ -65,7 +65,7 @@ static void credit_overlaps_startups_and_stop_and_wait_does_not(void **state) {
     for (int unlimited = 0; unlimited < 2; unlimited++) {
         struct fixture f;
         fixture_cluster(&f, 2);
-        fixture_fix(&f, 100, 0.001);
+        handmade_fix(&f.site, 100, 0.001);
         fixture_steps(&f, 1, 2, (double[]){10, 10});
         for (int i = 0; i < 5; i++)
             fixture_message(&f, 1000, 1, 0);
@@ -79,7 +79,7 @@ static void credit_holds_back_what_does_not_fit(void **state) {
     (void)state;
     struct fixture f;
     fixture_cluster(&f, 2);
-    fixture_fix(&f, 100, 0.001);
+    handmade_fix(&f.site, 100, 0.001);
     fixture_steps(&f, 1, 2, (double[]){10, 10});
     for (int i = 0; i < 3; i++)
         fixture_message(&f, 1000, 1, 0);
@@ -97,7 +97,7 @@ static void priority_overtakes_and_runs_into_the_next_forward_pass(void **state)
     for (int priority = 0; priority < 2; priority++) {
         struct fixture f;
         fixture_cluster(&f, 2);
-        fixture_fix(&f, 0, 0.001);
+        handmade_fix(&f.site, 0, 0.001);
         fixture_steps(&f, 3, 6, steps);
         for (uint32_t i = 0; i < 3; i++)
             fixture_message(&f, 60000, 3 + i, 2 - i);
@@ -112,7 +112,7 @@ static void messages_that_share_the_network_take_turns_fairly(void **state) {
     (void)state;
     struct fixture f;
     fixture_cluster(&f, 2);
-    fixture_fix(&f, 0, 0.001);
+    handmade_fix(&f.site, 0, 0.001);
     fixture_steps(&f, 1, 3, (double[]){0, 10, 50});
     fixture_message(&f, 100000, 1, 0); /* alone 50, then shared */
     fixture_message(&f, 20000, 2, 0);
@@ -125,10 +125,10 @@ static void launching_coordination_and_copies_are_paid(void **state) {
     (void)state;
     struct fixture f;
     fixture_cluster(&f, 2);
-    fixture_fix(&f, 100, 0.001);
-    f.cluster.runtime.message_us = 7;
-    f.cluster.runtime.coordination_us = 31;
-    f.cluster.runtime.copy_gbyte_per_s = 1; /* 1000 bytes a microsecond */
+    handmade_fix(&f.site, 100, 0.001);
+    f.site.cluster.runtime.message_us = 7;
+    f.site.cluster.runtime.coordination_us = 31;
+    f.site.cluster.runtime.copy_gbyte_per_s = 1; /* 1000 bytes a microsecond */
     fixture_steps(&f, 1, 2, (double[]){10, 10});
     fixture_message(&f, 5000, 1, 0)->n_pieces = 2;
     fixture_finish(&f, POLICY_priority, 0);
@@ -141,8 +141,8 @@ static void launches_of_one_node_follow_one_another(void **state) {
     (void)state;
     struct fixture f;
     fixture_cluster(&f, 2);
-    fixture_fix(&f, 100, 0);
-    f.cluster.runtime.message_us = 7;
+    handmade_fix(&f.site, 100, 0);
+    f.site.cluster.runtime.message_us = 7;
     fixture_steps(&f, 1, 2, (double[]){10, 10});
     for (int i = 0; i < 10; i++)
         fixture_message(&f, 8, 1, 0);
@@ -156,7 +156,7 @@ static void a_server_of_its_own_takes_all_pushes_through_one_nic(void **state) {
     for (uint32_t workers = 1; workers <= 8; workers++) {
         struct fixture f;
         fixture_cluster(&f, workers + 1);
-        f.nodes[workers].devices = 0;
+        f.site.nodes[workers].devices = 0;
         fixture_steps(&f, 1, 2, (double[]){10, 20});
         struct message *m = fixture_message(&f, 50000, 1, 0);
         m->kind = SYNC_PARAMETER_SERVER;
@@ -188,11 +188,11 @@ static void pushes_without_local_reduction_go_once_a_device(void **state) {
     for (int local = 0; local < 2; local++) {
         struct fixture f;
         fixture_cluster(&f, 2);
-        f.nodes[0].devices = 4;
-        f.nodes[0].device_link_gbyte_per_s = 10;
-        f.nodes[1].devices = 0;
-        f.cluster.runtime.sum_gbyte_per_s = 5;
-        f.cluster.runtime.push_us = 3;
+        f.site.nodes[0].devices = 4;
+        f.site.nodes[0].device_link_gbyte_per_s = 10;
+        f.site.nodes[1].devices = 0;
+        f.site.cluster.runtime.sum_gbyte_per_s = 5;
+        f.site.cluster.runtime.push_us = 3;
         fixture_steps(&f, 1, 2, (double[]){10, 20});
         struct message *m = fixture_message(&f, 50000, 1, 0);
         m->kind = SYNC_PARAMETER_SERVER;
@@ -210,12 +210,12 @@ static void a_server_on_the_same_node_uses_the_device_link(void **state) {
     (void)state;
     struct fixture f;
     fixture_cluster(&f, 1);
-    f.nodes[0].device_link_gbyte_per_s = 4;
+    f.site.nodes[0].device_link_gbyte_per_s = 4;
     fixture_steps(&f, 1, 2, (double[]){10, 20});
     fixture_message(&f, 8000, 1, 0)->kind = SYNC_PARAMETER_SERVER;
     fixture_finish(&f, POLICY_fifo, 0);
     assert_close(fixture_iteration_us(&f), 30 + 2 + 2, EXACT);
-    f.nodes[0].device_link_gbyte_per_s = 0;
+    f.site.nodes[0].device_link_gbyte_per_s = 0;
     assert_close(fixture_iteration_us(&f), 30, EXACT);
 }
 
@@ -223,9 +223,9 @@ static void an_overridden_link_slows_the_flow_that_uses_it(void **state) {
     (void)state;
     struct fixture f;
     fixture_cluster(&f, 2);
-    f.nodes[1].devices = 0;
-    f.links[0] = (struct link){0, 1, 2};
-    f.cluster.n_links = 1;
+    f.site.nodes[1].devices = 0;
+    f.site.links[0] = (struct link){0, 1, 2};
+    f.site.cluster.n_links = 1;
     fixture_steps(&f, 1, 2, (double[]){10, 20});
     struct message *m = fixture_message(&f, 50000, 1, 0);
     m->kind = SYNC_PARAMETER_SERVER;
@@ -239,8 +239,8 @@ static void a_straggler_sets_the_pace_of_all_reduce(void **state) {
     for (int every = 0; every < 2; every++) {
         struct fixture f;
         fixture_cluster(&f, 3);
-        f.nodes[1].compute_scale = 2;
-        fixture_fix(&f, 5, 0.001);
+        f.site.nodes[1].compute_scale = 2;
+        handmade_fix(&f.site, 5, 0.001);
         fixture_steps(&f, 1, 2, (double[]){10, 20});
         fixture_message(&f, 1000, 1, 0);
         fixture_finish(&f, POLICY_fifo, 0);
@@ -255,7 +255,7 @@ static void an_all_reduce_beside_a_tiny_push_takes_its_own_time(void **state) {
     (void)state;
     struct fixture f;
     fixture_cluster(&f, 2);
-    f.nodes[1].nic_gbit_per_s = 4;
+    f.site.nodes[1].nic_gbit_per_s = 4;
     fixture_steps(&f, 1, 3, (double[]){10, 1, 20});
     struct message *m = fixture_message(&f, 8, 1, 0);
     m->kind = SYNC_PARAMETER_SERVER;
@@ -270,7 +270,7 @@ static void a_plan_without_messages_is_its_compute(void **state) {
     (void)state;
     struct fixture f;
     fixture_cluster(&f, 2);
-    f.nodes[0].compute_scale = 1.5;
+    f.site.nodes[0].compute_scale = 1.5;
     fixture_steps(&f, 1, 2, (double[]){10, 20});
     fixture_finish(&f, POLICY_fifo, 0);
     assert_close(fixture_iteration_us(&f), 45, EXACT);
@@ -282,7 +282,7 @@ static double partitioned_us(const uint64_t *sizes, uint32_t n, uint64_t delta, 
     struct fixture f;
     double steps[FIXTURE_STEPS];
     fixture_cluster(&f, 2);
-    fixture_fix(&f, theta, 0.001);
+    handmade_fix(&f.site, theta, 0.001);
     for (uint32_t k = 0; k < 2 * n; k++)
         steps[k] = 20 + 3 * (k % 5);
     fixture_steps(&f, n, 2 * n, steps);
@@ -323,7 +323,7 @@ static void intervals_cover_compute_and_messages(void **state) {
     struct fixture f;
     struct totals totals = {0, 0, 0};
     fixture_cluster(&f, 2);
-    fixture_fix(&f, 100, 0.001);
+    handmade_fix(&f.site, 100, 0.001);
     fixture_steps(&f, 1, 2, (double[]){10, 20});
     fixture_message(&f, 1000, 1, 0);
     fixture_finish(&f, POLICY_fifo, 0);
@@ -344,7 +344,7 @@ static void plans_that_cannot_be_run_are_refused(void **state) {
     fixture_message(&f, 1000, 1, 2);
     fixture_finish(&f, POLICY_fifo, 0);
     struct timeline *tl = timeline_new();
-    assert_ok(cost_init(&cost, &f.cluster, &err));
+    assert_ok(cost_init(&cost, &f.site.cluster, &err));
     assert_fails(timeline_run(tl, &f.plan, &cost, NULL, &p, &err), ST_INVALID, "step 2 waits");
     f.plan.policy = POLICY_preemptive;
     assert_fails(timeline_run(tl, &f.plan, &cost, NULL, &p, &err), ST_INFEASIBLE, "preemptive");
@@ -363,12 +363,12 @@ static void a_timeline_is_reused_for_larger_and_smaller_plans(void **state) {
         struct cost cost;
         uint32_t n = round % 2 ? 1 : 12;
         fixture_cluster(&f, 2 + round);
-        fixture_fix(&f, 100, 0.001);
+        handmade_fix(&f.site, 100, 0.001);
         fixture_steps(&f, 1, 2, (double[]){10, 20});
         for (uint32_t i = 0; i < n; i++)
             fixture_message(&f, 1000, 1, 0);
         fixture_finish(&f, POLICY_fifo, 0);
-        assert_ok(cost_init(&cost, &f.cluster, &err));
+        assert_ok(cost_init(&cost, &f.site.cluster, &err));
         assert_ok(timeline_run(tl, &f.plan, &cost, NULL, &p, &err));
         assert_close(p.iteration_us, 30 + n * 101, EXACT);
         cost_release(&cost);

@@ -32,7 +32,7 @@ static void build(const char *name, const struct model *model, const struct clus
     struct error err = {0};
     const struct baseline *baseline = baselines_find(name);
     assert_non_null(baseline);
-    assert_ok(baseline->build(model, cluster, out, &err));
+    assert_ok(baselines_build(baseline, model, cluster, out, &err));
     assert_string_equal(out->name, name);
 }
 

@@ -1,12 +1,13 @@
 /* All-reduce costs against MG-WFBP's table 2 and against curves worked out by hand. */
 #include <math.h>
 
-#include "simulator/cost/all_reduce.h"
-#include "tests/unit/simulator/fixture.h"
+#include "strategy/cost/cost.h"
+#include "tests/support/check.h"
+#include "tests/support/strategy/handmade_cluster.h"
 
 #define EXACT 1e-12
 
-static struct all_reduce_cost cost_on(const struct fixture *f, enum algorithm algorithm, uint64_t bytes) {
+static struct all_reduce_cost cost_on(const struct handmade *f, enum algorithm algorithm, uint64_t bytes) {
     struct error err;
     struct cost cost;
     assert_ok(cost_init(&cost, &f->cluster, &err));
@@ -15,24 +16,24 @@ static struct all_reduce_cost cost_on(const struct fixture *f, enum algorithm al
     return c;
 }
 
-static void expect(const struct fixture *f, enum algorithm algorithm, double a, double b) {
+static void expect(const struct handmade *f, enum algorithm algorithm, double a, double b) {
     struct all_reduce_cost c = cost_on(f, algorithm, 1000000);
     assert_close(c.startup_us, a, EXACT);
     assert_close(c.transfer_us, b * 1e6, EXACT);
 }
 
 /* 8 nodes, alpha = 50, beta = 1/1000, gamma = 1/4000. */
-static void eight_nodes(struct fixture *f) {
-    fixture_cluster(f, 8);
+static void eight_nodes(struct handmade *f) {
+    handmade_cluster(f, 8);
     for (int i = 0; i < 8; i++)
         f->nodes[i].nic_latency_us = i == 3 ? 50 : 20;
     f->cluster.runtime.sum_gbyte_per_s = 4;
-    fixture_number_devices(f);
+    handmade_number_devices(f);
 }
 
 static void formulas_are_those_of_table_2(void **state) {
     (void)state;
-    struct fixture f;
+    struct handmade f;
     const double alpha = 50, beta = 1e-3, gamma = 0.25e-3, n = 8;
     eight_nodes(&f);
     expect(&f, ALGORITHM_ring, 2 * (n - 1) * alpha, 2 * (n - 1) / n * beta + (n - 1) / n * gamma);
@@ -45,10 +46,10 @@ static void formulas_are_those_of_table_2(void **state) {
 
 static void goodput_and_the_narrowest_nic_or_link_set_the_rate(void **state) {
     (void)state;
-    struct fixture f;
-    fixture_cluster(&f, 2);
+    struct handmade f;
+    handmade_cluster(&f, 2);
     f.cluster.runtime.goodput = 0.5;
-    fixture_number_devices(&f);
+    handmade_number_devices(&f);
     expect(&f, ALGORITHM_ring, 0, 1e-3 / 0.5);
     f.nodes[1].nic_gbit_per_s = 4;
     expect(&f, ALGORITHM_ring, 0, 2e-3 / 0.5);
@@ -59,10 +60,10 @@ static void goodput_and_the_narrowest_nic_or_link_set_the_rate(void **state) {
 
 static void one_device_needs_no_all_reduce(void **state) {
     (void)state;
-    struct fixture f;
-    fixture_cluster(&f, 1);
-    fixture_fix(&f, 100, 1);
-    fixture_number_devices(&f);
+    struct handmade f;
+    handmade_cluster(&f, 1);
+    handmade_fix(&f, 100, 1);
+    handmade_number_devices(&f);
     for (int a = 0; a < ALGORITHM_COUNT; a++)
         expect(&f, (enum algorithm)a, 0, 0);
 }
@@ -70,15 +71,15 @@ static void one_device_needs_no_all_reduce(void **state) {
 /* 4 devices on each of 2 nodes; device link 500 bytes a microsecond, slower than the NIC's 1000. */
 static void devices_of_a_node_share_its_nic_and_use_its_link(void **state) {
     (void)state;
-    struct fixture f;
-    fixture_cluster(&f, 2);
+    struct handmade f;
+    handmade_cluster(&f, 2);
     for (int i = 0; i < 2; i++) {
         f.nodes[i].devices = 4;
         f.nodes[i].nic_latency_us = 50;
         f.nodes[i].device_link_gbyte_per_s = 0.5;
     }
     f.cluster.runtime.sum_gbyte_per_s = 4;
-    fixture_number_devices(&f);
+    handmade_number_devices(&f);
     const double gamma = 0.25e-3;
     expect(&f, ALGORITHM_ring, 2 * 7 * 50, 7.0 / 8 * (2 * 2e-3 + gamma));
     expect(&f, ALGORITHM_tree, 2 * 50, (2 * 2e-3 + gamma) * 3);
@@ -88,22 +89,22 @@ static void devices_of_a_node_share_its_nic_and_use_its_link(void **state) {
 
 static void one_node_of_several_devices_needs_no_nic(void **state) {
     (void)state;
-    struct fixture f;
-    fixture_cluster(&f, 1);
+    struct handmade f;
+    handmade_cluster(&f, 1);
     f.nodes[0].devices = 4;
     f.nodes[0].nic_latency_us = 50;
     f.nodes[0].device_link_gbyte_per_s = 2;
-    fixture_number_devices(&f);
+    handmade_number_devices(&f);
     expect(&f, ALGORITHM_ring, 0, 2 * 3.0 / 4 * 0.5e-3);
 }
 
 static void recursive_algorithms_fold_in_what_exceeds_a_power_of_two(void **state) {
     (void)state;
-    struct fixture f;
-    fixture_cluster(&f, 6);
+    struct handmade f;
+    handmade_cluster(&f, 6);
     for (int i = 0; i < 6; i++)
         f.nodes[i].nic_latency_us = 50;
-    fixture_number_devices(&f);
+    handmade_number_devices(&f);
     expect(&f, ALGORITHM_recursive_doubling, 50 * 4, 4 * 1e-3);
     expect(&f, ALGORITHM_halving_doubling, 50 * 6, 2e-3 * 3 / 4 + 2e-3);
     expect(&f, ALGORITHM_tree, 2 * 50 * 3, 2e-3 * 3);
@@ -112,9 +113,9 @@ static void recursive_algorithms_fold_in_what_exceeds_a_power_of_two(void **stat
 static void a_fixed_line_overrides_everything(void **state) {
     (void)state;
     const struct measurement points[] = {{OPERATION_all_reduce, ALGORITHM_ring, 8, 1000, 5}};
-    struct fixture f;
+    struct handmade f;
     eight_nodes(&f);
-    fixture_fix(&f, 972, 1.97e-3);
+    handmade_fix(&f, 972, 1.97e-3);
     f.cluster.measurements = points;
     f.cluster.n_measurements = 1;
     for (int a = 0; a < ALGORITHM_COUNT; a++)
@@ -132,7 +133,7 @@ static double total(struct all_reduce_cost c) {
     return c.startup_us + c.transfer_us;
 }
 
-static void with_ring_curve(struct fixture *f) {
+static void with_ring_curve(struct handmade *f) {
     eight_nodes(f);
     f->cluster.measurements = RING;
     f->cluster.n_measurements = 4;
@@ -140,7 +141,7 @@ static void with_ring_curve(struct fixture *f) {
 
 static void a_curve_is_met_at_its_points_and_straight_in_log_log_between(void **state) {
     (void)state;
-    struct fixture f;
+    struct handmade f;
     with_ring_curve(&f);
     for (int i = 1; i < 4; i++)
         assert_close(total(cost_on(&f, ALGORITHM_ring, RING[i].bytes)), RING[i].time_us, EXACT);
@@ -153,7 +154,7 @@ static void a_curve_is_met_at_its_points_and_straight_in_log_log_between(void **
 
 static void a_curves_transfer_grows_and_never_beats_its_best_rate(void **state) {
     (void)state;
-    struct fixture f;
+    struct handmade f;
     with_ring_curve(&f);
     double before = 0;
     for (uint64_t bytes = 1; bytes < 100000000; bytes += bytes / 3 + 1) {
@@ -169,7 +170,7 @@ static void noise_does_not_make_larger_messages_cheaper(void **state) {
     const struct measurement noisy[] = {{OPERATION_all_reduce, ALGORITHM_auto, 8, 1000, 100},
                                         {OPERATION_all_reduce, ALGORITHM_auto, 8, 2000, 80},
                                         {OPERATION_all_reduce, ALGORITHM_auto, 8, 4000, 90}};
-    struct fixture f;
+    struct handmade f;
     eight_nodes(&f);
     f.cluster.measurements = noisy;
     f.cluster.n_measurements = 3;
@@ -185,14 +186,14 @@ static void noise_does_not_make_larger_messages_cheaper(void **state) {
 
 static void unmeasured_algorithms_keep_their_formula(void **state) {
     (void)state;
-    struct fixture f;
+    struct handmade f;
     with_ring_curve(&f);
     expect(&f, ALGORITHM_tree, 2 * 50 * 3, (2e-3 + 0.25e-3) * 3);
 }
 
 static void auto_takes_the_cheapest_for_the_size(void **state) {
     (void)state;
-    struct fixture f;
+    struct handmade f;
     eight_nodes(&f);
     for (uint64_t bytes = 1; bytes < 100000000; bytes *= 10) {
         double best = INFINITY;
@@ -208,7 +209,7 @@ static void the_least_per_byte_is_below_every_cost(void **state) {
     (void)state;
     struct error err;
     for (int measured = 0; measured < 2; measured++) {
-        struct fixture f;
+        struct handmade f;
         struct cost cost;
         eight_nodes(&f);
         if (measured)
@@ -230,7 +231,7 @@ static void latencies_of_pushes_come_from_the_wire_or_from_measurements(void **s
                                          {OPERATION_push, ALGORITHM_auto, 2, 100000, 300}};
     struct error err;
     struct cost cost;
-    struct fixture f;
+    struct handmade f;
     eight_nodes(&f);
     f.cluster.runtime.push_us = 30;
     assert_ok(cost_init(&cost, &f.cluster, &err));
@@ -250,10 +251,10 @@ static void a_cluster_without_devices_is_refused(void **state) {
     (void)state;
     struct error err;
     struct cost cost;
-    struct fixture f;
-    fixture_cluster(&f, 2);
+    struct handmade f;
+    handmade_cluster(&f, 2);
     f.nodes[0].devices = f.nodes[1].devices = 0;
-    fixture_number_devices(&f);
+    handmade_number_devices(&f);
     assert_fails(cost_init(&cost, &f.cluster, &err), ST_INVALID, "no device");
 }
 

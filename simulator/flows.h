@@ -3,8 +3,8 @@
  * Flows that use the same resources are one class; `weight` counts them (a weight of 3 is three equal flows). Rates are
  * fair when no flow can go faster without slowing one that is not faster than it: every flow then has a saturated
  * resource on which no other flow is faster. Units: any, the same for capacities and rates. */
-#ifndef SIMULATOR_COST_FLOWS_H
-#define SIMULATOR_COST_FLOWS_H
+#ifndef SIMULATOR_FLOWS_H
+#define SIMULATOR_FLOWS_H
 
 #include <stdint.h>
 

@@ -13,7 +13,7 @@
  *   - hierarchical: every node sums its d devices' gradients at one of them, d - 1 times M over the device link; those
  *     run the ring among K nodes; then d - 1 copies go back. Nodes work at once: the slowest counts.
  * A query is O(log points). */
-#include "simulator/cost/all_reduce.h"
+#include "strategy/cost/all_reduce.h"
 
 #include <math.h>
 #include <stddef.h>

@@ -6,14 +6,14 @@
  * measured push or pull curves, the smallest message of the curve, less its bytes at the narrowest rate, replaces
  * push_us between nodes.
  * Threads: a const struct cost may be shared. */
-#ifndef SIMULATOR_COST_COST_H
-#define SIMULATOR_COST_COST_H
+#ifndef STRATEGY_COST_COST_H
+#define STRATEGY_COST_COST_H
 
 #include <stdint.h>
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "simulator/cost/all_reduce.h"
+#include "strategy/cost/all_reduce.h"
 #include "strategy/cluster.h"
 
 struct cost {

@@ -1,7 +1,7 @@
 /* Progressive filling: raise all rates together; where a resource fills up, its flows stop there and the rest go on.
  * Each round stops at least one resource, and all that fill up together stop in one round, so that symmetric clusters
  * need a round or two. */
-#include "simulator/cost/flows.h"
+#include "simulator/flows.h"
 
 #include <math.h>
 #include <stdbool.h>

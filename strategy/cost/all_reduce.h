@@ -16,8 +16,8 @@
  * seen, so that cutting messages below the smallest measured size gains no bandwidth.
  *
  * Units: bytes, microseconds (_us). Threads: a const table may be shared. */
-#ifndef SIMULATOR_COST_ALL_REDUCE_H
-#define SIMULATOR_COST_ALL_REDUCE_H
+#ifndef STRATEGY_COST_ALL_REDUCE_H
+#define STRATEGY_COST_ALL_REDUCE_H
 
 #include <stdbool.h>
 #include <stdint.h>

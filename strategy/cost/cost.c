@@ -1,5 +1,5 @@
 /* The cluster's figures in the simulator's units. O(nodes + links + measurements). */
-#include "simulator/cost/cost.h"
+#include "strategy/cost/cost.h"
 
 #include <math.h>
 
