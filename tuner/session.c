@@ -19,9 +19,9 @@
 #include "dataset/describe.h"
 #include "dataset/query.h"
 #include "simulator/bound.h"
-#include "strategy/baselines/baselines.h"
 #include "tuner/predictor.h"
 #include "tuner/search/proposals.h"
+#include "tuner/search/starts.h"
 
 enum { MAX_ROUNDS = 32, MAX_FINALISTS = 3, LEAST_ITERATIONS = 6, MOST_ITERATIONS = 60, WARMUP = 2 };
 
@@ -61,6 +61,7 @@ struct session {
     char id[64];
     struct space space;
     struct predictor predictor;
+    struct starts starts;
     size_t n, capacity;
     struct entry *entries;
     uint64_t trials; /* counted against the budget */
@@ -84,8 +85,10 @@ static struct entry *find_entry(struct session *s, const struct id *id) {
     return NULL;
 }
 
+/* Exact schedules are candidates: what they win over the baselines is ours to give. */
 static const struct baseline *baseline_called(const char *name) {
-    return name ? baselines_find(name) : NULL;
+    const struct baseline *row = baselines_find(name);
+    return row && row->kind != BASELINE_EXACT ? row : NULL;
 }
 
 /* Takes the strategy over. NULL when memory is out; the strategy is then released. */
@@ -245,29 +248,34 @@ static enum status refit(struct session *s, struct error *err) {
     return st;
 }
 
-/* Run the first baseline that was not tried; *done when all were. A baseline that cannot be built here is left out. */
-static enum status next_baseline(struct session *s, bool *done, struct error *err) {
-    size_t n;
-    const struct baseline *rows = baselines_list(&n);
+/* Trials that the final will need. */
+static uint64_t reserve(const struct session *s) {
+    uint64_t wanted = s->options.final_rounds * MAX_FINALISTS;
+    return s->options.trials && wanted > s->options.trials / 3 ? s->options.trials / 3 / MAX_FINALISTS * MAX_FINALISTS
+                                                               : wanted;
+}
+
+/* The baseline phase takes at most half of what the final leaves. */
+static size_t starts_limit(const struct session *s) {
+    if (!s->options.trials)
+        return s->starts.n;
+    uint64_t half = (s->options.trials - reserve(s) + 1) / 2;
+    return half < s->starts.n ? (size_t)half : s->starts.n;
+}
+
+/* Run the first of the starts that was not tried; *done when all were. */
+static enum status next_start(struct session *s, bool *done, struct error *err) {
     *done = false;
-    for (const struct baseline *baseline = rows; baseline < rows + n; baseline++) {
+    for (size_t i = 0; i < starts_limit(s); i++) {
+        const struct start *start = &s->starts.items[i];
         struct strategy strategy;
-        struct prediction prediction;
-        if (baselines_build(baseline, s->model, s->cluster, &strategy, err) != ST_OK) {
-            if (err && err->status == ST_NO_MEMORY)
-                return ST_NO_MEMORY;
+        if (find_entry(s, &start->strategy.id))
             continue;
-        }
-        if (find_entry(s, &strategy.id)) {
-            strategy_release(&strategy);
-            continue;
-        }
-        enum status st = predictor_run(&s->predictor, &strategy, &prediction, err);
-        if (st && st != ST_INFEASIBLE) {
-            strategy_release(&strategy);
+        enum status st = strategy_copy(&start->strategy, start->strategy.name, &strategy, err);
+        if (st)
             return st;
-        }
-        if (!add_entry(s, &strategy, baseline->name, st ? NAN : prediction.iteration_us))
+        strategy.id = start->strategy.id;
+        if (!add_entry(s, &strategy, start->baseline->name, start->predicted_us))
             return error_no_memory(err);
         return try_entry(s, s->n - 1, 0, err);
     }
@@ -326,13 +334,6 @@ static size_t finalists(const struct session *s, size_t out[MAX_FINALISTS]) {
     return n;
 }
 
-/* Trials that the final will need. */
-static uint64_t reserve(const struct session *s) {
-    uint64_t wanted = s->options.final_rounds * MAX_FINALISTS;
-    return s->options.trials && wanted > s->options.trials / 3 ? s->options.trials / 3 / MAX_FINALISTS * MAX_FINALISTS
-                                                               : wanted;
-}
-
 static bool in_final(const struct session *s) {
     for (size_t i = 0; i < s->n; i++)
         if (s->entries[i].trials > 1)
@@ -366,9 +367,9 @@ static enum status run_search(struct session *s, struct error *err) {
     bool done = false;
     enum status st = ST_OK;
     s->phase = TUNE_BASELINES;
-    while (!st && !done && !in_final(s) && !(s->options.trials && s->trials >= s->options.trials))
+    while (!st && !done && !in_final(s) && !(s->trials && search_over(s)))
         if (!(st = check_cancel(s, err)))
-            st = next_baseline(s, &done, err);
+            st = next_start(s, &done, err);
     s->phase = TUNE_SEARCH;
     while (!st && !in_final(s) && !search_over(s))
         if (!(st = check_cancel(s, err)))
@@ -567,7 +568,11 @@ static size_t fastest(const struct tuning *t, bool baselines_only, bool any_fina
 
 static enum status answer(struct session *s, struct tuning *out, struct error *err) {
     bool any_final = false;
-    struct tuning t = {.trials = s->trials, .stop = s->stop, .n_rows = s->n, .lower_bound_us = s->lower_bound_us};
+    struct tuning t = {.trials = s->trials,
+                       .stop = s->stop,
+                       .n_rows = s->n,
+                       .hopeless = s->starts.hopeless,
+                       .lower_bound_us = s->lower_bound_us};
     memcpy(t.session, s->id, sizeof t.session);
     t.rows = calloc(s->n ? s->n : 1, sizeof *t.rows);
     if (!t.rows)
@@ -610,6 +615,7 @@ static void release(struct session *s) {
             free(s->entries[i].rounds[r]);
     }
     free(s->entries);
+    starts_release(&s->starts);
     space_release(&s->space);
     predictor_release(&s->predictor);
 }
@@ -628,6 +634,8 @@ static enum status prepare(struct session *s, const char *resume, struct error *
         st = predictor_init(&s->predictor, s->model, s->cluster, err);
     if (!st)
         st = lower_bound(s, err);
+    if (!st)
+        st = starts_list(&s->predictor, &s->starts, err);
     if (!st)
         st = resume ? resume_session(s, resume, err) : begin_session(s, err);
     return st;

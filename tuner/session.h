@@ -1,5 +1,5 @@
-/* A tuning session: baselines, then rounds of propose, rank, try and learn, then a final between the best (AutoSync
- * figure 1).
+/* A tuning session: baselines and exact schedules, then rounds of propose, rank, try and learn, then a final between
+ * the best (AutoSync figure 1).
  *
  * A session is a pure function of its seed and its measurements: what to try next follows from the list of strategies
  * tried and what was measured of them. So a session that was killed is resumed by reading that list from the dataset
@@ -101,6 +101,7 @@ struct tuning {
     enum tune_stop stop;
     size_t n_rows;
     struct tune_row *rows;    /* baselines first, then the rest by measured time; malloc'd */
+    size_t hopeless;          /* baselines that were predicted to be too slow to be worth a trial */
     size_t best;              /* row of the answer */
     size_t best_baseline;     /* row; SIZE_MAX when none completed */
     double speedup;           /* best baseline's median over the best's; NaN without a baseline */

@@ -5,18 +5,19 @@
 
 static const struct baseline baselines[] = {
     {"wfbp", "every gradient in an all-reduce of its own, as soon as it is ready", "Poseidon (ATC 2017); MG-WFBP §2.3",
-     baseline_wfbp},
+     BASELINE_PUBLISHED, baseline_wfbp},
     {"single", "one all-reduce of everything after the backward pass", "SyncEASGD (SC 2017); MG-WFBP §2.4",
-     baseline_single},
+     BASELINE_PUBLISHED, baseline_single},
     {"pytorch-ddp", "buckets of 25 MiB, the first of 1 MiB, in the order of readiness",
-     "PyTorch DistributedDataParallel defaults (VLDB 2020)", baseline_pytorch_ddp},
+     "PyTorch DistributedDataParallel defaults (VLDB 2020)", BASELINE_DEFAULT, baseline_pytorch_ddp},
     {"horovod", "what becomes ready within 1 ms is fused, up to 128 MiB", "Horovod defaults (arXiv 1802.05799)",
-     baseline_horovod},
-    {"ps", "one parameter server on the first node", "AutoDist PS builder; Li et al. (OSDI 2014)", baseline_ps},
+     BASELINE_DEFAULT, baseline_horovod},
+    {"ps", "one parameter server on the first node", "AutoDist PS builder; Li et al. (OSDI 2014)", BASELINE_PUBLISHED,
+     baseline_ps},
     {"ps-load-balanced", "whole variables, each on the server with the fewest bytes so far",
-     "AutoDist PSLoadBalancing builder", baseline_ps_load_balanced},
+     "AutoDist PSLoadBalancing builder", BASELINE_PUBLISHED, baseline_ps_load_balanced},
     {"all-reduce", "chunks of 128 variables in the order of the model", "AutoDist AllReduce builder",
-     baseline_all_reduce},
+     BASELINE_PUBLISHED, baseline_all_reduce},
 };
 
 const struct baseline *baselines_list(size_t *n) {

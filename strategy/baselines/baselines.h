@@ -18,10 +18,14 @@
 typedef enum status baseline_build(const struct model *model, const struct cost *cost, struct strategy *out,
                                    struct error *err);
 
+/* Where it is from: a paper's system, what a framework does when nobody chooses, or a problem that we solve exactly. */
+enum baseline_kind { BASELINE_PUBLISHED, BASELINE_DEFAULT, BASELINE_EXACT };
+
 struct baseline {
     const char *name;    /* as in DESIGN.md §8 */
     const char *summary; /* one line for people */
     const char *source;  /* the paper or default */
+    enum baseline_kind kind;
     baseline_build *build;
 };
 

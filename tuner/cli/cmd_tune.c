@@ -20,6 +20,7 @@
 #include "tuner/cli/progress.h"
 #include "tuner/cli/runners.h"
 #include "tuner/cli/table.h"
+#include "tuner/search/starts.h"
 #include "tuner/session.h"
 
 static const double DEFAULT_TRIAL_US = 4e6;
@@ -63,6 +64,9 @@ static void print_rows(const struct tuning *t) {
     table_release(&table);
     if (others > OTHERS)
         printf("  and %zu more candidates\n", others - OTHERS);
+    if (t->hopeless)
+        printf("  %zu more baselines were predicted to take over %g times the fastest, and were not run\n", t->hopeless,
+               STARTS_HOPELESS);
 }
 
 /* The one sentence that somebody in a hurry reads. */
@@ -221,10 +225,12 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
         {0}};
     const struct command_line line = {
         .usage = "tune MODEL CLUSTER [options]",
-        .about = "Find the fastest way to synchronize MODEL's gradients on CLUSTER.\n\n"
-                 "The baselines run first; then rounds of candidates that the simulator ranks highest, each run for\n"
-                 "real and learned from; at the end the best few run again, interleaved with the best baseline.\n"
-                 "Every run is recorded in the dataset. A session that was interrupted goes on with --resume.",
+        .about =
+            "Find the fastest way to synchronize MODEL's gradients on CLUSTER.\n\n"
+            "The baselines and the exact schedules run first; then rounds of candidates that the simulator ranks\n"
+            "highest, each run for real and learned from; at the end the best few run again, interleaved with the\n"
+            "best baseline. Every run is recorded in the dataset. A session that was interrupted goes on with\n"
+            "--resume.",
         .examples = "  syncopate tune cnn-small lab-4x1g --trials 24 --out best.json\n"
                     "  syncopate tune --resume 20261121-084117-3fa2",
         .options = options,

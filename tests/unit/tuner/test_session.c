@@ -216,6 +216,36 @@ static void session_stops_when_the_best_is_close_to_the_bound(void **state) {
     tuning_release(&t);
 }
 
+static void gap_that_a_baseline_closes_ends_the_session_before_the_search(void **state) {
+    struct world *w = *state;
+    struct error err;
+    struct tuning t;
+    struct tune_options o = options_of(60);
+    char file[4096];
+    o.gap = 1000;
+    snprintf(file, sizeof file, "%s/gap-at-once.db", test_dir());
+    assert_ok(tune(w, file, &o, NULL, &t, &err));
+    assert_int_equal(t.stop, TUNE_STOP_GAP);
+    assert_int_equal(t.n_rows, 1);
+    assert_int_equal(t.trials, 1 + o.final_rounds);
+    tuning_release(&t);
+}
+
+static void baselines_take_at_most_half_of_the_budget(void **state) {
+    struct world *w = *state;
+    struct error err;
+    struct tuning t;
+    struct tune_options o = options_of(12);
+    char file[4096];
+    size_t found = 0;
+    snprintf(file, sizeof file, "%s/half.db", test_dir());
+    assert_ok(tune(w, file, &o, NULL, &t, &err));
+    for (size_t i = 0; i < t.n_rows; i++)
+        found += strncmp(t.rows[i].name, "guided", 6) == 0 || strncmp(t.rows[i].name, "neighbour", 9) == 0;
+    assert_true(found >= 3);
+    tuning_release(&t);
+}
+
 static void fitted_factors_are_those_of_the_truth(void **state) {
     struct world *w = *state;
     struct error err;
@@ -251,6 +281,8 @@ int main(void) {
         T(interrupted_session_goes_on_as_if_nothing_had_happened),
         T(session_without_a_completed_trial_says_why),
         T(session_stops_when_the_best_is_close_to_the_bound),
+        T(gap_that_a_baseline_closes_ends_the_session_before_the_search),
+        T(baselines_take_at_most_half_of_the_budget),
         T(fitted_factors_are_those_of_the_truth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

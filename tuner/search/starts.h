@@ -1,0 +1,32 @@
+/* What a session tries first: the framework defaults, then the published systems and the exact schedules, the fastest
+ * predicted first. What the simulator finds hopeless is left out, so that a budget of trials is not spent on it; the
+ * defaults are always tried, because they are what the user has today. */
+#ifndef TUNER_SEARCH_STARTS_H
+#define TUNER_SEARCH_STARTS_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "strategy/baselines/baselines.h"
+#include "tuner/predictor.h"
+
+struct start {
+    const struct baseline *baseline;
+    struct strategy strategy;
+    double predicted_us;
+};
+
+struct starts {
+    size_t n;
+    struct start *items; /* malloc'd; no two strategies alike */
+    size_t hopeless;     /* baselines left out, because they are predicted to take STARTS_HOPELESS times the fastest */
+};
+
+#define STARTS_HOPELESS 1.5
+
+/* For the predictor's model and cluster, as it is corrected now. A baseline that has no form here or is too large to
+ * predict is left out too. Fails: ST_NO_MEMORY and what baselines and predictions fail with otherwise. */
+enum status starts_list(struct predictor *predictor, struct starts *out, struct error *err);
+void starts_release(struct starts *starts);
+
+#endif
