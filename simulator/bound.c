@@ -1,19 +1,22 @@
-/* See bound.h for what is bounded and why it holds. */
+/* Each part of the bound is a price list: what a gradient byte must cost at a weighted set of NICs. bound.h says what
+ * is bounded, docs/lower-bound.md derives every list; the lemmas below are numbered as there. */
 #include "simulator/bound.h"
 
 #include <math.h>
 #include <stdbool.h>
 
 #include "strategy/cost/all_reduce.h"
+#include "strategy/exact/gradients.h"
 #include "strategy/exact/one_machine.h"
 
 /* ---- the model ---- */
 
 struct need {
-    double release_us, tail_us;       /* on a device of compute_scale 1 */
-    double dense_bytes, served_bytes; /* by all-reduce; by a push */
+    double ready_us, tail_us, forward_us; /* on a device of compute_scale 1 */
+    double dense_bytes, served_bytes;     /* by all-reduce; by a push */
 };
 
+/* Every shard that cuts axis 0 moves its own rows, one that cuts another axis the index of every row too. */
 static double least_served_bytes(const struct variable *v) {
     enum { INDEX_BYTES = 8 };
     if (v->sparse_rows == 0)
@@ -22,108 +25,211 @@ static double least_served_bytes(const struct variable *v) {
     return (double)v->sparse_rows * (row + INDEX_BYTES);
 }
 
-static void needs_of(const struct model *model, struct need *needs) {
-    double time = 0;
-    for (uint32_t v = 0; v < model->n_variables; v++)
-        needs[v] = (struct need){0, 0, (double)model->variables[v].bytes, least_served_bytes(&model->variables[v])};
-    for (uint32_t i = model->n_forward; i < model->n_operators; i++) {
-        const struct operator* op = & model->operators[model->order[i]];
-        time += op->time_us;
-        for (uint32_t p = 0; p < op->n_produces; p++)
-            needs[op->produces[p]].release_us = time;
-    }
-    /* From the last forward operator to the first, so that the earliest reader's tail stays. */
-    time = 0;
-    for (uint32_t i = model->n_forward; i-- > 0;) {
-        const struct operator* op = & model->operators[model->order[i]];
-        time += op->time_us;
-        for (uint32_t r = 0; r < op->n_reads; r++)
-            needs[op->reads[r]].tail_us = time;
+static void needs_of(const struct model *model, const struct gradient *gradients, struct need *needs) {
+    for (uint32_t i = 0; i < model->n_variables; i++) {
+        const struct gradient *g = &gradients[i];
+        needs[i] = (struct need){g->ready_us, g->tail_us, model->forward_us, (double)g->bytes,
+                                 least_served_bytes(&model->variables[g->variable])};
     }
 }
 
 /* ---- the network ---- */
 
-/* A set of nodes with devices: mean time a byte through their NICs when each moves it, when each but the slowest does,
- * and the least compute_scale. */
-struct members {
-    uint32_t n;
-    double sum, largest, scale;
+/* Time a byte, and how much a microsecond of release and tail counts. */
+struct price {
+    double dense, served; /* us a byte that is all-reduced / under a server */
+    double scale;
 };
 
-static void add_member(struct members *set, double per_byte, double scale) {
-    set->scale = set->n == 0 ? scale : fmin(set->scale, scale);
-    set->sum += per_byte;
-    set->largest = fmax(set->largest, per_byte);
-    set->n++;
+/* What the price lists see of a cluster. */
+struct shape {
+    const struct cost *cost;
+    double k;                     /* nodes with devices */
+    double wire;                  /* bytes through each of their NICs, of each byte that is all-reduced */
+    double work_rate, spare_rate; /* sums over nodes with and without devices, bytes per us */
+    double work_scale;            /* sum of rate * compute_scale over nodes with devices */
+    double least_scale, largest_scale;
+    uint32_t narrowest, widest, slowest; /* nodes with devices; ties go to the slower one */
+};
+
+static double rate_of(const struct shape *s, uint32_t node) {
+    return s->cost->nic_bytes_per_us[node];
 }
 
-enum { ALL, NARROWEST, SLOWEST, N_SETS };
+static double scale_of(const struct shape *s, uint32_t node) {
+    return s->cost->cluster->nodes[node].compute_scale;
+}
 
-static void choose_sets(const struct cost *cost, struct members sets[N_SETS]) {
-    const struct node *nodes = cost->cluster->nodes;
-    double narrowest = INFINITY, slowest = nodes[cost->slowest].compute_scale;
+static bool is_narrower(const struct shape *s, uint32_t a, uint32_t b) {
+    return rate_of(s, a) != rate_of(s, b) ? rate_of(s, a) < rate_of(s, b) : scale_of(s, a) > scale_of(s, b);
+}
+
+static void add_worker(struct shape *s, uint32_t node) {
+    double rate = rate_of(s, node), scale = scale_of(s, node);
+    s->work_rate += rate;
+    s->work_scale += rate * scale;
+    s->least_scale = fmin(s->least_scale, scale);
+    s->largest_scale = fmax(s->largest_scale, scale);
+    if (is_narrower(s, node, s->narrowest))
+        s->narrowest = node;
+    if (rate > rate_of(s, s->widest))
+        s->widest = node;
+    if (scale > scale_of(s, s->slowest) || (scale >= scale_of(s, s->slowest) && is_narrower(s, node, s->slowest)))
+        s->slowest = node;
+}
+
+static struct shape shape_of(const struct cost *cost) {
+    uint32_t first = cost->workers[0];
+    struct shape s = {.cost = cost, .k = cost->n_workers, .narrowest = first, .widest = first, .slowest = first};
+    s.least_scale = s.largest_scale = scale_of(&s, first);
+    s.wire = all_reduce_least_per_byte_us(&cost->all_reduce) * cost->narrowest_bytes_per_us;
     for (uint32_t i = 0; i < cost->n_workers; i++)
-        narrowest = fmin(narrowest, cost->nic_bytes_per_us[cost->workers[i]]);
-    for (int s = 0; s < N_SETS; s++)
-        sets[s] = (struct members){0, 0, 0, 0};
-    for (uint32_t i = 0; i < cost->n_workers; i++) {
-        uint32_t node = cost->workers[i];
-        double rate = cost->nic_bytes_per_us[node], scale = nodes[node].compute_scale;
-        add_member(&sets[ALL], 1 / rate, scale);
-        if (rate <= narrowest)
-            add_member(&sets[NARROWEST], 1 / rate, scale);
-        if (scale >= slowest)
-            add_member(&sets[SLOWEST], 1 / rate, scale);
+        add_worker(&s, cost->workers[i]);
+    for (uint32_t i = 0; i < cost->cluster->n_nodes; i++)
+        if (cost->cluster->nodes[i].devices == 0)
+            s.spare_rate += rate_of(&s, i);
+    return s;
+}
+
+/* ---- price lists ---- */
+
+/* Lemma 2, volume of one node. */
+static struct price volume_of_one(const struct shape *s, uint32_t node) {
+    return (struct price){s->wire / rate_of(s, node), 1 / rate_of(s, node), 0};
+}
+
+/* Lemma 5, windows of one node. Two nodes need lemma 6 instead. */
+static struct price windows_of_one(const struct shape *s, uint32_t node) {
+    double scale = scale_of(s, node), lost = (scale - s->least_scale) / (s->k - 1);
+    return (struct price){s->wire / rate_of(s, node), 1 / rate_of(s, node), scale - lost};
+}
+
+/* Lemmas 2 and 4, all nodes at prices that make every server equally dear: one that works costs `more` bytes beyond
+ * the one that every node moves, a spare one k. */
+static struct price of_all(const struct shape *s, double more) {
+    double spare = s->spare_rate * fmax(more, 0) / s->k, z = 1 / (s->work_rate + spare);
+    double work_scale = (s->work_scale + s->work_rate * s->least_scale) / 2;
+    return (struct price){s->wire * s->k * z, (s->k + more) * z, (work_scale + spare * s->least_scale) * z};
+}
+
+/* Lemma 3, the own windows of all nodes or (slowest_only) of those with the largest compute_scale. */
+static struct price own_windows(const struct shape *s, bool slowest_only) {
+    double n = 0, rate = 0, scale = 0;
+    for (uint32_t i = 0; i < s->cost->n_workers; i++) {
+        uint32_t node = s->cost->workers[i];
+        if (slowest_only && scale_of(s, node) < s->largest_scale)
+            continue;
+        n++;
+        rate += rate_of(s, node);
+        scale += rate_of(s, node) * scale_of(s, node);
+    }
+    return (struct price){s->wire * n / rate, (n - 1) / rate, scale / rate};
+}
+
+/* Lemma 6, the node that is last, whichever it is. */
+static struct price windows_of_last(const struct shape *s) {
+    return (struct price){s->wire / rate_of(s, s->widest), 1 / rate_of(s, s->widest), s->least_scale};
+}
+
+/* Both inequalities hold, so does each mean of them. */
+static struct price mean_of(struct price a, struct price b, double part) {
+    return (struct price){a.dense + part * (b.dense - a.dense), a.served + part * (b.served - a.served),
+                          a.scale + part * (b.scale - a.scale)};
+}
+
+enum { MEANS = 4, MAX_PRICES = 2 * (MEANS + 1) + 2 };
+
+static uint32_t window_prices(const struct shape *s, struct price prices[MAX_PRICES]) {
+    uint32_t n = 0;
+    struct price all = of_all(s, (s->k - 3) / 2);
+    prices[n++] = own_windows(s, false);
+    prices[n++] = own_windows(s, true);
+    if (s->k < 3) {
+        prices[n++] = windows_of_last(s);
+        prices[n++] = all;
+        return n;
+    }
+    for (int i = 0; i <= MEANS; i++) {
+        prices[n++] = mean_of(windows_of_one(s, s->narrowest), all, (double)i / MEANS);
+        prices[n++] = mean_of(windows_of_one(s, s->slowest), all, (double)i / MEANS);
+    }
+    return n;
+}
+
+/* ---- the bound ---- */
+
+struct work {
+    uint32_t n;
+    struct gradient *gradients;
+    struct need *needs;
+    struct job *jobs;
+    uint32_t *scratch;
+};
+
+static double cheaper(const struct need *need, const struct price *price) {
+    return fmin(price->dense * need->dense_bytes, price->served * need->served_bytes);
+}
+
+static double volume(const struct work *work, const struct shape *s) {
+    double most = 0;
+    struct price all = of_all(s, s->k - 2);
+    for (int i = 0; i <= MEANS; i++) {
+        struct price price = mean_of(volume_of_one(s, s->narrowest), all, (double)i / MEANS);
+        double sum = 0;
+        for (uint32_t v = 0; v < work->n; v++)
+            sum += cheaper(&work->needs[v], &price);
+        most = fmax(most, sum);
+    }
+    return most;
+}
+
+static double windows(const struct work *work, const struct price *price, bool barrier) {
+    for (uint32_t v = 0; v < work->n; v++) {
+        const struct need *need = &work->needs[v];
+        double tail = barrier ? need->forward_us : need->tail_us;
+        work->jobs[v] = (struct job){need->ready_us * price->scale, cheaper(need, price), tail * price->scale};
+    }
+    return one_machine_value(work->n, work->jobs, work->scratch);
+}
+
+static void bound_network(const struct work *work, const struct cost *cost, struct bound *bound) {
+    struct shape shape = shape_of(cost);
+    struct price prices[MAX_PRICES];
+    uint32_t n = window_prices(&shape, prices);
+    bound->volume_us = volume(work, &shape);
+    for (uint32_t i = 0; i < n; i++) {
+        bound->windows_us = fmax(bound->windows_us, windows(work, &prices[i], false));
+        bound->barrier_windows_us = fmax(bound->barrier_windows_us, windows(work, &prices[i], true));
     }
 }
 
-/* Bytes through a NIC, at the network's narrowest rate, of each byte that is all-reduced. */
-static double all_reduce_wire(const struct cost *cost) {
-    return all_reduce_least_per_byte_us(&cost->all_reduce) * cost->narrowest_bytes_per_us;
-}
-
-static double volume(const struct need *needs, uint32_t n, const struct cost *cost, double per_byte) {
-    double wire = all_reduce_wire(cost), bytes = 0;
-    for (uint32_t v = 0; v < n; v++)
-        bytes += fmin(wire * needs[v].dense_bytes, needs[v].served_bytes);
-    return bytes * per_byte;
-}
-
-static double windows(const struct need *needs, uint32_t n, const struct cost *cost, const struct members *set,
-                      struct job *jobs, uint32_t *scratch) {
-    double every = set->sum / set->n * all_reduce_wire(cost), other = (set->sum - set->largest) / set->n;
-    for (uint32_t v = 0; v < n; v++)
-        jobs[v] = (struct job){needs[v].release_us * set->scale,
-                               fmin(every * needs[v].dense_bytes, other * needs[v].served_bytes),
-                               needs[v].tail_us * set->scale};
-    return one_machine_value(n, jobs, scratch);
+static enum status take_work(struct work *work, const struct model *model, struct arena *arena, struct error *err) {
+    work->n = model->n_variables;
+    work->gradients = arena_alloc(arena, work->n, sizeof *work->gradients);
+    work->needs = arena_alloc(arena, work->n, sizeof *work->needs);
+    work->jobs = arena_alloc(arena, work->n, sizeof *work->jobs);
+    work->scratch = arena_alloc(arena, work->n, sizeof *work->scratch);
+    if (!work->gradients || !work->needs || !work->jobs || !work->scratch)
+        return error_no_memory(err);
+    enum status st = gradients_list(model, 1, work->gradients, err);
+    if (!st)
+        needs_of(model, work->gradients, work->needs);
+    return st;
 }
 
 enum status bound_iteration(const struct model *model, const struct cost *cost, struct bound *out, struct error *err) {
     struct bound bound = {0};
-    struct members sets[N_SETS];
     struct arena arena = {0};
-    uint32_t n = model->n_variables;
-    struct need *needs = arena_alloc(&arena, n, sizeof *needs);
-    struct job *jobs = arena_alloc(&arena, n, sizeof *jobs);
-    uint32_t *scratch = arena_alloc(&arena, n, sizeof *scratch);
-    if (!needs || !jobs || !scratch) {
-        arena_release(&arena);
-        return error_no_memory(err);
+    struct work work;
+    enum status st = take_work(&work, model, &arena, err);
+    if (!st) {
+        bound.compute_us = (model->forward_us + model->backward_us) * cost->cluster->nodes[cost->slowest].compute_scale;
+        if (cost->n_workers > 1)
+            bound_network(&work, cost, &bound);
+        bound.iteration_us = fmax(bound.compute_us, fmax(bound.volume_us, bound.windows_us));
+        bound.barrier_us = fmax(bound.iteration_us, bound.barrier_windows_us);
+        *out = bound;
     }
-    for (uint32_t i = 0; i < model->n_operators; i++)
-        bound.compute_us += model->operators[i].time_us;
-    bound.compute_us *= cost->cluster->nodes[cost->slowest].compute_scale;
-    if (cost->n_workers > 1) {
-        needs_of(model, needs);
-        choose_sets(cost, sets);
-        bound.volume_us = volume(needs, n, cost, sets[ALL].largest);
-        for (int s = 0; s < N_SETS; s++)
-            bound.windows_us = fmax(bound.windows_us, windows(needs, n, cost, &sets[s], jobs, scratch));
-    }
-    bound.iteration_us = fmax(bound.compute_us, fmax(bound.volume_us, bound.windows_us));
     arena_release(&arena);
-    *out = bound;
-    return ST_OK;
+    return st;
 }

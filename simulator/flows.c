@@ -1,67 +1,205 @@
-/* Progressive filling: raise all rates together; where a resource fills up, its flows stop there and the rest go on.
- * Each round stops at least one resource, and all that fill up together stop in one round, so that symmetric clusters
- * need a round or two. */
+/* Levels by local repair. A resource's level is what its flows get that are not held back elsewhere; a flow's rate is
+ * the lowest level on its way. When a resource's flows or what holds them back changes, its level is worked out anew,
+ * and the other resources of the flows whose rates moved by that wait for their turn, until nothing moves.
+ *
+ * That ends in the fair rates: every level is at least the resource's capacity over its flows, so once all that wait
+ * had a turn none is below the smallest of these, which is then the level of that resource for good; and so on for the
+ * next smallest, its flows being known. So rounds over the queue are at most resources + 1, and what still moves after
+ * them is rounding. A small change seldom reaches far, because it passes only from lower levels to higher ones: that is
+ * why this is faster than filling all anew. */
 #include "simulator/flows.h"
 
 #include <math.h>
-#include <stdbool.h>
-#include <string.h>
 
-/* Two resources fill up together when their levels differ by rounding only. */
-static const double TOGETHER = 1 + 1e-12;
+/* A level that moves by less has not: rounding must not travel. */
+static const double SAME = 1e-14;
 
-static inline void take(const struct flows *flows, uint32_t class, double amount, double weight, double *left,
-                        double *load) {
-    for (uint32_t i = flows->first[class]; i < flows->first[class + 1]; i++) {
-        uint32_t resource = flows->uses[i];
-        left[resource] -= amount;
-        load[resource] += weight;
-    }
-}
-
-static inline double lowest_level(const struct flows *flows, const double *left, const double *load) {
-    double level = INFINITY;
+static void place_members(struct flows *flows) {
+    uint32_t at = 0, n_uses = flows->first[flows->n_classes];
     for (uint32_t r = 0; r < flows->n_resources; r++)
-        if (load[r] > 0 && left[r] < level * load[r])
-            level = left[r] / load[r];
-    return fmax(level, 0);
-}
-
-static inline bool is_stopped(const struct flows *flows, uint32_t class, double level, const double *left,
-                              const double *load) {
-    for (uint32_t i = flows->first[class]; i < flows->first[class + 1]; i++) {
-        uint32_t r = flows->uses[i];
-        if (left[r] <= level * load[r] * TOGETHER)
-            return true;
+        flows->resource[r] = (struct flow_resource){.level = INFINITY};
+    for (uint32_t i = 0; i < n_uses; i++)
+        flows->resource[flows->uses[i]].n_members++;
+    for (uint32_t r = 0; r < flows->n_resources; r++) {
+        flows->resource[r].first_member = at;
+        at += flows->resource[r].n_members;
+        flows->resource[r].n_members = 0;
     }
-    return false;
 }
 
-void flows_fill(const struct flows *flows, const double *weight, uint32_t n_active, uint32_t *active, double *rate,
-                double *scratch) {
-    double *left = scratch, *load = scratch + flows->n_resources;
-    memcpy(left, flows->capacity, flows->n_resources * sizeof *left);
-    memset(load, 0, flows->n_resources * sizeof *load);
-    for (uint32_t i = 0; i < n_active; i++)
-        take(flows, active[i], 0, weight[active[i]], left, load);
-    while (n_active > 0) {
-        double level = lowest_level(flows, left, load);
-        uint32_t stopped = n_active;
-        /* Stopped classes gather at the end; capacities change only after all of this round are known. */
-        for (uint32_t i = 0; i < stopped;) {
-            uint32_t class = active[i];
-            if (!is_stopped(flows, class, level, left, load)) {
-                i++;
-                continue;
-            }
-            active[i] = active[--stopped];
-            active[stopped] = class;
+void flows_clear(struct flows *flows) {
+    place_members(flows);
+    for (uint32_t c = 0; c < flows->n_classes; c++)
+        flows->class[c] = (struct flow_class){.rate = 0};
+    flows->n_touched = flows->n_changed = flows->n_queue = flows->head = 0;
+}
+
+void flows_add(struct flows *flows, uint32_t c, double weight) {
+    struct flow_class *class = &flows->class[c];
+    class->weight += weight;
+    if (!class->touched)
+        flows->touched[flows->n_touched++] = c;
+    class->touched = true;
+}
+
+static void wait_for_turn(struct flows *flows, uint32_t r) {
+    if (flows->resource[r].waits)
+        return;
+    uint32_t at = flows->head + flows->n_queue++;
+    flows->queue[at < flows->n_resources ? at : at - flows->n_resources] = r;
+    flows->resource[r].waits = true;
+}
+
+static void note_change(struct flows *flows, uint32_t c) {
+    if (!flows->class[c].changed)
+        flows->changed[flows->n_changed++] = c;
+    flows->class[c].changed = true;
+}
+
+/* ---- members ---- */
+
+static void join(struct flows *flows, uint32_t c) {
+    for (uint32_t i = flows->first[c]; i < flows->first[c + 1]; i++) {
+        struct flow_resource *resource = &flows->resource[flows->uses[i]];
+        flows->use[i].place = resource->first_member + resource->n_members++;
+        flows->members[flows->use[i].place] = (struct flow_member){.class = c, .use = i};
+    }
+}
+
+static void leave(struct flows *flows, uint32_t c) {
+    for (uint32_t i = flows->first[c]; i < flows->first[c + 1]; i++) {
+        struct flow_resource *resource = &flows->resource[flows->uses[i]];
+        struct flow_member last = flows->members[resource->first_member + --resource->n_members];
+        flows->members[flows->use[i].place] = last;
+        flows->use[last.use].place = flows->use[i].place;
+    }
+}
+
+/* The lowest level on the way of a class, resource `but` aside (NONE: none aside). */
+enum { NONE = UINT32_MAX };
+static double lowest_level(const struct flows *flows, uint32_t c, uint32_t but) {
+    double lowest = INFINITY;
+    for (uint32_t i = flows->first[c]; i < flows->first[c + 1]; i++) {
+        double level = flows->resource[flows->uses[i]].level;
+        if (flows->uses[i] != but && level < lowest)
+            lowest = level;
+    }
+    return lowest;
+}
+
+static void take_in(struct flows *flows, uint32_t c) {
+    struct flow_class *class = &flows->class[c];
+    class->touched = false;
+    if (class->weight == class->settled)
+        return;
+    if (class->settled == 0) {
+        join(flows, c);
+        class->rate = lowest_level(flows, c, NONE);
+        note_change(flows, c);
+    } else if (class->weight == 0) {
+        leave(flows, c);
+        class->rate = 0;
+    }
+    class->settled = class->weight;
+    for (uint32_t i = flows->first[c]; i < flows->first[c + 1]; i++) {
+        if (class->weight != 0)
+            flows->members[flows->use[i].place].load = class->weight * flows->use[i].times;
+        wait_for_turn(flows, flows->uses[i]);
+    }
+}
+
+/* ---- levels ---- */
+
+/* What the resource's flows ask for, those held back elsewhere under `guess` apart from the others. */
+struct demand {
+    double held_load, held_limit; /* what they take, and the fastest of them */
+    double open, open_limit;      /* how many the others are, and what holds back the slowest of them */
+};
+
+static struct demand demand_at(const struct flows *flows, uint32_t n, double guess) {
+    const double *limit = flows->scratch, *load = flows->scratch + flows->n_classes;
+    struct demand d = {.open_limit = INFINITY};
+    for (uint32_t k = 0; k < n; k++) {
+        if (limit[k] < guess) {
+            d.held_load += load[k] * limit[k];
+            d.held_limit = limit[k] > d.held_limit ? limit[k] : d.held_limit;
+        } else {
+            d.open += load[k];
+            d.open_limit = limit[k] < d.open_limit ? limit[k] : d.open_limit;
         }
-        for (uint32_t i = stopped; i < n_active; i++) {
-            uint32_t class = active[i];
-            rate[class] = level;
-            take(flows, class, level * weight[class], -weight[class], left, load);
-        }
-        n_active = stopped;
+    }
+    return d;
+}
+
+static void gather_limits(const struct flows *flows, uint32_t r) {
+    const struct flow_resource *resource = &flows->resource[r];
+    const struct flow_member *member = flows->members + resource->first_member;
+    double *limit = flows->scratch, *load = flows->scratch + flows->n_classes;
+    for (uint32_t k = 0; k < resource->n_members; k++) {
+        double rate = flows->class[member[k].class].rate;
+        limit[k] = rate < resource->level ? rate : lowest_level(flows, member[k].class, r);
+        load[k] = member[k].load;
+    }
+}
+
+/* Mostly the same flows are held back as before. If not, from below: flows that are held back under the level leave the
+ * rest to the others, which raises it. */
+static double level_of(const struct flows *flows, uint32_t r) {
+    uint32_t n = flows->resource[r].n_members;
+    double capacity = flows->capacity[r], level;
+    gather_limits(flows, r);
+    struct demand d = demand_at(flows, n, flows->resource[r].level);
+    if (d.open == 0 && d.held_load <= capacity)
+        return INFINITY;
+    level = (capacity - d.held_load) / d.open;
+    if (d.held_limit <= level && level <= d.open_limit)
+        return level;
+    d = demand_at(flows, n, 0);
+    for (double open = INFINITY; d.open < open && d.open > 0;) {
+        open = d.open;
+        level = (capacity - d.held_load) / open;
+        d = demand_at(flows, n, level);
+    }
+    return d.open > 0 ? level : INFINITY;
+}
+
+static void set_rate(struct flows *flows, uint32_t c, uint32_t by, double rate) {
+    flows->class[c].rate = rate;
+    note_change(flows, c);
+    for (uint32_t i = flows->first[c]; i < flows->first[c + 1]; i++)
+        if (flows->uses[i] != by)
+            wait_for_turn(flows, flows->uses[i]);
+}
+
+static void repair(struct flows *flows, uint32_t r) {
+    struct flow_resource *resource = &flows->resource[r];
+    double before = resource->level, level = level_of(flows, r);
+    if (level == before || fabs(level - before) <= SAME * (level < before ? level : before))
+        return;
+    resource->level = level;
+    for (uint32_t k = 0; k < resource->n_members; k++) {
+        uint32_t c = flows->members[resource->first_member + k].class;
+        double rate = flows->class[c].rate;
+        if (level < rate)
+            set_rate(flows, c, r, level);
+        else if (rate == before && (rate = lowest_level(flows, c, NONE)) != before)
+            set_rate(flows, c, r, rate);
+    }
+}
+
+void flows_settle(struct flows *flows) {
+    for (uint32_t i = 0; i < flows->n_changed; i++)
+        flows->class[flows->changed[i]].changed = false;
+    flows->n_changed = 0;
+    for (uint32_t i = 0; i < flows->n_touched; i++)
+        take_in(flows, flows->touched[i]);
+    flows->n_touched = 0;
+    uint64_t turns = (uint64_t)flows->n_resources * (flows->n_resources + 1);
+    for (; flows->n_queue > 0 && turns > 0; turns--) {
+        uint32_t r = flows->queue[flows->head];
+        flows->head = flows->head + 1 < flows->n_resources ? flows->head + 1 : 0;
+        flows->n_queue--;
+        flows->resource[r].waits = false;
+        repair(flows, r);
     }
 }

@@ -4,15 +4,14 @@
 #include <math.h>
 
 void network_clear(struct network *network) {
-    network->n_active = network->n_filled = 0;
-    network->filled = 0;
+    network->n_active = 0;
+    network->weight = 0;
     network->changed = false;
-    for (uint32_t c = 0; c < network->n_classes; c++) {
-        struct transfer *heap = network->classes[c].heap;
-        network->classes[c] = (struct network_class){.heap = heap, .next_us = INFINITY};
-        network->weight[c] = network->rate[c] = 0;
-    }
+    for (uint32_t c = 0; c < network->n_classes; c++)
+        network->classes[c] = (struct network_class){.heap = network->classes[c].heap};
 }
+
+/* ---- transfers of a class ---- */
 
 static bool before(const struct transfer *a, const struct transfer *b) {
     return a->end != b->end ? a->end < b->end : a->message < b->message;
@@ -40,119 +39,142 @@ static void heap_pop(struct transfer *heap, uint32_t n) {
     heap[at] = item;
 }
 
+/* ---- classes by their next end ---- */
+
+static void put(struct network *network, uint32_t at, struct network_active item) {
+    network->active[at] = item;
+    network->classes[item.class].place = at;
+}
+
+static void sift_down(struct network *network, uint32_t at, struct network_active item) {
+    struct network_active *active = network->active;
+    for (uint32_t child; (child = 2 * at + 1) < network->n_active; at = child) {
+        if (child + 1 < network->n_active && active[child + 1].next_us < active[child].next_us)
+            child++;
+        if (active[child].next_us >= item.next_us)
+            break;
+        put(network, at, active[child]);
+    }
+    put(network, at, item);
+}
+
+/* Put `item` at place `at`, or where above or below it belongs. */
+static void settle(struct network *network, uint32_t at, struct network_active item) {
+    struct network_active *active = network->active;
+    for (; at > 0 && item.next_us < active[(at - 1) / 2].next_us; at = (at - 1) / 2)
+        put(network, at, active[(at - 1) / 2]);
+    sift_down(network, at, item);
+}
+
+static void settle_all(struct network *network) {
+    for (uint32_t at = network->n_active / 2; at-- > 0;)
+        sift_down(network, at, network->active[at]);
+}
+
 static void run_clock(struct network_class *class, double now_us) {
     class->clock += class->rate * (now_us - class->since_us);
     class->since_us = now_us;
 }
 
-static void foresee(struct network_class *class, double now_us) {
-    double left = class->heap[0].end - class->clock;
-    class->next_us = left <= 0 ? now_us : class->rate > 0 ? now_us + left / class->rate : INFINITY;
+static double next_end(const struct network_class *class, double now_us) {
+    double left = class->end - class->clock;
+    return left <= 0 ? now_us : class->rate > 0 ? now_us + left / class->rate : INFINITY;
 }
 
+static void foresee(struct network *network, uint32_t c, double now_us) {
+    const struct network_class *class = &network->classes[c];
+    settle(network, class->place, (struct network_active){next_end(class, now_us), c});
+}
+
+/* Where its rate was worked out for an earlier transfer of this instant it still holds. */
 static void activate(struct network *network, uint32_t c, double now_us) {
     struct network_class *class = &network->classes[c];
     class->place = network->n_active;
-    network->active[network->n_active++] = c;
-    class->clock = class->rate = 0;
+    network->active[network->n_active++] = (struct network_active){INFINITY, c};
+    class->clock = 0;
+    class->rate = network->flows ? network->flows->class[c].rate : 0;
     class->since_us = now_us;
 }
 
 static void retire(struct network *network, uint32_t c) {
-    struct network_class *class = &network->classes[c];
-    uint32_t last = network->active[--network->n_active];
-    network->active[class->place] = last;
-    network->classes[last].place = class->place;
-    class->next_us = INFINITY;
+    struct network_active last = network->active[--network->n_active];
+    if (last.class != c)
+        settle(network, network->classes[c].place, last);
 }
 
-void network_add(struct network *network, uint32_t c, uint32_t weight, double amount, uint32_t message, double began_us,
-                 double now_us) {
+static void change(struct network *network, uint32_t c, double weight) {
+    network->changed = true;
+    if (network->flows)
+        flows_add(network->flows, c, weight);
+    else
+        network->weight += weight;
+}
+
+void network_add(struct network *network, uint32_t c, double amount, struct transfer transfer, double now_us) {
     struct network_class *class = &network->classes[c];
     if (class->n == 0)
         activate(network, c, now_us);
     else
         run_clock(class, now_us);
-    heap_push(class->heap, class->n++, (struct transfer){class->clock + amount, began_us, message, weight});
-    network->weight[c] += weight;
-    network->changed = true;
-    foresee(class, now_us);
+    transfer.end = class->clock + amount;
+    heap_push(class->heap, class->n++, transfer);
+    class->end = class->heap[0].end;
+    change(network, c, transfer.weight);
+    foresee(network, c, now_us);
 }
 
-static void set_rate(struct network_class *class, double rate, double now_us) {
-    run_clock(class, now_us);
-    class->rate = rate;
-    foresee(class, now_us);
-}
-
-/* The same classes with the same weights as when rates were last worked out: often so where one transfer follows
- * another. */
-static bool is_as_filled(const struct network *network) {
-    if (network->n_active != network->n_filled)
-        return false;
-    for (uint32_t i = 0; i < network->n_active; i++) {
-        uint32_t c = network->active[i];
-        if (network->classes[c].filled != network->filled || network->weight[c] != network->classes[c].weight_then)
-            return false;
+/* One by one into the heap, or where they are many the whole heap at once. */
+static void take_rates(struct network *network, const struct flows *flows, double now_us) {
+    bool many = flows->n_changed > network->n_active / 4;
+    for (uint32_t i = 0; i < flows->n_changed; i++) {
+        uint32_t c = flows->changed[i];
+        struct network_class *class = &network->classes[c];
+        if (class->n == 0)
+            continue;
+        run_clock(class, now_us);
+        class->rate = flows->class[c].rate;
+        if (many)
+            network->active[class->place].next_us = next_end(class, now_us);
+        else
+            foresee(network, c, now_us);
     }
-    return true;
-}
-
-static void fill(struct network *network) {
-    network->filled++;
-    network->n_filled = network->n_active;
-    for (uint32_t i = 0; i < network->n_active; i++) {
-        uint32_t c = network->active[i];
-        network->order[i] = c;
-        network->classes[c].filled = network->filled;
-        network->classes[c].weight_then = network->weight[c];
-    }
-    flows_fill(network->flows, network->weight, network->n_active, network->order, network->rate, network->scratch);
+    if (many)
+        settle_all(network);
 }
 
 static void share(struct network *network, double now_us) {
     network->changed = false;
-    if (network->n_active == 0)
-        return;
     if (!network->flows) {
-        set_rate(&network->classes[0], 1 / network->weight[0], now_us);
+        if (network->n_active == 0)
+            return;
+        run_clock(&network->classes[0], now_us);
+        network->classes[0].rate = 1 / network->weight;
+        foresee(network, 0, now_us);
         return;
     }
-    if (!is_as_filled(network))
-        fill(network);
-    for (uint32_t i = 0; i < network->n_active; i++) {
-        uint32_t c = network->active[i];
-        set_rate(&network->classes[c], network->rate[c], now_us);
-    }
+    flows_settle(network->flows);
+    take_rates(network, network->flows, now_us);
 }
 
 double network_next_us(struct network *network, double now_us) {
     if (network->changed)
         share(network, now_us);
-    double next = INFINITY;
-    for (uint32_t i = 0; i < network->n_active; i++)
-        if (network->classes[network->active[i]].next_us < next)
-            next = network->classes[network->active[i]].next_us;
-    return next;
+    return network->n_active > 0 ? network->active[0].next_us : INFINITY;
 }
 
-bool network_pop(struct network *network, double until_us, double now_us, uint32_t *out_class, struct transfer *out) {
-    for (uint32_t i = 0; i < network->n_active; i++) {
-        uint32_t c = network->active[i];
-        struct network_class *class = &network->classes[c];
-        if (class->next_us > until_us)
-            continue;
-        *out_class = c;
-        *out = class->heap[0];
-        run_clock(class, now_us);
-        heap_pop(class->heap, class->n--);
-        network->weight[c] -= out->weight;
-        network->changed = true;
-        if (class->n == 0)
-            retire(network, c);
-        else
-            foresee(class, now_us);
-        return true;
-    }
-    return false;
+bool network_pop(struct network *network, double until_us, double now_us, struct transfer *out) {
+    if (network->n_active == 0 || network->active[0].next_us > until_us)
+        return false;
+    uint32_t c = network->active[0].class;
+    struct network_class *class = &network->classes[c];
+    *out = class->heap[0];
+    run_clock(class, now_us);
+    heap_pop(class->heap, class->n--);
+    class->end = class->heap[0].end;
+    change(network, c, -(double)out->weight);
+    if (class->n == 0)
+        retire(network, c);
+    else
+        foresee(network, c, now_us);
+    return true;
 }

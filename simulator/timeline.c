@@ -18,8 +18,8 @@
 /* Events closer than this are one instant: rounding must not decide who is first (us). */
 static const double INSTANT_US = 1e-7;
 static const double MATCH = 1e-9;
-static const double MEAN_ERROR = 0.005;
-enum { MEAN_PASSES = 8 };
+static const double MEAN_ERROR = 0.005, LARGE_MEAN_ERROR = 0.01;
+enum { MEAN_PASSES = 8, LARGE_MEAN_PASSES = 2, LARGE_TRANSFERS = 100000 };
 
 struct timeline *timeline_new(void) {
     return calloc(1, sizeof(struct timeline));
@@ -99,9 +99,11 @@ static void add_to_mean(struct timeline *tl, const struct chain *slowest) {
     tl->squares += off * (last - tl->mean_us);
 }
 
+/* An iteration of very many transfers is a mean already: its parts differ, not it. */
 static bool is_mean_good(const struct timeline *tl) {
-    double n = tl->rounds - 1.0;
-    return n >= MEAN_PASSES && sqrt(tl->squares / (n - 1) / n) <= MEAN_ERROR * tl->mean_us;
+    bool large = tl->n_transfers > LARGE_TRANSFERS;
+    double n = tl->rounds - 1.0, error = large ? LARGE_MEAN_ERROR : MEAN_ERROR;
+    return n >= (large ? LARGE_MEAN_PASSES : MEAN_PASSES) && sqrt(tl->squares / (n - 1) / n) <= error * tl->mean_us;
 }
 
 /* The mean of the chain that takes longest: one that is still getting ahead of the others seems faster than it will
@@ -182,8 +184,8 @@ static void open_gate(struct timeline *tl, uint32_t c, uint32_t m, double time_u
 static void enqueue(struct timeline *tl, uint32_t c, uint32_t m) {
     ready_set_add(&tl->chains[c].ready, m);
     tl->chains[c].dirty = true;
-    tl->queued++;
-    tl->queue_us -= tl->now_us;
+    tl->queued += tl->chains[c].count;
+    tl->queue_us -= tl->now_us * tl->chains[c].count;
 }
 
 static void step_done(struct timeline *tl, uint32_t c, double time_us) {
@@ -269,8 +271,8 @@ static void launch(struct timeline *tl, uint32_t c, uint32_t m) {
     struct chain *chain = &tl->chains[c];
     const struct message *message = &tl->plan->messages[m];
     take_credit(chain, message->bytes);
-    tl->queued--;
-    tl->queue_us += tl->now_us;
+    tl->queued -= chain->count;
+    tl->queue_us += tl->now_us * chain->count;
     tl->active++;
     if (message->kind == SYNC_PARAMETER_SERVER) {
         double time = occupy_launcher(tl, chain, message, tl->now_us);
@@ -292,10 +294,10 @@ static void launch(struct timeline *tl, uint32_t c, uint32_t m) {
 static void serve_queue(struct timeline *tl, uint32_t c) {
     struct chain *chain = &tl->chains[c];
     const struct plan *plan = tl->plan;
-    bool fifo = plan->policy == POLICY_fifo;
+    bool fixed = plan->policy != POLICY_priority;
     chain->dirty = false;
     for (;;) {
-        uint32_t m = fifo ? chain->next : ready_set_first(&chain->ready);
+        uint32_t m = fixed ? chain->next : ready_set_first(&chain->ready);
         if (m == UINT32_MAX || !ready_set_has(&chain->ready, m) || !fits(tl, chain, plan->messages[m].bytes))
             return;
         ready_set_remove(&chain->ready, m);
@@ -327,7 +329,7 @@ static void push_done(struct timeline *tl, uint32_t c, uint32_t m, double began_
     struct chain *chain = &tl->chains[c];
     emit(tl, INTERVAL_PUSH, chain->node, m, began_us, tl->now_us);
     return_credit(chain, message->bytes);
-    tl->arrived[tl->n_arrived++] = (struct arrival){m, copies_of(message, chain)};
+    tl->arrived[tl->n_arrived++] = (struct arrival){m, copies_of(message, chain) * chain->count};
 }
 
 static void pull_done(struct timeline *tl, uint32_t c, uint32_t m, double began_us) {
@@ -377,7 +379,8 @@ static void start_all_reduce(struct timeline *tl, uint32_t m) {
     struct all_reduce_cost cost = message_cost(tl, &tl->plan->messages[m]);
     double began = tl->now_us - cost.startup_us;
     if (cost.transfer_us > 0)
-        network_add(&tl->network, tl->all_reduce_class, 1, cost.transfer_us * tl->all_reduce_unit, m, began,
+        network_add(&tl->network, tl->all_reduce_class, cost.transfer_us * tl->all_reduce_unit,
+                    (struct transfer){.began_us = began, .message = m, .kind = TIMER_ALL_REDUCE, .weight = 1},
                     tl->now_us);
     else
         all_reduce_done(tl, m, began);
@@ -386,11 +389,17 @@ static void start_all_reduce(struct timeline *tl, uint32_t m) {
 static void start_transfer(struct timeline *tl, uint32_t c, uint32_t m, bool pull) {
     const struct message *message = &tl->plan->messages[m];
     struct chain *chain = &tl->chains[c];
-    uint32_t class = timeline_push_class(tl, c, message->server) + pull;
+    uint32_t class = pull ? timeline_pull_class(tl, c, message->server) : timeline_push_class(tl, c, message->server);
     double began = tl->now_us - (pull ? cost_pull_latency_us(tl->cost, chain->node, message->server)
                                       : cost_push_latency_us(tl->cost, chain->node, message->server));
     if (tl->first_use[class + 1] > tl->first_use[class])
-        network_add(&tl->network, class, copies_of(message, chain), (double)message->bytes, m, began, tl->now_us);
+        network_add(&tl->network, class, (double)message->bytes,
+                    (struct transfer){.began_us = began,
+                                      .message = m,
+                                      .chain = (uint16_t)c,
+                                      .kind = pull ? TIMER_PULL : TIMER_PUSH,
+                                      .weight = copies_of(message, chain)},
+                    tl->now_us);
     else if (pull)
         pull_done(tl, c, m, began);
     else
@@ -412,14 +421,13 @@ static void handle_timer(struct timeline *tl, struct timer timer) {
     }
 }
 
-static void handle_transfer(struct timeline *tl, uint32_t class, const struct transfer *transfer) {
-    uint32_t m = transfer->message;
-    if (class == tl->all_reduce_class)
-        all_reduce_done(tl, m, transfer->began_us);
-    else if (class % 2)
-        pull_done(tl, class / 2 % tl->n_chains, m, transfer->began_us);
+static void handle_transfer(struct timeline *tl, const struct transfer *transfer) {
+    if (transfer->kind == TIMER_ALL_REDUCE)
+        all_reduce_done(tl, transfer->message, transfer->began_us);
+    else if (transfer->kind == TIMER_PULL)
+        pull_done(tl, transfer->chain, transfer->message, transfer->began_us);
     else
-        push_done(tl, class / 2 % tl->n_chains, m, transfer->began_us);
+        push_done(tl, transfer->chain, transfer->message, transfer->began_us);
 }
 
 static void advance(struct timeline *tl, double time_us) {
@@ -433,7 +441,6 @@ static void advance(struct timeline *tl, double time_us) {
 /* Take in everything that happens by `until_us`. */
 static void take_instant(struct timeline *tl, double until_us) {
     struct transfer transfer;
-    uint32_t class;
     for (bool any = true; any && !tl->done;) {
         any = false;
         while (tl->n_timers > 0 && tl->timers[0].time_us <= until_us && !tl->done) {
@@ -441,8 +448,8 @@ static void take_instant(struct timeline *tl, double until_us) {
             handle_timer(tl, timer_pop(tl));
             any = true;
         }
-        while (!tl->done && network_pop(&tl->network, until_us, tl->now_us, &class, &transfer)) {
-            handle_transfer(tl, class, &transfer);
+        while (!tl->done && network_pop(&tl->network, until_us, tl->now_us, &transfer)) {
+            handle_transfer(tl, &transfer);
             any = true;
         }
     }
@@ -475,7 +482,7 @@ static void predict(const struct timeline *tl, double compute_us, struct predict
                                .compute_us = compute_us,
                                .exposed_us = fmax(tl->iteration_us - compute_us, 0),
                                .comm_busy_us = tl->busy_us / rounds,
-                               .queue_us = (tl->queue_us + tl->queued * tl->now_us) / rounds,
+                               .queue_us = (tl->queue_us + (double)tl->queued * tl->now_us) / rounds,
                                .messages = plan->n_messages,
                                .passes = tl->rounds,
                                .converged = tl->converged};

@@ -2,11 +2,12 @@
  *
  * What happens is what the worker programs do:
  *   - Every device runs the steps in order, each step_us * compute_scale, and before a step waits for its gate.
- *   - Every node has one queue of ready messages. fifo launches strictly in the plan's order; priority the first ready
- *     one. A message goes when nothing is in flight or the credit still holds it; if it does not fit, nothing goes.
+ *   - Every node has one queue of ready messages. fifo and preemptive launch strictly in the plan's order; priority the
+ *     first ready one. A message goes when nothing is in flight or the credit still holds it; if it does not fit,
+ *     nothing goes.
  *   - A launch occupies its node for runtime.message_us, plus gathering (several pieces) at copy_gbyte_per_s, plus the
  *     sum within the node (local_reduction): launches of one node follow one another.
- *   - All-reduce: under fifo every node joins when its own queue comes to it; under priority the first node decides
+ *   - All-reduce: in a strict order every node joins when its own queue comes to it; under priority the first decides
  *     once the gradient is ready everywhere, and all join runtime.coordination_us later. It begins when all have
  *     joined, spends its startup (which overlaps with anything), then transfers. Credit comes back at the end.
  *   - Parameter server: every node pushes (once, or once a device), the credit coming back when the push has arrived;
@@ -16,7 +17,8 @@
  *     overridden links and device links; an all-reduce then is a flow through the NICs of all nodes with devices, of
  *     transfer_us times the narrowest of them, so that alone it takes just transfer_us.
  *
- * Devices of a node are alike, so a node is simulated as one. Nothing is random.
+ * Devices of a node are alike, so a node is simulated as one, and nodes that nothing tells apart and that only work are
+ * simulated as one too (but not for `record`). Nothing is random.
  * Units: microseconds (_us). Threads: a struct timeline belongs to one thread at a time. */
 #ifndef SIMULATOR_TIMELINE_H
 #define SIMULATOR_TIMELINE_H
@@ -46,7 +48,7 @@ struct timeline_options {
     void *context;
     uint32_t passes;     /* run at least so many iterations; 0: as many as it takes */
     uint32_t max_passes; /* and at most so many, but 2; 0: TIMELINE_MAX_PASSES. For rankers that need an answer soon */
-    bool every_node;     /* simulate every node and the max-min network even where one chain and equal shares suffice */
+    bool every_node;     /* simulate every node and the max-min network even where fewer and equal shares suffice */
 };
 
 struct prediction {
@@ -58,8 +60,8 @@ struct prediction {
     double queue_us;      /* an iteration's sum over messages (and nodes, for pushes) of waiting while ready */
     uint32_t messages;    /* an iteration */
     uint32_t passes;      /* iterations that were simulated */
-    bool converged; /* false: iterations go on differing, and iteration_us is their mean: to a standard error of 0.5%,
-                     or over TIMELINE_MAX_PASSES */
+    bool converged; /* false: iterations go on differing, and iteration_us is their mean: to a standard error of 0.5%
+                     (1% where an iteration has more than 100,000 pushes and pulls), or over TIMELINE_MAX_PASSES */
 };
 
 enum { TIMELINE_MAX_PASSES = 64 };
@@ -74,9 +76,10 @@ enum status timeline_reserve(struct timeline *timeline, const struct plan *plan,
                              const struct timeline_options *options, struct error *err);
 
 /* Predict. `options` may be NULL. `cost` is the plan's cluster's. *out is written only on ST_OK.
- * Fails: ST_INVALID (a gate that comes after a gradient's own step), ST_INFEASIBLE (policy preemptive), ST_TOO_LARGE,
- * ST_NO_MEMORY. Cost: all-reduces alone O((steps + messages) log messages); with servers about
- * O(messages * nodes * nodes * servers) a pass. */
+ * Fails: ST_INVALID (a gate that comes after a gradient's own step), ST_TOO_LARGE, ST_NO_MEMORY.
+ * Cost a pass: all-reduces alone O((steps + messages) log messages); with servers O(messages * chains) transfers, and
+ * for each as many rates as it moves: few where credit is small, up to all that are on their way where it is not.
+ * Chains are the working nodes that differ from each other or serve too. */
 enum status timeline_run(struct timeline *timeline, const struct plan *plan, const struct cost *cost,
                          const struct timeline_options *options, struct prediction *out, struct error *err);
 

@@ -3,8 +3,13 @@
  * A chain is one simulated node's compute stream with its queue. With all-reduces alone there is one chain, that of the
  * slowest node: its completions are common to all nodes, and a faster node is never behind it, since every step starts
  * at the later of "the step before ended" and "common completions" and takes no longer. So each gradient is ready
- * everywhere when the slowest has it, and (fifo) a faster node's queue has always got at least as far: what is in
- * flight there and not here is already out of its queue, so whatever fits here was launched there before. */
+ * everywhere when the slowest has it, and (in a strict order, whichever it is) a faster node's queue has always got at
+ * least as far: what is in flight there and not here is already out of its queue, so whatever fits here was launched
+ * there before.
+ *
+ * With servers there is a chain for each node that works, but nodes that nothing tells apart behave alike at every
+ * moment, so one chain stands for all of them: those with the same figures that serve nothing and have no overridden
+ * link. Its node's NIC then is every such NIC, and its transfers meet `count` times at the server. */
 #ifndef SIMULATOR_TIMELINE_INTERNAL_H
 #define SIMULATOR_TIMELINE_INTERNAL_H
 
@@ -27,6 +32,7 @@ struct timer {
 
 struct chain {
     uint32_t node, devices;
+    uint32_t count; /* nodes that it stands for, `node` the first of them */
     double scale;
     uint32_t step;  /* running, or waited for */
     double time_us; /* when the step before the waited-for one ended */
@@ -34,7 +40,7 @@ struct chain {
     uint32_t *left;    /* n_steps: messages that the gate still waits for */
     double *opened_us; /* n_steps: when the last that came was usable */
     struct ready_set ready;
-    uint32_t next; /* fifo: whose turn it is */
+    uint32_t next; /* fifo, preemptive: whose turn it is */
     uint32_t in_flight;
     uint64_t in_flight_bytes;
     double launcher_us;   /* when the launching processor is free */
@@ -79,9 +85,11 @@ struct timeline {
     struct network network;
     struct flows flows;
     struct transfer *transfers; /* cut up among the classes */
+    size_t n_transfers;         /* an iteration */
     double *capacity;
     uint32_t *first_use, *uses;
     uint32_t *server_slot;      /* by node: 0 .. n_servers - 1, or UINT32_MAX */
+    uint32_t *server_node;      /* by server slot */
     uint32_t *chain_of;         /* by node, or UINT32_MAX */
     uint32_t *egress, *ingress; /* by node: resource, or UINT32_MAX */
     uint32_t *class_link;       /* by class: resource of the overriding link, or UINT32_MAX */
@@ -93,7 +101,7 @@ struct timeline {
     size_t n_arrived;
 
     double now_us, busy_us, queue_us;
-    uint32_t queued; /* ready and not launched, over all chains */
+    uint64_t queued; /* ready and not launched, over all nodes */
     uint32_t active; /* messages on their way, a push and its pull counting once a chain */
     bool done, converged;
     uint32_t rounds;         /* iterations that every chain has begun, less one */
@@ -105,9 +113,21 @@ struct timeline {
     enum algorithm last_algorithm;
 };
 
-/* Class of pushes from a chain to a server, and of pulls back. */
+/* Class of pushes from a chain to a server; the one after it is that of pulls back, if they have one of their own. */
 static inline uint32_t timeline_push_class(const struct timeline *tl, uint32_t chain, uint32_t server) {
     return (tl->server_slot[server] * tl->n_chains + chain) * 2;
+}
+
+/* Between two nodes that both work and serve, pulls go the way of the pushes from the one to the other. */
+static inline bool timeline_pulls_as_pushes(const struct timeline *tl, uint32_t chain, uint32_t server) {
+    uint32_t node = tl->chains[chain].node;
+    return node != server && tl->chain_of[server] != UINT32_MAX && tl->server_slot[node] != UINT32_MAX;
+}
+
+static inline uint32_t timeline_pull_class(const struct timeline *tl, uint32_t chain, uint32_t server) {
+    return timeline_pulls_as_pushes(tl, chain, server)
+               ? timeline_push_class(tl, tl->chain_of[server], tl->chains[chain].node)
+               : timeline_push_class(tl, chain, server) + 1;
 }
 
 /* Point the timeline at the plan, grow its memory where that is needed, and bring all state to the start of `home`. */

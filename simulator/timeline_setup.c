@@ -16,6 +16,72 @@ static bool simulates_all(const struct plan *plan, const struct timeline_options
     return plan->any_server || options->every_node;
 }
 
+static bool is_alike(const struct node *a, const struct node *b) {
+    return a->devices == b->devices && a->nic_gbit_per_s == b->nic_gbit_per_s &&
+           a->nic_latency_us == b->nic_latency_us && a->device_link_gbyte_per_s == b->device_link_gbyte_per_s &&
+           a->compute_scale == b->compute_scale;
+}
+
+static void mark(uint64_t *set, uint32_t node) {
+    set[node / 64] |= UINT64_C(1) << node % 64;
+}
+
+/* Nodes that no other is like. Under priority the first worker decides when all-reduces go, so it has them in its queue
+ * and the others do not. */
+static void mark_single(const struct plan *plan, const struct cost *cost, uint64_t *single) {
+    const struct cluster *cluster = cost->cluster;
+    for (uint32_t m = 0; m < plan->n_messages; m++)
+        if (is_served(&plan->messages[m]))
+            mark(single, plan->messages[m].server);
+    for (uint32_t i = 0; i < cluster->n_links; i++) {
+        mark(single, cluster->links[i].from);
+        mark(single, cluster->links[i].to);
+    }
+    if (plan->policy == POLICY_priority && plan->any_all_reduce)
+        mark(single, cost->workers[0]);
+}
+
+/* Which nodes are simulated, and for how many each stands. */
+struct folding {
+    uint32_t n;
+    uint16_t node[CLUSTER_MAX_NODES], count[CLUSTER_MAX_NODES];
+};
+
+/* O(messages + workers * kinds of workers). */
+static void fold(const struct plan *plan, const struct cost *cost, const struct timeline_options *options,
+                 struct folding *out) {
+    const struct node *nodes = cost->cluster->nodes;
+    uint64_t single[NODE_WORDS] = {0};
+    uint16_t kinds[CLUSTER_MAX_NODES];
+    uint32_t n_kinds = 0, k;
+    bool folds = !options->every_node && !options->record;
+    mark_single(plan, cost, single);
+    out->n = 0;
+    for (uint32_t i = 0; i < cost->n_workers; i++) {
+        uint32_t node = cost->workers[i];
+        bool foldable = folds && !(single[node / 64] >> node % 64 & 1);
+        for (k = foldable ? 0 : n_kinds; k < n_kinds; k++)
+            if (is_alike(&nodes[out->node[kinds[k]]], &nodes[node]))
+                break;
+        if (k < n_kinds) {
+            out->count[kinds[k]]++;
+            continue;
+        }
+        if (foldable)
+            kinds[n_kinds++] = (uint16_t)out->n;
+        out->node[out->n] = (uint16_t)node;
+        out->count[out->n++] = 1;
+    }
+}
+
+static uint32_t chains_of(const struct plan *plan, const struct cost *cost, const struct timeline_options *options) {
+    struct folding folding;
+    if (!simulates_all(plan, options))
+        return 1;
+    fold(plan, cost, options, &folding);
+    return folding.n;
+}
+
 static void count_served(const struct plan *plan, size_t *messages, size_t *servers) {
     uint64_t seen[NODE_WORDS] = {0};
     *messages = *servers = 0;
@@ -24,7 +90,7 @@ static void count_served(const struct plan *plan, size_t *messages, size_t *serv
             continue;
         uint32_t node = plan->messages[m].server;
         *servers += !(seen[node / 64] >> node % 64 & 1);
-        seen[node / 64] |= UINT64_C(1) << node % 64;
+        mark(seen, node);
         ++*messages;
     }
 }
@@ -34,7 +100,7 @@ static enum status sizes_of(const struct plan *plan, const struct cost *cost, co
     size_t served, servers, nodes = cost->cluster->n_nodes, links = cost->cluster->n_links;
     bool all = simulates_all(plan, options);
     count_served(plan, &served, &servers);
-    struct sizes s = {.chains = all ? cost->n_workers : 1, .steps = plan->n_steps, .messages = plan->n_messages};
+    struct sizes s = {.chains = chains_of(plan, cost, options), .steps = plan->n_steps, .messages = plan->n_messages};
     size_t pushes = s.chains * served;
     if (pushes > MAX_PUSHES)
         return error_set(err, ST_TOO_LARGE,
@@ -82,12 +148,15 @@ static bool take_compute(struct timeline *tl, const struct sizes *s) {
 
 static bool take_network(struct timeline *tl, const struct sizes *s) {
     struct network *net = &tl->network;
-    return TAKE(net->classes, s->classes) && TAKE(net->active, s->classes) && TAKE(net->order, s->classes) &&
-           TAKE(net->weight, s->classes) && TAKE(net->rate, s->classes) && TAKE(net->scratch, 2 * s->resources) &&
-           TAKE(tl->transfers, s->transfers) && TAKE(tl->capacity, s->resources) &&
-           TAKE(tl->first_use, s->classes + 1) && TAKE(tl->uses, s->uses) && TAKE(tl->server_slot, s->nodes) &&
-           TAKE(tl->chain_of, s->nodes) && TAKE(tl->egress, s->nodes) && TAKE(tl->ingress, s->nodes) &&
-           TAKE(tl->class_link, s->classes) && TAKE(tl->served, s->nodes);
+    struct flows *flows = &tl->flows;
+    return TAKE(net->classes, s->classes) && TAKE(net->active, s->classes) && TAKE(flows->use, s->uses) &&
+           TAKE(flows->members, s->uses) && TAKE(flows->class, s->classes) && TAKE(flows->resource, s->resources) &&
+           TAKE(flows->touched, s->classes) && TAKE(flows->changed, s->classes) && TAKE(flows->queue, s->resources) &&
+           TAKE(flows->scratch, 2 * s->classes) && TAKE(tl->transfers, s->transfers) &&
+           TAKE(tl->capacity, s->resources) && TAKE(tl->first_use, s->classes + 1) && TAKE(tl->uses, s->uses) &&
+           TAKE(tl->server_slot, s->nodes) && TAKE(tl->chain_of, s->nodes) && TAKE(tl->egress, s->nodes) &&
+           TAKE(tl->ingress, s->nodes) && TAKE(tl->class_link, s->classes) && TAKE(tl->served, s->nodes) &&
+           TAKE(tl->server_node, s->nodes);
 }
 
 enum status timeline_reserve(struct timeline *tl, const struct plan *plan, const struct cost *cost,
@@ -108,8 +177,6 @@ enum status timeline_reserve(struct timeline *tl, const struct plan *plan, const
 
 static enum status check_plan(const struct plan *plan, uint32_t *home, struct error *err) {
     uint32_t last_gate = 0, first_ready = UINT32_MAX;
-    if (plan->policy == POLICY_preemptive)
-        return error_set(err, ST_INFEASIBLE, "the timeline runs policies fifo and priority, not preemptive");
     for (uint32_t m = 0; m < plan->n_messages; m++) {
         last_gate = plan->messages[m].gate > last_gate ? plan->messages[m].gate : last_gate;
         first_ready = plan->messages[m].ready < first_ready ? plan->messages[m].ready : first_ready;
@@ -123,10 +190,11 @@ static enum status check_plan(const struct plan *plan, uint32_t *home, struct er
 
 /* ---- chains ---- */
 
-static void init_chain(struct timeline *tl, uint32_t c, uint32_t node, size_t words) {
+static void init_chain(struct timeline *tl, uint32_t c, uint32_t node, uint32_t count, size_t words) {
     const struct plan *plan = tl->plan;
     struct chain *chain = &tl->chains[c];
     *chain = (struct chain){.node = node,
+                            .count = count,
                             .devices = tl->cost->cluster->nodes[node].devices,
                             .scale = tl->cost->cluster->nodes[node].compute_scale,
                             .left = tl->left + (size_t)c * plan->n_steps,
@@ -140,10 +208,17 @@ static void init_chain(struct timeline *tl, uint32_t c, uint32_t node, size_t wo
 
 static void init_chains(struct timeline *tl, bool all) {
     size_t words = ready_set_words(tl->plan->n_messages);
-    tl->n_chains = all ? tl->cost->n_workers : 1;
+    struct folding folding;
+    if (all) {
+        fold(tl->plan, tl->cost, &tl->options, &folding);
+    } else {
+        folding.n = folding.count[0] = 1;
+        folding.node[0] = (uint16_t)tl->cost->slowest;
+    }
+    tl->n_chains = folding.n;
     tl->slowest = 0;
     for (uint32_t c = 0; c < tl->n_chains; c++) {
-        init_chain(tl, c, all ? tl->cost->workers[c] : tl->cost->slowest, words);
+        init_chain(tl, c, folding.node[c], folding.count[c], words);
         if (tl->chains[c].node == tl->cost->slowest)
             tl->slowest = c;
     }
@@ -169,8 +244,10 @@ static void number_nodes(struct timeline *tl) {
         if (!is_served(&plan->messages[m]))
             continue;
         uint32_t *slot = &tl->server_slot[plan->messages[m].server];
-        if (*slot == NONE)
+        if (*slot == NONE) {
+            tl->server_node[tl->n_servers] = plan->messages[m].server;
             *slot = tl->n_servers++;
+        }
         tl->served[*slot]++;
     }
 }
@@ -207,20 +284,25 @@ static uint32_t add_links(struct timeline *tl, uint32_t *collective_uses) {
     return n;
 }
 
-static uint32_t use_between(struct timeline *tl, uint32_t class, uint32_t from, uint32_t to, uint32_t at) {
-    tl->uses[at++] = tl->egress[from];
-    tl->uses[at++] = tl->ingress[to];
-    if (tl->class_link[class] != NONE)
-        tl->uses[at++] = tl->class_link[class];
-    return at;
+static uint32_t add_use(struct timeline *tl, uint32_t at, uint32_t resource, uint32_t times) {
+    tl->uses[at] = resource;
+    tl->flows.use[at].times = times;
+    return at + 1;
+}
+
+/* Nodes that a chain stands for meet at the server. */
+static uint32_t use_between(struct timeline *tl, uint32_t c, uint32_t server, bool back, uint32_t at) {
+    uint32_t node = tl->chains[c].node, count = tl->chains[c].count;
+    uint32_t link = tl->class_link[timeline_push_class(tl, c, server) + back];
+    at = add_use(tl, at, tl->egress[back ? server : node], back ? count : 1);
+    at = add_use(tl, at, tl->ingress[back ? node : server], back ? 1 : count);
+    return link != NONE ? add_use(tl, at, link, 1) : at;
 }
 
 /* A class that uses nothing, on a node whose device link is free, is never given a transfer. */
 static uint32_t use_within(struct timeline *tl, uint32_t node, uint32_t at) {
     double rate = tl->cost->device_link_bytes_per_us[node];
-    if (isfinite(rate))
-        tl->uses[at++] = add_resource(tl, rate);
-    return at;
+    return isfinite(rate) ? add_use(tl, at, add_resource(tl, rate), 1) : at;
 }
 
 static uint32_t add_server_classes(struct timeline *tl, uint32_t server, uint32_t at) {
@@ -228,8 +310,10 @@ static uint32_t add_server_classes(struct timeline *tl, uint32_t server, uint32_
         uint32_t class = timeline_push_class(tl, c, server), node = tl->chains[c].node;
         for (uint32_t back = 0; back < 2; back++) {
             tl->first_use[class + back] = at;
-            at = node == server ? use_within(tl, node, at)
-                                : use_between(tl, class + back, back ? server : node, back ? node : server, at);
+            if (node == server)
+                at = use_within(tl, node, at);
+            else if (!back || !timeline_pulls_as_pushes(tl, c, server))
+                at = use_between(tl, c, server, back, at);
         }
     }
     return at;
@@ -240,13 +324,13 @@ static void add_all_reduce_class(struct timeline *tl, uint32_t at, uint32_t n_li
     bool between = isfinite(narrowest);
     tl->all_reduce_unit = between ? narrowest : 1;
     tl->first_use[tl->all_reduce_class] = at;
-    tl->uses[at++] = add_resource(tl, tl->all_reduce_unit);
+    at = add_use(tl, at, add_resource(tl, tl->all_reduce_unit), 1);
     for (uint32_t c = 0; between && c < tl->n_chains; c++) {
-        tl->uses[at++] = tl->egress[tl->chains[c].node];
-        tl->uses[at++] = tl->ingress[tl->chains[c].node];
+        at = add_use(tl, at, tl->egress[tl->chains[c].node], 1);
+        at = add_use(tl, at, tl->ingress[tl->chains[c].node], 1);
     }
     for (uint32_t i = 0; i < n_links; i++)
-        tl->uses[at++] = links[i];
+        at = add_use(tl, at, links[i], 1);
     tl->first_use[tl->all_reduce_class + 1] = at;
 }
 
@@ -254,32 +338,47 @@ static void init_flows(struct timeline *tl) {
     uint32_t at = 0;
     number_nodes(tl);
     tl->all_reduce_class = tl->n_servers * tl->n_chains * 2;
-    tl->flows = (struct flows){tl->all_reduce_class + 1, 0, tl->capacity, tl->first_use, tl->uses};
+    tl->flows.n_classes = tl->all_reduce_class + 1;
+    tl->flows.n_resources = 0;
+    tl->flows.capacity = tl->capacity;
+    tl->flows.first = tl->first_use;
+    tl->flows.uses = tl->uses;
     add_nics(tl);
     /* The links of the all-reduce class wait at the far end of `uses` until the classes before it are written. */
     uint32_t *links = tl->uses + tl->room.uses - tl->cost->cluster->n_links;
     uint32_t n_links = add_links(tl, links);
     for (uint32_t slot = 0; slot < tl->n_servers; slot++)
-        for (uint32_t node = 0; node < tl->cost->cluster->n_nodes; node++)
-            if (tl->server_slot[node] == slot)
-                at = add_server_classes(tl, node, at);
+        at = add_server_classes(tl, tl->server_node[slot], at);
     add_all_reduce_class(tl, at, n_links, links);
+    flows_clear(&tl->flows);
+}
+
+/* Cut up the room for transfers: each class gets as much as can be in it at once. */
+static void share_out_heaps(struct timeline *tl) {
+    struct network_class *classes = tl->network.classes;
+    struct transfer *heap = tl->transfers;
+    for (uint32_t slot = 0; slot < tl->n_servers; slot++)
+        for (uint32_t c = 0; c < tl->n_chains; c++) {
+            uint32_t server = tl->server_node[slot], class = timeline_push_class(tl, c, server);
+            bool both = timeline_pulls_as_pushes(tl, c, server);
+            classes[class].heap = heap;
+            heap += tl->served[slot] + (both ? tl->served[tl->server_slot[tl->chains[c].node]] : 0);
+            classes[class + 1].heap = heap;
+            heap += both ? 0 : tl->served[slot];
+        }
+    classes[tl->all_reduce_class].heap = heap;
+    tl->n_transfers = (size_t)(heap - tl->transfers);
 }
 
 static void init_network(struct timeline *tl, bool all) {
     struct network *net = &tl->network;
-    struct transfer *heap = tl->transfers;
     tl->n_servers = tl->all_reduce_class = 0;
     tl->all_reduce_unit = 1;
     if (all)
         init_flows(tl);
     net->flows = all ? &tl->flows : NULL;
     net->n_classes = tl->all_reduce_class + 1;
-    for (uint32_t class = 0; class < tl->all_reduce_class; class ++) {
-        net->classes[class].heap = heap;
-        heap += tl->served[class / 2 / tl->n_chains];
-    }
-    net->classes[tl->all_reduce_class].heap = heap;
+    share_out_heaps(tl);
     network_clear(net);
 }
 
@@ -307,7 +406,8 @@ enum status timeline_prepare(struct timeline *tl, const struct plan *plan, const
     memset(tl->server_us, 0, cost->cluster->n_nodes * sizeof *tl->server_us);
     tl->n_timers = tl->n_arrived = 0;
     tl->now_us = tl->busy_us = tl->queue_us = tl->mean_us = tl->squares = 0;
-    tl->active = tl->queued = tl->rounds = 0;
+    tl->queued = 0;
+    tl->active = tl->rounds = 0;
     tl->done = tl->converged = false;
     tl->last_bytes = 0;
     init_chains(tl, all);

@@ -5,14 +5,17 @@
  * none does), its ready is the backward step that produces it.
  * 2. Streams: the gradients of a merge group, in readiness order, form one stream of bytes, and so does each shard
  *    under a parameter server. A stream is cut into messages of at most the partition size, and between the shards of
- *    one variable, which never share a message. Streams are walked twice: to count, then to write.
- * 3. Order: stable counting sorts by ready and, under priority, by gate.
+ *    one variable, which never share a message. Under preemptive the strategy's slices, each the next bytes of one
+ *    group's stream, are the messages. Streams are walked twice: to count, then to write.
+ * 3. Order: stable counting sorts by ready and, under priority, by gate; slices stay as they are.
  * Everything is linear in steps + variables + messages. */
 #include "strategy/plan.h"
 
 #include <string.h>
 
 enum { INDEX_BYTES = 8, CUT_ALIGNMENT = 8 };
+
+_Static_assert((int)STRATEGY_MAX_SLICES <= (int)PLAN_MAX_MESSAGES, "slices are messages");
 
 uint64_t plan_shard_rows(uint64_t dim, uint32_t shards, uint32_t k) {
     return dim / shards + (k < dim % shards);
@@ -40,6 +43,12 @@ uint64_t plan_gradient_bytes(const struct variable *v, const struct variable_syn
     return bytes;
 }
 
+/* How far the slices of a group have got. */
+struct cursor {
+    uint32_t member; /* place in members[] */
+    uint64_t offset; /* into that variable's gradient */
+};
+
 /* Scratch of one lowering; all from the plan's arena. */
 struct lowering {
     struct plan *plan;
@@ -47,6 +56,7 @@ struct lowering {
     uint32_t *ready, *gate;    /* by variable */
     uint32_t *by_readiness;    /* variables in the order of ready */
     uint32_t *members, *first; /* variables by group, in readiness order; first[n_groups + 1] */
+    struct cursor *cursors;    /* by group; NULL unless there are slices */
     struct message *messages;  /* in stream order; NULL while counting */
     struct piece *pieces;      /* NULL while counting */
     uint64_t n_messages, n_pieces;
@@ -88,10 +98,8 @@ static enum status cut_steps(struct lowering *low, struct error *err) {
     bool empty = true; /* the current step has no operator yet */
     for (uint32_t i = 0; i < model->n_operators; i++) {
         const struct operator* op = & model->operators[model->order[i]];
-        if (!empty && (op->n_reads || i == model->n_forward)) {
+        if (!empty && (op->n_reads || i == model->n_forward))
             step++;
-            empty = true;
-        }
         if (i == model->n_forward)
             plan->n_forward_steps = step;
         step_us[step] += op->time_us;
@@ -211,8 +219,37 @@ static void stream_served(struct lowering *low, uint32_t v) {
     }
 }
 
+/* strategy_check has seen that the slices of a group add up to its members. */
+static void stream_slice(struct lowering *low, const struct slice *slice) {
+    const struct strategy *s = low->strategy;
+    struct cursor *at = &low->cursors[slice->group];
+    struct message like = {.kind = SYNC_ALL_REDUCE, .algorithm = s->groups[slice->group].algorithm};
+    for (uint64_t left = slice->bytes; left;) {
+        uint32_t v = low->members[at->member];
+        const struct variable *variable = &low->plan->model->variables[v];
+        uint64_t rest = shard_bytes(variable, &s->variables[v], 0) - at->offset;
+        uint64_t part = left < rest ? left : rest;
+        like.dtype = strategy_wire_dtype(variable, &s->variables[v]);
+        append_piece(low, &like, v, at->offset, part);
+        left -= part;
+        *at = part < rest ? (struct cursor){at->member, at->offset + part} : (struct cursor){at->member + 1, 0};
+    }
+    close_message(low);
+}
+
+static void stream_slices(struct lowering *low) {
+    for (uint32_t g = 0; g < low->strategy->n_groups; g++)
+        low->cursors[g] = (struct cursor){low->first[g], 0};
+    for (uint32_t i = 0; i < low->strategy->n_slices; i++)
+        stream_slice(low, &low->strategy->slices[i]);
+}
+
 static void stream_all(struct lowering *low) {
     low->n_messages = low->n_pieces = 0;
+    if (low->cursors) {
+        stream_slices(low);
+        return;
+    }
     for (uint32_t g = 0; g < low->strategy->n_groups; g++)
         stream_group(low, g);
     for (uint32_t i = 0; i < low->strategy->n_variables; i++)
@@ -234,6 +271,10 @@ static enum status order_variables(struct lowering *low, struct error *err) {
         keys[v] = s->variables[v].kind == SYNC_ALL_REDUCE ? s->variables[v].group : n_groups;
     sort_by_key(n, low->by_readiness, keys, n_groups + 1, all, low->first);
     low->members = all;
+    if (plan->policy == POLICY_preemptive) {
+        low->cursors = arena_alloc(&plan->arena, n_groups, sizeof *low->cursors);
+        return low->cursors ? ST_OK : error_no_memory(err);
+    }
     return ST_OK;
 }
 
@@ -278,7 +319,8 @@ static enum status order_messages(struct lowering *low, struct error *err) {
     if (plan->policy == POLICY_priority)
         sort_by_key(n, fifo, gate, n_steps, order, first_gate);
     else
-        memcpy(order, fifo, n * sizeof *order);
+        for (uint32_t i = 0; i < n; i++)
+            order[i] = plan->policy == POLICY_preemptive ? i : fifo[i];
     for (uint32_t i = 0; i < n; i++) {
         sorted[i] = low->messages[order[i]];
         ready[i] = sorted[i].ready;
@@ -333,9 +375,6 @@ enum status plan_relower(struct plan *plan, const struct model *model, const str
                           .credit_bytes = strategy->credit_bytes,
                           .cross_iteration = strategy->cross_iteration};
     enum status st = strategy_check(strategy, model, cluster, err);
-    if (!st && strategy->policy == POLICY_preemptive)
-        st = error_set(err, ST_INFEASIBLE,
-                       "policy preemptive needs an exact schedule, which this version does not make; use priority");
     if (!st)
         st = lower(plan, strategy, err);
     if (st)

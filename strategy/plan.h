@@ -11,8 +11,14 @@
  * With the barrier (cross_iteration false) every gate is 0.
  *
  * Order. `rank` is the one static order in which ready messages go: by readiness under fifo, by gate under priority
- * (the variable that the next forward pass needs first), ties by readiness and then groups before served variables.
- * Messages are stored in rank order: message 0 goes first when all are ready.
+ * (the variable that the next forward pass needs first), ties by readiness and then groups before served variables;
+ * under preemptive the order of the strategy's slices, one message a slice. Messages are stored in rank order: message
+ * 0 goes first when all are ready. priority passes over messages that are not ready; fifo and preemptive never do: they
+ * go strictly by rank, so that every device knows the order beforehand.
+ *
+ * A strict order cannot deadlock, whichever it is. Gates are forward steps and gradients come from backward steps, so
+ * once an iteration's last gate has opened all its messages become ready by compute alone: the one whose turn it is
+ * comes, on every device, and with nothing in flight it always fits. A bad order only idles.
  *
  * Bytes are after encoding. Sparse variables under a parameter server move only their touched rows and 8 bytes of
  * index a row; all-reduce moves them dense. */
@@ -68,8 +74,8 @@ struct plan {
     uint64_t max_bytes; /* of the largest message */
 };
 
-/* Lower. Fails: ST_INVALID (strategy_check), ST_INFEASIBLE (policy preemptive needs an exact schedule; more than
- * PLAN_MAX_MESSAGES messages), ST_NO_MEMORY. Cost O((variables + messages) log messages). */
+/* Lower. Fails: ST_INVALID (strategy_check), ST_INFEASIBLE (more than PLAN_MAX_MESSAGES messages), ST_NO_MEMORY.
+ * Cost O(steps + variables + messages). */
 enum { PLAN_MAX_MESSAGES = 4000000 };
 enum status plan_lower(const struct model *model, const struct cluster *cluster, const struct strategy *strategy,
                        struct plan *out, struct error *err);

@@ -32,7 +32,9 @@ static enum status check_options(const struct space_options *o, struct error *er
     if (!o->algorithms || o->algorithms >> ALGORITHM_COUNT)
         return error_set(err, ST_INVALID, "the set of all-reduce algorithms is empty or has unknown members");
     if (!o->policies || o->policies & ~(1u << POLICY_fifo | 1u << POLICY_priority))
-        return error_set(err, ST_INVALID, "policies to search are fifo and priority; at least one of them");
+        return error_set(err, ST_INVALID,
+                         "policies to search are fifo and priority, at least one of them; preemptive needs an exact "
+                         "schedule");
     if (!(o->encodings & 1u << ENCODING_none) || o->encodings >> ENCODING_COUNT)
         return error_set(err, ST_INVALID, "the set of encodings must hold none and no unknown ones");
     if (o->max_shards < 1 || o->max_shards > SPACE_MAX_SHARDS)

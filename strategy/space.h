@@ -5,6 +5,9 @@
  * constraints: c_lb, servers carry load in proportion to their bandwidth, and c_am, only gradients that become ready
  * one after another are merged.
  *
+ * Policy preemptive lies outside: its slices come from an exact schedule, and slices drawn at random are of no use.
+ * Such a strategy is in no space, but its neighbours are, and its likeness to others is defined.
+ *
  * Every strategy that comes out is sealed and valid, and is the caller's to release. The same state of `rng` gives the
  * same strategy. Failures: ST_NO_MEMORY, and where noted.
  * Threads: a const struct space may be shared; each thread has its own rng. */
@@ -25,9 +28,9 @@ struct space_options {
     bool all_reduce, parameter_server; /* at least one */
     bool cross_iteration;              /* false: always the barrier */
     uint32_t algorithms;               /* set of 1u << ALGORITHM_...; not empty */
-    uint32_t policies;   /* set of 1u << POLICY_...; not empty. preemptive needs an exact schedule: refused */
-    uint32_t encodings;  /* set of 1u << ENCODING_...; holds none. Only f32 and f64 are ever encoded */
-    uint32_t max_shards; /* 1: no variable is cut; at most SPACE_MAX_SHARDS */
+    uint32_t policies;                 /* set of 1u << POLICY_...; not empty. preemptive is refused: see below */
+    uint32_t encodings;                /* set of 1u << ENCODING_...; holds none. Only f32 and f64 are ever encoded */
+    uint32_t max_shards;               /* 1: no variable is cut; at most SPACE_MAX_SHARDS */
     uint64_t min_partition_bytes, max_partition_bytes; /* beside "whole"; at least SPACE_MIN_BYTES */
     uint64_t min_credit_bytes, max_credit_bytes;       /* beside 0 and no limit; at least SPACE_MIN_BYTES */
 };
@@ -67,7 +70,9 @@ enum status space_sample_uniform(const struct space *space, struct rng *rng, str
 enum status space_sample_guided(const struct space *space, struct rng *rng, struct strategy *out, struct error *err);
 
 /* `from` with one small change; never the same id. `from` need not be in the space: what the change does not touch
- * stays. Steps connect the space. Fails: ST_INFEASIBLE when no change was found in SPACE_MAX_TRIES draws (a space of
+ * stays. Only a preemptive `from` also loses its slices and its policy: the change is made to its groups under priority
+ * (or the policy that the space has), whose order of messages is the nearest to it that needs no schedule. Steps
+ * connect the space. Fails: ST_INFEASIBLE when no change was found in SPACE_MAX_TRIES draws (a space of
  * one). */
 enum { SPACE_MAX_TRIES = 200 };
 enum status space_neighbour(const struct space *space, const struct strategy *from, struct rng *rng,
@@ -79,7 +84,7 @@ enum status space_log10_size(const struct space *space, double *out, struct erro
 
 /* How alike two strategies of this space are, in [0, 1]; symmetric, 1 for a strategy and itself. Three quarters are the
  * mean over variables (same architecture, cut, servers; how much of the merge group is shared), one quarter is the
- * schedule. O(variables log variables). */
+ * schedule (two preemptive ones are as alike as their numbers of slices). O(variables log variables). */
 enum status space_similarity(const struct space *space, const struct strategy *a, const struct strategy *b, double *out,
                              struct error *err);
 

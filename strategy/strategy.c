@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "strategy/slices.h"
 
 static const char STRATEGY_SCHEMA[] = "syncopate.strategy/1";
 static const uint64_t MIN_PARTITION = 1024, MAX_BYTES = UINT64_C(1) << 48, MAX_GROUP_ID = UINT32_MAX;
@@ -27,7 +28,7 @@ const char *encoding_name(enum encoding encoding) {
 /* ---- reading ---- */
 
 static enum status read_schedule(const struct json_at *root, struct strategy *out, struct error *err) {
-    static const char *const known[] = {"policy", "credit_bytes", "cross_iteration", NULL};
+    static const char *const known[] = {"policy", "credit_bytes", "cross_iteration", "slices", NULL};
     struct json_at at;
     size_t policy = POLICY_fifo;
     enum status st = json_member(root, "schedule", &at, err);
@@ -46,6 +47,14 @@ static enum status read_schedule(const struct json_at *root, struct strategy *ou
 /* 0 (absent: whole) or at least MIN_PARTITION. */
 static enum status read_partition_bytes(const struct json_at *at, uint64_t *out, struct error *err) {
     return json_get_integer(at, "partition_bytes", JSON_OPTIONAL, MIN_PARTITION, MAX_BYTES, out, err);
+}
+
+static enum status check_group_at(const struct json_at *at, const struct strategy *strategy, const struct group *group,
+                                  struct error *err) {
+    struct error found;
+    if (!slices_check_group(strategy, group, &found))
+        return ST_OK;
+    return json_fail(at, err, "%s", found.message);
 }
 
 static enum status read_groups(const struct json_at *root, struct strategy *out, struct error *err) {
@@ -73,6 +82,8 @@ static enum status read_groups(const struct json_at *root, struct strategy *out,
         if (!st && e.index && group->id <= group[-1].id)
             st = json_fail(&e, err, "group ids must rise: %lu comes after %lu", (unsigned long)group->id,
                            (unsigned long)group[-1].id);
+        if (!st)
+            st = check_group_at(&e, out, group, err);
         if (st)
             return st;
         group->algorithm = (enum algorithm)algorithm;
@@ -86,8 +97,8 @@ static int compare_group_id(const void *key, const void *group) {
     return (id > other) - (id < other);
 }
 
-static enum status read_group_of(const struct json_at *at, const struct strategy *strategy, uint32_t *out,
-                                 struct error *err) {
+enum status strategy_read_group(const struct json_at *at, const struct strategy *strategy, uint32_t *out,
+                                struct error *err) {
     uint64_t id;
     enum status st = json_get_integer(at, "group", JSON_REQUIRED, 0, MAX_GROUP_ID, &id, err);
     if (st)
@@ -144,7 +155,7 @@ static enum status read_sync(const struct json_at *variable, const struct strate
         return st;
     out->kind = (enum sync_kind)kind;
     if (out->kind == SYNC_ALL_REDUCE)
-        return read_group_of(&at, strategy, &out->group, err);
+        return strategy_read_group(&at, strategy, &out->group, err);
     out->local_reduction = true;
     st = read_servers(&at, cluster, arena, out, err);
     if (!st)
@@ -169,15 +180,15 @@ static enum status read_partition(const struct json_at *variable, struct variabl
     return st;
 }
 
-static enum status check_variable(const struct variable *v, const struct variable_sync *sync,
-                                  const struct cluster *cluster, struct error *err);
+static enum status check_variable(const struct strategy *strategy, const struct variable *v,
+                                  const struct variable_sync *sync, const struct cluster *cluster, struct error *err);
 
 /* The rules of one variable, checked here too, where the place is known. */
-static enum status check_variable_at(const struct json_at *at, const struct variable *v,
-                                     const struct variable_sync *sync, const struct cluster *cluster,
-                                     struct error *err) {
+static enum status check_variable_at(const struct json_at *at, const struct strategy *strategy,
+                                     const struct variable *v, const struct variable_sync *sync,
+                                     const struct cluster *cluster, struct error *err) {
     struct error found;
-    if (!check_variable(v, sync, cluster, &found))
+    if (!check_variable(strategy, v, sync, cluster, &found))
         return ST_OK;
     return json_fail(at, err, "%s", found.message);
 }
@@ -205,7 +216,7 @@ static enum status read_variable(const struct json_at *at, struct strategy *out,
         st = read_partition(at, sync, err);
     if (!st)
         st = read_sync(at, out, cluster, &out->arena, sync, err);
-    return st ? st : check_variable_at(at, &model->variables[position], sync, cluster, err);
+    return st ? st : check_variable_at(at, out, &model->variables[position], sync, cluster, err);
 }
 
 static enum status read_variables(const struct json_at *root, struct strategy *out, const struct model *model,
@@ -244,6 +255,8 @@ static enum status read_whole(const struct json_at *root, const struct model *mo
         st = read_groups(root, out, err);
     if (!st)
         st = read_variables(root, out, model, cluster, err);
+    if (!st)
+        st = slices_read(root, model, out, err);
     if (st)
         return st;
     if (!(out->name = arena_strdup(&out->arena, name)))
@@ -281,7 +294,8 @@ static bool write_schedule(const struct strategy *strategy, cJSON *object) {
     return object && cJSON_AddStringToObject(object, "policy", policy_name(strategy->policy)) &&
            (strategy->credit_bytes == CREDIT_UNLIMITED ||
             cJSON_AddNumberToObject(object, "credit_bytes", (double)strategy->credit_bytes)) &&
-           cJSON_AddBoolToObject(object, "cross_iteration", strategy->cross_iteration);
+           cJSON_AddBoolToObject(object, "cross_iteration", strategy->cross_iteration) &&
+           slices_write(strategy, object);
 }
 
 static bool write_groups(const struct strategy *strategy, cJSON *array) {
@@ -404,10 +418,13 @@ enum status strategy_copy(const struct strategy *from, const char *name, struct 
     s.arena = (struct arena){0};
     s.name = arena_strdup(&s.arena, name);
     s.groups = arena_alloc(&s.arena, s.n_groups, sizeof *s.groups);
+    s.slices = arena_alloc(&s.arena, s.n_slices, sizeof *s.slices);
     s.variables = arena_alloc(&s.arena, s.n_variables, sizeof *s.variables);
-    if (s.name && s.groups && s.variables) {
+    if (s.name && s.groups && s.slices && s.variables) {
         if (s.n_groups)
             memcpy(s.groups, from->groups, s.n_groups * sizeof *s.groups);
+        if (s.n_slices)
+            memcpy(s.slices, from->slices, s.n_slices * sizeof *s.slices);
         memcpy(s.variables, from->variables, s.n_variables * sizeof *s.variables);
         if (copy_servers(&s)) {
             *out = s;
@@ -439,6 +456,8 @@ static enum status renumber_groups(struct strategy *strategy, struct error *err)
         }
         sync->group = position[sync->group];
     }
+    for (uint32_t i = 0; i < strategy->n_slices; i++) /* of groups that have members: the others have no bytes */
+        strategy->slices[i].group = position[strategy->slices[i].group];
     memcpy(strategy->groups, groups, n * sizeof *groups);
     strategy->n_groups = n;
     free(position);
@@ -535,9 +554,11 @@ enum dtype strategy_wire_dtype(const struct variable *v, const struct variable_s
     return sync->encoding == ENCODING_none ? v->dtype : sync->encoding == ENCODING_f16 ? DTYPE_f16 : DTYPE_bf16;
 }
 
-static enum status check_variable(const struct variable *v, const struct variable_sync *sync,
-                                  const struct cluster *cluster, struct error *err) {
-    enum status st = check_partition(v, sync, err);
+static enum status check_variable(const struct strategy *strategy, const struct variable *v,
+                                  const struct variable_sync *sync, const struct cluster *cluster, struct error *err) {
+    enum status st = slices_check_variable(strategy, v, sync, err);
+    if (!st)
+        st = check_partition(v, sync, err);
     if (!st)
         st = check_encoding(v, sync, err);
     if (st || sync->kind == SYNC_ALL_REDUCE)
@@ -574,8 +595,11 @@ enum status strategy_check(const struct strategy *strategy, const struct model *
         return error_set(err, ST_INVALID, "a credit of %lu bytes; at most %lu, or no limit",
                          (unsigned long)strategy->credit_bytes, (unsigned long)MAX_BYTES);
     enum status st = ST_OK;
-    for (uint32_t i = 0; i < strategy->n_groups && !st; i++)
+    for (uint32_t i = 0; i < strategy->n_groups && !st; i++) {
         st = check_partition_bytes(strategy->groups[i].partition_bytes, err);
+        if (!st)
+            st = slices_check_group(strategy, &strategy->groups[i], err);
+    }
     if (st)
         return st;
     uint32_t *first = malloc((strategy->n_groups + 1) * sizeof *first);
@@ -583,12 +607,12 @@ enum status strategy_check(const struct strategy *strategy, const struct model *
         return error_no_memory(err);
     memset(first, 0xff, (strategy->n_groups + 1) * sizeof *first);
     for (uint32_t i = 0; i < strategy->n_variables && !st; i++) {
-        st = check_variable(&model->variables[i], &strategy->variables[i], cluster, err);
+        st = check_variable(strategy, &model->variables[i], &strategy->variables[i], cluster, err);
         if (!st && strategy->variables[i].kind == SYNC_ALL_REDUCE)
             st = check_group(strategy, model, i, first, err);
     }
     free(first);
-    return st;
+    return st ? st : slices_check(strategy, model, err);
 }
 
 void strategy_release(struct strategy *strategy) {

@@ -5,8 +5,13 @@
  * whether communication may run on into the next iteration's forward pass (ByteScheduler §4).
  *
  * A strategy is plain data that names a model's variables and a cluster's nodes; strategy_check holds it against both.
- * Two optional members beside DESIGN.md's: "credit_bytes" absent means no limit (0 is stop-and-wait), and a
- * parameter_server sync may carry "partition_bytes", the largest push or pull. */
+ * Three optional members beside DESIGN.md's: "credit_bytes" absent means no limit (0 is stop-and-wait), a
+ * parameter_server sync may carry "partition_bytes", the largest push or pull, and the schedule of policy preemptive
+ * carries "slices", the messages in the one order in which they go:
+ *     "schedule":{"policy":"preemptive","slices":[{"group":0,"bytes":4096},{"group":1,"bytes":512}, ...]}
+ * A slice is the next `bytes` of its group's gradients, members in the order of readiness; a group's slices add up to
+ * its bytes on the wire. Under this policy slices alone cut: all variables are all-reduced whole, in groups without
+ * partition_bytes. */
 #ifndef STRATEGY_STRATEGY_H
 #define STRATEGY_STRATEGY_H
 
@@ -43,8 +48,10 @@ enum sync_kind { SYNC_ALL_REDUCE, SYNC_PARAMETER_SERVER };
 /* POLICY_preemptive: the next `bytes` of a merge group's stream travel as one message (PACE §IV). */
 struct slice {
     uint32_t group; /* position in groups[] */
-    uint64_t bytes;
+    uint64_t bytes; /* whole elements, at least one */
 };
+
+enum { STRATEGY_MAX_SLICES = 4000000 };
 
 struct group {
     uint64_t id; /* the number that variables name; groups are kept in rising order of it */
@@ -97,7 +104,8 @@ cJSON *strategy_write(const struct strategy *strategy, const struct model *model
 char *strategy_canonical(const struct strategy *strategy, const struct model *model, const struct cluster *cluster);
 
 /* An empty strategy for `model`: arrays of n_groups zeroed groups and the model's variables, each all-reduced whole in
- * group 0 (shards = 1); fifo, no credit limit, barrier. For builders; finish with strategy_seal. */
+ * group 0 (shards = 1); fifo, no credit limit, barrier, no slices. For builders, who take the memory of slices and
+ * servers from its arena; finish with strategy_seal. */
 enum status strategy_init(struct strategy *out, const char *name, const struct model *model, uint32_t n_groups,
                           struct error *err);
 
@@ -106,13 +114,14 @@ enum status strategy_copy(const struct strategy *from, const char *name, struct 
 
 /* Bring a built strategy into its one form and compute its id: groups without members are dropped and the rest are
  * numbered 0, 1, ... in the order of their first variable, axis is 0 where shards is 1, fields of the other kind are
- * cleared. Then strategy_check. The name is not part of the id: the id says what is done, not what it is called. */
+ * cleared; slices follow their groups and keep their order. Then strategy_check. The name is not part of the id: the id
+ * says what is done, not what it is called. */
 enum status strategy_seal(struct strategy *strategy, const struct model *model, const struct cluster *cluster,
                           struct error *err);
 
 /* Every rule: axis < rank, shards <= the axis, servers exist and are distinct and no more than shards, one dtype and
- * encoding a merge group, groups exist, at least one device. The message says which rule is broken, for which variable.
- * Fails: ST_INVALID. */
+ * encoding a merge group, groups exist, at least one device, and those of slices.h. The message says which rule is
+ * broken, for which variable, group or slice. Fails: ST_INVALID, ST_NO_MEMORY. */
 enum status strategy_check(const struct strategy *strategy, const struct model *model, const struct cluster *cluster,
                            struct error *err);
 

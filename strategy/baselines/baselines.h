@@ -36,7 +36,10 @@ const struct baseline *baselines_find(const char *name); /* or NULL */
 enum status baselines_build(const struct baseline *row, const struct model *model, const struct cluster *cluster,
                             struct strategy *out, struct error *err);
 
-baseline_build baseline_wfbp, baseline_single, baseline_pytorch_ddp, baseline_horovod, baseline_ps,
-    baseline_ps_load_balanced, baseline_all_reduce;
+baseline_build baseline_wfbp, baseline_single, baseline_mg_wfbp, baseline_merge_optimal, baseline_pace,
+    baseline_pace_makespan, baseline_pytorch_ddp, baseline_horovod, baseline_ps, baseline_ps_load_balanced,
+    baseline_all_reduce, baseline_bytescheduler_all_reduce, baseline_bytescheduler_ps, baseline_p3, baseline_tictac,
+    baseline_ps_partitioned, baseline_ps_uneven, baseline_partitioned_all_reduce,
+    baseline_random_axis_partition_all_reduce, baseline_parallax, baseline_byteps;
 
 #endif

@@ -1,9 +1,14 @@
-/* What the baselines share in building. */
+/* What the baselines share in building.
+ *
+ * The strategy format says two things differently from most systems, and each baseline takes it as it is: shards of one
+ * variable are rows of an axis, as equal as they can be (systems that slice a flat buffer have full slices and a rest),
+ * and a sparse gradient travels as its touched rows under a server and dense in an all-reduce. */
 #ifndef STRATEGY_BASELINES_BUILDER_H
 #define STRATEGY_BASELINES_BUILDER_H
 
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/error.h"
 #include "strategy/cluster.h"
 #include "strategy/model.h"
@@ -13,7 +18,63 @@
 enum status baseline_finish(enum status st, struct strategy *built, const struct model *model,
                             const struct cluster *cluster, struct strategy *out, struct error *err);
 
-/* Put variable v on one server, a node, with local reduction. Fails: ST_NO_MEMORY. */
+/* Bytes of so many elements of the model's mean width: exact where the model has one dtype. */
+uint64_t baseline_bytes_of(const struct model *model, double elements);
+
+/* ---- cutting ---- */
+
+/* The smallest divisor of n from 2 up, n itself for a prime; 1 for 1. O(sqrt(n)). */
+uint64_t baseline_least_divisor(uint64_t n);
+
+/* As many shards as a strategy may have, at most `want`, at least 1. */
+uint32_t baseline_shards(uint64_t want);
+
+/* The fewest shards of axis 0 that hold at most `elements` each; its rows where one row holds more. 1 for a scalar. */
+uint32_t baseline_shards_of_at_most(const struct variable *variable, uint64_t elements);
+
+/* ---- servers ---- */
+
+/* Nodes that serve: those without devices where there are any, else all. */
+struct servers {
+    uint32_t n;
+    uint32_t *nodes;
+};
+enum status baseline_servers(struct arena *arena, const struct cluster *cluster, struct servers *out,
+                             struct error *err);
+
+/* Put variable v, whole, on one server, a node, with local reduction. Fails: ST_NO_MEMORY. */
 enum status baseline_serve(struct strategy *strategy, uint32_t v, uint32_t node, struct error *err);
+
+/* Cut variable v along axis 0 and put shard k on the pool's server (first + k) mod n, with local reduction. */
+enum status baseline_spread(struct strategy *strategy, uint32_t v, uint32_t shards, const struct servers *pool,
+                            uint64_t first, struct error *err);
+
+/* The bytes that every node of the cluster holds so far, as AutoDist's greedy balancers count them. */
+struct balance {
+    uint32_t n;
+    uint32_t *heap; /* nodes, the one with the fewest bytes on top, the first of equals */
+    double *bytes;
+};
+enum status balance_init(struct balance *balance, struct arena *arena, uint32_t n_nodes, struct error *err);
+
+/* Cut variable v (of so many bytes) along axis 0 and put its shards on the nodes with the fewest bytes, from the
+ * fewest up, around again where there are more shards than nodes. O(min(shards, nodes) log nodes). */
+enum status baseline_balance(struct strategy *strategy, uint32_t v, uint32_t shards, double bytes,
+                             struct balance *balance, struct error *err);
+
+/* ---- chunks ---- */
+
+/* AutoDist's merge groups: the variables' parts are counted in the order of the model, 128 make a group, one a dtype.
+ * {0} is the beginning. */
+enum { AUTODIST_CHUNK = 128 };
+struct chunker {
+    uint64_t parts;
+    uint32_t n_groups;
+    uint32_t group[DTYPE_COUNT];
+    uint64_t chunk[DTYPE_COUNT]; /* of group[], counted from 1; 0: the dtype has none yet */
+};
+
+/* The group of the next variable, which has `parts` parts: that of its first. Every call makes at most one group. */
+uint32_t chunker_next(struct chunker *chunker, enum dtype dtype, uint32_t parts);
 
 #endif

@@ -2,24 +2,26 @@
  * tails. Operators of one device run one after another in model->order. */
 #include "strategy/exact/gradients.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "strategy/space/ready_order.h"
 
-/* tail_us[v] < 0: no operator reads v. Returns the tail of the last operator that reads any. */
+/* tail_us[v] < 0: no operator reads v. Returns the tail of the last operator that reads any, which may be 0; the whole
+ * forward pass when none reads. */
 static double fill_tails(const struct model *model, double *tail_us) {
-    double time = 0, last = 0;
+    double time = 0, last = -1;
     for (uint32_t v = 0; v < model->n_variables; v++)
         tail_us[v] = -1;
     for (uint32_t i = model->n_forward; i-- > 0;) {
         const struct operator* op = & model->operators[model->order[i]];
         time += op->time_us;
-        if (op->n_reads && last <= 0)
+        if (op->n_reads && last < 0)
             last = time;
         for (uint32_t r = 0; r < op->n_reads; r++)
             tail_us[op->reads[r]] = time;
     }
-    return last;
+    return last < 0 ? time : last;
 }
 
 static void fill_gradients(const struct model *model, double scale, const uint32_t *order, const double *tail_us,

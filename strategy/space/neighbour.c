@@ -225,6 +225,15 @@ static bool apply_some_move(struct draft *d, const struct group_view *view) {
     return moves[rng_weighted(d->rng, N_MOVES, weights)].apply(d, view);
 }
 
+/* Back among the policies that need no schedule. True when there was one to leave: a change in itself. */
+static bool leave_slices(struct strategy *s, const struct space_options *options) {
+    if (s->policy != POLICY_preemptive)
+        return false;
+    s->policy = options->policies >> POLICY_priority & 1 ? POLICY_priority : POLICY_fifo;
+    s->n_slices = 0;
+    return true;
+}
+
 /* One try: *found says whether *out was written. */
 static enum status try_move(struct draft *d, const struct group_view *view, const struct strategy *from,
                             struct strategy *out, bool *found, struct error *err) {
@@ -235,7 +244,9 @@ static enum status try_move(struct draft *d, const struct group_view *view, cons
         return st;
     d->group_room = d->strategy.n_groups;
     servers_allow_all(d);
-    if (!apply_some_move(d, view) && !d->no_memory) {
+    bool changed = leave_slices(&d->strategy, &d->space->options);
+    changed = apply_some_move(d, view) || changed;
+    if (!changed && !d->no_memory) {
         strategy_release(&d->strategy);
         return ST_OK;
     }

@@ -1,5 +1,6 @@
 /* How fast the timeline is: one BERT-large plan, whole strategies a second with lowering, growth with the number of
- * variables, and that a run allocates nothing. Medians of repeated runs on one core. argv[1] is the model. */
+ * variables, parameter servers on few and many nodes, and that a run allocates nothing. Medians of repeated runs on one
+ * core. argv[1] is the model. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "simulator/timeline.h"
+#include "strategy/baselines/baselines.h"
 #include "strategy/plan.h"
 
 enum { REPEATS = 201 };
@@ -79,6 +81,33 @@ static void build_strategy(struct strategy *out, const struct model *model, cons
     check(strategy_seal(out, model, cluster, &err), &err);
 }
 
+/* Every variable on one of the spare nodes, whole and at once as it is ready, or as P3: cut among all servers, in
+ * messages of 160 kB, one after another. */
+static void build_served(struct strategy *out, const struct model *model, const struct cluster *cluster, uint32_t spare,
+                         bool p3) {
+    struct error err;
+    uint32_t n = spare > 0 ? spare : cluster->n_nodes, first = cluster->n_nodes - n;
+    check(strategy_init(out, "bench", model, 0, &err), &err);
+    uint32_t *servers = arena_alloc(&out->arena, 2 * (size_t)n, sizeof *servers);
+    if (!servers)
+        exit(1);
+    for (uint32_t i = 0; i < 2 * n; i++)
+        servers[i] = first + i % n;
+    out->policy = p3 ? POLICY_priority : POLICY_fifo;
+    out->credit_bytes = p3 ? 0 : CREDIT_UNLIMITED;
+    out->cross_iteration = p3;
+    for (uint32_t v = 0; v < model->n_variables; v++) {
+        struct variable_sync *sync = &out->variables[v];
+        bool cut = p3 && model->variables[v].shape[0] >= n && model->variables[v].bytes > 160000;
+        sync->kind = SYNC_PARAMETER_SERVER;
+        sync->n_servers = sync->shards = cut ? n : 1;
+        sync->servers = servers + v % n;
+        sync->partition_bytes = p3 ? 160000 : sync->partition_bytes;
+        sync->local_reduction = true;
+    }
+    check(strategy_seal(out, model, cluster, &err), &err);
+}
+
 struct subject {
     struct model model;
     struct cluster cluster;
@@ -87,18 +116,29 @@ struct subject {
     struct cost cost;
 };
 
-static void finish_subject(struct subject *s, uint32_t nodes, bool server) {
+/* `nodes` alike nodes that work, and `spare` that only serve. */
+static void read_cluster(struct cluster *out, uint32_t nodes, uint32_t devices, double gbit_per_s, uint32_t spare) {
     struct error err;
-    char text[256];
+    char text[512];
     cJSON *json;
-    snprintf(text, sizeof text,
-             "{\"schema\":\"syncopate.cluster/1\",\"name\":\"b\",\"nodes\":[{\"name\":\"n\",\"count\":%u,\"devices\":1,"
-             "\"device\":\"v100\",\"nic_gbit_per_s\":10,\"nic_latency_us\":20}]}",
-             nodes);
-    check(json_parse(text, strlen(text), "bench", &json, &err), &err);
-    check(cluster_read(json, "bench", &s->cluster, &err), &err);
+    int used = snprintf(text, sizeof text,
+                        "{\"schema\":\"syncopate.cluster/1\",\"name\":\"b\",\"nodes\":[{\"name\":\"n\",\"count\":%u,"
+                        "\"devices\":%u,\"device\":\"v100\",\"nic_gbit_per_s\":%g,\"nic_latency_us\":20,"
+                        "\"device_link_gbyte_per_s\":12}",
+                        nodes, devices, gbit_per_s);
+    if (spare > 0)
+        used += snprintf(text + used, sizeof text - (size_t)used,
+                         ",{\"name\":\"s\",\"count\":%u,\"devices\":0,\"nic_gbit_per_s\":%g,\"nic_latency_us\":20}",
+                         spare, gbit_per_s);
+    used += snprintf(text + used, sizeof text - (size_t)used, "]}");
+    check(json_parse(text, (size_t)used, "bench", &json, &err), &err);
+    check(cluster_read(json, "bench", out, &err), &err);
     cJSON_Delete(json);
-    build_strategy(&s->strategy, &s->model, &s->cluster, server);
+}
+
+/* The strategy is there. */
+static void finish_subject(struct subject *s) {
+    struct error err;
     check(plan_lower(&s->model, &s->cluster, &s->strategy, &s->plan, &err), &err);
     check(cost_init(&s->cost, &s->cluster, &err), &err);
 }
@@ -179,7 +219,9 @@ static void bench_model(struct timeline *tl, const char *path, bool server) {
     struct prediction p;
     struct subject s = {0};
     check(model_read_file(path, &s.model, &err), &err);
-    finish_subject(&s, 16, server);
+    read_cluster(&s.cluster, 16, 1, 10, 0);
+    build_strategy(&s.strategy, &s.model, &s.cluster, server);
+    finish_subject(&s);
     double us = timeline_us(tl, &s, server ? 11 : REPEATS, &p);
     report(server ? "servers, 16 nodes" : "all-reduce, 16 nodes", &s, us, &p);
     if (!server) {
@@ -194,10 +236,51 @@ static void bench_growth(struct timeline *tl) {
         struct subject s = {0};
         struct prediction p;
         synthetic_model(&s.model, n);
-        finish_subject(&s, 16, false);
+        read_cluster(&s.cluster, 16, 1, 10, 0);
+        build_strategy(&s.strategy, &s.model, &s.cluster, false);
+        finish_subject(&s);
         double us = timeline_us(tl, &s, n > 1000 ? 21 : REPEATS, &p);
         report("growth", &s, us, &p);
         printf("  %.3f us a variable\n", us / n);
+        release_subject(&s);
+    }
+}
+
+enum served { LOAD_BALANCED, WHOLE, P3 };
+
+struct site {
+    const char *name;
+    uint32_t nodes, devices, spare;
+    double gbit_per_s;
+    enum served how;
+};
+
+static const struct site SITES[] = {
+    {"balanced, v100-16x10g", 4, 4, 0, 10, LOAD_BALANCED},
+    {"balanced, lab-8x500m", 8, 1, 0, 0.5, LOAD_BALANCED},
+    {"balanced, 64 nodes", 64, 8, 0, 3200, LOAD_BALANCED},
+    {"p3, 16 nodes", 16, 1, 0, 10, P3},
+    {"p3, 64 nodes", 64, 1, 0, 10, P3},
+    {"whole, 2048 + 64 nodes", 2048, 1, 64, 10, WHOLE},
+    {"whole, 2048 + 2048 nodes", 2048, 1, 2048, 10, WHOLE},
+    {"p3, 2048 + 64 nodes", 2048, 1, 64, 10, P3},
+};
+
+static void bench_servers(struct timeline *tl, const char *path) {
+    struct error err;
+    for (size_t i = 0; i < sizeof SITES / sizeof *SITES; i++) {
+        const struct site *site = &SITES[i];
+        struct subject s = {0};
+        struct prediction p;
+        check(model_read_file(path, &s.model, &err), &err);
+        read_cluster(&s.cluster, site->nodes, site->devices, site->gbit_per_s, site->spare);
+        if (site->how == LOAD_BALANCED)
+            check(baselines_build(baselines_find("ps-load-balanced"), &s.model, &s.cluster, &s.strategy, &err), &err);
+        else
+            build_served(&s.strategy, &s.model, &s.cluster, site->spare, site->how == P3);
+        finish_subject(&s);
+        double us = timeline_us(tl, &s, site->nodes == 64 ? 1 : 5, &p);
+        report(site->name, &s, us, &p);
         release_subject(&s);
     }
 }
@@ -209,6 +292,7 @@ int main(int argc, char **argv) {
     bench_model(tl, argv[1], false);
     bench_model(tl, argv[1], true);
     bench_growth(tl);
+    bench_servers(tl, argv[1]);
     printf("allocations inside a run: 0\n");
     timeline_free(tl);
     return 0;

@@ -63,7 +63,7 @@ PY
 }
 "$syncopate" simulate resnet50 v100-16x10g --all-baselines --json >predictions 2>err
 same_keys simulate_json_is_the_prediction_format predictions \
-    "schema model cluster strategy iteration_us compute_us exposed_us lower_bound_us messages samples_per_s"
+    "schema model cluster strategy iteration_us compute_us exposed_us lower_bound_us gap messages samples_per_s"
 check simulate_closed_form 0 ITERATION "$syncopate" simulate resnet50 v100-16x10g --model autosync
 check simulate_writes_a_timeline 0 timeline "$syncopate" simulate resnet50 v100-16x10g --baseline wfbp --timeline t.json
 if python3 -c 'import json; e = json.load(open("t.json"))["traceEvents"]; assert any(x["ph"] == "X" and x["dur"] > 0 for x in e)' 2>err; then

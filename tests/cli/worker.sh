@@ -33,6 +33,16 @@ E2
 }
 strategy ring >"$dir/strategy.json"
 strategy double_tree >"$dir/double.json"
+cat >"$dir/sliced.json" <<'E2'
+{"schema":"syncopate.strategy/1","name":"s",
+ "schedule":{"policy":"preemptive","credit_bytes":0,"cross_iteration":true,"slices":[
+  {"group":0,"bytes":2000},{"group":2,"bytes":30000},{"group":0,"bytes":2000},{"group":3,"bytes":72},
+  {"group":2,"bytes":50000},{"group":1,"bytes":70}]},
+ "groups":[{"id":0,"algorithm":"ring"},{"id":1,"algorithm":"ring"},{"id":2,"algorithm":"ring"},
+  {"id":3,"algorithm":"ring"}],
+ "variables":[{"name":"a","sync":{"kind":"all_reduce","group":0}},{"name":"b","sync":{"kind":"all_reduce","group":1}},
+  {"name":"c","sync":{"kind":"all_reduce","group":2}},{"name":"d","sync":{"kind":"all_reduce","group":3}}]}
+E2
 
 root=
 [ "$(id -u)" = 0 ] && root=--allow-run-as-root
@@ -73,6 +83,23 @@ assert all(t["ready_us"] <= t["start_us"] <= t["end_us"] for t in traced), trace
 PYTHON
 )
 verdict a_run_tells_ready_iterations_trace_and_done $? "$why"
+
+# c and d are ready first, yet a's first slice goes before them, and nothing overtakes: one at a time, in the file's order.
+run 2 sliced.json --iterations 4 --warmup 1 --verify --trace >"$dir/lines"
+status=$?
+why=$(python3 - "$dir/lines" "$status" 2>&1 <<'PYTHON'
+import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+assert sys.argv[2] == "0" and lines[-1]["event"] == "done", lines[-1]
+assert lines[-1]["checked"] == 5 * 2 * (16 * 5 + 9), lines[-1]
+traced = [line for line in lines if line["event"] == "message"]
+traced.sort(key=lambda t: (t["iteration"], t["message"]))
+assert [(t["iteration"], t["message"]) for t in traced] == [(i, m) for i in range(4) for m in range(6)], traced
+assert all(a["end_us"] <= b["start_us"] for a, b in zip(traced, traced[1:])), traced
+assert all(traced[6 * i]["ready_us"] > traced[6 * i + 1]["ready_us"] for i in range(4)), traced
+PYTHON
+)
+verdict slices_go_one_by_one_in_their_order $? "$why"
 
 out=$(run 3 double.json --iterations 4)
 [[ $out == *'"event":"infeasible"'*double_tree* ]]

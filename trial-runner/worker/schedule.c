@@ -37,8 +37,8 @@ static bool fits(const struct schedule *schedule, uint64_t bytes) {
 bool schedule_next(struct schedule *schedule, uint32_t *message) {
     if (schedule->n_ready == 0)
         return false;
-    bool fifo = schedule->plan->policy == POLICY_fifo;
-    uint32_t chosen = fifo ? schedule->next : first_ready(schedule);
+    bool strict = schedule->plan->policy != POLICY_priority;
+    uint32_t chosen = strict ? schedule->next : first_ready(schedule);
     if (!is_ready(schedule, chosen) || !fits(schedule, schedule->plan->messages[chosen].bytes))
         return false;
     schedule->ready[chosen / 64] &= ~(UINT64_C(1) << chosen % 64);

@@ -1,7 +1,7 @@
 /* Which ready message goes next, and whether the credit lets it: the plan's order, without communication.
  *
- * fifo: strictly in the plan's order; a later message never overtakes one that is not ready yet. priority: the lowest
- * of those that are ready. Under both, when the one whose turn it is does not fit, nothing goes. */
+ * fifo and preemptive: strictly in the plan's order; a later message never overtakes one that is not ready yet.
+ * priority: the lowest of those that are ready. When the one whose turn it is does not fit, nothing goes. */
 #ifndef WORKER_SCHEDULE_H
 #define WORKER_SCHEDULE_H
 

@@ -1,100 +1,34 @@
-/* syncopate simulate: predicted iteration times. */
+/* syncopate simulate: predicted iteration times, of one strategy or many, at one size or over a sweep. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "simulator/bound.h"
-#include "simulator/closed_form.h"
-#include "simulator/trace.h"
-#include "strategy/baselines/baselines.h"
 #include "tuner/cli/commands.h"
+#include "tuner/cli/grid.h"
 #include "tuner/cli/inputs.h"
 #include "tuner/cli/options.h"
 #include "tuner/cli/output.h"
+#include "tuner/cli/paths.h"
+#include "tuner/cli/simulation.h"
+#include "tuner/cli/sweep.h"
 #include "tuner/cli/table.h"
 
-struct simulation {
-    struct inputs inputs;
-    struct cost cost;
-    struct timeline *timeline;
-    double bound_us;
-    bool autosync;
+struct request {
+    const char *path, *baselines, *trace, *kind, *sweep, *all_reduce, *csv, *plot, *measure;
+    bool all, json;
 };
 
-struct row {
-    struct id id;
-    char name[64];
-    struct prediction prediction;
+/* The strategies to compare; `given` holds the one of --strategy. */
+struct field {
+    struct strategy given;
+    struct contender contenders[MAX_CONTENDERS];
+    size_t n;
 };
 
-static enum status simulation_init(struct simulation *out, const char *model, const char *cluster, struct error *err) {
-    struct bound bound;
-    enum status st = inputs_read(model, cluster, &out->inputs, err);
-    if (!st)
-        st = cost_init(&out->cost, &out->inputs.cluster, err);
-    if (!st)
-        st = bound_iteration(&out->inputs.model, &out->cost, &bound, err);
-    if (!st && !(out->timeline = timeline_new()))
-        st = error_no_memory(err);
-    if (!st)
-        out->bound_us = bound.iteration_us;
-    return st;
-}
-
-static void simulation_release(struct simulation *s) {
-    timeline_free(s->timeline);
-    cost_release(&s->cost);
-    inputs_release(&s->inputs);
-}
-
-static enum status predict(struct simulation *s, const struct strategy *strategy, const char *trace, struct row *out,
-                           struct error *err) {
-    struct plan plan;
-    enum status st = plan_lower(&s->inputs.model, &s->inputs.cluster, strategy, &plan, err);
-    if (st)
-        return st;
-    st = s->autosync ? closed_form_run(&plan, &s->cost, &out->prediction, err)
-                     : timeline_run(s->timeline, &plan, &s->cost, NULL, &out->prediction, err);
-    out->id = strategy->id;
-    snprintf(out->name, sizeof out->name, "%s", strategy->name);
-    if (!st && trace) {
-        char *text = NULL;
-        size_t size;
-        FILE *memory = open_memstream(&text, &size);
-        st = memory ? trace_write(memory, s->timeline, &plan, &s->cost, err) : error_no_memory(err);
-        if (memory && fclose(memory) && !st)
-            st = error_no_memory(err);
-        if (!st)
-            st = json_write_file(trace, text, err);
-        free(text);
-    }
-    plan_release(&plan);
-    return st;
-}
-
-/* syncopate.prediction/1, one line. */
-static enum status print_json(const struct simulation *s, const struct row *row, struct error *err) {
-    const struct prediction *p = &row->prediction;
-    cJSON *root = cJSON_CreateObject();
-    cJSON *strategy = NULL;
-    bool ok = root && cJSON_AddStringToObject(root, "schema", "syncopate.prediction/1") &&
-              cJSON_AddStringToObject(root, "model", s->inputs.model.name) &&
-              cJSON_AddStringToObject(root, "cluster", s->inputs.cluster.name) &&
-              (strategy = cJSON_AddObjectToObject(root, "strategy")) &&
-              cJSON_AddStringToObject(strategy, "id", row->id.hex) &&
-              cJSON_AddStringToObject(strategy, "name", row->name) &&
-              cJSON_AddNumberToObject(root, "iteration_us", p->iteration_us) &&
-              cJSON_AddNumberToObject(root, "compute_us", p->compute_us) &&
-              cJSON_AddNumberToObject(root, "exposed_us", p->exposed_us) &&
-              cJSON_AddNumberToObject(root, "lower_bound_us", s->bound_us) &&
-              cJSON_AddNumberToObject(root, "messages", p->messages) &&
-              cJSON_AddNumberToObject(root, "samples_per_s", p->samples_per_s);
-    return output_line(root, ok, err);
-}
+/* ---- one size ---- */
 
 /* In percent; without the sign of a zero. */
 static double over_bound(double us, double bound_us) {
@@ -105,8 +39,8 @@ static double over_bound(double us, double bound_us) {
 static void print_table(const struct simulation *s, const struct row *rows, size_t n) {
     struct table table;
     char text[32];
-    printf("%s on %s: %u devices, lower bound %s\n\n", s->inputs.model.name, s->inputs.cluster.name,
-           s->inputs.cluster.n_devices, units_format_time(s->bound_us, text, sizeof text));
+    printf("%s on %s: %u devices, lower bound %s\n\n", s->model->name, s->cluster->name, s->cluster->n_devices,
+           units_format_time(s->bound_us, text, sizeof text));
     table_init(&table, (const char *const[]){"STRATEGY", ">ITERATION", ">COMPUTE", ">EXPOSED", ">OVER BOUND",
                                              ">MESSAGES", ">SAMPLES/S", NULL});
     for (size_t i = 0; i < n; i++) {
@@ -123,96 +57,234 @@ static void print_table(const struct simulation *s, const struct row *rows, size
     table_release(&table);
 }
 
+static enum status print_json(const struct simulation *s, const struct row *rows, size_t n, struct error *err) {
+    enum status st = ST_OK;
+    for (size_t i = 0; i < n && !st; i++) {
+        bool whole;
+        cJSON *json = simulation_json(s, &rows[i], &whole);
+        st = output_line(json, whole, err);
+    }
+    return st;
+}
+
 static int compare_rows(const void *a, const void *b) {
     double x = ((const struct row *)a)->prediction.iteration_us, y = ((const struct row *)b)->prediction.iteration_us;
     return (x > y) - (x < y);
 }
 
-static enum status predict_baselines(struct simulation *s, struct row *rows, size_t *n, struct error *err) {
-    size_t count;
-    const struct baseline *baselines = baselines_list(&count);
-    enum status st = ST_OK;
+/* Among several, one that cannot run here is told about and left out. */
+static enum status predict_all(struct simulation *s, const struct field *field, const char *trace, struct row *rows,
+                               size_t *n, struct error *err) {
     *n = 0;
-    for (size_t i = 0; i < count && !st; i++) {
-        struct strategy strategy;
-        st = baselines_build(&baselines[i], &s->inputs.model, &s->inputs.cluster, &strategy, err);
-        if (st == ST_INFEASIBLE) {
-            log_info("%s: %s", baselines[i].name, err->message);
-            st = ST_OK;
-            continue;
-        }
-        if (!st)
-            st = predict(s, &strategy, NULL, &rows[(*n)++], err);
-        strategy_release(&strategy);
+    for (size_t i = 0; i < field->n; i++) {
+        enum status st = simulation_predict(s, &field->contenders[i], trace, &rows[*n], err);
+        if (st == ST_INFEASIBLE && field->n > 1)
+            log_info("%s: %s", field->contenders[i].name, err->message);
+        else if (st)
+            return st;
+        else
+            ++*n;
     }
     qsort(rows, *n, sizeof *rows, compare_rows);
+    return ST_OK;
+}
+
+static enum status simulate_once(const struct inputs *inputs, const struct field *field, const struct request *request,
+                                 struct error *err) {
+    struct simulation s;
+    struct row rows[MAX_CONTENDERS];
+    size_t n;
+    enum status st = simulation_init(&s, &inputs->model, &inputs->cluster, !strcmp(request->kind, "autosync"), err);
+    if (!st)
+        st = predict_all(&s, field, request->trace, rows, &n, err);
+    if (!st && request->json)
+        st = print_json(&s, rows, n, err);
+    else if (!st)
+        print_table(&s, rows, n);
+    if (!st && request->trace)
+        log_info("timeline written to %s; open it at https://ui.perfetto.dev", request->trace);
+    simulation_release(&s);
     return st;
 }
 
-enum { MAX_ROWS = 64 };
+/* ---- a sweep ---- */
 
-static enum status simulate(struct simulation *s, const char *path, const char *baseline, bool all, const char *trace,
-                            bool json, struct error *err) {
-    struct row rows[MAX_ROWS];
-    struct strategy strategy = {0};
-    size_t n = 1;
-    enum status st;
-    if (all) {
-        st = predict_baselines(s, rows, &n, err);
-    } else {
-        st = inputs_strategy(&s->inputs, path, baseline, &strategy, err);
-        if (!st)
-            st = predict(s, &strategy, trace, &rows[0], err);
-        strategy_release(&strategy);
+static enum status show_grid(const struct grid *grid, const struct request *request, enum grid_measure measure,
+                             struct error *err) {
+    bool csv_alone = request->csv && !strcmp(request->csv, "-");
+    enum status st = ST_OK;
+    if (!request->json && !csv_alone)
+        grid_print(grid);
+    if (request->csv)
+        st = grid_write_csv(grid, request->csv, err);
+    if (!st && request->plot)
+        st = grid_write_plot(grid, measure, request->plot, err);
+    if (!st && request->plot)
+        log_info("chart written to %s; any browser opens it", request->plot);
+    return st;
+}
+
+static enum status parse_algorithm(const char *word, enum algorithm *out, struct error *err) {
+    for (int a = 0; a < ALGORITHM_COUNT; a++)
+        if (!strcmp(algorithm_name((enum algorithm)a), word)) {
+            *out = (enum algorithm)a;
+            return ST_OK;
+        }
+    return error_set(err, ST_USAGE,
+                     "--all-reduce: \"%s\" is none of auto, ring, tree, double_tree, recursive_doubling, "
+                     "halving_doubling, hierarchical",
+                     word);
+}
+
+static enum status simulate_sweep(const struct inputs *inputs, const struct field *field, const struct request *request,
+                                  const struct sweep *sweep, struct error *err) {
+    struct grid_options options = {ALGORITHM_auto, !strcmp(request->kind, "autosync"), request->json};
+    enum grid_measure measure = GRID_SPEEDUP;
+    struct grid grid;
+    enum status st = parse_algorithm(request->all_reduce, &options.all_reduce, err);
+    if (!st)
+        st = grid_parse_measure(request->measure, &measure, err);
+    if (!st && request->csv)
+        st = output_check(request->csv, err);
+    if (!st && request->plot)
+        st = output_check(request->plot, err);
+    if (!st)
+        st = grid_run(sweep, &inputs->model, &inputs->cluster, field->contenders, field->n, &options, &grid, err);
+    if (st)
+        return st;
+    st = show_grid(&grid, request, measure, err);
+    grid_release(&grid);
+    return st;
+}
+
+/* ---- what is asked ---- */
+
+static enum status check_request(const struct request *r, const struct sweep *sweep, struct error *err) {
+    bool several = r->all || (r->baselines && strchr(r->baselines, ','));
+    if (strcmp(r->kind, "autosync") && strcmp(r->kind, "timeline"))
+        return error_set(err, ST_USAGE, "--model: \"%s\" is neither timeline nor autosync", r->kind);
+    if (r->all && (r->path || r->baselines || r->trace))
+        return error_set(err, ST_USAGE,
+                         "--strategy, --baseline and --timeline are about one strategy: drop --all-baselines");
+    if (r->path && r->baselines)
+        return error_set(err, ST_USAGE, "give either --strategy FILE or --baseline NAME");
+    if (r->trace && !strcmp(r->kind, "autosync"))
+        return error_set(err, ST_USAGE, "the closed form has no timeline: drop --model autosync");
+    if (r->trace && (several || r->sweep))
+        return error_set(err, ST_USAGE,
+                         "--timeline is about one strategy at one size: give one --baseline, no --sweep");
+    if (!r->sweep && (r->csv || r->plot || strcmp(r->all_reduce, "auto") || strcmp(r->measure, "speedup")))
+        return error_set(err, ST_USAGE, "--csv, --plot, --y and --all-reduce are about a --sweep: give one");
+    if (r->json && r->csv && !strcmp(r->csv, "-"))
+        return error_set(err, ST_USAGE, "--json and --csv - both want standard output: give --csv a file");
+    if (r->path && r->sweep && sweep->axis == SWEEP_WORKERS)
+        return error_set(err, ST_USAGE,
+                         "a strategy file names the nodes of one cluster: sweep it over bandwidth or batch, "
+                         "or give --baseline");
+    return ST_OK;
+}
+
+static enum status add_baseline(struct field *field, const struct baseline *row, const char *name, struct error *err) {
+    if (!row)
+        return error_set(err, ST_USAGE, "there is no baseline \"%.60s\"; \"syncopate baselines\" lists them", name);
+    for (size_t i = 0; i < field->n; i++)
+        if (field->contenders[i].baseline == row)
+            return error_set(err, ST_USAGE, "--baseline names %s twice", row->name);
+    if (field->n == MAX_CONTENDERS)
+        return error_set(err, ST_USAGE, "more than %d strategies at once", MAX_CONTENDERS);
+    field->contenders[field->n++] = (struct contender){row->name, row, NULL};
+    return ST_OK;
+}
+
+/* "a,b,c" */
+static enum status add_listed(struct field *field, const char *list, struct error *err) {
+    enum status st = ST_OK;
+    char name[64];
+    for (const char *at = list; at && !st; at = strchr(at, ',')) {
+        at += *at == ',';
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
+        st = add_baseline(field, baselines_find(name), name, err);
     }
-    for (size_t i = 0; i < n && !st && json; i++)
-        st = print_json(s, &rows[i], err);
-    if (!st && !json)
-        print_table(s, rows, n);
-    if (!st && trace)
-        log_info("timeline written to %s; open it at https://ui.perfetto.dev", trace);
+    return st;
+}
+
+static enum status gather_field(const struct inputs *inputs, const struct request *request, struct field *out,
+                                struct error *err) {
+    size_t n;
+    const struct baseline *rows = baselines_list(&n);
+    enum status st = ST_OK;
+    *out = (struct field){.n = 0};
+    if (request->path) {
+        st = inputs_strategy(inputs, request->path, NULL, &out->given, err);
+        if (!st)
+            out->contenders[out->n++] = (struct contender){out->given.name, NULL, &out->given};
+        return st;
+    }
+    if (!request->all)
+        return add_listed(out, request->baselines, err);
+    for (size_t i = 0; i < n && !st; i++)
+        st = add_baseline(out, &rows[i], rows[i].name, err);
+    return st;
+}
+
+static enum status simulate(const char *model, const char *cluster, const struct request *request, struct error *err) {
+    struct inputs inputs = {0};
+    struct field field = {.n = 0};
+    struct sweep sweep;
+    enum status st = request->sweep ? sweep_parse(request->sweep, &sweep, err) : ST_OK;
+    if (!st)
+        st = check_request(request, &sweep, err);
+    if (!st)
+        st = inputs_read(model, cluster, &inputs, err);
+    if (!st)
+        st = gather_field(&inputs, request, &field, err);
+    if (!st && request->sweep)
+        st = simulate_sweep(&inputs, &field, request, &sweep, err);
+    else if (!st)
+        st = simulate_once(&inputs, &field, request, err);
+    strategy_release(&field.given);
+    inputs_release(&inputs);
     return st;
 }
 
 enum status cmd_simulate(int argc, char **argv, struct error *err) {
-    const char *path = NULL, *baseline = NULL, *trace = NULL, *kind = "timeline";
-    bool all = false, json = false;
+    struct request r = {.kind = "timeline", .all_reduce = "auto", .measure = "speedup"};
     const struct option options[] = {
-        {"strategy", OPTION_TEXT, &path, "FILE", "predict this strategy"},
-        {"baseline", OPTION_TEXT, &baseline, "NAME", "predict this baseline"},
-        {"all-baselines", OPTION_FLAG, &all, NULL, "predict every baseline, fastest first (the default)"},
-        {"timeline", OPTION_TEXT, &trace, "FILE", "write a Chrome trace of one strategy: who computes and sends when"},
-        {"model", OPTION_TEXT, &kind, "KIND",
+        {"strategy", OPTION_TEXT, &r.path, "FILE", "predict this strategy"},
+        {"baseline", OPTION_TEXT, &r.baselines, "NAME[,NAME]", "predict these baselines"},
+        {"all-baselines", OPTION_FLAG, &r.all, NULL, "predict every baseline, fastest first (the default)"},
+        {"timeline", OPTION_TEXT, &r.trace, "FILE",
+         "write a Chrome trace of one strategy: who computes and sends when"},
+        {"model", OPTION_TEXT, &r.kind, "KIND",
          "timeline (default) or autosync, the closed form of AutoSync's equation 2"},
-        {"json", OPTION_FLAG, &json, NULL, "one syncopate.prediction/1 object a line"},
+        {"sweep", OPTION_TEXT, &r.sweep, "AXIS=VALUES",
+         "workers (devices), bandwidth (Gbit/s of every NIC) or batch (a device) over A..BxF, A..B+S or A,B,C"},
+        {"all-reduce", OPTION_TEXT, &r.all_reduce, "ALGORITHM",
+         "in a sweep: every all-reduce by this one, such as ring or double_tree"},
+        {"plot", OPTION_TEXT, &r.plot, "FILE", "draw the sweep as SVG"},
+        {"y", OPTION_TEXT, &r.measure, "MEASURE",
+         "what the chart shows: speedup over one device (default), throughput, efficiency or time"},
+        {"csv", OPTION_TEXT, &r.csv, "FILE", "write the sweep's figures, a line a strategy and value; - is stdout"},
+        {"json", OPTION_FLAG, &r.json, NULL, "one syncopate.prediction/1 object a line"},
         {0}};
     const struct command_line line = {
         .usage = "simulate MODEL CLUSTER [options]",
         .about = "Predict iteration times without running anything. MODEL and CLUSTER are files, or names of the\n"
-                 "descriptions that come with syncopate.",
+                 "descriptions that come with syncopate.\n"
+                 "A sweep over workers repeats the cluster's nodes; one over batch assumes operator times in\n"
+                 "proportion to it.",
         .examples = "  syncopate simulate resnet50 v100-16x10g\n"
-                    "  syncopate simulate bert-large h100-64x8 --baseline pytorch-ddp --timeline trace.json",
+                    "  syncopate simulate bert-large h100-64x8 --baseline pytorch-ddp --timeline trace.json\n"
+                    "  syncopate simulate resnet50-k80 k80-8x10g --baseline wfbp,single --sweep workers=4..2048x2 \\\n"
+                    "      --plot scaling.svg",
         .options = options,
         .min_arguments = 2,
         .max_arguments = 2};
     struct arguments arguments;
-    struct simulation s = {0};
     enum status st = options_parse(&line, argc, argv, &arguments, err);
     if (st)
         return st;
-    if (!path && !baseline)
-        all = true;
-    s.autosync = !strcmp(kind, "autosync");
-    if (!s.autosync && strcmp(kind, "timeline"))
-        return error_set(err, ST_USAGE, "--model: \"%s\" is neither timeline nor autosync", kind);
-    if (all && (path || baseline || trace))
-        return error_set(err, ST_USAGE,
-                         "--strategy, --baseline and --timeline are about one strategy: drop --all-baselines");
-    if (trace && s.autosync)
-        return error_set(err, ST_USAGE, "the closed form has no timeline: drop --model autosync");
-    st = simulation_init(&s, arguments.items[0], arguments.items[1], err);
-    if (!st)
-        st = simulate(&s, path, baseline, all, trace, json, err);
-    simulation_release(&s);
-    return st;
+    if (!r.path && !r.baselines)
+        r.all = true;
+    return simulate(arguments.items[0], arguments.items[1], &r, err);
 }

@@ -35,6 +35,13 @@ static enum status look(const struct arguments *arguments, const char *path, con
     return st;
 }
 
+static const char *policy_text(const struct strategy *s, char *out, size_t n) {
+    if (s->policy != POLICY_preemptive)
+        return policy_name(s->policy);
+    snprintf(out, n, "%s in %u slices", policy_name(s->policy), s->n_slices);
+    return out;
+}
+
 static const char *credit_text(uint64_t bytes, char *out, size_t n) {
     if (bytes == CREDIT_UNLIMITED)
         return "no limit";
@@ -62,19 +69,32 @@ static void describe_members(const struct looked_at *l, uint32_t group, char *ou
         snprintf(out, size, "%s .. %s (%u)", first, last, n);
 }
 
+/* How a group is cut: into its slices under preemptive, else by its partition size. */
+static const char *cut_text(const struct strategy *s, uint32_t group, char *out, size_t size) {
+    uint32_t n = 0;
+    if (s->policy != POLICY_preemptive)
+        return s->groups[group].partition_bytes ? units_format_bytes(s->groups[group].partition_bytes, out, size)
+                                                : "whole";
+    for (uint32_t i = 0; i < s->n_slices; i++)
+        n += s->slices[i].group == group;
+    snprintf(out, size, "%u", n);
+    return out;
+}
+
 static void show_groups(const struct looked_at *l) {
     if (!l->strategy.n_groups)
         return;
     struct table table;
-    char members[256], size[32], partition[32];
-    table_init(&table, (const char *const[]){">GROUP", "ALGORITHM", ">BYTES", ">PARTITION", "VARIABLES", NULL});
+    char members[256], size[32], cut[32];
+    const char *cut_head = l->strategy.policy == POLICY_preemptive ? ">SLICES" : ">PARTITION";
+    table_init(&table, (const char *const[]){">GROUP", "ALGORITHM", ">BYTES", cut_head, "VARIABLES", NULL});
     for (uint32_t g = 0; g < l->strategy.n_groups; g++) {
-        uint64_t bytes, part = l->strategy.groups[g].partition_bytes;
+        uint64_t bytes;
         describe_members(l, g, members, sizeof members, &bytes);
         table_cell(&table, "%u", g);
         table_cell(&table, "%s", algorithm_name(l->strategy.groups[g].algorithm));
         table_cell(&table, "%s", units_format_bytes(bytes, size, sizeof size));
-        table_cell(&table, "%s", part ? units_format_bytes(part, partition, sizeof partition) : "whole");
+        table_cell(&table, "%s", cut_text(&l->strategy, g, cut, sizeof cut));
         table_cell(&table, "%s", members);
     }
     printf("\nAll-reduce:\n");
@@ -139,7 +159,7 @@ static enum status strategy_show(int argc, char **argv, struct error *err) {
         .max_arguments = 2};
     struct arguments arguments;
     struct looked_at l;
-    char credit[32], total[32], largest[32];
+    char policy[64], credit[32], total[32], largest[32];
     enum status st = options_parse(&line, argc, argv, &arguments, err);
     if (st)
         return st;
@@ -149,7 +169,7 @@ static enum status strategy_show(int argc, char **argv, struct error *err) {
     } else if (!st) {
         printf("%s (%.12s) for %s on %s\n", l.strategy.name, l.strategy.id.hex, l.inputs.model.name,
                l.inputs.cluster.name);
-        printf("schedule: %s, credit %s, %s\n", policy_name(l.strategy.policy),
+        printf("schedule: %s, credit %s, %s\n", policy_text(&l.strategy, policy, sizeof policy),
                credit_text(l.strategy.credit_bytes, credit, sizeof credit),
                l.strategy.cross_iteration ? "communication runs on into the next forward pass"
                                           : "barrier between iterations");
@@ -206,13 +226,26 @@ static void describe_sync(const struct variable_sync *sync, const struct strateg
     fclose(text);
 }
 
+/* The first slice that differs, of two schedules that both have slices. */
+static void diff_slices(const struct strategy *a, const struct strategy *b, struct table *table) {
+    uint32_t i = 0, n = a->n_slices < b->n_slices ? a->n_slices : b->n_slices;
+    while (i < n && a->slices[i].group == b->slices[i].group && a->slices[i].bytes == b->slices[i].bytes)
+        i++;
+    if (i == n)
+        return;
+    table_cell(table, "slice %u", i);
+    table_cell(table, "%lu bytes of group %u", (unsigned long)a->slices[i].bytes, a->slices[i].group);
+    table_cell(table, "%lu bytes of group %u", (unsigned long)b->slices[i].bytes, b->slices[i].group);
+}
+
 static void diff_schedule(const struct strategy *a, const struct strategy *b, struct table *table) {
     char x[64], y[64];
-    if (a->policy != b->policy) {
+    if (a->policy != b->policy || a->n_slices != b->n_slices) {
         table_cell(table, "policy");
-        table_cell(table, "%s", policy_name(a->policy));
-        table_cell(table, "%s", policy_name(b->policy));
+        table_cell(table, "%s", policy_text(a, x, sizeof x));
+        table_cell(table, "%s", policy_text(b, y, sizeof y));
     }
+    diff_slices(a, b, table);
     if (a->credit_bytes != b->credit_bytes) {
         table_cell(table, "credit");
         table_cell(table, "%s", credit_text(a->credit_bytes, x, sizeof x));

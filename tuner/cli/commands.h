@@ -18,7 +18,7 @@ struct command {
 enum status commands_run(const struct command *commands, const char *group, const char *about, int argc, char **argv,
                          struct error *err);
 
-command_function cmd_tune, cmd_simulate, cmd_trial, cmd_baselines, cmd_strategy, cmd_bench, cmd_lab, cmd_dataset,
-    cmd_doctor;
+command_function cmd_tune, cmd_simulate, cmd_compare, cmd_trial, cmd_baselines, cmd_strategy, cmd_bench, cmd_lab,
+    cmd_dataset, cmd_doctor;
 
 #endif

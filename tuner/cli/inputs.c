@@ -2,12 +2,15 @@
  * of an installation. */
 #include "tuner/cli/inputs.h"
 
+#include <glob.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "strategy/baselines/baselines.h"
+
+static const char *const places[] = {"../share/syncopate", "../../../examples"};
 
 /* The folder two levels above the program's own, in `out`. */
 static bool program_folder(char *out, size_t n) {
@@ -22,7 +25,6 @@ static bool program_folder(char *out, size_t n) {
 }
 
 enum status inputs_find(const char *word, const char *kind, char *out, size_t n, struct error *err) {
-    static const char *const places[] = {"../share/syncopate", "../../../examples"};
     char folder[PATH_MAX];
     snprintf(out, n, "%s", word);
     if (!strcmp(word, "-") || strchr(word, '/') || !access(word, F_OK))
@@ -35,6 +37,34 @@ enum status inputs_find(const char *word, const char *kind, char *out, size_t n,
     }
     return error_set(err, ST_NOT_FOUND, "%s: no such file, and no description of that name is shipped under %s/", word,
                      kind);
+}
+
+/* The pattern of all shipped files of a kind, in a folder that has any. */
+static bool find_shipped(const char *kind, glob_t *out) {
+    char folder[PATH_MAX], pattern[PATH_MAX + 64];
+    if (!program_folder(folder, sizeof folder))
+        return false;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        snprintf(pattern, sizeof pattern, "%s/%s/%s/*.json", folder, places[i], kind);
+        if (!glob(pattern, 0, NULL, out))
+            return true;
+        globfree(out);
+    }
+    return false;
+}
+
+enum status inputs_shipped(const char *kind, char *out, size_t n, struct error *err) {
+    glob_t files;
+    size_t used = 0;
+    if (!find_shipped(kind, &files))
+        return error_set(err, ST_NOT_FOUND, "no descriptions are shipped under %s/", kind);
+    for (size_t i = 0; i < files.gl_pathc && used < n; i++) {
+        const char *name = strrchr(files.gl_pathv[i], '/') + 1;
+        used +=
+            (size_t)snprintf(out + used, n - used, "%s%.*s", i ? "," : "", (int)(strlen(name) - strlen(".json")), name);
+    }
+    globfree(&files);
+    return used < n ? ST_OK : error_set(err, ST_TOO_LARGE, "too many descriptions under %s/", kind);
 }
 
 enum status inputs_read(const char *model, const char *cluster, struct inputs *out, struct error *err) {

@@ -23,6 +23,9 @@ void inputs_release(struct inputs *inputs);
 /* The path of `word` as above; kind is "models" or "clusters". */
 enum status inputs_find(const char *word, const char *kind, char *out, size_t n, struct error *err);
 
+/* The names of all shipped descriptions of a kind, in order, with commas between. */
+enum status inputs_shipped(const char *kind, char *out, size_t n, struct error *err);
+
 /* A strategy from a file or from a baseline's name: exactly one of the two is not NULL. */
 enum status inputs_strategy(const struct inputs *inputs, const char *path, const char *baseline, struct strategy *out,
                             struct error *err);

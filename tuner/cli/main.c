@@ -11,6 +11,7 @@
 static const struct command commands[] = {
     {"tune", cmd_tune, "search, try, record, and answer with the best strategy found"},
     {"simulate", cmd_simulate, "predict the iteration time of strategies and baselines"},
+    {"compare", cmd_compare, "every baseline on several models and clusters, next to the best possible"},
     {"trial", cmd_trial, "run one strategy for real and report its iteration times"},
     {"bench", cmd_bench, "measure a cluster's all-reduce and push/pull costs into its description"},
     {"baselines", cmd_baselines, "list what published systems and framework defaults would do"},

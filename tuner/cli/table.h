@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 
-enum { TABLE_MAX_COLUMNS = 12 };
+enum { TABLE_MAX_COLUMNS = 64 };
 
 struct table {
     struct arena arena;

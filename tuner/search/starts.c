@@ -48,9 +48,10 @@ static bool is_known(const struct starts *starts, const struct id *id) {
 static void sift(struct starts *starts, size_t n, double least_us) {
     for (size_t i = 0; i < n; i++) {
         struct start *item = &starts->items[i];
-        bool hopeless = !is_default(item) && item->predicted_us > STARTS_HOPELESS * least_us;
+        bool known = is_known(starts, &item->strategy.id);
+        bool hopeless = !known && !is_default(item) && item->predicted_us > STARTS_HOPELESS * least_us;
         starts->hopeless += hopeless;
-        if (hopeless || is_known(starts, &item->strategy.id))
+        if (known || hopeless)
             strategy_release(&item->strategy);
         else
             starts->items[starts->n++] = *item;

@@ -297,7 +297,7 @@ static inline void ref_step_done(struct ref *r, int c) {
         r->has[m][c] = true;
         for (int d = 0; d < r->n_nodes; d++)
             everywhere &= r->has[m][d];
-        if (r->plan->policy == POLICY_fifo || ref_is_server(r, m)) {
+        if (r->plan->policy != POLICY_priority || ref_is_server(r, m)) {
             r->at[m][c].stage = REF_READY;
         } else if (everywhere) {
             r->at[m][0].stage = REF_READY;

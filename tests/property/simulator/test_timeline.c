@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/json.h"
 #include "base/rng.h"
 #include "tests/property/simulator/reference.h"
 #include "tests/unit/simulator/fixture.h"
@@ -72,7 +73,7 @@ static void random_plan(struct rng *rng, struct fixture *f, enum mix mix) {
     for (uint32_t i = 0; barrier && i < n; i++)
         f->messages[i].gate = 0;
     uint64_t credit = rng_below(rng, 3) == 0 ? 0 : rng_below(rng, 2) ? CREDIT_UNLIMITED : rng_below(rng, 2000000);
-    fixture_finish(f, rng_below(rng, 2) ? POLICY_fifo : POLICY_priority, credit);
+    fixture_finish(f, (enum policy)rng_below(rng, POLICY_COUNT), credit);
 }
 
 static uint32_t home_of(const struct fixture *f) {
@@ -149,6 +150,157 @@ static void one_chain_and_equal_shares_agree_with_every_node_and_max_min(void **
     }
 }
 
+/* Workers of one to three kinds, and nodes that only serve; now and then workers serve too, or one has a link. */
+static void random_alike_cluster_into(struct rng *rng, struct fixture *f) {
+    struct node kinds[3];
+    uint32_t n = 2 + (uint32_t)rng_below(rng, HANDMADE_NODES - 1), n_kinds = 1 + (uint32_t)rng_below(rng, 3);
+    random_cluster_into(rng, f);
+    for (uint32_t k = 0; k < n_kinds; k++) {
+        kinds[k] = f->site.nodes[0];
+        kinds[k].devices = 1 + (uint32_t)rng_below(rng, 3);
+        kinds[k].nic_gbit_per_s = rng_between(rng, 1, 10);
+        kinds[k].compute_scale = rng_between(rng, 0.8, 1.2);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        f->site.nodes[i] = kinds[rng_below(rng, n_kinds)];
+        if (i > 1 && i >= n / 2)
+            f->site.nodes[i].devices = 0;
+    }
+    f->site.cluster.n_nodes = n;
+    f->site.cluster.n_links = 0;
+    if (n > 2 && rng_below(rng, 4) == 0)
+        f->site.links[f->site.cluster.n_links++] = (struct link){1, n - 1, rng_between(rng, 0.5, 5)};
+}
+
+static void random_alike_plan(struct rng *rng, struct fixture *f) {
+    double steps[FIXTURE_STEPS];
+    uint32_t forward = 1 + (uint32_t)rng_below(rng, 5), n_steps = forward + 1 + (uint32_t)rng_below(rng, 5);
+    random_alike_cluster_into(rng, f);
+    for (uint32_t k = 0; k < n_steps; k++)
+        steps[k] = rng_between(rng, 0, 500);
+    fixture_steps(f, forward, n_steps, steps);
+    uint32_t n = f->site.cluster.n_nodes, first = rng_below(rng, 3) ? n / 2 : 0;
+    enum mix mix = rng_below(rng, 3) ? SERVERS : BOTH;
+    for (uint64_t i = 1 + rng_below(rng, 12); i > 0; i--) {
+        random_message_into(rng, f, mix);
+        f->messages[f->plan.n_messages - 1].server = first + (uint32_t)rng_below(rng, n - first);
+    }
+    uint64_t credit = rng_below(rng, 3) == 0 ? 0 : rng_below(rng, 2) ? CREDIT_UNLIMITED : rng_below(rng, 2000000);
+    fixture_finish(f, rng_below(rng, 2) ? POLICY_fifo : POLICY_priority, credit);
+}
+
+static bool is_as_before(const struct prediction *a, const struct prediction *b) {
+    return a->converged == b->converged && fabs(a->iteration_us - b->iteration_us) <= 1e-9 * b->iteration_us + 1e-6 &&
+           fabs(a->comm_busy_us - b->comm_busy_us) <= 1e-9 * b->comm_busy_us + 1e-6 &&
+           fabs(a->queue_us - b->queue_us) <= 1e-9 * b->queue_us + 1e-5;
+}
+
+static void alike_workers_folded_into_one_predict_what_every_node_does(void **state) {
+    (void)state;
+    struct fixture f;
+    for (int i = 0; i < PLANS; i++) {
+        struct rng rng;
+        rng_split(&rng, test_seed() + 4, (uint64_t)i);
+        random_alike_plan(&rng, &f);
+        struct prediction folded = fixture_predict(&f, NULL);
+        struct prediction all = fixture_predict(&f, &(struct timeline_options){.every_node = true});
+        if (!f.plan.any_server)
+            continue;
+        if (!is_as_before(&folded, &all))
+            printf("plan %d: %.9f folded, %.9f all, %u and %u passes, converged %d %d, queue %.9f %.9f\n", i,
+                   folded.iteration_us, all.iteration_us, folded.passes, all.passes, folded.converged, all.converged,
+                   folded.queue_us, all.queue_us);
+        assert_true(is_as_before(&folded, &all));
+    }
+}
+
+/* 12 layers of 4 to 8 MB. */
+static void random_large_model(struct rng *rng, struct model *model) {
+    struct error err;
+    char text[4096];
+    int at = snprintf(text, sizeof text,
+                      "{\"schema\":\"syncopate.model/1\",\"name\":\"m\",\"batch_per_device\":1,"
+                      "\"variables\":[");
+    for (int i = 0; i < 12; i++)
+        at += snprintf(text + at, sizeof text - (size_t)at, "%s{\"name\":\"v%d\",\"shape\":[%d],\"dtype\":\"f32\"}",
+                       i ? "," : "", i, 1100000 + (int)rng_below(rng, 800000));
+    at += snprintf(text + at, sizeof text - (size_t)at, "],\"layers\":[");
+    for (int i = 0; i < 12; i++)
+        at += snprintf(text + at, sizeof text - (size_t)at,
+                       "%s{\"name\":\"l%d\",\"forward_us\":%.1f,\"backward_us\":%.1f,\"variables\":[\"v%d\"]}",
+                       i ? "," : "", i, rng_between(rng, 100, 3000), rng_between(rng, 100, 6000), i);
+    snprintf(text + at, sizeof text - (size_t)at, "]}");
+    cJSON *json;
+    assert_ok(json_parse(text, strlen(text), "test", &json, &err));
+    assert_ok(model_read(json, "test", model, &err));
+    cJSON_Delete(json);
+}
+
+/* On 8 nodes that all serve, in some 9,000 messages: more than 100,000 pushes and pulls an iteration. */
+static void random_large_plan(struct rng *rng, struct handmade *site, struct model *model, struct strategy *strategy,
+                              struct plan *plan) {
+    static const uint32_t servers[] = {0, 1, 2, 3, 4, 5, 6, 7};
+    struct error err;
+    random_large_model(rng, model);
+    handmade_cluster(site, 8);
+    handmade_number_devices(site);
+    assert_ok(strategy_init(strategy, "large", model, 0, &err));
+    strategy->policy = rng_below(rng, 2) ? POLICY_priority : POLICY_fifo;
+    strategy->credit_bytes = rng_below(rng, 2) ? 0 : 40000;
+    strategy->cross_iteration = true;
+    for (uint32_t v = 0; v < model->n_variables; v++)
+        strategy->variables[v] = (struct variable_sync){.kind = SYNC_PARAMETER_SERVER,
+                                                        .shards = 8,
+                                                        .n_servers = 8,
+                                                        .servers = servers,
+                                                        .local_reduction = true,
+                                                        .partition_bytes = 8000};
+    assert_ok(strategy_seal(strategy, model, &site->cluster, &err));
+    assert_ok(plan_lower(model, &site->cluster, strategy, plan, &err));
+    assert_true(plan->n_messages * 8 * 2 > 100000);
+}
+
+static double large_error(const struct plan *plan, const struct cluster *cluster) {
+    struct error err;
+    struct cost cost;
+    struct prediction soon, late;
+    struct timeline *tl = timeline_new();
+    assert_non_null(tl);
+    assert_ok(cost_init(&cost, cluster, &err));
+    assert_ok(timeline_run(tl, plan, &cost, NULL, &soon, &err));
+    assert_ok(timeline_run(tl, plan, &cost, &(struct timeline_options){.passes = 16}, &late, &err));
+    cost_release(&cost);
+    timeline_free(tl);
+    return fabs(soon.iteration_us / late.iteration_us - 1);
+}
+
+/* Not a theorem: two iterations may agree by chance, or drift later. Over 40 such plans the mean of few passes was off
+ * that of 24 by 0.8% on average and by 3.4% at worst, and by 5.4% from that of 16 once. So the average of six stays
+ * under three times the usual, and none is off by 10%. */
+static void few_passes_of_a_large_plan_are_close_to_many(void **state) {
+    (void)state;
+    double worst = 0, sum = 0;
+    enum { LARGE_PLANS = 6 };
+    for (int i = 0; i < LARGE_PLANS; i++) {
+        struct rng rng;
+        struct handmade site;
+        struct model model;
+        struct strategy strategy;
+        struct plan plan = {.n_steps = 0};
+        rng_split(&rng, test_seed() + 5, (uint64_t)i);
+        random_large_plan(&rng, &site, &model, &strategy, &plan);
+        double error = large_error(&plan, &site.cluster);
+        sum += error;
+        worst = fmax(worst, error);
+        plan_release(&plan);
+        strategy_release(&strategy);
+        model_release(&model);
+    }
+    printf("few passes against 16: off by %.2f%% on average, %.2f%% at worst\n", 100 * sum / LARGE_PLANS, 100 * worst);
+    assert_true(sum / LARGE_PLANS <= 0.025);
+    assert_true(worst <= 0.1);
+}
+
 static void most_plans_settle(void **state) {
     (void)state;
     struct fixture f;
@@ -185,6 +337,8 @@ int main(void) {
         cmocka_unit_test(server_plans_meet_a_plain_simulation),
         cmocka_unit_test(mixed_plans_meet_a_plain_simulation),
         cmocka_unit_test(one_chain_and_equal_shares_agree_with_every_node_and_max_min),
+        cmocka_unit_test(alike_workers_folded_into_one_predict_what_every_node_does),
+        cmocka_unit_test(few_passes_of_a_large_plan_are_close_to_many),
         cmocka_unit_test(most_plans_settle),
         cmocka_unit_test(passes_are_kept_within_what_was_asked),
     };

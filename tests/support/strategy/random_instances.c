@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MAX_VARIABLES = 40, MAX_OPERATORS = 14, MAX_NODES = 8, NAME_BYTES = 32 };
+enum { MAX_VARIABLES = 40, MAX_OPERATORS = 14, MAX_NODES = 8, NAME_BYTES = 32, MAX_SLICES = 16 };
 
 struct name {
     char text[NAME_BYTES];
@@ -325,5 +325,104 @@ enum status random_cluster(struct rng *rng, struct cluster *out, struct error *e
     cJSON *json = random_cluster_json(rng);
     enum status status = cluster_read(json, "random cluster", out, err);
     cJSON_Delete(json);
+    return status;
+}
+
+/* What a group's slices have still to take. */
+struct rest {
+    uint64_t elements, width;
+    uint32_t slices;
+};
+
+static void measure_groups(const struct model *model, const struct strategy *s, struct rest *rest) {
+    for (uint32_t v = 0; v < s->n_variables; v++) {
+        struct rest *of = &rest[s->variables[v].group];
+        of->width = dtype_bytes(strategy_wire_dtype(&model->variables[v], &s->variables[v]));
+        of->elements += model->variables[v].elements;
+    }
+}
+
+/* How many slices each group gets, as a shuffled list of groups; returns its length. */
+static uint32_t deal(struct rng *rng, uint32_t n_groups, struct rest *rest, uint32_t *groups) {
+    uint32_t n = 0;
+    for (uint32_t g = 0; g < n_groups; g++) {
+        uint64_t most = rest[g].elements < MAX_SLICES ? rest[g].elements : MAX_SLICES;
+        rest[g].slices = most ? (uint32_t)rng_log_between(rng, 1.0, (double)most + 1.0) : 0;
+        for (uint32_t i = 0; i < rest[g].slices; i++)
+            groups[n++] = g;
+    }
+    rng_shuffle(rng, n, groups);
+    return n;
+}
+
+/* The next slice of the group: one element at least, and as many left as slices; the last takes what there is. */
+static struct slice next_slice(struct rng *rng, uint32_t group, struct rest *rest) {
+    uint64_t most = rest->elements - --rest->slices;
+    uint64_t n = rest->slices ? (uint64_t)rng_log_between(rng, 1.0, (double)most + 1.0) : most;
+    n = n < most ? n : most;
+    rest->elements -= n;
+    return (struct slice){group, n * rest->width};
+}
+
+enum status random_slices(struct rng *rng, const struct model *model, struct strategy *strategy, struct error *err) {
+    uint32_t n_groups = strategy->n_groups;
+    struct rest *rest = arena_alloc(&strategy->arena, n_groups, sizeof *rest);
+    uint32_t *groups = arena_alloc(&strategy->arena, (size_t)n_groups * MAX_SLICES, sizeof *groups);
+    struct slice *slices = arena_alloc(&strategy->arena, (size_t)n_groups * MAX_SLICES, sizeof *slices);
+    if (!rest || !groups || !slices) {
+        return error_no_memory(err);
+    }
+    for (uint32_t v = 0; v < strategy->n_variables; v++) {
+        struct variable_sync *sync = &strategy->variables[v];
+        *sync = (struct variable_sync){.shards = 1, .encoding = sync->encoding, .group = sync->group};
+    }
+    for (uint32_t g = 0; g < n_groups; g++) {
+        strategy->groups[g].partition_bytes = 0;
+    }
+    measure_groups(model, strategy, rest);
+    strategy->policy = POLICY_preemptive;
+    strategy->slices = slices;
+    strategy->n_slices = deal(rng, n_groups, rest, groups);
+    for (uint32_t i = 0; i < strategy->n_slices; i++) {
+        slices[i] = next_slice(rng, groups[i], &rest[groups[i]]);
+    }
+    return ST_OK;
+}
+
+/* Groups 0..n-1 of each dtype, and a random one of its dtype's for each variable. */
+static void random_groups(struct rng *rng, const struct model *model, struct strategy *s, uint32_t n) {
+    for (uint32_t v = 0; v < s->n_variables; v++) {
+        struct variable_sync *sync = &s->variables[v];
+        if (model->variables[v].dtype == DTYPE_f32 && chance(rng, 0.1)) {
+            sync->encoding = chance(rng, 0.5) ? ENCODING_f16 : ENCODING_bf16;
+        }
+        uint32_t dtype = strategy_wire_dtype(&model->variables[v], sync);
+        sync->group = dtype * n + (uint32_t)rng_below(rng, n);
+    }
+    for (uint32_t g = 0; g < s->n_groups; g++) {
+        s->groups[g].algorithm = (enum algorithm)rng_below(rng, ALGORITHM_COUNT);
+    }
+}
+
+enum status random_preemptive(struct rng *rng, const struct model *model, const struct cluster *cluster,
+                              struct strategy *out, struct error *err) {
+    struct strategy s;
+    uint32_t n = between(rng, 1, 4);
+    enum status status = strategy_init(&s, "preemptive", model, n * DTYPE_COUNT, err);
+    if (status) {
+        return status;
+    }
+    random_groups(rng, model, &s, n);
+    s.cross_iteration = chance(rng, 0.8);
+    s.credit_bytes = chance(rng, 0.3) ? CREDIT_UNLIMITED : chance(rng, 0.5) ? 0 : rng_below(rng, 1 << 24);
+    status = random_slices(rng, model, &s, err);
+    if (!status) {
+        status = strategy_seal(&s, model, cluster, err);
+    }
+    if (status) {
+        strategy_release(&s);
+    } else {
+        *out = s;
+    }
     return status;
 }

@@ -1,4 +1,4 @@
-/* Random small models and clusters for property tests.
+/* Random small models and clusters for property tests, and preemptive strategies for them.
  *
  * Each is built as JSON and read through model_read or cluster_read, so that a property run exercises the readers too.
  * Models: 1 to 40 variables, as a chain of layers or as a DAG with shared and unread variables, operators in any file
@@ -14,6 +14,7 @@
 #include "base/rng.h"
 #include "strategy/cluster.h"
 #include "strategy/model.h"
+#include "strategy/strategy.h"
 
 /* Descriptions, for tests that want to change one before reading it. The caller frees them; out of memory aborts. */
 cJSON *random_model_json(struct rng *rng);
@@ -22,5 +23,14 @@ cJSON *random_cluster_json(struct rng *rng);
 /* The same, read. A failure is a reader's fault: the error says what it refused. */
 enum status random_model(struct rng *rng, struct model *out, struct error *err);
 enum status random_cluster(struct rng *rng, struct cluster *out, struct error *err);
+
+/* Make a strategy that is not sealed yet preemptive: every variable all-reduced whole in the group that it names, each
+ * group's bytes cut at random elements into 1 to 16 slices, the slices of all groups in a random order. Fails:
+ * ST_NO_MEMORY. */
+enum status random_slices(struct rng *rng, const struct model *model, struct strategy *strategy, struct error *err);
+
+/* A sealed preemptive strategy: random groups, one element type each, random slices, credit, barrier or none. */
+enum status random_preemptive(struct rng *rng, const struct model *model, const struct cluster *cluster,
+                              struct strategy *out, struct error *err);
 
 #endif

@@ -346,8 +346,6 @@ static void plans_that_cannot_be_run_are_refused(void **state) {
     struct timeline *tl = timeline_new();
     assert_ok(cost_init(&cost, &f.site.cluster, &err));
     assert_fails(timeline_run(tl, &f.plan, &cost, NULL, &p, &err), ST_INVALID, "step 2 waits");
-    f.plan.policy = POLICY_preemptive;
-    assert_fails(timeline_run(tl, &f.plan, &cost, NULL, &p, &err), ST_INFEASIBLE, "preemptive");
     assert_true(p.iteration_us == -1);
     cost_release(&cost);
     timeline_free(tl);

@@ -4,6 +4,7 @@
 
 #include "base/rng.h"
 #include "strategy/strategy.h"
+#include "tests/support/strategy/random_instances.h"
 
 static inline bool coin(struct rng *rng, double p) {
     return rng_uniform(rng) < p;
@@ -77,7 +78,7 @@ static inline enum status any_strategy(struct rng *rng, const struct model *mode
             st = any_servers(rng, out, cluster->n_nodes, sync);
         }
     }
-    return st;
+    return !st && coin(rng, 0.2) ? random_slices(rng, model, out, err) : st;
 }
 
 #endif

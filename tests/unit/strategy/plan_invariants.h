@@ -223,15 +223,57 @@ static inline const char *broken_groups(const struct plan *p, const struct strat
     return NULL;
 }
 
+/* How far a group's stream has got: the last piece of it. */
+struct stream_end {
+    bool begun;
+    struct piece last;
+};
+
+/* The next piece of a group's stream goes on where the last one ended, or begins the next variable. */
+static inline const char *broken_stream(const struct strategy *s, const struct model *model, const struct expected *e,
+                                        struct stream_end *end, const struct piece *piece) {
+    const struct piece *last = &end->last;
+    uint64_t at = last->offset_bytes + last->bytes;
+    bool same = end->begun && last->variable == piece->variable;
+    if (same ? piece->offset_bytes != at : piece->offset_bytes != 0)
+        return "a slice goes on where the slice before it ended";
+    if (!same && end->begun &&
+        (at != expected_bytes(&model->variables[last->variable], &s->variables[last->variable]) ||
+         e->ready[last->variable] > e->ready[piece->variable]))
+        return "members of a stream follow one another, whole, in the order of readiness";
+    *end = (struct stream_end){true, *piece};
+    return NULL;
+}
+
+/* Under preemptive message i is slice i. */
+static inline const char *broken_slices(const struct plan *p, const struct strategy *s, const struct expected *e) {
+    const char *broken = NULL;
+    if (p->n_messages != s->n_slices)
+        return "a slice is a message";
+    struct stream_end *ends = calloc(s->n_groups + 1u, sizeof *ends);
+    if (!ends)
+        return "memory for the check";
+    for (uint32_t i = 0; i < p->n_messages && !broken; i++) {
+        const struct message *m = &p->messages[i];
+        const struct piece *pieces = &p->pieces[m->first_piece];
+        if (m->bytes != s->slices[i].bytes || s->variables[pieces->variable].group != s->slices[i].group)
+            broken = "messages go in the order of the slices";
+        for (uint32_t k = 0; k < m->n_pieces && !broken; k++)
+            broken = broken_stream(s, p->model, e, &ends[s->slices[i].group], &pieces[k]);
+    }
+    free(ends);
+    return broken;
+}
+
 static inline const char *broken_order(const struct plan *p) {
     uint32_t *at = calloc(p->n_messages + 1u, sizeof *at); /* message + 1, by fifo_rank */
     const char *broken = at ? NULL : "memory for the check";
     for (uint32_t i = 0; i < p->n_messages && !broken; i++) {
         const struct message *m = &p->messages[i], *before = i ? m - 1 : m;
-        bool by_gate = p->policy == POLICY_priority;
+        bool by_gate = p->policy == POLICY_priority, fifo = p->policy == POLICY_fifo;
         if (m->fifo_rank >= p->n_messages || at[m->fifo_rank])
             broken = "fifo ranks are a permutation";
-        else if (!by_gate && m->fifo_rank != i)
+        else if (fifo && m->fifo_rank != i)
             broken = "under fifo the order is that of readiness";
         else if (by_gate && (before->gate > m->gate || (before->gate == m->gate && before->fifo_rank > m->fifo_rank)))
             broken = "under priority the order is that of gates, then of readiness";
@@ -241,6 +283,9 @@ static inline const char *broken_order(const struct plan *p) {
     for (uint32_t r = 1; r < p->n_messages && !broken; r++)
         if (p->messages[at[r - 1] - 1].ready > p->messages[at[r] - 1].ready)
             broken = "fifo ranks rise with readiness";
+        else if (p->policy == POLICY_preemptive && at[r - 1] > at[r] &&
+                 p->messages[at[r - 1] - 1].ready == p->messages[at[r] - 1].ready)
+            broken = "and where that is equal, with the order of slices";
     free(at);
     return broken;
 }
@@ -284,7 +329,7 @@ static inline const char *broken_against(const struct plan *p, const struct stra
     if (!broken)
         broken = broken_cover(p, s);
     if (!broken)
-        broken = broken_groups(p, s);
+        broken = s->policy == POLICY_preemptive ? broken_slices(p, s, e) : broken_groups(p, s);
     if (!broken)
         broken = broken_order(p);
     if (!broken && !index_holds(p, p->first_ready, p->by_ready, false))

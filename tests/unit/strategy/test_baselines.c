@@ -55,7 +55,8 @@ static const char one_slow_node[] =
     "{\"name\":\"server\",\"devices\":0,\"nic_gbit_per_s\":10,\"compute_scale\":9}]}";
 
 /* Sealed groups are numbered by their first variable, so a string such as "01222" says who is with whom. */
-static void check_groups(const char *name, const char *model_text, const char *cluster_text, const char *want) {
+static void check_groups_and_credit(const char *name, const char *model_text, const char *cluster_text,
+                                    const char *want, uint64_t credit_bytes) {
     struct model model;
     struct cluster cluster;
     struct strategy s;
@@ -68,10 +69,14 @@ static void check_groups(const char *name, const char *model_text, const char *c
         got[v] = (char)('0' + s.variables[v].group);
     }
     assert_string_equal(got, want);
-    assert_int_equal(s.credit_bytes, 0);
+    assert_int_equal(s.credit_bytes, credit_bytes);
     strategy_release(&s);
     cluster_release(&cluster);
     model_release(&model);
+}
+
+static void check_groups(const char *name, const char *model_text, const char *cluster_text, const char *want) {
+    check_groups_and_credit(name, model_text, cluster_text, want, 0);
 }
 
 static void wfbp_gives_each_variable_its_own_group(void **state) {
@@ -169,7 +174,7 @@ static void the_table_names_each_baseline_once_and_says_where_it_is_from(void **
     (void)state;
     size_t n;
     const struct baseline *all = baselines_list(&n);
-    assert_true(n >= 7);
+    assert_true(n >= 20);
     for (size_t i = 0; i < n; i++) {
         assert_ptr_equal(baselines_find(all[i].name), &all[i]);
         assert_true(strlen(all[i].summary) > 10 && strlen(all[i].summary) < 100 && strlen(all[i].source) > 5);
@@ -177,9 +182,289 @@ static void the_table_names_each_baseline_once_and_says_where_it_is_from(void **
     assert_null(baselines_find("no-such"));
 }
 
+/* ---- cutting and placing ---- */
+
+struct want {
+    uint32_t shards;
+    const char *servers; /* a digit each; NULL: all-reduced */
+};
+
+static void check_placement(const char *name, const char *model_text, const char *cluster_text,
+                            const struct want *want) {
+    struct model model;
+    struct cluster cluster;
+    struct strategy s;
+    read_model(model_text, &model);
+    read_cluster(cluster_text, &cluster);
+    build(name, &model, &cluster, &s);
+    for (uint32_t v = 0; v < s.n_variables; v++) {
+        const struct variable_sync *sync = &s.variables[v];
+        char servers[16] = {0};
+        for (uint32_t i = 0; i < sync->n_servers; i++)
+            servers[i] = (char)('0' + sync->servers[i]);
+        assert_int_equal(sync->shards, want[v].shards);
+        assert_int_equal(sync->axis, 0);
+        assert_int_equal(sync->kind, want[v].servers ? SYNC_PARAMETER_SERVER : SYNC_ALL_REDUCE);
+        assert_string_equal(servers, want[v].servers ? want[v].servers : "");
+    }
+    strategy_release(&s);
+    cluster_release(&cluster);
+    model_release(&model);
+}
+
+/* Long rows, a scalar, another dtype, a sparse table; 5,100,001 elements in 16,400,004 bytes. */
+static const char four[] = ONE_LAYER("{\"name\":\"w\",\"shape\":[10,300000]},{\"name\":\"b\",\"shape\":[]},"
+                                     "{\"name\":\"h\",\"shape\":[2000000],\"dtype\":\"f16\"},"
+                                     "{\"name\":\"e\",\"shape\":[1000,100],\"sparse_rows\":10}",
+                                     "\"w\",\"b\",\"h\",\"e\"");
+static const char two_and_two_servers[] =
+    "{\"schema\":\"syncopate.cluster/1\",\"name\":\"c\",\"nodes\":[{\"name\":\"n\",\"count\":2,"
+    "\"devices\":1,\"nic_gbit_per_s\":10},{\"name\":\"s\",\"count\":2,\"devices\":0,\"nic_gbit_per_s\":10}]}";
+static const char one_node[] = "{\"schema\":\"syncopate.cluster/1\",\"name\":\"c\",\"nodes\":[{\"name\":\"n\","
+                               "\"devices\":4,\"nic_gbit_per_s\":10,\"device_link_gbyte_per_s\":10}]}";
+
+/* The schedule as a line, and how many messages of how many bytes at most the plan has. */
+static void check_schedule(const char *name, const char *model_text, const char *cluster_text, const char *want) {
+    struct error err = {0};
+    struct model model;
+    struct cluster cluster;
+    struct strategy s;
+    struct plan plan;
+    char got[160];
+    read_model(model_text, &model);
+    read_cluster(cluster_text, &cluster);
+    build(name, &model, &cluster, &s);
+    assert_ok(plan_lower(&model, &cluster, &s, &plan, &err));
+    snprintf(got, sizeof got, "%s %s %lld: %u to %lu", policy_name(s.policy), s.cross_iteration ? "on" : "barrier",
+             s.credit_bytes == CREDIT_UNLIMITED ? -1 : (long long)s.credit_bytes, plan.n_messages,
+             (unsigned long)plan.max_bytes);
+    assert_string_equal(got, want);
+    plan_release(&plan);
+    strategy_release(&s);
+    cluster_release(&cluster);
+    model_release(&model);
+}
+
+/* w 3, b 1, h 2 (of 2 MB, being f16), e 1; an element of the model has 3.2157 bytes. */
+static void bytescheduler_all_reduce_cuts_each_tensor_into_a_million_elements(void **state) {
+    (void)state;
+    check_groups_and_credit("bytescheduler-all-reduce", four, three_nodes, "0123", 12862746);
+    check_schedule("bytescheduler-all-reduce", four, three_nodes, "priority on 12862746: 7 to 4000000");
+    check_schedule("bytescheduler-all-reduce", five, three_nodes, "priority on 16000000: 11 to 4000000");
+}
+
+static void bytescheduler_ps_gives_each_partition_the_next_server(void **state) {
+    (void)state;
+    check_placement("bytescheduler-ps", four, three_nodes, (struct want[]){{3, "012"}, {1, "0"}, {2, "12"}, {1, "0"}});
+    check_placement("bytescheduler-ps", four, two_and_two_servers,
+                    (struct want[]){{3, "23"}, {1, "3"}, {2, "23"}, {1, "2"}});
+    check_placement("bytescheduler-ps", four, one_node, (struct want[]){{3, "0"}, {1, "0"}, {2, "0"}, {1, "0"}});
+    check_schedule("bytescheduler-ps", four, three_nodes, "priority on 12862746: 7 to 4800000");
+}
+
+/* A row of w is 1.2 MB: 8 pushes to one server. h is 50 slices of 80 KB; 10 touched rows of e in 3 slices. */
+static void p3_slices_by_160_kilobytes(void **state) {
+    (void)state;
+    check_placement("p3", four, three_nodes, (struct want[]){{10, "012"}, {1, "1"}, {50, "201"}, {3, "120"}});
+    check_placement("p3", four, two_and_two_servers, (struct want[]){{10, "23"}, {1, "2"}, {50, "32"}, {3, "32"}});
+    check_schedule("p3", four, three_nodes, "priority on 0: 134 to 160000");
+}
+
+static void tictac_orders_whole_gradients(void **state) {
+    (void)state;
+    check_groups("tictac", five, three_nodes, "01234");
+    check_schedule("tictac", five, three_nodes, "priority on 0: 5 to 26214400");
+}
+
+/* The keys 0, 65536, 131072 and 196608 hash to servers 0, 0, 2, 2 of three and to 1, 0, 1, 1 of two. */
+static void byteps_hashes_keys_and_holds_nothing_back(void **state) {
+    (void)state;
+    check_placement("byteps", four, three_nodes, (struct want[]){{4, "012"}, {1, "0"}, {1, "2"}, {1, "2"}});
+    check_placement("byteps", four, two_and_two_servers, (struct want[]){{4, "32"}, {1, "2"}, {1, "3"}, {1, "3"}});
+    check_schedule("byteps", four, three_nodes, "fifo barrier -1: 7 to 4000000");
+}
+
+/* Rows 6, 7, 2, 1, none, 12, of 120, 84, 8, 36, 4 and 48 bytes. */
+static const char rows[] = ONE_LAYER("{\"name\":\"p\",\"shape\":[6,5]},{\"name\":\"q\",\"shape\":[7,3]},"
+                                     "{\"name\":\"r\",\"shape\":[2]},{\"name\":\"s\",\"shape\":[1,9]},"
+                                     "{\"name\":\"t\",\"shape\":[]},{\"name\":\"u\",\"shape\":[12]}",
+                                     "\"p\",\"q\",\"r\",\"s\",\"t\",\"u\"");
+
+/* Loads after each: 60 60 0, 84 84 36, 88 84 40, 88 84 76, 88 84 80, then the two least are 2 and 1. */
+static void ps_partitioned_cuts_by_the_smallest_divisor(void **state) {
+    (void)state;
+    check_placement("ps-partitioned", rows, three_nodes,
+                    (struct want[]){{2, "01"}, {7, "201"}, {2, "20"}, {1, "2"}, {1, "2"}, {2, "21"}});
+    check_placement("ps-partitioned", five, three_nodes,
+                    (struct want[]){{2, "01"}, {2, "20"}, {2, "12"}, {2, "12"}, {2, "10"}});
+    check_schedule("ps-partitioned", rows, three_nodes, "fifo barrier -1: 15 to 60");
+}
+
+/* Loads after each: 60 30 30, 60 72 72, 64 76 72, 100 76 72, 100 76 76, then all three. */
+static void ps_uneven_cuts_by_the_smallest_non_divisor(void **state) {
+    (void)state;
+    check_placement("ps-uneven", rows, three_nodes,
+                    (struct want[]){{4, "012"}, {2, "12"}, {2, "01"}, {1, "0"}, {1, "2"}, {5, "120"}});
+    check_placement("ps-uneven", rows, one_node,
+                    (struct want[]){{4, "0"}, {2, "0"}, {2, "0"}, {1, "0"}, {1, "0"}, {5, "0"}});
+    check_schedule("ps-uneven", rows, three_nodes, "fifo barrier -1: 15 to 48");
+}
+
+/* A part of one variable and the first of the next share a message: 15 parts, 9 cuts inside variables. */
+static void partitioned_all_reduce_cuts_and_merges(void **state) {
+    (void)state;
+    check_placement("partitioned-all-reduce", rows, three_nodes,
+                    (struct want[]){{2, NULL}, {7, NULL}, {2, NULL}, {1, NULL}, {1, NULL}, {2, NULL}});
+    check_groups("partitioned-all-reduce", rows, three_nodes, "000000");
+    check_schedule("partitioned-all-reduce", rows, three_nodes, "fifo barrier 0: 10 to 72");
+}
+
+/* 127 parts, then 128 and 129: the second variable begins in the first chunk, the third in the second. */
+static void partitioned_all_reduce_counts_parts_to_128(void **state) {
+    (void)state;
+    check_groups("partitioned-all-reduce",
+                 ONE_LAYER("{\"name\":\"x\",\"shape\":[127]},{\"name\":\"y\",\"shape\":[2]},"
+                           "{\"name\":\"z\",\"shape\":[2]}",
+                           "\"x\",\"y\",\"z\""),
+                 three_nodes, "001");
+    check_groups("partitioned-all-reduce", mixed, three_nodes, "010");
+}
+
+/* Axis 0 of d is 1 long and never drawn, e is sparse; 64 models by their names. */
+static void random_axis_is_drawn_among_those_longer_than_1(void **state) {
+    (void)state;
+    uint32_t seen[3] = {0};
+    struct cluster cluster;
+    read_cluster(three_nodes, &cluster);
+    for (int i = 0; i < 64; i++) {
+        char text[400];
+        struct model model;
+        struct strategy s, again;
+        snprintf(text, sizeof text,
+                 "{\"schema\":\"syncopate.model/1\",\"name\":\"m%d\",\"batch_per_device\":1,\"variables\":["
+                 "{\"name\":\"d\",\"shape\":[1,6,35]},{\"name\":\"e\",\"shape\":[9,4],\"sparse_rows\":2}],\"layers\":["
+                 "{\"name\":\"l\",\"forward_us\":1,\"backward_us\":1,\"variables\":[\"d\",\"e\"]}]}",
+                 i);
+        read_model(text, &model);
+        build("random-axis-partition-all-reduce", &model, &cluster, &s);
+        build("random-axis-partition-all-reduce", &model, &cluster, &again);
+        assert_string_equal(s.id.hex, again.id.hex);
+        seen[s.variables[0].axis]++;
+        assert_int_equal(s.variables[0].shards, s.variables[0].axis == 1 ? 2 : 5);
+        assert_int_equal(s.variables[1].axis, 0);
+        assert_int_equal(s.variables[1].shards, 3);
+        strategy_release(&s);
+        strategy_release(&again);
+        model_release(&model);
+    }
+    assert_int_equal(seen[0], 0);
+    assert_true(seen[1] >= 16 && seen[2] >= 16);
+    cluster_release(&cluster);
+}
+
+/* Two sparse tables on two nodes, the larger first; the rest is all-reduced, a group a dtype. */
+static void parallax_serves_what_is_sparse(void **state) {
+    (void)state;
+    static const char model[] = ONE_LAYER("{\"name\":\"a\",\"shape\":[8]},"
+                                          "{\"name\":\"e\",\"shape\":[100,8],\"sparse_rows\":5},"
+                                          "{\"name\":\"g\",\"shape\":[50,8],\"sparse_rows\":5},"
+                                          "{\"name\":\"i\",\"shape\":[10,8],\"sparse_rows\":5},"
+                                          "{\"name\":\"h\",\"shape\":[8],\"dtype\":\"f16\"},"
+                                          "{\"name\":\"z\",\"shape\":[8]}",
+                                          "\"a\",\"e\",\"g\",\"i\",\"h\",\"z\"");
+    check_placement("parallax", model, two_and_two_servers,
+                    (struct want[]){{1, NULL}, {1, "0"}, {1, "1"}, {1, "2"}, {1, NULL}, {1, NULL}});
+    check_placement("parallax", model, one_node,
+                    (struct want[]){{1, NULL}, {1, "0"}, {1, "0"}, {1, "0"}, {1, NULL}, {1, NULL}});
+    check_schedule("parallax", model, two_and_two_servers, "fifo barrier -1: 5 to 200");
+}
+
+static void parallax_without_sparse_variables_is_all_reduce(void **state) {
+    (void)state;
+    struct model model;
+    struct cluster cluster;
+    struct strategy parallax, all_reduce;
+    read_model(mixed, &model);
+    read_cluster(three_nodes, &cluster);
+    build("parallax", &model, &cluster, &parallax);
+    build("all-reduce", &model, &cluster, &all_reduce);
+    assert_string_equal(parallax.id.hex, all_reduce.id.hex);
+    strategy_release(&parallax);
+    strategy_release(&all_reduce);
+    cluster_release(&cluster);
+    model_release(&model);
+}
+
+/* 100,003 is a prime number of rows; a strategy has at most 65,536 shards. */
+static void a_prime_number_of_rows_is_cut_as_far_as_a_strategy_can_say(void **state) {
+    (void)state;
+    static const char model[] = ONE_LAYER("{\"name\":\"x\",\"shape\":[100003]}", "\"x\"");
+    check_placement("ps-partitioned", model, three_nodes, (struct want[]){{65536, "012"}});
+    check_placement("partitioned-all-reduce", model, three_nodes, (struct want[]){{65536, NULL}});
+}
+
 /* ---- every baseline on random instances, and the merging rules on the example models ---- */
 
-static void every_baseline_is_valid_everywhere_and_keeps_the_barrier(void **state) {
+/* The systems that schedule communication into the next forward pass; all others wait for everything. */
+static bool crosses_iterations(const char *name) {
+    static const char *const names[] = {"pace", "pace-makespan", "bytescheduler-all-reduce", "bytescheduler-ps",
+                                        "p3",   "tictac"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (!strcmp(name, names[i]))
+            return true;
+    return false;
+}
+
+static bool is_one_of_servers(const char *name) {
+    return !strcmp(name, "bytescheduler-ps") || !strcmp(name, "p3") || !strcmp(name, "byteps");
+}
+
+/* Only spare nodes serve where there are any. */
+static void check_spare_servers(const struct strategy *s, const struct cluster *cluster) {
+    bool spare = false;
+    for (uint32_t i = 0; i < cluster->n_nodes; i++)
+        spare |= !cluster->nodes[i].devices;
+    for (uint32_t v = 0; v < s->n_variables; v++)
+        for (uint32_t i = 0; i < s->variables[v].n_servers; i++)
+            assert_true(!spare || !cluster->nodes[s->variables[v].servers[i]].devices);
+}
+
+/* Partitions that take servers in turn: no server has two more than another. */
+static void check_turns(const struct strategy *s, const struct cluster *cluster) {
+    uint64_t held[64] = {0}, least = UINT64_MAX, most = 0;
+    bool serves[64] = {false};
+    for (uint32_t v = 0; v < s->n_variables; v++)
+        for (uint32_t k = 0; k < s->variables[v].shards; k++) {
+            uint32_t server = s->variables[v].servers[k % s->variables[v].n_servers];
+            serves[server] = true;
+            held[server]++;
+        }
+    for (uint32_t i = 0; i < cluster->n_nodes; i++) {
+        if (!serves[i])
+            continue;
+        least = held[i] < least ? held[i] : least;
+        most = held[i] > most ? held[i] : most;
+    }
+    assert_true(most - least <= 1);
+}
+
+static void check_baseline(const struct baseline *row, const struct model *model, const struct cluster *cluster) {
+    struct error err = {0};
+    struct strategy s;
+    struct plan plan;
+    build(row->name, model, cluster, &s);
+    assert_int_equal(s.policy != POLICY_fifo, crosses_iterations(row->name));
+    assert_int_equal(s.cross_iteration, crosses_iterations(row->name));
+    if (is_one_of_servers(row->name))
+        check_spare_servers(&s, cluster);
+    if (!strcmp(row->name, "p3") || !strcmp(row->name, "bytescheduler-ps"))
+        check_turns(&s, cluster);
+    assert_ok(plan_lower(model, cluster, &s, &plan, &err));
+    plan_release(&plan);
+    strategy_release(&s);
+}
+
+static void every_baseline_is_valid_everywhere_and_waits_as_its_system_does(void **state) {
     (void)state;
     struct error err = {0};
     size_t n;
@@ -191,16 +476,8 @@ static void every_baseline_is_valid_everywhere_and_keeps_the_barrier(void **stat
         rng_split(&rng, test_seed(), i);
         assert_ok(random_model(&rng, &model, &err));
         assert_ok(random_cluster(&rng, &cluster, &err));
-        for (size_t k = 0; k < n; k++) {
-            struct strategy s;
-            struct plan plan;
-            build(all[k].name, &model, &cluster, &s);
-            assert_int_equal(s.policy, POLICY_fifo);
-            assert_false(s.cross_iteration);
-            assert_ok(plan_lower(&model, &cluster, &s, &plan, &err));
-            plan_release(&plan);
-            strategy_release(&s);
-        }
+        for (size_t k = 0; k < n; k++)
+            check_baseline(&all[k], &model, &cluster);
         cluster_release(&cluster);
         model_release(&model);
     }
@@ -298,8 +575,21 @@ int main(void) {
         cmocka_unit_test(dtypes_get_groups_of_their_own),
         cmocka_unit_test(ps_puts_everything_on_the_first_node),
         cmocka_unit_test(load_balanced_ps_takes_the_server_with_the_fewest_bytes),
+        cmocka_unit_test(bytescheduler_all_reduce_cuts_each_tensor_into_a_million_elements),
+        cmocka_unit_test(bytescheduler_ps_gives_each_partition_the_next_server),
+        cmocka_unit_test(p3_slices_by_160_kilobytes),
+        cmocka_unit_test(tictac_orders_whole_gradients),
+        cmocka_unit_test(byteps_hashes_keys_and_holds_nothing_back),
+        cmocka_unit_test(ps_partitioned_cuts_by_the_smallest_divisor),
+        cmocka_unit_test(ps_uneven_cuts_by_the_smallest_non_divisor),
+        cmocka_unit_test(partitioned_all_reduce_cuts_and_merges),
+        cmocka_unit_test(partitioned_all_reduce_counts_parts_to_128),
+        cmocka_unit_test(random_axis_is_drawn_among_those_longer_than_1),
+        cmocka_unit_test(parallax_serves_what_is_sparse),
+        cmocka_unit_test(parallax_without_sparse_variables_is_all_reduce),
+        cmocka_unit_test(a_prime_number_of_rows_is_cut_as_far_as_a_strategy_can_say),
         cmocka_unit_test(the_table_names_each_baseline_once_and_says_where_it_is_from),
-        cmocka_unit_test(every_baseline_is_valid_everywhere_and_keeps_the_barrier),
+        cmocka_unit_test(every_baseline_is_valid_everywhere_and_waits_as_its_system_does),
         cmocka_unit_test(merging_rules_hold_on_the_example_models),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

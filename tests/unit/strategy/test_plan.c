@@ -124,6 +124,34 @@ static void a_small_plan_is_the_one_worked_out_by_hand(void **state) {
     release(&l);
 }
 
+/* Group 0 is d (3000 bytes), then a (4096); group 1 is b (2048), then c (1000), which are ready together. */
+static void a_slice_is_the_next_bytes_of_its_group(void **state) {
+    (void)state;
+    static const struct want want[] = {
+        {1000, 3, 2, SYNC_ALL_REDUCE, ALGORITHM_ring, 0, 0, 1, {{3, 0, 1000}}},
+        {2448, 4, 1, SYNC_ALL_REDUCE, ALGORITHM_tree, 0, 1, 2, {{1, 0, 2048}, {2, 0, 400}}},
+        {2096, 5, 0, SYNC_ALL_REDUCE, ALGORITHM_ring, 0, 3, 2, {{3, 1000, 2000}, {0, 0, 96}}},
+        {600, 4, 1, SYNC_ALL_REDUCE, ALGORITHM_tree, 0, 2, 1, {{2, 400, 600}}},
+        {4000, 5, 0, SYNC_ALL_REDUCE, ALGORITHM_ring, 0, 4, 1, {{0, 96, 4000}}},
+    };
+    struct lowered l;
+    lower_texts(
+        &l, three_layers,
+        "{'schema':'syncopate.strategy/1','name':'s','schedule':{'policy':'preemptive','credit_bytes':0,"
+        "'cross_iteration':true,'slices':[{'group':0,'bytes':1000},{'group':1,'bytes':2448},"
+        "{'group':0,'bytes':2096},{'group':1,'bytes':600},{'group':0,'bytes':4000}]},"
+        "'groups':[{'id':0,'algorithm':'ring'},{'id':1,'algorithm':'tree'}],'variables':["
+        "{'name':'a','sync':{'kind':'all_reduce','group':0}},{'name':'b','sync':{'kind':'all_reduce','group':1}},"
+        "{'name':'c','sync':{'kind':'all_reduce','group':1}},"
+        "{'name':'d','sync':{'kind':'all_reduce','group':0}}]}");
+    assert_messages(&l.plan, want, 5);
+    assert_int_equal(l.plan.policy, POLICY_preemptive);
+    const uint32_t by_ready[] = {0, 1, 3, 2, 4}, by_gate[] = {2, 4, 1, 3, 0};
+    assert_memory_equal(l.plan.by_ready, by_ready, sizeof by_ready);
+    assert_memory_equal(l.plan.by_gate, by_gate, sizeof by_gate);
+    release(&l);
+}
+
 static void with_the_barrier_every_message_gates_the_first_step(void **state) {
     (void)state;
     static const uint64_t bytes[] = {2496, 2048, 360, 320, 320, 2496, 2104};
@@ -255,13 +283,14 @@ static bool same_plan(const struct plan *a, const struct plan *b) {
 
 /* What the random instances must have met, so that a generator that grows tame does not hollow out the test. */
 struct met {
-    unsigned messages, servers, cuts, barriers, priorities, sparse, scalars;
+    unsigned messages, servers, cuts, barriers, priorities, slices, sparse, scalars;
 };
 
 static void count_met(struct met *met, const struct strategy *s, const struct plan *p) {
     met->messages += p->n_messages;
     met->barriers += !s->cross_iteration;
     met->priorities += s->policy == POLICY_priority;
+    met->slices += s->n_slices;
     for (uint32_t v = 0; v < s->n_variables; v++) {
         met->servers += s->variables[v].kind == SYNC_PARAMETER_SERVER;
         met->cuts += s->variables[v].shards > 1;
@@ -311,10 +340,10 @@ static void every_rule_holds_on_random_instances(void **state) {
         cluster_release(&c);
     }
     plan_release(&reused);
-    print_message("# 3000 plans: %u messages, %u served, %u cut, %u sparse and %u scalar variables\n", met.messages,
-                  met.servers, met.cuts, met.sparse, met.scalars);
+    print_message("# 3000 plans: %u messages (%u slices), %u served, %u cut, %u sparse and %u scalar variables\n",
+                  met.messages, met.slices, met.servers, met.cuts, met.sparse, met.scalars);
     assert_true(met.messages > 20000 && met.servers > 3000 && met.cuts > 3000 && met.barriers > 300 &&
-                met.priorities > 300 && met.sparse > 100 && met.scalars > 100);
+                met.priorities > 300 && met.slices > 5000 && met.sparse > 100 && met.scalars > 100);
 }
 
 /* Sealing moves and drops groups, but the same bytes go the same way. */
@@ -362,7 +391,7 @@ static void what_cannot_be_lowered_is_refused_and_the_plan_can_be_used_again(voi
     assert_ok(strategy_init(&s, "s", &m, 1, &err));
     assert_ok(plan_relower(&p, &m, &c, &s, &err));
     s.policy = POLICY_preemptive;
-    assert_fails(plan_relower(&p, &m, &c, &s, &err), ST_INFEASIBLE, "preemptive");
+    assert_fails(plan_relower(&p, &m, &c, &s, &err), ST_INVALID, "the slices of group 0 leave");
     assert_int_equal(p.n_messages, 0);
     s.policy = POLICY_fifo;
     s.variables[1].shards = 513;
@@ -452,6 +481,7 @@ static void large_models_are_lowered_too(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_small_plan_is_the_one_worked_out_by_hand),
+        cmocka_unit_test(a_slice_is_the_next_bytes_of_its_group),
         cmocka_unit_test(with_the_barrier_every_message_gates_the_first_step),
         cmocka_unit_test(a_message_is_filled_to_its_last_element),
         cmocka_unit_test(operators_that_touch_no_variable_make_no_step),

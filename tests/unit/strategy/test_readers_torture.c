@@ -26,13 +26,17 @@ static const char strategy[] =
     "{'schema':'syncopate.strategy/1','name':'s','schedule':{'policy':'priority'},'groups':[{'id':1}],'variables':["
     "{'name':'b','sync':{'kind':'all_reduce','group':1}},{'name':'a','partition':{'shards':2},"
     "'sync':{'kind':'parameter_server','servers':['n1','n2']}}]}";
+static const char sliced[] =
+    "{'schema':'syncopate.strategy/1','name':'s','schedule':{'policy':'preemptive','slices':[{'group':1,'bytes':32},"
+    "{'group':2,'bytes':96}]},'groups':[{'id':1},{'id':2}],'variables':["
+    "{'name':'b','sync':{'kind':'all_reduce','group':1}},{'name':'a','sync':{'kind':'all_reduce','group':2}}]}";
 
 /* The parsed descriptions, so that parsing itself is not tortured again. */
 struct texts {
-    cJSON *operators, *layers, *cluster, *strategy;
+    cJSON *operators, *layers, *cluster, *strategy, *sliced;
     struct model model;
     struct cluster cluster_read;
-    struct strategy strategy_read;
+    struct strategy strategy_read, sliced_read;
 };
 static struct texts texts;
 
@@ -45,6 +49,8 @@ static int parse_all(void **state) {
     assert_ok(model_read(texts.operators, "operators", &texts.model, &err));
     assert_ok(cluster_read(texts.cluster, "cluster", &texts.cluster_read, &err));
     assert_ok(strategy_read(texts.strategy, "strategy", &texts.model, &texts.cluster_read, &texts.strategy_read, &err));
+    assert_ok(parse_quoted(sliced, "sliced", &texts.sliced, &err));
+    assert_ok(strategy_read(texts.sliced, "sliced", &texts.model, &texts.cluster_read, &texts.sliced_read, &err));
     *state = NULL;
     return 0;
 }
@@ -55,6 +61,8 @@ static int delete_all(void **state) {
     cJSON_Delete(texts.layers);
     cJSON_Delete(texts.cluster);
     cJSON_Delete(texts.strategy);
+    cJSON_Delete(texts.sliced);
+    strategy_release(&texts.sliced_read);
     strategy_release(&texts.strategy_read);
     cluster_release(&texts.cluster_read);
     model_release(&texts.model);
@@ -116,11 +124,10 @@ static enum status lower_twice(void *from, struct error *err) {
     return st;
 }
 
-static enum status write_each(void *unused, struct error *err) {
-    (void)unused;
+static enum status write_each(void *what, struct error *err) {
     cJSON *a = model_write(&texts.model), *b = cluster_write(&texts.cluster_read);
-    cJSON *c = strategy_write(&texts.strategy_read, &texts.model, &texts.cluster_read);
-    char *d = strategy_canonical(&texts.strategy_read, &texts.model, &texts.cluster_read);
+    cJSON *c = strategy_write(what, &texts.model, &texts.cluster_read);
+    char *d = strategy_canonical(what, &texts.model, &texts.cluster_read);
     enum status st = a && b && c && d ? ST_OK : error_no_memory(err);
     cJSON_Delete(a);
     cJSON_Delete(b);
@@ -143,11 +150,13 @@ static void reading_a_cluster_survives_each_failed_allocation(void **state) {
 static void reading_a_strategy_survives_each_failed_allocation(void **state) {
     (void)state;
     assert_true(torture(read_strategy, texts.strategy) > 3);
+    assert_true(torture(read_strategy, texts.sliced) > 4);
 }
 
 static void writing_survives_each_failed_allocation(void **state) {
     (void)state;
-    assert_true(torture(write_each, NULL) > 100);
+    assert_true(torture(write_each, &texts.strategy_read) > 100);
+    assert_true(torture(write_each, &texts.sliced_read) > 100);
 }
 
 static void lowering_and_copying_survive_each_failed_allocation(void **state) {
@@ -155,6 +164,8 @@ static void lowering_and_copying_survive_each_failed_allocation(void **state) {
     assert_true(torture(copy_strategy, &texts.strategy_read) >= 1);
     assert_true(torture(lower, &texts.strategy_read) >= 2);
     assert_true(torture(lower_twice, &texts.strategy_read) >= 3);
+    assert_true(torture(copy_strategy, &texts.sliced_read) >= 1);
+    assert_true(torture(lower, &texts.sliced_read) >= 2);
 }
 
 int main(void) {

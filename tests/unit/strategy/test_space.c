@@ -334,6 +334,82 @@ static void a_random_walk_meets_every_kind_of_choice(void **state) {
     free(model);
 }
 
+static void preemptive(struct fixture *f, uint32_t n_slices, struct strategy *out) {
+    struct error err = {0};
+    assert_ok(strategy_init(out, "preemptive", &f->model, 1, &err));
+    struct slice *slices = arena_alloc(&out->arena, n_slices, sizeof *slices);
+    assert_non_null(slices);
+    uint64_t bytes = 0;
+    for (uint32_t v = 0; v < f->model.n_variables; v++)
+        bytes += f->model.variables[v].bytes;
+    for (uint32_t i = 0; i < n_slices; i++)
+        slices[i].bytes = i ? 4 : bytes - 4 * (n_slices - 1);
+    out->policy = POLICY_preemptive;
+    out->slices = slices;
+    out->n_slices = n_slices;
+    assert_ok(strategy_seal(out, &f->model, &f->cluster, &err));
+}
+
+/* Whatever the change is, and also where the space leaves nothing but one group and one policy to choose. */
+static void a_neighbour_of_a_preemptive_strategy_has_no_slices(void **state) {
+    (void)state;
+    struct fixture f;
+    struct error err = {0};
+    struct rng rng;
+    struct strategy from, next;
+    char *model = chain_model(4, 100);
+    rng_seed(&rng, test_seed());
+    for (unsigned policies = 1; policies < 4; policies++) {
+        struct space_options o = space_default_options();
+        o.policies = policies;
+        fixture_open(&f, model, two_nodes, &o);
+        preemptive(&f, 3, &from);
+        assert_false(space_contains(&f.space, &from));
+        uint32_t priority = 0;
+        for (int i = 0; i < 200; i++) {
+            assert_ok(space_neighbour(&f.space, &from, &rng, &next, &err));
+            assert_true(policies >> next.policy & 1);
+            priority += next.policy == POLICY_priority;
+            assert_int_equal(next.n_slices, 0);
+            strategy_release(&next);
+        }
+        assert_true(priority == (policies == 1   ? 0
+                                 : policies == 2 ? 200
+                                                 : priority) &&
+                    (policies < 3 || priority > 150));
+        assert_int_equal(from.n_slices, 3);
+        strategy_release(&from);
+        fixture_close(&f);
+    }
+    free(model);
+}
+
+static void preemptive_strategies_are_alike_by_their_number_of_slices(void **state) {
+    (void)state;
+    struct fixture f;
+    struct space_options o = space_default_options();
+    struct error err = {0};
+    struct strategy few, more, fifo;
+    double same, other, policy;
+    char *model = chain_model(4, 100);
+    fixture_open(&f, model, two_nodes, &o);
+    preemptive(&f, 2, &few);
+    preemptive(&f, 4, &more);
+    assert_ok(strategy_init(&fifo, "fifo", &f.model, 1, &err));
+    assert_ok(strategy_seal(&fifo, &f.model, &f.cluster, &err));
+    assert_ok(space_similarity(&f.space, &few, &few, &same, &err));
+    assert_ok(space_similarity(&f.space, &few, &more, &other, &err));
+    assert_ok(space_similarity(&f.space, &few, &fifo, &policy, &err));
+    assert_close(same, 1.0, 1e-12);
+    assert_close(other, 1.0 - 0.25 / 3 * 0.1, 1e-12); /* a factor of 2 of 2^10 */
+    assert_close(policy, 1.0 - 0.25 / 3, 1e-12);
+    strategy_release(&few);
+    strategy_release(&more);
+    strategy_release(&fifo);
+    fixture_close(&f);
+    free(model);
+}
+
 static void similarity_weighs_groups_by_shared_members(void **state) {
     (void)state;
     struct fixture f;
@@ -427,6 +503,8 @@ int main(void) {
         cmocka_unit_test(a_link_that_is_slower_than_the_nics_lowers_the_rate_of_both_its_ends),
         cmocka_unit_test(variables_become_ready_in_the_order_of_their_producers),
         cmocka_unit_test(a_random_walk_meets_every_kind_of_choice),
+        cmocka_unit_test(a_neighbour_of_a_preemptive_strategy_has_no_slices),
+        cmocka_unit_test(preemptive_strategies_are_alike_by_their_number_of_slices),
         cmocka_unit_test(similarity_weighs_groups_by_shared_members),
         cmocka_unit_test(the_size_of_a_large_space_is_finite_and_grows_with_the_model),
         cmocka_unit_test(options_that_leave_nothing_are_refused),

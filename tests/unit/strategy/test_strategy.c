@@ -31,6 +31,13 @@ static const char cluster_text[] =
 #define SERVED_A(shards, servers)                                                                                      \
     "'partition':{'shards':" shards "},'sync':{'kind':'parameter_server','servers':[" servers "]}"
 
+/* Group 0 is a and s, 100 bytes of f32; group 7 is h, 16 bytes of f16. */
+#define SLICED_AS(slices, groups, variables)                                                                           \
+    HEAD "'schedule':{'policy':'preemptive','slices':[" slices "]}," groups "'variables':[" variables "]}"
+#define SLICED(slices)      SLICED_AS(slices, GROUPS, REDUCED("a", "0") "," H "," S)
+#define SLICE(group, bytes) "{'group':" group ",'bytes':" bytes "}"
+#define SLICES              SLICE("0", "60") "," SLICE("7", "16") "," SLICE("0", "40")
+
 static const struct {
     const char *text, *says;
 } bad_strategies[] = {
@@ -104,6 +111,32 @@ static const struct {
      "s.json: group 0 mixes \"a\" (f16) and \"s\" (f32)"},
     {VARIABLES(REDUCED("a", "0") "," S ",{'name':'h','encoding':'bf16','sync':{'kind':'all_reduce','group':7}}"),
      "/variables/2: variable \"h\" is f16: only f32 and f64 can be encoded"},
+    {HEAD "'schedule':{'policy':'preemptive'}," GROUPS "'variables':[" REDUCED("a", "0") "," H "," S "]}",
+     "s.json: /schedule: the member \"slices\" is missing"},
+    {HEAD "'schedule':{'policy':'priority','slices':[]}," GROUPS "'variables':[" REDUCED("a", "0") "," H "," S "]}",
+     "s.json: /schedule/slices: only policy preemptive has slices; this one is priority"},
+    {SLICED(""), "/schedule/slices: the slices of group 0 leave 100 of its 100 bytes"},
+    {SLICED(SLICE("0", "60") "," SLICE("7", "16")),
+     "/schedule/slices: the slices of group 0 leave 40 of its 100 bytes"},
+    {SLICED(SLICES "," SLICE("7", "2")),
+     "/schedule/slices: slice 3 takes 2 bytes of group 7, which has 0 of its 16 left"},
+    {SLICED(SLICE("0", "104") "," SLICE("7", "16")),
+     "slice 0 takes 104 bytes of group 0, which has 100 of its 100 left"},
+    {SLICED(SLICE("0", "58") "," SLICE("7", "16") "," SLICE("0", "42")),
+     "/schedule/slices: slice 0 takes 58 bytes of group 0, whose elements have 4: none is cut"},
+    {SLICED(SLICES "," SLICE("0", "0")), "/schedule/slices/3/bytes: is 0"},
+    {SLICED(SLICES "," SLICE("0", "1.5")), "/schedule/slices/3/bytes: is 1.5"},
+    {SLICED(SLICES "," SLICE("3", "4")), "/schedule/slices/3: group 3 is not in \"groups\""},
+    {SLICED(SLICES ",{'group':0}"), "/schedule/slices/3: the member \"bytes\" is missing"},
+    {SLICED(SLICES ",{'group':0,'byte':1}"), "/schedule/slices/3/byte: unknown member"},
+    {SLICED_AS(SLICES "," SLICE("8", "4"), "'groups':[{'id':0},{'id':7},{'id':8}],", REDUCED("a", "0") "," H "," S),
+     "/schedule/slices: slice 3 takes 4 bytes of group 8, which has 0 of its 0 left"},
+    {SLICED_AS(SLICES, "'groups':[{'id':0},{'id':7,'partition_bytes':1024}],", REDUCED("a", "0") "," H "," S),
+     "/groups/1: group 7 has \"partition_bytes\", but under policy preemptive slices cut"},
+    {SLICED_AS(SLICES, GROUPS, "{'name':'a','partition':{'shards':2},'sync':{'kind':'all_reduce','group':0}}," H "," S),
+     "/variables/0: variable \"a\" is cut into 2 shards, but under policy preemptive slices cut"},
+    {SLICED_AS(SLICES, GROUPS, "{'name':'a','sync':{'kind':'parameter_server','servers':['n1']}}," H "," S),
+     "/variables/0: variable \"a\" is served: policy preemptive orders all-reduces only"},
 };
 
 struct world {
@@ -187,6 +220,26 @@ static void a_strategy_is_read_in_its_one_form(void **state) {
     strategy_release(&s);
 }
 
+/* Numbered anew with their groups, and in the same order. */
+static void slices_are_read_in_their_order(void **state) {
+    struct world *w = *state;
+    struct error err = {0};
+    struct strategy s;
+    assert_ok(quoted_strategy(SLICED_AS(SLICE("9", "60") "," SLICE("3", "16") "," SLICE("9", "36") "," SLICE("9", "4"),
+                                        "'groups':[{'id':3},{'id':5},{'id':9}],",
+                                        REDUCED("a", "9") "," REDUCED("h", "3") "," REDUCED("s", "9")),
+                              &w->model, &w->cluster, &s, &err));
+    static const struct slice want[] = {{0, 60}, {1, 16}, {0, 36}, {0, 4}};
+    assert_int_equal(s.policy, POLICY_preemptive);
+    assert_int_equal(s.n_groups, 2);
+    assert_int_equal(s.n_slices, 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_int_equal(s.slices[i].group, want[i].group);
+        assert_int_equal(s.slices[i].bytes, want[i].bytes);
+    }
+    strategy_release(&s);
+}
+
 static void assert_same_id(struct world *w, const char *a, const char *b, bool same) {
     struct error err = {0};
     struct strategy x, y;
@@ -229,6 +282,13 @@ static void the_id_says_what_is_done_and_not_what_it_is_called(void **state) {
     assert_same_id(w, A(SERVED_A("2", "'n1','n2'")), A(SERVED_A("2", "'n2','n1'")), false);
     assert_same_id(w, A(SERVED_A("2", "'n1'")), A(SERVED_A("2", "'n1','n2'")), false);
     assert_same_id(w, A(SERVED_A("2", "'n1'")), A(SERVED_A("3", "'n1'")), false);
+    assert_same_id(w, SLICED(SLICES), SLICED(SLICE("7", "16") "," SLICE("0", "60") "," SLICE("0", "40")), false);
+    assert_same_id(w, SLICED(SLICES), SLICED(SLICE("0", "40") "," SLICE("7", "16") "," SLICE("0", "60")), false);
+    assert_same_id(w, SLICED(SLICES),
+                   SLICED_AS(SLICE("2", "60") "," SLICE("1", "16") "," SLICE("2", "40"),
+                             "'groups':[{'id':1},{'id':2}],",
+                             REDUCED("s", "2") "," REDUCED("h", "1") "," REDUCED("a", "2")),
+                   true);
 }
 
 /* A random model, cluster and strategy, sealed. */
@@ -323,6 +383,8 @@ static void renumber(struct rng *rng, struct strategy *s) {
     for (uint32_t v = 0; v < s->n_variables; v++)
         if (s->variables[v].kind == SYNC_ALL_REDUCE)
             s->variables[v].group = to[s->variables[v].group];
+    for (uint32_t i = 0; i < s->n_slices; i++)
+        s->slices[i].group = to[s->slices[i].group];
     s->groups = groups;
     s->n_groups = n + 3;
 }
@@ -371,6 +433,8 @@ static void a_copy_shares_nothing_with_its_original(void **state) {
         assert_string_equal(before, same);
         for (uint32_t g = 0; g < copy.n_groups; g++)
             copy.groups[g].partition_bytes += 4096;
+        for (uint32_t i = 0; i < copy.n_slices; i++)
+            copy.slices[i].bytes = 1;
         for (uint32_t v = 0; v < copy.n_variables; v++) {
             for (uint32_t k = 0; k < copy.variables[v].n_servers; k++)
                 ((uint32_t *)copy.variables[v].servers)[k] = 0;
@@ -499,6 +563,22 @@ static void a_badly_built_strategy_is_refused(void **state) {
     assert_fails(strategy_check(&s, &w->model, &w->cluster, &err), ST_INVALID, "a credit of 1152921504606846976 bytes");
     s.credit_bytes = UINT64_C(1) << 48;
     assert_ok(strategy_check(&s, &w->model, &w->cluster, &err));
+    struct slice slices[] = {{0, 100}, {1, 16}};
+    s.slices = slices;
+    s.n_slices = 2;
+    assert_fails(strategy_check(&s, &w->model, &w->cluster, &err), ST_INVALID, "2 slices under policy fifo");
+    s.policy = POLICY_preemptive;
+    assert_ok(strategy_check(&s, &w->model, &w->cluster, &err));
+    slices[1].group = 2;
+    assert_fails(strategy_check(&s, &w->model, &w->cluster, &err), ST_INVALID, "slice 1 is of group 2 of 2");
+    slices[1] = (struct slice){1, 0};
+    assert_fails(strategy_check(&s, &w->model, &w->cluster, &err), ST_INVALID, "slice 1 of group 1 is empty");
+    slices[1].bytes = UINT64_MAX;
+    assert_fails(strategy_check(&s, &w->model, &w->cluster, &err), ST_INVALID, "takes 18446744073709551615 bytes");
+    s.n_slices = STRATEGY_MAX_SLICES + 1;
+    assert_fails(strategy_check(&s, &w->model, &w->cluster, &err), ST_INVALID, "4000001 slices; at most 4000000");
+    s.policy = POLICY_fifo;
+    s.n_slices = 0;
     s.n_variables = 2;
     assert_fails(strategy_check(&s, &w->model, &w->cluster, &err), ST_INVALID,
                  "for 2 variables, but model \"m\" has 3");
@@ -510,6 +590,7 @@ int main(void) {
         cmocka_unit_test(each_bad_strategy_is_refused_at_its_place),
         cmocka_unit_test(each_bad_file_is_refused_with_a_reason),
         cmocka_unit_test(a_strategy_is_read_in_its_one_form),
+        cmocka_unit_test(slices_are_read_in_their_order),
         cmocka_unit_test(the_id_says_what_is_done_and_not_what_it_is_called),
         cmocka_unit_test(what_is_written_reads_back_the_same),
         cmocka_unit_test(the_id_is_the_hash_of_the_description_without_its_name),

@@ -41,6 +41,15 @@ enum { COMPUTE_US = 6000 };
 #define FIFO     "\"policy\":\"fifo\",\"credit_bytes\":0,\"cross_iteration\":false"
 #define PRIORITY "\"policy\":\"priority\",\"credit_bytes\":150000,\"cross_iteration\":true"
 
+/* a is group 0, 65536 elements; b and c are group 1, 7 and 33. */
+#define SLICED(credit, algorithm, slices)                                                                              \
+    "{\"schema\":\"syncopate.strategy/1\",\"name\":\"s\",\"schedule\":{\"policy\":\"preemptive\"," credit              \
+    "\"cross_iteration\":true,\"slices\":[" slices "]},\"groups\":[{\"id\":0,\"algorithm\":\"" algorithm               \
+    "\"},{\"id\":1,\"algorithm\":\"" algorithm "\"}],\"variables\":[{\"name\":\"a\",\"sync\":" REDUCED                 \
+    "},{\"name\":\"b\",\"sync\":" REDUCED_IN_1 "},{\"name\":\"c\",\"sync\":" REDUCED_IN_1 "}]}"
+#define REDUCED_IN_1        "{\"kind\":\"all_reduce\",\"group\":1}"
+#define SLICE(group, bytes) "{\"group\":" group ",\"bytes\":" bytes "}"
+
 static const char plain[] = STRATEGY(FIFO, "ring", REDUCED, REDUCED, REDUCED);
 
 struct subject {
@@ -136,6 +145,24 @@ static void servers_and_mixed_plans_sum(void **state) {
     check_complete(CLUSTER("3", "1"), STRATEGY(PRIORITY, "ring", SERVED("false"), SERVED("false"), SERVED("false")), 3);
     check_complete(CLUSTER("2", "2"), STRATEGY(FIFO, "ring", SERVED("true"), REDUCED, SERVED("false")), 4);
     check_complete(CLUSTER("2", "2"), STRATEGY(PRIORITY, "ring", REDUCED, SERVED("true"), REDUCED), 4);
+}
+
+/* Slices that end inside a variable and reach over two, in orders that overlap and in one that makes b and c, which are
+ * ready first, wait for a. */
+static void slices_sum_in_any_order(void **state) {
+    NEED_WORKER(state);
+    check_complete(CLUSTER("3", "1"),
+                   SLICED("\"credit_bytes\":0,", "ring",
+                          SLICE("1", "20") "," SLICE("1", "40") "," SLICE("0", "100000") "," SLICE(
+                              "1", "100") "," SLICE("0", "162140") "," SLICE("0", "4")),
+                   3);
+    check_complete(CLUSTER("2", "2"),
+                   SLICED("", "hierarchical", SLICE("0", "262140") "," SLICE("1", "160") "," SLICE("0", "4")), 4);
+    check_complete(CLUSTER("4", "1"),
+                   SLICED("\"credit_bytes\":100000,", "tree",
+                          SLICE("0", "65536") "," SLICE("1", "60") "," SLICE("0", "131072") "," SLICE(
+                              "1", "100") "," SLICE("0", "65536")),
+                   4);
 }
 
 /* Leader and other device may start pushes in different orders; with a credit for one at a time they once waited for
@@ -347,6 +374,7 @@ int main(void) {
         cmocka_unit_test(an_all_reduce_plan_completes_with_every_sum_right),
         cmocka_unit_test(every_algorithm_sums),
         cmocka_unit_test(servers_and_mixed_plans_sum),
+        cmocka_unit_test(slices_sum_in_any_order),
         cmocka_unit_test(local_reduction_under_stop_and_wait_priority_does_not_deadlock),
         cmocka_unit_test(a_wrong_sum_fails_the_trial),
         cmocka_unit_test(a_killed_rank_fails_the_trial_with_a_reason),

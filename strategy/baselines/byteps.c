@@ -1,0 +1,45 @@
+/* BytePS with its defaults: BYTEPS_PARTITION_BYTES 4,096,000, BYTEPS_SCHEDULING_CREDIT 0, which turns scheduling off,
+ * and BYTEPS_KEY_HASH_FN djb2.
+ *
+ * Devices of a node reduce among themselves, then the node pushes partition by partition, each when it is ready, with
+ * nothing held back: tensors have a priority by the order of their declaration, but without credit no queue looks at
+ * it. The optimizer waits for every pull (its cross-barrier example, which does not, is not the default).
+ *
+ * Keys are declaration number * 65536 + partition, hashed as decimal text; consecutive partitions hash to consecutive
+ * servers but for carries, so here a tensor's first partition goes to its key's server and the others follow in turn.
+ * Servers are the nodes without devices where there are any, as its documentation recommends, else all. Partitions are
+ * rows of axis 0 where a row fits.
+ * Source: Jiang et al., OSDI 2020; BytePS documentation, docs/env.md; common/global.cc. O(partitions). */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "strategy/baselines/baselines.h"
+#include "strategy/baselines/builder.h"
+
+static const uint64_t PARTITION_BYTES = 4096000;
+
+static uint64_t hash_of(uint64_t key) {
+    char text[24];
+    uint64_t hash = 5381;
+    snprintf(text, sizeof text, "%" PRIu64, key);
+    for (const char *c = text; *c; c++)
+        hash = hash * 33 + (uint64_t)*c;
+    return hash;
+}
+
+enum status baseline_byteps(const struct model *model, const struct cost *cost, struct strategy *out,
+                            struct error *err) {
+    struct strategy s;
+    struct servers servers;
+    enum status st = strategy_init(&s, "byteps", model, 0, err);
+    if (st)
+        return st;
+    st = baseline_servers(&s.arena, cost->cluster, &servers, err);
+    for (uint32_t v = 0; v < s.n_variables && !st; v++) {
+        const struct variable *variable = &model->variables[v];
+        uint32_t parts = baseline_shards_of_at_most(variable, PARTITION_BYTES / dtype_bytes(variable->dtype));
+        st = baseline_spread(&s, v, parts, &servers, hash_of((uint64_t)v << 16), err);
+        s.variables[v].partition_bytes = PARTITION_BYTES;
+    }
+    return baseline_finish(st, &s, model, cost->cluster, out, err);
+}

@@ -1,0 +1,24 @@
+/* AutoDist's PartitionedPS: axis 0 of every variable is cut into its smallest divisor from 2 up (so a prime number of
+ * rows becomes as many shards), and the shards go to the servers that hold the fewest bytes so far, from the fewest
+ * up; with more shards than servers the round starts again. Every node serves, even a single one, for which AutoDist
+ * means to leave variables whole but does not. Otherwise as "ps". Left out: it does not cut variables that control flow
+ * reads; more than 65,536 shards.
+ * Source: AutoDist, strategy PartitionedPS. O(variables · shards · log nodes). */
+#include "strategy/baselines/baselines.h"
+#include "strategy/baselines/builder.h"
+
+enum status baseline_ps_partitioned(const struct model *model, const struct cost *cost, struct strategy *out,
+                                    struct error *err) {
+    struct strategy s;
+    struct balance balance;
+    enum status st = strategy_init(&s, "ps-partitioned", model, 0, err);
+    if (st)
+        return st;
+    st = balance_init(&balance, &s.arena, cost->cluster->n_nodes, err);
+    for (uint32_t v = 0; v < s.n_variables && !st; v++) {
+        const struct variable *variable = &model->variables[v];
+        uint32_t shards = variable->rank ? baseline_shards(baseline_least_divisor(variable->shape[0])) : 1;
+        st = baseline_balance(&s, v, shards, (double)variable->bytes, &balance, err);
+    }
+    return baseline_finish(st, &s, model, cost->cluster, out, err);
+}

@@ -1,0 +1,169 @@
+/* Lines out of costs; see line.h. Formulas of algorithms are lines, so `auto` without measurements is their lower
+ * envelope; a line that is cheapest at two sizes is cheapest between them. A relative fit, because a gradient of 1 KiB
+ * and one of 100 MiB are mispredicted alike by a wrong factor. */
+#include "strategy/cost/line.h"
+
+#include <math.h>
+
+#include "base/units.h"
+
+static const double FIT_FROM_BYTES = 1024;
+
+double cost_all_reduce_us(const struct cost *cost, uint64_t bytes) {
+    struct all_reduce_cost c = all_reduce_cost(&cost->all_reduce, ALGORITHM_auto, bytes);
+    return cost->cluster->runtime.message_us + c.startup_us + c.transfer_us;
+}
+
+/* Whether another line is as cheap at every size; of equal lines the first counts. */
+static bool is_dominated(const struct all_reduce_table *table, int a) {
+    const struct all_reduce_line *lines = table->lines;
+    for (int other = ALGORITHM_auto + 1; other < ALGORITHM_COUNT; other++) {
+        bool as_cheap =
+            lines[other].startup_us <= lines[a].startup_us && lines[other].per_byte_us <= lines[a].per_byte_us;
+        bool equal = lines[other].startup_us >= lines[a].startup_us && lines[other].per_byte_us >= lines[a].per_byte_us;
+        if (as_cheap && (!equal || other < a))
+            return true;
+    }
+    return false;
+}
+
+uint32_t cost_all_reduce_lines(const struct cost *cost, struct cost_line lines[ALGORITHM_COUNT]) {
+    const struct all_reduce_table *table = &cost->all_reduce;
+    double message_us = cost->cluster->runtime.message_us;
+    uint32_t n = 0;
+    for (int a = ALGORITHM_auto + 1; a < ALGORITHM_COUNT && !table->any_curve; a++)
+        if (!is_dominated(table, a))
+            lines[n++] = (struct cost_line){message_us + table->lines[a].startup_us, table->lines[a].per_byte_us};
+    return n;
+}
+
+static double line_us(const struct cost_line *line, double bytes) {
+    return line->startup_us + line->per_byte_us * bytes;
+}
+
+static const struct cost_line *cheapest(uint32_t n, const struct cost_line *lines, double bytes) {
+    const struct cost_line *best = &lines[0];
+    for (uint32_t i = 1; i < n; i++)
+        if (line_us(&lines[i], bytes) < line_us(best, bytes))
+            best = &lines[i];
+    return best;
+}
+
+/* Sizes of the fit: the k-th, the last one being max_bytes itself. */
+static double fit_size(uint64_t max_bytes, uint32_t k) {
+    return fmin(floor(FIT_FROM_BYTES * exp2(k / 2.0)), (double)max_bytes);
+}
+
+/* Minimize the sum of ((a + b m) / t - 1)² with a, b >= 0. */
+static struct cost_line fit(const struct cost *cost, uint64_t max_bytes) {
+    double xx = 0, xy = 0, yy = 0, x_sum = 0, y_sum = 0, bytes = 0;
+    for (uint32_t k = 0; bytes < (double)max_bytes; k++) {
+        bytes = fit_size(max_bytes, k);
+        double time = cost_all_reduce_us(cost, (uint64_t)bytes);
+        if (time <= 0)
+            continue;
+        double x = 1 / time, y = bytes / time;
+        xx += x * x;
+        xy += x * y;
+        yy += y * y;
+        x_sum += x;
+        y_sum += y;
+    }
+    double det = xx * yy - xy * xy;
+    if (xx <= 0)
+        return (struct cost_line){0, 0};
+    if (det <= 1e-12 * xx * yy)
+        return (struct cost_line){x_sum / xx, 0};
+    struct cost_line line = {(yy * x_sum - xy * y_sum) / det, (xx * y_sum - xy * x_sum) / det};
+    if (line.startup_us < 0)
+        return (struct cost_line){0, y_sum / yy};
+    return line.per_byte_us < 0 ? (struct cost_line){x_sum / xx, 0} : line;
+}
+
+static double fit_error(const struct cost *cost, uint64_t max_bytes, const struct cost_line *line) {
+    double worst = 0, bytes = 0;
+    for (uint32_t k = 0; bytes < (double)max_bytes; k++) {
+        bytes = fit_size(max_bytes, k);
+        double time = cost_all_reduce_us(cost, (uint64_t)bytes);
+        if (time > 0)
+            worst = fmax(worst, fabs(line_us(line, bytes) / time - 1));
+    }
+    return worst;
+}
+
+struct cost_line cost_line_all_reduce(const struct cost *cost, uint64_t max_bytes, double *error) {
+    struct cost_line lines[ALGORITHM_COUNT], line;
+    uint32_t n = cost_all_reduce_lines(cost, lines);
+    const struct cost_line *last = n ? cheapest(n, lines, (double)max_bytes) : NULL;
+    bool exact = last && line_us(last, 0) <= line_us(cheapest(n, lines, 0), 0);
+    line = exact ? *last : fit(cost, max_bytes);
+    if (error)
+        *error = exact ? 0 : fit_error(cost, max_bytes, &line);
+    return line;
+}
+
+/* The overridden link from one node to another, or INFINITY. */
+static double link_bytes_per_us(const struct cost *cost, uint32_t from, uint32_t to) {
+    const struct cluster *cluster = cost->cluster;
+    for (uint32_t i = 0; i < cluster->n_links; i++)
+        if (cluster->links[i].from == from && cluster->links[i].to == to)
+            return units_gbit_per_s(cluster->links[i].gbit_per_s) * cluster->runtime.goodput;
+    return INFINITY;
+}
+
+/* Latency and time a byte of one phase: flows of equal size share the server's NIC equally, unless one has less than
+ * its share by itself; that one is then the last. */
+static struct cost_line phase(const struct cost *cost, uint32_t server, bool pull) {
+    struct cost_line line = {0, 0};
+    uint32_t remote = 0;
+    for (uint32_t i = 0; i < cost->n_workers; i++) {
+        uint32_t worker = cost->workers[i];
+        double latency = pull ? cost_pull_latency_us(cost, worker, server) : cost_push_latency_us(cost, worker, server);
+        double own = cost->device_link_bytes_per_us[worker];
+        if (worker != server) {
+            own = fmin(cost->nic_bytes_per_us[worker],
+                       link_bytes_per_us(cost, pull ? server : worker, pull ? worker : server));
+            remote++;
+        }
+        line.startup_us = fmax(line.startup_us, latency);
+        line.per_byte_us = fmax(line.per_byte_us, 1 / own);
+    }
+    line.per_byte_us = fmax(line.per_byte_us, remote / cost->nic_bytes_per_us[server]);
+    return line;
+}
+
+/* Time a byte within the slowest node: `hops` transfers for each device but the first. */
+static double within_node(const struct cost *cost, double (*a_device)(const struct cost *, uint32_t)) {
+    double slowest = 0;
+    for (uint32_t i = 0; i < cost->n_workers; i++) {
+        uint32_t node = cost->workers[i];
+        slowest = fmax(slowest, (cost->cluster->nodes[node].devices - 1) * a_device(cost, node));
+    }
+    return slowest;
+}
+
+static double copy_per_byte(const struct cost *cost, uint32_t node) {
+    return 1 / cost->device_link_bytes_per_us[node];
+}
+
+static double sum_per_byte(const struct cost *cost, uint32_t node) {
+    return copy_per_byte(cost, node) + 1 / cost->sum_bytes_per_us;
+}
+
+struct cost_line cost_line_push(const struct cost *cost, uint32_t server) {
+    struct cost_line line = phase(cost, server, false);
+    line.startup_us += cost->cluster->runtime.message_us;
+    line.per_byte_us += within_node(cost, sum_per_byte) + (cost->n_workers - 1) / cost->sum_bytes_per_us;
+    return line;
+}
+
+struct cost_line cost_line_pull(const struct cost *cost, uint32_t server) {
+    struct cost_line line = phase(cost, server, true);
+    line.per_byte_us += within_node(cost, copy_per_byte);
+    return line;
+}
+
+struct cost_line cost_line_push_pull(const struct cost *cost, uint32_t server) {
+    struct cost_line push = cost_line_push(cost, server), pull = cost_line_pull(cost, server);
+    return (struct cost_line){push.startup_us + pull.startup_us, push.per_byte_us + pull.per_byte_us};
+}

@@ -1,0 +1,38 @@
+/* Communication costs as lines a + b * bytes, which is how MG-WFBP (equation 10) and PACE (§IV) see them.
+ *
+ * A line is what one message takes when nothing else is on the network, runtime.message_us included, gathering and
+ * scattering of several gradients not.
+ * Units: bytes, microseconds. */
+#ifndef STRATEGY_COST_LINE_H
+#define STRATEGY_COST_LINE_H
+
+#include <stdint.h>
+
+#include "strategy/cost/cost.h"
+
+struct cost_line {
+    double startup_us, per_byte_us; /* neither negative */
+};
+
+/* What one all-reduce with algorithm auto takes on its own, runtime.message_us included. Never falls with bytes. */
+double cost_all_reduce_us(const struct cost *cost, uint64_t bytes);
+
+/* Where the cost of an all-reduce (auto) is exactly the least of some lines, fill them and return how many: 1 with
+ * "collectives" or one device, otherwise those formulas of which none is better for every size. 0 where any algorithm
+ * was measured: curves are not lines. */
+uint32_t cost_all_reduce_lines(const struct cost *cost, struct cost_line lines[ALGORITHM_COUNT]);
+
+/* One line for an all-reduce (auto) of up to max_bytes. Exact where one line is the cheapest up to there; otherwise the
+ * least squares of the relative error over sizes from 1 KiB (or max_bytes) to max_bytes, each sqrt(2) times the one
+ * before. *error (may be NULL) gets the largest relative error at those sizes, 0 when exact. O(sizes * log points). */
+struct cost_line cost_line_all_reduce(const struct cost *cost, uint64_t max_bytes, double *error);
+
+/* The two phases of a parameter server (MG-WFBP §4.3): all nodes with devices push M bytes to the one on `server`, each
+ * once, having summed within itself; the server adds them up; then all pull M bytes. What a lone message takes,
+ * exactly, where the nodes with devices and their links are alike and the server is on none of them. Otherwise the
+ * longest latency and the slowest rate count together, which is never less than it takes. */
+struct cost_line cost_line_push(const struct cost *cost, uint32_t server);
+struct cost_line cost_line_pull(const struct cost *cost, uint32_t server);
+struct cost_line cost_line_push_pull(const struct cost *cost, uint32_t server); /* one after the other */
+
+#endif

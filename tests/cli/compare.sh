@@ -1,0 +1,55 @@
+#!/bin/bash
+# syncopate compare: its table and its JSON say the same as simulate does, and docs/baselines.txt is what it prints.
+# Needs OUT; prints ok, not ok and skip lines (tests/README.md).
+set -u
+cd "$(dirname "$0")/../.."
+syncopate=$PWD/${OUT:-build/release}/bin/syncopate
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+ok() {
+    local name=$1 why
+    shift
+    if why=$("$@" 2>&1); then echo "ok $name"; else echo "not ok $name: $(echo "$why" | tail -n 1 | head -c 300)"; fi
+}
+
+same_as_simulate() {
+    "$syncopate" compare resnet50,mlp-small lab-4x1g,autosync-a --json >"$dir/compare" || return 1
+    for model in resnet50 mlp-small; do
+        for cluster in lab-4x1g autosync-a; do
+            "$syncopate" simulate $model $cluster --all-baselines --json || return 1
+        done
+    done >"$dir/simulate"
+    python3 - "$dir/compare" "$dir/simulate" <<'PYTHON'
+import json, sys
+compared, simulated = ([json.loads(line) for line in open(name)] for name in sys.argv[1:])
+assert len(compared) == 4, len(compared)
+times = {(c["model"], c["cluster"], b["name"]): b["iteration_us"] for c in compared for b in c["baselines"]}
+for p in simulated:
+    assert abs(times[p["model"], p["cluster"], p["strategy"]["name"]] / p["iteration_us"] - 1) < 1e-12, p
+assert len(simulated) == sum(t is not None for t in times.values())
+for c in compared:
+    fastest = min(b["iteration_us"] for b in c["baselines"] if b["iteration_us"])
+    assert abs(c["gap"] - (fastest / c["lower_bound_us"] - 1)) < 1e-12
+    assert c["lower_bound_us"] <= fastest * (1 + 1e-9)
+PYTHON
+}
+
+marks_the_fastest() {
+    "$syncopate" compare vgg16,resnet18 k80-8x10g >"$dir/table" && [ "$(grep -o '\*' "$dir/table" | wc -l)" = 2 ] &&
+        grep -q '^lower bound' "$dir/table" && grep -q '^gap of the fastest' "$dir/table"
+}
+
+docs_are_as_printed() {
+    "$syncopate" compare >"$dir/all" && { cmp -s "$dir/all" <(tail -n +5 docs/baselines.txt) ||
+        { echo "docs/baselines.txt is not what syncopate compare prints: look at the difference and run docs/generate"; false; }; }
+}
+
+refuses_unknown() {
+    "$syncopate" compare resnet50,no-such-model lab-4x1g >"$dir/out" 2>"$dir/err"
+    [ $? = 2 ] && grep -q no-such-model "$dir/err" && [ "$(wc -l <"$dir/err")" = 1 ]
+}
+
+ok compare_says_what_simulate_says same_as_simulate
+ok compare_marks_the_fastest_of_each_column marks_the_fastest
+ok the_tables_in_docs_are_those_that_compare_prints docs_are_as_printed
+ok compare_names_a_model_that_it_does_not_know refuses_unknown

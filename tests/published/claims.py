@@ -1,0 +1,214 @@
+"""The claims of docs/published.md about the CSV files of a folder that docs/generate filled. One result line a claim."""
+import csv
+import os
+import sys
+
+FOLDER = sys.argv[1]
+GOOGLENET, GOOGLENET_59, RESNET = "googlenet-k80", "googlenet59", "resnet50-k80"
+PACE_MODELS = ["vgg16", "resnet50", "seq2seq", "transformer"]
+BYTESCHEDULER_MODELS = ["vgg16", "resnet50", "transformer"]
+
+
+def rows(name):
+    with open(os.path.join(FOLDER, name + ".csv"), encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def sweep(name, column="iteration_us"):
+    """strategy -> value -> figure"""
+    out = {}
+    for row in rows(name):
+        out.setdefault(row["strategy"], {})[float(row["value"])] = float(row[column])
+    return out
+
+
+def within(what, value, low, high):
+    assert low <= value <= high, f"{what} is {value:.3f}, not in {low}..{high}"
+
+
+# ---- MG-WFBP ----
+
+
+def wfbp_and_single_cross_between_16_and_256_workers():
+    for model in (GOOGLENET, GOOGLENET_59, RESNET):
+        t = sweep(f"mg-wfbp-{model}-figure-10")
+        assert all(t["wfbp"][n] < t["single"][n] for n in (4, 8, 16)), model
+        assert all(t["wfbp"][n] > t["single"][n] for n in (256, 512, 1024, 2048)), model
+
+
+def at_64_workers_mg_wfbp_leads_both():
+    for model, over_wfbp, over_single in (
+        (RESNET, (1.66, 1.72), (1.30, 1.35)),
+        (GOOGLENET_59, (1.25, 1.31), (1.26, 1.32)),
+        (GOOGLENET, (2.33, 2.43), (1.12, 1.17)),
+    ):
+        t = sweep(f"mg-wfbp-{model}-figure-10")
+        within(f"{model} over wfbp", t["wfbp"][64] / t["mg-wfbp"][64], *over_wfbp)
+        within(f"{model} over single", t["single"][64] / t["mg-wfbp"][64], *over_single)
+
+
+def mg_wfbp_merges_more_on_more_workers_until_one_message_is_left():
+    for model, one_from in ((RESNET, 256), (GOOGLENET, 512), (GOOGLENET_59, 1024)):
+        groups = sweep(f"mg-wfbp-{model}-figure-10", "messages")["mg-wfbp"]
+        counts = [groups[n] for n in sorted(groups)]
+        assert counts == sorted(counts, reverse=True), (model, counts)
+        assert all((groups[n] == 1) == (n >= one_from) for n in groups), (model, counts)
+
+
+def mg_wfbp_is_never_behind_wfbp_or_single():
+    for model in (GOOGLENET, GOOGLENET_59, RESNET):
+        for figure in (10, 11):
+            t = sweep(f"mg-wfbp-{model}-figure-{figure}")
+            for n, us in t["mg-wfbp"].items():
+                assert us <= min(t["wfbp"][n], t["single"][n]) * (1 + 1e-6), (model, n)
+
+
+def with_double_trees_wfbp_stays_ahead_of_single():
+    for model, low, high in ((GOOGLENET, 1.07, 1.08), (GOOGLENET_59, 1.14, 1.16), (RESNET, 1.16, 1.18)):
+        t = sweep(f"mg-wfbp-{model}-figure-11")
+        for n in t["wfbp"]:
+            within(f"{model} at {n:g}", t["single"][n] / t["wfbp"][n], low, high)
+
+
+def read_as_a_line_of_8_workers_googlenet_crosses_too_early():
+    t = sweep(f"mg-wfbp-{GOOGLENET}-line-of-8")
+    assert t["wfbp"][8] < t["single"][8] and t["wfbp"][16] > t["single"][16]
+
+
+def the_exact_merge_beats_the_greedy_one_by_a_third_where_that_gives_up():
+    most = 0
+    for model in (GOOGLENET, GOOGLENET_59, RESNET):
+        t = sweep(f"mg-wfbp-{model}-figure-10")
+        for n, us in t["merge-optimal"].items():
+            assert us <= t["mg-wfbp"][n] * (1 + 1e-9), (model, n)
+            most = max(most, t["mg-wfbp"][n] / us)
+    within("the largest lead", most, 1.30, 1.35)
+
+
+# ---- PACE ----
+
+
+def gains(name, baseline):
+    """value -> percent by which PACE is faster"""
+    t = sweep(name)
+    return {n: (t[baseline][n] / t["pace"][n] - 1) * 100 for n in t["pace"]}
+
+
+def pace_gains_over_4_to_16_workers():
+    for model, stated in {
+        "vgg16": {"wfbp": (18, 21), "horovod": (16, 21), "tictac": (1, 5)},
+        "resnet50": {"wfbp": (50, 103), "horovod": (38, 55), "tictac": (18, 78)},
+        "seq2seq": {"wfbp": (12, 15), "horovod": (10, 13), "tictac": (1, 5)},
+        "transformer": {"wfbp": (11, 28), "horovod": (7, 11), "tictac": (5, 23)},
+    }.items():
+        for baseline, (low, high) in stated.items():
+            for n, gain in gains(f"pace-{model}-figure-8", baseline).items():
+                within(f"{model}, {n:g} workers, over {baseline}", gain, low, high)
+
+
+def over_horovod_of_its_time_pace_gains_3_to_32_percent_at_10_gbit():
+    for model in PACE_MODELS:
+        pace = sweep(f"pace-{model}-figure-9")["pace"][10]
+        (horovod,) = sweep(f"pace-{model}-horovod-5-ms").values()
+        within(f"{model} over Horovod", (horovod[10] / pace - 1) * 100, 3, 32)
+
+
+def pace_gains_shrink_towards_1_gbit():
+    for model in PACE_MODELS:
+        for baseline in ("wfbp", "horovod", "tictac"):
+            gain = gains(f"pace-{model}-figure-9", baseline)
+            assert gain[1] < gain[4] < gain[8], (model, baseline)
+            within(f"{model} over {baseline} at 1 Gbit/s", gain[1], 0, 9)
+
+
+def pace_gains_over_horovod_peak_and_fall_but_on_the_transformer():
+    for model, peak, low, high, at_50 in (
+        ("vgg16", 20, 32, 34, 1),
+        ("resnet50", 14, 54, 56, 0),
+        ("seq2seq", 12, 12, 13, 2),
+    ):
+        gain = gains(f"pace-{model}-figure-9", "horovod")
+        assert max(gain, key=gain.get) == peak, (model, gain)
+        within(model, gain[peak], low, high)
+        assert gain[50] < at_50, (model, gain[50])
+    gain = gains("pace-transformer-figure-9", "horovod")
+    assert list(gain.values()) == sorted(gain.values()), gain
+
+
+def pace_falls_behind_on_resnet50_at_high_bandwidth():
+    for baseline, low, high in (("horovod", -17, -14), ("tictac", -5, -1)):
+        gain = gains("pace-resnet50-figure-9", baseline)
+        within(f"at 40 Gbit/s over {baseline}", gain[40], low, high)
+        within(f"at 50 Gbit/s over {baseline}", gain[50], low, high)
+
+
+# ---- ByteScheduler ----
+
+
+def best_points(table="bytescheduler-table-1"):
+    """(setup, model) -> credit, partition: the fastest, smallest among equals"""
+    grids = {}
+    for row in rows(table):
+        grid = grids.setdefault((row["setup"], row["model"]), {})
+        grid[int(row["credit_bytes"]), int(row["partition_bytes"])] = float(row["iteration_us"])
+    return {key: min(p for p, us in g.items() if us <= min(g.values()) * 1.0001) for key, g in grids.items()}
+
+
+def best_credit_is_larger_for_nccl_and_several_times_on_the_transformer():
+    best = best_points()
+    for model, credit, partition in (("vgg16", 1.9, 1.3), ("resnet50", 1.9, 0.7), ("transformer", 5, 7)):
+        (ps_credit, ps_partition), (credit_bytes, partition_bytes) = best["ps", model], best["nccl", model]
+        within(f"{model}: credit", credit_bytes / ps_credit, credit, 10)
+        within(f"{model}: partition", partition_bytes / ps_partition, partition, 10)
+
+
+def best_partitions_on_ps_are_within_a_factor_of_3_and_a_half_of_table_1():
+    for model, credit, partition in (("vgg16", 21e6, 6e6), ("resnet50", 17e6, 3e6), ("transformer", 29e6, 5e6)):
+        ours = best_points()["ps", model]
+        within(f"{model}: partition", partition / ours[1], 1, 3.5)
+        within(f"{model}: credit", credit / ours[0], 1, 6.1)
+
+
+def speeds(figure="bytescheduler-figure-13"):
+    """(setup, model, Gbit/s) -> way -> samples/s"""
+    out = {}
+    for row in rows(figure):
+        key = row["setup"], row["model"], int(row["gbit_per_s"])
+        out.setdefault(key, {})[row["way"]] = float(row["samples_per_s"])
+    return out
+
+
+def tuned_is_never_slower_than_fixed_and_fixed_is_often_slower_than_the_baseline():
+    s = speeds()
+    assert all(way["tuned"] >= way["fixed"] * 0.9999 for way in s.values())
+    worse = [key for key, way in s.items() if way["fixed"] < way["baseline"]]
+    assert {"ps", "nccl"} == {setup for setup, _, _ in worse} and all(gbit >= 25 for *_, gbit in worse), worse
+
+
+def tuned_gains_more_on_ps_than_on_nccl_up_to_25_gbit_and_loses_nowhere_by_more_than_3_percent():
+    s = speeds()
+    gain = {key: (way["tuned"] / way["baseline"] - 1) * 100 for key, way in s.items()}
+    for model in BYTESCHEDULER_MODELS:
+        assert all(gain["ps", model, gbit] > gain["nccl", model, gbit] for gbit in (1, 10)), model
+    assert all(gain["ps", model, 25] > gain["nccl", model, 25] for model in ("vgg16", "transformer"))
+    assert all(percent >= (-3 if setup == "nccl" else 0) for (setup, *_), percent in gain.items()), gain
+
+
+def gain_on_resnet50_over_ps_falls_with_bandwidth():
+    s = speeds()
+    for gbit, low, high in ((10, 32, 35), (100, 2, 4)):
+        way = s["ps", "resnet50", gbit]
+        within(f"at {gbit} Gbit/s", (way["tuned"] / way["baseline"] - 1) * 100, low, high)
+
+
+# Every function above without a parameter is one.
+CLAIMS = [value for value in list(globals().values()) if callable(value) and value.__code__.co_argcount == 0]
+failed = False
+for claim in CLAIMS:
+    try:
+        claim()
+        print(f"ok {claim.__name__}")
+    except AssertionError as why:
+        failed = True
+        print(f"not ok {claim.__name__}: {why}")
+sys.exit(failed)

@@ -1,0 +1,20 @@
+#!/bin/bash
+# docs/published.md: what is there is what the programs say, and every claim of a paper that it calls met, or met in part,
+# comes out in the range that it states.
+# Needs OUT; prints ok, not ok and skip lines (tests/README.md).
+set -u
+cd "$(dirname "$0")/../.."
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+if ! PUBLISHED=$dir docs/generate published 2>"$dir/why"; then
+    echo "not ok published_figures_can_be_generated: $(tail -n 1 "$dir/why" | head -c 300)"
+    exit 1
+fi
+rm "$dir/why"
+different=$(for file in "$dir"/*; do cmp -s "$file" "docs/published/${file##*/}" || echo "${file##*/}"; done | xargs)
+if [ -z "$different" ]; then
+    echo "ok docs_published_is_what_the_programs_say"
+else
+    echo "not ok docs_published_is_what_the_programs_say: look at $different, run docs/generate, and see that published.md still holds"
+fi
+exec python3 tests/published/claims.py "$dir"

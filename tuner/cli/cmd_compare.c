@@ -1,0 +1,185 @@
+/* syncopate compare: every baseline on many models and clusters at once. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tuner/cli/commands.h"
+#include "tuner/cli/inputs.h"
+#include "tuner/cli/options.h"
+#include "tuner/cli/output.h"
+#include "tuner/cli/table.h"
+#include "tuner/comparison.h"
+
+enum { MAX_WORDS = 64, COLUMNS = 7 };
+
+static const char DEFAULT_CLUSTERS[] = "lab-4x1g,k80-8x10g,v100-16x10g,autosync-a";
+
+struct column {
+    char model[64];
+    struct comparison comparison;
+};
+
+/* ---- what to compare ---- */
+
+struct words {
+    char *text; /* malloc'd; items point into it */
+    size_t n;
+    const char *items[MAX_WORDS];
+};
+
+static enum status split(const char *list, struct words *out, struct error *err) {
+    char *rest = NULL;
+    *out = (struct words){.text = strdup(list)};
+    if (!out->text)
+        return error_no_memory(err);
+    for (char *word = strtok_r(out->text, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
+        if (out->n == MAX_WORDS)
+            return error_set(err, ST_USAGE, "more than %d in one list: \"%.40s...\"", MAX_WORDS, list);
+        out->items[out->n++] = word;
+    }
+    return out->n ? ST_OK : error_set(err, ST_USAGE, "an empty list where names were expected");
+}
+
+/* "all": the shipped models, by name. */
+static enum status split_models(const char *list, struct words *out, struct error *err) {
+    char names[8192];
+    enum status st = ST_OK;
+    if (!list || !strcmp(list, "all")) {
+        st = inputs_shipped("models", names, sizeof names, err);
+        list = names;
+    }
+    return st ? st : split(list, out, err);
+}
+
+/* ---- for people ---- */
+
+static void print_cell(struct table *table, double us, bool fastest) {
+    if (isnan(us))
+        table_cell(table, "-");
+    else
+        table_cell(table, "%s%.*f", fastest ? "*" : "", us < 9995 ? 2 : 1, us / 1000);
+}
+
+static void print_kind(struct table *table, const struct column *columns, size_t n, bool exact) {
+    for (size_t r = 0; r < columns[0].comparison.n; r++) {
+        const struct baseline *baseline = columns[0].comparison.rows[r].baseline;
+        if ((baseline->kind == BASELINE_EXACT) != exact)
+            continue;
+        table_cell(table, "%s", baseline->name);
+        for (size_t c = 0; c < n; c++)
+            print_cell(table, columns[c].comparison.rows[r].iteration_us, columns[c].comparison.fastest == r);
+    }
+}
+
+static void print_block(const struct column *columns, size_t n) {
+    char heads[COLUMNS][72];
+    const char *all[COLUMNS + 2] = {"ms an iteration"};
+    struct table table;
+    for (size_t c = 0; c < n; c++) {
+        snprintf(heads[c], sizeof heads[c], ">%s", columns[c].model);
+        all[c + 1] = heads[c];
+    }
+    table_init(&table, all);
+    print_kind(&table, columns, n, false);
+    print_kind(&table, columns, n, true);
+    table_cell(&table, "all-reduce at best");
+    for (size_t c = 0; c < n; c++)
+        print_cell(&table, columns[c].comparison.all_reduce_us, false);
+    table_cell(&table, "lower bound");
+    for (size_t c = 0; c < n; c++)
+        print_cell(&table, columns[c].comparison.lower_bound_us, false);
+    table_cell(&table, "gap of the fastest");
+    for (size_t c = 0; c < n; c++)
+        table_cell(&table, "%.1f%%", fmax(comparison_gap(&columns[c].comparison), 0) * 100);
+    table_print(&table, stdout);
+    table_release(&table);
+    printf("\n");
+}
+
+/* ---- for programs ---- */
+
+static enum status print_json(const char *model, const char *cluster, const struct comparison *c, struct error *err) {
+    cJSON *root = cJSON_CreateObject(), *rows = NULL;
+    bool ok = root && cJSON_AddStringToObject(root, "schema", "syncopate.comparison/1") &&
+              cJSON_AddStringToObject(root, "model", model) && cJSON_AddStringToObject(root, "cluster", cluster) &&
+              (rows = cJSON_AddArrayToObject(root, "baselines"));
+    for (size_t r = 0; r < c->n && ok; r++) {
+        cJSON *row = cJSON_CreateObject();
+        ok = row && cJSON_AddItemToArray(rows, row) &&
+             cJSON_AddStringToObject(row, "name", c->rows[r].baseline->name) &&
+             cJSON_AddBoolToObject(row, "exact", c->rows[r].baseline->kind == BASELINE_EXACT) &&
+             (isnan(c->rows[r].iteration_us) ? cJSON_AddNullToObject(row, "iteration_us")
+                                             : cJSON_AddNumberToObject(row, "iteration_us", c->rows[r].iteration_us));
+    }
+    double gap = comparison_gap(c);
+    ok = ok && cJSON_AddNumberToObject(root, "all_reduce_at_best_us", c->all_reduce_us) &&
+         cJSON_AddNumberToObject(root, "lower_bound_us", c->lower_bound_us) &&
+         (isnan(gap) ? cJSON_AddNullToObject(root, "gap") : cJSON_AddNumberToObject(root, "gap", gap));
+    return output_line(root, ok, err);
+}
+
+/* ---- the command ---- */
+
+static void print_cluster(const struct cluster *cluster, const struct column *columns, size_t n) {
+    printf("%s: %u nodes, %u devices\n\n", cluster->name, cluster->n_nodes, cluster->n_devices);
+    for (size_t at = 0; at < n; at += COLUMNS)
+        print_block(columns + at, n - at < COLUMNS ? n - at : COLUMNS);
+}
+
+static enum status compare_on(const char *cluster, const struct words *models, bool json, struct error *err) {
+    struct column *columns = calloc(models->n, sizeof *columns);
+    struct inputs inputs = {0};
+    size_t n = 0;
+    enum status st = columns ? ST_OK : error_no_memory(err);
+    for (size_t i = 0; i < models->n && !st; i++) {
+        inputs_release(&inputs);
+        st = inputs_read(models->items[i], cluster, &inputs, err);
+        if (!st)
+            st = comparison_run(&inputs.model, &inputs.cluster, &columns[n].comparison, err);
+        if (st)
+            break;
+        snprintf(columns[n].model, sizeof columns[n].model, "%s", inputs.model.name);
+        if (json)
+            st = print_json(inputs.model.name, inputs.cluster.name, &columns[n].comparison, err);
+        n++;
+    }
+    if (!st && !json)
+        print_cluster(&inputs.cluster, columns, n);
+    for (size_t i = 0; i < n; i++)
+        comparison_release(&columns[i].comparison);
+    inputs_release(&inputs);
+    free(columns);
+    return st;
+}
+
+enum status cmd_compare(int argc, char **argv, struct error *err) {
+    bool json = false;
+    const struct option options[] = {
+        {"json", OPTION_FLAG, &json, NULL, "one syncopate.comparison/1 object a model and cluster"}, {0}};
+    const struct command_line line = {
+        .usage = "compare [MODELS [CLUSTERS]] [options]",
+        .about =
+            "Predict every baseline and exact schedule for several models on several clusters: which system suits\n"
+            "which model, and how far the fastest is from the best that is possible. MODELS and CLUSTERS are\n"
+            "names or files with commas between; without them all shipped models on four of the clusters.\n\n"
+            "* marks the fastest of a column. \"all-reduce at best\" is what no schedule of all-reduces can beat,\n"
+            "\"lower bound\" what no strategy at all can.",
+        .examples = "  syncopate compare resnet50,vgg16 v100-16x10g\n"
+                    "  syncopate compare all h100-64x8",
+        .options = options,
+        .max_arguments = 2};
+    struct arguments arguments;
+    struct words models = {0}, clusters = {0};
+    enum status st = options_parse(&line, argc, argv, &arguments, err);
+    if (st)
+        return st;
+    st = split_models(arguments.n > 0 ? arguments.items[0] : NULL, &models, err);
+    if (!st)
+        st = split(arguments.n > 1 ? arguments.items[1] : DEFAULT_CLUSTERS, &clusters, err);
+    for (size_t i = 0; i < clusters.n && !st; i++)
+        st = compare_on(clusters.items[i], &models, json, err);
+    free(models.text);
+    free(clusters.text);
+    return st;
+}
