@@ -42,7 +42,6 @@ struct search {
     struct label **heads; /* n + 1 */
     uint32_t *counts;     /* n + 1 */
     struct arena arena;   /* labels */
-    struct label none;    /* of the empty rest, where every chain of labels ends */
     struct label *room;   /* of n steps: the next label while it is made */
     bool capped;
     uint32_t *heap;
@@ -160,13 +159,13 @@ static enum status extend_all(struct search *s, const struct label *label, uint3
     return ST_OK;
 }
 
-/* Is there a cut of at most `limit`? Then heads[0] is one. */
-static enum status decide(struct search *s, double limit, struct error *err) {
+/* Is there a cut of at most `limit`? Then heads[0] is one, and its chain ends in `none`, the empty label. */
+static enum status decide(struct search *s, struct label *none, double limit, struct error *err) {
     enum status st = ST_OK;
     arena_clear(&s->arena);
     memset(s->heads, 0, (s->n + (size_t)1) * sizeof(struct label *));
     memset(s->counts, 0, (s->n + (size_t)1) * sizeof *s->counts);
-    s->heads[s->n] = &s->none;
+    s->heads[s->n] = none;
     for (uint32_t end = s->n; end > 0 && !st; end--)
         for (const struct label *l = s->heads[end]; l && !st; l = l->next)
             st = extend_all(s, l, end, limit, err);
@@ -197,11 +196,12 @@ static void take(const struct search *s, struct fusion *best) {
 
 static enum status bisect(struct search *s, struct fusion *best, struct error *err) {
     double low = floor_of(s), high = best->value_us;
+    struct label none = {0};
     bool proved = true;
     while (high - low > 1e-10 * high) {
         double middle = low + (high - low) / 2;
         s->capped = false;
-        enum status st = decide(s, middle, err);
+        enum status st = decide(s, &none, middle, err);
         if (st)
             return st;
         if (s->heads[0]) {

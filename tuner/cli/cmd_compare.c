@@ -1,8 +1,11 @@
 /* syncopate compare: every baseline on many models and clusters at once. */
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tuner/cli/commands.h"
 #include "tuner/cli/inputs.h"
@@ -11,12 +14,15 @@
 #include "tuner/cli/table.h"
 #include "tuner/comparison.h"
 
-enum { MAX_WORDS = 64, COLUMNS = 7 };
+enum { MAX_WORDS = 64, COLUMNS = 7, MAX_THREADS = 63 };
 
 static const char DEFAULT_CLUSTERS[] = "lab-4x1g,k80-8x10g,v100-16x10g,autosync-a";
 
 struct column {
-    char model[64];
+    char model[64], cluster[64];
+    uint32_t n_nodes, n_devices;
+    enum status status; /* of this column alone */
+    struct error err;
     struct comparison comparison;
 };
 
@@ -99,10 +105,12 @@ static void print_block(const struct column *columns, size_t n) {
 
 /* ---- for programs ---- */
 
-static enum status print_json(const char *model, const char *cluster, const struct comparison *c, struct error *err) {
+static enum status print_json(const struct column *column, struct error *err) {
+    const struct comparison *c = &column->comparison;
     cJSON *root = cJSON_CreateObject(), *rows = NULL;
     bool ok = root && cJSON_AddStringToObject(root, "schema", "syncopate.comparison/1") &&
-              cJSON_AddStringToObject(root, "model", model) && cJSON_AddStringToObject(root, "cluster", cluster) &&
+              cJSON_AddStringToObject(root, "model", column->model) &&
+              cJSON_AddStringToObject(root, "cluster", column->cluster) &&
               (rows = cJSON_AddArrayToObject(root, "baselines"));
     for (size_t r = 0; r < c->n && ok; r++) {
         cJSON *row = cJSON_CreateObject();
@@ -121,35 +129,74 @@ static enum status print_json(const char *model, const char *cluster, const stru
 
 /* ---- the command ---- */
 
-static void print_cluster(const struct cluster *cluster, const struct column *columns, size_t n) {
-    printf("%s: %u nodes, %u devices\n\n", cluster->name, cluster->n_nodes, cluster->n_devices);
+static void print_cluster(const struct column *columns, size_t n) {
+    printf("%s: %u nodes, %u devices\n\n", columns[0].cluster, columns[0].n_nodes, columns[0].n_devices);
     for (size_t at = 0; at < n; at += COLUMNS)
         print_block(columns + at, n - at < COLUMNS ? n - at : COLUMNS);
 }
 
-static enum status compare_on(const char *cluster, const struct words *models, bool json, struct error *err) {
-    struct column *columns = calloc(models->n, sizeof *columns);
-    struct inputs inputs = {0};
-    size_t n = 0;
-    enum status st = columns ? ST_OK : error_no_memory(err);
-    for (size_t i = 0; i < models->n && !st; i++) {
-        inputs_release(&inputs);
-        st = inputs_read(models->items[i], cluster, &inputs, err);
-        if (!st)
-            st = comparison_run(&inputs.model, &inputs.cluster, &columns[n].comparison, err);
-        if (st)
-            break;
-        snprintf(columns[n].model, sizeof columns[n].model, "%s", inputs.model.name);
-        if (json)
-            st = print_json(inputs.model.name, inputs.cluster.name, &columns[n].comparison, err);
-        n++;
-    }
-    if (!st && !json)
-        print_cluster(&inputs.cluster, columns, n);
-    for (size_t i = 0; i < n; i++)
-        comparison_release(&columns[i].comparison);
+/* The columns of one cluster, filled by a thread a processor; each takes the next model. */
+struct work {
+    const char *cluster;
+    const struct words *models;
+    struct column *columns;
+    atomic_size_t next;
+};
+
+static void fill_column(const struct work *work, size_t i) {
+    struct column *column = &work->columns[i];
+    struct inputs inputs;
+    column->status = inputs_read(work->models->items[i], work->cluster, &inputs, &column->err);
+    if (column->status)
+        return;
+    column->status = comparison_run(&inputs.model, &inputs.cluster, &column->comparison, &column->err);
+    snprintf(column->model, sizeof column->model, "%s", inputs.model.name);
+    snprintf(column->cluster, sizeof column->cluster, "%s", inputs.cluster.name);
+    column->n_nodes = inputs.cluster.n_nodes;
+    column->n_devices = inputs.cluster.n_devices;
     inputs_release(&inputs);
-    free(columns);
+}
+
+static void *fill_columns(void *context) {
+    struct work *work = context;
+    for (size_t i; (i = atomic_fetch_add(&work->next, 1)) < work->models->n;)
+        fill_column(work, i);
+    return NULL;
+}
+
+/* This thread works too; a helper that cannot be started is done without. */
+static void fill_all(struct work *work) {
+    pthread_t helpers[MAX_THREADS];
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    size_t n = 0;
+    while (n < MAX_THREADS && (long)n + 1 < processors && !pthread_create(&helpers[n], NULL, fill_columns, work))
+        n++;
+    fill_columns(work);
+    for (size_t i = 0; i < n; i++)
+        pthread_join(helpers[i], NULL);
+}
+
+static enum status show(const struct column *columns, size_t n, bool json, struct error *err) {
+    enum status st = ST_OK;
+    for (size_t i = 0; i < n && !st; i++)
+        if ((st = columns[i].status))
+            *err = columns[i].err;
+    for (size_t i = 0; i < n && !st && json; i++)
+        st = print_json(&columns[i], err);
+    if (!st && !json)
+        print_cluster(columns, n);
+    return st;
+}
+
+static enum status compare_on(const char *cluster, const struct words *models, bool json, struct error *err) {
+    struct work work = {cluster, models, calloc(models->n, sizeof *work.columns), 0};
+    if (!work.columns)
+        return error_no_memory(err);
+    fill_all(&work);
+    enum status st = show(work.columns, models->n, json, err);
+    for (size_t i = 0; i < models->n; i++)
+        comparison_release(&work.columns[i].comparison);
+    free(work.columns);
     return st;
 }
 
