@@ -30,11 +30,11 @@ def within(what, value, low, high):
 # ---- MG-WFBP ----
 
 
-def wfbp_and_single_cross_between_16_and_256_workers():
+def wfbp_and_single_cross_between_16_and_128_workers():
     for model in (GOOGLENET, GOOGLENET_59, RESNET):
         t = sweep(f"mg-wfbp-{model}-figure-10")
         assert all(t["wfbp"][n] < t["single"][n] for n in (4, 8, 16)), model
-        assert all(t["wfbp"][n] > t["single"][n] for n in (256, 512, 1024, 2048)), model
+        assert all(t["wfbp"][n] > t["single"][n] for n in (128, 256, 512, 1024, 2048)), model
 
 
 def at_64_workers_mg_wfbp_leads_both():
@@ -213,13 +213,15 @@ def tuned_is_never_slower_than_fixed_and_fixed_is_often_slower_than_the_baseline
     assert {"ps", "nccl"} == {setup for setup, _, _ in worse} and all(gbit >= 25 for *_, gbit in worse), worse
 
 
-def tuned_gains_more_on_ps_than_on_nccl_up_to_25_gbit_and_loses_nowhere_by_more_than_3_percent():
-    s = speeds()
-    gain = {key: (way["tuned"] / way["baseline"] - 1) * 100 for key, way in s.items()}
-    for model in BYTESCHEDULER_MODELS:
-        assert all(gain["ps", model, gbit] > gain["nccl", model, gbit] for gbit in (1, 10)), model
-    assert all(gain["ps", model, 25] > gain["nccl", model, 25] for model in ("vgg16", "transformer"))
-    assert all(percent >= (-3 if setup == "nccl" else 0) for (setup, *_), percent in gain.items()), gain
+def tuned_gains_more_on_ps_than_on_nccl_but_for_resnet50_at_25_gbit():
+    gain = {key: way["tuned"] / way["baseline"] - 1 for key, way in speeds().items()}
+    less = [(m, gbit) for setup, m, gbit in gain if setup == "ps" and gain["ps", m, gbit] <= gain["nccl", m, gbit]]
+    assert less == [("resnet50", 25)], less
+
+
+def tuned_loses_to_no_baseline_on_ps_and_by_at_most_3_percent_on_nccl():
+    for (setup, model, gbit), way in speeds().items():
+        within(f"{setup} {model} at {gbit}", way["tuned"] / way["baseline"], 0.97 if setup == "nccl" else 1, 2)
 
 
 def gain_on_resnet50_over_ps_falls_with_bandwidth():

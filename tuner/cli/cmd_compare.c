@@ -135,18 +135,18 @@ static void print_cluster(const struct column *columns, size_t n) {
         print_block(columns + at, n - at < COLUMNS ? n - at : COLUMNS);
 }
 
-/* The columns of one cluster, filled by a thread a processor; each takes the next model. */
+/* Every model on every cluster, filled by a thread a processor; each takes the next. */
 struct work {
-    const char *cluster;
-    const struct words *models;
-    struct column *columns;
+    const struct words *models, *clusters;
+    struct column *columns; /* by cluster, then by model */
     atomic_size_t next;
 };
 
 static void fill_column(const struct work *work, size_t i) {
     struct column *column = &work->columns[i];
     struct inputs inputs;
-    column->status = inputs_read(work->models->items[i], work->cluster, &inputs, &column->err);
+    const char *model = work->models->items[i % work->models->n];
+    column->status = inputs_read(model, work->clusters->items[i / work->models->n], &inputs, &column->err);
     if (column->status)
         return;
     column->status = comparison_run(&inputs.model, &inputs.cluster, &column->comparison, &column->err);
@@ -159,7 +159,7 @@ static void fill_column(const struct work *work, size_t i) {
 
 static void *fill_columns(void *context) {
     struct work *work = context;
-    for (size_t i; (i = atomic_fetch_add(&work->next, 1)) < work->models->n;)
+    for (size_t i; (i = atomic_fetch_add(&work->next, 1)) < work->models->n * work->clusters->n;)
         fill_column(work, i);
     return NULL;
 }
@@ -188,13 +188,16 @@ static enum status show(const struct column *columns, size_t n, bool json, struc
     return st;
 }
 
-static enum status compare_on(const char *cluster, const struct words *models, bool json, struct error *err) {
-    struct work work = {cluster, models, calloc(models->n, sizeof *work.columns), 0};
+static enum status compare(const struct words *models, const struct words *clusters, bool json, struct error *err) {
+    size_t n = models->n * clusters->n;
+    struct work work = {models, clusters, calloc(n, sizeof *work.columns), 0};
+    enum status st = ST_OK;
     if (!work.columns)
         return error_no_memory(err);
     fill_all(&work);
-    enum status st = show(work.columns, models->n, json, err);
-    for (size_t i = 0; i < models->n; i++)
+    for (size_t i = 0; i < n && !st; i += models->n)
+        st = show(work.columns + i, models->n, json, err);
+    for (size_t i = 0; i < n; i++)
         comparison_release(&work.columns[i].comparison);
     free(work.columns);
     return st;
@@ -224,8 +227,8 @@ enum status cmd_compare(int argc, char **argv, struct error *err) {
     st = split_models(arguments.n > 0 ? arguments.items[0] : NULL, &models, err);
     if (!st)
         st = split(arguments.n > 1 ? arguments.items[1] : DEFAULT_CLUSTERS, &clusters, err);
-    for (size_t i = 0; i < clusters.n && !st; i++)
-        st = compare_on(clusters.items[i], &models, json, err);
+    if (!st)
+        st = compare(&models, &clusters, json, err);
     free(models.text);
     free(clusters.text);
     return st;
