@@ -111,7 +111,7 @@ class Setup:
         return json.loads(done.stdout)["iteration_us"]
 
     def baseline(self):
-        """Vanilla MXNet in the order of readiness, without a barrier: its own store, or Horovod 0.16 with its fusion."""
+        """Vanilla MXNet, in the order of readiness and without a barrier: its own store, or Horovod 0.16."""
         if self.kind == "ps":
             return self.predict(strategy(self.model, "ps", "fifo", None, UNLIMITED))
         plan = horovod(self.name, 1, 5000, 64 << 20)
@@ -196,15 +196,17 @@ def bars(x, y, rows):
 
 def draw(rows, path):
     out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="11">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}"'
+        ' font-family="sans-serif" font-size="11">',
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>',
-        '<text x="50" y="22" font-size="15">ByteScheduler figure 13 by simulation: samples/s over Gbit/s, 4 machines of 8'
-        " V100s</text>",
+        '<text x="50" y="22" font-size="15">ByteScheduler figure 13 by simulation: samples/s over Gbit/s,'
+        " 4 machines of 8 V100s</text>",
     ]
     for i, (way, colour) in enumerate(COLOURS.items()):
         word = {"fixed": "partition and credit as best at 1 Gbit/s"}.get(way, way)
         x = [50, 140, 400][i]
-        out.append(f'<rect x="{x}" y="32" width="10" height="10" fill="{colour}"/><text x="{x + 15}" y="41">{word}</text>')
+        out.append(f'<rect x="{x}" y="32" width="10" height="10" fill="{colour}"/>')
+        out.append(f'<text x="{x + 15}" y="41">{word}</text>')
     for i, kind in enumerate(KINDS):
         for j, model in enumerate(MODELS):
             x, y = 50 + 290 * j, 75 + 245 * i

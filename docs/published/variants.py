@@ -4,12 +4,13 @@
     variants.py googlenet59 [MILLION_PARAMETERS]    googlenet-k80 with the tensors of MG-WFBP's table 4
     variants.py horovod MODEL SCALE CYCLE_MS MIB    Horovod with other than today's defaults, as a strategy
 
-googlenet59: torchvision's GoogLeNet has 173 tensors, of which 114 belong to its batch normalizations; without them it has
-the 59 of the paper, whose 13 million parameters (ours: 6.6) are then reached by scaling every tensor alike.
+googlenet59: torchvision's GoogLeNet has 173 tensors, of which 114 belong to its batch normalizations; without them it
+has the 59 of the paper, whose 13 million parameters (ours: 6.6) are then reached by scaling every tensor alike.
 
-horovod: gradients that become ready within the same cycle, on devices SCALE times slower than the model's, are fused up
-to MIB MiB, as strategy/baselines/horovod.c does for one dtype, and all-reduced over rings. Until 0.21 (November 2020) the defaults were 5 ms and
-64 MiB; MODEL's operators must form a chain in the order in which they are listed, as the generated examples do.
+horovod: gradients that become ready within the same cycle, on devices SCALE times slower than the model's, are fused
+up to MIB MiB, as strategy/baselines/horovod.c does for one dtype, and all-reduced over rings. Until 0.21 (November
+2020) the defaults were 5 ms and 64 MiB; MODEL's operators must form a chain in the order in which they are listed, as
+the generated examples do.
 """
 import json
 import os
@@ -50,7 +51,7 @@ def googlenet59(million_parameters):
 def horovod(name, scale, cycle_us, most_bytes):
     model = read_model(name)
     size = {v["name"]: 4 * elements(v) for v in model["variables"]}
-    now, group, filled, cycle_of_group, sync = 0.0, -1, 0, None, {}
+    group, filled, cycle_of_group, sync = -1, 0, None, {}
     backward = [o for o in model["operators"] if o["phase"] == "backward"]
     now = sum(o["time_us"] for o in model["operators"] if o["phase"] == "forward") * scale
     for operator in backward:
@@ -65,7 +66,7 @@ def horovod(name, scale, cycle_us, most_bytes):
         "name": f"horovod {cycle_us / 1000:g} ms {most_bytes >> 20} MiB",
         "schedule": {"policy": "fifo", "credit_bytes": 0, "cross_iteration": False},
         "groups": [{"id": g, "algorithm": "ring"} for g in range(group + 1)],
-        "variables": [{"name": v["name"], "sync": {"kind": "all_reduce", "group": sync[v["name"]]}} for v in model["variables"]],
+        "variables": [{"name": name, "sync": {"kind": "all_reduce", "group": sync[name]}} for name in size],
     }
 
 

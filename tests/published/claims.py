@@ -1,4 +1,4 @@
-"""The claims of docs/published.md about the CSV files of a folder that docs/generate filled. One result line a claim."""
+"""The claims of docs/published.md about the CSV files of a folder that docs/generate filled; a result line each."""
 import csv
 import math
 import os

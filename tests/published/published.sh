@@ -1,9 +1,9 @@
 #!/bin/bash
-# docs/published.md: what is there is what the programs say, and every claim of a paper that it calls met, or met in part,
-# comes out in the range that it states.
+# docs/published.md: what is there is what the programs say, and every claim of a paper that it calls met, or met in
+# part, comes out in the range that it states.
 # Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 set -u
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/../.." || exit 1
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 if ! PUBLISHED=$dir docs/generate published 2>"$dir/why"; then
@@ -15,6 +15,6 @@ different=$(for file in "$dir"/*; do cmp -s "$file" "docs/published/${file##*/}"
 if [ -z "$different" ]; then
     echo "ok docs_published_is_what_the_programs_say"
 else
-    echo "not ok docs_published_is_what_the_programs_say: look at $different, run docs/generate, and see that published.md still holds"
+    echo "not ok docs_published_is_what_the_programs_say: look at $different, run docs/generate, mend published.md"
 fi
 exec python3 tests/published/claims.py "$dir"
