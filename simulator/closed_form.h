@@ -12,8 +12,8 @@
 #define SIMULATOR_CLOSED_FORM_H
 
 #include "base/error.h"
-#include "strategy/cost/cost.h"
 #include "simulator/timeline.h"
+#include "strategy/cost/cost.h"
 #include "strategy/plan.h"
 
 /* Fills iteration_us, compute_us, exposed_us, samples_per_s, messages, comm_busy_us (T_sync) and converged (true) of

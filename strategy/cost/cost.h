@@ -13,8 +13,8 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "strategy/cost/all_reduce.h"
 #include "strategy/cluster.h"
+#include "strategy/cost/all_reduce.h"
 
 struct cost {
     struct arena arena;            /* owns what the pointers show */
