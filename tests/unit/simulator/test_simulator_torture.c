@@ -15,7 +15,10 @@ static enum status use_all(const struct fixture *f, struct timeline *tl, const s
     struct bound bound;
     const uint64_t shape = 10;
     const struct variable variable = {.name = "v", .rank = 1, .shape = &shape, .elements = 10, .bytes = 40};
-    const struct model model = {.n_variables = 1, .variables = &variable};
+    const struct operator produces = {.name = "v.grad", .backward = true, .time_us = 1};
+    const uint32_t order = 0;
+    const struct model model = {
+        .n_variables = 1, .variables = &variable, .n_operators = 1, .operators = &produces, .order = &order};
     enum status status = timeline_run(tl, &f->plan, cost, NULL, &p, err);
     if (status == ST_OK)
         status = closed_form_run(&f->plan, cost, &p, err);
