@@ -9,15 +9,18 @@ SHELL  := /bin/bash
 comma  := ,
 
 # The layers, lowest first. DEPS.<folder> is both the include law (make lint) and the link order.
-FOLDERS           := base strategy simulator dataset trial-runner tuner
+FOLDERS           := base strategy featurize simulator dataset trial-runner tuner
 DEPS.base         :=
 DEPS.strategy     := base
-DEPS.simulator    := strategy base
+DEPS.featurize    := strategy base
+DEPS.simulator    := featurize strategy base
 DEPS.dataset      := strategy base
 DEPS.trial-runner := strategy base
-DEPS.tuner        := trial-runner dataset simulator strategy base
+DEPS.tuner        := trial-runner dataset simulator featurize strategy base
 LIBS.base         := -lcjson -lcrypto -lm
+LIBS.simulator    := -lopenblas -lxgboost
 LIBS.dataset      := -lsqlite3
+LIBS.tuner        := -llapacke -lnlopt -lopenblas
 # Programs of trial-runner/worker/ are linked by mpicc and never by the tuner.
 
 WARN          := -std=c17 -D_GNU_SOURCE -Wall -Wextra -Wshadow -Wconversion -Wvla -Wmissing-prototypes -Wstrict-prototypes

@@ -13,6 +13,7 @@ static const struct command commands[] = {
     {"simulate", cmd_simulate, "predict the iteration time of strategies and baselines"},
     {"compare", cmd_compare, "every baseline on several models and clusters, next to the best possible"},
     {"trial", cmd_trial, "run one strategy for real and report its iteration times"},
+    {"collect", cmd_collect, "try strategies drawn over the whole space, for rankers to learn from"},
     {"bench", cmd_bench, "measure a cluster's all-reduce and push/pull costs into its description"},
     {"baselines", cmd_baselines, "list what published systems and framework defaults would do"},
     {"strategy", cmd_strategy, "show, check and compare strategy files"},

@@ -1,0 +1,73 @@
+/* syncopate collect: trials of strategies drawn over the whole space, for rankers to learn from. */
+#include <unistd.h>
+
+#include "base/json.h"
+#include "tuner/cli/commands.h"
+#include "tuner/cli/inputs.h"
+#include "tuner/cli/interrupt.h"
+#include "tuner/cli/options.h"
+#include "tuner/cli/paths.h"
+#include "tuner/cli/progress.h"
+#include "tuner/cli/runners.h"
+#include "tuner/collection.h"
+
+static enum status collect(const struct inputs *inputs, const char *runner_word, const char *hosts, const char *dataset,
+                           const struct collect_options *options, struct error *err) {
+    struct runner runner;
+    struct store *store;
+    struct collection collection;
+    struct space_options space = space_default_options();
+    enum status st = runner_init(&runner, runner_word, hosts, &inputs->model, &inputs->cluster, options->cancel, err);
+    if (st)
+        return st;
+    space.algorithms = runner_algorithms(&runner);
+    space.min_partition_bytes = space.min_credit_bytes = 16 << 10;
+    st = store_open(dataset, STORE_READ_WRITE, &store, err);
+    if (!st) {
+        st = collection_init(&collection, &inputs->model, &inputs->cluster, &space, err);
+        if (!st) {
+            const struct tune_runner run = runner_for_session(&runner);
+            st = collect_run(store, &collection, &run, options, err);
+            progress_end();
+            collection_release(&collection);
+        }
+        store_close(store);
+    }
+    runner_release(&runner);
+    return st;
+}
+
+enum status cmd_collect(int argc, char **argv, struct error *err) {
+    const char *runner = "lab", *hosts = NULL, *dataset = DEFAULT_DATASET;
+    struct collect_options o = {
+        .trials = 100, .seed = 1, .trial_us = 1.5e6, .cancel = interrupt_flag(), .listen = progress_listen};
+    const struct option options[] = {
+        {"trials", OPTION_INTEGER, &o.trials, "N", "until the dataset has N of this seed (default 100)"},
+        {"runner", OPTION_TEXT, &runner, "R", "lab (default), local or mpirun"},
+        {"hosts", OPTION_TEXT, &hosts, "FILE", "host file for mpirun, in the order of the cluster's nodes"},
+        {"seed", OPTION_INTEGER, &o.seed, "K", "of every random choice (default 1)"},
+        {"trial-time", OPTION_TIME, &o.trial_us, "T", "measured time of one trial (default 1.5s, 8 to 30 iterations)"},
+        {"dataset", OPTION_TEXT, &dataset, "FILE", "where measurements are kept (default " DEFAULT_DATASET ")"},
+        {0}};
+    const struct command_line line = {
+        .usage = "collect MODEL CLUSTER [options]",
+        .about = "Try strategies drawn over the whole space, good ones and bad ones, and record them: what a learned\n"
+                 "ranker needs to be trained on (see train-ranker). Give a CLUSTER that was measured (see bench).\n"
+                 "Strategy number i of a seed is always the same: a collection that was interrupted goes on when the\n"
+                 "command is repeated.",
+        .examples = "  syncopate collect cnn-small my-lab.json --trials 200 --dataset corpus.db",
+        .options = options,
+        .min_arguments = 2,
+        .max_arguments = 2};
+    struct arguments arguments;
+    struct inputs inputs = {0};
+    enum status st = options_parse(&line, argc, argv, &arguments, err);
+    if (!st && (!o.trials || !(o.trial_us > 0)))
+        st = error_set(err, ST_USAGE, "--trials and --trial-time are more than 0");
+    if (!st)
+        st = inputs_read(arguments.items[0], arguments.items[1], &inputs, err);
+    if (!st)
+        st = collect(&inputs, runner, hosts, dataset, &o, err);
+    inputs_release(&inputs);
+    return st;
+}
