@@ -88,6 +88,9 @@ enum status plan_relower(struct plan *plan, const struct model *model, const str
 /* Rows of shard k when `dim` rows are cut into `shards`: the first dim mod shards have one more (AutoSync §2). */
 uint64_t plan_shard_rows(uint64_t dim, uint32_t shards, uint32_t k);
 
+/* Bytes of shard k as it travels; 0 where a sparse gradient touches fewer rows than there are shards. */
+uint64_t plan_shard_bytes(const struct variable *variable, const struct variable_sync *sync, uint32_t k);
+
 /* Bytes of variable v's gradient as this strategy moves it: encoded, and compacted if sparse under a server. */
 uint64_t plan_gradient_bytes(const struct variable *variable, const struct variable_sync *sync);
 

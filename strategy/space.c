@@ -113,22 +113,27 @@ static bool partition_allowed(const struct space_options *o, uint64_t bytes) {
     return !bytes || (bytes >= o->min_partition_bytes && bytes <= o->max_partition_bytes);
 }
 
-static bool variable_allowed(const struct space_options *o, const struct variable_sync *sync) {
-    bool kind = sync->kind == SYNC_ALL_REDUCE ? o->all_reduce : o->parameter_server;
-    return kind && sync->shards <= o->max_shards && o->encodings >> sync->encoding & 1 &&
-           (sync->kind == SYNC_ALL_REDUCE || partition_allowed(o, sync->partition_bytes));
+bool space_allows_variable(const struct space *space, const struct strategy *strategy, uint32_t v) {
+    const struct space_options *o = &space->options;
+    const struct variable_sync *sync = &strategy->variables[v];
+    if (sync->shards > o->max_shards || !(o->encodings >> sync->encoding & 1))
+        return false;
+    if (sync->kind == SYNC_PARAMETER_SERVER)
+        return o->parameter_server && partition_allowed(o, sync->partition_bytes);
+    const struct group *group = &strategy->groups[sync->group];
+    return o->all_reduce && o->algorithms >> group->algorithm & 1 && partition_allowed(o, group->partition_bytes);
+}
+
+bool space_allows_schedule(const struct space *space, const struct strategy *strategy) {
+    const struct space_options *o = &space->options;
+    uint64_t credit = strategy->credit_bytes;
+    return o->policies >> strategy->policy & 1 && (o->cross_iteration || !strategy->cross_iteration) &&
+           (!credit || credit == CREDIT_UNLIMITED || (credit >= o->min_credit_bytes && credit <= o->max_credit_bytes));
 }
 
 bool space_contains(const struct space *space, const struct strategy *strategy) {
-    const struct space_options *o = &space->options;
-    uint64_t credit = strategy->credit_bytes;
-    bool ok =
-        o->policies >> strategy->policy & 1 && (o->cross_iteration || !strategy->cross_iteration) &&
-        (!credit || credit == CREDIT_UNLIMITED || (credit >= o->min_credit_bytes && credit <= o->max_credit_bytes));
-    for (uint32_t i = 0; i < strategy->n_groups && ok; i++)
-        ok = o->algorithms >> strategy->groups[i].algorithm & 1 &&
-             partition_allowed(o, strategy->groups[i].partition_bytes);
-    for (uint32_t i = 0; i < strategy->n_variables && ok; i++)
-        ok = variable_allowed(o, &strategy->variables[i]);
+    bool ok = space_allows_schedule(space, strategy);
+    for (uint32_t v = 0; v < strategy->n_variables && ok; v++)
+        ok = space_allows_variable(space, strategy, v);
     return ok;
 }

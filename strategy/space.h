@@ -78,6 +78,16 @@ enum { SPACE_MAX_TRIES = 200 };
 enum status space_neighbour(const struct space *space, const struct strategy *from, struct rng *rng,
                             struct strategy *out, struct error *err);
 
+/* A child of two strategies for this model and cluster. The order of readiness is cut at random places, more often at
+ * few than at many, and the runs between the cuts come from `a` and `b` in turn; the schedule comes from one of them.
+ * Two variables share a merge group in the child only if they came from one parent and shared it there, or if the very
+ * same group is in both; so groups that lie within a run, and those that the parents agree on, survive. What the
+ * options forbid in one parent comes from the other, so the child is in the space when either parent is. Where both
+ * parents are preemptive the child's policy is that of space_neighbour. The child may equal a parent; that of a
+ * strategy with itself does, but for slices. O(variables + servers named). */
+enum status space_crossover(const struct space *space, const struct strategy *a, const struct strategy *b,
+                            struct rng *rng, struct strategy *out, struct error *err);
+
 /* log10 of how many distinct strategies there are, sizes and credits being counted in factors of two. The formula is
  * in space/size.c. */
 enum status space_log10_size(const struct space *space, double *out, struct error *err);

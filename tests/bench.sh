@@ -7,6 +7,7 @@ for source in tests/bench/bench_*.c; do
     program="$OUT/bench/$(basename "$source" .c)"
     "$CC" -std=c17 -D_GNU_SOURCE -Wall -Wextra -O2 -I. -o "$program" "$source" \
         -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc \
-        -Wl,--start-group "$OUT"/lib/*.a -Wl,--end-group -lcjson -lcrypto -lsqlite3 -lm
+        -Wl,--start-group "$OUT"/lib/*.a -Wl,--end-group -lcjson -lcrypto -lsqlite3 -llapacke -lnlopt -lopenblas \
+        -lxgboost -lm
     "$program" examples/models/bert-large.json
 done

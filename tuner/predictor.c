@@ -89,6 +89,22 @@ enum status predictor_run(struct predictor *p, const struct strategy *strategy, 
     return st ? st : timeline_run(p->timeline, &p->plan, &p->cost, &options, out, err);
 }
 
+enum status predictor_features(struct predictor *p, const struct strategy *strategy, struct features *out,
+                               struct prediction *prediction, struct error *err) {
+    struct prediction here;
+    enum status st = predictor_run(p, strategy, &here, err);
+    if (st)
+        return st;
+    const struct timeline_terms terms = {.iteration_us = here.iteration_us,
+                                         .compute_us = here.compute_us,
+                                         .exposed_us = here.exposed_us,
+                                         .busy_us = here.comm_busy_us,
+                                         .queue_us = here.queue_us};
+    if (prediction)
+        *prediction = here;
+    return features_of(strategy, &p->plan, &p->cost, &terms, out, err);
+}
+
 /* Minus the log of the posterior, up to a constant. */
 static enum status misfit(struct predictor *p, const double factors[2], size_t n, const struct measured *measured,
                           double *out, struct error *err) {

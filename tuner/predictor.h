@@ -13,6 +13,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "featurize/features.h"
 #include "simulator/timeline.h"
 #include "strategy/cluster.h"
 #include "strategy/model.h"
@@ -42,6 +43,10 @@ void predictor_release(struct predictor *predictor);
 /* One prediction. Fails: as plan_lower and timeline_run. */
 enum status predictor_run(struct predictor *predictor, const struct strategy *strategy, struct prediction *out,
                           struct error *err);
+
+/* The same, and what the strategy looks like to a ranker; *prediction may be NULL. Release with features_release. */
+enum status predictor_features(struct predictor *predictor, const struct strategy *strategy, struct features *out,
+                               struct prediction *prediction, struct error *err);
 
 /* Use other factors from now on. Fails: ST_NO_MEMORY. */
 enum status predictor_correct(struct predictor *predictor, struct correction correction, struct error *err);

@@ -15,10 +15,13 @@
 
 #include "base/error.h"
 #include "dataset/store.h"
+#include "simulator/learned/ranker.h"
 #include "strategy/cluster.h"
 #include "strategy/model.h"
 #include "strategy/space.h"
 #include "strategy/strategy.h"
+#include "tuner/search/candidates.h"
+#include "tuner/search/sketch.h"
 #include "tuner/statistics.h"
 #include "tuner/trials.h"
 
@@ -58,9 +61,12 @@ struct tune_options {
     double time_us;  /* budget; 0 = no limit. One of the two is needed */
     double gap;      /* stop when the best is within this of the lower bound; 0 = never */
     uint64_t seed;
-    uint64_t final_rounds; /* repeats of each finalist */
-    double trial_us;       /* how long one trial should measure; iterations follow from the prediction */
-    size_t evaluations;    /* predictions behind one proposal; 0 = proposal_evaluations() */
+    uint64_t final_rounds;       /* repeats of each finalist */
+    double trial_us;             /* how long one trial should measure; iterations follow from the prediction */
+    double least_gain;           /* stop when no candidate promises to be faster by this share; 0 = never */
+    size_t evaluations;          /* predictions behind one proposal; 0 = candidates_evaluations() */
+    const struct ranker *ranker; /* residual, learned elsewhere; borrowed. NULL: the timeline and a Gaussian process */
+    const char *ranker_id;       /* its id in the dataset, kept with the session; or NULL */
     struct space_options space;
     const char *hosts; /* the runner's host file, kept with the session; or NULL */
     const volatile sig_atomic_t *cancel;
@@ -75,6 +81,7 @@ struct tune_options tune_default_options(void);
     X(TUNE_STOP_TRIALS, "the trials are used up")                                                                      \
     X(TUNE_STOP_TIME, "the time is used up")                                                                           \
     X(TUNE_STOP_GAP, "the best is close enough to the lower bound")                                                    \
+    X(TUNE_STOP_GAIN, "no candidate promises enough more")                                                             \
     X(TUNE_STOP_EXHAUSTED, "no new candidate was found")
 
 enum tune_stop {
@@ -109,6 +116,9 @@ struct tuning {
     double lower_bound_us;    /* no strategy can be faster on this model and cluster as described */
     double gap;               /* best over lower bound, minus 1 */
     struct strategy strategy; /* the answer */
+    struct proposer_score proposers[PROPOSER_COUNT]; /* who earned the trials of the search */
+    bool has_importance;                             /* false: too few trials to tell */
+    double importance[SKETCH_KNOBS];                 /* which knobs mattered: importance.h */
 };
 
 /* Start a session, or go on with `resume` (a session's id). Fails: ST_INFEASIBLE when no trial completed, ST_CANCELLED,

@@ -225,11 +225,15 @@ static bool apply_some_move(struct draft *d, const struct group_view *view) {
     return moves[rng_weighted(d->rng, N_MOVES, weights)].apply(d, view);
 }
 
+enum policy space_policy_without_slices(const struct space_options *options) {
+    return options->policies >> POLICY_priority & 1 ? POLICY_priority : POLICY_fifo;
+}
+
 /* Back among the policies that need no schedule. True when there was one to leave: a change in itself. */
 static bool leave_slices(struct strategy *s, const struct space_options *options) {
     if (s->policy != POLICY_preemptive)
         return false;
-    s->policy = options->policies >> POLICY_priority & 1 ? POLICY_priority : POLICY_fifo;
+    s->policy = space_policy_without_slices(options);
     s->n_slices = 0;
     return true;
 }

@@ -38,6 +38,14 @@ uint32_t draw_log_count(struct rng *rng, uint32_t max); /* 1..max, log-uniform *
 enum encoding draw_encoding(const struct draft *d, uint32_t variable);
 bool space_may_encode(const struct variable *variable);
 
+/* Whether the options allow how this strategy synchronizes variable v (its group's settings included), and its
+ * schedule. */
+bool space_allows_variable(const struct space *space, const struct strategy *strategy, uint32_t v);
+bool space_allows_schedule(const struct space *space, const struct strategy *strategy);
+
+/* The policy of a preemptive strategy that lost its slices. */
+enum policy space_policy_without_slices(const struct space_options *options);
+
 /* The most shards that `axis` of a variable may have in this space. */
 uint32_t space_max_shards(const struct space *space, const struct variable *variable, uint32_t axis);
 

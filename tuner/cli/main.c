@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "tuner/cli/commands.h"
+#include "tuner/version.h"
 
 static const struct command commands[] = {
     {"tune", cmd_tune, "search, try, record, and answer with the best strategy found"},
@@ -14,6 +15,8 @@ static const struct command commands[] = {
     {"compare", cmd_compare, "every baseline on several models and clusters, next to the best possible"},
     {"trial", cmd_trial, "run one strategy for real and report its iteration times"},
     {"collect", cmd_collect, "try strategies drawn over the whole space, for rankers to learn from"},
+    {"train-ranker", cmd_train_ranker, "a learned ranker from recorded trials"},
+    {"rank", cmd_rank, "rank strategies with a learned ranker"},
     {"bench", cmd_bench, "measure a cluster's all-reduce and push/pull costs into its description"},
     {"baselines", cmd_baselines, "list what published systems and framework defaults would do"},
     {"strategy", cmd_strategy, "show, check and compare strategy files"},
@@ -29,7 +32,7 @@ static const char about[] = "syncopate finds out how a data-parallel training jo
 static void list_commands(const struct command *rows, const char *group, const char *words, FILE *to) {
     fprintf(to, "usage: syncopate %s%sCOMMAND [options]\n\n%s\n\nCommands:\n", group, *group ? " " : "", words);
     for (; rows->name; rows++)
-        fprintf(to, "  %-10s %s\n", rows->name, rows->summary);
+        fprintf(to, "  %-12s %s\n", rows->name, rows->summary);
     fprintf(to, "\n\"syncopate %s%sCOMMAND --help\" explains one.\n", group, *group ? " " : "");
 }
 
@@ -58,7 +61,7 @@ int main(int argc, char **argv) {
     struct error err = {0};
     signal(SIGPIPE, SIG_IGN);
     if (argc > 1 && !strcmp(argv[1], "--version")) {
-        puts("syncopate 0.1.0");
+        puts("syncopate " SYNCOPATE_VERSION);
         return 0;
     }
     enum status st = flush_output(commands_run(commands, "", about, argc, argv, &err), &err);

@@ -1,38 +1,34 @@
-/* The next strategy to try: drawn and improved against the predictor, then chosen for being fast and new.
- *
- * Half of the evaluations draw guided samples (AutoSync §3.2: c_lb and c_am); the other half climb from the best of
- * these and from the best that were measured, taking each neighbour that is predicted faster. Of what was seen, the
- * choice minimizes predicted time / best predicted time + diversity * similarity to what was tried (AutoSync §3.2,
- * after AutoTVM). */
+/* The next strategy to try: of all candidates, the one that the advisor thinks most worth a trial. */
 #ifndef TUNER_SEARCH_PROPOSALS_H
 #define TUNER_SEARCH_PROPOSALS_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 #include "base/error.h"
 #include "base/rng.h"
 #include "strategy/space.h"
 #include "tuner/predictor.h"
+#include "tuner/search/advisor.h"
+#include "tuner/search/candidates.h"
 
-struct tried {
-    const struct strategy *strategy;
-    double us; /* median; INFINITY when the trial did not complete */
+struct proposal_options {
+    size_t evaluations; /* predictions behind one proposal; 0: candidates_evaluations() */
+    struct advisor_options advisor;
 };
 
 struct proposal {
     struct strategy strategy; /* the caller's */
-    const char *proposer;     /* "guided" or "neighbour" */
-    double predicted_us;
+    const char *proposer;     /* a proposer's name, or a baseline's */
+    double timeline_us;       /* predicted by the predictor as it is corrected now */
+    double predicted_us;      /* by the advisor, from that or its ranker, and all trials here */
+    double gain; /* expected improvement over the best so far, relative; INFINITY while too little is known */
 };
 
-/* How many strategies one proposal evaluates for this model: fewer for large ones, so that proposing takes about a
- * second. */
-size_t proposal_evaluations(const struct model *model);
-
-/* Nothing in tried[0..n) is proposed again. Fails: ST_NOT_FOUND when all that was seen had been tried. */
-enum status proposal_next(const struct space *space, struct predictor *predictor, size_t evaluations, double diversity,
-                          size_t n, const struct tried *tried, struct rng *rng, struct proposal *out,
-                          struct error *err);
+/* Nothing in tried[0..n) is proposed again. Candidates are made against `predictor`; features come from `described`,
+ * the predictor of the cluster as it is described, when there is a ranker, since that is what it was trained on. Fails:
+ * ST_NOT_FOUND when all that was seen had been tried; as candidates_make and advisor_rank. */
+enum status proposal_next(const struct space *space, struct predictor *predictor, struct predictor *described,
+                          const struct starts *starts, const struct proposal_options *options, size_t n,
+                          const struct tried *tried, struct rng *rng, struct proposal *out, struct error *err);
 
 #endif

@@ -1,0 +1,76 @@
+/* What a strategy looks like in numbers: what learned rankers read.
+ *
+ * Three views of one (model, cluster, strategy), all of them the same for every domain (AutoSync §3.1.1, §3.1.2):
+ *   - global: the predefined terms (per-variable costs under parameter server and all-reduce, maximum and mean over
+ *     variables), the timeline's own terms, bytes by NIC, and the strategy's knobs. A vector of fixed length.
+ *   - shards: a row for each shard, in the order in which gradients become ready, with its predefined terms and its
+ *     attributes. Shards of a variable that no feature tells apart share a row, and `weight` counts them.
+ *   - edges: the variable graph, the model's operators pruned to those that touch variables. Variables of one operator
+ *     form a chain in the order of the sequence. Beside it an edge leads from the last variable of one producer to the
+ *     first of another where some path of operators between the two passes no third producer; of more than
+ *     FEATURE_FAN_IN such producers the latest count, so that there are O(variables) edges.
+ * The features with their units are the tables in features_table.h and docs/features.md.
+ * Sizes and times enter as logarithms of base 2, log2(1 + x), so that no feature spans more than some tens.
+ * Threads: features are plain data; a const struct features may be shared. */
+#ifndef FEATURIZE_FEATURES_H
+#define FEATURIZE_FEATURES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "featurize/features_table.h"
+#include "strategy/cost/cost.h"
+#include "strategy/plan.h"
+
+/* What the timeline says of the plan; the caller runs it, since featurize lies below the simulator. Microseconds, all
+ * finite and none negative, but that an exposed_us below 0 counts as 0. */
+struct timeline_terms {
+    double iteration_us, compute_us, exposed_us, busy_us, queue_us;
+};
+
+enum { FEATURE_FAN_IN = 8 };
+
+struct feature_edge {
+    uint32_t from, to; /* places in the sequence of variables, from < to: from's gradient is not ready after to's */
+};
+
+struct features {
+    struct arena arena; /* owns the arrays */
+    double global[FEATURE_GLOBAL_COUNT];
+    uint32_t n_variables; /* places of the sequence: the model's variables in backward order */
+    size_t n_shards;
+    double *shards;     /* row-major n_shards x FEATURE_SHARD_COUNT; rows of one variable lie together, in order */
+    uint32_t *variable; /* [n_shards] place of the row's variable in the sequence, rising */
+    double *weight;     /* [n_shards] how many shards the row stands for, at least 1 */
+    size_t n_edges;
+    struct feature_edge *edges; /* sorted by from, then to; no two alike */
+    uint64_t partitions;        /* P of AutoSync's equation 3: shards of all variables together */
+    double timeline_us;         /* terms->iteration_us: what a residual ranker corrects */
+};
+
+/* All views of a plan, which must be `strategy` lowered onto the cluster of `cost`. Every number is finite.
+ * Fails: ST_NO_MEMORY. O(operators + shards log shards + pieces + servers * (workers + links)). Release with
+ * features_release. */
+enum status features_of(const struct strategy *strategy, const struct plan *plan, const struct cost *cost,
+                        const struct timeline_terms *terms, struct features *out, struct error *err);
+void features_release(struct features *features); /* zeroed ones are allowed */
+
+/* A row of the tables. */
+struct feature_column {
+    const char *name, *unit, *words; /* "log2_timeline_us", "log2 us", "the timeline's iteration time" */
+};
+const struct feature_column *feature_global_column(size_t i); /* i < FEATURE_GLOBAL_COUNT */
+const struct feature_column *feature_shard_column(size_t i);  /* i < FEATURE_SHARD_COUNT */
+const char *feature_global_name(size_t i);
+const char *feature_shard_name(size_t i);
+
+/* What the i-th global feature tells of. The knobs together describe a strategy, the same for all domains. */
+enum feature_kind feature_global_kind(size_t i);
+bool feature_global_is_knob(size_t i);
+const char *feature_kind_name(enum feature_kind kind);
+const char *feature_kind_words(enum feature_kind kind);
+
+#endif

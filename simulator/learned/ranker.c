@@ -1,0 +1,377 @@
+/* A ranker's life: its kinds, training, scoring.
+ *
+ * Training is the same for all kinds: split, normalise, set what the score starts from, fit, then score both folds with
+ * what came out, exactly as a reader of the saved ranker would. A residual ranker starts from log(timeline_us) plus
+ * `shift`, the mean over domains of what that is off by: the timeline's general error needs no learning, and weight
+ * decay cannot draw it away. Training on from another ranker starts from that one's scores in the same way. */
+#include "simulator/learned/ranker.h"
+
+#include <cblas.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <threads.h>
+
+#include "base/clock.h"
+#include "simulator/learned/ranker_internal.h"
+#include "simulator/learned/training.h"
+#include "simulator/learned/trees.h"
+
+enum { INIT_STREAM = 0x1417 };
+
+/* Scores are logarithms, so 0.1 is a difference of ten per cent: one that a ranker should be sure of. */
+static const double TEMPERATURE = 0.1;
+/* Trials of one strategy differ by about this share. */
+static const double NOISE = 0.01;
+/* Ranking comes first; this much of the Huber term holds the scale. */
+static const double ANCHOR = 0.3;
+/* A ranker that is trained on counts as this many examples: with n new ones steps are n / (n + this) as large. With
+ * full steps ten examples of a new domain spoil an order that hundreds have taught. */
+static const double FORMER = 200;
+
+static const struct network_class *const NETWORKS[RANKER_KIND_COUNT] = {
+    [RANKER_linear] = &network_linear,
+    [RANKER_rnn] = &network_rnn,
+    [RANKER_gat] = &network_gat,
+};
+
+static const struct {
+    const char *name, *words;
+} KINDS[RANKER_KIND_COUNT] = {
+#define X(name, words) [RANKER_##name] = {#name, words},
+    RANKER_KIND_TABLE(X)
+#undef X
+};
+
+const char *ranker_kind_name(enum ranker_kind kind) {
+    return KINDS[kind].name;
+}
+
+const char *ranker_kind_words(enum ranker_kind kind) {
+    return KINDS[kind].words;
+}
+
+bool ranker_kind_parse(const char *word, enum ranker_kind *out) {
+    for (int kind = 0; kind < RANKER_KIND_COUNT; kind++) {
+        if (strcmp(word, KINDS[kind].name) == 0) {
+            *out = (enum ranker_kind)kind;
+            return true;
+        }
+    }
+    return false;
+}
+
+struct ranker_options ranker_default_options(enum ranker_kind kind) {
+    struct ranker_options options = {.kind = kind,
+                                     .residual = true,
+                                     .seed = 1,
+                                     .validation = 0.2,
+                                     .epochs = 150,
+                                     .patience = 40,
+                                     .learning_rate = 0.01,
+                                     .weight_decay = 0.01};
+    if (kind == RANKER_trees) {
+        options.epochs = 500;
+        options.learning_rate = 0.1;
+        options.weight_decay = 1;
+    } else if (kind != RANKER_linear) {
+        options.epochs = 80;
+        options.patience = 20;
+        options.learning_rate = 0.003;
+    }
+    return options;
+}
+
+const struct network_class *ranker_network(enum ranker_kind kind) {
+    return NETWORKS[kind];
+}
+
+static void hold_blas(void) {
+    openblas_set_num_threads(1);
+}
+
+void ranker_hold_blas(void) {
+    static once_flag once = ONCE_FLAG_INIT;
+    call_once(&once, hold_blas);
+}
+
+struct ranker *ranker_new(enum ranker_kind kind) {
+    struct ranker *ranker = calloc(1, sizeof *ranker);
+    if (!ranker)
+        return NULL;
+    ranker->options.kind = kind;
+    if (NETWORKS[kind] && !(ranker->parameters = calloc(NETWORKS[kind]->parameters, sizeof(double)))) {
+        free(ranker);
+        return NULL;
+    }
+    return ranker;
+}
+
+void ranker_free(struct ranker *ranker) {
+    if (!ranker)
+        return;
+    forest_release(&ranker->forest);
+    free(ranker->parameters);
+    free(ranker);
+}
+
+enum ranker_kind ranker_kind_of(const struct ranker *ranker) {
+    return ranker->options.kind;
+}
+
+bool ranker_residual(const struct ranker *ranker) {
+    return ranker->options.residual;
+}
+
+const struct ranker_options *ranker_options_of(const struct ranker *ranker) {
+    return &ranker->options;
+}
+
+const struct ranker_report *ranker_report_of(const struct ranker *ranker) {
+    return &ranker->report;
+}
+
+/* ---- scoring ---- */
+
+static enum status run_network(const struct ranker *ranker, const struct features *features, double *score,
+                               double hidden[RANKER_HIDDEN], struct error *err) {
+    const struct network_class *network = NETWORKS[ranker->options.kind];
+    struct arena input_arena = {0}, scratch = {0};
+    struct network_input input;
+    void *state;
+    enum status status =
+        normalise(&ranker->normalisation, features, ranker->options.kind != RANKER_linear, &input_arena, &input, err);
+    if (status == ST_OK)
+        status = network->forward(ranker->parameters, &input, &scratch, &state, score, hidden, err);
+    arena_release(&scratch);
+    arena_release(&input_arena);
+    return status;
+}
+
+static void run_forest(const struct ranker *ranker, const struct features *features, double *score,
+                       double hidden[RANKER_HIDDEN]) {
+    float row[FEATURE_GLOBAL_COUNT];
+    memset(hidden, 0, RANKER_HIDDEN * sizeof *hidden);
+    trees_row(features, row);
+    *score = ranker->leaf_scale * (double)forest_score(&ranker->forest, row, hidden);
+    for (size_t k = 0; k < RANKER_HIDDEN; k++)
+        hidden[k] *= ranker->leaf_scale;
+}
+
+static enum status check_timeline(const struct features *features, struct error *err) {
+    if (features->timeline_us > 0 && isfinite(features->timeline_us))
+        return ST_OK;
+    return error_set(err, ST_INVALID, "the timeline's prediction is %g us; a residual ranker needs a positive time",
+                     features->timeline_us);
+}
+
+/* The score without the kind's own part. */
+static double start_of(const struct ranker *ranker, const struct features *features) {
+    return (ranker->options.residual ? log(features->timeline_us) : 0) + ranker->shift;
+}
+
+static enum status run(const struct ranker *ranker, const struct features *features, double *score,
+                       double hidden[RANKER_HIDDEN], struct error *err) {
+    enum status status = ranker->options.residual ? check_timeline(features, err) : ST_OK;
+    double own = 0;
+    if (status != ST_OK)
+        return status;
+    if (NETWORKS[ranker->options.kind])
+        status = run_network(ranker, features, &own, hidden, err);
+    else
+        run_forest(ranker, features, &own, hidden);
+    if (status == ST_OK)
+        *score = start_of(ranker, features) + own;
+    return status;
+}
+
+enum status ranker_score(const struct ranker *ranker, const struct features *features, double *out, struct error *err) {
+    double hidden[RANKER_HIDDEN];
+    return run(ranker, features, out, hidden, err);
+}
+
+enum status ranker_hidden(const struct ranker *ranker, const struct features *features, double out[RANKER_HIDDEN],
+                          struct error *err) {
+    double hidden[RANKER_HIDDEN], score;
+    enum status status = run(ranker, features, &score, hidden, err);
+    if (status == ST_OK)
+        memcpy(out, hidden, sizeof hidden);
+    return status;
+}
+
+double ranker_pairwise_accuracy(size_t n, const double *us, const double *score, const uint32_t *domain) {
+    size_t pairs = 0, twice = 0; /* twice the pairs in order, so that halves stay whole */
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < n; j++) {
+            if (domain[i] != domain[j] || !(us[i] < us[j]))
+                continue;
+            pairs++;
+            twice += score[i] < score[j] ? 2 : score[i] == score[j];
+        }
+    }
+    return pairs ? (double)twice / 2 / (double)pairs : NAN;
+}
+
+/* ---- training ---- */
+
+static enum status check_options(const struct ranker_options *o, struct error *err) {
+    if (!(o->validation >= 0 && o->validation <= 0.5))
+        return error_set(err, ST_INVALID, "validation is %g; it must be from 0 to 0.5", o->validation);
+    if (!(o->sigma_us >= 0) || !isfinite(o->sigma_us))
+        return error_set(err, ST_INVALID, "sigma is %g us; it must be 0 or more", o->sigma_us);
+    if (o->epochs == 0 || o->patience == 0)
+        return error_set(err, ST_INVALID, "epochs and patience must be at least 1");
+    if (!(o->learning_rate > 0) || !isfinite(o->learning_rate))
+        return error_set(err, ST_INVALID, "the learning rate is %g; it must be positive", o->learning_rate);
+    if (!(o->weight_decay >= 0) || !isfinite(o->weight_decay))
+        return error_set(err, ST_INVALID, "the weight decay is %g; it must be 0 or more", o->weight_decay);
+    return ST_OK;
+}
+
+/* fold.base: the score without a network's own part, which the fit computes; of trees all that is there, since new
+ * ones come on top. fold.score: the score before training. */
+static enum status set_base(const struct ranker *ranker, struct fold *fold, struct error *err) {
+    const bool network = NETWORKS[ranker->options.kind] != NULL;
+    enum status status = ST_OK;
+    for (size_t i = 0; i < fold->n && status == ST_OK; i++) {
+        status = ranker_score(ranker, fold->features[i], &fold->score[i], err);
+        fold->base[i] = network && status == ST_OK ? start_of(ranker, fold->features[i]) : fold->score[i];
+    }
+    return status;
+}
+
+static void shift_fold(struct fold *fold, double by) {
+    for (size_t i = 0; i < fold->n; i++)
+        fold->base[i] += by;
+}
+
+/* What the scores start from, and the shift that makes them right on average. */
+static enum status set_start(struct ranker *ranker, struct sample *sample, struct error *err) {
+    enum status status = set_base(ranker, &sample->training, err);
+    if (status == ST_OK)
+        status = set_base(ranker, &sample->validation, err);
+    if (status != ST_OK || !ranker->options.residual)
+        return status;
+    const double bias = fold_bias(&sample->training);
+    ranker->shift -= bias;
+    shift_fold(&sample->training, -bias);
+    shift_fold(&sample->validation, -bias);
+    return ST_OK;
+}
+
+static enum status accuracy(const struct ranker *ranker, struct fold *fold, double *out, struct error *err) {
+    enum status status = ST_OK;
+    for (size_t i = 0; i < fold->n && status == ST_OK; i++)
+        status = ranker_score(ranker, fold->features[i], &fold->score[i], err);
+    if (status == ST_OK)
+        *out = ranker_pairwise_accuracy(fold->n, fold->us, fold->score, fold->group);
+    return status;
+}
+
+/* -0 and 0 score alike but are not written alike. */
+static void drop_negative_zeros(size_t n, double *x) {
+    for (size_t i = 0; i < n; i++)
+        x[i] += 0.0;
+}
+
+static enum status fit(struct ranker *ranker, struct training *training, bool goes_on, struct error *err) {
+    const struct network_class *network = NETWORKS[ranker->options.kind];
+    struct sample *sample = &training->sample;
+    enum status status = set_start(ranker, sample, err);
+    if (status != ST_OK)
+        return status;
+    if (network)
+        status = network_fit(network, &ranker->normalisation, training, goes_on, ranker->parameters, err);
+    else
+        status = trees_fit(training, &ranker->forest, err);
+    if (network)
+        drop_negative_zeros(network->parameters, ranker->parameters);
+    ranker->report = (struct ranker_report){.epochs = training->epochs,
+                                            .best_epoch = training->best_epoch,
+                                            .n_training = sample->training.n,
+                                            .n_validation = sample->validation.n};
+    if (status == ST_OK)
+        status = accuracy(ranker, &sample->training, &ranker->report.training_accuracy, err);
+    if (status == ST_OK)
+        status = accuracy(ranker, &sample->validation, &ranker->report.validation_accuracy, err);
+    return status;
+}
+
+static enum status prepare(struct ranker *ranker, const struct ranker *from, const struct fold *training,
+                           struct error *err) {
+    const struct network_class *network = NETWORKS[ranker->options.kind];
+    struct rng rng;
+    ranker->leaf_scale = TEMPERATURE;
+    if (!from) {
+        normalisation_fit(training->n, training->features, &ranker->normalisation);
+        rng_split(&rng, ranker->options.seed, INIT_STREAM);
+        if (network)
+            network->init(ranker->parameters, &rng);
+        return ST_OK;
+    }
+    ranker->normalisation = from->normalisation;
+    ranker->shift = from->shift;
+    ranker->leaf_scale = from->leaf_scale;
+    if (network)
+        memcpy(ranker->parameters, from->parameters, network->parameters * sizeof(double));
+    return network ? ST_OK : forest_copy(&from->forest, &ranker->forest, err);
+}
+
+static enum status train(struct ranker *ranker, const struct ranker *from, const struct ranker_options *options,
+                         size_t n, const struct ranker_example *examples, struct error *err) {
+    struct training training = {.options = options};
+    enum status status = sample_init(&training.sample, n, examples, options->validation, options->seed, err);
+    if (status != ST_OK)
+        return status;
+    const double fresh = (double)training.sample.training.n;
+    training.rate = options->learning_rate * (from ? fresh / (fresh + FORMER) : 1);
+    status = prepare(ranker, from, &training.sample.training, err);
+    training.loss = (struct loss){.sigma_us = options->sigma_us,
+                                  .temperature = ranker->leaf_scale,
+                                  .noise = NOISE,
+                                  .anchor = ranker->options.residual ? ANCHOR : 0};
+    if (status == ST_OK)
+        status = fit(ranker, &training, from != NULL, err);
+    sample_release(&training.sample);
+    return status;
+}
+
+static enum status train_from(const struct ranker *from, const struct ranker_options *options, size_t n,
+                              const struct ranker_example *examples, struct ranker **out, struct ranker_report *report,
+                              struct error *err) {
+    const double start_us = clock_now_us();
+    enum status status = check_options(options, err);
+    if (status != ST_OK)
+        return status;
+    ranker_hold_blas();
+    struct ranker *ranker = ranker_new(from ? from->options.kind : options->kind);
+    if (!ranker)
+        return error_no_memory(err);
+    const enum ranker_kind kind = ranker->options.kind;
+    ranker->options = *options;
+    ranker->options.kind = kind;
+    ranker->options.residual = from ? from->options.residual : options->residual;
+    ranker->options.cancel = NULL;
+    status = train(ranker, from, options, n, examples, err);
+    if (status != ST_OK) {
+        ranker_free(ranker);
+        return status;
+    }
+    if (report) {
+        *report = ranker->report;
+        report->seconds = (clock_now_us() - start_us) * 1e-6;
+    }
+    *out = ranker;
+    return ST_OK;
+}
+
+enum status ranker_train(const struct ranker_options *options, size_t n, const struct ranker_example *examples,
+                         struct ranker **out, struct ranker_report *report, struct error *err) {
+    return train_from(NULL, options, n, examples, out, report, err);
+}
+
+enum status ranker_fine_tune(const struct ranker *from, const struct ranker_options *options, size_t n,
+                             const struct ranker_example *examples, struct ranker **out, struct ranker_report *report,
+                             struct error *err) {
+    return train_from(from, options, n, examples, out, report, err);
+}

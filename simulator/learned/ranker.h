@@ -1,0 +1,115 @@
+/* Learned rankers: which of two strategies is faster, and how long one takes.
+ *
+ * A ranker is trained on trials and orders strategies by score: the lower, the faster. Kinds: a linear model of the
+ * global features; a bidirectional LSTM over the variables between two perceptrons (AutoSync §3.1.2 "RNN"); graph
+ * attention over the variable graph ("GAT"); boosted trees on the global features (XGBoost). All are trained with the
+ * pairwise logistic loss of AutoSync's equation 3 with its partition penalty sigma; pairs are drawn within a domain,
+ * (model, cluster), because times of different domains say nothing about each other.
+ *
+ * A residual ranker corrects the timeline: score = log(timeline_us) + correction(features), and beside the ranking
+ * loss it is held to log(measured_us), so exp(score) is a time in microseconds; for a domain that it has not seen, one
+ * that is off by what domains differ in for no reason that a feature shows. One that is not residual has the
+ * features alone and its scores have no unit.
+ *
+ * Training is deterministic: options->seed and the examples decide the result, bit for bit, on one machine. Features
+ * are normalised by means and deviations of the training examples, which the ranker keeps.
+ * Threads: a const struct ranker may be shared; training runs in its own thread without touching anything shared. */
+#ifndef SIMULATOR_LEARNED_RANKER_H
+#define SIMULATOR_LEARNED_RANKER_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "featurize/features.h"
+
+#define RANKER_KIND_TABLE(X)                                                                                           \
+    X(linear, "a linear model of the global features")                                                                 \
+    X(rnn, "a bidirectional LSTM over the variables")                                                                  \
+    X(gat, "graph attention over the variable graph")                                                                  \
+    X(trees, "boosted trees on the global features")
+
+enum ranker_kind {
+#define X(name, words) RANKER_##name,
+    RANKER_KIND_TABLE(X)
+#undef X
+        RANKER_KIND_COUNT
+};
+const char *ranker_kind_name(enum ranker_kind kind);
+const char *ranker_kind_words(enum ranker_kind kind);
+bool ranker_kind_parse(const char *word, enum ranker_kind *out);
+
+struct ranker; /* opaque */
+
+struct ranker_example {
+    const struct features *features; /* borrowed */
+    double us;                       /* measured, > 0 */
+    uint32_t domain;                 /* any number: pairs are drawn between examples of the same */
+};
+
+struct ranker_options {
+    enum ranker_kind kind;
+    bool residual;
+    uint64_t seed;
+    double sigma_us;   /* equation 3's penalty for more partitions; 0: none */
+    double validation; /* share of the examples that decides when to stop; never trained on. At most 0.5; 0: none */
+    uint32_t epochs;   /* at most */
+    uint32_t patience; /* epochs without a better validation before it stops */
+    double learning_rate, weight_decay;
+    const volatile sig_atomic_t *cancel; /* NULL: none. Checked once an epoch */
+};
+
+/* Good for `kind` with a few hundred examples. */
+struct ranker_options ranker_default_options(enum ranker_kind kind);
+
+struct ranker_report {
+    uint32_t epochs, best_epoch; /* boosting rounds for trees */
+    size_t n_training, n_validation;
+    double training_accuracy, validation_accuracy; /* pairwise; NaN without pairs */
+    double seconds;
+};
+
+/* Train. *report may be NULL. Fails: ST_INVALID (fewer than two examples of any domain, a time that is not positive
+ * and finite), ST_NUMERIC (the loss is not finite), ST_CANCELLED, ST_NO_MEMORY. Free with ranker_free. */
+enum status ranker_train(const struct ranker_options *options, size_t n, const struct ranker_example *examples,
+                         struct ranker **out, struct ranker_report *report, struct error *err);
+
+/* A copy of `from` trained on with these examples, for a domain that `from` has not seen: it keeps from's
+ * normalisation, and options->kind and residual are from's. A residual one is first set right on average over the
+ * examples; the fewer they are, the smaller the steps that follow. Fails as ranker_train. */
+enum status ranker_fine_tune(const struct ranker *from, const struct ranker_options *options, size_t n,
+                             const struct ranker_example *examples, struct ranker **out, struct ranker_report *report,
+                             struct error *err);
+void ranker_free(struct ranker *ranker); /* NULL is allowed */
+
+enum ranker_kind ranker_kind_of(const struct ranker *ranker);
+bool ranker_residual(const struct ranker *ranker);
+
+/* How it was trained last and what came out; borrowed. cancel is NULL, and seconds are 0, since they are not written.
+ */
+const struct ranker_options *ranker_options_of(const struct ranker *ranker);
+const struct ranker_report *ranker_report_of(const struct ranker *ranker);
+
+/* Lower is faster. For a residual ranker exp(score) is the predicted time. Fails: ST_INVALID (residual, and
+ * timeline_us is not positive), ST_NO_MEMORY. */
+enum status ranker_score(const struct ranker *ranker, const struct features *features, double *out, struct error *err);
+
+/* What the ranker makes of a strategy just before its score: two strategies that it cannot tell apart have the same
+ * vector. RANKER_HIDDEN numbers, zeros after those that the kind has (linear: the weighted features; trees: the leaves'
+ * values, summed over blocks of rounds). For similarity between candidates (AutoSync §3.2). */
+enum { RANKER_HIDDEN = 16 };
+enum status ranker_hidden(const struct ranker *ranker, const struct features *features, double out[RANKER_HIDDEN],
+                          struct error *err);
+
+/* Canonical JSON, malloc'd; a ranker read back from it gives the same scores bit for bit. NULL when memory is out. */
+char *ranker_write(const struct ranker *ranker);
+/* Fails: ST_INVALID (no ranker, of another version, of other features), ST_NO_MEMORY. */
+enum status ranker_read(const char *text, struct ranker **out, struct error *err);
+
+/* Share of pairs of one domain with different times that `score` orders as `us` does; half for equal scores. NaN
+ * without pairs. O(n^2). */
+double ranker_pairwise_accuracy(size_t n, const double *us, const double *score, const uint32_t *domain);
+
+#endif

@@ -1,0 +1,76 @@
+/* The examples of one training run: sorted by domain, split into those that train and those that decide when to stop.
+ *
+ * The split is drawn by the seed in each domain by itself, so that every domain trains and, when large enough, judges;
+ * at least two examples of a domain stay in training. Examples of one domain are a group and lie together; both folds
+ * number their groups alike, and a group may be empty in one.
+ * Threads: a struct sample belongs to one thread at a time. */
+#ifndef SIMULATOR_LEARNED_SAMPLE_H
+#define SIMULATOR_LEARNED_SAMPLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/rng.h"
+#include "simulator/learned/loss.h"
+#include "simulator/learned/ranker.h"
+
+struct fold {
+    size_t n, n_groups;
+    size_t *first;                    /* [n_groups + 1] where each group begins */
+    const struct features **features; /* [n], as all below; borrowed from the examples */
+    uint32_t *group;
+    uint32_t *example; /* place among the caller's examples */
+    double *us;
+    uint64_t *partitions;
+    double *base; /* what the score starts from, before what is being trained */
+    double *score, *slope, *curve;
+};
+
+struct sample {
+    struct arena arena;
+    struct fold training, validation;
+    double *offset; /* [n_groups] each domain's own bias, see sample_set_offsets */
+};
+
+/* Fails: ST_INVALID (no domain has two examples; a time that is not positive and finite), ST_NO_MEMORY. Release with
+ * sample_release. O(n log n). */
+enum status sample_init(struct sample *sample, size_t n, const struct ranker_example *examples, double validation,
+                        uint64_t seed, struct error *err);
+void sample_release(struct sample *sample);
+
+/* How far scores lie above log(us), as the mean over domains of each one's mean: what the timeline gets wrong
+ * everywhere alike. */
+double fold_bias(const struct fold *fold);
+
+/* From the scores of the training examples: how far each domain's bias departs from the mean of all. The Huber term
+ * then asks for the rest only. */
+void sample_set_offsets(struct sample *sample);
+
+/* Some examples of one group. */
+struct chunk {
+    uint32_t group;
+    size_t first, n; /* in struct chunks.member */
+};
+struct chunks {
+    size_t n;
+    struct chunk *chunk;
+    uint32_t *member; /* places in the fold */
+};
+
+/* Every example of the fold once, in chunks of at most `most` of one group and of nearly equal size. With an rng the
+ * members of a group and the order of the chunks are shuffled. Memory from `arena`. Fails: ST_NO_MEMORY. */
+enum status chunks_draw(const struct fold *fold, size_t most, struct rng *rng, struct arena *arena, struct chunks *out,
+                        struct error *err);
+
+/* The loss over chunks [from, to), each weighing as its share of `total` examples; adds to slope and curve. */
+double chunks_loss(const struct chunks *chunks, size_t from, size_t to, double total, const struct loss *loss,
+                   const struct fold *fold, const double *offset);
+
+/* How wrong the scores of the validation examples are: the share of pairs out of order, plus, when scores are
+ * logarithms of times, the mean of how far they are off. NaN when there is nothing to judge by. */
+double sample_error(const struct sample *sample, bool timed);
+
+#endif

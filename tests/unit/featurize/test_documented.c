@@ -1,0 +1,107 @@
+/* docs/features.md says what the tables say: the test writes the page anew and compares. After a change of the tables
+ *     SYNCOPATE_WRITE_FEATURES=docs/features.md build/release/tests/unit/featurize/test_documented
+ * in the project's root writes it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "featurize/features.h"
+#include "tests/support/check.h"
+
+static const char INTRODUCTION[] =
+    "# Features\n"
+    "\n"
+    "What a learned ranker reads of a strategy lowered onto a model and a cluster: `features_of` in\n"
+    "`featurize/features.h`. The page is `featurize/features_table.h` in words; a test holds the two together.\n"
+    "\n"
+    "Units: \"log2 u\" is log2(1 + x) of an x in u. \"log2 ratio\" is log2((1 + a) / (1 + b)) of a over b, plain "
+    "\"log2\" is\n"
+    "explained by its words. A share lies in [0, 1], a flag is 0 or 1. Shares \"of bytes\" weigh variables by their\n"
+    "gradients before encoding and compaction; \"of bytes sent\" weighs messages. What a strategy has none of is 0. "
+    "Times are\n"
+    "those of a device of compute_scale 1 but for the timeline's and the closed form's. Nothing is normalised: the "
+    "rankers do\n"
+    "that, with what they learned from their own training examples.\n";
+
+static const char GRAPH[] =
+    "\n"
+    "## The variable graph\n"
+    "\n"
+    "Shape: pairs of places (from, to), from < to, in the sequence of variables, sorted, none twice. Variables of one "
+    "operator\n"
+    "form a chain; from the last of one producer an edge leads to the first of another where a path of backward "
+    "operators\n"
+    "between the two passes no third producer. Of the producers that lead to one, the 8 latest count.\n";
+
+static void write_rows(FILE *out, size_t n, const struct feature_column *(*column)(size_t), int kind) {
+    fprintf(out, "\n| place | name | unit | meaning |\n|---|---|---|---|\n");
+    for (size_t i = 0; i < n; i++)
+        if (kind < 0 || (int)feature_global_kind(i) == kind)
+            fprintf(out, "| %zu | %s | %s | %s |\n", i, column(i)->name, column(i)->unit, column(i)->words);
+}
+
+static void write_page(FILE *out) {
+    fputs(INTRODUCTION, out);
+    fprintf(out, "\n## The global vector\n\nShape: %d numbers.\n", (int)FEATURE_GLOBAL_COUNT);
+    for (int kind = 0; kind < FEATURE_KIND_COUNT; kind++) {
+        enum feature_kind k = (enum feature_kind)kind;
+        fprintf(out, "\n### %s: %s\n", feature_kind_name(k), feature_kind_words(k));
+        write_rows(out, FEATURE_GLOBAL_COUNT, feature_global_column, kind);
+    }
+    fprintf(
+        out,
+        "\n## The rows of shards\n\nShape: rows x %d, by readiness of their variables; shards of a variable that no "
+        "column tells\napart share a row, and a weight counts them. \"ps\" is 0 for all-reduced shards, \"cc\" for "
+        "those under a\nparameter server.\n",
+        (int)FEATURE_SHARD_COUNT);
+    write_rows(out, FEATURE_SHARD_COUNT, feature_shard_column, -1);
+    fputs(GRAPH, out);
+}
+
+static char *read_all(const char *path) {
+    FILE *file = fopen(path, "r");
+    char *text = calloc(1, 1 << 16);
+    assert_non_null(text);
+    if (!file)
+        fail_msg("%s is missing: run this test from the project's root, or write it as its source says", path);
+    assert_true(fread(text, 1, (1 << 16) - 1, file) > 0);
+    fclose(file);
+    return text;
+}
+
+static void the_page_says_what_the_tables_say(void **state) {
+    (void)state;
+    char *want = NULL, *have = read_all("docs/features.md");
+    size_t n = 0;
+    FILE *out = open_memstream(&want, &n);
+    assert_non_null(out);
+    write_page(out);
+    assert_int_equal(fclose(out), 0);
+    assert_string_equal(have, want);
+    free(have);
+    free(want);
+}
+
+static void no_two_features_share_a_name(void **state) {
+    (void)state;
+    for (size_t i = 0; i < FEATURE_GLOBAL_COUNT; i++)
+        for (size_t j = 0; j < i; j++)
+            assert_string_not_equal(feature_global_name(i), feature_global_name(j));
+    for (size_t i = 0; i < FEATURE_SHARD_COUNT; i++)
+        for (size_t j = 0; j < i; j++)
+            assert_string_not_equal(feature_shard_name(i), feature_shard_name(j));
+}
+
+int main(void) {
+    const char *path = getenv("SYNCOPATE_WRITE_FEATURES");
+    FILE *out = path ? fopen(path, "w") : NULL;
+    if (out) {
+        write_page(out);
+        return fclose(out) ? 1 : 0;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_page_says_what_the_tables_say),
+        cmocka_unit_test(no_two_features_share_a_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,17 @@
+/* What a session says at its end: for people, for programs (syncopate.tuning/1), and the strategy as a file. */
+#ifndef TUNER_CLI_TUNING_OUTPUT_H
+#define TUNER_CLI_TUNING_OUTPUT_H
+
+#include "base/error.h"
+#include "tuner/cli/inputs.h"
+#include "tuner/session.h"
+
+void tuning_print(const struct tuning *tuning, const struct inputs *inputs);
+
+/* One line. Beside DESIGN.md's members: "proposers" and "importance" (null when the trials are too few). */
+enum status tuning_print_json(const struct tuning *tuning, struct error *err);
+
+enum status tuning_write_strategy(const struct tuning *tuning, const struct inputs *inputs, const char *path,
+                                  struct error *err);
+
+#endif

@@ -1,0 +1,370 @@
+/* See candidates.h. Each proposer keeps a short list, best predicted first; a climb that improves replaces its own
+ * entry, so that a list holds different ideas and not the steps of one. Cost: `evaluations` times a lowering and a
+ * timeline. */
+#include "tuner/search/candidates.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tuner/search/genetic.h"
+#include "tuner/search/knobs.h"
+
+/* A step ends when it has cost this much, in messages that the timeline moved: about two seconds. Counted and not
+ * timed, so that the same seed gives the same candidates. A served message is a push and a pull a node, under max-min
+ * rates. */
+static const double MOST_WORK = 1.5e6;
+static const double KNOB_STEP = 0.15; /* deviation of a change along one axis of the cube of knobs */
+enum { SERVED_WORK = 4, MEASURED_STARTS = 4, SAMPLED_STARTS = 4, BROOD = 8 };
+
+#define X(name, words) #name,
+static const char *const names[] = {PROPOSER_TABLE(X)};
+#undef X
+#define X(name, words) words,
+static const char *const abouts[] = {PROPOSER_TABLE(X)};
+#undef X
+
+const char *proposer_name(enum proposer proposer) {
+    return names[proposer];
+}
+
+const char *proposer_words(enum proposer proposer) {
+    return abouts[proposer];
+}
+
+/* ---- who gets how much ---- */
+
+void proposers_judge(size_t n, const struct tried *tried, struct proposer_score out[PROPOSER_COUNT]) {
+    double best = INFINITY, sum = 0;
+    memset(out, 0, PROPOSER_COUNT * sizeof *out);
+    for (size_t i = 0; i < n; i++) {
+        for (int p = 0; p < PROPOSER_COUNT; p++) {
+            bool its = tried[i].proposer && !strcmp(tried[i].proposer, names[p]);
+            out[p].tried += its;
+            out[p].wins += its && tried[i].us < best;
+        }
+        best = fmin(best, tried[i].us);
+    }
+    for (int p = 0; p < PROPOSER_COUNT; p++)
+        sum += out[p].share = (1 + (double)out[p].wins) / (2 + (double)out[p].tried);
+    for (int p = 0; p < PROPOSER_COUNT; p++)
+        out[p].share = PROPOSER_LEAST + (1 - PROPOSER_COUNT * PROPOSER_LEAST) * out[p].share / sum;
+}
+
+size_t candidates_evaluations(const struct model *model) {
+    size_t n = 200000 / (model->n_variables + 50);
+    return n < 150 ? 150 : n > 2000 ? 2000 : n;
+}
+
+/* ---- the lists ---- */
+
+struct list {
+    size_t n;
+    struct candidate items[CANDIDATES_EACH]; /* rising us */
+};
+
+struct pool {
+    const struct space *space;
+    struct predictor *predictor;
+    double work, most_work; /* spent, and where the current proposer ends */
+    size_t n_tried;
+    const struct tried *tried;
+    enum proposer proposer; /* the current one */
+    struct list lists[PROPOSER_COUNT];
+};
+
+/* Predicted time; INFINITY for what cannot be lowered or run. Memory failures are errors. */
+static enum status evaluate(struct pool *pool, const struct strategy *strategy, double *us, struct error *err) {
+    struct prediction prediction;
+    enum status st = predictor_run(pool->predictor, strategy, &prediction, err);
+    *us = st ? INFINITY : prediction.iteration_us;
+    pool->work += strategy->n_variables;
+    if (!st) {
+        bool served = pool->predictor->plan.any_server;
+        pool->work += (double)prediction.messages * prediction.passes *
+                      (served ? SERVED_WORK * pool->space->cluster->n_nodes : 1);
+    }
+    return st == ST_INFEASIBLE || st == ST_TOO_LARGE ? ST_OK : st;
+}
+
+static bool is_known(const struct pool *pool, const struct id *id) {
+    for (size_t i = 0; i < pool->n_tried; i++)
+        if (!memcmp(&pool->tried[i].strategy->id, id, sizeof *id))
+            return true;
+    for (int p = 0; p < PROPOSER_COUNT; p++)
+        for (size_t i = 0; i < pool->lists[p].n; i++)
+            if (!memcmp(&pool->lists[p].items[i].strategy.id, id, sizeof *id))
+                return true;
+    return false;
+}
+
+/* Move `strategy` into the proposer's list if it is new and good enough; otherwise release it. */
+static void offer(struct pool *pool, struct strategy *strategy, double us) {
+    struct list *list = &pool->lists[pool->proposer];
+    bool full = list->n == CANDIDATES_EACH;
+    if (!isfinite(us) || (full && us >= list->items[CANDIDATES_EACH - 1].us) || is_known(pool, &strategy->id)) {
+        strategy_release(strategy);
+        return;
+    }
+    if (full)
+        strategy_release(&list->items[--list->n].strategy);
+    size_t i = list->n++;
+    for (; i && list->items[i - 1].us > us; i--)
+        list->items[i] = list->items[i - 1];
+    list->items[i] = (struct candidate){*strategy, names[pool->proposer], us};
+}
+
+/* Takes the strategy over. *us may be NULL. */
+static enum status evaluate_and_offer(struct pool *pool, struct strategy *strategy, double *out_us, struct error *err) {
+    double us;
+    enum status st = evaluate(pool, strategy, &us, err);
+    if (st) {
+        strategy_release(strategy);
+        return st;
+    }
+    offer(pool, strategy, us);
+    if (out_us)
+        *out_us = us;
+    return ST_OK;
+}
+
+static bool has_left(const struct pool *pool) {
+    return pool->work < pool->most_work;
+}
+
+/* ---- climbing ---- */
+
+/* Walk from `start`, taking each neighbour that is predicted faster, for so many steps or so much work; the end of the
+ * walk is offered. */
+static enum status climb(struct pool *pool, const struct strategy *start, size_t steps, double share, struct rng *rng,
+                         struct error *err) {
+    struct strategy here, next;
+    double us, next_us;
+    enum status st = strategy_copy(start, start->name, &here, err);
+    if (st)
+        return st;
+    here.id = start->id;
+    st = evaluate(pool, &here, &us, err);
+    double end = fmin(pool->work + share, pool->most_work);
+    for (size_t i = 0; i < steps && !st && pool->work < end; i++) {
+        st = space_neighbour(pool->space, &here, rng, &next, err);
+        if (st == ST_INFEASIBLE) {
+            st = ST_OK;
+            break;
+        }
+        if (!st && (st = evaluate(pool, &next, &next_us, err)))
+            strategy_release(&next);
+        if (st)
+            break;
+        bool worse = next_us > us;
+        strategy_release(worse ? &next : &here);
+        if (worse)
+            continue;
+        here = next;
+        us = next_us;
+    }
+    if (st)
+        strategy_release(&here);
+    else
+        offer(pool, &here, us);
+    return st;
+}
+
+/* The k-th fastest of what was measured; NULL when there are fewer. */
+static const struct tried *kth_measured(const struct pool *pool, size_t k) {
+    double last = -INFINITY;
+    const struct tried *best = NULL;
+    for (size_t rank = 0; rank <= k; rank++) {
+        best = NULL;
+        for (size_t i = 0; i < pool->n_tried; i++) {
+            const struct tried *t = &pool->tried[i];
+            if (isfinite(t->us) && t->us > last && (!best || t->us < best->us))
+                best = t;
+        }
+        if (!best)
+            return NULL;
+        last = best->us;
+    }
+    return best;
+}
+
+static enum status propose_neighbours(struct pool *pool, size_t evaluations, struct rng *rng, struct error *err) {
+    double share = (pool->most_work - pool->work) / MEASURED_STARTS;
+    enum status st = ST_OK;
+    for (size_t k = 0; k < MEASURED_STARTS && !st; k++) {
+        const struct tried *from = kth_measured(pool, k);
+        if (from)
+            st = climb(pool, from->strategy, evaluations / MEASURED_STARTS, share, rng, err);
+    }
+    return st;
+}
+
+static enum status propose_guided(struct pool *pool, size_t evaluations, struct rng *rng, struct error *err) {
+    struct list *list = &pool->lists[PROPOSER_guided];
+    struct strategy starts[SAMPLED_STARTS];
+    double end = pool->most_work;
+    size_t n = 0;
+    enum status st = ST_OK;
+    pool->most_work = (pool->work + end) / 2;
+    for (size_t i = 0; i < evaluations / 2 && !st && has_left(pool); i++) {
+        struct strategy strategy;
+        st = space_sample_guided(pool->space, rng, &strategy, err);
+        if (!st)
+            st = evaluate_and_offer(pool, &strategy, NULL, err);
+    }
+    pool->most_work = end;
+    for (; n < SAMPLED_STARTS && n < list->n && !st; n++) {
+        st = strategy_copy(&list->items[n].strategy, list->items[n].strategy.name, &starts[n], err);
+        if (st)
+            break;
+        starts[n].id = list->items[n].strategy.id;
+    }
+    double share = (end - pool->work) / SAMPLED_STARTS;
+    for (size_t i = 0; i < n; i++) {
+        if (!st)
+            st = climb(pool, &starts[i], evaluations / 2 / SAMPLED_STARTS, share, rng, err);
+        strategy_release(&starts[i]);
+    }
+    return st;
+}
+
+/* ---- crossing ---- */
+
+/* What was measured and what the lists hold now. malloc'd. */
+static struct genetic_parent *population(const struct pool *pool, size_t *n) {
+    struct genetic_parent *out = calloc(pool->n_tried + CANDIDATES_MOST, sizeof *out);
+    *n = 0;
+    for (size_t i = 0; out && i < pool->n_tried; i++)
+        out[(*n)++] = (struct genetic_parent){pool->tried[i].strategy, pool->tried[i].us};
+    for (int p = 0; out && p < PROPOSER_COUNT; p++)
+        for (size_t i = 0; i < pool->lists[p].n; i++)
+            out[(*n)++] = (struct genetic_parent){&pool->lists[p].items[i].strategy, pool->lists[p].items[i].us};
+    return out;
+}
+
+static enum status propose_genetic(struct pool *pool, size_t evaluations, struct rng *rng, struct error *err) {
+    const struct genetic_options options = genetic_default_options();
+    enum status st = ST_OK;
+    for (size_t done = 0; done < evaluations && !st && has_left(pool); done += BROOD) {
+        struct strategy children[BROOD];
+        size_t n, made = 0;
+        struct genetic_parent *parents = population(pool, &n);
+        if (!parents)
+            return error_no_memory(err);
+        st = genetic_propose(pool->space, &options, n, parents, rng, BROOD, children, &made, err);
+        free(parents);
+        if (st == ST_NOT_FOUND)
+            return ST_OK;
+        for (size_t i = 0; i < made && !st; i++)
+            if ((st = evaluate_and_offer(pool, &children[i], NULL, err)))
+                while (++i < made)
+                    strategy_release(&children[i]);
+    }
+    return st;
+}
+
+/* ---- knobs ---- */
+
+/* A step from the best point on one or two axes. */
+static void step_from(const double *best, size_t d, struct rng *rng, double *u) {
+    memcpy(u, best, d * sizeof *u);
+    for (uint64_t steps = 1 + rng_below(rng, 2); steps; steps--) {
+        size_t axis = rng_below(rng, d);
+        u[axis] = fmin(fmax(u[axis] + KNOB_STEP * rng_normal(rng), 0), 1);
+    }
+}
+
+/* Half of the points over the whole cube, half around the best of them. */
+static enum status propose_knobs(struct pool *pool, size_t evaluations, struct rng *rng, struct error *err) {
+    struct knob_dimension dimensions[KNOB_COUNT];
+    double u[KNOB_COUNT], best[KNOB_COUNT], best_us = INFINITY, us;
+    size_t d = knobs_dimensions(pool->space, dimensions);
+    enum status st = ST_OK;
+    for (size_t i = 0; i < evaluations && d && !st && has_left(pool); i++) {
+        struct strategy strategy;
+        if (i % 2 && isfinite(best_us))
+            step_from(best, d, rng, u);
+        else
+            for (size_t k = 0; k < d; k++)
+                u[k] = rng_uniform(rng);
+        const struct knobs knobs = knobs_from_unit(pool->space, u);
+        st = knobs_strategy(pool->space, &knobs, &strategy, err);
+        if (!st)
+            st = evaluate_and_offer(pool, &strategy, &us, err);
+        if (!st && us < best_us) {
+            best_us = us;
+            memcpy(best, u, sizeof best);
+        }
+    }
+    return st;
+}
+
+/* ---- all ---- */
+
+typedef enum status propose_function(struct pool *pool, size_t evaluations, struct rng *rng, struct error *err);
+
+static void collect_lists(struct pool *pool, struct candidates *out) {
+    out->n = 0;
+    for (int p = 0; p < PROPOSER_COUNT; p++) {
+        memcpy(out->items + out->n, pool->lists[p].items, pool->lists[p].n * sizeof *out->items);
+        out->n += pool->lists[p].n;
+    }
+}
+
+static enum status add_starts(const struct pool *pool, const struct starts *starts, struct candidates *out,
+                              struct error *err) {
+    enum status st = ST_OK;
+    for (size_t i = 0; i < starts->n && i < CANDIDATES_STARTS && !st; i++) {
+        const struct start *start = &starts->items[i];
+        struct candidate *candidate = &out->items[out->n];
+        if (is_known(pool, &start->strategy.id))
+            continue;
+        st = strategy_copy(&start->strategy, start->strategy.name, &candidate->strategy, err);
+        if (st)
+            break;
+        candidate->strategy.id = start->strategy.id;
+        candidate->proposer = start->baseline->name;
+        candidate->us = start->predicted_us;
+        out->n++;
+    }
+    return st;
+}
+
+enum status candidates_make(const struct space *space, struct predictor *predictor, const struct starts *starts,
+                            size_t evaluations, size_t n, const struct tried *tried, struct rng *rng,
+                            struct candidates *out, struct error *err) {
+    static propose_function *const functions[PROPOSER_COUNT] = {
+        [PROPOSER_guided] = propose_guided,
+        [PROPOSER_neighbour] = propose_neighbours,
+        [PROPOSER_genetic] = propose_genetic,
+        [PROPOSER_knobs] = propose_knobs,
+    };
+    /* genetic last: it crosses what the others found */
+    static const enum proposer order[PROPOSER_COUNT] = {PROPOSER_knobs, PROPOSER_guided, PROPOSER_neighbour,
+                                                        PROPOSER_genetic};
+    struct pool pool = {.space = space, .predictor = predictor, .n_tried = n, .tried = tried};
+    struct proposer_score scores[PROPOSER_COUNT];
+    enum status st = ST_OK;
+    bool was_brief = predictor->brief;
+    proposers_judge(n, tried, scores);
+    predictor->brief = true;
+    for (int i = 0; i < PROPOSER_COUNT && !st; i++) {
+        pool.proposer = order[i];
+        double share = scores[pool.proposer].share;
+        pool.most_work = pool.work + MOST_WORK * share;
+        st = functions[pool.proposer](&pool, (size_t)((double)evaluations * share), rng, err);
+    }
+    predictor->brief = was_brief;
+    collect_lists(&pool, out);
+    if (!st)
+        st = add_starts(&pool, starts, out, err);
+    if (st)
+        candidates_release(out);
+    return st;
+}
+
+void candidates_release(struct candidates *candidates) {
+    for (size_t i = 0; i < candidates->n; i++)
+        strategy_release(&candidates->items[i].strategy);
+    candidates->n = 0;
+}

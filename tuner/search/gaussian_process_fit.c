@@ -1,0 +1,239 @@
+/* See gaussian_process.h: the likelihood and the choice of theta.
+ *
+ * The gradient (Rasmussen and Williams, equation 5.9) is half the trace of A dK, A = alpha alpha' - K^-1. Since the
+ * trace of A K is y' alpha - n, the signal's entry follows from the diagonal and the sum of A, without K.
+ *
+ * Priors keep few points from silly fits: a length scale of a thousandth explains any data as noise-free. They are
+ * log-normal. Length scales grow with the square root of the number of inputs, because distances do (Hvarfner, Hellsten
+ * and Nardi, "Vanilla Bayesian optimization performs great in high dimensions", 2024). */
+#include <cblas.h>
+#include <lapacke.h>
+#include <math.h>
+#include <nlopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tuner/search/gaussian_process_internal.h"
+
+enum {
+    FEW = 64,        /* observations on which the starts compete */
+    FEW_STEPS = 40,  /* evaluations a start */
+    FULL_STEPS = 30, /* evaluations with more than FEW observations; seldom more than 10 */
+    STARTS = 3,
+    REFITS = 3
+};
+#define LOG_2PI     1.83787706640934548356
+#define TOLERANCE   1e-3 /* of the log posterior: nothing that follows could tell */
+#define LEAST_NOISE 1e-8
+#define MOST_NOISE  1.0
+
+/* Mean and standard deviation of the logarithm of each kind of parameter. */
+struct log_normal {
+    double mean, sd;
+};
+
+static struct log_normal prior_of(const struct gp *gp, size_t parameter) {
+    if (parameter == GP_SIGNAL)
+        return (struct log_normal){0, 1};
+    if (parameter == GP_NOISE)
+        return (struct log_normal){-8, 3};
+    return (struct log_normal){log(0.3) + 0.5 * log((double)gp->inputs), 1};
+}
+
+double gp_log_prior(const struct gp *gp, const double *theta, double *gradient) {
+    double sum = 0;
+    for (size_t i = 0; i < GP_LENGTH + gp->inputs; i++) {
+        struct log_normal p = prior_of(gp, i);
+        double z = (theta[i] - p.mean) / p.sd;
+        sum -= z * z / 2;
+        if (gradient)
+            gradient[i] -= z / p.sd;
+    }
+    return sum;
+}
+
+/* ---- likelihood ---- */
+
+/* factor holds K^-1; the first column of cross is scratch. */
+static void gradient_of(struct gp *gp, const double *theta, size_t n, double *gradient) {
+    double noise = exp(theta[GP_NOISE]), sum = 0, nugget = 0, *aw = gp->cross;
+    memset(gradient, 0, (GP_LENGTH + gp->inputs) * sizeof *gradient);
+    for (size_t j = 0; j < n; j++) {
+        const double *inverse = gp->factor + j * gp->capacity, *w = gp->w + j * gp->capacity;
+        double own = gp->alpha[j] * gp->alpha[j] - inverse[j];
+        gradient[GP_NOISE] += own * noise / 2;
+        nugget += own * (noise + gp->noise[j] + gp->jitter);
+        sum += own;
+        for (size_t i = j + 1; i < n; i++) {
+            double a = gp->alpha[i] * gp->alpha[j] - inverse[i];
+            sum += 2 * a;
+            aw[i] = a * w[i];
+        }
+        for (size_t k = 0; k < gp->columns; k++) {
+            const double *x = gp->scaled + k * gp->capacity;
+            double here = x[j], g = 0;
+            for (size_t i = j + 1; i < n; i++)
+                g += aw[i] * (x[i] - here) * (x[i] - here);
+            gradient[GP_LENGTH + gp->input_of[k]] += g;
+        }
+    }
+    double trace = cblas_ddot((int)n, gp->y, 1, gp->alpha, 1) - (double)n;
+    gradient[GP_SIGNAL] = (trace - nugget - GP_CONSTANT * sum) / 2;
+}
+
+enum status gp_likelihood_of(struct gp *gp, const double *theta, size_t n, double *value, double *gradient,
+                             struct error *err) {
+    enum status status = gp_factorise(gp, theta, n, gradient != NULL, err);
+    if (status)
+        return status;
+    double sum = (double)n * LOG_2PI + cblas_ddot((int)n, gp->y, 1, gp->alpha, 1);
+    for (size_t i = 0; i < n; i++)
+        sum += 2 * log(gp->factor[i * gp->capacity + i]);
+    if (gradient) {
+        lapack_int ld = (lapack_int)gp->capacity;
+        lapack_int info = LAPACKE_dpotri_work(LAPACK_COL_MAJOR, 'L', (lapack_int)n, gp->factor, ld);
+        if (info)
+            return error_set(err, ST_NUMERIC, "dpotri: info %d", (int)info);
+        gradient_of(gp, theta, n, gradient);
+    }
+    *value = -sum / 2;
+    return ST_OK;
+}
+
+enum status gp_log_likelihood(struct gp *gp, const double *theta, double *value, double *gradient, struct error *err) {
+    return gp_likelihood_of(gp, theta, gp->n, value, gradient, err);
+}
+
+/* ---- choice of theta ---- */
+
+struct climb {
+    struct gp *gp;
+    size_t n;
+    double best; /* the highest log posterior seen, and where */
+    double *at;
+};
+
+/* NLopt minimises. Where the covariance cannot be factored the value is as bad as can be. */
+static double descend(unsigned parameters, const double *theta, double *gradient, void *context) {
+    struct climb *climb = context;
+    double value;
+    if (gp_likelihood_of(climb->gp, theta, climb->n, &value, gradient, NULL)) {
+        if (gradient)
+            memset(gradient, 0, parameters * sizeof *gradient);
+        return HUGE_VAL;
+    }
+    value += gp_log_prior(climb->gp, theta, gradient);
+    for (unsigned i = 0; gradient && i < parameters; i++)
+        gradient[i] = -gradient[i];
+    if (value > climb->best) {
+        climb->best = value;
+        memcpy(climb->at, theta, parameters * sizeof *theta);
+    }
+    return -value;
+}
+
+static void set_bounds(nlopt_opt opt, size_t parameters, double least_noise, double *scratch) {
+    for (size_t i = 0; i < parameters; i++)
+        scratch[i] = i == GP_SIGNAL ? log(1e-3) : i == GP_NOISE ? log(least_noise) : log(1e-2);
+    nlopt_set_lower_bounds(opt, scratch);
+    for (size_t i = 0; i < parameters; i++)
+        scratch[i] = i == GP_SIGNAL ? log(1e2) : i == GP_NOISE ? log(MOST_NOISE) : log(1e2);
+    nlopt_set_upper_bounds(opt, scratch);
+}
+
+/* From `start`, which is overwritten. Whatever stops it, the climb keeps the best point it saw. */
+static void climb_from(nlopt_opt opt, int evaluations, double *start) {
+    double value;
+    nlopt_set_maxeval(opt, evaluations);
+    nlopt_optimize(opt, start, &value);
+}
+
+/* Start 0 is the priors' centre; the others lie to both sides of it: rough without noise, smooth with noise. */
+static void set_start(const struct gp *gp, int number, double *theta) {
+    static const double shift[STARTS][2] = {{0, 0}, {-4, -1}, {3, 1}};
+    for (size_t i = 0; i < GP_LENGTH + gp->inputs; i++) {
+        theta[i] = prior_of(gp, i).mean;
+        if (i != GP_SIGNAL)
+            theta[i] += shift[number][i != GP_NOISE];
+    }
+}
+
+/* Start `number`, then the last optimum if there is one; false when there are no more. */
+static bool take_start(const struct gp *gp, int number, double least_noise, double *theta) {
+    if (number < STARTS)
+        set_start(gp, number, theta);
+    else if (number == STARTS && gp->fitted)
+        memcpy(theta, gp->optimum, (GP_LENGTH + gp->inputs) * sizeof *theta);
+    else
+        return false;
+    theta[GP_NOISE] = fmin(fmax(theta[GP_NOISE], log(least_noise)), log(MOST_NOISE));
+    return true;
+}
+
+/* Every start climbs on the first FEW observations; that whose end is the best for all of them climbs on. start and
+ * winner are scratch. */
+static void climb_all(struct climb *climb, nlopt_opt opt, double least_noise, double *start, double *winner) {
+    struct gp *gp = climb->gp;
+    size_t bytes = (GP_LENGTH + gp->inputs) * sizeof *start;
+    bool few = gp->n > FEW;
+    double best = -HUGE_VAL;
+    for (int s = 0; take_start(gp, s, least_noise, start); s++) {
+        climb->n = few ? FEW : gp->n;
+        climb->best = -HUGE_VAL;
+        memcpy(climb->at, start, bytes);
+        climb_from(opt, FEW_STEPS, start);
+        double value = climb->best;
+        if (few) {
+            climb->n = gp->n;
+            climb->best = HUGE_VAL; /* at stays */
+            value = -descend((unsigned)(GP_LENGTH + gp->inputs), climb->at, NULL, climb);
+        }
+        if (s == 0 || value > best) {
+            best = value;
+            memcpy(winner, climb->at, bytes);
+        }
+    }
+    climb->best = best;
+    memcpy(climb->at, winner, bytes);
+    if (few)
+        climb_from(opt, FULL_STEPS, winner);
+}
+
+/* Choose theta with at least this much noise and condition on it. */
+static enum status choose(struct gp *gp, double least_noise, struct error *err) {
+    size_t parameters = GP_LENGTH + gp->inputs;
+    struct climb climb = {.gp = gp};
+    double *scratch = calloc(3 * parameters, sizeof *scratch);
+    nlopt_opt opt = nlopt_create(NLOPT_LD_LBFGS, (unsigned)parameters);
+    enum status status = ST_OK;
+    if (!scratch || !opt) {
+        status = error_no_memory(err);
+    } else {
+        climb.at = scratch + parameters;
+        set_bounds(opt, parameters, least_noise, scratch);
+        nlopt_set_min_objective(opt, descend, &climb);
+        nlopt_set_ftol_abs(opt, TOLERANCE);
+        climb_all(&climb, opt, least_noise, scratch, scratch + 2 * parameters);
+        memcpy(gp->theta, climb.at, parameters * sizeof *climb.at);
+        status = gp_factorise(gp, gp->theta, gp->n, false, err);
+    }
+    nlopt_destroy(opt);
+    free(scratch);
+    return status;
+}
+
+enum status gp_fit(struct gp *gp, const struct gp_data *data, struct error *err) {
+    double least_noise = LEAST_NOISE;
+    enum status status = gp_load(gp, data, err);
+    for (int i = 0; i < REFITS && status == ST_OK; i++) {
+        status = choose(gp, least_noise, err);
+        if (status || gp->jitter == 0)
+            break;
+        least_noise = fmin(10 * gp->jitter, MOST_NOISE);
+    }
+    if (status == ST_OK) {
+        memcpy(gp->optimum, gp->theta, (GP_LENGTH + gp->inputs) * sizeof *gp->theta);
+        gp->fitted = true;
+    }
+    return status;
+}

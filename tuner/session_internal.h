@@ -1,0 +1,74 @@
+/* What the parts of a session share: session.c runs it, session_records.c begins, resumes and keeps it,
+ * session_answer.c tells what came of it. */
+#ifndef TUNER_SESSION_INTERNAL_H
+#define TUNER_SESSION_INTERNAL_H
+
+#include "simulator/learned/ranker.h"
+#include "tuner/learner.h"
+#include "tuner/predictor.h"
+#include "tuner/search/starts.h"
+#include "tuner/session.h"
+
+enum { MAX_ROUNDS = 32, MAX_FINALISTS = 3, MOST_ITERATIONS = 60 };
+
+/* A distinct strategy and all that was measured of it. Round 0 is its first trial, later ones are the final's. */
+struct entry {
+    struct strategy strategy;
+    char proposer[32];
+    const struct baseline *baseline;
+    double predicted_us;
+    enum record_state state; /* of the last trial */
+    char reason[160];
+    size_t n_rounds, counts[MAX_ROUNDS];
+    double *rounds[MAX_ROUNDS];
+    double median_us; /* of round 0; INFINITY when it did not complete */
+    uint64_t trials;  /* all that were spent on it */
+};
+
+struct session {
+    struct store *store;
+    const struct model *model;
+    const struct cluster *cluster;
+    const struct tune_runner *runner;
+    struct tune_options options;
+    char id[64];
+    struct space space;
+    struct predictor predictor;
+    struct learner learner;
+    size_t learned; /* entries that the learner was given last */
+    struct starts starts;
+    size_t n, capacity;
+    struct entry *entries;
+    uint64_t trials; /* counted against the budget */
+    double lower_bound_us, started_us, earlier_us;
+    enum tune_phase phase;
+    enum tune_stop stop;
+    bool fitted; /* the predictor knows all entries */
+};
+
+/* The entry of that strategy, or NULL. */
+struct entry *session_find(struct session *s, const struct id *id);
+
+/* A new entry; takes the strategy over. NULL when memory is out; the strategy is then released. */
+struct entry *session_add(struct session *s, struct strategy *strategy, const char *proposer, double predicted_us);
+
+/* A trial of it has ended. Fails: ST_NO_MEMORY. */
+enum status session_learn(struct session *s, struct entry *e, enum record_state state, size_t n,
+                          const double *iterations_us, const char *reason, struct error *err);
+
+/* Tell the listener: before a trial (outcome NULL) and after it. */
+void session_tell(const struct session *s, const struct entry *e, const struct tune_outcome *outcome, double median_us,
+                  bool recorded);
+
+/* What was tried, in the order of the trials; malloc'd. */
+struct tried *session_tried(const struct session *s);
+
+/* A new session in the dataset, or the state of an old one from its records. Fail: as the store; ST_CONFLICT (about
+ * another model or cluster). */
+enum status session_begin(struct session *s, struct error *err);
+enum status session_resume(struct session *s, const char *id, struct error *err);
+
+/* What came of it. Fails: ST_INFEASIBLE when no trial completed. */
+enum status session_answer(struct session *s, struct tuning *out, struct error *err);
+
+#endif

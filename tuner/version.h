@@ -1,0 +1,7 @@
+/* The program's version, as --version prints it and as what it stores is marked with. */
+#ifndef TUNER_VERSION_H
+#define TUNER_VERSION_H
+
+#define SYNCOPATE_VERSION "0.1.0"
+
+#endif
