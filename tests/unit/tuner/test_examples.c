@@ -158,8 +158,13 @@ static void a_strategy_that_breaks_the_rules_of_today_is_left_out(void **state) 
                                       .proposer = "p",
                                       .runner = "simulated",
                                       .predicted_us = 1};
-    const struct finished_trial result = {
-        .mean_us = us, .median_us = us, .low_us = us, .high_us = us, .n_iterations = 1, .iterations_us = &us};
+    const struct finished_trial result = {.mean_us = us,
+                                          .median_us = us,
+                                          .low_us = us,
+                                          .high_us = us,
+                                          .n_iterations = 1,
+                                          .iterations_us = &us,
+                                          .environment = "{}"};
     assert_ok(store_trial_begin(store, &request, &trial, &err));
     assert_ok(store_trial_finish(store, trial, &result, &err));
     load(store, &(struct query){0}, &e, &skipped);
