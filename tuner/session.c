@@ -20,7 +20,7 @@
 #include "tuner/search/proposals.h"
 #include "tuner/session_internal.h"
 
-enum { LEAST_ITERATIONS = 6, WARMUP = 2, PUBLISHED_STARTS = 2 };
+enum { LEAST_ITERATIONS = 6, WARMUP = 2, PUBLISHED_STARTS = 2, EARLIER = 120 };
 
 /* A trial this much slower than the best is ended early. */
 static const double HOPELESS = 1.5;
@@ -34,8 +34,12 @@ const char *tune_stop_words(enum tune_stop stop) {
 }
 
 struct tune_options tune_default_options(void) {
-    return (struct tune_options){
-        .trials = 40, .final_rounds = 3, .trial_us = 4e6, .seed = 1, .space = space_default_options()};
+    return (struct tune_options){.trials = 40,
+                                 .earlier = EARLIER,
+                                 .final_rounds = 3,
+                                 .trial_us = 4e6,
+                                 .seed = 1,
+                                 .space = space_default_options()};
 }
 
 /* ---- entries ---- */
@@ -222,10 +226,12 @@ static enum status try_entry(struct session *s, size_t index, uint64_t round, st
 static enum status refit(struct session *s, struct error *err) {
     if (s->fitted)
         return ST_OK;
-    struct measured *measured = calloc(s->n ? s->n : 1, sizeof *measured);
+    struct measured *measured = calloc(s->n + s->n_earlier + 1, sizeof *measured);
     if (!measured)
         return error_no_memory(err);
     size_t n = 0;
+    for (size_t i = 0; i < s->n_earlier; i++)
+        measured[n++] = (struct measured){s->earlier[i].strategy, s->earlier[i].us};
     for (size_t i = 0; i < s->n; i++)
         if (isfinite(s->entries[i].median_us))
             measured[n++] = (struct measured){&s->entries[i].strategy, s->entries[i].median_us};
@@ -283,6 +289,11 @@ struct tried *session_tried(const struct session *s) {
 static enum status propose(struct session *s, struct proposal *out, struct error *err) {
     struct rng rng;
     struct proposal_options options = {.evaluations = s->options.evaluations, .advisor = advisor_default_options()};
+    const struct search_context context = {.space = &s->space,
+                                           .predictor = &s->predictor,
+                                           .starts = &s->starts,
+                                           .n_earlier = s->n_earlier,
+                                           .earlier = s->earlier};
     enum status st = refit(s, err);
     if (!st)
         st = begin_learning(s, err); /* for a session that was resumed; otherwise it was done during the trial */
@@ -293,8 +304,7 @@ static enum status propose(struct session *s, struct proposal *out, struct error
     options.advisor.ranker = learner_ranker(&s->learner);
     rng_split(&rng, s->options.seed, s->trials);
     if (!st)
-        st = proposal_next(&s->space, &s->predictor, &s->learner.described, &s->starts, &options, s->n, tried, &rng,
-                           out, err);
+        st = proposal_next(&context, &s->learner.described, &options, s->n, tried, &rng, out, err);
     free(tried);
     return st;
 }
@@ -420,6 +430,10 @@ static void release(struct session *s) {
             free(s->entries[i].rounds[r]);
     }
     free(s->entries);
+    for (size_t i = 0; i < s->n_earlier; i++)
+        strategy_release(&s->earlier_strategies[i]);
+    free(s->earlier_strategies);
+    free(s->earlier);
     starts_release(&s->starts);
     space_release(&s->space);
     predictor_release(&s->predictor);

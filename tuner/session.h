@@ -61,10 +61,11 @@ struct tune_options {
     double time_us;  /* budget; 0 = no limit. One of the two is needed */
     double gap;      /* stop when the best is within this of the lower bound; 0 = never */
     uint64_t seed;
-    uint64_t final_rounds;       /* repeats of each finalist */
-    double trial_us;             /* how long one trial should measure; iterations follow from the prediction */
-    double least_gain;           /* stop when no candidate promises to be faster by this share; 0 = never */
-    size_t evaluations;          /* predictions behind one proposal; 0 = candidates_evaluations() */
+    uint64_t final_rounds; /* repeats of each finalist */
+    double trial_us;       /* how long one trial should measure; iterations follow from the prediction */
+    double least_gain;     /* stop when no candidate promises to be faster by this share; 0 = never */
+    size_t evaluations;    /* predictions behind one proposal; 0 = candidates_evaluations() */
+    size_t earlier;        /* learn from so many trials of earlier sessions on this model and cluster; 0 = from none */
     const struct ranker *ranker; /* residual, learned elsewhere; borrowed. NULL: the timeline and a Gaussian process */
     const char *ranker_id;       /* its id in the dataset, kept with the session; or NULL */
     struct space_options space;

@@ -39,8 +39,11 @@ struct session {
     struct starts starts;
     size_t n, capacity;
     struct entry *entries;
-    uint64_t trials; /* counted against the budget */
-    double lower_bound_us, started_us, earlier_us;
+    size_t n_earlier; /* measured in this domain before the session began */
+    struct strategy *earlier_strategies;
+    struct tried *earlier;
+    uint64_t trials;                               /* counted against the budget */
+    double lower_bound_us, started_us, earlier_us; /* earlier_us: before it was resumed */
     enum tune_phase phase;
     enum tune_stop stop;
     bool fitted; /* the predictor knows all entries */

@@ -29,11 +29,55 @@ static char *options_text(const struct session *s) {
               cJSON_AddNumberToObject(json, "trial_us", s->options.trial_us) &&
               cJSON_AddStringToObject(json, "runner", s->runner->name) &&
               cJSON_AddNumberToObject(json, "least_gain", s->options.least_gain) &&
+              cJSON_AddNumberToObject(json, "earlier", (double)s->options.earlier) &&
               (!s->options.ranker_id || cJSON_AddStringToObject(json, "ranker", s->options.ranker_id)) &&
               (!s->options.hosts || cJSON_AddStringToObject(json, "hosts", s->options.hosts));
     char *text = ok ? json_line(json) : NULL;
     cJSON_Delete(json);
     return text;
+}
+
+/* The fastest complete trials in this domain of before `began`, by the same runner; later ones are left out, so that a
+ * resumed session knows what it knew. */
+static enum status load_earlier(struct session *s, const char *began, struct error *err) {
+    struct arena arena = {0};
+    struct record *records;
+    size_t n = 0;
+    const enum record_state complete = RECORD_COMPLETE;
+    const struct query query = {.model = s->model->id.hex,
+                                .cluster = s->cluster->id.hex,
+                                .runner = s->runner->name,
+                                .state = &complete,
+                                .until = began,
+                                .order = QUERY_BY_measured,
+                                .limit = s->options.earlier};
+    if (!s->options.earlier)
+        return ST_OK;
+    enum status st = query_collect(s->store, &query, &arena, &n, &records, err);
+    s->earlier = calloc(n + 1, sizeof *s->earlier);
+    s->earlier_strategies = calloc(n + 1, sizeof *s->earlier_strategies);
+    if (!st && (!s->earlier || !s->earlier_strategies))
+        st = error_no_memory(err);
+    for (size_t i = 0; i < n && !st; i++) {
+        struct strategy *strategy = &s->earlier_strategies[s->n_earlier];
+        if (!strcmp(records[i].session ? records[i].session : "", s->id))
+            continue;
+        st = store_get_strategy(s->store, records[i].strategy, s->model, s->cluster, strategy, err);
+        if (!st)
+            s->earlier[s->n_earlier++] = (struct tried){strategy, records[i].median_us, NULL};
+    }
+    arena_release(&arena);
+    return st;
+}
+
+static enum status load_earlier_of(struct session *s, struct error *err) {
+    struct arena arena = {0};
+    struct stored_session stored;
+    enum status st = store_session_get(s->store, s->id, &arena, &stored, err);
+    if (!st)
+        st = load_earlier(s, stored.started, err);
+    arena_release(&arena);
+    return st;
 }
 
 enum status session_begin(struct session *s, struct error *err) {
@@ -56,7 +100,7 @@ enum status session_begin(struct session *s, struct error *err) {
     if (!st)
         st = store_session_begin(s->store, &session, err);
     free(options);
-    return st;
+    return st ? st : load_earlier_of(s, err);
 }
 
 static double stamp_us(const char *stamp) {
@@ -82,6 +126,7 @@ static enum status restore_options(struct session *s, const struct stored_sessio
         s->options.final_rounds = (uint64_t)number_of(options, "final_rounds");
         s->options.trial_us = number_of(options, "trial_us");
         s->options.least_gain = number_of(options, "least_gain");
+        s->options.earlier = (size_t)number_of(options, "earlier");
     }
     cJSON_Delete(budget);
     cJSON_Delete(options);
@@ -133,5 +178,5 @@ enum status session_resume(struct session *s, const char *id, struct error *err)
     for (size_t i = 0; i < n && !st; i++)
         st = replay(s, &records[i], err);
     arena_release(&arena);
-    return st;
+    return st ? st : load_earlier_of(s, err);
 }

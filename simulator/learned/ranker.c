@@ -311,10 +311,12 @@ static enum status prepare(struct ranker *ranker, const struct ranker *from, con
     }
     ranker->normalisation = from->normalisation;
     ranker->shift = from->shift;
-    ranker->leaf_scale = from->leaf_scale;
-    if (network)
+    if (network) {
         memcpy(ranker->parameters, from->parameters, network->parameters * sizeof(double));
-    return network ? ST_OK : forest_copy(&from->forest, &ranker->forest, err);
+        return ST_OK;
+    }
+    ranker->leaf_scale = from->leaf_scale;
+    return forest_copy(&from->forest, &ranker->forest, err);
 }
 
 static enum status train(struct ranker *ranker, const struct ranker *from, const struct ranker_options *options,

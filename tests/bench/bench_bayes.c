@@ -12,7 +12,26 @@
 
 enum { REPEATS = 31, SEEDS = 11, EVALUATIONS = 60, MOST_DIMENSIONS = 20 };
 
-/* The arguments of qsort(3). */
+/* bench.sh wraps the allocator for another benchmark. */
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t n);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *p, size_t n);
+
+void *__wrap_malloc(size_t n) {
+    return __real_malloc(n);
+}
+
+void *__wrap_calloc(size_t n, size_t size) {
+    return __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *p, size_t n) {
+    return __real_realloc(p, n);
+}
+
 static int by_value(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
@@ -76,7 +95,7 @@ static void bench_candidates(void) {
         x[i] = rng_uniform(&rng);
     for (int i = 0; i < CANDIDATES * D; i++)
         rows[i] = rng_uniform(&rng);
-    for (int i = 0; i < N; i++)
+    for (size_t i = 0; i < N; i++)
         y[i] = wavy(D, x + i * D) + 0.05 * rng_normal(&rng);
     check(gp_new(D, NULL, &gp, &err), &err);
     for (int i = 0; i < REPEATS; i++) {

@@ -26,7 +26,7 @@ enum { DEFAULT_TRIALS = 40 };
 
 struct tune_words {
     const char *runner, *dataset, *resume, *out, *hosts, *ranker;
-    bool json;
+    bool json, cold;
 };
 
 /* A resumed session knows its model, its cluster and its runner; words live in `arena`. */
@@ -125,6 +125,7 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
         {"ranker", OPTION_TEXT, &words.ranker, "R",
          "a learned ranker by name or id, none, or nearest (default: the one that the dataset has for the nearest "
          "domain, if any; see train-ranker)"},
+        {"cold", OPTION_FLAG, &words.cold, NULL, "learn nothing from earlier sessions on this model and cluster"},
         {"runner", OPTION_TEXT, &words.runner, "R", "lab (default), local or mpirun"},
         {"hosts", OPTION_TEXT, &words.hosts, "FILE", "host file for mpirun, in the order of the cluster's nodes"},
         {"seed", OPTION_INTEGER, &o.seed, "K", "of every random choice (default 1)"},
@@ -181,6 +182,7 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
     if (words.resume)
         st = inputs_of_session(store, words.resume, &arena, &inputs, &words, err);
     o.hosts = words.hosts;
+    o.earlier = words.cold ? 0 : o.earlier;
     o.cancel = interrupt_flag();
     o.listen = progress_listen;
     if (!st)

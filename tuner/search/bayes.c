@@ -146,7 +146,7 @@ static double distance(size_t columns, const double *a, const double *b) {
     return sqrt(sum);
 }
 
-/* The least prior divided by closeness: of the points at least `apart` from all that is known, the prior's best. */
+/* Of the points at least `apart` from all that is known, the prior's best. */
 static bool best_apart(const struct bayes *b, const struct bayes_climb *climb, const struct records *r, size_t known,
                        double apart, const double *rows, const double *prior, double *row) {
     size_t columns = b->space.columns, best = BAYES_SPREAD;
@@ -173,8 +173,11 @@ static enum status design_by_prior(struct bayes *b, const struct bayes_climb *cl
     bayes_space_spread(&b->space, climb->seed, 0, BAYES_SPREAD, rows);
     enum status status = bayes_climb_priors(climb, BAYES_SPREAD, rows, r->x, prior, err);
     *found = false;
-    for (double apart = 0.3 * sqrt((double)b->space.dimensions); status == ST_OK && !*found && apart > 1e-3; apart /= 2)
+    double apart = 0.3 * sqrt((double)b->space.dimensions);
+    while (status == ST_OK && !*found && apart > 1e-3) {
         *found = best_apart(b, climb, r, known, apart, rows, prior, row);
+        apart /= 2;
+    }
     return status;
 }
 

@@ -15,9 +15,9 @@ enum {
     TRIES = 80, /* and of one without */
     NEARBY = 4  /* rows of `near` that are perturbed */
 };
-#define APART     0.1  /* starts differ by this much in a column */
-#define PRECISION 1e-4 /* of a continuous climb, in [0, 1] */
-#define LOWEST    -1e6 /* a log expected improvement that an optimizer can take for none */
+#define APART     0.1    /* starts differ by this much in a column */
+#define PRECISION 1e-4   /* of a continuous climb, in [0, 1] */
+#define LOWEST    (-1e6) /* a log expected improvement that an optimizer can take for none */
 
 /* Points and what is expected of them. */
 struct sweep {

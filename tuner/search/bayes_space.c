@@ -215,10 +215,10 @@ size_t bayes_space_neighbours(const struct bayes_space *space, const double *row
         double here = choice_at(space, i, row), far = floor((d->high - d->low) / 8);
         for (size_t c = 0; d->kind == BAYES_CATEGORICAL && c < columns_of(d); c++)
             n = put_neighbour(space, i, (double)c, row, rows, n);
-        for (double s = -1; d->kind == BAYES_INTEGER && s <= 1; s += 2) {
-            n = put_neighbour(space, i, here + s, row, rows, n);
+        for (int sign = -1; d->kind == BAYES_INTEGER && sign <= 1; sign += 2) {
+            n = put_neighbour(space, i, here + sign, row, rows, n);
             if (far > 1)
-                n = put_neighbour(space, i, here + s * far, row, rows, n);
+                n = put_neighbour(space, i, here + sign * far, row, rows, n);
         }
     }
     return n;

@@ -64,6 +64,7 @@ struct list {
 };
 
 struct pool {
+    const struct search_context *context;
     const struct space *space;
     struct predictor *predictor;
     double work, most_work; /* spent, and where the current proposer ends */
@@ -170,31 +171,29 @@ static enum status climb(struct pool *pool, const struct strategy *start, size_t
     return st;
 }
 
-/* The k-th fastest of what was measured; NULL when there are fewer. */
-static const struct tried *kth_measured(const struct pool *pool, size_t k) {
-    double last = -INFINITY;
+/* The fastest of the n that is slower than `last`; NULL when there is none. */
+static const struct tried *next_fastest(size_t n, const struct tried *tried, double last) {
     const struct tried *best = NULL;
-    for (size_t rank = 0; rank <= k; rank++) {
-        best = NULL;
-        for (size_t i = 0; i < pool->n_tried; i++) {
-            const struct tried *t = &pool->tried[i];
-            if (isfinite(t->us) && t->us > last && (!best || t->us < best->us))
-                best = t;
-        }
-        if (!best)
-            return NULL;
-        last = best->us;
-    }
+    for (size_t i = 0; i < n; i++)
+        if (isfinite(tried[i].us) && tried[i].us > last && (!best || tried[i].us < best->us))
+            best = &tried[i];
     return best;
+}
+
+/* The same among what was measured now and earlier. */
+static const struct tried *next_measured(const struct pool *pool, double last) {
+    const struct tried *now = next_fastest(pool->n_tried, pool->tried, last);
+    const struct tried *earlier = next_fastest(pool->context->n_earlier, pool->context->earlier, last);
+    return !now || (earlier && earlier->us < now->us) ? earlier : now;
 }
 
 static enum status propose_neighbours(struct pool *pool, size_t evaluations, struct rng *rng, struct error *err) {
     double share = (pool->most_work - pool->work) / MEASURED_STARTS;
+    const struct tried *from = next_measured(pool, -INFINITY);
     enum status st = ST_OK;
-    for (size_t k = 0; k < MEASURED_STARTS && !st; k++) {
-        const struct tried *from = kth_measured(pool, k);
-        if (from)
-            st = climb(pool, from->strategy, evaluations / MEASURED_STARTS, share, rng, err);
+    for (size_t k = 0; k < MEASURED_STARTS && from && !st; k++) {
+        st = climb(pool, from->strategy, evaluations / MEASURED_STARTS, share, rng, err);
+        from = next_measured(pool, from->us);
     }
     return st;
 }
@@ -232,8 +231,11 @@ static enum status propose_guided(struct pool *pool, size_t evaluations, struct 
 
 /* What was measured and what the lists hold now. malloc'd. */
 static struct genetic_parent *population(const struct pool *pool, size_t *n) {
-    struct genetic_parent *out = calloc(pool->n_tried + CANDIDATES_MOST, sizeof *out);
+    const struct search_context *c = pool->context;
+    struct genetic_parent *out = calloc(pool->n_tried + c->n_earlier + CANDIDATES_MOST, sizeof *out);
     *n = 0;
+    for (size_t i = 0; out && i < c->n_earlier; i++)
+        out[(*n)++] = (struct genetic_parent){c->earlier[i].strategy, c->earlier[i].us};
     for (size_t i = 0; out && i < pool->n_tried; i++)
         out[(*n)++] = (struct genetic_parent){pool->tried[i].strategy, pool->tried[i].us};
     for (int p = 0; out && p < PROPOSER_COUNT; p++)
@@ -311,28 +313,42 @@ static void collect_lists(struct pool *pool, struct candidates *out) {
     }
 }
 
-static enum status add_starts(const struct pool *pool, const struct starts *starts, struct candidates *out,
-                              struct error *err) {
+/* A copy of what was made elsewhere, unless it is known. */
+static enum status add_copy(const struct pool *pool, const struct strategy *strategy, const char *proposer, double us,
+                            struct candidates *out, struct error *err) {
+    struct candidate *candidate = &out->items[out->n];
+    bool known = is_known(pool, &strategy->id);
+    for (size_t i = 0; i < out->n && !known; i++)
+        known = !memcmp(&out->items[i].strategy.id, &strategy->id, sizeof strategy->id);
+    if (known)
+        return ST_OK;
+    enum status st = strategy_copy(strategy, strategy->name, &candidate->strategy, err);
+    if (st)
+        return st;
+    candidate->strategy.id = strategy->id;
+    candidate->proposer = proposer;
+    candidate->us = us;
+    out->n++;
+    return ST_OK;
+}
+
+static enum status add_known_ones(const struct pool *pool, struct candidates *out, struct error *err) {
+    const struct search_context *c = pool->context;
     enum status st = ST_OK;
-    for (size_t i = 0; i < starts->n && i < CANDIDATES_STARTS && !st; i++) {
-        const struct start *start = &starts->items[i];
-        struct candidate *candidate = &out->items[out->n];
-        if (is_known(pool, &start->strategy.id))
-            continue;
-        st = strategy_copy(&start->strategy, start->strategy.name, &candidate->strategy, err);
-        if (st)
-            break;
-        candidate->strategy.id = start->strategy.id;
-        candidate->proposer = start->baseline->name;
-        candidate->us = start->predicted_us;
-        out->n++;
+    for (size_t i = 0; i < c->starts->n && i < CANDIDATES_STARTS && !st; i++) {
+        const struct start *start = &c->starts->items[i];
+        st = add_copy(pool, &start->strategy, start->baseline->name, start->predicted_us, out, err);
+    }
+    const struct tried *earlier = next_fastest(c->n_earlier, c->earlier, -INFINITY);
+    for (size_t i = 0; i < CANDIDATES_EARLIER && earlier && !st; i++) {
+        st = add_copy(pool, earlier->strategy, "earlier", earlier->us, out, err);
+        earlier = next_fastest(c->n_earlier, c->earlier, earlier->us);
     }
     return st;
 }
 
-enum status candidates_make(const struct space *space, struct predictor *predictor, const struct starts *starts,
-                            size_t evaluations, size_t n, const struct tried *tried, struct rng *rng,
-                            struct candidates *out, struct error *err) {
+enum status candidates_make(const struct search_context *context, size_t evaluations, size_t n,
+                            const struct tried *tried, struct rng *rng, struct candidates *out, struct error *err) {
     static propose_function *const functions[PROPOSER_COUNT] = {
         [PROPOSER_guided] = propose_guided,
         [PROPOSER_neighbour] = propose_neighbours,
@@ -342,7 +358,9 @@ enum status candidates_make(const struct space *space, struct predictor *predict
     /* genetic last: it crosses what the others found */
     static const enum proposer order[PROPOSER_COUNT] = {PROPOSER_knobs, PROPOSER_guided, PROPOSER_neighbour,
                                                         PROPOSER_genetic};
-    struct pool pool = {.space = space, .predictor = predictor, .n_tried = n, .tried = tried};
+    struct predictor *predictor = context->predictor;
+    struct pool pool = {
+        .context = context, .space = context->space, .predictor = predictor, .n_tried = n, .tried = tried};
     struct proposer_score scores[PROPOSER_COUNT];
     enum status st = ST_OK;
     bool was_brief = predictor->brief;
@@ -357,7 +375,7 @@ enum status candidates_make(const struct space *space, struct predictor *predict
     predictor->brief = was_brief;
     collect_lists(&pool, out);
     if (!st)
-        st = add_starts(&pool, starts, out, err);
+        st = add_known_ones(&pool, out, err);
     if (st)
         candidates_release(out);
     return st;

@@ -54,23 +54,38 @@ struct candidate {
     double us;            /* predicted, with few passes */
 };
 
-enum { CANDIDATES_EACH = 12, CANDIDATES_STARTS = 24, CANDIDATES_MOST = CANDIDATES_EACH * PROPOSER_COUNT };
+enum {
+    CANDIDATES_EACH = 12,
+    CANDIDATES_STARTS = 24,
+    CANDIDATES_EARLIER = 8,
+    CANDIDATES_MOST = CANDIDATES_EACH * PROPOSER_COUNT + CANDIDATES_STARTS + CANDIDATES_EARLIER
+};
 
 struct candidates {
     size_t n;
-    struct candidate items[CANDIDATES_MOST + CANDIDATES_STARTS]; /* no two alike, none of them tried */
+    struct candidate items[CANDIDATES_MOST]; /* no two alike, none of them tried */
+};
+
+/* What a search works on; all borrowed. */
+struct search_context {
+    const struct space *space;
+    struct predictor *predictor;
+    const struct starts *starts;
+    /* Measured here before this session: climbed from and crossed, and the fastest are candidates once more. */
+    size_t n_earlier;
+    const struct tried *earlier;
 };
 
 /* How many strategies one step evaluates for this model: fewer for large ones, so that proposing takes about a second.
  */
 size_t candidates_evaluations(const struct model *model);
 
-/* What the proposers make, and those of `starts` (the first CANDIDATES_STARTS) that were not tried. The same arguments
- * and state of rng give the same candidates. Fails: ST_NO_MEMORY, and what predictions fail with beyond ST_INFEASIBLE.
+/* What the proposers make, those of the starts (the first CANDIDATES_STARTS) and of the fastest earlier ones
+ * (CANDIDATES_EARLIER, proposer "earlier") that were not tried in this session. The same arguments and state of rng
+ * give the same candidates. Fails: ST_NO_MEMORY, and what predictions fail with beyond ST_INFEASIBLE and ST_TOO_LARGE.
  * Release with candidates_release. */
-enum status candidates_make(const struct space *space, struct predictor *predictor, const struct starts *starts,
-                            size_t evaluations, size_t n, const struct tried *tried, struct rng *rng,
-                            struct candidates *out, struct error *err);
+enum status candidates_make(const struct search_context *context, size_t evaluations, size_t n,
+                            const struct tried *tried, struct rng *rng, struct candidates *out, struct error *err);
 void candidates_release(struct candidates *candidates);
 
 #endif

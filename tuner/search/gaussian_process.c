@@ -222,6 +222,12 @@ static void build(struct gp *gp, const double *theta, size_t n, double jitter, b
     }
 }
 
+/* Ten times as much, or the first; false when that is too much. */
+static bool more_jitter(double *jitter, double diagonal) {
+    *jitter = *jitter > 0 ? 10 * *jitter : LEAST_JITTER * diagonal;
+    return *jitter <= MOST_JITTER * diagonal;
+}
+
 enum status gp_factorise(struct gp *gp, const double *theta, size_t n, bool want_w, struct error *err) {
     double diagonal = GP_CONSTANT + exp(theta[GP_SIGNAL]);
     lapack_int info = 0;
@@ -229,13 +235,11 @@ enum status gp_factorise(struct gp *gp, const double *theta, size_t n, bool want
         return error_set(err, ST_NUMERIC, "a Gaussian process of variance %g has no covariance in double precision",
                          exp(theta[GP_SIGNAL]));
     scale_rows(gp, theta, n);
-    for (gp->jitter = 0; gp->jitter <= MOST_JITTER * diagonal;
-         gp->jitter = gp->jitter > 0 ? 10 * gp->jitter : LEAST_JITTER * diagonal) {
+    gp->jitter = 0;
+    do {
         build(gp, theta, n, gp->jitter, want_w);
         info = LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'L', (lapack_int)n, gp->factor, (lapack_int)gp->capacity);
-        if (info <= 0)
-            break;
-    }
+    } while (info > 0 && more_jitter(&gp->jitter, diagonal));
     if (info)
         return error_set(err, ST_NUMERIC,
                          "dpotrf: info %d, the covariance of %zu observations is not positive definite", (int)info, n);

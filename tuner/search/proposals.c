@@ -38,15 +38,19 @@ static enum status describe_tried(struct described *d, struct predictor *predict
     return st;
 }
 
-static enum status describe(struct described *d, struct predictor *predictor, size_t n, const struct tried *tried,
-                            const struct candidates *candidates, struct error *err) {
-    d->features = calloc(n + candidates->n, sizeof *d->features);
-    d->observed = calloc(n + 1, sizeof *d->observed);
+static enum status describe(struct described *d, const struct search_context *context, struct predictor *predictor,
+                            size_t n, const struct tried *tried, const struct candidates *candidates,
+                            struct error *err) {
+    size_t observed = context->n_earlier + n;
+    d->features = calloc(observed + candidates->n, sizeof *d->features);
+    d->observed = calloc(observed + 1, sizeof *d->observed);
     d->candidates = calloc(candidates->n, sizeof *d->candidates);
     d->advice = calloc(candidates->n, sizeof *d->advice);
     if (!d->features || !d->observed || !d->candidates || !d->advice)
         return error_no_memory(err);
-    enum status st = describe_tried(d, predictor, n, tried, err);
+    enum status st = describe_tried(d, predictor, context->n_earlier, context->earlier, err);
+    if (!st)
+        st = describe_tried(d, predictor, n, tried, err);
     for (; d->n < candidates->n && !st; d->n++) {
         struct features *f = &d->features[d->n_tried + d->n];
         d->candidates[d->n] = f;
@@ -58,13 +62,13 @@ static enum status describe(struct described *d, struct predictor *predictor, si
 }
 
 /* The candidate to take out of the list. */
-static enum status judge(struct predictor *predictor, const struct advisor_options *advisor, size_t n,
-                         const struct tried *tried, const struct candidates *candidates, size_t *chosen,
-                         struct proposal *out, struct error *err) {
+static enum status judge(const struct search_context *context, struct predictor *predictor,
+                         const struct advisor_options *advisor, size_t n, const struct tried *tried,
+                         const struct candidates *candidates, size_t *chosen, struct proposal *out, struct error *err) {
     struct described d = {0};
     bool was_brief = predictor->brief;
     predictor->brief = true;
-    enum status st = describe(&d, predictor, n, tried, candidates, err);
+    enum status st = describe(&d, context, predictor, n, tried, candidates, err);
     if (!st)
         st = advisor_rank(advisor, d.n_tried, d.observed, d.n, d.candidates, 1, chosen, d.advice, &out->gain, err);
     if (!st)
@@ -74,22 +78,24 @@ static enum status judge(struct predictor *predictor, const struct advisor_optio
     return st;
 }
 
-enum status proposal_next(const struct space *space, struct predictor *predictor, struct predictor *described,
-                          const struct starts *starts, const struct proposal_options *options, size_t n,
-                          const struct tried *tried, struct rng *rng, struct proposal *out, struct error *err) {
+enum status proposal_next(const struct search_context *context, struct predictor *described,
+                          const struct proposal_options *options, size_t n, const struct tried *tried, struct rng *rng,
+                          struct proposal *out, struct error *err) {
     struct candidates candidates;
     struct proposal proposal = {0};
     struct prediction prediction;
-    size_t chosen = 0, evaluations = options->evaluations ? options->evaluations : candidates_evaluations(space->model);
-    enum status st = candidates_make(space, predictor, starts, evaluations, n, tried, rng, &candidates, err);
+    struct predictor *judging = options->advisor.ranker ? described : context->predictor;
+    size_t chosen = 0, evaluations = options->evaluations;
+    if (!evaluations)
+        evaluations = candidates_evaluations(context->space->model);
+    enum status st = candidates_make(context, evaluations, n, tried, rng, &candidates, err);
     if (st)
         return st;
     if (!candidates.n)
         return error_set(err, ST_NOT_FOUND, "no candidate that was not tried before");
-    st = judge(options->advisor.ranker ? described : predictor, &options->advisor, n, tried, &candidates, &chosen,
-               &proposal, err);
+    st = judge(context, judging, &options->advisor, n, tried, &candidates, &chosen, &proposal, err);
     if (!st)
-        st = predictor_run(predictor, &candidates.items[chosen].strategy, &prediction, err);
+        st = predictor_run(context->predictor, &candidates.items[chosen].strategy, &prediction, err);
     if (!st) {
         proposal.strategy = candidates.items[chosen].strategy;
         proposal.proposer = candidates.items[chosen].proposer;

@@ -24,11 +24,12 @@ struct proposal {
     double gain; /* expected improvement over the best so far, relative; INFINITY while too little is known */
 };
 
-/* Nothing in tried[0..n) is proposed again. Candidates are made against `predictor`; features come from `described`,
- * the predictor of the cluster as it is described, when there is a ranker, since that is what it was trained on. Fails:
- * ST_NOT_FOUND when all that was seen had been tried; as candidates_make and advisor_rank. */
-enum status proposal_next(const struct space *space, struct predictor *predictor, struct predictor *described,
-                          const struct starts *starts, const struct proposal_options *options, size_t n,
-                          const struct tried *tried, struct rng *rng, struct proposal *out, struct error *err);
+/* Nothing in tried[0..n) is proposed again. Candidates are made against the context's predictor; features come from
+ * `described`, the predictor of the cluster as it is described, when there is a ranker, since that is what it was
+ * trained on. What was measured earlier is learned from like what was tried. Fails: ST_NOT_FOUND when all that was seen
+ * had been tried; as candidates_make and advisor_rank. */
+enum status proposal_next(const struct search_context *context, struct predictor *described,
+                          const struct proposal_options *options, size_t n, const struct tried *tried, struct rng *rng,
+                          struct proposal *out, struct error *err);
 
 #endif

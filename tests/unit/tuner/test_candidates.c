@@ -35,6 +35,10 @@ static void close_scene(struct scene *s) {
     model_release(&s->model);
 }
 
+static struct search_context context_of(struct scene *s) {
+    return (struct search_context){.space = &s->space, .predictor = &s->predictor, .starts = &s->starts};
+}
+
 static double sum_of_shares(const struct proposer_score scores[PROPOSER_COUNT]) {
     double sum = 0;
     for (int p = 0; p < PROPOSER_COUNT; p++) {
@@ -78,10 +82,11 @@ static void candidates_are_new_distinct_valid_and_the_same_each_time(void **stat
         size_t n = s.starts.n < 3 ? s.starts.n : 3;
         for (size_t i = 0; i < n; i++)
             tried[i] = (struct tried){&s.starts.items[i].strategy, s.starts.items[i].predicted_us, "horovod"};
+        const struct search_context context = context_of(&s);
         rng_seed(&rng, 7);
-        assert_ok(candidates_make(&s.space, &s.predictor, &s.starts, 120, n, tried, &rng, &a, &err));
+        assert_ok(candidates_make(&context, 120, n, tried, &rng, &a, &err));
         rng_seed(&rng, 7);
-        assert_ok(candidates_make(&s.space, &s.predictor, &s.starts, 120, n, tried, &rng, &b, &err));
+        assert_ok(candidates_make(&context, 120, n, tried, &rng, &b, &err));
         assert_int_equal(a.n, b.n);
         assert_true(a.n >= s.starts.n - n);
         for (size_t i = 0; i < a.n; i++) {
@@ -120,8 +125,8 @@ static void proposals_improve_on_the_baselines(void **state) {
             struct rng rng;
             struct proposal proposal;
             rng_split(&rng, 3, n);
-            enum status st = proposal_next(&s.space, &s.predictor, &s.predictor, &s.starts, &options, n, tried, &rng,
-                                           &proposal, &err);
+            const struct search_context context = context_of(&s);
+            enum status st = proposal_next(&context, &s.predictor, &options, n, tried, &rng, &proposal, &err);
             if (st == ST_NOT_FOUND)
                 break;
             assert_ok(st);

@@ -20,9 +20,9 @@ static void draw(uint64_t stream, struct instance *t) {
     struct rng rng;
     rng_split(&rng, test_seed(), stream);
     t->n = 1 + rng_below(&rng, MOST);
-    for (size_t i = 0; i < t->n * D; i++)
-        t->x[i] = rng_uniform(&rng);
     for (size_t i = 0; i < t->n; i++) {
+        for (size_t k = 0; k < D; k++)
+            t->x[i * D + k] = rng_uniform(&rng);
         t->prior[i] = rng_between(&rng, 90, 110);
         t->noise[i] = rng_below(&rng, 2) ? rng_between(&rng, 0, 5) : 0;
         t->y[i] = t->prior[i] + 7 * sin(4 * t->x[i * D]) + rng_normal(&rng);

@@ -246,6 +246,29 @@ static void baselines_take_at_most_half_of_the_budget(void **state) {
     tuning_release(&t);
 }
 
+/* The second session in one dataset begins with what the first measured: its first proposals are no slower than the
+ * first session's answer but for noise, and it says nothing of the first's trials as its own. */
+static void second_session_learns_from_the_first(void **state) {
+    struct world *w = *state;
+    struct error err;
+    struct tuning first, second;
+    struct tune_options o = options_of(24);
+    char file[4096];
+    double best = INFINITY;
+    snprintf(file, sizeof file, "%s/warm.db", test_dir());
+    assert_ok(tune(w, file, &o, NULL, &first, &err));
+    o.seed = 2;
+    o.trials = 12;
+    assert_ok(tune(w, file, &o, NULL, &second, &err));
+    assert_int_equal(second.trials, 12);
+    for (size_t i = 0; i < second.n_rows; i++)
+        if (second.rows[i].measured.n)
+            best = fmin(best, second.rows[i].measured.median_us);
+    assert_true(best <= 1.02 * first.rows[first.best].measured.median_us);
+    tuning_release(&first);
+    tuning_release(&second);
+}
+
 static void fitted_factors_are_those_of_the_truth(void **state) {
     struct world *w = *state;
     struct error err;
@@ -283,6 +306,7 @@ int main(void) {
         T(session_stops_when_the_best_is_close_to_the_bound),
         T(gap_that_a_baseline_closes_ends_the_session_before_the_search),
         T(baselines_take_at_most_half_of_the_budget),
+        T(second_session_learns_from_the_first),
         T(fitted_factors_are_those_of_the_truth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
