@@ -165,21 +165,23 @@ static const char *only_session(const char *file, char out[64]) {
 }
 
 /* Interrupted after every number of trials, baselines, search and final alike, it ends as if it had not been. */
-static void interrupted_session_goes_on_as_if_nothing_had_happened(void **state) {
-    struct world *w = *state;
+static void check_interruptions(struct world *w, const char *name, const struct ranker *ranker) {
     struct error err;
     struct tuning whole, resumed;
     struct tune_options o = options_of(18);
     char file[4096], id[64];
-    snprintf(file, sizeof file, "%s/whole.db", test_dir());
+    o.ranker = ranker;
+    w->runs = 0;
+    snprintf(file, sizeof file, "%s/%s-whole.db", test_dir(), name);
     assert_ok(tune(w, file, &o, NULL, &whole, &err));
     for (uint64_t stop = 1; stop < 18; stop += 4) {
-        snprintf(file, sizeof file, "%s/stop%lu.db", test_dir(), (unsigned long)stop);
+        snprintf(file, sizeof file, "%s/%s-stop%lu.db", test_dir(), name, (unsigned long)stop);
         w->runs = 0;
         w->die_after = stop;
         assert_fails(tune(w, file, &o, NULL, &resumed, &err), ST_CANCELLED, "--resume");
         w->die_after = 0;
         struct tune_options other = options_of(99); /* the session keeps the budget that it began with */
+        other.ranker = ranker;
         assert_ok(tune(w, file, &other, only_session(file, id), &resumed, &err));
         assert_int_equal(w->runs, 18);
         assert_int_equal(resumed.n_rows, whole.n_rows);
@@ -189,6 +191,49 @@ static void interrupted_session_goes_on_as_if_nothing_had_happened(void **state)
         tuning_release(&resumed);
     }
     tuning_release(&whole);
+}
+
+static void interrupted_session_goes_on_as_if_nothing_had_happened(void **state) {
+    check_interruptions(*state, "plain", NULL);
+}
+
+/* A ranker of this world's true times. */
+static struct ranker *train_ranker(struct world *w) {
+    enum { N = 40 };
+    struct error err;
+    struct rng rng;
+    struct space space;
+    struct predictor described;
+    struct features features[N];
+    struct ranker_example examples[N];
+    struct ranker *out;
+    const struct space_options options = space_default_options();
+    struct ranker_options o = ranker_default_options(RANKER_trees);
+    o.residual = true;
+    rng_split(&rng, test_seed(), 3);
+    assert_ok(space_init(&space, &w->model, &w->cluster, &options, &err));
+    assert_ok(predictor_init(&described, &w->model, &w->cluster, &err));
+    for (size_t i = 0; i < N; i++) {
+        struct strategy strategy;
+        struct prediction truth;
+        assert_ok(space_sample_guided(&space, &rng, &strategy, &err));
+        assert_ok(predictor_features(&described, &strategy, &features[i], NULL, &err));
+        assert_ok(predictor_run(&w->truth, &strategy, &truth, &err));
+        examples[i] = (struct ranker_example){&features[i], truth.iteration_us, 0};
+        strategy_release(&strategy);
+    }
+    assert_ok(ranker_train(&o, N, examples, &out, NULL, &err));
+    for (size_t i = 0; i < N; i++)
+        features_release(&features[i]);
+    predictor_release(&described);
+    space_release(&space);
+    return out;
+}
+
+static void interrupted_session_with_a_ranker_goes_on_too(void **state) {
+    struct ranker *ranker = train_ranker(*state);
+    check_interruptions(*state, "ranker", ranker);
+    ranker_free(ranker);
 }
 
 static void session_without_a_completed_trial_says_why(void **state) {
@@ -302,6 +347,7 @@ int main(void) {
         T(session_beats_the_baselines_of_a_cluster_that_is_not_as_described),
         T(same_seed_gives_the_same_session),
         T(interrupted_session_goes_on_as_if_nothing_had_happened),
+        T(interrupted_session_with_a_ranker_goes_on_too),
         T(session_without_a_completed_trial_says_why),
         T(session_stops_when_the_best_is_close_to_the_bound),
         T(gap_that_a_baseline_closes_ends_the_session_before_the_search),
