@@ -29,7 +29,7 @@ check() {
 }
 
 # ---- help ----
-for command in tune simulate compare trial bench baselines strategy dataset lab doctor; do
+for command in tune simulate compare trial bench baselines strategy dataset lab doctor collect train-ranker rank; do
     check "help_of_$command" 0 "usage: syncopate $command" "$syncopate" $command --help
 done
 for command in "strategy show" "strategy check" "strategy diff" "lab up" "lab down" "lab status" "lab exec" \

@@ -52,7 +52,7 @@ check one_trial_is_too_few 2 'measure more there' "$syncopate" train-ranker --da
 for baseline in single horovod ps ps-partitioned; do try two.json $baseline; done
 check a_model_without_trials 2 'of that model' "$syncopate" train-ranker --dataset t.db --model resnet50
 check no_ranker_says_how_to_train_one 2 '"syncopate train-ranker" makes one' "$syncopate" rank mlp-small two.json wfbp --dataset t.db
-check training_is_told_in_words 0 'kept in t.db as linear-mlp-small-two' "$syncopate" train-ranker --dataset t.db
+check training_is_told_in_words 0 'kept in t.db as linear-mlp-small-two' "$syncopate" train-ranker --dataset t.db --kind linear
 check training_says_what_it_made 0 '' "$syncopate" train-ranker --dataset t.db --kind trees --name mine --holdout 34% --json
 say trained_ranker_in_json "(r,) = rows
 assert r['schema'] == 'syncopate.trained-ranker/1' and r['name'] == 'mine' and r['kind'] == 'trees' and r['usable'], r

@@ -17,7 +17,7 @@
 #include "tuner/ranker_fit.h"
 #include "tuner/rankers.h"
 
-#define DEFAULT_KIND "linear"
+#define DEFAULT_KIND "trees"
 
 struct request {
     const char *dataset, *kind, *name, *from;
@@ -318,7 +318,7 @@ enum status cmd_train_ranker(int argc, char **argv, struct error *err) {
     const struct option options[] = {
         {"dataset", OPTION_TEXT, &r.dataset, "FILE",
          "where trials are, and rankers are kept (default " DEFAULT_DATASET ")"},
-        {"kind", OPTION_TEXT, &r.kind, "KIND", "linear (default), rnn, gat or trees; see below"},
+        {"kind", OPTION_TEXT, &r.kind, "KIND", "trees (default), linear, rnn or gat; see below"},
         {"model", OPTION_TEXT, &r.query.model, "M", "only trials of this model: a name or the beginning of an id"},
         {"cluster", OPTION_TEXT, &r.query.cluster, "C", "only trials on this cluster"},
         {"runner", OPTION_TEXT, &r.query.runner, "R", "only trials run by lab, local or mpirun"},

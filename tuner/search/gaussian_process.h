@@ -40,7 +40,7 @@ void gp_free(struct gp *gp); /* NULL is allowed */
 
 /* Choose theta and condition on the data. Maximises the log marginal likelihood plus weak log-normal priors on every
  * parameter by L-BFGS with analytic gradients from several starts, of which one is the last optimum of this gp, and
- * forgets what was believed. With many observations the starts compete on the first 64 of them, and the best goes on
+ * forgets what was believed. With many observations the starts compete on the first 48 of them, and the best goes on
  * with all. [O(n^3) an evaluation, about 10 with all observations.] The data is copied. A covariance that is not
  * positive definite gets jitter on its diagonal, and theta is chosen again with at least that much noise.
  * Fails: ST_INVALID (no or not finite values), ST_TOO_LARGE, ST_NUMERIC, ST_NO_MEMORY; then fit or condition again

@@ -16,14 +16,14 @@
 #include "tuner/search/gaussian_process_internal.h"
 
 enum {
-    FEW = 64,        /* observations on which the starts compete */
-    FEW_STEPS = 40,  /* evaluations a start */
+    FEW = 48,        /* observations on which the starts compete */
+    FEW_STEPS = 30,  /* evaluations a start */
     FULL_STEPS = 30, /* evaluations with more than FEW observations; seldom more than 10 */
     STARTS = 3,
     REFITS = 3
 };
 #define LOG_2PI     1.83787706640934548356
-#define TOLERANCE   1e-3 /* of the log posterior: nothing that follows could tell */
+#define TOLERANCE   1e-2 /* of the log posterior: nothing that follows could tell */
 #define LEAST_NOISE 1e-8
 #define MOST_NOISE  1.0
 

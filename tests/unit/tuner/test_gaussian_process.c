@@ -139,7 +139,7 @@ static void the_posterior_is_that_of_the_explicit_inverse(void **state) {
         draw(i, &t);
         work_out(&t, &dense);
         rng_split(&rng, test_seed(), 1000 + i);
-        for (size_t p = 0; p < POINTS * D; p++)
+        for (size_t p = 0; p < (size_t)POINTS * D; p++)
             x[p] = rng_between(&rng, -0.5, 1.5);
         for (size_t p = 0; p < POINTS; p++)
             prior[p] = rng_between(&rng, 90, 110);
@@ -254,7 +254,7 @@ static void believing_is_observing_what_was_expected(void **state) {
         double x[POINTS * D], mean[POINTS], variance[POINTS], m[POINTS], v[POINTS];
         draw(i, &t);
         rng_split(&rng, test_seed(), 3000 + i);
-        for (size_t p = 0; p < POINTS * D; p++)
+        for (size_t p = 0; p < (size_t)POINTS * D; p++)
             x[p] = rng_uniform(&rng);
         struct gp_data data = data_of(&t);
         data.room = 2;
@@ -291,15 +291,15 @@ static void fitting_finds_the_parameters_that_made_the_data(void **state) {
     for (uint64_t draw_number = 0; draw_number < DRAWS; draw_number++) {
         struct rng rng;
         rng_split(&rng, test_seed(), 4000 + draw_number);
-        for (int i = 0; i < N * D; i++)
+        for (size_t i = 0; i < (size_t)N * D; i++)
             x[i] = rng_uniform(&rng);
-        for (int i = 0; i < N; i++)
+        for (size_t i = 0; i < N; i++)
             z[i] = rng_normal(&rng);
-        for (int i = 0; i < N; i++) { /* y = L z, L the Cholesky factor, row by row */
+        for (size_t i = 0; i < N; i++) { /* y = L z, L the Cholesky factor, row by row */
             y[i] = 0;
-            for (int j = 0; j <= i; j++) {
+            for (size_t j = 0; j <= i; j++) {
                 double sum = matern(theta, x + i * D, x + j * D) + (i == j ? exp(theta[GP_NOISE]) : 0);
-                for (int c = 0; c < j; c++)
+                for (size_t c = 0; c < j; c++)
                     sum -= k[i][c] * k[j][c];
                 k[i][j] = i == j ? sqrt(sum) : sum / k[j][j];
                 y[i] += k[i][j] * z[j];
