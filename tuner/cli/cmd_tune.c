@@ -123,8 +123,8 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
         {"least-gain", OPTION_PERCENT, &o.least_gain, "P%",
          "end when no candidate promises to be P% faster than the best"},
         {"ranker", OPTION_TEXT, &words.ranker, "R",
-         "a learned ranker by name or id, none, or nearest (default: the one that the dataset has for the nearest "
-         "domain, if any; see train-ranker)"},
+
+         "a learned ranker by name or id, or none (default: nearest, the nearest domain's, if any)"},
         {"cold", OPTION_FLAG, &words.cold, NULL, "learn nothing from earlier sessions on this model and cluster"},
         {"runner", OPTION_TEXT, &words.runner, "R", "lab (default), local or mpirun"},
         {"hosts", OPTION_TEXT, &words.hosts, "FILE", "host file for mpirun, in the order of the cluster's nodes"},

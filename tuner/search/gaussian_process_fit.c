@@ -18,7 +18,7 @@
 enum {
     FEW = 48,        /* observations on which the starts compete */
     FEW_STEPS = 30,  /* evaluations a start */
-    FULL_STEPS = 30, /* evaluations with more than FEW observations; seldom more than 10 */
+    FULL_STEPS = 60, /* evaluations with more than FEW observations; seldom more than 10 */
     STARTS = 3,
     REFITS = 3
 };

@@ -1,0 +1,140 @@
+/* Collections: what is drawn, and that one which was interrupted goes on where it stopped. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "dataset/query.h"
+#include "tests/support/check.h"
+#include "tests/support/strategy/random_instances.h"
+#include "tuner/collection.h"
+
+struct scene {
+    struct model model;
+    struct cluster cluster;
+    struct collection collection;
+    uint64_t runs, die_after, fail_at; /* 0: never */
+};
+
+static void open_scene(struct scene *s, uint64_t stream) {
+    struct error err;
+    struct rng rng;
+    const struct space_options options = space_default_options();
+    *s = (struct scene){0};
+    rng_split(&rng, test_seed(), stream);
+    assert_ok(random_model(&rng, &s->model, &err));
+    assert_ok(random_cluster(&rng, &s->cluster, &err));
+    assert_ok(collection_init(&s->collection, &s->model, &s->cluster, &options, &err));
+}
+
+static void close_scene(struct scene *s) {
+    collection_release(&s->collection);
+    cluster_release(&s->cluster);
+    model_release(&s->model);
+}
+
+static enum status run(void *context, const struct tune_order *order, struct tune_outcome *out, struct error *err) {
+    static double times[COLLECT_MOST];
+    struct scene *s = context;
+    if (s->die_after && s->runs == s->die_after)
+        return error_set(err, ST_CANCELLED, "stopped by the test");
+    s->runs++;
+    assert_true(order->iterations >= COLLECT_LEAST && order->iterations <= COLLECT_MOST);
+    for (size_t i = 0; i < order->iterations; i++)
+        times[i] = order->expected_us;
+    *out = (struct tune_outcome){.state = RECORD_COMPLETE, .n = order->iterations, .iterations_us = times};
+    if (s->runs == s->fail_at)
+        *out = (struct tune_outcome){.state = RECORD_FAILED, .reason = "a wrong sum"};
+    return ST_OK;
+}
+
+static void number_i_is_always_the_same_and_follows_the_recipe(void **state) {
+    (void)state;
+    struct error err;
+    for (uint64_t stream = 0; stream < 4; stream++) {
+        struct scene s;
+        open_scene(&s, stream);
+        size_t by_word[4] = {0};
+        static const char *const words[4] = {"collect-guided", "collect-uniform", "collect-sizes", "collect-fast"};
+        for (uint64_t i = 0; i < 32; i++) {
+            struct strategy a, b;
+            const char *proposer;
+            double us, again_us;
+            assert_ok(collection_draw(&s.collection, 9, i, &a, &proposer, &us, &err));
+            assert_ok(collection_draw(&s.collection, 9, i, &b, &proposer, &again_us, &err));
+            assert_string_equal(a.id.hex, b.id.hex);
+            assert_close(us, again_us, 0);
+            assert_ok(strategy_check(&a, &s.model, &s.cluster, &err));
+            for (int k = 0; k < 4; k++)
+                by_word[k] += !strcmp(proposer, words[k]);
+            strategy_release(&a);
+            strategy_release(&b);
+        }
+        assert_int_equal(by_word[0], 8);
+        assert_int_equal(by_word[1], 4);
+        assert_int_equal(by_word[2], 8);
+        assert_int_equal(by_word[3], 4);
+        close_scene(&s);
+    }
+}
+
+static void collect(struct scene *s, const char *file, uint64_t trials, enum status want) {
+    struct error err;
+    struct store *store;
+    const struct tune_runner runner = {"simulated", s, run};
+    const struct collect_options options = {.trials = trials, .seed = 3, .trial_us = 1e6};
+    assert_ok(store_open(file, STORE_READ_WRITE, &store, &err));
+    assert_int_equal(collect_run(store, &s->collection, &runner, &options, &err), want);
+    store_close(store);
+}
+
+/* The strategies of the trials that ended, in order, as one text. */
+static void ended(const char *file, char *out, size_t size) {
+    struct error err;
+    struct store *store;
+    struct arena arena = {0};
+    struct record *records;
+    size_t n, used = 0;
+    const struct query query = {.order = QUERY_BY_number};
+    assert_ok(store_open(file, STORE_READ_ONLY, &store, &err));
+    assert_ok(query_collect(store, &query, &arena, &n, &records, &err));
+    for (size_t i = 0; i < n; i++)
+        if (records[i].state != RECORD_CANCELLED)
+            used += (size_t)snprintf(out + used, size - used, "%.12s %s\n", records[i].strategy,
+                                     record_state_word(records[i].state));
+    arena_release(&arena);
+    store_close(store);
+}
+
+static void interrupted_collection_goes_on_where_it_stopped(void **state) {
+    (void)state;
+    struct scene s;
+    char whole[4096], parts[4096], file[4096];
+    open_scene(&s, 10);
+    s.fail_at = 5;
+    snprintf(file, sizeof file, "%s/whole.db", test_dir());
+    collect(&s, file, 20, ST_OK);
+    assert_int_equal(s.runs, 20);
+    ended(file, whole, sizeof whole);
+    snprintf(file, sizeof file, "%s/parts.db", test_dir());
+    s.runs = 0;
+    for (uint64_t stop = 3; stop < 20; stop += 6) {
+        s.die_after = stop;
+        collect(&s, file, 20, ST_CANCELLED);
+    }
+    s.die_after = 0;
+    collect(&s, file, 20, ST_OK);
+    assert_int_equal(s.runs, 20);
+    ended(file, parts, sizeof parts);
+    assert_string_equal(whole, parts);
+    collect(&s, file, 20, ST_OK);
+    assert_int_equal(s.runs, 20);
+    close_scene(&s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(number_i_is_always_the_same_and_follows_the_recipe),
+        cmocka_unit_test(interrupted_collection_goes_on_where_it_stopped),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
