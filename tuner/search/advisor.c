@@ -96,12 +96,23 @@ static void add_likeness(struct advisor *a, const double *x) {
     }
 }
 
+/* Condition the process with parameters that are taken while there are few trials, and fitted later. */
+static enum status adapt(struct gp *gp, const struct gp_data *data, struct error *err) {
+    double theta[GP_LENGTH + INPUTS];
+    if (data->n >= FITTED_FROM)
+        return gp_fit(gp, data, err);
+    theta[GP_SIGNAL] = theta[GP_NOISE] = log(0.5);
+    for (size_t k = 0; k < INPUTS; k++)
+        theta[GP_LENGTH + k] = log(1);
+    return gp_condition(gp, theta, data, err);
+}
+
 static enum status fit(struct advisor *a, size_t wanted, struct error *err) {
     const struct gp_data data = {
         .n = a->n_observed, .x = a->x_observed, .y = a->y, .prior = a->prior_observed, .room = wanted};
-    enum status st = gp_new(SKETCH_COLUMNS, sketch_knobs(), &a->gp, err);
+    enum status st = gp_new(COLUMNS, column_inputs, &a->gp, err);
     if (!st)
-        st = gp_fit(a->gp, &data, err);
+        st = adapt(a->gp, &data, err);
     if (st)
         return st;
     double *means = malloc(a->n_observed * sizeof *means);
