@@ -105,7 +105,7 @@ static void print_proposers(const struct tuning *t) {
     struct table table;
     table_init(&table, (const char *const[]){"  PROPOSER", ">TRIALS", ">RECORDS", "HOW", NULL});
     size_t rows = 0;
-    for (int p = 0; p < PROPOSER_COUNT; p++) {
+    for (enum proposer p = 0; p < PROPOSER_COUNT; p++) {
         const struct proposer_score *score = &t->proposers[p];
         if (!score->tried)
             continue;
@@ -130,11 +130,12 @@ static void print_importance(const struct tuning *t) {
         return;
     printf("\nWhich knobs mattered (share of the variance of measured times that changes with the knob):\n");
     for (;;) {
-        int most = -1;
-        for (int k = 0; k < SKETCH_KNOBS; k++)
-            if (!shown[k] && t->importance[k] >= 0.005 && (most < 0 || t->importance[k] > t->importance[most]))
+        enum sketch_knob most = SKETCH_KNOBS;
+        for (enum sketch_knob k = 0; k < SKETCH_KNOBS; k++)
+            if (!shown[k] && t->importance[k] >= 0.005 &&
+                (most == SKETCH_KNOBS || t->importance[k] > t->importance[most]))
                 most = k;
-        if (most < 0)
+        if (most == SKETCH_KNOBS)
             break;
         int filled = (int)(fmin(t->importance[most], 1) * BAR + 0.5);
         printf("  %3.0f%%  %-50s %.*s\n", t->importance[most] * 100, sketch_knob_words(most), filled,
@@ -180,7 +181,7 @@ static bool add_baselines(cJSON *root, const struct tuning *t) {
 static bool add_proposers(cJSON *root, const struct tuning *t) {
     cJSON *array = cJSON_AddArrayToObject(root, "proposers");
     bool ok = array;
-    for (int p = 0; p < PROPOSER_COUNT && ok; p++) {
+    for (enum proposer p = 0; p < PROPOSER_COUNT && ok; p++) {
         cJSON *object = cJSON_CreateObject();
         ok = object && cJSON_AddItemToArray(array, object) &&
              cJSON_AddStringToObject(object, "name", proposer_name(p)) &&
@@ -195,7 +196,7 @@ static bool add_importance(cJSON *root, const struct tuning *t) {
         return cJSON_AddNullToObject(root, "importance");
     cJSON *array = cJSON_AddArrayToObject(root, "importance");
     bool ok = array;
-    for (int k = 0; k < SKETCH_KNOBS && ok; k++) {
+    for (enum sketch_knob k = 0; k < SKETCH_KNOBS && ok; k++) {
         cJSON *object = k == SKETCH_TIMELINE ? NULL : cJSON_CreateObject();
         ok = k == SKETCH_TIMELINE || (object && cJSON_AddItemToArray(array, object) &&
                                       cJSON_AddStringToObject(object, "knob", sketch_knob_words(k)) &&
