@@ -3,7 +3,8 @@
 #
 #   OUT=build/release tests/evaluate.sh [TABLE...]
 #
-# They come from the corpus that is shipped, unpacked into build/; DATASET=FILE takes another dataset.
+# They come from the corpus that is shipped, unpacked into build/; DATASET=FILE takes another dataset. After the table
+# `search` Optuna's samplers play the same pools, if they are installed.
 set -eu
 cd "$(dirname "$0")/.."
 out=${OUT:-build/release}
@@ -13,4 +14,8 @@ if [ -z "${DATASET:-}" ] && [ ! "$dataset" -nt examples/corpus/lab.db.xz ]; then
     xz -dkc examples/corpus/lab.db.xz >"$dataset.part"
     mv "$dataset.part" "$dataset"
 fi
-exec "$out/tests/evaluate/evaluate" "$dataset" "$@"
+export EVALUATE_POOLS=build/pools.json
+mkdir -p build
+rm -f "$EVALUATE_POOLS"
+"$out/tests/evaluate/evaluate" "$dataset" "$@"
+[ ! -e "$EVALUATE_POOLS" ] || tests/evaluate/optuna_peer.py "$EVALUATE_POOLS"

@@ -1,16 +1,14 @@
-/* How fast and how good Bayesian optimization is: one suggestion at 200 observations in 4 dimensions, refit included;
- * 5,000 candidates scored at 60 observations in 20 dimensions; and regret, the true value of what would be recommended
- * less the minimum, beside uniform random search with as many evaluations. Noise is of the value. */
+/* How fast Bayesian optimization is: one suggestion at 200 observations in 4 dimensions, refit included, and 5,000
+ * candidates scored at 60 observations in 20 dimensions. How good it is: tests/evaluate/bayes.c. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/rng.h"
 #include "tests/support/landscapes.h"
 #include "tuner/search/bayes.h"
 
-enum { REPEATS = 31, SEEDS = 11, EVALUATIONS = 60, MOST_DIMENSIONS = 20 };
+enum { REPEATS = 31 };
 
 /* bench.sh wraps the allocator for another benchmark. */
 void *__real_malloc(size_t n);
@@ -112,79 +110,10 @@ static void bench_candidates(void) {
     gp_free(gp);
 }
 
-/* ---- regret ---- */
-
-struct run {
-    double x[EVALUATIONS][MOST_DIMENSIONS], value[EVALUATIONS]; /* without noise */
-    struct bayes_trial trials[EVALUATIONS];
-};
-
-static void evaluate(const struct landscape *l, double noise, struct rng *rng, struct run *run, size_t i) {
-    run->value[i] = l->at(run->x[i]);
-    run->trials[i] = (struct bayes_trial){.x = run->x[i], .y = run->value[i] * (1 + noise * rng_normal(rng))};
-}
-
-static void run_bayes(const struct landscape *l, double noise, uint64_t seed, struct run *run, double *regret) {
-    struct error err;
-    struct rng rng;
-    struct bayes *b;
-    struct bayes_advice advice;
-    struct bayes_best best;
-    rng_split(&rng, seed, 0);
-    check(bayes_new(l->n, l->dimensions, &(struct bayes_options){.seed = seed}, &b, &err), &err);
-    for (size_t i = 0; i < EVALUATIONS; i++) {
-        check(bayes_suggest(b, &(struct bayes_history){.n = i, .trials = run->trials}, 1, run->x[i], &advice, &err),
-              &err);
-        evaluate(l, noise, &rng, run, i);
-        if ((i + 1) % 20)
-            continue;
-        check(bayes_recommend(b, &(struct bayes_history){.n = i + 1, .trials = run->trials}, &best, &err), &err);
-        regret[i / 20] = run->value[best.trial] - l->least;
-    }
-    bayes_free(b);
-}
-
-static void run_random(const struct landscape *l, double noise, uint64_t seed, struct run *run, double *regret) {
-    struct rng rng;
-    size_t best = 0;
-    rng_split(&rng, seed, 1);
-    for (size_t i = 0; i < EVALUATIONS; i++) {
-        for (size_t k = 0; k < l->n; k++)
-            run->x[i][k] = rng_between(&rng, l->dimensions[k].low, l->dimensions[k].high);
-        evaluate(l, noise, &rng, run, i);
-        if (run->trials[i].y < run->trials[best].y)
-            best = i;
-        if ((i + 1) % 20 == 0)
-            regret[i / 20] = run->value[best] - l->least;
-    }
-}
-
-static void bench_regret(const struct landscape *l, double noise) {
-    static struct run run;
-    double bayes[3][SEEDS], random[3][SEEDS];
-    for (size_t s = 0; s < SEEDS; s++) {
-        double regret[3];
-        run_bayes(l, noise, s, &run, regret);
-        for (int k = 0; k < 3; k++)
-            bayes[k][s] = regret[k];
-        run_random(l, noise, s, &run, regret);
-        for (int k = 0; k < 3; k++)
-            random[k][s] = regret[k];
-    }
-    printf("bayes regret %-14s noise %.0f%%:", l->name, 100 * noise);
-    for (int k = 0; k < 3; k++)
-        printf("  %d: %8.2g (random %.2g)", 20 * (k + 1), median(SEEDS, bayes[k]), median(SEEDS, random[k]));
-    printf(", median of %d seeds\n", SEEDS);
-}
-
 int main(void) {
     bench_suggestion(200, 1);
     bench_suggestion(60, 1);
     bench_suggestion(60, 4);
     bench_candidates();
-    for (size_t i = 0; i < sizeof landscapes / sizeof landscapes[0]; i++) {
-        bench_regret(&landscapes[i], 0);
-        bench_regret(&landscapes[i], 0.05);
-    }
     return 0;
 }
