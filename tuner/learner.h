@@ -35,7 +35,9 @@ struct learner {
     pthread_t thread;
 };
 
-enum { LEARNER_LEAST = 6 }; /* trials before a ranker is trained on */
+/* Trials before a ranker is trained on: with fewer it ranks no better for it, and a search takes longer (make evaluate,
+ * tables transfer and search), since the advisor's process learns from them already. */
+enum { LEARNER_LEAST = 24 };
 
 /* Fails: as predictor_init. */
 enum status learner_init(struct learner *out, const struct ranker *from, const struct model *model,

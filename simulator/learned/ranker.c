@@ -74,7 +74,9 @@ struct ranker_options ranker_default_options(enum ranker_kind kind) {
         options.epochs = 500;
         options.learning_rate = 0.1;
         options.weight_decay = 1;
-    } else if (kind != RANKER_linear) {
+    } else if (kind == RANKER_linear) {
+        options.learning_rate = 0.002;
+    } else {
         options.epochs = 80;
         options.patience = 20;
         options.learning_rate = 0.003;

@@ -8,7 +8,7 @@
 #include "tests/support/strategy/random_instances.h"
 #include "tuner/learner.h"
 
-enum { N = 30, KNOWN = 20 };
+enum { N = 40, KNOWN = 20, TRIED = LEARNER_LEAST + 6 };
 
 struct scene {
     struct model model;
@@ -79,11 +79,11 @@ static void step_by_step_and_at_once_learn_the_same(void **state) {
     open_scene(&s);
     assert_ok(learner_init(&steps, s.from, &s.model, &s.cluster, 5, &err));
     assert_ok(learner_init(&once, s.from, &s.model, &s.cluster, 5, &err));
-    for (size_t n = 1; n <= 12; n++) {
+    for (size_t n = 1; n <= TRIED; n++) {
         assert_ok(learner_begin(&steps, n, s.trials, &err));
         learner_end(&steps);
     }
-    assert_ok(learner_begin(&once, 12, s.trials, &err));
+    assert_ok(learner_begin(&once, TRIED, s.trials, &err));
     learner_end(&once);
     assert_ptr_not_equal(learner_ranker(&steps), s.from);
     same_scores(learner_ranker(&steps), learner_ranker(&once), &s, true);

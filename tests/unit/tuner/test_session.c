@@ -8,6 +8,7 @@
 #include "base/rng.h"
 #include "dataset/query.h"
 #include "tests/support/check.h"
+#include "tuner/learner.h"
 #include "tuner/predictor.h"
 #include "tuner/session.h"
 
@@ -165,16 +166,18 @@ static const char *only_session(const char *file, char out[64]) {
 }
 
 /* Interrupted after every number of trials, baselines, search and final alike, it ends as if it had not been. */
-static void check_interruptions(struct world *w, const char *name, const struct ranker *ranker) {
+static void check_interruptions(struct world *w, const char *name, const struct ranker *ranker, uint64_t trials,
+                                uint64_t every) {
     struct error err;
     struct tuning whole, resumed;
-    struct tune_options o = options_of(18);
+    struct tune_options o = options_of(trials);
     char file[4096], id[64];
+    o.evaluations = 120;
     o.ranker = ranker;
     w->runs = 0;
     snprintf(file, sizeof file, "%s/%s-whole.db", test_dir(), name);
     assert_ok(tune(w, file, &o, NULL, &whole, &err));
-    for (uint64_t stop = 1; stop < 18; stop += 4) {
+    for (uint64_t stop = 1; stop < trials; stop += every) {
         snprintf(file, sizeof file, "%s/%s-stop%lu.db", test_dir(), name, (unsigned long)stop);
         w->runs = 0;
         w->die_after = stop;
@@ -182,8 +185,9 @@ static void check_interruptions(struct world *w, const char *name, const struct 
         w->die_after = 0;
         struct tune_options other = options_of(99); /* the session keeps the budget that it began with */
         other.ranker = ranker;
+        other.evaluations = 120;
         assert_ok(tune(w, file, &other, only_session(file, id), &resumed, &err));
-        assert_int_equal(w->runs, 18);
+        assert_int_equal(w->runs, trials);
         assert_int_equal(resumed.n_rows, whole.n_rows);
         for (size_t i = 0; i < whole.n_rows; i++)
             assert_string_equal(resumed.rows[i].id.hex, whole.rows[i].id.hex);
@@ -194,7 +198,7 @@ static void check_interruptions(struct world *w, const char *name, const struct 
 }
 
 static void interrupted_session_goes_on_as_if_nothing_had_happened(void **state) {
-    check_interruptions(*state, "plain", NULL);
+    check_interruptions(*state, "plain", NULL, 18, 4);
 }
 
 /* A ranker of this world's true times. */
@@ -232,7 +236,7 @@ static struct ranker *train_ranker(struct world *w) {
 
 static void interrupted_session_with_a_ranker_goes_on_too(void **state) {
     struct ranker *ranker = train_ranker(*state);
-    check_interruptions(*state, "ranker", ranker);
+    check_interruptions(*state, "ranker", ranker, LEARNER_LEAST + 18, 13);
     ranker_free(ranker);
 }
 
