@@ -178,33 +178,6 @@ static bool add_baselines(cJSON *root, const struct tuning *t) {
     return ok;
 }
 
-static bool add_proposers(cJSON *root, const struct tuning *t) {
-    cJSON *array = cJSON_AddArrayToObject(root, "proposers");
-    bool ok = array;
-    for (enum proposer p = 0; p < PROPOSER_COUNT && ok; p++) {
-        cJSON *object = cJSON_CreateObject();
-        ok = object && cJSON_AddItemToArray(array, object) &&
-             cJSON_AddStringToObject(object, "name", proposer_name(p)) &&
-             cJSON_AddNumberToObject(object, "trials", (double)t->proposers[p].tried) &&
-             cJSON_AddNumberToObject(object, "records", (double)t->proposers[p].wins);
-    }
-    return ok;
-}
-
-static bool add_importance(cJSON *root, const struct tuning *t) {
-    if (!t->has_importance)
-        return cJSON_AddNullToObject(root, "importance");
-    cJSON *array = cJSON_AddArrayToObject(root, "importance");
-    bool ok = array;
-    for (enum sketch_knob k = 0; k < SKETCH_KNOBS && ok; k++) {
-        cJSON *object = k == SKETCH_TIMELINE ? NULL : cJSON_CreateObject();
-        ok = k == SKETCH_TIMELINE || (object && cJSON_AddItemToArray(array, object) &&
-                                      cJSON_AddStringToObject(object, "knob", sketch_knob_words(k)) &&
-                                      cJSON_AddNumberToObject(object, "share", t->importance[k]));
-    }
-    return ok;
-}
-
 enum status tuning_print_json(const struct tuning *t, struct error *err) {
     cJSON *root = cJSON_CreateObject();
     bool ok = root && cJSON_AddStringToObject(root, "schema", "syncopate.tuning/1") &&
@@ -214,7 +187,7 @@ enum status tuning_print_json(const struct tuning *t, struct error *err) {
               (isnan(t->speedup) ? (bool)cJSON_AddNullToObject(root, "speedup")
                                  : (bool)cJSON_AddNumberToObject(root, "speedup", t->speedup)) &&
               cJSON_AddNumberToObject(root, "lower_bound_us", t->lower_bound_us) &&
-              cJSON_AddNumberToObject(root, "gap", t->gap) && add_proposers(root, t) && add_importance(root, t);
+              cJSON_AddNumberToObject(root, "gap", t->gap);
     return output_line(root, ok, err);
 }
 

@@ -8,7 +8,7 @@
 
 void tuning_print(const struct tuning *tuning, const struct inputs *inputs);
 
-/* One line. Beside DESIGN.md's members: "proposers" and "importance" (null when the trials are too few). */
+/* One line. */
 enum status tuning_print_json(const struct tuning *tuning, struct error *err);
 
 enum status tuning_write_strategy(const struct tuning *tuning, const struct inputs *inputs, const char *path,
