@@ -4,8 +4,10 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "dataset/describe.h"
 #include "dataset/query.h"
 #include "tuner/trials.h"
@@ -62,7 +64,9 @@ static enum status walk(const struct collection *c, uint64_t steps, struct rng *
 static enum status copy_start(const struct collection *c, size_t index, struct strategy *out, struct error *err) {
     const struct strategy *from = &c->starts.items[index].strategy;
     enum status st = strategy_copy(from, from->name, out, err);
-    return st ? st : strategy_seal(out, c->model, c->cluster, err);
+    if (!st && (st = strategy_seal(out, c->model, c->cluster, err)))
+        strategy_release(out);
+    return st;
 }
 
 static enum status draw_near(const struct collection *c, struct rng *rng, struct strategy *out, struct error *err) {
@@ -157,15 +161,16 @@ enum status collection_draw(struct collection *c, uint64_t seed, uint64_t index,
     rng_split(&rng, seed, index);
     for (int draw = 0; draw < MOST_DRAWS && !st; draw++) {
         st = draw_by(c, recipe, index, &rng, out, err);
-        if (st)
-            return st;
-        st = predictor_run(&c->predictor, out, &prediction, err);
-        if (!st && prediction.iteration_us <= COLLECTION_SLOWEST * c->fastest_us)
+        bool drawn = !st;
+        if (drawn)
+            st = predictor_run(&c->predictor, out, &prediction, err);
+        bool last = draw + 1 == MOST_DRAWS;
+        if (!st && (last || prediction.iteration_us <= COLLECTION_SLOWEST * c->fastest_us))
             break;
-        if (st == ST_INFEASIBLE || st == ST_TOO_LARGE)
-            st = ST_OK;
-        if (st || draw + 1 < MOST_DRAWS)
+        if (drawn)
             strategy_release(out);
+        if (!last && (st == ST_INFEASIBLE || st == ST_TOO_LARGE))
+            st = ST_OK;
     }
     if (st)
         return st;
@@ -190,8 +195,8 @@ static void session_id(const struct collection *c, uint64_t seed, char out[64]) 
 }
 
 /* How many trials of the session have ended, in *had; the session is made when there is none. */
-static enum status open_session(struct store *store, const struct collection *c, const char *id, uint64_t seed,
-                                uint64_t *had, struct error *err) {
+static enum status open_session(struct store *store, const struct collection *c, const char *runner, const char *id,
+                                uint64_t seed, uint64_t *had, struct error *err) {
     struct arena arena = {0};
     struct stored_session stored;
     struct record *records;
@@ -214,6 +219,11 @@ static enum status open_session(struct store *store, const struct collection *c,
         st = store_session_reconcile(store, id, NULL, err);
         if (!st)
             st = store_trials(store, id, &arena, &n, &records, err);
+        if (!st && (strcmp(stored.model, c->model->id.hex) || strcmp(stored.cluster, c->cluster->id.hex)))
+            st = error_set(err, ST_CONFLICT, "session %s is about another model or cluster; take another --seed", id);
+        if (!st && n && strcmp(records[0].runner, runner))
+            st = error_set(err, ST_CONFLICT, "session %s was collected by runner %s; take another --seed", id,
+                           records[0].runner);
     }
     for (size_t i = 0; i < n && !st; i++)
         *had += records[i].state != RECORD_CANCELLED;
@@ -279,7 +289,9 @@ enum status collect_run(struct store *store, struct collection *c, const struct 
     uint64_t had;
     double began_us = clock_now_us();
     session_id(c, o->seed, id);
-    enum status st = open_session(store, c, id, o->seed, &had, err);
+    enum status st = open_session(store, c, runner->name, id, o->seed, &had, err);
+    if (!st && had >= o->trials)
+        log_info("session %s has %lu trials already", id, (unsigned long)had);
     for (uint64_t i = had; i < o->trials && !st; i++) {
         if (o->cancel && *o->cancel)
             st = error_set(err, ST_CANCELLED, "interrupted; the same command goes on");

@@ -52,6 +52,7 @@ static void *train(void *context) {
     size_t n = 0;
     options.seed = l->seed;
     options.validation = 0;
+    options.cancel = l->cancel;
     if (!examples || describe_new(l)) {
         free(examples);
         return NULL;
@@ -76,9 +77,9 @@ enum status learner_begin(struct learner *l, size_t n, const struct learner_tria
     memcpy(copy, trials, n * sizeof *copy);
     l->trials = copy;
     l->n = n;
-    if (pthread_create(&l->thread, NULL, train, l))
-        return error_set(err, ST_ENVIRONMENT, "no thread to train the ranker in: the limit of processes is reached");
-    l->running = true;
+    l->running = !pthread_create(&l->thread, NULL, train, l);
+    if (!l->running)
+        train(l);
     return ST_OK;
 }
 

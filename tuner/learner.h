@@ -1,13 +1,14 @@
 /* A session's ranker: one that was learned elsewhere, trained on with the session's own trials.
  *
- * Training runs in a thread of its own while a trial runs, so that the cluster never waits for it: what is known when a
- * trial begins is learned when it ends. The result depends on those trials alone, so a resumed session finds the same
- * ranker again.
- * Threads: begin and end belong to one thread; between them the trials' strategies must stay as they are. */
+ * Training runs in a thread of its own while a trial runs, so that the cluster waits for it only where training takes
+ * longer than a trial: what is known when a trial begins is learned when it ends. The result depends on those trials
+ * alone, so a resumed session finds the same ranker again. Threads: begin and end belong to one thread; between them
+ * the trials' strategies must stay as they are. */
 #ifndef TUNER_LEARNER_H
 #define TUNER_LEARNER_H
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,7 +28,8 @@ struct learner {
     struct ranker *tuned;      /* NULL until enough was learned */
     struct predictor described;
     uint64_t seed;
-    size_t n_features; /* of the first trials; n_shards = 0: could not be predicted */
+    const volatile sig_atomic_t *cancel; /* the session's; NULL: none */
+    size_t n_features;                   /* of the first trials; n_shards = 0: could not be predicted */
     struct features *features;
     size_t n; /* the job */
     struct learner_trial *trials;
@@ -44,8 +46,8 @@ enum status learner_init(struct learner *out, const struct ranker *from, const s
                          const struct cluster *cluster, uint64_t seed, struct error *err);
 void learner_release(struct learner *learner);
 
-/* Begin to train on with trials[0..n), which begin with those of the last time. Fails: ST_NO_MEMORY, ST_ENVIRONMENT (no
- * thread). */
+/* Begin to train on with trials[0..n), which begin with those of the last time. Where no thread can be had
+ * it trains at once. Fails: ST_NO_MEMORY. */
 enum status learner_begin(struct learner *learner, size_t n, const struct learner_trial *trials, struct error *err);
 
 /* Wait for it. What could not be trained leaves the ranker of before. */

@@ -361,9 +361,13 @@ static enum status find_nearest(struct store *store, const struct stored_rankers
     for (size_t i = 0; i < list->n && !st; i++) {
         const struct ranker_origin *origin = &list->items[i].origin;
         double nearest = INFINITY;
-        for (size_t d = 0; d < origin->n_domains && list->items[i].ranker && !st; d++)
+        bool usable = list->items[i].ranker && ranker_residual(list->items[i].ranker);
+        for (size_t d = 0; d < origin->n_domains && usable && !st; d++)
             st = measure(store, &origin->domains[d], here, &nearest, err);
-        if (list->items[i].ranker && nearest <= *distance) {
+        if (!usable)
+            continue;
+        bool nearer = nearest < *distance || *best == list->n;
+        if (nearer || (nearest <= *distance && origin->n_trials >= list->items[*best].origin.n_trials)) {
             *best = i;
             *distance = nearest;
         }
@@ -382,7 +386,7 @@ enum status rankers_nearest(struct store *store, const struct domain *here, stru
     st = find_nearest(store, &list, here, &best, &nearest, err);
     if (!st && best == list.n)
         st = error_set(err, ST_NOT_FOUND, "%s has no ranker%s", store_path(store),
-                       list.n ? " that this version can use" : "");
+                       list.n ? " that tells times and this version can use" : "");
     if (!st) {
         *out = list.items[best];
         list.items[best] = (struct stored_ranker){.ranker = NULL};

@@ -67,8 +67,8 @@ struct stored_rankers {
 enum status rankers_list(struct store *store, struct stored_rankers *out, struct error *err);
 void stored_rankers_release(struct stored_rankers *list);
 
-/* The usable ranker with the domain nearest to `here` (domain_distance), the newest of equally near ones; *distance may
- * be NULL. Fails: ST_NOT_FOUND when there is none. */
+/* The usable residual ranker with the domain nearest to `here` (domain_distance); of equally near ones that of most
+ * trials, and of these the newest. *distance may be NULL. Fails: ST_NOT_FOUND when there is none. */
 enum status rankers_nearest(struct store *store, const struct domain *here, struct stored_ranker *out, double *distance,
                             struct error *err);
 

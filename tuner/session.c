@@ -454,6 +454,7 @@ static enum status prepare(struct session *s, const char *resume, struct error *
         st = predictor_init(&s->predictor, s->model, s->cluster, err);
     if (!st)
         st = learner_init(&s->learner, s->options.ranker, s->model, s->cluster, s->options.seed, err);
+    s->learner.cancel = s->options.cancel;
     if (!st)
         st = lower_bound(s, err);
     if (!st)

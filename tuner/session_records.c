@@ -37,6 +37,26 @@ static char *options_text(const struct session *s) {
     return text;
 }
 
+/* Take one record in: trials of one strategy become their mean; what can no longer be lowered or predicted is left
+ * out. */
+static enum status add_earlier(struct session *s, const struct record *record, size_t *counts, struct error *err) {
+    struct strategy *strategy = &s->earlier_strategies[s->n_earlier];
+    struct prediction prediction;
+    for (size_t i = 0; i < s->n_earlier; i++)
+        if (!strcmp(s->earlier_strategies[i].id.hex, record->strategy)) {
+            s->earlier[i].us += (record->median_us - s->earlier[i].us) / (double)++counts[i];
+            return ST_OK;
+        }
+    enum status st = store_get_strategy(s->store, record->strategy, s->model, s->cluster, strategy, err);
+    if (!st && (st = predictor_run(&s->predictor, strategy, &prediction, err)))
+        strategy_release(strategy);
+    if (st)
+        return st == ST_INVALID || st == ST_INFEASIBLE || st == ST_TOO_LARGE ? ST_OK : st;
+    counts[s->n_earlier] = 1;
+    s->earlier[s->n_earlier++] = (struct tried){strategy, record->median_us, NULL};
+    return ST_OK;
+}
+
 /* The fastest complete trials in this domain of before `began`, by the same runner; later ones are left out, so that a
  * resumed session knows what it knew. */
 static enum status load_earlier(struct session *s, const char *began, struct error *err) {
@@ -56,16 +76,15 @@ static enum status load_earlier(struct session *s, const char *began, struct err
     enum status st = query_collect(s->store, &query, &arena, &n, &records, err);
     s->earlier = calloc(n + 1, sizeof *s->earlier);
     s->earlier_strategies = calloc(n + 1, sizeof *s->earlier_strategies);
-    if (!st && (!s->earlier || !s->earlier_strategies))
+    size_t *counts = calloc(n + 1, sizeof *counts);
+    if (!st && (!s->earlier || !s->earlier_strategies || !counts))
         st = error_no_memory(err);
-    for (size_t i = 0; i < n && !st; i++) {
-        struct strategy *strategy = &s->earlier_strategies[s->n_earlier];
-        if (!strcmp(records[i].session ? records[i].session : "", s->id))
-            continue;
-        st = store_get_strategy(s->store, records[i].strategy, s->model, s->cluster, strategy, err);
-        if (!st)
-            s->earlier[s->n_earlier++] = (struct tried){strategy, records[i].median_us, NULL};
-    }
+    s->predictor.brief = true;
+    for (size_t i = 0; i < n && !st; i++)
+        if (strcmp(records[i].session ? records[i].session : "", s->id))
+            st = add_earlier(s, &records[i], counts, err);
+    s->predictor.brief = false;
+    free(counts);
     arena_release(&arena);
     return st;
 }
@@ -127,6 +146,9 @@ static enum status restore_options(struct session *s, const struct stored_sessio
         s->options.trial_us = number_of(options, "trial_us");
         s->options.least_gain = number_of(options, "least_gain");
         s->options.earlier = (size_t)number_of(options, "earlier");
+        if (!s->options.trials && !(s->options.time_us > 0))
+            st = error_set(err, ST_CONFLICT,
+                           "session %s has no budget: it is a collection; go on with: syncopate collect", s->id);
     }
     cJSON_Delete(budget);
     cJSON_Delete(options);

@@ -7,8 +7,9 @@
  *
  * After each epoch the validation examples are scored; the parameters of the best epoch are what remains, and the
  * start counts as epoch 0, so that what is trained is not worse on them than what it began with. They are judged by the
- * pairs that are out of order and not by the loss: where the features cannot explain all times, the loss soon grows
- * with every confident mistake while the order still gets better.
+ * pairs that are out of order (and, where scores are times, by how far they are off) and not by the loss: where the
+ * features cannot explain all times, the loss soon grows with every confident mistake while the order still gets
+ * better.
  *
  * Domains differ by factors that no feature knows (another switch, another day). Held to log(us) without more, the
  * network would learn to recognise each domain by whatever features tell them apart, and that does not transfer. So

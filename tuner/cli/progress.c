@@ -35,7 +35,7 @@ static void show_result(const struct tune_event *e) {
 }
 
 static void show_bar(const struct tune_event *e) {
-    char bar[BAR + 1], left[32], best[32];
+    char bar[BAR + 1], best[32];
     double done =
         e->budget ? (double)(e->number - 1) / (double)e->budget : e->elapsed_us / (e->elapsed_us + fmax(e->left_us, 1));
     int filled = (int)(done * BAR + 0.5);
@@ -47,7 +47,7 @@ static void show_bar(const struct tune_event *e) {
         fprintf(stderr, "/%lu", (unsigned long)e->budget);
     fprintf(stderr, "  %s  best %s", e->name, time_or_dash(e->best_us, best, sizeof best));
     if (isfinite(e->left_us) && e->number > 1)
-        fprintf(stderr, "  %s left", units_format_time(floor(e->left_us / 1e6) * 1e6, left, sizeof left));
+        fprintf(stderr, "  %.0f:%02.0f left", floor(e->left_us / 60e6), floor(fmod(e->left_us / 1e6, 60)));
     fflush(stderr);
 }
 

@@ -158,6 +158,13 @@ static size_t best_free(const struct advisor *a) {
     return best;
 }
 
+static double largest_gain(const struct advisor *a) {
+    double most = -INFINITY;
+    for (size_t i = 0; i < a->n; i++)
+        most = fmax(most, acquisition_log_ei(a->best, a->mean[i], sqrt(fmax(a->variance[i], 0))));
+    return exp(most);
+}
+
 static void report(const struct advisor *a, struct advice *out) {
     for (size_t i = 0; out && i < a->n; i++)
         out[i] = (struct advice){exp(a->mean[i]), sqrt(a->variance[i]), a->score[i]};
@@ -174,9 +181,8 @@ static enum status choose(struct advisor *a, size_t wanted, size_t *order, struc
         size_t next = best_free(a);
         if (!chosen) {
             report(a, out);
-            double sd = sqrt(fmax(a->variance[next], 0));
             if (gain)
-                *gain = a->gp ? exp(acquisition_log_ei(a->best, a->mean[next], sd)) : INFINITY;
+                *gain = a->gp ? largest_gain(a) : INFINITY;
         }
         order[chosen] = next;
         a->taken[next] = true;

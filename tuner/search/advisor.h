@@ -20,7 +20,7 @@
 struct advisor_options {
     const struct ranker *ranker; /* residual; borrowed; NULL: the timeline is the prior */
     bool process;                /* false: the prior alone decides */
-    double diversity;            /* weight of likeness: so many units of the logarithm of time, or of improvement */
+    double diversity;            /* weight of likeness, in units of the logarithm of time; 100 times that in log EI */
 };
 enum { ADVISOR_LEAST = 4 };
 struct advisor_options advisor_default_options(void);

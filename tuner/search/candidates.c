@@ -1,6 +1,5 @@
-/* See candidates.h. Each proposer keeps a short list, best predicted first; a climb that improves replaces its own
- * entry, so that a list holds different ideas and not the steps of one. Cost: `evaluations` times a lowering and a
- * timeline. */
+/* See candidates.h. Each proposer keeps a short list, best predicted first; of a climb only its end is offered, so that
+ * a list holds different ideas and not the steps of one. Cost: `evaluations` times a lowering and a timeline. */
 #include "tuner/search/candidates.h"
 
 #include <math.h>

@@ -51,7 +51,7 @@ void proposers_judge(size_t n, const struct tried *tried, struct proposer_score 
 struct candidate {
     struct strategy strategy;
     const char *proposer; /* a proposer's name, or a baseline's */
-    double us;            /* predicted, with few passes */
+    double us;            /* predicted, with few passes; of an earlier one measured */
 };
 
 enum {

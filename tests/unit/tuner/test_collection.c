@@ -131,10 +131,40 @@ static void interrupted_collection_goes_on_where_it_stopped(void **state) {
     close_scene(&s);
 }
 
+static void collection_is_of_one_runner_and_no_session_to_tune(void **state) {
+    (void)state;
+    struct error err;
+    struct scene s;
+    struct store *store;
+    struct arena arena = {0};
+    struct stored_session *sessions;
+    struct tuning tuning;
+    size_t n;
+    char file[4096];
+    const struct collect_options options = {.trials = 4, .seed = 3, .trial_us = 1e6};
+    const struct tune_runner other = {"another", &s, run}, same = {"simulated", &s, run};
+    const struct tune_options tune = tune_default_options();
+    open_scene(&s, 11);
+    snprintf(file, sizeof file, "%s/runner.db", test_dir());
+    collect(&s, file, 2, ST_OK);
+    assert_ok(store_open(file, STORE_READ_WRITE, &store, &err));
+    assert_fails(collect_run(store, &s.collection, &other, &options, &err), ST_CONFLICT,
+                 "collected by runner simulated");
+    assert_ok(store_session_list(store, 0, 0, &arena, &n, &sessions, &err));
+    assert_int_equal(n, 1);
+    assert_fails(tune_run(store, &s.model, &s.cluster, &same, &tune, sessions[0].id, &tuning, &err), ST_CONFLICT,
+                 "collection");
+    assert_int_equal(s.runs, 2);
+    arena_release(&arena);
+    store_close(store);
+    close_scene(&s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(number_i_is_always_the_same_and_follows_the_recipe),
         cmocka_unit_test(interrupted_collection_goes_on_where_it_stopped),
+        cmocka_unit_test(collection_is_of_one_runner_and_no_session_to_tune),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
