@@ -133,7 +133,7 @@ $(OUT)/tests/accuracy/accuracy: $(OUT)/obj/tests/accuracy/accuracy.o $$(foreach 
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< $(call link,tuner)
 EVALUATE := $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard tests/evaluate/*.c))
-evaluate: all $(OUT)/tests/evaluate/evaluate  ## learned rankers against recorded trials: accuracy, transfer, features
+evaluate: all $(OUT)/tests/evaluate/evaluate  ## learned rankers against recorded trials: accuracy, transfer, features, search, ablation, bayes
 	@OUT=$(OUT) tests/evaluate.sh
 $(OUT)/tests/evaluate/evaluate: $(EVALUATE) $$(foreach f,$$(call closure,tuner),$$(call lib,$$(f)))
 	$(call say,LINK,$@)
