@@ -188,6 +188,9 @@ static void print_words(const struct request *r, const struct examples *e, const
     printf("The table is about those %s: %s in all", fit->all.held_out ? "held out" : "trained on",
            percent(fit->all.ranker_accuracy, a, sizeof a));
     printf(", the timeline alone %s.\n", percent(fit->all.timeline_accuracy, b, sizeof b));
+    if (report->best_epoch == 0)
+        printf("Nothing was learned: no step did better on the validation than the start%s. Another --kind may.\n",
+               ranker_residual(stored->ranker) ? ", which is the timeline" : "");
     printf("Trained in %s; kept in %s as %s (%.12s).\n", units_format_time(report->seconds * 1e6, time, sizeof time),
            r->dataset, stored->name, stored->id.hex);
 }
