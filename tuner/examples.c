@@ -34,17 +34,7 @@ void featurizer_free(struct featurizer *f) {
 
 enum status featurizer_run(struct featurizer *f, const struct strategy *strategy, struct features *out,
                            struct error *err) {
-    struct predictor *p = &f->predictor;
-    struct prediction prediction;
-    enum status st = predictor_run(p, strategy, &prediction, err);
-    if (st)
-        return st;
-    const struct timeline_terms terms = {.iteration_us = prediction.iteration_us,
-                                         .compute_us = prediction.compute_us,
-                                         .exposed_us = prediction.exposed_us,
-                                         .busy_us = prediction.comm_busy_us,
-                                         .queue_us = prediction.queue_us};
-    return features_of(strategy, &p->plan, &p->cost, &terms, out, err);
+    return predictor_features(&f->predictor, strategy, out, NULL, err);
 }
 
 /* ---- trials, domain by domain ---- */

@@ -5,47 +5,11 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
+#include "tests/bench/bench.h"
 #include "tests/support/landscapes.h"
 #include "tuner/search/bayes.h"
 
 enum { REPEATS = 31 };
-
-/* bench.sh wraps the allocator for another benchmark. */
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t n);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t n);
-
-void *__wrap_malloc(size_t n) {
-    return __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t size) {
-    return __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *p, size_t n) {
-    return __real_realloc(p, n);
-}
-
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(size_t n, double *values) {
-    qsort(values, n, sizeof *values, by_value);
-    return values[n / 2];
-}
-
-static void check(enum status status, const struct error *err) {
-    if (status == ST_OK)
-        return;
-    fprintf(stderr, "bench_bayes: %s\n", err->message);
-    exit(1);
-}
 
 /* ---- speed ---- */
 
@@ -70,14 +34,14 @@ static void bench_suggestion(size_t n, size_t q) {
             x[i][k] = rng_uniform(&rng);
         trials[i] = (struct bayes_trial){.x = x[i], .y = wavy(4, x[i]) + 0.05 * rng_normal(&rng)};
     }
-    check(bayes_new(4, unit_box, &(struct bayes_options){.seed = 1}, &b, &err), &err);
+    bench_check(bayes_new(4, unit_box, &(struct bayes_options){.seed = 1}, &b, &err), &err);
     for (int i = -1; i < REPEATS; i++) {
         double start = clock_now_us();
-        check(bayes_suggest(b, &history, q, out, &advice, &err), &err);
+        bench_check(bayes_suggest(b, &history, q, out, &advice, &err), &err);
         times[i < 0 ? 0 : i] = clock_now_us() - start;
     }
     printf("bayes %zu suggestion%s at %3zu observations in 4 dimensions, refit included %9.2f ms\n", q,
-           q > 1 ? "s" : " ", n, median(REPEATS, times) / 1e3);
+           q > 1 ? "s" : " ", n, bench_median(REPEATS, times) / 1e3);
     bayes_free(b);
 }
 
@@ -95,18 +59,18 @@ static void bench_candidates(void) {
         rows[i] = rng_uniform(&rng);
     for (size_t i = 0; i < N; i++)
         y[i] = wavy(D, x + i * D) + 0.05 * rng_normal(&rng);
-    check(gp_new(D, NULL, &gp, &err), &err);
+    bench_check(gp_new(D, NULL, &gp, &err), &err);
     for (int i = 0; i < REPEATS; i++) {
         double start = clock_now_us();
         gp_forget(gp);
-        check(gp_fit(gp, &(struct gp_data){.n = N, .x = x, .y = y}, &err), &err);
+        bench_check(gp_fit(gp, &(struct gp_data){.n = N, .x = x, .y = y}, &err), &err);
         double between = clock_now_us();
         bayes_score(gp, CANDIDATES, rows, NULL, -1, log_ei);
         fits[i] = between - start;
         scores[i] = clock_now_us() - between;
     }
     printf("bayes %d candidates scored at %d observations in %d dimensions %9.2f ms, fit %.2f ms\n", CANDIDATES, N, D,
-           median(REPEATS, scores) / 1e3, median(REPEATS, fits) / 1e3);
+           bench_median(REPEATS, scores) / 1e3, bench_median(REPEATS, fits) / 1e3);
     gp_free(gp);
 }
 

@@ -9,44 +9,9 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "strategy/exact/merge.h"
+#include "tests/bench/bench.h"
 
 enum { REPEATS = 101 };
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t n);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t n);
-
-static size_t n_allocations;
-
-void *__wrap_malloc(size_t n) {
-    n_allocations++;
-    return __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t size) {
-    n_allocations++;
-    return __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *p, size_t n) {
-    n_allocations++;
-    return __real_realloc(p, n);
-}
-
-static void check(enum status status, const struct error *err) {
-    if (status == ST_OK)
-        return;
-    fprintf(stderr, "bench_merge: %s\n", err->message);
-    exit(1);
-}
-
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 /* MG-WFBP's cluster 1, and the same with gathering at 10 GB/s. */
 static const struct cost_line line = {972, 1.97e-3};
@@ -91,18 +56,18 @@ static void bench_chain(const char *name, uint32_t n, const struct gradient *gra
         for (int i = -1; i < REPEATS && n <= rules[r].most; i++) {
             arena_clear(&arena);
             if (i == 0)
-                before = n_allocations;
+                before = bench_allocations;
             double start = clock_now_us();
-            check(rules[r].run(n, gradients, &arena, &merge, &err), &err);
+            bench_check(rules[r].run(n, gradients, &arena, &merge, &err), &err);
             times[i < 0 ? 0 : i] = clock_now_us() - start;
         }
         if (n > rules[r].most)
             continue;
-        size_t allocations = n_allocations - before;
-        qsort(times, REPEATS, sizeof *times, by_value);
+        size_t allocations = bench_allocations - before;
+        double median_us = bench_median(REPEATS, times);
         struct merge_cost cost = {merge_lines_us, NULL, rules[r].run == run_copies ? &copies : &lines};
         printf("merge %-14s %6u variables %-17s %9.1f us, %5u groups, end %.0f us, %zu allocations\n", name, n,
-               rules[r].name, times[REPEATS / 2], merge.n_groups, merge_end_us(&merge, gradients, &cost), allocations);
+               rules[r].name, median_us, merge.n_groups, merge_end_us(&merge, gradients, &cost), allocations);
         arena_release(&arena);
     }
 }
@@ -121,9 +86,9 @@ static void bench_model(const char *beside) {
     const char *slash = strrchr(beside, '/');
     int folder = slash ? (int)(slash - beside) : 1;
     snprintf(path, sizeof path, "%.*s/densenet201.json", folder, slash ? beside : ".");
-    check(model_read_file(path, &model, &err), &err);
+    bench_check(model_read_file(path, &model, &err), &err);
     struct gradient *gradients = new_gradients(model.n_variables);
-    check(gradients_list(&model, 1, gradients, &err), &err);
+    bench_check(gradients_list(&model, 1, gradients, &err), &err);
     bench_chain("densenet201", model.n_variables, gradients);
     free(gradients);
     model_release(&model);

@@ -6,28 +6,9 @@
 
 #include "base/clock.h"
 #include "simulator/learned/network.h"
+#include "tests/bench/bench.h"
 
 enum { REPEATS = 101, ROWS_PER_VARIABLE = 2 };
-
-/* bench.sh wraps the allocator for another benchmark. */
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t n);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t n);
-
-void *__wrap_malloc(size_t n) {
-    return __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t size) {
-    return __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *p, size_t n) {
-    return __real_realloc(p, n);
-}
 
 static void *need(void *p) {
     if (!p) {
@@ -35,18 +16,6 @@ static void *need(void *p) {
         exit(1);
     }
     return p;
-}
-
-static void check(enum status status, const struct error *err) {
-    if (status == ST_OK)
-        return;
-    fprintf(stderr, "bench_networks: %s\n", err->message);
-    exit(1);
-}
-
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 static double *random_numbers(struct arena *arena, size_t n, struct rng *rng) {
@@ -91,15 +60,14 @@ static void bench_network(const struct network_class *network, const char *name,
     for (int i = 0; i < REPEATS; i++) {
         void *left;
         const double start = clock_now_us();
-        check(network->forward(parameters, &input, &scratch, &left, &score, hidden, &err), &err);
+        bench_check(network->forward(parameters, &input, &scratch, &left, &score, hidden, &err), &err);
         there[i] = clock_now_us() - start;
-        check(network->backward(parameters, &input, &scratch, left, 1, gradient, &err), &err);
+        bench_check(network->backward(parameters, &input, &scratch, left, 1, gradient, &err), &err);
         both[i] = clock_now_us() - start;
     }
-    qsort(there, REPEATS, sizeof *there, by_value);
-    qsort(both, REPEATS, sizeof *both, by_value);
+    double there_us = bench_median(REPEATS, there), both_us = bench_median(REPEATS, both);
     printf("network %s: %zu parameters, %u variables of %d rows: forward %.0f us, forward and backward %.0f us\n", name,
-           network->parameters, n, ROWS_PER_VARIABLE, there[REPEATS / 2], both[REPEATS / 2]);
+           network->parameters, n, ROWS_PER_VARIABLE, there_us, both_us);
     arena_release(&scratch);
     arena_release(&arena);
 }

@@ -18,35 +18,9 @@
 #include "strategy/exact/dag.h"
 #include "strategy/exact/fusion.h"
 #include "strategy/exact/slots.h"
+#include "tests/bench/bench.h"
 
 enum { REPEATS = 51, OPERATORS = 1061, MESSAGES = 164, LIMIT_S = 120 };
-
-/* bench.sh wraps the allocator for another benchmark. */
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t n);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t n);
-
-void *__wrap_malloc(size_t n) {
-    return __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t size) {
-    return __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *p, size_t n) {
-    return __real_realloc(p, n);
-}
-
-static void check(enum status status, const struct error *err) {
-    if (status == ST_OK)
-        return;
-    fprintf(stderr, "bench_preemptive: %s\n", err->message);
-    exit(1);
-}
 
 static void *need(void *p) {
     if (!p) {
@@ -54,16 +28,6 @@ static void *need(void *p) {
         exit(1);
     }
     return p;
-}
-
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, size_t n) {
-    qsort(values, n, sizeof *values, by_value);
-    return values[n / 2];
 }
 
 /* ---- a graph of 1,061 operators ---- */
@@ -106,14 +70,14 @@ static double schedule_us(const struct dag *dag, const double *work, struct aren
     size_t n_slices = 0;
     for (int i = 0; i < REPEATS; i++) {
         double start = clock_now_us();
-        check(dag_windows(dag, scratch, paths, jobs, &path, &err), &err);
+        bench_check(dag_windows(dag, scratch, paths, jobs, &path, &err), &err);
         for (uint32_t m = 0; m < dag->n_messages; m++)
             jobs[m].work = work[m];
         double value = one_machine_schedule(dag->n_messages, jobs, copy, heap, slices, &n_slices);
         times[i] = clock_now_us() - start;
         *makespan = fmax(path, value);
     }
-    return median(times, REPEATS);
+    return bench_median(REPEATS, times);
 }
 
 /* ---- the linear program ---- */
@@ -175,7 +139,7 @@ static void compare_with_glpsol(const struct dag *dag, const double *work, doubl
         printf("preemptive: glpsol is missing; install glpk-utils for the comparison\n");
         return;
     }
-    check(slots_solve(dag, work, 1, SLOTS_CONSISTENT, arena, &slots, &err), &err);
+    bench_check(slots_solve(dag, work, 1, SLOTS_CONSISTENT, arena, &slots, &err), &err);
     double seconds = glpsol_s(&slots, slots.makespan, &over);
     if (seconds < 0) {
         printf("preemptive: glpsol found no optimum of the linear program within %d s\n", LIMIT_S);
@@ -219,14 +183,14 @@ static void open_subject(struct subject *s, const char *folder, const char *mode
     struct error err;
     char path[4096];
     snprintf(path, sizeof path, "%s/%s.json", folder, model);
-    check(model_read_file(path, &s->model, &err), &err);
+    bench_check(model_read_file(path, &s->model, &err), &err);
     snprintf(path, sizeof path, "%s/../clusters/%s.json", folder, cluster);
-    check(cluster_read_file(path, &s->cluster, &err), &err);
-    check(cost_init(&s->cost, &s->cluster, &err), &err);
+    bench_check(cluster_read_file(path, &s->cluster, &err), &err);
+    bench_check(cost_init(&s->cost, &s->cluster, &err), &err);
     s->line = cost_line_all_reduce(&s->cost, s->model.bytes, NULL);
     s->gradients = need(arena_alloc(&s->model.arena, s->model.n_variables, sizeof *s->gradients));
     s->ends = need(arena_alloc(&s->model.arena, s->model.n_variables, sizeof *s->ends));
-    check(gradients_list(&s->model, 1, s->gradients, &err), &err);
+    bench_check(gradients_list(&s->model, 1, s->gradients, &err), &err);
 }
 
 static void close_subject(struct subject *s) {
@@ -244,10 +208,10 @@ static double fusion_us(struct subject *s, rule *fuse, int repeats, struct fusio
     out->ends = s->ends;
     for (int i = 0; i < repeats; i++) {
         double start = clock_now_us();
-        check(fuse(s->model.n_variables, s->gradients, &s->line, out, &err), &err);
+        bench_check(fuse(s->model.n_variables, s->gradients, &s->line, out, &err), &err);
         times[i] = clock_now_us() - start;
     }
-    return median(times, (size_t)repeats);
+    return bench_median((size_t)repeats, times);
 }
 
 static void bench_fusion(const char *folder) {

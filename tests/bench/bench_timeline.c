@@ -10,56 +10,16 @@
 #include "simulator/timeline.h"
 #include "strategy/baselines/baselines.h"
 #include "strategy/plan.h"
+#include "tests/bench/bench.h"
 
 enum { REPEATS = 201 };
-
-static size_t n_allocations;
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t n);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t n);
-
-void *__wrap_malloc(size_t n) {
-    n_allocations++;
-    return __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t size) {
-    n_allocations++;
-    return __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *p, size_t n) {
-    n_allocations++;
-    return __real_realloc(p, n);
-}
-
-static void check(enum status status, const struct error *err) {
-    if (status == ST_OK)
-        return;
-    fprintf(stderr, "bench_timeline: %s\n", err->message);
-    exit(1);
-}
-
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, size_t n) {
-    qsort(values, n, sizeof *values, by_value);
-    return values[n / 2];
-}
 
 /* Each variable whole or in 4 MB messages, needed-first, 8 MB credit, into the next forward pass. */
 static void build_strategy(struct strategy *out, const struct model *model, const struct cluster *cluster,
                            bool server) {
     struct error err;
     uint32_t n = model->n_variables;
-    check(strategy_init(out, "bench", model, n, &err), &err);
+    bench_check(strategy_init(out, "bench", model, n, &err), &err);
     out->policy = POLICY_priority;
     out->credit_bytes = 8u << 20;
     out->cross_iteration = true;
@@ -78,7 +38,7 @@ static void build_strategy(struct strategy *out, const struct model *model, cons
         out->variables[v].partition_bytes = 4u << 20;
         out->variables[v].local_reduction = true;
     }
-    check(strategy_seal(out, model, cluster, &err), &err);
+    bench_check(strategy_seal(out, model, cluster, &err), &err);
 }
 
 /* Every variable on one of the spare nodes, whole and at once as it is ready, or as P3: cut among all servers, in
@@ -87,7 +47,7 @@ static void build_served(struct strategy *out, const struct model *model, const 
                          bool p3) {
     struct error err;
     uint32_t n = spare > 0 ? spare : cluster->n_nodes, first = cluster->n_nodes - n;
-    check(strategy_init(out, "bench", model, 0, &err), &err);
+    bench_check(strategy_init(out, "bench", model, 0, &err), &err);
     uint32_t *servers = arena_alloc(&out->arena, 2 * (size_t)n, sizeof *servers);
     if (!servers)
         exit(1);
@@ -105,7 +65,7 @@ static void build_served(struct strategy *out, const struct model *model, const 
         sync->partition_bytes = p3 ? 160000 : sync->partition_bytes;
         sync->local_reduction = true;
     }
-    check(strategy_seal(out, model, cluster, &err), &err);
+    bench_check(strategy_seal(out, model, cluster, &err), &err);
 }
 
 struct subject {
@@ -131,16 +91,16 @@ static void read_cluster(struct cluster *out, uint32_t nodes, uint32_t devices, 
                          ",{\"name\":\"s\",\"count\":%u,\"devices\":0,\"nic_gbit_per_s\":%g,\"nic_latency_us\":20}",
                          spare, gbit_per_s);
     used += snprintf(text + used, sizeof text - (size_t)used, "]}");
-    check(json_parse(text, (size_t)used, "bench", &json, &err), &err);
-    check(cluster_read(json, "bench", out, &err), &err);
+    bench_check(json_parse(text, (size_t)used, "bench", &json, &err), &err);
+    bench_check(cluster_read(json, "bench", out, &err), &err);
     cJSON_Delete(json);
 }
 
 /* The strategy is there. */
 static void finish_subject(struct subject *s) {
     struct error err;
-    check(plan_lower(&s->model, &s->cluster, &s->strategy, &s->plan, &err), &err);
-    check(cost_init(&s->cost, &s->cluster, &err), &err);
+    bench_check(plan_lower(&s->model, &s->cluster, &s->strategy, &s->plan, &err), &err);
+    bench_check(cost_init(&s->cost, &s->cluster, &err), &err);
 }
 
 static void release_subject(struct subject *s) {
@@ -171,8 +131,8 @@ static void synthetic_model(struct model *out, uint32_t n) {
                                  "%s{\"name\":\"l%u\",\"forward_us\":50,\"backward_us\":100,\"variables\":[\"v%u\"]}",
                                  i ? "," : "", i, i);
     used += (size_t)snprintf(text + used, room - used, "]}");
-    check(json_parse(text, used, "synthetic", &json, &err), &err);
-    check(model_read(json, "synthetic", out, &err), &err);
+    bench_check(json_parse(text, used, "synthetic", &json, &err), &err);
+    bench_check(model_read(json, "synthetic", out, &err), &err);
     cJSON_Delete(json);
     free(text);
 }
@@ -180,19 +140,20 @@ static void synthetic_model(struct model *out, uint32_t n) {
 static double timeline_us(struct timeline *tl, const struct subject *s, int repeats, struct prediction *out) {
     struct error err;
     double times[REPEATS];
-    check(timeline_run(tl, &s->plan, &s->cost, NULL, out, &err), &err);
+    bench_check(timeline_run(tl, &s->plan, &s->cost, NULL, out, &err), &err);
     for (int i = 0; i < repeats; i++) {
-        size_t before = n_allocations;
+        size_t before = bench_allocations;
         double start = clock_now_us();
         enum status status = timeline_run(tl, &s->plan, &s->cost, NULL, out, &err);
         times[i] = clock_now_us() - start;
-        check(status, &err);
-        if (n_allocations != before) {
-            fprintf(stderr, "bench_timeline: a run made %zu allocations; it must make none\n", n_allocations - before);
+        bench_check(status, &err);
+        if (bench_allocations != before) {
+            fprintf(stderr, "bench_timeline: a run made %zu allocations; it must make none\n",
+                    bench_allocations - before);
             exit(1);
         }
     }
-    return median(times, (size_t)repeats);
+    return bench_median((size_t)repeats, times);
 }
 
 static double lowered_us(struct timeline *tl, struct subject *s) {
@@ -201,11 +162,11 @@ static double lowered_us(struct timeline *tl, struct subject *s) {
     double times[REPEATS];
     for (int i = 0; i < REPEATS; i++) {
         double start = clock_now_us();
-        check(plan_relower(&s->plan, &s->model, &s->cluster, &s->strategy, &err), &err);
-        check(timeline_run(tl, &s->plan, &s->cost, NULL, &prediction, &err), &err);
+        bench_check(plan_relower(&s->plan, &s->model, &s->cluster, &s->strategy, &err), &err);
+        bench_check(timeline_run(tl, &s->plan, &s->cost, NULL, &prediction, &err), &err);
         times[i] = clock_now_us() - start;
     }
-    return median(times, REPEATS);
+    return bench_median(REPEATS, times);
 }
 
 static void report(const char *name, const struct subject *s, double us, const struct prediction *p) {
@@ -218,7 +179,7 @@ static void bench_model(struct timeline *tl, const char *path, bool server) {
     struct error err;
     struct prediction p;
     struct subject s = {0};
-    check(model_read_file(path, &s.model, &err), &err);
+    bench_check(model_read_file(path, &s.model, &err), &err);
     read_cluster(&s.cluster, 16, 1, 10, 0);
     build_strategy(&s.strategy, &s.model, &s.cluster, server);
     finish_subject(&s);
@@ -272,10 +233,11 @@ static void bench_servers(struct timeline *tl, const char *path) {
         const struct site *site = &SITES[i];
         struct subject s = {0};
         struct prediction p;
-        check(model_read_file(path, &s.model, &err), &err);
+        bench_check(model_read_file(path, &s.model, &err), &err);
         read_cluster(&s.cluster, site->nodes, site->devices, site->gbit_per_s, site->spare);
         if (site->how == LOAD_BALANCED)
-            check(baselines_build(baselines_find("ps-load-balanced"), &s.model, &s.cluster, &s.strategy, &err), &err);
+            bench_check(baselines_build(baselines_find("ps-load-balanced"), &s.model, &s.cluster, &s.strategy, &err),
+                        &err);
         else
             build_served(&s.strategy, &s.model, &s.cluster, site->spare, site->how == P3);
         finish_subject(&s);
