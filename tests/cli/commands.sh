@@ -3,6 +3,7 @@
 # Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 set -u
 cd "$(dirname "$0")/../.."
+source tests/cli/check.bash
 out=${OUT:-build/release}
 syncopate=$PWD/$out/bin/syncopate
 models=$PWD/examples/models
@@ -10,23 +11,6 @@ clusters=$PWD/examples/clusters
 dir=$(mktemp -d)
 trap 'chmod -R u+w "$dir"; rm -rf "$dir"' EXIT
 cd "$dir"
-
-# check NAME STATUS PART COMMAND...: it ends with STATUS and says PART; a failure says so on one line of stderr.
-check() {
-    local name=$1 status=$2 part=$3 got
-    shift 3
-    "$@" >out 2>err </dev/null
-    got=$?
-    if [ $got != "$status" ]; then
-        echo "not ok $name: exit status $got instead of $status: $(head -c 300 err)"
-    elif [ -n "$part" ] && ! cat out err | grep -qF -- "$part"; then
-        echo "not ok $name: no \"$part\" in: $(cat out err | head -c 300)"
-    elif [ "$status" = 2 ] && [ "$(wc -l <err)" != 1 ]; then
-        echo "not ok $name: $(wc -l <err) lines instead of one on standard error"
-    else
-        echo "ok $name"
-    fi
-}
 
 # ---- help ----
 for command in tune simulate compare trial bench baselines strategy dataset lab doctor collect train-ranker rank; do

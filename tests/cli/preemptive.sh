@@ -3,6 +3,7 @@
 # format, and is checked, shown, compared, simulated and run. Prints ok, not ok and skip lines.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
+source tests/cli/check.bash
 syncopate=$PWD/${OUT:-build/release}/bin/syncopate
 model=$PWD/examples/models/mlp-small.json
 lab=$PWD/examples/clusters/lab-4x1g.json
@@ -13,20 +14,6 @@ fi
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 1
-
-check() { # check NAME STATUS PART COMMAND...: it ends with STATUS and says PART
-    local name=$1 status=$2 part=$3 got
-    shift 3
-    "$@" >out 2>err </dev/null
-    got=$?
-    if [ $got != "$status" ]; then
-        echo "not ok $name: exit status $got instead of $status: $(head -c 300 err)"
-    elif [ -n "$part" ] && ! cat out err | grep -qF -- "$part"; then
-        echo "not ok $name: no \"$part\" in: $(cat out err | head -c 300)"
-    else
-        echo "ok $name"
-    fi
-}
 
 # Groups fc4+fc3, fc2 and fc1, each in slices of at most 256 KiB: as they are ready, but every third slice, where it
 # can, of the group that came last, which the next forward pass needs first. Prints how many slices.

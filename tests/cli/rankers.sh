@@ -3,25 +3,12 @@
 # Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 set -u
 cd "$(dirname "$0")/../.."
+source tests/cli/check.bash
 syncopate=$PWD/${OUT:-build/release}/bin/syncopate
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"
 
-# check NAME STATUS PART COMMAND...: it ends with STATUS and says PART.
-check() {
-    local name=$1 status=$2 part=$3 got
-    shift 3
-    "$@" >out 2>err </dev/null
-    got=$?
-    if [ $got != "$status" ]; then
-        echo "not ok $name: exit status $got instead of $status: $(head -c 300 err)"
-    elif ! cat out err | grep -qF -- "$part"; then
-        echo "not ok $name: no \"$part\" in: $(cat out err | head -c 300)"
-    else
-        echo "ok $name"
-    fi
-}
 # say NAME PYTHON: an assertion over `out`, as lines of JSON in `rows`.
 say() {
     if why=$(python3 -c "import json, sys

@@ -4,27 +4,11 @@
 # Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 set -u
 cd "$(dirname "$0")/../.."
+source tests/cli/check.bash
 syncopate=$PWD/${OUT:-build/release}/bin/syncopate
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"
-
-# check NAME STATUS PART COMMAND...: it ends with STATUS and says PART; a refusal says so on one line of stderr.
-check() {
-    local name=$1 status=$2 part=$3 got
-    shift 3
-    "$@" >out 2>err </dev/null
-    got=$?
-    if [ $got != "$status" ]; then
-        echo "not ok $name: exit status $got instead of $status: $(head -c 300 err)"
-    elif [ -n "$part" ] && ! cat out err | grep -qF -- "$part"; then
-        echo "not ok $name: no \"$part\" in: $(cat out err | head -c 300)"
-    elif [ "$status" -ge 2 ] && { [ "$(wc -l <err)" != 1 ] || [ -s out ]; }; then
-        echo "not ok $name: a refusal is one line on standard error and nothing on standard output"
-    else
-        echo "ok $name"
-    fi
-}
 
 # holds NAME FILE: a Python check on standard input over the rows of a CSV file, `t[strategy][value]` being the times.
 holds() {

@@ -1,0 +1,19 @@
+# Sourced by the scripts of this folder, which stand in a folder of their own when they call it.
+
+# check NAME STATUS PART COMMAND...: it ends with STATUS and says PART ("": anything); a refusal, status 2 and more, says
+# so on one line of standard error and leaves standard output empty. What it said stays in the files out and err.
+check() {
+    local name=$1 status=$2 part=$3 got
+    shift 3
+    "$@" >out 2>err </dev/null
+    got=$?
+    if [ $got != "$status" ]; then
+        echo "not ok $name: exit status $got instead of $status: $(head -c 300 err)"
+    elif [ -n "$part" ] && ! cat out err | grep -qF -- "$part"; then
+        echo "not ok $name: no \"$part\" in: $(cat out err | head -c 300)"
+    elif [ "$status" -ge 2 ] && { [ "$(wc -l <err)" != 1 ] || [ -s out ]; }; then
+        echo "not ok $name: a refusal is one line on standard error and nothing on standard output"
+    else
+        echo "ok $name"
+    fi
+}
