@@ -13,7 +13,7 @@
  *
  *   windows   the same between release (gradient ready) and tail (computation from the first forward operator that
  *             reads it up to the next backward pass), as a one-machine problem with preemption. Nodes may be apart in
- *             time, so what a server sends counts half.
+ *             time, so what a server sends counts half. Less what a NIC may have saved (cost.h, burst_bytes).
  *
  * With the barrier (cross_iteration false) every tail is the whole forward pass, which makes windows larger for such
  * strategies.

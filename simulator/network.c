@@ -6,15 +6,20 @@
 void network_clear(struct network *network) {
     network->n_active = 0;
     network->weight = 0;
+    network->turns = 0;
     network->changed = false;
-    for (uint32_t c = 0; c < network->n_classes; c++)
-        network->classes[c] = (struct network_class){.heap = network->classes[c].heap};
+    for (uint32_t c = 0; c < network->n_classes; c++) {
+        struct network_class *class = &network->classes[c];
+        *class = (struct network_class){.heap = class->heap, .connection = class->connection};
+    }
+    for (uint32_t p = 0; p < network->n_ports; p++)
+        network->ports[p] = (struct network_port){.saved = 0};
 }
 
 /* ---- transfers of a class ---- */
 
 static bool before(const struct transfer *a, const struct transfer *b) {
-    return a->end != b->end ? a->end < b->end : a->message < b->message;
+    return a->end != b->end ? a->end < b->end : a->turn - b->turn > UINT32_MAX / 2;
 }
 
 static void heap_push(struct transfer *heap, uint32_t n, struct transfer item) {
@@ -46,12 +51,17 @@ static void put(struct network *network, uint32_t at, struct network_active item
     network->classes[item.class].place = at;
 }
 
+/* Of one time the lower class: what ends together then ends in an order that can be told. */
+static bool ends_before(const struct network_active *a, const struct network_active *b) {
+    return a->next_us != b->next_us ? a->next_us < b->next_us : a->class < b->class;
+}
+
 static void sift_down(struct network *network, uint32_t at, struct network_active item) {
     struct network_active *active = network->active;
     for (uint32_t child; (child = 2 * at + 1) < network->n_active; at = child) {
-        if (child + 1 < network->n_active && active[child + 1].next_us < active[child].next_us)
+        if (child + 1 < network->n_active && ends_before(&active[child + 1], &active[child]))
             child++;
-        if (active[child].next_us >= item.next_us)
+        if (!ends_before(&active[child], &item))
             break;
         put(network, at, active[child]);
     }
@@ -61,7 +71,7 @@ static void sift_down(struct network *network, uint32_t at, struct network_activ
 /* Put `item` at place `at`, or where above or below it belongs. */
 static void settle(struct network *network, uint32_t at, struct network_active item) {
     struct network_active *active = network->active;
-    for (; at > 0 && item.next_us < active[(at - 1) / 2].next_us; at = (at - 1) / 2)
+    for (; at > 0 && ends_before(&item, &active[(at - 1) / 2]); at = (at - 1) / 2)
         put(network, at, active[(at - 1) / 2]);
     sift_down(network, at, item);
 }
@@ -102,24 +112,96 @@ static void retire(struct network *network, uint32_t c) {
         settle(network, network->classes[c].place, last);
 }
 
-static void change(struct network *network, uint32_t c, double weight) {
+/* ---- ports ---- */
+
+static void save(const struct network *network, uint32_t port, double now_us) {
+    struct network_port *p = &network->ports[port];
+    double spare = network->flows->capacity[port] - p->used;
+    p->saved = fmin(network->burst, p->saved + fmax(spare, 0) * (now_us - p->since_us));
+    p->since_us = now_us;
+}
+
+/* The class's rate or weight is another: tell the ports. */
+static void load_ports(struct network *network, uint32_t c, double now_us) {
+    const struct flows *flows = network->flows;
+    struct network_class *class = &network->classes[c];
+    double load = flows->class[c].rate * flows->class[c].weight, more = load - class->load;
+    if (network->burst <= 0 || more == 0)
+        return;
+    class->load = load;
+    for (uint32_t i = flows->first[c]; i < flows->first[c + 1]; i++) {
+        if (flows->uses[i] >= network->n_ports)
+            continue;
+        save(network, flows->uses[i], now_us);
+        network->ports[flows->uses[i]].used += more * flows->use[i].times;
+    }
+}
+
+/* What all ports on the way have saved, for each of `weight` transfers; 0 where there is none, and for a connection
+ * where one is none. */
+static double saved_for(const struct network *network, uint32_t c, double weight, double now_us) {
+    const struct flows *flows = network->flows;
+    double least = INFINITY;
+    for (uint32_t i = flows->first[c]; i < flows->first[c + 1]; i++) {
+        if (flows->uses[i] >= network->n_ports && network->classes[c].connection)
+            return 0;
+        if (flows->uses[i] >= network->n_ports)
+            continue;
+        save(network, flows->uses[i], now_us);
+        least = fmin(least, network->ports[flows->uses[i]].saved / (weight * flows->use[i].times));
+    }
+    return isfinite(least) ? least : 0;
+}
+
+/* As much of `amount` each as the ports have saved for `weight` transfers of the class: it goes at once. */
+static double take_saved(const struct network *network, uint32_t c, double amount, double weight, double now_us) {
+    const struct flows *flows = network->flows;
+    if (network->burst <= 0 || amount <= 0)
+        return 0;
+    double taken = fmin(amount, saved_for(network, c, weight, now_us));
+    for (uint32_t i = flows->first[c]; taken > 0 && i < flows->first[c + 1]; i++)
+        if (flows->uses[i] < network->n_ports)
+            network->ports[flows->uses[i]].saved -= taken * weight * flows->use[i].times;
+    return taken;
+}
+
+/* The turn of heap[0] has come. */
+static void leap(struct network *network, uint32_t c, double now_us) {
+    struct network_class *class = &network->classes[c];
+    if (class->connection)
+        class->clock += take_saved(network, c, class->end - class->clock, class->heap[0].weight, now_us);
+}
+
+/* ---- transfers ---- */
+
+static void change(struct network *network, uint32_t c, double weight, double now_us) {
     network->changed = true;
-    if (network->flows)
-        flows_add(network->flows, c, weight);
-    else
+    if (!network->flows) {
         network->weight += weight;
+        return;
+    }
+    flows_add(network->flows, c, weight);
+    load_ports(network, c, now_us);
 }
 
 void network_add(struct network *network, uint32_t c, double amount, struct transfer transfer, double now_us) {
     struct network_class *class = &network->classes[c];
+    bool waits = class->connection && class->n > 0;
+    if (!class->connection)
+        amount -= take_saved(network, c, amount, transfer.weight, now_us);
     if (class->n == 0)
         activate(network, c, now_us);
     else
         run_clock(class, now_us);
-    transfer.end = class->clock + amount;
+    transfer.end = (waits ? class->last : class->clock) + amount;
+    transfer.turn = class->connection ? network->turns++ : transfer.message;
+    class->last = transfer.end;
     heap_push(class->heap, class->n++, transfer);
     class->end = class->heap[0].end;
-    change(network, c, transfer.weight);
+    if (waits)
+        return;
+    leap(network, c, now_us);
+    change(network, c, transfer.weight, now_us);
     foresee(network, c, now_us);
 }
 
@@ -133,6 +215,7 @@ static void take_rates(struct network *network, const struct flows *flows, doubl
             continue;
         run_clock(class, now_us);
         class->rate = flows->class[c].rate;
+        load_ports(network, c, now_us);
         if (many)
             network->active[class->place].next_us = next_end(class, now_us);
         else
@@ -171,10 +254,23 @@ bool network_pop(struct network *network, double until_us, double now_us, struct
     run_clock(class, now_us);
     heap_pop(class->heap, class->n--);
     class->end = class->heap[0].end;
-    change(network, c, -(double)out->weight);
-    if (class->n == 0)
+    double next = class->connection && class->n > 0 ? class->heap[0].weight : 0;
+    if (next != (double)out->weight)
+        change(network, c, next - (double)out->weight, now_us);
+    if (class->n == 0) {
         retire(network, c);
-    else
-        foresee(network, c, now_us);
+        return true;
+    }
+    leap(network, c, now_us);
+    foresee(network, c, now_us);
     return true;
+}
+
+double network_saved(struct network *network, double now_us) {
+    double total = 0;
+    for (uint32_t p = 0; network->burst > 0 && p < network->n_ports; p++) {
+        save(network, p, now_us);
+        total += network->ports[p].saved;
+    }
+    return total;
 }

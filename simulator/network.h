@@ -1,10 +1,15 @@
 /* Transfers on their way, and when the next one arrives.
  *
- * Transfers that use the same resources form a class; within a class all go at one rate, so a class needs only a
- * virtual clock, which runs at that rate, and a heap of the readings at which its transfers end. Rates follow one of
- * two rules, chosen by `flows`:
+ * Transfers that use the same resources form a class, which needs only a virtual clock and a heap of the readings at
+ * which its transfers end. Those of a class go side by side, all at its rate; or, where it is a connection, one after
+ * another in the order in which they were added, as bytes of one stream do. Rates follow one of two rules, chosen by
+ * `flows`:
  *   NULL       one class, its transfers share 1 unit a microsecond equally: enough when all-reduces are alone
- *   otherwise  max-min fair (simulator/flows.h), and only classes whose rate changed are touched
+ *   otherwise  max-min fair (simulator/flows.h), and only classes whose rate changed are touched. The first n_ports
+ *              resources may be token buckets: what a port does not use it saves, up to `burst`, and what the ports on
+ *              the way of a connection have saved goes at once when a transfer's turn comes there, and of other
+ *              transfers when they start (of those that start together the first takes all). Ports begin with
+ *              nothing saved, so over any time from the start a port lets through no more than its rate.
  * All memory is the caller's. Add and pop are O(log transfers of the class + log active classes), finding the next
  * O(1), new rates as flows_settle and O(log active classes) for each that changed. */
 #ifndef SIMULATOR_NETWORK_H
@@ -21,13 +26,16 @@ struct transfer {
     uint32_t message;
     uint16_t chain, kind;
     uint32_t weight;
+    uint32_t turn; /* ours: of equal ends, which is first */
 };
 
 struct network_class {
     double clock, rate, since_us; /* clock read `clock` at since_us and runs at rate */
-    double end;                   /* reading at which heap[0] ends */
+    double end, last;             /* readings at which heap[0] ends, and the one that was added last */
+    double load;                  /* what ports were told of its rate, times its weight */
     struct transfer *heap;        /* the caller's, large enough for all that are ever in it at once */
     uint32_t n, place;            /* transfers; place in active[], if any */
+    bool connection;              /* the caller's */
 };
 
 /* A class with transfers, and when its first one ends at the present rate. */
@@ -36,19 +44,28 @@ struct network_active {
     uint32_t class;
 };
 
+struct network_port {
+    double saved, used, since_us; /* saved `saved` by since_us, and is used at the rate `used` */
+};
+
 struct network {
     struct flows *flows;
+    struct network_port *ports; /* n_ports */
+    uint32_t n_ports;
+    double burst; /* 0: nothing is ever saved */
     struct network_class *classes;
     struct network_active *active; /* n_classes of room: a heap, the next first */
     uint32_t n_classes, n_active;
     double weight; /* of all transfers, for the first rule */
+    uint32_t turns;
     bool changed;
 };
 
-/* Empty; the caller has set flows (cleared), n_classes, classes[].heap and active. */
+/* Empty; the caller has set flows (cleared), ports, n_ports, burst, n_classes, classes[].heap and .connection, and
+ * active. */
 void network_clear(struct network *network);
 
-/* `transfer`, weight of them that travel together, `amount` each (bytes, or under the first rule microseconds). */
+/* `transfer`, weight of them that travel together, `amount` >= 0 each (bytes, or under the first rule microseconds). */
 void network_add(struct network *network, uint32_t class, double amount, struct transfer transfer, double now_us);
 
 /* When the next transfer ends; INFINITY when there is none. */
@@ -56,5 +73,8 @@ double network_next_us(struct network *network, double now_us);
 
 /* Take one transfer that ends by `until_us`; false when there is none. */
 bool network_pop(struct network *network, double until_us, double now_us, struct transfer *out);
+
+/* What all ports have saved together. O(ports). */
+double network_saved(struct network *network, double now_us);
 
 #endif

@@ -4,7 +4,8 @@
  *
  * Steady state. The run starts at `home`, the step after the last gate and before the first gradient, with nothing in
  * flight. With one chain the state there is the same in every iteration, since the chain has waited for every message:
- * one pass is the exact period. With several chains one may still wait while another goes on; then passes are run until
+ * one pass is the exact period. With several chains one may still wait while another goes on, and ports may have saved
+ * more than at first; then passes are run until
  * two in a row took the same time on every chain (MATCH), which leaves the chains' offsets as they were. Some plans
  * never get there: where many pushes compete, who wins one iteration decides who is first in the next. Then the mean
  * is taken as soon as its standard error is small. */
@@ -34,10 +35,15 @@ void timeline_free(struct timeline *tl) {
 
 /* ---- timers ---- */
 
+static bool comes_before(const struct timer *a, const struct timer *b) {
+    return a->time_us != b->time_us ? a->time_us < b->time_us : a->number < b->number;
+}
+
 static void timer_push(struct timeline *tl, struct timer timer) {
     struct timer *heap = tl->timers;
     size_t at = tl->n_timers++;
-    for (; at > 0 && timer.time_us < heap[(at - 1) / 2].time_us; at = (at - 1) / 2)
+    timer.number = tl->timers_set++;
+    for (; at > 0 && comes_before(&timer, &heap[(at - 1) / 2]); at = (at - 1) / 2)
         heap[at] = heap[(at - 1) / 2];
     heap[at] = timer;
 }
@@ -46,9 +52,9 @@ static struct timer timer_pop(struct timeline *tl) {
     struct timer *heap = tl->timers, top = heap[0], last = heap[--tl->n_timers];
     size_t at = 0, n = tl->n_timers;
     for (size_t child; (child = 2 * at + 1) < n; at = child) {
-        if (child + 1 < n && heap[child + 1].time_us < heap[child].time_us)
+        if (child + 1 < n && comes_before(&heap[child + 1], &heap[child]))
             child++;
-        if (heap[child].time_us >= last.time_us)
+        if (!comes_before(&heap[child], &last))
             break;
         heap[at] = heap[child];
     }
@@ -68,10 +74,13 @@ static double started_us(const struct chain *chain, uint32_t round) {
     return chain->started_us[round % 4];
 }
 
-/* Every chain has begun iteration `round`: whether it and the one before took every chain the same time. */
+/* Every chain has begun iteration `round`: whether it and the one before took every chain the same time, and lived on
+ * no savings. */
 static bool is_steady(const struct timeline *tl, uint32_t round) {
     const struct chain *first = &tl->chains[0];
     double period = started_us(first, round) - started_us(first, round - 1), slack = MATCH * fmax(period, 1);
+    if (tl->saved < tl->saved_before * (1 - MATCH))
+        return false;
     for (uint32_t c = 0; c < tl->n_chains; c++) {
         const struct chain *chain = &tl->chains[c];
         double last = started_us(chain, round) - started_us(chain, round - 1);
@@ -120,12 +129,14 @@ static double longest_mean(const struct timeline *tl) {
 static void end_round(struct timeline *tl, uint32_t round) {
     const struct chain *first = &tl->chains[0];
     tl->rounds = round;
+    tl->saved_before = tl->saved;
+    tl->saved = network_saved(&tl->network, tl->now_us);
     if (round == 0)
         return;
     add_to_mean(tl, &tl->chains[tl->slowest]);
     if (round < tl->options.passes)
         return;
-    if (tl->n_chains == 1 || (round >= 2 && is_steady(tl, round)))
+    if ((tl->n_chains == 1 && tl->network.burst <= 0) || (round >= 2 && is_steady(tl, round)))
         finish(tl, started_us(first, round) - started_us(first, round - 1), true);
     else if (round >= 2 && (is_mean_good(tl) || round >= tl->options.max_passes))
         finish(tl, longest_mean(tl), false);
@@ -165,7 +176,7 @@ static void run_steps(struct timeline *tl, uint32_t c, uint32_t step, double tim
         time_us = start + plan->step_us[step] * chain->scale;
         emit(tl, INTERVAL_COMPUTE, chain->node, step, start, time_us);
         if (plan->first_ready[step + 1] > plan->first_ready[step]) {
-            timer_push(tl, (struct timer){time_us, 0, (uint16_t)c, TIMER_STEP});
+            timer_push(tl, (struct timer){.time_us = time_us, .chain = (uint16_t)c, .kind = TIMER_STEP});
             return;
         }
     }
@@ -221,6 +232,28 @@ static void return_credit(struct chain *chain, uint64_t bytes) {
     chain->dirty = true;
 }
 
+/* ---- parts of pushes and pulls ---- */
+
+static bool goes_back(unsigned kind) {
+    return kind == TIMER_PUSH_ANSWER || kind == TIMER_PULL || kind == TIMER_PULL_REST;
+}
+
+/* Between the chain's node and the message's server. */
+static double latency_us(const struct timeline *tl, uint32_t c, uint32_t m, bool back) {
+    uint32_t node = tl->chains[c].node, server = tl->plan->messages[m].server;
+    return back ? cost_pull_latency_us(tl->cost, node, server) : cost_push_latency_us(tl->cost, node, server);
+}
+
+/* A part whose work before it is done by `at_us` starts a latency later. */
+static void set_timer(struct timeline *tl, uint32_t c, uint32_t m, enum timer_kind kind, double at_us,
+                      double began_us) {
+    timer_push(tl, (struct timer){.time_us = at_us + latency_us(tl, c, m, goes_back(kind)),
+                                  .began_us = began_us,
+                                  .message = m,
+                                  .chain = (uint16_t)c,
+                                  .kind = (uint16_t)kind});
+}
+
 /* ---- launches ---- */
 
 static bool sums_in_node(const struct message *message, const struct chain *chain) {
@@ -264,7 +297,7 @@ static void join(struct timeline *tl, uint32_t c, uint32_t m, double at_us) {
         return;
     tl->joined[m] = 0;
     double start = tl->begin_us[m] + message_cost(tl, message).startup_us;
-    timer_push(tl, (struct timer){start, m, 0, TIMER_ALL_REDUCE});
+    timer_push(tl, (struct timer){.time_us = start, .message = m, .kind = TIMER_ALL_REDUCE});
 }
 
 static void launch(struct timeline *tl, uint32_t c, uint32_t m) {
@@ -276,8 +309,7 @@ static void launch(struct timeline *tl, uint32_t c, uint32_t m) {
     tl->active++;
     if (message->kind == SYNC_PARAMETER_SERVER) {
         double time = occupy_launcher(tl, chain, message, tl->now_us);
-        time += cost_push_latency_us(tl->cost, chain->node, message->server);
-        timer_push(tl, (struct timer){time, m, (uint16_t)c, TIMER_PUSH});
+        set_timer(tl, c, m, TIMER_PUSH, time, time);
         return;
     }
     if (!tl->coordinated) {
@@ -328,7 +360,6 @@ static void push_done(struct timeline *tl, uint32_t c, uint32_t m, double began_
     const struct message *message = &tl->plan->messages[m];
     struct chain *chain = &tl->chains[c];
     emit(tl, INTERVAL_PUSH, chain->node, m, began_us, tl->now_us);
-    return_credit(chain, message->bytes);
     tl->arrived[tl->n_arrived++] = (struct arrival){m, copies_of(message, chain) * chain->count};
 }
 
@@ -353,10 +384,8 @@ static void add_arrival(struct timeline *tl, const struct arrival *arrival) {
     if (++tl->joined[m] < tl->n_chains)
         return;
     tl->joined[m] = 0;
-    for (uint32_t c = 0; c < tl->n_chains; c++) {
-        double time = *free_us + cost_pull_latency_us(tl->cost, tl->chains[c].node, message->server);
-        timer_push(tl, (struct timer){time, m, (uint16_t)c, TIMER_PULL});
-    }
+    for (uint32_t c = 0; c < tl->n_chains; c++)
+        set_timer(tl, c, m, TIMER_PULL, *free_us, *free_us);
 }
 
 /* In the plan's order, whatever order the network found them in. */
@@ -375,59 +404,109 @@ static void add_arrivals(struct timeline *tl) {
 
 /* ---- events ---- */
 
-static void start_all_reduce(struct timeline *tl, uint32_t m) {
-    struct all_reduce_cost cost = message_cost(tl, &tl->plan->messages[m]);
-    double began = tl->now_us - cost.startup_us;
-    if (cost.transfer_us > 0)
-        network_add(&tl->network, tl->all_reduce_class, cost.transfer_us * tl->all_reduce_unit,
-                    (struct transfer){.began_us = began, .message = m, .kind = TIMER_ALL_REDUCE, .weight = 1},
-                    tl->now_us);
+/* Part `way` of it: 0 is all at once, 1 and 2 follow each other. Its transfer's chain says which. */
+static void send_all_reduce(struct timeline *tl, uint32_t m, uint32_t way, double began_us) {
+    double hold_us = message_cost(tl, &tl->plan->messages[m]).hold_us;
+    struct transfer transfer = {
+        .began_us = began_us, .message = m, .chain = (uint16_t)way, .kind = TIMER_ALL_REDUCE, .weight = 1};
+    if (hold_us > 0)
+        network_add(&tl->network, tl->all_reduce_class + way, hold_us * tl->all_reduce_unit, transfer, tl->now_us);
     else
-        all_reduce_done(tl, m, began);
+        all_reduce_done(tl, m, began_us);
 }
 
-static void start_transfer(struct timeline *tl, uint32_t c, uint32_t m, bool pull) {
+static void start_all_reduce(struct timeline *tl, uint32_t m) {
+    struct all_reduce_cost cost = message_cost(tl, &tl->plan->messages[m]);
+    send_all_reduce(tl, m, cost.parts > 1 ? 1 : 0, tl->now_us - cost.startup_us);
+}
+
+/* ---- pushes and pulls, part by part ---- */
+
+static bool is_answer(unsigned kind) {
+    return kind == TIMER_PUSH_ANSWER || kind == TIMER_PULL_ANSWER;
+}
+
+/* An answer takes no bytes worth counting; but it waits for what its connection carries before it. */
+static double part_bytes(const struct timeline *tl, const struct message *message, unsigned kind) {
+    if (is_answer(kind))
+        return 0;
+    double first = fmin((double)message->bytes, tl->cost->eager_bytes);
+    return kind == TIMER_PUSH || kind == TIMER_PULL ? first : (double)message->bytes - first;
+}
+
+static void part_done(struct timeline *tl, uint32_t c, uint32_t m, enum timer_kind kind, double began_us);
+
+static void start_part(struct timeline *tl, uint32_t c, uint32_t m, enum timer_kind kind, double began_us) {
     const struct message *message = &tl->plan->messages[m];
-    struct chain *chain = &tl->chains[c];
-    uint32_t class = pull ? timeline_pull_class(tl, c, message->server) : timeline_push_class(tl, c, message->server);
-    double began = tl->now_us - (pull ? cost_pull_latency_us(tl->cost, chain->node, message->server)
-                                      : cost_push_latency_us(tl->cost, chain->node, message->server));
+    uint32_t class = timeline_class(tl, c, message->server, goes_back(kind));
+    struct transfer transfer = {.began_us = began_us,
+                                .message = m,
+                                .chain = (uint16_t)c,
+                                .kind = (uint16_t)kind,
+                                .weight = copies_of(message, &tl->chains[c])};
     if (tl->first_use[class + 1] > tl->first_use[class])
-        network_add(&tl->network, class, (double)message->bytes,
-                    (struct transfer){.began_us = began,
-                                      .message = m,
-                                      .chain = (uint16_t)c,
-                                      .kind = pull ? TIMER_PULL : TIMER_PUSH,
-                                      .weight = copies_of(message, chain)},
-                    tl->now_us);
-    else if (pull)
-        pull_done(tl, c, m, began);
+        network_add(&tl->network, class, part_bytes(tl, message, kind), transfer, tl->now_us);
     else
-        push_done(tl, c, m, began);
+        part_done(tl, c, m, kind, began_us);
+}
+
+/* The first part of a push, which may be all of it. */
+static void push_came(struct timeline *tl, uint32_t c, uint32_t m, double began_us) {
+    const struct message *message = &tl->plan->messages[m];
+    if (isfinite(tl->cost->eager_bytes))
+        set_timer(tl, c, m, TIMER_PUSH_ANSWER, tl->now_us, began_us);
+    else
+        return_credit(&tl->chains[c], message->bytes);
+    if ((double)message->bytes <= tl->cost->eager_bytes)
+        push_done(tl, c, m, began_us);
+}
+
+static void pull_came(struct timeline *tl, uint32_t c, uint32_t m, double began_us) {
+    if ((double)tl->plan->messages[m].bytes <= tl->cost->eager_bytes)
+        pull_done(tl, c, m, began_us);
+    else
+        set_timer(tl, c, m, TIMER_PULL_ANSWER, tl->now_us, began_us);
+}
+
+/* A large push is out of its sender's hands once the rest may go: that is when MPI completes it. */
+static void answered(struct timeline *tl, uint32_t c, uint32_t m, bool pull, double began_us) {
+    const struct message *message = &tl->plan->messages[m];
+    if (!pull)
+        return_credit(&tl->chains[c], message->bytes);
+    if ((double)message->bytes > tl->cost->eager_bytes)
+        start_part(tl, c, m, pull ? TIMER_PULL_REST : TIMER_PUSH_REST, began_us);
+}
+
+static void part_done(struct timeline *tl, uint32_t c, uint32_t m, enum timer_kind kind, double began_us) {
+    if (is_answer(kind))
+        answered(tl, c, m, kind == TIMER_PULL_ANSWER, began_us);
+    else if (kind == TIMER_PUSH)
+        push_came(tl, c, m, began_us);
+    else if (kind == TIMER_PULL)
+        pull_came(tl, c, m, began_us);
+    else if (kind == TIMER_PUSH_REST)
+        push_done(tl, c, m, began_us);
+    else
+        pull_done(tl, c, m, began_us);
 }
 
 static void handle_timer(struct timeline *tl, struct timer timer) {
-    switch ((enum timer_kind)timer.kind) {
-    case TIMER_STEP:
+    enum timer_kind kind = timer.kind;
+    if (kind == TIMER_STEP)
         step_done(tl, timer.chain, timer.time_us);
-        break;
-    case TIMER_ALL_REDUCE:
+    else if (kind == TIMER_ALL_REDUCE)
         start_all_reduce(tl, timer.message);
-        break;
-    case TIMER_PUSH:
-    case TIMER_PULL:
-        start_transfer(tl, timer.chain, timer.message, timer.kind == TIMER_PULL);
-        break;
-    }
+    else
+        start_part(tl, timer.chain, timer.message, kind, timer.began_us);
 }
 
 static void handle_transfer(struct timeline *tl, const struct transfer *transfer) {
-    if (transfer->kind == TIMER_ALL_REDUCE)
+    if (transfer->kind == TIMER_ALL_REDUCE && transfer->chain == 1)
+        send_all_reduce(tl, transfer->message, 2, transfer->began_us);
+    else if (transfer->kind == TIMER_ALL_REDUCE)
         all_reduce_done(tl, transfer->message, transfer->began_us);
-    else if (transfer->kind == TIMER_PULL)
-        pull_done(tl, transfer->chain, transfer->message, transfer->began_us);
     else
-        push_done(tl, transfer->chain, transfer->message, transfer->began_us);
+        part_done(tl, transfer->chain, transfer->message, transfer->kind, transfer->began_us);
 }
 
 static void advance(struct timeline *tl, double time_us) {

@@ -10,12 +10,21 @@
  *   - All-reduce: in a strict order every node joins when its own queue comes to it; under priority the first decides
  *     once the gradient is ready everywhere, and all join runtime.coordination_us later. It begins when all have
  *     joined, spends its startup (which overlaps with anything), then transfers. Credit comes back at the end.
- *   - Parameter server: every node pushes (once, or once a device), the credit coming back when the push has arrived;
- *     the server adds each push to the sum as it comes, one after another, and when it has all sends the sum back.
+ *   - Parameter server: every node pushes (once, or once a device); the server adds each push to the sum as it comes,
+ *     one after another, and when it has all sends the sum back. Each push and pull shares the NICs with all others,
+ *     and a push's credit comes back when it has arrived.
+ *   - Where the transport is a measured one (cost.eager_bytes is finite), what goes from one process to another goes
+ *     over one connection, in order, and a connection, not a message, is what shares a NIC. Up to eager_bytes of a
+ *     push or pull go unasked; the receiver answers a latency later, and then the rest goes. A push's credit comes
+ *     back with its answer, since then the sender has handed over all of it. An answer has no length, but waits for
+ *     what its connection carries that way before it.
  *   - Scattering into several gradients, and copies to a node's other devices (local_reduction), delay the gate only.
+ *   - A tree whose NICs save (all_reduce.h: in two parts) first holds the NICs' directions towards the first worker,
+ *     then those away from it, hold_us each; any other all-reduce both at once.
  *   - All-reduces alone share the network equally. Otherwise rates are max-min fair over NICs (each direction),
- *     overridden links and device links; an all-reduce then is a flow through the NICs of all nodes with devices, of
- *     transfer_us times the narrowest of them, so that alone it takes just transfer_us.
+ *     overridden links and device links, and what a NIC has saved while it was not used, up to cost.burst_bytes, the
+ *     next part on a connection has at once; an all-reduce then is a flow through the NICs of all nodes with devices,
+ *     of hold_us times the narrowest of them, so that alone it takes just that.
  *
  * Devices of a node are alike, so a node is simulated as one, and nodes that nothing tells apart and that only work are
  * simulated as one too (but not for `record`). Nothing is random.

@@ -22,10 +22,23 @@
 #include "simulator/ready_set.h"
 #include "simulator/timeline.h"
 
-enum timer_kind { TIMER_STEP, TIMER_ALL_REDUCE, TIMER_PUSH, TIMER_PULL };
+/* A push or pull of more than eager_bytes is a first part, an answer and the rest; a smaller push is answered too. The
+ * timer of a part is its start. */
+enum timer_kind {
+    TIMER_STEP,
+    TIMER_ALL_REDUCE,
+    TIMER_PUSH,
+    TIMER_PUSH_ANSWER,
+    TIMER_PUSH_REST,
+    TIMER_PULL,
+    TIMER_PULL_ANSWER,
+    TIMER_PULL_REST
+};
 
+/* Of one time the one that was set first comes first. */
 struct timer {
-    double time_us;
+    double time_us, began_us; /* began_us: of the push or pull */
+    uint64_t number;
     uint32_t message;
     uint16_t chain, kind;
 };
@@ -81,6 +94,7 @@ struct timeline {
 
     struct timer *timers; /* heap */
     size_t n_timers;
+    uint64_t timers_set;
 
     struct network network;
     struct flows flows;
@@ -94,8 +108,13 @@ struct timeline {
     uint32_t *egress, *ingress; /* by node: resource, or UINT32_MAX */
     uint32_t *class_link;       /* by class: resource of the overriding link, or UINT32_MAX */
     uint32_t *served;           /* by server slot: its messages */
-    uint32_t n_servers, all_reduce_class;
-    double all_reduce_unit; /* amount of one microsecond of transfer */
+    uint32_t n_servers;
+    bool ordered; /* what one process sends another arrives in order, as the measured transports do */
+    uint32_t all_reduce_class;  /* with two_way the next two are those of the first and the second part of a tree */
+    double all_reduce_unit;     /* amount of one microsecond of transfer */
+    bool two_way;               /* some all-reduce may have two parts */
+    uint32_t first_way;         /* resource of all-reduces; with two_way, the next is that of the way back */
+    double saved, saved_before; /* by all ports when the last two iterations began */
 
     struct arrival *arrived; /* pushes of this instant */
     size_t n_arrived;
@@ -113,21 +132,18 @@ struct timeline {
     enum algorithm last_algorithm;
 };
 
-/* Class of pushes from a chain to a server; the one after it is that of pulls back, if they have one of their own. */
-static inline uint32_t timeline_push_class(const struct timeline *tl, uint32_t chain, uint32_t server) {
-    return (tl->server_slot[server] * tl->n_chains + chain) * 2;
-}
-
-/* Between two nodes that both work and serve, pulls go the way of the pushes from the one to the other. */
+/* Where connections are in order, what a chain's devices send a server and what comes back are two classes. Otherwise
+ * it is all the same who sends: between two nodes that both work and serve, pulls go with the pushes of the other. */
 static inline bool timeline_pulls_as_pushes(const struct timeline *tl, uint32_t chain, uint32_t server) {
     uint32_t node = tl->chains[chain].node;
-    return node != server && tl->chain_of[server] != UINT32_MAX && tl->server_slot[node] != UINT32_MAX;
+    return !tl->ordered && node != server && tl->chain_of[server] != UINT32_MAX &&
+           tl->server_slot[node] != UINT32_MAX;
 }
 
-static inline uint32_t timeline_pull_class(const struct timeline *tl, uint32_t chain, uint32_t server) {
-    return timeline_pulls_as_pushes(tl, chain, server)
-               ? timeline_push_class(tl, tl->chain_of[server], tl->chains[chain].node)
-               : timeline_push_class(tl, chain, server) + 1;
+static inline uint32_t timeline_class(const struct timeline *tl, uint32_t chain, uint32_t server, bool back) {
+    if (back && timeline_pulls_as_pushes(tl, chain, server))
+        return (tl->server_slot[tl->chains[chain].node] * tl->n_chains + tl->chain_of[server]) * 2;
+    return (tl->server_slot[server] * tl->n_chains + chain) * 2 + back;
 }
 
 /* Point the timeline at the plan, grow its memory where that is needed, and bring all state to the start of `home`. */

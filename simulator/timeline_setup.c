@@ -6,7 +6,7 @@
 #include "base/units.h"
 #include "simulator/timeline_internal.h"
 
-enum { NONE = UINT32_MAX, MAX_PUSHES = 1 << 27, NODE_WORDS = CLUSTER_MAX_NODES / 64 };
+enum { NONE = UINT32_MAX, WAYS = 3, MAX_PUSHES = 1 << 27, NODE_WORDS = CLUSTER_MAX_NODES / 64 };
 
 static bool is_served(const struct message *message) {
     return message->kind == SYNC_PARAMETER_SERVER;
@@ -14,6 +14,18 @@ static bool is_served(const struct message *message) {
 
 static bool simulates_all(const struct plan *plan, const struct timeline_options *options) {
     return plan->any_server || options->every_node;
+}
+
+/* Whether an all-reduce may come in two parts: `auto` is what the library takes for it. */
+static bool goes_two_ways(const struct plan *plan, const struct cost *cost) {
+    if (cost->all_reduce.burst_us <= 0)
+        return false;
+    for (uint32_t m = 0; m < plan->n_messages; m++) {
+        const struct message *message = &plan->messages[m];
+        if (!is_served(message) && (message->algorithm == ALGORITHM_tree || message->algorithm == ALGORITHM_auto))
+            return true;
+    }
+    return false;
 }
 
 static bool is_alike(const struct node *a, const struct node *b) {
@@ -27,7 +39,7 @@ static void mark(uint64_t *set, uint32_t node) {
 }
 
 /* Nodes that no other is like. Under priority the first worker decides when all-reduces go, so it has them in its queue
- * and the others do not. */
+ * and the others do not; and it is the root of trees. */
 static void mark_single(const struct plan *plan, const struct cost *cost, uint64_t *single) {
     const struct cluster *cluster = cost->cluster;
     for (uint32_t m = 0; m < plan->n_messages; m++)
@@ -37,7 +49,7 @@ static void mark_single(const struct plan *plan, const struct cost *cost, uint64
         mark(single, cluster->links[i].from);
         mark(single, cluster->links[i].to);
     }
-    if (plan->policy == POLICY_priority && plan->any_all_reduce)
+    if ((plan->policy == POLICY_priority && plan->any_all_reduce) || goes_two_ways(plan, cost))
         mark(single, cost->workers[0]);
 }
 
@@ -95,24 +107,30 @@ static void count_served(const struct plan *plan, size_t *messages, size_t *serv
     }
 }
 
+/* Of a message in one direction of a connection, and of its timers: the answer to its push is set off before its pull,
+ * and an answer to its pull has come before the rest is pulled. */
+static size_t parts_at_once(const struct cost *cost) {
+    return isfinite(cost->eager_bytes) ? 2 : 1;
+}
+
 static enum status sizes_of(const struct plan *plan, const struct cost *cost, const struct timeline_options *options,
                             struct sizes *out, struct error *err) {
     size_t served, servers, nodes = cost->cluster->n_nodes, links = cost->cluster->n_links;
     bool all = simulates_all(plan, options);
     count_served(plan, &served, &servers);
     struct sizes s = {.chains = chains_of(plan, cost, options), .steps = plan->n_steps, .messages = plan->n_messages};
-    size_t pushes = s.chains * served;
+    size_t pushes = s.chains * served, ways = goes_two_ways(plan, cost) ? WAYS : 1;
     if (pushes > MAX_PUSHES)
         return error_set(err, ST_TOO_LARGE,
                          "%zu nodes push %zu messages each; the simulator holds %d pushes: use larger partitions",
                          s.chains, served, MAX_PUSHES);
     s.words = ready_set_words(s.messages) * s.chains;
     s.nodes = nodes;
-    s.classes = servers * s.chains * 2 + 1;
-    s.transfers = 2 * pushes + s.messages - served;
-    s.resources = all ? 4 * nodes + links + 1 : 1;
-    s.uses = servers * s.chains * 6 + s.resources + links;
-    s.timers = pushes + s.messages + s.chains;
+    s.classes = servers * s.chains * 2 + ways;
+    s.transfers = 2 * pushes * parts_at_once(cost) + ways * (s.messages - served);
+    s.resources = all ? 4 * nodes + links + 2 : 2;
+    s.uses = servers * s.chains * 6 + ways * (s.resources + links) + links;
+    s.timers = pushes * parts_at_once(cost) + s.messages + s.chains;
     *out = s;
     return ST_OK;
 }
@@ -156,7 +174,7 @@ static bool take_network(struct timeline *tl, const struct sizes *s) {
            TAKE(tl->capacity, s->resources) && TAKE(tl->first_use, s->classes + 1) && TAKE(tl->uses, s->uses) &&
            TAKE(tl->server_slot, s->nodes) && TAKE(tl->chain_of, s->nodes) && TAKE(tl->egress, s->nodes) &&
            TAKE(tl->ingress, s->nodes) && TAKE(tl->class_link, s->classes) && TAKE(tl->served, s->nodes) &&
-           TAKE(tl->server_node, s->nodes);
+           TAKE(tl->server_node, s->nodes) && TAKE(net->ports, s->resources);
 }
 
 enum status timeline_reserve(struct timeline *tl, const struct plan *plan, const struct cost *cost,
@@ -275,9 +293,9 @@ static uint32_t add_links(struct timeline *tl, uint32_t *collective_uses) {
             continue;
         uint32_t r = add_resource(tl, units_gbit_per_s(link->gbit_per_s) * cluster->runtime.goodput);
         if (pushes)
-            tl->class_link[timeline_push_class(tl, tl->chain_of[link->from], link->to)] = r;
+            tl->class_link[timeline_class(tl, tl->chain_of[link->from], link->to, false)] = r;
         if (pulls)
-            tl->class_link[timeline_push_class(tl, tl->chain_of[link->to], link->from) + 1] = r;
+            tl->class_link[timeline_class(tl, tl->chain_of[link->to], link->from, true)] = r;
         if (from_works && to_works)
             collective_uses[n++] = r;
     }
@@ -293,7 +311,7 @@ static uint32_t add_use(struct timeline *tl, uint32_t at, uint32_t resource, uin
 /* Nodes that a chain stands for meet at the server. */
 static uint32_t use_between(struct timeline *tl, uint32_t c, uint32_t server, bool back, uint32_t at) {
     uint32_t node = tl->chains[c].node, count = tl->chains[c].count;
-    uint32_t link = tl->class_link[timeline_push_class(tl, c, server) + back];
+    uint32_t link = tl->class_link[timeline_class(tl, c, server, back)];
     at = add_use(tl, at, tl->egress[back ? server : node], back ? count : 1);
     at = add_use(tl, at, tl->ingress[back ? node : server], back ? 1 : count);
     return link != NONE ? add_use(tl, at, link, 1) : at;
@@ -307,9 +325,9 @@ static uint32_t use_within(struct timeline *tl, uint32_t node, uint32_t at) {
 
 static uint32_t add_server_classes(struct timeline *tl, uint32_t server, uint32_t at) {
     for (uint32_t c = 0; c < tl->n_chains; c++) {
-        uint32_t class = timeline_push_class(tl, c, server), node = tl->chains[c].node;
+        uint32_t node = tl->chains[c].node;
         for (uint32_t back = 0; back < 2; back++) {
-            tl->first_use[class + back] = at;
+            tl->first_use[timeline_class(tl, c, server, false) + back] = at;
             if (node == server)
                 at = use_within(tl, node, at);
             else if (!back || !timeline_pulls_as_pushes(tl, c, server))
@@ -319,65 +337,120 @@ static uint32_t add_server_classes(struct timeline *tl, uint32_t server, uint32_
     return at;
 }
 
-static void add_all_reduce_class(struct timeline *tl, uint32_t at, uint32_t n_links, const uint32_t *links) {
-    double narrowest = tl->cost->narrowest_bytes_per_us;
-    bool between = isfinite(narrowest);
-    tl->all_reduce_unit = between ? narrowest : 1;
-    tl->first_use[tl->all_reduce_class] = at;
-    at = add_use(tl, at, add_resource(tl, tl->all_reduce_unit), 1);
-    for (uint32_t c = 0; between && c < tl->n_chains; c++) {
-        at = add_use(tl, at, tl->egress[tl->chains[c].node], 1);
-        at = add_use(tl, at, tl->ingress[tl->chains[c].node], 1);
+/* The NICs of a class of all-reduces: both directions of all for way 0, those towards the root or away from it for 1
+ * and 2. */
+static uint32_t use_nics(struct timeline *tl, uint32_t way, uint32_t at) {
+    for (uint32_t c = 0; c < tl->n_chains; c++) {
+        uint32_t node = tl->chains[c].node;
+        bool root = node == tl->cost->workers[0];
+        if (way == 0 || (way == 1) == !root)
+            at = add_use(tl, at, tl->egress[node], 1);
+        if (way == 0 || (way == 1) == root)
+            at = add_use(tl, at, tl->ingress[node], 1);
     }
-    for (uint32_t i = 0; i < n_links; i++)
-        at = add_use(tl, at, links[i], 1);
-    tl->first_use[tl->all_reduce_class + 1] = at;
+    return at;
+}
+
+/* What all-reduces share among themselves: a resource, or one for each way of trees. Between nodes they are ports. */
+static void add_ways(struct timeline *tl, double capacity) {
+    tl->all_reduce_unit = capacity;
+    tl->first_way = add_resource(tl, capacity);
+    if (tl->two_way)
+        add_resource(tl, capacity);
+    if (isfinite(tl->cost->narrowest_bytes_per_us))
+        tl->network.n_ports = tl->flows.n_resources;
+}
+
+/* A tree's ways know overridden links by their rate alone. */
+static void add_all_reduce_classes(struct timeline *tl, uint32_t at, bool nics, uint32_t n_links,
+                                   const uint32_t *links) {
+    for (uint32_t way = 0; way < (tl->two_way ? WAYS : 1); way++) {
+        tl->first_use[tl->all_reduce_class + way] = at;
+        if (way != 2)
+            at = add_use(tl, at, tl->first_way, 1);
+        if (way != 1 && tl->two_way)
+            at = add_use(tl, at, tl->first_way + 1, 1);
+        if (nics)
+            at = use_nics(tl, way, at);
+        for (uint32_t i = 0; way == 0 && i < n_links; i++)
+            at = add_use(tl, at, links[i], 1);
+        tl->first_use[tl->all_reduce_class + way + 1] = at;
+    }
 }
 
 static void init_flows(struct timeline *tl) {
     uint32_t at = 0;
+    double narrowest = tl->cost->narrowest_bytes_per_us;
+    bool between = isfinite(narrowest);
     number_nodes(tl);
     tl->all_reduce_class = tl->n_servers * tl->n_chains * 2;
-    tl->flows.n_classes = tl->all_reduce_class + 1;
-    tl->flows.n_resources = 0;
-    tl->flows.capacity = tl->capacity;
-    tl->flows.first = tl->first_use;
-    tl->flows.uses = tl->uses;
+    tl->flows.n_classes = tl->all_reduce_class + (tl->two_way ? WAYS : 1);
     add_nics(tl);
-    /* The links of the all-reduce class wait at the far end of `uses` until the classes before it are written. */
+    tl->network.n_ports = tl->flows.n_resources;
+    add_ways(tl, between ? narrowest : 1);
+    /* The links of all-reduces wait at the far end of `uses` until the classes before them are written. */
     uint32_t *links = tl->uses + tl->room.uses - tl->cost->cluster->n_links;
     uint32_t n_links = add_links(tl, links);
     for (uint32_t slot = 0; slot < tl->n_servers; slot++)
         at = add_server_classes(tl, tl->server_node[slot], at);
-    add_all_reduce_class(tl, at, n_links, links);
-    flows_clear(&tl->flows);
+    add_all_reduce_classes(tl, at, between, n_links, links);
 }
 
-/* Cut up the room for transfers: each class gets as much as can be in it at once. */
+/* In microseconds, since all of them have to do with the narrowest NIC alone. */
+static void init_all_reduces_alone(struct timeline *tl) {
+    tl->network.burst = tl->cost->all_reduce.burst_us;
+    tl->flows.n_classes = tl->two_way ? WAYS : 1;
+    add_ways(tl, 1);
+    add_all_reduce_classes(tl, 0, false, 0, NULL);
+}
+
+/* How many transfers can be in a class of pushes or pulls at once. */
+static size_t most_at_once(const struct timeline *tl, uint32_t class) {
+    uint32_t slot = class / 2 / tl->n_chains, c = class / 2 % tl->n_chains;
+    bool back = class % 2, shared = timeline_pulls_as_pushes(tl, c, tl->server_node[slot]);
+    if (back && shared)
+        return 0;
+    uint32_t pulls = shared ? tl->served[tl->server_slot[tl->chains[c].node]] : 0;
+    return tl->served[slot] * parts_at_once(tl->cost) + pulls;
+}
+
+/* Cut up the room for transfers. */
 static void share_out_heaps(struct timeline *tl) {
     struct network_class *classes = tl->network.classes;
     struct transfer *heap = tl->transfers;
-    for (uint32_t slot = 0; slot < tl->n_servers; slot++)
-        for (uint32_t c = 0; c < tl->n_chains; c++) {
-            uint32_t server = tl->server_node[slot], class = timeline_push_class(tl, c, server);
-            bool both = timeline_pulls_as_pushes(tl, c, server);
-            classes[class].heap = heap;
-            heap += tl->served[slot] + (both ? tl->served[tl->server_slot[tl->chains[c].node]] : 0);
-            classes[class + 1].heap = heap;
-            heap += both ? 0 : tl->served[slot];
-        }
-    classes[tl->all_reduce_class].heap = heap;
-    tl->n_transfers = (size_t)(heap - tl->transfers);
+    uint32_t all_reduces = tl->plan->n_messages;
+    tl->n_transfers = 0;
+    for (uint32_t slot = 0; slot < tl->n_servers; slot++) {
+        all_reduces -= tl->served[slot];
+        tl->n_transfers += (size_t)tl->served[slot] * tl->n_chains * 2;
+    }
+    for (uint32_t class = 0; class < tl->flows.n_classes; class ++) {
+        bool served = class < tl->all_reduce_class;
+        classes[class].heap = heap;
+        classes[class].connection = served && tl->ordered;
+        heap += served ? most_at_once(tl, class) : all_reduces;
+    }
 }
 
 static void init_network(struct timeline *tl, bool all) {
     struct network *net = &tl->network;
-    tl->n_servers = tl->all_reduce_class = 0;
-    tl->all_reduce_unit = 1;
+    struct flows *flows = &tl->flows;
+    tl->two_way = goes_two_ways(tl->plan, tl->cost);
+    tl->ordered = isfinite(tl->cost->eager_bytes);
+    tl->n_servers = tl->all_reduce_class = net->n_ports = 0;
+    net->burst = tl->cost->burst_bytes;
+    flows->n_resources = 0;
+    flows->capacity = tl->capacity;
+    flows->first = tl->first_use;
+    flows->uses = tl->uses;
     if (all)
         init_flows(tl);
-    net->flows = all ? &tl->flows : NULL;
-    net->n_classes = tl->all_reduce_class + 1;
+    else
+        init_all_reduces_alone(tl);
+    net->flows = all || net->burst > 0 ? flows : NULL;
+    if (net->flows)
+        flows_clear(flows);
+    net->n_classes = flows->n_classes;
     share_out_heaps(tl);
     network_clear(net);
 }
@@ -405,11 +478,13 @@ enum status timeline_prepare(struct timeline *tl, const struct plan *plan, const
     memset(tl->begin_us, 0, plan->n_messages * sizeof *tl->begin_us);
     memset(tl->server_us, 0, cost->cluster->n_nodes * sizeof *tl->server_us);
     tl->n_timers = tl->n_arrived = 0;
+    tl->timers_set = 0;
     tl->now_us = tl->busy_us = tl->queue_us = tl->mean_us = tl->squares = 0;
     tl->queued = 0;
     tl->active = tl->rounds = 0;
     tl->done = tl->converged = false;
     tl->last_bytes = 0;
+    tl->saved = tl->saved_before = 0;
     init_chains(tl, all);
     init_network(tl, all);
     return ST_OK;

@@ -8,7 +8,7 @@
 #include "base/json.h"
 
 static const char CLUSTER_SCHEMA[] = "syncopate.cluster/1";
-static const double MIN_RATE = 1e-6, MAX_RATE = 1e6, MAX_TIME_US = 1e12;
+static const double MIN_RATE = 1e-6, MAX_RATE = 1e6, MAX_TIME_US = 1e12, MAX_BYTES = 1e15;
 enum { MAX_LINKS = 1000000, MAX_MEASUREMENTS = 100000 };
 enum { MAX_COUNTED_NAME = 4000 }; /* json.h reads strings of up to 4096 bytes */
 
@@ -266,8 +266,8 @@ static enum status read_measurements(struct cluster *cluster, const struct json_
 }
 
 static enum status read_runtime(struct cluster *cluster, const struct json_at *root, struct error *err) {
-    static const char *const known[] = {"message_us",      "coordination_us", "push_us", "copy_gbyte_per_s",
-                                        "sum_gbyte_per_s", "goodput",         NULL};
+    static const char *const known[] = {"message_us",      "coordination_us", "push_us",     "copy_gbyte_per_s",
+                                        "sum_gbyte_per_s", "goodput",         "eager_bytes", NULL};
     struct runtime *out = &cluster->runtime;
     struct json_at at;
     out->goodput = 1;
@@ -286,6 +286,8 @@ static enum status read_runtime(struct cluster *cluster, const struct json_at *r
         st = json_get_number(&at, "sum_gbyte_per_s", JSON_OPTIONAL, 0, MAX_RATE, &out->sum_gbyte_per_s, err);
     if (!st)
         st = json_get_number(&at, "goodput", JSON_OPTIONAL, 1e-3, 1, &out->goodput, err);
+    if (!st)
+        st = json_get_number(&at, "eager_bytes", JSON_OPTIONAL, 0, MAX_BYTES, &out->eager_bytes, err);
     return st;
 }
 
@@ -410,7 +412,8 @@ static bool write_runtime(const struct runtime *runtime, cJSON *object) {
            cJSON_AddNumberToObject(object, "push_us", runtime->push_us) &&
            cJSON_AddNumberToObject(object, "copy_gbyte_per_s", runtime->copy_gbyte_per_s) &&
            cJSON_AddNumberToObject(object, "sum_gbyte_per_s", runtime->sum_gbyte_per_s) &&
-           cJSON_AddNumberToObject(object, "goodput", runtime->goodput);
+           cJSON_AddNumberToObject(object, "goodput", runtime->goodput) &&
+           (runtime->eager_bytes == 0 || cJSON_AddNumberToObject(object, "eager_bytes", runtime->eager_bytes));
 }
 
 cJSON *cluster_write(const struct cluster *cluster) {

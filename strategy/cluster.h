@@ -9,6 +9,8 @@
  *   copy_gbyte_per_s  gathering several gradients into one message, and scattering them again (0 = free)
  *   sum_gbyte_per_s   adding one gradient to another, on a server or between devices of a node (0 = free)
  *   goodput           part of the nominal NIC rate that a flow's bytes get, in (0, 1]
+ *   eager_bytes       what a push or pull sends before its receiver has answered; the rest waits for the answer, and
+ *                     with a push's answer its credit comes back. 0: not known (strategy/cost says what is then taken)
  * Threads: a const struct cluster may be shared. */
 #ifndef STRATEGY_CLUSTER_H
 #define STRATEGY_CLUSTER_H
@@ -70,7 +72,7 @@ struct measurement {
 };
 
 struct runtime {
-    double message_us, coordination_us, push_us, copy_gbyte_per_s, sum_gbyte_per_s, goodput;
+    double message_us, coordination_us, push_us, copy_gbyte_per_s, sum_gbyte_per_s, goodput, eager_bytes;
 };
 
 struct cluster {
@@ -94,7 +96,7 @@ const char *operation_name(enum operation operation);
 enum status cluster_read(const cJSON *json, const char *name, struct cluster *out, struct error *err);
 enum status cluster_read_file(const char *path, struct cluster *out, struct error *err);
 
-/* The description, expanded and with every default written out; NULL when memory is out. */
+/* The description, expanded and with every default written out but that of eager_bytes; NULL when memory is out. */
 cJSON *cluster_write(const struct cluster *cluster);
 
 int64_t cluster_find_node(const struct cluster *cluster, const char *name); /* or -1 */

@@ -12,13 +12,16 @@
  *     more rounds;
  *   - hierarchical: every node sums its d devices' gradients at one of them, d - 1 times M over the device link; those
  *     run the ring among K nodes; then d - 1 copies go back. Nodes work at once: the slowest counts.
- * A query is O(log points). */
+ *
+ * `auto` is a library's choice that nobody names: at each point it is taken for the algorithm whose curve passes
+ * nearest, which says how many parts it has. A query is O(log points). */
 #include "strategy/cost/all_reduce.h"
 
 #include <math.h>
 #include <stddef.h>
 
 #include "base/units.h"
+#include "strategy/cost/wire.h"
 
 /* What the formulas see of a cluster. */
 struct shape {
@@ -138,7 +141,12 @@ static void curve_finish(struct all_reduce_curve *curve, uint32_t n, const doubl
     double tail = n > 1 ? (time[n - 1] - time[n - 2]) / (bytes[n - 1] - bytes[n - 2]) : 0;
     if (tail <= 0)
         tail = time[n - 1] / bytes[n - 1];
-    *curve = (struct all_reduce_curve){n, bytes, time, exponent, tail, fmin(least, tail)};
+    *curve = (struct all_reduce_curve){.n = n,
+                                       .bytes = bytes,
+                                       .time_us = time,
+                                       .exponent = exponent,
+                                       .tail_per_byte_us = tail,
+                                       .least_per_byte_us = fmin(least, tail)};
 }
 
 static enum status curve_init(struct all_reduce_curve *curve, const struct cluster *cluster, enum algorithm algorithm,
@@ -165,9 +173,120 @@ static enum status curve_init(struct all_reduce_curve *curve, const struct clust
     return ST_OK;
 }
 
-enum status all_reduce_init(struct all_reduce_table *table, const struct cluster *cluster, struct arena *arena,
-                            struct error *err) {
-    struct all_reduce_table built = {.any_curve = false};
+static uint32_t point_below(const struct all_reduce_curve *curve, double bytes) {
+    uint32_t low = 0, high = curve->n - 1;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        *(curve->bytes[middle] <= bytes ? &low : &high) = middle;
+    }
+    return low;
+}
+
+static double curve_time(const struct all_reduce_curve *curve, double bytes) {
+    uint32_t last = curve->n - 1;
+    if (bytes <= curve->bytes[0])
+        return curve->time_us[0];
+    if (bytes >= curve->bytes[last])
+        return curve->time_us[last] + curve->tail_per_byte_us * (bytes - curve->bytes[last]);
+    uint32_t low = point_below(curve, bytes);
+    if (curve->time_us[low] > 0)
+        return curve->time_us[low] * pow(bytes / curve->bytes[low], curve->exponent[low]);
+    double part = (bytes - curve->bytes[low]) / (curve->bytes[low + 1] - curve->bytes[low]);
+    return part * curve->time_us[low + 1];
+}
+
+/* ---- bursts ---- */
+
+/* The measured algorithm whose curve passes nearest; auto when there is none. */
+static enum algorithm likest(const struct all_reduce_table *table, double bytes, double time_us) {
+    enum algorithm likest = ALGORITHM_auto;
+    double nearest = INFINITY;
+    for (int a = ALGORITHM_auto + 1; a < ALGORITHM_COUNT; a++) {
+        if (table->curves[a].n == 0)
+            continue;
+        double off = fabs(log(curve_time(&table->curves[a], bytes) / time_us));
+        if (off < nearest) {
+            nearest = off;
+            likest = (enum algorithm)a;
+        }
+    }
+    return likest;
+}
+
+static uint32_t parts_of(enum algorithm algorithm) {
+    return algorithm == ALGORITHM_tree ? 2 : 1;
+}
+
+/* By how much a burst shortens a part: as much as some message comes before the line from the smallest one that has the
+ * slope of what its algorithm must move, or the curve's last slope where that is less. A straight curve shows none. */
+static double curve_burst_us(const struct all_reduce_curve *curve, double wire, uint32_t parts) {
+    double most = 0, hold = fmin(wire, curve->tail_per_byte_us / parts);
+    for (uint32_t i = 1; i < curve->n; i++)
+        most = fmax(most, hold * (curve->bytes[i] - curve->bytes[0]) - (curve->time_us[i] - curve->time_us[0]) / parts);
+    return most;
+}
+
+static double burst_us(const struct all_reduce_table *table, const double *wire) {
+    double most = 0;
+    for (int a = ALGORITHM_auto + 1; a < ALGORITHM_COUNT; a++)
+        most = fmax(most, curve_burst_us(&table->curves[a], wire[a], parts_of((enum algorithm)a)));
+    return most;
+}
+
+/* What point i says of the time a byte for which a part holds the network. */
+static double hold_seen(const struct all_reduce_curve *curve, uint32_t i, uint32_t parts, double burst_us) {
+    double time = curve->time_us[i], latency = curve->time_us[0];
+    return fmin(time, (time - latency) / parts + burst_us) / curve->bytes[i];
+}
+
+/* The same where the point says it, else what the algorithm must move; see the header. */
+static double hold_at(const struct all_reduce_curve *curve, uint32_t i, double wire, uint32_t parts, double burst_us) {
+    double least = fmin(wire, hold_seen(curve, curve->n - 1, parts, burst_us));
+    bool within_latency = least * curve->bytes[i] <= curve->time_us[0];
+    return within_latency ? least : fmax(least, hold_seen(curve, i, parts, burst_us));
+}
+
+static enum status curve_hold(struct all_reduce_table *table, enum algorithm algorithm, const double *wire,
+                              struct arena *arena, struct error *err) {
+    struct all_reduce_curve *curve = &table->curves[algorithm];
+    uint32_t n = curve->n;
+    if (n == 0)
+        return ST_OK;
+    double *hold = arena_alloc(arena, 2 * (size_t)n, sizeof *hold), *exponent = hold + n;
+    uint32_t *parts = arena_alloc(arena, n, sizeof *parts);
+    if (!hold || !parts)
+        return error_no_memory(err);
+    for (uint32_t i = 0; i < n; i++) {
+        enum algorithm as = algorithm;
+        if (algorithm == ALGORITHM_auto)
+            as = likest(table, curve->bytes[i], curve->time_us[i]);
+        parts[i] = parts_of(as);
+        hold[i] = hold_at(curve, i, wire[as], parts[i], table->burst_us);
+    }
+    for (uint32_t i = 0; i + 1 < n; i++)
+        exponent[i] = hold[i] > 0 ? log(hold[i + 1] / hold[i]) / log(curve->bytes[i + 1] / curve->bytes[i]) : 0;
+    curve->hold_per_byte_us = hold;
+    curve->hold_exponent = exponent;
+    curve->parts = parts;
+    return ST_OK;
+}
+
+static enum status hold_curves(struct all_reduce_table *table, const struct cluster *cluster, struct arena *arena,
+                               struct error *err) {
+    double wire[ALGORITHM_COUNT];
+    if (!table->any_curve || !isfinite(all_reduce_narrowest_bytes_per_us(cluster)))
+        return ST_OK;
+    enum status status = wire_per_byte_us(cluster, wire, err);
+    if (status == ST_OK)
+        table->burst_us = fmax(table->burst_us, burst_us(table, wire));
+    for (int a = 0; a < ALGORITHM_COUNT && status == ST_OK && table->burst_us > 0; a++)
+        status = curve_hold(table, (enum algorithm)a, wire, arena, err);
+    return status;
+}
+
+enum status all_reduce_init(struct all_reduce_table *table, const struct cluster *cluster, double burst_us,
+                            struct arena *arena, struct error *err) {
+    struct all_reduce_table built = {.burst_us = burst_us};
     struct all_reduce_line fixed = {cluster->all_reduce_startup_us, cluster->all_reduce_per_byte_ns / 1000};
     for (int a = 0; a < ALGORITHM_COUNT && cluster->n_devices > 1; a++) {
         if (cluster->fixed_all_reduce) {
@@ -180,38 +299,43 @@ enum status all_reduce_init(struct all_reduce_table *table, const struct cluster
             return status;
         built.any_curve |= built.curves[a].n > 0;
     }
-    *table = built;
-    return ST_OK;
+    enum status status = hold_curves(&built, cluster, arena, err);
+    if (status == ST_OK)
+        *table = built;
+    return status;
 }
 
-static double curve_time(const struct all_reduce_curve *curve, double bytes) {
-    uint32_t low = 0, high = curve->n - 1;
-    if (bytes <= curve->bytes[0])
-        return curve->time_us[0];
-    if (bytes >= curve->bytes[high])
-        return curve->time_us[high] + curve->tail_per_byte_us * (bytes - curve->bytes[high]);
-    while (high - low > 1) {
-        uint32_t middle = low + (high - low) / 2;
-        *(curve->bytes[middle] <= bytes ? &low : &high) = middle;
+static struct all_reduce_cost in_one_part(double startup_us, double transfer_us) {
+    return (struct all_reduce_cost){startup_us, transfer_us, transfer_us, 1};
+}
+
+static struct all_reduce_cost cost_with_bursts(const struct all_reduce_curve *curve, double bytes) {
+    double latency = curve->time_us[0], hold = curve->hold_per_byte_us[0];
+    uint32_t last = curve->n - 1, at = 0;
+    if (bytes >= curve->bytes[last]) {
+        at = last;
+        hold = curve->hold_per_byte_us[last];
+    } else if (bytes > curve->bytes[0]) {
+        at = point_below(curve, bytes);
+        hold = curve->hold_per_byte_us[at] * pow(bytes / curve->bytes[at], curve->hold_exponent[at]);
     }
-    if (curve->time_us[low] > 0)
-        return curve->time_us[low] * pow(bytes / curve->bytes[low], curve->exponent[low]);
-    double part = (bytes - curve->bytes[low]) / (curve->bytes[high] - curve->bytes[low]);
-    return part * curve->time_us[high];
+    return (struct all_reduce_cost){latency, curve_time(curve, bytes) - latency, hold * bytes, curve->parts[at]};
 }
 
 static struct all_reduce_cost cost_of(const struct all_reduce_table *table, enum algorithm algorithm, double bytes) {
     const struct all_reduce_curve *curve = &table->curves[algorithm];
     const struct all_reduce_line *line = &table->lines[algorithm];
     if (curve->n == 0)
-        return (struct all_reduce_cost){line->startup_us, line->per_byte_us * bytes};
+        return in_one_part(line->startup_us, line->per_byte_us * bytes);
+    if (curve->hold_per_byte_us)
+        return cost_with_bursts(curve, bytes);
     double time = curve_time(curve, bytes);
     double transfer = fmax(time - curve->time_us[0], curve->least_per_byte_us * bytes);
-    return (struct all_reduce_cost){fmax(time - transfer, 0), transfer};
+    return in_one_part(fmax(time - transfer, 0), transfer);
 }
 
 static struct all_reduce_cost cheapest(const struct all_reduce_table *table, double bytes) {
-    struct all_reduce_cost best = {INFINITY, 0};
+    struct all_reduce_cost best = in_one_part(INFINITY, 0);
     for (int a = ALGORITHM_auto + 1; a < ALGORITHM_COUNT; a++) {
         if (table->any_curve && table->curves[a].n == 0)
             continue;
@@ -228,11 +352,18 @@ struct all_reduce_cost all_reduce_cost(const struct all_reduce_table *table, enu
     return cost_of(table, algorithm, (double)bytes);
 }
 
+static double curve_least_per_byte_us(const struct all_reduce_curve *curve) {
+    double least = INFINITY;
+    for (uint32_t i = 0; curve->hold_per_byte_us && i < curve->n; i++)
+        least = fmin(least, curve->hold_per_byte_us[i]);
+    return curve->hold_per_byte_us ? least : curve->least_per_byte_us;
+}
+
 double all_reduce_least_per_byte_us(const struct all_reduce_table *table) {
     double least = INFINITY;
     for (int a = 0; a < ALGORITHM_COUNT; a++) {
         if (table->curves[a].n > 0)
-            least = fmin(least, table->curves[a].least_per_byte_us);
+            least = fmin(least, curve_least_per_byte_us(&table->curves[a]));
         else if (a != ALGORITHM_auto)
             least = fmin(least, table->lines[a].per_byte_us);
     }

@@ -15,6 +15,16 @@
  * max(T(M) - T(smallest), M * the best time a byte that the curve ever shows): bytes never move faster than was ever
  * seen, so that cutting messages below the smallest measured size gains no bandwidth.
  *
+ * Where NICs pass bursts after a pause, as token buckets do, a curve shows less than a message costs the network: it
+ * was measured message after message, and in the pauses of one (latency, the way back of a tree) the bucket refills for
+ * the next. Let L = T(smallest), S the time in which a NIC sends a burst, and p parts follow each other, each holding
+ * NICs for H (a tree: those towards the root, then those away from it; otherwise all at once). Then
+ *   T = max(L, H, L + p * (H - S)), so H = min(T, (T - L) / p + S),
+ * and H is at least what the algorithm must move (strategy/cost/wire.h; or what the largest message shows, if less),
+ * and just that where it would be sent within the latency. startup_us is L, transfer_us T - L, and hold_us H, which is
+ * to be spent on NICs that save (simulator/network.h). S is what fits every point of every curve. Where that is 0,
+ * hold_us is transfer_us, in one part.
+ *
  * Units: bytes, microseconds (_us). Threads: a const table may be shared. */
 #ifndef STRATEGY_COST_ALL_REDUCE_H
 #define STRATEGY_COST_ALL_REDUCE_H
@@ -27,7 +37,9 @@
 #include "strategy/cluster.h"
 
 struct all_reduce_cost {
-    double startup_us, transfer_us;
+    double startup_us, transfer_us; /* of a lone one */
+    double hold_us;                 /* for which each part holds the network */
+    uint32_t parts;                 /* 2: first NICs towards the root, then those away from it */
 };
 
 /* a + b * bytes */
@@ -41,17 +53,22 @@ struct all_reduce_curve {
     const double *exponent;  /* of the power law from point i to i + 1 */
     double tail_per_byte_us; /* slope above the largest point */
     double least_per_byte_us;
+    /* With bursts, else NULL: by point, hold_us a byte, the exponent of its power law to the next point, and parts. */
+    const double *hold_per_byte_us, *hold_exponent;
+    const uint32_t *parts;
 };
 
 struct all_reduce_table {
     bool any_curve;
+    double burst_us; /* in which the narrowest NIC sends what a NIC passes at once after a pause */
     struct all_reduce_line lines[ALGORITHM_COUNT]; /* lines[ALGORITHM_auto] is unused */
     struct all_reduce_curve curves[ALGORITHM_COUNT];
 };
 
-/* Build the table; its curves live in `arena`. Fails: ST_NO_MEMORY. */
-enum status all_reduce_init(struct all_reduce_table *table, const struct cluster *cluster, struct arena *arena,
-                            struct error *err);
+/* Build the table; its curves live in `arena`. burst_us: of which is known, 0 if of none; the curves may show more.
+ * Fails: ST_NO_MEMORY. */
+enum status all_reduce_init(struct all_reduce_table *table, const struct cluster *cluster, double burst_us,
+                            struct arena *arena, struct error *err);
 
 /* The formula of one algorithm (not auto) on this cluster, measurements and "collectives" aside. */
 struct all_reduce_line all_reduce_line(const struct cluster *cluster, enum algorithm algorithm);
@@ -59,7 +76,7 @@ struct all_reduce_line all_reduce_line(const struct cluster *cluster, enum algor
 /* O(log points); allocates nothing. */
 struct all_reduce_cost all_reduce_cost(const struct all_reduce_table *table, enum algorithm algorithm, uint64_t bytes);
 
-/* The least transfer time a byte that any algorithm and any size can reach. */
+/* The least time a byte for which any algorithm and any size holds the network in either direction. */
 double all_reduce_least_per_byte_us(const struct all_reduce_table *table);
 
 /* The rate of the narrowest NIC or overridden link between nodes with devices, times goodput, in bytes per

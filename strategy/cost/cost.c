@@ -5,6 +5,9 @@
 
 #include "base/units.h"
 
+/* btl_tcp_eager_limit of Open MPI. */
+static const double WORKER_EAGER_BYTES = 65536;
+
 static double rate_or_free(double bytes_per_us) {
     return bytes_per_us > 0 ? bytes_per_us : INFINITY;
 }
@@ -17,13 +20,39 @@ static double narrowest_nic(const struct cluster *cluster) {
 }
 
 /* Measurements are sorted by bytes within an operation and number of devices; the smallest of all counts. */
-static double measured_latency(const struct cluster *cluster, enum operation operation) {
+static const struct measurement *smallest_of(const struct cluster *cluster, enum operation operation) {
     const struct measurement *smallest = NULL;
     for (uint32_t i = 0; i < cluster->n_measurements; i++) {
         const struct measurement *m = &cluster->measurements[i];
         if (m->operation == operation && (!smallest || m->bytes < smallest->bytes))
             smallest = m;
     }
+    return smallest;
+}
+
+static double measured_burst(const struct cluster *cluster) {
+    const struct measurement *first = smallest_of(cluster, OPERATION_push);
+    const struct measurement *end = cluster->measurements + cluster->n_measurements;
+    double rate = narrowest_nic(cluster), burst = 0;
+    for (const struct measurement *m = first; m && m < end; m++) {
+        if (m->operation != first->operation || m->devices != first->devices)
+            break;
+        double more = (double)(m->bytes - first->bytes), passed = (m->time_us - first->time_us) * rate;
+        if (m > first && passed > more / 2)
+            break;
+        burst = m > first ? fmin((double)m->bytes, (double)m->bytes - passed) : 0;
+    }
+    return burst;
+}
+
+static double eager_bytes(const struct cluster *cluster) {
+    if (cluster->runtime.eager_bytes > 0)
+        return cluster->runtime.eager_bytes;
+    return smallest_of(cluster, OPERATION_push) ? WORKER_EAGER_BYTES : INFINITY;
+}
+
+static double measured_latency(const struct cluster *cluster, enum operation operation) {
+    const struct measurement *smallest = smallest_of(cluster, operation);
     if (!smallest)
         return cluster->runtime.push_us;
     return fmax(0, smallest->time_us - (double)smallest->bytes / narrowest_nic(cluster));
@@ -54,7 +83,9 @@ enum status cost_init(struct cost *out, const struct cluster *cluster, struct er
     else if (cluster->n_devices == 0)
         status = error_set(err, ST_INVALID, "cluster %s has no device: nothing computes there", cluster->name);
     else
-        status = all_reduce_init(&cost.all_reduce, cluster, &cost.arena, err);
+        status =
+            all_reduce_init(&cost.all_reduce, cluster,
+                            measured_burst(cluster) / all_reduce_narrowest_bytes_per_us(cluster), &cost.arena, err);
     if (status != ST_OK) {
         arena_release(&cost.arena);
         return status;
@@ -68,6 +99,9 @@ enum status cost_init(struct cost *out, const struct cluster *cluster, struct er
     cost.sum_bytes_per_us = rate_or_free(units_gbyte_per_s(cluster->runtime.sum_gbyte_per_s));
     cost.push_us = measured_latency(cluster, OPERATION_push);
     cost.pull_us = measured_latency(cluster, OPERATION_pull);
+    cost.burst_bytes = isfinite(cost.narrowest_bytes_per_us) ? cost.all_reduce.burst_us * cost.narrowest_bytes_per_us
+                                                             : measured_burst(cluster);
+    cost.eager_bytes = eager_bytes(cluster);
     *out = cost;
     return ST_OK;
 }

@@ -5,6 +5,12 @@
  * runtime.push_us and the two NICs' latencies (a measured push_us already holds the wire's). Where the cluster has
  * measured push or pull curves, the smallest message of the curve, less its bytes at the narrowest rate, replaces
  * push_us between nodes.
+ *
+ * A measured push curve also shows what a NIC that was idle lets pass at once, as those do that are shaped by a token
+ * bucket: as long as a larger push takes less than half of what its bytes need, `burst_bytes` are the bytes by which it
+ * is ahead of the rate; measured all-reduces may show more (all_reduce.h). `eager_bytes` are the runtime's; where those
+ * are not known, INFINITY (everything goes unasked and unanswered), or if pushes were measured what the transport of
+ * syncopate-worker-mpi has, which measured them.
  * Threads: a const struct cost may be shared. */
 #ifndef STRATEGY_COST_COST_H
 #define STRATEGY_COST_COST_H
@@ -27,7 +33,8 @@ struct cost {
     const double *device_link_bytes_per_us;
     double copy_bytes_per_us, sum_bytes_per_us;
     double push_us, pull_us; /* between nodes, NIC latency aside */
-    uint32_t slowest;        /* the worker node with the largest compute_scale, the first if several */
+    double burst_bytes, eager_bytes;
+    uint32_t slowest; /* the worker node with the largest compute_scale, the first if several */
 };
 
 /* Fails: ST_INVALID (no device), ST_NO_MEMORY. Release with cost_release. */

@@ -4,6 +4,7 @@
 #ifndef TESTS_PROPERTY_SIMULATOR_REFERENCE_H
 #define TESTS_PROPERTY_SIMULATOR_REFERENCE_H
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,10 +17,24 @@ enum {
     REF_MESSAGES = 48,
     REF_STEPS = 24,
     REF_FLOWS = REF_NODES * REF_MESSAGES * 5,
+    REF_WAITS = REF_NODES * REF_MESSAGES * 2,
     REF_ITERATIONS = 80
 };
 
-enum ref_stage { REF_IDLE, REF_READY, REF_LATENCY, REF_MOVING, REF_SERVING, REF_PULL_LATENCY, REF_PULLING };
+enum ref_stage { REF_IDLE, REF_READY, REF_LATENCY, REF_MOVING, REF_SERVING };
+/* What a connection carries; those from REF_PULL on come from the server, but REF_ASKED goes to it. And all-reduces: at
+ * once, or of a tree first to the root and then away from it. */
+enum ref_part {
+    REF_PUSH,
+    REF_PUSH_REST,
+    REF_ASKED,
+    REF_PULL,
+    REF_PULL_REST,
+    REF_TAKEN,
+    REF_WHOLE,
+    REF_TOWARDS,
+    REF_AWAY
+};
 
 /* One message at one node; an all-reduce uses [message][0] once it has begun. */
 struct ref_message {
@@ -28,9 +43,18 @@ struct ref_message {
     bool joined;
 };
 
+/* A part that waits for its latency to end. */
+struct ref_wait {
+    int message, chain;
+    enum ref_part part;
+    double until_us;
+};
+
 struct ref_flow {
     int message, node; /* node -1: all-reduce */
-    bool pull;
+    enum ref_part part;
+    int turn; /* on its connection; copies of one message go together */
+    bool begun;
     double left, rate;
     bool frozen;
 };
@@ -51,7 +75,10 @@ struct ref {
     int pushed[REF_MESSAGES];
     int arrived[REF_MESSAGES]; /* copies at this instant, in the order of nodes */
     struct ref_flow flows[REF_FLOWS];
-    int n_flows;
+    int n_flows, turns;
+    struct ref_wait waits[REF_WAITS];
+    int n_waits;
+    double saved[4 * 64]; /* by resource; of ports alone */
     double started_us[REF_NODES][REF_ITERATIONS + 1];
     int wanted;
 };
@@ -64,6 +91,24 @@ static inline bool ref_is_server(const struct ref *r, int m) {
     return r->plan->messages[m].kind == SYNC_PARAMETER_SERVER;
 }
 
+static inline bool ref_comes_back(enum ref_part part) {
+    return part == REF_PULL || part == REF_PULL_REST || part == REF_TAKEN;
+}
+
+/* Bytes of one connection of a measured transport follow each other. */
+static inline bool ref_has_turn(const struct ref *r, const struct ref_flow *f) {
+    uint32_t server = r->plan->messages[f->message].server;
+    if (isinf(r->cost->eager_bytes))
+        return true;
+    for (int i = 0; i < r->n_flows && f->node >= 0; i++) {
+        const struct ref_flow *g = &r->flows[i];
+        if (g->node == f->node && r->plan->messages[g->message].server == server &&
+            ref_comes_back(g->part) == ref_comes_back(f->part) && g->turn < f->turn)
+            return false;
+    }
+    return true;
+}
+
 /* ---- rates: all flows one by one ---- */
 
 static inline bool ref_uses(const struct ref *r, const struct ref_flow *f, int resource, double *capacity) {
@@ -72,24 +117,34 @@ static inline bool ref_uses(const struct ref *r, const struct ref_flow *f, int r
     if (resource < 4 * n) { /* egress, ingress, device link up, device link down */
         int node = resource / 4, what = resource % 4;
         *capacity = what < 2 ? r->cost->nic_bytes_per_us[node] : r->cost->device_link_bytes_per_us[node];
+        bool out = what == 0, root = node == r->node[0];
         if (f->node < 0)
-            return what < 2 && cluster->nodes[node].devices > 0 && r->n_nodes > 1;
-        int server = (int)r->plan->messages[f->message].server, from = f->pull ? server : f->node,
-            to = f->pull ? f->node : server;
+            return what < 2 && cluster->nodes[node].devices > 0 && r->n_nodes > 1 &&
+                   (f->part == REF_WHOLE || (f->part == REF_TOWARDS) == (out != root));
+        bool back = ref_comes_back(f->part);
+        int server = (int)r->plan->messages[f->message].server, from = back ? server : f->node,
+            to = back ? f->node : server;
         if (from == to)
-            return node == from && what == (f->pull ? 3 : 2);
+            return node == from && what == (back ? 3 : 2);
         return what == 0 ? node == from : what == 1 ? node == to : false;
     }
     if (resource < 4 * n + links) {
         const struct link *link = &cluster->links[resource - 4 * n];
         *capacity = link->gbit_per_s * 125 * cluster->runtime.goodput;
         if (f->node < 0)
-            return cluster->nodes[link->from].devices > 0 && cluster->nodes[link->to].devices > 0;
+            return f->part == REF_WHOLE && cluster->nodes[link->from].devices > 0 &&
+                   cluster->nodes[link->to].devices > 0;
         uint32_t server = r->plan->messages[f->message].server, node = (uint32_t)f->node;
-        return f->pull ? link->from == server && link->to == node : link->from == node && link->to == server;
+        return ref_comes_back(f->part) ? link->from == server && link->to == node
+                                       : link->from == node && link->to == server;
     }
     *capacity = isfinite(r->cost->narrowest_bytes_per_us) ? r->cost->narrowest_bytes_per_us : 1;
-    return f->node < 0;
+    return f->node < 0 && f->part != (resource > 4 * n + links ? REF_TOWARDS : REF_AWAY);
+}
+
+/* NICs, device links, overridden links, and all-reduces' own: towards the root and away from it. */
+static inline int ref_resources(const struct ref *r) {
+    return 4 * (int)r->cost->cluster->n_nodes + (int)r->cost->cluster->n_links + 2;
 }
 
 static inline void ref_freeze(struct ref *r, int resource, double level) {
@@ -102,9 +157,11 @@ static inline void ref_freeze(struct ref *r, int resource, double level) {
 }
 
 static inline void ref_rates(struct ref *r) {
-    int n_resources = 4 * (int)r->cost->cluster->n_nodes + (int)r->cost->cluster->n_links + 1;
-    for (int i = 0; i < r->n_flows; i++)
-        r->flows[i].frozen = false;
+    int n_resources = ref_resources(r);
+    for (int i = 0; i < r->n_flows; i++) {
+        r->flows[i].frozen = !ref_has_turn(r, &r->flows[i]);
+        r->flows[i].rate = 0;
+    }
     for (;;) {
         double lowest = INFINITY;
         int at = -1;
@@ -142,9 +199,10 @@ static inline void ref_usable(struct ref *r, int c, int m, double time_us) {
     r->at[m][c].stage = REF_IDLE;
 }
 
-static inline void ref_add_flows(struct ref *r, int m, int node, bool pull, double amount, int copies) {
+static inline void ref_add_flows(struct ref *r, int m, int node, enum ref_part part, double amount, int copies) {
     for (int i = 0; i < copies; i++)
-        r->flows[r->n_flows++] = (struct ref_flow){m, node, pull, amount, 0, false};
+        r->flows[r->n_flows++] = (struct ref_flow){m, node, part, r->turns, false, amount, 0, false};
+    r->turns++;
 }
 
 static inline int ref_copies(const struct ref *r, int c, int m) {
@@ -159,9 +217,12 @@ static inline void ref_all_reduce_done(struct ref *r, int m) {
     }
 }
 
-static inline void ref_push_done(struct ref *r, int c, int m) {
+static inline void ref_return_credit(struct ref *r, int c, int m) {
     r->in_flight[c]--;
     r->in_flight_bytes[c] -= r->plan->messages[m].bytes;
+}
+
+static inline void ref_push_done(struct ref *r, int c, int m) {
     r->at[m][c].stage = REF_SERVING;
     r->arrived[m] += ref_copies(r, c, m);
     r->pushed[m]++;
@@ -182,42 +243,138 @@ static inline int ref_chain(const struct ref *r, int node) {
     return -1;
 }
 
-static inline void ref_end_flow(struct ref *r, struct ref_flow flow) {
-    if (flow.node < 0) {
-        ref_all_reduce_done(r, flow.message);
-        return;
-    }
-    for (int i = 0; i < r->n_flows; i++) /* the last of its copies counts */
-        if (r->flows[i].message == flow.message && r->flows[i].node == flow.node && r->flows[i].pull == flow.pull)
-            return;
-    if (flow.pull)
-        ref_pull_done(r, ref_chain(r, flow.node), flow.message);
-    else
-        ref_push_done(r, ref_chain(r, flow.node), flow.message);
+static inline void ref_wait(struct ref *r, int c, int m, enum ref_part part, double at_us) {
+    uint32_t node = (uint32_t)r->node[c], server = r->plan->messages[m].server;
+    double latency = ref_comes_back(part) ? cost_pull_latency_us(r->cost, node, server)
+                                          : cost_push_latency_us(r->cost, node, server);
+    r->waits[r->n_waits++] = (struct ref_wait){m, c, part, at_us + latency};
 }
 
-static inline void ref_begin_move(struct ref *r, int c, int m, bool pull) {
+static inline void ref_part_done(struct ref *r, int c, int m, enum ref_part part);
+
+static inline void ref_begin_part(struct ref *r, int c, int m, enum ref_part part) {
     const struct message *message = &r->plan->messages[m];
-    bool here = (uint32_t)r->node[c] == message->server;
-    r->at[m][c].stage = pull ? REF_PULLING : REF_MOVING;
-    if (here && !isfinite(r->cost->device_link_bytes_per_us[r->node[c]])) {
-        if (pull)
-            ref_pull_done(r, c, m);
-        else
-            ref_push_done(r, c, m);
+    double bytes = (double)message->bytes, first = fmin(bytes, r->cost->eager_bytes);
+    double amount = part == REF_PUSH || part == REF_PULL             ? first
+                    : part == REF_PUSH_REST || part == REF_PULL_REST ? bytes - first
+                                                                     : 0;
+    if ((uint32_t)r->node[c] == message->server && !isfinite(r->cost->device_link_bytes_per_us[r->node[c]]))
+        ref_part_done(r, c, m, part);
+    else
+        ref_add_flows(r, m, r->node[c], part, amount, ref_copies(r, c, m));
+}
+
+static inline void ref_part_done(struct ref *r, int c, int m, enum ref_part part) {
+    bool large = (double)r->plan->messages[m].bytes > r->cost->eager_bytes, answers = isfinite(r->cost->eager_bytes);
+    if (part == REF_PUSH && answers)
+        ref_wait(r, c, m, REF_TAKEN, r->now_us);
+    if (part == REF_TAKEN || (part == REF_PUSH && !answers))
+        ref_return_credit(r, c, m);
+    if (part == REF_TAKEN && large)
+        ref_begin_part(r, c, m, REF_PUSH_REST);
+    if (part == REF_PUSH_REST || (part == REF_PUSH && !large))
+        ref_push_done(r, c, m);
+    if (part == REF_PULL && large)
+        ref_wait(r, c, m, REF_ASKED, r->now_us);
+    if (part == REF_ASKED)
+        ref_begin_part(r, c, m, REF_PULL_REST);
+    if (part == REF_PULL_REST || (part == REF_PULL && !large))
+        ref_pull_done(r, c, m);
+}
+
+/* What a part of an all-reduce has to move. */
+static inline double ref_hold(const struct ref *r, int m) {
+    const struct message *message = &r->plan->messages[m];
+    double unit = isfinite(r->cost->narrowest_bytes_per_us) ? r->cost->narrowest_bytes_per_us : 1;
+    return all_reduce_cost(&r->cost->all_reduce, message->algorithm, message->bytes).hold_us * unit;
+}
+
+static inline void ref_end_flow(struct ref *r, struct ref_flow flow) {
+    if (flow.node < 0 && flow.part == REF_TOWARDS)
+        ref_add_flows(r, flow.message, -1, REF_AWAY, ref_hold(r, flow.message), 1);
+    else if (flow.node < 0)
+        ref_all_reduce_done(r, flow.message);
+    if (flow.node < 0)
         return;
+    for (int i = 0; i < r->n_flows; i++) /* the last of its copies counts */
+        if (r->flows[i].turn == flow.turn)
+            return;
+    ref_part_done(r, ref_chain(r, flow.node), flow.message, flow.part);
+}
+
+/* ---- what ports have saved ---- */
+
+static inline bool ref_is_port(const struct ref *r, int resource) {
+    if (resource < 4 * (int)r->cost->cluster->n_nodes)
+        return resource % 4 < 2;
+    return resource >= ref_resources(r) - 2 && isfinite(r->cost->narrowest_bytes_per_us);
+}
+
+static inline double ref_capacity(const struct ref *r, int resource) {
+    bool nic = resource < 4 * (int)r->cost->cluster->n_nodes;
+    return nic ? r->cost->nic_bytes_per_us[resource / 4] : r->cost->narrowest_bytes_per_us;
+}
+
+static inline void ref_save(struct ref *r, double us) {
+    for (int resource = 0; resource < ref_resources(r); resource++) {
+        double used = 0, unused;
+        if (!ref_is_port(r, resource))
+            continue;
+        for (int i = 0; i < r->n_flows; i++)
+            used += ref_uses(r, &r->flows[i], resource, &unused) ? r->flows[i].rate : 0;
+        double spare = fmax(ref_capacity(r, resource) - used, 0);
+        r->saved[resource] = fmin(r->cost->burst_bytes, r->saved[resource] + spare * us);
     }
-    ref_add_flows(r, m, r->node[c], pull, (double)message->bytes, ref_copies(r, c, m));
+}
+
+/* All copies of a transfer whose turn has come take an equal part of what their ports have saved. All-reduces go by
+ * what is no port. */
+static inline void ref_leap(struct ref *r, int turn) {
+    int n_resources = ref_resources(r), copies = 0, first = -1;
+    for (int i = 0; i < r->n_flows; i++)
+        if (r->flows[i].turn == turn) {
+            first = i;
+            copies++;
+            r->flows[i].begun = true;
+        }
+    double bytes = r->flows[first].left, unused;
+    bool ports = false;
+    for (int resource = 0; resource < n_resources; resource++)
+        if (ref_uses(r, &r->flows[first], resource, &unused) && (ref_is_port(r, resource) || r->flows[first].node >= 0))
+            bytes = fmin(bytes, ref_is_port(r, resource) ? r->saved[resource] / copies : 0);
+    for (int resource = 0; resource < n_resources; resource++)
+        ports |= ref_is_port(r, resource) && ref_uses(r, &r->flows[first], resource, &unused);
+    if (!ports)
+        bytes = 0;
+    for (int i = 0; i < r->n_flows; i++)
+        r->flows[i].left -= r->flows[i].turn == turn ? bytes : 0;
+    for (int resource = 0; resource < n_resources; resource++)
+        if (ref_is_port(r, resource) && ref_uses(r, &r->flows[first], resource, &unused))
+            r->saved[resource] -= copies * bytes;
+}
+
+/* In the order in which they came into their connections. */
+static inline void ref_leaps(struct ref *r) {
+    for (;;) {
+        int turn = -1;
+        for (int i = 0; i < r->n_flows; i++) {
+            const struct ref_flow *f = &r->flows[i];
+            if (!f->begun && (turn < 0 || f->turn < turn) && ref_has_turn(r, f))
+                turn = f->turn;
+        }
+        if (turn < 0)
+            return;
+        ref_leap(r, turn);
+    }
 }
 
 static inline void ref_begin_all_reduce(struct ref *r, int m) {
     const struct message *message = &r->plan->messages[m];
     struct all_reduce_cost cost = all_reduce_cost(&r->cost->all_reduce, message->algorithm, message->bytes);
-    double unit = isfinite(r->cost->narrowest_bytes_per_us) ? r->cost->narrowest_bytes_per_us : 1;
     for (int c = 0; c < r->n_nodes; c++)
         r->at[m][c].stage = REF_MOVING;
-    if (cost.transfer_us > 0)
-        ref_add_flows(r, m, -1, false, cost.transfer_us * unit, 1);
+    if (cost.hold_us > 0)
+        ref_add_flows(r, m, -1, cost.parts > 1 ? REF_TOWARDS : REF_WHOLE, ref_hold(r, m), 1);
     else
         ref_all_reduce_done(r, m);
 }
@@ -257,9 +414,8 @@ static inline void ref_join(struct ref *r, int c, int m, double at_us) {
 static inline void ref_start(struct ref *r, int c, int m) {
     bool coordinated = r->plan->policy == POLICY_priority;
     if (ref_is_server(r, m)) {
-        double latency = cost_push_latency_us(r->cost, (uint32_t)r->node[c], r->plan->messages[m].server);
-        r->at[m][c].stage = REF_LATENCY;
-        r->at[m][c].until_us = ref_launch(r, c, m, r->now_us) + latency;
+        r->at[m][c].stage = REF_MOVING;
+        ref_wait(r, c, m, REF_PUSH, ref_launch(r, c, m, r->now_us));
     } else if (!coordinated) {
         ref_join(r, c, m, r->now_us);
     } else {
@@ -326,11 +482,8 @@ static inline bool ref_begin_step(struct ref *r, int c, int home) {
 static inline void ref_answer(struct ref *r, int m) {
     const struct message *message = &r->plan->messages[m];
     r->pushed[m] = 0;
-    for (int c = 0; c < r->n_nodes; c++) {
-        r->at[m][c].stage = REF_PULL_LATENCY;
-        r->at[m][c].until_us =
-            r->server_us[message->server] + cost_pull_latency_us(r->cost, (uint32_t)r->node[c], message->server);
-    }
+    for (int c = 0; c < r->n_nodes; c++)
+        ref_wait(r, c, m, REF_PULL, r->server_us[message->server]);
 }
 
 /* Sums at servers; `sums` is what the server has of the message before this instant. */
@@ -354,30 +507,78 @@ static inline double ref_next_us(struct ref *r) {
     double next = INFINITY;
     ref_rates(r);
     for (int i = 0; i < r->n_flows; i++)
-        next = fmin(next, r->now_us + r->flows[i].left / r->flows[i].rate);
+        if (r->flows[i].rate > 0 || r->flows[i].begun)
+            next = fmin(next, r->flows[i].left <= 0 ? r->now_us : r->now_us + r->flows[i].left / r->flows[i].rate);
+    for (int i = 0; i < r->n_waits; i++)
+        next = fmin(next, r->waits[i].until_us);
     for (int c = 0; c < r->n_nodes; c++) {
         if (r->running[c])
             next = fmin(next, r->step_end_us[c]);
         else if (r->missing[c][r->step[c]] == 0)
             next = fmin(next, fmax(r->now_us, r->usable_us[c][r->step[c]]));
         for (int m = 0; m < (int)r->plan->n_messages; m++)
-            if (r->at[m][c].stage == REF_LATENCY || r->at[m][c].stage == REF_PULL_LATENCY)
+            if (r->at[m][c].stage == REF_LATENCY)
                 next = fmin(next, r->at[m][c].until_us);
     }
     return next;
 }
 
+/* The earliest of the parts whose latency ends by `until`, the one set first if several. */
+static inline bool ref_end_wait(struct ref *r, double until_us) {
+    int first = -1;
+    for (int i = 0; i < r->n_waits; i++)
+        if (r->waits[i].until_us <= until_us && (first < 0 || r->waits[i].until_us < r->waits[first].until_us))
+            first = i;
+    if (first < 0)
+        return false;
+    struct ref_wait wait = r->waits[first];
+    r->n_waits--;
+    for (int i = first; i < r->n_waits; i++)
+        r->waits[i] = r->waits[i + 1];
+    ref_begin_part(r, wait.chain, wait.message, wait.part);
+    return true;
+}
+
+/* Servers in the order in which they first occur among the messages, then nodes, then what goes there; then what comes
+ * back; all-reduces last. */
+static inline int ref_rank(const struct ref *r, const struct ref_flow *f) {
+    int server = 0;
+    if (f->node < 0)
+        return INT_MAX;
+    while (!ref_is_server(r, server) || r->plan->messages[server].server != r->plan->messages[f->message].server)
+        server++;
+    return (server * REF_NODES + ref_chain(r, f->node)) * 2 + ref_comes_back(f->part);
+}
+
+static inline double ref_left_us(const struct ref_flow *f) {
+    return f->left <= 1e-9 ? 0 : f->rate > 0 ? f->left / f->rate : INFINITY;
+}
+
+/* The earliest of the flows that end by `until`, the lowest rank if several. */
+static inline bool ref_end_due(struct ref *r, double until_us) {
+    int first = -1;
+    for (int i = 0; i < r->n_flows; i++) {
+        const struct ref_flow *f = &r->flows[i], *best = &r->flows[first < 0 ? i : first];
+        double us = ref_left_us(f), least_us = ref_left_us(best);
+        if (us <= until_us - r->now_us && ref_has_turn(r, f) &&
+            (first < 0 || us < least_us || (us == least_us && ref_rank(r, f) < ref_rank(r, best))))
+            first = i;
+    }
+    if (first < 0)
+        return false;
+    struct ref_flow flow = r->flows[first];
+    r->flows[first] = r->flows[--r->n_flows];
+    ref_end_flow(r, flow);
+    return true;
+}
+
 /* All that happens by `until`; true when anything did. */
 static inline bool ref_events(struct ref *r, double until_us, int home) {
     bool any = false;
-    for (int i = 0; i < r->n_flows; i++) {
-        struct ref_flow flow = r->flows[i];
-        if (flow.left > 1e-12 && (flow.rate <= 0 || flow.left / flow.rate > until_us - r->now_us))
-            continue;
-        r->flows[i--] = r->flows[--r->n_flows];
-        ref_end_flow(r, flow);
-        any = true;
-    }
+    for (; ref_end_wait(r, until_us); any = true)
+        ref_leaps(r);
+    for (; ref_end_due(r, until_us); any = true)
+        ref_leaps(r);
     for (int c = 0; c < r->n_nodes; c++) {
         if (r->running[c] && r->step_end_us[c] <= until_us) {
             ref_step_done(r, c);
@@ -386,14 +587,11 @@ static inline bool ref_events(struct ref *r, double until_us, int home) {
         any |= ref_begin_step(r, c, home);
         for (int m = 0; m < (int)r->plan->n_messages; m++) {
             struct ref_message *at = &r->at[m][c];
-            bool latency = at->stage == REF_LATENCY || at->stage == REF_PULL_LATENCY;
-            if (!latency || at->until_us > until_us)
+            if (at->stage != REF_LATENCY || at->until_us > until_us)
                 continue;
             any = true;
-            if (ref_is_server(r, m))
-                ref_begin_move(r, c, m, at->stage == REF_PULL_LATENCY);
-            else
-                ref_begin_all_reduce(r, m);
+            ref_begin_all_reduce(r, m);
+            ref_leaps(r);
         }
     }
     return any;
@@ -422,6 +620,7 @@ static inline bool ref_run(struct ref *r, const struct plan *plan, const struct 
         double next = ref_next_us(r);
         if (!isfinite(next))
             return false;
+        ref_save(r, next - r->now_us);
         for (int i = 0; i < r->n_flows; i++)
             r->flows[i].left -= r->flows[i].rate * (next - r->now_us);
         r->now_us = next;

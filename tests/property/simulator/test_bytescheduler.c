@@ -16,10 +16,10 @@
  *
  * Parameter server. A push is as above and a pull begins t after it. Pushes come to the download link at its own rate,
  * so at most d bytes are there when a pull begins: with the last pushes' pulls in order it ends d / B later, and the
- * printed form (with ceil) is right. Here pulls share the link, so later ones may hold it up. The k-th of them begins
- * at least k t + its own bytes / B later and finds the pull unfinished only if that is at most d / B; so it has at most
- * d - k t B bytes, there are at most d / (B t) of them, and together they take at most the sum of d / B - k t. Equal
- * partitions never overlap: then the printed form holds for both. */
+ * printed form (with ceil) is right. Here connections share the link, so later pulls on others may hold it up. The k-th
+ * of them begins at least k t + its own bytes / B later and finds the pull unfinished only if that is at most d / B; so
+ * it has at most d - k t B bytes, there are at most d / (B t) of them, and together they take at most the sum of d / B
+ * - k t. Equal partitions never overlap: then the printed form holds for both. */
 #include <math.h>
 #include <stdio.h>
 
@@ -274,11 +274,11 @@ static void the_printed_sum_misses_layers_smaller_than_a_partition(void **state)
     assert_close(bounds.right_us, 1028, 1e-12);
 }
 
-/* A whole partition first and sixty tenths of one after it, no overhead at all: the tenths' pulls share the link with
- * the first layer's, which alone would take 100 us. */
+/* A whole partition first and sixty tenths of one after it, no overhead at all: the pulls of the tenths, most of them
+ * on other connections, share the link with the first layer's, which alone would take 100 us. */
 static void pulls_that_share_the_link_break_the_printed_bound(void **state) {
     (void)state;
-    struct setting set = {.workers = 2, .servers = 1, .rate = 1000, .partition = 100000};
+    struct setting set = {.workers = 2, .servers = 14, .rate = 1000, .partition = 100000};
     struct chain chain = {.n = 61, .forward_us = {1e6}, .bytes = {100000}};
     for (uint32_t i = 1; i < chain.n; i++)
         chain.bytes[i] = 10000;

@@ -9,6 +9,8 @@ enum { HANDMADE_NODES = 16 };
 struct handmade {
     struct node nodes[HANDMADE_NODES];
     struct link links[HANDMADE_NODES];
+    struct measurement pushes[2];
+    struct measurement curves[6]; /* for tests that measure all-reduces too */
     struct cluster cluster;
 };
 
@@ -25,6 +27,14 @@ static inline void handmade_fix(struct handmade *h, double a, double per_byte_us
     h->cluster.fixed_all_reduce = true;
     h->cluster.all_reduce_startup_us = a;
     h->cluster.all_reduce_per_byte_ns = per_byte_us * 1000;
+}
+
+/* Measured pushes: `burst` bytes (at least 2) take no longer than 1 byte, which takes `us`. */
+static inline void handmade_burst(struct handmade *h, double us, uint64_t burst) {
+    h->pushes[0] = (struct measurement){.operation = OPERATION_push, .devices = 2, .bytes = 1, .time_us = us};
+    h->pushes[1] = (struct measurement){.operation = OPERATION_push, .devices = 2, .bytes = burst, .time_us = us};
+    h->cluster.measurements = h->pushes;
+    h->cluster.n_measurements = 2;
 }
 
 static inline void handmade_number_devices(struct handmade *h) {

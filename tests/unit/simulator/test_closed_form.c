@@ -2,6 +2,7 @@
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "simulator/bound.h"
 #include "simulator/closed_form.h"
@@ -205,6 +206,78 @@ static void a_trace_shows_each_device_computing_and_communicating(void **state) 
     cJSON_Delete(json);
 }
 
+/* Two iterations as a run on the first node's device might have had them: the second step a little late, and one
+ * forward step of the iteration before. */
+static size_t measure(const struct fixture *f, struct interval out[16]) {
+    size_t n = 0;
+    double now = 5000;
+    out[n++] = (struct interval){INTERVAL_COMPUTE, 0, f->plan.n_steps - 1, now - 40, now - 20};
+    for (int iteration = 0; iteration < 2; iteration++) {
+        for (uint32_t k = 0; k < f->plan.n_steps; k++) {
+            out[n++] = (struct interval){INTERVAL_COMPUTE, 0, k, now + 7, now + 17};
+            now += 17;
+        }
+        out[n++] = (struct interval){INTERVAL_ALL_REDUCE, 0, 0, now, now + 200};
+        now += 200;
+    }
+    return n;
+}
+
+static const cJSON *first_compute(const cJSON *events, int pid) {
+    const cJSON *event, *first = NULL;
+    cJSON_ArrayForEach(event, events) {
+        const cJSON *category = cJSON_GetObjectItem(event, "cat");
+        if (category && !strcmp(category->valuestring, "compute") &&
+            cJSON_GetObjectItem(event, "pid")->valueint == pid &&
+            (!first || cJSON_GetObjectItem(event, "ts")->valuedouble < cJSON_GetObjectItem(first, "ts")->valuedouble))
+            first = event;
+    }
+    return first;
+}
+
+static void measured_and_predicted_timelines_begin_with_the_same_step(void **state) {
+    (void)state;
+    struct fixture f;
+    struct cost cost;
+    struct error err;
+    struct interval measured[16];
+    struct timeline *tl = timeline_new();
+    char *text = NULL;
+    size_t size = 0;
+    int compute = 0, messages = 0, names = 0, real = 0;
+    fixture_cluster(&f, 2);
+    handmade_fix(&f.site, 100, 0.001);
+    fixture_steps(&f, 1, 2, (double[]){10, 20});
+    fixture_message(&f, 1000, 1, 0);
+    fixture_finish(&f, POLICY_fifo, CREDIT_UNLIMITED);
+    assert_ok(cost_init(&cost, &f.site.cluster, &err));
+    FILE *out = open_memstream(&text, &size);
+    assert_ok(trace_write_beside(out, tl, &f.plan, &cost, 3, measure(&f, measured), measured, &err));
+    fclose(out);
+    cJSON *json = cJSON_Parse(text);
+    const cJSON *events = cJSON_GetObjectItem(json, "traceEvents"), *event;
+    const cJSON *predicted = first_compute(events, 0), *first = first_compute(events, 1);
+    assert_non_null(predicted);
+    assert_non_null(first);
+    assert_string_equal(cJSON_GetObjectItem(first, "name")->valuestring,
+                        cJSON_GetObjectItem(predicted, "name")->valuestring);
+    assert_close(cJSON_GetObjectItem(first, "ts")->valuedouble, cJSON_GetObjectItem(predicted, "ts")->valuedouble, 0);
+    assert_contains(text, " predicted\"");
+    assert_contains(text, " measured\"");
+    cJSON_ArrayForEach(event, events) {
+        check_event(event, &compute, &messages, &names);
+        real +=
+            cJSON_GetObjectItem(event, "pid")->valueint == 1 && *cJSON_GetObjectItem(event, "ph")->valuestring == 'X';
+    }
+    assert_true(compute >= 3 * 2 + 3);
+    assert_true(real >= 2 * 2 + 1);
+    assert_true(messages >= 3 + 2);
+    cJSON_Delete(json);
+    free(text);
+    cost_release(&cost);
+    timeline_free(tl);
+}
+
 static void a_trace_shows_pushes_and_pulls_in_their_own_rows(void **state) {
     (void)state;
     struct fixture f;
@@ -234,6 +307,7 @@ int main(void) {
         cmocka_unit_test(the_bound_takes_the_cheaper_architecture),
         cmocka_unit_test(a_trace_shows_each_device_computing_and_communicating),
         cmocka_unit_test(a_trace_shows_pushes_and_pulls_in_their_own_rows),
+        cmocka_unit_test(measured_and_predicted_timelines_begin_with_the_same_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -168,6 +168,87 @@ static void a_server_of_its_own_takes_all_pushes_through_one_nic(void **state) {
     }
 }
 
+/* One worker with a NIC of 1000 bytes a microsecond and its server; iterations compute for 30 us, behind a barrier. */
+static void one_worker_pushes(struct fixture *f, uint32_t n, uint64_t bytes, uint64_t credit) {
+    fixture_cluster(f, 2);
+    f->site.nodes[1].devices = 0;
+    fixture_steps(f, 1, 2, (double[]){10, 20});
+    for (uint32_t i = 0; i < n; i++) {
+        struct message *m = fixture_message(f, bytes, 1, 0);
+        m->kind = SYNC_PARAMETER_SERVER;
+        m->server = 1;
+    }
+    fixture_finish(f, POLICY_fifo, credit);
+}
+
+/* Shared equally both arrive after 100 us; in turn the first is on its way back by then. */
+static void messages_on_one_connection_follow_each_other(void **state) {
+    (void)state;
+    struct fixture f;
+    one_worker_pushes(&f, 2, 50000, CREDIT_UNLIMITED);
+    assert_close(fixture_iteration_us(&f), 30 + 100 + 100, EXACT);
+    f.site.cluster.runtime.eager_bytes = 1e6;
+    assert_close(fixture_iteration_us(&f), 30 + 50 + 50 + 50, EXACT);
+}
+
+static void what_is_larger_than_eager_waits_for_an_answer(void **state) {
+    (void)state;
+    struct fixture f;
+    one_worker_pushes(&f, 1, 10000, 0);
+    f.site.cluster.runtime.push_us = 3;
+    f.site.cluster.runtime.eager_bytes = 10000;
+    assert_close(fixture_iteration_us(&f), 30 + 2 * (3 + 10), EXACT);
+    f.messages[0].bytes = 50000;
+    assert_close(fixture_iteration_us(&f), 30 + 2 * (3 + 10 + 3 + 40), EXACT);
+}
+
+static void credit_comes_back_with_the_answer(void **state) {
+    (void)state;
+    struct fixture f;
+    one_worker_pushes(&f, 2, 5000, 0);
+    f.site.cluster.runtime.push_us = 3;
+    assert_close(fixture_iteration_us(&f), 30 + 8 + 8 + 8, EXACT);
+    f.site.cluster.runtime.eager_bytes = 10000;
+    assert_close(fixture_iteration_us(&f), 30 + 8 + 3 + 8 + 8, EXACT);
+}
+
+/* Pushed until 33 and 53 us; the first is back from 36 to 66, and the second's answer behind it. Only then has the
+ * third its credit: pushed from 69 to 119, back from 122 to 172. */
+static void an_answer_waits_for_what_its_connection_carries(void **state) {
+    (void)state;
+    struct fixture f;
+    one_worker_pushes(&f, 3, 50000, 50000);
+    f.messages[0].bytes = 30000;
+    f.messages[1].bytes = 20000;
+    f.site.cluster.runtime.push_us = 3;
+    f.site.cluster.runtime.eager_bytes = 60000;
+    assert_close(fixture_iteration_us(&f), 30 + 172, EXACT);
+}
+
+/* First parts until 13 and 23 us, the rests in turn until 63 and 73; first parts back from 66 and 76, and when they are
+ * through at 86, the rests until 126 and 136. */
+static void parts_take_turns_on_their_connection(void **state) {
+    (void)state;
+    struct fixture f;
+    one_worker_pushes(&f, 2, 50000, CREDIT_UNLIMITED);
+    f.messages[1].bytes = 20000;
+    f.site.cluster.runtime.push_us = 3;
+    f.site.cluster.runtime.eager_bytes = 10000;
+    assert_close(fixture_iteration_us(&f), 30 + 136, EXACT);
+}
+
+/* Idle for longer than it takes to save 20000 bytes, each direction lets as many pass at once. */
+static void an_idle_nic_lets_pass_at_once_what_it_saved(void **state) {
+    (void)state;
+    struct fixture f;
+    one_worker_pushes(&f, 1, 50000, 0);
+    f.site.cluster.runtime.eager_bytes = 1e9;
+    handmade_burst(&f.site, 0.001, 20000);
+    assert_close(fixture_iteration_us(&f), 30 + 2 * 30, EXACT);
+    handmade_burst(&f.site, 0.001, 200000);
+    assert_close(fixture_iteration_us(&f), 50, EXACT);
+}
+
 static void servers_spread_over_all_nodes_share_the_load(void **state) {
     (void)state;
     struct fixture f;
@@ -386,6 +467,12 @@ int main(void) {
         cmocka_unit_test(launching_coordination_and_copies_are_paid),
         cmocka_unit_test(launches_of_one_node_follow_one_another),
         cmocka_unit_test(a_server_of_its_own_takes_all_pushes_through_one_nic),
+        cmocka_unit_test(messages_on_one_connection_follow_each_other),
+        cmocka_unit_test(what_is_larger_than_eager_waits_for_an_answer),
+        cmocka_unit_test(credit_comes_back_with_the_answer),
+        cmocka_unit_test(an_answer_waits_for_what_its_connection_carries),
+        cmocka_unit_test(parts_take_turns_on_their_connection),
+        cmocka_unit_test(an_idle_nic_lets_pass_at_once_what_it_saved),
         cmocka_unit_test(servers_spread_over_all_nodes_share_the_load),
         cmocka_unit_test(pushes_without_local_reduction_go_once_a_device),
         cmocka_unit_test(a_server_on_the_same_node_uses_the_device_link),

@@ -85,6 +85,7 @@ static const struct {
     {WITH("'runtime':{'goodput':0}"), "/runtime/goodput: is 0"},
     {WITH("'runtime':{'goodput':1.01}"), "/runtime/goodput: is 1.01"},
     {WITH("'runtime':{'push_us':-1}"), "/runtime/push_us: is -1"},
+    {WITH("'runtime':{'eager_bytes':-1}"), "/runtime/eager_bytes: is -1"},
 };
 
 static void each_bad_cluster_is_refused_at_its_place(void **state) {
@@ -222,7 +223,8 @@ static void the_id_is_that_of_the_expanded_cluster(void **state) {
     const char *plain = NODES("{'name':'n','count':2,'nic_gbit_per_s':1}");
     assert_same_id(plain, NODES("{'name':'n1','nic_gbit_per_s':1},{'name':'n2','nic_gbit_per_s':1.0}"), true);
     assert_same_id(plain,
-                   HEAD "'runtime':{'goodput':1,'message_us':-0.0},'links':[],'measurements':[],'collectives':{},"
+                   HEAD "'runtime':{'goodput':1,'message_us':-0.0,'eager_bytes':0},'links':[],"
+                        "'measurements':[],'collectives':{},"
                         "'nodes':[{'nic_gbit_per_s':1,'count':2,'devices':1,'device':'gpu','nic_latency_us':0,"
                         "'compute_scale':1,'name':'n'}]}",
                    true);
