@@ -173,6 +173,30 @@ enum status forest_copy(const struct forest *from, struct forest *out, struct er
     return ST_OK;
 }
 
+enum status forest_append_scaled(struct forest *forest, const struct forest *from, size_t first, float scale,
+                                 struct error *err) {
+    const size_t n = from->n_trees - first, start = first < from->n_trees ? from->root[first] : from->n_nodes;
+    const size_t n_nodes = from->n_nodes - start, trees = forest->n_trees, nodes = forest->n_nodes;
+    const enum status status = grow(forest, n, n_nodes, err);
+    if (status != ST_OK)
+        return status;
+    for (size_t t = 0; t < n; t++)
+        forest->root[trees + t] = (uint32_t)(from->root[first + t] - start + nodes);
+    for (size_t i = 0; i < n_nodes; i++) {
+        struct forest_node node = from->nodes[start + i];
+        if (node.left) {
+            node.left += (uint32_t)(nodes - start);
+            node.right += (uint32_t)(nodes - start);
+        } else {
+            node.value *= scale;
+        }
+        forest->nodes[nodes + i] = node;
+    }
+    forest->n_trees = trees + n;
+    forest->n_nodes = nodes + n_nodes;
+    return ST_OK;
+}
+
 void forest_release(struct forest *forest) {
     free(forest->root);
     free(forest->nodes);

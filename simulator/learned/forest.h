@@ -32,6 +32,11 @@ struct forest {
 enum status forest_append_xgboost(struct forest *forest, const char *json, size_t n, size_t n_trees,
                                   uint32_t n_features, struct error *err);
 enum status forest_copy(const struct forest *from, struct forest *out, struct error *err);
+
+/* The trees of `from` after its `first` ones, behind those that *forest has, their leaves times `scale`. On failure
+ * *forest is as it was. Fails: ST_NO_MEMORY. */
+enum status forest_append_scaled(struct forest *forest, const struct forest *from, size_t first, float scale,
+                                 struct error *err);
 void forest_release(struct forest *forest); /* zeroed ones are allowed */
 
 /* The sum of the leaves that x[n_features] falls into, in single precision and in the order of the trees, as XGBoost

@@ -59,8 +59,8 @@ static bool write_options(const struct ranker_options *o, cJSON *root) {
     char seed[SEED_TEXT];
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)o->seed); /* as text: a JSON number holds 53 bits */
     return options && add(options, "seed", cJSON_CreateString(seed)) && add_number(options, "sigma_us", o->sigma_us) &&
-           add_number(options, "validation", o->validation) && add_number(options, "epochs", o->epochs) &&
-           add_number(options, "patience", o->patience) && add_number(options, "learning_rate", o->learning_rate) &&
+           add_number(options, "validation", o->validation) && add_number(options, "members", o->members) &&
+           add_number(options, "epochs", o->epochs) && add_number(options, "patience", o->patience) && add_number(options, "learning_rate", o->learning_rate) &&
            add_number(options, "weight_decay", o->weight_decay);
 }
 
@@ -179,19 +179,21 @@ static enum status read_seed(const struct json_at *at, uint64_t *out, struct err
 }
 
 static enum status read_options(const struct json_at *root, struct ranker_options *o, struct error *err) {
-    static const char *const KNOWN[] = {"seed",     "sigma_us",      "validation",   "epochs",
+    static const char *const KNOWN[] = {"seed",     "sigma_us",      "validation",   "members", "epochs",
                                         "patience", "learning_rate", "weight_decay", NULL};
     struct json_at at;
-    uint64_t epochs = 0, patience = 0;
+    uint64_t epochs = 0, patience = 0, members = 1; /* rankers of before there were members have one */
     enum status status;
     if ((status = json_member(root, "options", &at, err)) || (status = json_expect_object(&at, KNOWN, err)) ||
         (status = read_seed(&at, &o->seed, err)) || (status = get_number(&at, "sigma_us", &o->sigma_us, err)) ||
         (status = get_number(&at, "validation", &o->validation, err)) ||
+        (status = json_get_integer(&at, "members", JSON_OPTIONAL, 1, UINT32_MAX, &members, err)) ||
         (status = json_get_integer(&at, "epochs", JSON_REQUIRED, 1, UINT32_MAX, &epochs, err)) ||
         (status = json_get_integer(&at, "patience", JSON_REQUIRED, 1, UINT32_MAX, &patience, err)) ||
         (status = get_number(&at, "learning_rate", &o->learning_rate, err)) ||
         (status = get_number(&at, "weight_decay", &o->weight_decay, err)))
         return status;
+    o->members = (uint32_t)members;
     o->epochs = (uint32_t)epochs;
     o->patience = (uint32_t)patience;
     return ST_OK;

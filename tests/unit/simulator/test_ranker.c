@@ -301,6 +301,7 @@ static void validation_examples_never_reach_gradients_or_normalisation(void **st
         struct ranker_options options = quick_options((enum ranker_kind)kind, true);
         options.validation = 0.3;
         options.epochs = 1;
+        options.members = 1;
         plant_correction(&made);
         for (size_t i = 0; i < made.n; i++)
             made.features[i].global[FIRST + 1] = 4;
