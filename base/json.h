@@ -84,6 +84,9 @@ enum status json_get_bool(const struct json_at *at, const char *key, enum json_n
 enum status json_get_word(const struct json_at *at, const char *key, enum json_need need, const char *const words[],
                           size_t *out, struct error *err);
 
+/* Add a number that may be unknown: NaN adds nothing. False when memory is out. */
+bool json_add_known(cJSON *object, const char *key, double x);
+
 /* Canonical text: members sorted by byte order, no spaces, numbers in the shortest form that reads back the same.
  * malloc'd and NUL-terminated; NULL when memory is out. */
 char *json_canonical(const cJSON *node);

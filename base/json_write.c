@@ -228,6 +228,10 @@ char *json_canonical(const cJSON *node) {
     return finish(&t);
 }
 
+bool json_add_known(cJSON *object, const char *key, double x) {
+    return isnan(x) || cJSON_AddNumberToObject(object, key, x);
+}
+
 char *json_line(const cJSON *node) {
     struct text t = {0};
     put_line(&t, node, (struct style){false, false}, SIZE_MAX);

@@ -53,6 +53,8 @@ struct writer {
     const struct plan *plan;
     const struct cost *cost;
     bool any;
+    uint32_t pid; /* of the node that is being written */
+    bool measured;
 };
 
 static void begin_event(struct writer *w) {
@@ -60,21 +62,22 @@ static void begin_event(struct writer *w) {
     w->any = true;
 }
 
-static void write_name(struct writer *w, const char *what, uint32_t node, unsigned row, const char *name) {
+static void write_name(struct writer *w, const char *what, unsigned row, const char *name) {
     begin_event(w);
-    fprintf(w->out, "{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u,\"args\":{\"name\":", what, node, row);
+    fprintf(w->out, "{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u,\"args\":{\"name\":", what, w->pid, row);
     write_text(w->out, name);
     fputs("}}", w->out);
 }
 
 static void write_message(struct writer *w, const struct interval *i) {
     static const char *const verbs[] = {"compute", "all-reduce", "push", "pull"};
+    const char *verb = w->measured && i->kind == INTERVAL_PUSH ? "push and pull" : verbs[i->kind];
     const struct message *message = &w->plan->messages[i->index];
     const struct piece *piece = &w->plan->pieces[message->first_piece];
     fputs(",\"name\":", w->out);
     write_text(w->out, w->plan->model->variables[piece->variable].name);
-    fprintf(w->out, ",\"cat\":\"%s\",\"args\":{\"message\":%u,\"bytes\":%llu,\"variables\":%u", verbs[i->kind],
-            i->index, (unsigned long long)message->bytes, message->n_pieces);
+    fprintf(w->out, ",\"cat\":\"%s\",\"args\":{\"message\":%u,\"bytes\":%llu,\"variables\":%u", verb, i->index,
+            (unsigned long long)message->bytes, message->n_pieces);
     if (message->kind == SYNC_PARAMETER_SERVER) {
         fputs(",\"server\":", w->out);
         write_text(w->out, w->cost->cluster->nodes[message->server].name);
@@ -82,9 +85,9 @@ static void write_message(struct writer *w, const struct interval *i) {
     fputc('}', w->out);
 }
 
-static void write_event(struct writer *w, uint32_t node, unsigned row, const struct interval *i) {
+static void write_event(struct writer *w, unsigned row, const struct interval *i) {
     begin_event(w);
-    fprintf(w->out, "{\"ph\":\"X\",\"pid\":%u,\"tid\":%u,\"ts\":%.3f,\"dur\":%.3f", node, row, i->start_us,
+    fprintf(w->out, "{\"ph\":\"X\",\"pid\":%u,\"tid\":%u,\"ts\":%.3f,\"dur\":%.3f", w->pid, row, i->start_us,
             i->end_us - i->start_us);
     if (i->kind == INTERVAL_COMPUTE)
         fprintf(w->out, ",\"name\":\"%s %u\",\"cat\":\"compute\"",
@@ -95,13 +98,13 @@ static void write_event(struct writer *w, uint32_t node, unsigned row, const str
 }
 
 /* Rows of device d: d * MAX_ROWS for compute, then its communication rows. */
-static void write_rows(struct writer *w, uint32_t node, uint32_t device, unsigned n_rows) {
+static void write_rows(struct writer *w, uint32_t device, unsigned n_rows) {
     char name[64];
     snprintf(name, sizeof name, "device %u compute", device);
-    write_name(w, "thread_name", node, device * MAX_ROWS, name);
+    write_name(w, "thread_name", device * MAX_ROWS, name);
     for (unsigned r = 1; r <= n_rows; r++) {
         snprintf(name, sizeof name, r == 1 ? "device %u communication" : "device %u communication %u", device, r);
-        write_name(w, "thread_name", node, device * MAX_ROWS + r, name);
+        write_name(w, "thread_name", device * MAX_ROWS + r, name);
     }
 }
 
@@ -118,42 +121,117 @@ static unsigned take_row(double *free_us, unsigned *n_rows, const struct interva
     return row + 1;
 }
 
-static void write_node(struct writer *w, uint32_t node, const struct trace *trace) {
+/* The intervals of one node, those that all nodes share among them, as a process called `name`. */
+static void write_node(struct writer *w, uint32_t node, uint32_t devices, const char *name, const struct trace *trace) {
     double free_us[MAX_ROWS];
-    uint32_t devices = w->cost->cluster->nodes[node].devices;
     unsigned n_rows = 1;
     free_us[0] = 0;
-    write_name(w, "process_name", node, 0, w->cost->cluster->nodes[node].name);
+    write_name(w, "process_name", 0, name);
     for (size_t k = 0; k < trace->n; k++) {
         const struct interval *i = &trace->intervals[k];
         if (i->node != node && i->node != UINT32_MAX)
             continue;
         unsigned row = i->kind == INTERVAL_COMPUTE ? 0 : take_row(free_us, &n_rows, i);
         for (uint32_t d = 0; d < devices; d++)
-            write_event(w, node, d * MAX_ROWS + row, i);
+            write_event(w, d * MAX_ROWS + row, i);
     }
     for (uint32_t d = 0; d < devices; d++)
-        write_rows(w, node, d, n_rows);
+        write_rows(w, d, n_rows);
+}
+
+static enum status simulate(struct timeline *timeline, const struct plan *plan, const struct cost *cost,
+                            uint32_t passes, struct trace *out, struct error *err) {
+    struct prediction prediction;
+    const struct timeline_options options = {.record = collect, .context = out, .passes = passes, .every_node = true};
+    enum status status = timeline_run(timeline, plan, cost, &options, &prediction, err);
+    if (status == ST_OK && out->no_memory)
+        status = error_no_memory(err);
+    if (status == ST_OK && out->n > 0)
+        qsort(out->intervals, out->n, sizeof *out->intervals, by_start);
+    return status;
+}
+
+static void begin_file(struct writer *w) {
+    fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[", w->out);
+}
+
+static enum status end_file(struct writer *w, struct error *err) {
+    fputs("\n]}\n", w->out);
+    if (fflush(w->out) != 0 || ferror(w->out))
+        return error_set(err, ST_ENVIRONMENT, "the trace could not be written; is the disk full?");
+    return ST_OK;
 }
 
 enum status trace_write(FILE *out, struct timeline *timeline, const struct plan *plan, const struct cost *cost,
                         struct error *err) {
     struct trace trace = {0};
     struct writer writer = {.out = out, .plan = plan, .cost = cost};
-    struct prediction prediction;
-    struct timeline_options options = {.record = collect, .context = &trace, .passes = PASSES, .every_node = true};
-    enum status status = timeline_run(timeline, plan, cost, &options, &prediction, err);
-    if (status == ST_OK && trace.no_memory)
-        status = error_no_memory(err);
+    enum status status = simulate(timeline, plan, cost, PASSES, &trace, err);
     if (status == ST_OK) {
-        qsort(trace.intervals, trace.n, sizeof *trace.intervals, by_start);
-        fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[", out);
-        for (uint32_t c = 0; c < cost->n_workers; c++)
-            write_node(&writer, cost->workers[c], &trace);
-        fputs("\n]}\n", out);
-        if (fflush(out) != 0 || ferror(out))
-            status = error_set(err, ST_ENVIRONMENT, "the trace could not be written; is the disk full?");
+        begin_file(&writer);
+        for (uint32_t c = 0; c < cost->n_workers; c++) {
+            const struct node *node = &cost->cluster->nodes[cost->workers[c]];
+            writer.pid = cost->workers[c];
+            write_node(&writer, writer.pid, node->devices, node->name, &trace);
+        }
+        status = end_file(&writer, err);
     }
     free(trace.intervals);
+    return status;
+}
+
+static void write_process(struct writer *w, uint32_t pid, const char *what, const struct trace *trace) {
+    char name[256];
+    snprintf(name, sizeof name, "%s %s", w->cost->cluster->nodes[w->cost->workers[0]].name, what);
+    w->pid = pid;
+    write_node(w, w->cost->workers[0], 1, name, trace);
+}
+
+/* The first start of a step of compute (UINT32_MAX: any) on `node`; NULL when there is none. */
+static const struct interval *first_step(const struct trace *trace, uint32_t node, uint32_t step) {
+    const struct interval *first = NULL;
+    for (size_t k = 0; k < trace->n; k++) {
+        const struct interval *i = &trace->intervals[k];
+        if (i->kind == INTERVAL_COMPUTE && i->node == node && (step == UINT32_MAX || i->index == step) &&
+            (!first || i->start_us < first->start_us))
+            first = i;
+    }
+    return first;
+}
+
+/* Let both begin with the same step at the same time; what was measured before it goes. */
+static void align(struct trace *measured, const struct trace *predicted, uint32_t node) {
+    const struct interval *to = first_step(predicted, node, UINT32_MAX);
+    const struct interval *from = to ? first_step(measured, node, to->index) : NULL;
+    const double start_us = from ? from->start_us : 0, shift_us = from ? to->start_us - start_us : 0;
+    const size_t n = measured->n;
+    measured->n = 0;
+    for (size_t k = 0; k < n && from; k++) {
+        struct interval i = measured->intervals[k];
+        if (i.start_us < start_us)
+            continue;
+        i.start_us += shift_us;
+        i.end_us += shift_us;
+        measured->intervals[measured->n++] = i;
+    }
+}
+
+enum status trace_write_beside(FILE *out, struct timeline *timeline, const struct plan *plan, const struct cost *cost,
+                               uint32_t passes, size_t n, struct interval *measured, struct error *err) {
+    struct trace predicted = {0};
+    struct trace real = {.intervals = measured, .n = n};
+    struct writer writer = {.out = out, .plan = plan, .cost = cost};
+    enum status status = simulate(timeline, plan, cost, passes > PASSES ? passes : PASSES, &predicted, err);
+    if (status == ST_OK) {
+        align(&real, &predicted, cost->workers[0]);
+        if (real.n)
+            qsort(real.intervals, real.n, sizeof *real.intervals, by_start);
+        begin_file(&writer);
+        write_process(&writer, 0, "predicted", &predicted);
+        writer.measured = true;
+        write_process(&writer, 1, "measured", &real);
+        status = end_file(&writer, err);
+    }
+    free(predicted.intervals);
     return status;
 }

@@ -16,4 +16,11 @@
 enum status trace_write(FILE *out, struct timeline *timeline, const struct plan *plan, const struct cost *cost,
                         struct error *err);
 
+/* The first device with work, twice: as it is predicted over at least `passes` iterations, and as it was measured, both
+ * from the same step on. `measured` are the n intervals of that device, used as scratch: times from any start, indexes
+ * of the same plan, node the first with devices (or UINT32_MAX), a push lasting until its pull is done. Fails: as
+ * trace_write. */
+enum status trace_write_beside(FILE *out, struct timeline *timeline, const struct plan *plan, const struct cost *cost,
+                               uint32_t passes, size_t n, struct interval *measured, struct error *err);
+
 #endif

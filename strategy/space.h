@@ -69,6 +69,13 @@ enum status space_sample_uniform(const struct space *space, struct rng *rng, str
  * groups that are runs of the order of readiness, servers weighted by the bandwidth that is left on them. */
 enum status space_sample_guided(const struct space *space, struct rng *rng, struct strategy *out, struct error *err);
 
+/* The same with some of the constraints only, so that it can be said what each is worth. Without SPACE_BALANCED as many
+ * servers are drawn for each variable, whatever they carry; without SPACE_ADJACENT as many groups of about the same
+ * bytes are merged, out of variables in any order. */
+enum { SPACE_BALANCED = 1, SPACE_ADJACENT = 2 }; /* c_lb, c_am */
+enum status space_sample_constrained(const struct space *space, struct rng *rng, unsigned constraints,
+                                     struct strategy *out, struct error *err);
+
 /* `from` with one small change; never the same id. `from` need not be in the space: what the change does not touch
  * stays. Only a preemptive `from` also loses its slices and its policy: the change is made to its groups under priority
  * (or the policy that the space has), whose order of messages is the nearest to it that needs no schedule. Steps

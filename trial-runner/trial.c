@@ -63,6 +63,17 @@ static bool take_iteration(struct trial *trial, double time_us) {
     return end_with(trial, TRIAL_STOPPED_EARLY, reason);
 }
 
+static void take_interval(struct trial *trial, const char *what, const cJSON *line) {
+    const struct trial_request *request = trial->request;
+    const struct trial_interval interval = {.message = strcmp(what, "message") == 0,
+                                            .iteration = (uint32_t)number(line, "iteration"),
+                                            .index = (uint32_t)number(line, what),
+                                            .start_us = number(line, "start_us"),
+                                            .end_us = number(line, "end_us")};
+    if (request->on_interval)
+        request->on_interval(request->context, &interval);
+}
+
 static bool take_event(void *context, const char *event, const cJSON *line) {
     struct trial *trial = context;
     const char *reason = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(line, "reason"));
@@ -70,6 +81,8 @@ static bool take_event(void *context, const char *event, const cJSON *line) {
         keep_environment(trial, line);
     else if (strcmp(event, "iteration") == 0)
         return take_iteration(trial, number(line, "time_us"));
+    else if (strcmp(event, "step") == 0 || strcmp(event, "message") == 0)
+        take_interval(trial, event, line);
     else if (strcmp(event, "error") == 0)
         return end_with(trial, TRIAL_FAILED, reason);
     else if (strcmp(event, "infeasible") == 0)
@@ -134,6 +147,7 @@ static enum status run_in(struct trial *trial, const struct scratch *scratch, co
                                      "--verify",
                                      "--fault",
                                      request->fault ? request->fault : "none",
+                                     request->on_interval ? "--trace" : NULL,
                                      NULL};
     const struct launch_options launch = {.cluster = request->cluster,
                                           .serves = serves,

@@ -9,6 +9,7 @@
 #define TRIAL_RUNNER_TRIAL_H
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -31,6 +32,14 @@ enum trial_ending {
 
 enum { TRIAL_HOPELESS_AFTER = 3 }; /* iterations, all slower than the bound */
 
+/* What device 0 did in a measured iteration: a step of the plan, or a message from its start to its sum being there.
+ * Times from the start of the run. */
+struct trial_interval {
+    bool message;
+    uint32_t iteration, index; /* index: of the step or the message */
+    double start_us, end_us;
+};
+
 struct trial_request {
     const struct model *model;
     const struct cluster *cluster;
@@ -40,7 +49,8 @@ struct trial_request {
     double time_limit_s;           /* of the whole trial; 0: none */
     double stop_if_slower_than_us; /* 0: never */
     const volatile sig_atomic_t *cancel;
-    void (*on_iteration)(void *context, uint32_t index, double time_us); /* may be NULL */
+    void (*on_iteration)(void *context, uint32_t index, double time_us);       /* may be NULL */
+    void (*on_interval)(void *context, const struct trial_interval *interval); /* after the run; NULL: not traced */
     void *context;
     const char *fault; /* worker's --fault, for tests; NULL */
 };

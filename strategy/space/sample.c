@@ -202,7 +202,8 @@ static bool cutter_ends(struct draft *d, struct cutter *c, double run_bytes) {
     return ends;
 }
 
-static void merge_adjacent(struct draft *d, uint64_t partition) {
+/* Merge runs of `order`, a permutation of the variables: with c_am the order of readiness. */
+static void merge_runs(struct draft *d, const uint32_t *order, uint64_t partition) {
     uint32_t n = 0;
     double bytes = 0.0, run = 0.0;
     for (uint32_t v = 0; v < d->strategy.n_variables; v++)
@@ -216,7 +217,7 @@ static void merge_adjacent(struct draft *d, uint64_t partition) {
     struct cutter cutter = draw_cutter(d, n, bytes);
     bool open = false;
     for (uint32_t i = 0; i < d->strategy.n_variables && !d->no_memory; i++) {
-        struct variable_sync *sync = &d->strategy.variables[d->space->ready[i]];
+        struct variable_sync *sync = &d->strategy.variables[order[i]];
         if (sync->kind != SYNC_ALL_REDUCE)
             continue;
         if (!open) {
@@ -225,7 +226,7 @@ static void merge_adjacent(struct draft *d, uint64_t partition) {
             run = 0.0;
         }
         sync->group = d->strategy.n_groups - 1;
-        run += (double)d->space->model->variables[d->space->ready[i]].bytes;
+        run += (double)d->space->model->variables[order[i]].bytes;
         if (algorithms.mode == 1 && !d->no_memory)
             d->strategy.groups[sync->group].algorithm =
                 run < (double)algorithms.threshold ? algorithms.small : algorithms.large;
@@ -233,7 +234,19 @@ static void merge_adjacent(struct draft *d, uint64_t partition) {
     }
 }
 
-static void set_servers(struct draft *d, uint64_t partition) {
+static void merge_any(struct draft *d, uint64_t partition) {
+    uint32_t *order = arena_alloc(&d->strategy.arena, d->strategy.n_variables, sizeof *order);
+    if (!order) {
+        d->no_memory = true;
+        return;
+    }
+    for (uint32_t v = 0; v < d->strategy.n_variables; v++)
+        order[v] = v;
+    rng_shuffle(d->rng, d->strategy.n_variables, order);
+    merge_runs(d, order, partition);
+}
+
+static void set_servers(struct draft *d, uint64_t partition, bool balanced) {
     bool local = !d->space->several_devices || draw_chance(d->rng, 0.9);
     for (uint32_t v = 0; v < d->strategy.n_variables; v++) {
         struct variable_sync *sync = &d->strategy.variables[v];
@@ -244,7 +257,10 @@ static void set_servers(struct draft *d, uint64_t partition) {
     }
     if (draw_chance(d->rng, 0.4))
         servers_allow_some(d);
-    servers_balance(d);
+    if (balanced)
+        servers_balance(d);
+    else
+        servers_scatter(d);
 }
 
 /* Priority only tells messages apart when the next forward pass may start before all are there, and only while
@@ -264,7 +280,8 @@ static void draw_encodings(struct draft *d) {
             d->strategy.variables[v].encoding = encoding;
 }
 
-enum status space_sample_guided(const struct space *space, struct rng *rng, struct strategy *out, struct error *err) {
+enum status space_sample_constrained(const struct space *space, struct rng *rng, unsigned constraints,
+                                     struct strategy *out, struct error *err) {
     struct draft d;
     enum status st = start(&d, space, rng, "guided", err);
     if (st)
@@ -274,9 +291,16 @@ enum status space_sample_guided(const struct space *space, struct rng *rng, stru
     draw_architecture(&d);
     draw_cuts(&d);
     uint64_t partition = draw_partition(&d, 0.4);
-    merge_adjacent(&d, partition);
-    set_servers(&d, partition);
+    if (constraints & SPACE_ADJACENT)
+        merge_runs(&d, space->ready, partition);
+    else
+        merge_any(&d, partition);
+    set_servers(&d, partition, constraints & SPACE_BALANCED);
     st = draft_finish(&d, out, err);
     draft_close(&d);
     return st;
+}
+
+enum status space_sample_guided(const struct space *space, struct rng *rng, struct strategy *out, struct error *err) {
+    return space_sample_constrained(space, rng, SPACE_BALANCED | SPACE_ADJACENT, out, err);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "strategy/plan.h"
+#include "strategy/space/largest_first.h"
 #include "strategy/space/space_internal.h"
 
 static uint32_t least(uint32_t a, uint32_t b) {
@@ -96,20 +97,8 @@ static void place(struct draft *d, uint32_t v, uint32_t n_allowed, double share)
     add_load(d, v);
 }
 
-struct sized {
-    double bytes;
-    uint32_t variable;
-};
-
-static int larger_first(const void *a, const void *b) {
-    const struct sized *x = a, *y = b;
-    if (x->bytes != y->bytes)
-        return x->bytes > y->bytes ? -1 : 1;
-    return (x->variable > y->variable) - (x->variable < y->variable);
-}
-
 /* Lists the variables to place, sums what is to be carried in all, and counts the load of those already placed. */
-static uint32_t collect(struct draft *d, struct sized *list, double *total) {
+static uint32_t collect(struct draft *d, struct sized_variable *list, double *total) {
     uint32_t n = 0;
     *total = 0.0;
     for (uint32_t v = 0; v < d->strategy.n_variables; v++) {
@@ -121,7 +110,7 @@ static uint32_t collect(struct draft *d, struct sized *list, double *total) {
         if (sync->n_servers)
             add_load(d, v);
         else
-            list[n++] = (struct sized){bytes, v};
+            list[n++] = (struct sized_variable){bytes, v};
     }
     return n;
 }
@@ -129,7 +118,7 @@ static uint32_t collect(struct draft *d, struct sized *list, double *total) {
 void servers_balance(struct draft *d) {
     double total, rates = 0.0;
     uint32_t n_allowed = 0;
-    struct sized *list = calloc(d->strategy.n_variables, sizeof *list);
+    struct sized_variable *list = calloc(d->strategy.n_variables, sizeof *list);
     if (!list) {
         d->no_memory = true;
         return;
@@ -140,8 +129,24 @@ void servers_balance(struct draft *d) {
         rates += d->allowed[i] ? d->space->rate[i] : 0.0;
     }
     uint32_t n = collect(d, list, &total);
-    qsort(list, n, sizeof *list, larger_first);
+    largest_first(n, list);
     for (uint32_t i = 0; i < n && !d->no_memory; i++)
         place(d, list[i].variable, n_allowed, total / rates);
     free(list);
+}
+
+void servers_scatter(struct draft *d) {
+    uint32_t n_nodes = d->space->cluster->n_nodes, n_allowed = 0;
+    for (uint32_t i = 0; i < n_nodes; i++)
+        n_allowed += d->allowed[i];
+    for (uint32_t v = 0; v < d->strategy.n_variables && !d->no_memory; v++) {
+        const struct variable_sync *sync = &d->strategy.variables[v];
+        if (sync->kind != SYNC_PARAMETER_SERVER || sync->n_servers)
+            continue;
+        uint32_t n = least(sync->shards, n_allowed), *servers = new_servers(d, v, n);
+        shuffle_front(d, n_nodes);
+        for (uint32_t i = 0, k = 0; servers && k < n; i++)
+            if (d->allowed[d->nodes[i]])
+                servers[k++] = d->nodes[i];
+    }
 }

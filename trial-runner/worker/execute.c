@@ -13,9 +13,11 @@
 #include "trial-runner/worker/report.h"
 #include "trial-runner/worker/server.h"
 
+/* A step of compute, or a message. */
 struct trace_row {
-    uint32_t message;
-    struct transfer transfer;
+    bool step;
+    uint32_t iteration, index;
+    double ready_us, start_us, end_us; /* ready: messages only */
 };
 
 struct executor {
@@ -25,7 +27,7 @@ struct executor {
     struct exchange exchange;
     double scale;
     uint32_t total, iteration, step;
-    bool computing;
+    bool computing, tracing;
     double clock_us;  /* end of the step that runs, or of the last one */
     double *start_us; /* [total + 1] of each forward pass */
     double origin_us;
@@ -33,28 +35,33 @@ struct executor {
     size_t n_trace, trace_capacity;
 };
 
-static void trace_message(void *context, uint32_t message, const struct transfer *transfer) {
-    struct executor *e = context;
-    if (transfer->iteration < e->options->warmup)
+static void trace(struct executor *e, const struct trace_row *row) {
+    if (row->iteration < e->options->warmup)
         return;
     if (e->n_trace == e->trace_capacity) {
         e->trace_capacity = e->trace_capacity ? e->trace_capacity * 2 : 1024;
         e->trace = realloc(e->trace, e->trace_capacity * sizeof *e->trace);
         if (!e->trace)
-            report_abort(ST_NO_MEMORY, "out of memory for a trace of %zu messages", e->trace_capacity);
+            report_abort(ST_NO_MEMORY, "out of memory for a trace of %zu lines", e->trace_capacity);
     }
-    e->trace[e->n_trace++] = (struct trace_row){message, *transfer};
+    e->trace[e->n_trace++] = *row;
+}
+
+static void trace_message(void *context, uint32_t message, const struct transfer *t) {
+    trace(context, &(struct trace_row){false, t->iteration, message, t->ready_us, t->start_us, t->end_us});
 }
 
 static void print_trace(const struct executor *e) {
     for (size_t i = 0; i < e->n_trace; i++) {
-        const struct transfer *t = &e->trace[i].transfer;
-        cJSON *line = report_event("message");
-        cJSON_AddNumberToObject(line, "iteration", t->iteration - e->options->warmup);
-        cJSON_AddNumberToObject(line, "message", e->trace[i].message);
-        cJSON_AddNumberToObject(line, "ready_us", t->ready_us - e->origin_us);
-        cJSON_AddNumberToObject(line, "start_us", t->start_us - e->origin_us);
-        cJSON_AddNumberToObject(line, "end_us", t->end_us - e->origin_us);
+        const struct trace_row *row = &e->trace[i];
+        const char *what = row->step ? "step" : "message";
+        cJSON *line = report_event(what);
+        cJSON_AddNumberToObject(line, "iteration", row->iteration - e->options->warmup);
+        cJSON_AddNumberToObject(line, what, row->index);
+        if (!row->step)
+            cJSON_AddNumberToObject(line, "ready_us", row->ready_us - e->origin_us);
+        cJSON_AddNumberToObject(line, "start_us", row->start_us - e->origin_us);
+        cJSON_AddNumberToObject(line, "end_us", row->end_us - e->origin_us);
         report_send(line);
     }
 }
@@ -97,6 +104,9 @@ static bool step_start(struct executor *e) {
 }
 
 static void step_end(struct executor *e) {
+    if (e->tracing)
+        trace(e, &(struct trace_row){true, e->iteration, e->step, 0, e->clock_us - e->plan->step_us[e->step] * e->scale,
+                                     e->clock_us});
     exchange_step_done(&e->exchange, e->iteration, e->step, e->clock_us);
     spoil(e);
     e->computing = false;
@@ -150,7 +160,8 @@ void execute_run(const struct plan *plan, const struct world *world, const struc
     e.scale = world_node(world)->compute_scale;
     e.start_us = report_alloc(total + 1, sizeof *e.start_us);
     exchange_init(&e.exchange, plan, world, options->verify);
-    if (options->trace && speaks) {
+    e.tracing = options->trace && speaks;
+    if (e.tracing) {
         e.exchange.on_done = trace_message;
         e.exchange.context = &e;
     }

@@ -4,8 +4,8 @@
  *   syncopate-worker-mpi bench --cluster FILE [--max-bytes N] [--time-limit S]
  *
  * Rank 0 reads the files and shares their text; every rank lowers the strategy itself. What happens is told in JSON
- * lines on standard output: ready, iteration, message (--trace), measurement, runtime, done, or infeasible / error with
- * a reason. --fault sum|kill|hang makes the last device fail at the second iteration and is there for tests.
+ * lines on standard output: ready, iteration, step and message (--trace), measurement, runtime, done, or infeasible /
+ * error with a reason. --fault sum|kill|hang makes the last device fail at the second iteration and is there for tests.
  * Exit codes are the program syncopate's. */
 #include <malloc.h>
 #include <mpi.h>

@@ -90,6 +90,17 @@ static void one_line_text_keeps_the_order_of_members(void **state) {
     written(json_line, "{\"b\":1,\"a\":[ ],\"c\":\"\"}", "{\"b\":1,\"a\":[],\"c\":\"\"}");
 }
 
+static void an_unknown_number_adds_nothing(void **state) {
+    (void)state;
+    cJSON *json = cJSON_CreateObject();
+    assert_true(json_add_known(json, "known", 0.5));
+    assert_true(json_add_known(json, "unknown", NAN));
+    char *text = json_line(json);
+    assert_string_equal(text, "{\"known\":0.5}");
+    free(text);
+    cJSON_Delete(json);
+}
+
 static void pretty_text_keeps_short_parts_on_one_line(void **state) {
     (void)state;
     written(json_pretty, "{\"a\":1,\"b\":[1,2]}", "{\"a\": 1, \"b\": [1, 2]}");
@@ -274,6 +285,7 @@ int main(void) {
         cmocka_unit_test(canonical_text_sorts_members_by_bytes_and_drops_blanks),
         cmocka_unit_test(strings_are_escaped_only_where_needed),
         cmocka_unit_test(one_line_text_keeps_the_order_of_members),
+        cmocka_unit_test(an_unknown_number_adds_nothing),
         cmocka_unit_test(pretty_text_keeps_short_parts_on_one_line),
         cmocka_unit_test(pretty_text_of_random_trees_reads_back_and_stays_narrow),
         cmocka_unit_test(a_value_beyond_the_width_is_still_written),

@@ -230,6 +230,49 @@ static void a_hopeless_trial_stops_after_three_iterations(void **state) {
     trial_result_release(&result);
 }
 
+/* What was seen of a trace. */
+static struct {
+    unsigned steps, messages, out_of_order;
+    double last_step_us;
+    uint32_t iterations;
+} traced;
+
+static void take_interval(void *context, const struct trial_interval *interval) {
+    (void)context;
+    traced.iterations = interval->iteration + 1 > traced.iterations ? interval->iteration + 1 : traced.iterations;
+    traced.out_of_order += interval->end_us < interval->start_us;
+    if (interval->message) {
+        traced.messages++;
+        return;
+    }
+    traced.steps++;
+    traced.out_of_order += interval->start_us < traced.last_step_us;
+    traced.last_step_us = interval->end_us;
+}
+
+static void ask_for_a_trace(struct trial_request *request) {
+    request->on_interval = take_interval;
+}
+
+static void a_traced_trial_tells_every_step_and_message_of_measured_iterations(void **state) {
+    NEED_WORKER(state);
+    struct trial_result result;
+    struct subject subject;
+    struct plan plan;
+    struct error err = {0};
+    subject_init(&subject, CLUSTER("2", "1"), plain);
+    assert_ok(plan_lower(&subject.model, &subject.cluster, &subject.strategy, &plan, &err));
+    run(CLUSTER("2", "1"), plain, ask_for_a_trace, &result);
+    assert_int_equal(result.ending, TRIAL_COMPLETE);
+    assert_int_equal(traced.iterations, result.n);
+    assert_int_equal(traced.steps, result.n * plan.n_steps);
+    assert_int_equal(traced.messages, result.n * plan.n_messages);
+    assert_int_equal(traced.out_of_order, 0);
+    trial_result_release(&result);
+    plan_release(&plan);
+    subject_release(&subject);
+}
+
 static volatile sig_atomic_t cancelled;
 
 static void cancel_at_second(void *context, uint32_t index, double time_us) {
@@ -380,6 +423,7 @@ int main(void) {
         cmocka_unit_test(a_killed_rank_fails_the_trial_with_a_reason),
         cmocka_unit_test(a_hung_rank_fails_the_trial_when_its_time_is_up),
         cmocka_unit_test(a_hopeless_trial_stops_after_three_iterations),
+        cmocka_unit_test(a_traced_trial_tells_every_step_and_message_of_measured_iterations),
         cmocka_unit_test(a_cancelled_trial_ends_at_once),
         cmocka_unit_test(an_algorithm_that_mpi_lacks_is_infeasible),
         cmocka_unit_test(a_lab_takes_as_long_as_its_links_must),
