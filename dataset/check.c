@@ -134,10 +134,8 @@ static enum status look_at_trial(void *context, const struct record *record, str
                     record_state_word(record->state), n);
         return ST_OK;
     }
-    if (n == 0) {
-        problem(check, "trial %lld: complete, but has no iterations", (long long)record->trial);
-        return ST_OK;
-    }
+    if (n == 0)
+        return ST_OK; /* as imported, or `rules` says so */
     double *times = malloc(n * sizeof *times);
     if (!times)
         return error_no_memory(err);
@@ -175,11 +173,19 @@ static const char *const rules[] = {
     " WHERE low_us > median_us OR high_us < median_us",
     "SELECT 'trial ' || id || ': a time that is not positive' FROM trials"
     " WHERE min(coalesce(predicted_us, 1), coalesce(mean_us, 1), coalesce(median_us, 1)) <= 0",
+    "SELECT 'trial ' || id || ': complete, but has no iterations' FROM trials t WHERE state = 'complete'"
+    " AND coalesce(n_iterations, 1) > 0 AND NOT EXISTS (SELECT 1 FROM iterations i WHERE i.trial = t.id)",
+    "SELECT 'trial ' || id || ': a lease belongs to a client and a running trial' FROM trials WHERE"
+    " (lease_until IS NULL) <> (lease_us IS NULL) OR lease_us <= 0"
+    " OR (lease_until IS NOT NULL AND (state <> 'running' OR client IS NULL)) OR attempt < 1",
     "SELECT 'trial ' || id || ': a session and a number belong together' FROM trials"
     " WHERE (session IS NULL) <> (number IS NULL) OR number <= 0 OR round < 0",
     "SELECT 'trial ' || trial || ': an iteration whose time is not positive' FROM iterations WHERE time_us <= 0",
     "SELECT 'session ' || id || ': its state is ' || state || ', which its values contradict' FROM sessions WHERE"
-    " state NOT IN ('running', 'done', 'stopped', 'failed') OR (state = 'running') <> (ended IS NULL) OR id = ''",
+    " state NOT IN ('running', 'done', 'stopped', 'failed', 'paused', 'cancelled')"
+    " OR (state IN ('running', 'paused')) <> (ended IS NULL) OR mode NOT IN ('own', 'ask') OR id = ''",
+    "SELECT 'operation ' || id || ': its state is ' || state || ', which its values contradict' FROM operations WHERE"
+    " state NOT IN ('running', 'done', 'failed') OR (state = 'running') <> (ended IS NULL)",
     "SELECT 'session ' || session || ': a calibration before its first trial' FROM calibrations WHERE after_trial < 0",
 };
 
@@ -197,10 +203,29 @@ static enum status look_at_json(struct check *check, sqlite3_stmt *stmt, struct 
 static const char texts[] = "SELECT 'session ' || id || ': budget', budget FROM sessions UNION ALL"
                             " SELECT 'session ' || id || ': options', options FROM sessions UNION ALL"
                             " SELECT 'session ' || session || ': calibration after trial ' || after_trial, content"
-                            " FROM calibrations";
+                            " FROM calibrations UNION ALL SELECT 'event ' || id, content FROM events UNION ALL"
+                            " SELECT 'operation ' || id || ': request', request FROM operations UNION ALL"
+                            " SELECT 'operation ' || id || ': result', result FROM operations WHERE result IS NOT NULL";
+
+/* Columns what it is, team, shared. */
+static enum status look_at_sharing(struct check *check, sqlite3_stmt *stmt, struct error *err) {
+    struct error why = {0};
+    (void)err;
+    if (check_team((const char *)sqlite3_column_text(stmt, 1), (const char *)sqlite3_column_text(stmt, 2), &why) !=
+        ST_OK)
+        problem(check, "%s: %s", column_text(stmt, 0), why.message);
+    return ST_OK;
+}
+
+/* Most trials have neither. */
+static const char sharing[] =
+    "SELECT 'trial ' || id, team, shared FROM trials WHERE team IS NOT NULL OR shared <> '*' UNION ALL"
+    " SELECT 'session ' || id, team, shared FROM sessions WHERE team IS NOT NULL OR shared <> '*'";
 
 static enum status check_rules(struct check *check, struct error *err) {
     enum status status = each_row(check, texts, look_at_json, err);
+    if (status == ST_OK)
+        status = each_row(check, sharing, look_at_sharing, err);
     for (size_t i = 0; i < sizeof rules / sizeof *rules && status == ST_OK; i++)
         status = each_row(check, rules[i], look_at_line, err);
     return status;
@@ -218,8 +243,9 @@ static enum status check_all(struct check *check, struct error *err) {
         status = query_run(check->store, &(struct query){.iterations = true}, look_at_trial, check, err);
     if (status == ST_OK)
         status = each_row(check,
-                          "SELECT trial, count(*) FROM iterations GROUP BY trial"
-                          " HAVING min(number) <> 0 OR max(number) <> count(*) - 1",
+                          "SELECT i.trial, count(*) FROM iterations i JOIN trials t ON t.id = i.trial GROUP BY i.trial"
+                          " HAVING min(i.number) <> 0 OR max(i.number) <> count(*) - 1"
+                          " OR count(*) <> coalesce(t.n_iterations, count(*))",
                           look_at_gap, err);
     if (status == ST_OK)
         status = each_row(check,

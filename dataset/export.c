@@ -5,11 +5,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <sqlite3.h>
 #include <string.h>
 
 #include "base/json.h"
+#include "dataset/select_internal.h"
 
-/* X(column, kind, expression) */
+/* X(column, kind, expression); the iterations stand between the first table and the second. */
 #define COLUMN_TABLE(X)                                                                                                \
     X(trial, integer, (uint64_t)r->trial)                                                                              \
     X(uid, text, r->uid)                                                                                               \
@@ -36,6 +38,11 @@
     X(ended, text, r->ended)                                                                                           \
     X(reason, text, r->reason)                                                                                         \
     X(environment, text, r->environment)
+
+#define LATER_COLUMN_TABLE(X)                                                                                          \
+    X(team, text, r->team)                                                                                             \
+    X(shared, text, r->shared)                                                                                         \
+    X(attempt, integer, r->attempt)
 
 static void put_number(double x, FILE *out) {
     char text[32];
@@ -81,20 +88,29 @@ static void csv_positive(uint64_t x, FILE *out) {
         csv_integer(x, out);
 }
 
-static void csv_header(FILE *out) {
+void export_csv_header(FILE *out) {
 #define X(column, kind, expression) fputs(#column ",", out);
     COLUMN_TABLE(X)
 #undef X
-    fputs("iterations_us\r\n", out);
+    fputs("iterations_us", out);
+#define X(column, kind, expression) fputs("," #column, out);
+    LATER_COLUMN_TABLE(X)
+#undef X
+    fputs("\r\n", out);
 }
 
-static void csv_record(const struct record *r, FILE *out) {
+void export_csv(const struct record *r, FILE *out) {
 #define X(column, kind, expression)                                                                                    \
     csv_##kind(expression, out);                                                                                       \
     putc(',', out);
     COLUMN_TABLE(X)
 #undef X
     put_times(r, ' ', out);
+#define X(column, kind, expression)                                                                                    \
+    putc(',', out);                                                                                                    \
+    csv_##kind(expression, out);
+    LATER_COLUMN_TABLE(X)
+#undef X
     fputs("\r\n", out);
 }
 
@@ -148,7 +164,87 @@ void export_json(const struct record *r, FILE *out) {
         put_times(r, ',', out);
         putc(']', out);
     }
+#define X(column, kind, expression) json_##kind(#column, expression, out);
+    LATER_COLUMN_TABLE(X)
+#undef X
     putc('}', out);
+}
+
+static enum status cannot_write(struct error *err) {
+    return error_set(err, ST_ENVIRONMENT, "cannot write the export: %s", strerror(errno));
+}
+
+/* Columns of a row as members of one line: a text, or after a name with a * JSON that goes in as it is. */
+static void put_line(sqlite3_stmt *stmt, const char *schema, const char *kind, FILE *out) {
+    fprintf(out, "{\"schema\":\"%s\"", schema);
+    if (kind)
+        json_text("kind", kind, out);
+    for (int i = 0; i < sqlite3_column_count(stmt); i++) {
+        const char *name = sqlite3_column_name(stmt, i), *text = (const char *)sqlite3_column_text(stmt, i);
+        if (*name != '*')
+            json_text(name, text, out);
+        else if (text)
+            fprintf(out, ",\"%s\":%s", name + 1, text);
+    }
+    fputs("}\n", out);
+}
+
+/* The rows of `head`, narrowed to what trials of the query name in `column`, then `tail`. */
+static enum status put_rows(struct store *store, const struct query *query, const char *head, const char *column,
+                            const char *tail, const char *schema, const char *kind, FILE *out, struct error *err) {
+    struct select select = {0};
+    sqlite3_stmt *stmt = NULL;
+    bool row = true;
+    select_add(&select, head);
+    select_add(&select, " IN (SELECT t.");
+    select_add(&select, column);
+    select_add(&select, " FROM trials t WHERE true");
+    enum status status = query_conditions(store, &select, query, err);
+    select_add(&select, tail);
+    if (status == ST_OK)
+        status = select_prepare(store, &select, &stmt, err);
+    while (status == ST_OK) {
+        status = sql_next(store, stmt, &row, err);
+        if (status != ST_OK || !row)
+            break;
+        put_line(stmt, schema, kind, out);
+    }
+    sqlite3_finalize(stmt);
+    select_release(&select);
+    return status == ST_OK && ferror(out) ? cannot_write(err) : status;
+}
+
+static enum status put_references(struct store *store, const struct query *query, FILE *out, struct error *err) {
+    static const enum store_kind kinds[] = {STORE_MODEL, STORE_CLUSTER, STORE_STRATEGY};
+    enum status status = ST_OK;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && status == ST_OK; i++) {
+        char head[160];
+        snprintf(head, sizeof head, "SELECT id, name, created, content AS \"*content\" FROM %s WHERE id",
+                 object_table(kinds[i]));
+        status = put_rows(store, query, head, object_word(kinds[i]), ") ORDER BY rowid", "syncopate.object/1",
+                          object_word(kinds[i]), out, err);
+    }
+    if (status == ST_OK)
+        status = put_rows(store, query,
+                          "SELECT id, model, cluster, printf('%llu', seed) AS \"*seed\", budget AS \"*budget\","
+                          " options AS \"*options\", state, reason, started, ended, team, shared, mode"
+                          " FROM sessions WHERE id",
+                          "session", ") ORDER BY rowid", "syncopate.session/1", NULL, out, err);
+    if (status == ST_OK)
+        status = put_rows(store, query,
+                          "SELECT session, CAST(after_trial AS TEXT) AS \"*after_trial\", created,"
+                          " content AS \"*content\" FROM calibrations WHERE session",
+                          "session", ") ORDER BY session, after_trial", "syncopate.calibration/1", NULL, out, err);
+    return status;
+}
+
+enum status export_references(struct store *store, const struct query *query, FILE *out, struct error *err) {
+    bool began;
+    enum status status = sql_begin_read(store, &began, err);
+    if (status == ST_OK)
+        status = put_references(store, query, out, err);
+    sql_end_read(store, began);
+    return status;
 }
 
 struct writer {
@@ -157,14 +253,10 @@ struct writer {
     uint64_t n;
 };
 
-static enum status cannot_write(struct error *err) {
-    return error_set(err, ST_ENVIRONMENT, "cannot write the export: %s", strerror(errno));
-}
-
 static enum status write_record(void *context, const struct record *record, struct error *err) {
     struct writer *writer = context;
     if (writer->format == EXPORT_CSV) {
-        csv_record(record, writer->out);
+        export_csv(record, writer->out);
     } else {
         export_json(record, writer->out);
         putc('\n', writer->out);
@@ -177,7 +269,7 @@ enum status export_run(struct store *store, const struct query *query, enum expo
                        uint64_t *n, struct error *err) {
     struct writer writer = {.out = out, .format = format};
     if (format == EXPORT_CSV)
-        csv_header(out);
+        export_csv_header(out);
     enum status status = query_run(store, query, write_record, &writer, err);
     if (status == ST_OK && (fflush(out) != 0 || ferror(out)))
         status = cannot_write(err);

@@ -14,7 +14,14 @@ enum export_format { EXPORT_CSV, EXPORT_JSON_LINES };
 enum status export_run(struct store *store, const struct query *query, enum export_format format, FILE *out,
                        uint64_t *n, struct error *err);
 
-/* One record as its JSON object, without a line end. */
+/* What the trials of `query` refer to, so that import_run can read the export into a dataset that has none of it: a
+ * JSON line each model, cluster and strategy (syncopate.object/1), session (syncopate.session/1) and calibration of
+ * these (syncopate.calibration/1). To be written before the records; environments are part of them. */
+enum status export_references(struct store *store, const struct query *query, FILE *out, struct error *err);
+
+/* One record as its JSON object, without a line end; as a line of CSV, and the line of names before it. */
 void export_json(const struct record *record, FILE *out);
+void export_csv(const struct record *record, FILE *out);
+void export_csv_header(FILE *out);
 
 #endif

@@ -14,13 +14,26 @@
 #define TRIAL_COLUMNS(t)                                                                                               \
     t "uid, " t "session, " t "number, " t "round, " t "model, " t "cluster, " t "strategy, " t "proposer, " t         \
       "runner, " t "predicted_us, " t "seed, " t "state, " t "queued, " t "started, " t "ended, " t "mean_us, " t      \
-      "median_us, " t "low_us, " t "high_us, " t "reason, " t "environment"
+      "median_us, " t "low_us, " t "high_us, " t "reason, " t "environment, " t "team, " t "shared, " t "attempt, " t  \
+      "client, " t "n_iterations"
 
-static const char session_clash[] = "SELECT a.id FROM main.sessions a JOIN source.sessions b ON b.id = a.id"
-                                    " WHERE a.model <> b.model OR a.cluster <> b.cluster OR a.seed <> b.seed LIMIT 1";
-static const char trial_clash[] = "SELECT a.session || ' trial ' || a.number FROM source.trials b"
-                                  " JOIN main.trials a ON a.session = b.session AND a.number = b.number"
-                                  " WHERE a.uid <> b.uid AND b.ended IS NOT NULL LIMIT 1";
+/* Each row is a contradiction between the files: what it is about, what it is here, what it is there. */
+static const char *const clashes[] = {
+    "SELECT 'session ' || a.id, 'model ' || substr(a.model, 1, 12) || ', cluster ' || substr(a.cluster, 1, 12) ||"
+    " ', seed ' || printf('%llu', a.seed), 'model ' || substr(b.model, 1, 12) || ', cluster ' ||"
+    " substr(b.cluster, 1, 12) || ', seed ' || printf('%llu', b.seed)"
+    " FROM main.sessions a JOIN source.sessions b ON b.id = a.id"
+    " WHERE a.model <> b.model OR a.cluster <> b.cluster OR a.seed <> b.seed ORDER BY a.id",
+    "SELECT 'session ' || a.session || ' trial ' || a.number, 'uid ' || a.uid, 'uid ' || b.uid FROM source.trials b"
+    " JOIN main.trials a ON a.session = b.session AND a.number = b.number"
+    " WHERE a.uid <> b.uid AND b.ended IS NOT NULL ORDER BY a.session, a.number",
+    "SELECT 'uid ' || a.uid, 'trial ' || a.id || ' (' || a.state || coalesce(', median ' || a.median_us, '') || ')',"
+    " 'trial ' || b.id || ' (' || b.state || coalesce(', median ' || b.median_us, '') || ')'"
+    " FROM source.trials b JOIN main.trials a ON a.uid = b.uid WHERE b.ended IS NOT NULL AND"
+    " (a.session IS NOT b.session OR a.number IS NOT b.number OR a.model <> b.model OR a.cluster <> b.cluster"
+    " OR a.strategy <> b.strategy OR a.round <> b.round OR a.seed <> b.seed OR (a.ended IS NOT NULL AND"
+    " (a.state <> b.state OR a.median_us IS NOT b.median_us OR a.mean_us IS NOT b.mean_us))) ORDER BY b.id",
+};
 static const char add_sessions[] = "INSERT INTO main.sessions SELECT * FROM source.sessions b"
                                    " WHERE NOT EXISTS (SELECT 1 FROM main.sessions a WHERE a.id = b.id)";
 static const char update_sessions[] =
@@ -33,7 +46,8 @@ static const char add_trials[] = "INSERT INTO main.trials (" TRIAL_COLUMNS("") "
 static const char add_iterations[] =
     "INSERT INTO main.iterations SELECT a.id, i.number, i.time_us FROM source.trials b"
     " JOIN main.trials a ON a.uid = b.uid JOIN source.iterations i ON i.trial = b.id"
-    " WHERE NOT EXISTS (SELECT 1 FROM main.iterations o WHERE o.trial = a.id) ORDER BY a.id, i.number";
+    " WHERE a.state = 'complete' AND coalesce(a.n_iterations, 1) > 0"
+    " AND NOT EXISTS (SELECT 1 FROM main.iterations o WHERE o.trial = a.id) ORDER BY a.id, i.number";
 static const char add_calibrations[] =
     "INSERT INTO main.calibrations SELECT * FROM source.calibrations WHERE true ON CONFLICT DO NOTHING";
 
@@ -76,18 +90,53 @@ static enum status attach(struct store *store, const char *uri, struct error *er
     return status;
 }
 
-/* A row of `sql` is a contradiction between the files. */
-static enum status refuse_clash(struct store *store, const char *sql, struct error *err) {
+struct finding {
+    merge_visit *visit;
+    void *context;
+    uint64_t n;
+    char first[256];
+};
+
+static enum status find_clashes(struct store *store, const char *sql, struct finding *finding, struct error *err) {
     sqlite3_stmt *stmt;
-    bool row;
+    bool row = true;
     enum status status = sql_prepare(store, sql, &stmt, err);
     if (status != ST_OK)
         return status;
-    status = sql_next(store, stmt, &row, err);
-    if (status == ST_OK && row)
-        status = error_set(err, ST_CONFLICT, "%s: the two datasets disagree about session %s", store->path,
-                           (const char *)sqlite3_column_text(stmt, 0));
+    while (status == ST_OK) {
+        status = sql_next(store, stmt, &row, err);
+        if (status != ST_OK || !row)
+            break;
+        const struct merge_conflict conflict = {.what = (const char *)sqlite3_column_text(stmt, 0),
+                                                .ours = (const char *)sqlite3_column_text(stmt, 1),
+                                                .theirs = (const char *)sqlite3_column_text(stmt, 2)};
+        if (!conflict.what || !conflict.ours || !conflict.theirs) {
+            status = error_no_memory(err);
+            break;
+        }
+        if (finding->n++ == 0)
+            snprintf(finding->first, sizeof finding->first, "%s: here %s, there %s", conflict.what, conflict.ours,
+                     conflict.theirs);
+        if (finding->visit)
+            finding->visit(finding->context, &conflict);
+    }
     sqlite3_finalize(stmt);
+    return status;
+}
+
+static enum status find_all_clashes(struct store *store, struct finding *finding, struct error *err) {
+    enum status status = ST_OK;
+    for (size_t i = 0; i < sizeof clashes / sizeof *clashes && status == ST_OK; i++)
+        status = find_clashes(store, clashes[i], finding, err);
+    return status;
+}
+
+static enum status refuse_clashes(struct store *store, struct error *err) {
+    struct finding finding = {.n = 0};
+    enum status status = find_all_clashes(store, &finding, err);
+    if (status == ST_OK && finding.n > 0)
+        status = error_set(err, ST_CONFLICT, "%s: the two datasets disagree about %s (%llu conflict%s)", store->path,
+                           finding.first, (unsigned long long)finding.n, finding.n == 1 ? "" : "s");
     return status;
 }
 
@@ -112,9 +161,7 @@ static enum status add_objects(struct store *store, uint64_t *n, struct error *e
 
 static enum status add_all(struct store *store, struct merge_report *report, struct error *err) {
     uint64_t iterations = 0;
-    enum status status = refuse_clash(store, session_clash, err);
-    if (status == ST_OK)
-        status = refuse_clash(store, trial_clash, err);
+    enum status status = refuse_clashes(store, err);
     if (status == ST_OK)
         status = add_objects(store, &report->objects, err);
     if (status == ST_OK)
@@ -141,11 +188,32 @@ enum status merge_run(struct store *store, const char *path, struct merge_report
     free(uri);
     if (status != ST_OK)
         return status;
-    status = sql_begin(store, err);
+    status = store_begin(store, err);
     if (status == ST_OK)
-        status = sql_end(store, add_all(store, &report, err), err);
+        status = store_end(store, add_all(store, &report, err), err);
     sql_exec(store, "DETACH source", NULL);
     if (status == ST_OK)
         *out = report;
+    return status;
+}
+
+enum status merge_conflicts(struct store *store, const char *path, merge_visit *visit, void *context, uint64_t *n,
+                            struct error *err) {
+    char *uri = NULL;
+    bool began;
+    struct finding finding = {.visit = visit, .context = context};
+    enum status status = inspect(store, path, &uri, err);
+    if (status == ST_OK)
+        status = attach(store, uri, err);
+    free(uri);
+    if (status != ST_OK)
+        return status;
+    status = sql_begin_read(store, &began, err);
+    if (status == ST_OK)
+        status = find_all_clashes(store, &finding, err);
+    sql_end_read(store, began);
+    sql_exec(store, "DETACH source", NULL);
+    if (status == ST_OK)
+        *n = finding.n;
     return status;
 }

@@ -5,9 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "dataset/store_internal.h"
-
-enum { PREFIX_MIN = 4 };
+#include "dataset/select_internal.h"
 
 static const struct {
     const char *table, *word;
@@ -42,8 +40,21 @@ static enum status prepare(struct store *store, enum store_kind kind, const char
     return ST_OK;
 }
 
-enum status object_put(struct store *store, enum store_kind kind, const char *name, const char *content, struct id *id,
-                       struct error *err) {
+static const char *const inserts[] = {
+#define X(constant, table, word)                                                                                       \
+    "INSERT INTO " #table " (id, name, content, created) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
+    STORE_KIND_TABLE(X)
+#undef X
+};
+
+static const char *const gets[] = {
+#define X(constant, table, word) "SELECT id, name, created, content FROM " #table " WHERE id = ?",
+    STORE_KIND_TABLE(X)
+#undef X
+};
+
+enum status object_put(struct store *store, enum store_kind kind, const char *name, const char *content,
+                       const char *created, struct id *id, bool *added, struct error *err) {
     struct id hash;
     char now[32];
     sqlite3_stmt *stmt;
@@ -53,25 +64,26 @@ enum status object_put(struct store *store, enum store_kind kind, const char *na
     if (status == ST_OK)
         status = id_of(content, strlen(content), &hash, err);
     if (status == ST_OK)
-        status = prepare(store, kind,
-                         "INSERT INTO %s (id, name, content, created) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
-                         SQL_VALUES(sql_text(hash.hex), sql_text(name), sql_text(content), sql_text(now)), &stmt, err);
-    if (status != ST_OK)
-        return status;
-    status = sql_next(store, stmt, &row, err);
-    sqlite3_finalize(stmt);
+        status = sql_start_kept(
+            store, &store->object_insert[kind], inserts[kind],
+            SQL_VALUES(sql_text(hash.hex), sql_text(name), sql_text(content), sql_text(created ? created : now)), &stmt,
+            err);
+    if (status == ST_OK)
+        status = sql_next(store, stmt, &row, err);
     if (status == ST_OK && id)
         *id = hash;
+    if (status == ST_OK && added)
+        *added = sql_changes(store) > 0;
     return status;
 }
 
 enum status store_put(struct store *store, enum store_kind kind, const char *name, const char *content, struct id *id,
                       struct error *err) {
-    enum status status = sql_begin(store, err);
+    enum status status = store_begin(store, err);
     if (status != ST_OK)
         return status;
     struct id hash;
-    status = sql_end(store, object_put(store, kind, name, content, &hash, err), err);
+    status = store_end(store, object_put(store, kind, name, content, NULL, &hash, NULL, err), err);
     if (status == ST_OK && id)
         *id = hash;
     return status;
@@ -99,22 +111,17 @@ enum status store_get(struct store *store, enum store_kind kind, const char *id,
                       struct stored_object *out, struct error *err) {
     sqlite3_stmt *stmt;
     bool row;
-    enum status status = prepare(store, kind, "SELECT id, name, created, content FROM %s WHERE id = ?",
-                                 SQL_VALUES(sql_text(id)), &stmt, err);
+    enum status status =
+        sql_start_kept(store, &store->object_get[kind], gets[kind], SQL_VALUES(sql_text(id)), &stmt, err);
+    if (status == ST_OK)
+        status = sql_next(store, stmt, &row, err);
     if (status != ST_OK)
         return status;
-    status = sql_next(store, stmt, &row, err);
-    if (status == ST_OK && !row)
-        status = error_set(err, ST_NOT_FOUND, "%s: no %s %.12s", store->path, object_word(kind), id);
-    if (status == ST_OK)
-        status = copy_object(stmt, true, arena, out, err);
-    sqlite3_finalize(stmt);
+    if (!row)
+        return error_set(err, ST_NOT_FOUND, "%s: no %s %.12s", store->path, object_word(kind), id);
+    status = copy_object(stmt, true, arena, out, err);
+    sqlite3_reset(stmt);
     return status;
-}
-
-static bool is_prefix(const char *word) {
-    const size_t n = strlen(word);
-    return n >= PREFIX_MIN && n <= ID_LENGTH && strspn(word, "0123456789abcdef") == n;
 }
 
 /* The first row's id; *several says whether there was a second. */
@@ -149,7 +156,7 @@ enum status store_find(struct store *store, enum store_kind kind, const char *wo
     enum status status =
         find_by(store, kind, "SELECT id FROM %s WHERE name = ? ORDER BY created DESC, rowid DESC LIMIT 1",
                 SQL_VALUES(sql_text(word)), &id, &found, &several, err);
-    if (status == ST_OK && !found && is_prefix(word)) /* 'g' follows every hex digit */
+    if (status == ST_OK && !found && object_is_prefix(word)) /* 'g' follows every hex digit */
         status = find_by(store, kind, "SELECT id FROM %s WHERE id >= ?1 AND id < ?1 || 'g' LIMIT 2",
                          SQL_VALUES(sql_text(word)), &id, &found, &several, err);
     if (status != ST_OK)

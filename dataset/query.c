@@ -1,6 +1,8 @@
-/* A filter becomes one SELECT whose conditions are texts of this file and whose values are bound. Prefixes of ids are
- * ranges (id >= p AND id < p || 'g'), so that every filter but runner and proposer alone finds an index. Iterations
- * come by a second statement a trial, O(log) each. */
+/* A query becomes SELECTs whose conditions are texts of this program and whose values are bound. An order by a column
+ * that may be missing takes two, one for the trials that have it and one for those that do not, since an index gives
+ * either in order and SQLite would sort for NULLS LAST. A cursor carries the last record's place in the order, so that
+ * a page begins by a search in the index rather than by counting what is skipped. Iterations come by one more statement
+ * a trial, O(log) each. */
 #include "dataset/query.h"
 
 #include <sqlite3.h>
@@ -8,27 +10,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dataset/store_internal.h"
+#include "dataset/select_internal.h"
 
-enum { MAX_VALUES = 24 };
-
-struct select {
-    char sql[4096]; /* more than every condition together */
-    size_t length, n;
-    struct sql_value values[MAX_VALUES];
-};
-
+/* The trials are the outermost loop, so that they come in the order of their index. */
 static const char columns[] =
-    "SELECT t.id, t.number, t.round, t.seed, t.predicted_us, t.mean_us, t.median_us, t.low_us, t.high_us, t.state,"
-    " t.uid, t.session, t.model, m.name, t.cluster, c.name, t.strategy, s.name, t.proposer, t.runner, t.reason,"
-    " t.queued, t.started, t.ended, t.environment, e.content"
-    " FROM trials t JOIN models m ON m.id = t.model JOIN clusters c ON c.id = t.cluster"
-    " JOIN strategies s ON s.id = t.strategy LEFT JOIN environments e ON e.id = t.environment WHERE true";
+    "SELECT t.id, t.number, t.round, t.seed, t.predicted_us, t.mean_us, t.median_us, t.low_us, t.high_us, t.attempt,"
+    " t.state, t.uid, t.session, t.model, m.name, t.cluster, c.name, t.strategy, s.name, t.proposer, t.runner, "
+    "t.reason,"
+    " t.queued, t.started, t.ended, t.environment, e.content, t.team, t.shared, t.client, t.lease_until"
+    " FROM trials t CROSS JOIN models m ON m.id = t.model CROSS JOIN clusters c ON c.id = t.cluster"
+    " CROSS JOIN strategies s ON s.id = t.strategy LEFT JOIN environments e ON e.id = t.environment WHERE true";
 
 static const struct {
     const char *name, *column;
-} orders[] = {
-    {"recorded", "t.id"}, {"number", "t.number"}, {"predicted", "t.predicted_us"}, {"measured", "t.median_us"}};
+    enum filter_column key; /* the column that trials may lack */
+} orders[] = {{"recorded", "t.id", FILTER_COLUMN_COUNT},
+              {"number", "t.number", FILTER_number},
+              {"predicted", "t.predicted_us", FILTER_predicted_us},
+              {"measured", "t.median_us", FILTER_measured_us}};
 
 const char *query_order_name(enum query_order order) {
     return orders[order].name;
@@ -43,104 +42,207 @@ bool query_order_parse(const char *word, enum query_order *out) {
     return false;
 }
 
-static void append(struct select *select, const char *text) {
-    const size_t n = strlen(text);
-    if (select->length + n < sizeof select->sql) {
-        memcpy(select->sql + select->length, text, n + 1);
-        select->length += n;
-    }
-}
-
-/* " AND text", its one ?N numbered after the values so far. */
-static void where(struct select *select, const char *before, const char *after, struct sql_value value) {
-    char number[16];
-    select->values[select->n++] = value;
-    snprintf(number, sizeof number, "?%zu", select->n);
-    append(select, before);
-    append(select, number);
-    append(select, after);
+static void where(struct select *select, const char *before, struct sql_value value) {
+    select_add(select, before);
+    select_bind(select, value);
 }
 
 static void where_text(struct select *select, const char *before, const char *text) {
     if (text)
-        where(select, before, "", sql_text(text));
+        where(select, before, sql_text(text));
 }
 
-static void where_bound(struct select *select, const char *before, double bound) {
-    if (bound > 0)
-        where(select, before, "", sql_real(bound));
+static void where_bound(struct select *select, const char *before, double bound, enum filter_column column) {
+    if (bound > 0) {
+        where(select, before, sql_real(bound));
+        select->required |= UINT32_C(1) << column;
+    }
 }
 
 /* An object by name or by the beginning of its id. */
-static void where_object(struct select *select, enum store_kind kind, const char *column, const char *word) {
+static enum status where_object(struct store *store, struct select *select, enum store_kind kind, const char *column,
+                                const char *word, struct error *err) {
     if (!word)
-        return;
-    char text[128];
-    snprintf(text, sizeof text, " AND t.%s IN (SELECT id FROM %s WHERE name = ", column, object_table(kind));
-    where(select, text, "", sql_text(word));
-    if (*word && strspn(word, "0123456789abcdef") == strlen(word)) {
-        char number[16];
-        snprintf(number, sizeof number, "?%zu", select->n);
-        append(select, " OR (id >= ");
-        append(select, number);
-        append(select, " AND id < ");
-        append(select, number);
-        append(select, " || 'g')");
-    }
-    append(select, ")");
+        return ST_OK;
+    select_add(select, " AND ");
+    return select_object(store, select, kind, column, word, false, err);
 }
 
-static void add_conditions(struct select *select, const struct query *query) {
-    where_object(select, STORE_MODEL, "model", query->model);
-    where_object(select, STORE_CLUSTER, "cluster", query->cluster);
-    where_object(select, STORE_STRATEGY, "strategy", query->strategy);
+/* What is shared with all, the viewer's own, and what names it. */
+void select_viewer(struct select *select, const char *alias, const char *viewer) {
+    if (!viewer)
+        return;
+    const char *named = arena_printf(&select->texts, "|%s|", viewer);
+    const char *begin = arena_printf(&select->texts, " AND (%s.shared = '*' OR %s.team = ", alias, alias);
+    const char *middle = arena_printf(&select->texts, " OR instr(%s.shared, ", alias);
+    if (!named || !begin || !middle) {
+        select->no_memory = true;
+        return;
+    }
+    where(select, begin, sql_text(viewer));
+    where(select, middle, sql_text(named));
+    select_add(select, ") > 0)");
+}
+
+enum status query_conditions(struct store *store, struct select *select, const struct query *query, struct error *err) {
+    enum status status = where_object(store, select, STORE_MODEL, "model", query->model, err);
+    if (status == ST_OK)
+        status = where_object(store, select, STORE_CLUSTER, "cluster", query->cluster, err);
+    if (status == ST_OK)
+        status = where_object(store, select, STORE_STRATEGY, "strategy", query->strategy, err);
     where_text(select, " AND t.session = ", query->session);
     where_text(select, " AND t.runner = ", query->runner);
     where_text(select, " AND t.proposer = ", query->proposer);
     where_text(select, " AND t.state = ", query->state ? record_state_word(*query->state) : NULL);
+    if (query->state)
+        select_require_state(select, record_state_word(*query->state));
     where_text(select, " AND t.queued >= ", query->since);
     where_text(select, " AND t.queued < ", query->until);
-    where_bound(select, " AND t.predicted_us >= ", query->min_predicted_us);
-    where_bound(select, " AND t.predicted_us <= ", query->max_predicted_us);
-    where_bound(select, " AND t.median_us >= ", query->min_measured_us);
-    where_bound(select, " AND t.median_us <= ", query->max_measured_us);
-}
-
-static void add_order(struct select *select, const struct query *query) {
-    const char *way = query->descending ? " DESC" : "";
-    append(select, " ORDER BY ");
-    append(select, orders[query->order].column);
-    append(select, way);
-    if (query->order != QUERY_BY_recorded) {
-        append(select, " NULLS LAST, t.id");
-        append(select, way);
+    where_bound(select, " AND t.predicted_us >= ", query->min_predicted_us, FILTER_predicted_us);
+    where_bound(select, " AND t.predicted_us <= ", query->max_predicted_us, FILTER_predicted_us);
+    where_bound(select, " AND t.median_us >= ", query->min_measured_us, FILTER_measured_us);
+    where_bound(select, " AND t.median_us <= ", query->max_measured_us, FILTER_measured_us);
+    select_viewer(select, "t", query->viewer);
+    if (status == ST_OK && query->filter && *query->filter) {
+        select_add(select, " AND ");
+        status = filter_compile(store, query->filter, select, err);
     }
-    const size_t limit = query->limit ? query->limit : INT64_MAX;
-    where(select, " LIMIT ", "", sql_integer((int64_t)limit));
-    where(select, " OFFSET ", "", sql_integer((int64_t)query->offset));
+    return status;
 }
 
-static enum status prepare(struct store *store, const struct select *select, sqlite3_stmt **out, struct error *err) {
-    sqlite3_stmt *stmt = NULL;
-    enum status status = sql_prepare(store, select->sql, &stmt, err);
+/* Where a page begins. */
+struct cursor {
+    bool missing; /* its record lacks the column of the order */
+    double key;   /* the column, when it is there and the order has one */
+    int64_t trial;
+};
+
+/* A hash of all that makes one list of trials another. */
+static enum status fingerprint(const struct query *q, char out[17], struct error *err) {
+    const char *const texts[] = {q->model,    q->cluster, q->strategy, q->session, q->runner,
+                                 q->proposer, q->since,   q->until,    q->filter,  q->viewer};
+    struct arena arena = {0};
+    struct id id;
+    char *all =
+        arena_printf(&arena, "%d %d %d %a %a %a %a", (int)q->order, q->descending, q->state ? (int)*q->state : -1,
+                     q->min_predicted_us, q->max_predicted_us, q->min_measured_us, q->max_measured_us);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts && all; i++)
+        all = arena_printf(&arena, "%s %zu:%s", all, texts[i] ? strlen(texts[i]) + 1 : 0, texts[i] ? texts[i] : "");
+    enum status status = all ? id_of(all, strlen(all), &id, err) : error_no_memory(err);
+    arena_release(&arena);
     if (status == ST_OK)
-        status = sql_bind(store, stmt, select->n, select->values, err);
-    if (status != ST_OK) {
-        sqlite3_finalize(stmt);
+        snprintf(out, 17, "%.16s", id.hex);
+    return status;
+}
+
+/* "1" and the fingerprint, then m or k, the bits of the key and the trial, all in hex digits. */
+enum status query_cursor(const struct query *query, const struct record *record, char out[QUERY_CURSOR_ROOM],
+                         struct error *err) {
+    const double keys[] = {[QUERY_BY_recorded] = 0,
+                           [QUERY_BY_number] = record->number ? (double)record->number : (double)NAN,
+                           [QUERY_BY_predicted] = record->predicted_us,
+                           [QUERY_BY_measured] = record->median_us};
+    const double key = keys[query->order];
+    uint64_t bits = 0;
+    char hash[17];
+    enum status status = fingerprint(query, hash, err);
+    if (status != ST_OK)
         return status;
-    }
-    *out = stmt;
+    if (!isnan(key))
+        memcpy(&bits, &key, sizeof bits);
+    snprintf(out, QUERY_CURSOR_ROOM, "1%s%c%016llx%016llx", hash, isnan(key) ? 'm' : 'k', (unsigned long long)bits,
+             (unsigned long long)record->trial);
     return ST_OK;
 }
 
-enum { TEXTS = 16, FIRST_TEXT = 10 };
+static bool read_hex(const char *text, uint64_t *out) {
+    char digits[17] = "";
+    memcpy(digits, text, 16);
+    if (strspn(digits, "0123456789abcdef") != 16)
+        return false;
+    *out = strtoull(digits, NULL, 16);
+    return true;
+}
+
+static enum status read_cursor(const struct query *query, struct cursor *out, struct error *err) {
+    const char *text = query->after;
+    uint64_t bits, trial;
+    char hash[17];
+    enum status status = fingerprint(query, hash, err);
+    if (status != ST_OK)
+        return status;
+    if (strlen(text) != 50 || text[0] != '1' || (text[17] != 'm' && text[17] != 'k') || !read_hex(text + 18, &bits) ||
+        !read_hex(text + 34, &trial))
+        return error_set(err, ST_INVALID, "page: this is no page token; take the one that the page before gave");
+    if (strncmp(text + 1, hash, 16) != 0)
+        return error_set(err, ST_INVALID,
+                         "page: the token belongs to another filter or order; begin at the first page again");
+    *out = (struct cursor){.missing = text[17] == 'm', .trial = (int64_t)trial};
+    memcpy(&out->key, &bits, sizeof bits);
+    return ST_OK;
+}
+
+/* Behind the cursor, in the order of trials that have the column, or of those that lack it. */
+static void add_cursor(struct select *select, const struct query *query, const struct cursor *cursor, bool missing) {
+    const char *sign = query->descending ? " < " : " > ";
+    const bool by_trial = query->order == QUERY_BY_recorded || missing;
+    if (by_trial) {
+        select_add(select, " AND t.id");
+        where(select, sign, sql_integer(cursor->trial));
+        return;
+    }
+    /* The first term is what the index searches by; the second leaves out its ties up to the cursor. */
+    select_add(select, " AND ");
+    select_add(select, orders[query->order].column);
+    where(select, query->descending ? " <= " : " >= ", sql_real(cursor->key));
+    select_add(select, " AND (");
+    select_add(select, orders[query->order].column);
+    where(select, " <> ", sql_real(cursor->key));
+    select_add(select, " OR t.id");
+    where(select, sign, sql_integer(cursor->trial));
+    select_add(select, ")");
+}
+
+static void add_order(struct select *select, const struct query *query, bool missing) {
+    const char *way = query->descending ? " DESC" : "";
+    select_add(select, " ORDER BY ");
+    if (query->order != QUERY_BY_recorded && !missing) {
+        select_add(select, orders[query->order].column);
+        select_add(select, way);
+        select_add(select, ", ");
+    }
+    select_add(select, "t.id");
+    select_add(select, way);
+}
+
+/* The SELECT for the trials that have the column of the order, or for those that lack it. */
+static enum status query_select(struct store *store, struct select *select, const struct query *query,
+                                const struct cursor *cursor, bool missing, int64_t limit, struct error *err) {
+    select_add(select, columns);
+    enum status status = query_conditions(store, select, query, err);
+    if (status != ST_OK)
+        return status;
+    if (query->order != QUERY_BY_recorded && (missing || !cursor)) {
+        select_add(select, " AND ");
+        select_add(select, orders[query->order].column);
+        select_add(select, missing ? " IS NULL" : " IS NOT NULL");
+    }
+    if (cursor && cursor->missing == missing)
+        add_cursor(select, query, cursor, missing);
+    add_order(select, query, missing);
+    where(select, " LIMIT ", sql_integer(limit));
+    return ST_OK;
+}
+
+enum { TEXTS = 20, STATE = 10, FIRST_TEXT = 11 };
 
 /* Where the texts of a record go, in the order of `columns`. */
 static void text_places(struct record *r, const char **at[TEXTS]) {
     const char **const places[TEXTS] = {&r->uid,      &r->session,      &r->model,       &r->model_name,
                                         &r->cluster,  &r->cluster_name, &r->strategy,    &r->strategy_name,
                                         &r->proposer, &r->runner,       &r->reason,      &r->queued,
-                                        &r->started,  &r->ended,        &r->environment, &r->environment_json};
+                                        &r->started,  &r->ended,        &r->environment, &r->environment_json,
+                                        &r->team,     &r->shared,       &r->client,      &r->lease_until};
     memcpy(at, places, sizeof places);
 }
 
@@ -167,8 +269,9 @@ static enum status read_record(sqlite3_stmt *stmt, struct record *out, struct er
         .median_us = sql_column_real(stmt, 6),
         .low_us = sql_column_real(stmt, 7),
         .high_us = sql_column_real(stmt, 8),
+        .attempt = (uint64_t)sqlite3_column_int64(stmt, 9),
     };
-    const char *state = (const char *)sqlite3_column_text(stmt, 9);
+    const char *state = (const char *)sqlite3_column_text(stmt, STATE);
     if (!state)
         return error_no_memory(err);
     if (!record_state_parse(state, &out->state))
@@ -208,60 +311,108 @@ static enum status read_times(struct store *store, int64_t trial, struct times *
     return status;
 }
 
-static enum status visit_rows(struct store *store, sqlite3_stmt *stmt, bool iterations, query_visit *visit,
-                              void *context, struct error *err) {
-    struct times times = {0};
+/* A query on its way. */
+struct walk {
+    struct store *store;
+    const struct query *query;
+    query_visit *visit;
+    void *context;
+    struct times times;
+    uint64_t skip;
+    int64_t left; /* of the limit */
+};
+
+static enum status visit_rows(struct walk *walk, sqlite3_stmt *stmt, struct error *err) {
     struct record record;
     bool row = true;
     enum status status = ST_OK;
     while (status == ST_OK) {
-        status = sql_next(store, stmt, &row, err);
+        status = sql_next(walk->store, stmt, &row, err);
         if (status != ST_OK || !row)
             break;
+        if (walk->skip > 0) {
+            walk->skip--;
+            continue;
+        }
         status = read_record(stmt, &record, err);
-        if (status == ST_OK && iterations) {
-            status = read_times(store, record.trial, &times, err);
-            record.n_iterations = times.n;
-            record.iterations_us = times.us;
+        if (status == ST_OK && walk->query->iterations) {
+            status = read_times(walk->store, record.trial, &walk->times, err);
+            record.n_iterations = walk->times.n;
+            record.iterations_us = walk->times.us;
         }
         if (status == ST_OK)
-            status = visit(context, &record, err);
+            status = walk->visit(walk->context, &record, err);
+        walk->left--;
     }
-    free(times.us);
+    return status;
+}
+
+/* Whether the conditions say that there are none to walk. */
+static bool is_empty(const struct select *select, enum query_order order, bool missing) {
+    return order != QUERY_BY_recorded && ((missing ? select->required : select->absent) >> orders[order].key & 1);
+}
+
+/* The trials that have the column of the order, or those that lack it. */
+static enum status walk_part(struct walk *walk, const struct cursor *cursor, bool missing, struct error *err) {
+    struct select select = {0};
+    sqlite3_stmt *stmt = NULL;
+    const int64_t limit = walk->left < INT64_MAX - (int64_t)walk->skip ? walk->left + (int64_t)walk->skip : INT64_MAX;
+    enum status status = query_select(walk->store, &select, walk->query, cursor, missing, limit, err);
+    if (status == ST_OK && select.no_memory)
+        status = error_no_memory(err);
+    if (status == ST_OK && !is_empty(&select, walk->query->order, missing)) {
+        status = select_prepare(walk->store, &select, &stmt, err);
+        if (status == ST_OK)
+            status = visit_rows(walk, stmt, err);
+    }
+    sqlite3_finalize(stmt);
+    select_release(&select);
+    return status;
+}
+
+static enum status walk_all(struct walk *walk, const struct cursor *cursor, struct error *err) {
+    enum status status = ST_OK;
+    if (!cursor || !cursor->missing)
+        status = walk_part(walk, cursor, false, err);
+    if (status == ST_OK && walk->left > 0 && walk->query->order != QUERY_BY_recorded)
+        status = walk_part(walk, cursor, true, err);
     return status;
 }
 
 enum status query_run(struct store *store, const struct query *query, query_visit *visit, void *context,
                       struct error *err) {
-    struct select select = {.n = 0};
-    sqlite3_stmt *stmt = NULL;
+    struct walk walk = {store, query, visit, context, {0}, query->offset, sql_limit(query->limit)};
+    struct cursor cursor;
     bool began;
-    append(&select, columns);
-    add_conditions(&select, query);
-    add_order(&select, query);
-    enum status status = sql_begin_read(store, &began, err);
+    enum status status = query->after ? read_cursor(query, &cursor, err) : ST_OK;
     if (status == ST_OK)
-        status = prepare(store, &select, &stmt, err);
-    if (status == ST_OK)
-        status = visit_rows(store, stmt, query->iterations, visit, context, err);
-    sqlite3_finalize(stmt);
+        status = sql_begin_read(store, &began, err);
+    if (status != ST_OK)
+        return status;
+    status = walk_all(&walk, query->after ? &cursor : NULL, err);
+    free(walk.times.us);
     sql_end_read(store, began);
     return status;
 }
 
 enum status query_count(struct store *store, const struct query *query, uint64_t *out, struct error *err) {
-    struct select select = {.n = 0};
-    sqlite3_stmt *stmt;
-    bool row;
-    append(&select, "SELECT count(*) FROM trials t WHERE true");
-    add_conditions(&select, query);
-    enum status status = prepare(store, &select, &stmt, err);
+    struct select select = {0};
+    sqlite3_stmt *stmt = NULL;
+    bool row, began;
+    enum status status = sql_begin_read(store, &began, err);
     if (status != ST_OK)
         return status;
-    status = sql_next(store, stmt, &row, err);
+    select_add(&select, "SELECT count(*) FROM trials t WHERE true");
+    status = query_conditions(store, &select, query, err);
+    if (status == ST_OK)
+        status = select_prepare(store, &select, &stmt, err);
+    if (status == ST_OK)
+        status = sql_next(store, stmt, &row, err);
     if (status == ST_OK)
         *out = (uint64_t)sqlite3_column_int64(stmt, 0);
     sqlite3_finalize(stmt);
+    select_release(&select);
+    sql_end_read(store, began);
     return status;
 }
 
@@ -318,6 +469,28 @@ enum status query_collect(struct store *store, const struct query *query, struct
     }
     free(c.records);
     return status;
+}
+
+enum status query_page(struct store *store, const struct query *query, struct arena *arena, size_t *n,
+                       struct record **out, char next[QUERY_CURSOR_ROOM], struct error *err) {
+    struct query longer = *query;
+    struct record *records;
+    size_t found;
+    char cursor[QUERY_CURSOR_ROOM] = "";
+    if (query->limit < 1 || query->limit > QUERY_PAGE_MAX)
+        return error_set(err, ST_USAGE, "page: 1 to %d records, not %zu", QUERY_PAGE_MAX, query->limit);
+    longer.limit++;
+    enum status status = query_collect(store, &longer, arena, &found, &records, err);
+    if (status == ST_OK && found > query->limit) {
+        found = query->limit;
+        status = query_cursor(query, &records[found - 1], cursor, err);
+    }
+    if (status != ST_OK)
+        return status;
+    memcpy(next, cursor, sizeof cursor);
+    *n = found;
+    *out = records;
+    return ST_OK;
 }
 
 enum status store_trials(struct store *store, const char *session, struct arena *arena, size_t *n, struct record **out,

@@ -1,4 +1,20 @@
-/* Reading trials: a filter, an order, and a record for each trial that fits. */
+/* Reading trials: a filter, an order, and a record for each trial that fits.
+ *
+ * Pages: give a limit and, from the second page on, the cursor of the last record of the page before; each page then
+ * costs the same, and trials recorded meanwhile neither shift nor repeat any. Where an index gives the order, a page
+ * costs O(log n + page), the last as the first:
+ *
+ * | narrowed by (besides anything else) | orders that an index gives |
+ * |-------------------------------------|----------------------------|
+ * | nothing                             | recorded, measured         |
+ * | session                             | number                     |
+ * | session and state                   | measured                   |
+ * | model, cluster, team or state       | recorded                   |
+ * | model and cluster                   | recorded, measured         |
+ * | strategy                            | measured                   |
+ *
+ * Other orders sort what fits first: cheap for a session or a strategy, seconds for a million trials. A condition that
+ * no index serves is tried on each trial in the order, which is cheap unless hardly any fits. */
 #ifndef DATASET_QUERY_H
 #define DATASET_QUERY_H
 
@@ -25,6 +41,9 @@ struct query {
     bool descending;
     size_t limit, offset; /* limit 0 is all */
     bool iterations;      /* fill in record.iterations_us */
+    const char *filter;   /* in the language of filter.h */
+    const char *viewer;   /* a team: only what it may see; NULL sees all */
+    const char *after;    /* a cursor: begin behind its record; `offset` counts from there */
 };
 
 /* A trial. Texts may be NULL where a trial has none, numbers NaN. */
@@ -41,13 +60,17 @@ struct record {
     const char *environment, *environment_json;
     size_t n_iterations;
     const double *iterations_us;
+    const char *team, *shared;
+    uint64_t attempt;                 /* from 1 */
+    const char *client, *lease_until; /* of a trial that is leased; the client stays when it has ended */
 };
 
 /* `record` and all in it live until the function returns. It must not write to the store. Any status but ST_OK ends
  * the query and is what it returns. */
 typedef enum status query_visit(void *context, const struct record *record, struct error *err);
 
-/* All of one query sees one state of the file. Fails: what `visit` fails with. */
+/* All of one query sees one state of the file. Fails: what `visit` fails with, ST_USAGE (the filter, with the place),
+ * ST_INVALID (`after` is a cursor of another order or other conditions). */
 enum status query_run(struct store *store, const struct query *query, query_visit *visit, void *context,
                       struct error *err);
 
@@ -57,6 +80,16 @@ enum status query_count(struct store *store, const struct query *query, uint64_t
 /* The records as an array in `arena`. */
 enum status query_collect(struct store *store, const struct query *query, struct arena *arena, size_t *n,
                           struct record **out, struct error *err);
+
+/* A page: as query_collect, and `next` is the cursor for the following page, empty after the last. query->limit is 1 to
+ * 10,000. */
+enum { QUERY_CURSOR_ROOM = 64, QUERY_PAGE_MAX = 10000 };
+enum status query_page(struct store *store, const struct query *query, struct arena *arena, size_t *n,
+                       struct record **out, char next[QUERY_CURSOR_ROOM], struct error *err);
+
+/* The cursor behind `record`, which `query` gave. Fails: ST_NO_MEMORY. */
+enum status query_cursor(const struct query *query, const struct record *record, char out[QUERY_CURSOR_ROOM],
+                         struct error *err);
 
 /* A session's trials by number, with their iterations: what a resumed session replays. */
 enum status store_trials(struct store *store, const char *session, struct arena *arena, size_t *n, struct record **out,

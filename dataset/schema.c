@@ -2,6 +2,7 @@
  * through, application_id ("sYnc") tells our files from other programs' SQLite files. A version once released never
  * changes: a new one is appended. Indexes are not part of a version: they are made again at every opening for writing,
  * so that a file which lost one is slow only once. */
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -82,18 +83,126 @@ static const char *const versions[SCHEMA_VERSION] = {
                             "  created     TEXT NOT NULL,\n"
                             "  PRIMARY KEY (session, after_trial)\n"
                             ") STRICT;\n",
+
+    /* 3: what a service needs. A CHECK cannot be changed in place, so sessions are copied into a new table. */
+    "CREATE TABLE sessions_3 (\n"
+    "  id      TEXT NOT NULL PRIMARY KEY CHECK (id <> ''),\n"
+    "  model   TEXT NOT NULL REFERENCES models (id),\n"
+    "  cluster TEXT NOT NULL REFERENCES clusters (id),\n"
+    "  seed    INTEGER NOT NULL,\n"
+    "  budget  TEXT NOT NULL CHECK (json_valid(budget)),\n"
+    "  options TEXT NOT NULL CHECK (json_valid(options)),\n"
+    "  state   TEXT NOT NULL\n"
+    "    CHECK (state IN ('running', 'done', 'stopped', 'failed', 'paused', 'cancelled')),\n"
+    "  reason  TEXT,\n"
+    "  started TEXT NOT NULL,\n"
+    "  ended   TEXT,\n"
+    "  team    TEXT,\n"
+    "  shared  TEXT NOT NULL DEFAULT '*',\n" /* '*' with all, '' with its team alone, '|a|b|' with teams a and b */
+    "  mode    TEXT NOT NULL DEFAULT 'own' CHECK (mode IN ('own', 'ask')),\n"
+    "  CHECK ((state IN ('running', 'paused')) = (ended IS NULL))\n"
+    ") STRICT;\n"
+    "INSERT INTO sessions_3 SELECT id, model, cluster, seed, budget, options, state, reason, started, ended, NULL,\n"
+    "  '*', 'own' FROM sessions ORDER BY rowid;\n"
+    "DROP TABLE sessions;\n"
+    "ALTER TABLE sessions_3 RENAME TO sessions;\n"
+    "ALTER TABLE trials ADD COLUMN team TEXT;\n"
+    "ALTER TABLE trials ADD COLUMN shared TEXT NOT NULL DEFAULT '*';\n"
+    "ALTER TABLE trials ADD COLUMN attempt INTEGER NOT NULL DEFAULT 1 CHECK (attempt > 0);\n"
+    "ALTER TABLE trials ADD COLUMN client TEXT;\n"
+    "ALTER TABLE trials ADD COLUMN lease_until TEXT CHECK (lease_until IS NULL OR state = 'running');\n"
+    "ALTER TABLE trials ADD COLUMN lease_us REAL\n"
+    "  CHECK ((lease_us IS NULL) = (lease_until IS NULL) AND (lease_us IS NULL OR lease_us > 0));\n"
+    /* how many a complete trial was recorded with; NULL in those of older versions, which have at least one */
+    "ALTER TABLE trials ADD COLUMN n_iterations INTEGER CHECK (n_iterations >= 0);\n"
+    "CREATE TABLE events (\n"
+    "  id      INTEGER PRIMARY KEY AUTOINCREMENT,\n"
+    "  session TEXT,\n"
+    "  kind    TEXT NOT NULL,\n"
+    "  content TEXT NOT NULL CHECK (json_valid(content)),\n"
+    "  created TEXT NOT NULL\n"
+    ") STRICT;\n"
+    "CREATE TABLE idempotency (\n"
+    "  token        TEXT NOT NULL,\n"
+    "  key          TEXT NOT NULL,\n"
+    "  fingerprint  TEXT NOT NULL,\n" /* of the request */
+    "  status       INTEGER NOT NULL,\n"
+    "  content_type TEXT NOT NULL,\n"
+    "  body         BLOB NOT NULL,\n"
+    "  created      TEXT NOT NULL,\n"
+    "  PRIMARY KEY (token, key)\n"
+    ") STRICT;\n"
+    "CREATE TABLE operations (\n"
+    "  id      TEXT NOT NULL PRIMARY KEY,\n"
+    "  kind    TEXT NOT NULL,\n"
+    "  team    TEXT,\n"
+    "  state   TEXT NOT NULL CHECK (state IN ('running', 'done', 'failed')),\n"
+    "  request TEXT NOT NULL CHECK (json_valid(request)),\n"
+    "  result  TEXT CHECK (result IS NULL OR json_valid(result)),\n"
+    "  created TEXT NOT NULL,\n"
+    "  ended   TEXT,\n"
+    "  CHECK ((state = 'running') = (ended IS NULL))\n"
+    ") STRICT;\n"
+    "CREATE TABLE audit (\n"
+    "  id         INTEGER PRIMARY KEY AUTOINCREMENT,\n"
+    "  at         TEXT NOT NULL,\n"
+    "  token      TEXT,\n"
+    "  team       TEXT,\n"
+    "  address    TEXT,\n"
+    "  method     TEXT NOT NULL,\n"
+    "  path       TEXT NOT NULL,\n"
+    "  status     INTEGER NOT NULL,\n"
+    "  request_id TEXT\n"
+    ") STRICT;\n",
 };
 
-static const char indexes[] = "CREATE INDEX IF NOT EXISTS models_name ON models (name);\n"
-                              "CREATE INDEX IF NOT EXISTS clusters_name ON clusters (name);\n"
-                              "CREATE INDEX IF NOT EXISTS strategies_name ON strategies (name);\n"
-                              "CREATE INDEX IF NOT EXISTS sessions_started ON sessions (started);\n"
-                              "CREATE INDEX IF NOT EXISTS trials_session ON trials (session, state, median_us);\n"
-                              "CREATE INDEX IF NOT EXISTS trials_problem ON trials (model, cluster, median_us);\n"
-                              "CREATE INDEX IF NOT EXISTS trials_cluster ON trials (cluster);\n"
-                              "CREATE INDEX IF NOT EXISTS trials_strategy ON trials (strategy, median_us);\n"
-                              "CREATE INDEX IF NOT EXISTS trials_measured ON trials (median_us);\n"
-                              "CREATE INDEX IF NOT EXISTS trials_queued ON trials (queued);\n";
+/* X(name, table and columns, statistics). The statistics are fixed: how many rows, and how many of these share the
+ * first column, the first two, ... They are of a dataset of a million trials, and make SQLite choose the same plan for
+ * a query in every file; measured ones would change plans when nobody looks. */
+#define INDEX_TABLE(X)                                                                                                 \
+    X("models_name", "models (name)", "1000 10")                                                                       \
+    X("clusters_name", "clusters (name)", "1000 10")                                                                   \
+    X("strategies_name", "strategies (name)", "100000 1000")                                                           \
+    X("sessions_started", "sessions (started)", "10000 1")                                                             \
+    X("trials_session", "trials (session, state, median_us)", "1000000 1000 300 2")                                    \
+    X("trials_problem", "trials (model, cluster, median_us)", "1000000 50000 20000 2")                                 \
+    X("trials_pair", "trials (model, cluster)", "1000000 50000 20000")                                                 \
+    X("trials_model", "trials (model)", "1000000 50000")                                                               \
+    X("trials_cluster", "trials (cluster)", "1000000 60000")                                                           \
+    X("trials_strategy", "trials (strategy, median_us)", "1000000 40 2")                                               \
+    X("trials_measured", "trials (median_us)", "1000000 2")                                                            \
+    X("trials_queued", "trials (queued)", "1000000 5")                                                                 \
+    X("trials_state", "trials (state)", "1000000 250000")                                                              \
+    X("trials_team", "trials (team) WHERE team IS NOT NULL", "1000000 100000")                                         \
+    X("events_session", "events (session)", "1000000 1000")                                                            \
+    X("events_created", "events (created)", "1000000 5")                                                               \
+    X("idempotency_created", "idempotency (created)", "100000 5")                                                      \
+    X("operations_created", "operations (created)", "10000 1")                                                         \
+    X("audit_at", "audit (at)", "1000000 5")
+
+static const char indexes[] =
+#define X(name, on, statistics) "CREATE INDEX IF NOT EXISTS " name " ON " on ";\n"
+    INDEX_TABLE(X)
+#undef X
+        "ANALYZE sqlite_schema;\n"; /* which makes the table of statistics and fills in none */
+
+static const char fixed_statistics[] =
+    "INSERT INTO sqlite_stat1 (tbl, idx, stat) SELECT i.tbl_name, i.name, v.column2 FROM (VALUES"
+#define X(name, on, statistics) "('" name "', '" statistics "'),"
+    INDEX_TABLE(X)
+#undef X
+        "('sqlite_autoindex_trials_1', '1000000 1'), ('sqlite_autoindex_trials_2', '1000000 1000 1')) v"
+        " JOIN sqlite_schema i ON i.type = 'index' AND i.name = v.column1"
+        " WHERE NOT EXISTS (SELECT 1 FROM sqlite_stat1 s WHERE s.idx = i.name)";
+
+static enum status make_indexes(struct store *store, struct error *err) {
+    enum status status = sql_exec(store, indexes, err);
+    if (status == ST_OK)
+        status = sql_exec(store, fixed_statistics, err);
+    if (status == ST_OK && sql_changes(store) > 0)
+        status = sql_exec(store, "ANALYZE sqlite_schema", err); /* reads them */
+    return status;
+}
 
 enum status schema_read_version(struct store *store, int *version, struct error *err) {
     int64_t tables = 0, application = 0, user = 0;
@@ -130,17 +239,21 @@ static enum status keep_copy(struct store *store, int version, struct error *err
     }
 }
 
+/* A table that others refer to can be replaced only while references are not enforced, which cannot be changed inside a
+ * transaction. */
 static enum status migrate_to(struct store *store, int version, struct error *err) {
     char counters[128];
     snprintf(counters, sizeof counters, "PRAGMA user_version = %d; PRAGMA application_id = %d", version,
              (int)APPLICATION_ID);
-    enum status status = sql_begin(store, err);
+    sqlite3_db_config(store->db, SQLITE_DBCONFIG_ENABLE_FKEY, 0, NULL);
+    enum status status = store_begin(store, err);
     if (status != ST_OK)
         return status;
     status = sql_exec(store, versions[version - 1], err);
     if (status == ST_OK)
         status = sql_exec(store, counters, err);
-    status = sql_end(store, status, err);
+    status = store_end(store, status, err);
+    sqlite3_db_config(store->db, SQLITE_DBCONFIG_ENABLE_FKEY, 1, NULL);
     if (status != ST_OK)
         error_prefix(err, "to schema version %d", version);
     return status;
@@ -153,8 +266,8 @@ enum status schema_migrate(struct store *store, int version, struct error *err) 
     while (status == ST_OK && version < SCHEMA_VERSION)
         status = migrate_to(store, ++version, err);
     if (status == ST_OK)
-        status = sql_begin(store, err);
+        status = store_begin(store, err);
     if (status != ST_OK)
         return status;
-    return sql_end(store, sql_exec(store, indexes, err), err);
+    return store_end(store, make_indexes(store, err), err);
 }

@@ -15,6 +15,37 @@ const char *stored_session_state_word(enum stored_session_state state) {
     return words[state];
 }
 
+static const char *const modes[] = {"own", "ask"};
+
+static bool parse_word(const char *word, size_t n, const char *const *list, unsigned *out) {
+    for (unsigned i = 0; i < n; i++)
+        if (!strcmp(word, list[i])) {
+            *out = i;
+            return true;
+        }
+    return false;
+}
+
+bool stored_session_state_parse(const char *word, enum stored_session_state *out) {
+    unsigned i;
+    if (!parse_word(word, STORED_SESSION_STATE_COUNT, words, &i))
+        return false;
+    *out = (enum stored_session_state)i;
+    return true;
+}
+
+const char *stored_session_mode_word(enum stored_session_mode mode) {
+    return modes[mode];
+}
+
+bool stored_session_mode_parse(const char *word, enum stored_session_mode *out) {
+    unsigned i;
+    if (!parse_word(word, sizeof modes / sizeof *modes, modes, &i))
+        return false;
+    *out = (enum stored_session_mode)i;
+    return true;
+}
+
 static enum status no_session(const struct store *store, const char *id, struct error *err) {
     return error_set(err, ST_NOT_FOUND, "%s: no session %s", store->path, id);
 }
@@ -28,15 +59,15 @@ enum status store_session_begin(struct store *store, const struct stored_session
     if (status == ST_OK)
         status = sql_check_json(options, "options", err);
     if (status == ST_OK)
-        status = sql_begin(store, err);
+        status = check_team(session->team, session->shared, err);
     if (status != ST_OK)
         return status;
-    status =
-        sql_run(store, SQL_SESSION_INSERT,
-                SQL_VALUES(sql_text(session->id), sql_text(session->model), sql_text(session->cluster),
-                           sql_integer((int64_t)session->seed), sql_text(budget), sql_text(options), sql_text(now)),
-                err);
-    return sql_end(store, status, err);
+    return sql_step(store, SQL_SESSION_INSERT,
+                    SQL_VALUES(sql_text(session->id), sql_text(session->model), sql_text(session->cluster),
+                               sql_integer((int64_t)session->seed), sql_text(budget), sql_text(options), sql_text(now),
+                               sql_text(session->team), sql_text(session->shared ? session->shared : "*"),
+                               sql_text(modes[session->mode])),
+                    NULL, err);
 }
 
 static enum status copy_texts(sqlite3_stmt *stmt, struct arena *arena, struct stored_session *out, struct error *err) {
@@ -49,24 +80,26 @@ static enum status copy_texts(sqlite3_stmt *stmt, struct arena *arena, struct st
     return status;
 }
 
-static enum status parse_state(const char *word, struct stored_session *session, struct error *err) {
-    if (!word)
+static enum status parse_words(const char *state, const char *mode, struct stored_session *session, struct error *err) {
+    if (!state || !mode)
         return error_no_memory(err);
-    for (size_t i = 0; i < STORED_SESSION_STATE_COUNT; i++)
-        if (!strcmp(word, words[i])) {
-            session->state = (enum stored_session_state)i;
-            return ST_OK;
-        }
-    return error_set(err, ST_INVALID, "session %s: no such state: %.40s", session->id, word);
+    if (!stored_session_state_parse(state, &session->state))
+        return error_set(err, ST_INVALID, "session %s: no such state: %.40s", session->id, state);
+    if (!stored_session_mode_parse(mode, &session->mode))
+        return error_set(err, ST_INVALID, "session %s: no such mode: %.40s", session->id, mode);
+    return ST_OK;
 }
 
-/* Columns as SESSION_COLUMNS lists them. */
-static enum status copy_session(sqlite3_stmt *stmt, struct arena *arena, struct stored_session *out,
-                                struct error *err) {
+enum status session_read(sqlite3_stmt *stmt, struct arena *arena, struct stored_session *out, struct error *err) {
     struct stored_session session = {0};
     enum status status = copy_texts(stmt, arena, &session, err);
     if (status == ST_OK)
-        status = parse_state((const char *)sqlite3_column_text(stmt, 6), &session, err);
+        status = sql_copy_text(stmt, 12, arena, &session.team, err);
+    if (status == ST_OK)
+        status = sql_copy_text(stmt, 13, arena, &session.shared, err);
+    if (status == ST_OK)
+        status = parse_words((const char *)sqlite3_column_text(stmt, 6), (const char *)sqlite3_column_text(stmt, 14),
+                             &session, err);
     if (status != ST_OK)
         return status;
     session.seed = (uint64_t)sqlite3_column_int64(stmt, 3);
@@ -87,7 +120,7 @@ enum status store_session_get(struct store *store, const char *id, struct arena 
         return status;
     if (!row)
         return no_session(store, id, err);
-    status = copy_session(stmt, arena, out, err);
+    status = session_read(stmt, arena, out, err);
     sqlite3_reset(stmt);
     return status;
 }
@@ -99,7 +132,7 @@ static enum status list_rows(struct store *store, sqlite3_stmt *stmt, struct are
         enum status status = sql_next(store, stmt, &row, err);
         if (status != ST_OK || !row)
             return status;
-        status = copy_session(stmt, arena, &sessions[*n], err);
+        status = session_read(stmt, arena, &sessions[*n], err);
         if (status != ST_OK)
             return status;
         ++*n;
@@ -143,7 +176,7 @@ enum status store_session_list(struct store *store, size_t offset, size_t limit,
 
 static enum status set_state(struct store *store, const char *id, enum stored_session_state state, const char *reason,
                              const char *now, struct error *err) {
-    const char *ended = state == STORED_SESSION_RUNNING ? NULL : now;
+    const char *ended = state == STORED_SESSION_RUNNING || state == STORED_SESSION_PAUSED ? NULL : now;
     enum status status =
         sql_run(store, SQL_SESSION_UPDATE,
                 SQL_VALUES(sql_text(id), sql_text(words[state]), sql_text(reason), sql_text(ended)), err);
@@ -154,15 +187,42 @@ enum status store_session_update(struct store *store, const char *id, enum store
                                  const char *reason, struct error *err) {
     char now[32];
     clock_utc(now, sizeof now);
-    enum status status = sql_begin(store, err);
-    return status == ST_OK ? sql_end(store, set_state(store, id, state, reason, now, err), err) : status;
+    enum status status = store_begin(store, err);
+    return status == ST_OK ? store_end(store, set_state(store, id, state, reason, now, err), err) : status;
+}
+
+enum status store_session_budget(struct store *store, const char *id, const char *budget, struct error *err) {
+    enum status status = sql_check_json(budget, "budget", err);
+    if (status == ST_OK)
+        status = store_begin(store, err);
+    if (status != ST_OK)
+        return status;
+    status = sql_run(store, SQL_SESSION_BUDGET, SQL_VALUES(sql_text(id), sql_text(budget)), err);
+    if (status == ST_OK && sql_changes(store) == 0)
+        status = no_session(store, id, err);
+    return store_end(store, status, err);
+}
+
+static enum status set_shared(struct store *store, const char *id, const char *shared, struct error *err) {
+    enum status status = sql_run(store, SQL_SESSION_SHARED, SQL_VALUES(sql_text(id), sql_text(shared)), err);
+    if (status == ST_OK && sql_changes(store) == 0)
+        return no_session(store, id, err);
+    return status == ST_OK ? sql_run(store, SQL_SESSION_TRIALS_SHARED, SQL_VALUES(sql_text(id), sql_text(shared)), err)
+                           : status;
+}
+
+enum status store_session_share(struct store *store, const char *id, const char *shared, struct error *err) {
+    enum status status = check_team(NULL, shared, err);
+    if (status == ST_OK)
+        status = store_begin(store, err);
+    return status == ST_OK ? store_end(store, set_shared(store, id, shared, err), err) : status;
 }
 
 enum status store_session_reconcile(struct store *store, const char *id, uint64_t *cancelled, struct error *err) {
     char now[32];
     uint64_t changed = 0;
     clock_utc(now, sizeof now);
-    enum status status = sql_begin(store, err);
+    enum status status = store_begin(store, err);
     if (status != ST_OK)
         return status;
     status = set_state(store, id, STORED_SESSION_RUNNING, NULL, now, err);
@@ -170,7 +230,7 @@ enum status store_session_reconcile(struct store *store, const char *id, uint64_
         status = sql_run(store, SQL_SESSION_RECONCILE, SQL_VALUES(sql_text(id), sql_text(now)), err);
     if (status == ST_OK)
         changed = (uint64_t)sql_changes(store);
-    status = sql_end(store, status, err);
+    status = store_end(store, status, err);
     if (status == ST_OK && cancelled)
         *cancelled = changed;
     return status;
@@ -182,13 +242,13 @@ enum status store_calibration_put(struct store *store, const char *session, uint
     clock_utc(now, sizeof now);
     enum status status = sql_check_json(content, "calibration", err);
     if (status == ST_OK)
-        status = sql_begin(store, err);
+        status = store_begin(store, err);
     if (status != ST_OK)
         return status;
     status = sql_run(store, SQL_CALIBRATION_PUT,
                      SQL_VALUES(sql_text(session), sql_integer((int64_t)after_trial), sql_text(content), sql_text(now)),
                      err);
-    return sql_end(store, status, err);
+    return store_end(store, status, err);
 }
 
 enum status store_calibration_get(struct store *store, const char *session, uint64_t after_trial, struct arena *arena,

@@ -79,6 +79,8 @@ static int bind_one(sqlite3_stmt *stmt, int i, const struct sql_value *value) {
         return sqlite3_bind_int64(stmt, i, value->integer);
     case SQL_REAL:
         return sqlite3_bind_double(stmt, i, value->real); /* which binds NaN as NULL */
+    case SQL_BLOB:
+        return sqlite3_bind_blob64(stmt, i, value->text, (sqlite3_uint64)value->integer, SQLITE_STATIC);
     default:
         return sqlite3_bind_text(stmt, i, value->text, -1, SQLITE_STATIC);
     }
@@ -92,16 +94,20 @@ enum status sql_bind(struct store *store, sqlite3_stmt *stmt, size_t n, const st
     return ST_OK;
 }
 
+enum status sql_start_kept(struct store *store, sqlite3_stmt **kept, const char *sql, size_t n,
+                           const struct sql_value *values, sqlite3_stmt **out, struct error *err) {
+    if (!*kept && sqlite3_prepare_v3(store->db, sql, -1, SQLITE_PREPARE_PERSISTENT, kept, NULL) != SQLITE_OK)
+        return fail(store, err);
+    sqlite3_reset(*kept);
+    enum status status = sql_bind(store, *kept, n, values, err);
+    if (status == ST_OK)
+        *out = *kept;
+    return status;
+}
+
 enum status sql_start(struct store *store, enum statement which, size_t n, const struct sql_value *values,
                       sqlite3_stmt **out, struct error *err) {
-    sqlite3_stmt **stmt = &store->statements[which];
-    if (!*stmt && sqlite3_prepare_v3(store->db, texts[which], -1, SQLITE_PREPARE_PERSISTENT, stmt, NULL) != SQLITE_OK)
-        return fail(store, err);
-    sqlite3_reset(*stmt);
-    enum status status = sql_bind(store, *stmt, n, values, err);
-    if (status == ST_OK)
-        *out = *stmt;
-    return status;
+    return sql_start_kept(store, &store->statements[which], texts[which], n, values, out, err);
 }
 
 enum status sql_next(struct store *store, sqlite3_stmt *stmt, bool *row, struct error *err) {
@@ -140,42 +146,94 @@ enum status sql_get_integer(struct store *store, const char *sql, int64_t *out, 
     return status;
 }
 
-/* The way out is prepared before the way in, so that a transaction can be left when memory is out. */
+/* The way out is prepared before the way in, so that a transaction can be left when memory is out. That fails only
+ * where SQLite must prepare it anew after a change of the schema; the next way in makes up for it. */
 static enum status begin(struct store *store, enum statement which, struct error *err) {
     sqlite3_stmt *unused;
     enum status status = sql_start(store, SQL_ROLLBACK, 0, NULL, &unused, err);
+    if (status == ST_OK && !sqlite3_get_autocommit(store->db))
+        status = sql_run(store, SQL_ROLLBACK, 0, NULL, err);
     return status == ST_OK ? sql_run(store, which, 0, NULL, err) : status;
 }
 
-enum status sql_begin(struct store *store, struct error *err) {
-    if (store->read_only)
-        return error_set(err, ST_CONFLICT, "%s: opened for reading only", store->path);
-    if (!sqlite3_get_autocommit(store->db))
-        return error_set(err, ST_CONFLICT, "%s: a write inside another step", store->path);
-    return begin(store, SQL_BEGIN, err);
+/* An error such as a full disk undoes the whole transaction, whatever savepoints it has. */
+static enum status undone(const struct store *store, struct error *err) {
+    return error_set(err, ST_ENVIRONMENT, "%s: the transaction was undone by an earlier failure in it", store->path);
 }
 
-enum status sql_end(struct store *store, enum status status, struct error *err) {
+static enum status begin_inner(struct store *store, struct error *err) {
+    sqlite3_stmt *unused;
+    if (sqlite3_get_autocommit(store->db))
+        return undone(store, err);
+    enum status status = sql_start(store, SQL_UNDO, 0, NULL, &unused, err);
     if (status == ST_OK)
-        status = sql_run(store, SQL_COMMIT, 0, NULL, err);
+        status = sql_start(store, SQL_RELEASE, 0, NULL, &unused, err);
+    return status == ST_OK ? sql_run(store, SQL_SAVE, 0, NULL, err) : status;
+}
+
+enum status store_begin(struct store *store, struct error *err) {
+    enum status status;
+    if (store->read_only)
+        return error_set(err, ST_CONFLICT, "%s: opened for reading only", store->path);
+    if (store->depth > 0)
+        status = begin_inner(store, err);
+    else if (store->reading)
+        status = error_set(err, ST_CONFLICT, "%s: a write inside another step", store->path);
+    else
+        status = begin(store, SQL_BEGIN, err);
+    store->depth += status == ST_OK;
+    return status;
+}
+
+static enum status end_inner(struct store *store, enum status status, struct error *err) {
+    if (sqlite3_get_autocommit(store->db))
+        return status == ST_OK ? undone(store, err) : status;
+    if (status != ST_OK)
+        sql_run(store, SQL_UNDO, 0, NULL, NULL);
+    const enum status released = sql_run(store, SQL_RELEASE, 0, NULL, status == ST_OK ? err : NULL);
+    return status == ST_OK ? released : status;
+}
+
+enum status store_end(struct store *store, enum status status, struct error *err) {
+    if (--store->depth > 0)
+        return end_inner(store, status, err);
+    if (status == ST_OK)
+        status = sqlite3_get_autocommit(store->db) ? undone(store, err) : sql_run(store, SQL_COMMIT, 0, NULL, err);
     /* Some failures have rolled back already. */
     if (status != ST_OK && !sqlite3_get_autocommit(store->db))
         sql_run(store, SQL_ROLLBACK, 0, NULL, NULL);
     return status;
 }
 
+enum status sql_step(struct store *store, enum statement which, size_t n_values, const struct sql_value *values,
+                     uint64_t *n, struct error *err) {
+    uint64_t changed = 0;
+    enum status status = store_begin(store, err);
+    if (status != ST_OK)
+        return status;
+    status = sql_run(store, which, n_values, values, err);
+    if (status == ST_OK)
+        changed = (uint64_t)sql_changes(store);
+    status = store_end(store, status, err);
+    if (status == ST_OK && n)
+        *n = changed;
+    return status;
+}
+
 enum status sql_begin_read(struct store *store, bool *began, struct error *err) {
     *began = false;
-    if (!sqlite3_get_autocommit(store->db))
+    if (store->reading || store->depth > 0)
         return ST_OK;
     enum status status = begin(store, SQL_BEGIN_READ, err);
-    *began = status == ST_OK;
+    *began = store->reading = status == ST_OK;
     return status;
 }
 
 void sql_end_read(struct store *store, bool began) {
-    if (began)
-        sql_run(store, SQL_ROLLBACK, 0, NULL, NULL);
+    if (!began)
+        return;
+    sql_run(store, SQL_ROLLBACK, 0, NULL, NULL);
+    store->reading = false;
 }
 
 int64_t sql_changes(const struct store *store) {
@@ -193,6 +251,44 @@ enum status sql_copy_text(sqlite3_stmt *stmt, int i, struct arena *arena, const 
         return error_no_memory(err);
     *out = copy;
     return ST_OK;
+}
+
+/* Chunks of rows on the heap, then one array in the arena: nothing in an arena is ever freed alone. */
+enum status sql_collect(struct store *store, sqlite3_stmt *stmt, sql_read_row *read, size_t size, struct arena *arena,
+                        size_t *n, void **out, struct error *err) {
+    char *rows = NULL;
+    size_t count = 0, room = 0;
+    bool row = true;
+    enum status status = ST_OK;
+    while (status == ST_OK) {
+        status = sql_next(store, stmt, &row, err);
+        if (status != ST_OK || !row)
+            break;
+        if (count == room) {
+            room = room ? 2 * room : 16;
+            char *grown = realloc(rows, room * size);
+            if (!grown) {
+                status = error_no_memory(err);
+                break;
+            }
+            rows = grown;
+        }
+        memset(rows + count * size, 0, size);
+        status = read(stmt, arena, rows + count * size, err);
+        count += status == ST_OK;
+    }
+    sqlite3_reset(stmt);
+    void *array = status == ST_OK ? arena_alloc(arena, count, size) : NULL;
+    if (status == ST_OK && !array)
+        status = error_no_memory(err);
+    if (status == ST_OK) {
+        if (count)
+            memcpy(array, rows, count * size);
+        *n = count;
+        *out = array;
+    }
+    free(rows);
+    return status;
 }
 
 double sql_column_real(sqlite3_stmt *stmt, int i) {

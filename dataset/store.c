@@ -62,6 +62,11 @@ static enum status open_database(struct store *store, struct error *err) {
     return ST_OK;
 }
 
+/* 64 MiB hold the pages that a batch of trials touches in a dataset of a million; a log of 20,000 pages (80 MB) lets a
+ * page that many batches change be copied back once. */
+static const char settings[] = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cell_size_check = ON;"
+                               "PRAGMA cache_size = -65536; PRAGMA wal_autocheckpoint = 20000";
+
 static enum status open_for_writing(struct store *store, struct error *err) {
     int version = 0;
     enum status status = open_database(store, err);
@@ -70,8 +75,7 @@ static enum status open_for_writing(struct store *store, struct error *err) {
     if (status == ST_OK)
         status = schema_read_version(store, &version, err);
     if (status == ST_OK)
-        status =
-            sql_exec(store, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cell_size_check = ON", err);
+        status = sql_exec(store, settings, err);
     if (status == ST_OK)
         status = schema_migrate(store, version, err);
     return status;
@@ -127,6 +131,10 @@ static void remove_files(const char *file) {
 static void close_database(struct store *store) {
     for (size_t i = 0; i < STATEMENT_COUNT; i++)
         sqlite3_finalize(store->statements[i]);
+    for (size_t i = 0; i < STORE_KIND_COUNT; i++) {
+        sqlite3_finalize(store->object_get[i]);
+        sqlite3_finalize(store->object_insert[i]);
+    }
     sqlite3_close(store->db);
 }
 
@@ -186,4 +194,36 @@ const char *store_path(const struct store *store) {
 
 enum status store_backup(struct store *store, const char *path, struct error *err) {
     return backup_write(store, path, err);
+}
+
+bool team_is_valid(const char *team) {
+    const size_t n = strlen(team);
+    return n >= 1 && n <= 64 && strspn(team, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == n;
+}
+
+bool shared_is_valid(const char *shared) {
+    char team[72];
+    if (!strcmp(shared, "*") || !*shared)
+        return true;
+    if (*shared != '|' || !shared[1])
+        return false;
+    while (shared[1]) {
+        const size_t n = strcspn(shared + 1, "|");
+        if (n >= sizeof team || shared[1 + n] != '|')
+            return false;
+        memcpy(team, shared + 1, n);
+        team[n] = '\0';
+        if (!team_is_valid(team))
+            return false;
+        shared += 1 + n;
+    }
+    return true;
+}
+
+enum status check_team(const char *team, const char *shared, struct error *err) {
+    if (team && !team_is_valid(team))
+        return error_set(err, ST_INVALID, "team: \"%.70s\" is not 1 to 64 letters, digits and . _ -", team);
+    if (shared && !shared_is_valid(shared))
+        return error_set(err, ST_INVALID, "shared: \"%.70s\" is neither *, nor empty, nor |team|team|", shared);
+    return ST_OK;
 }

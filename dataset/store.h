@@ -9,7 +9,12 @@
  * Times are microseconds (_us), NaN where there is none; stamps are UTC, "2026-11-21T08:41:17.123Z".
  * Errors that any function here may return: ST_ENVIRONMENT (disk full, read-only, input or output error), ST_INVALID
  * (the file is damaged), ST_NO_MEMORY, and ST_CONFLICT when a read-only store is written.
- * Threads: a struct store belongs to one thread at a time; open a read-only one for each reading thread. */
+ * Teams: a trial or session may belong to a team, and is shared ('shared') with all ("*"), with that team alone (""),
+ * or with named teams ("|a|b|"). Who looks gives its team as `viewer`; what it may not see is not there.
+ *
+ * Threads: a struct store belongs to one thread at a time. A reading thread opens a read-only store of its own, beside
+ * the writer's in the same process as well as in another; opening one costs a fraction of a millisecond. writer.h lets
+ * several threads write. */
 #ifndef DATASET_STORE_H
 #define DATASET_STORE_H
 
@@ -36,6 +41,20 @@ const char *store_path(const struct store *store);
 /* A consistent copy to `path`, one file without side files, whole or not at all. Fails: ST_CONFLICT when `path` is
  * there already. */
 enum status store_backup(struct store *store, const char *path, struct error *err);
+
+/* A transaction around several of the functions below: they commit together, or not at all. store_end commits when
+ * `status` is ST_OK and otherwise undoes everything since store_begin and returns `status`. Pairs nest: an inner one
+ * that fails undoes its own part, and the outer one goes on or not. An error that SQLite answers by undoing the whole
+ * transaction (a full disk, no memory) makes every later step of it and the outermost store_end fail. After a failed
+ * store_begin there is no store_end. */
+enum status store_begin(struct store *store, struct error *err);
+enum status store_end(struct store *store, enum status status, struct error *err);
+
+/* Teams: 1 to 64 letters, digits and . _ - */
+bool team_is_valid(const char *team);
+
+/* "*", "", or "|a|b|" of valid teams. */
+bool shared_is_valid(const char *shared);
 
 /* Objects. X(constant, table, word) */
 #define STORE_KIND_TABLE(X)                                                                                            \
@@ -81,7 +100,9 @@ enum status store_list(struct store *store, enum store_kind kind, struct arena *
     X(STORED_SESSION_RUNNING, running)                                                                                 \
     X(STORED_SESSION_DONE, done)                                                                                       \
     X(STORED_SESSION_STOPPED, stopped)                                                                                 \
-    X(STORED_SESSION_FAILED, failed)
+    X(STORED_SESSION_FAILED, failed)                                                                                   \
+    X(STORED_SESSION_PAUSED, paused)                                                                                   \
+    X(STORED_SESSION_CANCELLED, cancelled)
 
 enum stored_session_state {
 #define X(constant, word) constant,
@@ -90,6 +111,12 @@ enum stored_session_state {
         STORED_SESSION_STATE_COUNT
 };
 const char *stored_session_state_word(enum stored_session_state state);
+bool stored_session_state_parse(const char *word, enum stored_session_state *out);
+
+/* Who runs its trials: the process itself, or clients that ask for them and tell what they measured. */
+enum stored_session_mode { STORED_SESSION_OWN, STORED_SESSION_ASK };
+const char *stored_session_mode_word(enum stored_session_mode mode); /* own, ask */
+bool stored_session_mode_parse(const char *word, enum stored_session_mode *out);
 
 struct stored_session {
     const char *id;              /* the caller's, short and readable */
@@ -100,10 +127,13 @@ struct stored_session {
     const char *reason; /* why it ended, or NULL */
     const char *started, *ended;
     uint64_t trials, complete; /* how many it has, and of these complete */
+    const char *team;          /* NULL: of no team */
+    const char *shared;        /* NULL when it begins: with all */
+    enum stored_session_mode mode;
 };
 
-/* Record a new session, running, started now; reads id, model, cluster, seed, budget, options (NULL: "{}").
- * Fails: ST_CONFLICT (the id is taken), ST_NOT_FOUND (model or cluster was not put), ST_INVALID. */
+/* Record a new session, running, started now; reads id, model, cluster, seed, budget, options (NULL: "{}"), team,
+ * shared, mode. Fails: ST_CONFLICT (the id is taken), ST_NOT_FOUND (model or cluster was not put), ST_INVALID. */
 enum status store_session_begin(struct store *store, const struct stored_session *session, struct error *err);
 
 /* Fails: ST_NOT_FOUND. */
@@ -114,12 +144,19 @@ enum status store_session_get(struct store *store, const char *id, struct arena 
 enum status store_session_list(struct store *store, size_t offset, size_t limit, struct arena *arena, size_t *n,
                                struct stored_session **out, struct error *err);
 
-/* Change the state; any but running sets the end to now. `reason` may be NULL. Fails: ST_NOT_FOUND. */
+/* Change the state; any but running and paused sets the end to now. `reason` may be NULL. Fails: ST_NOT_FOUND. */
 enum status store_session_update(struct store *store, const char *id, enum stored_session_state state,
                                  const char *reason, struct error *err);
 
+/* Replace its budget. Fails: ST_NOT_FOUND, ST_INVALID when it is no JSON. */
+enum status store_session_budget(struct store *store, const char *id, const char *budget, struct error *err);
+
+/* Share a session and all its trials anew. Fails: ST_NOT_FOUND, ST_INVALID. */
+enum status store_session_share(struct store *store, const char *id, const char *shared, struct error *err);
+
 /* To be called before a session is resumed: since this process holds the lock, what still says `running` was left by a
- * dead one and becomes `cancelled`. The session itself runs again. *cancelled may be NULL. Fails: ST_NOT_FOUND. */
+ * dead one and becomes `cancelled`; a trial with a lease is not its own and stays. The session itself runs again.
+ * *cancelled may be NULL. Fails: ST_NOT_FOUND. */
 enum status store_session_reconcile(struct store *store, const char *id, uint64_t *cancelled, struct error *err);
 
 /* The calibration that held after trial number `after_trial` (0: before the first), so that a resumed session predicts
@@ -159,6 +196,8 @@ struct new_trial {
     double predicted_us;
     uint64_t seed;
     bool waiting; /* queue it; else it runs from now */
+    /* NULL: as its session, and without one of no team and shared with all. */
+    const char *team, *shared;
 };
 
 struct finished_trial {

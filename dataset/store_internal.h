@@ -15,7 +15,10 @@ struct sqlite3_stmt;
 #define SESSION_COLUMNS                                                                                                \
     "s.id, s.model, s.cluster, s.seed, s.budget, s.options, s.state, s.reason, s.started, s.ended,"                    \
     " (SELECT count(*) FROM trials t WHERE t.session = s.id),"                                                         \
-    " (SELECT count(*) FROM trials t WHERE t.session = s.id AND t.state = 'complete') "
+    " (SELECT count(*) FROM trials t WHERE t.session = s.id AND t.state = 'complete'),"                                \
+    " s.team, s.shared, s.mode, s.rowid "
+
+enum { SESSION_ROW = 15 }; /* the column of the row number */
 
 /* X(name, SQL) */
 #define STATEMENT_TABLE(X)                                                                                             \
@@ -23,15 +26,21 @@ struct sqlite3_stmt;
     X(SQL_BEGIN_READ, "BEGIN")                                                                                         \
     X(SQL_COMMIT, "COMMIT")                                                                                            \
     X(SQL_ROLLBACK, "ROLLBACK")                                                                                        \
-    X(SQL_SESSION_INSERT, "INSERT INTO sessions (id, model, cluster, seed, budget, options, state, started)"           \
-                          " VALUES (?, ?, ?, ?, ?, ?, 'running', ?)")                                                  \
+    X(SQL_SAVE, "SAVEPOINT step")                                                                                      \
+    X(SQL_RELEASE, "RELEASE step")                                                                                     \
+    X(SQL_UNDO, "ROLLBACK TO step")                                                                                    \
+    X(SQL_SESSION_INSERT, "INSERT INTO sessions (id, model, cluster, seed, budget, options, state, started, team,"     \
+                          " shared, mode) VALUES (?, ?, ?, ?, ?, ?, 'running', ?, ?, ?, ?)")                           \
     X(SQL_SESSION_GET, "SELECT " SESSION_COLUMNS "FROM sessions s WHERE s.id = ?")                                     \
     X(SQL_SESSION_LIST,                                                                                                \
-      "SELECT " SESSION_COLUMNS "FROM sessions s ORDER BY s.started DESC, s.id DESC LIMIT ? OFFSET ?")                 \
+      "SELECT " SESSION_COLUMNS "FROM sessions s ORDER BY s.started DESC, s.rowid DESC LIMIT ? OFFSET ?")              \
     X(SQL_SESSION_UPDATE, "UPDATE sessions SET state = ?2, reason = ?3, ended = ?4 WHERE id = ?1")                     \
+    X(SQL_SESSION_BUDGET, "UPDATE sessions SET budget = ?2 WHERE id = ?1")                                             \
+    X(SQL_SESSION_SHARED, "UPDATE sessions SET shared = ?2 WHERE id = ?1")                                             \
+    X(SQL_SESSION_TRIALS_SHARED, "UPDATE trials SET shared = ?2 WHERE session = ?1")                                   \
     X(SQL_SESSION_RECONCILE,                                                                                           \
       "UPDATE trials SET state = 'cancelled', ended = ?2, reason = 'the process that ran it ended before it did'"      \
-      " WHERE session = ?1 AND state = 'running'")                                                                     \
+      " WHERE session = ?1 AND state = 'running' AND lease_until IS NULL")                                             \
     X(SQL_CALIBRATION_PUT,                                                                                             \
       "INSERT INTO calibrations (session, after_trial, content, created) VALUES (?, ?, ?, ?)"                          \
       " ON CONFLICT (session, after_trial) DO UPDATE SET content = excluded.content, created = excluded.created")      \
@@ -39,15 +48,78 @@ struct sqlite3_stmt;
                            " ORDER BY after_trial DESC LIMIT 1")                                                       \
     X(SQL_TRIAL_INSERT,                                                                                                \
       "INSERT INTO trials (uid, session, number, round, model, cluster, strategy, proposer, runner, predicted_us,"     \
-      " seed, state, queued, started) VALUES (?1, ?2, CASE WHEN ?2 IS NULL THEN NULL WHEN ?3 > 0 THEN ?3 ELSE"         \
-      " (SELECT coalesce(max(number), 0) + 1 FROM trials WHERE session = ?2) END, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,"   \
-      " ?12, ?13, ?14)")                                                                                               \
+      " seed, state, queued, started, team, shared) VALUES (?1, ?2, CASE WHEN ?2 IS NULL THEN NULL WHEN ?3 > 0"        \
+      " THEN ?3 ELSE (SELECT coalesce(max(number), 0) + 1 FROM trials WHERE session = ?2) END, ?4, ?5, ?6, ?7, ?8,"    \
+      " ?9, ?10, ?11, ?12, ?13, ?14, coalesce(?15, (SELECT team FROM sessions WHERE id = ?2)),"                        \
+      " coalesce(?16, (SELECT shared FROM sessions WHERE id = ?2), '*'))")                                             \
     X(SQL_TRIAL_STATE, "SELECT state FROM trials WHERE id = ?")                                                        \
     X(SQL_TRIAL_START, "UPDATE trials SET state = 'running', started = ?2 WHERE id = ?1")                              \
     X(SQL_TRIAL_COMPLETE,                                                                                              \
       "UPDATE trials SET state = 'complete', mean_us = ?2, median_us = ?3, low_us = ?4, high_us = ?5,"                 \
-      " environment = ?6, ended = ?7 WHERE id = ?1")                                                                   \
-    X(SQL_TRIAL_FAIL, "UPDATE trials SET state = ?2, reason = ?3, ended = ?4 WHERE id = ?1")                           \
+      " environment = ?6, ended = ?7, n_iterations = ?8, lease_until = NULL, lease_us = NULL WHERE id = ?1")           \
+    X(SQL_TRIAL_FAIL,                                                                                                  \
+      "UPDATE trials SET state = ?2, reason = ?3, ended = ?4, lease_until = NULL, lease_us = NULL WHERE id = ?1")      \
+    X(SQL_LEASE_GET, "SELECT state, client, attempt, lease_until FROM trials WHERE id = ?")                            \
+    X(SQL_LEASE_TAKE, "UPDATE trials SET state = 'running', client = ?2, lease_us = ?3, lease_until = ?4,"             \
+                      " started = ?5 WHERE id = ?1")                                                                   \
+    X(SQL_LEASE_RENEW, "UPDATE trials SET lease_us = ?2, lease_until = ?3 WHERE id = ?1")                              \
+    X(SQL_LEASE_RETURN, "UPDATE trials SET state = 'waiting', attempt = attempt + 1, client = NULL, lease_us = NULL,"  \
+                        " lease_until = NULL, started = NULL WHERE id = ?1")                                           \
+    X(SQL_LEASE_LIST,                                                                                                  \
+      "SELECT id, session, number, client, attempt, lease_us, lease_until FROM trials"                                 \
+      " WHERE state = 'running' AND lease_until IS NOT NULL AND (?1 IS NULL OR session = ?1) ORDER BY id")             \
+    X(SQL_EVENT_INSERT, "INSERT INTO events (session, kind, content, created) VALUES (?, ?, ?, ?)")                    \
+    X(SQL_EVENT_LIST, "SELECT id, session, kind, content, created FROM events WHERE id > ?1 ORDER BY id LIMIT ?2")     \
+    X(SQL_EVENT_LIST_OF, "SELECT id, session, kind, content, created FROM events WHERE id > ?1 AND session = ?3"       \
+                         " ORDER BY id LIMIT ?2")                                                                      \
+    X(SQL_EVENT_LAST, "SELECT coalesce(max(id), 0) FROM events")                                                       \
+    X(SQL_EVENT_LAST_OF, "SELECT coalesce(max(id), 0) FROM events WHERE session = ?")                                  \
+    X(SQL_EVENT_PRUNE, "DELETE FROM events WHERE created < ?")                                                         \
+    X(SQL_RESPONSE_GET,                                                                                                \
+      "SELECT fingerprint, status, content_type, body, created FROM idempotency WHERE token = ? AND key = ?")          \
+    X(SQL_RESPONSE_INSERT, "INSERT INTO idempotency (token, key, fingerprint, status, content_type, body, created)"    \
+                           " VALUES (?, ?, ?, ?, ?, ?, ?)")                                                            \
+    X(SQL_RESPONSE_PRUNE, "DELETE FROM idempotency WHERE created < ?")                                                 \
+    X(SQL_AUDIT_INSERT, "INSERT INTO audit (at, token, team, address, method, path, status, request_id)"               \
+                        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)")                                                            \
+    X(SQL_AUDIT_LIST, "SELECT id, at, token, team, address, method, path, status, request_id FROM audit"               \
+                      " WHERE id < ?1 ORDER BY id DESC LIMIT ?2")                                                      \
+    X(SQL_AUDIT_PRUNE, "DELETE FROM audit WHERE at < ?")                                                               \
+    X(SQL_OPERATION_INSERT, "INSERT INTO operations (id, kind, team, state, request, created)"                         \
+                            " VALUES (?, ?, ?, 'running', ?, ?)")                                                      \
+    X(SQL_OPERATION_END, "UPDATE operations SET state = ?2, result = ?3, ended = ?4"                                   \
+                         " WHERE id = ?1 AND state = 'running'")                                                       \
+    X(SQL_OPERATION_GET, "SELECT id, kind, team, state, request, result, created, ended FROM operations WHERE id = ?") \
+    X(SQL_OPERATION_LIST,                                                                                              \
+      "SELECT id, kind, team, state, request, result, created, ended FROM operations WHERE (?1 IS NULL OR state = ?1)" \
+      " AND (?2 IS NULL OR team = ?2) AND (?3 IS NULL OR rowid < (SELECT rowid FROM operations WHERE id = ?3))"        \
+      " ORDER BY rowid DESC LIMIT ?4")                                                                                 \
+    X(SQL_OPERATION_RECONCILE,                                                                                         \
+      "UPDATE operations SET state = 'failed', result = ?1, ended = ?2 WHERE state = 'running'")                       \
+    X(SQL_SESSION_IMPORT,                                                                                              \
+      "INSERT INTO sessions (id, model, cluster, seed, budget, options, state, reason, started, ended, team, shared,"  \
+      " mode) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING")                             \
+    X(SQL_CALIBRATION_IMPORT, "INSERT INTO calibrations (session, after_trial, content, created) VALUES (?, ?, ?, ?)"  \
+                              " ON CONFLICT DO NOTHING")                                                               \
+    X(SQL_TRIAL_LAST, "SELECT coalesce(max(id), 0) FROM trials")                                                       \
+    X(SQL_TRIAL_IMPORT,                                                                                                \
+      "INSERT INTO trials (id, uid, session, number, round, seed, model, cluster, strategy, proposer, runner, state,"  \
+      " reason, queued, started, ended, predicted_us, mean_us, median_us, low_us, high_us, environment, team,"         \
+      " shared, attempt, client, n_iterations) VALUES (?1, ?2, ?3, CASE WHEN ?3 IS NULL THEN NULL WHEN ?4 > 0 THEN ?4" \
+      " ELSE (SELECT coalesce(max(number), 0) + 1 FROM trials WHERE session = ?3) END, ?5, ?6, ?7, ?8, ?9, ?10, ?11,"  \
+      " ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,"                                                        \
+      " coalesce(?23, (SELECT team FROM sessions WHERE id = ?3)),"                                                     \
+      " coalesce(?24, (SELECT shared FROM sessions WHERE id = ?3), '*'), ?25, ?26, ?27)"                               \
+      " ON CONFLICT (uid) DO NOTHING")                                                                                 \
+    X(SQL_TRIAL_DIFFERENCE,                                                                                            \
+      "SELECT CASE WHEN session IS NOT ?3 THEN 'session' WHEN ?4 > 0 AND number IS NOT ?4 THEN 'number'"               \
+      " WHEN round <> ?5 THEN 'round' WHEN seed <> ?6 THEN 'seed' WHEN model <> ?7 THEN 'model'"                       \
+      " WHEN cluster <> ?8 THEN 'cluster' WHEN strategy <> ?9 THEN 'strategy' WHEN proposer <> ?10 THEN 'proposer'"    \
+      " WHEN runner <> ?11 THEN 'runner' WHEN state <> ?12 THEN 'state' WHEN reason IS NOT ?13 THEN 'reason'"          \
+      " WHEN predicted_us IS NOT ?17 THEN 'predicted_us' WHEN mean_us IS NOT ?18 THEN 'mean_us'"                       \
+      " WHEN median_us IS NOT ?19 THEN 'median_us' WHEN low_us IS NOT ?20 THEN 'low_us'"                               \
+      " WHEN high_us IS NOT ?21 THEN 'high_us' WHEN environment IS NOT ?22 THEN 'environment' END"                     \
+      " FROM trials WHERE uid = ?2")                                                                                   \
     X(SQL_ITERATION_INSERT, "INSERT INTO iterations (trial, number, time_us) VALUES (?, ?, ?)")                        \
     X(SQL_ITERATION_LIST, "SELECT time_us, number FROM iterations WHERE trial = ? ORDER BY number")
 
@@ -63,14 +135,17 @@ struct store {
     char *path; /* as the caller wrote it, for messages */
     char *file; /* absolute, without symbolic links */
     bool read_only, immutable;
+    unsigned depth;   /* of write steps that are open */
+    bool reading;     /* between sql_begin_read and sql_end_read, outside a write step */
     struct lock lock; /* held when not read_only */
     struct sqlite3_stmt *statements[STATEMENT_COUNT];
+    struct sqlite3_stmt *object_get[STORE_KIND_COUNT], *object_insert[STORE_KIND_COUNT];
 };
 
 /* A value to bind. */
 struct sql_value {
-    enum { SQL_INTEGER, SQL_REAL, SQL_TEXT } type;
-    int64_t integer;
+    enum { SQL_INTEGER, SQL_REAL, SQL_TEXT, SQL_BLOB } type;
+    int64_t integer; /* of a blob: its length */
     double real;
     const char *text;
 };
@@ -82,6 +157,9 @@ static inline struct sql_value sql_real(double x) { /* NaN is NULL */
 }
 static inline struct sql_value sql_text(const char *text) { /* NULL is NULL */
     return (struct sql_value){.type = SQL_TEXT, .text = text};
+}
+static inline struct sql_value sql_blob(const char *bytes, size_t n) {
+    return (struct sql_value){.type = SQL_BLOB, .text = bytes, .integer = (int64_t)n};
 }
 /* Two arguments: how many values, and where. */
 #define SQL_VALUES(...)                                                                                                \
@@ -101,6 +179,8 @@ enum status sql_exec(struct store *store, const char *sql, struct error *err);
 /* A statement of the table, bound and ready to be stepped; the texts must live until it is reset. */
 enum status sql_start(struct store *store, enum statement which, size_t n, const struct sql_value *values,
                       struct sqlite3_stmt **out, struct error *err);
+enum status sql_start_kept(struct store *store, struct sqlite3_stmt **kept, const char *sql, size_t n,
+                           const struct sql_value *values, struct sqlite3_stmt **out, struct error *err);
 enum status sql_bind(struct store *store, struct sqlite3_stmt *stmt, size_t n, const struct sql_value *values,
                      struct error *err);
 
@@ -111,15 +191,28 @@ enum status sql_next(struct store *store, struct sqlite3_stmt *stmt, bool *row, 
 enum status sql_run(struct store *store, enum statement which, size_t n, const struct sql_value *values,
                     struct error *err);
 
+/* NULLs are fine. Fails: ST_INVALID. */
+enum status check_team(const char *team, const char *shared, struct error *err);
+
 /* A statement of this call alone; finalize with sqlite3_finalize. */
 enum status sql_prepare(struct store *store, const char *sql, struct sqlite3_stmt **out, struct error *err);
 
 /* One integer, the first column of the first row of `sql`. */
 enum status sql_get_integer(struct store *store, const char *sql, int64_t *out, struct error *err);
 
-/* A write transaction: sql_end commits when `status` is ST_OK and otherwise undoes everything and returns `status`. */
-enum status sql_begin(struct store *store, struct error *err);
-enum status sql_end(struct store *store, enum status status, struct error *err);
+/* One statement as one step of its own; *n (may be NULL) is how many rows it changed. */
+enum status sql_step(struct store *store, enum statement which, size_t n_values, const struct sql_value *values,
+                     uint64_t *n, struct error *err);
+
+/* How many rows a list may have: `limit`, 0 being all. */
+static inline int64_t sql_limit(size_t limit) {
+    return limit && limit < INT64_MAX ? (int64_t)limit : INT64_MAX;
+}
+
+/* Rows of one statement, gathered into an array in an arena: `read` fills the zeroed element from the statement. */
+typedef enum status sql_read_row(struct sqlite3_stmt *stmt, struct arena *arena, void *element, struct error *err);
+enum status sql_collect(struct store *store, struct sqlite3_stmt *stmt, sql_read_row *read, size_t size,
+                        struct arena *arena, size_t *n, void **out, struct error *err);
 
 /* One consistent view over several reads; nests. *began goes to sql_end_read. */
 enum status sql_begin_read(struct store *store, bool *began, struct error *err);
@@ -138,9 +231,20 @@ char *sql_uri(const char *file, bool immutable);
 /* Copy the open database to `path` (see store_backup). */
 enum status backup_write(struct store *store, const char *path, struct error *err);
 
-/* store_put without a transaction of its own. */
-enum status object_put(struct store *store, enum store_kind kind, const char *name, const char *content, struct id *id,
-                       struct error *err);
+/* store_put without a transaction of its own. `created` NULL is now; *added (may be NULL): it was not there. */
+enum status object_put(struct store *store, enum store_kind kind, const char *name, const char *content,
+                       const char *created, struct id *id, bool *added, struct error *err);
+
+/* A new trial's uid, 32 hex digits. Fails: ST_ENVIRONMENT. */
+enum { UID_ROOM = 33 };
+enum status make_uid(char out[UID_ROOM], struct error *err);
+
+/* Fails: ST_INVALID unless all are positive and finite. */
+enum status check_times(size_t n, const double *times_us, struct error *err);
+enum status insert_iterations(struct store *store, int64_t trial, size_t n, const double *times_us, struct error *err);
+
+/* A row of SESSION_COLUMNS. */
+enum status session_read(struct sqlite3_stmt *stmt, struct arena *arena, struct stored_session *out, struct error *err);
 const char *object_table(enum store_kind kind);
 const char *object_word(enum store_kind kind);
 

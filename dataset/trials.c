@@ -6,6 +6,7 @@
 #include <sqlite3.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "dataset/store_internal.h"
@@ -29,10 +30,17 @@ bool record_state_parse(const char *word, enum record_state *out) {
     return false;
 }
 
-static enum status make_uid(char out[33], struct error *err) {
+/* 48 bits of milliseconds and 80 random ones, as in RFC 9562's version 7 without its marks: uids of one time lie
+ * together in their index, which makes a million of them cheap to add. */
+enum status make_uid(char out[UID_ROOM], struct error *err) {
     unsigned char bytes[16];
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    const uint64_t ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
         return error_set(err, ST_ENVIRONMENT, "no random numbers: %s", strerror(errno));
+    for (unsigned i = 0; i < 6; i++)
+        bytes[i] = (unsigned char)(ms >> (40 - 8 * i));
     for (size_t i = 0; i < sizeof bytes; i++) {
         out[2 * i] = "0123456789abcdef"[bytes[i] >> 4];
         out[2 * i + 1] = "0123456789abcdef"[bytes[i] & 15];
@@ -49,19 +57,21 @@ static enum status insert(struct store *store, const struct new_trial *r, const 
                               sql_integer((int64_t)r->round), sql_text(r->model), sql_text(r->cluster),
                               sql_text(r->strategy), sql_text(r->proposer), sql_text(r->runner),
                               sql_real(r->predicted_us), sql_integer((int64_t)r->seed), sql_text(state), sql_text(now),
-                              sql_text(r->waiting ? NULL : now)),
+                              sql_text(r->waiting ? NULL : now), sql_text(r->team), sql_text(r->shared)),
                    err);
 }
 
 enum status store_trial_begin(struct store *store, const struct new_trial *request, int64_t *trial, struct error *err) {
-    char now[32], uid[33];
+    char now[32], uid[UID_ROOM];
     clock_utc(now, sizeof now);
-    enum status status = make_uid(uid, err);
+    enum status status = check_team(request->team, request->shared, err);
     if (status == ST_OK)
-        status = sql_begin(store, err);
+        status = make_uid(uid, err);
+    if (status == ST_OK)
+        status = store_begin(store, err);
     if (status != ST_OK)
         return status;
-    status = sql_end(store, insert(store, request, uid, now, err), err);
+    status = store_end(store, insert(store, request, uid, now, err), err);
     if (status == ST_OK)
         *trial = sqlite3_last_insert_rowid(store->db);
     return status;
@@ -100,32 +110,34 @@ static enum status expect_state(struct store *store, int64_t trial, enum record_
 enum status store_trial_start(struct store *store, int64_t trial, struct error *err) {
     char now[32];
     clock_utc(now, sizeof now);
-    enum status status = sql_begin(store, err);
+    enum status status = store_begin(store, err);
     if (status != ST_OK)
         return status;
     status = expect_state(store, trial, RECORD_WAITING, RECORD_WAITING, err);
     if (status == ST_OK)
         status = sql_run(store, SQL_TRIAL_START, SQL_VALUES(sql_integer(trial), sql_text(now)), err);
-    return sql_end(store, status, err);
+    return store_end(store, status, err);
+}
+
+enum status check_times(size_t n, const double *times_us, struct error *err) {
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(times_us[i]) || times_us[i] <= 0)
+            return error_set(err, ST_INVALID, "iteration %zu: a time is positive and finite, not %g µs", i,
+                             times_us[i]);
+    return ST_OK;
 }
 
 static enum status check_result(const struct finished_trial *result, struct error *err) {
     if (result->n_iterations == 0)
         return error_set(err, ST_INVALID, "a complete trial has at least one iteration");
-    for (size_t i = 0; i < result->n_iterations; i++)
-        if (!isfinite(result->iterations_us[i]) || result->iterations_us[i] <= 0)
-            return error_set(err, ST_INVALID, "iteration %zu: a time is positive and finite, not %g µs", i,
-                             result->iterations_us[i]);
-    return ST_OK;
+    return check_times(result->n_iterations, result->iterations_us, err);
 }
 
-static enum status insert_iterations(struct store *store, int64_t trial, const struct finished_trial *result,
-                                     struct error *err) {
+enum status insert_iterations(struct store *store, int64_t trial, size_t n, const double *times_us, struct error *err) {
     enum status status = ST_OK;
-    for (size_t i = 0; i < result->n_iterations && status == ST_OK; i++)
-        status =
-            sql_run(store, SQL_ITERATION_INSERT,
-                    SQL_VALUES(sql_integer(trial), sql_integer((int64_t)i), sql_real(result->iterations_us[i])), err);
+    for (size_t i = 0; i < n && status == ST_OK; i++)
+        status = sql_run(store, SQL_ITERATION_INSERT,
+                         SQL_VALUES(sql_integer(trial), sql_integer((int64_t)i), sql_real(times_us[i])), err);
     return status;
 }
 
@@ -136,22 +148,23 @@ static enum status complete(struct store *store, int64_t trial, const struct fin
     clock_utc(now, sizeof now);
     enum status status = expect_state(store, trial, RECORD_RUNNING, RECORD_RUNNING, err);
     if (status == ST_OK)
-        status = object_put(store, STORE_ENVIRONMENT, "environment", result->environment, &environment, err);
+        status =
+            object_put(store, STORE_ENVIRONMENT, "environment", result->environment, NULL, &environment, NULL, err);
     if (status == ST_OK)
         status = sql_run(store, SQL_TRIAL_COMPLETE,
                          SQL_VALUES(sql_integer(trial), sql_real(result->mean_us), sql_real(result->median_us),
                                     sql_real(result->low_us), sql_real(result->high_us), sql_text(environment.hex),
-                                    sql_text(now)),
+                                    sql_text(now), sql_integer((int64_t)result->n_iterations)),
                          err);
-    return status == ST_OK ? insert_iterations(store, trial, result, err) : status;
+    return status == ST_OK ? insert_iterations(store, trial, result->n_iterations, result->iterations_us, err) : status;
 }
 
 enum status store_trial_finish(struct store *store, int64_t trial, const struct finished_trial *result,
                                struct error *err) {
     enum status status = check_result(result, err);
     if (status == ST_OK)
-        status = sql_begin(store, err);
-    return status == ST_OK ? sql_end(store, complete(store, trial, result, err), err) : status;
+        status = store_begin(store, err);
+    return status == ST_OK ? store_end(store, complete(store, trial, result, err), err) : status;
 }
 
 static enum status end_without_result(struct store *store, int64_t trial, enum record_state state, const char *reason,
@@ -169,6 +182,6 @@ enum status store_trial_fail(struct store *store, int64_t trial, enum record_sta
                              struct error *err) {
     if (state != RECORD_FAILED && state != RECORD_INFEASIBLE && state != RECORD_CANCELLED)
         return error_set(err, ST_CONFLICT, "a trial cannot fail into the state %s", words[state]);
-    enum status status = sql_begin(store, err);
-    return status == ST_OK ? sql_end(store, end_without_result(store, trial, state, reason, err), err) : status;
+    enum status status = store_begin(store, err);
+    return status == ST_OK ? store_end(store, end_without_result(store, trial, state, reason, err), err) : status;
 }

@@ -44,6 +44,23 @@ static const char version_1[] =
     "'2026', 5, 5, 5, 5, NULL, id FROM models;"
     "INSERT INTO iterations VALUES (1, 0, 5.0);";
 
+/* What version 2 added, with a session of that time and a calibration. */
+static const char version_2[] =
+    "PRAGMA user_version = 2;"
+    "CREATE TABLE rankers (id TEXT NOT NULL PRIMARY KEY CHECK (length(id) = 64), name TEXT NOT NULL, content TEXT NOT "
+    "NULL CHECK (json_valid(content)), created TEXT NOT NULL) STRICT;"
+    "CREATE TABLE calibrations (session TEXT NOT NULL REFERENCES sessions (id), after_trial INTEGER NOT NULL CHECK "
+    "(after_trial >= 0), content TEXT NOT NULL CHECK (json_valid(content)), created TEXT NOT NULL, PRIMARY KEY "
+    "(session, after_trial)) STRICT;"
+    "CREATE INDEX sessions_started ON sessions (started);"
+    "CREATE INDEX trials_session ON trials (session, state, median_us);"
+    "INSERT INTO sessions SELECT 'old', id, id, -1, '{\"trials\":9}', '{}', 'done', NULL, '2026', '2027' FROM models;"
+    "INSERT INTO sessions SELECT 'open', id, id, 7, '{}', '{}', 'running', NULL, '2026', NULL FROM models;"
+    "UPDATE trials SET session = 'old', number = 1;"
+    "INSERT INTO trials SELECT 2, 'v', 'open', 1, 0, id, id, id, 'wfbp', 'lab', 8.5, 1, 'running', '2026', '2026', "
+    "NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM models;"
+    "INSERT INTO calibrations VALUES ('old', 0, '{}', '2026');";
+
 static void run_sql(const char *path, const char *sql) {
     sqlite3 *db;
     char *message = NULL;
@@ -100,6 +117,38 @@ static void an_older_file_is_migrated_after_a_copy(void **state) {
     /* Opening again is no migration. */
     store_close(must_open(path, STORE_READ_WRITE));
     assert_false(is_there(path, ".v1.backup.2"));
+}
+
+static void version_2_keeps_its_sessions_and_gets_what_a_service_needs(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct arena arena = {0};
+    struct stored_session session;
+    struct record *records;
+    size_t n;
+    const char *path = dataset_path("v2.db");
+    run_sql(path, version_1);
+    run_sql(path, version_2);
+    struct store *store = must_open(path, STORE_READ_WRITE);
+    assert_true(is_there(path, ".v2.backup"));
+    assert_ok(store_session_get(store, "old", &arena, &session, &err));
+    assert_true(session.seed == UINT64_MAX && session.state == STORED_SESSION_DONE && session.trials == 1);
+    assert_string_equal(session.budget, "{\"trials\":9}");
+    assert_string_equal(session.ended, "2027");
+    assert_string_equal(session.shared, "*");
+    assert_true(!session.team && session.mode == STORED_SESSION_OWN);
+    assert_ok(store_session_update(store, "open", STORED_SESSION_PAUSED, NULL, &err)); /* which version 2 knew not */
+    assert_ok(query_collect(store, &(struct query){.iterations = true}, &arena, &n, &records, &err));
+    assert_int_equal(n, 2);
+    assert_true(records[0].n_iterations == 1 && records[0].attempt == 1 && records[1].predicted_us == 8.5);
+    assert_string_equal(records[0].shared, "*");
+    assert_string_equal(records[1].session, "open");
+    assert_ok(store_trial_fail(store, 2, RECORD_CANCELLED, "stopped", &err));
+    /* References hold again: the session of a trial cannot be missing. */
+    assert_fails(store_calibration_put(store, "nowhere", 0, "{}", &err), ST_NOT_FOUND, "refers to");
+    assert_sound(store);
+    store_close(store);
+    arena_release(&arena);
 }
 
 static void a_migration_that_fails_leaves_the_old_version(void **state) {
@@ -538,6 +587,7 @@ static void a_lost_index_is_made_again_at_opening(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_older_file_is_migrated_after_a_copy),
+        cmocka_unit_test(version_2_keeps_its_sessions_and_gets_what_a_service_needs),
         cmocka_unit_test(a_migration_that_fails_leaves_the_old_version),
         cmocka_unit_test(a_lost_index_is_made_again_at_opening),
         cmocka_unit_test(other_files_are_refused_and_left_alone),

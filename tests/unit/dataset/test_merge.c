@@ -113,6 +113,98 @@ static void contradictions_are_refused_whole(void **state) {
     store_close(store);
 }
 
+static void note(void *context, const struct merge_conflict *conflict) {
+    char *text = context;
+    strcat(strcat(strcat(strcat(strcat(strcat(text, conflict->what), ": "), conflict->ours), " / "), conflict->theirs),
+           "\n");
+}
+
+static void every_contradiction_is_listed_with_both_sides(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct merge_report report;
+    struct fixture f;
+    struct arena arena = {0};
+    struct record *ours, *theirs;
+    size_t n;
+    uint64_t conflicts = 99;
+    char text[4096] = "", line[256];
+    const char *from = dataset_path("many.db"), *copy = dataset_path("copy.db");
+    struct store *source = make(from, &f);
+    must_begin_session(source, &f, "a", 1);
+    must_run_trial(source, &f, NULL, 40);
+    assert_ok(store_backup(source, copy, &err)); /* from here on the two go their own ways */
+    struct store *store = must_open(copy, STORE_READ_WRITE);
+    assert_ok(merge_conflicts(store, from, note, text, &conflicts, &err));
+    assert_int_equal(conflicts, 0);
+    for (int i = 0; i < 3; i++) {
+        must_run_trial(source, &f, "a", 5);
+        must_run_trial(store, &f, "a", 6);
+    }
+    must_begin_session(source, &f, "b", 1);
+    must_begin_session(store, &f, "b", 2);
+    assert_ok(merge_conflicts(store, from, note, text, &conflicts, &err));
+    assert_int_equal(conflicts, 4);
+    assert_contains(text, "session b: model ");
+    assert_contains(text, "seed 2 / model ");
+    assert_ok(store_trials(store, "a", &arena, &n, &ours, &err));
+    assert_ok(store_trials(source, "a", &arena, &n, &theirs, &err));
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(line, sizeof line, "session a trial %zu: uid %s / uid %s\n", i + 1, ours[i].uid, theirs[i].uid);
+        assert_contains(text, line);
+    }
+    assert_fails(merge_run(store, from, &report, &err), ST_CONFLICT, "(4 conflicts)");
+    store_close(source);
+    store_close(store);
+    arena_release(&arena);
+}
+
+static void one_uid_with_two_results_is_a_contradiction(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct merge_report report;
+    struct fixture f;
+    const char *from = dataset_path("uid1.db"), *copy = dataset_path("uid2.db");
+    struct store *source = make(from, &f);
+    const struct new_trial request = request_of(&f, NULL);
+    must_begin_trial(source, &request);
+    assert_ok(store_backup(source, copy, &err));
+    struct store *store = must_open(copy, STORE_READ_WRITE);
+    assert_ok(finish_trial(source, 1, 40, &err));
+    assert_ok(merge_run(store, from, &report, &err)); /* here it still runs: no result, no contradiction */
+    assert_int_equal(report.trials, 0);
+    assert_ok(finish_trial(store, 1, 41, &err));
+    assert_fails(merge_run(store, from, &report, &err), ST_CONFLICT, "trial 1 (complete, median 41.0), there trial 1");
+    store_close(source);
+    store_close(store);
+}
+
+static void teams_and_attempts_are_merged_too(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct arena arena = {0};
+    struct merge_report report;
+    struct fixture f;
+    struct record *r;
+    size_t n;
+    const char *from = dataset_path("team.db");
+    struct store *source = make(from, &f), *store = make(dataset_path("teams.db"), &f);
+    struct new_trial request = request_of(&f, NULL);
+    request.team = "red";
+    request.shared = "|blue|";
+    must_begin_trial(source, &request);
+    assert_ok(finish_trial(source, 1, 40, &err));
+    assert_ok(merge_run(store, from, &report, &err));
+    assert_ok(query_collect(store, &(struct query){0}, &arena, &n, &r, &err));
+    assert_string_equal(r[0].team, "red");
+    assert_string_equal(r[0].shared, "|blue|");
+    assert_int_equal(r[0].attempt, 1);
+    assert_sound(store);
+    store_close(source);
+    store_close(store);
+    arena_release(&arena);
+}
+
 static void a_source_that_fails_its_check_is_refused(void **state) {
     (void)state;
     struct error err = {0};
@@ -137,6 +229,9 @@ int main(void) {
         cmocka_unit_test(merging_adds_what_is_missing_and_again_nothing),
         cmocka_unit_test(merging_both_ways_makes_both_the_same),
         cmocka_unit_test(contradictions_are_refused_whole),
+        cmocka_unit_test(every_contradiction_is_listed_with_both_sides),
+        cmocka_unit_test(one_uid_with_two_results_is_a_contradiction),
+        cmocka_unit_test(teams_and_attempts_are_merged_too),
         cmocka_unit_test(a_source_that_fails_its_check_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -139,6 +139,29 @@ static void a_session_needs_its_objects_and_its_own_id(void **state) {
     store_close(store);
 }
 
+static void a_budget_is_replaced_and_nothing_else(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct arena arena = {0};
+    struct stored_session before, after, other;
+    struct store *store = must_open(dataset_path("budget.db"), STORE_READ_WRITE);
+    const struct fixture f = put_fixture(store);
+    must_begin_session(store, &f, "s", 7);
+    must_begin_session(store, &f, "other", 7);
+    assert_ok(store_session_get(store, "s", &arena, &before, &err));
+    assert_ok(store_session_budget(store, "s", "{\"trials\":9,\"used_us\":12}", &err));
+    assert_fails(store_session_budget(store, "s", "{", &err), ST_INVALID, "budget");
+    assert_fails(store_session_budget(store, "nobody", "{}", &err), ST_NOT_FOUND, "nobody");
+    assert_ok(store_session_get(store, "s", &arena, &after, &err));
+    assert_ok(store_session_get(store, "other", &arena, &other, &err));
+    assert_string_equal(after.budget, "{\"trials\":9,\"used_us\":12}");
+    assert_string_equal(other.budget, before.budget);
+    assert_string_equal(after.started, before.started);
+    assert_int_equal(after.state, before.state);
+    store_close(store);
+    arena_release(&arena);
+}
+
 static void sessions_are_listed_newest_first_in_pages(void **state) {
     (void)state;
     struct error err = {0};
@@ -336,6 +359,7 @@ int main(void) {
         cmocka_unit_test(text_that_is_no_json_is_refused),
         cmocka_unit_test(a_session_comes_back_as_it_was_begun),
         cmocka_unit_test(a_session_needs_its_objects_and_its_own_id),
+        cmocka_unit_test(a_budget_is_replaced_and_nothing_else),
         cmocka_unit_test(sessions_are_listed_newest_first_in_pages),
         cmocka_unit_test(trials_are_numbered_within_their_session),
         cmocka_unit_test(a_trial_passes_through_its_states_only_forward),

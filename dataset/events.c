@@ -1,0 +1,64 @@
+/* AUTOINCREMENT remembers the largest id ever given, so that pruning does not give one a second time. Cost: O(log n) an
+ * event. */
+#include "dataset/events.h"
+
+#include <sqlite3.h>
+
+#include "base/clock.h"
+#include "dataset/store_internal.h"
+
+enum status event_add(struct store *store, const char *session, const char *kind, const char *content, int64_t *id,
+                      struct error *err) {
+    char now[32];
+    clock_utc(now, sizeof now);
+    enum status status = sql_check_json(content, "event", err);
+    if (status == ST_OK)
+        status = sql_step(store, SQL_EVENT_INSERT,
+                          SQL_VALUES(sql_text(session), sql_text(kind), sql_text(content), sql_text(now)), NULL, err);
+    if (status == ST_OK && id)
+        *id = sqlite3_last_insert_rowid(store->db);
+    return status;
+}
+
+static enum status read_event(sqlite3_stmt *stmt, struct arena *arena, void *element, struct error *err) {
+    struct stored_event *event = element;
+    const char **const at[] = {&event->session, &event->kind, &event->content, &event->created};
+    enum status status = ST_OK;
+    event->id = sqlite3_column_int64(stmt, 0);
+    for (int i = 0; i < 4 && status == ST_OK; i++)
+        status = sql_copy_text(stmt, i + 1, arena, at[i], err);
+    return status;
+}
+
+enum status event_list(struct store *store, const char *session, int64_t after, size_t limit, struct arena *arena,
+                       size_t *n, struct stored_event **out, struct error *err) {
+    sqlite3_stmt *stmt;
+    void *rows;
+    const struct sql_value values[] = {sql_integer(after), sql_integer(sql_limit(limit)), sql_text(session)};
+    enum status status =
+        sql_start(store, session ? SQL_EVENT_LIST_OF : SQL_EVENT_LIST, session ? 3 : 2, values, &stmt, err);
+    if (status == ST_OK)
+        status = sql_collect(store, stmt, read_event, sizeof **out, arena, n, &rows, err);
+    if (status == ST_OK)
+        *out = rows;
+    return status;
+}
+
+enum status event_last(struct store *store, const char *session, int64_t *id, struct error *err) {
+    sqlite3_stmt *stmt;
+    bool row;
+    const struct sql_value value = sql_text(session);
+    enum status status =
+        sql_start(store, session ? SQL_EVENT_LAST_OF : SQL_EVENT_LAST, session ? 1 : 0, &value, &stmt, err);
+    if (status == ST_OK)
+        status = sql_next(store, stmt, &row, err);
+    if (status != ST_OK)
+        return status;
+    *id = sqlite3_column_int64(stmt, 0);
+    sqlite3_reset(stmt);
+    return ST_OK;
+}
+
+enum status event_prune(struct store *store, const char *before, uint64_t *n, struct error *err) {
+    return sql_step(store, SQL_EVENT_PRUNE, SQL_VALUES(sql_text(before)), n, err);
+}

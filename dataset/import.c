@@ -1,0 +1,400 @@
+/* A line is parsed by the strict reader of JSON and becomes a row; records are gathered and added by batches. What must
+ * come back byte for byte (a description, whose hash is its id, and a seed of 64 bits) is taken from the line as it
+ * stands, not from the parsed tree. Cost: O(bytes), and O(log n) a row. */
+#include "dataset/import.h"
+
+#include <errno.h>
+#include <math.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "dataset/store_internal.h"
+
+enum { BATCH = 500 };
+
+struct importer {
+    struct store *store;
+    const char *name;
+    struct import_options options;
+    struct import_counts counts;
+    uint64_t line;
+    struct arena arena; /* of the batch */
+    struct record records[BATCH];
+    uint64_t lines[BATCH]; /* of the records */
+    size_t n;
+};
+
+#define BLANKS " \t\r\n"
+
+/* The value of a member of the outermost object as it stands in `text`, which is known to be JSON; *out is NULL without
+ * one. */
+static enum status raw_member(struct arena *arena, const char *text, const char *key, const char **out,
+                              struct error *err) {
+    const size_t n = strlen(key);
+    int depth = 0;
+    *out = NULL;
+    for (const char *at = text, *value = NULL; *at; at++) {
+        if (value && depth == 1 && (*at == ',' || *at == '}')) {
+            size_t length = (size_t)(at - value);
+            while (length > 0 && strchr(BLANKS, value[length - 1]))
+                length--;
+            *out = arena_copy(arena, value, length);
+            return *out ? ST_OK : error_no_memory(err);
+        }
+        if (*at == '"') {
+            const char *begin = ++at;
+            while (*at != '"')
+                at += *at == '\\' ? 2 : 1;
+            const char *colon = at + 1 + strspn(at + 1, BLANKS);
+            if (depth == 1 && !value && (size_t)(at - begin) == n && !memcmp(begin, key, n) && *colon == ':') {
+                value = colon + 1 + strspn(colon + 1, BLANKS);
+                at = value - 1;
+            }
+        } else {
+            depth += (*at == '{' || *at == '[') - (*at == '}' || *at == ']');
+        }
+    }
+    return ST_OK;
+}
+
+static enum status fail(const struct importer *im, struct error *err, const char *what, const char *key) {
+    return error_set(err, ST_INVALID, "%s: line %llu: %s %s", im->name, (unsigned long long)im->line, what, key);
+}
+
+/* Texts may be empty and hold anything; *out is NULL when there is none. */
+static enum status get_text(struct importer *im, const cJSON *json, const char *key, const char **out,
+                            struct error *err) {
+    const cJSON *node = cJSON_GetObjectItemCaseSensitive(json, key);
+    *out = NULL;
+    if (!node)
+        return ST_OK;
+    if (!cJSON_IsString(node))
+        return fail(im, err, "must be a text:", key);
+    *out = arena_strdup(&im->arena, node->valuestring);
+    return *out ? ST_OK : error_no_memory(err);
+}
+
+static enum status get_number(struct importer *im, const cJSON *json, const char *key, double *out, struct error *err) {
+    const cJSON *node = cJSON_GetObjectItemCaseSensitive(json, key);
+    *out = node ? node->valuedouble : (double)NAN;
+    return !node || cJSON_IsNumber(node) ? ST_OK : fail(im, err, "must be a number:", key);
+}
+
+static enum status get_integer(struct importer *im, const char *line, const char *key, uint64_t *out,
+                               struct error *err) {
+    const char *digits;
+    enum status status = raw_member(&im->arena, line, key, &digits, err);
+    *out = 0;
+    if (status != ST_OK || !digits)
+        return status;
+    errno = 0;
+    *out = strtoull(digits, NULL, 10);
+    return !errno && *digits && strspn(digits, "0123456789") == strlen(digits)
+               ? ST_OK
+               : fail(im, err, "must be a whole number:", key);
+}
+
+static enum status get_times(struct importer *im, const cJSON *json, struct record *r, struct error *err) {
+    const cJSON *array = cJSON_GetObjectItemCaseSensitive(json, "iterations_us"), *node;
+    if (!array)
+        return ST_OK;
+    if (!cJSON_IsArray(array))
+        return fail(im, err, "must be an array:", "iterations_us");
+    double *times = arena_alloc(&im->arena, (size_t)cJSON_GetArraySize(array), sizeof *times);
+    if (!times)
+        return error_no_memory(err);
+    cJSON_ArrayForEach(node, array) {
+        if (!cJSON_IsNumber(node))
+            return fail(im, err, "must hold numbers:", "iterations_us");
+        times[r->n_iterations++] = node->valuedouble;
+    }
+    r->iterations_us = times;
+    return ST_OK;
+}
+
+static enum status flush(struct importer *im, struct error *err) {
+    struct import_report report = {0};
+    size_t failed = 0;
+    struct error why = {0};
+    if (im->n == 0) {
+        arena_clear(&im->arena);
+        return ST_OK;
+    }
+    enum status status = store_trials_import(im->store, im->n, im->records, &im->options, &report, &failed, &why);
+    if (status != ST_OK) {
+        const char *words = strstr(why.message, ": ");
+        return error_set(err, status, "%s: line %llu: %s", im->name, (unsigned long long)im->lines[failed],
+                         !strncmp(why.message, "record ", 7) && words ? words + 2 : why.message);
+    }
+    im->counts.trials += report.added;
+    im->counts.duplicates += report.duplicates;
+    im->n = 0;
+    arena_clear(&im->arena);
+    return ST_OK;
+}
+
+static enum status read_record(struct importer *im, const cJSON *json, const char *line, struct error *err) {
+    struct record r = {0};
+    const char *state;
+    uint64_t trial;
+    const struct {
+        const char *key;
+        const char **at;
+    } texts[] = {{"uid", &r.uid},           {"session", &r.session},   {"model", &r.model},   {"cluster", &r.cluster},
+                 {"strategy", &r.strategy}, {"proposer", &r.proposer}, {"runner", &r.runner}, {"state", &state},
+                 {"queued", &r.queued},     {"started", &r.started},   {"ended", &r.ended},   {"reason", &r.reason},
+                 {"team", &r.team},         {"shared", &r.shared}};
+    const struct {
+        const char *key;
+        double *at;
+    } numbers[] = {{"predicted_us", &r.predicted_us},
+                   {"mean_us", &r.mean_us},
+                   {"median_us", &r.median_us},
+                   {"low_us", &r.low_us},
+                   {"high_us", &r.high_us}};
+    const struct {
+        const char *key;
+        uint64_t *at;
+    } integers[] = {
+        {"trial", &trial}, {"number", &r.number}, {"round", &r.round}, {"seed", &r.seed}, {"attempt", &r.attempt}};
+    enum status status = ST_OK;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts && status == ST_OK; i++)
+        status = get_text(im, json, texts[i].key, texts[i].at, err);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && status == ST_OK; i++)
+        status = get_number(im, json, numbers[i].key, numbers[i].at, err);
+    for (size_t i = 0; i < sizeof integers / sizeof *integers && status == ST_OK; i++)
+        status = get_integer(im, line, integers[i].key, integers[i].at, err);
+    if (status == ST_OK)
+        status = get_times(im, json, &r, err);
+    if (status != ST_OK)
+        return status;
+    if (!state || !record_state_parse(state, &r.state))
+        return fail(im, err, "no such state:", state ? state : "(none)");
+    if (r.state == RECORD_WAITING || r.state == RECORD_RUNNING) {
+        im->counts.unfinished++;
+        return ST_OK;
+    }
+    if (trial > INT64_MAX / 2 || r.number > INT64_MAX || r.round > INT64_MAX || r.attempt > INT64_MAX)
+        return fail(im, err, "too large:", "trial, number, round or attempt");
+    r.trial = (int64_t)trial;
+    status = raw_member(&im->arena, line, "environment_details", &r.environment_json, err);
+    if (status != ST_OK)
+        return status;
+    im->lines[im->n] = im->line;
+    im->records[im->n++] = r;
+    return im->n == BATCH ? flush(im, err) : ST_OK;
+}
+
+static enum status read_object(struct importer *im, const cJSON *json, const char *line, struct error *err) {
+    const char *kind, *id, *name, *created, *content;
+    struct id hash;
+    bool added;
+    enum status status = raw_member(&im->arena, line, "content", &content, err);
+    if (status == ST_OK)
+        status = get_text(im, json, "kind", &kind, err);
+    if (status == ST_OK)
+        status = get_text(im, json, "id", &id, err);
+    if (status == ST_OK)
+        status = get_text(im, json, "name", &name, err);
+    if (status == ST_OK)
+        status = get_text(im, json, "created", &created, err);
+    if (status != ST_OK)
+        return status;
+    enum store_kind k = 0;
+    while (kind && k < STORE_KIND_COUNT && strcmp(kind, object_word(k)) != 0)
+        k++;
+    if (!kind || k == STORE_KIND_COUNT || !name || !content)
+        return fail(im, err, "an object needs", "kind, name and content");
+    status = object_put(im->store, k, name, content, created, &hash, &added, err);
+    if (status != ST_OK)
+        return status;
+    if (id && strcmp(id, hash.hex) != 0)
+        return fail(im, err, "the content is not that of", id);
+    im->counts.objects += added;
+    im->counts.duplicates += !added;
+    return ST_OK;
+}
+
+static enum status run_counted(struct importer *im, enum statement which, size_t n, const struct sql_value *values,
+                               uint64_t *added, struct error *err) {
+    enum status status = sql_run(im->store, which, n, values, err);
+    if (status != ST_OK)
+        return error_prefix(err, "%s: line %llu", im->name, (unsigned long long)im->line);
+    if (sql_changes(im->store) > 0)
+        ++*added;
+    else
+        im->counts.duplicates++;
+    return ST_OK;
+}
+
+static enum status read_session(struct importer *im, const cJSON *json, const char *line, struct error *err) {
+    static const char *const keys[] = {"id",      "model", "cluster", "state",  "reason",
+                                       "started", "ended", "team",    "shared", "mode"};
+    const char *t[sizeof keys / sizeof *keys];
+    uint64_t seed;
+    const char *budget, *options;
+    enum status status = raw_member(&im->arena, line, "budget", &budget, err);
+    if (status == ST_OK)
+        status = raw_member(&im->arena, line, "options", &options, err);
+    if (status == ST_OK)
+        status = get_integer(im, line, "seed", &seed, err);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys && status == ST_OK; i++)
+        status = get_text(im, json, keys[i], &t[i], err);
+    if (status == ST_OK && (!t[0] || !t[1] || !t[2] || !t[3] || !t[5] || !budget || !options))
+        status = fail(im, err, "a session needs", "id, model, cluster, state, started, budget and options");
+    if (status == ST_OK)
+        status = check_team(t[7], t[8], err);
+    if (status != ST_OK)
+        return status;
+    struct arena *arena = &im->arena;
+    struct stored_session here;
+    status = store_session_get(im->store, t[0], arena, &here, NULL);
+    if (status == ST_OK && (strcmp(here.model, t[1]) != 0 || strcmp(here.cluster, t[2]) != 0 || here.seed != seed))
+        return error_set(err, ST_CONFLICT,
+                         "%s: line %llu: session %s is here with another model, cluster or seed: here %.12s %.12s "
+                         "%llu, there %.12s %.12s %llu",
+                         im->name, (unsigned long long)im->line, t[0], here.model, here.cluster,
+                         (unsigned long long)here.seed, t[1], t[2], (unsigned long long)seed);
+    if (status != ST_OK && status != ST_NOT_FOUND)
+        return status == ST_NO_MEMORY ? error_no_memory(err) : fail(im, err, "cannot be compared: session", t[0]);
+    return run_counted(im, SQL_SESSION_IMPORT,
+                       SQL_VALUES(sql_text(t[0]), sql_text(t[1]), sql_text(t[2]), sql_integer((int64_t)seed),
+                                  sql_text(budget), sql_text(options), sql_text(t[3]), sql_text(t[4]), sql_text(t[5]),
+                                  sql_text(t[6]), sql_text(t[7]), sql_text(t[8] ? t[8] : "*"),
+                                  sql_text(t[9] ? t[9] : "own")),
+                       &im->counts.sessions, err);
+}
+
+static enum status read_calibration(struct importer *im, const cJSON *json, const char *line, struct error *err) {
+    const char *session, *created, *content;
+    uint64_t after;
+    enum status status = raw_member(&im->arena, line, "content", &content, err);
+    if (status == ST_OK)
+        status = get_text(im, json, "session", &session, err);
+    if (status == ST_OK)
+        status = get_text(im, json, "created", &created, err);
+    if (status == ST_OK)
+        status = get_integer(im, line, "after_trial", &after, err);
+    if (status == ST_OK && (!session || !created || !content || after > INT64_MAX))
+        status = fail(im, err, "a calibration needs", "session, after_trial, created and content");
+    if (status != ST_OK)
+        return status;
+    return run_counted(im, SQL_CALIBRATION_IMPORT,
+                       SQL_VALUES(sql_text(session), sql_integer((int64_t)after), sql_text(content), sql_text(created)),
+                       &im->counts.calibrations, err);
+}
+
+static const char *const record_keys[] = {"schema",
+                                          "trial",
+                                          "uid",
+                                          "session",
+                                          "number",
+                                          "round",
+                                          "model",
+                                          "model_name",
+                                          "cluster",
+                                          "cluster_name",
+                                          "strategy",
+                                          "strategy_name",
+                                          "proposer",
+                                          "runner",
+                                          "seed",
+                                          "state",
+                                          "predicted_us",
+                                          "mean_us",
+                                          "median_us",
+                                          "low_us",
+                                          "high_us",
+                                          "queued",
+                                          "started",
+                                          "ended",
+                                          "reason",
+                                          "environment",
+                                          "environment_details",
+                                          "iterations_us",
+                                          "team",
+                                          "shared",
+                                          "attempt",
+                                          NULL};
+static const char *const object_keys[] = {"schema", "kind", "id", "name", "created", "content", NULL};
+static const char *const session_keys[] = {"schema", "id",      "model",  "cluster", "seed",
+                                           "budget", "options", "state",  "reason",  "started",
+                                           "ended",  "team",    "shared", "mode",    NULL};
+static const char *const calibration_keys[] = {"schema", "session", "after_trial", "created", "content", NULL};
+
+static const struct {
+    const char *schema;
+    const char *const *keys;
+    enum status (*read)(struct importer *im, const cJSON *json, const char *line, struct error *err);
+} kinds[] = {{"syncopate.record/1", record_keys, read_record},
+             {"syncopate.object/1", object_keys, read_object},
+             {"syncopate.session/1", session_keys, read_session},
+             {"syncopate.calibration/1", calibration_keys, read_calibration}};
+
+static enum status read_parsed(struct importer *im, const cJSON *json, const char *line, const char *place,
+                               struct error *err) {
+    const cJSON *schema = cJSON_GetObjectItemCaseSensitive(json, "schema");
+    const char *word = cJSON_IsString(schema) ? schema->valuestring : "(none)";
+    const struct json_at root = json_root(json, place);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcmp(kinds[i].schema, word)) {
+            enum status status = json_expect_object(&root, kinds[i].keys, err);
+            /* What records refer to comes before them, or is here already. */
+            if (status == ST_OK && i > 0)
+                status = flush(im, err);
+            return status == ST_OK ? kinds[i].read(im, json, line, err) : status;
+        }
+    return fail(im, err, "this program imports no", word);
+}
+
+static enum status read_line(struct importer *im, const char *line, size_t n, struct error *err) {
+    cJSON *json = NULL;
+    char place[128];
+    snprintf(place, sizeof place, "%.90s: line %llu", im->name, (unsigned long long)im->line);
+    if (n > JSON_MAX_BYTES)
+        return error_set(err, ST_TOO_LARGE, "%s: longer than 64 MiB", place);
+    enum status status = json_parse(line, n, place, &json, err);
+    if (status == ST_OK)
+        status = read_parsed(im, json, line, place, err);
+    cJSON_Delete(json);
+    return status;
+}
+
+static enum status read_lines(struct importer *im, FILE *in, struct error *err) {
+    char *line = NULL;
+    size_t room = 0;
+    ssize_t n;
+    enum status status = ST_OK;
+    while (status == ST_OK && (n = getline(&line, &room, in)) >= 0) {
+        im->line++;
+        while (n > 0 && (line[n - 1] == '\n' || line[n - 1] == '\r'))
+            line[--n] = '\0';
+        if (n > 0)
+            status = read_line(im, line, (size_t)n, err);
+    }
+    free(line);
+    if (status == ST_OK && ferror(in))
+        status = error_set(err, ST_ENVIRONMENT, "%s: cannot be read: %s", im->name, strerror(errno));
+    return status == ST_OK ? flush(im, err) : status;
+}
+
+enum status import_run(struct store *store, FILE *in, const char *name, const struct import_options *options,
+                       struct import_counts *out, struct error *err) {
+    struct importer *im = calloc(1, sizeof *im);
+    if (!im)
+        return error_no_memory(err);
+    im->store = store;
+    im->name = name;
+    if (options)
+        im->options = *options;
+    enum status status = store_begin(store, err);
+    if (status == ST_OK)
+        status = store_end(store, read_lines(im, in, err), err);
+    if (status == ST_OK)
+        *out = im->counts;
+    arena_release(&im->arena);
+    free(im);
+    return status;
+}

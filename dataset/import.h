@@ -1,0 +1,22 @@
+/* The inverse of export: a dataset from JSON Lines. */
+#ifndef DATASET_IMPORT_H
+#define DATASET_IMPORT_H
+
+#include <stdio.h>
+
+#include "dataset/ingest.h"
+
+struct import_counts {
+    uint64_t objects, sessions, calibrations, trials; /* added */
+    uint64_t duplicates;                              /* lines that were here already */
+    uint64_t unfinished;                              /* trials still waiting or running, which are left out */
+};
+
+/* Read lines as export_run and export_references write them: records (syncopate.record/1), and the objects, sessions
+ * and calibrations that they need (syncopate.object/1, syncopate.session/1, syncopate.calibration/1), in this order or
+ * there before. `name` stands for the input in messages. All or nothing: one transaction.
+ * Fails: ST_INVALID with the line, ST_CONFLICT, ST_NOT_FOUND, ST_TOO_LARGE (a line over 64 MiB). */
+enum status import_run(struct store *store, FILE *in, const char *name, const struct import_options *options,
+                       struct import_counts *out, struct error *err);
+
+#endif

@@ -1,0 +1,212 @@
+/* One insertion a record, which says by itself whether the uid is new; only where it is not does a second statement
+ * look which column differs. Records of one batch mostly come from one machine, so the last environment's id is kept.
+ * Cost: O(log trials) a record and index; the sync of the one transaction is shared by all. */
+#include "dataset/ingest.h"
+
+#include <math.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "dataset/store_internal.h"
+
+bool record_uid_is_valid(const char *uid) {
+    const size_t n = strlen(uid);
+    return n >= 1 && n <= RECORD_UID_MAX &&
+           strspn(uid, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == n;
+}
+
+enum status record_uid_make(char out[RECORD_UID_MAX + 1], struct error *err) {
+    return make_uid(out, err);
+}
+
+enum { UID_MAX = 128 };
+
+struct batch {
+    struct store *store;
+    const struct import_options *options;
+    struct import_report report;
+    char now[32];
+    int64_t last_row;             /* the largest row number of a trial */
+    const char *environment_json; /* the last one, */
+    struct id environment;        /* and its id */
+};
+
+static int compare(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Mean and median from the iterations where both are missing. */
+static enum status fill_times(struct record *r, struct error *err) {
+    const size_t n = r->n_iterations;
+    if (n == 0 || !isnan(r->median_us) || !isnan(r->mean_us))
+        return ST_OK;
+    double *times = malloc(n * sizeof *times), sum = 0;
+    if (!times)
+        return error_no_memory(err);
+    memcpy(times, r->iterations_us, n * sizeof *times);
+    qsort(times, n, sizeof *times, compare);
+    for (size_t i = 0; i < n; i++)
+        sum += times[i];
+    r->mean_us = sum / (double)n;
+    r->median_us = n % 2 ? times[n / 2] : (times[n / 2 - 1] + times[n / 2]) / 2;
+    free(times);
+    return ST_OK;
+}
+
+static bool is_time(double us) {
+    return isfinite(us) && us > 0;
+}
+
+static bool is_time_or_missing(double us) {
+    return isnan(us) || is_time(us);
+}
+
+static enum status check_record(const struct record *r, struct error *err) {
+    const bool complete = r->state == RECORD_COMPLETE;
+    if (r->state == RECORD_WAITING || r->state == RECORD_RUNNING)
+        return error_set(err, ST_INVALID, "a trial that is %s cannot be imported", record_state_word(r->state));
+    if (!r->model || !r->cluster || !r->strategy || !r->proposer || !r->runner)
+        return error_set(err, ST_INVALID, "model, cluster, strategy, proposer and runner are needed");
+    if (r->uid && (!*r->uid || strlen(r->uid) > UID_MAX))
+        return error_set(err, ST_INVALID, "a uid has 1 to %d bytes", UID_MAX);
+    if (complete && (!is_time(r->median_us) || !is_time(r->mean_us)))
+        return error_set(err, ST_INVALID, "a complete trial has a median and a mean, positive and finite");
+    if (!complete && (!isnan(r->median_us) || !isnan(r->mean_us) || r->n_iterations))
+        return error_set(err, ST_INVALID, "a trial that is %s has no times", record_state_word(r->state));
+    if (complete == (r->reason != NULL))
+        return error_set(err, ST_INVALID, "a reason belongs to every trial but complete ones");
+    if (!is_time_or_missing(r->predicted_us) || r->low_us > r->median_us || r->high_us < r->median_us)
+        return error_set(err, ST_INVALID, "a prediction is positive, and the interval holds the median");
+    if (r->number && !r->session)
+        return error_set(err, ST_INVALID, "a number belongs to a session");
+    return check_times(r->n_iterations, r->iterations_us, err);
+}
+
+static enum status put_environment(struct batch *batch, const char *json, struct error *err) {
+    if (batch->environment_json && !strcmp(json, batch->environment_json))
+        return ST_OK;
+    enum status status =
+        object_put(batch->store, STORE_ENVIRONMENT, "environment", json, NULL, &batch->environment, NULL, err);
+    batch->environment_json = status == ST_OK ? json : NULL;
+    return status;
+}
+
+/* The uid was there. */
+static enum status look_at_duplicate(struct batch *batch, size_t n, const struct sql_value *values, struct error *err) {
+    sqlite3_stmt *stmt;
+    bool row;
+    enum status status = sql_start(batch->store, SQL_TRIAL_DIFFERENCE, n, values, &stmt, err);
+    if (status == ST_OK)
+        status = sql_next(batch->store, stmt, &row, err);
+    if (status != ST_OK)
+        return status;
+    const char *column = (const char *)sqlite3_column_text(stmt, 0);
+    if (column)
+        status = error_set(err, ST_CONFLICT, "uid %.64s is here with another %s", values[1].text, column);
+    else if (sqlite3_column_type(stmt, 0) != SQLITE_NULL)
+        status = error_no_memory(err);
+    sqlite3_reset(stmt);
+    batch->report.duplicates += status == ST_OK;
+    return status;
+}
+
+static enum status insert(struct batch *batch, const struct record *r, const char *uid, struct error *err) {
+    const struct import_options *o = batch->options;
+    const bool complete = r->state == RECORD_COMPLETE, keep = o->keep_rows && r->trial > batch->last_row;
+    const int64_t row = keep ? r->trial : batch->last_row + 1;
+    const char *team = r->team ? r->team : o->team, *shared = r->shared ? r->shared : o->shared;
+    const struct sql_value values[] = {sql_integer(row),
+                                       sql_text(uid),
+                                       sql_text(r->session),
+                                       sql_integer((int64_t)r->number),
+                                       sql_integer((int64_t)r->round),
+                                       sql_integer((int64_t)r->seed),
+                                       sql_text(r->model),
+                                       sql_text(r->cluster),
+                                       sql_text(r->strategy),
+                                       sql_text(r->proposer),
+                                       sql_text(r->runner),
+                                       sql_text(record_state_word(r->state)),
+                                       sql_text(r->reason),
+                                       sql_text(r->queued ? r->queued : batch->now),
+                                       sql_text(r->started),
+                                       sql_text(r->ended ? r->ended : batch->now),
+                                       sql_real(r->predicted_us),
+                                       sql_real(r->mean_us),
+                                       sql_real(r->median_us),
+                                       sql_real(r->low_us),
+                                       sql_real(r->high_us),
+                                       sql_text(complete ? batch->environment.hex : NULL),
+                                       sql_text(team),
+                                       sql_text(shared),
+                                       sql_integer(r->attempt ? (int64_t)r->attempt : 1),
+                                       sql_text(r->client),
+                                       complete ? sql_integer((int64_t)r->n_iterations) : sql_text(NULL)};
+    enum { N = sizeof values / sizeof *values };
+    enum status status = check_team(team, shared, err);
+    if (status == ST_OK)
+        status = sql_run(batch->store, SQL_TRIAL_IMPORT, N, values, err);
+    if (status != ST_OK)
+        return status;
+    if (sql_changes(batch->store) == 0)
+        return look_at_duplicate(batch, N - 5, values, err); /* all that it compares */
+    batch->last_row = row;
+    batch->report.added++;
+    return insert_iterations(batch->store, row, r->n_iterations, r->iterations_us, err);
+}
+
+static enum status add_record(struct batch *batch, const struct record *record, struct error *err) {
+    struct record r = *record;
+    char made[UID_ROOM];
+    enum status status = fill_times(&r, err);
+    if (status == ST_OK)
+        status = check_record(&r, err);
+    if (status == ST_OK && !r.uid)
+        status = make_uid(made, err);
+    if (status == ST_OK && r.state == RECORD_COMPLETE)
+        status = put_environment(batch, r.environment_json ? r.environment_json : "{}", err);
+    return status == ST_OK ? insert(batch, &r, r.uid ? r.uid : made, err) : status;
+}
+
+static enum status read_last_row(struct batch *batch, struct error *err) {
+    sqlite3_stmt *stmt;
+    bool row;
+    enum status status = sql_start(batch->store, SQL_TRIAL_LAST, 0, NULL, &stmt, err);
+    if (status == ST_OK)
+        status = sql_next(batch->store, stmt, &row, err);
+    if (status != ST_OK)
+        return status;
+    batch->last_row = sqlite3_column_int64(stmt, 0);
+    sqlite3_reset(stmt);
+    return ST_OK;
+}
+
+enum status store_trials_import(struct store *store, size_t n, const struct record *records,
+                                const struct import_options *options, struct import_report *out, size_t *failed,
+                                struct error *err) {
+    static const struct import_options plain = {0};
+    struct batch batch = {.store = store, .options = options ? options : &plain};
+    size_t i = 0;
+    clock_utc(batch.now, sizeof batch.now);
+    enum status status = store_begin(store, err);
+    if (status != ST_OK)
+        return status;
+    status = read_last_row(&batch, err);
+    while (i < n && status == ST_OK) {
+        status = add_record(&batch, &records[i], err);
+        if (status == ST_OK)
+            i++;
+    }
+    if (status != ST_OK && err && i < n)
+        error_prefix(err, "record %zu", i);
+    if (status != ST_OK && failed)
+        *failed = i;
+    status = store_end(store, status, err);
+    if (status == ST_OK)
+        *out = batch.report;
+    return status;
+}

@@ -1,0 +1,226 @@
+/* Each function is one look and one update in one transaction: the look says whether the caller still holds the trial.
+ * Cost: O(log trials); the lists walk the few trials that run, by the index of states. */
+#include "dataset/leases.h"
+
+#include <math.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "dataset/store_internal.h"
+
+/* A stamp so many microseconds from now, at most a century. */
+static void stamp_after(double us, char out[32]) {
+    struct timespec at;
+    struct tm utc;
+    char day[24];
+    clock_gettime(CLOCK_REALTIME, &at);
+    const double century_us = 100 * 365.25 * 86400e6;
+    const double ms = fmin(us, century_us) / 1e3 + (double)at.tv_nsec / 1e6;
+    const time_t seconds = at.tv_sec + (time_t)(ms / 1e3);
+    gmtime_r(&seconds, &utc);
+    strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &utc);
+    snprintf(out, 32, "%s.%03dZ", day, (int)fmod(ms, 1e3));
+}
+
+static enum status check_length(double length_us, struct error *err) {
+    if (isfinite(length_us) && length_us > 0)
+        return ST_OK;
+    return error_set(err, ST_INVALID, "a lease lasts a positive, finite time, not %g µs", length_us);
+}
+
+struct held {
+    enum record_state state;
+    char client[256];
+    uint64_t attempt;
+    bool leased;
+};
+
+static enum status read_held(sqlite3_stmt *stmt, int64_t trial, struct held *out, struct error *err) {
+    const char *state = (const char *)sqlite3_column_text(stmt, 0),
+               *client = (const char *)sqlite3_column_text(stmt, 1);
+    if (!state || (!client && sqlite3_column_type(stmt, 1) != SQLITE_NULL))
+        return error_no_memory(err);
+    if (!record_state_parse(state, &out->state))
+        return error_set(err, ST_INVALID, "trial %lld: no such state: %.40s", (long long)trial, state);
+    snprintf(out->client, sizeof out->client, "%s", client ? client : "");
+    out->attempt = (uint64_t)sqlite3_column_int64(stmt, 2);
+    out->leased = sqlite3_column_type(stmt, 3) != SQLITE_NULL;
+    return ST_OK;
+}
+
+static enum status look(struct store *store, int64_t trial, struct held *out, struct error *err) {
+    sqlite3_stmt *stmt;
+    bool row;
+    enum status status = sql_start(store, SQL_LEASE_GET, SQL_VALUES(sql_integer(trial)), &stmt, err);
+    if (status == ST_OK)
+        status = sql_next(store, stmt, &row, err);
+    if (status != ST_OK)
+        return status;
+    if (!row)
+        return error_set(err, ST_NOT_FOUND, "%s: no trial %lld", store->path, (long long)trial);
+    status = read_held(stmt, trial, out, err);
+    sqlite3_reset(stmt);
+    return status;
+}
+
+/* `client` NULL: any. */
+static enum status check(struct store *store, int64_t trial, const char *client, uint64_t attempt, struct error *err) {
+    struct held held;
+    enum status status = look(store, trial, &held, err);
+    if (status != ST_OK)
+        return status;
+    if (held.state != RECORD_RUNNING)
+        return error_set(err, ST_CONFLICT, "trial %lld is %s: attempt %llu of it no longer runs", (long long)trial,
+                         record_state_word(held.state), (unsigned long long)attempt);
+    if (!held.leased)
+        return error_set(err, ST_CONFLICT, "trial %lld runs without a lease", (long long)trial);
+    if (held.attempt != attempt)
+        return error_set(err, ST_CONFLICT, "trial %lld: attempt %llu was lost; attempt %llu runs", (long long)trial,
+                         (unsigned long long)attempt, (unsigned long long)held.attempt);
+    if (client && strcmp(client, held.client) != 0)
+        return error_set(err, ST_CONFLICT, "trial %lld: client %.64s has it, not %.64s", (long long)trial, held.client,
+                         client);
+    return ST_OK;
+}
+
+enum status lease_check(struct store *store, int64_t trial, const char *client, uint64_t attempt, struct error *err) {
+    return check(store, trial, client, attempt, err);
+}
+
+static enum status take(struct store *store, int64_t trial, const char *client, double length_us, uint64_t *attempt,
+                        struct error *err) {
+    struct held held;
+    char now[32], until[32];
+    clock_utc(now, sizeof now);
+    stamp_after(length_us, until);
+    enum status status = look(store, trial, &held, err);
+    if (status != ST_OK)
+        return status;
+    if (held.state != RECORD_WAITING)
+        return error_set(err, ST_CONFLICT, "%s: trial %lld is %s, not waiting", store->path, (long long)trial,
+                         record_state_word(held.state));
+    *attempt = held.attempt;
+    return sql_run(
+        store, SQL_LEASE_TAKE,
+        SQL_VALUES(sql_integer(trial), sql_text(client), sql_real(length_us), sql_text(until), sql_text(now)), err);
+}
+
+enum status lease_take(struct store *store, int64_t trial, const char *client, double length_us, uint64_t *attempt,
+                       struct error *err) {
+    uint64_t taken = 0;
+    enum status status = check_length(length_us, err);
+    if (status == ST_OK && (!client || !*client || strlen(client) >= sizeof((struct held *)NULL)->client))
+        status = error_set(err, ST_INVALID, "a client has a name of 1 to 255 bytes");
+    if (status == ST_OK)
+        status = store_begin(store, err);
+    if (status != ST_OK)
+        return status;
+    status = store_end(store, take(store, trial, client, length_us, &taken, err), err);
+    if (status == ST_OK && attempt)
+        *attempt = taken;
+    return status;
+}
+
+enum status lease_renew(struct store *store, int64_t trial, const char *client, uint64_t attempt, double length_us,
+                        struct error *err) {
+    char until[32];
+    stamp_after(length_us, until);
+    enum status status = check_length(length_us, err);
+    if (status == ST_OK)
+        status = store_begin(store, err);
+    if (status != ST_OK)
+        return status;
+    status = check(store, trial, client, attempt, err);
+    if (status == ST_OK)
+        status =
+            sql_run(store, SQL_LEASE_RENEW, SQL_VALUES(sql_integer(trial), sql_real(length_us), sql_text(until)), err);
+    return store_end(store, status, err);
+}
+
+static enum status lose(struct store *store, int64_t trial, uint64_t attempt, struct error *err) {
+    char reason[96];
+    snprintf(reason, sizeof reason, "lost: no word from its client in %llu attempt%s", (unsigned long long)attempt,
+             attempt == 1 ? "" : "s");
+    return store_trial_fail(store, trial, RECORD_CANCELLED, reason, err);
+}
+
+enum status lease_expire(struct store *store, int64_t trial, uint64_t attempt, uint64_t max_attempts,
+                         enum record_state *state, struct error *err) {
+    const bool last = attempt >= max_attempts;
+    enum status status = store_begin(store, err);
+    if (status != ST_OK)
+        return status;
+    status = check(store, trial, NULL, attempt, err);
+    if (status == ST_OK)
+        status = last ? lose(store, trial, attempt, err)
+                      : sql_run(store, SQL_LEASE_RETURN, SQL_VALUES(sql_integer(trial)), err);
+    status = store_end(store, status, err);
+    if (status == ST_OK && state)
+        *state = last ? RECORD_CANCELLED : RECORD_WAITING;
+    return status;
+}
+
+enum status lease_release(struct store *store, int64_t trial, const char *client, uint64_t attempt, struct error *err) {
+    enum status status = store_begin(store, err);
+    if (status != ST_OK)
+        return status;
+    status = check(store, trial, client, attempt, err);
+    if (status == ST_OK)
+        status = sql_run(store, SQL_LEASE_RETURN, SQL_VALUES(sql_integer(trial)), err);
+    return store_end(store, status, err);
+}
+
+static enum status read_lease(sqlite3_stmt *stmt, struct arena *arena, void *element, struct error *err) {
+    struct lease *lease = element;
+    lease->trial = sqlite3_column_int64(stmt, 0);
+    lease->number = (uint64_t)sqlite3_column_int64(stmt, 2);
+    lease->attempt = (uint64_t)sqlite3_column_int64(stmt, 4);
+    lease->length_us = sqlite3_column_double(stmt, 5);
+    enum status status = sql_copy_text(stmt, 1, arena, &lease->session, err);
+    if (status == ST_OK)
+        status = sql_copy_text(stmt, 3, arena, &lease->client, err);
+    return status == ST_OK ? sql_copy_text(stmt, 6, arena, &lease->until, err) : status;
+}
+
+enum status leases_list(struct store *store, const char *session, struct arena *arena, size_t *n, struct lease **out,
+                        struct error *err) {
+    sqlite3_stmt *stmt;
+    void *rows;
+    enum status status = sql_start(store, SQL_LEASE_LIST, SQL_VALUES(sql_text(session)), &stmt, err);
+    if (status == ST_OK)
+        status = sql_collect(store, stmt, read_lease, sizeof **out, arena, n, &rows, err);
+    if (status == ST_OK)
+        *out = rows;
+    return status;
+}
+
+static enum status refresh(struct store *store, size_t n, const struct lease *leases, struct error *err) {
+    enum status status = ST_OK;
+    for (size_t i = 0; i < n && status == ST_OK; i++) {
+        char until[32];
+        stamp_after(leases[i].length_us, until);
+        status = sql_run(store, SQL_LEASE_RENEW,
+                         SQL_VALUES(sql_integer(leases[i].trial), sql_real(leases[i].length_us), sql_text(until)), err);
+    }
+    return status;
+}
+
+enum status leases_refresh(struct store *store, uint64_t *n, struct error *err) {
+    struct arena arena = {0};
+    struct lease *leases = NULL;
+    size_t found = 0;
+    enum status status = store_begin(store, err);
+    if (status != ST_OK)
+        return status;
+    status = leases_list(store, NULL, &arena, &found, &leases, err);
+    if (status == ST_OK)
+        status = refresh(store, found, leases, err);
+    status = store_end(store, status, err);
+    arena_release(&arena);
+    if (status == ST_OK && n)
+        *n = found;
+    return status;
+}

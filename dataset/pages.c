@@ -1,0 +1,209 @@
+/* A page begins by a search for the place that the cursor names: a row number of an object, the start and row number of
+ * a session. Cost: O(log n + page). */
+#include "dataset/pages.h"
+
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dataset/select_internal.h"
+
+enum { PAGE_MAX = 10000, STAMP_ROOM = 32 };
+
+/* A cursor is "1", 16 digits that stand for the list, 16 for the row, and a stamp or nothing. */
+struct place {
+    int64_t row;
+    char stamp[STAMP_ROOM];
+};
+
+static enum status hash_list(char *text, char out[17], struct error *err) {
+    struct id id;
+    enum status status = text ? id_of(text, strlen(text), &id, err) : error_no_memory(err);
+    if (status == ST_OK)
+        snprintf(out, 17, "%.16s", id.hex);
+    return status;
+}
+
+static void write_place(const char list[17], int64_t row, const char *stamp, char out[PAGE_CURSOR_ROOM]) {
+    snprintf(out, PAGE_CURSOR_ROOM, "1%s%016llx%.*s", list, (unsigned long long)row, STAMP_ROOM - 1, stamp);
+}
+
+static enum status read_place(const char *after, const char list[17], struct place *out, struct error *err) {
+    char digits[17] = "";
+    if (strlen(after) < 33 || after[0] != '1' || strlen(after + 33) >= sizeof out->stamp)
+        return error_set(err, ST_INVALID, "page: this is no page token; take the one that the page before gave");
+    if (strncmp(after + 1, list, 16) != 0)
+        return error_set(err, ST_INVALID, "page: the token belongs to another list; begin at the first page again");
+    memcpy(digits, after + 17, 16);
+    out->row = (int64_t)strtoull(digits, NULL, 16);
+    snprintf(out->stamp, sizeof out->stamp, "%s", after + 33);
+    return ST_OK;
+}
+
+static enum status check_limit(size_t limit, struct error *err) {
+    return limit >= 1 && limit <= PAGE_MAX ? ST_OK
+                                           : error_set(err, ST_USAGE, "page: 1 to %d rows, not %zu", PAGE_MAX, limit);
+}
+
+struct object_row {
+    struct stored_object object;
+    int64_t row;
+};
+
+static enum status read_object(sqlite3_stmt *stmt, struct arena *arena, void *element, struct error *err) {
+    struct object_row *row = element;
+    const char *id = (const char *)sqlite3_column_text(stmt, 0);
+    if (!id)
+        return error_no_memory(err);
+    snprintf(row->object.id.hex, sizeof row->object.id.hex, "%s", id);
+    row->row = sqlite3_column_int64(stmt, 3);
+    enum status status = sql_copy_text(stmt, 1, arena, &row->object.name, err);
+    return status == ST_OK ? sql_copy_text(stmt, 2, arena, &row->object.created, err) : status;
+}
+
+static void add_object_list(struct select *select, const struct object_list *list, const struct place *after,
+                            size_t limit) {
+    select_add(select, "SELECT id, name, created, rowid FROM ");
+    select_add(select, object_table(list->kind));
+    select_add(select, " WHERE true");
+    if (list->name) {
+        select_add(select, " AND name = ");
+        select_bind(select, sql_text(list->name));
+    }
+    if (after) {
+        select_add(select, list->descending ? " AND rowid < " : " AND rowid > ");
+        select_bind(select, sql_integer(after->row));
+    }
+    select_add(select, list->descending ? " ORDER BY rowid DESC LIMIT " : " ORDER BY rowid LIMIT ");
+    select_bind(select, sql_integer((int64_t)limit + 1));
+}
+
+/* Rows of the select, which is released. */
+static enum status collect(struct store *store, struct select *select, sql_read_row *read, size_t size,
+                           struct arena *arena, size_t *n, void **rows, struct error *err) {
+    sqlite3_stmt *stmt = NULL;
+    enum status status = select_prepare(store, select, &stmt, err);
+    if (status == ST_OK)
+        status = sql_collect(store, stmt, read, size, arena, n, rows, err);
+    sqlite3_finalize(stmt);
+    select_release(select);
+    return status;
+}
+
+enum status page_objects(struct store *store, const struct object_list *list, const char *after, size_t limit,
+                         struct arena *arena, size_t *n, struct stored_object **out, char next[PAGE_CURSOR_ROOM],
+                         struct error *err) {
+    struct select select = {0};
+    struct place place;
+    size_t found;
+    void *rows;
+    char hash[17];
+    enum status status = check_limit(limit, err);
+    if (status == ST_OK)
+        status = hash_list(arena_printf(arena, "%d %d %s%s", (int)list->kind, list->descending, list->name ? "=" : "",
+                                        list->name ? list->name : ""),
+                           hash, err);
+    if (status == ST_OK && after)
+        status = read_place(after, hash, &place, err);
+    if (status != ST_OK)
+        return status;
+    add_object_list(&select, list, after ? &place : NULL, limit);
+    status = collect(store, &select, read_object, sizeof(struct object_row), arena, &found, &rows, err);
+    const size_t shown = status == ST_OK && found > limit ? limit : found;
+    struct stored_object *objects = status == ST_OK ? arena_alloc(arena, shown, sizeof *objects) : NULL;
+    if (status == ST_OK && !objects)
+        status = error_no_memory(err);
+    if (status != ST_OK)
+        return status;
+    const struct object_row *found_rows = rows;
+    for (size_t i = 0; i < shown; i++)
+        objects[i] = found_rows[i].object;
+    next[0] = '\0';
+    if (found > shown)
+        write_place(hash, found_rows[shown - 1].row, "", next);
+    *n = shown;
+    *out = objects;
+    return ST_OK;
+}
+
+struct session_row {
+    struct stored_session session;
+    int64_t row;
+};
+
+static enum status read_session(sqlite3_stmt *stmt, struct arena *arena, void *element, struct error *err) {
+    struct session_row *row = element;
+    row->row = sqlite3_column_int64(stmt, SESSION_ROW);
+    return session_read(stmt, arena, &row->session, err);
+}
+
+static void where_text(struct select *select, const char *before, const char *text) {
+    if (text) {
+        select_add(select, before);
+        select_bind(select, sql_text(text));
+    }
+}
+
+static void add_session_list(struct select *select, const struct session_list *list, const struct place *after,
+                             size_t limit) {
+    select_add(select, "SELECT " SESSION_COLUMNS "FROM sessions s WHERE true");
+    where_text(select, " AND s.model = ", list->model);
+    where_text(select, " AND s.cluster = ", list->cluster);
+    where_text(select, " AND s.team = ", list->team);
+    where_text(select, " AND s.state = ", list->state ? stored_session_state_word(*list->state) : NULL);
+    where_text(select, " AND s.mode = ", list->mode ? stored_session_mode_word(*list->mode) : NULL);
+    select_viewer(select, "s", list->viewer);
+    if (after) {
+        where_text(select, " AND s.started <= ", after->stamp);
+        where_text(select, " AND (s.started < ", after->stamp);
+        select_add(select, " OR s.rowid < ");
+        select_bind(select, sql_integer(after->row));
+        select_add(select, ")");
+    }
+    select_add(select, " ORDER BY s.started DESC, s.rowid DESC LIMIT ");
+    select_bind(select, sql_integer((int64_t)limit + 1));
+}
+
+static char *describe(const struct session_list *list, struct arena *arena) {
+    const char *const texts[] = {list->viewer, list->model, list->cluster, list->team};
+    char *all =
+        arena_printf(arena, "sessions %d %d", list->state ? (int)*list->state : -1, list->mode ? (int)*list->mode : -1);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts && all; i++)
+        all = arena_printf(arena, "%s %zu:%s", all, texts[i] ? strlen(texts[i]) + 1 : 0, texts[i] ? texts[i] : "");
+    return all;
+}
+
+enum status page_sessions(struct store *store, const struct session_list *list, const char *after, size_t limit,
+                          struct arena *arena, size_t *n, struct stored_session **out, char next[PAGE_CURSOR_ROOM],
+                          struct error *err) {
+    struct select select = {0};
+    struct place place;
+    size_t found;
+    void *rows;
+    char hash[17];
+    enum status status = check_limit(limit, err);
+    if (status == ST_OK)
+        status = hash_list(describe(list, arena), hash, err);
+    if (status == ST_OK && after)
+        status = read_place(after, hash, &place, err);
+    if (status != ST_OK)
+        return status;
+    add_session_list(&select, list, after ? &place : NULL, limit);
+    status = collect(store, &select, read_session, sizeof(struct session_row), arena, &found, &rows, err);
+    const size_t shown = status == ST_OK && found > limit ? limit : found;
+    struct stored_session *sessions = status == ST_OK ? arena_alloc(arena, shown, sizeof *sessions) : NULL;
+    if (status == ST_OK && !sessions)
+        status = error_no_memory(err);
+    if (status != ST_OK)
+        return status;
+    const struct session_row *found_rows = rows;
+    for (size_t i = 0; i < shown; i++)
+        sessions[i] = found_rows[i].session;
+    next[0] = '\0';
+    if (found > shown)
+        write_place(hash, found_rows[shown - 1].row, found_rows[shown - 1].session.started, next);
+    *n = shown;
+    *out = sessions;
+    return ST_OK;
+}

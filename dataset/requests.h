@@ -1,0 +1,61 @@
+/* What a service remembers of requests: answers to repeat (idempotency keys) and who did what (audit).
+ *
+ * An answer is kept in the transaction of its effect, so that both are there or neither:
+ *
+ *     store_begin(store, err);
+ *     status = response_find(...);                      -- RESPONSE_SAME: send `found`, do nothing
+ *     if (status == ST_OK && match == RESPONSE_NEW)     -- do it, build the answer, then
+ *         status = response_put(...);
+ *     store_end(store, status, err);
+ *
+ * Both stay in their file: they are not merged or exported. Errors and threads as in store.h. */
+#ifndef DATASET_REQUESTS_H
+#define DATASET_REQUESTS_H
+
+#include "dataset/store.h"
+
+struct stored_response {
+    int status; /* HTTP */
+    const char *content_type;
+    const char *body; /* length bytes and a NUL */
+    size_t length;
+    const char *created;
+};
+
+enum response_match {
+    RESPONSE_NEW,  /* this token never used the key */
+    RESPONSE_SAME, /* for the same request: the answer is in *out */
+    RESPONSE_OTHER /* for another request */
+};
+
+/* `token` and `key` name the answer, `fingerprint` is a hash of method, path and body. *out is written when *match is
+ * RESPONSE_SAME. */
+enum status response_find(struct store *store, const char *token, const char *key, const char *fingerprint,
+                          struct arena *arena, enum response_match *match, struct stored_response *out,
+                          struct error *err);
+
+/* Reads status, content_type, body and length. Fails: ST_CONFLICT (the key was used). */
+enum status response_put(struct store *store, const char *token, const char *key, const char *fingerprint,
+                         const struct stored_response *response, struct error *err);
+
+/* Forget answers created before the stamp; *n (may be NULL) how many. */
+enum status response_prune(struct store *store, const char *before, uint64_t *n, struct error *err);
+
+/* Texts but method and path may be NULL. */
+struct audit_entry {
+    int64_t id;     /* given by the dataset */
+    const char *at; /* given by the dataset */
+    const char *token, *team, *address, *method, *path;
+    int status; /* HTTP */
+    const char *request_id;
+};
+
+enum status audit_add(struct store *store, const struct audit_entry *entry, struct error *err);
+
+/* Entries before `before` (0: from the newest), newest first, at most `limit` (0: all). */
+enum status audit_list(struct store *store, int64_t before, size_t limit, struct arena *arena, size_t *n,
+                       struct audit_entry **out, struct error *err);
+
+enum status audit_prune(struct store *store, const char *before, uint64_t *n, struct error *err);
+
+#endif

@@ -1,0 +1,168 @@
+/* Texts grow by doubling. An object's name is looked up first, because SQLite can walk an index in order for `model =
+ * ?` but must sort for `model IN (SELECT ...)`. */
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dataset/select_internal.h"
+
+void select_add(struct select *select, const char *text) {
+    const size_t n = strlen(text), need = select->length + n + 1;
+    if (need > select->room) {
+        const size_t room = need > 2048 ? 2 * need : 4096;
+        char *grown = realloc(select->sql, room);
+        if (!grown) {
+            select->no_memory = true;
+            return;
+        }
+        select->sql = grown;
+        select->room = room;
+    }
+    memcpy(select->sql + select->length, text, n + 1);
+    select->length += n;
+}
+
+void select_bind(struct select *select, struct sql_value value) {
+    char number[24];
+    if (select->n == select->values_room) {
+        const size_t room = select->values_room ? 2 * select->values_room : 32;
+        struct sql_value *grown = realloc(select->values, room * sizeof *grown);
+        if (!grown) {
+            select->no_memory = true;
+            return;
+        }
+        select->values = grown;
+        select->values_room = room;
+    }
+    select->values[select->n++] = value;
+    snprintf(number, sizeof number, "?%zu", select->n);
+    select_add(select, number);
+}
+
+void select_release(struct select *select) {
+    free(select->sql);
+    free(select->values);
+    arena_release(&select->texts);
+}
+
+enum status select_prepare(struct store *store, const struct select *select, sqlite3_stmt **out, struct error *err) {
+    sqlite3_stmt *stmt = NULL;
+    if (select->no_memory)
+        return error_no_memory(err);
+    enum status status = sql_prepare(store, select->sql, &stmt, err);
+    if (status == ST_OK)
+        status = sql_bind(store, stmt, select->n, select->values, err);
+    if (status != ST_OK) {
+        sqlite3_finalize(stmt);
+        return status;
+    }
+    *out = stmt;
+    return ST_OK;
+}
+
+bool object_is_prefix(const char *word) {
+    const size_t n = strlen(word);
+    return n >= OBJECT_PREFIX_MIN && n <= ID_LENGTH && strspn(word, "0123456789abcdef") == n;
+}
+
+const char *select_prefix_end(struct select *select, const char *text) {
+    const size_t n = strlen(text);
+    char *end = n ? arena_strdup(&select->texts, text) : NULL;
+    if (end)
+        end[n - 1] = (char)((unsigned char)end[n - 1] + 1); /* no byte of UTF-8 is 255 */
+    else if (n)
+        select->no_memory = true;
+    return end;
+}
+
+/* "(SELECT id FROM models WHERE name = ?1 OR (id >= ?1 AND id < ?2))" */
+static void add_ids(struct select *select, enum store_kind kind, const char *word) {
+    select_add(select, "(SELECT id FROM ");
+    select_add(select, object_table(kind));
+    select_add(select, " WHERE name = ");
+    select_bind(select, sql_text(word));
+    if (object_is_prefix(word)) {
+        select_add(select, " OR (id >= ");
+        select_bind(select, sql_text(word));
+        select_add(select, " AND id < ");
+        select_bind(select, sql_text(select_prefix_end(select, word)));
+        select_add(select, ")");
+    }
+    select_add(select, ")");
+}
+
+static void add_column(struct select *select, const char *column) {
+    select_add(select, "t.");
+    select_add(select, column);
+}
+
+/* The ids that fit, at most two; the first is copied into `id`. */
+static enum status look_up(struct store *store, enum store_kind kind, const char *word, struct id *id, unsigned *n,
+                           struct error *err) {
+    struct select ids = {0};
+    sqlite3_stmt *stmt = NULL;
+    bool row = true;
+    select_add(&ids, "SELECT id FROM ");
+    add_ids(&ids, kind, word);
+    select_add(&ids, " LIMIT 2");
+    enum status status = select_prepare(store, &ids, &stmt, err);
+    for (*n = 0; status == ST_OK; ++*n) {
+        status = sql_next(store, stmt, &row, err);
+        if (status != ST_OK || !row)
+            break;
+        const char *text = (const char *)sqlite3_column_text(stmt, 0);
+        if (!text)
+            status = error_no_memory(err);
+        else if (*n == 0)
+            snprintf(id->hex, sizeof id->hex, "%s", text);
+    }
+    sqlite3_finalize(stmt);
+    select_release(&ids);
+    return status;
+}
+
+enum status select_object(struct store *store, struct select *select, enum store_kind kind, const char *column,
+                          const char *word, bool negated, struct error *err) {
+    struct id id = {""};
+    unsigned n = 2;
+    enum status status = store ? look_up(store, kind, word, &id, &n, err) : ST_OK;
+    if (status != ST_OK)
+        return status;
+    if (n == 0) {
+        select_add(select, negated ? "true" : "false");
+        return ST_OK;
+    }
+    add_column(select, column);
+    if (n > 1) {
+        select_add(select, negated ? " NOT IN " : " IN ");
+        add_ids(select, kind, word);
+        return ST_OK;
+    }
+    const char *copy = arena_strdup(&select->texts, id.hex);
+    select->no_memory |= !copy;
+    select_add(select, negated ? " <> " : " = ");
+    select_bind(select, sql_text(copy));
+    return ST_OK;
+}
+
+void select_objects_like(struct select *select, enum store_kind kind, const char *column, const char *word,
+                         bool negated) {
+    if (!*word) {
+        select_add(select, negated ? "false" : "true");
+        return;
+    }
+    const char *end = select_prefix_end(select, word);
+    add_column(select, column);
+    select_add(select, negated ? " NOT IN (SELECT id FROM " : " IN (SELECT id FROM ");
+    select_add(select, object_table(kind));
+    select_add(select, " WHERE (name >= ");
+    select_bind(select, sql_text(word));
+    select_add(select, " AND name < ");
+    select_bind(select, sql_text(end));
+    select_add(select, ") OR (id >= ");
+    select_bind(select, sql_text(word));
+    select_add(select, " AND id < ");
+    select_bind(select, sql_text(end));
+    select_add(select, "))");
+}

@@ -1,0 +1,89 @@
+/* SQL that is put together from texts of this program, with the values beside it, to be bound. Appending never fails
+ * where it stands: a lack of memory is remembered and told by select_prepare. */
+#ifndef DATASET_SELECT_INTERNAL_H
+#define DATASET_SELECT_INTERNAL_H
+
+#include "dataset/query.h"
+#include "dataset/store_internal.h"
+
+struct select {
+    char *sql;
+    size_t length, room;
+    struct sql_value *values;
+    size_t n, values_room;
+    struct arena texts; /* of values */
+    /* Columns, 1 << enum filter_column, that every trial that fits has, and such that none has. */
+    uint32_t required, absent;
+    bool no_memory;
+};
+
+void select_add(struct select *select, const char *text);
+void select_bind(struct select *select, struct sql_value value); /* appends ?N */
+void select_release(struct select *select);
+
+enum status select_prepare(struct store *store, const struct select *select, struct sqlite3_stmt **out,
+                           struct error *err);
+
+/* A condition on `t.column`: it is an object by that name, or by the first digits of its id (PREFIX_MIN at least).
+ * `negated`: it is not. One object becomes an equality, which an index can serve together with an order; with `store`
+ * NULL nothing is looked up. */
+enum status select_object(struct store *store, struct select *select, enum store_kind kind, const char *column,
+                          const char *word, bool negated, struct error *err);
+
+/* The same for every object whose name or id begins with `word`. */
+void select_objects_like(struct select *select, enum store_kind kind, const char *column, const char *word,
+                         bool negated);
+
+/* `text` without its last byte's successors: strings that begin with `text` are >= text and < this. In the select's
+ * arena, NULL when memory is out or `text` is empty. */
+const char *select_prefix_end(struct select *select, const char *text);
+
+enum { OBJECT_PREFIX_MIN = 4 };
+bool object_is_prefix(const char *word); /* that many hex digits or more */
+
+/* X(column of the language, what it holds, SQL) */
+#define FILTER_COLUMN_TABLE(X)                                                                                         \
+    X(model, OBJECT, "model")                                                                                          \
+    X(cluster, OBJECT, "cluster")                                                                                      \
+    X(strategy, OBJECT, "strategy")                                                                                    \
+    X(session, TEXT, "t.session")                                                                                      \
+    X(runner, TEXT, "t.runner")                                                                                        \
+    X(proposer, TEXT, "t.proposer")                                                                                    \
+    X(team, TEXT, "t.team")                                                                                            \
+    X(client, TEXT, "t.client")                                                                                        \
+    X(uid, TEXT, "t.uid")                                                                                              \
+    X(state, STATE, "t.state")                                                                                         \
+    X(queued, STAMP, "t.queued")                                                                                       \
+    X(started, STAMP, "t.started")                                                                                     \
+    X(ended, STAMP, "t.ended")                                                                                         \
+    X(predicted_us, NUMBER, "t.predicted_us")                                                                          \
+    X(measured_us, NUMBER, "t.median_us")                                                                              \
+    X(median_us, NUMBER, "t.median_us")                                                                                \
+    X(mean_us, NUMBER, "t.mean_us")                                                                                    \
+    X(low_us, NUMBER, "t.low_us")                                                                                      \
+    X(high_us, NUMBER, "t.high_us")                                                                                    \
+    X(number, NUMBER, "t.number")                                                                                      \
+    X(round, NUMBER, "t.round")                                                                                        \
+    X(attempt, NUMBER, "t.attempt")                                                                                    \
+    X(seed, SEED, "t.seed")
+
+enum filter_column {
+#define X(name, type, sql) FILTER_##name,
+    FILTER_COLUMN_TABLE(X)
+#undef X
+        FILTER_COLUMN_COUNT
+};
+
+/* Only trials in this state fit: those that are complete are measured, and no others. */
+void select_require_state(struct select *select, const char *state);
+
+/* Append `text` as one condition in brackets. Fails: ST_USAGE with the place. */
+enum status filter_compile(struct store *store, const char *text, struct select *select, struct error *err);
+
+/* Conditions of a query on `trials t`, each beginning with " AND ". */
+enum status query_conditions(struct store *store, struct select *select, const struct query *query, struct error *err);
+
+/* What `viewer` may see of the table of trials or sessions that the SELECT calls `alias`; NULL sees all. */
+void select_viewer(struct select *select, const char *alias, const char *viewer);
+
+#endif

@@ -1,0 +1,27 @@
+/* One writing store for many threads, with group commit: steps that wait at the same time are written in one
+ * transaction and synced once, each in a savepoint of its own, so that one that fails undoes only itself. */
+#ifndef DATASET_WRITER_H
+#define DATASET_WRITER_H
+
+#include "dataset/store.h"
+
+struct writer; /* opaque */
+
+/* `store`, opened for writing, belongs to the writer until writer_free. */
+enum status writer_new(struct store *store, struct writer **out, struct error *err);
+
+/* No thread may be in writer_run. Does not close the store; NULL is allowed. */
+void writer_free(struct writer *writer);
+
+/* What one thread wants written; runs between store_begin and store_end, in whichever of the waiting threads. It may
+ * run a second time, after an undone first time, and must then do the same. */
+typedef enum status write_step(void *context, struct store *store, struct error *err);
+
+/* Run `step`; on ST_OK it is committed and on the disk. A step that fails is undone and its status returned.
+ * Threads: any, at the same time. */
+enum status writer_run(struct writer *writer, write_step *step, void *context, struct error *err);
+
+/* So far: steps, and the transactions that they were written in. */
+void writer_counts(struct writer *writer, uint64_t *steps, uint64_t *commits);
+
+#endif

@@ -1,0 +1,287 @@
+/* Trials that ended elsewhere come in by batches, whole or not at all, once; and an export read into an empty dataset
+ * is exported the same, byte for byte. */
+#include <unistd.h>
+
+#include "base/rng.h"
+#include "dataset/check.h"
+#include "dataset/export.h"
+#include "dataset/import.h"
+#include "dataset/ingest.h"
+#include "tests/unit/dataset/fixture.h"
+
+static struct record finished(const struct fixture *f, const char *uid, double median_us) {
+    return (struct record){.uid = uid,
+                           .model = f->model.hex,
+                           .cluster = f->cluster.hex,
+                           .strategy = f->strategy.hex,
+                           .proposer = "theirs",
+                           .runner = "slurm",
+                           .state = RECORD_COMPLETE,
+                           .predicted_us = (double)NAN,
+                           .mean_us = median_us,
+                           .median_us = median_us,
+                           .low_us = (double)NAN,
+                           .high_us = (double)NAN,
+                           .environment_json = "{\"host\":\"there\"}"};
+}
+
+static void assert_sound(struct store *store) {
+    struct error err = {0};
+    struct check_report report;
+    assert_ok(check_run(store, NULL, NULL, &report, &err));
+    assert_int_equal(report.problems, 0);
+}
+
+static void a_batch_is_added_once(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct arena arena = {0};
+    struct record *r;
+    size_t n, failed = 99;
+    struct import_report report;
+    static const double times[] = {12, 10, 11, 13};
+    struct store *store = must_open(dataset_path("batch.db"), STORE_READ_WRITE);
+    const struct fixture f = put_fixture(store);
+    must_begin_session(store, &f, "s", 1);
+    struct record records[4];
+    for (int i = 0; i < 4; i++)
+        records[i] = finished(&f, (const char *const[]){"u1", "u2", "u3", NULL}[i], 10 + i);
+    records[0].session = "s";
+    records[0].number = 7;
+    records[1].session = "s";
+    records[1].team = "red";
+    records[1].shared = "|blue|";
+    records[2].mean_us = records[2].median_us = (double)NAN;
+    records[2].n_iterations = 4;
+    records[2].iterations_us = times;
+    const struct import_options options = {.team = "green"};
+    assert_ok(store_trials_import(store, 4, records, &options, &report, &failed, &err));
+    assert_true(report.added == 4 && report.duplicates == 0 && failed == 99);
+    assert_ok(store_trials_import(store, 3, records, &options, &report, &failed, &err));
+    assert_true(report.added == 0 && report.duplicates == 3);
+    assert_ok(query_collect(store, &(struct query){.iterations = true}, &arena, &n, &r, &err));
+    assert_int_equal(n, 4);
+    assert_true(r[0].number == 7 && r[1].number == 8 && r[3].number == 0);
+    assert_string_equal(r[0].team, "green");
+    assert_string_equal(r[1].team, "red");
+    assert_string_equal(r[1].shared, "|blue|");
+    assert_string_equal(r[2].shared, "*");
+    assert_true(r[2].median_us == 11.5 && r[2].mean_us == 11.5 && r[2].n_iterations == 4 && r[0].n_iterations == 0);
+    assert_int_equal(strlen(r[3].uid), 32);
+    assert_string_equal(r[0].environment_json, "{\"host\":\"there\"}");
+    assert_sound(store);
+    store_close(store);
+    arena_release(&arena);
+}
+
+static void a_batch_with_one_bad_record_is_refused_whole(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct import_report report;
+    struct store *store = must_open(dataset_path("bad.db"), STORE_READ_WRITE);
+    const struct fixture f = put_fixture(store);
+    must_begin_session(store, &f, "s", 1);
+    struct record good = finished(&f, "old", 5);
+    good.session = "s";
+    good.number = 1;
+    assert_ok(store_trials_import(store, 1, &good, NULL, &report, NULL, &err));
+    for (int i = 0; i < 12; i++) {
+        struct record records[3] = {finished(&f, "a", 1), finished(&f, "b", 2), finished(&f, "c", 3)};
+        struct record *bad = &records[1];
+        static const double no_time[] = {0};
+        static const struct {
+            enum status status;
+            const char *words;
+        } cases[12] = {{ST_CONFLICT, "record 1: uid old is here with another session"},
+                       {ST_CONFLICT, "record 1: "},
+                       {ST_NOT_FOUND, "record 1: "},
+                       {ST_INVALID, "record 1: a trial that is running"},
+                       {ST_INVALID, "record 1: a complete trial has a median"},
+                       {ST_INVALID, "record 1: a reason belongs"},
+                       {ST_INVALID, "record 1: a trial that is failed has no times"},
+                       {ST_INVALID, "record 1: iteration 0"},
+                       {ST_INVALID, "record 1: team"},
+                       {ST_INVALID, "record 1: shared"},
+                       {ST_INVALID, "record 1: a prediction is positive, and the interval"},
+                       {ST_NOT_FOUND, "record 1: "}};
+        if (i == 0)
+            bad->uid = "old";
+        if (i == 1) {
+            bad->session = "s";
+            bad->number = 1;
+        }
+        if (i == 2)
+            bad->strategy = f.model.hex;
+        if (i == 3)
+            bad->state = RECORD_RUNNING;
+        if (i == 4)
+            bad->median_us = (double)NAN;
+        if (i == 5)
+            bad->reason = "none";
+        if (i == 6) {
+            bad->state = RECORD_FAILED;
+            bad->reason = "x";
+        }
+        if (i == 7) {
+            bad->n_iterations = 1;
+            bad->iterations_us = no_time;
+        }
+        bad->team = i == 8 ? "no team" : NULL;
+        bad->shared = i == 9 ? "|a" : NULL;
+        if (i == 10)
+            bad->low_us = bad->median_us + 1;
+        if (i == 11)
+            bad->session = "nowhere";
+        size_t failed = 99;
+        assert_fails(store_trials_import(store, 3, records, NULL, &report, &failed, &err), cases[i].status,
+                     cases[i].words);
+        assert_int_equal(failed, 1);
+        assert_int_equal(count_trials(store), 1);
+    }
+    struct record same = good;
+    same.median_us = same.mean_us = 6;
+    assert_fails(store_trials_import(store, 1, &same, NULL, &report, NULL, &err), ST_CONFLICT, "another mean_us");
+    store_close(store);
+}
+
+static char *export_all(struct store *store) {
+    struct error err = {0};
+    char *text = NULL;
+    size_t length;
+    const struct query query = {.iterations = true};
+    FILE *out = open_memstream(&text, &length);
+    assert_ok(export_references(store, &query, out, &err));
+    assert_ok(export_run(store, &query, EXPORT_JSON_LINES, out, NULL, &err));
+    fclose(out);
+    return text;
+}
+
+static enum status import_text(struct store *store, const char *text, struct import_counts *counts, struct error *err) {
+    FILE *in = fmemopen((void *)(uintptr_t)text, strlen(text), "r");
+    const struct import_options options = {.keep_rows = true};
+    const enum status status = import_run(store, in, "text", &options, counts, err);
+    fclose(in);
+    return status;
+}
+
+/* Sessions of teams, every end that a trial can have, odd texts and odd numbers. */
+static void fill(struct store *store, struct rng *rng) {
+    struct error err = {0};
+    const struct fixture f = put_fixture(store);
+    const struct stored_session session = {.id = "red \"1\"",
+                                           .model = f.model.hex,
+                                           .cluster = f.cluster.hex,
+                                           .seed = UINT64_MAX - 1,
+                                           .budget = "{\"trials\": 9}",
+                                           .options = "{\"b\":[1,{\"seed\":7}],\"a\":\",}\"}",
+                                           .team = "red",
+                                           .shared = "",
+                                           .mode = STORED_SESSION_ASK};
+    assert_ok(store_session_begin(store, &session, &err));
+    must_put(store, STORE_STRATEGY, "nobody ran it", "[]");
+    assert_ok(store_calibration_put(store, session.id, 0, "{\"k\": 1.5}", &err));
+    assert_ok(store_calibration_put(store, session.id, 3, "{\"seed\":1}", &err));
+    for (int i = 0; i < 700; i++) { /* more than a batch of the import */
+        struct new_trial request = request_of(&f, rng_below(rng, 2) ? session.id : NULL);
+        request.seed = rng_next(rng);
+        request.predicted_us = rng_below(rng, 2) ? rng_log_between(rng, 1e-3, 1e9) : (double)NAN;
+        request.proposer = i % 2 ? "with \"quotes\", commas\tand tabs" : "\xc3\xa9t\xc3\xa9";
+        const int64_t trial = must_begin_trial(store, &request);
+        if (i % 3)
+            assert_ok(finish_trial(store, trial, rng_log_between(rng, 2, 1e9), &err));
+        else
+            assert_ok(store_trial_fail(store, trial, (enum record_state)((int)RECORD_FAILED + i % 9 / 3),
+                                       "line 1\nline 2 \\ \"x\"", &err));
+    }
+}
+
+static void an_export_comes_back_byte_for_byte(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct rng rng;
+    struct import_counts counts;
+    rng_seed(&rng, test_seed());
+    struct store *a = must_open(dataset_path("a.db"), STORE_READ_WRITE);
+    struct store *b = must_open(dataset_path("b.db"), STORE_READ_WRITE);
+    fill(a, &rng);
+    char *first = export_all(a);
+    assert_ok(import_text(b, first, &counts, &err));
+    assert_true(counts.objects == 3 && counts.sessions == 1 && counts.calibrations == 2 && counts.trials == 700);
+    assert_true(counts.duplicates == 0 && counts.unfinished == 0);
+    char *second = export_all(b);
+    assert_string_equal(first, second);
+    assert_sound(b);
+    assert_ok(import_text(b, first, &counts, &err));
+    assert_true(counts.trials == 0 && counts.objects == 0 && counts.sessions == 0 && counts.duplicates == 706);
+    assert_int_equal(count_trials(b), 700);
+    free(first);
+    free(second);
+    store_close(a);
+    store_close(b);
+}
+
+static void unfinished_trials_stay_out(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct import_counts counts;
+    struct store *a = must_open(dataset_path("running.db"), STORE_READ_WRITE);
+    struct store *b = must_open(dataset_path("fresh.db"), STORE_READ_WRITE);
+    const struct fixture f = put_fixture(a);
+    const struct new_trial request = request_of(&f, NULL);
+    must_begin_trial(a, &request);
+    must_run_trial(a, &f, NULL, 5);
+    char *text = export_all(a);
+    assert_ok(import_text(b, text, &counts, &err));
+    assert_true(counts.trials == 1 && counts.unfinished == 1);
+    free(text);
+    store_close(a);
+    store_close(b);
+}
+
+static void a_bad_line_is_named_and_nothing_stays(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct import_counts counts;
+    struct store *a = must_open(dataset_path("whole.db"), STORE_READ_WRITE);
+    struct store *b = must_open(dataset_path("none.db"), STORE_READ_WRITE);
+    const struct fixture f = put_fixture(a);
+    must_run_trial(a, &f, NULL, 5);
+    char *text = export_all(a), *longer = NULL;
+    static const char *const cases[][2] = {
+        {"{\"schema\":\"syncopate.record/1\"", "text: line 5"},
+        {"{\"schema\":\"syncopate.record/2\"}", "text: line 5: this program imports no syncopate.record/2"},
+        {"{\"schema\":\"syncopate.record/1\",\"colour\":1}", "/colour"},
+        {"{\"schema\":\"syncopate.record/1\",\"state\":\"complete\",\"seed\":1.5}", "must be a whole number: seed"},
+        {"{\"schema\":\"syncopate.record/1\",\"state\":\"won\"}", "text: line 5: no such state: won"},
+        {"{\"schema\":\"syncopate.record/1\",\"state\":\"complete\"}", "text: line 5: model, cluster"},
+        {"{\"schema\":\"syncopate.object/1\",\"kind\":\"model\",\"id\":\"00\",\"name\":\"m\",\"content\":{}}",
+         "text: line 5: the content is not that of 00"},
+        {"{\"schema\":\"syncopate.object/1\",\"kind\":\"song\",\"name\":\"m\",\"content\":{}}", "an object needs"},
+        {"{\"schema\":\"syncopate.session/1\",\"id\":\"s\"}", "a session needs"},
+        {"{\"schema\":\"syncopate.calibration/1\",\"session\":\"s\",\"after_trial\":0,\"created\":\"\",\"content\":{}}",
+         "text: line 5"},
+        {"[1]", "text: line 5"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_true(asprintf(&longer, "%s%s\n", text, cases[i][0]) > 0);
+        const enum status status = import_text(b, longer, &counts, &err);
+        assert_true(status == ST_INVALID || status == ST_NOT_FOUND);
+        assert_contains(err.message, cases[i][1]);
+        assert_int_equal(count_trials(b), 0);
+        free(longer);
+    }
+    free(text);
+    store_close(a);
+    store_close(b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_batch_is_added_once),
+        cmocka_unit_test(a_batch_with_one_bad_record_is_refused_whole),
+        cmocka_unit_test(an_export_comes_back_byte_for_byte),
+        cmocka_unit_test(unfinished_trials_stay_out),
+        cmocka_unit_test(a_bad_line_is_named_and_nothing_stays),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
