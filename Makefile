@@ -20,7 +20,7 @@ DEPS.tuner        := trial-runner dataset simulator featurize strategy base
 LIBS.base         := -lcjson -lcrypto -lm
 LIBS.simulator    := -lopenblas -lxgboost
 LIBS.dataset      := -lsqlite3
-LIBS.tuner        := -llapacke -lnlopt -lopenblas
+LIBS.tuner        := -llapacke -lnlopt -lopenblas -lmicrohttpd -lcurl -pthread
 # Programs of trial-runner/worker/ are linked by mpicc and never by the tuner.
 
 WARN          := -std=c17 -D_GNU_SOURCE -Wall -Wextra -Wshadow -Wconversion -Wvla -Wmissing-prototypes -Wstrict-prototypes
@@ -52,8 +52,8 @@ REPLAY := $(patsubst tests/fuzz/fuzz_%.c,$(OUT)/tests/fuzz/replay_%,$(wildcard t
 HEADERS := $(wildcard $(addsuffix /*.h,$(FOLDERS)) $(addsuffix /*/*.h,$(FOLDERS)))
 ALL_C := $(wildcard $(foreach f,$(FOLDERS) tests,$(f)/*.[ch] $(f)/*/*.[ch] $(f)/*/*/*.[ch]))
 
-.PHONY: all demo test bench accuracy evaluate asan tsan coverage fuzz lint format tidy install uninstall clean deps help \
-        quick $(FOLDERS) tests docs examples
+.PHONY: all demo test bench bench-service accuracy evaluate evaluate-live asan tsan coverage fuzz lint format tidy install \
+        uninstall clean deps help quick $(FOLDERS) tests docs examples
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -126,6 +126,13 @@ coverage:  ## line coverage of the test run, by folder
 
 bench: all  ## our speed figures: medians and ratios
 	@OUT=$(OUT) tests/bench.sh
+LOAD := $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard tests/load/*.c))
+bench-service: all $(OUT)/tests/load/load  ## the service under load, with a dataset of TRIALS (1000000) trials and a soak of SOAK (60) seconds
+	@$(OUT)/tests/load/load --trials $(or $(TRIALS),1000000) --soak $(or $(SOAK),60) --folder $(BUILD)/load $(OUT)/bin/syncopate
+$(OUT)/tests/load/load: $(LOAD) $$(foreach f,$$(call closure,dataset),$$(call lib,$$(f)))
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(LOAD) $(call link,dataset)
 accuracy: all $(OUT)/tests/accuracy/accuracy  ## predicted against measured over real trials in four lab clusters
 	@OUT=$(OUT) tests/accuracy.sh
 $(OUT)/tests/accuracy/accuracy: $(OUT)/obj/tests/accuracy/accuracy.o $$(foreach f,$$(call closure,tuner),$$(call lib,$$(f)))
@@ -139,6 +146,16 @@ $(OUT)/tests/evaluate/evaluate: $(EVALUATE) $$(foreach f,$$(call closure,tuner),
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(EVALUATE) $(call link,tuner)
+
+# Of evaluate/ the live plays use what is no table.
+EVALUATE_LIVE := $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard tests/evaluate/live/*.c) \
+                   tests/evaluate/corpus.c tests/evaluate/optuna_functions.c tests/evaluate/quantile.c)
+evaluate-live: all $(OUT)/tests/evaluate/live  ## search methods against each other, live in the lab: an hour, and root
+	@OUT=$(OUT) tests/evaluate-live.sh
+$(OUT)/tests/evaluate/live: $(EVALUATE_LIVE) $$(foreach f,$$(call closure,tuner),$$(call lib,$$(f)))
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(EVALUATE_LIVE) $(call link,tuner)
 
 $(OUT)/fuzz/%: $(OUT)/obj/tests/fuzz/%.o $$(foreach f,$$(call closure,tuner),$$(call lib,$$(f)))
 	$(call say,LINK,$@)
@@ -175,4 +192,4 @@ clean:  ## remove build/
 	rm -rf $(BUILD)
 
 help:  ## this list
-	@sed -n 's/^\([a-z]*\):.*  ## /\1\t/p' Makefile | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' Makefile | expand -t 12

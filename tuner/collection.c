@@ -14,18 +14,32 @@
 
 enum { RECIPES = 8, NEAR_STEPS = 4, FAST_GUIDED = 30, FAST_STEPS = 30, MOST_DRAWS = 50, WARMUP = 1 };
 
-#define X(constant, word, words) constant,
-enum recipe { COLLECTION_TABLE(X) };
-#undef X
 #define X(constant, word, words) word,
-static const char *const recipe_words[RECIPES] = {COLLECTION_TABLE(X)};
+static const char *const way_words[COLLECTION_BY_RECIPE] = {COLLECTION_TABLE(X) COLLECTION_PARTLY_TABLE(X)};
 #undef X
+static const size_t PREFIX = sizeof "collect-" - 1;
+
+enum status collection_way_named(const char *word, enum collection_way *out, struct error *err) {
+    if (!strcmp(word, "recipe")) {
+        *out = COLLECTION_BY_RECIPE;
+        return ST_OK;
+    }
+    for (int way = 0; way < COLLECTION_BY_RECIPE; way++)
+        if (!strcmp(word, way_words[way] + PREFIX)) {
+            *out = (enum collection_way)way;
+            return ST_OK;
+        }
+    return error_set(err, ST_USAGE,
+                     "strategies are not drawn by '%s'; take recipe, guided, uniform, baseline, sizes, near, fast, "
+                     "balanced, adjacent or loose",
+                     word);
+}
 
 /* ---- drawing ---- */
 
 enum status collection_init(struct collection *out, const struct model *model, const struct cluster *cluster,
                             const struct space_options *options, struct error *err) {
-    struct collection c = {.model = model, .cluster = cluster, .fastest_us = INFINITY};
+    struct collection c = {.model = model, .cluster = cluster, .fastest_us = INFINITY, .only = COLLECTION_BY_RECIPE};
     *out = c;
     enum status st = space_init(&out->space, model, cluster, options, err);
     if (!st)
@@ -133,9 +147,9 @@ static enum status draw_fast(struct collection *c, struct rng *rng, struct strat
     return st;
 }
 
-static enum status draw_by(struct collection *c, enum recipe recipe, uint64_t index, struct rng *rng,
+static enum status draw_by(struct collection *c, enum collection_way way, uint64_t index, struct rng *rng,
                            struct strategy *out, struct error *err) {
-    switch (recipe) {
+    switch (way) {
     case COLLECTION_UNIFORM:
         return space_sample_uniform(&c->space, rng, out, err);
     case COLLECTION_SIZES:
@@ -147,6 +161,12 @@ static enum status draw_by(struct collection *c, enum recipe recipe, uint64_t in
         return draw_near(c, rng, out, err);
     case COLLECTION_FAST:
         return draw_fast(c, rng, out, err);
+    case COLLECTION_BALANCED:
+        return space_sample_constrained(&c->space, rng, SPACE_BALANCED, out, err);
+    case COLLECTION_ADJACENT:
+        return space_sample_constrained(&c->space, rng, SPACE_ADJACENT, out, err);
+    case COLLECTION_LOOSE:
+        return space_sample_constrained(&c->space, rng, 0, out, err);
     default:
         return space_sample_guided(&c->space, rng, out, err);
     }
@@ -154,13 +174,13 @@ static enum status draw_by(struct collection *c, enum recipe recipe, uint64_t in
 
 enum status collection_draw(struct collection *c, uint64_t seed, uint64_t index, struct strategy *out,
                             const char **proposer, double *predicted_us, struct error *err) {
-    enum recipe recipe = (enum recipe)(index % RECIPES);
+    enum collection_way way = c->only == COLLECTION_BY_RECIPE ? (enum collection_way)(index % RECIPES) : c->only;
     struct prediction prediction = {.iteration_us = INFINITY};
     struct rng rng;
     enum status st = ST_OK;
     rng_split(&rng, seed, index);
     for (int draw = 0; draw < MOST_DRAWS && !st; draw++) {
-        st = draw_by(c, recipe, index, &rng, out, err);
+        st = draw_by(c, way, index, &rng, out, err);
         bool drawn = !st;
         if (drawn)
             st = predictor_run(&c->predictor, out, &prediction, err);
@@ -175,10 +195,10 @@ enum status collection_draw(struct collection *c, uint64_t seed, uint64_t index,
     if (st)
         return st;
     char name[64];
-    snprintf(name, sizeof name, "%s-%lu", recipe_words[recipe], (unsigned long)index);
-    if (recipe != COLLECTION_BASELINE || index / RECIPES >= c->starts.n)
+    snprintf(name, sizeof name, "%s-%lu", way_words[way], (unsigned long)index);
+    if (way != COLLECTION_BASELINE || index / RECIPES >= c->starts.n)
         out->name = arena_strdup(&out->arena, name);
-    *proposer = recipe_words[recipe];
+    *proposer = way_words[way];
     *predicted_us = prediction.iteration_us;
     if (!out->name) {
         strategy_release(out);
@@ -189,8 +209,9 @@ enum status collection_draw(struct collection *c, uint64_t seed, uint64_t index,
 
 /* ---- running ---- */
 
-static void session_id(const struct collection *c, uint64_t seed, char out[64]) {
-    snprintf(out, 64, "collect-%.16s-%.4s-%.16s-%.4s-%lu", c->model->name, c->model->id.hex, c->cluster->name,
+static void id_of_session(const struct collection *c, uint64_t seed, char out[64]) {
+    const char *way = c->only == COLLECTION_BY_RECIPE ? "collect" : way_words[c->only] + PREFIX;
+    snprintf(out, 64, "%.8s-%.16s-%.4s-%.16s-%.4s-%lu", way, c->model->name, c->model->id.hex, c->cluster->name,
              c->cluster->id.hex, (unsigned long)seed);
 }
 
@@ -288,7 +309,7 @@ enum status collect_run(struct store *store, struct collection *c, const struct 
     char id[64];
     uint64_t had;
     double began_us = clock_now_us();
-    session_id(c, o->seed, id);
+    id_of_session(c, o->seed, id);
     enum status st = open_session(store, c, runner->name, id, o->seed, &had, err);
     if (!st && had >= o->trials)
         log_info("session %s has %lu trials already", id, (unsigned long)had);

@@ -17,6 +17,7 @@
 #include "tuner/predictor.h"
 #include "tuner/search/starts.h"
 #include "tuner/session.h"
+#include "tuner/trials.h"
 
 /* The recipe, by number mod 8: X(constant, word that the trial is recorded with, what it draws) */
 #define COLLECTION_TABLE(X)                                                                                            \
@@ -29,6 +30,22 @@
     X(COLLECTION_FAST, "collect-fast", "the fastest predicted of 60 guided ones and changes of them")                  \
     X(COLLECTION_SIZES_2, "collect-sizes", "")
 
+/* What no recipe draws; alone, with `only` */
+#define COLLECTION_PARTLY_TABLE(X)                                                                                     \
+    X(COLLECTION_BALANCED, "collect-balanced", "guided by c_lb alone")                                                 \
+    X(COLLECTION_ADJACENT, "collect-adjacent", "guided by c_am alone")                                                 \
+    X(COLLECTION_LOOSE, "collect-loose", "the same, guided by neither")
+
+enum collection_way {
+#define X(constant, word, words) constant,
+    COLLECTION_TABLE(X) COLLECTION_PARTLY_TABLE(X)
+#undef X
+        COLLECTION_BY_RECIPE
+};
+
+/* From a word of the tables without "collect-", or "recipe"; COLLECTION_BY_RECIPE for that. Fails: ST_USAGE. */
+enum status collection_way_named(const char *word, enum collection_way *out, struct error *err);
+
 /* A draw that is predicted to take over COLLECTION_SLOWEST times the fastest baseline is drawn again: its trial would
  * cost as much as ten others. */
 #define COLLECTION_SLOWEST 8
@@ -38,8 +55,9 @@ struct collection {
     const struct cluster *cluster;
     struct space space;
     struct predictor predictor;
-    struct starts starts; /* the baselines that a session would begin with */
-    double fastest_us;    /* of them, predicted */
+    struct starts starts;     /* the baselines that a session would begin with */
+    double fastest_us;        /* of them, predicted */
+    enum collection_way only; /* every number is drawn in this way; COLLECTION_BY_RECIPE at first */
 };
 
 /* Fails: as space_init, predictor_init and starts_list. */
@@ -62,8 +80,8 @@ struct collect_options {
 };
 enum { COLLECT_LEAST = 8, COLLECT_MOST = 30 };
 
-/* Run trials until `trials` of them have ended in this dataset, in the session "collect-MODEL-CLUSTER-SEED" (names and
- * the first digits of ids). Fails: ST_CANCELLED, and what runner and store fail with. */
+/* Run trials until `trials` of them have ended in this dataset, in the session "WAY-MODEL-CLUSTER-SEED" (names and the
+ * first digits of ids; "collect" for the recipe). Fails: ST_CANCELLED, and what runner and store fail with. */
 enum status collect_run(struct store *store, struct collection *collection, const struct tune_runner *runner,
                         const struct collect_options *options, struct error *err);
 

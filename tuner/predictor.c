@@ -76,6 +76,7 @@ enum status predictor_init(struct predictor *out, const struct model *model, con
 
 void predictor_release(struct predictor *p) {
     plan_release(&p->plan);
+    predictions_release(&p->known);
     timeline_free(p->timeline);
     cost_release(&p->cost);
     arena_release(&p->arena);
@@ -105,15 +106,29 @@ enum status predictor_features(struct predictor *p, const struct strategy *strat
     return features_of(strategy, &p->plan, &p->cost, &terms, out, err);
 }
 
+/* The iteration time under these factors, of which the predictor has those corrections already. */
+static enum status predict_with(struct predictor *p, const double factors[2], const struct strategy *strategy,
+                                double *us, struct error *err) {
+    struct prediction prediction;
+    if (predictions_find(&p->known, &strategy->id, factors, us))
+        return ST_OK;
+    enum status st = predictor_run(p, strategy, &prediction, err);
+    if (st)
+        return st;
+    *us = prediction.iteration_us;
+    predictions_keep(&p->known, &strategy->id, factors, *us);
+    return ST_OK;
+}
+
 /* Minus the log of the posterior, up to a constant. */
 static enum status misfit(struct predictor *p, const double factors[2], size_t n, const struct measured *measured,
                           double *out, struct error *err) {
     enum status st = predictor_correct(p, (struct correction){exp(factors[0]), exp(factors[1])}, err);
     double sum = 0;
     for (size_t i = 0; i < n && !st; i++) {
-        struct prediction prediction;
-        st = predictor_run(p, measured[i].strategy, &prediction, err);
-        double residual = st ? 0 : log(prediction.iteration_us / measured[i].us);
+        double us = 1;
+        st = predict_with(p, factors, measured[i].strategy, &us, err);
+        double residual = log(us / measured[i].us);
         residual = fmin(fabs(residual), FIT_LARGEST) / FIT_NOISE;
         sum += residual * residual;
     }

@@ -19,6 +19,7 @@
 #include "strategy/model.h"
 #include "strategy/plan.h"
 #include "strategy/strategy.h"
+#include "tuner/predictions.h"
 
 struct correction {
     double startup, transfer;
@@ -32,8 +33,9 @@ struct predictor {
     struct arena arena;
     struct cost cost;
     struct timeline *timeline;
-    struct plan plan; /* of the last prediction */
-    bool brief;       /* few passes of the timeline: for ranking many, not for telling people a time */
+    struct plan plan;         /* of the last prediction */
+    struct predictions known; /* what fits have asked for */
+    bool brief;               /* few passes of the timeline: for ranking many, not for telling people a time */
 };
 
 enum status predictor_init(struct predictor *out, const struct model *model, const struct cluster *cluster,
@@ -53,7 +55,7 @@ enum status predictor_correct(struct predictor *predictor, struct correction cor
 
 /* Fit the factors to n measured strategies by least squares of log(predicted / measured), each factor's logarithm
  * having a normal prior of deviation PREDICTOR_PRIOR around 0, and use them from now on. Deterministic: a coordinate
- * search on a shrinking grid. */
+ * search on a shrinking grid. What earlier fits have predicted is not predicted again. */
 #define PREDICTOR_PRIOR 0.3
 struct measured {
     const struct strategy *strategy;

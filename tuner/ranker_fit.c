@@ -3,6 +3,7 @@
 #include "tuner/ranker_fit.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/rng.h"
@@ -167,6 +168,15 @@ enum status ranker_fit_run(const struct examples *e, const struct ranker_fit_opt
     else
         *out = fit;
     return st;
+}
+
+void ranker_fit_name(const struct ranker_fit *fit, char *out, size_t n) {
+    const char *kind = ranker_kind_name(ranker_kind_of(fit->ranker));
+    const struct ranker_origin *o = &fit->origin;
+    if (o->n_domains == 1)
+        snprintf(out, n, "%s-%.60s-%.60s", kind, o->domains->model_name, o->domains->cluster_name);
+    else
+        snprintf(out, n, "%s-%zu-domains", kind, o->n_domains);
 }
 
 void ranker_fit_release(struct ranker_fit *fit) {

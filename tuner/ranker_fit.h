@@ -38,6 +38,9 @@ struct ranker_fit {
  * Release with ranker_fit_release. */
 enum status ranker_fit_run(const struct examples *examples, const struct ranker_fit_options *options,
                            struct ranker_fit *out, struct error *err);
+/* What the ranker is called when nobody says: its kind, and what it was trained on. */
+enum { RANKER_NAME_ROOM = 160 };
+void ranker_fit_name(const struct ranker_fit *fit, char *out, size_t n);
 void ranker_fit_release(struct ranker_fit *fit); /* a zeroed one is allowed */
 
 #endif

@@ -90,10 +90,6 @@ static bool add_count(cJSON *to, const char *key, uint64_t n) {
     return cJSON_AddNumberToObject(to, key, (double)n);
 }
 
-static bool add_accuracy(cJSON *to, const char *key, double accuracy) {
-    return isnan(accuracy) || cJSON_AddNumberToObject(to, key, accuracy);
-}
-
 static bool add_domain(cJSON *to, const struct ranker_domain *d) {
     cJSON *row = cJSON_CreateObject();
     if (!row || !cJSON_AddItemToArray(to, row)) {
@@ -122,8 +118,8 @@ static bool add_provenance(cJSON *root, const struct ranker_origin *o) {
 static bool add_metrics(cJSON *root, const struct ranker_origin *o) {
     cJSON *to = cJSON_AddObjectToObject(root, "metrics");
     return to && add_count(to, "held_out", o->n_held_out) &&
-           add_accuracy(to, "held_out_accuracy", o->held_out_accuracy) &&
-           add_accuracy(to, "timeline_accuracy", o->timeline_accuracy);
+           json_add_known(to, "held_out_accuracy", o->held_out_accuracy) &&
+           json_add_known(to, "timeline_accuracy", o->timeline_accuracy);
 }
 
 /* The object's text, malloc'd; NULL when memory is out. */
@@ -309,6 +305,20 @@ enum status rankers_get(struct store *store, const char *word, struct stored_ran
     return st;
 }
 
+enum status rankers_look(struct store *store, const char *word, struct stored_ranker *out, struct error *err) {
+    struct stored_ranker stored = {.ranker = NULL};
+    struct id id;
+    enum status st = store_find(store, STORE_RANKER, word, &id, err);
+    if (!st)
+        st = read_stored(store, id.hex, &stored, err);
+    if (st && st != ST_INVALID) {
+        stored_ranker_release(&stored);
+        return st;
+    }
+    *out = stored;
+    return ST_OK;
+}
+
 enum status rankers_list(struct store *store, struct stored_rankers *out, struct error *err) {
     struct arena arena = {0};
     struct stored_object *objects;
@@ -335,6 +345,53 @@ void stored_rankers_release(struct stored_rankers *list) {
         stored_ranker_release(&list->items[i]);
     free(list->items);
     *list = (struct stored_rankers){.n = 0};
+}
+
+/* ---- described ---- */
+
+static bool describe_domain(cJSON *to, const struct ranker_domain *d) {
+    cJSON *row = cJSON_CreateObject();
+    if (!row || !cJSON_AddItemToArray(to, row)) {
+        cJSON_Delete(row);
+        return false;
+    }
+    return cJSON_AddStringToObject(row, "model", d->model_name) &&
+           cJSON_AddStringToObject(row, "cluster", d->cluster_name) &&
+           cJSON_AddStringToObject(row, "runner", d->runner) && add_count(row, "trials", d->trials) &&
+           add_count(row, "strategies", d->strategies);
+}
+
+static bool describe_training(cJSON *root, const struct ranker *ranker) {
+    const struct ranker_report *report = ranker_report_of(ranker);
+    return cJSON_AddStringToObject(root, "kind", ranker_kind_name(ranker_kind_of(ranker))) &&
+           cJSON_AddBoolToObject(root, "residual", ranker_residual(ranker)) &&
+           add_count(root, "seed", ranker_options_of(ranker)->seed) && add_count(root, "epochs", report->epochs) &&
+           json_add_known(root, "training_accuracy", report->training_accuracy) &&
+           json_add_known(root, "validation_accuracy", report->validation_accuracy);
+}
+
+cJSON *ranker_describe(const struct stored_ranker *stored) {
+    const struct ranker_origin *o = &stored->origin;
+    cJSON *root = cJSON_CreateObject();
+    bool whole = root && cJSON_AddStringToObject(root, "schema", "syncopate.trained-ranker/1") &&
+                 cJSON_AddStringToObject(root, "id", stored->id.hex) &&
+                 cJSON_AddStringToObject(root, "name", stored->name) &&
+                 cJSON_AddBoolToObject(root, "usable", stored->ranker != NULL) &&
+                 (!stored->ranker || describe_training(root, stored->ranker)) &&
+                 (!o->version || cJSON_AddStringToObject(root, "version", o->version)) &&
+                 (!o->from || cJSON_AddStringToObject(root, "from", o->from)) &&
+                 add_count(root, "trials", o->n_trials) && add_count(root, "held_out", o->n_held_out) &&
+                 json_add_known(root, "held_out_accuracy", o->held_out_accuracy) &&
+                 json_add_known(root, "timeline_accuracy", o->timeline_accuracy);
+    cJSON *domains = whole ? cJSON_AddArrayToObject(root, "domains") : NULL;
+    whole = whole && domains;
+    for (size_t d = 0; d < o->n_domains && whole; d++)
+        whole = describe_domain(domains, &o->domains[d]);
+    if (!whole) {
+        cJSON_Delete(root);
+        root = NULL;
+    }
+    return root;
 }
 
 /* ---- the nearest ---- */
@@ -395,4 +452,21 @@ enum status rankers_nearest(struct store *store, const struct domain *here, stru
     }
     stored_rankers_release(&list);
     return st;
+}
+
+enum status rankers_for_session(struct store *store, const struct domain *here, const char *word,
+                                struct stored_ranker *out, struct error *err) {
+    const bool nearest = !strcmp(word, "nearest");
+    *out = (struct stored_ranker){0};
+    if (!strcmp(word, "none"))
+        return ST_OK;
+    enum status st = nearest ? rankers_nearest(store, here, out, NULL, err) : rankers_get(store, word, out, err);
+    if (nearest && st == ST_NOT_FOUND)
+        return ST_OK;
+    if (st || ranker_residual(out->ranker))
+        return st;
+    stored_ranker_release(out);
+    *out = (struct stored_ranker){0};
+    return nearest ? ST_OK
+                   : error_set(err, ST_USAGE, "ranker %s: it only ranks and tells no times, which a session needs", word);
 }

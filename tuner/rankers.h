@@ -7,6 +7,7 @@
 #ifndef TUNER_RANKERS_H
 #define TUNER_RANKERS_H
 
+#include <cjson/cJSON.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -60,6 +61,12 @@ enum status rankers_put(struct store *store, const char *name, const struct rank
  * ST_USAGE (several begin so), ST_INVALID (this version cannot use it). */
 enum status rankers_get(struct store *store, const char *word, struct stored_ranker *out, struct error *err);
 
+/* The same, but one that this version cannot use has ranker NULL. Fails: ST_NOT_FOUND, ST_USAGE. */
+enum status rankers_look(struct store *store, const char *word, struct stored_ranker *out, struct error *err);
+
+/* What is known of it, without what it learned: syncopate.trained-ranker/1. NULL when memory is out. */
+cJSON *ranker_describe(const struct stored_ranker *stored);
+
 struct stored_rankers {
     size_t n;
     struct stored_ranker *items; /* oldest first; malloc'd */
@@ -71,5 +78,10 @@ void stored_rankers_release(struct stored_rankers *list);
  * trials, and of these the newest. *distance may be NULL. Fails: ST_NOT_FOUND when there is none. */
 enum status rankers_nearest(struct store *store, const struct domain *here, struct stored_ranker *out, double *distance,
                             struct error *err);
+
+/* The ranker that a session is to use: `word` is a name or id, "none", or "nearest". *out has ranker NULL for none and
+ * where no ranker is near. Fails: ST_USAGE (it tells no times), as rankers_get. */
+enum status rankers_for_session(struct store *store, const struct domain *here, const char *word,
+                                struct stored_ranker *out, struct error *err);
 
 #endif

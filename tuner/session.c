@@ -1,6 +1,6 @@
-/* See session.h. What to do next is decided from the entries alone (the distinct strategies and what was measured of
- * them), never from how the process came to know them; `number` of trials so far names the random stream of the next
- * proposal. That makes resuming the same as going on.
+/* See session.h. What to do next is decided from the entries alone (the distinct strategies, and what was measured or is
+ * being measured of them), never from how the process came to know them; the number of trials so far, those that still
+ * run included, names the random stream of the next proposal. That makes resuming the same as going on.
  *
  * The answer is decided in the final: each finalist is run again `final_rounds` times, interleaved with the best
  * baseline so that drift of the machine meets all alike, and only those rounds are reported. The first trial of a
@@ -46,8 +46,8 @@ struct tune_options tune_default_options(void) {
 
 struct entry *session_find(struct session *s, const struct id *id) {
     for (size_t i = 0; i < s->n; i++)
-        if (!memcmp(&s->entries[i].strategy.id, id, sizeof *id))
-            return &s->entries[i];
+        if (!memcmp(&s->entries[i]->strategy.id, id, sizeof *id))
+            return s->entries[i];
     return NULL;
 }
 
@@ -60,15 +60,16 @@ static const struct baseline *baseline_called(const char *name) {
 struct entry *session_add(struct session *s, struct strategy *strategy, const char *proposer, double predicted) {
     if (s->n == s->capacity) {
         size_t capacity = s->capacity ? 2 * s->capacity : 64;
-        struct entry *entries = realloc(s->entries, capacity * sizeof *entries);
-        if (!entries) {
-            strategy_release(strategy);
-            return NULL;
-        }
+        struct entry **entries = realloc(s->entries, capacity * sizeof *entries);
+        if (!entries)
+            goto fail;
         s->entries = entries;
         s->capacity = capacity;
     }
-    struct entry *e = &s->entries[s->n++];
+    struct entry *e = malloc(sizeof *e);
+    if (!e)
+        goto fail;
+    s->entries[s->n++] = e;
     *e = (struct entry){.strategy = *strategy,
                         .baseline = baseline_called(proposer),
                         .predicted_us = predicted,
@@ -76,13 +77,16 @@ struct entry *session_add(struct session *s, struct strategy *strategy, const ch
                         .median_us = INFINITY};
     snprintf(e->proposer, sizeof e->proposer, "%s", proposer);
     return e;
+fail:
+    strategy_release(strategy);
+    return NULL;
 }
 
 enum status session_learn(struct session *s, struct entry *e, enum record_state state, size_t n,
                           const double *iterations_us, const char *reason, struct error *err) {
     e->state = state;
     e->trials++;
-    s->trials++;
+    s->trials += state != RECORD_CANCELLED; /* what was lost costs no budget */
     s->fitted = false;
     snprintf(e->reason, sizeof e->reason, "%s", reason ? reason : "");
     if (state != RECORD_COMPLETE || e->n_rounds == MAX_ROUNDS)
@@ -101,7 +105,7 @@ enum status session_learn(struct session *s, struct entry *e, enum record_state 
 static double best_so_far(const struct session *s) {
     double best = INFINITY;
     for (size_t i = 0; i < s->n; i++)
-        best = fmin(best, s->entries[i].median_us);
+        best = fmin(best, s->entries[i]->median_us);
     return best;
 }
 
@@ -145,25 +149,6 @@ static uint64_t iterations_for(const struct session *s, const struct entry *e) {
     return (uint64_t)fmin(fmax(n, LEAST_ITERATIONS), MOST_ITERATIONS);
 }
 
-static enum status start_trial(struct session *s, const struct entry *e, uint64_t round, int64_t *trial,
-                               struct error *err) {
-    const struct trial_start start = {.model = s->model,
-                                      .cluster = s->cluster,
-                                      .strategy = &e->strategy,
-                                      .session = s->id,
-                                      .proposer = e->proposer,
-                                      .runner = s->runner->name,
-                                      .round = round,
-                                      .seed = s->options.seed,
-                                      .predicted_us = e->predicted_us};
-    return trial_record_start(s->store, &start, trial, err);
-}
-
-static enum status say_how_to_resume(const struct session *s, struct error *err) {
-    return error_set(err, ST_CANCELLED, "interrupted; go on with: syncopate tune --resume %s --dataset %s", s->id,
-                     store_path(s->store));
-}
-
 /* Train on with all entries but the last, whose trial begins or has just ended. */
 static enum status begin_learning(struct session *s, struct error *err) {
     size_t n = s->n ? s->n - 1 : 0;
@@ -173,52 +158,50 @@ static enum status begin_learning(struct session *s, struct error *err) {
     if (!trials)
         return error_no_memory(err);
     for (size_t i = 0; i < n; i++)
-        trials[i] = (struct learner_trial){&s->entries[i].strategy, s->entries[i].median_us};
+        trials[i] = (struct learner_trial){&s->entries[i]->strategy, s->entries[i]->median_us};
     enum status st = learner_begin(&s->learner, n, trials, err);
     free(trials);
     s->learned = n;
     return st;
 }
 
-/* The trial itself, the ranker learning meanwhile. */
-static enum status run_and_learn(struct session *s, const struct tune_order *order, struct tune_outcome *outcome,
-                                 struct error *err) {
-    enum status st = begin_learning(s, err);
-    if (!st)
-        st = s->runner->run(s->runner->context, order, outcome, err);
-    learner_end(&s->learner);
-    return st;
-}
-
-/* Run entry `index` once more, record it and learn from it. */
-static enum status try_entry(struct session *s, size_t index, uint64_t round, struct error *err) {
-    struct entry *e = &s->entries[index];
-    struct tune_outcome outcome = {0};
-    const struct tune_order order = {.strategy = &e->strategy,
+void session_adopt(struct session *s, struct entry *e, uint64_t round, struct suggestion *out) {
+    e->running++;
+    s->running++;
+    double best = best_so_far(s);
+    *out = (struct suggestion){.entry = e, .proposer = e->proposer, .round = round, .predicted_us = e->predicted_us};
+    out->order = (struct tune_order){.strategy = &e->strategy,
                                      .iterations = iterations_for(s, e),
                                      .warmup = WARMUP,
                                      .expected_us = isfinite(e->predicted_us) ? e->predicted_us : 0,
-                                     .give_up_us = round || isinf(best_so_far(s)) ? 0 : HOPELESS * best_so_far(s)};
-    int64_t trial;
-    enum status st = start_trial(s, e, round, &trial, err);
+                                     .give_up_us = round || isinf(best) ? 0 : HOPELESS * best};
+}
+
+/* Hand out one more trial of `e`, while which the ranker learns. */
+static enum status hand_out(struct session *s, struct entry *e, uint64_t round, struct suggestion *out,
+                            struct error *err) {
+    enum status st = begin_learning(s, err);
     if (st)
         return st;
     session_tell(s, e, NULL, 0, false);
-    st = run_and_learn(s, &order, &outcome, err);
-    if (st) {
-        struct error ignored;
-        store_trial_fail(s->store, trial, RECORD_CANCELLED, err ? err->message : NULL, &ignored);
-        return st == ST_CANCELLED ? say_how_to_resume(s, err) : st;
-    }
-    struct summary summary;
-    st = trial_record_end(s->store, trial, &outcome, err);
+    session_adopt(s, e, round, out);
+    return ST_OK;
+}
+
+enum status session_report(struct session *s, const struct suggestion *suggestion, const struct tune_outcome *outcome,
+                           struct error *err) {
+    struct entry *e = suggestion->entry;
+    struct summary summary = {.median_us = NAN};
+    enum status st = outcome->n ? summary_of_copy(outcome->n, outcome->iterations_us, &summary, err) : ST_OK;
     if (!st)
-        st = session_learn(s, e, outcome.state, outcome.n, outcome.iterations_us, outcome.reason, err);
-    if (!st)
-        st = summary_of_copy(outcome.n, outcome.iterations_us, &summary, err);
-    if (!st)
-        session_tell(s, e, &outcome, outcome.n ? summary.median_us : NAN, false);
-    return st;
+        st = session_learn(s, e, outcome->state, outcome->n, outcome->iterations_us, outcome->reason, err);
+    if (st)
+        return st;
+    e->early |= outcome->early;
+    e->running--;
+    s->running--;
+    session_tell(s, e, outcome, summary.median_us, false);
+    return ST_OK;
 }
 
 /* ---- phases ---- */
@@ -233,8 +216,8 @@ static enum status refit(struct session *s, struct error *err) {
     for (size_t i = 0; i < s->n_earlier; i++)
         measured[n++] = (struct measured){s->earlier[i].strategy, s->earlier[i].us};
     for (size_t i = 0; i < s->n; i++)
-        if (isfinite(s->entries[i].median_us))
-            measured[n++] = (struct measured){&s->entries[i].strategy, s->entries[i].median_us};
+        if (isfinite(s->entries[i]->median_us))
+            measured[n++] = (struct measured){&s->entries[i]->strategy, s->entries[i]->median_us};
     enum status st = predictor_fit(&s->predictor, n, measured, err);
     free(measured);
     s->fitted = !st;
@@ -259,9 +242,9 @@ static size_t starts_limit(const struct session *s) {
     return n < s->starts.n ? n : s->starts.n;
 }
 
-/* Run the first of the starts that was not tried; *done when all were. */
-static enum status next_start(struct session *s, bool *done, struct error *err) {
-    *done = false;
+/* The first of the starts that was not tried; *out is NULL when all were. */
+static enum status next_start(struct session *s, struct entry **out, struct error *err) {
+    *out = NULL;
     for (size_t i = 0; i < starts_limit(s); i++) {
         const struct start *start = &s->starts.items[i];
         struct strategy strategy;
@@ -271,18 +254,19 @@ static enum status next_start(struct session *s, bool *done, struct error *err) 
         if (st)
             return st;
         strategy.id = start->strategy.id;
-        if (!session_add(s, &strategy, start->baseline->name, start->predicted_us))
-            return error_no_memory(err);
-        return try_entry(s, s->n - 1, 0, err);
+        *out = session_add(s, &strategy, start->baseline->name, start->predicted_us);
+        return *out ? ST_OK : error_no_memory(err);
     }
-    *done = true;
     return ST_OK;
 }
 
 struct tried *session_tried(const struct session *s) {
     struct tried *tried = calloc(s->n ? s->n : 1, sizeof *tried);
-    for (size_t i = 0; tried && i < s->n; i++)
-        tried[i] = (struct tried){&s->entries[i].strategy, s->entries[i].median_us, s->entries[i].proposer};
+    for (size_t i = 0; tried && i < s->n; i++) {
+        const struct entry *e = s->entries[i];
+        bool running = e->running && isinf(e->median_us);
+        tried[i] = (struct tried){&e->strategy, e->median_us, e->proposer, running ? e->predicted_us : 0};
+    }
     return tried;
 }
 
@@ -302,36 +286,43 @@ static enum status propose(struct session *s, struct proposal *out, struct error
     if (!st && !tried)
         st = error_no_memory(err);
     options.advisor.ranker = learner_ranker(&s->learner);
-    rng_split(&rng, s->options.seed, s->trials);
+    rng_split(&rng, s->options.seed, s->trials + s->running);
     if (!st)
         st = proposal_next(&context, &s->learner.described, &options, s->n, tried, &rng, out, err);
     free(tried);
     return st;
 }
 
-/* *enough: the proposal promises too little to be tried. */
-static enum status next_candidate(struct session *s, bool *enough, struct error *err) {
+/* *out is NULL, and the search over, when nothing new was found or what was found promises too little. */
+static enum status next_candidate(struct session *s, struct entry **out, struct error *err) {
     struct proposal proposal;
     char name[32];
+    *out = NULL;
     enum status st = propose(s, &proposal, err);
+    if (st == ST_NOT_FOUND) {
+        s->stop = TUNE_STOP_EXHAUSTED;
+        s->searched = true;
+        return ST_OK;
+    }
     if (st)
         return st;
-    *enough = proposal.gain < s->options.least_gain;
-    if (*enough) {
+    if (proposal.gain < s->options.least_gain) {
         strategy_release(&proposal.strategy);
+        s->stop = TUNE_STOP_GAIN;
+        s->searched = true;
         return ST_OK;
     }
     if (!baselines_find(proposal.proposer)) {
-        snprintf(name, sizeof name, "%s-%lu", proposal.proposer, (unsigned long)s->trials + 1);
+        snprintf(name, sizeof name, "%s-%lu", proposal.proposer,
+                 (unsigned long)(s->trials + s->running + 1));
         proposal.strategy.name = arena_strdup(&proposal.strategy.arena, name);
     }
     if (!proposal.strategy.name) {
         strategy_release(&proposal.strategy);
         return error_no_memory(err);
     }
-    if (!session_add(s, &proposal.strategy, proposal.proposer, proposal.predicted_us))
-        return error_no_memory(err);
-    return try_entry(s, s->n - 1, 0, err);
+    *out = session_add(s, &proposal.strategy, proposal.proposer, proposal.predicted_us);
+    return *out ? ST_OK : error_no_memory(err);
 }
 
 /* The best baseline and the best others, by their first trials; at most MAX_FINALISTS. */
@@ -341,12 +332,12 @@ static size_t finalists(const struct session *s, size_t out[MAX_FINALISTS]) {
         while (n < (others ? (size_t)MAX_FINALISTS : 1)) {
             size_t best = SIZE_MAX;
             for (size_t i = 0; i < s->n; i++) {
-                const struct entry *e = &s->entries[i];
+                const struct entry *e = s->entries[i];
                 bool taken = false;
                 for (size_t k = 0; k < n; k++)
                     taken |= out[k] == i;
                 if (!taken && isfinite(e->median_us) && (others || e->baseline) &&
-                    (best == SIZE_MAX || e->median_us < s->entries[best].median_us))
+                    (best == SIZE_MAX || e->median_us < s->entries[best]->median_us))
                     best = i;
             }
             if (best == SIZE_MAX)
@@ -358,15 +349,15 @@ static size_t finalists(const struct session *s, size_t out[MAX_FINALISTS]) {
 
 static bool in_final(const struct session *s) {
     for (size_t i = 0; i < s->n; i++)
-        if (s->entries[i].trials > 1)
+        if (s->entries[i]->trials + s->entries[i]->running > 1)
             return true;
     return false;
 }
 
-/* Whether the search is over, and why. */
-static bool search_over(struct session *s) {
+/* Whether the budget of the search is spent, and why. */
+static bool budget_spent(struct session *s) {
     double per_trial = s->trials ? elapsed(s) / (double)s->trials : 0;
-    if (s->options.trials && s->trials + reserve(s) >= s->options.trials) {
+    if (s->options.trials && s->trials + s->running + reserve(s) >= s->options.trials) {
         s->stop = TUNE_STOP_TRIALS;
         return true;
     }
@@ -381,53 +372,63 @@ static bool search_over(struct session *s) {
     return false;
 }
 
-static enum status check_cancel(const struct session *s, struct error *err) {
-    return s->options.cancel && *s->options.cancel ? say_how_to_resume(s, err) : ST_OK;
-}
-
-static enum status run_search(struct session *s, struct error *err) {
-    bool done = false;
-    enum status st = ST_OK;
+/* The next strategy of the search, or NULL when it is over: the starts, then candidates. */
+static enum status next_of_search(struct session *s, struct entry **out, struct error *err) {
+    *out = NULL;
+    s->searched = s->searched || in_final(s) || (s->trials + s->running && budget_spent(s));
+    if (s->searched)
+        return ST_OK;
     s->phase = TUNE_BASELINES;
-    while (!st && !done && !in_final(s) && !(s->trials && search_over(s)))
-        if (!(st = check_cancel(s, err)))
-            st = next_start(s, &done, err);
+    enum status st = next_start(s, out, err);
+    if (st || *out)
+        return st;
     s->phase = TUNE_SEARCH;
-    bool enough = false;
-    while (!st && !enough && !in_final(s) && !search_over(s))
-        if (!(st = check_cancel(s, err)))
-            st = next_candidate(s, &enough, err);
-    if (enough)
-        s->stop = TUNE_STOP_GAIN;
-    if (st == ST_NOT_FOUND) {
-        s->stop = TUNE_STOP_EXHAUSTED;
-        st = ST_OK;
-    }
-    return st;
+    return next_candidate(s, out, err);
 }
 
-static enum status run_final(struct session *s, struct error *err) {
+/* The next repeat of the final, or NULL when all were handed out. */
+static struct entry *next_of_final(struct session *s, uint64_t *round) {
     size_t who[MAX_FINALISTS], n = finalists(s, who);
     uint64_t rounds = n ? reserve(s) / MAX_FINALISTS : 0;
     s->phase = TUNE_FINAL;
-    for (uint64_t round = 1; round <= rounds && round < MAX_ROUNDS; round++)
-        for (size_t k = 0; k < n; k++) {
-            if (s->entries[who[k]].trials > round)
-                continue;
-            enum status st = check_cancel(s, err);
-            if (!st)
-                st = try_entry(s, who[k], round, err);
-            if (st)
-                return st;
-        }
-    return ST_OK;
+    for (*round = 1; *round <= rounds && *round < MAX_ROUNDS; ++*round)
+        for (size_t k = 0; k < n; k++)
+            if (s->entries[who[k]]->trials + s->entries[who[k]]->running <= *round)
+                return s->entries[who[k]];
+    return NULL;
 }
 
-static void release(struct session *s) {
+enum status session_suggest(struct session *s, enum session_step *step, struct suggestion *out, struct error *err) {
+    struct entry *e;
+    uint64_t round = 0;
+    enum status st = next_of_search(s, &e, err);
+    if (st)
+        return st;
+    if (!e && s->running && !in_final(s)) { /* the final is between the best of all that were searched */
+        *step = SESSION_WAIT;
+        return ST_OK;
+    }
+    if (!e)
+        e = next_of_final(s, &round);
+    *step = e ? SESSION_TRIAL : s->running ? SESSION_WAIT : SESSION_OVER;
+    return e ? hand_out(s, e, round, out, err) : ST_OK;
+}
+
+bool session_over(struct session *s) {
+    uint64_t round;
+    bool searched = s->searched || in_final(s) || (s->trials && !s->running && budget_spent(s));
+    return searched && !s->running && !next_of_final(s, &round);
+}
+
+void session_close(struct session *s) {
+    if (!s)
+        return;
+    learner_release(&s->learner);
     for (size_t i = 0; i < s->n; i++) {
-        strategy_release(&s->entries[i].strategy);
-        for (size_t r = 0; r < s->entries[i].n_rounds; r++)
-            free(s->entries[i].rounds[r]);
+        strategy_release(&s->entries[i]->strategy);
+        for (size_t r = 0; r < s->entries[i]->n_rounds; r++)
+            free(s->entries[i]->rounds[r]);
+        free(s->entries[i]);
     }
     free(s->entries);
     for (size_t i = 0; i < s->n_earlier; i++)
@@ -437,7 +438,7 @@ static void release(struct session *s) {
     starts_release(&s->starts);
     space_release(&s->space);
     predictor_release(&s->predictor);
-    learner_release(&s->learner);
+    free(s);
 }
 
 static enum status lower_bound(struct session *s, struct error *err) {
@@ -448,48 +449,35 @@ static enum status lower_bound(struct session *s, struct error *err) {
     return st;
 }
 
-static enum status prepare(struct session *s, const char *resume, struct error *err) {
-    enum status st = space_init(&s->space, s->model, s->cluster, &s->options.space, err);
+enum status session_prepare(const struct model *model, const struct cluster *cluster, const struct tune_options *options,
+                            struct session **out, struct error *err) {
+    struct session *s = calloc(1, sizeof *s);
+    if (!s)
+        return error_no_memory(err);
+    *s = (struct session){.model = model, .cluster = cluster, .options = *options, .started_us = clock_now_us()};
+    enum status st = space_init(&s->space, model, cluster, &s->options.space, err);
     if (!st)
-        st = predictor_init(&s->predictor, s->model, s->cluster, err);
+        st = predictor_init(&s->predictor, model, cluster, err);
     if (!st)
-        st = learner_init(&s->learner, s->options.ranker, s->model, s->cluster, s->options.seed, err);
-    s->learner.cancel = s->options.cancel;
+        st = learner_init(&s->learner, options->ranker, model, cluster, options->seed, err);
+    s->learner.cancel = options->cancel;
     if (!st)
         st = lower_bound(s, err);
     if (!st)
         st = starts_list(&s->predictor, &s->starts, err);
-    if (!st)
-        st = resume ? session_resume(s, resume, err) : session_begin(s, err);
+    if (st)
+        session_close(s);
+    else
+        *out = s;
     return st;
 }
 
-enum status tune_run(struct store *store, const struct model *model, const struct cluster *cluster,
-                     const struct tune_runner *runner, const struct tune_options *options, const char *resume,
-                     struct tuning *out, struct error *err) {
-    struct session s = {.store = store,
-                        .model = model,
-                        .cluster = cluster,
-                        .runner = runner,
-                        .options = *options,
-                        .started_us = clock_now_us()};
-    enum status st = prepare(&s, resume, err);
-    if (!st)
-        st = run_search(&s, err);
-    if (!st)
-        st = run_final(&s, err);
-    if (!st)
-        st = session_answer(&s, out, err);
-    if (*s.id) {
-        struct error ignored;
-        store_session_update(store, s.id,
-                             !st                  ? STORED_SESSION_DONE
-                             : st == ST_CANCELLED ? STORED_SESSION_STOPPED
-                                                  : STORED_SESSION_FAILED,
-                             st && err ? err->message : tune_stop_words(s.stop), &ignored);
-    }
-    release(&s);
-    return st;
+const char *session_id(const struct session *s) {
+    return s->id;
+}
+
+enum tune_stop session_stop(const struct session *s) {
+    return s->stop;
 }
 
 void tuning_release(struct tuning *tuning) {

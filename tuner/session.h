@@ -1,10 +1,11 @@
 /* A tuning session: baselines and exact schedules, then rounds of propose, rank, try and learn, then a final between
  * the best (AutoSync figure 1).
  *
- * A session is a pure function of its seed and its measurements: what to try next follows from the list of strategies
- * tried and what was measured of them. So a session that was killed is resumed by reading that list from the dataset
- * and going on.
- * Units: microseconds. Threads: a session belongs to one thread. */
+ * The session decides, somebody else measures: session_suggest hands out the next trial, session_report takes back what
+ * came of it, any number may run meanwhile, and session_answer tells what is best. tune.h is the simplest such
+ * somebody. A session is a pure function of its seed and its measurements, so one that was killed goes on from what the
+ * dataset has of it.
+ * Units: microseconds. Threads: one at a time. */
 #ifndef TUNER_SESSION_H
 #define TUNER_SESSION_H
 
@@ -14,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "dataset/query.h"
 #include "dataset/store.h"
 #include "simulator/learned/ranker.h"
 #include "strategy/cluster.h"
@@ -24,22 +26,6 @@
 #include "tuner/search/sketch.h"
 #include "tuner/statistics.h"
 #include "tuner/trials.h"
-
-/* What runs trials. The lab, mpirun, or a simulated cluster in tests. */
-struct tune_order {
-    const struct strategy *strategy;
-    uint64_t iterations, warmup;
-    double expected_us; /* an iteration; 0 = unknown */
-    double give_up_us;  /* end early when clearly slower than this; 0 = never */
-};
-
-struct tune_runner {
-    const char *name;
-    void *context;
-    /* *out is valid until the next call. An error (no permission, cancelled) ends the session; a trial that goes wrong
-     * is an outcome. */
-    enum status (*run)(void *context, const struct tune_order *order, struct tune_outcome *out, struct error *err);
-};
 
 enum tune_phase { TUNE_BASELINES, TUNE_SEARCH, TUNE_FINAL };
 
@@ -58,7 +44,8 @@ struct tune_event {
 
 struct tune_options {
     uint64_t trials; /* budget; 0 = no limit */
-    double time_us;  /* budget; 0 = no limit. One of the two is needed */
+    double time_us;  /* budget of time that it runs, pauses until it is resumed left out; 0 = no limit. One of the
+                        two is needed */
     double gap;      /* stop when the best is within this of the lower bound; 0 = never */
     uint64_t seed;
     uint64_t final_rounds; /* repeats of each finalist */
@@ -69,7 +56,11 @@ struct tune_options {
     const struct ranker *ranker; /* residual, learned elsewhere; borrowed. NULL: the timeline and a Gaussian process */
     const char *ranker_id;       /* its id in the dataset, kept with the session; or NULL */
     struct space_options space;
-    const char *hosts; /* the runner's host file, kept with the session; or NULL */
+    const char *runner; /* what runs the trials: "lab", "mpirun"; kept with the session */
+    const char *hosts;  /* the runner's host file, kept with the session; or NULL */
+    const char *team, *shared; /* whose it is and who may see it, as the dataset has them; NULL: nobody's, all */
+    enum stored_session_mode mode;
+    bool served; /* a service runs it, and goes on with it after a restart */
     const volatile sig_atomic_t *cancel;
     void (*listen)(void *context, const struct tune_event *event);
     void *context;
@@ -83,20 +74,22 @@ struct tune_options tune_default_options(void);
     X(TUNE_STOP_TIME, "the time is used up")                                                                           \
     X(TUNE_STOP_GAP, "the best is close enough to the lower bound")                                                    \
     X(TUNE_STOP_GAIN, "no candidate promises enough more")                                                             \
-    X(TUNE_STOP_EXHAUSTED, "no new candidate was found")
+    X(TUNE_STOP_EXHAUSTED, "no new candidate was found")                                                               \
+    X(TUNE_STOP_ASKED, "it was stopped") /* a service's session; one here never says so */
 
 enum tune_stop {
 #define X(constant, word) constant,
     TUNE_STOP_TABLE(X)
 #undef X
+        TUNE_STOP_COUNT
 };
 const char *tune_stop_words(enum tune_stop stop);
 
 struct tune_row {
     char name[64];
     struct id id;
-    const char *proposer; /* for a baseline its own name */
-    bool baseline, final;
+    const char *proposer;        /* for a baseline its own name */
+    bool baseline, final, early; /* early: its only trial was ended early */
     enum record_state state;
     double predicted_us;
     struct summary measured; /* n = 0 when not complete */
@@ -122,11 +115,77 @@ struct tuning {
     double importance[SKETCH_KNOBS];                 /* which knobs mattered: importance.h */
 };
 
-/* Start a session, or go on with `resume` (a session's id). Fails: ST_INFEASIBLE when no trial completed, ST_CANCELLED,
- * ST_CONFLICT (the session to resume is about another model or cluster), and what runner and store fail with. */
-enum status tune_run(struct store *store, const struct model *model, const struct cluster *cluster,
-                     const struct tune_runner *runner, const struct tune_options *options, const char *resume,
-                     struct tuning *out, struct error *err);
+/* A trial that was handed out. */
+struct suggestion {
+    struct tune_order order; /* its strategy is borrowed from the session, as are the next two */
+    struct entry *entry;     /* the session's own */
+    const char *proposer;
+    uint64_t round; /* 0, or which repeat of the final this is */
+    double predicted_us;
+};
+
+enum session_step {
+    SESSION_TRIAL, /* run it */
+    SESSION_WAIT,  /* nothing to do until a running trial is reported */
+    SESSION_OVER
+};
+
+struct session; /* opaque */
+
+/* Everything that needs no dataset: may take a second for a large model. `model`, `cluster` and what `options` points
+ * to are borrowed. Then one of session_begin and session_resume. Fails: ST_NO_MEMORY, what the model cannot be on this
+ * cluster (as space_init, starts_list). */
+enum status session_prepare(const struct model *model, const struct cluster *cluster,
+                            const struct tune_options *options, struct session **out, struct error *err);
+void session_close(struct session *s); /* NULL is allowed */
+
+/* Record a new session in the dataset, with model and cluster. Fails: as the store. */
+enum status session_begin(struct session *s, struct store *store, struct error *err);
+
+/* Go on with session `id`: its budget, seed and trials that ended. Nothing is written, and trials that were running or
+ * waiting are not touched: who goes on with it calls session_record_run, so that the pause is not counted as time
+ * used, and then store_session_reconcile, or session_take_up for each of them. Fails: as the store, ST_CONFLICT
+ * (about another model or cluster; a collection). */
+enum status session_resume(struct session *s, struct store *store, const char *id, struct error *err);
+enum status session_take_up(struct session *s, struct store *store, const struct record *record, struct suggestion *out,
+                            struct error *err);
+
+/* A trial of the session that ended elsewhere and is in the dataset: learn of it, as a resumed session would. Its
+ * strategy must be one of this model and cluster, and a complete one has iterations. Fails: as the store. */
+enum status session_import(struct session *s, struct store *store, const struct record *record, struct error *err);
+
+enum status session_record_run(struct session *s, struct store *store, struct error *err);
+
+/* Change its budget (0 = no limit, as in struct tune_options): in the dataset, and in the session from the dataset's
+ * text. Fails: ST_CONFLICT (more trials were handed out), as the store. */
+enum status session_record_budget(struct session *s, struct store *store, uint64_t trials, double time_us, double gap,
+                                  struct error *err);
+void session_read_budget(struct session *s, const char *budget);
+
+/* The reason of a cancelled trial begins so when nobody who took it came back: a resumed session does not run it again.
+ */
+#define SESSION_LOST "lost: "
+
+/* What to do next; *out is set when that is SESSION_TRIAL. Takes about a second while searching. Fails: ST_NO_MEMORY,
+ * ST_NUMERIC, and what predictions fail with. */
+enum status session_suggest(struct session *s, enum session_step *step, struct suggestion *out, struct error *err);
+
+/* What came of a suggestion. RECORD_CANCELLED is one that was lost for good: it costs no budget. Fails: ST_NO_MEMORY,
+ * and then the trial still runs. */
+enum status session_report(struct session *s, const struct suggestion *suggestion, const struct tune_outcome *outcome,
+                           struct error *err);
+
+/* Nothing runs, and nothing more will be suggested. Cheap. */
+bool session_over(struct session *s);
+
+const char *session_id(const struct session *s);
+enum tune_stop session_stop(const struct session *s); /* once it is over */
+
+/* What came of it so far. Fails: ST_INFEASIBLE when no trial completed. Release with tuning_release. */
+enum status session_answer(struct session *s, struct tuning *out, struct error *err);
 void tuning_release(struct tuning *tuning);
+
+/* As struct tuning has them: baselines first, in their order, then the rest by measured time. */
+void tuning_order_rows(size_t n, struct tune_row *rows);
 
 #endif

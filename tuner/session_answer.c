@@ -27,11 +27,16 @@ static int compare_rows(const void *a, const void *b) {
     return (x->measured.median_us > y->measured.median_us) - (x->measured.median_us < y->measured.median_us);
 }
 
+void tuning_order_rows(size_t n, struct tune_row *rows) {
+    qsort(rows, n, sizeof *rows, compare_rows);
+}
+
 static void fill_row(struct tune_row *row, const struct entry *e) {
     *row = (struct tune_row){.id = e->strategy.id,
                              .baseline = e->baseline,
                              .proposer = e->baseline ? e->baseline->name : NULL,
                              .final = e->n_rounds > 1,
+                             .early = e->early && e->n_rounds == 1,
                              .state = e->n_rounds ? RECORD_COMPLETE : e->state,
                              .predicted_us = e->predicted_us,
                              .measured = summarize(e)};
@@ -84,14 +89,14 @@ enum status session_answer(struct session *s, struct tuning *out, struct error *
     if (!t.rows)
         return error_no_memory(err);
     for (size_t i = 0; i < s->n; i++) {
-        fill_row(&t.rows[i], &s->entries[i]);
+        fill_row(&t.rows[i], s->entries[i]);
         any_final |= t.rows[i].final;
     }
-    qsort(t.rows, t.n_rows, sizeof *t.rows, compare_rows);
+    tuning_order_rows(t.n_rows, t.rows);
     t.best = fastest(&t, false, any_final);
     t.best_baseline = fastest(&t, true, any_final);
     if (t.best == SIZE_MAX) {
-        const char *reason = s->n ? s->entries[0].reason : "none was run";
+        const char *reason = s->n ? s->entries[0]->reason : "none was run";
         error_set(err, ST_INFEASIBLE, "no trial of session %s completed; the first: %s", s->id, reason);
         free(t.rows);
         return ST_INFEASIBLE;

@@ -18,18 +18,18 @@ struct entry {
     const struct baseline *baseline;
     double predicted_us;
     enum record_state state; /* of the last trial */
+    bool early;              /* the first trial was ended early */
     char reason[160];
     size_t n_rounds, counts[MAX_ROUNDS];
     double *rounds[MAX_ROUNDS];
     double median_us; /* of round 0; INFINITY when it did not complete */
-    uint64_t trials;  /* all that were spent on it */
+    uint64_t trials;  /* all that ended */
+    uint64_t running; /* that were handed out and have not */
 };
 
 struct session {
-    struct store *store;
     const struct model *model;
     const struct cluster *cluster;
-    const struct tune_runner *runner;
     struct tune_options options;
     char id[64];
     struct space space;
@@ -38,15 +38,17 @@ struct session {
     size_t learned; /* entries that the learner was given last */
     struct starts starts;
     size_t n, capacity;
-    struct entry *entries;
+    struct entry **entries; /* each its own, so that what was handed out stays where it is */
     size_t n_earlier; /* measured in this domain before the session began */
     struct strategy *earlier_strategies;
     struct tried *earlier;
-    uint64_t trials;                               /* counted against the budget */
-    double lower_bound_us, started_us, earlier_us; /* earlier_us: before it was resumed */
+    uint64_t trials;                               /* that ended; counted against the budget */
+    uint64_t running;                              /* that were handed out and have not */
+    double lower_bound_us, started_us, earlier_us; /* earlier_us: of its earlier runs */
     enum tune_phase phase;
     enum tune_stop stop;
-    bool fitted; /* the predictor knows all entries */
+    bool searched; /* the search is over */
+    bool fitted;   /* the predictor knows all entries */
 };
 
 /* The entry of that strategy, or NULL. */
@@ -66,12 +68,7 @@ void session_tell(const struct session *s, const struct entry *e, const struct t
 /* What was tried, in the order of the trials; malloc'd. */
 struct tried *session_tried(const struct session *s);
 
-/* A new session in the dataset, or the state of an old one from its records. Fail: as the store; ST_CONFLICT (about
- * another model or cluster). */
-enum status session_begin(struct session *s, struct error *err);
-enum status session_resume(struct session *s, const char *id, struct error *err);
-
-/* What came of it. Fails: ST_INFEASIBLE when no trial completed. */
-enum status session_answer(struct session *s, struct tuning *out, struct error *err);
+/* One more trial of `e` runs. */
+void session_adopt(struct session *s, struct entry *e, uint64_t round, struct suggestion *out);
 
 #endif

@@ -1,5 +1,10 @@
 /* A session in the dataset: its beginning, and how one that was interrupted finds its state again by walking through
- * its records. */
+ * its records.
+ *
+ * The time that a session has used is the time that it ran, proposals included, and not the pauses between its runs.
+ * A run lasts from its beginning to its last sign of life: the end of a trial, the beginning of one that never ended,
+ * or the word that the session was stopped. Where a run begins, the budget takes down when that was and what had
+ * been used by then. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,9 +32,10 @@ static char *options_text(const struct session *s) {
     cJSON *json = cJSON_CreateObject();
     bool ok = json && cJSON_AddNumberToObject(json, "final_rounds", (double)s->options.final_rounds) &&
               cJSON_AddNumberToObject(json, "trial_us", s->options.trial_us) &&
-              cJSON_AddStringToObject(json, "runner", s->runner->name) &&
+              cJSON_AddStringToObject(json, "runner", s->options.runner) &&
               cJSON_AddNumberToObject(json, "least_gain", s->options.least_gain) &&
               cJSON_AddNumberToObject(json, "earlier", (double)s->options.earlier) &&
+              (!s->options.served || cJSON_AddTrueToObject(json, "served")) &&
               (!s->options.ranker_id || cJSON_AddStringToObject(json, "ranker", s->options.ranker_id)) &&
               (!s->options.hosts || cJSON_AddStringToObject(json, "hosts", s->options.hosts));
     char *text = ok ? json_line(json) : NULL;
@@ -39,7 +45,8 @@ static char *options_text(const struct session *s) {
 
 /* Take one record in: trials of one strategy become their mean; what can no longer be lowered or predicted is left
  * out. */
-static enum status add_earlier(struct session *s, const struct record *record, size_t *counts, struct error *err) {
+static enum status add_earlier(struct session *s, struct store *store, const struct record *record, size_t *counts,
+                               struct error *err) {
     struct strategy *strategy = &s->earlier_strategies[s->n_earlier];
     struct prediction prediction;
     for (size_t i = 0; i < s->n_earlier; i++)
@@ -47,33 +54,34 @@ static enum status add_earlier(struct session *s, const struct record *record, s
             s->earlier[i].us += (record->median_us - s->earlier[i].us) / (double)++counts[i];
             return ST_OK;
         }
-    enum status st = store_get_strategy(s->store, record->strategy, s->model, s->cluster, strategy, err);
+    enum status st = store_get_strategy(store, record->strategy, s->model, s->cluster, strategy, err);
     if (!st && (st = predictor_run(&s->predictor, strategy, &prediction, err)))
         strategy_release(strategy);
     if (st)
         return st == ST_INVALID || st == ST_INFEASIBLE || st == ST_TOO_LARGE ? ST_OK : st;
     counts[s->n_earlier] = 1;
-    s->earlier[s->n_earlier++] = (struct tried){strategy, record->median_us, NULL};
+    s->earlier[s->n_earlier++] = (struct tried){.strategy = strategy, .us = record->median_us};
     return ST_OK;
 }
 
 /* The fastest complete trials in this domain of before `began`, by the same runner; later ones are left out, so that a
  * resumed session knows what it knew. */
-static enum status load_earlier(struct session *s, const char *began, struct error *err) {
+static enum status load_earlier(struct session *s, struct store *store, const char *began, struct error *err) {
     struct arena arena = {0};
     struct record *records;
     size_t n = 0;
     const enum record_state complete = RECORD_COMPLETE;
     const struct query query = {.model = s->model->id.hex,
                                 .cluster = s->cluster->id.hex,
-                                .runner = s->runner->name,
+                                .runner = s->options.runner,
                                 .state = &complete,
                                 .until = began,
+                                .viewer = s->options.team,
                                 .order = QUERY_BY_measured,
                                 .limit = s->options.earlier};
     if (!s->options.earlier)
         return ST_OK;
-    enum status st = query_collect(s->store, &query, &arena, &n, &records, err);
+    enum status st = query_collect(store, &query, &arena, &n, &records, err);
     s->earlier = calloc(n + 1, sizeof *s->earlier);
     s->earlier_strategies = calloc(n + 1, sizeof *s->earlier_strategies);
     size_t *counts = calloc(n + 1, sizeof *counts);
@@ -82,28 +90,28 @@ static enum status load_earlier(struct session *s, const char *began, struct err
     s->predictor.brief = true;
     for (size_t i = 0; i < n && !st; i++)
         if (strcmp(records[i].session ? records[i].session : "", s->id))
-            st = add_earlier(s, &records[i], counts, err);
+            st = add_earlier(s, store, &records[i], counts, err);
     s->predictor.brief = false;
     free(counts);
     arena_release(&arena);
     return st;
 }
 
-static enum status load_earlier_of(struct session *s, struct error *err) {
+static enum status load_earlier_of(struct session *s, struct store *store, struct error *err) {
     struct arena arena = {0};
     struct stored_session stored;
-    enum status st = store_session_get(s->store, s->id, &arena, &stored, err);
+    enum status st = store_session_get(store, s->id, &arena, &stored, err);
     if (!st)
-        st = load_earlier(s, stored.started, err);
+        st = load_earlier(s, store, stored.started, err);
     arena_release(&arena);
     return st;
 }
 
-enum status session_begin(struct session *s, struct error *err) {
-    char budget[160];
+enum status session_begin(struct session *s, struct store *store, struct error *err) {
+    char budget[256];
     make_id(s->id);
-    snprintf(budget, sizeof budget, "{\"trials\":%lu,\"time_us\":%.17g,\"gap\":%.17g}",
-             (unsigned long)s->options.trials, s->options.time_us, s->options.gap);
+    snprintf(budget, sizeof budget, "{\"trials\":%lu,\"time_us\":%.17g,\"gap\":%.17g,\"used_us\":%.17g}",
+             (unsigned long)s->options.trials, s->options.time_us, s->options.gap, clock_now_us() - s->started_us);
     char *options = options_text(s);
     if (!options)
         return error_no_memory(err);
@@ -112,14 +120,17 @@ enum status session_begin(struct session *s, struct error *err) {
                                            .cluster = s->cluster->id.hex,
                                            .seed = s->options.seed,
                                            .budget = budget,
-                                           .options = options};
-    enum status st = store_put_model(s->store, s->model, err);
+                                           .options = options,
+                                           .team = s->options.team,
+                                           .shared = s->options.shared,
+                                           .mode = s->options.mode};
+    enum status st = store_put_model(store, s->model, err);
     if (!st)
-        st = store_put_cluster(s->store, s->cluster, err);
+        st = store_put_cluster(store, s->cluster, err);
     if (!st)
-        st = store_session_begin(s->store, &session, err);
+        st = store_session_begin(store, &session, err);
     free(options);
-    return st ? st : load_earlier_of(s, err);
+    return st ? st : load_earlier_of(s, store, err);
 }
 
 static double stamp_us(const char *stamp) {
@@ -139,9 +150,7 @@ static enum status restore_options(struct session *s, const struct stored_sessio
     enum status st = budget && options ? ST_OK : error_set(err, ST_INVALID, "session %s: damaged options", s->id);
     if (!st) {
         s->options.seed = stored->seed;
-        s->options.trials = (uint64_t)number_of(budget, "trials");
-        s->options.time_us = number_of(budget, "time_us");
-        s->options.gap = number_of(budget, "gap");
+        session_read_budget(s, stored->budget);
         s->options.final_rounds = (uint64_t)number_of(options, "final_rounds");
         s->options.trial_us = number_of(options, "trial_us");
         s->options.least_gain = number_of(options, "least_gain");
@@ -155,38 +164,121 @@ static enum status restore_options(struct session *s, const struct stored_sessio
     return st;
 }
 
-static enum status replay(struct session *s, const struct record *record, struct error *err) {
+/* The entry of a record's strategy, made when there is none. */
+static enum status entry_of(struct session *s, struct store *store, const struct record *record, struct entry **out,
+                            struct error *err) {
     struct id id;
     struct strategy strategy;
-    if (record->state == RECORD_CANCELLED)
-        return ST_OK;
     snprintf(id.hex, sizeof id.hex, "%s", record->strategy);
-    struct entry *e = session_find(s, &id);
-    if (!e) {
-        enum status st = store_get_strategy(s->store, record->strategy, s->model, s->cluster, &strategy, err);
-        if (st)
-            return st;
-        e = session_add(s, &strategy, record->proposer, record->predicted_us);
-        if (!e)
-            return error_no_memory(err);
-    }
-    double wall = stamp_us(record->ended) - stamp_us(record->started);
-    if (isfinite(wall))
-        s->earlier_us += wall;
-    enum status st =
-        session_learn(s, e, record->state, record->n_iterations, record->iterations_us, record->reason, err);
+    *out = session_find(s, &id);
+    if (*out)
+        return ST_OK;
+    enum status st = store_get_strategy(store, record->strategy, s->model, s->cluster, &strategy, err);
+    if (st)
+        return st;
+    *out = session_add(s, &strategy, record->proposer, record->predicted_us);
+    return *out ? ST_OK : error_no_memory(err);
+}
+
+static bool was_lost(const struct record *record) {
+    return record->reason && !strncmp(record->reason, SESSION_LOST, strlen(SESSION_LOST));
+}
+
+/* Interrupted trials are run again; lost ones are not, because they may well be what kills those who run them. */
+static enum status replay(struct session *s, struct store *store, const struct record *record, struct error *err) {
+    struct entry *e;
+    if (record->state == RECORD_WAITING || record->state == RECORD_RUNNING ||
+        (record->state == RECORD_CANCELLED && !was_lost(record)))
+        return ST_OK;
+    enum status st = entry_of(s, store, record, &e, err);
+    if (st)
+        return st;
+    const struct tune_outcome outcome = {
+        .state = record->state, .early = trial_ended_early(record), .reason = record->reason};
+    e->early |= outcome.early;
+    st = session_learn(s, e, record->state, record->n_iterations, record->iterations_us, record->reason, err);
     if (!st)
-        session_tell(s, e, &(struct tune_outcome){.state = record->state, .reason = record->reason}, record->median_us,
-                     true);
+        session_tell(s, e, &outcome, record->median_us, true);
     return st;
 }
 
-enum status session_resume(struct session *s, const char *id, struct error *err) {
+enum status session_import(struct session *s, struct store *store, const struct record *record, struct error *err) {
+    return replay(s, store, record, err);
+}
+
+/* What the runs until now have used. */
+static double used_us(const struct stored_session *stored, size_t n, const struct record *records) {
+    cJSON *budget = cJSON_Parse(stored->budget);
+    const char *resumed = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(budget, "resumed"));
+    double began = stamp_us(resumed ? resumed : stored->started), last = fmax(began, stamp_us(stored->ended));
+    double used = number_of(budget, "used_us");
+    for (size_t i = 0; i < n; i++)
+        last = fmax(last, fmax(stamp_us(records[i].started), stamp_us(records[i].ended)));
+    cJSON_Delete(budget);
+    return used + (isfinite(last - began) ? last - began : 0);
+}
+
+static bool set_member(cJSON *object, const char *key, cJSON *value) {
+    cJSON_DeleteItemFromObjectCaseSensitive(object, key);
+    return value && cJSON_AddItemToObject(object, key, value);
+}
+
+/* Write n members anew into the session's budget, keeping the others. */
+static enum status change_budget(struct session *s, struct store *store, size_t n, const char *const keys[],
+                                 cJSON *values[], struct error *err) {
+    struct arena arena = {0};
+    struct stored_session stored;
+    enum status st = store_session_get(store, s->id, &arena, &stored, err);
+    cJSON *budget = st ? NULL : cJSON_Parse(stored.budget);
+    bool whole = budget != NULL;
+    for (size_t i = 0; i < n; i++)
+        if (whole)
+            whole = set_member(budget, keys[i], values[i]);
+        else
+            cJSON_Delete(values[i]);
+    char *text = whole ? json_line(budget) : NULL;
+    if (!st)
+        st = text ? store_session_budget(store, s->id, text, err) : error_no_memory(err);
+    free(text);
+    cJSON_Delete(budget);
+    arena_release(&arena);
+    return st;
+}
+
+enum status session_record_run(struct session *s, struct store *store, struct error *err) {
+    char now[32];
+    clock_utc(now, sizeof now);
+    const char *const keys[] = {"used_us", "resumed"};
+    cJSON *values[] = {cJSON_CreateNumber(s->earlier_us + clock_now_us() - s->started_us), cJSON_CreateString(now)};
+    return change_budget(s, store, 2, keys, values, err);
+}
+
+enum status session_record_budget(struct session *s, struct store *store, uint64_t trials, double time_us, double gap,
+                                  struct error *err) {
+    if (trials && trials < s->trials + s->running)
+        return error_set(err, ST_CONFLICT, "%lu trials have been handed out already",
+                         (unsigned long)(s->trials + s->running));
+    const char *const keys[] = {"trials", "time_us", "gap"};
+    cJSON *values[] = {cJSON_CreateNumber((double)trials), cJSON_CreateNumber(time_us), cJSON_CreateNumber(gap)};
+    return change_budget(s, store, 3, keys, values, err);
+}
+
+void session_read_budget(struct session *s, const char *budget) {
+    cJSON *json = cJSON_Parse(budget);
+    if (json) {
+        s->options.trials = (uint64_t)number_of(json, "trials");
+        s->options.time_us = number_of(json, "time_us");
+        s->options.gap = number_of(json, "gap");
+    }
+    cJSON_Delete(json);
+}
+
+enum status session_resume(struct session *s, struct store *store, const char *id, struct error *err) {
     struct arena arena = {0};
     struct stored_session stored;
     struct record *records;
     size_t n = 0;
-    enum status st = store_session_get(s->store, id, &arena, &stored, err);
+    enum status st = store_session_get(store, id, &arena, &stored, err);
     if (!st && (strcmp(stored.model, s->model->id.hex) || strcmp(stored.cluster, s->cluster->id.hex)))
         st = error_set(err, ST_CONFLICT, "session %s is about another model or cluster", id);
     if (!st) {
@@ -194,11 +286,20 @@ enum status session_resume(struct session *s, const char *id, struct error *err)
         st = restore_options(s, &stored, err);
     }
     if (!st)
-        st = store_session_reconcile(s->store, s->id, NULL, err);
+        st = store_trials(store, s->id, &arena, &n, &records, err);
     if (!st)
-        st = store_trials(s->store, s->id, &arena, &n, &records, err);
+        s->earlier_us = used_us(&stored, n, records);
     for (size_t i = 0; i < n && !st; i++)
-        st = replay(s, &records[i], err);
+        st = replay(s, store, &records[i], err);
     arena_release(&arena);
-    return st ? st : load_earlier_of(s, err);
+    return st ? st : load_earlier_of(s, store, err);
+}
+
+enum status session_take_up(struct session *s, struct store *store, const struct record *record, struct suggestion *out,
+                            struct error *err) {
+    struct entry *e;
+    enum status st = entry_of(s, store, record, &e, err);
+    if (!st)
+        session_adopt(s, e, record->round, out);
+    return st;
 }

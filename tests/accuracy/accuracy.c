@@ -15,7 +15,7 @@
 #include "dataset/query.h"
 #include "strategy/space.h"
 #include "tuner/cli/inputs.h"
-#include "tuner/cli/runners.h"
+#include "tuner/runners.h"
 #include "tuner/predictor.h"
 #include "tuner/statistics.h"
 #include "tuner/trials.h"

@@ -13,11 +13,12 @@ trap 'chmod -R u+w "$dir"; rm -rf "$dir"' EXIT
 cd "$dir"
 
 # ---- help ----
-for command in tune simulate compare trial bench baselines strategy dataset lab doctor collect train-ranker rank; do
+for command in tune simulate compare trial bench baselines strategy dataset lab doctor collect train-ranker rank serve; do
     check "help_of_$command" 0 "usage: syncopate $command" "$syncopate" $command --help
 done
 for command in "strategy show" "strategy check" "strategy diff" "lab up" "lab down" "lab status" "lab exec" \
-    "dataset query" "dataset sessions" "dataset show" "dataset export" "dataset merge" "dataset check" "dataset backup"; do
+    "serve token create" "serve token list" "serve token revoke" \
+    "dataset query" "dataset sessions" "dataset show" "dataset export" "dataset import" "dataset merge" "dataset check" "dataset backup"; do
     check "help_of_${command// /_}" 0 "usage: syncopate $command" "$syncopate" $command --help
 done
 check unknown_command 2 'no command "tnue"' "$syncopate" tnue
@@ -28,7 +29,22 @@ check missing_argument 2 'usage: syncopate simulate' "$syncopate" simulate resne
 check extra_argument 2 'one argument too many' "$syncopate" simulate a b c
 check setting_from_environment 2 'SYNCOPATE_TRIALS' env SYNCOPATE_TRIALS=x "$syncopate" tune resnet50 lab-4x1g
 echo '{"trials": "x"}' >syncopate.json
-check setting_from_file 2 'syncopate.json' "$syncopate" tune resnet50 lab-4x1g
+check setting_from_file 2 'syncopate.json: /trials' "$syncopate" tune resnet50 lab-4x1g
+echo '{"trails": 3}' >syncopate.json
+check unknown_setting 2 'syncopate.json: /trails' "$syncopate" tune resnet50 lab-4x1g
+echo '[3]' >syncopate.json
+check settings_are_an_object 2 'syncopate.json: ' "$syncopate" baselines
+echo '{"log": "loud"}' >syncopate.json
+check log_level_from_file 2 'none of quiet' "$syncopate" baselines
+options_of() { "$syncopate" $1 --help | sed -n 's/^  --\([a-z-]*\).*/\1/p'; }
+subcommands_of() { "$syncopate" $1 --help | sed -n '/^Commands:/,$s/^  \([a-z-]*\) .*/\1/p'; }
+for command in $(subcommands_of ""); do
+    options_of $command
+    for sub in $(subcommands_of $command); do options_of "$command $sub"; done
+done | grep -vx help | sort -u >options
+python3 -c 'import json; json.dump({o.strip(): "" for o in open("options") if o.strip() != "log"}, open("syncopate.json", "w"))'
+check every_option_of_any_command_may_be_a_setting 0 'wfbp' "$syncopate" baselines
+[ "$(wc -l <options)" -gt 40 ] && echo "ok options_are_read_from_help" || echo "not ok options_are_read_from_help: $(wc -l <options)"
 rm syncopate.json
 
 # ---- formats ----
@@ -72,10 +88,30 @@ if command -v mpirun >/dev/null; then
     "$syncopate" dataset export --dataset t.db --format csv --out t.csv 2>err
     [ "$(tr -d '\r' <t.csv | wc -l)" = 10 ] && echo "ok export_has_a_line_a_trial" ||
         echo "not ok export_has_a_line_a_trial: $(wc -l <t.csv)"
+    check columns_stay_in_their_order 0 \
+        'seed,state,predicted_us,mean_us,median_us,low_us,high_us,queued,started,ended,reason,environment,iterations_us,team,shared,attempt' \
+        head -n 1 t.csv
+    "$syncopate" dataset export --dataset t.db --references --iterations --out t.jsonl 2>err
+    check export_is_imported 0 '9 trials added' "$syncopate" dataset import t.jsonl --dataset again.db
+    "$syncopate" dataset export --dataset again.db --references --iterations --out again.jsonl 2>err
+    check what_was_imported_is_exported_the_same 0 '' cmp t.jsonl again.jsonl
+    check a_filter_narrows 0 '"schema"' "$syncopate" dataset query --dataset t.db --json --filter 'state = complete AND measured_us > 0'
+    check a_bad_filter_says_where 2 "at 1: no such column 'speed'" "$syncopate" dataset query --dataset t.db --filter 'speed < 3'
     check backup_is_whole 0 "as they should be" bash -c \
         "'$syncopate' dataset backup copy.db --dataset t.db && '$syncopate' dataset check --dataset copy.db"
     check finished_session_answers_again 0 '"trials":9' "$syncopate" tune --resume \
         "$("$syncopate" dataset sessions --dataset t.db | awk 'NR == 2 { print $1 }')" --dataset t.db --json
+    "$syncopate" dataset show model mlp-small --dataset t.db --out shown-model.json
+    "$syncopate" dataset show cluster lab-4x1g --dataset t.db >shown-cluster.json
+    "$syncopate" dataset show strategy pytorch-ddp --dataset t.db >shown-strategy.json
+    check shown_descriptions_read_back 0 "$("$syncopate" dataset show strategy --dataset t.db | awk '$1 == "pytorch-ddp" { print $2 }')" \
+        "$syncopate" strategy check shown-model.json shown-cluster.json shown-strategy.json
+    check recorded_models_are_listed 0 "mlp-small" "$syncopate" dataset show model --dataset t.db
+    check canonical_text_has_the_id 0 "$("$syncopate" dataset show model --dataset t.db | awk 'NR == 2 { print $2 }')" bash -c \
+        "'$syncopate' dataset show model mlp-small --dataset t.db --canonical | tr -d '\n' | sha256sum"
+    check nothing_of_that_name 2 'nobody' "$syncopate" dataset show strategy nobody --dataset t.db
+    check nothing_of_that_kind 2 'none of model, cluster, strategy' "$syncopate" dataset show session x --dataset t.db
+    check show_never_replaces_the_dataset 2 'is the dataset itself' "$syncopate" dataset show model mlp-small --dataset t.db --out t.db
     check unknown_session 2 'nothing-like-it' "$syncopate" tune --resume nothing-like-it --dataset t.db
 else
     echo "skip tune_json: needs mpirun"
@@ -98,6 +134,19 @@ if [ -e t.db ]; then
     echo '{"schema":"syncopate.cluster/1","name":"two","nodes":[{"name":"a","count":2,"nic_gbit_per_s":1}]}' >two.json
     check mpirun_takes_hosts_from_a_file 0 'an iteration' "$syncopate" trial $models/mlp-small.json two.json --baseline ps \
         --runner mpirun --hosts hosts --iterations 3
+    check a_trial_is_traced 0 'timelines written to trace.json' "$syncopate" trial $models/mlp-small.json two.json \
+        --baseline wfbp --runner local --iterations 3 --trace trace.json
+    if python3 -c 'import json
+events = json.load(open("trace.json"))["traceEvents"]
+names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+assert sorted(n.split()[1] for n in names.values()) == ["measured", "predicted"], names
+for pid in names:
+    spans = [e for e in events if e["ph"] == "X" and e["pid"] == pid]
+    assert {e["cat"] for e in spans} == {"compute", "all-reduce"} and min(e["ts"] for e in spans) == 0, pid' 2>err; then
+        echo "ok a_trace_shows_what_was_predicted_and_what_was_measured"
+    else
+        echo "not ok a_trace_shows_what_was_predicted_and_what_was_measured: $(tail -n 1 err)"
+    fi
     check host_file_of_another_size 2 'give one a line' "$syncopate" trial $models/mlp-small.json $clusters/lab-4x1g.json \
         --baseline ps --runner mpirun --hosts hosts
 fi

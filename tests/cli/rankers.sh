@@ -36,6 +36,9 @@ try() { # CLUSTER BASELINE: a trial of two iterations
 }
 try two.json wfbp
 check one_trial_is_too_few 2 'measure more there' "$syncopate" train-ranker --dataset t.db
+check no_rankers_yet 0 'no rankers yet' "$syncopate" train-ranker --list --dataset t.db
+check unknown_runner 2 '--runner: "cloud" is none of lab, local, mpirun' "$syncopate" train-ranker --dataset t.db --runner cloud
+check a_runner_without_trials 2 'of that model, cluster and runner' "$syncopate" train-ranker --dataset t.db --runner lab
 for baseline in single horovod ps ps-partitioned; do try two.json $baseline; done
 check a_model_without_trials 2 'of that model' "$syncopate" train-ranker --dataset t.db --model resnet50
 check no_ranker_says_how_to_train_one 2 '"syncopate train-ranker" makes one' "$syncopate" rank mlp-small two.json wfbp --dataset t.db
@@ -45,7 +48,7 @@ say trained_ranker_in_json "(r,) = rows
 assert r['schema'] == 'syncopate.trained-ranker/1' and r['name'] == 'mine' and r['kind'] == 'trees' and r['usable'], r
 assert r['trials'] == 3 and r['held_out'] == 2 and r['left_out'] == 0 and r['seconds'] > 0, r
 assert r['domains'] == [{'model': 'mlp-small', 'cluster': 'two', 'runner': 'local', 'trials': 3, 'strategies': 3}], r"
-check the_same_training_is_the_same_ranker 0 'as mine' "$syncopate" train-ranker --dataset t.db --kind trees --name other --holdout 34%
+check the_same_training_is_the_same_ranker 0 'keeps its name, mine; "other" is not used' "$syncopate" train-ranker --dataset t.db --kind trees --name other --holdout 34%
 check training_on 0 '' "$syncopate" train-ranker --dataset t.db --from linear-mlp-small-two --name tuned --json
 say a_ranker_trained_on_names_where_it_began "assert len(rows[0]['from']) == 64 and rows[0]['kind'] == 'linear', rows"
 check rankers_are_listed 0 'mlp-small on two' "$syncopate" train-ranker --list --dataset t.db

@@ -278,6 +278,7 @@ void table_ablation(struct corpus *corpus) {
     print_parts(&games);
     print_learning(&games);
     print_proposers(corpus);
+    print_constraints(corpus);
     print_stopping(&games);
     games_release(&games);
 }

@@ -231,6 +231,17 @@ static void print_curves(const struct surface *surface, const struct curves curv
     table_release(&table);
 }
 
+/* What noise leaves to be had: even of two points that a search already knows, with all n trials shared between them,
+ * the mean of the worse comes out better with probability Phi(-WITHIN sqrt(n) / (2 NOISE)). */
+static void print_limit(const struct surface *surface) {
+    printf("Of two points %.0f%% apart, n trials shared between them name the worse one best in", 100 * WITHIN);
+    for (size_t k = 1; k < MARKS; k++)
+        printf("%s %.0f%% (n = %zu)", k > 1 ? "," : "",
+               50 * erfc(WITHIN * sqrt((double)marks[k]) / (2 * NOISE) * M_SQRT1_2), marks[k]);
+    printf(" of plays;\nand %.0f%% of the box lies within 4%% of the least.\n",
+           100 * surface_share_within(surface, 0.04));
+}
+
 /* Beside what ByteScheduler says of its figure 14. */
 static void print_published(const struct surface *surface, const struct curves curves[METHODS]) {
     const double ours = mean_trials(curves[BAYES].trials), theirs = mean_trials(curves[MOMENTUM].trials);
@@ -252,8 +263,10 @@ static void play_surface(const struct surface *surface, struct optuna *optuna) {
             play_method(surface, &methods[m], optuna, &curves[m]);
     }
     print_curves(surface, curves);
-    if (surface->is_ratio)
+    if (surface->is_ratio) {
+        print_limit(surface);
         print_published(surface, curves);
+    }
     printf("\n");
     fflush(stdout);
 }

@@ -28,6 +28,16 @@ void *allocate(struct arena *arena, size_t n, size_t size) {
     return memory;
 }
 
+void *allocate_heap(size_t n, size_t size) {
+    struct error err;
+    void *memory = calloc(n, size);
+    if (!memory) {
+        error_no_memory(&err);
+        fail(&err);
+    }
+    return memory;
+}
+
 const struct domain *corpus_domain(const struct corpus *corpus, size_t i) {
     return &corpus->examples.domains[i];
 }

@@ -36,6 +36,7 @@ static void load(struct corpus *corpus, const char *path) {
     check(store_open(path, STORE_READ_ONLY, &store, &err), &err);
     check(examples_load(store, &(struct query){0}, &corpus->examples, &skipped, &err), &err);
     noise_estimate(corpus, store);
+    constraints_load(corpus, store);
     closed_form_all(corpus);
     store_close(store);
     for (size_t i = 0; i < corpus->examples.n_domains; i++) {

@@ -18,8 +18,10 @@
 
 struct corpus {
     struct examples examples;
-    double *variance;   /* [examples.n] of log(measured time), were the trial repeated; see noise.c */
-    double *closed_us;  /* [examples.n] AutoSync's closed form */
+    double *variance;  /* [examples.n] of log(measured time), were the trial repeated; see noise.c */
+    double *closed_us; /* [examples.n] AutoSync's closed form */
+    size_t n_drawn;    /* trials of what `collect` drew by constraints; see constraints.c */
+    struct drawn_trial *drawn;
     size_t repeated;    /* examples that were tried more than once */
     uint32_t training;  /* trials that train within a domain; a domain is large when it has a fifth more */
     struct arena arena; /* owns these and what the tables allocate for good */
@@ -36,6 +38,7 @@ struct places {
 void fail(const struct error *err) __attribute__((noreturn));
 void check(enum status status, const struct error *err); /* fails unless ST_OK */
 void *allocate(struct arena *arena, size_t n, size_t size);
+void *allocate_heap(size_t n, size_t size) __attribute__((returns_nonnull)); /* zeroed; to be freed */
 
 const struct domain *corpus_domain(const struct corpus *corpus, size_t i);
 bool domain_is_large(const struct corpus *corpus, size_t i);
@@ -108,6 +111,8 @@ void table_transfer(struct corpus *corpus);
 void table_features(struct corpus *corpus);
 void table_search(struct corpus *corpus);
 void table_ablation(struct corpus *corpus);
+void constraints_load(struct corpus *corpus, struct store *store);
+void print_constraints(const struct corpus *corpus); /* a part of the table ablation */
 void table_bayes(struct corpus *corpus);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "tests/evaluate/quantile.h"
 #include "tuner/cli/table.h"
 
 const size_t games_marks[GAMES_MARKS] = {1, 2, 5, 10, 20, 40};
@@ -142,21 +143,6 @@ void games_play(struct games *games, const struct method *method, enum subset su
 }
 
 /* ---- what they cost ---- */
-
-static int compare(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Between the two nearest of n sorted values, and the larger of the two when it is infinite. */
-static double quantile_of(size_t n, double *values, double quantile) {
-    qsort(values, n, sizeof *values, compare);
-    const double place = quantile * (double)(n - 1);
-    const size_t below = (size_t)place, above = below + (place > (double)below);
-    if (above == below || !isfinite(values[above]))
-        return values[above];
-    return values[below] + (place - (double)below) * (values[above] - values[below]);
-}
 
 /* Quantile over the plays of pools [from, to). */
 static double scores_trials(const struct scores *scores, size_t from, size_t to, double quantile, bool within_5) {

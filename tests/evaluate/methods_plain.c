@@ -150,13 +150,21 @@ static double incumbent(const struct gp *gp, size_t n, double *means) {
     return best;
 }
 
+/* Log expected improvement: a pool's entry has one recorded time, so no trial is repeated. */
+static void score_plainly(struct gp *gp, size_t n, const double *rows, double best, double *score,
+                          struct arena *scratch) {
+    double *mean = allocate(scratch, n, sizeof *mean), *variance = allocate(scratch, n, sizeof *variance);
+    gp_predict(gp, n, rows, NULL, mean, variance);
+    for (size_t i = 0; i < n; i++)
+        score[i] = acquisition_log_ei(best, mean[i], sqrt(variance[i]));
+}
+
 static size_t bayes_next(void *state, const struct method *method, struct play *play) {
     const struct bayes_view *view = method->settings;
     const size_t d = view->columns ? view->columns : count_knobs();
     struct arena scratch = {0};
     struct gp *gp;
     struct error err;
-    double gain;
     (void)state;
     if (play->n_tried < view->first)
         return play_random(play);
@@ -174,8 +182,8 @@ static size_t bayes_next(void *state, const struct method *method, struct play *
     const struct gp_data data = {.n = play->n_tried, .x = x, .y = y};
     check(gp_new(d, view->one_length ? input_of : NULL, &gp, &err), &err);
     check(view->theta ? gp_condition(gp, view->theta, &data, &err) : gp_fit(gp, &data, &err), &err);
-    bayes_score(gp, play->n_left, rows, NULL, incumbent(gp, play->n_tried, y) - view->margin, score);
-    const size_t pick = left[bayes_choose(play->n_left, score, &gain)];
+    score_plainly(gp, play->n_left, rows, incumbent(gp, play->n_tried, y) - view->margin, score, &scratch);
+    const size_t pick = left[bayes_choose(play->n_left, score)];
     gp_free(gp);
     arena_release(&scratch);
     return pick;

@@ -33,7 +33,7 @@ include_law() {
             n = split(folders, list, " ")
             for (i = 1; i <= n; i++) is_folder[list[i]] = 1
             home["sqlite3.h"] = "dataset/"; home["mpi.h"] = home["nccl.h"] = home["cuda_runtime.h"] = "trial-runner/worker/"
-            home["microhttpd.h"] = home["curl/curl.h"] = home["lapacke.h"] = home["nlopt.h"] = "tuner/"
+            home["microhttpd.h"] = "tuner/http/"; home["curl/curl.h"] = "tuner/client/"; home["lapacke.h"] = home["nlopt.h"] = "tuner/"
             home["xgboost/c_api.h"] = "simulator/learned/"
         }
         {

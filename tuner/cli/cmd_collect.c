@@ -8,11 +8,11 @@
 #include "tuner/cli/options.h"
 #include "tuner/cli/paths.h"
 #include "tuner/cli/progress.h"
-#include "tuner/cli/runners.h"
 #include "tuner/collection.h"
+#include "tuner/runners.h"
 
 static enum status collect(const struct inputs *inputs, const char *runner_word, const char *hosts, const char *dataset,
-                           const struct collect_options *options, struct error *err) {
+                           enum collection_way way, const struct collect_options *options, struct error *err) {
     struct runner runner;
     struct store *store;
     struct collection collection;
@@ -27,6 +27,7 @@ static enum status collect(const struct inputs *inputs, const char *runner_word,
         st = collection_init(&collection, &inputs->model, &inputs->cluster, &space, err);
         if (!st) {
             const struct tune_runner run = runner_for_session(&runner);
+            collection.only = way;
             st = collect_run(store, &collection, &run, options, err);
             progress_end();
             collection_release(&collection);
@@ -38,7 +39,8 @@ static enum status collect(const struct inputs *inputs, const char *runner_word,
 }
 
 enum status cmd_collect(int argc, char **argv, struct error *err) {
-    const char *runner = "lab", *hosts = NULL, *dataset = DEFAULT_DATASET;
+    const char *runner = "lab", *hosts = NULL, *dataset = DEFAULT_DATASET, *draw = "recipe";
+    enum collection_way way = COLLECTION_BY_RECIPE;
     struct collect_options o = {
         .trials = 100, .seed = 1, .trial_us = 1.5e6, .cancel = interrupt_flag(), .listen = progress_listen};
     const struct option options[] = {
@@ -46,6 +48,9 @@ enum status cmd_collect(int argc, char **argv, struct error *err) {
         {"runner", OPTION_TEXT, &runner, "R", "lab (default), local or mpirun"},
         {"hosts", OPTION_TEXT, &hosts, "FILE", "host file for mpirun, in the order of the cluster's nodes"},
         {"seed", OPTION_INTEGER, &o.seed, "K", "of every random choice (default 1)"},
+        {"draw", OPTION_TEXT, &draw, "WAY",
+         "recipe (default), a mixture; or one way: guided by AutoSync's constraints, balanced or adjacent by one of "
+         "them, loose by none"},
         {"trial-time", OPTION_TIME, &o.trial_us, "T", "measured time of one trial (default 1.5s, 8 to 30 iterations)"},
         {"dataset", OPTION_TEXT, &dataset, "FILE", "where measurements are kept (default " DEFAULT_DATASET ")"},
         {0}};
@@ -65,9 +70,11 @@ enum status cmd_collect(int argc, char **argv, struct error *err) {
     if (!st && (!o.trials || !(o.trial_us > 0)))
         st = error_set(err, ST_USAGE, "--trials and --trial-time are more than 0");
     if (!st)
+        st = collection_way_named(draw, &way, err);
+    if (!st)
         st = inputs_read(arguments.items[0], arguments.items[1], &inputs, err);
     if (!st)
-        st = collect(&inputs, runner, hosts, dataset, &o, err);
+        st = collect(&inputs, runner, hosts, dataset, way, &o, err);
     inputs_release(&inputs);
     return st;
 }

@@ -18,6 +18,7 @@
 #include "tuner/cli/options.h"
 #include "tuner/cli/paths.h"
 #include "tuner/cli/table.h"
+#include "tuner/trials.h"
 
 /* The options that say which trials; query, export share them. */
 struct filter {
@@ -41,6 +42,7 @@ struct filter {
         {"until", OPTION_TEXT, &(f).query.until, "UTC", "before this time"},                                           \
         {"faster-than", OPTION_TIME, &(f).faster_us, "T", "measured median at most T (40ms, 1.5s)"},                   \
         {"slower-than", OPTION_TIME, &(f).slower_us, "T", "measured median at least T"},                               \
+        {"filter", OPTION_TEXT, &(f).query.filter, "F", "'proposer != wfbp AND (measured_us < 90000 OR team = red)'"}, \
         {"order", OPTION_TEXT, &(f).order, "BY", "recorded (default), number, predicted or measured"},                 \
         {"descending", OPTION_FLAG, &(f).query.descending, NULL, "the other way round"},                               \
         {"limit", OPTION_INTEGER, &(f).limit, "N", "at most N"}, {                                                     \
@@ -78,7 +80,8 @@ static enum status show_record(void *context, const struct record *r, struct err
     table_cell(table, "%.12s", r->strategy);
     table_cell(table, "%s", time_text(r->predicted_us, predicted, sizeof predicted));
     table_cell(table, "%s", time_text(r->median_us, measured, sizeof measured));
-    table_cell(table, "%s%s%.80s", record_state_word(r->state), r->reason ? ": " : "", r->reason ? r->reason : "");
+    table_cell(table, "%s%s%.80s%s", record_state_word(r->state), r->reason ? ": " : "", r->reason ? r->reason : "",
+               trial_ended_early(r) ? ", ended early" : "");
     return ST_OK;
 }
 
@@ -122,16 +125,22 @@ static bool same_file(const char *a, const char *b) {
 }
 
 /* A file is written whole or not at all, and is never the dataset itself. */
-static enum status export_to(struct store *store, const struct query *query, enum export_format format,
+static enum status export_text(struct store *store, const struct query *query, enum export_format format,
+                               bool references, FILE *out, uint64_t *n, struct error *err) {
+    enum status st = references ? export_references(store, query, out, err) : ST_OK;
+    return st ? st : export_run(store, query, format, out, n, err);
+}
+
+static enum status export_to(struct store *store, const struct query *query, enum export_format format, bool references,
                              const char *path, uint64_t *n, struct error *err) {
     char *text = NULL;
     size_t size = 0;
     if (!strcmp(path, "-"))
-        return export_run(store, query, format, stdout, n, err);
+        return export_text(store, query, format, references, stdout, n, err);
     if (same_file(path, store_path(store)))
         return error_set(err, ST_USAGE, "--out: %s is the dataset itself", path);
     FILE *memory = open_memstream(&text, &size);
-    enum status st = memory ? export_run(store, query, format, memory, n, err) : error_no_memory(err);
+    enum status st = memory ? export_text(store, query, format, references, memory, n, err) : error_no_memory(err);
     if (memory && fclose(memory) && !st)
         st = error_no_memory(err);
     if (!st && size && text[size - 1] == '\n')
@@ -145,11 +154,13 @@ static enum status export_to(struct store *store, const struct query *query, enu
 static enum status dataset_export(int argc, char **argv, struct error *err) {
     struct filter f = {.dataset = DEFAULT_DATASET};
     const char *format = "jsonl", *out = "-";
+    bool references = false;
     const struct option options[] = {
         FILTER_OPTIONS(f),
         {"format", OPTION_TEXT, &format, "F", "jsonl (default) or csv"},
         {"out", OPTION_TEXT, &out, "FILE", "where to (default: standard output)"},
         {"iterations", OPTION_FLAG, &f.query.iterations, NULL, "with every iteration's time"},
+        {"references", OPTION_FLAG, &references, NULL, "with the descriptions and sessions, for `dataset import`"},
         {0}};
     const struct command_line line = {.usage = "dataset export [filters]",
                                       .about = "Trials for other programs, as JSON Lines or CSV (RFC 4180).",
@@ -164,11 +175,13 @@ static enum status dataset_export(int argc, char **argv, struct error *err) {
     bool csv = !strcmp(format, "csv");
     if (!st && !csv && strcmp(format, "jsonl"))
         st = error_set(err, ST_USAGE, "--format: \"%s\" is neither jsonl nor csv", format);
+    if (!st && csv && references)
+        st = error_set(err, ST_USAGE, "--references: only JSON Lines can hold them");
     if (!st)
         st = store_open(f.dataset, STORE_READ_ONLY, &store, err);
     if (st)
         return st;
-    st = export_to(store, &f.query, csv ? EXPORT_CSV : EXPORT_JSON_LINES, out, &n, err);
+    st = export_to(store, &f.query, csv ? EXPORT_CSV : EXPORT_JSON_LINES, references, out, &n, err);
     if (!st && strcmp(out, "-"))
         log_info("%lu trials written to %s", (unsigned long)n, out);
     store_close(store);
@@ -229,6 +242,11 @@ static enum status dataset_backup(int argc, char **argv, struct error *err) {
     return st;
 }
 
+static void print_conflict(void *context, const struct merge_conflict *conflict) {
+    (void)context;
+    printf("%s: here %s, there %s\n", conflict->what, conflict->ours, conflict->theirs);
+}
+
 static enum status dataset_merge(int argc, char **argv, struct error *err) {
     const char *dataset = DEFAULT_DATASET;
     const struct option options[] = {
@@ -248,6 +266,9 @@ static enum status dataset_merge(int argc, char **argv, struct error *err) {
     if (st)
         return st;
     st = merge_run(store, arguments.items[0], &report, err);
+    uint64_t conflicts;
+    if (st == ST_CONFLICT)
+        (void)merge_conflicts(store, arguments.items[0], print_conflict, NULL, &conflicts, NULL);
     store_close(store);
     if (!st)
         log_info("%lu descriptions, %lu sessions and %lu trials added", (unsigned long)report.objects,
@@ -297,58 +318,125 @@ static enum status dataset_sessions(int argc, char **argv, struct error *err) {
     return st;
 }
 
-/* Models and clusters by id or name, as they were recorded; a strategy's text names only what it does. */
-static enum status dataset_show(int argc, char **argv, struct error *err) {
-    const char *dataset = DEFAULT_DATASET;
-    const struct option options[] = {
-        {"dataset", OPTION_TEXT, &dataset, "FILE", "the dataset (default: " DEFAULT_DATASET ")"}, {0}};
-    const struct command_line line = {.usage = "dataset show (model|cluster|strategy) ID",
-                                      .about = "A recorded description as JSON. ID: a name or the beginning of an id.",
-                                      .options = options,
-                                      .min_arguments = 2,
-                                      .max_arguments = 2};
-    static const char *const words[] = {"model", "cluster", "strategy"};
-    static const enum store_kind kinds[] = {STORE_MODEL, STORE_CLUSTER, STORE_STRATEGY};
-    struct arguments arguments;
-    struct store *store;
+/* ---- show ---- */
+
+struct show {
+    const char *dataset, *word, *out; /* word: a name or the beginning of an id; NULL lists what there is */
+    bool canonical;
+    enum store_kind kind;
+};
+
+static enum status list_objects(struct store *store, enum store_kind kind, struct error *err) {
+    struct arena arena = {0};
+    struct stored_object *objects;
+    size_t n;
+    enum status st = store_list(store, kind, &arena, &n, &objects, err);
+    if (!st) {
+        struct table table;
+        table_init(&table, (const char *const[]){"NAME", "ID", "RECORDED", NULL});
+        for (size_t i = 0; i < n; i++) {
+            table_cell(&table, "%s", objects[i].name);
+            table_cell(&table, "%.12s", objects[i].id.hex);
+            table_cell(&table, "%.16s", objects[i].created);
+        }
+        table_print(&table, stdout);
+        table_release(&table);
+    }
+    arena_release(&arena);
+    return st;
+}
+
+static void move_to_front(cJSON *object, const char *key) {
+    cJSON *member = cJSON_DetachItemFromObjectCaseSensitive(object, key);
+    if (member)
+        cJSON_InsertItemInArray(object, 0, member);
+}
+
+/* A strategy's text leaves its name out; it is kept beside it. malloc'd, NULL when memory is out. */
+static char *text_for_people(const struct stored_object *object) {
+    cJSON *json = cJSON_Parse(object->content);
+    bool named = json && (cJSON_HasObjectItem(json, "name") || cJSON_AddStringToObject(json, "name", object->name));
+    move_to_front(json, "name");
+    move_to_front(json, "schema");
+    char *text = named ? json_pretty(json) : NULL;
+    cJSON_Delete(json);
+    return text;
+}
+
+static enum status print_object(struct store *store, const struct show *show, struct error *err) {
     struct arena arena = {0};
     struct stored_object object;
     struct id id;
-    enum status st = options_parse(&line, argc, argv, &arguments, err);
-    if (st)
-        return st;
+    enum status st = store_find(store, show->kind, show->word, &id, err);
+    if (!st)
+        st = store_get(store, show->kind, id.hex, &arena, &object, err);
+    if (!st && show->canonical) {
+        st = json_write_file(show->out, object.content, err);
+    } else if (!st) {
+        char *text = text_for_people(&object);
+        st = text ? json_write_file(show->out, text, err) : error_no_memory(err);
+        free(text);
+    }
+    arena_release(&arena);
+    return st;
+}
+
+static enum status parse_show(const struct arguments *arguments, struct show *show, struct error *err) {
+    static const char *const words[] = {"model", "cluster", "strategy"};
+    static const enum store_kind kinds[] = {STORE_MODEL, STORE_CLUSTER, STORE_STRATEGY};
     size_t k = 0;
-    while (k < 3 && strcmp(words[k], arguments.items[0]))
+    while (k < 3 && strcmp(words[k], arguments->items[0]))
         k++;
     if (k == 3)
-        return error_set(err, ST_USAGE, "\"%s\" is none of model, cluster, strategy", arguments.items[0]);
-    if ((st = store_open(dataset, STORE_READ_ONLY, &store, err)))
+        return error_set(err, ST_USAGE, "\"%s\" is none of model, cluster, strategy", arguments->items[0]);
+    show->kind = kinds[k];
+    show->word = arguments->n > 1 ? arguments->items[1] : NULL;
+    if (same_file(show->out, show->dataset))
+        return error_set(err, ST_USAGE, "--out: %s is the dataset itself", show->out);
+    return output_check(show->out, err);
+}
+
+static enum status dataset_show(int argc, char **argv, struct error *err) {
+    struct show show = {.dataset = DEFAULT_DATASET, .out = "-"};
+    const struct option options[] = {
+        {"dataset", OPTION_TEXT, &show.dataset, "FILE", "the dataset (default: " DEFAULT_DATASET ")"},
+        {"out", OPTION_TEXT, &show.out, "FILE", "where to (default: standard output)"},
+        {"canonical", OPTION_FLAG, &show.canonical, NULL, "the very text whose SHA-256 is the id, on one line"},
+        {0}};
+    const struct command_line line = {
+        .usage = "dataset show (model|cluster|strategy) [ID]",
+        .about = "A recorded description as a JSON file that every command reads back. ID: a name or the beginning of\n"
+                 "an id. Without it, what there is, a line each.",
+        .examples = "  syncopate dataset show cluster\n"
+                    "  syncopate dataset show cluster my-lab --out my-lab.json",
+        .options = options,
+        .min_arguments = 1,
+        .max_arguments = 2};
+    struct arguments arguments;
+    struct store *store;
+    enum status st = options_parse(&line, argc, argv, &arguments, err);
+    if (!st)
+        st = parse_show(&arguments, &show, err);
+    if (!st)
+        st = store_open(show.dataset, STORE_READ_ONLY, &store, err);
+    if (st)
         return st;
-    st = store_find(store, kinds[k], arguments.items[1], &id, err);
-    if (!st)
-        st = store_get(store, kinds[k], id.hex, &arena, &object, err);
-    cJSON *json = st ? NULL : cJSON_Parse(object.content);
-    char *text = json ? json_pretty(json) : NULL;
-    if (!st && !text)
-        st = error_no_memory(err);
-    if (!st)
-        puts(text);
-    free(text);
-    cJSON_Delete(json);
-    arena_release(&arena);
+    st = show.word ? print_object(store, &show, err) : list_objects(store, show.kind, err);
     store_close(store);
     return st;
 }
 
 enum status cmd_dataset(int argc, char **argv, struct error *err) {
-    static const struct command rows[] = {{"query", dataset_query, "trials, by any filter"},
-                                          {"sessions", dataset_sessions, "tuning sessions"},
-                                          {"show", dataset_show, "a recorded model, cluster or strategy"},
-                                          {"export", dataset_export, "trials as CSV or JSON Lines"},
-                                          {"merge", dataset_merge, "add another dataset"},
-                                          {"check", dataset_check, "is the file whole"},
-                                          {"backup", dataset_backup, "a consistent copy"},
-                                          {0}};
+    static const struct command rows[] = {
+        {"query", dataset_query, "trials, by any filter"},
+        {"sessions", dataset_sessions, "tuning sessions"},
+        {"show", dataset_show, "recorded models, clusters and strategies, each as a file again"},
+        {"export", dataset_export, "trials as CSV or JSON Lines"},
+        {"import", dataset_import, "the inverse of export"},
+        {"merge", dataset_merge, "add another dataset"},
+        {"check", dataset_check, "is the file whole"},
+        {"backup", dataset_backup, "a consistent copy"},
+        {0}};
     return commands_run(rows, "dataset", "Every model, cluster, strategy, session and trial, in one SQLite file.", argc,
                         argv, err);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "dataset/query.h"
@@ -203,10 +204,6 @@ static enum status print_words(const struct ranking *r, struct error *err) {
     return print_accuracy(r, err);
 }
 
-static bool add_time(cJSON *to, const char *key, double us) {
-    return isnan(us) || cJSON_AddNumberToObject(to, key, us);
-}
-
 static bool add_named(cJSON *root, const char *key, const struct id *id, const char *name) {
     cJSON *to = cJSON_AddObjectToObject(root, key);
     return to && cJSON_AddStringToObject(to, "id", id->hex) && cJSON_AddStringToObject(to, "name", name);
@@ -222,8 +219,9 @@ static enum status print_json(const struct ranking *r, struct error *err) {
                      cJSON_AddStringToObject(root, "cluster", r->inputs->cluster.name) &&
                      add_named(root, "ranker", &r->ranker.id, r->ranker.name) &&
                      add_named(root, "strategy", &c->id, c->name) && cJSON_AddNumberToObject(root, "score", c->score) &&
-                     add_time(root, "predicted_us", predicted_us(r, c)) &&
-                     add_time(root, "timeline_us", c->timeline_us) && add_time(root, "measured_us", c->measured_us);
+                     json_add_known(root, "predicted_us", predicted_us(r, c)) &&
+                     json_add_known(root, "timeline_us", c->timeline_us) &&
+                     json_add_known(root, "measured_us", c->measured_us);
         st = output_line(root, whole, err);
     }
     return st;

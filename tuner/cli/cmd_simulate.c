@@ -12,6 +12,8 @@
 #include "tuner/cli/options.h"
 #include "tuner/cli/output.h"
 #include "tuner/cli/paths.h"
+#include "tuner/cli/remote.h"
+#include "tuner/cli/remote_predict.h"
 #include "tuner/cli/simulation.h"
 #include "tuner/cli/sweep.h"
 #include "tuner/cli/table.h"
@@ -19,6 +21,7 @@
 struct request {
     const char *path, *baselines, *trace, *kind, *sweep, *all_reduce, *csv, *plot, *measure;
     bool all, json;
+    struct remote_options remote;
 };
 
 /* The strategies to compare; `given` holds the one of --strategy. */
@@ -89,6 +92,18 @@ static enum status predict_all(struct simulation *s, const struct field *field, 
     return ST_OK;
 }
 
+static enum status show_rows(const struct simulation *s, const struct row *rows, size_t n,
+                             const struct request *request, struct error *err) {
+    enum status st = ST_OK;
+    if (request->json)
+        st = print_json(s, rows, n, err);
+    else
+        print_table(s, rows, n);
+    if (!st && request->trace)
+        log_info("timeline written to %s; open it at https://ui.perfetto.dev", request->trace);
+    return st;
+}
+
 static enum status simulate_once(const struct inputs *inputs, const struct field *field, const struct request *request,
                                  struct error *err) {
     struct simulation s;
@@ -97,12 +112,8 @@ static enum status simulate_once(const struct inputs *inputs, const struct field
     enum status st = simulation_init(&s, &inputs->model, &inputs->cluster, !strcmp(request->kind, "autosync"), err);
     if (!st)
         st = predict_all(&s, field, request->trace, rows, &n, err);
-    if (!st && request->json)
-        st = print_json(&s, rows, n, err);
-    else if (!st)
-        print_table(&s, rows, n);
-    if (!st && request->trace)
-        log_info("timeline written to %s; open it at https://ui.perfetto.dev", request->trace);
+    if (!st)
+        st = show_rows(&s, rows, n, request, err);
     simulation_release(&s);
     return st;
 }
@@ -227,6 +238,37 @@ static enum status gather_field(const struct inputs *inputs, const struct reques
     return st;
 }
 
+static enum status simulate_remotely(const char *model, const char *cluster, const struct request *request,
+                                     struct error *err) {
+    struct client *client;
+    struct inputs inputs;
+    struct field field = {.n = 0};
+    struct simulation s;
+    struct row rows[MAX_CONTENDERS];
+    size_t n;
+    if (request->sweep || strcmp(request->kind, "timeline") != 0)
+        return error_set(err, ST_USAGE, "a service knows no --sweep and no --model autosync: drop it, or --server");
+    enum status st = check_request(request, NULL, err);
+    st = st ? st : remote_open(&request->remote, REMOTE_TRIES, NULL, &client, err);
+    if (st)
+        return st;
+    st = remote_inputs(client, model, cluster, &inputs, err);
+    if (!st) {
+        st = gather_field(&inputs, request, &field, err);
+        if (!st)
+            st = remote_predict(client, &inputs.model, &inputs.cluster, field.n, field.contenders, request->trace, &s,
+                                rows, &n, err);
+        if (!st) {
+            qsort(rows, n, sizeof *rows, compare_rows);
+            st = show_rows(&s, rows, n, request, err);
+        }
+        strategy_release(&field.given);
+        inputs_release(&inputs);
+    }
+    client_close(client);
+    return st;
+}
+
 static enum status simulate(const char *model, const char *cluster, const struct request *request, struct error *err) {
     struct inputs inputs = {0};
     struct field field = {.n = 0};
@@ -266,6 +308,7 @@ enum status cmd_simulate(int argc, char **argv, struct error *err) {
          "what the chart shows: speedup over one device (default), throughput, efficiency or time"},
         {"csv", OPTION_TEXT, &r.csv, "FILE", "write the sweep's figures, a line a strategy and value; - is stdout"},
         {"json", OPTION_FLAG, &r.json, NULL, "one syncopate.prediction/1 object a line"},
+        REMOTE_OPTIONS(r.remote),
         {0}};
     const struct command_line line = {
         .usage = "simulate MODEL CLUSTER [options]",
@@ -286,5 +329,5 @@ enum status cmd_simulate(int argc, char **argv, struct error *err) {
         return st;
     if (!r.path && !r.baselines)
         r.all = true;
-    return simulate(arguments.items[0], arguments.items[1], &r, err);
+    return (r.remote.server ? simulate_remotely : simulate)(arguments.items[0], arguments.items[1], &r, err);
 }

@@ -5,8 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "trial-runner/launch.h"
 #include "tuner/cli/commands.h"
 #include "tuner/cli/interrupt.h"
 #include "tuner/cli/options.h"
@@ -32,61 +34,6 @@ static const char *percent(double share, char *out, size_t n) {
         return "-";
     snprintf(out, n, "%.1f%%", share * 100);
     return out;
-}
-
-/* ---- rankers as JSON ---- */
-
-static bool add_accuracy(cJSON *to, const char *key, double accuracy) {
-    return isnan(accuracy) || cJSON_AddNumberToObject(to, key, accuracy);
-}
-
-static bool add_domain(cJSON *to, const struct ranker_domain *d) {
-    cJSON *row = cJSON_CreateObject();
-    if (!row || !cJSON_AddItemToArray(to, row)) {
-        cJSON_Delete(row);
-        return false;
-    }
-    return cJSON_AddStringToObject(row, "model", d->model_name) &&
-           cJSON_AddStringToObject(row, "cluster", d->cluster_name) &&
-           cJSON_AddStringToObject(row, "runner", d->runner) &&
-           cJSON_AddNumberToObject(row, "trials", (double)d->trials) &&
-           cJSON_AddNumberToObject(row, "strategies", (double)d->strategies);
-}
-
-static bool add_training(cJSON *root, const struct ranker *ranker) {
-    const struct ranker_report *report = ranker_report_of(ranker);
-    return cJSON_AddStringToObject(root, "kind", ranker_kind_name(ranker_kind_of(ranker))) &&
-           cJSON_AddBoolToObject(root, "residual", ranker_residual(ranker)) &&
-           cJSON_AddNumberToObject(root, "seed", (double)ranker_options_of(ranker)->seed) &&
-           cJSON_AddNumberToObject(root, "epochs", report->epochs) &&
-           add_accuracy(root, "training_accuracy", report->training_accuracy) &&
-           add_accuracy(root, "validation_accuracy", report->validation_accuracy);
-}
-
-/* NULL when memory is out. */
-static cJSON *ranker_json(const struct stored_ranker *stored) {
-    const struct ranker_origin *o = &stored->origin;
-    cJSON *root = cJSON_CreateObject();
-    bool whole = root && cJSON_AddStringToObject(root, "schema", "syncopate.trained-ranker/1") &&
-                 cJSON_AddStringToObject(root, "id", stored->id.hex) &&
-                 cJSON_AddStringToObject(root, "name", stored->name) &&
-                 cJSON_AddBoolToObject(root, "usable", stored->ranker != NULL) &&
-                 (!stored->ranker || add_training(root, stored->ranker)) &&
-                 (!o->version || cJSON_AddStringToObject(root, "version", o->version)) &&
-                 (!o->from || cJSON_AddStringToObject(root, "from", o->from)) &&
-                 cJSON_AddNumberToObject(root, "trials", (double)o->n_trials) &&
-                 cJSON_AddNumberToObject(root, "held_out", (double)o->n_held_out) &&
-                 add_accuracy(root, "held_out_accuracy", o->held_out_accuracy) &&
-                 add_accuracy(root, "timeline_accuracy", o->timeline_accuracy);
-    cJSON *domains = whole ? cJSON_AddArrayToObject(root, "domains") : NULL;
-    whole = whole && domains;
-    for (size_t d = 0; d < o->n_domains && whole; d++)
-        whole = add_domain(domains, &o->domains[d]);
-    if (!whole) {
-        cJSON_Delete(root);
-        root = NULL;
-    }
-    return root;
 }
 
 /* ---- --list ---- */
@@ -130,11 +77,14 @@ static enum status list_rankers(const struct request *r, struct error *err) {
     st = rankers_list(store, &list, err);
     if (!st) {
         for (size_t i = 0; i < list.n && r->json && !st; i++) {
-            cJSON *json = ranker_json(&list.items[i]);
+            cJSON *json = ranker_describe(&list.items[i]);
             st = output_line(json, json, err);
         }
-        if (!r->json)
+        if (!r->json && list.n)
             print_list(&list);
+        else if (!r->json)
+            log_info("%s has no rankers yet; \"syncopate train-ranker\" without --list makes one of its trials",
+                     r->dataset);
         stored_rankers_release(&list);
     }
     store_close(store);
@@ -197,36 +147,27 @@ static void print_words(const struct request *r, const struct examples *e, const
 
 static enum status print_json(const struct ranker_fit *fit, size_t left_out, const struct stored_ranker *stored,
                               struct error *err) {
-    cJSON *json = ranker_json(stored);
+    cJSON *json = ranker_describe(stored);
     bool whole = json && cJSON_AddNumberToObject(json, "left_out", (double)left_out) &&
                  cJSON_AddNumberToObject(json, "seconds", fit->report.seconds);
     return output_line(json, whole, err);
 }
 
-/* What a ranker is called when nobody says. */
-static void default_name(const struct ranker_fit *fit, char *out, size_t n) {
-    const char *kind = ranker_kind_name(ranker_kind_of(fit->ranker));
-    const struct ranker_origin *o = &fit->origin;
-    if (o->n_domains == 1)
-        snprintf(out, n, "%s-%.60s-%.60s", kind, o->domains->model_name, o->domains->cluster_name);
-    else
-        snprintf(out, n, "%s-%zu-domains", kind, o->n_domains);
-}
-
 /* Keep it, and read back what was kept: that is what is told about. */
 static enum status keep(struct store *store, const char *name, const struct ranker_fit *fit, struct stored_ranker *out,
                         struct error *err) {
-    char made[160];
+    char made[RANKER_NAME_ROOM];
     struct id id;
     if (!name) {
-        default_name(fit, made, sizeof made);
+        ranker_fit_name(fit, made, sizeof made);
         name = made;
     }
     enum status st = rankers_put(store, name, fit->ranker, &fit->origin, &id, err);
     if (!st)
         st = rankers_get(store, id.hex, out, err);
     if (!st && strcmp(out->name, name))
-        log_info("this very ranker was there already, as %s", out->name);
+        log_warn("these trials and options had made this very ranker before: it keeps its name, %s; \"%s\" is not used",
+                 out->name, name);
     return st;
 }
 
@@ -251,12 +192,28 @@ static enum status fit_and_keep(struct store *store, const struct request *r, co
     return st;
 }
 
+/* A dataset may hold trials of runners that this program does not know. */
+static enum status check_runner(struct store *store, const struct request *r, struct error *err) {
+    enum trial_place place;
+    uint64_t n;
+    if (!r->query.runner || trial_runner_parse(r->query.runner, &place))
+        return ST_OK;
+    enum status st = query_count(store, &(struct query){.runner = r->query.runner}, &n, err);
+    if (st || n)
+        return st;
+    return error_set(err, ST_USAGE,
+                     "--runner: \"%s\" is none of lab, local, mpirun, and %s has no trials of a runner of that name",
+                     r->query.runner, r->dataset);
+}
+
 static enum status load_and_train(struct store *store, const struct request *r,
                                   const struct ranker_fit_options *options, struct error *err) {
     struct examples examples;
     uint64_t n;
     size_t left_out;
-    enum status st = query_count(store, &r->query, &n, err);
+    enum status st = check_runner(store, r, err);
+    if (!st)
+        st = query_count(store, &r->query, &n, err);
     if (st)
         return st;
     show_progress("reading", n, "trials");

@@ -11,16 +11,17 @@
 #include "tuner/cli/commands.h"
 #include "tuner/cli/inputs.h"
 #include "tuner/cli/interrupt.h"
+#include "tuner/cli/measured_trace.h"
 #include "tuner/cli/options.h"
 #include "tuner/cli/output.h"
 #include "tuner/cli/paths.h"
-#include "tuner/cli/runners.h"
+#include "tuner/runners.h"
 #include "tuner/predictor.h"
 #include "tuner/statistics.h"
 #include "tuner/trials.h"
 
 struct trial_words {
-    const char *strategy, *baseline, *runner, *hosts, *dataset;
+    const char *strategy, *baseline, *runner, *hosts, *dataset, *trace;
     uint64_t iterations, warmup;
     bool json;
 };
@@ -78,6 +79,14 @@ static enum status run_recorded(const struct trial_start *start, const struct tu
     return st;
 }
 
+static enum status write_trace(const struct measured_trace *trace, const struct inputs *inputs,
+                               const struct strategy *strategy, const char *path, struct error *err) {
+    enum status st = measured_trace_write(trace, inputs, strategy, path, err);
+    if (!st)
+        log_info("timelines written to %s; open it at https://ui.perfetto.dev", path);
+    return st;
+}
+
 static enum status predict(const struct inputs *inputs, const struct strategy *strategy, double *out,
                            struct error *err) {
     struct predictor predictor;
@@ -96,12 +105,17 @@ static enum status run_trial(const struct inputs *inputs, const struct strategy 
                              const struct trial_words *words, struct store *store, struct error *err) {
     struct runner runner;
     struct tune_outcome outcome;
+    struct measured_trace trace = {0};
     double predicted_us;
     enum status st = predict(inputs, strategy, &predicted_us, err);
     if (!st)
         st = runner_init(&runner, words->runner, words->hosts, &inputs->model, &inputs->cluster, interrupt_flag(), err);
     if (st)
         return st;
+    if (words->trace) {
+        runner.on_interval = measured_trace_take;
+        runner.context = &trace;
+    }
     const struct tune_order order = {
         .strategy = strategy, .iterations = words->iterations, .warmup = words->warmup, .expected_us = predicted_us};
     const struct trial_start start = {.model = &inputs->model,
@@ -114,6 +128,9 @@ static enum status run_trial(const struct inputs *inputs, const struct strategy 
     st = run_recorded(&start, &run, &order, store, &outcome, err);
     if (!st)
         st = report(strategy, words, predicted_us, &outcome, err);
+    if (!st && words->trace)
+        st = write_trace(&trace, inputs, strategy, words->trace, err);
+    measured_trace_release(&trace);
     runner_release(&runner);
     return st;
 }
@@ -127,6 +144,8 @@ enum status cmd_trial(int argc, char **argv, struct error *err) {
         {"hosts", OPTION_TEXT, &words.hosts, "FILE", "host file for mpirun, in the order of the cluster's nodes"},
         {"iterations", OPTION_INTEGER, &words.iterations, "N", "measured iterations (default 10)"},
         {"warmup", OPTION_INTEGER, &words.warmup, "N", "iterations before them that do not count (default 2)"},
+        {"trace", OPTION_TEXT, &words.trace, "FILE",
+         "write a Chrome trace of the first device: predicted, and next to it measured"},
         {"dataset", OPTION_TEXT, &words.dataset, "FILE", "record it there (default: not recorded)"},
         {"json", OPTION_FLAG, &words.json, NULL, "one JSON object with every iteration's time"},
         {0}};
@@ -135,7 +154,8 @@ enum status cmd_trial(int argc, char **argv, struct error *err) {
         .about =
             "Run one strategy for real: compute is replayed, communication is real MPI traffic between processes.\n"
             "The lab emulates CLUSTER's links on this machine; it needs root.",
-        .examples = "  syncopate trial cnn-small lab-4x1g --baseline pytorch-ddp",
+        .examples = "  syncopate trial cnn-small lab-4x1g --baseline pytorch-ddp\n"
+                    "  syncopate trial cnn-small lab-4x1g --strategy best.json --trace trace.json",
         .options = options,
         .min_arguments = 2,
         .max_arguments = 2};
@@ -146,6 +166,8 @@ enum status cmd_trial(int argc, char **argv, struct error *err) {
     enum status st = options_parse(&line, argc, argv, &arguments, err);
     if (!st && (words.iterations < 1 || words.iterations > 100000 || words.warmup > 100000))
         st = error_set(err, ST_USAGE, "--iterations is 1 to 100000, --warmup at most 100000");
+    if (!st && words.trace)
+        st = output_check(words.trace, err);
     if (!st)
         st = inputs_read(arguments.items[0], arguments.items[1], &inputs, err);
     if (!st)

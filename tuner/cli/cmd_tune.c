@@ -16,17 +16,22 @@
 #include "tuner/cli/output.h"
 #include "tuner/cli/paths.h"
 #include "tuner/cli/progress.h"
-#include "tuner/cli/runners.h"
+#include "tuner/cli/remote.h"
+#include "tuner/cli/remote_session.h"
 #include "tuner/cli/tuning_output.h"
 #include "tuner/rankers.h"
-#include "tuner/session.h"
+#include "tuner/runners.h"
+#include "tuner/tune.h"
 
 static const double DEFAULT_TRIAL_US = 4e6;
 enum { DEFAULT_TRIALS = 40 };
 
+/* What was asked for. */
 struct tune_words {
-    const char *runner, *dataset, *resume, *out, *hosts, *ranker;
+    const char *runner, *dataset, *resume, *out, *hosts, *ranker; /* runner and dataset: NULL until defaults are set */
     bool json, cold;
+    struct tune_options options;
+    struct remote_options remote;
 };
 
 /* A resumed session knows its model, its cluster and its runner; words live in `arena`. */
@@ -50,92 +55,212 @@ static enum status inputs_of_session(struct store *store, const char *session, s
     return st;
 }
 
-/* The ranker that `word` asks for; none is no failure for "nearest". */
-static enum status find_ranker(struct store *store, const struct inputs *inputs, const char *word,
-                               struct stored_ranker *out, struct error *err) {
-    *out = (struct stored_ranker){0};
-    if (!strcmp(word, "none"))
-        return ST_OK;
-    if (strcmp(word, "nearest")) {
-        enum status st = rankers_get(store, word, out, err);
-        if (!st && !ranker_residual(out->ranker)) {
-            stored_ranker_release(out);
-            *out = (struct stored_ranker){0};
-            st = error_set(err, ST_USAGE, "--ranker %s: it only ranks and tells no times, which a session needs", word);
-        }
-        return st;
-    }
+/* The ranker that is asked for, into the options; *out owns it. */
+static enum status use_ranker(struct store *store, const struct inputs *inputs, struct tune_words *words,
+                              struct stored_ranker *out, struct error *err) {
     const struct domain here = {.model = inputs->model, .cluster = inputs->cluster};
-    enum status st = rankers_nearest(store, &here, out, NULL, err);
-    if (!st && !ranker_residual(out->ranker)) {
-        stored_ranker_release(out);
-        *out = (struct stored_ranker){0};
+    enum status st = rankers_for_session(store, &here, words->ranker, out, err);
+    if (!st && out->ranker) {
+        words->options.ranker = out->ranker;
+        words->options.ranker_id = out->id.hex;
+        log_info("ranker %s, trained on %lu trials", out->name, (unsigned long)out->origin.n_trials);
     }
-    return st == ST_NOT_FOUND ? ST_OK : st;
+    return st;
 }
 
-static enum status tune(struct store *store, struct inputs *inputs, const struct tune_words *words,
-                        struct tune_options *options, struct error *err) {
+static enum status run_session(struct store *store, const struct inputs *inputs, struct tune_words *words,
+                               struct tuning *out, struct error *err) {
     struct runner runner;
-    struct tuning tuning;
+    struct stored_ranker ranker;
     enum status st =
-        runner_init(&runner, words->runner, words->hosts, &inputs->model, &inputs->cluster, options->cancel, err);
+        runner_init(&runner, words->runner, words->hosts, &inputs->model, &inputs->cluster, interrupt_flag(), err);
     if (st)
         return st;
-    options->space.algorithms = runner_algorithms(&runner);
+    words->options.space.algorithms = runner_algorithms(&runner);
     const struct tune_runner run = runner_for_session(&runner);
-    struct stored_ranker ranker;
-    st = find_ranker(store, inputs, words->ranker, &ranker, err);
-    if (!st && ranker.ranker) {
-        options->ranker = ranker.ranker;
-        options->ranker_id = ranker.id.hex;
-        log_info("ranker %s, trained on %lu trials", ranker.name, (unsigned long)ranker.origin.n_trials);
-    }
+    st = use_ranker(store, inputs, words, &ranker, err);
     if (!st)
-        st = tune_run(store, &inputs->model, &inputs->cluster, &run, options, words->resume, &tuning, err);
+        st = tune_run(store, &inputs->model, &inputs->cluster, &run, &words->options, words->resume, out, err);
     progress_end();
     runner_release(&runner);
     stored_ranker_release(&ranker);
-    if (st)
-        return st;
+    return st;
+}
+
+static enum status tell(const struct tuning *tuning, const struct inputs *inputs, const struct tune_words *words,
+                        struct error *err) {
+    enum status st = ST_OK;
     if (words->json)
-        st = tuning_print_json(&tuning, err);
+        st = tuning_print_json(tuning, err);
     else
-        tuning_print(&tuning, inputs);
+        tuning_print(tuning, inputs);
     if (!st && words->out)
-        st = tuning_write_strategy(&tuning, inputs, words->out, err);
+        st = tuning_write_strategy(tuning, inputs, words->out, err);
     if (!st && words->out && !words->json)
         printf("Written to %s.\n", words->out);
+    return st;
+}
+
+static enum status tune(struct store *store, struct inputs *inputs, struct tune_words *words, struct error *err) {
+    struct tuning tuning;
+    words->options.hosts = words->hosts;
+    words->options.earlier = words->cold ? 0 : words->options.earlier;
+    words->options.cancel = interrupt_flag();
+    words->options.listen = progress_listen;
+    enum status st = run_session(store, inputs, words, &tuning, err);
+    if (st)
+        return st;
+    st = tell(&tuning, inputs, words, err);
     tuning_release(&tuning);
     return st;
 }
 
+/* ---- on a service ---- */
+
+static void tell_who_runs_it(const struct remote_session *s, const struct tune_words *words) {
+    const char *url = words->remote.server;
+    if (s->own)
+        log_info("session %s: the service runs its trials", s->id);
+    else
+        log_info("session %s waits for agents; on a machine of the cluster run\n"
+                 "  syncopate agent --server %s --session %s --runner %s",
+                 s->id, url, s->id, words->runner ? words->runner : "lab");
+}
+
+static void tell_how_to_come_back(const struct remote_session *s, const char *url) {
+    log_info("session %s goes on without you; to see more of it, and to stop it:\n"
+             "  syncopate --server %s tune --resume %s\n"
+             "  syncopate --server %s sessions stop %s",
+             s->id, url, s->id, url, s->id);
+}
+
+static enum status begin_remotely(struct client *client, const struct tune_words *words,
+                                  const struct arguments *arguments, struct inputs *inputs,
+                                  struct remote_session *session, struct error *err) {
+    if (words->resume) {
+        enum status st = remote_session_find(client, words->resume, session, err);
+        return st ? st : remote_inputs_of_ids(client, session->model, session->cluster, inputs, err);
+    }
+    enum status st = remote_inputs(client, arguments->items[0], arguments->items[1], inputs, err);
+    return st ? st
+              : remote_session_open(client, inputs, &words->options, words->ranker, words->runner, session, err);
+}
+
+static enum status tune_remotely(struct tune_words *words, const struct arguments *arguments, struct error *err) {
+    struct client *client;
+    struct inputs inputs = {0};
+    struct remote_session session;
+    struct tuning tuning;
+    words->options.earlier = words->cold ? 0 : words->options.earlier;
+    enum status st = remote_open(&words->remote, REMOTE_TRIES, interrupt_flag(), &client, err);
+    if (st)
+        return st;
+    st = begin_remotely(client, words, arguments, &inputs, &session, err);
+    if (!st) {
+        tell_who_runs_it(&session, words);
+        st = remote_session_follow(client, &session, err);
+        if (st == ST_CANCELLED)
+            tell_how_to_come_back(&session, words->remote.server);
+    }
+    if (!st)
+        st = remote_session_answer(client, &session, &inputs, &tuning, err);
+    if (!st) {
+        st = tell(&tuning, &inputs, words, err);
+        tuning_release(&tuning);
+    }
+    inputs_release(&inputs);
+    client_close(client);
+    return st;
+}
+
+/* ---- what is asked ---- */
+
+static enum status check_remote(const struct tune_words *words, struct error *err) {
+    if (words->dataset)
+        return error_set(err, ST_USAGE, "--dataset is a file here, and the service has its own: drop one of the two");
+    if (words->hosts)
+        return error_set(err, ST_USAGE, "--hosts is for who runs the trials: the service, or \"syncopate agent\"");
+    return ST_OK;
+}
+
+static void set_defaults(struct tune_words *words) {
+    words->runner = words->runner ? words->runner : "lab";
+    words->dataset = words->dataset ? words->dataset : DEFAULT_DATASET;
+}
+
+static enum status check_words(struct tune_words *words, const struct command_line *line, size_t n_arguments,
+                               struct error *err) {
+    struct tune_options *o = &words->options;
+    if (words->resume && n_arguments)
+        return error_set(err, ST_USAGE, "a resumed session knows its model and cluster: give --resume alone");
+    if (words->resume && words->dataset && access(words->dataset, F_OK))
+        return error_set(err, ST_NOT_FOUND, "%s: no such dataset; --dataset names the one that the session is in",
+                         words->dataset);
+    if (!words->resume && n_arguments != 2)
+        return error_set(err, ST_USAGE, "usage: syncopate %s   (--help explains)", line->usage);
+    if (o->trials == UINT64_MAX)
+        o->trials = o->time_us > 0 ? 0 : DEFAULT_TRIALS;
+    if (!o->trials && o->time_us <= 0)
+        return error_set(err, ST_USAGE, "without a limit on trials a session needs --time");
+    return words->out ? output_check(words->out, err) : ST_OK;
+}
+
+/* What is missing for the runner is said at once, before there is a dataset. */
+static enum status read_inputs(const struct tune_words *words, const struct arguments *arguments, struct inputs *out,
+                               struct error *err) {
+    struct runner runner;
+    enum status st = inputs_read(arguments->items[0], arguments->items[1], out, err);
+    if (!st)
+        st = runner_init(&runner, words->runner, words->hosts, &out->model, &out->cluster, NULL, err);
+    if (!st)
+        runner_release(&runner);
+    return st;
+}
+
+static enum status begin_or_resume(struct tune_words *words, const struct arguments *arguments, struct error *err) {
+    struct inputs inputs = {0};
+    struct arena arena = {0};
+    struct store *store = NULL;
+    enum status st = words->resume ? ST_OK : read_inputs(words, arguments, &inputs, err);
+    if (!st)
+        st = store_open(words->dataset, STORE_READ_WRITE, &store, err);
+    if (!st && words->resume)
+        st = inputs_of_session(store, words->resume, &arena, &inputs, words, err);
+    if (!st)
+        st = tune(store, &inputs, words, err);
+    store_close(store);
+    inputs_release(&inputs);
+    arena_release(&arena);
+    return st;
+}
+
 enum status cmd_tune(int argc, char **argv, struct error *err) {
-    struct tune_words words = {.runner = "lab", .dataset = DEFAULT_DATASET, .ranker = "nearest"};
-    struct tune_options o = tune_default_options();
-    o.trial_us = DEFAULT_TRIAL_US;
-    o.trials = UINT64_MAX; /* not said */
+    struct tune_words words = {.ranker = "nearest", .options = tune_default_options()};
+    struct tune_options *o = &words.options;
+    o->trial_us = DEFAULT_TRIAL_US;
+    o->trials = UINT64_MAX; /* not said */
     const struct option options[] = {
-        {"trials", OPTION_INTEGER, &o.trials, "N",
+        {"trials", OPTION_INTEGER, &o->trials, "N",
          "how many real runs, repeats included (default 40, or no limit with --time)"},
-        {"time", OPTION_TIME, &o.time_us, "T", "end within about T: 90s, 10m, 1h"},
-        {"gap", OPTION_PERCENT, &o.gap, "P%", "end when the best is within P% of the lower bound"},
-        {"least-gain", OPTION_PERCENT, &o.least_gain, "P%",
+        {"time", OPTION_TIME, &o->time_us, "T",
+         "end within about T: 90s, 10m, 1h; pauses before --resume do not count"},
+        {"gap", OPTION_PERCENT, &o->gap, "P%", "end when the best is within P% of the lower bound"},
+        {"least-gain", OPTION_PERCENT, &o->least_gain, "P%",
          "end when no candidate promises to be P% faster than the best"},
         {"ranker", OPTION_TEXT, &words.ranker, "R",
-
          "a learned ranker by name or id, or none (default: nearest, the nearest domain's, if any)"},
         {"cold", OPTION_FLAG, &words.cold, NULL, "learn nothing from earlier sessions on this model and cluster"},
-        {"runner", OPTION_TEXT, &words.runner, "R", "lab (default), local or mpirun"},
+        {"runner", OPTION_TEXT, &words.runner, "R", "lab (default), local or mpirun; on a service: of its agents"},
         {"hosts", OPTION_TEXT, &words.hosts, "FILE", "host file for mpirun, in the order of the cluster's nodes"},
-        {"seed", OPTION_INTEGER, &o.seed, "K", "of every random choice (default 1)"},
-        {"rounds", OPTION_INTEGER, &o.final_rounds, "N", "repeats of each finalist (default 3)"},
-        {"trial-time", OPTION_TIME, &o.trial_us, "T", "measured time of one trial (default 4s)"},
+        {"seed", OPTION_INTEGER, &o->seed, "K", "of every random choice (default 1)"},
+        {"rounds", OPTION_INTEGER, &o->final_rounds, "N", "repeats of each finalist (default 3)"},
+        {"trial-time", OPTION_TIME, &o->trial_us, "T", "measured time of one trial (default 4s)"},
         {"dataset", OPTION_TEXT, &words.dataset, "FILE", "where measurements are kept (default " DEFAULT_DATASET ")"},
         {"resume", OPTION_TEXT, &words.resume, "ID",
          "go on with a session that was interrupted, with the budget that it began with"},
         {"out", OPTION_TEXT, &words.out, "FILE", "write the best strategy there"},
         {"json", OPTION_FLAG, &words.json, NULL, "the answer as one JSON object"},
+        REMOTE_OPTIONS(words.remote),
         {0}};
     const struct command_line line = {
         .usage = "tune MODEL CLUSTER [options]",
@@ -145,50 +270,21 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
             "a trial: proposers draw and improve thousands against the simulator, and a Gaussian process over all\n"
             "trials so far (with a learned ranker, if the dataset has one) picks. At the end the best few run again,\n"
             "interleaved with the best baseline. Every run is recorded in the dataset. A session that was\n"
-            "interrupted goes on with --resume.",
+            "interrupted goes on with --resume.\n"
+            "On a service the session goes on when this command ends; --resume shows it again.",
         .examples = "  syncopate tune cnn-small lab-4x1g --trials 24 --out best.json\n"
                     "  syncopate tune --resume 20261121-084117-3fa2",
         .options = options,
         .max_arguments = 2};
     struct arguments arguments;
-    struct inputs inputs = {0};
-    struct store *store;
-    struct runner runner; /* made here only to say at once, before there is a dataset, what is missing for it */
     enum status st = options_parse(&line, argc, argv, &arguments, err);
-    if (!st && words.resume && arguments.n)
-        st = error_set(err, ST_USAGE, "a resumed session knows its model and cluster: give --resume alone");
-    if (!st && words.resume && access(words.dataset, F_OK))
-        st = error_set(err, ST_NOT_FOUND, "%s: no such dataset; --dataset names the one that the session is in",
-                       words.dataset);
-    if (!st && words.out)
-        st = output_check(words.out, err);
-    if (!st && !words.resume && arguments.n != 2)
-        st = error_set(err, ST_USAGE, "usage: syncopate %s   (--help explains)", line.usage);
-    if (o.trials == UINT64_MAX)
-        o.trials = o.time_us > 0 ? 0 : DEFAULT_TRIALS;
-    if (!st && !o.trials && o.time_us <= 0)
-        st = error_set(err, ST_USAGE, "without a limit on trials a session needs --time");
-    if (!st && !words.resume)
-        st = inputs_read(arguments.items[0], arguments.items[1], &inputs, err);
-    if (!st && !words.resume)
-        st = runner_init(&runner, words.runner, words.hosts, &inputs.model, &inputs.cluster, NULL, err);
+    if (!st && words.remote.server)
+        st = check_remote(&words, err);
+    else
+        set_defaults(&words);
     if (!st)
-        st = store_open(words.dataset, STORE_READ_WRITE, &store, err);
-    if (st) {
-        inputs_release(&inputs);
+        st = check_words(&words, &line, arguments.n, err);
+    if (st)
         return st;
-    }
-    struct arena arena = {0};
-    if (words.resume)
-        st = inputs_of_session(store, words.resume, &arena, &inputs, &words, err);
-    o.hosts = words.hosts;
-    o.earlier = words.cold ? 0 : o.earlier;
-    o.cancel = interrupt_flag();
-    o.listen = progress_listen;
-    if (!st)
-        st = tune(store, &inputs, &words, &o, err);
-    store_close(store);
-    inputs_release(&inputs);
-    arena_release(&arena);
-    return st;
+    return words.remote.server ? tune_remotely(&words, &arguments, err) : begin_or_resume(&words, &arguments, err);
 }

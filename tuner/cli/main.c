@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "tuner/cli/commands.h"
+#include "tuner/cli/options.h"
 #include "tuner/version.h"
 
 static const struct command commands[] = {
@@ -21,6 +22,12 @@ static const struct command commands[] = {
     {"baselines", cmd_baselines, "list what published systems and framework defaults would do"},
     {"strategy", cmd_strategy, "show, check and compare strategy files"},
     {"dataset", cmd_dataset, "query, export, check, merge and back up recorded measurements"},
+    {"report", cmd_report, "a session as one HTML file: the answer, charts, timelines, every trial"},
+    {"serve", cmd_serve, "the HTTP service: a team's models, sessions and measurements"},
+    {"agent", cmd_agent, "run a service's trials on the cluster that this machine belongs to"},
+    {"sessions", cmd_sessions, "a service's tuning sessions: list, pause, resume, stop, cancel"},
+    {"models", cmd_models, "the models that a service has: list, show, add"},
+    {"clusters", cmd_clusters, "the clusters that a service has: list, show, add"},
     {"lab", cmd_lab, "emulate a cluster on this machine with rate-limited links"},
     {"doctor", cmd_doctor, "what is installed and permitted here, and what to do about the rest"},
     {0},
@@ -64,7 +71,8 @@ int main(int argc, char **argv) {
         puts("syncopate " SYNCOPATE_VERSION);
         return 0;
     }
-    enum status st = flush_output(commands_run(commands, "", about, argc, argv, &err), &err);
+    enum status st = options_take_server(&argc, &argv, &err);
+    st = st ? st : flush_output(commands_run(commands, "", about, argc, argv, &err), &err);
     if (st)
         log_error("%s", err.message);
     return status_exit_code(st);

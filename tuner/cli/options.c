@@ -17,6 +17,84 @@
 
 static const char SETTINGS_FILE[] = "syncopate.json";
 
+/* Every option of every command: one file serves them all, and a name that none of them has is a mistake.
+ * tests/cli/commands.sh holds this list against each --help. */
+static const char *const settings[] = {"all-baselines",
+                                       "all-reduce",
+                                       "baseline",
+                                       "baselines",
+                                       "cacert",
+                                       "canonical",
+                                       "cluster",
+                                       "cold",
+                                       "connections",
+                                       "connections-per-address",
+                                       "csv",
+                                       "dataset",
+                                       "descending",
+                                       "drain",
+                                       "expires",
+                                       "faster-than",
+                                       "filter",
+                                       "format",
+                                       "from",
+                                       "gap",
+                                       "holdout",
+                                       "hosts",
+                                       "iterations",
+                                       "json",
+                                       "kind",
+                                       "launchers",
+                                       "lease",
+                                       "least-gain",
+                                       "limit",
+                                       "list",
+                                       "listen",
+                                       "log",
+                                       "max-bytes",
+                                       "model",
+                                       "name",
+                                       "no-access-log",
+                                       "no-residual",
+                                       "offset",
+                                       "once",
+                                       "open",
+                                       "order",
+                                       "out",
+                                       "plot",
+                                       "proposer",
+                                       "proxy",
+                                       "ranker",
+                                       "requests-per-s",
+                                       "resume",
+                                       "role",
+                                       "rounds",
+                                       "runner",
+                                       "seed",
+                                       "server",
+                                       "session",
+                                       "since",
+                                       "slower-than",
+                                       "state",
+                                       "strategy",
+                                       "sweep",
+                                       "team",
+                                       "threads",
+                                       "time",
+                                       "timeline",
+                                       "tls-cert",
+                                       "tls-key",
+                                       "token-file",
+                                       "trace",
+                                       "trial-time",
+                                       "trials",
+                                       "trials-per-day",
+                                       "until",
+                                       "warmup",
+                                       "workers",
+                                       "y",
+                                       NULL};
+
 static enum status parse_number(const char *text, double *out, struct error *err) {
     char *end;
     errno = 0;
@@ -87,6 +165,41 @@ static void environment_name(const char *option, char *out, size_t n) {
     out[used] = 0;
 }
 
+static bool server_said; /* before the command */
+
+/* The value of the option `name` that argv[1] is, and how many words it takes; 0: it is another word. */
+static int match_leading(int argc, char **argv, const char *name, const char **value) {
+    const size_t n = strlen(name);
+    const char *word = argv[1] + 2;
+    if (strncmp(argv[1], "--", 2) || strncmp(word, name, n) || (word[n] && word[n] != '='))
+        return 0;
+    *value = word[n] ? word + n + 1 : argc > 2 ? argv[2] : "";
+    return word[n] ? 1 : 2;
+}
+
+enum status options_take_server(int *argc, char ***argv, struct error *err) {
+    static const char *const names[] = {"server", "token-file", "cacert", "proxy"};
+    for (size_t i = 0; i < sizeof names / sizeof *names && *argc > 1;) {
+        const char *value;
+        char variable[64];
+        const int used = match_leading(*argc, *argv, names[i], &value);
+        if (!used) {
+            i++;
+            continue;
+        }
+        if (!*value)
+            return error_set(err, ST_USAGE, "--%s needs a value", names[i]);
+        environment_name(names[i], variable, sizeof variable);
+        setenv(variable, value, 1);
+        server_said = true;
+        (*argv)[used] = (*argv)[0];
+        *argv += used;
+        *argc -= used;
+        i = 0;
+    }
+    return ST_OK;
+}
+
 static enum status set_from_environment(const struct command_line *line, struct error *err) {
     char name[64];
     for (const struct option *o = line->options; o->kind != OPTION_END; o++) {
@@ -114,6 +227,31 @@ static const char *setting_text(const cJSON *node) {
     return arena_strdup(&kept, number);
 }
 
+/* The member of the option's name, if there is one. */
+static enum status set_from_member(const cJSON *json, const struct option *o, struct error *err) {
+    char where[64];
+    const cJSON *node = cJSON_GetObjectItemCaseSensitive(json, o->name);
+    if (!node)
+        return ST_OK;
+    snprintf(where, sizeof where, "%s: /%s", SETTINGS_FILE, o->name);
+    const char *text = setting_text(node);
+    return text ? set_from(o, text, where, err) : error_set(err, ST_USAGE, "%s: give text, a number or true", where);
+}
+
+static enum status set_log_level(const char *word, struct error *err) {
+    enum log_level level;
+    if (!log_parse_level(word, &level))
+        return error_set(err, ST_USAGE, "--log: \"%s\" is none of quiet, error, warn, info, debug", word);
+    log_set_level(level);
+    return ST_OK;
+}
+
+static enum status set_log_from_member(const cJSON *json, struct error *err) {
+    const char *level = NULL;
+    enum status st = set_from_member(json, &(struct option){"log", OPTION_TEXT, &level, NULL, NULL}, err);
+    return st || !level ? st : set_log_level(level, err);
+}
+
 static enum status set_from_file(const struct command_line *line, struct error *err) {
     cJSON *json;
     if (access(SETTINGS_FILE, R_OK))
@@ -121,14 +259,12 @@ static enum status set_from_file(const struct command_line *line, struct error *
     enum status st = json_read_file(SETTINGS_FILE, &json, err);
     if (st)
         return st;
-    for (const struct option *o = line->options; o->kind != OPTION_END && !st; o++) {
-        const cJSON *node = cJSON_GetObjectItemCaseSensitive(json, o->name);
-        if (!node)
-            continue;
-        const char *text = setting_text(node);
-        st = text ? set_from(o, text, SETTINGS_FILE, err)
-                  : error_set(err, ST_USAGE, "%s: /%s: give text, a number or true", SETTINGS_FILE, o->name);
-    }
+    const struct json_at root = json_root(json, SETTINGS_FILE);
+    st = json_expect_object(&root, settings, err);
+    if (!st)
+        st = set_log_from_member(json, err);
+    for (const struct option *o = line->options; o->kind != OPTION_END && !st; o++)
+        st = set_from_member(json, o, err);
     cJSON_Delete(json);
     return st;
 }
@@ -155,14 +291,6 @@ static const struct option *find_option(const struct command_line *line, const c
         if (!strncmp(o->name, name, n) && !o->name[n])
             return o;
     return NULL;
-}
-
-static enum status set_log_level(const char *word, struct error *err) {
-    enum log_level level;
-    if (!log_parse_level(word, &level))
-        return error_set(err, ST_USAGE, "--log: \"%s\" is none of quiet, error, warn, info, debug", word);
-    log_set_level(level);
-    return ST_OK;
 }
 
 /* argv[*i] is "--name" or "--name=value"; *i moves past a value taken from the next word. */
@@ -211,18 +339,30 @@ static enum status parse_words(const struct command_line *line, int argc, char *
     return ST_OK;
 }
 
+/* Of "dataset merge OTHER [options]" the length of "dataset merge". */
+static int command_length(const char *usage) {
+    int n = 0;
+    while (islower((unsigned char)usage[n]) || usage[n] == '-' ||
+           (usage[n] == ' ' && islower((unsigned char)usage[n + 1])))
+        n++;
+    return n;
+}
+
 enum status options_parse(const struct command_line *line, int argc, char **argv, struct arguments *out,
                           struct error *err) {
     *out = (struct arguments){0};
+    if (server_said && !find_option(line, "server", strlen("server")))
+        return error_set(err, ST_USAGE, "\"syncopate %.*s\" works on this machine, not on a service: drop --server",
+                         command_length(line->usage), line->usage);
     for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
             print_help(line);
             exit(0);
         }
     const char *level = getenv("SYNCOPATE_LOG");
-    enum status st = level && *level ? set_log_level(level, err) : ST_OK;
-    if (!st)
-        st = set_from_file(line, err);
+    enum status st = set_from_file(line, err);
+    if (!st && level && *level)
+        st = set_log_level(level, err);
     if (!st)
         st = set_from_environment(line, err);
     if (!st)

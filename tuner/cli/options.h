@@ -1,7 +1,8 @@
 /* Command lines: one table of options a command, from which parsing, --help and the settings file all follow.
  *
  * A value comes from the command line, else from the environment (SYNCOPATE_ and the option's name in capitals), else
- * from ./syncopate.json (a member of the option's name), else it stays as the command set it. */
+ * from ./syncopate.json (a member of the option's name), else it stays as the command set it. The file may name options
+ * of other commands, and nothing else. */
 #ifndef TUNER_CLI_OPTIONS_H
 #define TUNER_CLI_OPTIONS_H
 
@@ -39,6 +40,11 @@ struct command_line {
 };
 
 enum { MAX_ARGUMENTS = 64 };
+
+/* Take the options that say which service off the front of the line: "syncopate --server URL [--token-file FILE]
+ * [--cacert FILE] [--proxy URL] COMMAND ...". They count as the environment's, so what stands behind the command beats
+ * them. A command without a --server of its own then fails in options_parse. */
+enum status options_take_server(int *argc, char ***argv, struct error *err);
 
 struct arguments {
     size_t n;

@@ -1,12 +1,14 @@
 /* See plot.h. The colours are those of Okabe and Ito (2008) without yellow, which white paper swallows, and with a dark
  * grey; colour, dash and marker run through cycles of 7, 3 and 6, so that no two of 42 lines look alike. Names stand at
- * the line ends, moved apart by plot_spread and tied to their ends by a thin stroke. */
+ * the line ends, moved apart by placing_spread and tied to their ends by a thin stroke. */
 #include "tuner/cli/plot.h"
 
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "tuner/report/placing.h"
 
 static const double LEFT = 78, TOP = 78, BOTTOM = 62, PLOT_WIDTH = 700, LEAST_HEIGHT = 420;
 static const double NAME_GAP = 16, LEADER = 34, GLYPH = 7; /* px: between names, to a name, a character of one */
@@ -19,68 +21,6 @@ static const char STYLE[] =
     ".line path{fill:none;stroke-width:2;stroke-linejoin:round}.line .leader{stroke-width:.8;stroke-dasharray:none;"
     "opacity:.7}.reference path{stroke-width:1.5}.line:hover path{stroke-width:4}.line:hover .leader{stroke-width:2}"
     ".line:hover text{font-weight:bold}";
-
-/* ---- placing ---- */
-
-void plot_spread(size_t n, const double *wanted, double gap, double room, double *out) {
-    struct {
-        double sum, n;
-    } pools[PLOT_MAX_LINES];
-    size_t n_pools = 0, at = 0;
-    if (n > 1 && gap * (double)(n - 1) > room)
-        gap = room / (double)(n - 1);
-    /* With i * gap taken off, "at least a gap apart" becomes "not falling". */
-    for (size_t i = 0; i < n; i++) {
-        pools[n_pools].sum = wanted[i] - gap * (double)i;
-        pools[n_pools++].n = 1;
-        while (n_pools > 1 &&
-               pools[n_pools - 2].sum / pools[n_pools - 2].n > pools[n_pools - 1].sum / pools[n_pools - 1].n) {
-            pools[n_pools - 2].sum += pools[n_pools - 1].sum;
-            pools[n_pools - 2].n += pools[n_pools - 1].n;
-            n_pools--;
-        }
-    }
-    const double most = n > 0 ? fmax(room - gap * (double)(n - 1), 0) : 0;
-    for (size_t p = 0; p < n_pools; p++)
-        for (double k = 0; k < pools[p].n; k++, at++)
-            out[at] = fmin(fmax(pools[p].sum / pools[p].n, 0), most) + gap * (double)at;
-}
-
-size_t plot_ticks(double low, double high, size_t most, double *out) {
-    static const double mantissas[] = {1, 2, 5};
-    if (!(high > low) || most < 2) {
-        out[0] = low;
-        return 1;
-    }
-    double decade = pow(10, floor(log10((high - low) / (double)most)));
-    for (size_t k = 0;; k++) {
-        double step = mantissas[k % 3] * decade * pow(10, (double)(k / 3));
-        double first = ceil(low / step - 1e-9), last = floor(high / step + 1e-9);
-        if (last - first >= (double)most)
-            continue;
-        for (size_t i = 0; i <= (size_t)(last - first); i++)
-            out[i] = (first + (double)i) * step;
-        return (size_t)(last - first) + 1;
-    }
-}
-
-/* 1, 2 and 5 times powers of ten, or only the powers when there are many. */
-static size_t log_ticks(double low, double high, size_t most, double *out) {
-    static const double mantissas[] = {1, 2, 5};
-    const double decades = log10(high / low);
-    const size_t each = decades > 4 ? 1 : 3;
-    const double stride = ceil(decades / (double)most);
-    size_t n = 0;
-    if (decades < 0.7)
-        return plot_ticks(low, high, 6, out);
-    for (double e = floor(log10(low)); e <= ceil(log10(high)); e += each == 1 ? stride : 1)
-        for (size_t m = 0; m < each; m++) {
-            double tick = mantissas[m] * pow(10, e);
-            if (tick >= low * (1 - 1e-9) && tick <= high * (1 + 1e-9) && n < most)
-                out[n++] = tick;
-        }
-    return n;
-}
 
 /* ---- what is drawn ---- */
 
@@ -242,8 +182,8 @@ static double value_at(const struct axis *axis, double part) {
 static void put_axes(const struct chart *chart) {
     const struct plot *plot = chart->plot;
     double ticks[MAX_TICKS];
-    size_t n = plot->y_log ? log_ticks(value_at(&chart->y, 0), value_at(&chart->y, 1), MAX_TICKS, ticks)
-                           : plot_ticks(value_at(&chart->y, 0), value_at(&chart->y, 1), 9, ticks);
+    size_t n = plot->y_log ? placing_log_ticks(value_at(&chart->y, 0), value_at(&chart->y, 1), MAX_TICKS, ticks)
+                           : placing_ticks(value_at(&chart->y, 0), value_at(&chart->y, 1), 9, ticks);
     for (size_t i = 0; i < n; i++)
         put_tick(chart, true, ticks[i]);
     if (plot->x_log) { /* the values themselves, which are few and evenly apart */
@@ -251,7 +191,7 @@ static void put_axes(const struct chart *chart) {
         for (size_t i = 0; i < plot->n; i += every)
             put_tick(chart, false, plot->x[i]);
     } else {
-        n = plot_ticks(value_at(&chart->x, 0), value_at(&chart->x, 1), 11, ticks);
+        n = placing_ticks(value_at(&chart->x, 0), value_at(&chart->x, 1), 11, ticks);
         for (size_t i = 0; i < n; i++)
             put_tick(chart, false, ticks[i]);
     }
@@ -354,7 +294,7 @@ static void put_lines(const struct chart *chart) {
     qsort(ends, n, sizeof *ends, compare_ends);
     for (size_t i = 0; i < n; i++)
         wanted[i] = ends[i].y;
-    plot_spread(n, wanted, NAME_GAP, chart->y.from - chart->y.to, heights);
+    placing_spread(n, wanted, NAME_GAP, chart->y.from - chart->y.to, heights);
     for (int reference = 1; reference >= 0; reference--) /* references below the others */
         for (size_t i = 0; i < n; i++) {
             const struct plot_line *line = &plot->lines[ends[i].line];

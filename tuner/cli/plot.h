@@ -33,12 +33,4 @@ enum { PLOT_MAX_LINES = 64 };
  * PLOT_MAX_LINES lines). Errors of the stream are the caller's to see. */
 enum status plot_write(const struct plot *plot, FILE *to, struct error *err);
 
-/* `n` <= PLOT_MAX_LINES heights within 0..room, as near to `wanted` (rising) as at least `gap` between neighbours
- * allows: least squares, by pooling adjacent violators. When n - 1 gaps need more room than there is, they share it
- * evenly. O(n). */
-void plot_spread(size_t n, const double *wanted, double gap, double room, double *out);
-
-/* Round figures from low to high, at most `most` (>= 2), 1, 2 or 5 times powers of ten apart; returns how many. */
-size_t plot_ticks(double low, double high, size_t most, double *out);
-
 #endif

@@ -2,16 +2,29 @@
 #include "tuner/cli/progress.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/units.h"
 
-enum { BAR = 20 };
+/* NAME: of a strategy, the least and the most columns. FIXED: columns of a result beside it, with words and without. */
+enum { BAR = 20, NAME_LEAST = 8, NAME_MOST = 32, FIXED_WORDY = 57, FIXED_TERSE = 41, USUAL_COLUMNS = 80 };
 
 static bool on_terminal(void) {
     return isatty(STDERR_FILENO);
+}
+
+static size_t terminal_columns(void) {
+    const char *said = getenv("COLUMNS");
+    struct winsize size;
+    long n = said ? strtol(said, NULL, 10) : 0;
+    if (n <= 0 && !ioctl(STDERR_FILENO, TIOCGWINSZ, &size))
+        n = size.ws_col;
+    return n > 0 ? (size_t)n : USUAL_COLUMNS;
 }
 
 static const char *phase_words(enum tune_phase phase) {
@@ -23,18 +36,46 @@ static const char *time_or_dash(double us, char *out, size_t n) {
     return isfinite(us) && us > 0 ? units_format_time(us, out, n) : "-";
 }
 
-static void show_result(const struct tune_event *e) {
-    char predicted[32], measured[32];
-    fprintf(stderr, "\r\033[K%4lu  %-9s  %-20s predicted %10s  ", (unsigned long)e->number, phase_words(e->phase),
-            e->name, time_or_dash(e->predicted_us, predicted, sizeof predicted));
-    if (e->outcome->state == RECORD_COMPLETE)
-        fprintf(stderr, "measured %10s%s%s\n", time_or_dash(e->median_us, measured, sizeof measured),
-                e->median_us <= e->best_us ? "  *" : "", e->recorded ? "  (recorded)" : "");
-    else
-        fprintf(stderr, "%s: %s\n", record_state_word(e->outcome->state), e->outcome->reason ? e->outcome->reason : "");
+/* Append to the line; what does not fit into it is left out. */
+static void put(char out[PROGRESS_LINE], const char *format, ...) {
+    size_t used = strlen(out);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(out + used, PROGRESS_LINE - used, format, arguments);
+    va_end(arguments);
 }
 
-static void show_bar(const struct tune_event *e) {
+/* A column a character of UTF-8. */
+static void cut(char out[PROGRESS_LINE], size_t columns) {
+    size_t seen = 0;
+    for (char *p = out; *p; p++) {
+        bool begins = ((unsigned char)*p & 0xc0) != 0x80;
+        if (begins && seen++ == columns) {
+            *p = 0;
+            return;
+        }
+    }
+}
+
+void progress_result(const struct tune_event *e, size_t columns, char out[PROGRESS_LINE]) {
+    char predicted[32], measured[32];
+    bool wordy = columns >= FIXED_WORDY + 20;
+    size_t fixed = wordy ? FIXED_WORDY : FIXED_TERSE, left = columns > fixed ? columns - fixed : 0;
+    int name = (int)(left < NAME_LEAST ? NAME_LEAST : left > NAME_MOST ? NAME_MOST : left);
+    const struct tune_outcome *outcome = e->outcome;
+    *out = 0;
+    put(out, "%4lu  %-9s %-*.*s %s%9s ", (unsigned long)e->number, phase_words(e->phase), name, name, e->name,
+        wordy ? "predicted " : "", time_or_dash(e->predicted_us, predicted, sizeof predicted));
+    if (outcome->state == RECORD_COMPLETE)
+        put(out, "%s %9s%s%s%s", wordy ? "measured" : "->", time_or_dash(e->median_us, measured, sizeof measured),
+            e->median_us <= e->best_us ? " *" : "", outcome->early ? "  (ended early)" : "",
+            e->recorded ? "  (recorded)" : "");
+    else
+        put(out, "%s: %s", record_state_word(outcome->state), outcome->reason ? outcome->reason : "");
+    cut(out, columns);
+}
+
+void progress_bar(const struct tune_event *e, size_t columns, char out[PROGRESS_LINE]) {
     char bar[BAR + 1], best[32];
     double done =
         e->budget ? (double)(e->number - 1) / (double)e->budget : e->elapsed_us / (e->elapsed_us + fmax(e->left_us, 1));
@@ -42,23 +83,31 @@ static void show_bar(const struct tune_event *e) {
     for (int i = 0; i < BAR; i++)
         bar[i] = i < filled ? '#' : '.';
     bar[BAR] = 0;
-    fprintf(stderr, "\r\033[K[%s] %lu", bar, (unsigned long)e->number);
+    *out = 0;
+    put(out, "[%s] %lu", bar, (unsigned long)e->number);
     if (e->budget)
-        fprintf(stderr, "/%lu", (unsigned long)e->budget);
-    fprintf(stderr, "  %s  best %s", e->name, time_or_dash(e->best_us, best, sizeof best));
+        put(out, "/%lu", (unsigned long)e->budget);
+    put(out, "  best %s", time_or_dash(e->best_us, best, sizeof best));
     if (isfinite(e->left_us) && e->number > 1)
-        fprintf(stderr, "  %.0f:%02.0f left", floor(e->left_us / 60e6), floor(fmod(e->left_us / 1e6, 60)));
-    fflush(stderr);
+        put(out, "  %.0f:%02.0f left", floor(e->left_us / 60e6), floor(fmod(e->left_us / 1e6, 60)));
+    put(out, "  %s", e->name);
+    cut(out, columns);
 }
 
+/* The last column stays free: some terminals go to the next line when it is written. */
 void progress_listen(void *context, const struct tune_event *event) {
     (void)context;
+    char line[PROGRESS_LINE];
+    size_t columns = terminal_columns();
     if (!on_terminal())
         return;
+    columns -= columns > 1;
     if (event->outcome)
-        show_result(event);
+        progress_result(event, columns, line);
     else
-        show_bar(event);
+        progress_bar(event, columns, line);
+    fprintf(stderr, "\r\033[K%s%s", line, event->outcome ? "\n" : "");
+    fflush(stderr);
 }
 
 void progress_end(void) {

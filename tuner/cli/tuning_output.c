@@ -26,7 +26,7 @@ static void row_cells(struct table *table, const struct tune_row *row, const str
     table_cell(table, "%s", units_format_time(m->median_us, text, sizeof text));
     table_cell(table, "%s .. %s", units_format_time(m->low_us, low, sizeof low),
                units_format_time(m->high_us, high, sizeof high));
-    table_cell(table, "%zu%s", m->n, row->final ? " final" : "");
+    table_cell(table, "%zu%s", m->n, row->final ? " final" : row->early ? " ended early" : "");
 }
 
 static void print_rows(const struct tuning *t) {

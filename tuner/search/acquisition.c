@@ -51,3 +51,14 @@ double acquisition_log_ei(double best, double mean, double sd) {
         return log(sd) + acquisition_log_h(gain / sd);
     return gain > 0 ? log(gain) : -INFINITY;
 }
+
+/* With r = sqrt(sd^2 + noise^2), 1 - noise / r = sd^2 / (r (r + noise)), in which nothing cancels. */
+double acquisition_log_taught(double sd, double noise) {
+    double r = hypot(sd, noise);
+    return noise > 0 ? 2 * log(sd) - log(r) - log(r + noise) : 0;
+}
+
+double acquisition_log_taught_slope(double sd, double noise) {
+    double r = hypot(sd, noise);
+    return noise > 0 ? noise / r * ((r + noise) / r) / sd : 0;
+}

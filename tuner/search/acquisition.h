@@ -1,4 +1,4 @@
-/* Expected improvement in logarithms, for minimisation.
+/* Expected improvement in logarithms, for minimisation, plain and for noisy trials.
  *
  * What a point whose value is normal with `mean` and `sd` is expected to win over `best`:
  *
@@ -6,7 +6,16 @@
  *
  * EI itself underflows long before its ranking stops to matter: at z = -40 it is 1e-351. Its logarithm orders such
  * points still and has a useful slope everywhere (Ament, Daulton, Eriksson, Balandat and Bakshy, "Unexpected
- * improvements to expected improvement", 2023). Units: those of the value. Pure functions. */
+ * improvements to expected improvement", 2023).
+ *
+ * EI takes it that a trial shows the value. Under noise it does not, and EI repeats its favourite point long after
+ * another trial of it stopped to teach anything. Augmented EI weighs by how much of what is unknown one trial settles
+ * (Huang, Allen, Notz and Zeng, "Global optimization of stochastic black-box systems via sequential kriging
+ * meta-models", 2006):
+ *
+ *   AEI = EI * (1 - noise / sqrt(sd^2 + noise^2)), noise being the standard deviation of one trial
+ *
+ * Without noise the two are the same. Units: those of the value. Pure functions. */
 #ifndef TUNER_SEARCH_ACQUISITION_H
 #define TUNER_SEARCH_ACQUISITION_H
 
@@ -20,5 +29,10 @@ double acquisition_log_h_slope(double z);
 
 /* log EI; sd = 0 gives the logarithm of the certain gain, -INFINITY when there is none. */
 double acquisition_log_ei(double best, double mean, double sd);
+
+/* log of 1 - noise / sqrt(sd^2 + noise^2) and its derivative by sd; sd > 0, noise >= 0. At sd = 0 a trial teaches
+ * nothing: -INFINITY with noise, 0 without. */
+double acquisition_log_taught(double sd, double noise);
+double acquisition_log_taught_slope(double sd, double noise);
 
 #endif

@@ -234,14 +234,16 @@ static enum status fit(struct bayes *b, struct records *r, struct error *err) {
     return status;
 }
 
-/* Believe the row and improve on it from now on, if it is that good. */
-static enum status believe(struct bayes *b, struct records *r, const double *row, double *best, struct error *err) {
+/* Believe the row and improve on it from now on, if it is that good. *log_ei: of the row, before. */
+static enum status believe(struct bayes *b, struct records *r, const double *row, double *best, double *log_ei,
+                           struct error *err) {
     double mean, variance, prior = 0;
     if (b->options.prior) {
         bayes_space_decode(&b->space, row, r->x);
         prior = b->options.prior(b->options.context, r->x);
     }
     gp_predict(b->gp, 1, row, &prior, &mean, &variance);
+    *log_ei = acquisition_log_ei(*best, mean, sqrt(variance));
     if (mean < *best)
         *best = mean;
     return gp_believe(b->gp, row, err);
@@ -279,6 +281,7 @@ enum { NEAR = 4 };
 static enum status prepare(struct bayes *b, const struct bayes_history *h, struct records *r, struct suggestions *s,
                            struct error *err) {
     enum status status = ST_OK;
+    double log_ei;
     *s = (struct suggestions){.modelled = h->n >= b->options.first && h->n > 0};
     if (!s->modelled)
         return ST_OK;
@@ -289,7 +292,7 @@ static enum status prepare(struct bayes *b, const struct bayes_history *h, struc
     s->best = r->mean[best_trial(h, r)];
     s->n_near = list_near(b, r, s->near, NEAR);
     for (size_t i = 0; i < h->n_pending && status == ST_OK; i++)
-        status = believe(b, r, r->rows + (h->n + i) * b->space.columns, &s->best, err);
+        status = believe(b, r, r->rows + (h->n + i) * b->space.columns, &s->best, &log_ei, err);
     return status;
 }
 
@@ -300,12 +303,12 @@ static enum status next_modelled(struct bayes *b, struct records *r, struct sugg
     climb.best = s->best;
     climb.n_near = s->n_near;
     climb.near = s->near;
-    enum status status = bayes_climb(&climb, &b->scratch, found, row, &log_ei, err);
-    if (status || !*found)
-        return status;
-    if (k == 0)
+    enum status status = bayes_climb(&climb, &b->scratch, found, row, err);
+    if (!status && *found)
+        status = believe(b, r, row, &s->best, &log_ei, err);
+    if (!status && *found && k == 0)
         s->log_ei = log_ei;
-    return believe(b, r, row, &s->best, err);
+    return status;
 }
 
 enum status bayes_suggest(struct bayes *b, const struct bayes_history *h, size_t q, double *x,
@@ -349,22 +352,23 @@ enum status bayes_recommend(struct bayes *b, const struct bayes_history *h, stru
 
 /* ---- candidates ---- */
 
-void bayes_score(struct gp *gp, size_t n, const double *rows, const double *prior, double best, double *log_ei) {
-    double mean[CHUNK], variance[CHUNK];
+void bayes_score(struct gp *gp, size_t n, const double *rows, const double *prior, double best, double *score) {
+    double mean[CHUNK], variance[CHUNK], noise = gp_noise(gp);
     size_t columns = gp_columns(gp);
     for (size_t from = 0; from < n; from += CHUNK) {
         size_t m = n - from < CHUNK ? n - from : CHUNK;
         gp_predict(gp, m, rows + from * columns, prior ? prior + from : NULL, mean, variance);
-        for (size_t i = 0; i < m; i++)
-            log_ei[from + i] = acquisition_log_ei(best, mean[i], sqrt(variance[i]));
+        for (size_t i = 0; i < m; i++) {
+            double sd = sqrt(variance[i]);
+            score[from + i] = acquisition_log_ei(best, mean[i], sd) + acquisition_log_taught(sd, noise);
+        }
     }
 }
 
-size_t bayes_choose(size_t n, const double *log_ei, double *gain) {
+size_t bayes_choose(size_t n, const double *score) {
     size_t best = 0;
     for (size_t i = 1; i < n; i++)
-        if (log_ei[i] > log_ei[best])
+        if (score[i] > score[best])
             best = i;
-    *gain = exp(log_ei[best]);
     return best;
 }

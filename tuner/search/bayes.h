@@ -6,9 +6,9 @@
  *   bayes_recommend(b, &history, &best, &err);
  *
  * A Gaussian process (gaussian_process.h) is fitted to the history anew each time; the next point has the highest
- * logarithm of expected improvement (acquisition.h) over the best posterior mean among the points measured: not over
- * the least value seen, which is the luckiest noise. Points under way are taken to come out as expected, so that the
- * next are elsewhere.
+ * score, the logarithm of augmented expected improvement (acquisition.h) over the best posterior mean among the points
+ * measured: not over the least value seen, which is the luckiest noise. Points under way are taken to come out as
+ * expected, so that the next are elsewhere.
  *
  * Minimise logarithms of times: ratios then count alike everywhere, noise is even, and a gain is a relative gain.
  *
@@ -83,11 +83,11 @@ enum status bayes_recommend(struct bayes *bayes, const struct bayes_history *his
 /* The model of the last suggestion or recommendation, borrowed; its length scales tell which dimensions matter. */
 const struct gp *bayes_model(const struct bayes *bayes);
 
-/* For a list of candidates instead of a space: the log expected improvement over `best` of n rows [n x the columns of
- * gp] with their priors [n; NULL: 0]. O(n observations^2), allocates nothing. */
-void bayes_score(struct gp *gp, size_t n, const double *rows, const double *prior, double best, double *log_ei);
+/* For a list of candidates instead of a space: the score over `best` of n rows [n x the columns of gp] with their
+ * priors [n; NULL: 0]; -INFINITY when nothing is expected. O(n observations^2), allocates nothing. */
+void bayes_score(struct gp *gp, size_t n, const double *rows, const double *prior, double best, double *score);
 
-/* The candidate of the highest score and what is expected of it, 0 when no candidate promises anything; n >= 1. */
-size_t bayes_choose(size_t n, const double *log_ei, double *gain);
+/* The candidate of the highest score, the first of several; n >= 1. */
+size_t bayes_choose(size_t n, const double *score);
 
 #endif

@@ -17,12 +17,11 @@ enum {
 };
 #define APART     0.1    /* starts differ by this much in a column */
 #define PRECISION 1e-4   /* of a continuous climb, in [0, 1] */
-#define LOWEST    (-1e6) /* a log expected improvement that an optimizer can take for none */
+#define LOWEST    (-1e6) /* a score that an optimizer can take for none */
 
-/* Points and what is expected of them. */
 struct sweep {
     size_t n;
-    double *rows, *prior, *log_ei;
+    double *rows, *prior, *score;
 };
 
 /* Everything that a climb needs. */
@@ -75,8 +74,8 @@ enum status bayes_climb_priors(const struct bayes_climb *climb, size_t n, const 
 static bool sweep_alloc(const struct bayes_space *space, size_t most, struct arena *arena, struct sweep *sweep) {
     sweep->rows = arena_alloc(arena, most * space->columns, sizeof(double));
     sweep->prior = arena_alloc(arena, most, sizeof(double));
-    sweep->log_ei = arena_alloc(arena, most, sizeof(double));
-    return sweep->rows && sweep->prior && sweep->log_ei;
+    sweep->score = arena_alloc(arena, most, sizeof(double));
+    return sweep->rows && sweep->prior && sweep->score;
 }
 
 static void sweep_whole(const struct bayes_climb *climb, struct sweep *sweep) {
@@ -102,10 +101,10 @@ static enum status sweep_score(const struct bayes_climb *climb, double *scratch,
     enum status status = bayes_climb_priors(climb, sweep->n, sweep->rows, scratch, sweep->prior, err);
     if (status)
         return status;
-    bayes_score(climb->gp, sweep->n, sweep->rows, sweep->prior, climb->best, sweep->log_ei);
+    bayes_score(climb->gp, sweep->n, sweep->rows, sweep->prior, climb->best, sweep->score);
     for (size_t i = 0; i < sweep->n; i++)
         if (bayes_climb_seen(climb, sweep->rows + i * climb->space->columns, scratch))
-            sweep->log_ei[i] = -INFINITY;
+            sweep->score[i] = -INFINITY;
     return ST_OK;
 }
 
@@ -119,17 +118,16 @@ static bool differ(size_t columns, const double *a, const double *b) {
 /* The best points of the sweep that are apart from one another: their places, how many. */
 static size_t sweep_starts(const struct bayes_climb *climb, struct sweep *sweep, size_t *starts) {
     size_t n = 0, columns = climb->space->columns;
-    double gain;
     while (n < STARTS) {
-        size_t i = bayes_choose(sweep->n, sweep->log_ei, &gain);
-        if (sweep->log_ei[i] == -INFINITY)
+        size_t i = bayes_choose(sweep->n, sweep->score);
+        if (sweep->score[i] == -INFINITY)
             return n;
         bool apart = true;
         for (size_t s = 0; s < n; s++)
             apart &= differ(columns, sweep->rows + starts[s] * columns, sweep->rows + i * columns);
         if (apart)
             starts[n++] = i;
-        sweep->log_ei[i] = -INFINITY;
+        sweep->score[i] = -INFINITY;
     }
     return n;
 }
@@ -148,7 +146,7 @@ static void take_free(const struct bayes_space *space, const double *row, double
             free[k++] = row[space->first[i]];
 }
 
-/* Log expected improvement at s->row, its slopes by column into s->mean_slope. With sd' = variance' / (2 sd) and
+/* The score at s->row, its slopes by column into s->mean_slope. With sd' = variance' / (2 sd) and
  * z = (best - mean) / sd:  (log sd + log h(z))' = sd' / sd + (log h)'(z) (-mean' - z sd') / sd. */
 static double value_at(struct state *s) {
     double mean, variance, prior;
@@ -156,16 +154,15 @@ static double value_at(struct state *s) {
         return LOWEST;
     gp_predict_slope(s->climb->gp, s->row, &mean, &variance, s->mean_slope, s->variance_slope);
     double sd = sqrt(variance), z = (s->climb->best - mean - prior) / sd;
-    double value = acquisition_log_ei(s->climb->best, mean + prior, sd);
+    double noise = gp_noise(s->climb->gp);
+    double value = acquisition_log_ei(s->climb->best, mean + prior, sd) + acquisition_log_taught(sd, noise);
     if (!(sd > 0) || !(value > LOWEST)) {
         memset(s->mean_slope, 0, s->climb->space->columns * sizeof *s->mean_slope);
         return LOWEST;
     }
-    double slope = acquisition_log_h_slope(z);
-    for (size_t c = 0; c < s->climb->space->columns; c++) {
-        double sd_slope = s->variance_slope[c] / (2 * sd);
-        s->mean_slope[c] = (sd_slope - slope * (s->mean_slope[c] + z * sd_slope)) / sd;
-    }
+    double slope = acquisition_log_h_slope(z), by_sd = (1 - slope * z) / sd + acquisition_log_taught_slope(sd, noise);
+    for (size_t c = 0; c < s->climb->space->columns; c++)
+        s->mean_slope[c] = by_sd * s->variance_slope[c] / (2 * sd) - slope * s->mean_slope[c] / sd;
     return value;
 }
 
@@ -187,15 +184,14 @@ static double descend(unsigned n, const double *free, double *gradient, void *co
 
 /* Move s->at to the best neighbour; false when none is better. */
 static bool step_discrete(struct state *s) {
-    double gain;
     size_t columns = s->climb->space->columns;
     s->neighbours.n = bayes_space_neighbours(s->climb->space, s->at, s->neighbours.rows);
     if (!s->neighbours.n || sweep_score(s->climb, s->x, &s->neighbours, NULL))
         return false;
-    size_t i = bayes_choose(s->neighbours.n, s->neighbours.log_ei, &gain);
-    if (!(s->neighbours.log_ei[i] > s->best))
+    size_t i = bayes_choose(s->neighbours.n, s->neighbours.score);
+    if (!(s->neighbours.score[i] > s->best))
         return false;
-    s->best = s->neighbours.log_ei[i];
+    s->best = s->neighbours.score[i];
     memcpy(s->at, s->neighbours.rows + i * columns, columns * sizeof *s->at);
     return true;
 }
@@ -246,7 +242,7 @@ static enum status state_init(struct state *s, const struct bayes_climb *climb, 
     return ST_OK;
 }
 
-enum status bayes_climb(const struct bayes_climb *climb, struct arena *arena, bool *found, double *row, double *log_ei,
+enum status bayes_climb(const struct bayes_climb *climb, struct arena *arena, bool *found, double *row,
                         struct error *err) {
     struct state s;
     struct sweep sweep;
@@ -262,14 +258,14 @@ enum status bayes_climb(const struct bayes_climb *climb, struct arena *arena, bo
         goto done;
     size_t n = sweep_starts(climb, &sweep, starts);
     *found = n > 0;
-    *log_ei = -INFINITY;
+    double best = -INFINITY;
     for (size_t i = 0; i < n; i++) {
         memcpy(s.at, sweep.rows + starts[i] * columns, columns * sizeof *s.at);
         bayes_score(climb->gp, 1, s.at, &sweep.prior[starts[i]], climb->best, &s.best);
         if (!whole)
             climb_from(&s);
-        if (s.best > *log_ei) {
-            *log_ei = s.best;
+        if (s.best > best) {
+            best = s.best;
             memcpy(row, s.at, columns * sizeof *row);
         }
     }

@@ -1,4 +1,4 @@
-/* The point of a space whose expected improvement is the highest.
+/* The point of a space whose score (bayes_score) is the highest.
  *
  * A sweep of evenly spread points and of points near the best known ones, then a climb from the best few: continuous
  * dimensions by L-BFGS with analytic gradients (Sbplx when there is a prior, which need not be smooth), discrete ones
@@ -29,9 +29,9 @@ struct bayes_climb {
     uint64_t seed;
 };
 
-/* The row and its log expected improvement; *found is false when every point has been seen or has an infinite prior.
+/* The row; *found is false when every point has been seen or has an infinite prior.
  * Fails: ST_INVALID (a prior that is NaN), ST_NO_MEMORY. */
-enum status bayes_climb(const struct bayes_climb *climb, struct arena *arena, bool *found, double *row, double *log_ei,
+enum status bayes_climb(const struct bayes_climb *climb, struct arena *arena, bool *found, double *row,
                         struct error *err);
 
 /* Whether the row's values are among the seen ones, in a discrete space; scratch [dimensions]. */

@@ -35,6 +35,7 @@ struct tried {
     const struct strategy *strategy;
     double us;            /* median; INFINITY when the trial did not complete */
     const char *proposer; /* a proposer's name, or another word */
+    double expected_us;   /* of one that still runs; 0 when it has ended */
 };
 
 /* How a proposer has done. */

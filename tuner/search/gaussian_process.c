@@ -85,6 +85,10 @@ double gp_unit(const struct gp *gp) {
     return gp->unit;
 }
 
+double gp_noise(const struct gp *gp) {
+    return gp->unit * exp(gp->theta[GP_NOISE] / 2);
+}
+
 double gp_jitter(const struct gp *gp) {
     return gp->jitter;
 }

@@ -14,16 +14,18 @@
 #include <string.h>
 
 #include "tuner/search/gaussian_process_internal.h"
+#include "tuner/search/quasi_newton.h"
 
 enum {
     FEW = 48,        /* observations on which the starts compete */
     FEW_STEPS = 30,  /* evaluations a start */
-    FULL_STEPS = 60, /* evaluations with more than FEW observations; seldom more than 10 */
+    FULL_STEPS = 60, /* evaluations with more than FEW observations; seldom more than 8 */
     STARTS = 3,
     REFITS = 3
 };
 #define LOG_2PI     1.83787706640934548356
 #define TOLERANCE   1e-2 /* of the log posterior: nothing that follows could tell */
+#define DIFFERENCE  0.03 /* of a parameter, for curvatures */
 #define LEAST_NOISE 1e-8
 #define MOST_NOISE  1.0
 
@@ -111,6 +113,7 @@ struct climb {
     size_t n;
     double best; /* the highest log posterior seen, and where */
     double *at;
+    const double *low, *high; /* bounds of theta */
 };
 
 /* NLopt minimises. Where the covariance cannot be factored the value is as bad as can be. */
@@ -132,13 +135,11 @@ static double descend(unsigned parameters, const double *theta, double *gradient
     return -value;
 }
 
-static void set_bounds(nlopt_opt opt, size_t parameters, double least_noise, double *scratch) {
-    for (size_t i = 0; i < parameters; i++)
-        scratch[i] = i == GP_SIGNAL ? log(1e-3) : i == GP_NOISE ? log(least_noise) : log(1e-2);
-    nlopt_set_lower_bounds(opt, scratch);
-    for (size_t i = 0; i < parameters; i++)
-        scratch[i] = i == GP_SIGNAL ? log(1e2) : i == GP_NOISE ? log(MOST_NOISE) : log(1e2);
-    nlopt_set_upper_bounds(opt, scratch);
+static void set_bounds(size_t parameters, double least_noise, double *low, double *high) {
+    for (size_t i = 0; i < parameters; i++) {
+        low[i] = i == GP_SIGNAL ? log(1e-3) : i == GP_NOISE ? log(least_noise) : log(1e-2);
+        high[i] = i == GP_NOISE ? log(MOST_NOISE) : log(1e2);
+    }
 }
 
 /* From `start`, which is overwritten. Whatever stops it, the climb keeps the best point it saw. */
@@ -170,9 +171,58 @@ static bool take_start(const struct gp *gp, int number, double least_noise, doub
     return true;
 }
 
+/* The Hessian of what `descend` minimises with all observations, at climb->at, by that of the first FEW: the
+ * likelihood's part grows with their number, the priors' does not. gradient, moved and scratch: [parameters]. */
+static void estimate_hessian(struct climb *climb, double *gradient, double *moved, double *scratch, double *hessian) {
+    const size_t n = GP_LENGTH + climb->gp->inputs;
+    const double more = (double)climb->gp->n / FEW;
+    climb->n = FEW;
+    climb->best = HUGE_VAL; /* at stays */
+    memcpy(moved, climb->at, n * sizeof *moved);
+    descend((unsigned)n, moved, gradient, climb);
+    for (size_t j = 0; j < n; j++) {
+        const double step = moved[j] + DIFFERENCE > climb->high[j] ? -DIFFERENCE : DIFFERENCE;
+        moved[j] += step;
+        descend((unsigned)n, moved, scratch, climb);
+        moved[j] = climb->at[j];
+        for (size_t i = 0; i < n; i++)
+            hessian[j * n + i] = more * (scratch[i] - gradient[i]) / step;
+    }
+    for (size_t j = 0; j < n; j++) {
+        const double sd = prior_of(climb->gp, j).sd;
+        for (size_t i = 0; i < j; i++)
+            hessian[j * n + i] = hessian[i * n + j] = (hessian[j * n + i] + hessian[i * n + j]) / 2;
+        hessian[j * n + j] -= (more - 1) / (sd * sd);
+    }
+}
+
+/* With all observations on from climb->at. */
+static enum status climb_on(struct climb *climb, struct error *err) {
+    const size_t n = GP_LENGTH + climb->gp->inputs;
+    double *block = calloc(n * n + n + QUASI_NEWTON_SCRATCH(n), sizeof *block);
+    if (!block)
+        return error_no_memory(err);
+    double *x = block + n * n, *scratch = x + n;
+    const struct quasi_newton problem = {.n = n,
+                                         .value = descend,
+                                         .context = climb,
+                                         .low = climb->low,
+                                         .high = climb->high,
+                                         .tolerance = TOLERANCE,
+                                         .evaluations = FULL_STEPS};
+    estimate_hessian(climb, scratch, scratch + n, scratch + 2 * n, block);
+    climb->n = climb->gp->n;
+    climb->best = -HUGE_VAL;
+    memcpy(x, climb->at, n * sizeof *x);
+    quasi_newton_minimise(&problem, x, block, scratch);
+    free(block);
+    return ST_OK;
+}
+
 /* Every start climbs on the first FEW observations; that whose end is the best for all of them climbs on. start and
  * winner are scratch. */
-static void climb_all(struct climb *climb, nlopt_opt opt, double least_noise, double *start, double *winner) {
+static enum status climb_all(struct climb *climb, nlopt_opt opt, double least_noise, double *start, double *winner,
+                             struct error *err) {
     struct gp *gp = climb->gp;
     size_t bytes = (GP_LENGTH + gp->inputs) * sizeof *start;
     bool few = gp->n > FEW;
@@ -195,27 +245,32 @@ static void climb_all(struct climb *climb, nlopt_opt opt, double least_noise, do
     }
     climb->best = best;
     memcpy(climb->at, winner, bytes);
-    if (few)
-        climb_from(opt, FULL_STEPS, winner);
+    return few ? climb_on(climb, err) : ST_OK;
 }
 
 /* Choose theta with at least this much noise and condition on it. */
 static enum status choose(struct gp *gp, double least_noise, struct error *err) {
     size_t parameters = GP_LENGTH + gp->inputs;
     struct climb climb = {.gp = gp};
-    double *scratch = calloc(3 * parameters, sizeof *scratch);
+    double *scratch = calloc(5 * parameters, sizeof *scratch);
     nlopt_opt opt = nlopt_create(NLOPT_LD_LBFGS, (unsigned)parameters);
     enum status status = ST_OK;
     if (!scratch || !opt) {
         status = error_no_memory(err);
     } else {
+        double *low = scratch + 3 * parameters, *high = low + parameters;
         climb.at = scratch + parameters;
-        set_bounds(opt, parameters, least_noise, scratch);
+        climb.low = low;
+        climb.high = high;
+        set_bounds(parameters, least_noise, low, high);
+        nlopt_set_lower_bounds(opt, low);
+        nlopt_set_upper_bounds(opt, high);
         nlopt_set_min_objective(opt, descend, &climb);
         nlopt_set_ftol_abs(opt, TOLERANCE);
-        climb_all(&climb, opt, least_noise, scratch, scratch + 2 * parameters);
+        status = climb_all(&climb, opt, least_noise, scratch, scratch + 2 * parameters, err);
         memcpy(gp->theta, climb.at, parameters * sizeof *climb.at);
-        status = gp_factorise(gp, gp->theta, gp->n, false, err);
+        if (status == ST_OK)
+            status = gp_factorise(gp, gp->theta, gp->n, false, err);
     }
     nlopt_destroy(opt);
     free(scratch);

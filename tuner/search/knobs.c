@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "strategy/plan.h"
+#include "strategy/space/largest_first.h"
 
 static const double QUANTUM = SPACE_MIN_BYTES, END = 0.125;
 
@@ -342,18 +343,6 @@ static int compare_finish(const void *a, const void *b) {
     return (x->node > y->node) - (x->node < y->node);
 }
 
-struct sized {
-    double bytes;
-    uint32_t variable;
-};
-
-static int larger_first(const void *a, const void *b) {
-    const struct sized *x = a, *y = b;
-    if (x->bytes != y->bytes)
-        return x->bytes > y->bytes ? -1 : 1;
-    return (x->variable > y->variable) - (x->variable < y->variable);
-}
-
 static uint32_t shards_of(const struct space *space, const struct knobs *knobs, const struct variable *v) {
     if (!knobs->partition_bytes || !v->rank)
         return 1;
@@ -403,7 +392,8 @@ static enum status serve(const struct knobs *knobs, struct strategy *s, uint32_t
 }
 
 /* The served variables with their shards and bytes, largest first; their number. */
-static uint32_t collect(const struct space *space, const struct knobs *knobs, struct strategy *s, struct sized *list) {
+static uint32_t collect(const struct space *space, const struct knobs *knobs, struct strategy *s,
+                        struct sized_variable *list) {
     uint32_t n = 0;
     for (uint32_t v = 0; v < s->n_variables; v++) {
         const struct variable *variable = &space->model->variables[v];
@@ -414,16 +404,16 @@ static uint32_t collect(const struct space *space, const struct knobs *knobs, st
         sync->shards = shards_of(space, knobs, variable);
         sync->local_reduction = true;
         sync->partition_bytes = knobs->partition_bytes;
-        list[n++] = (struct sized){(double)plan_gradient_bytes(variable, sync), v};
+        list[n++] = (struct sized_variable){(double)plan_gradient_bytes(variable, sync), v};
     }
-    qsort(list, n, sizeof *list, larger_first);
+    largest_first(n, list);
     return n;
 }
 
 static enum status place(const struct space *space, const struct knobs *knobs, struct strategy *s, struct error *err) {
     uint32_t n_nodes = space->cluster->n_nodes;
     struct server *pool = calloc(n_nodes, sizeof *pool);
-    struct sized *list = calloc(s->n_variables, sizeof *list);
+    struct sized_variable *list = calloc(s->n_variables, sizeof *list);
     enum status st = pool && list ? ST_OK : error_no_memory(err);
     if (!st) {
         for (uint32_t i = 0; i < n_nodes; i++)

@@ -23,7 +23,8 @@ static void described_release(struct described *d) {
     free(d->advice);
 }
 
-/* Trials whose strategy cannot be predicted teach nothing. */
+/* Trials whose strategy cannot be predicted teach nothing; those that still run count as if they had come out as
+ * expected. */
 static enum status describe_tried(struct described *d, struct predictor *predictor, size_t n, const struct tried *tried,
                                   struct error *err) {
     enum status st = ST_OK;
@@ -31,7 +32,7 @@ static enum status describe_tried(struct described *d, struct predictor *predict
         struct features *f = &d->features[d->n_tried];
         st = predictor_features(predictor, tried[i].strategy, f, NULL, err);
         if (!st)
-            d->observed[d->n_tried++] = (struct advisor_observation){f, tried[i].us};
+            d->observed[d->n_tried++] = (struct advisor_observation){f, tried[i].expected_us > 0 ? tried[i].expected_us : tried[i].us};
         if (st == ST_INFEASIBLE || st == ST_TOO_LARGE)
             st = ST_OK;
     }

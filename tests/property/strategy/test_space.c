@@ -1,5 +1,7 @@
 /* Properties of the strategy space on random models, clusters and options: whatever is drawn or changed is a valid
  * strategy of the space and lowers to a plan that moves each gradient byte exactly once. */
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,6 +122,19 @@ static void guided_samples_and_their_neighbours_are_valid_and_cover_each_byte_on
     check_sampler(space_sample_guided);
 }
 
+static unsigned constraints;
+
+static enum status sample_constrained(const struct space *space, struct rng *rng, struct strategy *out,
+                                      struct error *err) {
+    return space_sample_constrained(space, rng, constraints, out, err);
+}
+
+static void samples_with_one_constraint_or_none_are_valid_and_cover_each_byte_once(void **state) {
+    (void)state;
+    for (constraints = 0; constraints < (SPACE_BALANCED | SPACE_ADJACENT); constraints++)
+        check_sampler(sample_constrained);
+}
+
 /* Among the all-reduced variables of one type, a group met again after another one is not contiguous. */
 static void check_contiguous(const struct instance *in, const struct strategy *s) {
     uint32_t last[DTYPE_COUNT][ENCODING_COUNT];
@@ -157,6 +172,81 @@ static void guided_merge_groups_are_contiguous_in_the_order_of_readiness(void **
         instance_close(&in);
     }
     assert_true(merged > INSTANCES / 10);
+}
+
+/* The most that a server carries over its fair share; 0 where none carries anything. */
+static double imbalance(const struct instance *in, const struct strategy *s) {
+    double load[64] = {0}, total = 0, rates = 0, worst = 0;
+    assert_true(in->cluster.n_nodes <= 64);
+    for (uint32_t v = 0; v < s->n_variables; v++) {
+        const struct variable_sync *sync = &s->variables[v];
+        double shard = (double)plan_gradient_bytes(&in->model.variables[v], sync) / sync->shards;
+        for (uint32_t k = 0; sync->kind == SYNC_PARAMETER_SERVER && k < sync->shards; k++) {
+            load[sync->servers[k % sync->n_servers]] += shard;
+            total += shard;
+        }
+    }
+    for (uint32_t i = 0; i < in->cluster.n_nodes; i++)
+        rates += in->space.rate[i];
+    for (uint32_t i = 0; i < in->cluster.n_nodes && total > 0; i++)
+        worst = fmax(worst, load[i] / in->space.rate[i] * rates / total);
+    return worst;
+}
+
+/* How many pairs of variables that are neighbours in the order of readiness share a group, of those that share any. */
+static double adjacency(const struct instance *in, const struct strategy *s) {
+    double shared = 0, next = 0;
+    for (uint32_t i = 0; i < s->n_variables; i++)
+        for (uint32_t j = i + 1; j < s->n_variables; j++) {
+            const struct variable_sync *a = &s->variables[in->space.ready[i]], *b = &s->variables[in->space.ready[j]];
+            bool same = a->kind == SYNC_ALL_REDUCE && b->kind == SYNC_ALL_REDUCE && a->group == b->group;
+            shared += same;
+            next += same && j == i + 1;
+        }
+    return shared > 0 ? next / shared : 0;
+}
+
+static void each_constraint_does_what_it_says_whatever_the_other_does(void **state) {
+    (void)state;
+    struct error err = {0};
+    double worst[4] = {0}, next[4] = {0};
+    for (uint64_t i = 0; i < INSTANCES; i++) {
+        struct rng rng;
+        struct instance in;
+        rng_split(&rng, test_seed(), 2 * INSTANCES + i);
+        instance_open(&in, &rng);
+        for (unsigned c = 0; c < 4; c++) {
+            struct strategy s;
+            assert_ok(space_sample_constrained(&in.space, &rng, c, &s, &err));
+            worst[c] += log(fmax(imbalance(&in, &s), 1)) / INSTANCES;
+            next[c] += adjacency(&in, &s) / INSTANCES;
+            strategy_release(&s);
+        }
+        instance_close(&in);
+    }
+    printf("# log imbalance %.3f %.3f %.3f %.3f, adjacency %.3f %.3f %.3f %.3f: neither, c_lb, c_am, both\n", worst[0],
+           worst[1], worst[2], worst[3], next[0], next[1], next[2], next[3]);
+    assert_true(fmax(worst[1], worst[3]) < 0.9 * fmin(worst[0], worst[2]));
+    assert_true(fmin(next[2], next[3]) > 1.1 * fmax(next[0], next[1]));
+}
+
+static void both_constraints_draw_what_guided_sampling_draws(void **state) {
+    (void)state;
+    struct error err = {0};
+    for (uint64_t i = 0; i < 100; i++) {
+        struct rng rng, again;
+        struct instance in;
+        struct strategy a, b;
+        rng_split(&rng, test_seed(), 3 * INSTANCES + i);
+        instance_open(&in, &rng);
+        again = rng;
+        assert_ok(space_sample_guided(&in.space, &rng, &a, &err));
+        assert_ok(space_sample_constrained(&in.space, &again, SPACE_BALANCED | SPACE_ADJACENT, &b, &err));
+        assert_string_equal(a.id.hex, b.id.hex);
+        strategy_release(&a);
+        strategy_release(&b);
+        instance_close(&in);
+    }
 }
 
 static void similarity_is_symmetric_bounded_and_one_for_the_same_strategy(void **state) {
@@ -220,6 +310,9 @@ int main(void) {
         cmocka_unit_test(uniform_samples_and_their_neighbours_are_valid_and_cover_each_byte_once),
         cmocka_unit_test(guided_samples_and_their_neighbours_are_valid_and_cover_each_byte_once),
         cmocka_unit_test(guided_merge_groups_are_contiguous_in_the_order_of_readiness),
+        cmocka_unit_test(samples_with_one_constraint_or_none_are_valid_and_cover_each_byte_once),
+        cmocka_unit_test(each_constraint_does_what_it_says_whatever_the_other_does),
+        cmocka_unit_test(both_constraints_draw_what_guided_sampling_draws),
         cmocka_unit_test(similarity_is_symmetric_bounded_and_one_for_the_same_strategy),
         cmocka_unit_test(the_same_seed_draws_the_same_strategies),
     };

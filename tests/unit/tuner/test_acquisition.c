@@ -94,6 +94,27 @@ static void a_certain_value_wins_its_distance_or_nothing(void **state) {
     assert_close(acquisition_log_ei(3, 1, 1e-12), log(2), 1e-12);
 }
 
+static void a_trial_teaches_what_its_noise_lets_it(void **state) {
+    (void)state;
+    struct rng rng;
+    rng_split(&rng, test_seed(), 1);
+    for (int i = 0; i < 1000; i++) {
+        double sd = exp(rng_between(&rng, -8, 4)), noise = exp(rng_between(&rng, -8, 4)), step = 1e-5 * sd;
+        double slope =
+            (acquisition_log_taught(sd + step, noise) - acquisition_log_taught(sd - step, noise)) / (2 * step);
+        if (sd > 1e-2 * noise) /* else the difference cancels */
+            assert_close(exp(acquisition_log_taught(sd, noise)), 1 - noise / sqrt(sd * sd + noise * noise), 1e-9);
+        assert_close(acquisition_log_taught_slope(sd, noise) * sd, slope * sd, 1e-5);
+        assert_true(acquisition_log_taught(sd, noise) < 0);
+        assert_true(acquisition_log_taught(sd, 2 * noise) < acquisition_log_taught(sd, noise));
+    }
+    assert_close(acquisition_log_taught(1, 0), 0, 0);
+    assert_close(acquisition_log_taught(0, 0), 0, 0);
+    assert_close(acquisition_log_taught_slope(1, 0), 0, 0);
+    assert_true(isinf(acquisition_log_taught(0, 1)));
+    assert_close(acquisition_log_taught(1e-200, 1), -400 * log(10) - log(2), 1e-12);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_logarithm_is_that_of_the_integral),
@@ -103,6 +124,7 @@ int main(void) {
         cmocka_unit_test(the_tail_orders_points_whose_improvement_underflows),
         cmocka_unit_test(improvement_is_the_mean_of_what_draws_win),
         cmocka_unit_test(a_certain_value_wins_its_distance_or_nothing),
+        cmocka_unit_test(a_trial_teaches_what_its_noise_lets_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

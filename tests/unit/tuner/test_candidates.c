@@ -55,11 +55,11 @@ static void who_wins_gets_more(void **state) {
     assert_close(sum_of_shares(scores), 1, 1e-12);
     for (int p = 0; p < PROPOSER_COUNT; p++)
         assert_close(scores[p].share, 1.0 / PROPOSER_COUNT, 1e-12);
-    const struct tried tried[] = {{NULL, 100, "horovod"},
-                                  {NULL, 90, "genetic"},
-                                  {NULL, 95, "guided"},
-                                  {NULL, 80, "genetic"},
-                                  {NULL, INFINITY, "knobs"}};
+    const struct tried tried[] = {{NULL, 100, "horovod", 0},
+                                  {NULL, 90, "genetic", 0},
+                                  {NULL, 95, "guided", 0},
+                                  {NULL, 80, "genetic", 0},
+                                  {NULL, INFINITY, "knobs", 0}};
     proposers_judge(5, tried, scores);
     assert_close(sum_of_shares(scores), 1, 1e-12);
     assert_int_equal(scores[PROPOSER_genetic].tried, 2);
@@ -81,7 +81,7 @@ static void candidates_are_new_distinct_valid_and_the_same_each_time(void **stat
         struct tried tried[3];
         size_t n = s.starts.n < 3 ? s.starts.n : 3;
         for (size_t i = 0; i < n; i++)
-            tried[i] = (struct tried){&s.starts.items[i].strategy, s.starts.items[i].predicted_us, "horovod"};
+            tried[i] = (struct tried){&s.starts.items[i].strategy, s.starts.items[i].predicted_us, "horovod", 0};
         const struct search_context context = context_of(&s);
         rng_seed(&rng, 7);
         assert_ok(candidates_make(&context, 120, n, tried, &rng, &a, &err));
@@ -118,7 +118,7 @@ static void proposals_improve_on_the_baselines(void **state) {
         double best = INFINITY, found = INFINITY;
         open_scene(&s, stream);
         for (; n < 8 && n < s.starts.n; n++) {
-            tried[n] = (struct tried){&s.starts.items[n].strategy, s.starts.items[n].predicted_us, "horovod"};
+            tried[n] = (struct tried){&s.starts.items[n].strategy, s.starts.items[n].predicted_us, "horovod", 0};
             best = fmin(best, tried[n].us);
         }
         for (; n && n_made < 5; n_made++) {
@@ -132,7 +132,7 @@ static void proposals_improve_on_the_baselines(void **state) {
             assert_ok(st);
             assert_true(proposal.timeline_us > 0 && proposal.predicted_us > 0);
             made[n_made] = proposal.strategy;
-            tried[n++] = (struct tried){&made[n_made], proposal.timeline_us, proposal.proposer};
+            tried[n++] = (struct tried){&made[n_made], proposal.timeline_us, proposal.proposer, 0};
             found = fmin(found, proposal.timeline_us);
         }
         scenes += n_made > 0;

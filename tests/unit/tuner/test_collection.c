@@ -7,6 +7,7 @@
 #include "tests/support/check.h"
 #include "tests/support/strategy/random_instances.h"
 #include "tuner/collection.h"
+#include "tuner/tune.h"
 
 struct scene {
     struct model model;
@@ -75,6 +76,30 @@ static void number_i_is_always_the_same_and_follows_the_recipe(void **state) {
         assert_int_equal(by_word[3], 4);
         close_scene(&s);
     }
+}
+
+static void one_way_of_drawing_is_drawn_alone(void **state) {
+    (void)state;
+    struct error err;
+    struct scene s;
+    static const char *const words[] = {"guided", "balanced", "adjacent", "loose", "uniform"};
+    open_scene(&s, 12);
+    for (size_t w = 0; w < sizeof words / sizeof *words; w++) {
+        assert_ok(collection_way_named(words[w], &s.collection.only, &err));
+        for (uint64_t i = 0; i < 10; i++) {
+            struct strategy drawn;
+            const char *proposer;
+            double us;
+            assert_ok(collection_draw(&s.collection, 9, i, &drawn, &proposer, &us, &err));
+            assert_string_equal(proposer + strlen("collect-"), words[w]);
+            assert_ok(strategy_check(&drawn, &s.model, &s.cluster, &err));
+            strategy_release(&drawn);
+        }
+    }
+    assert_ok(collection_way_named("recipe", &s.collection.only, &err));
+    assert_int_equal(s.collection.only, COLLECTION_BY_RECIPE);
+    assert_fails(collection_way_named("luck", &s.collection.only, &err), ST_USAGE, "'luck'");
+    close_scene(&s);
 }
 
 static void collect(struct scene *s, const char *file, uint64_t trials, enum status want) {
@@ -163,6 +188,7 @@ static void collection_is_of_one_runner_and_no_session_to_tune(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(number_i_is_always_the_same_and_follows_the_recipe),
+        cmocka_unit_test(one_way_of_drawing_is_drawn_alone),
         cmocka_unit_test(interrupted_collection_goes_on_where_it_stopped),
         cmocka_unit_test(collection_is_of_one_runner_and_no_session_to_tune),
     };

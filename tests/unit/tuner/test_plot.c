@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "tests/support/check.h"
 #include "tuner/cli/plot.h"
+#include "tuner/report/placing.h"
 
 static struct error err;
 
@@ -28,7 +29,7 @@ static void names_that_are_apart_stay_where_they_are(void **state) {
     (void)state;
     const double wanted[] = {5, 40, 60, 99};
     double out[4];
-    plot_spread(4, wanted, 16, 100, out);
+    placing_spread(4, wanted, 16, 100, out);
     for (size_t i = 0; i < 4; i++)
         assert_close(out[i], wanted[i], 1e-12);
 }
@@ -37,7 +38,7 @@ static void names_at_one_height_are_centred_around_it(void **state) {
     (void)state;
     const double wanted[] = {50, 50, 50};
     double out[3];
-    plot_spread(3, wanted, 10, 100, out);
+    placing_spread(3, wanted, 10, 100, out);
     assert_close(out[0], 40, 1e-12);
     assert_close(out[1], 50, 1e-12);
     assert_close(out[2], 60, 1e-12);
@@ -47,7 +48,7 @@ static void more_names_than_room_share_it_evenly(void **state) {
     (void)state;
     const double wanted[] = {0, 0, 0, 0, 0};
     double out[5];
-    plot_spread(5, wanted, 50, 100, out);
+    placing_spread(5, wanted, 50, 100, out);
     for (size_t i = 0; i < 5; i++)
         assert_close(out[i], 25.0 * (double)i, 1e-12);
 }
@@ -66,7 +67,7 @@ static void no_allowed_step_brings_random_names_nearer(void **state) {
         for (size_t i = 0; i < n; i++)
             wanted[i] = rng_between(&rng, -20, 260);
         qsort(wanted, n, sizeof *wanted, compare);
-        plot_spread(n, wanted, gap, room, out);
+        placing_spread(n, wanted, gap, room, out);
         assert_true(out[0] >= 0 && out[n - 1] <= room + 1e-9);
         for (size_t i = 1; i < n; i++)
             assert_true(out[i] - out[i - 1] >= gap - 1e-9);
@@ -92,7 +93,7 @@ static void ticks_are_round_within_and_few(void **state) {
     for (int t = 0; t < 5000; t++) {
         double span = rng_log_between(&rng, 1e-6, 1e6);
         double low = rng_between(&rng, -100, 100) * span, high = low + span;
-        size_t most = 4 + rng_below(&rng, 8), n = plot_ticks(low, high, most, ticks);
+        size_t most = 4 + rng_below(&rng, 8), n = placing_ticks(low, high, most, ticks);
         assert_true(n >= 1 && n <= most);
         double slack = 1e-6 * (high - low), step = n > 1 ? ticks[1] - ticks[0] : 0;
         for (size_t i = 0; i < n; i++)
@@ -102,7 +103,7 @@ static void ticks_are_round_within_and_few(void **state) {
             assert_true(fabs(mantissa - 1) < 1e-5 || fabs(mantissa - 2) < 1e-5 || fabs(mantissa - 5) < 1e-5);
         }
     }
-    assert_int_equal(plot_ticks(0, 10, 11, ticks), 11);
+    assert_int_equal(placing_ticks(0, 10, 11, ticks), 11);
     assert_close(ticks[10], 10, 1e-12);
 }
 

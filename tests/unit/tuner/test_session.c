@@ -1,96 +1,14 @@
-/* Whole sessions against a simulated cluster whose truth differs from its description: figures that are off, and
- * noise. Real trials are the business of tests/cli. */
+/* Whole sessions against a simulated cluster. Real trials are the business of tests/cli. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "base/json.h"
-#include "base/rng.h"
+#include "base/clock.h"
 #include "dataset/query.h"
-#include "tests/support/check.h"
+#include "tests/unit/tuner/simulated_world.h"
 #include "tuner/learner.h"
-#include "tuner/predictor.h"
-#include "tuner/session.h"
-
-static const char MODEL[] =
-    "{\"schema\":\"syncopate.model/1\",\"name\":\"toy\",\"batch_per_device\":8,\"variables\":["
-    "{\"name\":\"a\",\"shape\":[64,64],\"dtype\":\"f32\"},{\"name\":\"b\",\"shape\":[256,256],\"dtype\":\"f32\"},"
-    "{\"name\":\"c\",\"shape\":[1024,256],\"dtype\":\"f32\"},{\"name\":\"d\",\"shape\":[1024],\"dtype\":\"f32\"},"
-    "{\"name\":\"e\",\"shape\":[512,1024],\"dtype\":\"f32\"}],\"layers\":["
-    "{\"name\":\"l1\",\"forward_us\":2000,\"backward_us\":4000,\"variables\":[\"a\"]},"
-    "{\"name\":\"l2\",\"forward_us\":3000,\"backward_us\":5000,\"variables\":[\"b\",\"d\"]},"
-    "{\"name\":\"l3\",\"forward_us\":2000,\"backward_us\":6000,\"variables\":[\"c\"]},"
-    "{\"name\":\"l4\",\"forward_us\":1000,\"backward_us\":3000,\"variables\":[\"e\"]}]}";
-
-static const char CLUSTER[] =
-    "{\"schema\":\"syncopate.cluster/1\",\"name\":\"four\",\"nodes\":[{\"name\":\"n\",\"count\":4,\"nic_gbit_per_s\":1,"
-    "\"nic_latency_us\":50}],\"runtime\":{\"message_us\":100,\"push_us\":200,\"coordination_us\":150}}";
-
-struct world {
-    struct model model;
-    struct cluster cluster;
-    struct predictor truth;
-    struct rng rng;
-    uint64_t runs, die_after; /* die_after runs, a run fails as if the process had been told to stop */
-    double times[64];
-    double noise;
-    bool all_fail;
-};
-
-static enum status run(void *context, const struct tune_order *order, struct tune_outcome *out, struct error *err) {
-    struct world *w = context;
-    struct prediction prediction;
-    if (w->die_after && w->runs == w->die_after)
-        return error_set(err, ST_CANCELLED, "stopped by the test");
-    w->runs++;
-    if (w->all_fail) {
-        *out = (struct tune_outcome){.state = RECORD_FAILED, .reason = "the network is down"};
-        return ST_OK;
-    }
-    enum status st = predictor_run(&w->truth, order->strategy, &prediction, err);
-    if (st)
-        return st;
-    /* Noise depends on the strategy and not on the process, so that a resumed session measures the same. */
-    struct rng rng;
-    uint64_t seed;
-    memcpy(&seed, order->strategy->id.hex, sizeof seed);
-    rng_seed(&rng, seed);
-    size_t n = order->iterations < 64 ? order->iterations : 64;
-    for (size_t i = 0; i < n; i++)
-        w->times[i] = prediction.iteration_us * exp(w->noise * rng_normal(&rng));
-    *out = (struct tune_outcome){.state = RECORD_COMPLETE, .n = n, .iterations_us = w->times};
-    return ST_OK;
-}
-
-static void read_text(const char *text, cJSON **json) {
-    struct error err;
-    assert_ok(json_parse(text, strlen(text), "test", json, &err));
-}
-
-static int set_up(void **state) {
-    static struct world w;
-    struct error err;
-    cJSON *json;
-    w = (struct world){.noise = 0.01};
-    read_text(MODEL, &json);
-    assert_ok(model_read(json, "model", &w.model, &err));
-    cJSON_Delete(json);
-    read_text(CLUSTER, &json);
-    assert_ok(cluster_read(json, "cluster", &w.cluster, &err));
-    cJSON_Delete(json);
-    assert_ok(predictor_init(&w.truth, &w.model, &w.cluster, &err));
-    assert_ok(predictor_correct(&w.truth, (struct correction){1.8, 1.25}, &err));
-    *state = &w;
-    return 0;
-}
-
-static int tear_down(void **state) {
-    struct world *w = *state;
-    predictor_release(&w->truth);
-    model_release(&w->model);
-    cluster_release(&w->cluster);
-    return 0;
-}
+#include "tuner/tune.h"
 
 static struct tune_options options_of(uint64_t trials) {
     struct tune_options o = tune_default_options();
@@ -103,10 +21,11 @@ static struct tune_options options_of(uint64_t trials) {
 static enum status tune(struct world *w, const char *file, const struct tune_options *options, const char *resume,
                         struct tuning *out, struct error *err) {
     struct store *store;
-    const struct tune_runner runner = {"simulated", w, run};
+    const struct tune_runner runner = {"simulated", w, simulated_run};
     enum status st = store_open(file, STORE_READ_WRITE, &store, err);
     if (st)
         return st;
+    w->began_us = clock_now_us();
     st = tune_run(store, &w->model, &w->cluster, &runner, options, resume, out, err);
     store_close(store);
     return st;
@@ -240,6 +159,96 @@ static void interrupted_session_with_a_ranker_goes_on_too(void **state) {
     ranker_free(ranker);
 }
 
+struct clock_reading {
+    const struct world *world;
+    double earlier_us, used_us; /* what this run began with; what was used at its last trial */
+};
+
+static void read_clock(void *context, const struct tune_event *event) {
+    struct clock_reading *reading = context;
+    if (event->recorded)
+        return;
+    if (isnan(reading->earlier_us))
+        reading->earlier_us = event->elapsed_us - (clock_now_us() - reading->world->began_us);
+    reading->used_us = event->elapsed_us;
+}
+
+/* Trials are short here, so most of the time goes into proposals. */
+static void resumed_session_has_used_the_time_that_it_ran_and_not_the_pauses(void **state) {
+    enum { RUNS = 3, TRIALS = 10, PAUSE_US = 300000, SLACK_US = 40000 };
+    struct world *w = *state;
+    struct error err;
+    struct tuning t;
+    struct tune_options o = options_of(0);
+    struct clock_reading reading = {.world = w};
+    char file[4096], id[64];
+    o.time_us = 600e6;
+    o.listen = read_clock;
+    o.context = &reading;
+    w->trial_us = 2000;
+    snprintf(file, sizeof file, "%s/used.db", test_dir());
+    for (int run = 0; run < RUNS; run++) {
+        const double used_us = reading.used_us;
+        reading.earlier_us = NAN;
+        w->runs = 0;
+        w->die_after = TRIALS;
+        assert_fails(tune(w, file, &o, run ? only_session(file, id) : NULL, &t, &err), ST_CANCELLED, "--resume");
+        assert_true(reading.earlier_us > used_us - SLACK_US);
+        assert_true(reading.earlier_us < used_us + PAUSE_US);
+        usleep(PAUSE_US);
+    }
+    assert_true(reading.used_us > 2.0 * w->trial_us * RUNS * TRIALS);
+}
+
+static void count_early(void *context, const struct tune_event *event) {
+    size_t *early = context;
+    *early += event->outcome && event->outcome->early;
+}
+
+/* How many trials of the dataset say that they were ended early; each has three iterations, the others more. */
+static size_t recorded_early(const char *file) {
+    struct error err;
+    struct store *store;
+    struct arena arena = {0};
+    struct record *records;
+    size_t n, early = 0;
+    assert_ok(store_open(file, STORE_READ_ONLY, &store, &err));
+    assert_ok(query_collect(store, &(struct query){.iterations = true}, &arena, &n, &records, &err));
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(trial_ended_early(&records[i]), records[i].n_iterations == 3);
+        early += trial_ended_early(&records[i]);
+    }
+    arena_release(&arena);
+    store_close(store);
+    return early;
+}
+
+static void trial_that_was_ended_early_is_told_recorded_and_told_again(void **state) {
+    struct world *w = *state;
+    struct error err;
+    struct tuning t;
+    struct tune_options o = options_of(20);
+    char file[4096], id[64];
+    size_t told = 0, again = 0, rows = 0;
+    w->gives_up = true;
+    o.listen = count_early;
+    o.context = &told;
+    snprintf(file, sizeof file, "%s/early.db", test_dir());
+    assert_ok(tune(w, file, &o, NULL, &t, &err));
+    tuning_release(&t);
+    o.context = &again;
+    assert_ok(tune(w, file, &o, only_session(file, id), &t, &err));
+    for (size_t i = 0; i < t.n_rows; i++) {
+        assert_true(!t.rows[i].early || t.rows[i].measured.n == 3);
+        rows += t.rows[i].early;
+    }
+    assert_true(told > 0);
+    assert_int_equal(again, told);
+    assert_int_equal(rows, told);
+    assert_int_equal(recorded_early(file), told);
+    tuning_release(&t);
+}
+
 static void session_without_a_completed_trial_says_why(void **state) {
     struct world *w = *state;
     struct error err;
@@ -346,12 +355,14 @@ static void fitted_factors_are_those_of_the_truth(void **state) {
 }
 
 int main(void) {
-#define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define T(name) cmocka_unit_test_setup_teardown(name, world_set_up, world_tear_down)
     const struct CMUnitTest tests[] = {
         T(session_beats_the_baselines_of_a_cluster_that_is_not_as_described),
         T(same_seed_gives_the_same_session),
         T(interrupted_session_goes_on_as_if_nothing_had_happened),
         T(interrupted_session_with_a_ranker_goes_on_too),
+        T(resumed_session_has_used_the_time_that_it_ran_and_not_the_pauses),
+        T(trial_that_was_ended_early_is_told_recorded_and_told_again),
         T(session_without_a_completed_trial_says_why),
         T(session_stops_when_the_best_is_close_to_the_bound),
         T(gap_that_a_baseline_closes_ends_the_session_before_the_search),

@@ -1,5 +1,5 @@
 /* See runners.h. */
-#include "tuner/cli/runners.h"
+#include "tuner/runners.h"
 
 #include <string.h>
 
@@ -69,7 +69,10 @@ static enum status run(void *context, const struct tune_order *order, struct tun
                                           .warmup = (uint32_t)order->warmup,
                                           .time_limit_s = START_S + PATIENCE * expected_s,
                                           .stop_if_slower_than_us = order->give_up_us,
-                                          .cancel = runner->cancel};
+                                          .cancel = runner->cancel,
+                                          .on_iteration = runner->on_iteration,
+                                          .on_interval = runner->on_interval,
+                                          .context = runner->context};
     trial_result_release(&runner->last);
     runner->last = (struct trial_result){0};
     enum status st = trial_run(&request, &runner->last, err);
@@ -78,6 +81,7 @@ static enum status run(void *context, const struct tune_order *order, struct tun
     if (runner->last.ending == TRIAL_CANCELLED)
         return error_set(err, ST_CANCELLED, "interrupted");
     *out = (struct tune_outcome){.state = state_of(runner->last.ending),
+                                 .early = runner->last.ending == TRIAL_STOPPED_EARLY,
                                  .n = runner->last.n,
                                  .iterations_us = runner->last.time_us,
                                  .environment = runner->last.environment,

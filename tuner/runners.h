@@ -1,13 +1,13 @@
 /* Real runs for the commands: a runner's name from the command line, made into what a session calls. */
-#ifndef TUNER_CLI_RUNNERS_H
-#define TUNER_CLI_RUNNERS_H
+#ifndef TUNER_RUNNERS_H
+#define TUNER_RUNNERS_H
 
 #include <signal.h>
 #include <stdint.h>
 
 #include "base/error.h"
 #include "trial-runner/trial.h"
-#include "tuner/session.h"
+#include "tuner/trials.h"
 
 struct runner {
     struct trial_runner place;
@@ -15,6 +15,9 @@ struct runner {
     const struct cluster *cluster;
     const volatile sig_atomic_t *cancel;
     struct trial_result last; /* what the session's outcome borrows */
+    void (*on_iteration)(void *context, uint32_t index, double time_us); /* as in trial_request; NULL, both */
+    void (*on_interval)(void *context, const struct trial_interval *interval);
+    void *context;
 };
 
 /* `word` is lab, local or mpirun; `hosts` a host file for mpirun, or NULL. Says at once what is missing for it here.

@@ -1,0 +1,219 @@
+"""A service of this test's own, its clients, and what the description says of every answer. Prints TAP-like lines."""
+import http.client
+import json
+import os
+import signal
+import ssl
+import subprocess
+import sys
+import time
+import traceback
+
+import prometheus
+import schema
+
+PROGRAM, WORK = os.environ["OUT"] + "/bin/syncopate", os.getcwd()
+PROGRAM = os.path.abspath(os.path.join(os.environ["ROOT"], PROGRAM))
+EXAMPLES = os.environ["ROOT"] + "/examples"
+
+
+class Service:
+    def __init__(self, *options, dataset="d.db"):
+        self.process = subprocess.Popen([PROGRAM, "serve", "--listen", "127.0.0.1:0", "--dataset", dataset, *options],
+                                        stdout=subprocess.PIPE, stderr=open("serve.err", "a"), text=True)
+        self.line = self.process.stdout.readline().strip()
+        self.url = self.line.split(" ")[-1]
+        self.port = int(self.url.rsplit(":", 1)[1]) if self.line else 0
+
+    def ask(self, method, path, body=None, headers={}, context=None):
+        """(status, headers, body)"""
+        if context:
+            connection = http.client.HTTPSConnection("localhost", self.port, timeout=20, context=context)
+        else:
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        sent = dict(headers)
+        if body is not None:
+            sent.setdefault("Content-Type", "application/json")
+            body = body if isinstance(body, (bytes, str)) else json.dumps(body)
+        connection.request(method, path, body, sent)
+        answer = connection.getresponse()
+        result = answer.status, dict(answer.getheaders()), answer.read()
+        connection.close()
+        return result
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        start = time.monotonic()
+        status = self.process.wait(20)
+        return status, time.monotonic() - start
+
+
+def run(*arguments):
+    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True)
+
+
+def example(kind, name):
+    with open(f"{EXAMPLES}/{kind}/{name}.json", encoding="utf-8") as file:
+        return json.load(file)
+
+
+def without_tokens_and_not_open_it_refuses_to_start():
+    done = run("serve", "--dataset", "none.db", "--listen", "127.0.0.1:0")
+    assert done.returncode == 2 and "token create" in done.stderr and not done.stdout, done
+    assert not os.path.exists("none.db")
+
+
+def bad_options_are_told():
+    for options, part in ((["--listen", "nonsense"], "ADDRESS:PORT"), (["--listen", "1.2.3.4.5:1"], "no address"),
+                          (["--tls-cert", "x"], "both a certificate"), (["--threads", "1000000"], "256 threads")):
+        done = run("serve", "--open", "--dataset", "o.db", *options)
+        assert done.returncode == 2 and part in done.stderr, (options, done)
+
+
+def it_says_where_it_listens_and_ends_on_a_signal():
+    service = Service("--open")
+    assert service.line.startswith("syncopate serves d.db at http://127.0.0.1:"), service.line
+    assert service.ask("GET", "/healthz")[0] == 200
+    second = run("serve", "--open", "--dataset", "d.db", "--listen", "127.0.0.1:0")
+    assert second.returncode == 1 and "d.db" in second.stderr, second
+    status, seconds = service.stop()
+    assert status == 0 and seconds < 5, (status, seconds)
+
+
+def tokens_are_made_listed_and_revoked():
+    made = run("serve", "token", "create", "alice", "--role", "admin", "--team", "core", "--dataset", "t.db")
+    assert made.returncode == 0, made
+    token = made.stdout.strip()
+    assert os.stat("t.db.tokens").st_mode & 0o777 == 0o600
+    assert token.split("_", 2)[2] not in open("t.db.tokens", encoding="utf-8").read()
+    run("serve", "token", "create", "bob", "--role", "read", "--dataset", "t.db")
+    listed = [json.loads(line) for line in run("serve", "token", "list", "--json", "--dataset", "t.db").stdout.splitlines()]
+    assert sorted((t["name"], t["role"]) for t in listed) == [("alice", "admin"), ("bob", "read")], listed
+    service = Service(dataset="t.db")
+    header = {"Authorization": "Bearer " + token}
+    assert service.ask("GET", "/api/v1/models", headers=header)[0] == 200
+    assert service.ask("GET", "/api/v1/models")[0] == 401
+    assert run("serve", "token", "revoke", "alice", "--dataset", "t.db").returncode == 0
+    deadline = time.monotonic() + 5
+    while service.ask("GET", "/api/v1/models", headers=header)[0] != 401:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    service.stop()
+    assert run("serve", "token", "revoke", "alice", "--dataset", "t.db").returncode == 2
+
+
+def tls_is_1_2_and_up():
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                    "-keyout", "key.pem", "-out", "cert.pem", "-days", "2", "-subj", "/CN=localhost", "-addext",
+                    "subjectAltName=DNS:localhost"], check=True, capture_output=True)
+    service = Service("--open", "--tls-cert", "cert.pem", "--tls-key", "key.pem")
+    assert service.url.startswith("https://"), service.url
+    for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+        context = ssl.create_default_context(cafile="cert.pem")
+        context.minimum_version = context.maximum_version = version
+        status, headers, _ = service.ask("GET", "/healthz", context=context)
+        assert status == 200 and "max-age" in headers["Strict-Transport-Security"], headers
+    context = ssl.create_default_context(cafile="cert.pem")
+    context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_1
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    try:
+        service.ask("GET", "/healthz", context=context)
+        raise AssertionError("TLS 1.1 was accepted")
+    except (ssl.SSLError, ConnectionError):
+        pass
+    assert service.stop()[0] == 0
+    wrong = run("serve", "--open", "--dataset", "d.db", "--listen", "127.0.0.1:0", "--tls-cert", "key.pem", "--tls-key",
+                "cert.pem")
+    assert wrong.returncode == 2 and "belong together" in wrong.stderr, wrong
+
+
+def the_metrics_are_what_prometheus_reads():
+    service = Service("--open")
+    for path in ("/healthz", "/api/v1/models", "/nothing", "/api/v1/models?x=1", '/api/v1/models/%22%5C'):
+        service.ask("GET", path)
+    status, headers, body = service.ask("GET", "/metrics")
+    service.stop()
+    assert status == 200 and headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    samples = prometheus.read(body.decode())
+    requests = samples["syncopate_http_requests_total"]
+    assert requests['route="GET /healthz",status="200"'] == 1
+    assert requests['route="GET /api/v1/models",status="400"'] == 1
+    assert requests['route="none",status="404"'] == 1
+    assert samples["syncopate_http_request_duration_seconds_count"]['route="GET /healthz"'] == 1
+    assert samples["syncopate_http_requests_in_flight"][""] == 1
+
+
+def every_answer_is_as_described():
+    service = Service("--open", dataset="described.db")
+    _, _, text = service.ask("GET", "/openapi.json")
+    document = json.loads(text)
+    model, cluster = example("models", "resnet50"), example("clusters", "lab-4x1g")
+    seen = set()
+
+    def ask(method, path, pattern, body=None, headers={}, well_formed=True):
+        status, got, text = service.ask(method, path, body, headers)
+        operation = document["paths"][pattern][method.lower()]
+        assert str(status) in operation["responses"], (method, path, status, text[:300])
+        if body is not None and well_formed:
+            schema.check(body, operation["requestBody"]["content"]["application/json"]["schema"], document)
+        if text:
+            content = operation["responses"][str(status)]["content"]
+            media = got["Content-Type"]
+            assert media in content, (media, content)
+            if "json" in media:
+                answer = json.loads(text)
+                schema.check(answer, content[media]["schema"], document)
+                if status >= 400:
+                    codes = operation["responses"][str(status)]["description"].split(", ")
+                    assert answer["code"] in codes, (answer, codes)
+                seen.add((method, pattern))
+                return answer
+        seen.add((method, pattern))
+        return text
+
+    ask("GET", "/healthz", "/healthz")
+    ask("GET", "/readyz", "/readyz")
+    ask("GET", "/metrics", "/metrics")
+    ask("GET", "/openapi.json", "/openapi.json")
+    names = {"models": model["name"], "clusters": cluster["name"]}
+    for kind, body in (("models", model), ("clusters", cluster)):
+        first = ask("POST", f"/api/v1/{kind}", f"/api/v1/{kind}", body)
+        assert ask("POST", f"/api/v1/{kind}", f"/api/v1/{kind}", body) == first
+    named = {"model": names["models"], "cluster": names["clusters"]}
+    built = ask("POST", "/api/v1/strategies", "/api/v1/strategies", {**named, "baseline": "pytorch-ddp"})
+    for kind, name in (*names.items(), ("strategies", built["id"])):
+        assert len(ask("GET", f"/api/v1/{kind}", f"/api/v1/{kind}")["items"]) == 1
+        pattern = f"/api/v1/{kind}/{{id}}"
+        ask("GET", f"/api/v1/{kind}/{name}", pattern)
+        ask("GET", f"/api/v1/{kind}/absent", pattern)
+        ask("GET", f"/api/v1/{kind}/%00", pattern)
+        ask("GET", f"/api/v1/{kind}/absent?x=y", pattern)
+        ask("GET", f"/api/v1/{kind}/{built['id']}", pattern, headers={"If-None-Match": f'"{built["id"]}"'})
+    ask("POST", "/api/v1/predictions", "/api/v1/predictions",
+        {**named, "strategies": [built["id"]], "baselines": ["horovod", "byteps"], "timeline": True})
+    for kind in ("models", "clusters", "strategies", "predictions"):
+        path = f"/api/v1/{kind}"
+        ask("POST", path, path, b"{", well_formed=False)
+        ask("POST", path, path, {}, well_formed=False)
+        ask("POST", path, path, [1], well_formed=False)
+        ask("POST", path, path, "1", {"Content-Type": "text/plain"}, well_formed=False)
+        ask("POST", path, path, {**named, "baseline": "x", "strategies": ["none"]}, well_formed=False)
+    service.stop()
+    tested = {p for _, p in seen}
+    ours = [p for p in document["paths"] if p.split("/")[-1].split("{")[0].strip(":") in
+            ("healthz", "readyz", "metrics", "openapi.json", "models", "clusters", "strategies", "predictions")]
+    assert not [p for p in ours if p not in tested], (ours, tested)
+
+
+TESTS = [without_tokens_and_not_open_it_refuses_to_start, bad_options_are_told,
+         it_says_where_it_listens_and_ends_on_a_signal, tokens_are_made_listed_and_revoked, tls_is_1_2_and_up,
+         the_metrics_are_what_prometheus_reads, every_answer_is_as_described]
+
+for test in TESTS:
+    try:
+        test()
+        print("ok", test.__name__)
+    except Exception as error:  # pylint: disable=broad-except
+        traceback.print_exc()
+        print("not ok", test.__name__ + ":", str(error).replace("\n", " ")[:300])
+    sys.stdout.flush()

@@ -1,0 +1,244 @@
+/* Tokens: the file that nobody else may read, who a secret belongs to, and how often it may ask. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "tests/support/check.h"
+#include "tuner/service/tokens.h"
+
+static char path[512];
+
+static int set_up(void **state) {
+    (void)state;
+    static int number;
+    snprintf(path, sizeof path, "%s/t%d.db.tokens", test_dir(), number++);
+    return 0;
+}
+
+static struct token wanted(const char *name, const char *team, enum role role) {
+    struct token t = {.principal.role = role};
+    snprintf(t.name, sizeof t.name, "%s", name);
+    snprintf(t.principal.team, sizeof t.principal.team, "%s", team);
+    return t;
+}
+
+static char *make(const struct token *t) {
+    static char secret[TOKEN_LENGTH + 1];
+    struct error err;
+    struct token made;
+    assert_ok(tokens_create(path, t, &made, secret, &err));
+    return secret;
+}
+
+static char *read_all(void) {
+    static char text[65536];
+    FILE *from = fopen(path, "r");
+    assert_non_null(from);
+    text[fread(text, 1, sizeof text - 1, from)] = '\0';
+    fclose(from);
+    return text;
+}
+
+static void a_token_is_known_by_its_secret_and_kept_without_it(void **state) {
+    (void)state;
+    struct error err;
+    struct tokens *tokens;
+    struct principal who;
+    const struct token alice = wanted("alice", "vision", ROLE_RUN);
+    char *secret = make(&alice), wrong[TOKEN_LENGTH + 1];
+    struct stat at;
+    assert_int_equal(stat(path, &at), 0);
+    assert_int_equal(at.st_mode & 0777, 0600);
+    assert_int_equal(strlen(secret), TOKEN_LENGTH);
+    assert_null(strstr(read_all(), secret + 4 + TOKEN_ID_LENGTH + 1));
+    assert_ok(tokens_open(path, &tokens, &err));
+    assert_true(tokens_check(tokens, secret, &who));
+    assert_string_equal(who.team, "vision");
+    assert_int_equal(who.role, ROLE_RUN);
+    for (size_t i = 0; i < TOKEN_LENGTH; i++) { /* any one character else */
+        strcpy(wrong, secret);
+        wrong[i] = wrong[i] == 'a' ? 'b' : 'a';
+        assert_false(tokens_check(tokens, wrong, &who));
+    }
+    assert_false(tokens_check(tokens, "", &who));
+    secret[TOKEN_LENGTH - 1] = '\0';
+    assert_false(tokens_check(tokens, secret, &who));
+    tokens_close(tokens);
+}
+
+static void secrets_are_all_different_and_url_safe(void **state) {
+    (void)state;
+    char secrets[20][TOKEN_LENGTH + 1];
+    for (int i = 0; i < 20; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "t%d", i);
+        const struct token t = wanted(name, "x", ROLE_READ);
+        strcpy(secrets[i], make(&t));
+        assert_int_equal(strspn(secrets[i], "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"),
+                         TOKEN_LENGTH);
+        for (int k = 0; k < i; k++)
+            assert_string_not_equal(secrets[i] + 17, secrets[k] + 17);
+    }
+}
+
+static void a_running_service_learns_of_changes(void **state) {
+    (void)state;
+    struct error err;
+    struct tokens *tokens;
+    struct principal who;
+    char secret[TOKEN_LENGTH + 1];
+    assert_ok(tokens_open(path, &tokens, &err));
+    assert_int_equal(tokens_count(tokens), 0);
+    const struct token bob = wanted("bob", "x", ROLE_READ);
+    strcpy(secret, make(&bob));
+    clock_sleep_us(600e3);
+    assert_true(tokens_check(tokens, secret, &who));
+    assert_ok(tokens_revoke(path, "bob", &err));
+    clock_sleep_us(600e3);
+    assert_false(tokens_check(tokens, secret, &who));
+    assert_fails(tokens_revoke(path, "bob", &err), ST_NOT_FOUND, "bob");
+    tokens_close(tokens);
+}
+
+static void an_expired_token_is_nobodys(void **state) {
+    (void)state;
+    struct error err;
+    struct tokens *tokens;
+    struct principal who;
+    struct token t = wanted("old", "x", ROLE_READ);
+    strcpy(t.expires, "2020-01-01T00:00:00.000Z");
+    char old[TOKEN_LENGTH + 1], fresh[TOKEN_LENGTH + 1];
+    strcpy(old, make(&t));
+    t = wanted("new", "x", ROLE_READ);
+    strcpy(t.expires, "2999-01-01T00:00:00.000Z");
+    strcpy(fresh, make(&t));
+    assert_ok(tokens_open(path, &tokens, &err));
+    assert_false(tokens_check(tokens, old, &who));
+    assert_true(tokens_check(tokens, fresh, &who));
+    tokens_close(tokens);
+}
+
+static void a_file_that_others_can_read_is_refused(void **state) {
+    (void)state;
+    struct error err;
+    struct tokens *tokens;
+    const struct token t = wanted("t", "x", ROLE_READ);
+    make(&t);
+    chmod(path, 0640);
+    assert_fails(tokens_open(path, &tokens, &err), ST_INVALID, "others can read it");
+    assert_fails(tokens_revoke(path, "t", &err), ST_INVALID, "others can read it");
+}
+
+static void a_damaged_file_is_refused_with_its_line(void **state) {
+    (void)state;
+    struct error err;
+    struct tokens *tokens;
+    const struct token t = wanted("t", "x", ROLE_READ);
+    make(&t);
+    FILE *to = fopen(path, "a");
+    fputs("{\"id\":\"zz\"}\n", to);
+    fclose(to);
+    assert_fails(tokens_open(path, &tokens, &err), ST_INVALID, ".tokens:2");
+}
+
+static void names_are_checked_and_unique(void **state) {
+    (void)state;
+    struct error err;
+    struct token made, t = wanted("t", "x", ROLE_READ);
+    char secret[TOKEN_LENGTH + 1];
+    make(&t);
+    assert_fails(tokens_create(path, &t, &made, secret, &err), ST_CONFLICT, "called t");
+    t = wanted("a b", "x", ROLE_READ);
+    assert_fails(tokens_create(path, &t, &made, secret, &err), ST_INVALID, "letters");
+    t = wanted("ok", "x/y", ROLE_READ);
+    assert_fails(tokens_create(path, &t, &made, secret, &err), ST_INVALID, "letters");
+    t = wanted("ok", "x", ROLE_NONE);
+    assert_fails(tokens_create(path, &t, &made, secret, &err), ST_INVALID, "role");
+}
+
+static void *make_one(void *argument) {
+    struct error err;
+    char secret[TOKEN_LENGTH + 1];
+    struct token made;
+    return tokens_create(path, argument, &made, secret, &err) ? argument : NULL;
+}
+
+static void tokens_made_at_the_same_time_are_all_kept(void **state) {
+    (void)state;
+    enum { N = 8 };
+    pthread_t threads[N];
+    struct token t[N], *read;
+    struct arena arena = {0};
+    struct error err;
+    size_t n;
+    for (int i = 0; i < N; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "p%d", i);
+        t[i] = wanted(name, "x", ROLE_READ);
+        pthread_create(&threads[i], NULL, make_one, &t[i]);
+    }
+    for (int i = 0; i < N; i++) {
+        void *failed;
+        pthread_join(threads[i], &failed);
+        assert_null(failed);
+    }
+    assert_ok(tokens_read(path, &arena, &n, &read, &err));
+    assert_int_equal(n, N);
+    arena_release(&arena);
+}
+
+static void a_bucket_empties_and_fills_again(void **state) {
+    (void)state;
+    struct error err;
+    struct tokens *tokens;
+    struct principal who;
+    struct token t = wanted("t", "x", ROLE_READ);
+    t.principal.requests_per_s = 5;
+    const char *secret = make(&t);
+    unsigned wait_s = 0, granted = 0;
+    assert_ok(tokens_open(path, &tokens, &err));
+    assert_true(tokens_check(tokens, secret, &who));
+    assert_close(who.requests_per_s, 5.0, 0);
+    while (granted < 100 && tokens_spend(tokens, &who, &wait_s))
+        granted++;
+    assert_in_range(granted, 10, 12); /* two seconds' worth, and what came meanwhile */
+    assert_int_equal(wait_s, 1);
+    clock_sleep_us(450e3);
+    assert_true(tokens_spend(tokens, &who, &wait_s));
+    assert_true(tokens_spend(tokens, &who, &wait_s));
+    who.requests_per_s = 0;
+    for (int i = 0; i < 1000; i++)
+        assert_true(tokens_spend(tokens, &who, &wait_s));
+    tokens_close(tokens);
+}
+
+static void roles_have_words_and_an_order(void **state) {
+    (void)state;
+    enum role role;
+    assert_true(role_parse("submit", &role) && role == ROLE_SUBMIT);
+    assert_false(role_parse("none", &role));
+    assert_false(role_parse("root", &role));
+    assert_true(ROLE_NONE < ROLE_READ && ROLE_READ < ROLE_SUBMIT && ROLE_SUBMIT < ROLE_RUN && ROLE_RUN < ROLE_ADMIN);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup(name, set_up)
+        TEST(a_token_is_known_by_its_secret_and_kept_without_it),
+        TEST(secrets_are_all_different_and_url_safe),
+        TEST(a_running_service_learns_of_changes),
+        TEST(an_expired_token_is_nobodys),
+        TEST(a_file_that_others_can_read_is_refused),
+        TEST(a_damaged_file_is_refused_with_its_line),
+        TEST(names_are_checked_and_unique),
+        TEST(tokens_made_at_the_same_time_are_all_kept),
+        TEST(a_bucket_empties_and_fills_again),
+        TEST(roles_have_words_and_an_order),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,324 @@
+/* syncopate serve: the HTTP service, and the tokens of who may use it. Signals are waited for by the main thread alone:
+ * the first SIGTERM or SIGINT drains the service, a second one ends the process. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/units.h"
+#include "base/json.h"
+#include "dataset/describe.h"
+#include "tuner/cli/commands.h"
+#include "tuner/cli/inputs.h"
+#include "tuner/cli/options.h"
+#include "tuner/cli/output.h"
+#include "tuner/cli/paths.h"
+#include "tuner/cli/table.h"
+#include "tuner/http/server.h"
+#include "tuner/service/hub.h"
+#include "tuner/service/service.h"
+
+#define DEFAULT_LISTEN "127.0.0.1:8642"
+
+/* "HOST:PORT", "[::1]:PORT", "PORT". */
+static enum status parse_listen(const char *text, char *host, size_t n, uint16_t *port, struct error *err) {
+    const char *colon = strrchr(text, ':'), *digits = colon ? colon + 1 : text;
+    const bool bracket = *text == '[' && colon > text && colon[-1] == ']';
+    char *end;
+    unsigned long number = strtoul(digits, &end, 10);
+    if (*digits < '0' || *digits > '9' || *end || number > 65535)
+        return error_set(err, ST_USAGE, "--listen %s: must be ADDRESS:PORT, like " DEFAULT_LISTEN, text);
+    const int length = !colon ? 0 : (int)(colon - text) - (bracket ? 2 : 0);
+    snprintf(host, n, "%.*s", length, bracket ? text + 1 : text);
+    if (!*host)
+        snprintf(host, n, "127.0.0.1");
+    *port = (uint16_t)number;
+    return ST_OK;
+}
+
+static void wait_for_signal(const sigset_t *signals) {
+    int number;
+    while (sigwait(signals, &number))
+        ;
+    log_info("%s: no new requests; waiting for those that run", number == SIGINT ? "interrupted" : "asked to end");
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    pthread_sigmask(SIG_UNBLOCK, signals, NULL);
+}
+
+struct serve {
+    const char *listen, *launchers;
+    struct service_options service;
+    struct server_options server;
+    uint64_t threads, workers, connections, per_address;
+    double drain_us;
+    bool no_access_log;
+};
+
+/* The cluster that `word` names: in the dataset, or else an example or a file, which is then put there. */
+struct place {
+    const char *word;
+    struct id id;
+};
+
+static enum status find_cluster(void *context, struct store *store, struct error *err) {
+    struct place *place = context;
+    struct cluster cluster;
+    char path[4096];
+    enum status st = store_find(store, STORE_CLUSTER, place->word, &place->id, err);
+    if (st != ST_NOT_FOUND)
+        return st;
+    st = inputs_find(place->word, "clusters", path, sizeof path, err);
+    st = st ? st : cluster_read_file(path, &cluster, err);
+    if (st)
+        return st;
+    st = store_put_cluster(store, &cluster, err);
+    place->id = cluster.id;
+    cluster_release(&cluster);
+    return st;
+}
+
+static enum status register_one(const struct json_at *at, struct service *service, struct error *err) {
+    static const char *const known[] = {"cluster", "runner", "hosts", NULL};
+    struct place place;
+    const char *runner, *hosts = NULL;
+    enum status st = json_expect_object(at, known, err);
+    st = st ? st : json_get_string(at, "cluster", JSON_REQUIRED, &place.word, err);
+    st = st ? st : json_get_string(at, "runner", JSON_REQUIRED, &runner, err);
+    st = st ? st : json_get_string(at, "hosts", JSON_OPTIONAL, &hosts, err);
+    st = st ? st : writer_run(service_writer(service), find_cluster, &place, err);
+    return st ? st : hub_register(service_hub(service), place.id.hex, runner, hosts, err);
+}
+
+/* {"launchers":[{"cluster":"lab-4x1g","runner":"lab"}]} */
+static enum status register_launchers(const char *path, struct service *service, struct error *err) {
+    static const char *const known[] = {"launchers", NULL};
+    cJSON *json;
+    struct json_at list;
+    size_t n;
+    enum status st = json_read_file(path, &json, err);
+    if (st)
+        return st;
+    const struct json_at root = json_root(json, path);
+    st = json_expect_object(&root, known, err);
+    st = st ? st : json_array(&root, "launchers", 1000, &list, &n, err);
+    if (!st)
+        for (struct json_at e = json_first(&list); !st && e.node; e = json_next(&e))
+            st = register_one(&e, service, err);
+    cJSON_Delete(json);
+    return st;
+}
+
+static enum status serve(struct serve *s, struct error *err) {
+    char host[64];
+    struct service *service;
+    struct server *server;
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    s->server.host = host;
+    enum status st = parse_listen(s->listen, host, sizeof host, &s->server.port, err);
+    st = st ? st : service_open(&s->service, &service, err);
+    if (st)
+        return st;
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    st = s->launchers ? register_launchers(s->launchers, service, err) : ST_OK;
+    st = st ? st : hub_start(service_hub(service), err);
+    st = st ? st : server_start(&s->server, service, &server, err);
+    if (!st) {
+        printf("syncopate serves %s at %s\n", s->service.dataset, server_url(server));
+        fflush(stdout);
+        wait_for_signal(&signals);
+        server_stop(server, s->drain_us * 1e-6);
+    }
+    service_close(service);
+    return st;
+}
+
+static enum status serve_command(int argc, char **argv, struct error *err) {
+    struct serve s = {.listen = DEFAULT_LISTEN, .service.dataset = DEFAULT_DATASET, .drain_us = 30e6};
+    const struct option options[] = {
+        {"listen", OPTION_TEXT, &s.listen, "ADDRESS:PORT", "where (default: " DEFAULT_LISTEN "; port 0: any free one)"},
+        {"dataset", OPTION_TEXT, &s.service.dataset, "FILE", "the dataset (default: " DEFAULT_DATASET ")"},
+        {"open", OPTION_FLAG, &s.service.open, NULL, "from this machine no token is needed, and everything allowed"},
+        {"launchers", OPTION_TEXT, &s.launchers, "FILE",
+         "JSON: on which clusters the service runs trials itself, and how (see examples/launchers.json)"},
+        {"tls-cert", OPTION_TEXT, &s.server.certificate, "FILE", "PEM certificate chain: serve https, TLS 1.2 and up"},
+        {"tls-key", OPTION_TEXT, &s.server.key, "FILE", "its PEM key"},
+        {"threads", OPTION_INTEGER, &s.threads, "N", "that serve connections (default: one a core)"},
+        {"workers", OPTION_INTEGER, &s.workers, "N", "that do long work (default: one a core)"},
+        {"connections", OPTION_INTEGER, &s.connections, "N", "at most (default: 1024)"},
+        {"connections-per-address", OPTION_INTEGER, &s.per_address, "N", "at most (default: 256)"},
+        {"drain", OPTION_TIME, &s.drain_us, "TIME", "how long requests may take to end when it stops (default: 30s)"},
+        {"no-access-log", OPTION_FLAG, &s.no_access_log, NULL, "do not log a line a request"},
+        {0}};
+    const struct command_line line = {
+        .usage = "serve [options]",
+        .about =
+            "The HTTP service: models, clusters, strategies, predictions and measurements of a team. It prints a line\n"
+            "with its URL when it is ready, and ends in order on SIGTERM. /openapi.json describes it.\n"
+            "Who may use it: \"syncopate serve token --help\".",
+        .examples = "  syncopate serve --open\n"
+                    "  syncopate serve token create alice --role admin && syncopate serve --listen 0.0.0.0:8642 \\\n"
+                    "      --tls-cert cert.pem --tls-key key.pem",
+        .options = options};
+    struct arguments arguments;
+    enum status st = options_parse(&line, argc, argv, &arguments, err);
+    if (st)
+        return st;
+    if (s.threads > 256 || s.workers > 256 || s.connections > 1000000 || s.per_address > 1000000)
+        return error_set(err, ST_USAGE, "at most 256 threads and workers, and 1000000 connections");
+    s.server.threads = (unsigned)s.threads;
+    s.server.workers = (unsigned)s.workers;
+    s.server.connections = (unsigned)s.connections;
+    s.server.connections_per_address = (unsigned)s.per_address;
+    s.server.access_log = !s.no_access_log;
+    return serve(&s, err);
+}
+
+/* Tokens. */
+
+static enum status tokens_path(const char *dataset, char *out, size_t n, struct error *err) {
+    if ((size_t)snprintf(out, n, "%s.tokens", dataset) >= n)
+        return error_set(err, ST_USAGE, "%.200s...: the path is too long", dataset);
+    return ST_OK;
+}
+
+/* Now and `us` later, as a stamp. */
+static void stamp_after(double us, char *out, size_t n) {
+    time_t at = time(NULL) + (time_t)(us * 1e-6);
+    struct tm utc;
+    gmtime_r(&at, &utc);
+    strftime(out, n, "%Y-%m-%dT%H:%M:%S.000Z", &utc);
+}
+
+static enum status create_command(int argc, char **argv, struct error *err) {
+    const char *dataset = DEFAULT_DATASET, *role = "submit", *team = "team";
+    double expires_us = 0;
+    struct token wanted = {.principal.requests_per_s = 500}, made;
+    const struct option options[] = {
+        {"dataset", OPTION_TEXT, &dataset, "FILE", "the dataset (default: " DEFAULT_DATASET ")"},
+        {"role", OPTION_TEXT, &role, "ROLE", "read, submit, run or admin (default: submit)"},
+        {"team", OPTION_TEXT, &team, "TEAM", "whose measurements it adds to (default: team)"},
+        {"expires", OPTION_TIME, &expires_us, "TIME", "how long it is good for, 720h say (default: until revoked)"},
+        {"requests-per-s", OPTION_NUMBER, &wanted.principal.requests_per_s, "N",
+         "how often it may ask; 0: no limit (default: 500)"},
+        {"trials-per-day", OPTION_INTEGER, &wanted.principal.trials_per_day, "N", "0: no limit (default: 0)"},
+        {0}};
+    const struct command_line line = {
+        .usage = "serve token create NAME [options]",
+        .about =
+            "Make a token and print it: this once, since only its hash is kept. A service that runs knows it within\n"
+            "a second. Roles: read looks; submit also adds descriptions and measurements; run also opens sessions;\n"
+            "admin may do everything.",
+        .examples = "  syncopate serve token create ci --role run --team vision --expires 720h",
+        .options = options,
+        .min_arguments = 1,
+        .max_arguments = 1};
+    struct arguments arguments;
+    char path[4096], secret[TOKEN_LENGTH + 1];
+    enum status st = options_parse(&line, argc, argv, &arguments, err);
+    st = st ? st : tokens_path(dataset, path, sizeof path, err);
+    if (st)
+        return st;
+    if (!role_parse(role, &wanted.principal.role))
+        return error_set(err, ST_USAGE, "--role %s: must be read, submit, run or admin", role);
+    if (!token_name_valid(arguments.items[0]) || !token_name_valid(team))
+        return error_set(err, ST_USAGE, "names of tokens and teams are 1 to 64 letters, digits and . _ -");
+    snprintf(wanted.name, sizeof wanted.name, "%s", arguments.items[0]);
+    snprintf(wanted.principal.team, sizeof wanted.principal.team, "%s", team);
+    if (expires_us > 0)
+        stamp_after(expires_us, wanted.expires, sizeof wanted.expires);
+    st = tokens_create(path, &wanted, &made, secret, err);
+    if (!st)
+        puts(secret);
+    return st;
+}
+
+static enum status print_token(const struct token *t, struct error *err) {
+    const struct principal *p = &t->principal;
+    cJSON *json = cJSON_CreateObject();
+    bool ok =
+        json && cJSON_AddStringToObject(json, "id", t->id) && cJSON_AddStringToObject(json, "name", t->name) &&
+        cJSON_AddStringToObject(json, "team", p->team) && cJSON_AddStringToObject(json, "role", role_word(p->role)) &&
+        cJSON_AddStringToObject(json, "created", t->created) &&
+        (*t->expires ? cJSON_AddStringToObject(json, "expires", t->expires) : cJSON_AddNullToObject(json, "expires")) &&
+        cJSON_AddNumberToObject(json, "requests_per_s", p->requests_per_s) &&
+        cJSON_AddNumberToObject(json, "trials_per_day", (double)p->trials_per_day);
+    return output_line(json, ok, err);
+}
+
+static void add_token(struct table *table, const struct token *t) {
+    table_cell(table, "%s", t->id);
+    table_cell(table, "%s", t->name);
+    table_cell(table, "%s", t->principal.team);
+    table_cell(table, "%s", role_word(t->principal.role));
+    table_cell(table, "%.10s", t->created);
+    table_cell(table, "%.10s", *t->expires ? t->expires : "never");
+}
+
+static enum status list_command(int argc, char **argv, struct error *err) {
+    const char *dataset = DEFAULT_DATASET;
+    bool json = false;
+    const struct option options[] = {
+        {"dataset", OPTION_TEXT, &dataset, "FILE", "the dataset (default: " DEFAULT_DATASET ")"},
+        {"json", OPTION_FLAG, &json, NULL, "one JSON object a line"},
+        {0}};
+    const struct command_line line = {
+        .usage = "serve token list [options]", .about = "Every token, without its secret.", .options = options};
+    struct arguments arguments;
+    struct arena arena = {0};
+    struct token *tokens;
+    struct table table;
+    char path[4096];
+    size_t n = 0;
+    enum status st = options_parse(&line, argc, argv, &arguments, err);
+    st = st ? st : tokens_path(dataset, path, sizeof path, err);
+    st = st ? st : tokens_read(path, &arena, &n, &tokens, err);
+    table_init(&table, (const char *const[]){"ID", "NAME", "TEAM", "ROLE", "CREATED", "EXPIRES", NULL});
+    for (size_t i = 0; i < n && !st; i++)
+        if (json)
+            st = print_token(&tokens[i], err);
+        else
+            add_token(&table, &tokens[i]);
+    if (!st && !json)
+        table_print(&table, stdout);
+    table_release(&table);
+    arena_release(&arena);
+    return st;
+}
+
+static enum status revoke_command(int argc, char **argv, struct error *err) {
+    const char *dataset = DEFAULT_DATASET;
+    const struct option options[] = {
+        {"dataset", OPTION_TEXT, &dataset, "FILE", "the dataset (default: " DEFAULT_DATASET ")"}, {0}};
+    const struct command_line line = {.usage = "serve token revoke (ID|NAME) [options]",
+                                      .about = "Take a token away. A service that runs refuses it within a second.",
+                                      .options = options,
+                                      .min_arguments = 1,
+                                      .max_arguments = 1};
+    struct arguments arguments;
+    char path[4096];
+    enum status st = options_parse(&line, argc, argv, &arguments, err);
+    st = st ? st : tokens_path(dataset, path, sizeof path, err);
+    return st ? st : tokens_revoke(path, arguments.items[0], err);
+}
+
+static enum status token_command(int argc, char **argv, struct error *err) {
+    static const struct command rows[] = {{"create", create_command, "make a token and print it, this once"},
+                                          {"list", list_command, "every token, without its secret"},
+                                          {"revoke", revoke_command, "take a token away"},
+                                          {0}};
+    return commands_run(rows, "serve token",
+                        "Who may use the service. Tokens stand in DATASET.tokens, which only its owner can read.", argc,
+                        argv, err);
+}
+
+enum status cmd_serve(int argc, char **argv, struct error *err) {
+    if (argc > 1 && !strcmp(argv[1], "token"))
+        return token_command(argc - 1, argv + 1, err);
+    return serve_command(argc, argv, err);
+}

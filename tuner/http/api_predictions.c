@@ -1,0 +1,242 @@
+/* Predict many strategies for one model on one cluster, fastest first. Every strategy is one part of the work, taken by
+ * this worker and by those that are idle. One that cannot be predicted is told of beside the others: a list of
+ * thousands is not lost for one. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "simulator/trace.h"
+#include "strategy/baselines/baselines.h"
+#include "tuner/http/api.h"
+#include "tuner/http/references.h"
+#include "tuner/http/server.h"
+#include "tuner/http/text.h"
+
+enum { MAX_STRATEGIES = 10000, MAX_TIMELINES = 16, NAME_ROOM = 128 };
+
+/* One strategy that was asked about. */
+struct item {
+    struct json_at at; /* of the member that names it */
+    const struct baseline *baseline;
+    const struct id *id; /* of a stored one, or NULL */
+    enum status status;
+    struct error error;
+    struct id strategy;
+    char name[NAME_ROOM]; /* cut where it is longer */
+    struct prediction prediction;
+    char *timeline; /* JSON text, malloc'd */
+};
+
+struct batch {
+    struct request *rq;
+    struct domain *domain;
+    struct item *items;
+    size_t n;
+    bool timeline;
+};
+
+static enum status write_timeline(struct batch *batch, const struct strategy *strategy, struct item *item,
+                                  struct error *err) {
+    struct predictor *p;
+    struct prediction again;
+    char *text = NULL;
+    size_t size;
+    enum status st = domain_take_predictor(batch->domain, &p, err);
+    if (st)
+        return st;
+    FILE *to = open_memstream(&text, &size);
+    st = to ? predictor_run(p, strategy, &again, err) : error_no_memory(err);
+    st = st ? st : trace_write(to, p->timeline, &p->plan, &p->cost, err);
+    if (to && fclose(to) && !st)
+        st = error_no_memory(err);
+    domain_give_predictor(batch->domain, p);
+    if (!st)
+        item->timeline = text;
+    else
+        free(text);
+    return st;
+}
+
+/* From the structure itself: a baseline, one in place, or a stored one whose timeline is wanted. */
+static enum status predict_built(struct batch *batch, struct item *item, struct error *err) {
+    const struct domain *d = batch->domain;
+    struct strategy strategy;
+    enum status st = item->baseline ? baselines_build(item->baseline, d->model, d->cluster, &strategy, err)
+                                    : reference_strategy(batch->rq, d, &item->at, &strategy, err);
+    if (st)
+        return st;
+    st = domain_predict(batch->domain, &strategy, &item->prediction, err);
+    if (!st && batch->timeline)
+        st = write_timeline(batch, &strategy, item, err);
+    item->strategy = strategy.id;
+    snprintf(item->name, sizeof item->name, "%s", strategy.name);
+    strategy_release(&strategy);
+    return st;
+}
+
+static enum status predict_stored(struct batch *batch, struct item *item, struct error *err) {
+    struct store *store;
+    item->strategy = *item->id;
+    enum status st = request_reader(batch->rq, &store, err);
+    return st ? st
+              : domain_predict_stored(batch->domain, store, item->id->hex, item->name, sizeof item->name,
+                                      &item->prediction, err);
+}
+
+static void predict_item(void *context, size_t i) {
+    struct batch *batch = context;
+    struct item *item = &batch->items[i];
+    item->status = item->id && !batch->timeline ? predict_stored(batch, item, &item->error)
+                                                : predict_built(batch, item, &item->error);
+    text_clean(item->name); /* it may have been cut within a character */
+}
+
+/* What was asked. */
+
+static enum status add_strategies(struct batch *batch, const struct json_at *list, struct error *err) {
+    for (struct json_at e = json_first(list); e.node; e = json_next(&e)) {
+        struct item *item = &batch->items[batch->n];
+        item->at = e;
+        if (cJSON_IsString(e.node)) {
+            struct id *id = arena_alloc(&batch->rq->arena, 1, sizeof *id);
+            enum status st =
+                id ? reference_id(batch->rq, STORE_STRATEGY, e.node->valuestring, id, err) : error_no_memory(err);
+            if (st)
+                return st;
+            item->id = id;
+        } else if (!cJSON_IsObject(e.node)) {
+            return json_fail(&e, err, "must be a strategy or a stored one's id");
+        }
+        batch->n++;
+    }
+    return ST_OK;
+}
+
+static enum status add_baselines(struct batch *batch, const struct json_at *list, struct error *err) {
+    for (struct json_at e = json_first(list); e.node; e = json_next(&e)) {
+        const char *name;
+        enum status st = json_string_at(&e, &name, err);
+        if (st)
+            return st;
+        struct item *item = &batch->items[batch->n++];
+        item->at = e;
+        if (!(item->baseline = baselines_find(name)))
+            return json_fail(&e, err, "there is no baseline \"%.64s\"", name);
+    }
+    return ST_OK;
+}
+
+static enum status add_items(struct batch *batch, const struct json_at *body, struct json_at *strategies,
+                             struct json_at *baselines, struct error *err) {
+    size_t n = 0, m = 0;
+    struct json_at unused;
+    enum status st = json_get_bool(body, "timeline", JSON_OPTIONAL, &batch->timeline, err);
+    if (!st && json_has(body, "strategies", &unused))
+        st = json_array(body, "strategies", MAX_STRATEGIES, strategies, &n, err);
+    if (!st && json_has(body, "baselines", &unused))
+        st = json_array(body, "baselines", MAX_STRATEGIES, baselines, &m, err);
+    if (st)
+        return st;
+    if (!(n + m))
+        return json_fail(body, err, "needs strategies or baselines");
+    if (n + m > MAX_STRATEGIES || (batch->timeline && n + m > MAX_TIMELINES))
+        return json_fail(body, err, "at most %d strategies, or %d with timelines", MAX_STRATEGIES, MAX_TIMELINES);
+    batch->items = arena_alloc(&batch->rq->arena, n + m, sizeof *batch->items);
+    if (!batch->items)
+        return error_no_memory(err);
+    st = n ? add_strategies(batch, strategies, err) : ST_OK;
+    return !st && m ? add_baselines(batch, baselines, err) : st;
+}
+
+/* The answer. */
+
+static int compare_items(const void *a, const void *b) {
+    const struct item *const *x = a, *const *y = b;
+    const double p = (*x)->prediction.iteration_us, q = (*y)->prediction.iteration_us;
+    return p != q ? (p < q ? -1 : 1) : strcmp((*x)->strategy.hex, (*y)->strategy.hex);
+}
+
+static bool add_named(cJSON *to, const char *member, const char *id, const char *name) {
+    cJSON *object = cJSON_AddObjectToObject(to, member);
+    return object && cJSON_AddStringToObject(object, "id", id) && cJSON_AddStringToObject(object, "name", name);
+}
+
+static bool add_prediction(cJSON *to, const struct item *item, double bound_us) {
+    const struct prediction *p = &item->prediction;
+    cJSON *row = cJSON_CreateObject();
+    return row && cJSON_AddItemToArray(to, row) && add_named(row, "strategy", item->strategy.hex, item->name) &&
+           cJSON_AddNumberToObject(row, "iteration_us", p->iteration_us) &&
+           cJSON_AddNumberToObject(row, "compute_us", p->compute_us) &&
+           cJSON_AddNumberToObject(row, "exposed_us", p->exposed_us) &&
+           cJSON_AddNumberToObject(row, "samples_per_s", p->samples_per_s) &&
+           cJSON_AddNumberToObject(row, "messages", p->messages) &&
+           cJSON_AddNumberToObject(row, "gap", bound_us > 0 ? p->iteration_us / bound_us - 1 : 0) &&
+           (!item->timeline || cJSON_AddRawToObject(row, "timeline", item->timeline));
+}
+
+static bool add_failure(struct request *rq, cJSON *to, const struct item *item) {
+    const char *inner, *detail;
+    cJSON *row = cJSON_CreateObject();
+    if (!row || !cJSON_AddItemToArray(to, row) || problem_split(item->error.message, &rq->arena, &inner, &detail, NULL))
+        return false;
+    const char *list = item->baseline ? "baselines" : "strategies";
+    const char *pointer = arena_printf(&rq->arena, "/%s/%zu%s", list, item->at.index, inner ? inner : "");
+    return pointer && cJSON_AddStringToObject(row, "pointer", pointer) &&
+           cJSON_AddStringToObject(row, "code", problem_code(problem_of_status(item->status))) &&
+           cJSON_AddStringToObject(row, "detail", detail);
+}
+
+static enum status answer(struct batch *batch, struct response *rs, struct error *err) {
+    const struct domain *d = batch->domain;
+    const struct item **ranked = arena_alloc(&batch->rq->arena, batch->n, sizeof *ranked);
+    cJSON *root = cJSON_CreateObject();
+    bool whole = ranked && root && cJSON_AddStringToObject(root, "schema", "syncopate.predictions/1") &&
+                 add_named(root, "model", d->model->id.hex, d->model->name) &&
+                 add_named(root, "cluster", d->cluster->id.hex, d->cluster->name) &&
+                 cJSON_AddNumberToObject(root, "lower_bound_us", d->lower_bound_us);
+    cJSON *rows = whole ? cJSON_AddArrayToObject(root, "predictions") : NULL;
+    cJSON *failures = rows ? cJSON_AddArrayToObject(root, "failures") : NULL;
+    size_t n = 0;
+    whole = failures != NULL;
+    for (size_t i = 0; i < batch->n && whole; i++)
+        if (batch->items[i].status)
+            whole = add_failure(batch->rq, failures, &batch->items[i]);
+        else
+            ranked[n++] = &batch->items[i];
+    if (whole && n)
+        qsort(ranked, n, sizeof *ranked, compare_items);
+    for (size_t i = 0; i < n && whole; i++)
+        whole = add_prediction(rows, ranked[i], d->lower_bound_us);
+    return response_json(rs, 200, root, whole, err);
+}
+
+/* Without memory, or when the dataset cannot be read, nothing is answered by halves. */
+static enum status first_fault(const struct batch *batch, struct error *err) {
+    for (size_t i = 0; i < batch->n; i++)
+        if (batch->items[i].status && problem_status(problem_of_status(batch->items[i].status)) >= 500)
+            return error_set(err, batch->items[i].status, "%s", batch->items[i].error.message);
+    return ST_OK;
+}
+
+enum status api_predictions_create(struct request *rq, struct response *rs, struct error *err) {
+    static const char *const known[] = {"model", "cluster", "strategies", "baselines", "timeline", NULL};
+    const struct json_at body = request_body(rq);
+    struct batch batch = {.rq = rq};
+    struct json_at strategies, baselines;
+    enum status st = json_expect_object(&body, known, err);
+    st = st ? st : reference_domain(rq, &body, &batch.domain, err);
+    if (st)
+        return st;
+    st = add_items(&batch, &body, &strategies, &baselines, err);
+    if (!st) {
+        pool_each(server_pool(rq->server), batch.n, predict_item, &batch);
+        st = first_fault(&batch, err);
+    }
+    st = st ? st : answer(&batch, rs, err);
+    for (size_t i = 0; i < batch.n; i++)
+        free(batch.items[i].timeline);
+    domain_drop(batch.domain);
+    return st;
+}

@@ -1,0 +1,142 @@
+/* Everybody's trials: found by a filter, page by page, and one by its uid. A page costs the same wherever it lies
+ * (dataset/query.h), and is written as text straight from the records. A team sees what is its own or shared with it.
+ */
+#include <stdio.h>
+#include <stdio_ext.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "dataset/export.h"
+#include "dataset/ingest.h"
+#include "tuner/http/api.h"
+
+enum { PAGE_SIZE = 100, PAGE_MAX = 1000 };
+
+static const char *viewer_of(const struct request *rq) {
+    return rq->principal.role == ROLE_ADMIN ? NULL : rq->principal.team;
+}
+
+/* ---- a page ---- */
+
+enum format { FORMAT_JSON, FORMAT_CSV, FORMAT_JSON_LINES, FORMATS, FORMAT_ONE = FORMATS };
+
+static const struct {
+    const char *word, *media;
+} formats[FORMATS] = {
+    {"json", "application/json"}, {"csv", "text/csv; charset=utf-8; header=present"}, {"jsonl", "application/jsonl"}};
+
+static enum status read_format(const struct request *rq, enum format *out, struct error *err) {
+    const char *word = request_query(rq, "format");
+    *out = FORMAT_JSON;
+    for (size_t i = 0; word && i < FORMATS; i++)
+        if (!strcmp(word, formats[i].word)) {
+            *out = (enum format)i;
+            return ST_OK;
+        }
+    return word ? error_set(err, ST_USAGE, "query parameter format: must be json, csv or jsonl") : ST_OK;
+}
+
+static enum status read_order(const struct request *rq, struct query *query, struct error *err) {
+    const char *word = request_query(rq, "order");
+    if (!word)
+        return ST_OK;
+    query->descending = *word == '-';
+    if (!query_order_parse(word + query->descending, &query->order))
+        return error_set(err, ST_USAGE,
+                         "query parameter order: must be recorded, number, predicted or measured, with - before it "
+                         "for the other way round");
+    return ST_OK;
+}
+
+static enum status read_query(const struct request *rq, struct query *out, struct error *err) {
+    uint64_t size = PAGE_SIZE;
+    *out = (struct query){
+        .filter = request_query(rq, "filter"), .after = request_query(rq, "page_token"), .viewer = viewer_of(rq)};
+    enum status st = read_order(rq, out, err);
+    if (!st)
+        st = request_query_integer(rq, "page_size", 1, PAGE_MAX, &size, err);
+    if (!st)
+        st = request_query_bool(rq, "iterations", &out->iterations, err);
+    out->limit = (size_t)size;
+    return st;
+}
+
+static void write_page(enum format format, size_t n, const struct record *records, const char *next, FILE *to) {
+    if (format == FORMAT_CSV)
+        export_csv_header(to);
+    if (format == FORMAT_JSON)
+        fputs("{\"items\":[", to);
+    for (size_t i = 0; i < n; i++) {
+        if (format == FORMAT_JSON && i)
+            putc(',', to);
+        (format == FORMAT_CSV ? export_csv : export_json)(&records[i], to);
+        if (format == FORMAT_JSON_LINES)
+            putc('\n', to);
+    }
+    if (format == FORMAT_JSON)
+        fprintf(to, "],\"next_page_token\":\"%s\"}", next);
+}
+
+/* What write_page writes, as the answer. One thread has the stream, so it needs no lock for each character. */
+static enum status answer(enum format format, size_t n, const struct record *records, const char *next,
+                          struct response *rs, struct error *err) {
+    char *text = NULL;
+    size_t length = 0;
+    FILE *to = open_memstream(&text, &length);
+    if (!to)
+        return error_no_memory(err);
+    __fsetlocking(to, FSETLOCKING_BYCALLER);
+    write_page(format, n, records, next, to);
+    const bool failed = ferror(to);
+    if (fclose(to) || failed) {
+        free(text);
+        return error_no_memory(err);
+    }
+    rs->owned = text;
+    response_bytes(rs, 200, format == FORMAT_ONE ? formats[FORMAT_JSON].media : formats[format].media, text, length);
+    return ST_OK;
+}
+
+enum status api_records_list(struct request *rq, struct response *rs, struct error *err) {
+    struct query query;
+    enum format format;
+    struct store *store;
+    struct record *records;
+    size_t n;
+    char *next = arena_alloc(&rq->arena, QUERY_CURSOR_ROOM, 1);
+    enum status st = next ? read_format(rq, &format, err) : error_no_memory(err);
+    if (!st)
+        st = read_query(rq, &query, err);
+    if (!st)
+        st = request_reader(rq, &store, err);
+    if (!st)
+        st = query_page(store, &query, &rq->arena, &n, &records, next, err);
+    if (st == ST_INVALID && query.after)
+        return error_set(err, ST_USAGE, "query parameter page_token: not of this list");
+    if (st)
+        return st;
+    if (format != FORMAT_JSON && *next)
+        response_header(rs, "Next-Page-Token", next);
+    return answer(format, n, records, next, rs, err);
+}
+
+/* ---- one ---- */
+
+enum status api_records_get(struct request *rq, struct response *rs, struct error *err) {
+    const char *uid = request_parameter(rq, "uid");
+    struct store *store;
+    struct record *records;
+    size_t n = 0;
+    char filter[RECORD_UID_MAX + 16];
+    const struct query query = {.filter = filter, .viewer = viewer_of(rq), .iterations = true};
+    snprintf(filter, sizeof filter, "uid = \"%s\"", record_uid_is_valid(uid) ? uid : "");
+    enum status st = request_reader(rq, &store, err);
+    if (!st)
+        st = query_collect(store, &query, &rq->arena, &n, &records, err);
+    if (!st && !n)
+        st = error_set(err, ST_NOT_FOUND, "there is no trial %.80s", uid);
+    if (st)
+        return st;
+    return answer(FORMAT_ONE, 1, records, "", rs, err);
+}

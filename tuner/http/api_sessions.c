@@ -1,0 +1,405 @@
+/* Sessions: opened, looked at, steered, and what came of them. The hub (tuner/service/hub.h) has the sessions; what can
+ * be read from the dataset alone is read there, so that looking never waits for a session that is thinking. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "dataset/pages.h"
+#include "tuner/http/api.h"
+#include "tuner/http/references.h"
+#include "tuner/http/sessions.h"
+
+enum { PAGE_SIZE = 100, PAGE_MAX = 1000, MOST_TRIALS = 100000, MOST_ROUNDS = 16 };
+
+/* ---- who may ---- */
+
+static bool is_among(const char *shared, const char *team) {
+    char word[TEAM_NAME_MAX + 3];
+    snprintf(word, sizeof word, "|%s|", team);
+    return strstr(shared, word) != NULL;
+}
+
+static bool may_see(const struct principal *who, const struct stored_session *session) {
+    return who->role == ROLE_ADMIN || !strcmp(session->shared, "*") ||
+           (session->team && !strcmp(session->team, who->team)) || is_among(session->shared, who->team);
+}
+
+static bool may_steer(const struct principal *who, const struct stored_session *session) {
+    return who->role == ROLE_ADMIN || (session->team && !strcmp(session->team, who->team));
+}
+
+enum status request_session(struct request *rq, bool steer, struct stored_session *out, struct response *rs,
+                            bool *refused, struct error *err) {
+    const char *id = request_parameter(rq, "session");
+    struct store *store;
+    *refused = false;
+    enum status st = request_reader(rq, &store, err);
+    if (!st)
+        st = store_session_get(store, id, &rq->arena, out, err);
+    if (st == ST_NOT_FOUND || (!st && !may_see(&rq->principal, out)))
+        return error_set(err, ST_NOT_FOUND, "there is no session %.80s", id);
+    if (!st && steer && !may_steer(&rq->principal, out)) {
+        *refused = true;
+        return response_problem(rs, &rq->arena, PROBLEM_FORBIDDEN, "session %s belongs to another team", out->id);
+    }
+    return st;
+}
+
+enum status request_served(struct request *rq, bool steer, struct served **out, struct response *rs, struct error *err) {
+    struct stored_session stored;
+    bool refused;
+    *out = NULL;
+    enum status st = request_session(rq, steer, &stored, rs, &refused, err);
+    return st || refused ? st : hub_find(service_hub(rq->service), stored.id, out, err);
+}
+
+/* ---- a session as JSON ---- */
+
+/* What a change of which If-Match asks about: state, budget and sharing. */
+static const char *entity_tag(struct arena *arena, const struct stored_session *s) {
+    struct id id;
+    char *text = arena_printf(arena, "%s %s %s %s", s->id, stored_session_state_word(s->state), s->budget, s->shared);
+    return text && !id_of(text, strlen(text), &id, NULL) ? arena_printf(arena, "%.16s", id.hex) : NULL;
+}
+
+static bool add_text(cJSON *to, const char *key, const char *text) {
+    return !text || cJSON_AddStringToObject(to, key, text);
+}
+
+static bool add_object(cJSON *to, struct store *store, struct arena *arena, enum store_kind kind, const char *key,
+                       const char *id) {
+    struct stored_object object;
+    cJSON *named = cJSON_AddObjectToObject(to, key);
+    return named && !store_get(store, kind, id, arena, &object, NULL) && cJSON_AddStringToObject(named, "id", id) &&
+           cJSON_AddStringToObject(named, "name", object.name);
+}
+
+static bool add_budget(cJSON *to, const char *text) {
+    cJSON *stored = cJSON_Parse(text), *budget = cJSON_AddObjectToObject(to, "budget");
+    static const char *const members[] = {"trials", "time_us", "gap"};
+    bool whole = budget != NULL;
+    for (size_t i = 0; i < sizeof members / sizeof *members && whole; i++) {
+        const cJSON *number = cJSON_GetObjectItemCaseSensitive(stored, members[i]);
+        whole = cJSON_AddNumberToObject(budget, members[i], cJSON_IsNumber(number) ? number->valuedouble : 0);
+    }
+    cJSON_Delete(stored);
+    return whole;
+}
+
+/* "*", "" and "|a|b|" are "all", "team" and a list of names. */
+static bool add_shared(cJSON *to, const char *shared) {
+    if (!strcmp(shared, "*") || !*shared)
+        return cJSON_AddStringToObject(to, "shared", *shared ? "all" : "team");
+    cJSON *list = cJSON_AddArrayToObject(to, "shared");
+    for (const char *at = shared + 1; list && *at;) {
+        const char *end = strchr(at, '|');
+        char name[TEAM_NAME_MAX + 1];
+        snprintf(name, sizeof name, "%.*s", (int)(end - at), at);
+        cJSON *item = cJSON_CreateString(name);
+        if (!item || !cJSON_AddItemToArray(list, item))
+            return false;
+        at = end + 1;
+    }
+    return list != NULL;
+}
+
+static bool add_session(cJSON *to, struct store *store, struct arena *arena, const struct stored_session *s) {
+    char href[128];
+    snprintf(href, sizeof href, "/api/v1/sessions/%s", s->id);
+    return cJSON_AddStringToObject(to, "id", s->id) && cJSON_AddStringToObject(to, "href", href) &&
+           add_object(to, store, arena, STORE_MODEL, "model", s->model) &&
+           add_object(to, store, arena, STORE_CLUSTER, "cluster", s->cluster) &&
+           cJSON_AddStringToObject(to, "mode", stored_session_mode_word(s->mode)) &&
+           cJSON_AddStringToObject(to, "state", stored_session_state_word(s->state)) &&
+           add_text(to, "reason", s->reason) && cJSON_AddNumberToObject(to, "seed", (double)s->seed) &&
+           add_budget(to, s->budget) && add_text(to, "team", s->team) && add_shared(to, s->shared) &&
+           cJSON_AddStringToObject(to, "started", s->started) && add_text(to, "ended", s->ended) &&
+           cJSON_AddNumberToObject(to, "trials", (double)s->trials) &&
+           cJSON_AddNumberToObject(to, "complete", (double)s->complete);
+}
+
+static enum status answer_session(struct request *rq, struct store *store, const char *id, unsigned status,
+                                  struct response *rs, struct error *err) {
+    struct stored_session stored;
+    enum status st = store_session_get(store, id, &rq->arena, &stored, err);
+    if (st)
+        return st;
+    cJSON *root = cJSON_CreateObject();
+    rs->etag = entity_tag(&rq->arena, &stored);
+    rs->cache_control = "private, no-cache";
+    bool whole = root && rs->etag && add_session(root, store, &rq->arena, &stored);
+    return response_json(rs, status, root, whole, err);
+}
+
+/* ---- looking ---- */
+
+static enum status list_options(struct request *rq, struct session_list *list, enum stored_session_state *state,
+                                uint64_t *size, struct error *err) {
+    const char *word = request_query(rq, "state");
+    list->viewer = rq->principal.role == ROLE_ADMIN ? NULL : rq->principal.team;
+    list->team = request_query(rq, "team");
+    if (word && !stored_session_state_parse(word, state))
+        return error_set(err, ST_USAGE, "query parameter state: there is no state %.40s", word);
+    if (word)
+        list->state = state;
+    return request_query_integer(rq, "page_size", 1, PAGE_MAX, size, err);
+}
+
+enum status api_sessions_list(struct request *rq, struct response *rs, struct error *err) {
+    struct session_list list = {0};
+    enum stored_session_state state;
+    struct stored_session *sessions;
+    struct store *store;
+    char next[PAGE_CURSOR_ROOM];
+    uint64_t size = PAGE_SIZE;
+    size_t n;
+    enum status st = list_options(rq, &list, &state, &size, err);
+    if (!st)
+        st = request_reader(rq, &store, err);
+    if (st)
+        return st;
+    st = page_sessions(store, &list, request_query(rq, "page_token"), (size_t)size, &rq->arena, &n, &sessions, next, err);
+    if (st == ST_INVALID)
+        return error_set(err, ST_USAGE, "query parameter page_token: not of this list");
+    if (st)
+        return st;
+    cJSON *root = cJSON_CreateObject(), *items = root ? cJSON_AddArrayToObject(root, "items") : NULL;
+    bool whole = items != NULL;
+    for (size_t i = 0; i < n && whole; i++) {
+        cJSON *item = cJSON_CreateObject();
+        whole = item && cJSON_AddItemToArray(items, item) && add_session(item, store, &rq->arena, &sessions[i]);
+    }
+    whole = whole && cJSON_AddStringToObject(root, "next_page_token", next);
+    return response_json(rs, 200, root, whole, err);
+}
+
+enum status api_sessions_get(struct request *rq, struct response *rs, struct error *err) {
+    struct stored_session stored;
+    struct store *store;
+    bool refused;
+    enum status st = request_session(rq, false, &stored, rs, &refused, err);
+    if (!st)
+        st = request_reader(rq, &store, err);
+    return st ? st : answer_session(rq, store, stored.id, 200, rs, err);
+}
+
+/* ---- opening ---- */
+
+enum status request_shared(struct request *rq, const struct json_at *body, const char **out, struct error *err) {
+    struct json_at at;
+    *out = "*";
+    if (!json_has(body, "shared", &at))
+        return ST_OK;
+    if (cJSON_IsString(at.node)) {
+        if (strcmp(at.node->valuestring, "all") && strcmp(at.node->valuestring, "team"))
+            return json_fail(&at, err, "must be \"all\", \"team\" or a list of teams");
+        *out = !strcmp(at.node->valuestring, "all") ? "*" : "";
+        return ST_OK;
+    }
+    struct json_at teams;
+    size_t n;
+    enum status st = json_array(body, "shared", 64, &teams, &n, err);
+    char *text = arena_strdup(&rq->arena, "|");
+    for (struct json_at e = json_first(&teams); !st && text && e.node; e = json_next(&e)) {
+        const char *team;
+        st = json_string_at(&e, &team, err);
+        if (!st && !team_is_valid(team))
+            st = json_fail(&e, err, "is no team: 1 to 64 letters, digits, '.', '-' and '_'");
+        if (!st)
+            text = arena_printf(&rq->arena, "%s%s|", text, team);
+    }
+    if (!st && !text)
+        return error_no_memory(err);
+    *out = n ? text : "";
+    return st;
+}
+
+static enum status read_budget(const struct json_at *body, struct tune_options *o, struct error *err) {
+    static const char *const known[] = {"trials", "time_us", "gap", NULL};
+    struct json_at budget;
+    if (!json_has(body, "budget", &budget))
+        return ST_OK;
+    enum status st = json_expect_object(&budget, known, err);
+    if (st)
+        return st;
+    if (cJSON_GetObjectItemCaseSensitive(budget.node, "time_us"))
+        o->trials = 0;
+    st = json_get_integer(&budget, "trials", JSON_OPTIONAL, 0, MOST_TRIALS, &o->trials, err);
+    if (!st)
+        st = json_get_number(&budget, "time_us", JSON_OPTIONAL, 0, 1e13, &o->time_us, err);
+    if (!st)
+        st = json_get_number(&budget, "gap", JSON_OPTIONAL, 0, 100, &o->gap, err);
+    if (!st && !o->trials && !(o->time_us > 0))
+        st = json_fail(&budget, err, "needs trials or time_us above 0");
+    return st;
+}
+
+static enum status read_options(const struct json_at *body, struct new_session *out, struct error *err) {
+    struct tune_options *o = &out->options;
+    uint64_t earlier = o->earlier;
+    enum status st = read_budget(body, o, err);
+    if (!st)
+        st = json_get_integer(body, "seed", JSON_OPTIONAL, 0, 1ull << 53, &o->seed, err);
+    if (!st)
+        st = json_get_integer(body, "final_rounds", JSON_OPTIONAL, 0, MOST_ROUNDS, &o->final_rounds, err);
+    if (!st)
+        st = json_get_number(body, "trial_us", JSON_OPTIONAL, 1e3, 3.6e9, &o->trial_us, err);
+    if (!st)
+        st = json_get_number(body, "least_gain", JSON_OPTIONAL, 0, 1, &o->least_gain, err);
+    if (!st)
+        st = json_get_integer(body, "earlier", JSON_OPTIONAL, 0, 10000, &earlier, err);
+    if (!st)
+        st = json_get_string(body, "ranker", JSON_OPTIONAL, &out->ranker, err);
+    if (!st)
+        st = json_get_string(body, "runner", JSON_OPTIONAL, &o->runner, err);
+    o->earlier = (size_t)earlier;
+    return st;
+}
+
+static enum status read_stored(struct request *rq, const struct json_at *body, enum store_kind kind, const char *key,
+                               const char **out, struct error *err) {
+    const char *word;
+    struct id id;
+    enum status st = json_get_string(body, key, JSON_REQUIRED, &word, err);
+    if (!st)
+        st = reference_id(rq, kind, word, &id, err);
+    if (!st && !(*out = arena_strdup(&rq->arena, id.hex)))
+        st = error_no_memory(err);
+    return st;
+}
+
+static enum status read_new(struct request *rq, struct new_session *out, struct error *err) {
+    static const char *const known[] = {"model",        "cluster",  "mode",       "budget",  "seed",   "final_rounds",
+                                        "trial_us", "least_gain", "earlier", "ranker", "runner",
+                                        "shared",       NULL};
+    static const char *const modes[] = {"own", "ask", NULL};
+    const struct json_at body = request_body(rq);
+    size_t mode = STORED_SESSION_ASK;
+    *out = (struct new_session){.options = tune_default_options(), .team = rq->principal.team};
+    out->options.runner = "ask";
+    enum status st = json_expect_object(&body, known, err);
+    if (!st)
+        st = json_get_word(&body, "mode", JSON_OPTIONAL, modes, &mode, err);
+    out->mode = (enum stored_session_mode)mode;
+    if (!st)
+        st = read_stored(rq, &body, STORE_MODEL, "model", &out->model, err);
+    if (!st)
+        st = read_stored(rq, &body, STORE_CLUSTER, "cluster", &out->cluster, err);
+    if (!st)
+        st = read_options(&body, out, err);
+    return st ? st : request_shared(rq, &body, &out->shared, err);
+}
+
+static enum status create_effect(struct request *rq, struct store *store, void *context, struct response *rs,
+                                 struct error *err) {
+    struct served *served = context;
+    enum status st = hub_record(served, store, err);
+    if (!st)
+        st = answer_session(rq, store, hub_session_id(served), 201, rs, err);
+    char *location = st ? NULL : arena_printf(&rq->arena, "/api/v1/sessions/%s", hub_session_id(served));
+    if (!st && !location)
+        st = error_no_memory(err);
+    if (!st)
+        response_header(rs, "Location", location);
+    return st;
+}
+
+enum status api_sessions_create(struct request *rq, struct response *rs, struct error *err) {
+    struct new_session wanted;
+    struct served *served;
+    enum status st = read_new(rq, &wanted, err);
+    if (!st)
+        st = hub_new(service_hub(rq->service), &wanted, &served, err);
+    if (st)
+        return st;
+    st = request_commit(rq, create_effect, served, rs, err);
+    if (st || !*hub_session_id(served)) { /* it failed, or the answer to an earlier request was repeated */
+        hub_discard(served);
+        return st;
+    }
+    hub_add(served);
+    hub_drop(served);
+    return ST_OK;
+}
+
+/* ---- steering ---- */
+
+struct steer {
+    struct served *served;
+    enum hub_verb verb;
+    const struct tune_options *budget; /* instead of the verb */
+    const char *shared;                /* NULL: as it is */
+};
+
+static enum status steer_effect(struct request *rq, struct store *store, void *context, struct response *rs,
+                                struct error *err) {
+    const struct steer *s = context;
+    const struct tune_options *b = s->budget;
+    const char *id = hub_session_id(s->served);
+    struct stored_session stored;
+    enum status st = store_session_get(store, id, &rq->arena, &stored, err);
+    if (st)
+        return st;
+    const char *etag = entity_tag(&rq->arena, &stored);
+    if (!etag)
+        return error_no_memory(err);
+    if (!request_matches(rq, etag))
+        return response_problem(rs, &rq->arena, PROBLEM_PRECONDITION_FAILED, "session %s has changed: its entity tag is "
+                                                                             "\"%s\"", id, etag);
+    st = b ? hub_set_budget(s->served, store, b->trials, b->time_us, b->gap, err)
+           : hub_steer(s->served, store, s->verb, err);
+    if (!st && s->shared)
+        st = store_session_share(store, id, s->shared, err);
+    return st ? st : answer_session(rq, store, id, 200, rs, err);
+}
+
+static enum status steer(struct request *rq, struct steer *how, struct response *rs, struct error *err) {
+    enum status st = request_served(rq, true, &how->served, rs, err);
+    if (st || !how->served)
+        return st;
+    struct error behind;
+    st = hub_lock(how->served, err);
+    if (st) {
+        hub_drop(how->served);
+        return st;
+    }
+    st = request_commit(rq, steer_effect, how, rs, err);
+    enum status caught = hub_catch_up(how->served, &behind);
+    hub_unlock(how->served);
+    hub_drop(how->served);
+    return st ? st : caught ? error_set(err, caught, "%s", behind.message) : ST_OK;
+}
+
+enum status api_sessions_pause(struct request *rq, struct response *rs, struct error *err) {
+    return steer(rq, &(struct steer){.verb = HUB_PAUSE}, rs, err);
+}
+
+enum status api_sessions_resume(struct request *rq, struct response *rs, struct error *err) {
+    return steer(rq, &(struct steer){.verb = HUB_RESUME}, rs, err);
+}
+
+enum status api_sessions_stop(struct request *rq, struct response *rs, struct error *err) {
+    return steer(rq, &(struct steer){.verb = HUB_STOP}, rs, err);
+}
+
+enum status api_sessions_cancel(struct request *rq, struct response *rs, struct error *err) {
+    return steer(rq, &(struct steer){.verb = HUB_CANCEL}, rs, err);
+}
+
+enum status api_sessions_patch(struct request *rq, struct response *rs, struct error *err) {
+    static const char *const known[] = {"budget", "shared", NULL};
+    const struct json_at body = request_body(rq);
+    struct tune_options budget = {0};
+    struct steer how = {.budget = &budget};
+    struct json_at unused;
+    enum status st = json_expect_object(&body, known, err);
+    if (!st && !json_has(&body, "budget", &unused))
+        st = json_fail(&body, err, "needs a budget");
+    if (!st)
+        st = read_budget(&body, &budget, err);
+    if (!st && json_has(&body, "shared", &unused))
+        st = request_shared(rq, &body, &how.shared, err);
+    return st ? st : steer(rq, &how, rs, err);
+}

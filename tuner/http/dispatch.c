@@ -1,0 +1,385 @@
+/* See dispatch.h. The checks come in the order in which they tell an unknown client least: the path (public anyway),
+ * the token, the role, the rate, and only then anything about the request itself. */
+#include "tuner/http/dispatch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/id.h"
+#include "base/log.h"
+#include "dataset/requests.h"
+#include "tuner/http/server.h"
+
+enum { MAX_KEY = 255 };
+static const char cookie_name[] = "syncopate_token=";
+
+/* Who asks. */
+
+static bool bearer(const struct request *rq, char secret[TOKEN_LENGTH + 1]) {
+    static const char scheme[] = "Bearer ";
+    const char *text = rq->authorization;
+    if (strncasecmp(text, scheme, sizeof scheme - 1))
+        return false;
+    text += sizeof scheme - 1;
+    text += strspn(text, " ");
+    return snprintf(secret, TOKEN_LENGTH + 1, "%s", text) == TOKEN_LENGTH;
+}
+
+/* The page's token: a cookie that its sign-in form set. */
+static bool cookie(const struct request *rq, char secret[TOKEN_LENGTH + 1]) {
+    const char *at = rq->cookie;
+    while (at && strncmp(at, cookie_name, sizeof cookie_name - 1)) {
+        at = strchr(at, ';');
+        at = at ? at + 1 + strspn(at + 1, " ") : NULL;
+    }
+    if (!at)
+        return false;
+    at += sizeof cookie_name - 1;
+    return snprintf(secret, TOKEN_LENGTH + 1, "%.*s", (int)strcspn(at, "; "), at) == TOKEN_LENGTH;
+}
+
+/* Names of this machine only: a page elsewhere whose name was made to point here (DNS rebinding) has another. */
+static bool host_is_local(const struct request *rq) {
+    static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
+    for (size_t i = 0; rq->host && i < sizeof names / sizeof *names; i++) {
+        const size_t n = strlen(names[i]);
+        if (!strncasecmp(rq->host, names[i], n) && (!rq->host[n] || rq->host[n] == ':'))
+            return true;
+    }
+    return false;
+}
+
+static bool authenticate(struct request *rq) {
+    char secret[TOKEN_LENGTH + 1];
+    if (rq->authorization)
+        return bearer(rq, secret) && tokens_check(service_tokens(rq->service), secret, &rq->principal);
+    if (rq->cookie && cookie(rq, secret))
+        return tokens_check(service_tokens(rq->service), secret, &rq->principal);
+    if (!service_is_open(rq->service) || !rq->loopback || !host_is_local(rq))
+        return false;
+    rq->principal = (struct principal){.team = "local", .role = ROLE_ADMIN};
+    return true;
+}
+
+static bool authorize(struct request *rq, struct response *rs) {
+    const enum role least = rq->route->role;
+    unsigned wait_s = 1;
+    bool known = authenticate(rq);
+    if (least == ROLE_NONE)
+        return true;
+    if (!known) {
+        response_header(rs, "WWW-Authenticate", "Bearer realm=\"syncopate\"");
+        response_problem(rs, &rq->arena, PROBLEM_UNAUTHORIZED,
+                         rq->authorization ? "the token is unknown, revoked or expired"
+                                           : "send a token: Authorization: Bearer syn_...");
+    } else if (rq->principal.role < least) {
+        response_problem(rs, &rq->arena, PROBLEM_FORBIDDEN, "the token's role is %s, and this needs %s",
+                         role_word(rq->principal.role), role_word(least));
+    } else if (!tokens_spend(service_tokens(rq->service), &rq->principal, &wait_s)) {
+        char *text = arena_printf(&rq->arena, "%u", wait_s);
+        response_header(rs, "Retry-After", text ? text : "1");
+        response_problem(rs, &rq->arena, PROBLEM_RATE_LIMITED, "this token may make %g requests a second",
+                         rq->principal.requests_per_s);
+    }
+    return !rs->problem;
+}
+
+/* What is asked. */
+
+static bool find_route(struct request *rq, const char *path, struct response *rs) {
+    size_t n;
+    const struct route *routes = server_routes(rq->server, &n);
+    char allow[128], *copy;
+    switch (routes_match(routes, n, rq->method, path, rq, &rq->route, allow, sizeof allow)) {
+    case ROUTE_FOUND:
+        return true;
+    case ROUTE_NO_PATH:
+        response_problem(rs, &rq->arena, PROBLEM_NOT_FOUND, "nothing is served at this path; /openapi.json lists all");
+        return false;
+    case ROUTE_BAD_PATH:
+        response_problem(rs, &rq->arena, PROBLEM_BAD_REQUEST, "the path has a bad escape or an empty name");
+        return false;
+    default:
+        copy = arena_strdup(&rq->arena, allow);
+        response_header(rs, "Allow", copy ? copy : "GET");
+        response_problem(rs, &rq->arena, PROBLEM_METHOD_NOT_ALLOWED, "%.32s is not served here; %s is", rq->method,
+                         allow);
+        return false;
+    }
+}
+
+/* One name=value; '+' is a blank, as forms send it. */
+static bool add_query(struct request *rq, char *pair, struct response *rs) {
+    for (char *c = pair; *c; c++)
+        *c = *c == '+' ? ' ' : *c;
+    const size_t name = strcspn(pair, "=");
+    struct field f = {
+        routes_decode(&rq->arena, pair, name),
+        routes_decode(&rq->arena, pair + name + (pair[name] == '='), strlen(pair + name + (pair[name] == '=')))};
+    if (!f.name || !f.value)
+        response_problem(rs, &rq->arena, PROBLEM_BAD_PARAMETER, "a query parameter has a bad escape or is no text");
+    else if (!*f.name || strchr(f.name, ' ') || !routes_has_word(rq->route->query, f.name))
+        response_problem(rs, &rq->arena, PROBLEM_BAD_PARAMETER, "there is no query parameter \"%.64s\" here%s%s",
+                         f.name, *rq->route->query ? "; known: " : "", rq->route->query);
+    else if (request_query(rq, f.name))
+        response_problem(rs, &rq->arena, PROBLEM_BAD_PARAMETER, "query parameter %s: given twice", f.name);
+    else if (rq->n_query < REQUEST_MAX_QUERY)
+        rq->query[rq->n_query++] = f;
+    return !rs->problem;
+}
+
+static bool parse_query(struct request *rq, const char *text, struct response *rs) {
+    char *copy = arena_strdup(&rq->arena, text), *rest = NULL;
+    if (!copy) {
+        response_problem(rs, &rq->arena, PROBLEM_STORAGE, "out of memory");
+        return false;
+    }
+    for (char *pair = strtok_r(copy, "&", &rest); pair; pair = strtok_r(NULL, "&", &rest))
+        if (!add_query(rq, pair, rs))
+            return false;
+    return true;
+}
+
+/* "http://host:port" against the Host header. Programs send no Origin; pages of other sites send theirs. */
+static bool origin_is_ours(const struct request *rq) {
+    const char *authority = rq->origin ? strstr(rq->origin, "://") : NULL;
+    return !rq->origin || (authority && rq->host && !strcasecmp(authority + 3, rq->host));
+}
+
+static bool media_is_json(const char *type) {
+    static const char json[] = "application/json";
+    if (!type || strncasecmp(type, json, sizeof json - 1))
+        return false;
+    type += sizeof json - 1;
+    type += strspn(type, " \t");
+    if (!*type)
+        return true;
+    if (*type++ != ';')
+        return false;
+    type += strspn(type, " \t");
+    return !strcasecmp(type, "charset=utf-8") || !strcasecmp(type, "charset=\"utf-8\"");
+}
+
+static bool key_is_valid(const char *key) {
+    size_t n = strlen(key);
+    for (const char *c = key; *c; c++)
+        if (*c < 0x21 || *c > 0x7e)
+            return false;
+    return n >= 1 && n <= MAX_KEY;
+}
+
+static bool check_headers(struct request *rq, bool has_body, struct response *rs) {
+    const struct route *route = rq->route;
+    bool safe = !strcmp(route->method, "GET");
+    if (!safe && !origin_is_ours(rq))
+        response_problem(rs, &rq->arena, PROBLEM_CROSS_ORIGIN, "a page of another origin may not change anything here");
+    else if (has_body && !route->request)
+        response_problem(rs, &rq->arena, PROBLEM_BAD_REQUEST, "this takes no body");
+    else if (has_body && !media_is_json(rq->content_type))
+        response_problem(rs, &rq->arena, PROBLEM_UNSUPPORTED_MEDIA_TYPE, "send Content-Type: application/json");
+    else if (!has_body && route->request && !(route->flags & ROUTE_BODY_OPTIONAL))
+        response_problem(rs, &rq->arena, PROBLEM_BAD_JSON, "this needs a body");
+    else if (rq->idempotency_key && !safe && !key_is_valid(rq->idempotency_key))
+        response_problem(rs, &rq->arena, PROBLEM_BAD_REQUEST, "Idempotency-Key: 1 to %d visible ASCII characters",
+                         MAX_KEY);
+    return !rs->problem;
+}
+
+bool dispatch_admit(struct request *rq, const char *uri, bool has_body, struct response *rs) {
+    const size_t n = strcspn(uri, "?");
+    char *path = arena_copy(&rq->arena, uri, n);
+    rq->path = path ? path : "";
+    if (!path) {
+        response_problem(rs, &rq->arena, PROBLEM_STORAGE, "out of memory");
+        return false;
+    }
+    if (!find_route(rq, path, rs))
+        return false;
+    if (server_draining(rq->server) && !(rq->route->flags & ROUTE_WHILE_DRAINING)) {
+        response_header(rs, "Retry-After", "5");
+        response_problem(rs, &rq->arena, PROBLEM_DRAINING, "the service is stopping; try again soon");
+        return false;
+    }
+    return authorize(rq, rs) && parse_query(rq, uri[n] ? uri + n + 1 : "", rs) && check_headers(rq, has_body, rs);
+}
+
+/* The body. */
+
+void dispatch_fail(struct request *rq, struct response *rs, const struct error *err) {
+    enum problem problem = problem_of_status(err->status);
+    const char *pointer, *detail;
+    response_clear(rs);
+    if (problem_status(problem) >= 500) { /* what is wrong here is not for clients to read */
+        log_error("request %s: %s", rq->id, err->message);
+        response_problem(rs, &rq->arena, problem, "the service could not do it; its log says why under request %s",
+                         rq->id);
+        return;
+    }
+    if (problem_split(err->message, &rq->arena, &pointer, &detail, NULL)) {
+        response_problem(rs, &rq->arena, PROBLEM_STORAGE, "out of memory");
+        return;
+    }
+    response_problem(rs, &rq->arena, problem, "%s", err->message);
+    rs->problem_pointer = pointer;
+    if (pointer)
+        rs->problem_detail = detail;
+}
+
+static bool parse_body(struct request *rq, struct response *rs) {
+    struct error err = {0};
+    if (!rq->route->request || !rq->body_bytes)
+        return true;
+    if (!json_parse(rq->body, rq->body_bytes, "body", &rq->json, &err))
+        return true;
+    dispatch_fail(rq, rs, &err);
+    if (err.status == ST_INVALID)
+        rs->problem = PROBLEM_BAD_JSON;
+    return false;
+}
+
+/* Idempotency. */
+
+/* Method, path and body, hashed. */
+static enum status fingerprint(const struct request *rq, struct id *out, struct error *err) {
+    const size_t head = strlen(rq->method) + strlen(rq->path) + 2;
+    char *text = malloc(head + rq->body_bytes + 1);
+    if (!text)
+        return error_no_memory(err);
+    snprintf(text, head + 1, "%s %s\n", rq->method, rq->path);
+    if (rq->body_bytes)
+        memcpy(text + head, rq->body, rq->body_bytes);
+    enum status st = id_of(text, head + rq->body_bytes, out, err);
+    free(text);
+    return st;
+}
+
+static bool has_key(const struct request *rq) {
+    return rq->idempotency_key && rq->route->flags & ROUTE_CREATES;
+}
+
+static const char *key_owner(const struct request *rq) {
+    return *rq->principal.token ? rq->principal.token : rq->principal.team;
+}
+
+/* *known: the key was used, and *rs is what it was answered, or the problem that it was for something else. */
+static enum status replay(struct request *rq, struct store *store, const struct id *print, struct response *rs,
+                          bool *known, struct error *err) {
+    enum response_match match;
+    struct stored_response found;
+    enum status st =
+        response_find(store, key_owner(rq), rq->idempotency_key, print->hex, &rq->arena, &match, &found, err);
+    if (st)
+        return st;
+    *known = match != RESPONSE_NEW;
+    if (match == RESPONSE_OTHER)
+        response_problem(rs, &rq->arena, PROBLEM_IDEMPOTENCY_MISMATCH,
+                         "the Idempotency-Key was used with another path or body");
+    if (match == RESPONSE_SAME) {
+        response_bytes(rs, (unsigned)found.status, found.content_type, found.body, found.length);
+        response_header(rs, "Idempotent-Replayed", "true");
+    }
+    return ST_OK;
+}
+
+static enum status replay_early(struct request *rq, struct response *rs, bool *known, struct error *err) {
+    struct store *store;
+    *known = false;
+    if (!has_key(rq))
+        return ST_OK;
+    enum status st = fingerprint(rq, &rq->fingerprint, err);
+    st = st ? st : request_reader(rq, &store, err);
+    return st ? st : replay(rq, store, &rq->fingerprint, rs, known, err);
+}
+
+void dispatch_run(struct request *rq, struct response *rs) {
+    struct error err = {0};
+    bool known;
+    if (!parse_body(rq, rs))
+        return;
+    enum status st = replay_early(rq, rs, &known, &err);
+    if (!st && !known)
+        st = rq->route->handler(rq, rs, &err);
+    if (st)
+        dispatch_fail(rq, rs, &err);
+}
+
+struct commit {
+    struct request *rq;
+    request_effect *effect;
+    void *context;
+    struct response *rs;
+};
+
+static enum status keep_answer(const struct commit *c, struct store *store, struct error *err) {
+    const struct stored_response answer = {.status = (int)(c->rs->status ? c->rs->status : 200),
+                                           .content_type = c->rs->content_type ? c->rs->content_type : "",
+                                           .body = c->rs->body ? c->rs->body : "",
+                                           .length = c->rs->n};
+    return response_put(store, key_owner(c->rq), c->rq->idempotency_key, c->rq->fingerprint.hex, &answer, err);
+}
+
+static enum status audit(const struct commit *c, struct store *store, struct error *err) {
+    const struct principal *p = &c->rq->principal;
+    const struct audit_entry entry = {.token = *p->token ? p->token : NULL,
+                                      .team = *p->team ? p->team : NULL,
+                                      .address = c->rq->address,
+                                      .method = c->rq->method,
+                                      .path = c->rq->path,
+                                      .status = (int)(c->rs->status ? c->rs->status : 200),
+                                      .request_id = c->rq->id};
+    return audit_add(store, &entry, err);
+}
+
+/* A problem that the effect answers with undoes it: the status is then any failure, and *rs says which problem. */
+static enum status commit_step(void *context, struct store *store, struct error *err) {
+    struct commit *c = context;
+    bool known = false;
+    response_clear(c->rs);
+    enum status st = has_key(c->rq) ? replay(c->rq, store, &c->rq->fingerprint, c->rs, &known, err) : ST_OK;
+    if (st || known)
+        return st;
+    st = c->effect(c->rq, store, c->context, c->rs, err);
+    if (!st && c->rs->problem)
+        return error_set(err, ST_CANCELLED, "undone");
+    st = st ? st : audit(c, store, err);
+    return !st && has_key(c->rq) ? keep_answer(c, store, err) : st;
+}
+
+enum status request_commit(struct request *rq, request_effect *effect, void *context, struct response *rs,
+                           struct error *err) {
+    struct commit commit = {rq, effect, context, rs};
+    enum status st = writer_run(service_writer(rq->service), commit_step, &commit, err);
+    return st && rs->problem ? ST_OK : st;
+}
+
+/* The answer. */
+
+static void write_problem(struct request *rq, struct response *rs) {
+    static const char no_memory[] =
+        "{\"type\":\"/problems/insufficient-storage\",\"title\":\"Memory or disk is full\",\"status\":507,"
+        "\"detail\":\"out of memory\",\"code\":\"insufficient-storage\",\"request_id\":\"\"}";
+    static const char type[] = "application/problem+json";
+    free(rs->owned);
+    rs->owned = problem_text(rs->problem, rs->problem_detail ? rs->problem_detail : problem_title(rs->problem),
+                             rs->problem_pointer, rq->id);
+    if (rs->owned)
+        response_bytes(rs, problem_status(rs->problem), type, rs->owned, strlen(rs->owned));
+    else
+        response_bytes(rs, problem_status(PROBLEM_STORAGE), type, no_memory, sizeof no_memory - 1);
+    rs->etag = rs->cache_control = NULL;
+    event_source_free(rs->source);
+    rs->source = NULL;
+}
+
+void dispatch_finish(struct request *rq, struct response *rs) {
+    if (rs->problem)
+        write_problem(rq, rs);
+    rs->status = rs->status ? rs->status : 200;
+    if (rs->etag && rs->status == 200 && request_has_etag(rq, rs->etag)) {
+        rs->status = 304;
+        rs->body = NULL;
+        rs->n = 0;
+    }
+}

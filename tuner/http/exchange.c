@@ -1,0 +1,351 @@
+/* One request as libmicrohttpd tells of it: its first line (begin), its headers, pieces of its body and a last call
+ * without any (continue), and its end. An answer can be queued at the headers, which closes the connection when a body
+ * is on its way, or at the last call; a refusal in between waits while the body is read and dropped.
+ *
+ * A slow handler suspends the connection at the last call and runs on the pool; resuming brings another call. */
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "tuner/http/dispatch.h"
+#include "tuner/http/server_internal.h"
+
+enum { DRAIN_BYTES = 64 << 10 }; /* a refused body up to this is read to its end, so that the connection can stay */
+
+/* Random enough to tell requests apart, cheap enough for every one: a random start in each thread, then a mixed count.
+ */
+static void make_id(char out[REQUEST_ID_LENGTH + 1]) {
+    static _Thread_local uint64_t state;
+    static _Thread_local bool seeded;
+    if (!seeded) {
+        if (getrandom(&state, sizeof state, 0) != (ssize_t)sizeof state)
+            state = (uint64_t)(uintptr_t)&state ^ (uint64_t)clock_now_us();
+        seeded = true;
+    }
+    uint64_t z = state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    z ^= z >> 31;
+    for (int i = 0; i < REQUEST_ID_LENGTH; i++, z >>= 4)
+        out[i] = "0123456789abcdef"[z & 15];
+    out[REQUEST_ID_LENGTH] = '\0';
+}
+
+void *exchange_begin(void *context, const char *uri, struct MHD_Connection *connection) {
+    struct exchange *x = calloc(1, sizeof *x);
+    if (!x)
+        return NULL;
+    x->server = context;
+    x->connection = connection;
+    x->peer = peer_of(connection);
+    x->uri = strdup(uri);
+    x->started_us = clock_now_us();
+    make_id(x->request.id);
+    if (!x->uri || !x->peer) {
+        free(x->uri);
+        free(x);
+        return NULL;
+    }
+    x->peer->served = true;
+    peer_enter(x->peer, PEER_HEADERS);
+    atomic_fetch_add(&x->server->in_flight, 1);
+    metrics_add(x->server->metrics, METRICS_IN_FLIGHT, 1);
+    return x;
+}
+
+/* Headers. */
+
+struct headers {
+    struct request *request;
+    unsigned lengths, encodings, repeated;
+    const char *length, *encoding, *expect;
+};
+
+static enum MHD_Result see_header(void *context, enum MHD_ValueKind kind, const char *name, const char *value) {
+    (void)kind;
+    struct headers *h = context;
+    struct request *rq = h->request;
+    struct {
+        const char *name, **to;
+    } const once[] = {
+        {"Authorization", &rq->authorization},
+        {"Content-Type", &rq->content_type},
+        {"If-Match", &rq->if_match},
+        {"If-None-Match", &rq->if_none_match},
+        {"Host", &rq->host},
+        {"Idempotency-Key", &rq->idempotency_key},
+        {"Origin", &rq->origin},
+        {"Last-Event-ID", &rq->last_event_id},
+        {"Accept", &rq->accept},
+        {"Cookie", &rq->cookie},
+        {"Expect", &h->expect},
+        {"Content-Length", &h->length},
+        {"Transfer-Encoding", &h->encoding},
+    };
+    for (size_t i = 0; i < sizeof once / sizeof *once; i++)
+        if (!strcasecmp(name, once[i].name)) {
+            h->repeated += *once[i].to != NULL;
+            *once[i].to = value ? value : "";
+        }
+    return MHD_YES;
+}
+
+/* What two readers could take for two different requests (RFC 9112 §6.3, §11.2). NULL: nothing. */
+static const char *ambiguity(const struct headers *h, const char *version) {
+    if (h->repeated)
+        return "a header that may come once is repeated";
+    if (h->length && h->encoding)
+        return "both Content-Length and Transfer-Encoding";
+    if (h->encoding && strcasecmp(h->encoding, "chunked"))
+        return "Transfer-Encoding: only chunked is known";
+    if (h->encoding && strcmp(version, "HTTP/1.1"))
+        return "Transfer-Encoding is of HTTP/1.1";
+    if (h->length && (!*h->length || h->length[strspn(h->length, "0123456789")] || strlen(h->length) > 18))
+        return "Content-Length: must be a whole number";
+    return NULL;
+}
+
+static void see_address(struct exchange *x) {
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    struct request *rq = &x->request;
+    if (!info || !info->client_addr)
+        return;
+    if (info->client_addr->sa_family == AF_INET6) {
+        const struct in6_addr *a = &((const struct sockaddr_in6 *)(const void *)info->client_addr)->sin6_addr;
+        inet_ntop(AF_INET6, a, rq->address, sizeof rq->address);
+        rq->loopback = IN6_IS_ADDR_LOOPBACK(a) || (IN6_IS_ADDR_V4MAPPED(a) && a->s6_addr[12] == 127);
+    } else {
+        const struct in_addr *a = &((const struct sockaddr_in *)(const void *)info->client_addr)->sin_addr;
+        inet_ntop(AF_INET, a, rq->address, sizeof rq->address);
+        rq->loopback = ntohl(a->s_addr) >> 24 == 127;
+    }
+}
+
+/* Answers. */
+
+static void add_header(struct MHD_Response *r, const char *name, const char *value) {
+    MHD_add_response_header(r, name, value);
+}
+
+static bool has_header(const struct response *rs, const char *name) {
+    for (size_t i = 0; i < rs->n_headers; i++)
+        if (!strcasecmp(rs->headers[i].name, name))
+            return true;
+    return false;
+}
+
+/* A page brings a policy of its own; what else is served is never to be run, framed or guessed about. */
+static void add_headers(struct exchange *x, struct MHD_Response *r) {
+    const struct response *rs = &x->response;
+    add_header(r, "X-Request-Id", x->request.id);
+    add_header(r, "X-Content-Type-Options", "nosniff");
+    add_header(r, "Referrer-Policy", "no-referrer");
+    add_header(r, "Cross-Origin-Resource-Policy", "same-origin");
+    if (!has_header(rs, "Content-Security-Policy"))
+        add_header(r, "Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'");
+    add_header(r, "Cache-Control", rs->cache_control ? rs->cache_control : "no-store");
+    if (x->server->certificate)
+        add_header(r, "Strict-Transport-Security", "max-age=31536000");
+    if (rs->content_type && rs->status != 304)
+        add_header(r, "Content-Type", rs->content_type);
+    if (rs->etag) {
+        char quoted[140];
+        snprintf(quoted, sizeof quoted, "\"%.128s\"", rs->etag);
+        add_header(r, "ETag", quoted);
+    }
+    for (size_t i = 0; i < rs->n_headers; i++)
+        add_header(r, rs->headers[i].name, rs->headers[i].value);
+    if (x->close)
+        add_header(r, "Connection", "close");
+}
+
+static enum MHD_Result queue_answer(struct exchange *x) {
+    struct response *rs = &x->response;
+    dispatch_finish(&x->request, rs);
+    struct MHD_Response *r = rs->source
+                                 ? stream_response(x)
+                                 : MHD_create_response_from_buffer(rs->n, (void *)rs->body, MHD_RESPMEM_PERSISTENT);
+    if (!r)
+        return MHD_NO;
+    add_headers(x, r);
+    enum MHD_Result result = MHD_queue_response(x->connection, rs->status, r);
+    MHD_destroy_response(r);
+    x->phase = EXCHANGE_SENT;
+    return result;
+}
+
+/* Work. */
+
+static void work(void *context) {
+    struct exchange *x = context;
+    dispatch_run(&x->request, &x->response);
+    x->phase = EXCHANGE_READY;
+    MHD_resume_connection(x->connection);
+}
+
+/* The whole request is here. */
+static enum MHD_Result run(struct exchange *x) {
+    peer_enter(x->peer, PEER_ANSWER);
+    x->request.body = x->body;
+    if (!(x->request.route->flags & ROUTE_SLOW)) {
+        dispatch_run(&x->request, &x->response);
+        return queue_answer(x);
+    }
+    x->phase = EXCHANGE_WORKING;
+    x->slept = true;
+    atomic_fetch_add(&x->server->asleep, 1);
+    MHD_suspend_connection(x->connection); /* before the worker may resume it */
+    if (pool_submit(x->server->pool, work, x))
+        return MHD_YES;
+    metrics_increment(x->server->metrics, METRICS_OVERLOADS);
+    response_header(&x->response, "Retry-After", "1");
+    response_problem(&x->response, &x->request.arena, PROBLEM_OVERLOADED, "too much is waiting; try again soon");
+    x->phase = EXCHANGE_READY;
+    MHD_resume_connection(x->connection);
+    return MHD_YES;
+}
+
+static enum MHD_Result refuse_at_once(struct exchange *x) {
+    x->close = true;
+    peer_enter(x->peer, PEER_ANSWER);
+    return queue_answer(x);
+}
+
+static void copy_method(struct request *rq, const char *method) {
+    const char *copy = arena_strdup(&rq->arena, method);
+    rq->method = copy ? copy : "";
+}
+
+static enum MHD_Result start(struct exchange *x, const char *method, const char *version) {
+    struct request *rq = &x->request;
+    struct headers h = {.request = rq};
+    copy_method(rq, method);
+    rq->path = "";
+    rq->service = x->server->service;
+    rq->server = x->server;
+    rq->events = &x->server->hub;
+    see_address(x);
+    MHD_get_connection_values(x->connection, MHD_HEADER_KIND, see_header, &h);
+    peer_enter(x->peer, PEER_BODY);
+    x->phase = EXCHANGE_BODY;
+    const char *trouble = ambiguity(&h, version);
+    if (trouble) {
+        metrics_increment(x->server->metrics, METRICS_REFUSED);
+        response_problem(&x->response, &rq->arena, PROBLEM_BAD_FRAMING, "%s", trouble);
+        return refuse_at_once(x);
+    }
+    const uint64_t declared = h.length ? strtoull(h.length, NULL, 10) : 0;
+    x->refused = !dispatch_admit(rq, x->uri, h.encoding || declared, &x->response);
+    if (!x->refused && declared > x->server->options.body_bytes) {
+        x->refused = true;
+        response_problem(&x->response, &rq->arena, PROBLEM_TOO_LARGE, "a body may have %llu bytes",
+                         (unsigned long long)x->server->options.body_bytes);
+    }
+    if (x->refused && (declared > DRAIN_BYTES || h.expect || h.encoding))
+        return refuse_at_once(x);
+    return MHD_YES;
+}
+
+static void take_body(struct exchange *x, const char *data, size_t n) {
+    struct request *rq = &x->request;
+    if (x->refused)
+        return;
+    if (rq->body_bytes + n > x->server->options.body_bytes) {
+        x->refused = x->close = true;
+        response_problem(&x->response, &rq->arena, PROBLEM_TOO_LARGE, "a body may have %llu bytes",
+                         (unsigned long long)x->server->options.body_bytes);
+        return;
+    }
+    if (rq->body_bytes + n > x->body_capacity) {
+        size_t capacity = 2 * x->body_capacity > rq->body_bytes + n ? 2 * x->body_capacity : rq->body_bytes + n;
+        char *body = realloc(x->body, capacity);
+        if (!body) {
+            x->refused = x->close = true;
+            response_problem(&x->response, &rq->arena, PROBLEM_STORAGE, "out of memory");
+            return;
+        }
+        x->body = body;
+        x->body_capacity = capacity;
+    }
+    memcpy(x->body + rq->body_bytes, data, n);
+    rq->body_bytes += n;
+}
+
+enum MHD_Result exchange_continue(void *server, struct MHD_Connection *connection, const char *url, const char *method,
+                                  const char *version, const char *data, size_t *n, void **context) {
+    (void)server, (void)connection, (void)url;
+    struct exchange *x = *context;
+    if (!x)
+        return MHD_NO;
+    switch (x->phase) {
+    case EXCHANGE_NEW:
+        return start(x, method, version);
+    case EXCHANGE_BODY:
+        if (*n) {
+            take_body(x, data, *n);
+            *n = 0;
+            return MHD_YES;
+        }
+        if (!x->refused)
+            return run(x);
+        peer_enter(x->peer, PEER_ANSWER);
+        return queue_answer(x);
+    case EXCHANGE_READY:
+        atomic_fetch_sub(&x->server->asleep, 1);
+        x->slept = false;
+        return queue_answer(x);
+    default:
+        return MHD_NO;
+    }
+}
+
+/* A path for a line of the log: what is not plain ASCII is written as an escape. */
+static void clean_path(const char *path, char *out, size_t n) {
+    size_t k = 0;
+    for (; *path && k + 4 < n; path++)
+        k += (size_t)snprintf(out + k, n - k, *path > ' ' && *path < 0x7f ? "%c" : "%%%02X", (unsigned char)*path);
+    out[k] = '\0';
+}
+
+static void log_access(const struct exchange *x, unsigned status, double ms) {
+    const struct request *rq = &x->request;
+    char path[1024];
+    clean_path(x->uri, path, sizeof path);
+    log_info("%s %s %s -> %u, %zu in, %zu out, %.1f ms, team %s, token %s, request %s",
+             rq->address[0] ? rq->address : "-", rq->method ? rq->method : "-", path, status, rq->body_bytes,
+             x->response.n, ms, rq->principal.team[0] ? rq->principal.team : "-",
+             rq->principal.token[0] ? rq->principal.token : "-", rq->id);
+}
+
+void exchange_end(void *context, struct MHD_Connection *connection, void **at, enum MHD_RequestTerminationCode code) {
+    (void)connection;
+    struct server *server = context;
+    struct exchange *x = *at;
+    if (!x)
+        return;
+    *at = NULL;
+    if (x->slept)
+        atomic_fetch_sub(&server->asleep, 1);
+    /* 499: the client went away before it had an answer; 400: the library refused the request's first lines. */
+    const double us = clock_now_us() - x->started_us;
+    const unsigned status =
+        code == MHD_REQUEST_TERMINATED_COMPLETED_OK ? x->response.status ? x->response.status : 400 : 499;
+    metrics_count(server->metrics, x->request.route, status, us * 1e-6, x->request.body_bytes, x->response.n);
+    metrics_add(server->metrics, METRICS_IN_FLIGHT, -1);
+    if (server->options.access_log)
+        log_access(x, status, us * 1e-3);
+    peer_enter(x->peer, PEER_IDLE);
+    request_release(&x->request);
+    response_clear(&x->response);
+    free(x->body);
+    free(x->uri);
+    free(x);
+    atomic_fetch_sub(&server->in_flight, 1);
+}

@@ -1,0 +1,185 @@
+/* See metrics.h. A row of atomic counters a route: one for each status that the service gives, and the cumulative
+ * histogram of durations, which Prometheus wants with bounds in seconds. */
+#include "tuner/http/metrics.h"
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "tuner/http/routes.h"
+#include "tuner/version.h"
+
+static const double bounds_s[] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10};
+enum { BUCKETS = sizeof bounds_s / sizeof *bounds_s, LOWEST_STATUS = 200, STATUSES = 320 };
+
+struct row {
+    atomic_uint_fast64_t statuses[STATUSES];
+    atomic_uint_fast64_t buckets[BUCKETS + 1], sum_ns;
+};
+
+struct metrics {
+    size_t n_routes;
+    const struct route *routes;
+    struct row *rows; /* n_routes and one for what matched none */
+    atomic_uint_fast64_t bytes_in, bytes_out;
+    atomic_int gauges[METRICS_GAUGES];
+    atomic_uint_fast64_t counters[METRICS_COUNTERS];
+    double started;
+};
+
+struct metrics *metrics_new(size_t n_routes, const struct route *routes) {
+    struct metrics *m = calloc(1, sizeof *m);
+    if (m && !(m->rows = calloc(n_routes + 1, sizeof *m->rows))) {
+        free(m);
+        return NULL;
+    }
+    if (m) {
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        m->n_routes = n_routes;
+        m->routes = routes;
+        m->started = (double)now.tv_sec;
+    }
+    return m;
+}
+
+void metrics_free(struct metrics *m) {
+    if (m)
+        free(m->rows);
+    free(m);
+}
+
+static void add(atomic_uint_fast64_t *counter, uint64_t by) {
+    atomic_fetch_add_explicit(counter, by, memory_order_relaxed);
+}
+
+void metrics_count(struct metrics *m, const struct route *route, unsigned status, double seconds, uint64_t bytes_in,
+                   uint64_t bytes_out) {
+    struct row *row = &m->rows[route ? (size_t)(route - m->routes) : m->n_routes];
+    size_t bucket = 0;
+    while (bucket < BUCKETS && seconds > bounds_s[bucket])
+        bucket++;
+    if (status >= LOWEST_STATUS && status < LOWEST_STATUS + STATUSES)
+        add(&row->statuses[status - LOWEST_STATUS], 1);
+    add(&row->buckets[bucket], 1);
+    add(&row->sum_ns, (uint64_t)(seconds * 1e9));
+    add(&m->bytes_in, bytes_in);
+    add(&m->bytes_out, bytes_out);
+}
+
+void metrics_add(struct metrics *m, enum metrics_gauge gauge, int by) {
+    atomic_fetch_add_explicit(&m->gauges[gauge], by, memory_order_relaxed);
+}
+
+void metrics_increment(struct metrics *m, enum metrics_counter counter) {
+    add(&m->counters[counter], 1);
+}
+
+static uint64_t get(const atomic_uint_fast64_t *counter) {
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+static void write_head(FILE *out, const char *name, const char *type, const char *help) {
+    fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+/* `route="GET /api/v1/models"`: patterns hold no character that would need an escape. */
+static void write_route(FILE *out, const struct metrics *m, size_t i) {
+    if (i == m->n_routes)
+        fprintf(out, "route=\"none\"");
+    else
+        fprintf(out, "route=\"%s %s\"", m->routes[i].method, m->routes[i].pattern);
+}
+
+static void write_requests(FILE *out, const struct metrics *m) {
+    write_head(out, "syncopate_http_requests_total", "counter", "Answered requests by route and status.");
+    for (size_t i = 0; i <= m->n_routes; i++)
+        for (unsigned s = 0; s < STATUSES; s++) {
+            uint64_t n = get(&m->rows[i].statuses[s]);
+            if (!n)
+                continue;
+            fprintf(out, "syncopate_http_requests_total{");
+            write_route(out, m, i);
+            fprintf(out, ",status=\"%u\"} %" PRIu64 "\n", s + LOWEST_STATUS, n);
+        }
+}
+
+static void write_durations(FILE *out, const struct metrics *m) {
+    static const char name[] = "syncopate_http_request_duration_seconds";
+    write_head(out, name, "histogram", "From the last byte of the headers to the last byte of the answer.");
+    for (size_t i = 0; i <= m->n_routes; i++) {
+        uint64_t below[BUCKETS + 1], sum = 0;
+        for (size_t b = 0; b <= BUCKETS; b++)
+            below[b] = sum += get(&m->rows[i].buckets[b]);
+        if (!sum)
+            continue;
+        for (size_t b = 0; b <= BUCKETS; b++) {
+            fprintf(out, "%s_bucket{", name);
+            write_route(out, m, i);
+            if (b < BUCKETS)
+                fprintf(out, ",le=\"%g\"} %" PRIu64 "\n", bounds_s[b], below[b]);
+            else
+                fprintf(out, ",le=\"+Inf\"} %" PRIu64 "\n", below[b]);
+        }
+        fprintf(out, "%s_sum{", name);
+        write_route(out, m, i);
+        fprintf(out, "} %.9g\n%s_count{", (double)get(&m->rows[i].sum_ns) * 1e-9, name);
+        write_route(out, m, i);
+        fprintf(out, "} %" PRIu64 "\n", sum);
+    }
+}
+
+static void write_process(FILE *out, const struct metrics *m) {
+    struct timespec cpu;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+    write_head(out, "process_cpu_seconds_total", "counter", "Processor time of the process.");
+    fprintf(out, "process_cpu_seconds_total %.3f\n", (double)cpu.tv_sec + (double)cpu.tv_nsec * 1e-9);
+    write_head(out, "process_start_time_seconds", "gauge", "When the service started.");
+    fprintf(out, "process_start_time_seconds %.0f\n", m->started);
+    long pages = 0;
+    FILE *statm = fopen("/proc/self/statm", "r");
+    if (statm && fscanf(statm, "%*d %ld", &pages) == 1) {
+        write_head(out, "process_resident_memory_bytes", "gauge", "Resident memory.");
+        fprintf(out, "process_resident_memory_bytes %ld\n", pages * sysconf(_SC_PAGESIZE));
+    }
+    if (statm)
+        fclose(statm);
+    write_head(out, "syncopate_build_info", "gauge", "The version, as a label.");
+    fprintf(out, "syncopate_build_info{version=\"%s\"} 1\n", SYNCOPATE_VERSION);
+}
+
+void metrics_write(struct metrics *m, FILE *out) {
+    static const struct {
+        const char *name, *help;
+    } gauges[METRICS_GAUGES] = {
+        [METRICS_CONNECTIONS] = {"syncopate_http_connections", "Open connections."},
+        [METRICS_IN_FLIGHT] = {"syncopate_http_requests_in_flight", "Requests being answered."},
+        [METRICS_STREAMS] = {"syncopate_http_event_streams", "Open streams of events."},
+    };
+    static const struct {
+        const char *name, *help;
+    } counters[METRICS_COUNTERS] = {
+        [METRICS_DEADLINES] = {"syncopate_http_deadlines_total", "Connections cut because they were slow."},
+        [METRICS_REFUSED] = {"syncopate_http_refused_total", "Requests refused for ambiguous framing."},
+        [METRICS_OVERLOADS] = {"syncopate_http_overloads_total", "Requests refused because the queue was full."},
+    };
+    write_requests(out, m);
+    write_durations(out, m);
+    for (size_t i = 0; i < METRICS_GAUGES; i++) {
+        write_head(out, gauges[i].name, "gauge", gauges[i].help);
+        fprintf(out, "%s %d\n", gauges[i].name, atomic_load(&m->gauges[i]));
+    }
+    for (size_t i = 0; i < METRICS_COUNTERS; i++) {
+        write_head(out, counters[i].name, "counter", counters[i].help);
+        fprintf(out, "%s %" PRIu64 "\n", counters[i].name, get(&m->counters[i]));
+    }
+    write_head(out, "syncopate_http_received_bytes_total", "counter", "Bytes of request bodies.");
+    fprintf(out, "syncopate_http_received_bytes_total %" PRIu64 "\n", get(&m->bytes_in));
+    write_head(out, "syncopate_http_sent_bytes_total", "counter", "Bytes of answers' bodies.");
+    fprintf(out, "syncopate_http_sent_bytes_total %" PRIu64 "\n", get(&m->bytes_out));
+    write_process(out, m);
+}

@@ -1,0 +1,131 @@
+/* Connections and their absolute deadlines. libmicrohttpd's timeout is of inactivity: a byte now and then holds a
+ * connection for ever. So one thread looks at all of them four times a second and shuts down the sockets of those that
+ * are in a phase for too long; the library then sees the end and cleans up. */
+#include <math.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "tuner/http/server_internal.h"
+
+enum { TICK_NS = 250000000 };
+static const double STREAM_STALL_US = 60e6;
+
+static struct peer *peer_open(struct server *server, struct MHD_Connection *connection) {
+    struct peer *peer = calloc(1, sizeof *peer);
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    if (!peer)
+        return NULL;
+    peer->fd = info ? info->connect_fd : -1;
+    peer_enter(peer, PEER_IDLE);
+    pthread_mutex_lock(&server->peers_mutex);
+    peer->next = server->peers;
+    peer->back = &server->peers;
+    if (peer->next)
+        peer->next->back = &peer->next;
+    server->peers = peer;
+    pthread_mutex_unlock(&server->peers_mutex);
+    metrics_add(server->metrics, METRICS_CONNECTIONS, 1);
+    return peer;
+}
+
+static void peer_close(struct server *server, struct peer *peer) {
+    pthread_mutex_lock(&server->peers_mutex);
+    *peer->back = peer->next;
+    if (peer->next)
+        peer->next->back = peer->back;
+    pthread_mutex_unlock(&server->peers_mutex);
+    metrics_add(server->metrics, METRICS_CONNECTIONS, -1);
+    free(peer);
+}
+
+void peers_notify(void *context, struct MHD_Connection *connection, void **socket_context,
+                  enum MHD_ConnectionNotificationCode code) {
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        *socket_context = peer_open(context, connection);
+    } else if (*socket_context) {
+        peer_close(context, *socket_context);
+        *socket_context = NULL;
+    }
+}
+
+struct peer *peer_of(struct MHD_Connection *connection) {
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info ? info->socket_context : NULL;
+}
+
+void peer_enter(struct peer *peer, enum peer_phase phase) {
+    const double now = clock_now_us();
+    atomic_store(&peer->since_us, now);
+    if (phase == PEER_BODY)
+        atomic_store(&peer->request_us, now);
+    atomic_store(&peer->phase, phase);
+}
+
+/* How long ago its deadline was, negative while there is time. */
+static double overdue_us(const struct server_options *o, struct peer *peer, double now) {
+    const double age = now - atomic_load(&peer->since_us), request = now - atomic_load(&peer->request_us);
+    switch (atomic_load(&peer->phase)) {
+    case PEER_IDLE:
+        return age - 1e6 * (peer->served ? o->idle_s : o->headers_s);
+    case PEER_HEADERS:
+        return age - 1e6 * o->headers_s;
+    case PEER_BODY:
+        return fmax(age - 1e6 * o->body_s, request - 1e6 * o->request_s);
+    case PEER_ANSWER:
+        return request - 1e6 * o->request_s;
+    default:
+        return -1;
+    }
+}
+
+/* Its client closed before the request was whole. The library misses an end that arrives together with the last bytes.
+ */
+static bool has_left(struct peer *peer) {
+    char byte;
+    const enum peer_phase phase = atomic_load(&peer->phase);
+    return (phase == PEER_IDLE || phase == PEER_HEADERS || phase == PEER_BODY) &&
+           recv(peer->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+/* With the mutex held. */
+static void cut(struct peer *peer) {
+    shutdown(peer->fd, SHUT_RDWR);
+    peer->fd = -1;
+}
+
+/* With the mutex held. */
+static void cut_overdue(struct server *server) {
+    const double now = clock_now_us();
+    for (struct peer *peer = server->peers; peer; peer = peer->next)
+        if (peer->fd >= 0 && overdue_us(&server->options, peer, now) > 0) {
+            cut(peer);
+            metrics_increment(server->metrics, METRICS_DEADLINES);
+        } else if (peer->fd >= 0 && has_left(peer)) {
+            cut(peer);
+        }
+}
+
+static void wait_for_tick(struct server *server) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += TICK_NS;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&server->tick, &server->peers_mutex, &until);
+}
+
+void *peers_watch(void *context) {
+    struct server *server = context;
+    pthread_mutex_lock(&server->peers_mutex);
+    while (!server->stopping) {
+        wait_for_tick(server);
+        cut_overdue(server);
+        pthread_mutex_unlock(&server->peers_mutex);
+        streams_tick(&server->hub, 1e6 * server->options.heartbeat_s, STREAM_STALL_US);
+        pthread_mutex_lock(&server->peers_mutex);
+    }
+    pthread_mutex_unlock(&server->peers_mutex);
+    return NULL;
+}

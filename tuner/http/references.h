@@ -1,0 +1,22 @@
+/* Members of a body that name a model, a cluster and strategies: by a stored one's id (whole, or 4 first digits and
+ * more) or name, or written out in place. */
+#ifndef TUNER_HTTP_REFERENCES_H
+#define TUNER_HTTP_REFERENCES_H
+
+#include "base/json.h"
+#include "strategy/strategy.h"
+#include "tuner/http/request.h"
+#include "tuner/service/domains.h"
+
+/* The whole id of what `word` names. Fails: ST_NOT_FOUND, ST_USAGE (several). */
+enum status reference_id(struct request *request, enum store_kind kind, const char *word, struct id *out,
+                         struct error *err);
+
+/* The members "model" and "cluster" of `at`. Drop with domain_drop. Fails: ST_NOT_FOUND, ST_INVALID. */
+enum status reference_domain(struct request *request, const struct json_at *at, struct domain **out, struct error *err);
+
+/* A strategy in place, or a stored one's id or name. Release with strategy_release. */
+enum status reference_strategy(struct request *request, const struct domain *domain, const struct json_at *at,
+                               struct strategy *out, struct error *err);
+
+#endif

@@ -1,0 +1,84 @@
+/* What a handler sees of a request. Everything has been checked by then: the route, the token and its role, the rate,
+ * the names of query parameters, the content type, and that the body is JSON. */
+#ifndef TUNER_HTTP_REQUEST_H
+#define TUNER_HTTP_REQUEST_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "tuner/http/events.h"
+#include "tuner/http/response.h"
+#include "tuner/service/service.h"
+
+struct route;
+struct server;
+
+enum { REQUEST_ID_LENGTH = 16, REQUEST_MAX_PARAMETERS = 4, REQUEST_MAX_QUERY = 32 };
+
+struct field {
+    const char *name, *value;
+};
+
+struct request {
+    struct arena arena; /* of this request; released when the answer was sent */
+    struct service *service;
+    struct event_hub *events; /* for events_publish */
+    struct server *server;
+    const struct route *route;
+    char id[REQUEST_ID_LENGTH + 1];
+    const char *method, *path; /* the path as sent, without the query */
+    char address[48];          /* the peer's */
+    bool loopback;
+    struct principal principal;
+    size_t n_parameters, n_query;
+    struct field parameters[REQUEST_MAX_PARAMETERS]; /* of the path, decoded */
+    struct field query[REQUEST_MAX_QUERY];           /* decoded; each name once */
+    /* Headers, NULL when absent. */
+    const char *authorization, *content_type, *if_match, *if_none_match, *idempotency_key, *last_event_id, *origin,
+        *host, *accept, *cookie;
+    const char *body; /* as sent */
+    size_t body_bytes;
+    cJSON *json;           /* the body, for routes that have one */
+    struct id fingerprint; /* of method, path and body, when there is an Idempotency-Key */
+};
+
+/* A parameter of the path that the route's pattern has. */
+const char *request_parameter(const struct request *request, const char *name);
+
+/* A query parameter or NULL; as a number, *out staying as it is when absent. Fails: ST_USAGE. */
+const char *request_query(const struct request *request, const char *name);
+enum status request_query_integer(const struct request *request, const char *name, uint64_t min, uint64_t max,
+                                  uint64_t *out, struct error *err);
+enum status request_query_bool(const struct request *request, const char *name, bool *out, struct error *err);
+
+/* The body's root; the document is called "body", from which problems take their JSON pointers. */
+struct json_at request_body(const struct request *request);
+
+/* This thread's read-only store. */
+enum status request_reader(struct request *request, struct store **out, struct error *err);
+
+/* Have an effect on the dataset: `effect` runs in one transaction of the one writer, together with the audit row and,
+ * if the client sent an Idempotency-Key, its stored answer; it should be brief and fill in *response, which is {0}
+ * then. It may run in another thread while this one waits, and a second time after an undone first one. When it fails
+ * or answers with a problem, nothing is written. A key that was used before is answered from the store and `effect` not
+ * run. Call events_publish afterwards, when the effect can be seen. Fails: what `effect` fails with, and as the store.
+ */
+typedef enum status request_effect(struct request *request, struct store *store, void *context,
+                                   struct response *response, struct error *err);
+enum status request_commit(struct request *request, request_effect *effect, void *context, struct response *response,
+                           struct error *err);
+
+/* True when the client has this entity tag already (If-None-Match); dispatch then answers 304. */
+bool request_has_etag(const struct request *request, const char *etag);
+
+/* If-Match holds for this entity tag, or the client sent none. */
+bool request_matches(const struct request *request, const char *etag);
+
+void request_release(struct request *request);
+
+#endif

@@ -1,0 +1,218 @@
+/* See routes.h. Matching compares the path with every row, segment by segment: under 100 rows of under 8 segments,
+ * which is less than a microsecond. */
+#include "tuner/http/routes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tuner/http/api.h"
+#include "tuner/http/text.h"
+
+#define CREATED "200 201"
+
+static const struct route routes[] = {
+    {"GET", "/healthz", ROLE_NONE, ROUTE_WHILE_DRAINING, "", NULL, "Health", NULL, "200", "", api_healthz,
+     "Whether the process runs"},
+    {"GET", "/readyz", ROLE_NONE, ROUTE_WHILE_DRAINING, "", NULL, "Health", NULL, "200", "draining", api_readyz,
+     "Whether it takes requests: its dataset can be read and it is not stopping"},
+    {"GET", "/metrics", ROLE_READ, ROUTE_WHILE_DRAINING, "", NULL, NULL, "text/plain; version=0.0.4; charset=utf-8",
+     "200", "", api_metrics, "What the service counts, for Prometheus"},
+    {"GET", "/openapi.json", ROLE_NONE, ROUTE_CONDITIONAL, "", NULL, "OpenApi", NULL, "200", "", api_openapi,
+     "This description of the service"},
+
+    {"GET", "/api/v1/models", ROLE_READ, 0, "name order page_size page_token", NULL, "ObjectList", NULL, "200", "",
+     api_models_list, "Models, oldest first"},
+    {"POST", "/api/v1/models", ROLE_SUBMIT, ROUTE_CREATES | ROUTE_SLOW, "", "Model", "Object", NULL, CREATED, "invalid",
+     api_models_create, "Put a model; the same one again is the same resource"},
+    {"GET", "/api/v1/models/{id}", ROLE_READ, ROUTE_CONDITIONAL, "", NULL, "Model", NULL, "200", "not-found",
+     api_models_get, "A model's description"},
+    {"GET", "/api/v1/clusters", ROLE_READ, 0, "name order page_size page_token", NULL, "ObjectList", NULL, "200", "",
+     api_clusters_list, "Clusters, oldest first"},
+    {"POST", "/api/v1/clusters", ROLE_SUBMIT, ROUTE_CREATES | ROUTE_SLOW, "", "Cluster", "Object", NULL, CREATED,
+     "invalid", api_clusters_create, "Put a cluster; the same one again is the same resource"},
+    {"GET", "/api/v1/clusters/{id}", ROLE_READ, ROUTE_CONDITIONAL, "", NULL, "Cluster", NULL, "200", "not-found",
+     api_clusters_get, "A cluster's description"},
+    {"GET", "/api/v1/strategies", ROLE_READ, 0, "name order page_size page_token", NULL, "ObjectList", NULL, "200", "",
+     api_strategies_list, "Strategies, oldest first"},
+    {"POST", "/api/v1/strategies", ROLE_SUBMIT, ROUTE_CREATES | ROUTE_SLOW, "", "NewStrategy", "Object", NULL, CREATED,
+     "invalid not-found", api_strategies_create, "Put a strategy for a model and a cluster"},
+    {"GET", "/api/v1/strategies/{id}", ROLE_READ, ROUTE_CONDITIONAL, "", NULL, "Strategy", NULL, "200", "not-found",
+     api_strategies_get, "A strategy's description"},
+
+    {"POST", "/api/v1/predictions", ROLE_READ, ROUTE_SLOW, "", "PredictionRequest", "PredictionResponse", NULL, "200",
+     "invalid not-found infeasible too-large", api_predictions_create,
+     "Predict strategies for a model on a cluster, fastest first"},
+
+    {"GET", "/api/v1/sessions", ROLE_READ, 0, "state team page_size page_token", NULL, "SessionList", NULL, "200", "",
+     api_sessions_list, "Sessions, newest first"},
+    {"POST", "/api/v1/sessions", ROLE_RUN, ROUTE_CREATES | ROUTE_SLOW, "", "NewSession", "Session", NULL, "201",
+     "invalid not-found conflict infeasible", api_sessions_create, "Open a tuning session"},
+    {"GET", "/api/v1/sessions/{session}", ROLE_READ, ROUTE_CONDITIONAL, "", NULL, "Session", NULL, "200", "not-found",
+     api_sessions_get, "A session: state, budget, how far it is"},
+    {"PATCH", "/api/v1/sessions/{session}", ROLE_RUN, ROUTE_IF_MATCH | ROUTE_SLOW, "", "SessionChange", "Session", NULL,
+     "200", "invalid not-found conflict", api_sessions_patch, "Change a session's budget or who sees it"},
+    {"POST", "/api/v1/sessions/{session}:pause", ROLE_RUN, ROUTE_CREATES | ROUTE_IF_MATCH | ROUTE_SLOW, "", NULL,
+     "Session", NULL, "200", "not-found conflict", api_sessions_pause, "Suggest no more trials until it is resumed"},
+    {"POST", "/api/v1/sessions/{session}:resume", ROLE_RUN, ROUTE_CREATES | ROUTE_IF_MATCH | ROUTE_SLOW, "", NULL,
+     "Session", NULL, "200", "not-found conflict", api_sessions_resume, "Go on with a paused session"},
+    {"POST", "/api/v1/sessions/{session}:stop", ROLE_RUN, ROUTE_CREATES | ROUTE_IF_MATCH | ROUTE_SLOW, "", NULL,
+     "Session", NULL, "200", "not-found conflict", api_sessions_stop, "End it; what was found so far is its answer"},
+    {"POST", "/api/v1/sessions/{session}:cancel", ROLE_RUN, ROUTE_CREATES | ROUTE_IF_MATCH | ROUTE_SLOW, "", NULL,
+     "Session", NULL, "200", "not-found conflict", api_sessions_cancel, "End it as a mistake"},
+    {"GET", "/api/v1/sessions/{session}/best", ROLE_READ, ROUTE_SLOW, "", NULL, "Best", NULL, "200", "not-found",
+     api_sessions_best, "The best strategy so far, and how much better it is than the best baseline"},
+    {"GET", "/api/v1/sessions/{session}/importance", ROLE_READ, ROUTE_SLOW, "", NULL, "Importance", NULL, "200",
+     "not-found", api_sessions_importance, "Which knobs mattered, and which proposers earned their trials"},
+    {"GET", "/api/v1/sessions/{session}/events", ROLE_READ, ROUTE_STREAM, "", NULL, NULL, "text/event-stream", "200",
+     "not-found", api_sessions_events, "What happens in a session, as it happens; Last-Event-ID goes on after one"},
+    {"GET", "/api/v1/sessions/{session}/trials", ROLE_READ, 0, "iterations page_size page_token", NULL, "RecordList",
+     NULL, "200", "not-found", api_trials_list, "A session's trials by number"},
+    {"GET", "/api/v1/sessions/{session}/trials/{number}", ROLE_READ, 0, "", NULL, "Record", NULL, "200", "not-found",
+     api_trials_get, "A trial with its iterations"},
+    {"POST", "/api/v1/sessions/{session}/trials", ROLE_RUN, ROUTE_CREATES | ROUTE_SLOW, "", "TrialBatch", "BatchResult",
+     NULL, CREATED, "invalid not-found conflict", api_trials_import,
+     "Put trials that ended elsewhere into a session, all or none; its search learns from them"},
+    {"POST", "/api/v1/sessions/{session}/trials:suggest", ROLE_RUN, ROUTE_CREATES | ROUTE_SLOW, "", "SuggestRequest",
+     "Suggestions", NULL, "200", "invalid not-found conflict", api_trials_suggest, "Take trials to run, under a lease"},
+    {"POST", "/api/v1/sessions/{session}/trials/{number}:heartbeat", ROLE_RUN, ROUTE_SLOW, "", "Heartbeat", "Turn",
+     NULL, "200", "invalid not-found stale-attempt", api_trials_heartbeat, "The trial still runs: renew its lease"},
+    {"POST", "/api/v1/sessions/{session}/trials/{number}:report", ROLE_RUN, ROUTE_SLOW, "", "Report", "Turn", NULL,
+     "200", "invalid not-found stale-attempt", api_trials_report, "Times so far; is the trial worth going on with?"},
+    {"POST", "/api/v1/sessions/{session}/trials/{number}:complete", ROLE_RUN, ROUTE_CREATES | ROUTE_SLOW, "",
+     "Completion", "Record", NULL, "200", "invalid not-found stale-attempt", api_trials_complete,
+     "The trial has ended: its iterations"},
+    {"POST", "/api/v1/sessions/{session}/trials/{number}:fail", ROLE_RUN, ROUTE_CREATES | ROUTE_SLOW, "", "Failure",
+     "Record", NULL, "200", "invalid not-found stale-attempt", api_trials_fail, "The trial went wrong"},
+
+    {"GET", "/api/v1/records", ROLE_READ, ROUTE_SLOW, "filter order iterations format page_size page_token", NULL,
+     "RecordList", "text/csv; charset=utf-8; header=present|application/jsonl", "200", "", api_records_list,
+     "Everybody's trials that fit a filter; as CSV or JSON Lines the header Next-Page-Token has the token"},
+    {"GET", "/api/v1/records/{uid}", ROLE_READ, 0, "", NULL, "Record", NULL, "200", "not-found", api_records_get,
+     "A trial with its iterations"},
+    {"POST", "/api/v1/records:batchCreate", ROLE_SUBMIT, ROUTE_CREATES | ROUTE_SLOW, "", "RecordBatch", "BatchResult",
+     NULL, CREATED, "invalid not-found conflict", api_records_create,
+     "Put trials that ended elsewhere, all or none; one that is there already is counted as a duplicate"},
+
+    {"GET", "/api/v1/rankers", ROLE_READ, 0, "name order page_size page_token", NULL, "ObjectList", NULL, "200", "",
+     api_rankers_list, "Learned rankers, oldest first"},
+    {"POST", "/api/v1/rankers", ROLE_RUN, ROUTE_CREATES | ROUTE_SLOW, "", "NewRanker", "Operation", NULL, "202",
+     "invalid", api_rankers_create, "Train a ranker on recorded trials"},
+    {"GET", "/api/v1/rankers/{id}", ROLE_READ, ROUTE_CONDITIONAL, "", NULL, "Ranker", NULL, "200", "not-found",
+     api_rankers_get, "What a ranker was trained on, and how well it did"},
+    {"GET", "/api/v1/operations", ROLE_READ, 0, "page_size page_token", NULL, "OperationList", NULL, "200", "",
+     api_operations_list, "Long work, newest first"},
+    {"GET", "/api/v1/operations/{operation}", ROLE_READ, 0, "", NULL, "Operation", NULL, "200", "not-found",
+     api_operations_get, "How a piece of long work stands; its result when it is done"},
+};
+
+const struct route *routes_list(size_t *n) {
+    *n = sizeof routes / sizeof *routes;
+    return routes;
+}
+
+static int hex_digit(char c) {
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+const char *routes_decode(struct arena *arena, const char *text, size_t n) {
+    char *out = arena_alloc(arena, n + 1, 1);
+    size_t k = 0;
+    for (size_t i = 0; out && i < n; i++) {
+        if (text[i] != '%') {
+            out[k++] = text[i];
+            continue;
+        }
+        int high = i + 2 < n ? hex_digit(text[i + 1]) : -1;
+        int low = high >= 0 ? hex_digit(text[i + 2]) : -1;
+        if (low < 0)
+            return NULL;
+        out[k++] = (char)(16 * high + low);
+        i += 2;
+    }
+    return out && text_is_clean(out, k) ? out : NULL;
+}
+
+bool routes_has_word(const char *words, const char *word) {
+    const size_t n = strlen(word);
+    for (const char *at = words; at && (at = strstr(at, word)); at += n)
+        if ((at == words || at[-1] == ' ') && (at[n] == ' ' || !at[n]))
+            return true;
+    return false;
+}
+
+/* One segment of a pattern against one of a path: "{name}", "{name}:verb" or the words themselves. */
+static enum route_match match_segment(const char *pattern, size_t np, const char *path, size_t n,
+                                      struct request *request) {
+    if (*pattern != '{')
+        return np == n && !memcmp(pattern, path, n) ? ROUTE_FOUND : ROUTE_NO_PATH;
+    const char *close = memchr(pattern, '}', np);
+    const size_t name = (size_t)(close - pattern) - 1, tail = np - name - 2;
+    if (n <= tail || memcmp(path + n - tail, close + 1, tail) || memchr(path, ':', n - tail))
+        return ROUTE_NO_PATH;
+    struct field *field = &request->parameters[request->n_parameters++];
+    field->name = arena_copy(&request->arena, pattern + 1, name);
+    field->value = routes_decode(&request->arena, path, n - tail);
+    return field->name && field->value && *field->value ? ROUTE_FOUND : ROUTE_BAD_PATH;
+}
+
+static enum route_match match_path(const char *pattern, const char *path, struct request *request) {
+    request->n_parameters = 0;
+    while (*pattern == '/' && *path == '/') {
+        const size_t np = strcspn(++pattern, "/"), n = strcspn(++path, "/");
+        enum route_match match = np && n   ? match_segment(pattern, np, path, n, request)
+                                 : np == n ? ROUTE_FOUND
+                                           : ROUTE_NO_PATH;
+        if (match != ROUTE_FOUND)
+            return match;
+        pattern += np;
+        path += n;
+    }
+    return !*pattern && !*path ? ROUTE_FOUND : ROUTE_NO_PATH;
+}
+
+enum route_match routes_match(const struct route *table, size_t n_routes, const char *method, const char *path,
+                              struct request *request, const struct route **out, char *allow, size_t n) {
+    const char *wanted = strcmp(method, "HEAD") ? method : "GET";
+    size_t used = 0;
+    enum route_match result = ROUTE_NO_PATH;
+    allow[0] = '\0';
+    for (size_t i = 0; i < n_routes; i++) {
+        enum route_match match = match_path(table[i].pattern, path, request);
+        if (match == ROUTE_BAD_PATH)
+            return match;
+        if (match != ROUTE_FOUND)
+            continue;
+        if (!strcmp(table[i].method, wanted)) {
+            *out = &table[i];
+            return ROUTE_FOUND;
+        }
+        result = ROUTE_NO_METHOD;
+        if (used < n)
+            used += (size_t)snprintf(allow + used, n - used, "%s%s", used ? ", " : "", table[i].method);
+    }
+    return result;
+}
+
+void routes_problems(const struct route *route, bool out[PROBLEM_COUNT]) {
+    for (size_t i = 0; i < PROBLEM_COUNT; i++)
+        out[i] = i != PROBLEM_NONE && routes_has_word(route->problems, problem_code((enum problem)i));
+    out[PROBLEM_BAD_REQUEST] = out[PROBLEM_BAD_FRAMING] = out[PROBLEM_BAD_PARAMETER] = true;
+    out[PROBLEM_INTERNAL] = out[PROBLEM_STORAGE] = true;
+    if (route->role != ROLE_NONE)
+        out[PROBLEM_UNAUTHORIZED] = out[PROBLEM_FORBIDDEN] = out[PROBLEM_RATE_LIMITED] = true;
+    if (!(route->flags & ROUTE_WHILE_DRAINING))
+        out[PROBLEM_DRAINING] = true;
+    if (route->flags & ROUTE_SLOW)
+        out[PROBLEM_OVERLOADED] = true;
+    if (route->flags & ROUTE_IF_MATCH)
+        out[PROBLEM_PRECONDITION_FAILED] = true;
+    if (route->flags & ROUTE_CREATES)
+        out[PROBLEM_IDEMPOTENCY_MISMATCH] = true;
+    if (strcmp(route->method, "GET"))
+        out[PROBLEM_CROSS_ORIGIN] = out[PROBLEM_TOO_LARGE] = true;
+    if (route->request)
+        out[PROBLEM_BAD_JSON] = out[PROBLEM_UNSUPPORTED_MEDIA_TYPE] = out[PROBLEM_INVALID] = true;
+}

@@ -1,0 +1,62 @@
+/* The table of everything that can be asked: dispatch, /openapi.json, metrics, documentation and tests follow from it.
+ *
+ * To add a route: one row in routes.c, one handler declared in api.h, and its bodies' schemas in schemas.c. */
+#ifndef TUNER_HTTP_ROUTES_H
+#define TUNER_HTTP_ROUTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "tuner/http/request.h"
+#include "tuner/http/response.h"
+
+/* Fill in *response. An error becomes the problem of its status, and response_problem() answers with a stated code. */
+typedef enum status route_handler(struct request *request, struct response *response, struct error *err);
+
+enum route_flags {
+    ROUTE_SLOW = 1,        /* runs on the worker pool, not on a connection's thread */
+    ROUTE_STREAM = 2,      /* answers with an event source; no deadline */
+    ROUTE_CREATES = 4,     /* honours Idempotency-Key */
+    ROUTE_CONDITIONAL = 8, /* honours If-None-Match: answers with an entity tag */
+    ROUTE_IF_MATCH = 16,   /* honours If-Match */
+    ROUTE_WHILE_DRAINING = 32,
+    ROUTE_BODY_OPTIONAL = 64,
+    ROUTE_HIDDEN = 128, /* not in /openapi.json: pages and assets */
+};
+
+struct route {
+    const char *method;  /* "GET"; HEAD is GET without the body */
+    const char *pattern; /* "/api/v1/sessions/{id}/trials:suggest"; a {parameter} holds no '/' and no ':' */
+    enum role role;      /* the least that may; ROLE_NONE: anybody */
+    unsigned flags;
+    const char *query;    /* names of query parameters, blanks between (schemas.h describes each); "" for none */
+    const char *request;  /* schema of the body, NULL: no body */
+    const char *response; /* schema of a good answer's body as JSON; NULL: it is never JSON */
+    const char *media;    /* what it can be beside JSON, '|' between media types; NULL: nothing else */
+    const char *statuses; /* of good answers: "200", "200 201" */
+    const char *problems; /* codes beside those that routes_problems() adds, blanks between */
+    route_handler *handler;
+    const char *summary;
+};
+
+/* Every route of the service. */
+const struct route *routes_list(size_t *n);
+
+enum route_match { ROUTE_FOUND, ROUTE_NO_PATH, ROUTE_NO_METHOD, ROUTE_BAD_PATH };
+
+/* The route of `method` for the path as sent (percent-encoded); its parameters go to the request, decoded. On
+ * ROUTE_NO_METHOD allow[n] says which methods would do: "GET, POST". */
+enum route_match routes_match(const struct route *routes, size_t n_routes, const char *method, const char *path,
+                              struct request *request, const struct route **out, char *allow, size_t n);
+
+/* Every problem that this route can answer with: its own and those of the checks before it. */
+void routes_problems(const struct route *route, bool out[PROBLEM_COUNT]);
+
+/* %XX decoded into `arena`. NULL: bad escape, a zero byte, invalid UTF-8, or no memory. */
+const char *routes_decode(struct arena *arena, const char *text, size_t n);
+
+/* Is `word` one of the blank-separated `words`? */
+bool routes_has_word(const char *words, const char *word);
+
+#endif

@@ -1,0 +1,270 @@
+/* See server.h. Stopping libmicrohttpd 0.9.75 with a suspended connection ends the process, so stopping goes in steps:
+ * no new requests, no new connections, streams end, workers finish and resume their connections, and only then the
+ * daemon. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "tuner/http/openapi.h"
+#include "tuner/http/server_internal.h"
+#include "tuner/service/hub.h"
+
+enum { BACKLOG = 1024, MEMORY_BYTES = 32 << 10, MAX_PEM_BYTES = 1 << 20 };
+static const char tls_priorities[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
+static const double STOP_POLL_US = 2000;
+
+static void fill_defaults(struct server_options *o) {
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    const unsigned n = cores > 0 ? (unsigned)cores : 1;
+    o->host = o->host ? o->host : "127.0.0.1";
+    o->threads = o->threads ? o->threads : n;
+    o->workers = o->workers ? o->workers : n;
+    o->connections = o->connections ? o->connections : 1024;
+    o->connections_per_address = o->connections_per_address ? o->connections_per_address : 256;
+    o->queue = o->queue ? o->queue : 256;
+    o->body_bytes = o->body_bytes ? o->body_bytes : 16 << 20;
+    o->headers_s = o->headers_s > 0 ? o->headers_s : 10;
+    o->body_s = o->body_s > 0 ? o->body_s : 60;
+    o->request_s = o->request_s > 0 ? o->request_s : 120;
+    o->idle_s = o->idle_s > 0 ? o->idle_s : 60;
+    o->heartbeat_s = o->heartbeat_s > 0 ? o->heartbeat_s : EVENTS_HEARTBEAT_S;
+    if (!o->routes)
+        o->routes = routes_list(&o->n_routes);
+}
+
+static enum status read_pem(const char *path, char **out, struct error *err) {
+    FILE *from = fopen(path, "re");
+    char *text = from ? malloc(MAX_PEM_BYTES + 1) : NULL;
+    if (!from)
+        return error_set(err, ST_ENVIRONMENT, "%s: %s", path, strerror(errno));
+    if (!text) {
+        fclose(from);
+        return error_no_memory(err);
+    }
+    size_t n = fread(text, 1, MAX_PEM_BYTES, from);
+    bool whole = !ferror(from) && n < MAX_PEM_BYTES;
+    fclose(from);
+    text[n] = '\0';
+    if (!whole || strlen(text) != n || !strstr(text, "-----BEGIN")) {
+        free(text);
+        return error_set(err, ST_INVALID, "%s: not a PEM file", path);
+    }
+    *out = text;
+    return ST_OK;
+}
+
+static enum status bind_to(struct server *s, const struct addrinfo *at, struct error *err) {
+    const int yes = 1;
+    const struct server_options *o = &s->options;
+    s->listener = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (s->listener < 0)
+        return error_set(err, ST_ENVIRONMENT, "no socket: %s", strerror(errno));
+    setsockopt(s->listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (bind(s->listener, at->ai_addr, at->ai_addrlen) || listen(s->listener, BACKLOG))
+        return error_set(err, ST_ENVIRONMENT, "cannot listen on %s port %u: %s", o->host, o->port, strerror(errno));
+    struct sockaddr_storage bound = {0};
+    socklen_t n = sizeof bound;
+    char port[16];
+    if (getsockname(s->listener, (struct sockaddr *)&bound, &n) ||
+        getnameinfo((struct sockaddr *)&bound, n, NULL, 0, port, sizeof port, NI_NUMERICSERV))
+        return error_set(err, ST_ENVIRONMENT, "cannot tell the port: %s", strerror(errno));
+    s->port = (uint16_t)strtoul(port, NULL, 10);
+    snprintf(s->url, sizeof s->url, at->ai_family == AF_INET6 ? "%s://[%s]:%u" : "%s://%s:%u",
+             s->key ? "https" : "http", o->host, s->port);
+    return ST_OK;
+}
+
+static enum status open_listener(struct server *s, struct error *err) {
+    char port[16];
+    struct addrinfo *found = NULL;
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV};
+    snprintf(port, sizeof port, "%u", s->options.port);
+    if (getaddrinfo(s->options.host, port, &hints, &found))
+        return error_set(err, ST_USAGE, "\"%s\" is no address to listen on, like 127.0.0.1 or ::1", s->options.host);
+    enum status st = bind_to(s, found, err);
+    freeaddrinfo(found);
+    return st;
+}
+
+static void log_library(void *context, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
+static void log_library(void *context, const char *format, va_list args) {
+    (void)context;
+    char line[512];
+    vsnprintf(line, sizeof line, format, args);
+    line[strcspn(line, "\n")] = '\0';
+    log_debug("http: %s", line);
+}
+
+/* Leave escapes as they are: routes.c decodes them, strictly. */
+static size_t keep_escapes(void *context, struct MHD_Connection *connection, char *text) {
+    (void)context, (void)connection;
+    return strlen(text);
+}
+
+static enum status start_daemon(struct server *s, struct error *err) {
+    const struct server_options *o = &s->options;
+    const unsigned flags =
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | (s->key ? MHD_USE_TLS : 0);
+    struct MHD_OptionItem tls[] = {{MHD_OPTION_HTTPS_MEM_KEY, 0, s->key},
+                                   {MHD_OPTION_HTTPS_MEM_CERT, 0, s->certificate},
+                                   {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)tls_priorities},
+                                   {MHD_OPTION_END, 0, NULL}};
+    struct MHD_OptionItem plain[] = {{MHD_OPTION_END, 0, NULL}};
+    s->daemon = MHD_start_daemon(flags, 0, NULL, NULL, exchange_continue, s, MHD_OPTION_EXTERNAL_LOGGER, log_library,
+                                 NULL, MHD_OPTION_LISTEN_SOCKET, s->listener, MHD_OPTION_THREAD_POOL_SIZE, o->threads,
+                                 MHD_OPTION_CONNECTION_LIMIT, o->connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+                                 o->connections_per_address, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_BYTES,
+                                 MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION, peers_notify, s,
+                                 MHD_OPTION_NOTIFY_COMPLETED, exchange_end, s, MHD_OPTION_URI_LOG_CALLBACK,
+                                 exchange_begin, s, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, s, MHD_OPTION_ARRAY,
+                                 s->key ? tls : plain, MHD_OPTION_END);
+    if (!s->daemon)
+        return error_set(err, s->key ? ST_INVALID : ST_ENVIRONMENT, "the server did not start%s",
+                         s->key ? "; do certificate and key belong together?" : "");
+    return ST_OK;
+}
+
+static enum status start_parts(struct server *s, struct error *err) {
+    const struct server_options *o = &s->options;
+    enum status st = ST_OK;
+    if (!o->certificate != !o->key)
+        return error_set(err, ST_USAGE, "TLS needs both a certificate and its key");
+    st = o->key ? read_pem(o->key, &s->key, err) : ST_OK;
+    st = !st && o->key ? read_pem(o->certificate, &s->certificate, err) : st;
+    if (st)
+        return st;
+    s->metrics = s->hub.metrics = metrics_new(o->n_routes, o->routes);
+    s->pool = pool_new(o->workers, o->queue);
+    if (!s->metrics || !s->pool)
+        return error_no_memory(err);
+    st = openapi_write(o->n_routes, o->routes, &s->openapi, err);
+    s->openapi_bytes = st ? 0 : strlen(s->openapi);
+    st = st ? st : id_of(s->openapi, s->openapi_bytes, &s->openapi_id, err);
+    st = st ? st : open_listener(s, err);
+    if (st)
+        return st;
+    s->watching = !pthread_create(&s->watchman, NULL, peers_watch, s);
+    if (!s->watching)
+        return error_set(err, ST_ENVIRONMENT, "no more threads");
+    return start_daemon(s, err);
+}
+
+static void publish_session(void *context, const char *session) {
+    struct server *s = context;
+    events_publish(&s->hub, session);
+}
+
+enum status server_start(const struct server_options *options, struct service *service, struct server **out,
+                         struct error *err) {
+    struct server *s = calloc(1, sizeof *s);
+    pthread_condattr_t monotonic;
+    if (!s)
+        return error_no_memory(err);
+    s->options = *options;
+    s->service = service;
+    s->listener = -1;
+    fill_defaults(&s->options);
+    pthread_mutex_init(&s->peers_mutex, NULL);
+    pthread_mutex_init(&s->hub.mutex, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->tick, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    enum status st = start_parts(s, err);
+    if (st) {
+        server_stop(s, 0);
+        return st;
+    }
+    hub_listen(service_hub(service), publish_session, s);
+    *out = s;
+    return ST_OK;
+}
+
+void server_drain(struct server *s) {
+    atomic_store(&s->draining, true);
+    streams_close(&s->hub);
+}
+
+/* Wait until *count is 0, for at most `patience_us`; negative is for ever. */
+static void wait_for_none(atomic_int *count, double patience_us) {
+    const double start = clock_now_us();
+    while (atomic_load(count) > 0 && (patience_us < 0 || clock_now_us() - start < patience_us))
+        clock_sleep_us(STOP_POLL_US);
+}
+
+static void stop_daemon(struct server *s, double patience_s) {
+    MHD_quiesce_daemon(s->daemon);
+    wait_for_none(&s->in_flight, 1e6 * patience_s);
+    streams_close(&s->hub);
+    pool_close(s->pool);
+    wait_for_none(&s->asleep, -1);
+    MHD_stop_daemon(s->daemon);
+}
+
+static void stop_watchman(struct server *s) {
+    pthread_mutex_lock(&s->peers_mutex);
+    s->stopping = true;
+    pthread_cond_signal(&s->tick);
+    pthread_mutex_unlock(&s->peers_mutex);
+    pthread_join(s->watchman, NULL);
+}
+
+void server_stop(struct server *s, double patience_s) {
+    if (!s)
+        return;
+    hub_listen(service_hub(s->service), NULL, NULL);
+    server_drain(s);
+    if (s->daemon)
+        stop_daemon(s, patience_s);
+    if (s->watching)
+        stop_watchman(s);
+    if (s->listener >= 0)
+        close(s->listener);
+    pool_free(s->pool);
+    metrics_free(s->metrics);
+    pthread_cond_destroy(&s->tick);
+    pthread_mutex_destroy(&s->hub.mutex);
+    pthread_mutex_destroy(&s->peers_mutex);
+    free(s->openapi);
+    free(s->certificate);
+    free(s->key);
+    free(s);
+}
+
+bool server_draining(const struct server *s) {
+    return atomic_load(&s->draining);
+}
+
+uint16_t server_port(const struct server *s) {
+    return s->port;
+}
+
+const char *server_url(const struct server *s) {
+    return s->url;
+}
+
+struct metrics *server_metrics(struct server *s) {
+    return s->metrics;
+}
+
+struct pool *server_pool(struct server *s) {
+    return s->pool;
+}
+
+const char *server_openapi(const struct server *s, size_t *n, const char **etag) {
+    *n = s->openapi_bytes;
+    *etag = s->openapi_id.hex;
+    return s->openapi;
+}
+
+const struct route *server_routes(const struct server *s, size_t *n) {
+    *n = s->options.n_routes;
+    return s->options.routes;
+}

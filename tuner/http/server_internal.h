@@ -1,0 +1,111 @@
+/* What the server's sources share. Only they include microhttpd.h. */
+#ifndef TUNER_HTTP_SERVER_INTERNAL_H
+#define TUNER_HTTP_SERVER_INTERNAL_H
+
+#include <microhttpd.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "tuner/http/server.h"
+
+/* Where a connection is; each has its deadline. */
+enum peer_phase {
+    PEER_IDLE,    /* between requests, or before the first byte */
+    PEER_HEADERS, /* the request line is here */
+    PEER_BODY,
+    PEER_ANSWER, /* being worked on, or being sent */
+    PEER_STREAM,
+};
+
+/* A connection. All peers of a server are in a list, under its `peers_mutex`, which is also held while a socket is shut
+ * down, so that no socket is that has been closed and given to another. */
+struct peer {
+    struct peer *next, **back;
+    int fd;
+    _Atomic enum peer_phase phase;
+    _Atomic double since_us;   /* when the phase began */
+    _Atomic double request_us; /* when the request's headers were complete */
+    atomic_bool served;        /* it has had a request: the first one must come sooner */
+};
+
+/* A request from its first line to its last byte. */
+struct exchange {
+    struct request request;
+    struct response response;
+    struct server *server;
+    struct MHD_Connection *connection;
+    struct peer *peer;
+    char *uri;
+    enum { EXCHANGE_NEW, EXCHANGE_BODY, EXCHANGE_WORKING, EXCHANGE_READY, EXCHANGE_SENT } phase;
+    bool refused, close, slept;
+    char *body;
+    size_t body_capacity;
+    double started_us;
+};
+
+/* An open stream of events. */
+struct stream {
+    struct stream *next, **back;
+    struct event_hub *hub;
+    struct MHD_Connection *connection;
+    struct peer *peer;
+    struct event_source *source;
+    struct event_text text;
+    size_t sent;
+    bool news, heartbeat, closing, asleep; /* under the hub's mutex */
+    bool ended;
+    double quiet_us;  /* since when nothing was sent, under the mutex */
+    double called_us; /* when the library last asked for bytes, under the mutex */
+};
+
+struct event_hub {
+    pthread_mutex_t mutex;
+    struct stream *first;
+    struct metrics *metrics;
+    bool closing;
+};
+
+struct server {
+    struct server_options options;
+    struct service *service;
+    struct MHD_Daemon *daemon;
+    struct metrics *metrics;
+    struct pool *pool;
+    struct event_hub hub;
+    pthread_mutex_t peers_mutex;
+    struct peer *peers;
+    pthread_t watchman;
+    bool watching, stopping; /* its thread was started; it is to end: under peers_mutex */
+    pthread_cond_t tick;
+    atomic_bool draining;
+    atomic_int in_flight, asleep; /* exchanges; of these suspended */
+    int listener;
+    uint16_t port;
+    char url[128];
+    char *certificate, *key; /* texts */
+    char *openapi;
+    size_t openapi_bytes;
+    struct id openapi_id;
+};
+
+/* peers.c: connections and their deadlines. */
+void peers_notify(void *context, struct MHD_Connection *connection, void **socket_context,
+                  enum MHD_ConnectionNotificationCode code);
+struct peer *peer_of(struct MHD_Connection *connection);
+void peer_enter(struct peer *peer, enum peer_phase phase);
+void *peers_watch(void *server); /* the watchman's thread */
+
+/* exchange.c: libmicrohttpd's calls about one request. */
+void *exchange_begin(void *server, const char *uri, struct MHD_Connection *connection);
+enum MHD_Result exchange_continue(void *server, struct MHD_Connection *connection, const char *url, const char *method,
+                                  const char *version, const char *data, size_t *n, void **context);
+void exchange_end(void *server, struct MHD_Connection *connection, void **context,
+                  enum MHD_RequestTerminationCode code);
+
+/* stream.c: event sources as responses. */
+struct MHD_Response *stream_response(struct exchange *exchange);
+void streams_close(struct event_hub *hub);
+/* Wake who is due a heartbeat; shut down who has not taken anything for `stall_us`. */
+void streams_tick(struct event_hub *hub, double heartbeat_us, double stall_us);
+
+#endif

@@ -1,0 +1,20 @@
+/* What the handlers of sessions and of their trials share. */
+#ifndef TUNER_HTTP_SESSIONS_H
+#define TUNER_HTTP_SESSIONS_H
+
+#include "tuner/http/request.h"
+#include "tuner/service/hub.h"
+
+/* The session of the path, which the asker may see; to `steer` it must be its team's. *refused: the response is
+ * written. Fails: ST_NOT_FOUND. */
+enum status request_session(struct request *request, bool steer, struct stored_session *out, struct response *response,
+                            bool *refused, struct error *err);
+
+/* The same in the hub, to be given back with hub_drop; NULL when refused. */
+enum status request_served(struct request *request, bool steer, struct served **out, struct response *response,
+                           struct error *err);
+
+/* The member "shared" of `body` ("all", "team", or a list of teams) as the dataset has it; without one, with all. */
+enum status request_shared(struct request *request, const struct json_at *body, const char **out, struct error *err);
+
+#endif

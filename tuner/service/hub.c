@@ -1,0 +1,519 @@
+/* See hub.h. Sessions come into memory when somebody asks for one and stay as long as they run or are in use; one that
+ * has ended and is not in use goes when HUB_KEEP others have come. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "dataset/describe.h"
+#include "dataset/events.h"
+#include "dataset/leases.h"
+#include "dataset/pages.h"
+#include "tuner/service/hub_internal.h"
+
+enum { HUB_KEEP = 16 };
+static const double TICK_US = 0.25e6;
+
+struct hub_options hub_default_options(void) {
+    return (struct hub_options){.max_attempts = 3, .lease_us = 60e6};
+}
+
+double clock_boot_us(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+enum status hub_commit(struct hub *hub, write_step *step, void *context, struct error *err) {
+    return writer_run(service_writer(hub->service), step, context, err);
+}
+
+enum status hub_tell(struct served *served, struct store *store, const char *kind, cJSON *content, struct error *err) {
+    char *text = content ? json_line(content) : NULL;
+    enum status st = text ? event_add(store, served->id, kind, text, NULL, err) : error_no_memory(err);
+    free(text);
+    cJSON_Delete(content);
+    return st;
+}
+
+void hub_listen(struct hub *hub, void (*changed)(void *context, const char *session), void *context) {
+    pthread_mutex_lock(&hub->listening);
+    hub->changed = changed;
+    hub->context = context;
+    pthread_mutex_unlock(&hub->listening);
+}
+
+void hub_notify(struct served *s) {
+    pthread_mutex_lock(&s->hub->listening);
+    if (s->hub->changed)
+        s->hub->changed(s->hub->context, s->id);
+    pthread_mutex_unlock(&s->hub->listening);
+}
+
+/* ---- one session ---- */
+
+static void served_free(struct served *s) {
+    session_close(s->engine);
+    if (s->described) {
+        model_release(&s->model);
+        cluster_release(&s->cluster);
+    }
+    stored_ranker_release(&s->ranker);
+    free(s->team);
+    free(s->shared);
+    free(s->runner);
+    free(s->hosts);
+    pthread_cond_destroy(&s->awake);
+    pthread_mutex_destroy(&s->mutex);
+    free(s);
+}
+
+static struct served *served_new(struct hub *hub) {
+    struct served *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->hub = hub;
+    s->references = 1;
+    s->options = tune_default_options();
+    pthread_mutex_init(&s->mutex, NULL);
+    pthread_cond_init(&s->awake, NULL);
+    return s;
+}
+
+static bool copy_text(char **out, const char *text) {
+    *out = text ? strdup(text) : NULL;
+    return *out || !text;
+}
+
+static enum status describe(struct served *s, struct store *store, const char *model, const char *cluster,
+                            struct error *err) {
+    enum status st = store_get_model(store, model, &s->model, err);
+    if (st)
+        return st;
+    st = store_get_cluster(store, cluster, &s->cluster, err);
+    if (st)
+        model_release(&s->model);
+    s->described = !st;
+    return st;
+}
+
+static enum status prepare_engine(struct served *s, struct store *store, const char *ranker, struct error *err) {
+    const struct domain here = {.model = s->model, .cluster = s->cluster};
+    enum status st = rankers_for_session(store, &here, ranker, &s->ranker, err);
+    if (st)
+        return st;
+    s->options.ranker = s->ranker.ranker;
+    s->options.ranker_id = s->ranker.ranker ? s->ranker.id.hex : NULL;
+    s->options.runner = s->runner;
+    s->options.hosts = s->hosts;
+    s->options.team = s->team;
+    s->options.shared = s->shared;
+    s->options.mode = s->mode;
+    s->options.served = true;
+    return session_prepare(&s->model, &s->cluster, &s->options, &s->engine, err);
+}
+
+enum status hub_new(struct hub *hub, const struct new_session *request, struct served **out, struct error *err) {
+    struct store *reader;
+    const struct launcher *launcher = hub_launcher(hub, request->cluster);
+    if (request->mode == STORED_SESSION_OWN && !launcher)
+        return error_set(err, ST_CONFLICT,
+                         "no launcher is registered for this cluster, so the service cannot run trials on it; let "
+                         "clients run them (mode ask), or ask an administrator");
+    enum status st = service_reader(hub->service, &reader, err);
+    struct served *s = st ? NULL : served_new(hub);
+    if (!s)
+        return st ? st : error_no_memory(err);
+    const bool own = request->mode == STORED_SESSION_OWN;
+    s->mode = request->mode;
+    s->options = request->options;
+    if (!copy_text(&s->team, request->team) || !copy_text(&s->shared, request->shared) ||
+        !copy_text(&s->runner, own ? launcher->runner : request->options.runner) ||
+        !copy_text(&s->hosts, own ? launcher->hosts : NULL))
+        st = error_no_memory(err);
+    if (!st)
+        st = describe(s, reader, request->model, request->cluster, err);
+    if (!st && own)
+        st = hub_own_options(s, err);
+    if (!st)
+        st = prepare_engine(s, reader, request->ranker ? request->ranker : "nearest", err);
+    if (st)
+        served_free(s);
+    else
+        *out = s;
+    return st;
+}
+
+enum status hub_record(struct served *s, struct store *store, struct error *err) {
+    enum status st = session_begin(s->engine, store, err);
+    if (st)
+        return st;
+    snprintf(s->id, sizeof s->id, "%s", session_id(s->engine));
+    cJSON *content = cJSON_CreateObject();
+    cJSON_AddStringToObject(content, "state", stored_session_state_word(STORED_SESSION_RUNNING));
+    return hub_tell(s, store, "session", content, err);
+}
+
+void hub_discard(struct served *s) {
+    if (s)
+        served_free(s);
+}
+
+const char *hub_session_id(const struct served *s) {
+    return s->id;
+}
+
+const struct model *hub_model(const struct served *s) {
+    return &s->model;
+}
+
+const struct cluster *hub_cluster(const struct served *s) {
+    return &s->cluster;
+}
+
+enum status hub_lock(struct served *s, struct error *err) {
+    pthread_mutex_lock(&s->mutex);
+    enum status st = hub_wake(s, err);
+    if (st)
+        pthread_mutex_unlock(&s->mutex);
+    return st;
+}
+
+void hub_unlock(struct served *s) {
+    pthread_mutex_unlock(&s->mutex);
+}
+
+/* ---- all of them ---- */
+
+static bool in_use(const struct served *s) {
+    return s->references || s->n_out || s->has_thread || s->state == STORED_SESSION_RUNNING ||
+           s->state == STORED_SESSION_PAUSED;
+}
+
+/* The hub's mutex is held. Ended sessions that nobody uses, beyond the HUB_KEEP newest. */
+static void evict(struct hub *hub) {
+    size_t idle = 0;
+    for (struct served **at = &hub->first; *at;) {
+        struct served *s = *at;
+        if (in_use(s) || ++idle <= HUB_KEEP) {
+            at = &s->next;
+            continue;
+        }
+        *at = s->next;
+        served_free(s);
+    }
+}
+
+void hub_add(struct served *s) {
+    struct hub *hub = s->hub;
+    struct error err;
+    pthread_mutex_lock(&s->mutex);
+    if (s->mode == STORED_SESSION_OWN && hub_own_start(s, &err))
+        log_error("session %s: %s", s->id, err.message);
+    pthread_mutex_unlock(&s->mutex);
+    pthread_mutex_lock(&hub->mutex);
+    s->next = hub->first;
+    hub->first = s;
+    evict(hub);
+    pthread_mutex_unlock(&hub->mutex);
+    hub_notify(s);
+}
+
+static struct served *lookup(struct hub *hub, const char *id) {
+    for (struct served *s = hub->first; s; s = s->next)
+        if (!strcmp(s->id, id)) {
+            s->references++;
+            return s;
+        }
+    return NULL;
+}
+
+/* What the dataset says of it, without the engine. */
+static enum status load(struct hub *hub, const char *id, struct served **out, struct error *err) {
+    struct arena arena = {0};
+    struct stored_session stored;
+    struct store *reader;
+    enum status st = service_reader(hub->service, &reader, err);
+    if (!st)
+        st = store_session_get(reader, id, &arena, &stored, err);
+    struct served *s = st ? NULL : served_new(hub);
+    if (!st && !s)
+        st = error_no_memory(err);
+    if (!st) {
+        cJSON *options = cJSON_Parse(stored.options);
+        snprintf(s->id, sizeof s->id, "%s", stored.id);
+        s->mode = stored.mode;
+        s->state = stored.state;
+        if (!copy_text(&s->team, stored.team) || !copy_text(&s->shared, stored.shared) ||
+            !copy_text(&s->runner, cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(options, "runner"))) ||
+            !copy_text(&s->hosts, cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(options, "hosts"))))
+            st = error_no_memory(err);
+        cJSON_Delete(options);
+        if (!st)
+            st = describe(s, reader, stored.model, stored.cluster, err);
+    }
+    arena_release(&arena);
+    if (st && s)
+        served_free(s);
+    if (!st)
+        *out = s;
+    return st;
+}
+
+enum status hub_find(struct hub *hub, const char *id, struct served **out, struct error *err) {
+    struct served *loaded;
+    pthread_mutex_lock(&hub->mutex);
+    struct served *s = lookup(hub, id);
+    pthread_mutex_unlock(&hub->mutex);
+    if (!s) {
+        enum status st = load(hub, id, &loaded, err);
+        if (st)
+            return st;
+        pthread_mutex_lock(&hub->mutex);
+        s = lookup(hub, id);
+        if (s) { /* somebody was faster */
+            served_free(loaded);
+        } else {
+            loaded->next = hub->first;
+            hub->first = s = loaded;
+        }
+        evict(hub);
+        pthread_mutex_unlock(&hub->mutex);
+    }
+    *out = s;
+    return ST_OK;
+}
+
+void hub_drop(struct served *s) {
+    if (!s)
+        return;
+    pthread_mutex_lock(&s->hub->mutex);
+    s->references--;
+    pthread_mutex_unlock(&s->hub->mutex);
+}
+
+/* ---- the engine from the records ---- */
+
+/* Every trial that has not ended is out again; those that somebody had taken get a lease of its full length. */
+static enum status take_up(struct served *s, struct store *store, struct error *err) {
+    struct arena arena = {0};
+    struct record *records;
+    struct lease *leases;
+    size_t n = 0, n_leases = 0;
+    enum status st = store_trials(store, s->id, &arena, &n, &records, err);
+    if (!st)
+        st = leases_list(store, s->id, &arena, &n_leases, &leases, err);
+    for (size_t i = 0; i < n && !st; i++) {
+        const struct record *r = &records[i];
+        s->last_number = r->number > s->last_number ? r->number : s->last_number;
+        if ((r->state != RECORD_WAITING && r->state != RECORD_RUNNING) || s->n_out == HUB_MOST_OFFERS)
+            continue;
+        struct out *o = &s->out[s->n_out];
+        *o = (struct out){.number = r->number, .row = r->trial, .attempt = r->attempt};
+        for (size_t k = 0; k < n_leases; k++)
+            if (leases[k].trial == r->trial) {
+                o->taken = true;
+                o->lease_us = leases[k].length_us;
+                o->deadline_us = clock_boot_us() + o->lease_us;
+                snprintf(o->client, sizeof o->client, "%s", leases[k].client);
+            }
+        st = session_take_up(s->engine, store, r, &o->suggestion, err);
+        s->n_out += !st;
+    }
+    arena_release(&arena);
+    return st;
+}
+
+static enum status record_run(void *context, struct store *store, struct error *err) {
+    struct served *s = context;
+    return session_record_run(s->engine, store, err);
+}
+
+enum status hub_wake(struct served *s, struct error *err) {
+    struct arena arena = {0};
+    struct store *reader;
+    struct stored_session stored;
+    if (s->engine)
+        return ST_OK;
+    enum status st = service_reader(s->hub->service, &reader, err);
+    if (!st)
+        st = store_session_get(reader, s->id, &arena, &stored, err);
+    if (!st) {
+        cJSON *options = cJSON_Parse(stored.options);
+        const char *ranker = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(options, "ranker"));
+        st = s->mode == STORED_SESSION_OWN ? hub_own_options(s, err) : ST_OK;
+        if (!st)
+            st = prepare_engine(s, reader, ranker ? ranker : "none", err);
+        cJSON_Delete(options);
+    }
+    if (!st)
+        st = session_resume(s->engine, reader, s->id, err);
+    if (!st)
+        st = take_up(s, reader, err);
+    if (!st && s->state == STORED_SESSION_RUNNING)
+        st = hub_commit(s->hub, record_run, s, err);
+    if (st) {
+        session_close(s->engine);
+        s->engine = NULL;
+        s->n_out = 0;
+        stored_ranker_release(&s->ranker);
+    }
+    arena_release(&arena);
+    return st;
+}
+
+/* ---- the thread that ends leases ---- */
+
+/* The next session after `s` (NULL: the first), referenced; `s` is given back. */
+static struct served *step_on(struct hub *hub, struct served *s) {
+    pthread_mutex_lock(&hub->mutex);
+    struct served *next = s ? s->next : hub->first;
+    if (next)
+        next->references++;
+    if (s)
+        s->references--;
+    pthread_mutex_unlock(&hub->mutex);
+    return next;
+}
+
+static void tick(struct hub *hub) {
+    for (struct served *s = step_on(hub, NULL); s; s = step_on(hub, s)) {
+        struct error err;
+        if (pthread_mutex_trylock(&s->mutex)) /* it is making a suggestion: next time */
+            continue;
+        if (hub_expire(s, &err))
+            log_error("session %s: %s", s->id, err.message);
+        pthread_mutex_unlock(&s->mutex);
+    }
+}
+
+static void *keep_time(void *context) {
+    struct hub *hub = context;
+    pthread_mutex_lock(&hub->mutex);
+    while (!hub->closing) {
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += (long)(TICK_US * 1e3);
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_cond_clockwait(&hub->wake, &hub->mutex, CLOCK_MONOTONIC, &until);
+        pthread_mutex_unlock(&hub->mutex);
+        tick(hub);
+        pthread_mutex_lock(&hub->mutex);
+    }
+    pthread_mutex_unlock(&hub->mutex);
+    return NULL;
+}
+
+/* ---- from beginning to end ---- */
+
+static enum status refresh_leases(void *context, struct store *store, struct error *err) {
+    (void)context;
+    return leases_refresh(store, NULL, err);
+}
+
+/* Begun by a service, and not by `syncopate tune` on this file. */
+static bool was_served(const struct stored_session *stored) {
+    cJSON *options = cJSON_Parse(stored->options);
+    bool served = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(options, "served"));
+    cJSON_Delete(options);
+    return served;
+}
+
+static void go_on(struct hub *hub, const char *id) {
+    struct served *s;
+    struct error err;
+    enum status st = hub_find(hub, id, &s, &err);
+    if (!st) {
+        st = hub_lock(s, &err);
+        if (!st) {
+            st = hub_own_start(s, &err);
+            hub_unlock(s);
+        }
+        hub_drop(s);
+    }
+    if (st)
+        log_error("session %s does not go on: %s", id, err.message);
+}
+
+/* The sessions that the service was running itself when it ended go on; those of clients wake when one comes. */
+static enum status recover(struct hub *hub, struct arena *arena, struct error *err) {
+    const enum stored_session_state running = STORED_SESSION_RUNNING;
+    const enum stored_session_mode own = STORED_SESSION_OWN;
+    const struct session_list list = {.state = &running, .mode = &own};
+    struct store *reader;
+    struct stored_session *sessions;
+    size_t n;
+    char after[PAGE_CURSOR_ROOM] = "", next[PAGE_CURSOR_ROOM];
+    enum status st = service_reader(hub->service, &reader, err);
+    do {
+        n = 0;
+        if (!st)
+            st = page_sessions(reader, &list, *after ? after : NULL, 1000, arena, &n, &sessions, next, err);
+        for (size_t i = 0; i < n && !st; i++)
+            if (was_served(&sessions[i]))
+                go_on(hub, sessions[i].id);
+        if (!st)
+            memcpy(after, next, sizeof after);
+    } while (!st && *after);
+    return st;
+}
+
+enum status hub_open(struct service *service, const struct hub_options *options, struct hub **out, struct error *err) {
+    struct hub *hub = calloc(1, sizeof *hub);
+    if (!hub)
+        return error_no_memory(err);
+    hub->service = service;
+    hub->options = *options;
+    pthread_mutex_init(&hub->mutex, NULL);
+    pthread_mutex_init(&hub->machine, NULL);
+    pthread_mutex_init(&hub->listening, NULL);
+    pthread_cond_init(&hub->wake, NULL);
+    *out = hub;
+    return ST_OK;
+}
+
+enum status hub_start(struct hub *hub, struct error *err) {
+    struct arena arena = {0};
+    enum status st = hub_commit(hub, refresh_leases, NULL, err);
+    if (!st)
+        st = recover(hub, &arena, err);
+    arena_release(&arena);
+    if (!st && pthread_create(&hub->thread, NULL, keep_time, hub))
+        st = error_set(err, ST_ENVIRONMENT, "no thread can be had");
+    hub->has_thread = !st;
+    return st;
+}
+
+/* Own threads see `closing`, end their trial and give it back. */
+void hub_close(struct hub *hub) {
+    if (!hub)
+        return;
+    pthread_mutex_lock(&hub->mutex);
+    hub->closing = true;
+    pthread_cond_broadcast(&hub->wake);
+    pthread_mutex_unlock(&hub->mutex);
+    if (hub->has_thread)
+        pthread_join(hub->thread, NULL);
+    for (struct served *s = hub->first; s; s = s->next)
+        hub_own_stop(s);
+    while (hub->first) {
+        struct served *s = hub->first;
+        hub->first = s->next;
+        served_free(s);
+    }
+    for (size_t i = 0; i < hub->n_launchers; i++) {
+        free(hub->launchers[i].runner);
+        free(hub->launchers[i].hosts);
+    }
+    free(hub->launchers);
+    pthread_cond_destroy(&hub->wake);
+    pthread_mutex_destroy(&hub->machine);
+    pthread_mutex_destroy(&hub->listening);
+    pthread_mutex_destroy(&hub->mutex);
+    free(hub);
+}

@@ -1,0 +1,97 @@
+/* What the hub's sources share: hub.c keeps the sessions, hub_trials.c serves their trials, hub_own.c runs those that the
+ * service runs itself. */
+#ifndef TUNER_SERVICE_HUB_INTERNAL_H
+#define TUNER_SERVICE_HUB_INTERNAL_H
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <cjson/cJSON.h>
+
+#include "tuner/rankers.h"
+#include "tuner/service/hub.h"
+
+/* A trial that was handed out by the engine and has not ended, as the dataset had it at the last catching up. */
+struct out {
+    struct suggestion suggestion;
+    uint64_t number;  /* 0: not yet written, it waits to be taken */
+    int64_t row;      /* with a number */
+    uint64_t attempt; /* of the taker, or of the next one */
+    bool taken;
+    char client[HUB_CLIENT_MAX + 1];
+    double lease_us, deadline_us; /* by clock_boot_us; INFINITY for the service's own */
+};
+
+struct served {
+    struct hub *hub;
+    struct served *next;
+    unsigned references; /* guarded by the hub's mutex, as is `next` */
+    pthread_mutex_t mutex;
+    char id[64];
+    char *team, *shared, *runner, *hosts; /* NULL: none */
+    enum stored_session_mode mode;
+    enum stored_session_state state;
+    bool described; /* model and cluster are there */
+    struct model model;
+    struct cluster cluster;
+    struct stored_ranker ranker;
+    struct tune_options options;
+    struct session *engine; /* NULL until it is needed */
+    uint64_t last_number;
+    size_t n_out;
+    struct out out[HUB_MOST_OFFERS];
+    bool has_thread; /* own sessions */
+    pthread_t thread;
+    pthread_cond_t awake;
+    volatile sig_atomic_t cancel;
+};
+
+struct launcher {
+    char cluster[65], *runner, *hosts;
+};
+
+struct hub {
+    struct service *service;
+    struct hub_options options;
+    pthread_mutex_t mutex;
+    struct served *first;
+    size_t n_launchers;
+    struct launcher *launchers;
+    pthread_mutex_t machine; /* one own trial at a time: they would disturb each other */
+    pthread_mutex_t listening;
+    void (*changed)(void *context, const char *session);
+    void *context;
+    bool closing; /* guarded by `mutex` */
+    pthread_cond_t wake;
+    bool has_thread;
+    pthread_t thread; /* ends leases */
+};
+
+/* Run `step` in a transaction of the one writer; in whatever thread, so it must not use this thread's reader. */
+enum status hub_commit(struct hub *hub, write_step *step, void *context, struct error *err);
+
+/* The engine of a locked session, read from its records where it is not in memory. */
+enum status hub_wake(struct served *served, struct error *err);
+
+/* An event about it: `kind`, and a JSON object that is freed. In a transaction. */
+enum status hub_tell(struct served *served, struct store *store, const char *kind, cJSON *content, struct error *err);
+
+void hub_notify(struct served *served);
+
+/* The session is over when nothing runs and nothing more will be suggested: write it. Locked. */
+enum status hub_finish_if_over(struct served *served, struct error *err);
+
+/* Give back those whose lease ran out. Locked. */
+enum status hub_expire(struct served *served, struct error *err);
+
+/* The thread of a session that the service runs itself. Locked. */
+enum status hub_own_start(struct served *served, struct error *err);
+void hub_own_stop(struct served *served); /* and wait; not locked */
+
+/* What its launcher can do, into the options. Fails: ST_CONFLICT (its cluster is no longer registered). */
+enum status hub_own_options(struct served *served, struct error *err);
+const struct launcher *hub_launcher(struct hub *hub, const char *cluster);
+
+double clock_boot_us(void);
+
+#endif

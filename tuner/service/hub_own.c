@@ -1,0 +1,214 @@
+/* See hub.h: sessions whose trials the service runs itself, each in a thread. They take the same path as a client's: a
+ * trial is taken under the name "service", run by the registered launcher, and ended in the dataset. One trial runs at a
+ * time on this machine, whatever the number of sessions. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "dataset/leases.h"
+#include "tuner/runners.h"
+#include "tuner/service/hub_internal.h"
+#include "tuner/trials.h"
+
+static const char OWN[] = "service";
+static const double OWN_LEASE_US = 86400e6; /* nobody else decides that it is lost */
+
+enum status hub_register(struct hub *hub, const char *cluster, const char *runner, const char *hosts,
+                         struct error *err) {
+    enum trial_place place;
+    if (!trial_runner_parse(runner, &place))
+        return error_set(err, ST_USAGE, "launcher of cluster %s: \"%s\" is none of lab, local, mpirun", cluster, runner);
+    struct launcher *grown = realloc(hub->launchers, (hub->n_launchers + 1) * sizeof *grown);
+    if (!grown)
+        return error_no_memory(err);
+    hub->launchers = grown;
+    struct launcher *l = &grown[hub->n_launchers];
+    *l = (struct launcher){.runner = strdup(runner), .hosts = hosts ? strdup(hosts) : NULL};
+    memcpy(l->cluster, cluster, strlen(cluster) < sizeof l->cluster ? strlen(cluster) : sizeof l->cluster - 1);
+    if (!l->runner || (hosts && !l->hosts)) {
+        free(l->runner);
+        free(l->hosts);
+        return error_no_memory(err);
+    }
+    hub->n_launchers++;
+    return ST_OK;
+}
+
+const struct launcher *hub_launcher(struct hub *hub, const char *cluster) {
+    for (size_t i = 0; i < hub->n_launchers; i++)
+        if (!strcmp(hub->launchers[i].cluster, cluster))
+            return &hub->launchers[i];
+    return NULL;
+}
+
+enum status hub_own_options(struct served *s, struct error *err) {
+    struct runner runner;
+    enum status st = runner_init(&runner, s->runner, s->hosts, &s->model, &s->cluster, NULL, err);
+    if (st)
+        return st;
+    s->options.space.algorithms = runner_algorithms(&runner);
+    runner_release(&runner);
+    return ST_OK;
+}
+
+struct own {
+    struct served *served;
+    struct offer offers[HUB_MOST_OFFERS];
+    size_t n;
+    struct tune_order order; /* a copy, since the session is not locked while it runs */
+    const struct tune_outcome *outcome;
+};
+
+static enum status take_step(void *context, struct store *store, struct error *err) {
+    struct own *own = context;
+    return hub_take(own->served, store, OWN, 1, OWN_LEASE_US, own->offers, &own->n, err);
+}
+
+static enum status end_step(void *context, struct store *store, struct error *err) {
+    struct own *own = context;
+    const struct holder holder = {own->offers[0].number, own->offers[0].attempt, OWN};
+    return hub_end_trial(own->served, store, &holder, own->outcome, err);
+}
+
+static enum status give_back_step(void *context, struct store *store, struct error *err) {
+    struct own *own = context;
+    return lease_release(store, own->offers[0].row, OWN, own->offers[0].attempt, err);
+}
+
+/* Take the next trial, waiting while the session is paused. *n is 0 when there is none. Locked. */
+static enum status take_next(struct own *own, struct error *err) {
+    struct served *s = own->served;
+    size_t ready;
+    enum session_step step;
+    own->n = 0;
+    while (s->state == STORED_SESSION_PAUSED && !s->cancel)
+        pthread_cond_wait(&s->awake, &s->mutex);
+    if (s->state != STORED_SESSION_RUNNING || s->cancel)
+        return ST_OK;
+    enum status st = hub_make_ready(s, 1, &ready, &step, err);
+    if (!st && ready)
+        st = hub_commit(s->hub, take_step, own, err);
+    if (!st && own->n) {
+        hub_taken(s, OWN, own->n, own->offers);
+        s->out[own->offers[0].place].deadline_us = INFINITY;
+        own->order = *own->offers[0].order;
+    }
+    hub_notify(s);
+    return st;
+}
+
+/* Run it. Not locked. */
+static enum status run_trial(struct own *own, struct tune_runner *run, struct tune_outcome *outcome,
+                             struct error *err) {
+    struct hub *hub = own->served->hub;
+    pthread_mutex_lock(&hub->machine);
+    enum status st = own->served->cancel ? error_set(err, ST_CANCELLED, "the service ends")
+                                         : run->run(run->context, &own->order, outcome, err);
+    pthread_mutex_unlock(&hub->machine);
+    return st;
+}
+
+/* One trial from taking to end. Locked, but while it runs. *more: go on. */
+static enum status one_trial(struct own *own, struct tune_runner *run, bool *more, struct error *err) {
+    struct served *s = own->served;
+    struct tune_outcome outcome = {0};
+    *more = false;
+    enum status st = take_next(own, err);
+    if (st || !own->n)
+        return st;
+    pthread_mutex_unlock(&s->mutex);
+    st = run_trial(own, run, &outcome, err);
+    pthread_mutex_lock(&s->mutex);
+    if (st == ST_CANCELLED && (s->state == STORED_SESSION_RUNNING || s->state == STORED_SESSION_PAUSED))
+        return hub_commit(s->hub, give_back_step, own, err);
+    own->outcome = &outcome;
+    if (!st)
+        st = hub_commit(s->hub, end_step, own, err);
+    if (st == ST_CONFLICT) /* it was stopped meanwhile */
+        st = ST_OK;
+    if (!st)
+        st = hub_catch_up(s, err);
+    *more = !st && (s->state == STORED_SESSION_RUNNING || s->state == STORED_SESSION_PAUSED);
+    return st;
+}
+
+struct failure {
+    struct served *served;
+    const char *reason;
+};
+
+static enum status fail_step(void *context, struct store *store, struct error *err) {
+    const struct failure *f = context;
+    for (size_t i = 0; i < f->served->n_out; i++)
+        if (f->served->out[i].number)
+            store_trial_fail(store, f->served->out[i].row, RECORD_CANCELLED, f->reason, NULL);
+    enum status st = store_session_update(store, f->served->id, STORED_SESSION_FAILED, f->reason, err);
+    if (st)
+        return st;
+    cJSON *content = cJSON_CreateObject();
+    cJSON_AddStringToObject(content, "state", stored_session_state_word(STORED_SESSION_FAILED));
+    cJSON_AddStringToObject(content, "reason", f->reason);
+    return hub_tell(f->served, store, "session", content, err);
+}
+
+static void *serve(void *context) {
+    struct own own = {.served = context};
+    struct served *s = context;
+    struct runner runner;
+    struct error err;
+    bool more = true;
+    enum status st = runner_init(&runner, s->runner, s->hosts, &s->model, &s->cluster, &s->cancel, &err);
+    pthread_mutex_lock(&s->mutex);
+    if (!st) {
+        struct tune_runner run = runner_for_session(&runner);
+        while (more && !st)
+            st = one_trial(&own, &run, &more, &err);
+        runner_release(&runner);
+    }
+    if (st && st != ST_CANCELLED) {
+        struct error ignored;
+        log_error("session %s: %s", s->id, err.message);
+        hub_commit(s->hub, fail_step, &(struct failure){s, err.message}, &ignored);
+        hub_catch_up(s, &ignored);
+    }
+    pthread_mutex_unlock(&s->mutex);
+    return NULL;
+}
+
+/* Trials that were running when the process died. */
+static enum status give_back_all(void *context, struct store *store, struct error *err) {
+    const struct served *s = context;
+    enum status st = ST_OK;
+    for (size_t i = 0; i < s->n_out && !st; i++)
+        if (s->out[i].taken)
+            st = lease_release(store, s->out[i].row, OWN, s->out[i].attempt, err);
+    return st;
+}
+
+enum status hub_own_start(struct served *s, struct error *err) {
+    if (s->has_thread)
+        return ST_OK;
+    enum status st = s->n_out ? hub_commit(s->hub, give_back_all, s, err) : ST_OK;
+    if (!st)
+        st = hub_catch_up(s, err);
+    if (st)
+        return st;
+    if (pthread_create(&s->thread, NULL, serve, s))
+        return error_set(err, ST_ENVIRONMENT, "no thread can be had for session %s", s->id);
+    s->has_thread = true;
+    return ST_OK;
+}
+
+void hub_own_stop(struct served *s) {
+    if (!s->has_thread)
+        return;
+    s->cancel = 1;
+    pthread_mutex_lock(&s->mutex);
+    pthread_cond_broadcast(&s->awake);
+    pthread_mutex_unlock(&s->mutex);
+    pthread_join(s->thread, NULL);
+    s->has_thread = false;
+}

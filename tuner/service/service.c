@@ -1,0 +1,134 @@
+/* See service.h. A thread's reader hangs on a pthread key, whose destructor closes it when the thread ends. */
+#include "tuner/service/service.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tuner/service/domains.h"
+#include "tuner/service/hub.h"
+#include "tuner/service/operations.h"
+
+enum { DOMAINS_KEPT = 32 };
+
+struct service {
+    char *dataset;
+    bool open, has_key;
+    struct store *store; /* the writer's */
+    struct writer *writer;
+    struct tokens *tokens;
+    struct domains *domains;
+    struct hub *hub;
+    struct operations *operations;
+    pthread_key_t reader;
+};
+
+static void close_reader(void *store) {
+    store_close(store);
+}
+
+static enum status open_tokens(struct service *s, struct error *err) {
+    char path[4096];
+    if ((size_t)snprintf(path, sizeof path, "%s.tokens", s->dataset) >= sizeof path)
+        return error_set(err, ST_USAGE, "%.200s...: the path is too long", s->dataset);
+    enum status st = tokens_open(path, &s->tokens, err);
+    if (!st && !s->open && !tokens_count(s->tokens))
+        return error_set(
+            err, ST_USAGE,
+            "%s has no tokens, so nobody could use the service; make one with \"syncopate serve token create "
+            "NAME --role admin\", or serve this machine alone with --open",
+            s->dataset);
+    return st;
+}
+
+static enum status open_parts(struct service *s, struct error *err) {
+    if (!s->dataset || !(s->domains = domains_new(DOMAINS_KEPT)))
+        return error_no_memory(err);
+    s->has_key = !pthread_key_create(&s->reader, close_reader);
+    if (!s->has_key)
+        return error_set(err, ST_ENVIRONMENT, "no more thread keys");
+    enum status st = open_tokens(s, err);
+    st = st ? st : store_open(s->dataset, STORE_READ_WRITE, &s->store, err);
+    st = st ? st : writer_new(s->store, &s->writer, err);
+    const struct hub_options hub = hub_default_options();
+    st = st ? st : hub_open(s, &hub, &s->hub, err);
+    return st ? st : operations_open(s, &s->operations, err);
+}
+
+enum status service_open(const struct service_options *options, struct service **out, struct error *err) {
+    struct service *s = calloc(1, sizeof *s);
+    if (!s)
+        return error_no_memory(err);
+    s->dataset = strdup(options->dataset);
+    s->open = options->open;
+    enum status st = open_parts(s, err);
+    if (st) {
+        service_close(s);
+        return st;
+    }
+    *out = s;
+    return ST_OK;
+}
+
+void service_close(struct service *s) {
+    if (!s)
+        return;
+    operations_close(s->operations);
+    hub_close(s->hub);
+    if (s->has_key) {
+        store_close(pthread_getspecific(s->reader));
+        pthread_key_delete(s->reader);
+    }
+    writer_free(s->writer);
+    store_close(s->store);
+    tokens_close(s->tokens);
+    domains_free(s->domains);
+    free(s->dataset);
+    free(s);
+}
+
+bool service_is_open(const struct service *s) {
+    return s->open;
+}
+
+struct tokens *service_tokens(struct service *s) {
+    return s->tokens;
+}
+
+struct domains *service_domains(struct service *s) {
+    return s->domains;
+}
+
+const char *service_dataset(const struct service *s) {
+    return s->dataset;
+}
+
+struct writer *service_writer(struct service *s) {
+    return s->writer;
+}
+
+enum status service_reader(struct service *s, struct store **out, struct error *err) {
+    struct store *store = pthread_getspecific(s->reader);
+    if (store) {
+        *out = store;
+        return ST_OK;
+    }
+    enum status st = store_open(s->dataset, STORE_READ_ONLY, &store, err);
+    if (st)
+        return st;
+    if (pthread_setspecific(s->reader, store)) {
+        store_close(store);
+        return error_no_memory(err);
+    }
+    *out = store;
+    return ST_OK;
+}
+
+struct hub *service_hub(struct service *s) {
+    return s->hub;
+}
+
+struct operations *service_operations(struct service *s) {
+    return s->operations;
+}

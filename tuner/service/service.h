@@ -1,0 +1,48 @@
+/* What the handlers of the service share: the dataset, the tokens, and caches of what is expensive to read.
+ *
+ * One connection of the process writes, for all threads (dataset/writer.h); each thread that reads has a read-only one
+ * of its own, opened at its first use and closed when the thread ends. Threads: any, for every function but open and
+ * close. */
+#ifndef TUNER_SERVICE_SERVICE_H
+#define TUNER_SERVICE_SERVICE_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "dataset/store.h"
+#include "dataset/writer.h"
+#include "tuner/service/tokens.h"
+
+struct service; /* opaque */
+struct domains; /* domains.h */
+
+struct service_options {
+    const char *dataset; /* path; created when it is not there */
+    bool open;           /* a request from the loopback without a token is an administrator of the team "local" */
+};
+
+/* Holds the dataset's lock until closed. Fails: as store_open and tokens_read; ST_USAGE (no tokens, and not open:
+ * nobody could ask anything). */
+enum status service_open(const struct service_options *options, struct service **out, struct error *err);
+void service_close(struct service *service); /* NULL is allowed; every other thread must have stopped using it */
+
+bool service_is_open(const struct service *service);
+struct tokens *service_tokens(struct service *service);
+struct domains *service_domains(struct service *service);
+const char *service_dataset(const struct service *service);
+
+/* This thread's read-only store, borrowed. Fails: as store_open. */
+enum status service_reader(struct service *service, struct store **out, struct error *err);
+
+/* The one store that writes, for writer_run. */
+struct writer *service_writer(struct service *service);
+
+/* The sessions (hub.h). */
+struct hub;
+struct hub *service_hub(struct service *service);
+
+/* Long work (operations.h). */
+struct operations;
+struct operations *service_operations(struct service *service);
+
+#endif

@@ -1,0 +1,22 @@
+/* A ranker trained from the dataset's trials, as work of the service (operations.h). */
+#ifndef TUNER_SERVICE_TRAINING_H
+#define TUNER_SERVICE_TRAINING_H
+
+#include "dataset/query.h"
+#include "simulator/learned/ranker.h"
+#include "tuner/service/operations.h"
+
+struct training {
+    struct query query; /* which trials: filter, viewer */
+    enum ranker_kind kind;
+    bool residual;
+    const char *from; /* a ranker's name or id to train on, which keeps its kind and form; NULL: begin anew */
+    const char *name; /* NULL: of its kind and what it was trained on */
+    uint64_t seed;
+    double held_out; /* share of each domain, below 1 */
+};
+
+/* Texts are copied. The result is {"ranker":ID,"name","trials","left_out","seconds"}. Fails: ST_NO_MEMORY. */
+enum status training_new(const struct training *wanted, struct work **out, struct error *err);
+
+#endif
