@@ -12,10 +12,13 @@ static double rate_or_free(double bytes_per_us) {
     return bytes_per_us > 0 ? bytes_per_us : INFINITY;
 }
 
-static double narrowest_nic(const struct cluster *cluster) {
-    double least = INFINITY;
-    for (uint32_t i = 0; i < cluster->n_nodes; i++)
-        least = fmin(least, cluster->nodes[i].nic_gbit_per_s);
+/* The rate at which pushes were measured: bench sends them from the first device to the last. */
+static double measured_rate(const struct cluster *cluster) {
+    uint32_t from = cluster_node_of_device(cluster, 0), to = cluster_node_of_device(cluster, cluster->n_devices - 1);
+    double least = fmin(cluster->nodes[from].nic_gbit_per_s, cluster->nodes[to].nic_gbit_per_s);
+    for (uint32_t i = 0; i < cluster->n_links; i++)
+        if (cluster->links[i].from == from && cluster->links[i].to == to)
+            least = fmin(least, cluster->links[i].gbit_per_s);
     return units_gbit_per_s(least) * cluster->runtime.goodput;
 }
 
@@ -33,7 +36,7 @@ static const struct measurement *smallest_of(const struct cluster *cluster, enum
 static double measured_burst(const struct cluster *cluster) {
     const struct measurement *first = smallest_of(cluster, OPERATION_push);
     const struct measurement *end = cluster->measurements + cluster->n_measurements;
-    double rate = narrowest_nic(cluster), burst = 0;
+    double rate = measured_rate(cluster), burst = 0;
     for (const struct measurement *m = first; m && m < end; m++) {
         if (m->operation != first->operation || m->devices != first->devices)
             break;
@@ -55,7 +58,7 @@ static double measured_latency(const struct cluster *cluster, enum operation ope
     const struct measurement *smallest = smallest_of(cluster, operation);
     if (!smallest)
         return cluster->runtime.push_us;
-    return fmax(0, smallest->time_us - (double)smallest->bytes / narrowest_nic(cluster));
+    return fmax(0, smallest->time_us - (double)smallest->bytes / measured_rate(cluster));
 }
 
 static void list_nodes(struct cost *cost, uint32_t *workers, double *nic, double *device_link) {

@@ -199,9 +199,10 @@ static size_t list_finalists(const struct live *l, size_t s, struct finalist *ou
     for (size_t i = 0; i < all; i++)
         best_us = fmin(best_us, repeated_us(l, s, out[i].strategy));
     for (size_t i = 0; i < all; i++) {
-        const bool near =
-            (i < MOST_NEAR && out[i].us <= NEAR * out[0].us) || (isfinite(best_us) && out[i].us <= CREDITED * best_us);
-        if (isfinite(out[i].us) && (out[i].won || near))
+        const bool near = i < MOST_NEAR && out[i].us <= NEAR * out[0].us;
+        const bool credited = isfinite(best_us) && out[i].us <= CREDITED * best_us;
+        const bool begun = isfinite(repeated_us(l, s, out[i].strategy));
+        if (isfinite(out[i].us) && (out[i].won || near || credited || begun))
             out[n++] = out[i];
     }
     return n;

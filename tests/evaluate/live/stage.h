@@ -14,9 +14,9 @@
 #include "simulator/learned/ranker.h"
 #include "strategy/space.h"
 #include "tests/evaluate/optuna_functions.h"
-#include "tuner/runners.h"
 #include "tuner/examples.h"
 #include "tuner/predictor.h"
+#include "tuner/runners.h"
 
 struct stage {
     const struct domain *domain;

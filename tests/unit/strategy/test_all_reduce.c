@@ -361,6 +361,15 @@ static void a_measured_push_curve_shows_bursts_and_whose_transport_it_was(void *
         assert_close(cost.eager_bytes, 65536, 0);
         cost_release(&cost);
     }
+    f.nodes[0].nic_gbit_per_s = 8; /* pushes went between the first and the last: the slow one is not on the way */
+    f.nodes[1].nic_gbit_per_s = 0.5;
+    f.cluster.n_nodes = 3;
+    f.nodes[2] = f.nodes[0];
+    handmade_number_devices(&f);
+    f.cluster.n_measurements = 2;
+    assert_ok(cost_init(&cost, &f.cluster, &err));
+    assert_close(cost.burst_bytes, 16384 - 2 * 1000, EXACT);
+    cost_release(&cost);
     f.cluster.n_measurements = 0;
     f.cluster.runtime.eager_bytes = 4096;
     assert_ok(cost_init(&cost, &f.cluster, &err));
