@@ -73,6 +73,7 @@ $(OUT)/obj/trial-runner/worker/%.o: trial-runner/worker/%.c
 	$(call say,MPICC,$<)
 	@mkdir -p $(@D)
 	$(Q)OMPI_CC=$(CC) $(MPICC) $(CFLAGS_ALL) -MMD -MP -c $< -o $@
+$(OUT)/obj/tuner/http/assets.o: $(wildcard tuner/http/assets/*)
 $(OUT)/obj/%.o: %.c
 	$(call say,CC,$<)
 	@mkdir -p $(@D)

@@ -107,20 +107,36 @@ static enum status copy_object(sqlite3_stmt *stmt, bool with_content, struct are
     return status;
 }
 
+/* *stmt is at its row. */
+static enum status find_row(struct store *store, enum store_kind kind, const char *id, sqlite3_stmt **stmt,
+                            struct error *err) {
+    bool row;
+    enum status status =
+        sql_start_kept(store, &store->object_get[kind], gets[kind], SQL_VALUES(sql_text(id)), stmt, err);
+    if (status == ST_OK)
+        status = sql_next(store, *stmt, &row, err);
+    if (status == ST_OK && !row)
+        status = error_set(err, ST_NOT_FOUND, "%s: no %s %.12s", store->path, object_word(kind), id);
+    return status;
+}
+
 enum status store_get(struct store *store, enum store_kind kind, const char *id, struct arena *arena,
                       struct stored_object *out, struct error *err) {
     sqlite3_stmt *stmt;
-    bool row;
-    enum status status =
-        sql_start_kept(store, &store->object_get[kind], gets[kind], SQL_VALUES(sql_text(id)), &stmt, err);
-    if (status == ST_OK)
-        status = sql_next(store, stmt, &row, err);
+    enum status status = find_row(store, kind, id, &stmt, err);
     if (status != ST_OK)
         return status;
-    if (!row)
-        return error_set(err, ST_NOT_FOUND, "%s: no %s %.12s", store->path, object_word(kind), id);
     status = copy_object(stmt, true, arena, out, err);
     sqlite3_reset(stmt);
+    return status;
+}
+
+/* What is not asked for SQLite does not read. */
+enum status store_has(struct store *store, enum store_kind kind, const char *id, struct error *err) {
+    sqlite3_stmt *stmt;
+    enum status status = find_row(store, kind, id, &stmt, err);
+    if (status == ST_OK)
+        sqlite3_reset(stmt);
     return status;
 }
 

@@ -104,11 +104,10 @@ enum status operation_list(struct store *store, const struct operation_query *q,
                            size_t *n, struct stored_operation **out, struct error *err) {
     sqlite3_stmt *stmt;
     void *rows;
-    enum status status =
-        sql_start(store, SQL_OPERATION_LIST,
-                  SQL_VALUES(sql_text(q->state ? words[*q->state] : NULL), sql_text(q->team), sql_text(q->before),
-                             sql_integer(sql_limit(limit))),
-                  &stmt, err);
+    enum status status = sql_start(store, SQL_OPERATION_LIST,
+                                   SQL_VALUES(sql_text(q->state ? words[*q->state] : NULL), sql_text(q->team),
+                                              sql_text(q->before), sql_integer(sql_limit(limit))),
+                                   &stmt, err);
     if (status == ST_OK)
         status = sql_collect(store, stmt, read_operation, sizeof **out, arena, n, &rows, err);
     if (status == ST_OK)

@@ -44,6 +44,7 @@ struct query {
     const char *filter;   /* in the language of filter.h */
     const char *viewer;   /* a team: only what it may see; NULL sees all */
     const char *after;    /* a cursor: begin behind its record; `offset` counts from there */
+    double patience_us;   /* give up after this long; 0: never */
 };
 
 /* A trial. Texts may be NULL where a trial has none, numbers NaN. */
@@ -70,7 +71,7 @@ struct record {
 typedef enum status query_visit(void *context, const struct record *record, struct error *err);
 
 /* All of one query sees one state of the file. Fails: what `visit` fails with, ST_USAGE (the filter, with the place),
- * ST_INVALID (`after` is a cursor of another order or other conditions). */
+ * ST_INVALID (`after` is a cursor of another order or other conditions), ST_TIMEOUT (patience_us). */
 enum status query_run(struct store *store, const struct query *query, query_visit *visit, void *context,
                       struct error *err);
 

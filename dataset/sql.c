@@ -47,6 +47,8 @@ enum status sql_fail(sqlite3 *db, int code, const char *path, struct error *err)
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return error_set(err, ST_CONFLICT, "%s: another program holds it locked; try again", path);
+    case SQLITE_INTERRUPT:
+        return error_set(err, ST_TIMEOUT, "%s: it took too long", path);
     case SQLITE_CONSTRAINT:
         return constraint(db, code, path, err);
     default:

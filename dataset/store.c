@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <libgen.h>
 #include <limits.h>
+#include <pthread.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include "dataset/schema_internal.h"
 #include "dataset/store_internal.h"
 
+enum { UNDO_BYTES = 16 << 20 };
 enum { BUSY_MS = 5000 }; /* a writer only ever waits for SQLite's own recovery; a reader for a checkpoint */
 
 static bool exists(const char *file) {
@@ -43,7 +45,16 @@ static enum status resolve(const char *path, char **out, struct error *err) {
     return ST_OK;
 }
 
+/* For the whole process, before SQLite is first used: allocations are not counted, which takes one lock for all
+ * threads, and what a step may have to undo goes to a temporary file only when it is large. */
+static void configure(void) {
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+    sqlite3_config(SQLITE_CONFIG_STMTJRNL_SPILL, UNDO_BYTES);
+}
+
 static enum status open_database(struct store *store, struct error *err) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, configure);
     char *uri = store->read_only ? sql_uri(store->file, store->immutable) : strdup(store->file);
     if (!uri)
         return error_no_memory(err);

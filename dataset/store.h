@@ -87,6 +87,9 @@ enum status store_put(struct store *store, enum store_kind kind, const char *nam
 enum status store_get(struct store *store, enum store_kind kind, const char *id, struct arena *arena,
                       struct stored_object *out, struct error *err);
 
+/* Whether it is there, by its whole id. Fails: ST_NOT_FOUND. */
+enum status store_has(struct store *store, enum store_kind kind, const char *id, struct error *err);
+
 /* The one object whose name is `word` or whose id begins with it (4 hex digits at least; the newest of one name).
  * Fails: ST_NOT_FOUND, ST_USAGE when the digits fit several. */
 enum status store_find(struct store *store, enum store_kind kind, const char *word, struct id *out, struct error *err);

@@ -109,7 +109,7 @@ struct timeline {
     uint32_t *class_link;       /* by class: resource of the overriding link, or UINT32_MAX */
     uint32_t *served;           /* by server slot: its messages */
     uint32_t n_servers;
-    bool ordered; /* what one process sends another arrives in order, as the measured transports do */
+    bool ordered;               /* what one process sends another arrives in order, as the measured transports do */
     uint32_t all_reduce_class;  /* with two_way the next two are those of the first and the second part of a tree */
     double all_reduce_unit;     /* amount of one microsecond of transfer */
     bool two_way;               /* some all-reduce may have two parts */
@@ -136,8 +136,7 @@ struct timeline {
  * it is all the same who sends: between two nodes that both work and serve, pulls go with the pushes of the other. */
 static inline bool timeline_pulls_as_pushes(const struct timeline *tl, uint32_t chain, uint32_t server) {
     uint32_t node = tl->chains[chain].node;
-    return !tl->ordered && node != server && tl->chain_of[server] != UINT32_MAX &&
-           tl->server_slot[node] != UINT32_MAX;
+    return !tl->ordered && node != server && tl->chain_of[server] != UINT32_MAX && tl->server_slot[node] != UINT32_MAX;
 }
 
 static inline uint32_t timeline_class(const struct timeline *tl, uint32_t chain, uint32_t server, bool back) {

@@ -424,11 +424,11 @@ static void share_out_heaps(struct timeline *tl) {
         all_reduces -= tl->served[slot];
         tl->n_transfers += (size_t)tl->served[slot] * tl->n_chains * 2;
     }
-    for (uint32_t class = 0; class < tl->flows.n_classes; class ++) {
-        bool served = class < tl->all_reduce_class;
-        classes[class].heap = heap;
-        classes[class].connection = served && tl->ordered;
-        heap += served ? most_at_once(tl, class) : all_reduces;
+    for (uint32_t k = 0; k < tl->flows.n_classes; k++) {
+        bool served = k < tl->all_reduce_class;
+        classes[k].heap = heap;
+        classes[k].connection = served && tl->ordered;
+        heap += served ? most_at_once(tl, k) : all_reduces;
     }
 }
 

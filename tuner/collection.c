@@ -147,7 +147,12 @@ static enum status draw_fast(struct collection *c, struct rng *rng, struct strat
     return st;
 }
 
-static enum status draw_by(struct collection *c, enum collection_way way, uint64_t index, struct rng *rng,
+/* How many numbers before `index` are drawn in the same way. */
+static uint64_t turn_of(const struct collection *c, uint64_t index) {
+    return c->only == COLLECTION_BY_RECIPE ? index / RECIPES : index;
+}
+
+static enum status draw_by(struct collection *c, enum collection_way way, uint64_t turn, struct rng *rng,
                            struct strategy *out, struct error *err) {
     switch (way) {
     case COLLECTION_UNIFORM:
@@ -156,7 +161,7 @@ static enum status draw_by(struct collection *c, enum collection_way way, uint64
     case COLLECTION_SIZES_2:
         return draw_sizes(c, rng, out, err);
     case COLLECTION_BASELINE:
-        return index / RECIPES < c->starts.n ? copy_start(c, index / RECIPES, out, err) : draw_near(c, rng, out, err);
+        return turn < c->starts.n ? copy_start(c, turn, out, err) : draw_near(c, rng, out, err);
     case COLLECTION_NEAR:
         return draw_near(c, rng, out, err);
     case COLLECTION_FAST:
@@ -180,7 +185,7 @@ enum status collection_draw(struct collection *c, uint64_t seed, uint64_t index,
     enum status st = ST_OK;
     rng_split(&rng, seed, index);
     for (int draw = 0; draw < MOST_DRAWS && !st; draw++) {
-        st = draw_by(c, way, index, &rng, out, err);
+        st = draw_by(c, way, turn_of(c, index), &rng, out, err);
         bool drawn = !st;
         if (drawn)
             st = predictor_run(&c->predictor, out, &prediction, err);
@@ -196,7 +201,7 @@ enum status collection_draw(struct collection *c, uint64_t seed, uint64_t index,
         return st;
     char name[64];
     snprintf(name, sizeof name, "%s-%lu", way_words[way], (unsigned long)index);
-    if (way != COLLECTION_BASELINE || index / RECIPES >= c->starts.n)
+    if (way != COLLECTION_BASELINE || turn_of(c, index) >= c->starts.n)
         out->name = arena_strdup(&out->arena, name);
     *proposer = way_words[way];
     *predicted_us = prediction.iteration_us;

@@ -71,6 +71,7 @@ static void *train(void *context) {
 enum status learner_begin(struct learner *l, size_t n, const struct learner_trial *trials, struct error *err) {
     if (!l->from || n < LEARNER_LEAST)
         return ST_OK;
+    learner_end(l);
     struct learner_trial *copy = realloc(l->trials, n * sizeof *copy);
     if (!copy)
         return error_no_memory(err);

@@ -46,8 +46,8 @@ enum status learner_init(struct learner *out, const struct ranker *from, const s
                          const struct cluster *cluster, uint64_t seed, struct error *err);
 void learner_release(struct learner *learner);
 
-/* Begin to train on with trials[0..n), which begin with those of the last time. Where no thread can be had
- * it trains at once. Fails: ST_NO_MEMORY. */
+/* Begin to train on with trials[0..n), which begin with those of the last time; what still runs of that time is waited
+ * for. Where no thread can be had it trains at once. Fails: ST_NO_MEMORY. */
 enum status learner_begin(struct learner *learner, size_t n, const struct learner_trial *trials, struct error *err);
 
 /* Wait for it. What could not be trained leaves the ranker of before. */

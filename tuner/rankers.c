@@ -373,16 +373,15 @@ static bool describe_training(cJSON *root, const struct ranker *ranker) {
 cJSON *ranker_describe(const struct stored_ranker *stored) {
     const struct ranker_origin *o = &stored->origin;
     cJSON *root = cJSON_CreateObject();
-    bool whole = root && cJSON_AddStringToObject(root, "schema", "syncopate.trained-ranker/1") &&
-                 cJSON_AddStringToObject(root, "id", stored->id.hex) &&
-                 cJSON_AddStringToObject(root, "name", stored->name) &&
-                 cJSON_AddBoolToObject(root, "usable", stored->ranker != NULL) &&
-                 (!stored->ranker || describe_training(root, stored->ranker)) &&
-                 (!o->version || cJSON_AddStringToObject(root, "version", o->version)) &&
-                 (!o->from || cJSON_AddStringToObject(root, "from", o->from)) &&
-                 add_count(root, "trials", o->n_trials) && add_count(root, "held_out", o->n_held_out) &&
-                 json_add_known(root, "held_out_accuracy", o->held_out_accuracy) &&
-                 json_add_known(root, "timeline_accuracy", o->timeline_accuracy);
+    bool whole =
+        root && cJSON_AddStringToObject(root, "schema", "syncopate.trained-ranker/1") &&
+        cJSON_AddStringToObject(root, "id", stored->id.hex) && cJSON_AddStringToObject(root, "name", stored->name) &&
+        cJSON_AddBoolToObject(root, "usable", stored->ranker != NULL) &&
+        (!stored->ranker || describe_training(root, stored->ranker)) &&
+        (!o->version || cJSON_AddStringToObject(root, "version", o->version)) &&
+        (!o->from || cJSON_AddStringToObject(root, "from", o->from)) && add_count(root, "trials", o->n_trials) &&
+        add_count(root, "held_out", o->n_held_out) && json_add_known(root, "held_out_accuracy", o->held_out_accuracy) &&
+        json_add_known(root, "timeline_accuracy", o->timeline_accuracy);
     cJSON *domains = whole ? cJSON_AddArrayToObject(root, "domains") : NULL;
     whole = whole && domains;
     for (size_t d = 0; d < o->n_domains && whole; d++)
@@ -467,6 +466,7 @@ enum status rankers_for_session(struct store *store, const struct domain *here, 
         return st;
     stored_ranker_release(out);
     *out = (struct stored_ranker){0};
-    return nearest ? ST_OK
-                   : error_set(err, ST_USAGE, "ranker %s: it only ranks and tells no times, which a session needs", word);
+    return nearest
+               ? ST_OK
+               : error_set(err, ST_USAGE, "ranker %s: it only ranks and tells no times, which a session needs", word);
 }

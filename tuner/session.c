@@ -1,6 +1,6 @@
-/* See session.h. What to do next is decided from the entries alone (the distinct strategies, and what was measured or is
- * being measured of them), never from how the process came to know them; the number of trials so far, those that still
- * run included, names the random stream of the next proposal. That makes resuming the same as going on.
+/* See session.h. What to do next is decided from the entries alone (the distinct strategies, and what was measured or
+ * is being measured of them), never from how the process came to know them; the number of trials so far, those that
+ * still run included, names the random stream of the next proposal. That makes resuming the same as going on.
  *
  * The answer is decided in the final: each finalist is run again `final_rounds` times, interleaved with the best
  * baseline so that drift of the machine meets all alike, and only those rounds are reported. The first trial of a
@@ -313,8 +313,7 @@ static enum status next_candidate(struct session *s, struct entry **out, struct 
         return ST_OK;
     }
     if (!baselines_find(proposal.proposer)) {
-        snprintf(name, sizeof name, "%s-%lu", proposal.proposer,
-                 (unsigned long)(s->trials + s->running + 1));
+        snprintf(name, sizeof name, "%s-%lu", proposal.proposer, (unsigned long)(s->trials + s->running + 1));
         proposal.strategy.name = arena_strdup(&proposal.strategy.arena, name);
     }
     if (!proposal.strategy.name) {
@@ -449,8 +448,8 @@ static enum status lower_bound(struct session *s, struct error *err) {
     return st;
 }
 
-enum status session_prepare(const struct model *model, const struct cluster *cluster, const struct tune_options *options,
-                            struct session **out, struct error *err) {
+enum status session_prepare(const struct model *model, const struct cluster *cluster,
+                            const struct tune_options *options, struct session **out, struct error *err) {
     struct session *s = calloc(1, sizeof *s);
     if (!s)
         return error_no_memory(err);

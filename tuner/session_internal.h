@@ -39,7 +39,7 @@ struct session {
     struct starts starts;
     size_t n, capacity;
     struct entry **entries; /* each its own, so that what was handed out stays where it is */
-    size_t n_earlier; /* measured in this domain before the session began */
+    size_t n_earlier;       /* measured in this domain before the session began */
     struct strategy *earlier_strategies;
     struct tried *earlier;
     uint64_t trials;                               /* that ended; counted against the budget */

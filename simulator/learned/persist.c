@@ -60,7 +60,8 @@ static bool write_options(const struct ranker_options *o, cJSON *root) {
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)o->seed); /* as text: a JSON number holds 53 bits */
     return options && add(options, "seed", cJSON_CreateString(seed)) && add_number(options, "sigma_us", o->sigma_us) &&
            add_number(options, "validation", o->validation) && add_number(options, "members", o->members) &&
-           add_number(options, "epochs", o->epochs) && add_number(options, "patience", o->patience) && add_number(options, "learning_rate", o->learning_rate) &&
+           add_number(options, "epochs", o->epochs) && add_number(options, "patience", o->patience) &&
+           add_number(options, "learning_rate", o->learning_rate) &&
            add_number(options, "weight_decay", o->weight_decay);
 }
 

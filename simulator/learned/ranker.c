@@ -1,9 +1,10 @@
 /* A ranker's life: its kinds, training, scoring.
  *
- * Training is the same for all kinds: split, normalise, set what the score starts from, fit, then score both folds with
- * what came out, exactly as a reader of the saved ranker would. A residual ranker starts from log(timeline_us) plus
- * `shift`, the mean over domains of what that is off by: the timeline's general error needs no learning, and weight
- * decay cannot draw it away. Training on from another ranker starts from that one's scores in the same way. */
+ * Training is the same for all kinds, and for trees for each member: split, normalise, set what the score starts from,
+ * fit, then score both folds with what came out, exactly as a reader of the saved ranker would. A residual ranker
+ * starts from log(timeline_us) plus `shift`, the mean over domains of what that is off by: the timeline's general error
+ * needs no learning, and weight decay cannot draw it away. Training on from another ranker starts from that one's
+ * scores in the same way. */
 #include "simulator/learned/ranker.h"
 
 #include <cblas.h>

@@ -66,9 +66,9 @@ struct ranker_options {
 struct ranker_options ranker_default_options(enum ranker_kind kind);
 
 struct ranker_report {
-    uint32_t epochs, best_epoch; /* boosting rounds for trees */
+    uint32_t epochs, best_epoch; /* boosting rounds for trees, of the member with most */
     size_t n_training, n_validation;
-    double training_accuracy, validation_accuracy; /* pairwise; NaN without pairs */
+    double training_accuracy, validation_accuracy; /* pairwise, the mean over members; NaN without pairs */
     double seconds;
 };
 
@@ -99,7 +99,7 @@ enum status ranker_score(const struct ranker *ranker, const struct features *fea
 
 /* What the ranker makes of a strategy just before its score: two strategies that it cannot tell apart have the same
  * vector. RANKER_HIDDEN numbers, zeros after those that the kind has (linear: the weighted features; trees: the leaves'
- * values, summed over blocks of rounds). For similarity between candidates (AutoSync §3.2). */
+ * values, summed over blocks of trees). For similarity between candidates (AutoSync §3.2). */
 enum { RANKER_HIDDEN = 16 };
 enum status ranker_hidden(const struct ranker *ranker, const struct features *features, double out[RANKER_HIDDEN],
                           struct error *err);

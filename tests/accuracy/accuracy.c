@@ -15,8 +15,8 @@
 #include "dataset/query.h"
 #include "strategy/space.h"
 #include "tuner/cli/inputs.h"
-#include "tuner/runners.h"
 #include "tuner/predictor.h"
+#include "tuner/runners.h"
 #include "tuner/statistics.h"
 #include "tuner/trials.h"
 

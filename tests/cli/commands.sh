@@ -13,10 +13,12 @@ trap 'chmod -R u+w "$dir"; rm -rf "$dir"' EXIT
 cd "$dir"
 
 # ---- help ----
-for command in tune simulate compare trial bench baselines strategy dataset lab doctor collect train-ranker rank serve; do
+for command in tune simulate compare trial bench baselines strategy dataset lab doctor collect train-ranker rank serve agent; do
     check "help_of_$command" 0 "usage: syncopate $command" "$syncopate" $command --help
 done
-for command in "strategy show" "strategy check" "strategy diff" "lab up" "lab down" "lab status" "lab exec" \
+for command in "strategy show" "strategy check" "strategy diff" "strategy export" "lab up" "lab down" "lab status" "lab exec" \
+    "models list" "models show" "models add" "clusters list" "clusters show" "clusters add" \
+    "sessions list" "sessions pause" "sessions resume" "sessions stop" "sessions cancel" \
     "serve token create" "serve token list" "serve token revoke" \
     "dataset query" "dataset sessions" "dataset show" "dataset export" "dataset import" "dataset merge" "dataset check" "dataset backup"; do
     check "help_of_${command// /_}" 0 "usage: syncopate $command" "$syncopate" $command --help

@@ -55,6 +55,9 @@ def check(value, schema, root, at="$"):
             for name in rule if isinstance(value, dict) else []:
                 if name not in value:
                     no(f"lacks {name}")
+        elif word == "minProperties":
+            if isinstance(value, dict) and len(value) < rule:
+                no(f"{word} is {rule}")
         elif word == "properties":
             for name, one in rule.items():
                 if isinstance(value, dict) and name in value:

@@ -198,10 +198,31 @@ def every_answer_is_as_described():
         ask("POST", path, path, [1], well_formed=False)
         ask("POST", path, path, "1", {"Content-Type": "text/plain"}, well_formed=False)
         ask("POST", path, path, {**named, "baseline": "x", "strategies": ["none"]}, well_formed=False)
+    batch = "/api/v1/records:batchCreate"
+    trial = {"strategy": built["id"], "proposer": "pytorch-ddp", "runner": "mpirun", "iterations_us": [10, 12]}
+    put = ask("POST", batch, batch, {"records": [{**named, **trial}, {**named, **trial, "uid": "u1"}]})
+    ask("POST", batch, batch, {"records": [{**named, **trial, "uid": "u1", "runner": "lab"}]})
+    ask("POST", batch, batch, {"records": [{**named, **trial, "runner": 1}]}, well_formed=False)
+    for query in ("", "?format=csv&page_size=1", "?filter=model+%3D+resnet50&order=-measured&iterations=true",
+                  "?filter=%3D", "?order=created"):
+        ask("GET", "/api/v1/records" + query, "/api/v1/records")
+    for uid in (*put["uids"], "absent"):
+        ask("GET", "/api/v1/records/" + uid, "/api/v1/records/{uid}")
+    for body in ({"kind": "linear", "domains": [{"model": "resnet50"}]}, {"held_out": 0.5, "filter": "x"}):
+        ask("POST", "/api/v1/rankers", "/api/v1/rankers", body)
+    ask("GET", "/api/v1/rankers", "/api/v1/rankers")
+    ask("GET", "/api/v1/rankers/absent", "/api/v1/rankers/{id}")
+    begun = ask("GET", "/api/v1/operations", "/api/v1/operations")["items"][0]
+    while begun["state"] == "running":
+        time.sleep(0.05)
+        begun = ask("GET", begun["href"], "/api/v1/operations/{operation}")
+    assert begun["state"] == "failed", begun  # one strategy is no pair
+    ask("GET", "/api/v1/operations/absent", "/api/v1/operations/{operation}")
     service.stop()
     tested = {p for _, p in seen}
     ours = [p for p in document["paths"] if p.split("/")[-1].split("{")[0].strip(":") in
-            ("healthz", "readyz", "metrics", "openapi.json", "models", "clusters", "strategies", "predictions")]
+            ("healthz", "readyz", "metrics", "openapi.json", "models", "clusters", "strategies", "predictions", "records",
+             "records:batchCreate", "rankers", "operations")]
     assert not [p for p in ours if p not in tested], (ours, tested)
 
 

@@ -17,7 +17,6 @@
 enum { PER_SESSION = 250, AT_ONCE = 20, BATCH = 1000 };
 
 static struct error err;
-static struct id models[DATASET_MODELS], clusters[DATASET_CLUSTERS];
 
 static void must(enum status status) {
     if (!status)
@@ -77,12 +76,12 @@ static void small_ones(struct store *store, struct dataset_names *names) {
     struct cluster cluster;
     for (size_t i = DATASET_MODELS; i-- > 0; i ? model_release(&model) : (void)0) {
         make_model(i, &model);
-        models[i] = model.id;
+        names->models[i] = model.id;
         must(store ? store_put_model(store, &model, &err) : ST_OK);
     }
     for (size_t i = DATASET_CLUSTERS; i-- > 0; i ? cluster_release(&cluster) : (void)0) {
         make_cluster(i, &cluster);
-        clusters[i] = cluster.id;
+        names->clusters[i] = cluster.id;
         must(store ? store_put_cluster(store, &cluster, &err) : ST_OK);
     }
     for (size_t i = 0; i < DATASET_SMALL; i++) {
@@ -141,8 +140,8 @@ static struct record make_trial(struct rng *rng, const struct dataset_names *nam
     return (struct record){
         .session = session,
         .seed = s,
-        .model = models[s % DATASET_MODELS].hex,
-        .cluster = clusters[s % DATASET_CLUSTERS].hex,
+        .model = names->models[s % DATASET_MODELS].hex,
+        .cluster = names->clusters[s % DATASET_CLUSTERS].hex,
         .strategy = names->small[rng_below(rng, DATASET_SMALL)].hex,
         .proposer = "neighbour",
         .runner = "mpirun",
@@ -162,13 +161,13 @@ static struct record make_trial(struct rng *rng, const struct dataset_names *nam
     };
 }
 
-static void begin_sessions(struct store *store, size_t first) {
+static void begin_sessions(struct store *store, const struct dataset_names *names, size_t first) {
     char id[32];
     for (size_t s = first; s < first + AT_ONCE; s++) {
         snprintf(id, sizeof id, "session-%zu", s);
         const struct stored_session session = {.id = id,
-                                               .model = models[s % DATASET_MODELS].hex,
-                                               .cluster = clusters[s % DATASET_CLUSTERS].hex,
+                                               .model = names->models[s % DATASET_MODELS].hex,
+                                               .cluster = names->clusters[s % DATASET_CLUSTERS].hex,
                                                .seed = s,
                                                .budget = "{\"trials\":250}"};
         must(store_session_begin(store, &session, &err));
@@ -182,7 +181,7 @@ static void make_round(struct store *store, struct rng *rng, const struct datase
     static char sessions[BATCH][32], stamps[BATCH][32];
     struct import_report report;
     must(store_begin(store, &err));
-    begin_sessions(store, from / PER_SESSION);
+    begin_sessions(store, names, from / PER_SESSION);
     for (size_t i = from; i < from + DATASET_ROUND; i += BATCH) {
         for (size_t k = 0; k < BATCH; k++)
             records[k] = make_trial(rng, names, i + k, sessions[k], stamps[k]);

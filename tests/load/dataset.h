@@ -13,6 +13,7 @@ enum { DATASET_BIG = 1000, DATASET_SMALL = 5000, DATASET_MODELS = 20, DATASET_CL
 struct dataset_names {
     struct id big[DATASET_BIG];     /* strategies of ResNet-50 on the lab's four nodes */
     struct id small[DATASET_SMALL]; /* strategies of any of the small models "small-0", ... on any "nodes-2", ... */
+    struct id models[DATASET_MODELS], clusters[DATASET_CLUSTERS]; /* the small ones */
     char big_model[64], big_cluster[64];
 };
 

@@ -1,5 +1,5 @@
-/* See agent_trial.h. The interface has no word for giving a trial back: its lease is cut to a second instead, after which
- * it is offered again. */
+/* See agent_trial.h. The interface has no word for giving a trial back: its lease is cut to a second instead, after
+ * which it is offered again. */
 #include "tuner/cli/agent_trial.h"
 
 #include <ctype.h>
@@ -122,8 +122,8 @@ static enum status fail(const struct held *h, const struct tune_outcome *outcome
     enum status st = whole ? deliver(h, "fail", body, err) : error_no_memory(err);
     cJSON_Delete(body);
     if (!st)
-        log_info("trial %lu: %s, %s: %s", (unsigned long)h->number, h->strategy.name,
-                 record_state_word(outcome->state), reason);
+        log_info("trial %lu: %s, %s: %s", (unsigned long)h->number, h->strategy.name, record_state_word(outcome->state),
+                 reason);
     return st;
 }
 

@@ -39,7 +39,7 @@ struct agent {
     bool ready;
     struct inputs inputs;
     struct runner runner;
-    char key[96]; /* of a suggestion that was asked for and not answered; or empty */
+    char key[160]; /* of a suggestion that was asked for and not answered; or empty */
     uint64_t asked, ran, turn;
 };
 

@@ -16,13 +16,17 @@
 #include "dataset/store.h"
 #include "tuner/cli/commands.h"
 #include "tuner/cli/options.h"
+#include "tuner/cli/output.h"
 #include "tuner/cli/paths.h"
+#include "tuner/cli/remote.h"
+#include "tuner/cli/remote_query.h"
 #include "tuner/cli/table.h"
 #include "tuner/trials.h"
 
 /* The options that say which trials; query, export share them. */
 struct filter {
-    const char *dataset, *state, *order;
+    const char *dataset, *state, *order; /* dataset NULL: not said */
+    struct remote_options remote;
     uint64_t limit, offset;
     double faster_us, slower_us;
     struct query query;
@@ -45,11 +49,13 @@ struct filter {
         {"filter", OPTION_TEXT, &(f).query.filter, "F", "'proposer != wfbp AND (measured_us < 90000 OR team = red)'"}, \
         {"order", OPTION_TEXT, &(f).order, "BY", "recorded (default), number, predicted or measured"},                 \
         {"descending", OPTION_FLAG, &(f).query.descending, NULL, "the other way round"},                               \
-        {"limit", OPTION_INTEGER, &(f).limit, "N", "at most N"}, {                                                     \
-        "offset", OPTION_INTEGER, &(f).offset, "N", "after the first N"                                                \
-    }
+        {"limit", OPTION_INTEGER, &(f).limit, "N", "at most N"},                                                       \
+        {"offset", OPTION_INTEGER, &(f).offset, "N", "after the first N"}, REMOTE_OPTIONS((f).remote)
 
 static enum status finish_filter(struct filter *f, struct error *err) {
+    if (f->dataset && f->remote.server)
+        return error_set(err, ST_USAGE, "--dataset is a file here, and the service has its own: drop one of the two");
+    f->dataset = f->dataset ? f->dataset : DEFAULT_DATASET;
     f->query.limit = f->limit;
     f->query.offset = f->offset;
     f->query.max_measured_us = f->faster_us;
@@ -85,8 +91,103 @@ static enum status show_record(void *context, const struct record *r, struct err
     return ST_OK;
 }
 
+/* json_write_file ends the last line. */
+static const char *without_last_end(char *text, size_t n) {
+    if (n && text[n - 1] == '\n')
+        text[n - 1] = 0;
+    return text;
+}
+
+static void init_table(struct table *table) {
+    table_init(table, (const char *const[]){"WHEN", "SESSION", "MODEL", "CLUSTER", "STRATEGY", "ID", ">PREDICTED",
+                                            ">MEASURED", "STATE", NULL});
+}
+
+/* ---- a service's trials ---- */
+
+static enum status print_item(void *context, const cJSON *item, bool *done, struct error *err) {
+    (void)context, (void)done;
+    cJSON *copy = cJSON_Duplicate(item, true);
+    return output_line(copy, copy != NULL, err);
+}
+
+static enum status show_item(void *context, const cJSON *item, bool *done, struct error *err) {
+    struct arena arena = {0};
+    struct record record;
+    (void)done;
+    enum status st = remote_record(item, &arena, &record, err);
+    st = st ? st : show_record(context, &record, err);
+    arena_release(&arena);
+    return st;
+}
+
+static enum status query_remotely(const struct filter *f, bool json, struct error *err) {
+    struct client *client;
+    struct table table;
+    enum status st = remote_open(&f->remote, REMOTE_TRIES, NULL, &client, err);
+    if (st)
+        return st;
+    init_table(&table);
+    st = remote_query_run(client, &f->query, json ? print_item : show_item, &table, err);
+    if (!st && !json)
+        table_print(&table, stdout);
+    table_release(&table);
+    client_close(client);
+    return st;
+}
+
+struct remote_export {
+    FILE *out;
+    bool csv;
+    uint64_t n;
+};
+
+static enum status export_item(void *context, const cJSON *item, bool *done, struct error *err) {
+    struct remote_export *e = context;
+    struct arena arena = {0};
+    struct record record;
+    (void)done;
+    enum status st = remote_record(item, &arena, &record, err);
+    if (!st && e->csv) {
+        export_csv(&record, e->out);
+    } else if (!st) {
+        export_json(&record, e->out);
+        putc('\n', e->out);
+    }
+    e->n += !st;
+    arena_release(&arena);
+    return st;
+}
+
+static enum status export_remotely(const struct filter *f, bool csv, const char *path, uint64_t *n, struct error *err) {
+    struct client *client;
+    char *text = NULL;
+    size_t size = 0;
+    enum status st = remote_open(&f->remote, REMOTE_TRIES, NULL, &client, err);
+    if (st)
+        return st;
+    struct remote_export e = {.out = open_memstream(&text, &size), .csv = csv};
+    st = e.out ? ST_OK : error_no_memory(err);
+    if (!st && csv)
+        export_csv_header(e.out);
+    if (!st)
+        st = remote_query_run(client, &f->query, export_item, &e, err);
+    if (e.out && fclose(e.out) && !st)
+        st = error_no_memory(err);
+    if (!st && !strcmp(path, "-"))
+        fwrite(text, 1, size, stdout);
+    else if (!st)
+        st = json_write_file(path, without_last_end(text, size), err);
+    free(text);
+    client_close(client);
+    *n = e.n;
+    return st;
+}
+
+/* ---- trials here ---- */
+
 static enum status dataset_query(int argc, char **argv, struct error *err) {
-    struct filter f = {.dataset = DEFAULT_DATASET};
+    struct filter f = {0};
     bool json = false;
     const struct option options[] = {
         FILTER_OPTIONS(f), {"json", OPTION_FLAG, &json, NULL, "one JSON object a line"}, {0}};
@@ -100,6 +201,8 @@ static enum status dataset_query(int argc, char **argv, struct error *err) {
     enum status st = options_parse(&line, argc, argv, &arguments, err);
     if (!st)
         st = finish_filter(&f, err);
+    if (!st && f.remote.server)
+        return query_remotely(&f, json, err);
     if (!st)
         st = store_open(f.dataset, STORE_READ_ONLY, &store, err);
     if (st)
@@ -108,8 +211,7 @@ static enum status dataset_query(int argc, char **argv, struct error *err) {
         st = export_run(store, &f.query, EXPORT_JSON_LINES, stdout, NULL, err);
     } else {
         struct table table;
-        table_init(&table, (const char *const[]){"WHEN", "SESSION", "MODEL", "CLUSTER", "STRATEGY", "ID", ">PREDICTED",
-                                                 ">MEASURED", "STATE", NULL});
+        init_table(&table);
         st = query_run(store, &f.query, show_record, &table, err);
         if (!st)
             table_print(&table, stdout);
@@ -143,16 +245,14 @@ static enum status export_to(struct store *store, const struct query *query, enu
     enum status st = memory ? export_text(store, query, format, references, memory, n, err) : error_no_memory(err);
     if (memory && fclose(memory) && !st)
         st = error_no_memory(err);
-    if (!st && size && text[size - 1] == '\n')
-        text[size - 1] = 0; /* json_write_file ends the last line */
     if (!st)
-        st = json_write_file(path, text, err);
+        st = json_write_file(path, without_last_end(text, size), err);
     free(text);
     return st;
 }
 
 static enum status dataset_export(int argc, char **argv, struct error *err) {
-    struct filter f = {.dataset = DEFAULT_DATASET};
+    struct filter f = {0};
     const char *format = "jsonl", *out = "-";
     bool references = false;
     const struct option options[] = {
@@ -177,14 +277,20 @@ static enum status dataset_export(int argc, char **argv, struct error *err) {
         st = error_set(err, ST_USAGE, "--format: \"%s\" is neither jsonl nor csv", format);
     if (!st && csv && references)
         st = error_set(err, ST_USAGE, "--references: only JSON Lines can hold them");
-    if (!st)
+    if (!st && f.remote.server && references)
+        st = error_set(err, ST_USAGE, "--references: a service gives trials alone");
+    if (!st && !f.remote.server)
         st = store_open(f.dataset, STORE_READ_ONLY, &store, err);
     if (st)
         return st;
-    st = export_to(store, &f.query, csv ? EXPORT_CSV : EXPORT_JSON_LINES, references, out, &n, err);
+    if (f.remote.server) {
+        st = export_remotely(&f, csv, out, &n, err);
+    } else {
+        st = export_to(store, &f.query, csv ? EXPORT_CSV : EXPORT_JSON_LINES, references, out, &n, err);
+        store_close(store);
+    }
     if (!st && strcmp(out, "-"))
         log_info("%lu trials written to %s", (unsigned long)n, out);
-    store_close(store);
     return st;
 }
 

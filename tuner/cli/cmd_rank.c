@@ -285,7 +285,7 @@ enum status cmd_rank(int argc, char **argv, struct error *err) {
                  "median that was measured, where the dataset has one. STRATEGY is a baseline's name or a file.\n"
                  "A ranker that corrects the timeline gives times; one that does not gives scores, the lower the\n"
                  "faster. Without --ranker it is the one that was trained on the most similar model and cluster, and\n"
-                 "of several the newest: train-ranker makes them, and train-ranker --list shows them.",
+                 "of several the one of most trials: train-ranker makes them, and train-ranker --list shows them.",
         .examples = "  syncopate rank resnet50 my-lab.json --baselines\n"
                     "  syncopate rank resnet50 my-lab.json best.json horovod --ranker trees-24-domains",
         .options = options,

@@ -58,13 +58,13 @@ enum status cmd_report(int argc, char **argv, struct error *err) {
         return st;
     snprintf(path, sizeof path, "%.200s.html", arguments.items[0]);
     out = out ? out : path;
-    if (strcmp(out, "-"))
+    if (strcmp(out, "-") != 0)
         st = output_check(out, err);
     if (!st)
         st = make(dataset, arguments.items[0], &text, &length, err);
     if (!st)
         st = json_write_file(out, text, err);
-    if (!st && strcmp(out, "-"))
+    if (!st && strcmp(out, "-") != 0)
         log_info("report written to %s (%zu KB); any browser opens it", out, (length + 999) / 1000);
     free(text);
     return st;

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/json.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "base/json.h"
 #include "dataset/describe.h"
 #include "tuner/cli/commands.h"
 #include "tuner/cli/inputs.h"

@@ -53,7 +53,8 @@ static enum status list_sessions(const struct remote_options *remote, const char
     if (st)
         return st;
     char *escaped = client_escape(client, state ? state : "");
-    snprintf(path, sizeof path, "/api/v1/sessions?page_size=100%s%.60s", state ? "&state=" : "", escaped ? escaped : "");
+    snprintf(path, sizeof path, "/api/v1/sessions?page_size=100%s%.60s", state ? "&state=" : "",
+             escaped ? escaped : "");
     table_init(&l->table, (const char *const[]){"SESSION", "STATE", "RUN BY", "MODEL", "CLUSTER", ">COMPLETE",
                                                 "STARTED", "WHY IT ENDED", NULL});
     st = escaped ? remote_each(client, path, list_session, l, err) : error_no_memory(err);

@@ -15,8 +15,8 @@
 #include "tuner/cli/options.h"
 #include "tuner/cli/output.h"
 #include "tuner/cli/paths.h"
-#include "tuner/runners.h"
 #include "tuner/predictor.h"
+#include "tuner/runners.h"
 #include "tuner/statistics.h"
 #include "tuner/trials.h"
 

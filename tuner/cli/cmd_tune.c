@@ -142,8 +142,7 @@ static enum status begin_remotely(struct client *client, const struct tune_words
         return st ? st : remote_inputs_of_ids(client, session->model, session->cluster, inputs, err);
     }
     enum status st = remote_inputs(client, arguments->items[0], arguments->items[1], inputs, err);
-    return st ? st
-              : remote_session_open(client, inputs, &words->options, words->ranker, words->runner, session, err);
+    return st ? st : remote_session_open(client, inputs, &words->options, words->ranker, words->runner, session, err);
 }
 
 static enum status tune_remotely(struct tune_words *words, const struct arguments *arguments, struct error *err) {

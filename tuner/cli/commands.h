@@ -19,8 +19,8 @@ enum status commands_run(const struct command *commands, const char *group, cons
                          struct error *err);
 
 command_function cmd_tune, cmd_simulate, cmd_compare, cmd_trial, cmd_baselines, cmd_strategy, cmd_bench, cmd_lab,
-    cmd_dataset, cmd_doctor, cmd_collect, cmd_train_ranker, cmd_rank, cmd_report, cmd_serve, cmd_agent,
-    cmd_models, cmd_clusters, cmd_sessions;
+    cmd_dataset, cmd_doctor, cmd_collect, cmd_train_ranker, cmd_rank, cmd_report, cmd_serve, cmd_agent, cmd_models,
+    cmd_clusters, cmd_sessions;
 command_function dataset_import; /* a row of cmd_dataset */
 
 #endif

@@ -1,5 +1,5 @@
-/* See keeper.h. When the service is away the thread tries again every second: after a restart leases begin anew, so that
- * nothing is lost as long as the service comes back. */
+/* See keeper.h. When the service is away the thread tries again every second: after a restart leases begin anew, so
+ * that nothing is lost as long as the service comes back. */
 #include "tuner/cli/keeper.h"
 
 #include <pthread.h>

@@ -33,6 +33,7 @@ static const char *const settings[] = {"all-baselines",
                                        "dataset",
                                        "descending",
                                        "drain",
+                                       "draw",
                                        "expires",
                                        "faster-than",
                                        "filter",
@@ -179,7 +180,7 @@ static int match_leading(int argc, char **argv, const char *name, const char **v
 
 enum status options_take_server(int *argc, char ***argv, struct error *err) {
     static const char *const names[] = {"server", "token-file", "cacert", "proxy"};
-    for (size_t i = 0; i < sizeof names / sizeof *names && *argc > 1;) {
+    for (size_t i = 0; i<sizeof names / sizeof *names && * argc> 1;) {
         const char *value;
         char variable[64];
         const int used = match_leading(*argc, *argv, names[i], &value);

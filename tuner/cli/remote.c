@@ -37,12 +37,8 @@ enum status remote_open(const struct remote_options *o, unsigned tries, const vo
     enum status st = client_token(o->token_file, token, err);
     if (st)
         return st;
-    const struct client_options options = {.url = o->server,
-                                           .token = token,
-                                           .ca_file = o->ca_file,
-                                           .proxy = o->proxy,
-                                           .tries = tries,
-                                           .cancel = cancel};
+    const struct client_options options = {
+        .url = o->server, .token = token, .ca_file = o->ca_file, .proxy = o->proxy, .tries = tries, .cancel = cancel};
     st = client_open(&options, out, err);
     if (!st && *token && crosses_in_the_clear(o->server))
         warn_once(o->server);

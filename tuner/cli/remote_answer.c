@@ -135,8 +135,8 @@ static enum status read_best(const cJSON *json, const struct inputs *inputs, str
     t->gap = remote_number(json, "gap");
     if (t->best == SIZE_MAX)
         return error_set(err, ST_UNREACHABLE, "the service's best strategy is none of the session's trials");
-    return strategy_read(cJSON_GetObjectItemCaseSensitive(json, "strategy"), "answer", &inputs->model,
-                         &inputs->cluster, &t->strategy, err);
+    return strategy_read(cJSON_GetObjectItemCaseSensitive(json, "strategy"), "answer", &inputs->model, &inputs->cluster,
+                         &t->strategy, err);
 }
 
 static void read_importance(const cJSON *json, struct tuning *t) {
@@ -151,8 +151,8 @@ static void read_importance(const cJSON *json, struct tuning *t) {
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "proposers")) {
         for (enum proposer p = 0; p < PROPOSER_COUNT; p++)
             if (!strcmp(proposer_name(p), remote_text(item, "name")))
-                t->proposers[p] = (struct proposer_score){.tried = remote_count(item, "trials"),
-                                                          .wins = remote_count(item, "wins")};
+                t->proposers[p] =
+                    (struct proposer_score){.tried = remote_count(item, "trials"), .wins = remote_count(item, "wins")};
     }
 }
 

@@ -61,8 +61,7 @@ static const char *name_at(const char *pointer, size_t n, const struct contender
     return i < n ? contenders[i].name : pointer;
 }
 
-static enum status tell_failures(const cJSON *answer, size_t n, const struct contender *contenders,
-                                 struct error *err) {
+static enum status tell_failures(const cJSON *answer, size_t n, const struct contender *contenders, struct error *err) {
     const cJSON *item;
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(answer, "failures")) {
         const char *detail = remote_text(item, "detail"), *pointer = remote_text(item, "pointer");

@@ -53,6 +53,7 @@ enum status remote_record(const cJSON *json, struct arena *arena, struct record 
                        .median_us = remote_number(json, "median_us"),
                        .low_us = remote_number(json, "low_us"),
                        .high_us = remote_number(json, "high_us"),
+                       .environment = text_or_null(json, "environment"),
                        .team = text_or_null(json, "team"),
                        .shared = text_or_null(json, "shared"),
                        .attempt = remote_count(json, "attempt")};

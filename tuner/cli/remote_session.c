@@ -47,8 +47,7 @@ static cJSON *new_session(const struct inputs *inputs, const struct tune_options
 }
 
 enum status remote_session_open(struct client *client, const struct inputs *inputs, const struct tune_options *options,
-                                const char *ranker, const char *runner, struct remote_session *out,
-                                struct error *err) {
+                                const char *ranker, const char *runner, struct remote_session *out, struct error *err) {
     cJSON *answer = NULL;
     struct client_refusal refusal = {0};
     enum status st = ST_CONFLICT;
@@ -128,8 +127,8 @@ static enum status show_trial(struct follow *f, uint64_t number, bool ended) {
     struct arena arena = {0};
     struct record record;
     cJSON *json = NULL;
-    enum status st = remote_get(f->client, &json, f->err, "/api/v1/sessions/%s/trials/%lu", f->session->id,
-                                (unsigned long)number);
+    enum status st =
+        remote_get(f->client, &json, f->err, "/api/v1/sessions/%s/trials/%lu", f->session->id, (unsigned long)number);
     st = st ? st : remote_record(json, &arena, &record, f->err);
     if (!st)
         show(f, &record, ended);

@@ -18,8 +18,7 @@ struct remote_session {
  * is for agents, who run trials by `runner`. Of `options` counts what the interface knows: budget, seed, rounds,
  * lengths, earlier. Fails: as client_call. */
 enum status remote_session_open(struct client *client, const struct inputs *inputs, const struct tune_options *options,
-                                const char *ranker, const char *runner, struct remote_session *out,
-                                struct error *err);
+                                const char *ranker, const char *runner, struct remote_session *out, struct error *err);
 
 /* Look one up by its id. */
 enum status remote_session_find(struct client *client, const char *id, struct remote_session *out, struct error *err);

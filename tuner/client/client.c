@@ -308,8 +308,7 @@ static enum status good_answer(const struct client *c, const struct answer *a, c
 
 /* What the last try came to. */
 static enum status conclude(struct client *c, CURLcode code, const char *reason, const struct answer *a,
-                            const struct retry *retry, cJSON **out, struct client_refusal *refusal,
-                            struct error *err) {
+                            const struct retry *retry, cJSON **out, struct client_refusal *refusal, struct error *err) {
     cJSON *json = NULL;
     if (refusal)
         *refusal = (struct client_refusal){.status = a->status};
@@ -332,8 +331,8 @@ static enum status conclude(struct client *c, CURLcode code, const char *reason,
 }
 
 /* True: try again; it has waited. *st is set when it was interrupted meanwhile. */
-static bool wait_for_next(struct client *c, struct retry *retry, CURLcode code, const struct answer *a,
-                          enum status *st, struct error *err) {
+static bool wait_for_next(struct client *c, struct retry *retry, CURLcode code, const struct answer *a, enum status *st,
+                          struct error *err) {
     const double wait_us = retry_wait(retry, client_try_ending(code, a->status), a->asked_us, clock_now_us());
     if (wait_us < 0 || is_cancelled(c))
         return false;

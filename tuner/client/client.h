@@ -17,12 +17,12 @@
 #include "tuner/client/refusal.h"
 
 struct client_options {
-    const char *url;     /* "http://host:8642", "https://host/prefix" */
-    const char *token;   /* NULL or "": none */
-    const char *ca_file; /* PEM, in place of the system's; NULL */
-    const char *proxy;   /* in place of the environment's; NULL */
-    double deadline_us;  /* of a call with all its tries; 0: two minutes */
-    unsigned tries;      /* at most, of a call; 0: until the deadline */
+    const char *url;                     /* "http://host:8642", "https://host/prefix" */
+    const char *token;                   /* NULL or "": none */
+    const char *ca_file;                 /* PEM, in place of the system's; NULL */
+    const char *proxy;                   /* in place of the environment's; NULL */
+    double deadline_us;                  /* of a call with all its tries; 0: two minutes */
+    unsigned tries;                      /* at most, of a call; 0: until the deadline */
     const volatile sig_atomic_t *cancel; /* ends a call or a wait when it becomes non-zero; NULL */
 };
 
@@ -38,15 +38,15 @@ const char *client_url(const struct client *client);
 enum { CLIENT_MOST_BYTES = 64 << 20 }; /* of an answer */
 
 struct client_request {
-    const char *method;  /* "GET", "POST", "PATCH" */
-    const char *path;    /* "/api/v1/models/x?name=y", escaped where needed: client_escape */
-    const cJSON *body;   /* NULL: none */
-    const char *key;     /* Idempotency-Key; NULL: a new one for each POST */
-    double deadline_us;  /* 0: the client's */
+    const char *method; /* "GET", "POST", "PATCH" */
+    const char *path;   /* "/api/v1/models/x?name=y", escaped where needed: client_escape */
+    const cJSON *body;  /* NULL: none */
+    const char *key;    /* Idempotency-Key; NULL: a new one for each POST */
+    double deadline_us; /* 0: the client's */
 };
 
-/* *out is the answer's JSON, to be deleted; NULL when it had no body. `refusal` (may be NULL) is filled whenever the call
- * fails. Fails: ST_UNREACHABLE (no connection, no answer in time, the service cannot or may not), ST_CANCELLED,
+/* *out is the answer's JSON, to be deleted; NULL when it had no body. `refusal` (may be NULL) is filled whenever the
+ * call fails. Fails: ST_UNREACHABLE (no connection, no answer in time, the service cannot or may not), ST_CANCELLED,
  * ST_NO_MEMORY, ST_TOO_LARGE, and what the service says: ST_USAGE, ST_INVALID, ST_NOT_FOUND, ST_CONFLICT,
  * ST_INFEASIBLE. */
 enum status client_call(struct client *client, const struct client_request *request, cJSON **out,

@@ -9,11 +9,13 @@
 void event_parser_init(struct event_parser *p, const char *last_id, client_listener *listener, void *context) {
     *p = (struct event_parser){.listener = listener, .context = context};
     snprintf(p->id, sizeof p->id, "%s", last_id ? last_id : "");
+    memcpy(p->next_id, p->id, sizeof p->id);
 }
 
 void event_parser_cut(struct event_parser *p) {
     p->line.n = p->data.n = 0;
     p->kind[0] = 0;
+    memcpy(p->next_id, p->id, sizeof p->id);
     p->after_return = p->begun = false;
 }
 
@@ -42,6 +44,7 @@ static enum status append(struct event_text_buffer *b, const char *bytes, size_t
 }
 
 static void give_out(struct event_parser *p) {
+    memcpy(p->id, p->next_id, sizeof p->id);
     if (p->data.n) {
         p->data.text[p->data.n - 1] = 0; /* the last line's end */
         const struct client_event event = {p->id, *p->kind ? p->kind : "message", p->data.text};
@@ -59,8 +62,8 @@ static enum status take_field(struct event_parser *p, const char *name, size_t n
         st = st ? st : append(&p->data, "\n", 1, err);
     } else if (n == 5 && !memcmp(name, "event", n)) {
         snprintf(p->kind, sizeof p->kind, "%s", value);
-    } else if (n == 2 && !memcmp(name, "id", n) && strlen(value) < sizeof p->id) {
-        snprintf(p->id, sizeof p->id, "%s", value);
+    } else if (n == 2 && !memcmp(name, "id", n) && strlen(value) < sizeof p->next_id) {
+        snprintf(p->next_id, sizeof p->next_id, "%s", value);
     }
     return st;
 }

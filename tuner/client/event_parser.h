@@ -24,8 +24,8 @@ struct event_text_buffer {
 };
 
 struct event_parser {
-    struct event_text_buffer line, data; /* malloc'd */
-    char id[128], kind[128];
+    struct event_text_buffer line, data;   /* malloc'd */
+    char id[128], next_id[128], kind[128]; /* next_id: of the event that is not whole yet */
     bool after_return, begun, stopped;
     client_listener *listener;
     void *context;

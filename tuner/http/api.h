@@ -18,10 +18,17 @@ route_handler api_sessions_list, api_sessions_create, api_sessions_get, api_sess
 route_handler api_sessions_best, api_sessions_importance, api_sessions_events, api_trials_list, api_trials_get,
     api_trials_suggest, api_trials_heartbeat, api_trials_report, api_trials_complete, api_trials_fail;
 
-route_handler api_records_list, api_records_get;                      /* api_records.c */
-route_handler api_records_create, api_trials_import;                  /* api_record_batches.c */
-route_handler api_rankers_list;                                       /* api_objects.c */
-route_handler api_rankers_get, api_rankers_create;                    /* api_rankers.c */
-route_handler api_operations_list, api_operations_get;                /* api_operations.c */
+route_handler api_records_list, api_records_get;       /* api_records.c */
+route_handler api_records_create, api_trials_import;   /* api_record_batches.c */
+route_handler api_rankers_list;                        /* api_objects.c */
+route_handler api_rankers_get, api_rankers_create;     /* api_rankers.c */
+route_handler api_operations_list, api_operations_get; /* api_operations.c */
+
+/* Pages: page_sessions.c, page_session.c, page_strategies.c, page_dataset.c, page_sign_in.c */
+route_handler page_home, page_home_open;
+route_handler page_session, page_session_live, page_session_steer;
+route_handler page_strategy, page_compare;
+route_handler page_dataset, page_models, page_clusters;
+route_handler page_sign_in, page_sign_in_send, page_sign_out, page_style, page_script, page_icon;
 
 #endif

@@ -13,8 +13,10 @@
 
 enum { PAGE_SIZE = 100, PAGE_MAX = 1000 };
 
-static const char *const folders[] = {
-    [STORE_MODEL] = "models", [STORE_CLUSTER] = "clusters", [STORE_STRATEGY] = "strategies", [STORE_RANKER] = "rankers"};
+static const char *const folders[] = {[STORE_MODEL] = "models",
+                                      [STORE_CLUSTER] = "clusters",
+                                      [STORE_STRATEGY] = "strategies",
+                                      [STORE_RANKER] = "rankers"};
 static const char *const words[] = {
     [STORE_MODEL] = "model", [STORE_CLUSTER] = "cluster", [STORE_STRATEGY] = "strategy", [STORE_RANKER] = "ranker"};
 
@@ -68,28 +70,43 @@ static enum status list_objects(struct request *rq, enum store_kind kind, struct
 static const char *with_name(struct arena *arena, const struct stored_object *object) {
     cJSON *name = cJSON_CreateString(object->name);
     char *text = name ? json_line(name) : NULL;
-    const char *whole = text ? arena_printf(arena, "{\"name\":%s,%s", text, object->content + 1) : NULL;
+    const size_t n = strlen(object->content) - 1;
+    char *whole = text ? arena_alloc(arena, strlen(text) + n + sizeof "{\"name\":,", 1) : NULL;
+    if (whole)
+        memcpy(stpcpy(stpcpy(stpcpy(whole, "{\"name\":"), text), ","), object->content + 1, n);
     free(text);
     cJSON_Delete(name);
     return whole;
 }
 
+/* Its text, and for a client that has it only whether it is there. */
+static enum status read_object(struct request *rq, struct store *store, enum store_kind kind, const struct id *id,
+                               const char **text, struct error *err) {
+    struct stored_object object;
+    *text = "";
+    if (request_has_etag(rq, id->hex))
+        return store_has(store, kind, id->hex, err);
+    enum status st = store_get(store, kind, id->hex, &rq->arena, &object, err);
+    if (st)
+        return st;
+    *text = kind == STORE_STRATEGY ? with_name(&rq->arena, &object) : object.content;
+    return *text ? ST_OK : error_no_memory(err);
+}
+
 static enum status get_object(struct request *rq, enum store_kind kind, struct response *rs, struct error *err) {
-    const char *word = request_parameter(rq, "id");
+    const char *word = request_parameter(rq, "id"), *text;
     struct id id;
     struct store *store;
-    struct stored_object object;
     enum status st = reference_id(rq, kind, word, &id, err);
     st = st ? st : request_reader(rq, &store, err);
     if (st)
         return st;
-    st = store_get(store, kind, id.hex, &rq->arena, &object, err);
+    st = read_object(rq, store, kind, &id, &text, err);
     if (st == ST_NOT_FOUND)
         return error_set(err, ST_NOT_FOUND, "there is no %s %.80s", words[kind], word);
     if (st)
         return st;
-    const char *text = kind == STORE_STRATEGY ? with_name(&rq->arena, &object) : object.content;
-    if (!text || !(rs->etag = arena_strdup(&rq->arena, id.hex)))
+    if (!(rs->etag = arena_strdup(&rq->arena, id.hex)))
         return error_no_memory(err);
     /* A name or prefix may come to mean another one; a whole id never does. */
     rs->cache_control = strcmp(word, id.hex) ? "private, no-cache" : "private, max-age=31536000, immutable";

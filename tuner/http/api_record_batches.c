@@ -27,6 +27,8 @@ struct batch {
     const struct stored_session *session;
     struct import_report report;
     bool done;
+    /* The last word of each kind and what it names: records of one batch mostly name the same model and cluster. */
+    const char *word[STORE_KIND_COUNT], *id[STORE_KIND_COUNT];
 };
 
 /* ---- a record ---- */
@@ -100,8 +102,8 @@ static enum status read_environment(struct request *rq, const struct json_at *at
 }
 
 /* The whole id of what the member names. */
-static enum status read_reference(struct request *rq, const struct json_at *at, enum store_kind kind, const char *key,
-                                  const char **out, struct error *err) {
+static enum status read_reference(struct request *rq, struct batch *batch, const struct json_at *at,
+                                  enum store_kind kind, const char *key, const char **out, struct error *err) {
     const char *word;
     struct json_at member;
     struct id id;
@@ -111,12 +113,18 @@ static enum status read_reference(struct request *rq, const struct json_at *at, 
         st = json_string_at(&member, &word, err);
     if (st)
         return st;
+    if (batch->word[kind] && !strcmp(batch->word[kind], word)) {
+        *out = batch->id[kind];
+        return ST_OK;
+    }
     st = reference_id(rq, kind, word, &id, &why);
     if (st) { /* of its own kind, and with its place */
         json_fail(&member, err, "%s", why.message);
         return err->status = st == ST_USAGE ? ST_INVALID : st;
     }
     *out = arena_strdup(&rq->arena, id.hex);
+    batch->word[kind] = *out ? word : NULL;
+    batch->id[kind] = *out;
     return *out ? ST_OK : error_no_memory(err);
 }
 
@@ -152,14 +160,14 @@ static enum status read_counts(const struct json_at *at, struct record *out, str
 }
 
 /* A session's trials need not say what they are about, but may not say otherwise. */
-static enum status read_domain(struct request *rq, const struct batch *batch, const struct json_at *at,
-                               struct record *out, struct error *err) {
+static enum status read_domain(struct request *rq, struct batch *batch, const struct json_at *at, struct record *out,
+                               struct error *err) {
     const struct stored_session *session = batch->session;
     const bool both = !session || cJSON_GetObjectItemCaseSensitive(at->node, "model") ||
                       cJSON_GetObjectItemCaseSensitive(at->node, "cluster");
-    enum status st = both ? read_reference(rq, at, STORE_MODEL, "model", &out->model, err) : ST_OK;
+    enum status st = both ? read_reference(rq, batch, at, STORE_MODEL, "model", &out->model, err) : ST_OK;
     if (!st && both)
-        st = read_reference(rq, at, STORE_CLUSTER, "cluster", &out->cluster, err);
+        st = read_reference(rq, batch, at, STORE_CLUSTER, "cluster", &out->cluster, err);
     if (st || !session)
         return st;
     if (both && (strcmp(out->model, session->model) || strcmp(out->cluster, session->cluster)))
@@ -170,19 +178,19 @@ static enum status read_domain(struct request *rq, const struct batch *batch, co
     return ST_OK;
 }
 
-static enum status read_names(struct request *rq, const struct batch *batch, const struct json_at *at,
-                              struct record *out, struct error *err) {
+static enum status read_names(struct request *rq, struct batch *batch, const struct json_at *at, struct record *out,
+                              struct error *err) {
     enum status st = read_domain(rq, batch, at, out, err);
     if (!st)
-        st = read_reference(rq, at, STORE_STRATEGY, "strategy", &out->strategy, err);
+        st = read_reference(rq, batch, at, STORE_STRATEGY, "strategy", &out->strategy, err);
     if (!st)
         st = json_get_string(at, "proposer", JSON_REQUIRED, &out->proposer, err);
     return st ? st : json_get_string(at, "runner", JSON_REQUIRED, &out->runner, err);
 }
 
 /* The first six are read past: what an export says of its own dataset. */
-static enum status read_record(struct request *rq, const struct batch *batch, const struct json_at *at,
-                               struct record *out, struct error *err) {
+static enum status read_record(struct request *rq, struct batch *batch, const struct json_at *at, struct record *out,
+                               struct error *err) {
     static const char *const known[] = {"schema",      "trial",   "model_name", "cluster_name",  "strategy_name",
                                         "environment", "uid",     "strategy",   "round",         "seed",
                                         "proposer",    "runner",  "state",      "reason",        "attempt",

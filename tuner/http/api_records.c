@@ -12,6 +12,7 @@
 #include "tuner/http/api.h"
 
 enum { PAGE_SIZE = 100, PAGE_MAX = 1000 };
+static const double PATIENCE_US = 10e6; /* so that questions without an index do not hold the workers for long */
 
 static const char *viewer_of(const struct request *rq) {
     return rq->principal.role == ROLE_ADMIN ? NULL : rq->principal.team;
@@ -51,8 +52,10 @@ static enum status read_order(const struct request *rq, struct query *query, str
 
 static enum status read_query(const struct request *rq, struct query *out, struct error *err) {
     uint64_t size = PAGE_SIZE;
-    *out = (struct query){
-        .filter = request_query(rq, "filter"), .after = request_query(rq, "page_token"), .viewer = viewer_of(rq)};
+    *out = (struct query){.filter = request_query(rq, "filter"),
+                          .after = request_query(rq, "page_token"),
+                          .viewer = viewer_of(rq),
+                          .patience_us = PATIENCE_US};
     enum status st = read_order(rq, out, err);
     if (!st)
         st = request_query_integer(rq, "page_size", 1, PAGE_MAX, &size, err);
@@ -114,6 +117,10 @@ enum status api_records_list(struct request *rq, struct response *rs, struct err
         st = query_page(store, &query, &rq->arena, &n, &records, next, err);
     if (st == ST_INVALID && query.after)
         return error_set(err, ST_USAGE, "query parameter page_token: not of this list");
+    if (st == ST_TIMEOUT)
+        return response_problem(rs, &rq->arena, PROBLEM_TIMEOUT,
+                                "no index serves this filter in this order; narrow it to a session, a strategy, or a "
+                                "model and a cluster");
     if (st)
         return st;
     if (format != FORMAT_JSON && *next)

@@ -47,7 +47,8 @@ enum status request_session(struct request *rq, bool steer, struct stored_sessio
     return st;
 }
 
-enum status request_served(struct request *rq, bool steer, struct served **out, struct response *rs, struct error *err) {
+enum status request_served(struct request *rq, bool steer, struct served **out, struct response *rs,
+                           struct error *err) {
     struct stored_session stored;
     bool refused;
     *out = NULL;
@@ -160,7 +161,8 @@ enum status api_sessions_list(struct request *rq, struct response *rs, struct er
         st = request_reader(rq, &store, err);
     if (st)
         return st;
-    st = page_sessions(store, &list, request_query(rq, "page_token"), (size_t)size, &rq->arena, &n, &sessions, next, err);
+    st = page_sessions(store, &list, request_query(rq, "page_token"), (size_t)size, &rq->arena, &n, &sessions, next,
+                       err);
     if (st == ST_INVALID)
         return error_set(err, ST_USAGE, "query parameter page_token: not of this list");
     if (st)
@@ -271,9 +273,9 @@ static enum status read_stored(struct request *rq, const struct json_at *body, e
 }
 
 static enum status read_new(struct request *rq, struct new_session *out, struct error *err) {
-    static const char *const known[] = {"model",        "cluster",  "mode",       "budget",  "seed",   "final_rounds",
-                                        "trial_us", "least_gain", "earlier", "ranker", "runner",
-                                        "shared",       NULL};
+    static const char *const known[] = {"model",        "cluster",  "mode",       "budget",  "seed",
+                                        "final_rounds", "trial_us", "least_gain", "earlier", "ranker",
+                                        "runner",       "shared",   NULL};
     static const char *const modes[] = {"own", "ask", NULL};
     const struct json_at body = request_body(rq);
     size_t mode = STORED_SESSION_ASK;
@@ -346,8 +348,10 @@ static enum status steer_effect(struct request *rq, struct store *store, void *c
     if (!etag)
         return error_no_memory(err);
     if (!request_matches(rq, etag))
-        return response_problem(rs, &rq->arena, PROBLEM_PRECONDITION_FAILED, "session %s has changed: its entity tag is "
-                                                                             "\"%s\"", id, etag);
+        return response_problem(rs, &rq->arena, PROBLEM_PRECONDITION_FAILED,
+                                "session %s has changed: its entity tag is "
+                                "\"%s\"",
+                                id, etag);
     st = b ? hub_set_budget(s->served, store, b->trials, b->time_us, b->gap, err)
            : hub_steer(s->served, store, s->verb, err);
     if (!st && s->shared)

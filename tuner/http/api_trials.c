@@ -404,7 +404,8 @@ static enum status with_answer(struct request *rq, struct response *rs,
 
 static bool add_summary(cJSON *to, const char *key, const struct tune_row *row) {
     cJSON *o = cJSON_AddObjectToObject(to, key);
-    return o && cJSON_AddStringToObject(o, "strategy_id", row->id.hex) && cJSON_AddStringToObject(o, "name", row->name) &&
+    return o && cJSON_AddStringToObject(o, "strategy_id", row->id.hex) &&
+           cJSON_AddStringToObject(o, "name", row->name) &&
            cJSON_AddNumberToObject(o, "measured_us", row->measured.median_us) &&
            cJSON_AddNumberToObject(o, "low_us", row->measured.low_us) &&
            cJSON_AddNumberToObject(o, "high_us", row->measured.high_us) &&

@@ -10,6 +10,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "dataset/requests.h"
+#include "tuner/http/page.h"
 #include "tuner/http/server.h"
 
 enum { MAX_KEY = 255 };
@@ -162,6 +163,15 @@ static bool media_is_json(const char *type) {
     return !strcasecmp(type, "charset=utf-8") || !strcasecmp(type, "charset=\"utf-8\"");
 }
 
+/* What a form of ours is sent as. A browser says whence; without that it is no browser. */
+static void check_form(struct request *rq, bool has_body, struct response *rs) {
+    static const char form[] = "application/x-www-form-urlencoded";
+    if (!rq->origin || !origin_is_ours(rq))
+        response_problem(rs, &rq->arena, PROBLEM_CROSS_ORIGIN, "this is for the forms of this service's pages");
+    else if (has_body && (!rq->content_type || strncasecmp(rq->content_type, form, sizeof form - 1)))
+        response_problem(rs, &rq->arena, PROBLEM_UNSUPPORTED_MEDIA_TYPE, "send Content-Type: %s", form);
+}
+
 static bool key_is_valid(const char *key) {
     size_t n = strlen(key);
     for (const char *c = key; *c; c++)
@@ -173,7 +183,9 @@ static bool key_is_valid(const char *key) {
 static bool check_headers(struct request *rq, bool has_body, struct response *rs) {
     const struct route *route = rq->route;
     bool safe = !strcmp(route->method, "GET");
-    if (!safe && !origin_is_ours(rq))
+    if (route->flags & ROUTE_FORM)
+        check_form(rq, has_body, rs);
+    else if (!safe && !origin_is_ours(rq))
         response_problem(rs, &rq->arena, PROBLEM_CROSS_ORIGIN, "a page of another origin may not change anything here");
     else if (has_body && !route->request)
         response_problem(rs, &rq->arena, PROBLEM_BAD_REQUEST, "this takes no body");
@@ -361,6 +373,8 @@ static void write_problem(struct request *rq, struct response *rs) {
         "{\"type\":\"/problems/insufficient-storage\",\"title\":\"Memory or disk is full\",\"status\":507,"
         "\"detail\":\"out of memory\",\"code\":\"insufficient-storage\",\"request_id\":\"\"}";
     static const char type[] = "application/problem+json";
+    if (rq->route && rq->route->flags & ROUTE_PAGE && !page_problem(rq, rs, NULL))
+        return;
     free(rs->owned);
     rs->owned = problem_text(rs->problem, rs->problem_detail ? rs->problem_detail : problem_title(rs->problem),
                              rs->problem_pointer, rq->id);

@@ -146,7 +146,8 @@ static void add_headers(struct exchange *x, struct MHD_Response *r) {
     const struct response *rs = &x->response;
     add_header(r, "X-Request-Id", x->request.id);
     add_header(r, "X-Content-Type-Options", "nosniff");
-    add_header(r, "Referrer-Policy", "no-referrer");
+    if (!has_header(rs, "Referrer-Policy"))
+        add_header(r, "Referrer-Policy", "no-referrer");
     add_header(r, "Cross-Origin-Resource-Policy", "same-origin");
     if (!has_header(rs, "Content-Security-Policy"))
         add_header(r, "Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'");

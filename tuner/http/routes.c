@@ -9,6 +9,13 @@
 #include "tuner/http/text.h"
 
 #define CREATED "200 201"
+#define HTML    "text/html; charset=utf-8"
+
+enum {
+    PAGE = ROUTE_HIDDEN | ROUTE_PAGE | ROUTE_SLOW,
+    FORM = PAGE | ROUTE_FORM,
+    ASSET = ROUTE_HIDDEN | ROUTE_CONDITIONAL,
+};
 
 static const struct route routes[] = {
     {"GET", "/healthz", ROLE_NONE, ROUTE_WHILE_DRAINING, "", NULL, "Health", NULL, "200", "", api_healthz,
@@ -85,7 +92,7 @@ static const struct route routes[] = {
      "Record", NULL, "200", "invalid not-found stale-attempt", api_trials_fail, "The trial went wrong"},
 
     {"GET", "/api/v1/records", ROLE_READ, ROUTE_SLOW, "filter order iterations format page_size page_token", NULL,
-     "RecordList", "text/csv; charset=utf-8; header=present|application/jsonl", "200", "", api_records_list,
+     "RecordList", "text/csv; charset=utf-8; header=present|application/jsonl", "200", "timeout", api_records_list,
      "Everybody's trials that fit a filter; as CSV or JSON Lines the header Next-Page-Token has the token"},
     {"GET", "/api/v1/records/{uid}", ROLE_READ, 0, "", NULL, "Record", NULL, "200", "not-found", api_records_get,
      "A trial with its iterations"},
@@ -103,6 +110,34 @@ static const struct route routes[] = {
      api_operations_list, "Long work, newest first"},
     {"GET", "/api/v1/operations/{operation}", ROLE_READ, 0, "", NULL, "Operation", NULL, "200", "not-found",
      api_operations_get, "How a piece of long work stands; its result when it is done"},
+
+    {"GET", "/", ROLE_READ, PAGE, "page_token", NULL, NULL, HTML, "200", "", page_home, "Sessions"},
+    {"POST", "/sessions", ROLE_RUN, FORM, "", NULL, NULL, HTML, "303", "invalid not-found conflict infeasible",
+     page_home_open, "Open a session"},
+    {"GET", "/sessions/{session}", ROLE_READ, PAGE, "", NULL, NULL, HTML, "200", "not-found", page_session,
+     "A session: its answer, trials and lessons"},
+    {"GET", "/sessions/{session}/live", ROLE_READ, PAGE, "", NULL, NULL, HTML, "200", "not-found", page_session_live,
+     "What changes of that page while the session runs"},
+    {"POST", "/sessions/{session}/steer", ROLE_RUN, FORM, "", NULL, NULL, HTML, "303", "invalid not-found conflict",
+     page_session_steer, "Pause, resume, stop or cancel a session"},
+    {"GET", "/strategies/{id}", ROLE_READ, PAGE, "model cluster", NULL, NULL, HTML, "200", "not-found invalid",
+     page_strategy, "A strategy: what it does, and when"},
+    {"GET", "/compare", ROLE_READ, PAGE, "a b model cluster", NULL, NULL, HTML, "200", "not-found invalid",
+     page_compare, "Two strategies on one time axis"},
+    {"GET", "/dataset", ROLE_READ, PAGE, "filter order page_token", NULL, NULL, HTML, "200", "timeout", page_dataset,
+     "Everybody's trials"},
+    {"GET", "/models", ROLE_READ, PAGE, "page_token", NULL, NULL, HTML, "200", "", page_models, "Models"},
+    {"GET", "/clusters", ROLE_READ, PAGE, "page_token", NULL, NULL, HTML, "200", "", page_clusters, "Clusters"},
+    {"GET", "/sign-in", ROLE_NONE, PAGE, "", NULL, NULL, HTML, "303", "unauthorized", page_sign_in,
+     "A form for a token"},
+    {"POST", "/sign-in", ROLE_NONE, FORM, "", NULL, NULL, HTML, "303", "unauthorized", page_sign_in_send,
+     "Keep a token in a cookie"},
+    {"POST", "/sign-out", ROLE_NONE, FORM, "", NULL, NULL, HTML, "303", "", page_sign_out, "Forget the cookie"},
+    {"GET", "/assets/page.css", ROLE_NONE, ASSET, "", NULL, NULL, "text/css; charset=utf-8", "200", "", page_style,
+     "The pages' style sheet"},
+    {"GET", "/assets/page.js", ROLE_NONE, ASSET, "", NULL, NULL, "text/javascript; charset=utf-8", "200", "",
+     page_script, "What keeps pages up to date"},
+    {"GET", "/favicon.ico", ROLE_NONE, ASSET, "", NULL, NULL, "image/svg+xml", "200", "", page_icon, "The pages' icon"},
 };
 
 const struct route *routes_list(size_t *n) {

@@ -23,6 +23,8 @@ enum route_flags {
     ROUTE_WHILE_DRAINING = 32,
     ROUTE_BODY_OPTIONAL = 64,
     ROUTE_HIDDEN = 128, /* not in /openapi.json: pages and assets */
+    ROUTE_FORM = 256,   /* its body is a form of one of our pages (form_field() in page.h) */
+    ROUTE_PAGE = 512,   /* its problems are pages too */
 };
 
 struct route {

@@ -30,7 +30,8 @@
 #define TIMES  "{'type':'array','maxItems':100000,'items':" RATE "}"
 #define SHARED "{'oneOf':[{'enum':['all','team']},{'type':'array','maxItems':64,'items':" TEXT "}]}"
 #define BUDGET                                                                                                         \
-    "{'type':'object','description':'0 is no limit; one of trials and time_us is needed','additionalProperties':false," \
+    "{'type':'object','description':'0 is no limit; one of trials and time_us is "                                     \
+    "needed','additionalProperties':false,"                                                                            \
     "'properties':{'trials':{'type':'integer','minimum':0,'maximum':100000},'time_us':" AMOUNT ",'gap':" AMOUNT "}}"
 #define MEASURED                                                                                                       \
     "{'type':'object','required':['strategy_id','name','measured_us','low_us','high_us','iterations','final'],"        \
@@ -47,7 +48,7 @@
     ",'environment_details':{'type':'object'},'schema':{'const':'syncopate.record/1'},'trial':" SIZE                   \
     ",'environment':" ID ",'model_name':" TEXT ",'cluster_name':" TEXT ",'strategy_name':" TEXT
 #define BATCH(member, trial) "'" member "':{'type':'array','minItems':1,'maxItems':1000,'items':" trial "}"
-#define SHARE "{'type':'number','minimum':0,'maximum':1}"
+#define SHARE                "{'type':'number','minimum':0,'maximum':1}"
 
 static const struct schema schemas[] = {
     {"Health", "{'type':'object','required':['status','version'],'additionalProperties':false,"
@@ -169,15 +170,16 @@ static const struct schema schemas[] = {
      ",'mean_us':" RATE ",'median_us':" RATE ",'low_us':" RATE ",'high_us':" RATE ",'queued':" STAMP ",'started':" STAMP
      ",'ended':" STAMP ",'reason':" TEXT ",'environment':" ID ",'environment_details':{'type':'object'},"
      "'iterations_us':" TIMES ",'team':" TEXT ",'shared':{'type':'string'},'attempt':" SIZE "}}"},
-    {"RecordBatch", "{'type':'object','required':['records'],'additionalProperties':false,'properties':{'shared':" SHARED
-                    "," BATCH("records", "{'$ref':'#/components/schemas/NewRecord'}") "}}"},
+    {"RecordBatch",
+     "{'type':'object','required':['records'],'additionalProperties':false,'properties':{'shared':" SHARED
+     "," BATCH("records", "{'$ref':'#/components/schemas/NewRecord'}") "}}"},
     {"TrialBatch", "{'type':'object','required':['trials'],'additionalProperties':false,"
                    "'properties':{" BATCH("trials", "{'$ref':'#/components/schemas/NewTrial'}") "}}"},
-    {"NewRecord",
-     "{'type':'object','description':'A trial that has ended. Its model, cluster and strategy are ids or names. A complete "
-     "one has iterations_us, or mean_us and median_us; another has a reason. Without a uid it gets one',"
-     "'required':['model','cluster','strategy','proposer','runner'],'additionalProperties':false,"
-     "'properties':{'model':" TEXT ",'cluster':" TEXT "," ENDED_TRIAL "}}"},
+    {"NewRecord", "{'type':'object','description':'A trial that has ended. Its model, cluster and strategy are ids or "
+                  "names. A complete "
+                  "one has iterations_us, or mean_us and median_us; another has a reason. Without a uid it gets one',"
+                  "'required':['model','cluster','strategy','proposer','runner'],'additionalProperties':false,"
+                  "'properties':{'model':" TEXT ",'cluster':" TEXT "," ENDED_TRIAL "}}"},
     {"NewTrial", "{'type':'object','description':'As NewRecord; model and cluster are those of the session, and a "
                  "complete one has iterations_us','required':['strategy','proposer','runner'],"
                  "'additionalProperties':false,'properties':{'model':" TEXT ",'cluster':" TEXT "," ENDED_TRIAL "}}"},
@@ -185,7 +187,8 @@ static const struct schema schemas[] = {
                     "'properties':{'added':" COUNT ",'duplicates':" COUNT
                     ",'uids':{'type':'array','description':'in the order of the request','items':" TEXT "}}}"},
     {"NewRanker",
-     "{'type':'object','description':'domains or filter say which trials, without either all','additionalProperties':false,"
+     "{'type':'object','description':'domains or filter say which trials, without either "
+     "all','additionalProperties':false,"
      "'properties':{'kind':{'enum':['trees','linear','rnn','gat'],'default':'trees'},'residual':{'type':'boolean',"
      "'default':true,'description':'correct the timeline'},'domains':{'type':'array','minItems':1,'maxItems':16,"
      "'items':{'type':'object','minProperties':1,'additionalProperties':false,'properties':{'model':" TEXT
@@ -197,9 +200,10 @@ static const struct schema schemas[] = {
      "{'type':'object','required':['schema','id','name','created','usable','trials','held_out','domains'],"
      "'additionalProperties':false,'properties':{'schema':{'const':'syncopate.trained-ranker/1'},'id':" ID
      ",'name':" TEXT ",'created':" STAMP ",'usable':{'type':'boolean','description':'by this version'},'kind':" TEXT
-     ",'residual':" FLAG ",'seed':" COUNT ",'epochs':" COUNT ",'training_accuracy':" SHARE ",'validation_accuracy':" SHARE
-     ",'version':" TEXT ",'from':" ID ",'trials':" COUNT ",'held_out':" COUNT ",'held_out_accuracy':" SHARE
-     ",'timeline_accuracy':" SHARE ",'domains':{'type':'array','items':{'type':'object','required':['model','cluster',"
+     ",'residual':" FLAG ",'seed':" COUNT ",'epochs':" COUNT ",'training_accuracy':" SHARE
+     ",'validation_accuracy':" SHARE ",'version':" TEXT ",'from':" ID ",'trials':" COUNT ",'held_out':" COUNT
+     ",'held_out_accuracy':" SHARE ",'timeline_accuracy':" SHARE
+     ",'domains':{'type':'array','items':{'type':'object','required':['model','cluster',"
      "'runner','trials','strategies'],'additionalProperties':false,'properties':{'model':" TEXT ",'cluster':" TEXT
      ",'runner':{'type':'string'},'trials':" COUNT ",'strategies':" COUNT "}}}}}"},
     {"OperationList", "{'type':'object','required':['items','next_page_token'],'additionalProperties':false,"
@@ -212,8 +216,9 @@ static const struct schema schemas[] = {
      "'result':{'type':'object','description':'of a ranker that was trained: its id'},"
      "'error':{'type':'object','required':['code','detail'],'additionalProperties':false,'properties':{'code':" TEXT
      ",'detail':" TEXT "}},'created':" STAMP ",'ended':" STAMP "}}"},
-    {"SuggestRequest", "{'type':'object','required':['client'],'additionalProperties':false,'properties':{'client':" CLIENT
-                       ",'count':{'type':'integer','minimum':1,'maximum':64},'lease_s':" LEASE "}}"},
+    {"SuggestRequest",
+     "{'type':'object','required':['client'],'additionalProperties':false,'properties':{'client':" CLIENT
+     ",'count':{'type':'integer','minimum':1,'maximum':64},'lease_s':" LEASE "}}"},
     {"Suggestions",
      "{'type':'object','required':['next','trials'],'additionalProperties':false,"
      "'properties':{'next':{'enum':['trials','wait','over'],'description':'wait: others still run trials; over: the "
@@ -265,6 +270,10 @@ static const struct parameter parameters[] = {
     {"format", "{'enum':['json','csv','jsonl'],'default':'json'}", "JSON, CSV or JSON Lines"},
     {"uid", TEXT, "A trial's uid"},
     {"operation", TEXT, "An operation's id"},
+    {"model", TEXT, "A model's id or name"},
+    {"cluster", TEXT, "A cluster's id or name"},
+    {"a", TEXT, "The first strategy's id or name"},
+    {"b", TEXT, "The second strategy's id or name"},
 };
 
 const struct schema *schemas_list(size_t *n) {

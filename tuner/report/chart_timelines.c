@@ -146,7 +146,7 @@ static double height_of(const struct strip *strip) {
 static double place_strips(const struct chart_timeline *t, struct strip *strips, double top) {
     double y = top + HEAD;
     for (size_t l = 0; l < t->n_lanes; l++) {
-        if (l && strcmp(t->lanes[l].node, t->lanes[l - 1].node))
+        if (l && strcmp(t->lanes[l].node, t->lanes[l - 1].node) != 0)
             y += NODE_GAP;
         strips[l].top = y;
         y += height_of(&strips[l]) + LANE_GAP;
@@ -256,7 +256,7 @@ static void draw_timeline(struct markup *m, const struct picture *p, const struc
              units_format_time(t->waiting_us, waiting, sizeof waiting));
     for (size_t l = 0; l < t->n_lanes; l++) {
         const double middle = strips[l].top + height_of(&strips[l]) / 2 + 4;
-        if (!l || strcmp(t->lanes[l].node, t->lanes[l - 1].node))
+        if (!l || strcmp(t->lanes[l].node, t->lanes[l - 1].node) != 0)
             svg_text(m, "node", 0, middle, SVG_START, "%.12s", t->lanes[l].node);
         svg_text(m, "note", LEFT - 8, middle, SVG_END, "%s", t->lanes[l].what);
         svg_rectangle_begin(m, "lane", LEFT, strips[l].top - 1, RIGHT - LEFT, height_of(&strips[l]) + 1);
@@ -282,11 +282,12 @@ static void legend(struct markup *m, double y) {
         svg_text(m, "note", x + 20, y, SVG_START, "%s", words[class]);
         x += rooms[class];
     }
-    for (unsigned shade = 0; shade < CHART_SHADES; shade++, x += 16) {
+    for (unsigned shade = 0; shade < CHART_SHADES; shade++) {
         svg_path_begin(m, class_names[CHART_MESSAGE + shade]);
         rectangle(m, x, y - 10, x + 14, y);
         svg_path_end(m);
         markup_end(m);
+        x += 16;
     }
     svg_text(m, "note", x + 4, y, SVG_START, "messages: needed first by the next forward pass … last");
 }
@@ -322,14 +323,15 @@ void chart_timelines_words(size_t n, const struct chart_timeline *timelines, cha
                  a, x);
         return;
     }
-    const double gain = first->iteration_us - second->iteration_us;
+    const double gain = first->iteration_us - second->iteration_us, percent = 100 * fabs(gain) / first->iteration_us;
+    char difference[64] = "no difference";
     units_format_time(fabs(gain), less, sizeof less);
     units_format_time(second->iteration_us, b, sizeof b);
     units_format_time(second->waiting_us, y, sizeof y);
-    snprintf(out, size,
-             "%.*s takes %s an iteration and %.*s %s: %s %s (%.1f%%). The devices wait for gradients %s and %s of it.",
-             NAMES, first->name, a, NAMES, second->name, b, less, gain >= 0 ? "less" : "more",
-             100 * fabs(gain) / first->iteration_us, x, y);
+    if (percent >= 0.05)
+        snprintf(difference, sizeof difference, "%s %s (%.1f%%)", less, gain >= 0 ? "less" : "more", percent);
+    snprintf(out, size, "%.*s takes %s an iteration and %.*s %s: %s. The devices wait for gradients %s and %s of it.",
+             NAMES, first->name, a, NAMES, second->name, b, difference, x, y);
 }
 
 void chart_timelines(struct markup *m, const char *id, size_t n, const struct chart_timeline *timelines) {

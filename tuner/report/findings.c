@@ -13,9 +13,10 @@
 #include "tuner/trials.h"
 
 enum {
-    FIT_MOST = 12, /* strategies that the simulator is corrected by; more change little */
+    FIT_MOST = 12, /* strategies to correct the simulator by, beside the best two; more change little */
     COMPARED_NODES = 2
 };
+static const double FIT_WORK = 1e4;
 
 /* ---- reading ---- */
 
@@ -88,7 +89,7 @@ static enum status summarize(struct findings *f, struct finding *row, struct err
     double **rounds = calloc(row->complete + 1, sizeof *rounds), *pooled = NULL;
     for (size_t i = 0; counts && rounds && i < f->n_trials; i++) {
         const struct record *record = &f->trials[i];
-        if (strcmp(record->strategy, row->strategy) || !has_iterations(record))
+        if (strcmp(record->strategy, row->strategy) != 0 || !has_iterations(record))
             continue;
         counts[n] = record->n_iterations;
         rounds[n] = arena_alloc(&f->arena, record->n_iterations, sizeof **rounds);
@@ -202,12 +203,20 @@ static bool is_fatal(enum status st) {
            st != ST_NOT_FOUND;
 }
 
+/* Importance leaves out what the timeline tells, so it is not run. */
+static enum status describe(struct predictor *p, const struct strategy *strategy, struct features *out,
+                            struct error *err) {
+    const double compute_us = p->model->forward_us + p->model->backward_us;
+    const struct timeline_terms terms = {.iteration_us = compute_us, .compute_us = compute_us};
+    enum status st = plan_relower(&p->plan, p->model, p->cluster, strategy, err);
+    return st ? st : features_of(strategy, &p->plan, &p->cost, &terms, out, err);
+}
+
 static enum status find_importance(struct findings *f, struct store *store, struct predictor *p, struct error *err) {
     struct features *features = calloc(f->n + 1, sizeof *features);
     struct advisor_observation *observed = calloc(f->n + 1, sizeof *observed);
     enum status st = features && observed ? ST_OK : error_no_memory(err);
     size_t n = 0;
-    p->brief = true;
     for (size_t i = 0; i < f->n && n < IMPORTANCE_MOST && !is_fatal(st); i++) {
         struct strategy strategy;
         if (!isfinite(f->items[i].first_us))
@@ -215,14 +224,13 @@ static enum status find_importance(struct findings *f, struct store *store, stru
         st = store_get_strategy(store, f->items[i].strategy, &f->model, &f->cluster, &strategy, err);
         if (st)
             continue;
-        st = predictor_features(p, &strategy, &features[n], NULL, err);
+        st = describe(p, &strategy, &features[n], err);
         strategy_release(&strategy);
         if (!st) {
             observed[n] = (struct advisor_observation){&features[n], f->items[i].first_us};
             n++;
         }
     }
-    p->brief = false;
     if (!is_fatal(st))
         st = importance_of(n, observed, f->importance, err);
     f->has_importance = !st;
@@ -233,30 +241,51 @@ static enum status find_importance(struct findings *f, struct store *store, stru
     return is_fatal(st) ? st : ST_OK;
 }
 
-/* The best, the best baseline and others spread over the session. */
-static bool is_fitted_to(const struct findings *f, size_t i) {
+/* Which row is fitted to next: the best, the best baseline, then others spread over the session; SIZE_MAX after the
+ * last. */
+static size_t fitted_row(const struct findings *f, size_t k) {
     const size_t step = f->n / FIT_MOST + 1;
-    return f->items[i].measured.n && (i == f->best || i == f->baseline || i % step == 0);
+    if (k < 2)
+        return k ? f->baseline : f->best;
+    return (k - 2) * step < f->n ? (k - 2) * step : SIZE_MAX;
 }
 
+/* About what a prediction costs. */
+static double work_of(const struct plan *plan, const struct cost *cost) {
+    return plan->n_messages * (plan->any_server ? (double)cost->n_workers : 1);
+}
+
+static bool is_fitted_to(const struct findings *f, size_t k) {
+    const size_t row = fitted_row(f, k);
+    return row != SIZE_MAX && f->items[row].measured.n && (k < 2 || (row != f->best && row != f->baseline)) &&
+           (k != 1 || f->baseline != f->best);
+}
+
+/* Fit the simulator's two factors to some strategies, as many as FIT_WORK allows and the best in any case. */
 static enum status correct(struct findings *f, struct store *store, struct predictor *p, struct error *err) {
-    struct strategy strategies[FIT_MOST + 2];
-    struct measured measured[FIT_MOST + 2];
+    struct strategy strategies[FIT_MOST + 3];
+    struct measured measured[FIT_MOST + 3];
     enum status st = ST_OK;
+    double work = 0;
     size_t n = 0;
-    for (size_t i = 0; i < f->n && n < FIT_MOST + 2 && !is_fatal(st); i++) {
-        if (!is_fitted_to(f, i))
+    for (size_t k = 0; k < FIT_MOST + 3 && (!n || work < FIT_WORK) && !is_fatal(st); k++) {
+        if (!is_fitted_to(f, k))
             continue;
-        st = store_get_strategy(store, f->items[i].strategy, &f->model, &f->cluster, &strategies[n], err);
-        if (!st) {
-            measured[n] = (struct measured){&strategies[n], f->items[i].measured.median_us};
-            n++;
+        const struct finding *row = &f->items[fitted_row(f, k)];
+        st = store_get_strategy(store, row->strategy, &f->model, &f->cluster, &strategies[n], err);
+        if (st)
+            continue;
+        st = plan_relower(&p->plan, &f->model, &f->cluster, &strategies[n], err);
+        if (st) {
+            strategy_release(&strategies[n]);
+            continue;
         }
+        work += work_of(&p->plan, &p->cost);
+        measured[n] = (struct measured){&strategies[n], row->measured.median_us};
+        n++;
     }
-    p->brief = true;
     if (!is_fatal(st))
         st = predictor_fit(p, n, measured, err);
-    p->brief = false;
     for (size_t i = 0; i < n; i++)
         strategy_release(&strategies[i]);
     return is_fatal(st) ? st : ST_OK;

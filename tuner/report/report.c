@@ -98,7 +98,8 @@ static void best_figures(struct markup *m, const struct findings *f) {
         snprintf(note, sizeof note, "%.2f× to %.2f×", f->speedup_low, f->speedup_high);
         figure(m, "over the best baseline", value, note);
     }
-    snprintf(value, sizeof value, "%.1f", f->model.batch_per_device * f->cluster.n_devices / best->median_us * 1e6);
+    const double samples = f->model.batch_per_device * f->cluster.n_devices / best->median_us * 1e6;
+    snprintf(value, sizeof value, samples < 1000 ? "%.1f" : "%.0f", samples);
     figure(m, "samples a second", value, "on all devices");
     if (f->gap >= 0)
         snprintf(value, sizeof value, "%.0f%%", f->gap * 100);
@@ -110,11 +111,19 @@ static void best_figures(struct markup *m, const struct findings *f) {
 
 static void trial_figure(struct markup *m, const struct findings *f) {
     char value[64], note[64];
+    size_t running = 0, lost = 0; /* lost: cancelled, which costs no budget */
+    for (size_t i = 0; i < f->n_trials; i++) {
+        running += f->trials[i].state == RECORD_RUNNING || f->trials[i].state == RECORD_WAITING;
+        lost += f->trials[i].state == RECORD_CANCELLED;
+    }
+    const size_t ended = f->n_trials - running - lost;
     if (f->budget_trials)
-        snprintf(value, sizeof value, "%zu of %llu", f->n_trials, (unsigned long long)f->budget_trials);
+        snprintf(value, sizeof value, "%zu of %llu", ended, (unsigned long long)f->budget_trials);
     else
-        snprintf(value, sizeof value, "%zu", f->n_trials);
-    snprintf(note, sizeof note, f->failed ? "%zu failed" : "none failed", f->failed);
+        snprintf(value, sizeof value, "%zu", ended);
+    int at = snprintf(note, sizeof note, f->failed ? "%zu failed" : "none failed", f->failed);
+    if (running)
+        snprintf(note + at, sizeof note - (size_t)at, ", %zu under way", running);
     figure(m, "trials", value, note);
 }
 
@@ -253,7 +262,10 @@ static void lanes_table(struct markup *m, const struct findings *f) {
             html_cell(&t, lane->what);
             html_cell(&t, time_text(busy_us(lane), text));
             html_cellf(&t, "%.0f%%", 100 * busy_us(lane) / f->timelines[k].iteration_us);
-            html_cellf(&t, messages ? "%zu" : "", lane->n);
+            if (messages)
+                html_cellf(&t, "%zu", lane->n);
+            else
+                html_cell(&t, "");
         }
     html_table_end(&t);
     markup_end(m);
@@ -279,7 +291,7 @@ void report_timelines(struct markup *m, const struct findings *f) {
     section(m, "timelines",
             f->n_timelines > 1 ? "Where the time goes: the best baseline and the best" : "Where the time goes");
     chart_timelines_words(f->n_timelines, f->timelines, words, sizeof words);
-    html_leaff(m, "p", NULL, "%s", words);
+    html_leaff(m, "p", NULL, "In the simulation %s", words);
     markup_begin(m, "figure");
     html_begin(m, "div", "scroll");
     markup_attribute(m, "role", "region");
@@ -449,7 +461,8 @@ void report_trials(struct markup *m, const struct findings *f) {
         html_cell(&t, r->proposer);
         html_cell(&t, time_text(r->predicted_us, text));
         html_cell(&t, complete ? time_text(r->median_us, text) : "");
-        html_cellf(&t, complete ? "%s to %s" : "", time_text(r->low_us, low), time_text(r->high_us, high));
+        html_cellf(&t, "%s%s%s", complete ? time_text(r->low_us, low) : "", complete ? " to " : "",
+                   complete ? time_text(r->high_us, high) : "");
         trial_note(&t, f, r);
     }
     html_table_end(&t);

@@ -124,7 +124,7 @@ static void write_served(const struct strategy *s, const struct plan *plan, char
 
 void traits_of(const struct strategy *strategy, const struct plan *plan, char out[TRAITS][TRAIT_ROOM]) {
     char largest[32], all[32];
-    memset(out, 0, TRAITS * TRAIT_ROOM);
+    memset(out, 0, sizeof *out * TRAITS);
     write_schedule(strategy, out);
     snprintf(out[TRAIT_MESSAGES], TRAIT_ROOM, "%u, %s in all", plan->n_messages,
              units_format_bytes(plan->bytes, all, sizeof all));

@@ -41,10 +41,10 @@ void gp_free(struct gp *gp); /* NULL is allowed */
 /* Choose theta and condition on the data. Maximises the log marginal likelihood plus weak log-normal priors on every
  * parameter by L-BFGS with analytic gradients from several starts, of which one is the last optimum of this gp, and
  * forgets what was believed. With many observations the starts compete on the first 48 of them, and the best goes on
- * with all. [O(n^3) an evaluation, about 10 with all observations.] The data is copied. A covariance that is not
- * positive definite gets jitter on its diagonal, and theta is chosen again with at least that much noise.
- * Fails: ST_INVALID (no or not finite values), ST_TOO_LARGE, ST_NUMERIC, ST_NO_MEMORY; then fit or condition again
- * before anything else. */
+ * with all, by quasi_newton.h, which begins with the curvature that those few show. [O(n^3) an evaluation, seldom more
+ * than 8 with all observations.] The data is copied. A covariance that is not positive definite gets jitter on its
+ * diagonal, and theta is chosen again with at least that much noise. Fails: ST_INVALID (no or not finite values),
+ * ST_TOO_LARGE, ST_NUMERIC, ST_NO_MEMORY; then fit or condition again before anything else. */
 enum status gp_fit(struct gp *gp, const struct gp_data *data, struct error *err);
 
 /* Forget the last optimum, so that the next fit depends on its data alone. */

@@ -32,7 +32,8 @@ static enum status describe_tried(struct described *d, struct predictor *predict
         struct features *f = &d->features[d->n_tried];
         st = predictor_features(predictor, tried[i].strategy, f, NULL, err);
         if (!st)
-            d->observed[d->n_tried++] = (struct advisor_observation){f, tried[i].expected_us > 0 ? tried[i].expected_us : tried[i].us};
+            d->observed[d->n_tried++] =
+                (struct advisor_observation){f, tried[i].expected_us > 0 ? tried[i].expected_us : tried[i].us};
         if (st == ST_INFEASIBLE || st == ST_TOO_LARGE)
             st = ST_OK;
     }

@@ -13,6 +13,7 @@
 #include "dataset/events.h"
 #include "dataset/leases.h"
 #include "dataset/pages.h"
+#include "tuner/runners.h"
 #include "tuner/service/hub_internal.h"
 
 enum { HUB_KEEP = 16 };
@@ -101,6 +102,13 @@ static enum status describe(struct served *s, struct store *store, const char *m
     return st;
 }
 
+/* What the clients' runner cannot execute is not suggested; of a runner that is not ours nothing is known. */
+static void narrow(struct served *s) {
+    enum trial_place place;
+    if (s->mode == STORED_SESSION_ASK && s->runner && trial_runner_parse(s->runner, &place))
+        s->options.space.algorithms = runner_algorithms(&(struct runner){.cluster = &s->cluster});
+}
+
 static enum status prepare_engine(struct served *s, struct store *store, const char *ranker, struct error *err) {
     const struct domain here = {.model = s->model, .cluster = s->cluster};
     enum status st = rankers_for_session(store, &here, ranker, &s->ranker, err);
@@ -114,6 +122,7 @@ static enum status prepare_engine(struct served *s, struct store *store, const c
     s->options.shared = s->shared;
     s->options.mode = s->mode;
     s->options.served = true;
+    narrow(s);
     return session_prepare(&s->model, &s->cluster, &s->options, &s->engine, err);
 }
 
@@ -189,8 +198,9 @@ void hub_unlock(struct served *s) {
 
 /* ---- all of them ---- */
 
+/* The hub's mutex is held. What its own mutex guards is looked at last, when nobody is left who could change it. */
 static bool in_use(const struct served *s) {
-    return s->references || s->n_out || s->has_thread || s->state == STORED_SESSION_RUNNING ||
+    return s->references || (s->has_thread && !s->thread_ended) || s->n_out || s->state == STORED_SESSION_RUNNING ||
            s->state == STORED_SESSION_PAUSED;
 }
 
@@ -204,6 +214,7 @@ static void evict(struct hub *hub) {
             continue;
         }
         *at = s->next;
+        hub_own_stop(s);
         served_free(s);
     }
 }

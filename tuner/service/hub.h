@@ -1,8 +1,8 @@
 /* The sessions that the service serves: who runs which trial, and until when.
  *
- * A session's engine (tuner/session.h) decides what to try; clients take trials under a lease, tell that they are alive,
- * and report. The dataset is the truth: every change is written there first, in the caller's transaction, and the
- * session in memory then catches up from what is written (hub_catch_up). So a crash, a failed commit or a repeated
+ * A session's engine (tuner/session.h) decides what to try; clients take trials under a lease, tell that they are
+ * alive, and report. The dataset is the truth: every change is written there first, in the caller's transaction, and
+ * the session in memory then catches up from what is written (hub_catch_up). So a crash, a failed commit or a repeated
  * request leaves nothing to mend, and a session that is not in memory is read again from its records.
  *
  * A client's change is made in three steps, so that it shares its transaction with the answer that is kept for
@@ -33,8 +33,8 @@ struct hub_options hub_default_options(void);
 /* Then hub_register for each launcher, then hub_start. Fails: ST_NO_MEMORY. */
 enum status hub_open(struct service *service, const struct hub_options *options, struct hub **out, struct error *err);
 
-/* Call changed(context, id) from now on when something was written about a session; NULL: no more. It may be called in any
- * thread, also while a session is locked, and must not come back to the hub. */
+/* Call changed(context, id) from now on when something was written about a session; NULL: no more. It may be called in
+ * any thread, also while a session is locked, and must not come back to the hub. */
 void hub_listen(struct hub *hub, void (*changed)(void *context, const char *session), void *context);
 
 /* Every running lease begins anew, and sessions that the service was running itself go on. Fails: as the store. */

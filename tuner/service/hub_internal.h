@@ -1,12 +1,11 @@
-/* What the hub's sources share: hub.c keeps the sessions, hub_trials.c serves their trials, hub_own.c runs those that the
- * service runs itself. */
+/* What the hub's sources share: hub.c keeps the sessions, hub_trials.c serves their trials, hub_own.c runs those that
+ * the service runs itself. */
 #ifndef TUNER_SERVICE_HUB_INTERNAL_H
 #define TUNER_SERVICE_HUB_INTERNAL_H
 
+#include <cjson/cJSON.h>
 #include <pthread.h>
 #include <signal.h>
-
-#include <cjson/cJSON.h>
 
 #include "tuner/rankers.h"
 #include "tuner/service/hub.h"
@@ -40,10 +39,11 @@ struct served {
     uint64_t last_number;
     size_t n_out;
     struct out out[HUB_MOST_OFFERS];
-    bool has_thread; /* own sessions */
+    bool has_thread;   /* own sessions */
+    bool thread_ended; /* guarded by the hub's mutex: it touches the session no more */
     pthread_t thread;
     pthread_cond_t awake;
-    volatile sig_atomic_t cancel;
+    volatile sig_atomic_t cancel; /* read without the mutex: served_cancel and served_is_cancelled */
 };
 
 struct launcher {
@@ -66,6 +66,14 @@ struct hub {
     bool has_thread;
     pthread_t thread; /* ends leases */
 };
+
+static inline void served_cancel(struct served *served) {
+    __atomic_store_n(&served->cancel, 1, __ATOMIC_RELAXED);
+}
+
+static inline bool served_is_cancelled(struct served *served) {
+    return __atomic_load_n(&served->cancel, __ATOMIC_RELAXED);
+}
 
 /* Run `step` in a transaction of the one writer; in whatever thread, so it must not use this thread's reader. */
 enum status hub_commit(struct hub *hub, write_step *step, void *context, struct error *err);

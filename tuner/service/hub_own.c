@@ -1,6 +1,6 @@
 /* See hub.h: sessions whose trials the service runs itself, each in a thread. They take the same path as a client's: a
- * trial is taken under the name "service", run by the registered launcher, and ended in the dataset. One trial runs at a
- * time on this machine, whatever the number of sessions. */
+ * trial is taken under the name "service", run by the registered launcher, and ended in the dataset. One trial runs at
+ * a time on this machine, whatever the number of sessions. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -20,7 +20,8 @@ enum status hub_register(struct hub *hub, const char *cluster, const char *runne
                          struct error *err) {
     enum trial_place place;
     if (!trial_runner_parse(runner, &place))
-        return error_set(err, ST_USAGE, "launcher of cluster %s: \"%s\" is none of lab, local, mpirun", cluster, runner);
+        return error_set(err, ST_USAGE, "launcher of cluster %s: \"%s\" is none of lab, local, mpirun", cluster,
+                         runner);
     struct launcher *grown = realloc(hub->launchers, (hub->n_launchers + 1) * sizeof *grown);
     if (!grown)
         return error_no_memory(err);
@@ -84,9 +85,9 @@ static enum status take_next(struct own *own, struct error *err) {
     size_t ready;
     enum session_step step;
     own->n = 0;
-    while (s->state == STORED_SESSION_PAUSED && !s->cancel)
+    while (s->state == STORED_SESSION_PAUSED && !served_is_cancelled(s))
         pthread_cond_wait(&s->awake, &s->mutex);
-    if (s->state != STORED_SESSION_RUNNING || s->cancel)
+    if (s->state != STORED_SESSION_RUNNING || served_is_cancelled(s))
         return ST_OK;
     enum status st = hub_make_ready(s, 1, &ready, &step, err);
     if (!st && ready)
@@ -105,8 +106,8 @@ static enum status run_trial(struct own *own, struct tune_runner *run, struct tu
                              struct error *err) {
     struct hub *hub = own->served->hub;
     pthread_mutex_lock(&hub->machine);
-    enum status st = own->served->cancel ? error_set(err, ST_CANCELLED, "the service ends")
-                                         : run->run(run->context, &own->order, outcome, err);
+    enum status st = served_is_cancelled(own->served) ? error_set(err, ST_CANCELLED, "the service ends")
+                                                      : run->run(run->context, &own->order, outcome, err);
     pthread_mutex_unlock(&hub->machine);
     return st;
 }
@@ -175,6 +176,9 @@ static void *serve(void *context) {
         hub_catch_up(s, &ignored);
     }
     pthread_mutex_unlock(&s->mutex);
+    pthread_mutex_lock(&s->hub->mutex);
+    s->thread_ended = true;
+    pthread_mutex_unlock(&s->hub->mutex);
     return NULL;
 }
 
@@ -205,7 +209,7 @@ enum status hub_own_start(struct served *s, struct error *err) {
 void hub_own_stop(struct served *s) {
     if (!s->has_thread)
         return;
-    s->cancel = 1;
+    served_cancel(s);
     pthread_mutex_lock(&s->mutex);
     pthread_cond_broadcast(&s->awake);
     pthread_mutex_unlock(&s->mutex);

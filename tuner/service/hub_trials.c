@@ -32,8 +32,7 @@ static enum status learn(struct served *s, size_t place, const struct record *re
 }
 
 /* *gone: it left the list. */
-static enum status compare(struct served *s, size_t place, const struct record *record, bool *gone,
-                           struct error *err) {
+static enum status compare(struct served *s, size_t place, const struct record *record, bool *gone, struct error *err) {
     struct out *o = &s->out[place];
     *gone = false;
     if (record->state == RECORD_WAITING) {
@@ -46,6 +45,16 @@ static enum status compare(struct served *s, size_t place, const struct record *
     return ST_OK;
 }
 
+/* It has ended: for the thread of an own session, and what nobody took will not be taken. */
+static void end_all(struct served *s) {
+    served_cancel(s);
+    for (size_t i = 0; i < s->n_out;)
+        if (s->out[i].number)
+            i++;
+        else
+            forget(s, i);
+}
+
 static enum status state_of(struct served *s, struct store *reader, struct error *err) {
     struct arena arena = {0};
     struct stored_session stored;
@@ -55,7 +64,7 @@ static enum status state_of(struct served *s, struct store *reader, struct error
         if (s->engine)
             session_read_budget(s->engine, stored.budget);
         if (s->state != STORED_SESSION_RUNNING && s->state != STORED_SESSION_PAUSED)
-            s->cancel = 1; /* for the thread of an own session */
+            end_all(s);
     }
     arena_release(&arena);
     return st;
@@ -103,8 +112,7 @@ static size_t count_ready(const struct served *s) {
     return n;
 }
 
-enum status hub_make_ready(struct served *s, size_t count, size_t *ready, enum session_step *step,
-                           struct error *err) {
+enum status hub_make_ready(struct served *s, size_t count, size_t *ready, enum session_step *step, struct error *err) {
     *step = SESSION_TRIAL;
     enum status st = check_running(s, err);
     while (!st && *step == SESSION_TRIAL && count_ready(s) < count && s->n_out < HUB_MOST_OFFERS) {
@@ -310,7 +318,8 @@ struct expiry {
 static enum status expire_step(void *context, struct store *store, struct error *err) {
     const struct expiry *e = context;
     enum record_state state;
-    enum status st = lease_expire(store, e->out->row, e->out->attempt, e->served->hub->options.max_attempts, &state, err);
+    enum status st =
+        lease_expire(store, e->out->row, e->out->attempt, e->served->hub->options.max_attempts, &state, err);
     if (st)
         return st;
     return tell_trial(e->served, store, state == RECORD_WAITING ? "trial-returned" : "trial-lost", e->out->number,

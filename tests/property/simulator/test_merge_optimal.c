@@ -25,7 +25,8 @@ struct world {
     struct timeline *timeline;
 };
 
-/* The program reads a message's time from its curve alone; what NICs save up between messages only the timeline knows. */
+/* The program reads a message's time from its curve alone; what NICs save up between messages only the timeline knows.
+ */
 static void save_nothing(struct cost *cost) {
     cost->burst_bytes = cost->all_reduce.burst_us = 0;
     for (int a = 0; a < ALGORITHM_COUNT; a++)

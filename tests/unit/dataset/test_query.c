@@ -2,6 +2,7 @@
 #include <cjson/cJSON.h>
 
 #include "dataset/export.h"
+#include "dataset/ingest.h"
 #include "dataset/query.h"
 #include "tests/unit/dataset/fixture.h"
 
@@ -146,6 +147,45 @@ static void a_visitor_can_stop_the_query(void **state) {
     must_put(store, STORE_RANKER, "the store still writes", "{}");
 }
 
+static enum status count_visits(void *context, const struct record *record, struct error *err) {
+    (void)record, (void)err;
+    ++*(int *)context;
+    return ST_OK;
+}
+
+static void a_query_that_takes_too_long_ends_and_the_next_one_is_whole(void **state) {
+    enum { N = 3000 };
+    static struct record records[N];
+    (void)state;
+    struct error err = {0};
+    struct import_report report;
+    struct store *large = must_open(dataset_path("large.db"), STORE_READ_WRITE);
+    const struct fixture g = put_fixture(large);
+    int seen = 0;
+    for (int i = 0; i < N; i++)
+        records[i] = (struct record){.model = g.model.hex,
+                                     .cluster = g.cluster.hex,
+                                     .strategy = g.strategy.hex,
+                                     .state = RECORD_COMPLETE,
+                                     .proposer = "sampler",
+                                     .runner = "lab",
+                                     .predicted_us = 1 + i * 7919 % N,
+                                     .mean_us = 5,
+                                     .median_us = 5,
+                                     .low_us = (double)NAN,
+                                     .high_us = (double)NAN};
+    assert_ok(store_trials_import(large, N, records, NULL, &report, NULL, &err));
+    struct query query = {.order = QUERY_BY_predicted, .limit = 10, .patience_us = 0.001};
+    assert_fails(query_run(large, &query, count_visits, &seen, &err), ST_TIMEOUT, "too long");
+    assert_int_equal(seen, 0); /* all are sorted before the first */
+    query.patience_us = 0;
+    assert_ok(query_run(large, &query, count_visits, &seen, &err));
+    query.patience_us = 60e6;
+    assert_ok(query_run(large, &query, count_visits, &seen, &err));
+    assert_int_equal(seen, 20);
+    store_close(large);
+}
+
 static char *export_text(enum export_format format, const struct query *query, uint64_t *n) {
     struct error err = {0};
     char *text = NULL;
@@ -238,6 +278,7 @@ int main(void) {
         cmocka_unit_test(an_order_puts_missing_values_last),
         cmocka_unit_test(a_record_has_everything_that_was_given),
         cmocka_unit_test(a_visitor_can_stop_the_query),
+        cmocka_unit_test(a_query_that_takes_too_long_ends_and_the_next_one_is_whole),
         cmocka_unit_test(csv_quotes_as_rfc_4180_says),
         cmocka_unit_test(every_csv_line_has_every_column),
         cmocka_unit_test(every_json_line_is_one_object),

@@ -269,6 +269,12 @@ static void operations_end_once(void **state) {
     assert_string_equal(operation.request, "{\"x\":1}");
     assert_ok(operation_list(store, &(struct operation_query){0}, 1, &arena, &n, &list, &err));
     assert_true(n == 1 && !strcmp(list[0].id, b)); /* the newest */
+    assert_ok(operation_list(store, &(struct operation_query){.before = b}, 0, &arena, &n, &list, &err));
+    assert_true(n == 1 && !strcmp(list[0].id, a));
+    assert_ok(operation_list(store, &(struct operation_query){.before = a}, 0, &arena, &n, &list, &err));
+    assert_int_equal(n, 0);
+    assert_ok(operation_list(store, &(struct operation_query){.team = "red"}, 0, &arena, &n, &list, &err));
+    assert_true(n == 1 && !strcmp(list[0].id, a));
     arena_release(&arena);
 }
 

@@ -39,7 +39,8 @@ struct world {
     double began_us;         /* the session, in this process */
 };
 
-static enum status simulated_run(void *context, const struct tune_order *order, struct tune_outcome *out, struct error *err) {
+static enum status simulated_run(void *context, const struct tune_order *order, struct tune_outcome *out,
+                                 struct error *err) {
     struct world *w = context;
     struct prediction prediction;
     if (w->die_after && w->runs == w->die_after)

@@ -292,6 +292,19 @@ static void two_timelines_share_one_axis(void **state) {
     free(text);
 }
 
+static void differences_are_said_in_words(void **state) {
+    (void)state;
+    struct chart_timeline t[] = {{.name = "a", .iteration_us = 1e5}, {.name = "b", .iteration_us = 1e5 + 10}};
+    char words[512];
+    chart_timelines_words(2, t, words, sizeof words);
+    assert_contains(words, "no difference");
+    t[1].iteration_us = 2e5;
+    chart_timelines_words(2, t, words, sizeof words);
+    assert_contains(words, "100 ms more (100.0%)");
+    chart_timelines_words(1, t, words, sizeof words);
+    assert_contains(words, "a takes 100 ms an iteration");
+}
+
 static void equal_input_gives_equal_bytes(void **state) {
     (void)state;
     struct rng rng;
@@ -324,6 +337,7 @@ int main(void) {
         cmocka_unit_test(waiting_is_drawn_as_long_as_it_takes_at_any_fineness),
         cmocka_unit_test(many_messages_stay_a_small_picture),
         cmocka_unit_test(two_timelines_share_one_axis),
+        cmocka_unit_test(differences_are_said_in_words),
         cmocka_unit_test(equal_input_gives_equal_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

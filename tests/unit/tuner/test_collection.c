@@ -102,6 +102,26 @@ static void one_way_of_drawing_is_drawn_alone(void **state) {
     close_scene(&s);
 }
 
+static void baselines_drawn_alone_come_one_after_another(void **state) {
+    (void)state;
+    struct error err;
+    struct scene s;
+    open_scene(&s, 13);
+    s.collection.only = COLLECTION_BASELINE;
+    assert_true(s.collection.starts.n > 2);
+    for (uint64_t i = 0; i < s.collection.starts.n; i++) {
+        const struct start *start = &s.collection.starts.items[i];
+        struct strategy drawn;
+        const char *proposer;
+        double us;
+        assert_ok(collection_draw(&s.collection, 9, i, &drawn, &proposer, &us, &err));
+        assert_string_equal(drawn.id.hex, start->strategy.id.hex);
+        assert_string_equal(drawn.name, start->strategy.name);
+        strategy_release(&drawn);
+    }
+    close_scene(&s);
+}
+
 static void collect(struct scene *s, const char *file, uint64_t trials, enum status want) {
     struct error err;
     struct store *store;
@@ -189,6 +209,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(number_i_is_always_the_same_and_follows_the_recipe),
         cmocka_unit_test(one_way_of_drawing_is_drawn_alone),
+        cmocka_unit_test(baselines_drawn_alone_come_one_after_another),
         cmocka_unit_test(interrupted_collection_goes_on_where_it_stopped),
         cmocka_unit_test(collection_is_of_one_runner_and_no_session_to_tune),
     };

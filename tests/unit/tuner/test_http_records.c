@@ -513,6 +513,22 @@ static void a_team_sees_its_own_and_what_is_shared_with_it(void **state) {
     assert_problem(put_trial(red, 0, 1, ",\"shared\":[\"a|b\"]"), 422, "invalid");
 }
 
+static void what_a_client_has_is_not_sent_again_while_it_is_there(void **state) {
+    (void)state;
+    char path[128], header[128];
+    snprintf(path, sizeof path, "/api/v1/strategies/%s", strategies[0]);
+    snprintf(header, sizeof header, "If-None-Match: \"%s\"\r\n", strategies[0]);
+    struct reply *r = site_ask(&site, "GET", path, header, NULL);
+    assert_int_equal(r->status, 304);
+    assert_string_equal(r->body, "");
+    cJSON *json = json_of(site_get(&site, path), 200);
+    assert_string_equal(text_of(json, "name"), "s0");
+    cJSON_Delete(json);
+    path[strlen(path) - 1] ^= 1; /* an id that nothing has */
+    snprintf(header, sizeof header, "If-None-Match: \"%s\"\r\n", strrchr(path, '/') + 1);
+    assert_problem(site_ask(&site, "GET", path, header, NULL), 404, "not-found");
+}
+
 /* ---- into a session ---- */
 
 static void open_session(char path[128]) {
@@ -768,6 +784,33 @@ static void what_was_running_when_the_service_died_has_failed(void **state) {
     cJSON_Delete(json);
 }
 
+static void stopping_ends_what_runs_and_what_waits(void **state) {
+    enum { N = 5 };
+    (void)state;
+    struct error err;
+    struct arena arena = {0};
+    struct store *store;
+    struct stored_operation *list;
+    size_t n, failed = 0;
+    for (int i = 0; i < STRATEGIES; i++)
+        assert_int_equal(put_trial(NULL, i, 20000 - 500 * i, "")->status, 201);
+    for (int i = 0; i < N; i++)
+        assert_int_equal(site_post(&site, "/api/v1/rankers", "{\"kind\":\"gat\"}")->status, 202);
+    site_stop(&site);
+    assert_ok(store_open(site.dataset, STORE_READ_ONLY, &store, &err));
+    assert_ok(operation_list(store, &(struct operation_query){0}, 0, &arena, &n, &list, &err));
+    assert_int_equal(n, N);
+    for (size_t i = 0; i < n; i++) {
+        assert_int_not_equal(list[i].state, OPERATION_RUNNING);
+        failed += list[i].state == OPERATION_FAILED && strstr(list[i].result, "the service ended");
+    }
+    assert_true(failed > 0); /* the last at least: it waited */
+    arena_release(&arena);
+    store_close(store);
+    assert_ok(service_open(&site.service_options, &site.service, &err));
+    assert_ok(server_start(&site.options, site.service, &site.server, &err));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
 #define OPEN(name)  cmocka_unit_test_setup_teardown(name, set_up_open, tear_down)
@@ -782,6 +825,7 @@ int main(void) {
         OPEN(wrong_questions_are_told_what_is_wrong),
         OPEN(a_filter_finds_what_it_says),
         TEAMS(a_team_sees_its_own_and_what_is_shared_with_it),
+        OPEN(what_a_client_has_is_not_sent_again_while_it_is_there),
         OPEN(a_session_learns_from_trials_that_it_is_given),
         OPEN(a_session_takes_only_trials_of_its_own_domain),
         OPEN(a_ranker_is_trained_while_others_are_served),
@@ -789,6 +833,7 @@ int main(void) {
         OPEN(a_key_makes_a_repeated_training_one),
         TEAMS(a_team_trains_on_what_it_sees_and_sees_its_operations),
         OPEN(what_was_running_when_the_service_died_has_failed),
+        OPEN(stopping_ends_what_runs_and_what_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

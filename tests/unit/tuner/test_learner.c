@@ -93,6 +93,25 @@ static void step_by_step_and_at_once_learn_the_same(void **state) {
     close_scene(&s);
 }
 
+static void beginning_again_waits_for_what_still_runs(void **state) {
+    (void)state;
+    struct error err;
+    struct scene s;
+    struct learner hurried, once;
+    open_scene(&s);
+    assert_ok(learner_init(&hurried, s.from, &s.model, &s.cluster, 5, &err));
+    assert_ok(learner_init(&once, s.from, &s.model, &s.cluster, 5, &err));
+    for (size_t n = LEARNER_LEAST; n <= TRIED; n++)
+        assert_ok(learner_begin(&hurried, n, s.trials, &err));
+    learner_end(&hurried);
+    assert_ok(learner_begin(&once, TRIED, s.trials, &err));
+    learner_end(&once);
+    same_scores(learner_ranker(&hurried), learner_ranker(&once), &s, true);
+    learner_release(&hurried);
+    learner_release(&once);
+    close_scene(&s);
+}
+
 static void too_little_leaves_the_ranker_of_before(void **state) {
     (void)state;
     struct error err;
@@ -129,6 +148,7 @@ static void session_without_a_ranker_has_none(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(step_by_step_and_at_once_learn_the_same),
+        cmocka_unit_test(beginning_again_waits_for_what_still_runs),
         cmocka_unit_test(too_little_leaves_the_ranker_of_before),
         cmocka_unit_test(session_without_a_ranker_has_none),
     };

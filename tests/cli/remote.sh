@@ -1,0 +1,194 @@
+#!/bin/bash
+# Commands as clients of a service, and agents that run its trials: the same answers as here, what is refused, and what
+# a service that is killed and comes back costs. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
+set -u
+cd "$(dirname "$0")/../.."
+source tests/cli/check.bash
+syncopate=$PWD/${OUT:-build/release}/bin/syncopate
+if ! command -v mpirun >/dev/null; then
+    echo "skip remote: needs mpirun"
+    exit 0
+fi
+unset http_proxy https_proxy all_proxy ALL_PROXY SYNCOPATE_SERVER SYNCOPATE_TOKEN
+runner=lab
+[ "$(id -u)" = 0 ] || runner=local
+dir=$(mktemp -d)
+service=
+finish() {
+    [ -z "$service" ] || kill -9 "$service" 2>/dev/null
+    rm -rf "$dir"
+}
+trap finish EXIT
+cd "$dir" || exit 2
+
+# start LISTEN OPTIONS...: a service; $url is where, $service its process.
+start() {
+    local listen=$1
+    shift
+    rm -f serve.out
+    "$syncopate" serve --listen "$listen" --dataset d.db --no-access-log "$@" >serve.out 2>>serve.err &
+    service=$!
+    for _ in $(seq 200); do
+        [ -s serve.out ] && break
+        sleep 0.05
+    done
+    url=$(awk '{ print $NF }' serve.out)
+}
+stop() {
+    kill "$service" 2>/dev/null
+    wait "$service" 2>/dev/null
+    service=
+}
+# until_true SECONDS COMMAND...
+until_true() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        [ $SECONDS -lt $end ] || return 1
+        sleep 0.1
+    done
+}
+verdict() { # NAME: of the command before
+    [ $? = 0 ] && echo "ok $1" || echo "not ok $1${2:+: $2}"
+}
+session_of() { sed -n 's/^session \([^ :]*\).*/\1/p' "$1" | head -n 1; }
+trials() { # SESSION: number attempt state of each
+    "$syncopate" dataset query --server "$url" --session "$1" --order number --json 2>/dev/null |
+        python3 -c 'import json, sys
+for line in sys.stdin:
+    r = json.loads(line)
+    print(r["number"], r["attempt"], r["state"])'
+}
+
+# ---- what cannot be ----
+check nobody_is_there 4 'tried 4 times' "$syncopate" --server http://127.0.0.1:1 models list
+check no_server_is_named 2 'say which with --server' "$syncopate" models list
+check no_url 2 "is no service's URL" "$syncopate" --server nonsense models list
+check a_command_of_this_machine 2 'works on this machine, not on a service' "$syncopate" --server http://127.0.0.1:1 lab up x
+check an_agent_needs_something_to_serve 2 'either --session ID or --cluster' "$syncopate" agent --server http://127.0.0.1:1 --runner local
+
+# ---- the same answers ----
+start 127.0.0.1:0 --open
+port=${url##*:}
+export SYNCOPATE_SERVER=$url
+check a_model_is_added_by_its_shipped_name 0 "" "$syncopate" models add resnet18
+check it_is_listed 0 resnet18 "$syncopate" models list
+"$syncopate" clusters add lab-4x1g >/dev/null
+"$syncopate" clusters show lab-4x1g --out shown.json
+check a_cluster_is_shown_as_it_was 0 "$(cut -c 1-12 <<<"$("$syncopate" clusters add shown.json)")" "$syncopate" clusters list
+for form in --json "--baseline wfbp,horovod" "--baseline p3 --timeline trace.json"; do
+    # shellcheck disable=SC2086
+    "$syncopate" simulate resnet18 lab-4x1g $form >there 2>there.err
+    # shellcheck disable=SC2086
+    env -u SYNCOPATE_SERVER "$syncopate" simulate resnet18 lab-4x1g $form >here 2>here.err
+    cmp -s here there && cmp -s here.err there.err && [ -s here ]
+    verdict "a_prediction_is_the_same_there_as_here_${form// /_}" "$(diff here there | head -n 3)"
+done
+check a_sweep_is_not_for_a_service 2 'knows no --sweep' "$syncopate" simulate resnet18 lab-4x1g --sweep workers=2,4
+check a_dataset_here_is_not_there 2 'drop one of the two' "$syncopate" dataset query --dataset d.db
+check what_is_not_there_is_said 2 'no session nope' "$syncopate" strategy export nope
+
+# ---- a session by an agent, and a service that is killed in between ----
+"$syncopate" tune mlp-small lab-4x1g --trials 8 --trial-time 100ms --runner $runner --out best.json >tune.out 2>tune.err &
+tune=$!
+until_true 30 grep -q 'waits for agents' tune.err
+verdict a_session_for_agents_says_how_to_start_one "$(cat tune.err)"
+id=$(session_of tune.err)
+"$syncopate" agent --session "$id" --runner $runner --lease 20s >agent.out 2>agent.err &
+agent=$!
+until_true 120 grep -q '^trial 2:' agent.err
+kill -9 "$service"
+wait "$service" 2>/dev/null
+sleep 1.5
+start "127.0.0.1:$port" --open
+wait $agent
+verdict an_agent_outlasts_a_killed_service "$(tail -n 2 agent.err)"
+wait $tune
+verdict so_does_who_watches "$(tail -n 2 tune.err)"
+[ "$(trials "$id" | awk '{ print $1, $2 }' | tr '\n' ';')" = '1 1;2 1;3 1;4 1;5 1;6 1;7 1;8 1;' ]
+verdict no_trial_is_lost_or_run_twice "$(trials "$id" | tr '\n' ';')"
+[ "$(grep -c '^trial ' agent.err)" = 8 ] && [ -z "$(grep '^trial ' agent.err | cut -d: -f1 | sort | uniq -d)" ]
+verdict each_is_reported_once "$(cat agent.err)"
+grep -q "session $id, 8 trials; the trials are used up" tune.out
+verdict it_ends_with_an_answer "$(head -n 1 tune.out)"
+"$syncopate" strategy export "$id" >exported.json
+cmp -s exported.json best.json
+verdict the_best_strategy_is_exported
+for form in "query --json" query "query --state complete --order measured --limit 3" "export --format csv" \
+    "export --iterations" "query --filter number>=3 --offset 1 --descending --json"; do
+    # shellcheck disable=SC2086
+    "$syncopate" dataset $form >there 2>there.err
+    # shellcheck disable=SC2086
+    env -u SYNCOPATE_SERVER "$syncopate" dataset $form --dataset d.db >here 2>here.err
+    cmp -s here there && [ -s here ]
+    verdict "trials_are_the_same_there_as_here_${form// /_}" "$(diff here there | head -n 3)"
+done
+
+# ---- an agent that is asked to end gives its trial back ----
+"$syncopate" tune mlp-small lab-4x1g --trials 2 --trial-time 4s --rounds 0 --runner $runner >short.out 2>short.err &
+tune=$!
+until_true 30 grep -q 'waits for agents' short.err
+id=$(session_of short.err)
+"$syncopate" agent --cluster lab-4x1g --runner $runner 2>first.err &
+agent=$!
+running() { trials "$id" | grep -q running; }
+until_true 60 running
+sleep 1
+kill $agent
+wait $agent
+verdict an_agent_ends_in_order "$(cat first.err)"
+grep -q 'trial 1 given back' first.err
+verdict its_trial_is_given_back "$(cat first.err)"
+"$syncopate" agent --cluster lab-4x1g --runner $runner --once 2>second.err
+verdict an_agent_runs_one_and_ends "$(cat second.err)"
+[ "$(trials "$id" | head -n 1)" = '1 2 complete' ]
+verdict another_agent_runs_it_in_its_second_attempt "$(trials "$id" | tr '\n' ';')"
+
+# ---- who watches may go ----
+kill -INT $tune
+wait $tune
+[ $? = 130 ] && grep -q "tune --resume $id" short.err && grep -q "sessions stop $id" short.err
+verdict who_interrupts_is_told_how_to_come_back "$(cat short.err)"
+check the_session_goes_on 0 running "$syncopate" sessions list --state running
+check it_is_paused 0 'is paused' "$syncopate" sessions pause "$id"
+check it_is_resumed 0 'is running' "$syncopate" sessions resume "$id"
+check it_is_stopped 0 'is stopped' "$syncopate" sessions stop "$id"
+check what_was_stopped_has_an_answer 0 '1 trials; it was stopped' "$syncopate" tune --resume "$id"
+check an_agent_has_nothing_left_to_do 0 'ran 0 trials' "$syncopate" agent --session "$id" --runner $runner
+stop
+unset SYNCOPATE_SERVER
+
+# ---- the service's own runs, and the same words at the end as here ----
+echo '{"launchers":[{"cluster":"lab-4x1g","runner":"'$runner'"}]}' >launchers.json
+start 127.0.0.1:0 --open --launchers launchers.json
+check a_session_of_the_service_itself 0 'the service runs its trials' "$syncopate" --server "$url" tune mlp-small lab-4x1g \
+    --trials 7 --trial-time 50ms
+id=$(session_of err)
+"$syncopate" --server "$url" tune --resume "$id" >there 2>/dev/null
+"$syncopate" --server "$url" tune --resume "$id" --json >there.json 2>/dev/null
+check it_is_not_for_agents 1 'not for agents' "$syncopate" --server "$url" agent --session "$id" --runner $runner
+stop
+"$syncopate" tune --resume "$id" --dataset d.db >here 2>/dev/null
+"$syncopate" tune --resume "$id" --dataset d.db --json >here.json 2>/dev/null
+grep -v 'were not run$' here | diff - there >difference && [ -s here ]
+verdict the_answer_is_the_same_there_as_here "$(head -n 3 difference)"
+cmp -s here.json there.json
+verdict also_for_programs "$(cat here.json there.json)"
+
+# ---- tokens and TLS ----
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key.pem -out cert.pem -days 2 \
+    -subj /CN=localhost -addext subjectAltName=DNS:localhost 2>/dev/null
+(umask 077 && "$syncopate" serve token create reader --role read --dataset d.db >token)
+start 127.0.0.1:0 --tls-cert cert.pem --tls-key key.pem
+url=https://localhost:${url##*:}
+check a_stranger_is_refused 4 '401 unauthorized' "$syncopate" --server "$url" --cacert cert.pem models list
+check a_token_opens 0 mlp-small "$syncopate" --server "$url" --cacert cert.pem --token-file token models list
+check also_from_the_environment 0 mlp-small env SYNCOPATE_TOKEN="$(cat token)" "$syncopate" --server "$url" \
+    --cacert cert.pem models list
+check a_reader_may_not_open_sessions 4 '403 forbidden' "$syncopate" --server "$url" --cacert cert.pem --token-file token \
+    tune mlp-small lab-4x1g
+check an_unknown_certificate_is_refused 4 'certificate' "$syncopate" --server "$url" --token-file token models list
+chmod 644 token
+check a_token_that_others_can_read_is_refused 1 'chmod 600' "$syncopate" --server "$url" --cacert cert.pem \
+    --token-file token models list
+stop

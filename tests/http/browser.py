@@ -1,0 +1,255 @@
+"""The pages as people use them, in one browser and one story: a session is opened, its trials arrive, strategies are
+looked at and compared, the dataset is asked. Prints TAP-like lines; pictures go to PICTURES."""
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import traceback
+
+import devtools
+
+ROOT, PICTURES = os.environ["ROOT"], os.environ["PICTURES"]
+PROGRAM = os.path.join(ROOT, os.environ["OUT"], "bin/syncopate")
+MOST_BYTES = 200 * 1024
+
+
+class Service:
+    def __init__(self, *options):
+        self.process = subprocess.Popen([PROGRAM, "serve", "--listen", "127.0.0.1:0", *options],
+                                        stdout=subprocess.PIPE, stderr=open("serve.err", "a"), text=True)
+        line = self.process.stdout.readline().strip()
+        self.url = line.split(" ")[-1]
+
+    def ask(self, method, path, body=None):
+        connection = http.client.HTTPConnection(self.url.split("//")[1], timeout=60)
+        connection.request(method, path, None if body is None else json.dumps(body),
+                           {} if body is None else {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        status, text = answer.status, answer.read()
+        connection.close()
+        assert status < 300, (method, path, status, text[:300])
+        return json.loads(text)
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(20) == 0
+
+
+def example(kind, name):
+    with open(f"{ROOT}/examples/{kind}/{name}.json", encoding="utf-8") as file:
+        return json.load(file)
+
+
+service = Service("--open", "--dataset", "browser.db")
+browser = devtools.Browser()
+session = {}
+
+
+def go(path):
+    weight = browser.go(service.url + path)
+    assert 0 < weight < MOST_BYTES, (path, weight)
+
+
+def clean():
+    assert not browser.complaints, browser.complaints
+
+
+def path():
+    return browser.run("location.pathname + location.search")
+
+
+def run_trials(n):
+    """What a client does: take trials, and tell times near those predicted."""
+    base = f"/api/v1/sessions/{session['id']}/trials"
+    for i in range(n):
+        got = service.ask("POST", base + ":suggest", {"client": "browser-test"})["trials"]
+        assert got, "no trial on offer"
+        for trial in got:
+            us = trial["predicted_us"] * (1.05 + 0.01 * (trial["number"] % 7))
+            times = [us * (1 + 0.002 * (k % 5)) for k in range(20)]
+            service.ask("POST", f"{base}/{trial['number']}:complete",
+                        {"client": "browser-test", "attempt": trial["attempt"], "iterations_us": times})
+
+
+def an_empty_service_says_what_to_type():
+    go("/")
+    text = browser.run("document.body.innerText")
+    assert "curl" in text and service.url + "/api/v1/models" in text, text
+    assert not browser.run("document.querySelector('form')")
+    clean()
+
+
+def a_session_is_opened_with_the_form():
+    for kind, name in (("models", "resnet18"), ("models", "mlp-small"), ("clusters", "lab-4x1g")):
+        service.ask("POST", f"/api/v1/{kind}", example(kind, name))
+    go("/")
+    browser.run("""(() => { const f = document.querySelector('form[action="/sessions"]');
+        const m = f.elements.model; m.value = [...m.options].find((o) => o.text === 'resnet18').value;
+        f.elements.trials.value = 12; f.querySelector('button').click(); })()""")
+    browser.wait("location.pathname.startsWith('/sessions/')")
+    browser.settle()
+    session["id"] = path().split("/")[-1]
+    assert service.ask("GET", f"/api/v1/sessions/{session['id']}")["budget"]["trials"] == 12
+    assert "resnet18 on lab-4x1g" in browser.run("document.querySelector('h1').innerText")
+    assert "trials:suggest" in browser.run("document.body.innerText")
+    clean()
+
+
+def a_trial_arrives_while_the_page_is_open():
+    browser.wait("document.getElementById('live-dot').textContent === 'live'")
+    browser.run("window.loadedOnce = true")
+    run_trials(1)
+    browser.wait("document.querySelectorAll('#trials tbody tr').length === 1 && "
+                 "document.querySelector('#trials tbody td.n:nth-child(5)').textContent")
+    browser.wait("document.querySelector('#figures svg .dot')")
+    browser.run("document.querySelector('#figures details').open = true")
+    run_trials(4)
+    browser.wait("document.querySelectorAll('#trials tbody tr').length === 5")
+    assert browser.run("window.loadedOnce && document.querySelector('#figures details').open")
+    clean()
+
+
+def a_session_is_paused_and_resumed_with_buttons():
+    for verb, state in (("pause", "paused"), ("resume", "running")):
+        browser.run(f"document.querySelector('button[value={verb}]').click()")
+        browser.wait(f"document.querySelector('.state')?.textContent === '{state}' && document.readyState === 'complete'")
+        assert service.ask("GET", f"/api/v1/sessions/{session['id']}")["state"] == state
+    clean()
+
+
+def the_list_shows_how_far_it_is():
+    go("/")
+    row = browser.run("document.querySelector('#sessions tbody tr').innerText")
+    assert "resnet18" in row and "5 of 12" in row and "ms" in row, row
+    clean()
+
+
+def a_strategy_has_its_timeline():
+    go(f"/sessions/{session['id']}")
+    browser.run("document.querySelector('#trials a[href^=\"/strategies/\"]').click()")
+    browser.wait("location.pathname.startsWith('/strategies/')")
+    browser.settle()
+    session["strategy"] = path()
+    assert browser.run("document.querySelectorAll('figure svg path').length") > 5
+    assert browser.run("!!document.querySelector('#measured')")
+    clean()
+
+
+def two_strategies_are_compared():
+    browser.run("document.querySelector('form[action=\"/compare\"] button').click()")
+    browser.wait("location.pathname === '/compare'")
+    browser.settle()
+    session["compare"] = path()
+    assert browser.run("document.querySelectorAll('figure svg .heading').length") >= 2
+    assert browser.run("document.querySelectorAll('h1 a').length") == 2
+    assert browser.run("document.querySelectorAll('section[aria-labelledby=knobs] tbody tr').length") >= 1
+    clean()
+
+
+def the_dataset_answers_a_filter():
+    go("/dataset")
+    assert browser.run("document.querySelectorAll('.rows tbody tr').length") == 5
+    browser.run("""(() => { const f = document.querySelector('form[action="/dataset"]');
+        f.elements.filter.value = 'number <= 2 AND model = resnet18'; f.querySelector('button').click(); })()""")
+    browser.wait("location.search.includes('number')")
+    browser.settle()
+    assert browser.run("document.querySelectorAll('.rows tbody tr').length") == 2
+    csv = browser.run("fetch([...document.links].find((a) => a.text === 'CSV').href).then((r) => r.text())")
+    assert len(csv.strip().splitlines()) == 3, csv
+    clean()
+
+
+def a_wrong_filter_is_marked_where_it_is_wrong():
+    browser.go(service.url + "/dataset?filter=modle%20%3D%20x")
+    shown = browser.run("document.querySelector('.trouble pre').textContent")
+    assert shown.rstrip() == "modle = x\n^", shown
+    told = browser.complaints
+    assert len(told) == 1 and "400" in told[0], told
+    browser.complaints = []
+
+
+def pages_fit_phones_and_both_themes():
+    pages = {"sessions": "/", "session": f"/sessions/{session['id']}", "strategy": session["strategy"],
+             "compare": session["compare"], "dataset": "/dataset", "models": "/models", "clusters": "/clusters"}
+    for name, at in pages.items():
+        for width in (1200, 400):
+            for dark in (False, True):
+                browser.look(width, dark)
+                go(at)
+                assert browser.run("document.documentElement.scrollWidth") <= width, (name, width)
+                ground = browser.run("getComputedStyle(document.body).backgroundColor")
+                assert (sum(map(int, ground[4:-1].split(", "))) < 200) == dark, (name, ground)
+                browser.picture(f"{PICTURES}/{name}-{width}-{'dark' if dark else 'light'}.png")
+    browser.look(1200, False)
+    clean()
+
+
+def the_keyboard_reaches_the_links_and_shows_where_it_is():
+    go("/")
+    for kind in ("keyDown", "keyUp"):
+        browser.call("Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab", windowsVirtualKeyCode=9)
+    assert browser.run("document.activeElement.getAttribute('href')") == "/"
+    assert browser.run("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    clean()
+
+
+def pages_are_whole_without_a_script():
+    browser.call("Emulation.setScriptExecutionDisabled", value=True)
+    go(f"/sessions/{session['id']}")
+    rows = browser.run("document.querySelectorAll('#trials tbody tr').length")
+    charts = browser.run("document.querySelectorAll('svg.chart').length")
+    still = browser.run("document.getElementById('live-dot').hidden")
+    browser.call("Emulation.setScriptExecutionDisabled", value=False)
+    assert rows == 5 and charts >= 2 and still, (rows, charts, still)
+    clean()
+
+
+def a_session_that_ends_is_shown_whole_by_itself():
+    go(f"/sessions/{session['id']}")
+    browser.wait("document.getElementById('live-dot').textContent === 'live'")
+    service.ask("POST", f"/api/v1/sessions/{session['id']}:stop")
+    browser.wait("document.querySelector('.state')?.textContent === 'stopped' && !document.querySelector('[data-from]')")
+    assert not browser.run("document.querySelector('button[name=verb]')")
+    clean()
+
+
+def with_tokens_one_signs_in():
+    global service
+    service.stop()
+    made = subprocess.run([PROGRAM, "serve", "token", "create", "ann", "--role", "read", "--dataset", "browser.db"],
+                          capture_output=True, text=True, check=True)
+    service = Service("--dataset", "browser.db")
+    browser.go(service.url + "/dataset")
+    assert "Sign in" in browser.run("document.querySelector('h1').innerText")
+    assert "resnet18" not in browser.run("document.documentElement.outerHTML")
+    browser.picture(f"{PICTURES}/sign-in-1200-light.png")
+    told, browser.complaints = browser.complaints, []
+    assert len(told) == 1 and "401" in told[0], told
+    browser.run(f"document.querySelector('input[name=token]').value = {json.dumps(made.stdout.strip())};"
+                "document.querySelector('form.fields button').click()")
+    browser.wait("location.pathname === '/dataset' && document.querySelector('.rows')")
+    assert browser.run("document.cookie") == ""
+    browser.run("document.querySelector('.away button').click()")
+    browser.wait("location.pathname === '/sign-in'")
+    told, browser.complaints = browser.complaints, []
+    assert len(told) == 1 and "401" in told[0], told
+
+
+TESTS = [an_empty_service_says_what_to_type, a_session_is_opened_with_the_form, a_trial_arrives_while_the_page_is_open,
+         a_session_is_paused_and_resumed_with_buttons, the_list_shows_how_far_it_is, a_strategy_has_its_timeline,
+         two_strategies_are_compared, the_dataset_answers_a_filter, a_wrong_filter_is_marked_where_it_is_wrong,
+         pages_fit_phones_and_both_themes, the_keyboard_reaches_the_links_and_shows_where_it_is,
+         pages_are_whole_without_a_script, a_session_that_ends_is_shown_whole_by_itself, with_tokens_one_signs_in]
+
+for test in TESTS:
+    try:
+        test()
+        print("ok", test.__name__)
+    except Exception as error:  # pylint: disable=broad-except
+        traceback.print_exc()
+        print("not ok", test.__name__ + ":", str(error).replace("\n", " ")[:300])
+    sys.stdout.flush()
+service.stop()
+browser.close()

@@ -1,0 +1,16 @@
+/* The trials of a service that fit a query: what dataset query and export ask for. */
+#ifndef TUNER_CLI_REMOTE_QUERY_H
+#define TUNER_CLI_REMOTE_QUERY_H
+
+#include "dataset/query.h"
+#include "tuner/cli/remote_records.h"
+
+/* As the `filter` of the interface (dataset/filter.h), in `arena`: every condition of the query and its own filter.
+ * Fails: ST_NO_MEMORY. */
+enum status remote_query_filter(const struct query *query, struct arena *arena, const char **out, struct error *err);
+
+/* Call `visit` with each in turn, within limit and offset. Fails: as client_call, and as `visit`. */
+enum status remote_query_run(struct client *client, const struct query *query, remote_visit *visit, void *context,
+                             struct error *err);
+
+#endif

@@ -1,0 +1,91 @@
+/* Signing in: a cookie that holds a token, which a script cannot read and no other site's page can send, checked like
+ * the Authorization header. And what pages need beside themselves: style sheet, script, icon. */
+#include <stdio.h>
+#include <string.h>
+
+#include "tuner/http/api.h"
+#include "tuner/http/assets.h"
+#include "tuner/http/page.h"
+#include "tuner/http/server.h"
+#include "tuner/report/html.h"
+
+enum { KEPT_S = 30 * 86400 };
+
+enum status page_sign_in(struct request *rq, struct response *rs, struct error *err) {
+    (void)err;
+    if (*rq->principal.token)
+        return page_redirect(rs, "/");
+    return response_problem(rs, &rq->arena, PROBLEM_UNAUTHORIZED, "sign in");
+}
+
+static enum status set_cookie(struct request *rq, const char *value, int seconds, struct response *rs,
+                              struct error *err) {
+    const bool tls = !strncmp(server_url(rq->server), "https", 5);
+    const char *text = arena_printf(&rq->arena, "syncopate_token=%s; Path=/; Max-Age=%d; HttpOnly; SameSite=Strict%s",
+                                    value, seconds, tls ? "; Secure" : "");
+    if (!text)
+        return error_no_memory(err);
+    response_header(rs, "Set-Cookie", text);
+    return ST_OK;
+}
+
+/* A path here, and not "//elsewhere" in any spelling. */
+static const char *way_back(const char *to) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./";
+    return to && *to == '/' && to[1] != '/' && !to[strspn(to, plain)] ? to : "/";
+}
+
+enum status page_sign_in_send(struct request *rq, struct response *rs, struct error *err) {
+    struct principal who;
+    const char *token = form_field(rq, "token");
+    if (!token || !tokens_check(service_tokens(rq->service), token, &who)) {
+        rq->cookie = "syncopate_token=";
+        return response_problem(rs, &rq->arena, PROBLEM_UNAUTHORIZED, "the token is unknown, revoked or expired");
+    }
+    enum status st = set_cookie(rq, token, KEPT_S, rs, err);
+    return st ? st : page_redirect(rs, way_back(form_field(rq, "to")));
+}
+
+enum status page_sign_out(struct request *rq, struct response *rs, struct error *err) {
+    enum status st = set_cookie(rq, "", 0, rs, err);
+    return st ? st : page_redirect(rs, "/sign-in");
+}
+
+/* ---- assets ---- */
+
+static enum status answer_asset(struct request *rq, const char *type, const char *text, size_t n, struct response *rs,
+                                struct error *err) {
+    struct id id;
+    enum status st = id_of(text, n, &id, err);
+    const char *tag = st ? NULL : arena_printf(&rq->arena, "%.16s", id.hex);
+    if (!st && !tag)
+        st = error_no_memory(err);
+    if (st)
+        return st;
+    rs->etag = tag;
+    rs->cache_control = "no-cache";
+    response_bytes(rs, 200, type, text, n);
+    return ST_OK;
+}
+
+enum status page_style(struct request *rq, struct response *rs, struct error *err) {
+    const char *sheet = html_stylesheet();
+    const struct asset ours = asset_style();
+    const size_t n = strlen(sheet), more = ours.n;
+    char *text = arena_alloc(&rq->arena, n + more + 1, 1);
+    if (!text)
+        return error_no_memory(err);
+    memcpy(text, sheet, n);
+    memcpy(text + n, ours.text, more);
+    return answer_asset(rq, "text/css; charset=utf-8", text, n + more, rs, err);
+}
+
+enum status page_script(struct request *rq, struct response *rs, struct error *err) {
+    const struct asset file = asset_script();
+    return answer_asset(rq, "text/javascript; charset=utf-8", file.text, file.n, rs, err);
+}
+
+enum status page_icon(struct request *rq, struct response *rs, struct error *err) {
+    const struct asset file = asset_icon();
+    return answer_asset(rq, "image/svg+xml", file.text, file.n, rs, err);
+}
