@@ -171,7 +171,13 @@ $(OUT)/tests/fuzz/replay_%: $(OUT)/obj/tests/fuzz/fuzz_%.o $(OUT)/obj/tests/fuzz
 FUZZ_SECONDS ?= 60
 fuzz:  ## every parser for FUZZ_SECONDS (60) under libFuzzer
 	@$(MAKE) --no-print-directory MODE=fuzz CC=clang fuzz-run
-.PHONY: fuzz-run
+.PHONY: fuzz-run fuzz-http faults
+fuzz-http:  ## REQUESTS (100000) requests after /openapi.json to a service under AddressSanitizer
+	@$(MAKE) --no-print-directory MODE=asan all
+	@OUT=$(BUILD)/asan REQUESTS=$(or $(REQUESTS),100000) SECONDS=0 tests/http/fuzz.sh
+faults: all  ## SIGKILL of the service at KILLS (50) random moments, then the other faults
+	@OUT=$(OUT) KILLS=$(or $(KILLS),50) tests/http/kill.sh
+	@OUT=$(OUT) tests/http/faults.sh
 fuzz-run: $(FUZZ)
 	@OUT=$(OUT) tests/fuzz/run.sh $(FUZZ_SECONDS) $(FUZZ)
 

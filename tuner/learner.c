@@ -52,6 +52,7 @@ static void *train(void *context) {
     size_t n = 0;
     options.seed = l->seed;
     options.validation = 0;
+    options.members = 1; /* with eight, training would take the cores that a trial runs on */
     options.cancel = l->cancel;
     if (!examples || describe_new(l)) {
         free(examples);

@@ -82,18 +82,18 @@ fail:
     return NULL;
 }
 
-enum status session_learn(struct session *s, struct entry *e, enum record_state state, size_t n,
+enum status session_learn(struct session *s, struct entry *e, uint64_t round, enum record_state state, size_t n,
                           const double *iterations_us, const char *reason, struct error *err) {
+    bool counts = state == RECORD_COMPLETE && e->n_rounds < MAX_ROUNDS && (round || !e->n_rounds);
+    double *copy = counts ? malloc((n ? n : 1) * sizeof *copy) : NULL;
+    if (counts && !copy)
+        return error_no_memory(err);
     e->state = state;
-    e->trials++;
     s->trials += state != RECORD_CANCELLED; /* what was lost costs no budget */
     s->fitted = false;
     snprintf(e->reason, sizeof e->reason, "%s", reason ? reason : "");
-    if (state != RECORD_COMPLETE || e->n_rounds == MAX_ROUNDS)
+    if (!counts)
         return ST_OK;
-    double *copy = malloc((n ? n : 1) * sizeof *copy);
-    if (!copy)
-        return error_no_memory(err);
     memcpy(copy, iterations_us, n * sizeof *copy);
     if (!e->n_rounds)
         e->median_us = median_of(n, copy);
@@ -167,6 +167,7 @@ static enum status begin_learning(struct session *s, struct error *err) {
 
 void session_adopt(struct session *s, struct entry *e, uint64_t round, struct suggestion *out) {
     e->running++;
+    e->repeats += round > 0;
     s->running++;
     double best = best_so_far(s);
     *out = (struct suggestion){.entry = e, .proposer = e->proposer, .round = round, .predicted_us = e->predicted_us};
@@ -194,7 +195,8 @@ enum status session_report(struct session *s, const struct suggestion *suggestio
     struct summary summary = {.median_us = NAN};
     enum status st = outcome->n ? summary_of_copy(outcome->n, outcome->iterations_us, &summary, err) : ST_OK;
     if (!st)
-        st = session_learn(s, e, outcome->state, outcome->n, outcome->iterations_us, outcome->reason, err);
+        st = session_learn(s, e, suggestion->round, outcome->state, outcome->n, outcome->iterations_us, outcome->reason,
+                           err);
     if (st)
         return st;
     e->early |= outcome->early;
@@ -348,7 +350,7 @@ static size_t finalists(const struct session *s, size_t out[MAX_FINALISTS]) {
 
 static bool in_final(const struct session *s) {
     for (size_t i = 0; i < s->n; i++)
-        if (s->entries[i]->trials + s->entries[i]->running > 1)
+        if (s->entries[i]->repeats)
             return true;
     return false;
 }
@@ -392,7 +394,7 @@ static struct entry *next_of_final(struct session *s, uint64_t *round) {
     s->phase = TUNE_FINAL;
     for (*round = 1; *round <= rounds && *round < MAX_ROUNDS; ++*round)
         for (size_t k = 0; k < n; k++)
-            if (s->entries[who[k]]->trials + s->entries[who[k]]->running <= *round)
+            if (s->entries[who[k]]->repeats < *round)
                 return s->entries[who[k]];
     return NULL;
 }

@@ -23,8 +23,8 @@ struct entry {
     size_t n_rounds, counts[MAX_ROUNDS];
     double *rounds[MAX_ROUNDS];
     double median_us; /* of round 0; INFINITY when it did not complete */
-    uint64_t trials;  /* all that ended */
-    uint64_t running; /* that were handed out and have not */
+    uint64_t repeats; /* in the final, all that were handed out */
+    uint64_t running; /* that were handed out and have not ended */
 };
 
 struct session {
@@ -57,8 +57,8 @@ struct entry *session_find(struct session *s, const struct id *id);
 /* A new entry; takes the strategy over. NULL when memory is out; the strategy is then released. */
 struct entry *session_add(struct session *s, struct strategy *strategy, const char *proposer, double predicted_us);
 
-/* A trial of it has ended. Fails: ST_NO_MEMORY. */
-enum status session_learn(struct session *s, struct entry *e, enum record_state state, size_t n,
+/* A trial of it has ended. Of several outside the final the first that completed counts. Fails: ST_NO_MEMORY. */
+enum status session_learn(struct session *s, struct entry *e, uint64_t round, enum record_state state, size_t n,
                           const double *iterations_us, const char *reason, struct error *err);
 
 /* Tell the listener: before a trial (outcome NULL) and after it. */

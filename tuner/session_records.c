@@ -196,7 +196,9 @@ static enum status replay(struct session *s, struct store *store, const struct r
     const struct tune_outcome outcome = {
         .state = record->state, .early = trial_ended_early(record), .reason = record->reason};
     e->early |= outcome.early;
-    st = session_learn(s, e, record->state, record->n_iterations, record->iterations_us, record->reason, err);
+    e->repeats += record->round > 0;
+    st = session_learn(s, e, record->round, record->state, record->n_iterations, record->iterations_us, record->reason,
+                       err);
     if (!st)
         session_tell(s, e, &outcome, record->median_us, true);
     return st;

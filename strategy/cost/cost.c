@@ -35,7 +35,7 @@ static const struct measurement *smallest_of(const struct cluster *cluster, enum
 
 static double measured_burst(const struct cluster *cluster) {
     const struct measurement *first = smallest_of(cluster, OPERATION_push);
-    const struct measurement *end = cluster->measurements + cluster->n_measurements;
+    const struct measurement *end = first ? cluster->measurements + cluster->n_measurements : NULL;
     double rate = measured_rate(cluster), burst = 0;
     for (const struct measurement *m = first; m && m < end; m++) {
         if (m->operation != first->operation || m->devices != first->devices)

@@ -3,8 +3,8 @@
  * Rates are bytes per microsecond, those of NICs and overridden links times goodput. A rate of INFINITY is free.
  * One push or pull takes, beside its bytes, a latency: on one node runtime.push_us; between nodes the larger of
  * runtime.push_us and the two NICs' latencies (a measured push_us already holds the wire's). Where the cluster has
- * measured push or pull curves, the smallest message of the curve, less its bytes at the narrowest rate, replaces
- * push_us between nodes.
+ * measured push or pull curves, the smallest message of the curve, less its bytes at the rate between the first and the
+ * last node with devices, where they are measured, replaces push_us between nodes.
  *
  * A measured push curve also shows what a NIC that was idle lets pass at once, as those do that are shaped by a token
  * bucket: as long as a larger push takes less than half of what its bytes need, `burst_bytes` are the bytes by which it

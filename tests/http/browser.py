@@ -217,6 +217,7 @@ def a_session_that_ends_is_shown_whole_by_itself():
 
 def with_tokens_one_signs_in():
     global service
+    browser.go("about:blank")  # nothing is to be asked of a service that has gone
     service.stop()
     made = subprocess.run([PROGRAM, "serve", "token", "create", "ann", "--role", "read", "--dataset", "browser.db"],
                           capture_output=True, text=True, check=True)

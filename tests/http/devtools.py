@@ -119,15 +119,14 @@ class Browser:
         return result["result"].get("value")
 
     def wait(self, script, seconds=20):
-        """Until the script is true; its value."""
+        """Until the expression is true."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             try:
-                value = self.run(script)
+                if self.run(f"!!({script})"):
+                    return
             except RuntimeError:
-                value = None  # between two pages there may be nothing to ask
-            if value:
-                return value
+                pass  # between two pages there may be nothing to ask
             time.sleep(0.1)
         raise AssertionError(f"after {seconds} s still not: {script}")
 

@@ -26,7 +26,7 @@ route_handler api_operations_list, api_operations_get; /* api_operations.c */
 
 /* Pages: page_sessions.c, page_session.c, page_strategies.c, page_dataset.c, page_sign_in.c */
 route_handler page_home, page_home_open;
-route_handler page_session, page_session_live, page_session_steer;
+route_handler page_session, page_session_whole, page_session_live, page_session_steer;
 route_handler page_strategy, page_compare;
 route_handler page_dataset, page_models, page_clusters;
 route_handler page_sign_in, page_sign_in_send, page_sign_out, page_style, page_script, page_icon;

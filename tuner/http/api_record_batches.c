@@ -209,6 +209,8 @@ static enum status read_record(struct request *rq, struct batch *batch, const st
         st = read_state(at, out, err);
     if (!st)
         st = read_counts(at, out, err);
+    if (batch->session)
+        out->round = 0; /* repeats are those of the session's own final */
     if (!st)
         st = read_stamps(at, out, err);
     if (!st)

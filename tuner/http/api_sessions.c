@@ -203,6 +203,8 @@ enum status request_shared(struct request *rq, const struct json_at *body, const
     struct json_at teams;
     size_t n;
     enum status st = json_array(body, "shared", 64, &teams, &n, err);
+    if (st)
+        return st;
     char *text = arena_strdup(&rq->arena, "|");
     for (struct json_at e = json_first(&teams); !st && text && e.node; e = json_next(&e)) {
         const char *team;

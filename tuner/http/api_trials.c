@@ -204,7 +204,9 @@ enum status api_trials_suggest(struct request *rq, struct response *rs, struct e
         st = request_served(rq, true, &s.served, rs, err);
     if (st || !s.served)
         return st;
-    st = hub_lock(s.served, err);
+    st = hub_is_own(s.served)
+             ? error_set(err, ST_CONFLICT, "the service runs the trials of session %s itself", hub_session_id(s.served))
+             : hub_lock(s.served, err);
     if (!st) {
         st = hub_make_ready(s.served, (size_t)s.count, &ready, &s.step, err);
         if (!st)

@@ -220,7 +220,7 @@ bool dispatch_admit(struct request *rq, const char *uri, bool has_body, struct r
 /* The body. */
 
 void dispatch_fail(struct request *rq, struct response *rs, const struct error *err) {
-    enum problem problem = problem_of_status(err->status);
+    enum problem problem = rq->unwritten ? PROBLEM_STORAGE : problem_of_status(err->status);
     const char *pointer, *detail;
     response_clear(rs);
     if (problem_status(problem) >= 500) { /* what is wrong here is not for clients to read */
@@ -363,6 +363,7 @@ enum status request_commit(struct request *rq, request_effect *effect, void *con
                            struct error *err) {
     struct commit commit = {rq, effect, context, rs};
     enum status st = writer_run(service_writer(rq->service), commit_step, &commit, err);
+    rq->unwritten = st == ST_ENVIRONMENT;
     return st && rs->problem ? ST_OK : st;
 }
 
@@ -370,7 +371,8 @@ enum status request_commit(struct request *rq, request_effect *effect, void *con
 
 static void write_problem(struct request *rq, struct response *rs) {
     static const char no_memory[] =
-        "{\"type\":\"/problems/insufficient-storage\",\"title\":\"Memory or disk is full\",\"status\":507,"
+        "{\"type\":\"/problems/insufficient-storage\",\"title\":\"Memory or disk is full, or the disk "
+        "refuses\",\"status\":507,"
         "\"detail\":\"out of memory\",\"code\":\"insufficient-storage\",\"request_id\":\"\"}";
     static const char type[] = "application/problem+json";
     if (rq->route && rq->route->flags & ROUTE_PAGE && !page_problem(rq, rs, NULL))

@@ -145,7 +145,7 @@ const char *page_escape(struct request *rq, const char *text) {
 }
 
 void page_link(struct markup *m, const char *text, const char *format, ...) {
-    char href[8192];
+    char href[16384]; /* a filter of 4096 bytes, escaped, fits */
     va_list values;
     va_start(values, format);
     vsnprintf(href, sizeof href, format, values);

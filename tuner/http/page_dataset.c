@@ -119,7 +119,7 @@ static void record_row(struct request *rq, struct html_table *t, const struct re
     html_cell(t, r->cluster_name ? r->cluster_name : "");
     html_cell_begin(t);
     page_link(t->m, r->strategy_name && *r->strategy_name ? r->strategy_name : r->strategy,
-              "/strategies/%.64s?model=%.64s&cluster=%.64s", r->strategy, r->model, r->cluster);
+              "/strategies/%.16s?model=%.16s&cluster=%.16s", r->strategy, r->model, r->cluster);
     html_cell_end(t);
     html_cell(t, page_time(r->predicted_us, text));
     html_cell(t, page_time(r->median_us, text));

@@ -1,7 +1,8 @@
 /* One session: what to use, trial by trial, where the time goes, what the trials teach, and every trial. Its sections
  * are those of the report (tuner/report/report.h). While it runs the parts that records alone tell are asked for again
  * after each event (page_session_live), which takes milliseconds; simulating again what the page shows waits until it
- * is loaded anew. */
+ * is loaded anew. Where simulating takes long (up to a minute with thousands of devices) it waits until it is asked for
+ * (page_session_whole), so that looking at sessions never keeps the workers. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +12,9 @@
 #include "tuner/report/html.h"
 #include "tuner/report/report.h"
 
-enum { TRIALS_SHOWN = 200 };
+enum { TRIALS_SHOWN = 100, QUICK_WORK = 4096 /* variables times nodes: a second or two at most */ };
+
+enum page_depth { DEPTH_LIVE, DEPTH_QUICK, DEPTH_WHOLE };
 
 /* ---- the head ---- */
 
@@ -101,7 +104,7 @@ static void teach(struct request *rq, struct markup *m, const struct findings *f
 static void strategy_link(struct markup *m, const struct findings *f, const struct record *r) {
     char words[96];
     snprintf(words, sizeof words, "%.80s", r->strategy_name && *r->strategy_name ? r->strategy_name : r->strategy);
-    page_link(m, words, "/strategies/%.64s?model=%.64s&cluster=%.64s", r->strategy, f->session.model,
+    page_link(m, words, "/strategies/%.16s?model=%.16s&cluster=%.16s", r->strategy, f->session.model,
               f->session.cluster);
 }
 
@@ -114,7 +117,7 @@ static void compare_link(struct markup *m, const struct findings *f, const struc
     if (is_best && (f->baseline == SIZE_MAX || f->baseline == best))
         return;
     page_link(m, is_best ? "against the baseline" : "against the best",
-              "/compare?a=%.64s&b=%.64s&model=%.64s&cluster=%.64s",
+              "/compare?a=%.16s&b=%.16s&model=%.16s&cluster=%.16s",
               is_best ? f->items[f->baseline].strategy : r->strategy, f->items[best].strategy, f->session.model,
               f->session.cluster);
 }
@@ -198,11 +201,40 @@ static void watched(struct request *rq, struct markup *m, const struct stored_se
     }
 }
 
-static enum status write_page(struct request *rq, struct markup *m, struct findings *f, enum findings_depth depth,
+static bool is_quick(const struct findings *f) {
+    return (uint64_t)f->model.n_variables * f->cluster.n_nodes <= QUICK_WORK;
+}
+
+static void simulated(struct request *rq, struct markup *m, const struct findings *f) {
+    if (f->best == SIZE_MAX)
+        return;
+    page_section(m, "later", "Where the time goes, and what the trials teach");
+    markup_begin(m, "p");
+    markup_text(m, "Simulating this model on so many nodes may take a minute, so it is done when you ask for it: ");
+    page_link(m, "simulate now", "/sessions/%s/whole", page_escape(rq, f->session.id));
+    markup_text(m, ".");
+    markup_end(m);
+    markup_end(m);
+}
+
+static enum status deeper(struct request *rq, struct markup *m, const struct findings *f, enum page_depth depth,
+                          struct error *err) {
+    if (depth == DEPTH_LIVE)
+        return ST_OK;
+    if (depth == DEPTH_QUICK) {
+        simulated(rq, m, f);
+        return ST_OK;
+    }
+    report_timelines(m, f);
+    enum status st = report_strategy(m, f, err);
+    report_lessons(m, f);
+    return st;
+}
+
+static enum status write_page(struct request *rq, struct markup *m, struct findings *f, enum page_depth depth,
                               struct error *err) {
     char title[256];
     const struct chart_trial *charted = findings_trials(f);
-    enum status st = ST_OK;
     if (!charted)
         return error_no_memory(err);
     snprintf(title, sizeof title, "%.100s on %.100s", f->model.name, f->cluster.name);
@@ -210,19 +242,28 @@ static enum status write_page(struct request *rq, struct markup *m, struct findi
     watched(rq, m, &f->session);
     head(rq, m, f);
     answer_and_progress(rq, m, f, charted);
-    if (depth == FINDINGS_ALL) {
-        report_timelines(m, f);
-        st = report_strategy(m, f, err);
-        report_lessons(m, f);
-    }
+    enum status st = deeper(rq, m, f, depth, err);
     all_trials(rq, m, f);
-    if (depth == FINDINGS_ALL)
+    if (depth != DEPTH_LIVE)
         report_provenance(m, f);
     markup_end(m);
     return st;
 }
 
-static enum status answer(struct request *rq, enum findings_depth depth, struct response *rs, struct error *err) {
+/* As deep as was asked for, or as is quick. */
+static enum status gather(struct store *store, const char *session, enum page_depth *depth, struct findings *out,
+                          struct error *err) {
+    if (*depth == DEPTH_WHOLE)
+        return findings_gather(store, session, FINDINGS_ALL, out, err);
+    enum status st = findings_gather(store, session, FINDINGS_FIGURES, out, err);
+    if (st || *depth == DEPTH_LIVE || !is_quick(out))
+        return st;
+    findings_release(out);
+    *depth = DEPTH_WHOLE;
+    return findings_gather(store, session, FINDINGS_ALL, out, err);
+}
+
+static enum status answer(struct request *rq, enum page_depth depth, struct response *rs, struct error *err) {
     struct stored_session session;
     struct findings f;
     struct markup m = {0};
@@ -230,7 +271,7 @@ static enum status answer(struct request *rq, enum findings_depth depth, struct 
     bool refused;
     enum status st = request_session(rq, false, &session, rs, &refused, err);
     st = st ? st : request_reader(rq, &store, err);
-    st = st ? st : findings_gather(store, session.id, depth, &f, err);
+    st = st ? st : gather(store, session.id, &depth, &f, err);
     if (st)
         return st;
     st = write_page(rq, &m, &f, depth, err);
@@ -242,11 +283,15 @@ static enum status answer(struct request *rq, enum findings_depth depth, struct 
 }
 
 enum status page_session(struct request *rq, struct response *rs, struct error *err) {
-    return answer(rq, FINDINGS_ALL, rs, err);
+    return answer(rq, DEPTH_QUICK, rs, err);
+}
+
+enum status page_session_whole(struct request *rq, struct response *rs, struct error *err) {
+    return answer(rq, DEPTH_WHOLE, rs, err);
 }
 
 enum status page_session_live(struct request *rq, struct response *rs, struct error *err) {
-    return answer(rq, FINDINGS_FIGURES, rs, err);
+    return answer(rq, DEPTH_LIVE, rs, err);
 }
 
 /* ---- steering ---- */

@@ -62,7 +62,7 @@ static enum status sessions_table(struct request *rq, struct store *store, struc
     html_begin(m, "div", "rows");
     markup_attribute(m, "id", "sessions");
     markup_attribute(m, "data-live", "");
-    if (running) {
+    if (running && !request_query(rq, "page_token")) {
         markup_attributef(m, "data-every", "%d", POLL_S);
         markup_attribute(m, "data-from", "/");
     }
@@ -203,6 +203,8 @@ static enum status sessions_page(struct request *rq, unsigned status, const char
     st = st ? st : read_choices(rq, store, STORE_CLUSTER, &clusters, err);
     if (!st)
         st = page_sessions(store, &list, after, SESSIONS_A_PAGE, &rq->arena, &n, &sessions, next, err);
+    if (st == ST_INVALID && after)
+        return error_set(err, ST_USAGE, "query parameter page_token: not of this list");
     if (st)
         return st;
     page_begin(rq, &m, "Tuning sessions", PAGE_SESSIONS);

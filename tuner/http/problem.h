@@ -40,7 +40,7 @@
     X(PROBLEM_DRAINING, "draining", 503, "The service is stopping")                                                    \
     X(PROBLEM_OVERLOADED, "overloaded", 503, "The service is busy")                                                    \
     X(PROBLEM_TIMEOUT, "timeout", 504, "It took too long")                                                             \
-    X(PROBLEM_STORAGE, "insufficient-storage", 507, "Memory or disk is full")
+    X(PROBLEM_STORAGE, "insufficient-storage", 507, "Memory or disk is full, or the disk refuses")
 
 enum problem {
 #define X(constant, code, status, title) constant,

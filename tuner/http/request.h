@@ -45,6 +45,7 @@ struct request {
     size_t body_bytes;
     cJSON *json;           /* the body, for routes that have one */
     struct id fingerprint; /* of method, path and body, when there is an Idempotency-Key */
+    bool unwritten;        /* the disk refused what it would have changed */
 };
 
 /* A parameter of the path that the route's pattern has. */

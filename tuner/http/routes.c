@@ -116,6 +116,8 @@ static const struct route routes[] = {
      page_home_open, "Open a session"},
     {"GET", "/sessions/{session}", ROLE_READ, PAGE, "", NULL, NULL, HTML, "200", "not-found", page_session,
      "A session: its answer, trials and lessons"},
+    {"GET", "/sessions/{session}/whole", ROLE_READ, PAGE, "", NULL, NULL, HTML, "200", "not-found", page_session_whole,
+     "The same with all that must be simulated, however long it takes"},
     {"GET", "/sessions/{session}/live", ROLE_READ, PAGE, "", NULL, NULL, HTML, "200", "not-found", page_session_live,
      "What changes of that page while the session runs"},
     {"POST", "/sessions/{session}/steer", ROLE_RUN, FORM, "", NULL, NULL, HTML, "303", "invalid not-found conflict",

@@ -176,6 +176,10 @@ const char *hub_session_id(const struct served *s) {
     return s->id;
 }
 
+bool hub_is_own(const struct served *s) {
+    return s->mode == STORED_SESSION_OWN;
+}
+
 const struct model *hub_model(const struct served *s) {
     return &s->model;
 }

@@ -62,6 +62,7 @@ enum status hub_record(struct served *served, struct store *store, struct error 
 void hub_add(struct served *served); /* then hub_drop */
 void hub_discard(struct served *served);
 const char *hub_session_id(const struct served *served);
+bool hub_is_own(const struct served *served); /* the service runs its trials, clients do not */
 
 /* A session by its whole id, in memory from now on; give it back with hub_drop. Fails: ST_NOT_FOUND. */
 enum status hub_find(struct hub *hub, const char *id, struct served **out, struct error *err);

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -79,6 +80,29 @@ static enum status give_back_step(void *context, struct store *store, struct err
     return lease_release(store, own->offers[0].row, OWN, own->offers[0].attempt, err);
 }
 
+/* Wait a second, or until the thread shall end. Locked, but while it waits. */
+static void rest(struct served *s) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec++;
+    while (!served_is_cancelled(s) && !pthread_cond_clockwait(&s->awake, &s->mutex, CLOCK_MONOTONIC, &until))
+        ;
+}
+
+/* Commit, again and again while the disk refuses: what was measured is worth waiting for. Locked, but while it waits.
+ * Fails: as the step; ST_CANCELLED when the thread shall end before the disk takes it. */
+static enum status commit_patiently(struct own *own, write_step *step, struct error *err) {
+    struct served *s = own->served;
+    enum status st = hub_commit(s->hub, step, own, err);
+    if (st == ST_ENVIRONMENT)
+        log_error("session %s waits: %s", s->id, err->message);
+    while (st == ST_ENVIRONMENT && !served_is_cancelled(s)) {
+        rest(s);
+        st = hub_commit(s->hub, step, own, err);
+    }
+    return st == ST_ENVIRONMENT ? error_set(err, ST_CANCELLED, "the service ends") : st;
+}
+
 /* Take the next trial, waiting while the session is paused. *n is 0 when there is none. Locked. */
 static enum status take_next(struct own *own, struct error *err) {
     struct served *s = own->served;
@@ -91,7 +115,7 @@ static enum status take_next(struct own *own, struct error *err) {
         return ST_OK;
     enum status st = hub_make_ready(s, 1, &ready, &step, err);
     if (!st && ready)
-        st = hub_commit(s->hub, take_step, own, err);
+        st = commit_patiently(own, take_step, err);
     if (!st && own->n) {
         hub_taken(s, OWN, own->n, own->offers);
         s->out[own->offers[0].place].deadline_us = INFINITY;
@@ -127,7 +151,7 @@ static enum status one_trial(struct own *own, struct tune_runner *run, bool *mor
         return hub_commit(s->hub, give_back_step, own, err);
     own->outcome = &outcome;
     if (!st)
-        st = hub_commit(s->hub, end_step, own, err);
+        st = commit_patiently(own, end_step, err);
     if (st == ST_CONFLICT) /* it was stopped meanwhile */
         st = ST_OK;
     if (!st)

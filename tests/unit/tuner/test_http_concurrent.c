@@ -409,6 +409,22 @@ static void clients_that_come_at_once_lose_nothing_and_count_nothing_twice(void 
     site_stop(&stage.site);
 }
 
+static void sharing_with_what_is_no_list_is_refused(void **state) {
+    static struct site site;
+    static const char *const wrong[] = {"1e16", "null", "{}", "[1]", "[\"a b\"]", "\"some\""};
+    char body[200];
+    (void)state;
+    site = (struct site){.service_options.open = true};
+    site_start(&site, "sharing");
+    assert_int_equal(site_post(&site, "/api/v1/models", MODEL)->status, 201);
+    assert_int_equal(site_post(&site, "/api/v1/clusters", CLUSTER)->status, 201);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        snprintf(body, sizeof body, "{\"model\":\"toy\",\"cluster\":\"four\",\"shared\":%s}", wrong[i]);
+        assert_problem(site_post(&site, "/api/v1/sessions", body), 422, "invalid");
+    }
+    site_stop(&site);
+}
+
 /* ---- sessions of the service's own ---- */
 
 /* A launcher that fails at once, so that a session of the service's own goes through its trials as fast as it can. */
@@ -455,7 +471,7 @@ static void own_sessions_are_steered_while_they_run(void **state) {
     struct store *store;
     struct id id;
     size_t n = sizeof ids / sizeof *ids;
-    char word[32];
+    char word[32], path[200];
     (void)state;
     install_launcher();
     site = (struct site){.service_options.open = true, .options.workers = 4};
@@ -475,6 +491,8 @@ static void own_sessions_are_steered_while_they_run(void **state) {
         steer(&site, ids[i], i % 3 ? "pause" : "cancel");
         steer(&site, ids[i], "resume");
     }
+    snprintf(path, sizeof path, "/api/v1/sessions/%.64s/trials:suggest", ids[n - 1]);
+    assert_problem(site_post(&site, path, "{\"client\":\"c1\"}"), 409, "conflict"); /* its trials are not for clients */
     const double until = clock_now_us() + 60e6;
     for (size_t i = 0; i + 1 < n; i++) /* the last may still run when the service ends */
         do {
@@ -494,6 +512,7 @@ static void own_sessions_are_steered_while_they_run(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(clients_that_come_at_once_lose_nothing_and_count_nothing_twice),
+        cmocka_unit_test(sharing_with_what_is_no_list_is_refused),
         cmocka_unit_test(own_sessions_are_steered_while_they_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

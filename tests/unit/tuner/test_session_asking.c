@@ -90,6 +90,37 @@ static void several_at_a_time_are_all_different_and_keep_to_the_budget(void **st
     }
 }
 
+static void imported_second_trial_of_a_strategy_does_not_end_the_search(void **state) {
+    struct world *w = *state;
+    struct error err;
+    struct store *store;
+    struct suggestion first, trial;
+    struct tuning t;
+    struct tune_options o = options_of(24);
+    enum session_step step;
+    const double times[] = {1, 1, 1};
+    struct session *s = begin(w, &o, "imported", &store);
+    assert_ok(session_suggest(s, &step, &first, &err));
+    report(w, s, &first);
+    const struct record again = {.strategy = first.order.strategy->id.hex,
+                                 .state = RECORD_COMPLETE,
+                                 .proposer = "user",
+                                 .n_iterations = 3,
+                                 .iterations_us = times};
+    assert_ok(session_import(s, store, &again, &err));
+    assert_ok(session_suggest(s, &step, &trial, &err));
+    assert_int_equal(step, SESSION_TRIAL);
+    assert_int_equal(trial.round, 0);
+    assert_string_not_equal(trial.order.strategy->id.hex, first.order.strategy->id.hex);
+    report(w, s, &trial);
+    assert_ok(session_answer(s, &t, &err));
+    for (size_t i = 0; i < t.n_rows; i++)
+        assert_false(t.rows[i].final);
+    tuning_release(&t);
+    session_close(s);
+    store_close(store);
+}
+
 static void lost_trial_costs_no_budget_and_is_not_suggested_again(void **state) {
     struct world *w = *state;
     struct error err;
@@ -174,6 +205,8 @@ static void running_trials_are_taken_up_by_a_resumed_session(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(several_at_a_time_are_all_different_and_keep_to_the_budget, world_set_up,
+                                        world_tear_down),
+        cmocka_unit_test_setup_teardown(imported_second_trial_of_a_strategy_does_not_end_the_search, world_set_up,
                                         world_tear_down),
         cmocka_unit_test_setup_teardown(lost_trial_costs_no_budget_and_is_not_suggested_again, world_set_up,
                                         world_tear_down),
