@@ -1,4 +1,5 @@
 """A service for tests: started, killed and started again on one port, with clients that repeat what was not answered."""
+import atexit
 import http.client
 import json
 import os
@@ -42,6 +43,7 @@ class Service:
         self.command = [*wrapper, PROGRAM, "serve", "--open", "--dataset", dataset, *options]
         self.environment = {**os.environ, **environment}
         self.dataset, self.log, self.port, self.process = dataset, log, free_port(), None
+        atexit.register(lambda: self.process and self.alive() and self.process.kill())  # after a test that failed
 
     def start(self, wait=True):
         with open(self.log, "a", encoding="utf-8") as log:

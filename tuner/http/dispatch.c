@@ -393,7 +393,7 @@ void dispatch_finish(struct request *rq, struct response *rs) {
     if (rs->problem)
         write_problem(rq, rs);
     rs->status = rs->status ? rs->status : 200;
-    if (rs->etag && rs->status == 200 && request_has_etag(rq, rs->etag)) {
+    if (rs->etag && rs->status == 200 && !strcmp(rq->route->method, "GET") && request_has_etag(rq, rs->etag)) {
         rs->status = 304;
         rs->body = NULL;
         rs->n = 0;

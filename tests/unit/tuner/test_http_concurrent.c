@@ -425,6 +425,22 @@ static void sharing_with_what_is_no_list_is_refused(void **state) {
     site_stop(&site);
 }
 
+/* "Not modified" is an answer to who only looks. */
+static void a_change_is_not_answered_as_unmodified(void **state) {
+    static struct stage stage;
+    char path[200];
+    (void)state;
+    stage = (struct stage){.site.service_options.open = true};
+    site_start(&stage.site, "modified");
+    open_session(&stage);
+    snprintf(path, sizeof path, "/api/v1/sessions/%s", stage.session);
+    const struct reply *reply =
+        site_ask(&stage.site, "PATCH", path, "If-None-Match: *\r\n", "{\"budget\":{\"trials\":9}}");
+    assert_int_equal(reply->status, 200);
+    assert_int_equal(site_ask(&stage.site, "GET", path, "If-None-Match: *\r\n", NULL)->status, 304);
+    site_stop(&stage.site);
+}
+
 /* ---- sessions of the service's own ---- */
 
 /* A launcher that fails at once, so that a session of the service's own goes through its trials as fast as it can. */
@@ -513,6 +529,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(clients_that_come_at_once_lose_nothing_and_count_nothing_twice),
         cmocka_unit_test(sharing_with_what_is_no_list_is_refused),
+        cmocka_unit_test(a_change_is_not_answered_as_unmodified),
         cmocka_unit_test(own_sessions_are_steered_while_they_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
