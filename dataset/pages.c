@@ -79,16 +79,31 @@ static void add_object_list(struct select *select, const struct object_list *lis
     select_bind(select, sql_integer((int64_t)limit + 1));
 }
 
-/* Rows of the select, which is released. */
-static enum status collect(struct store *store, struct select *select, sql_read_row *read, size_t size,
-                           struct arena *arena, size_t *n, void **rows, struct error *err) {
+/* The first `limit` rows of a select that asks for one more, in *out without what follows their first `item` bytes; the
+ * select is released. *last is the row behind which the next page begins, NULL on the last page. */
+static enum status take_page(struct store *store, struct select *select, sql_read_row *read, size_t size, size_t item,
+                             size_t limit, struct arena *arena, size_t *n, void **out, const void **last,
+                             struct error *err) {
     sqlite3_stmt *stmt = NULL;
+    size_t found = 0;
+    void *rows = NULL;
     enum status status = select_prepare(store, select, &stmt, err);
     if (status == ST_OK)
-        status = sql_collect(store, stmt, read, size, arena, n, rows, err);
+        status = sql_collect(store, stmt, read, size, arena, &found, &rows, err);
     sqlite3_finalize(stmt);
     select_release(select);
-    return status;
+    if (status != ST_OK)
+        return status;
+    const size_t shown = found > limit ? limit : found;
+    char *items = arena_alloc(arena, shown, item);
+    if (!items)
+        return error_no_memory(err);
+    for (size_t i = 0; i < shown; i++)
+        memcpy(items + i * item, (const char *)rows + i * size, item);
+    *last = found > shown ? (const char *)rows + (shown - 1) * size : NULL;
+    *n = shown;
+    *out = items;
+    return ST_OK;
 }
 
 enum status page_objects(struct store *store, const struct object_list *list, const char *after, size_t limit,
@@ -96,8 +111,8 @@ enum status page_objects(struct store *store, const struct object_list *list, co
                          struct error *err) {
     struct select select = {0};
     struct place place;
-    size_t found;
-    void *rows;
+    void *items;
+    const void *row;
     char hash[17];
     enum status status = check_limit(limit, err);
     if (status == ST_OK)
@@ -109,21 +124,15 @@ enum status page_objects(struct store *store, const struct object_list *list, co
     if (status != ST_OK)
         return status;
     add_object_list(&select, list, after ? &place : NULL, limit);
-    status = collect(store, &select, read_object, sizeof(struct object_row), arena, &found, &rows, err);
-    const size_t shown = status == ST_OK && found > limit ? limit : found;
-    struct stored_object *objects = status == ST_OK ? arena_alloc(arena, shown, sizeof *objects) : NULL;
-    if (status == ST_OK && !objects)
-        status = error_no_memory(err);
+    status = take_page(store, &select, read_object, sizeof(struct object_row), sizeof(struct stored_object), limit,
+                       arena, n, &items, &row, err);
     if (status != ST_OK)
         return status;
-    const struct object_row *found_rows = rows;
-    for (size_t i = 0; i < shown; i++)
-        objects[i] = found_rows[i].object;
+    const struct object_row *last = row;
     next[0] = '\0';
-    if (found > shown)
-        write_place(hash, found_rows[shown - 1].row, "", next);
-    *n = shown;
-    *out = objects;
+    if (last)
+        write_place(hash, last->row, "", next);
+    *out = items;
     return ST_OK;
 }
 
@@ -179,8 +188,8 @@ enum status page_sessions(struct store *store, const struct session_list *list, 
                           struct error *err) {
     struct select select = {0};
     struct place place;
-    size_t found;
-    void *rows;
+    void *items;
+    const void *row;
     char hash[17];
     enum status status = check_limit(limit, err);
     if (status == ST_OK)
@@ -190,20 +199,14 @@ enum status page_sessions(struct store *store, const struct session_list *list, 
     if (status != ST_OK)
         return status;
     add_session_list(&select, list, after ? &place : NULL, limit);
-    status = collect(store, &select, read_session, sizeof(struct session_row), arena, &found, &rows, err);
-    const size_t shown = status == ST_OK && found > limit ? limit : found;
-    struct stored_session *sessions = status == ST_OK ? arena_alloc(arena, shown, sizeof *sessions) : NULL;
-    if (status == ST_OK && !sessions)
-        status = error_no_memory(err);
+    status = take_page(store, &select, read_session, sizeof(struct session_row), sizeof(struct stored_session), limit,
+                       arena, n, &items, &row, err);
     if (status != ST_OK)
         return status;
-    const struct session_row *found_rows = rows;
-    for (size_t i = 0; i < shown; i++)
-        sessions[i] = found_rows[i].session;
+    const struct session_row *last = row;
     next[0] = '\0';
-    if (found > shown)
-        write_place(hash, found_rows[shown - 1].row, found_rows[shown - 1].session.started, next);
-    *n = shown;
-    *out = sessions;
+    if (last)
+        write_place(hash, last->row, last->session.started, next);
+    *out = items;
     return ST_OK;
 }

@@ -26,6 +26,10 @@ static bool parse_word(const char *word, size_t n, const char *const *list, unsi
     return false;
 }
 
+bool stored_session_is_open(enum stored_session_state state) {
+    return state == STORED_SESSION_RUNNING || state == STORED_SESSION_PAUSED;
+}
+
 bool stored_session_state_parse(const char *word, enum stored_session_state *out) {
     unsigned i;
     if (!parse_word(word, STORED_SESSION_STATE_COUNT, words, &i))
@@ -176,7 +180,7 @@ enum status store_session_list(struct store *store, size_t offset, size_t limit,
 
 static enum status set_state(struct store *store, const char *id, enum stored_session_state state, const char *reason,
                              const char *now, struct error *err) {
-    const char *ended = state == STORED_SESSION_RUNNING || state == STORED_SESSION_PAUSED ? NULL : now;
+    const char *ended = stored_session_is_open(state) ? NULL : now;
     enum status status =
         sql_run(store, SQL_SESSION_UPDATE,
                 SQL_VALUES(sql_text(id), sql_text(words[state]), sql_text(reason), sql_text(ended)), err);

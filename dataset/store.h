@@ -115,6 +115,7 @@ enum stored_session_state {
 };
 const char *stored_session_state_word(enum stored_session_state state);
 bool stored_session_state_parse(const char *word, enum stored_session_state *out);
+bool stored_session_is_open(enum stored_session_state state); /* running or paused: it has not ended */
 
 /* Who runs its trials: the process itself, or clients that ask for them and tell what they measured. */
 enum stored_session_mode { STORED_SESSION_OWN, STORED_SESSION_ASK };

@@ -9,6 +9,7 @@
 #include "dataset/store.h"
 #include "strategy/baselines/baselines.h"
 #include "tuner/http/api.h"
+#include "tuner/http/lists.h"
 #include "tuner/http/references.h"
 
 enum { PAGE_SIZE = 100, PAGE_MAX = 1000 };
@@ -41,6 +42,7 @@ static enum status list_options(struct request *rq, struct object_list *list, ui
 static enum status list_objects(struct request *rq, enum store_kind kind, struct response *rs, struct error *err) {
     struct object_list list = {.kind = kind};
     struct stored_object *objects;
+    struct list_answer answer;
     struct store *store;
     char next[PAGE_CURSOR_ROOM];
     uint64_t size = PAGE_SIZE;
@@ -50,18 +52,14 @@ static enum status list_objects(struct request *rq, enum store_kind kind, struct
     if (st)
         return st;
     st = page_objects(store, &list, request_query(rq, "page_token"), (size_t)size, &rq->arena, &n, &objects, next, err);
-    if (st == ST_INVALID)
-        return error_set(err, ST_USAGE, "query parameter page_token: not of this list");
     if (st)
-        return st;
-    cJSON *root = cJSON_CreateObject(), *items = root ? cJSON_AddArrayToObject(root, "items") : NULL;
-    bool whole = items != NULL;
-    for (size_t i = 0; i < n && whole; i++) {
-        cJSON *item = cJSON_CreateObject();
-        whole = item && cJSON_AddItemToArray(items, item) && add_object(item, kind, &objects[i]);
+        return list_fault(st, request_query(rq, "page_token"), err);
+    list_begin(&answer);
+    for (size_t i = 0; i < n && answer.whole; i++) {
+        cJSON *item = list_add(&answer);
+        answer.whole = item && add_object(item, kind, &objects[i]);
     }
-    whole = whole && cJSON_AddStringToObject(root, "next_page_token", next);
-    return response_json(rs, 200, root, whole, err);
+    return list_end(&answer, next, rs, err);
 }
 
 /* One. */

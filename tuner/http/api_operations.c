@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "tuner/http/api.h"
+#include "tuner/http/lists.h"
 #include "tuner/http/operations.h"
 
 enum { PAGE_SIZE = 100, PAGE_MAX = 1000, RETRY_S = 1 };
@@ -58,6 +59,7 @@ enum status api_operations_get(struct request *rq, struct response *rs, struct e
 
 enum status api_operations_list(struct request *rq, struct response *rs, struct error *err) {
     struct stored_operation *list;
+    struct list_answer answer;
     struct store *store;
     struct operation_query query = {.team = rq->principal.role == ROLE_ADMIN ? NULL : rq->principal.team,
                                     .before = request_query(rq, "page_token")};
@@ -72,12 +74,10 @@ enum status api_operations_list(struct request *rq, struct response *rs, struct 
         return st;
     const bool more = n > size;
     n -= more;
-    cJSON *root = cJSON_CreateObject(), *items = root ? cJSON_AddArrayToObject(root, "items") : NULL;
-    bool whole = items != NULL;
-    for (size_t i = 0; i < n && whole; i++) {
-        cJSON *item = cJSON_CreateObject();
-        whole = item && cJSON_AddItemToArray(items, item) && add_operation(item, &list[i]);
+    list_begin(&answer);
+    for (size_t i = 0; i < n && answer.whole; i++) {
+        cJSON *item = list_add(&answer);
+        answer.whole = item && add_operation(item, &list[i]);
     }
-    whole = whole && cJSON_AddStringToObject(root, "next_page_token", more ? list[n - 1].id : "");
-    return response_json(rs, 200, root, whole, err);
+    return list_end(&answer, more ? list[n - 1].id : "", rs, err);
 }

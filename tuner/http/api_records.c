@@ -10,6 +10,7 @@
 #include "dataset/export.h"
 #include "dataset/ingest.h"
 #include "tuner/http/api.h"
+#include "tuner/http/lists.h"
 
 enum { PAGE_SIZE = 100, PAGE_MAX = 1000 };
 static const double PATIENCE_US = 10e6; /* so that questions without an index do not hold the workers for long */
@@ -115,8 +116,7 @@ enum status api_records_list(struct request *rq, struct response *rs, struct err
         st = request_reader(rq, &store, err);
     if (!st)
         st = query_page(store, &query, &rq->arena, &n, &records, next, err);
-    if (st == ST_INVALID && query.after)
-        return error_set(err, ST_USAGE, "query parameter page_token: not of this list");
+    st = list_fault(st, query.after, err);
     if (st == ST_TIMEOUT)
         return response_problem(rs, &rq->arena, PROBLEM_TIMEOUT,
                                 "no index serves this filter in this order; narrow it to a session, a strategy, or a "

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "dataset/pages.h"
 #include "tuner/http/api.h"
+#include "tuner/http/lists.h"
 #include "tuner/http/references.h"
 #include "tuner/http/sessions.h"
 
@@ -152,6 +153,7 @@ enum status api_sessions_list(struct request *rq, struct response *rs, struct er
     struct session_list list = {0};
     enum stored_session_state state;
     struct stored_session *sessions;
+    struct list_answer answer;
     struct store *store;
     char next[PAGE_CURSOR_ROOM];
     uint64_t size = PAGE_SIZE;
@@ -163,18 +165,14 @@ enum status api_sessions_list(struct request *rq, struct response *rs, struct er
         return st;
     st = page_sessions(store, &list, request_query(rq, "page_token"), (size_t)size, &rq->arena, &n, &sessions, next,
                        err);
-    if (st == ST_INVALID)
-        return error_set(err, ST_USAGE, "query parameter page_token: not of this list");
     if (st)
-        return st;
-    cJSON *root = cJSON_CreateObject(), *items = root ? cJSON_AddArrayToObject(root, "items") : NULL;
-    bool whole = items != NULL;
-    for (size_t i = 0; i < n && whole; i++) {
-        cJSON *item = cJSON_CreateObject();
-        whole = item && cJSON_AddItemToArray(items, item) && add_session(item, store, &rq->arena, &sessions[i]);
+        return list_fault(st, request_query(rq, "page_token"), err);
+    list_begin(&answer);
+    for (size_t i = 0; i < n && answer.whole; i++) {
+        cJSON *item = list_add(&answer);
+        answer.whole = item && add_session(item, store, &rq->arena, &sessions[i]);
     }
-    whole = whole && cJSON_AddStringToObject(root, "next_page_token", next);
-    return response_json(rs, 200, root, whole, err);
+    return list_end(&answer, next, rs, err);
 }
 
 enum status api_sessions_get(struct request *rq, struct response *rs, struct error *err) {

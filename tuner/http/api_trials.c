@@ -10,6 +10,7 @@
 #include "dataset/events.h"
 #include "dataset/export.h"
 #include "tuner/http/api.h"
+#include "tuner/http/lists.h"
 #include "tuner/http/references.h"
 #include "tuner/http/sessions.h"
 #include "tuner/search/sketch.h"
@@ -42,6 +43,7 @@ static bool add_record(cJSON *items, const struct record *record) {
 enum status api_trials_list(struct request *rq, struct response *rs, struct error *err) {
     struct stored_session stored;
     struct record *records;
+    struct list_answer answer;
     struct store *store;
     char next[QUERY_CURSOR_ROOM];
     uint64_t size = PAGE_SIZE;
@@ -60,16 +62,12 @@ enum status api_trials_list(struct request *rq, struct response *rs, struct erro
     query.session = stored.id;
     query.limit = (size_t)size;
     st = query_page(store, &query, &rq->arena, &n, &records, next, err);
-    if (st == ST_INVALID)
-        return error_set(err, ST_USAGE, "query parameter page_token: not of this list");
     if (st)
-        return st;
-    cJSON *root = cJSON_CreateObject(), *items = root ? cJSON_AddArrayToObject(root, "items") : NULL;
-    bool whole = items != NULL;
-    for (size_t i = 0; i < n && whole; i++)
-        whole = add_record(items, &records[i]);
-    whole = whole && cJSON_AddStringToObject(root, "next_page_token", next);
-    return response_json(rs, 200, root, whole, err);
+        return list_fault(st, query.after, err);
+    list_begin(&answer);
+    for (size_t i = 0; i < n && answer.whole; i++)
+        answer.whole = add_record(answer.items, &records[i]);
+    return list_end(&answer, next, rs, err);
 }
 
 static enum status trial_number(struct request *rq, uint64_t *out, struct error *err) {

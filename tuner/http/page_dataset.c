@@ -7,6 +7,7 @@
 #include "dataset/pages.h"
 #include "dataset/query.h"
 #include "tuner/http/api.h"
+#include "tuner/http/lists.h"
 #include "tuner/http/page.h"
 #include "tuner/report/html.h"
 
@@ -271,10 +272,8 @@ static enum status shelf_page(struct request *rq, const struct shelf *shelf, str
     if (!st)
         st = page_objects(store, &list, request_query(rq, "page_token"), OBJECTS_A_PAGE, &rq->arena, &n, &objects, next,
                           err);
-    if (st == ST_INVALID)
-        return error_set(err, ST_USAGE, "query parameter page_token: not of this list");
     if (st)
-        return st;
+        return list_fault(st, request_query(rq, "page_token"), err);
     page_begin(rq, &m, shelf->title, shelf->place);
     markup_leaf(&m, "h1", shelf->title);
     html_leaff(&m, "p", "soft", "%s", shelf->about);

@@ -19,7 +19,7 @@ enum page_depth { DEPTH_LIVE, DEPTH_QUICK, DEPTH_WHOLE };
 /* ---- the head ---- */
 
 static bool goes_on(const struct stored_session *s) {
-    return s->state == STORED_SESSION_RUNNING || s->state == STORED_SESSION_PAUSED;
+    return stored_session_is_open(s->state);
 }
 
 /* Its team's, or an administrator; request_session decides when the button was pressed. */

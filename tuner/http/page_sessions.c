@@ -6,6 +6,7 @@
 
 #include "dataset/pages.h"
 #include "tuner/http/api.h"
+#include "tuner/http/lists.h"
 #include "tuner/http/page.h"
 #include "tuner/report/findings.h"
 #include "tuner/report/html.h"
@@ -203,10 +204,8 @@ static enum status sessions_page(struct request *rq, unsigned status, const char
     st = st ? st : read_choices(rq, store, STORE_CLUSTER, &clusters, err);
     if (!st)
         st = page_sessions(store, &list, after, SESSIONS_A_PAGE, &rq->arena, &n, &sessions, next, err);
-    if (st == ST_INVALID && after)
-        return error_set(err, ST_USAGE, "query parameter page_token: not of this list");
     if (st)
-        return st;
+        return list_fault(st, after, err);
     page_begin(rq, &m, "Tuning sessions", PAGE_SESSIONS);
     page_body(rq, &m, &models, &clusters, n, trouble);
     if (n)

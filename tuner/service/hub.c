@@ -55,6 +55,21 @@ void hub_notify(struct served *s) {
     pthread_mutex_unlock(&s->hub->listening);
 }
 
+enum status hub_tell_state(struct served *s, struct store *store, enum stored_session_state state, const char *reason,
+                           struct error *err) {
+    cJSON *content = cJSON_CreateObject();
+    cJSON_AddStringToObject(content, "state", stored_session_state_word(state));
+    if (reason)
+        cJSON_AddStringToObject(content, "reason", reason);
+    return hub_tell(s, store, "session", content, err);
+}
+
+enum status hub_set_state(struct served *s, struct store *store, enum stored_session_state state, const char *reason,
+                          struct error *err) {
+    enum status st = store_session_update(store, s->id, state, reason, err);
+    return st ? st : hub_tell_state(s, store, state, reason, err);
+}
+
 /* ---- one session ---- */
 
 static void served_free(struct served *s) {
@@ -162,9 +177,7 @@ enum status hub_record(struct served *s, struct store *store, struct error *err)
     if (st)
         return st;
     snprintf(s->id, sizeof s->id, "%s", session_id(s->engine));
-    cJSON *content = cJSON_CreateObject();
-    cJSON_AddStringToObject(content, "state", stored_session_state_word(STORED_SESSION_RUNNING));
-    return hub_tell(s, store, "session", content, err);
+    return hub_tell_state(s, store, STORED_SESSION_RUNNING, NULL, err);
 }
 
 void hub_discard(struct served *s) {

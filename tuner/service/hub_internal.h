@@ -84,6 +84,12 @@ enum status hub_wake(struct served *served, struct error *err);
 /* An event about it: `kind`, and a JSON object that is freed. In a transaction. */
 enum status hub_tell(struct served *served, struct store *store, const char *kind, cJSON *content, struct error *err);
 
+/* Its state, with an event: both, or the event alone. `reason` may be NULL. In a transaction. */
+enum status hub_set_state(struct served *served, struct store *store, enum stored_session_state state,
+                          const char *reason, struct error *err);
+enum status hub_tell_state(struct served *served, struct store *store, enum stored_session_state state,
+                           const char *reason, struct error *err);
+
 void hub_notify(struct served *served);
 
 /* The session is over when nothing runs and nothing more will be suggested: write it. Locked. */

@@ -147,7 +147,7 @@ static enum status one_trial(struct own *own, struct tune_runner *run, bool *mor
     pthread_mutex_unlock(&s->mutex);
     st = run_trial(own, run, &outcome, err);
     pthread_mutex_lock(&s->mutex);
-    if (st == ST_CANCELLED && (s->state == STORED_SESSION_RUNNING || s->state == STORED_SESSION_PAUSED))
+    if (st == ST_CANCELLED && stored_session_is_open(s->state))
         return hub_commit(s->hub, give_back_step, own, err);
     own->outcome = &outcome;
     if (!st)
@@ -156,7 +156,7 @@ static enum status one_trial(struct own *own, struct tune_runner *run, bool *mor
         st = ST_OK;
     if (!st)
         st = hub_catch_up(s, err);
-    *more = !st && (s->state == STORED_SESSION_RUNNING || s->state == STORED_SESSION_PAUSED);
+    *more = !st && stored_session_is_open(s->state);
     return st;
 }
 
@@ -170,13 +170,7 @@ static enum status fail_step(void *context, struct store *store, struct error *e
     for (size_t i = 0; i < f->served->n_out; i++)
         if (f->served->out[i].number)
             store_trial_fail(store, f->served->out[i].row, RECORD_CANCELLED, f->reason, NULL);
-    enum status st = store_session_update(store, f->served->id, STORED_SESSION_FAILED, f->reason, err);
-    if (st)
-        return st;
-    cJSON *content = cJSON_CreateObject();
-    cJSON_AddStringToObject(content, "state", stored_session_state_word(STORED_SESSION_FAILED));
-    cJSON_AddStringToObject(content, "reason", f->reason);
-    return hub_tell(f->served, store, "session", content, err);
+    return hub_set_state(f->served, store, STORED_SESSION_FAILED, f->reason, err);
 }
 
 static void *serve(void *context) {

@@ -63,7 +63,7 @@ static enum status state_of(struct served *s, struct store *reader, struct error
         s->state = stored.state;
         if (s->engine)
             session_read_budget(s->engine, stored.budget);
-        if (s->state != STORED_SESSION_RUNNING && s->state != STORED_SESSION_PAUSED)
+        if (!stored_session_is_open(s->state))
             end_all(s);
     }
     arena_release(&arena);
@@ -348,18 +348,6 @@ static enum status cancel_trials(struct served *s, struct store *store, const ch
     return st;
 }
 
-static enum status set_state(struct served *s, struct store *store, enum stored_session_state state, const char *reason,
-                             struct error *err) {
-    enum status st = store_session_update(store, s->id, state, reason, err);
-    if (st)
-        return st;
-    cJSON *content = cJSON_CreateObject();
-    cJSON_AddStringToObject(content, "state", stored_session_state_word(state));
-    if (reason)
-        cJSON_AddStringToObject(content, "reason", reason);
-    return hub_tell(s, store, "session", content, err);
-}
-
 enum status hub_steer(struct served *s, struct store *store, enum hub_verb verb, struct error *err) {
     static const struct {
         enum stored_session_state from, to;
@@ -372,12 +360,12 @@ enum status hub_steer(struct served *s, struct store *store, enum hub_verb verb,
     if (s->state != verbs[verb].from && !(ends && s->state == STORED_SESSION_PAUSED))
         return error_set(err, ST_CONFLICT, "session %s is %s", s->id, stored_session_state_word(s->state));
     enum status st = ends ? cancel_trials(s, store, verbs[verb].reason, err) : ST_OK;
-    return st ? st : set_state(s, store, verbs[verb].to, verbs[verb].reason, err);
+    return st ? st : hub_set_state(s, store, verbs[verb].to, verbs[verb].reason, err);
 }
 
 enum status hub_set_budget(struct served *s, struct store *store, uint64_t trials, double time_us, double gap,
                            struct error *err) {
-    if (s->state != STORED_SESSION_RUNNING && s->state != STORED_SESSION_PAUSED)
+    if (!stored_session_is_open(s->state))
         return error_set(err, ST_CONFLICT, "session %s is %s", s->id, stored_session_state_word(s->state));
     enum status st = session_record_budget(s->engine, store, trials, time_us, gap, err);
     if (st)
@@ -397,7 +385,7 @@ struct ending {
 
 static enum status end_step(void *context, struct store *store, struct error *err) {
     const struct ending *e = context;
-    return set_state(e->served, store, e->state, e->reason, err);
+    return hub_set_state(e->served, store, e->state, e->reason, err);
 }
 
 enum status hub_finish_if_over(struct served *s, struct error *err) {
