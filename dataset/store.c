@@ -16,7 +16,6 @@
 #include "dataset/schema_internal.h"
 #include "dataset/store_internal.h"
 
-enum { UNDO_BYTES = 16 << 20 };
 enum { BUSY_MS = 5000 }; /* a writer only ever waits for SQLite's own recovery; a reader for a checkpoint */
 
 static bool exists(const char *file) {
@@ -46,10 +45,11 @@ static enum status resolve(const char *path, char **out, struct error *err) {
 }
 
 /* For the whole process, before SQLite is first used: allocations are not counted, which takes one lock for all
- * threads, and what a step may have to undo goes to a temporary file only when it is large. */
+ * threads, and what a step may have to undo stays in memory. (A limit from which on it goes to a temporary file must be
+ * under 128 KiB: SQLite 3.40 writes no more than that at once, and takes the rest for a full disk.) */
 static void configure(void) {
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
-    sqlite3_config(SQLITE_CONFIG_STMTJRNL_SPILL, UNDO_BYTES);
+    sqlite3_config(SQLITE_CONFIG_STMTJRNL_SPILL, -1);
 }
 
 static enum status open_database(struct store *store, struct error *err) {
