@@ -125,74 +125,40 @@ struct all_reduce_line all_reduce_line(const struct cluster *cluster, enum algor
     return line;
 }
 
+/* ---- curves ---- */
+
 static bool is_point_of(const struct measurement *m, enum algorithm algorithm, uint32_t devices) {
     return m->operation == OPERATION_all_reduce && m->algorithm == algorithm && m->devices == devices && m->bytes > 0;
 }
 
-/* Slopes and the best time a byte, from n >= 1 points with rising bytes and non-falling times. */
-static void curve_finish(struct all_reduce_curve *curve, uint32_t n, const double *bytes, const double *time,
-                         double *exponent) {
-    double least = INFINITY;
-    for (uint32_t i = 0; i < n; i++) {
-        least = fmin(least, time[i] / bytes[i]);
-        if (i + 1 < n && time[i] > 0)
-            exponent[i] = log(time[i + 1] / time[i]) / log(bytes[i + 1] / bytes[i]);
-    }
-    double tail = n > 1 ? (time[n - 1] - time[n - 2]) / (bytes[n - 1] - bytes[n - 2]) : 0;
-    if (tail <= 0)
-        tail = time[n - 1] / bytes[n - 1];
-    *curve = (struct all_reduce_curve){.n = n,
-                                       .bytes = bytes,
-                                       .time_us = time,
-                                       .exponent = exponent,
-                                       .tail_per_byte_us = tail,
-                                       .least_per_byte_us = fmin(least, tail)};
-}
-
-static enum status curve_init(struct all_reduce_curve *curve, const struct cluster *cluster, enum algorithm algorithm,
-                              struct arena *arena, struct error *err) {
+/* What was measured of one algorithm, written into room for all that was measured; how many points. */
+static uint32_t list_points(const struct cluster *cluster, enum algorithm algorithm, double *bytes, double *time_us) {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < cluster->n_measurements; i++)
-        n += is_point_of(&cluster->measurements[i], algorithm, cluster->n_devices);
-    if (n == 0)
-        return ST_OK;
-    double *values = arena_alloc(arena, 3 * (size_t)n, sizeof *values);
-    if (!values)
-        return error_no_memory(err);
-    double *bytes = values, *time = values + n;
-    n = 0;
     for (uint32_t i = 0; i < cluster->n_measurements; i++) {
         const struct measurement *m = &cluster->measurements[i];
         if (!is_point_of(m, algorithm, cluster->n_devices))
             continue;
         bytes[n] = (double)m->bytes;
-        time[n] = n > 0 ? fmax(time[n - 1], m->time_us) : m->time_us;
-        n++;
+        time_us[n++] = m->time_us;
     }
-    curve_finish(curve, n, bytes, time, values + 2 * (size_t)n);
-    return ST_OK;
+    return n;
 }
 
-static uint32_t point_below(const struct all_reduce_curve *curve, double bytes) {
-    uint32_t low = 0, high = curve->n - 1;
-    while (high - low > 1) {
-        uint32_t middle = low + (high - low) / 2;
-        *(curve->bytes[middle] <= bytes ? &low : &high) = middle;
+static enum status measured_curves(struct all_reduce_table *table, const struct cluster *cluster, struct arena *arena,
+                                   struct error *err) {
+    struct curve_table measured[ALGORITHM_COUNT];
+    size_t most = cluster->n_measurements, n = 0;
+    double *bytes = arena_alloc(arena, most, sizeof *bytes), *time_us = arena_alloc(arena, most, sizeof *time_us);
+    enum status status = bytes && time_us ? ST_OK : error_no_memory(err);
+    for (int a = 0; a < ALGORITHM_COUNT && status == ST_OK; a++) {
+        uint32_t points = list_points(cluster, (enum algorithm)a, bytes + n, time_us + n);
+        measured[a] = (struct curve_table){points, bytes + n, time_us + n};
+        n += points;
     }
-    return low;
-}
-
-static double curve_time(const struct all_reduce_curve *curve, double bytes) {
-    uint32_t last = curve->n - 1;
-    if (bytes <= curve->bytes[0])
-        return curve->time_us[0];
-    if (bytes >= curve->bytes[last])
-        return curve->time_us[last] + curve->tail_per_byte_us * (bytes - curve->bytes[last]);
-    uint32_t low = point_below(curve, bytes);
-    if (curve->time_us[low] > 0)
-        return curve->time_us[low] * pow(bytes / curve->bytes[low], curve->exponent[low]);
-    double part = (bytes - curve->bytes[low]) / (curve->bytes[low + 1] - curve->bytes[low]);
-    return part * curve->time_us[low + 1];
+    for (int a = 0; a < ALGORITHM_COUNT && status == ST_OK && n > 0; a++)
+        status = curve_init(&table->curves[a].measured, ALGORITHM_COUNT, measured, (uint32_t)a, arena, err);
+    table->any_curve = n > 0;
+    return status;
 }
 
 /* ---- bursts ---- */
@@ -202,9 +168,8 @@ static enum algorithm likest(const struct all_reduce_table *table, double bytes,
     enum algorithm likest = ALGORITHM_auto;
     double nearest = INFINITY;
     for (int a = ALGORITHM_auto + 1; a < ALGORITHM_COUNT; a++) {
-        if (table->curves[a].n == 0)
-            continue;
-        double off = fabs(log(curve_time(&table->curves[a], bytes) / time_us));
+        const struct curve *curve = &table->curves[a].measured;
+        double off = curve->n > 0 ? fabs(log(curve_us(curve, bytes) / time_us)) : INFINITY;
         if (off < nearest) {
             nearest = off;
             likest = (enum algorithm)a;
@@ -219,7 +184,7 @@ static uint32_t parts_of(enum algorithm algorithm) {
 
 /* By how much a burst shortens a part: as much as some message comes before the line from the smallest one that has the
  * slope of what its algorithm must move, or the curve's last slope where that is less. A straight curve shows none. */
-static double curve_burst_us(const struct all_reduce_curve *curve, double wire, uint32_t parts) {
+static double curve_burst_us(const struct curve *curve, double wire, uint32_t parts) {
     double most = 0, hold = fmin(wire, curve->tail_per_byte_us / parts);
     for (uint32_t i = 1; i < curve->n; i++)
         most = fmax(most, hold * (curve->bytes[i] - curve->bytes[0]) - (curve->time_us[i] - curve->time_us[0]) / parts);
@@ -229,18 +194,18 @@ static double curve_burst_us(const struct all_reduce_curve *curve, double wire, 
 static double burst_us(const struct all_reduce_table *table, const double *wire) {
     double most = 0;
     for (int a = ALGORITHM_auto + 1; a < ALGORITHM_COUNT; a++)
-        most = fmax(most, curve_burst_us(&table->curves[a], wire[a], parts_of((enum algorithm)a)));
+        most = fmax(most, curve_burst_us(&table->curves[a].measured, wire[a], parts_of((enum algorithm)a)));
     return most;
 }
 
 /* What point i says of the time a byte for which a part holds the network. */
-static double hold_seen(const struct all_reduce_curve *curve, uint32_t i, uint32_t parts, double burst_us) {
+static double hold_seen(const struct curve *curve, uint32_t i, uint32_t parts, double burst_us) {
     double time = curve->time_us[i], latency = curve->time_us[0];
     return fmin(time, (time - latency) / parts + burst_us) / curve->bytes[i];
 }
 
 /* The same where the point says it, else what the algorithm must move; see the header. */
-static double hold_at(const struct all_reduce_curve *curve, uint32_t i, double wire, uint32_t parts, double burst_us) {
+static double hold_at(const struct curve *curve, uint32_t i, double wire, uint32_t parts, double burst_us) {
     double least = fmin(wire, hold_seen(curve, curve->n - 1, parts, burst_us));
     bool within_latency = least * curve->bytes[i] <= curve->time_us[0];
     return within_latency ? least : fmax(least, hold_seen(curve, i, parts, burst_us));
@@ -248,26 +213,26 @@ static double hold_at(const struct all_reduce_curve *curve, uint32_t i, double w
 
 static enum status curve_hold(struct all_reduce_table *table, enum algorithm algorithm, const double *wire,
                               struct arena *arena, struct error *err) {
-    struct all_reduce_curve *curve = &table->curves[algorithm];
-    uint32_t n = curve->n;
-    if (n == 0)
+    const struct curve *curve = &table->curves[algorithm].measured;
+    if (curve->n == 0)
         return ST_OK;
-    double *hold = arena_alloc(arena, 2 * (size_t)n, sizeof *hold), *exponent = hold + n;
-    uint32_t *parts = arena_alloc(arena, n, sizeof *parts);
-    if (!hold || !parts)
+    double *hold = arena_alloc(arena, curve->n, sizeof *hold);
+    double *exponent = arena_alloc(arena, curve->n, sizeof *exponent);
+    uint32_t *parts = arena_alloc(arena, curve->n, sizeof *parts);
+    if (!hold || !exponent || !parts)
         return error_no_memory(err);
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < curve->n; i++) {
         enum algorithm as = algorithm;
         if (algorithm == ALGORITHM_auto)
             as = likest(table, curve->bytes[i], curve->time_us[i]);
         parts[i] = parts_of(as);
         hold[i] = hold_at(curve, i, wire[as], parts[i], table->burst_us);
     }
-    for (uint32_t i = 0; i + 1 < n; i++)
+    for (uint32_t i = 0; i + 1 < curve->n; i++)
         exponent[i] = hold[i] > 0 ? log(hold[i + 1] / hold[i]) / log(curve->bytes[i + 1] / curve->bytes[i]) : 0;
-    curve->hold_per_byte_us = hold;
-    curve->hold_exponent = exponent;
-    curve->parts = parts;
+    table->curves[algorithm].hold_per_byte_us = hold;
+    table->curves[algorithm].hold_exponent = exponent;
+    table->curves[algorithm].parts = parts;
     return ST_OK;
 }
 
@@ -288,18 +253,13 @@ enum status all_reduce_init(struct all_reduce_table *table, const struct cluster
                             struct arena *arena, struct error *err) {
     struct all_reduce_table built = {.burst_us = burst_us};
     struct all_reduce_line fixed = {cluster->all_reduce_startup_us, cluster->all_reduce_per_byte_ns / 1000};
-    for (int a = 0; a < ALGORITHM_COUNT && cluster->n_devices > 1; a++) {
-        if (cluster->fixed_all_reduce) {
-            built.lines[a] = fixed;
-            continue;
-        }
-        built.lines[a] = all_reduce_line(cluster, (enum algorithm)a);
-        enum status status = curve_init(&built.curves[a], cluster, (enum algorithm)a, arena, err);
-        if (status != ST_OK)
-            return status;
-        built.any_curve |= built.curves[a].n > 0;
-    }
-    enum status status = hold_curves(&built, cluster, arena, err);
+    for (int a = 0; a < ALGORITHM_COUNT && cluster->n_devices > 1; a++)
+        built.lines[a] = cluster->fixed_all_reduce ? fixed : all_reduce_line(cluster, (enum algorithm)a);
+    enum status status = ST_OK;
+    if (cluster->n_devices > 1 && !cluster->fixed_all_reduce && cluster->n_measurements > 0)
+        status = measured_curves(&built, cluster, arena, err);
+    if (status == ST_OK)
+        status = hold_curves(&built, cluster, arena, err);
     if (status == ST_OK)
         *table = built;
     return status;
@@ -309,27 +269,23 @@ static struct all_reduce_cost in_one_part(double startup_us, double transfer_us)
     return (struct all_reduce_cost){startup_us, transfer_us, transfer_us, 1};
 }
 
-static struct all_reduce_cost cost_with_bursts(const struct all_reduce_curve *curve, double bytes) {
-    double latency = curve->time_us[0], hold = curve->hold_per_byte_us[0];
-    uint32_t last = curve->n - 1, at = 0;
-    if (bytes >= curve->bytes[last]) {
-        at = last;
-        hold = curve->hold_per_byte_us[last];
-    } else if (bytes > curve->bytes[0]) {
-        at = point_below(curve, bytes);
-        hold = curve->hold_per_byte_us[at] * pow(bytes / curve->bytes[at], curve->hold_exponent[at]);
-    }
-    return (struct all_reduce_cost){latency, curve_time(curve, bytes) - latency, hold * bytes, curve->parts[at]};
+static struct all_reduce_cost cost_with_bursts(const struct all_reduce_curve *with, double bytes) {
+    const struct curve *curve = &with->measured;
+    uint32_t at = curve_point_below(curve, bytes);
+    double latency = curve->time_us[0], hold = with->hold_per_byte_us[at] * bytes;
+    if (at + 1 < curve->n && bytes > curve->bytes[0])
+        hold *= pow(bytes / curve->bytes[at], with->hold_exponent[at]);
+    return (struct all_reduce_cost){latency, curve_us(curve, bytes) - latency, hold, with->parts[at]};
 }
 
 static struct all_reduce_cost cost_of(const struct all_reduce_table *table, enum algorithm algorithm, double bytes) {
-    const struct all_reduce_curve *curve = &table->curves[algorithm];
+    const struct curve *curve = &table->curves[algorithm].measured;
     const struct all_reduce_line *line = &table->lines[algorithm];
     if (curve->n == 0)
         return in_one_part(line->startup_us, line->per_byte_us * bytes);
-    if (curve->hold_per_byte_us)
-        return cost_with_bursts(curve, bytes);
-    double time = curve_time(curve, bytes);
+    if (table->curves[algorithm].hold_per_byte_us)
+        return cost_with_bursts(&table->curves[algorithm], bytes);
+    double time = curve_us(curve, bytes);
     double transfer = fmax(time - curve->time_us[0], curve->least_per_byte_us * bytes);
     return in_one_part(fmax(time - transfer, 0), transfer);
 }
@@ -337,7 +293,7 @@ static struct all_reduce_cost cost_of(const struct all_reduce_table *table, enum
 static struct all_reduce_cost cheapest(const struct all_reduce_table *table, double bytes) {
     struct all_reduce_cost best = in_one_part(INFINITY, 0);
     for (int a = ALGORITHM_auto + 1; a < ALGORITHM_COUNT; a++) {
-        if (table->any_curve && table->curves[a].n == 0)
+        if (table->any_curve && table->curves[a].measured.n == 0)
             continue;
         struct all_reduce_cost cost = cost_of(table, (enum algorithm)a, bytes);
         if (cost.startup_us + cost.transfer_us < best.startup_us + best.transfer_us)
@@ -347,22 +303,22 @@ static struct all_reduce_cost cheapest(const struct all_reduce_table *table, dou
 }
 
 struct all_reduce_cost all_reduce_cost(const struct all_reduce_table *table, enum algorithm algorithm, uint64_t bytes) {
-    if (algorithm == ALGORITHM_auto && table->curves[ALGORITHM_auto].n == 0)
+    if (algorithm == ALGORITHM_auto && table->curves[ALGORITHM_auto].measured.n == 0)
         return cheapest(table, (double)bytes);
     return cost_of(table, algorithm, (double)bytes);
 }
 
 static double curve_least_per_byte_us(const struct all_reduce_curve *curve) {
     double least = INFINITY;
-    for (uint32_t i = 0; curve->hold_per_byte_us && i < curve->n; i++)
+    for (uint32_t i = 0; curve->hold_per_byte_us && i < curve->measured.n; i++)
         least = fmin(least, curve->hold_per_byte_us[i]);
-    return curve->hold_per_byte_us ? least : curve->least_per_byte_us;
+    return curve->hold_per_byte_us ? least : curve->measured.least_per_byte_us;
 }
 
 double all_reduce_least_per_byte_us(const struct all_reduce_table *table) {
     double least = INFINITY;
     for (int a = 0; a < ALGORITHM_COUNT; a++) {
-        if (table->curves[a].n > 0)
+        if (table->curves[a].measured.n > 0)
             least = fmin(least, curve_least_per_byte_us(&table->curves[a]));
         else if (a != ALGORITHM_auto)
             least = fmin(least, table->lines[a].per_byte_us);

@@ -10,10 +10,10 @@
  * `auto` is its own curve when it was measured, otherwise the cheapest algorithm for the size; when any algorithm was
  * measured, the cheapest of the measured ones, since a formula's ideal network must not beat what was seen.
  *
- * A curve is linear in log-log between its points (noise made monotone by a running maximum), constant below the
- * smallest and, above the largest, grows by the last segment's slope. Of its time T(M), the transfer is
- * max(T(M) - T(smallest), M * the best time a byte that the curve ever shows): bytes never move faster than was ever
- * seen, so that cutting messages below the smallest measured size gains no bandwidth.
+ * A curve never falls and is straight in bytes between its points; the algorithms of a cluster are a family
+ * (strategy/cost/curve.h). Of its time T(M), the transfer is max(T(M) - T(smallest), M * the best time a byte that the
+ * curve ever shows): bytes never move faster than was ever seen, so that cutting messages below the smallest measured
+ * size gains no bandwidth.
  *
  * Where NICs pass bursts after a pause, as token buckets do, a curve shows less than a message costs the network: it
  * was measured message after message, and in the pauses of one (latency, the way back of a tree) the bucket refills for
@@ -35,6 +35,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "strategy/cluster.h"
+#include "strategy/cost/curve.h"
 
 struct all_reduce_cost {
     double startup_us, transfer_us; /* of a lone one */
@@ -48,11 +49,7 @@ struct all_reduce_line {
 };
 
 struct all_reduce_curve {
-    uint32_t n; /* points; 0 = not measured */
-    const double *bytes, *time_us;
-    const double *exponent;  /* of the power law from point i to i + 1 */
-    double tail_per_byte_us; /* slope above the largest point */
-    double least_per_byte_us;
+    struct curve measured;
     /* With bursts, else NULL: by point, hold_us a byte, the exponent of its power law to the next point, and parts. */
     const double *hold_per_byte_us, *hold_exponent;
     const uint32_t *parts;

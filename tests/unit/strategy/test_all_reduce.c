@@ -139,14 +139,14 @@ static void with_ring_curve(struct handmade *f) {
     f->cluster.n_measurements = 4;
 }
 
-static void a_curve_is_met_at_its_points_and_straight_in_log_log_between(void **state) {
+static void a_curve_is_met_at_its_points_and_straight_in_bytes_between(void **state) {
     (void)state;
     struct handmade f;
     with_ring_curve(&f);
     for (int i = 1; i < 4; i++)
         assert_close(total(cost_on(&f, ALGORITHM_ring, RING[i].bytes)), RING[i].time_us, EXACT);
-    /* The geometric middle of bytes has the geometric middle of times. */
-    assert_close(total(cost_on(&f, ALGORITHM_ring, 10000)), sqrt(100.0 * 400), 1e-9);
+    assert_close(total(cost_on(&f, ALGORITHM_ring, 50500)), (100.0 + 400) / 2, EXACT);
+    assert_close(total(cost_on(&f, ALGORITHM_ring, 10000)), 100 + 300 * 9.0 / 99, EXACT);
     /* Constant below, the last segment's slope of 1 ns a byte above. */
     assert_close(total(cost_on(&f, ALGORITHM_ring, 10)), 100, EXACT);
     assert_close(total(cost_on(&f, ALGORITHM_ring, 3000000)), 1300 + 2000, EXACT);
@@ -168,8 +168,8 @@ static void a_curves_transfer_grows_and_never_beats_its_best_rate(void **state) 
 static void noise_does_not_make_larger_messages_cheaper(void **state) {
     (void)state;
     const struct measurement noisy[] = {{OPERATION_all_reduce, ALGORITHM_auto, 8, 1000, 100},
-                                        {OPERATION_all_reduce, ALGORITHM_auto, 8, 2000, 80},
-                                        {OPERATION_all_reduce, ALGORITHM_auto, 8, 4000, 90}};
+                                        {OPERATION_all_reduce, ALGORITHM_auto, 8, 2000, 90},
+                                        {OPERATION_all_reduce, ALGORITHM_auto, 8, 4000, 80}};
     struct handmade f;
     eight_nodes(&f);
     f.cluster.measurements = noisy;
@@ -181,7 +181,23 @@ static void noise_does_not_make_larger_messages_cheaper(void **state) {
         before = now;
     }
     /* A flat end says nothing about growth: proportional then. */
-    assert_close(total(cost_on(&f, ALGORITHM_auto, 8000)), 100 + 100.0 / 4000 * 4000, EXACT);
+    assert_close(total(cost_on(&f, ALGORITHM_auto, 8000)), 2 * cbrt(100.0 * 80 * 90), EXACT);
+}
+
+/* The tree takes half the ring's time for 1000 bytes and a fifth for 100000; at 10000 bytes the ring takes 400. */
+static void a_size_that_only_another_algorithm_has_fills_a_gap(void **state) {
+    const struct measurement points[] = {
+        {OPERATION_all_reduce, ALGORITHM_ring, 4, 3000, 1},    {OPERATION_all_reduce, ALGORITHM_ring, 8, 1000, 100},
+        {OPERATION_all_reduce, ALGORITHM_ring, 8, 10000, 400}, {OPERATION_all_reduce, ALGORITHM_ring, 8, 100000, 1000},
+        {OPERATION_all_reduce, ALGORITHM_tree, 8, 1000, 50},   {OPERATION_all_reduce, ALGORITHM_tree, 8, 100000, 200},
+    };
+    (void)state;
+    struct handmade f;
+    eight_nodes(&f);
+    f.cluster.measurements = points;
+    f.cluster.n_measurements = sizeof points / sizeof *points;
+    assert_close(total(cost_on(&f, ALGORITHM_ring, 3000)), 100 + 300 * 2.0 / 9, EXACT);
+    assert_close(total(cost_on(&f, ALGORITHM_tree, 10000)), 400 * sqrt(1.0 / 2 / 5), EXACT);
 }
 
 static void unmeasured_algorithms_keep_their_formula(void **state) {
@@ -397,9 +413,10 @@ int main(void) {
         cmocka_unit_test(one_node_of_several_devices_needs_no_nic),
         cmocka_unit_test(recursive_algorithms_fold_in_what_exceeds_a_power_of_two),
         cmocka_unit_test(a_fixed_line_overrides_everything),
-        cmocka_unit_test(a_curve_is_met_at_its_points_and_straight_in_log_log_between),
+        cmocka_unit_test(a_curve_is_met_at_its_points_and_straight_in_bytes_between),
         cmocka_unit_test(a_curves_transfer_grows_and_never_beats_its_best_rate),
         cmocka_unit_test(noise_does_not_make_larger_messages_cheaper),
+        cmocka_unit_test(a_size_that_only_another_algorithm_has_fills_a_gap),
         cmocka_unit_test(unmeasured_algorithms_keep_their_formula),
         cmocka_unit_test(auto_takes_the_cheapest_for_the_size),
         cmocka_unit_test(the_least_per_byte_is_below_every_cost),
