@@ -18,9 +18,11 @@ DEPS.dataset      := strategy base
 DEPS.trial-runner := strategy base
 DEPS.tuner        := trial-runner dataset simulator featurize strategy base
 LIBS.base         := -lcjson -lcrypto -lm
+# Only programs that import need it, so workers do not ask for it where they run.
+LIBS.strategy     := -Wl,--push-state,--as-needed -lyaml -Wl,--pop-state
 LIBS.simulator    := -lopenblas -lxgboost
 LIBS.dataset      := -lsqlite3
-LIBS.tuner        := -llapacke -lnlopt -lopenblas -lmicrohttpd -lcurl -pthread
+LIBS.tuner        := -llapacke -lnlopt -lopenblas -lmicrohttpd -lgnutls -lcurl -pthread
 # Programs of trial-runner/worker/ are linked by mpicc and never by the tuner.
 
 WARN          := -std=c17 -D_GNU_SOURCE -Wall -Wextra -Wshadow -Wconversion -Wvla -Wmissing-prototypes -Wstrict-prototypes
@@ -36,7 +38,7 @@ LDFLAGS_ALL   := $(FLAGS.$(MODE)) -Wl,--gc-sections $(LDFLAGS)
 Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-7s %s\n' $(1) $(2))
 
-sources  = $(filter-out trial-runner/worker/%,$(wildcard $(1)/*.c $(1)/*/*.c))
+sources  = $(filter-out trial-runner/worker/% %/plugin.c,$(wildcard $(1)/*.c $(1)/*/*.c $(1)/*/*/*.c))
 lib      = $(OUT)/lib/lib$(1).a
 objects  = $(patsubst %.c,$(OUT)/obj/%.o,$(call sources,$(1)))
 # Every folder that $(1) may use, itself first, and the libraries that those need.
@@ -44,6 +46,7 @@ closure  = $(1) $(DEPS.$(1))
 link     = $(foreach f,$(call closure,$(1)),$(call lib,$(f))) $(foreach f,$(call closure,$(1)),$(LIBS.$(f)))
 
 WORKER_SOURCES := $(wildcard trial-runner/worker/*.c)
+NCCL_TUNER := $(OUT)/lib/libnccl-tuner-syncopate.so
 PROGRAMS := $(if $(call sources,tuner),$(OUT)/bin/syncopate) $(if $(WORKER_SOURCES),$(OUT)/bin/syncopate-worker-mpi)
 UNIT_SOURCES := $(wildcard tests/unit/*/test_*.c) $(wildcard tests/property/*/test_*.c)
 UNIT := $(patsubst tests/%.c,$(OUT)/tests/%,$(UNIT_SOURCES))
@@ -52,13 +55,13 @@ REPLAY := $(patsubst tests/fuzz/fuzz_%.c,$(OUT)/tests/fuzz/replay_%,$(wildcard t
 HEADERS := $(wildcard $(addsuffix /*.h,$(FOLDERS)) $(addsuffix /*/*.h,$(FOLDERS)))
 ALL_C := $(wildcard $(foreach f,$(FOLDERS) tests,$(f)/*.[ch] $(f)/*/*.[ch] $(f)/*/*/*.[ch]))
 
-.PHONY: all demo test bench bench-service accuracy evaluate evaluate-live asan tsan coverage fuzz lint format tidy install \
+.PHONY: all demo test bench bench-service accuracy curves evaluate evaluate-live asan tsan coverage fuzz lint format tidy man install \
         uninstall clean deps help quick $(FOLDERS) tests docs examples
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-all: $(PROGRAMS)  ## build the programs into build/release/bin
+all: $(PROGRAMS) $(NCCL_TUNER)  ## build the programs into build/release/bin
 
 .SECONDEXPANSION:
 $(FOLDERS): $$(call lib,$$@)
@@ -74,6 +77,7 @@ $(OUT)/obj/trial-runner/worker/%.o: trial-runner/worker/%.c
 	@mkdir -p $(@D)
 	$(Q)OMPI_CC=$(CC) $(MPICC) $(CFLAGS_ALL) -MMD -MP -c $< -o $@
 $(OUT)/obj/tuner/http/assets.o: $(wildcard tuner/http/assets/*)
+$(OUT)/obj/tuner/cli/completion.o: $(wildcard tuner/cli/completion/*)
 $(OUT)/obj/%.o: %.c
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
@@ -87,6 +91,19 @@ $(OUT)/bin/syncopate-worker-mpi: $(patsubst %.c,$(OUT)/obj/%.o,$(WORKER_SOURCES)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)OMPI_CC=$(CC) $(MPICC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(call link,strategy)
+
+# NCCL loads this into training processes: the C library and what is listed here, no symbols but NCCL's two.
+NCCL_TUNER_OBJECTS := $(patsubst %.c,$(OUT)/pic/%.o,$(wildcard strategy/export/nccl/*.c) base/error.c)
+$(OUT)/pic/%.o: %.c
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS_ALL) -fPIC -fvisibility=hidden -MMD -MP -c $< -o $@
+$(NCCL_TUNER): $(NCCL_TUNER_OBJECTS)
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS_ALL) -shared -o $@ $^
+$(OUT)/tests/unit/strategy/test_export_nccl_plugin: $(NCCL_TUNER)
+-include $(NCCL_TUNER_OBJECTS:.o=.d)
 
 # A unit test links its own folder and what that folder may use, nothing else: the linker proves the layering.
 # tests/support/strategy/ needs strategy, so only folders that may use it get it.
@@ -140,6 +157,13 @@ $(OUT)/tests/accuracy/accuracy: $(OUT)/obj/tests/accuracy/accuracy.o $$(foreach 
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< $(call link,tuner)
+CURVES := $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard tests/curves/*.c)) $(SUPPORT_STRATEGY)
+curves: $(OUT)/tests/curves/curves  ## cost curves: every measured size told from the others, on public tables and the corpus
+	@OUT=$(OUT) tests/curves.sh
+$(OUT)/tests/curves/curves: $(CURVES) $$(foreach f,$$(call closure,tuner),$$(call lib,$$(f)))
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(CURVES) $(call link,tuner)
 EVALUATE := $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard tests/evaluate/*.c))
 evaluate: all $(OUT)/tests/evaluate/evaluate  ## learned rankers against recorded trials: accuracy, transfer, features, search, ablation, bayes
 	@OUT=$(OUT) tests/evaluate.sh
@@ -188,13 +212,44 @@ format:  ## clang-format in place (CHECK=1 only checks)
 tidy:  ## clang-tidy, one file a process
 	$(Q)for f in $(filter %.c,$(ALL_C)); do clang-tidy --quiet $$f -- $(WARN) -I. $$(mpicc --showme:compile) || exit 1; done
 
-install: all  ## into PREFIX (/usr/local)
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/syncopate
-	install -m 755 $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin/
-	cp -R examples/models examples/clusters $(DESTDIR)$(PREFIX)/share/syncopate/
+MAN := $(OUT)/share/man/man1
+COMPLETION := $(OUT)/share/completion
+man: $(MAN)/syncopate.1  ## the manual pages, into build/release/share/man
+$(MAN)/syncopate.1: $(OUT)/bin/syncopate
+	$(call say,MAN,$(MAN))
+	@rm -rf $(MAN)
+	@mkdir -p $(MAN)
+	$(Q)$< manual --out $(MAN)
+$(COMPLETION)/%: $(OUT)/bin/syncopate $(wildcard examples/models examples/clusters)
+	$(call say,SHELL,$@)
+	@mkdir -p $(@D)
+	$(Q)$< completion $* >$@
+
+TO      := $(DESTDIR)$(PREFIX)
+SHARE   := $(TO)/share/syncopate
+GUIDES  := $(TO)/share/doc/syncopate
+UNIT_IN := $(TO)/lib/systemd/system
+install: all man $(COMPLETION)/bash $(COMPLETION)/zsh  ## into PREFIX (/usr/local): programs, examples, pages, completion, guides, unit
+	@install -d $(TO)/bin $(SHARE)/models $(SHARE)/clusters $(TO)/share/man/man1 $(GUIDES) $(UNIT_IN) \
+	    $(TO)/share/bash-completion/completions $(TO)/share/zsh/site-functions
+	$(call say,INSTALL,$(TO))
+	$(Q)install -m 755 $(PROGRAMS) $(TO)/bin/
+	$(Q)$(if $(NCCL_TUNER),install -m 644 $(NCCL_TUNER) $(TO)/lib/)
+	$(Q)install -m 644 examples/models/*.json $(SHARE)/models/
+	$(Q)install -m 644 examples/clusters/*.json $(SHARE)/clusters/
+	$(Q)install -m 644 examples/launchers.json $(SHARE)/
+	$(Q)install -m 644 $(MAN)/*.1 $(TO)/share/man/man1/
+	$(Q)install -m 644 $(COMPLETION)/bash $(TO)/share/bash-completion/completions/syncopate
+	$(Q)install -m 644 $(COMPLETION)/zsh $(TO)/share/zsh/site-functions/_syncopate
+	$(Q)install -m 644 $(wildcard docs/*.md docs/alerts.yml) $(GUIDES)/
+	$(Q)for unit in $(wildcard docs/*.service); do \
+	    sed -E 's,/[^ ]*/bin/syncopate( |$$),$(PREFIX)/bin/syncopate\1,' $$unit >$(UNIT_IN)/$${unit##*/} && \
+	    chmod 644 $(UNIT_IN)/$${unit##*/} || exit 1; done
 uninstall:  ## what install put there
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,$(notdir $(PROGRAMS)))
-	rm -rf $(DESTDIR)$(PREFIX)/share/syncopate
+	rm -f $(addprefix $(TO)/bin/,$(notdir $(PROGRAMS))) $(addprefix $(TO)/lib/,$(notdir $(NCCL_TUNER))) \
+	    $(TO)/share/man/man1/syncopate.1 $(TO)/share/man/man1/syncopate-*.1 \
+	    $(TO)/share/bash-completion/completions/syncopate $(TO)/share/zsh/site-functions/_syncopate $(UNIT_IN)/syncopate.service
+	rm -rf $(SHARE) $(GUIDES)
 clean:  ## remove build/
 	rm -rf $(BUILD)
 

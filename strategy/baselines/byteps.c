@@ -10,13 +10,13 @@
  * Servers are the nodes without devices where there are any, as its documentation recommends, else all. Partitions are
  * rows of axis 0 where a row fits.
  * Source: Jiang et al., OSDI 2020; BytePS documentation, docs/env.md; common/global.cc. O(partitions). */
+#include "strategy/baselines/byteps.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "strategy/baselines/baselines.h"
 #include "strategy/baselines/builder.h"
-
-static const uint64_t PARTITION_BYTES = 4096000;
 
 static uint64_t hash_of(uint64_t key) {
     char text[24];
@@ -27,19 +27,24 @@ static uint64_t hash_of(uint64_t key) {
     return hash;
 }
 
-enum status baseline_byteps(const struct model *model, const struct cost *cost, struct strategy *out,
-                            struct error *err) {
+enum status byteps_build(const struct model *model, const struct cluster *cluster, uint64_t partition_bytes,
+                         struct strategy *out, struct error *err) {
     struct strategy s;
     struct servers servers;
     enum status st = strategy_init(&s, "byteps", model, 0, err);
     if (st)
         return st;
-    st = baseline_servers(&s.arena, cost->cluster, &servers, err);
+    st = baseline_servers(&s.arena, cluster, &servers, err);
     for (uint32_t v = 0; v < s.n_variables && !st; v++) {
         const struct variable *variable = &model->variables[v];
-        uint32_t parts = baseline_shards_of_at_most(variable, PARTITION_BYTES / dtype_bytes(variable->dtype));
+        uint32_t parts = baseline_shards_of_at_most(variable, partition_bytes / dtype_bytes(variable->dtype));
         st = baseline_spread(&s, v, parts, &servers, hash_of((uint64_t)v << 16), err);
-        s.variables[v].partition_bytes = PARTITION_BYTES;
+        s.variables[v].partition_bytes = partition_bytes;
     }
-    return baseline_finish(st, &s, model, cost->cluster, out, err);
+    return baseline_finish(st, &s, model, cluster, out, err);
+}
+
+enum status baseline_byteps(const struct model *model, const struct cost *cost, struct strategy *out,
+                            struct error *err) {
+    return byteps_build(model, cost->cluster, BYTEPS_PARTITION_BYTES, out, err);
 }

@@ -15,18 +15,24 @@
 #include "strategy/baselines/builder.h"
 #include "strategy/baselines/bytescheduler.h"
 
-enum status baseline_bytescheduler_all_reduce(const struct model *model, const struct cost *cost, struct strategy *out,
-                                              struct error *err) {
+enum status bytescheduler_all_reduce_build(const struct model *model, const struct cluster *cluster, uint64_t partition,
+                                           uint64_t credit, struct strategy *out, struct error *err) {
     struct strategy s;
     enum status st = strategy_init(&s, "bytescheduler-all-reduce", model, model->n_variables, err);
     if (st)
         return st;
     s.policy = POLICY_priority;
-    s.credit_bytes = baseline_bytes_of(model, BYTESCHEDULER_CREDIT);
+    s.credit_bytes = baseline_bytes_of(model, (double)credit);
     s.cross_iteration = true;
     for (uint32_t v = 0; v < s.n_variables; v++) {
         s.variables[v].group = v;
-        s.groups[v].partition_bytes = BYTESCHEDULER_PARTITION * dtype_bytes(model->variables[v].dtype);
+        s.groups[v].partition_bytes = partition * dtype_bytes(model->variables[v].dtype);
     }
-    return baseline_finish(ST_OK, &s, model, cost->cluster, out, err);
+    return baseline_finish(ST_OK, &s, model, cluster, out, err);
+}
+
+enum status baseline_bytescheduler_all_reduce(const struct model *model, const struct cost *cost, struct strategy *out,
+                                              struct error *err) {
+    return bytescheduler_all_reduce_build(model, cost->cluster, BYTESCHEDULER_PARTITION, BYTESCHEDULER_CREDIT, out,
+                                          err);
 }

@@ -15,14 +15,14 @@
 #include "strategy/baselines/builder.h"
 #include "strategy/baselines/bytescheduler.h"
 
-static uint32_t parts_of(const struct variable *v) {
-    uint64_t parts = (v->elements + BYTESCHEDULER_PARTITION - 1) / BYTESCHEDULER_PARTITION;
+static uint32_t parts_of(const struct variable *v, uint64_t partition) {
+    uint64_t parts = (v->elements + partition - 1) / partition;
     uint64_t rows = v->rank ? v->shape[0] : 1;
     return baseline_shards(parts < rows ? parts : rows);
 }
 
-enum status baseline_bytescheduler_ps(const struct model *model, const struct cost *cost, struct strategy *out,
-                                      struct error *err) {
+enum status bytescheduler_ps_build(const struct model *model, const struct cluster *cluster, uint64_t partition,
+                                   uint64_t credit, struct strategy *out, struct error *err) {
     struct strategy s;
     struct servers servers;
     uint64_t next = 0;
@@ -30,13 +30,18 @@ enum status baseline_bytescheduler_ps(const struct model *model, const struct co
     if (st)
         return st;
     s.policy = POLICY_priority;
-    s.credit_bytes = baseline_bytes_of(model, BYTESCHEDULER_CREDIT);
+    s.credit_bytes = baseline_bytes_of(model, (double)credit);
     s.cross_iteration = true;
-    st = baseline_servers(&s.arena, cost->cluster, &servers, err);
+    st = baseline_servers(&s.arena, cluster, &servers, err);
     for (uint32_t v = 0; v < s.n_variables && !st; v++) {
-        uint32_t parts = parts_of(&model->variables[v]);
+        uint32_t parts = parts_of(&model->variables[v], partition);
         st = baseline_spread(&s, v, parts, &servers, next, err);
         next += parts;
     }
-    return baseline_finish(st, &s, model, cost->cluster, out, err);
+    return baseline_finish(st, &s, model, cluster, out, err);
+}
+
+enum status baseline_bytescheduler_ps(const struct model *model, const struct cost *cost, struct strategy *out,
+                                      struct error *err) {
+    return bytescheduler_ps_build(model, cost->cluster, BYTESCHEDULER_PARTITION, BYTESCHEDULER_CREDIT, out, err);
 }

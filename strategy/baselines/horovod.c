@@ -11,21 +11,11 @@
  * dense (sparse_as_dense). One all-reduce at a time: credit 0; the optimizer waits for all.
  * Source: Sergeev and Del Balso, arXiv 1802.05799; Horovod documentation, "Tensor Fusion". O(variables · dtypes) as
  * long as a cycle's gradients fit one buffer. */
+#include "strategy/baselines/horovod.h"
+
 #include "strategy/baselines/baselines.h"
 #include "strategy/baselines/builder.h"
 #include "strategy/space/ready_order.h"
-
-static const uint64_t FUSION_BYTES = UINT64_C(128) << 20;
-static const double CYCLE_US = 1000.0;
-
-/* Gradients in the order of readiness, and the cycle that takes each. */
-struct queue {
-    const struct model *model;
-    uint32_t n;
-    uint32_t *variable;
-    double *cycle;
-    bool *fused;
-};
 
 static double slowest_scale(const struct cluster *cluster) {
     double scale = 0.0;
@@ -36,59 +26,68 @@ static double slowest_scale(const struct cluster *cluster) {
 }
 
 /* Walk the operators in the order in which they run; a variable leaves the ready order when its producer has ended. */
-static void fill_cycles(struct queue *q, double scale) {
+static void fill_cycles(struct horovod_queue *q, double scale, double cycle_us) {
     double now_us = 0.0;
     uint32_t next = 0;
     for (uint32_t i = 0; i < q->model->n_operators; i++) {
         uint32_t at = q->model->order[i];
         now_us += scale * q->model->operators[at].time_us;
         for (; next < q->n && q->model->variables[q->variable[next]].producer == at; next++)
-            q->cycle[next] = (double)(uint64_t)(now_us / CYCLE_US);
+            q->cycle[next] = (double)(uint64_t)(now_us / cycle_us);
     }
 }
 
+enum status horovod_queue_fill(const struct model *model, const struct cluster *cluster, double cycle_us,
+                               struct arena *arena, struct horovod_queue *out, struct error *err) {
+    struct horovod_queue q = {.model = model, .n = model->n_variables};
+    q.variable = arena_alloc(arena, q.n, sizeof *q.variable);
+    q.cycle = arena_alloc(arena, q.n, sizeof *q.cycle);
+    if (!q.variable || !q.cycle)
+        return error_no_memory(err);
+    enum status st = ready_order(model, q.variable, err);
+    if (st)
+        return st;
+    fill_cycles(&q, slowest_scale(cluster), cycle_us);
+    *out = q;
+    return ST_OK;
+}
+
 /* Fuse entry `first` with what else may go in its message. */
-static void fuse(struct queue *q, uint32_t first, struct strategy *s, uint32_t group) {
+static void fuse(const struct horovod_queue *q, uint32_t first, uint64_t most, bool *fused, struct strategy *s,
+                 uint32_t group) {
     const struct variable *head = &q->model->variables[q->variable[first]];
     uint64_t bytes = 0, passed = 0;
     for (uint32_t i = first; i < q->n && q->cycle[i] == q->cycle[first]; i++) {
         const struct variable *v = &q->model->variables[q->variable[i]];
-        if (q->fused[i])
+        if (fused[i])
             continue;
-        if (i == first || (v->dtype == head->dtype && bytes + v->bytes <= FUSION_BYTES)) {
+        if (i == first || (v->dtype == head->dtype && bytes + v->bytes <= most)) {
             s->variables[q->variable[i]].group = group;
-            q->fused[i] = true;
+            fused[i] = true;
             bytes += v->bytes;
-        } else if (bytes + (passed += v->bytes) > FUSION_BYTES) {
+        } else if (bytes + (passed += v->bytes) > most) {
             break;
         }
     }
 }
 
-static enum status fill_queue(struct queue *q, struct strategy *s, const struct model *model, struct error *err) {
-    q->model = model;
-    q->n = s->n_variables;
-    q->variable = arena_alloc(&s->arena, q->n, sizeof *q->variable);
-    q->cycle = arena_alloc(&s->arena, q->n, sizeof *q->cycle);
-    q->fused = arena_alloc(&s->arena, q->n, sizeof *q->fused);
-    if (!q->variable || !q->cycle || !q->fused)
-        return error_no_memory(err);
-    return ready_order(model, q->variable, err);
-}
-
-enum status baseline_horovod(const struct model *model, const struct cost *cost, struct strategy *out,
-                             struct error *err) {
+enum status horovod_build(const struct model *model, const struct cluster *cluster, uint64_t fusion_bytes,
+                          double cycle_us, struct strategy *out, struct error *err) {
     struct strategy s;
-    struct queue q;
+    struct horovod_queue q = {0};
     enum status st = strategy_init(&s, "horovod", model, model->n_variables, err);
     if (st)
         return st;
     s.credit_bytes = 0;
-    st = fill_queue(&q, &s, model, err);
-    if (!st)
-        fill_cycles(&q, slowest_scale(cost->cluster));
+    bool *fused = arena_alloc(&s.arena, model->n_variables, sizeof *fused);
+    st = fused ? horovod_queue_fill(model, cluster, cycle_us, &s.arena, &q, err) : error_no_memory(err);
     for (uint32_t i = 0, group = 0; i < s.n_variables && !st; i++)
-        if (!q.fused[i])
-            fuse(&q, i, &s, group++);
-    return baseline_finish(st, &s, model, cost->cluster, out, err);
+        if (!fused[i])
+            fuse(&q, i, fusion_bytes, fused, &s, group++);
+    return baseline_finish(st, &s, model, cluster, out, err);
+}
+
+enum status baseline_horovod(const struct model *model, const struct cost *cost, struct strategy *out,
+                             struct error *err) {
+    return horovod_build(model, cost->cluster, HOROVOD_FUSION_BYTES, HOROVOD_CYCLE_US, out, err);
 }

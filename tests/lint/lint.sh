@@ -33,8 +33,8 @@ include_law() {
             n = split(folders, list, " ")
             for (i = 1; i <= n; i++) is_folder[list[i]] = 1
             home["sqlite3.h"] = "dataset/"; home["mpi.h"] = home["nccl.h"] = home["cuda_runtime.h"] = "trial-runner/worker/"
-            home["microhttpd.h"] = "tuner/http/"; home["curl/curl.h"] = "tuner/client/"; home["lapacke.h"] = home["nlopt.h"] = "tuner/"
-            home["xgboost/c_api.h"] = "simulator/learned/"
+            home["microhttpd.h"] = home["gnutls/abstract.h"] = "tuner/http/"; home["curl/curl.h"] = "tuner/client/"; home["lapacke.h"] = home["nlopt.h"] = "tuner/"
+            home["xgboost/c_api.h"] = "simulator/learned/"; home["yaml.h"] = "strategy/import/"
         }
         {
             match($0, /^[^:]*:[0-9]+:/); place = substr($0, 1, RLENGTH); folder = place; sub(/\/.*/, "", folder)

@@ -1,0 +1,32 @@
+/* Horovod's fusion for any threshold and cycle: the baseline has its defaults, an exporter goes back from groups. */
+#ifndef STRATEGY_BASELINES_HOROVOD_H
+#define STRATEGY_BASELINES_HOROVOD_H
+
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "strategy/cluster.h"
+#include "strategy/model.h"
+#include "strategy/strategy.h"
+
+#define HOROVOD_FUSION_BYTES (UINT64_C(128) << 20)
+#define HOROVOD_CYCLE_US     1000.0
+
+/* Gradients in the order of readiness, and the cycle that takes each. */
+struct horovod_queue {
+    const struct model *model;
+    uint32_t n; /* model->n_variables */
+    uint32_t *variable;
+    double *cycle;
+};
+
+/* Fails: ST_NO_MEMORY. */
+enum status horovod_queue_fill(const struct model *model, const struct cluster *cluster, double cycle_us,
+                               struct arena *arena, struct horovod_queue *out, struct error *err);
+
+/* The strategy of a threshold and a cycle, sealed. Fails: ST_NO_MEMORY. */
+enum status horovod_build(const struct model *model, const struct cluster *cluster, uint64_t fusion_bytes,
+                          double cycle_us, struct strategy *out, struct error *err);
+
+#endif

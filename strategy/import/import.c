@@ -1,0 +1,157 @@
+/* See import.h. Two tables of kinds; the first whose `is` accepts the contents reads the file, so kinds with plain
+ * marks stand before those that would accept much. */
+#include "strategy/import/import.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "strategy/import/cluster_kinds.h"
+#include "strategy/import/model_kinds.h"
+
+enum { MAX_DEVICES = CLUSTER_MAX_NODES * CLUSTER_MAX_DEVICES_PER_NODE };
+
+static const struct import_kind model_kinds[] = {
+    {"pipedream", "PipeDream's graph.txt: layers with forward and backward times, bytes, edges"},
+    {"espresso", "Espresso's tensor tables: times between gradients; forward times are estimated"},
+    {"safetensors", "a safetensors file: shapes; times are estimated from --tflops, --batch, --positions"},
+    {NULL, NULL},
+};
+
+static const struct {
+    import_recognise *is;
+    import_model_reader *read;
+} model_readers[] = {{pipedream_is, pipedream_read}, {espresso_is, espresso_read}, {safetensors_is, safetensors_read}};
+
+static const struct import_kind cluster_kinds[] = {
+    {"syncopate", "a cluster file of ours, to which the others add measurements"},
+    {"nccl-tests-json", "all_reduce_perf -J: measured all-reduce, and the nodes it ran on"},
+    {"nccl-tests", "the output of all_reduce_perf in any log: the same"},
+    {"osu", "osu_allreduce (with --devices): measured all-reduce; osu_latency, osu_bw: the NICs"},
+    {"resource-spec", "AutoDist's resource_spec.yml: nodes, GPUs, network bandwidth"},
+    {"slurm", "scontrol show node: nodes and their GPUs; those out of service are left out"},
+    {"topology", "nvidia-smi topo -m: GPUs a node and the NVLinks between them"},
+    {"hostfile", "hosts and slots of mpirun, a slot being a device"},
+    {NULL, NULL},
+};
+
+static const struct {
+    import_recognise_cluster *is;
+    import_cluster_reader *read;
+} cluster_readers[] = {{cluster_file_is, cluster_file_read},   {nccl_tests_json_is, nccl_tests_json_read},
+                       {nccl_tests_is, nccl_tests_read},       {osu_is, osu_read},
+                       {resource_spec_is, resource_spec_read}, {slurm_is, slurm_read},
+                       {topology_is, topology_read},           {hostfile_is, hostfile_read}};
+
+const struct import_kind *import_model_kinds(void) {
+    return model_kinds;
+}
+
+const struct import_kind *import_cluster_kinds(void) {
+    return cluster_kinds;
+}
+
+const char *import_name(const struct source *source, const struct import_settings *settings, bool estimated,
+                        struct arena *arena) {
+    if (settings->name)
+        return settings->name;
+    const char *stem = source_stem(source, arena);
+    return stem && estimated ? arena_printf(arena, "%s-estimate", stem) : stem;
+}
+
+/* "a, b and c" */
+static void list_kinds(const struct import_kind *kinds, char *out, size_t room) {
+    size_t n = 0;
+    *out = 0;
+    for (size_t i = 0; kinds[i].name && n < room; i++) {
+        const char *joint = !i ? "" : kinds[i + 1].name ? ", " : " and ";
+        n += (size_t)snprintf(out + n, room - n, "%s%s", joint, kinds[i].name);
+    }
+}
+
+/* The position of the kind called `name`. */
+static enum status find_kind(const struct import_kind *kinds, const char *name, size_t *out, struct error *err) {
+    char list[256];
+    for (size_t i = 0; kinds[i].name; i++)
+        if (!strcmp(kinds[i].name, name)) {
+            *out = i;
+            return ST_OK;
+        }
+    list_kinds(kinds, list, sizeof list);
+    return error_set(err, ST_USAGE, "there is no kind \"%s\" of files; known are %s", name, list);
+}
+
+static enum status unknown(const struct source *source, const struct import_kind *kinds, struct error *err) {
+    char list[256];
+    list_kinds(kinds, list, sizeof list);
+    return error_set(err, ST_INVALID, "%s: byte 0: of no known kind; say which of %s it is with --from", source->name,
+                     list);
+}
+
+static enum status refuse_own(const struct source *source, struct error *err) {
+    return error_set(err, ST_INVALID, "%s: a model file already; use it as it is", source->name);
+}
+
+static enum status check_settings(const struct import_settings *s, struct error *err) {
+    const struct {
+        const char *option;
+        double value;
+    } numbers[] = {{"batch", s->batch},
+                   {"forward-ratio", s->forward_ratio},
+                   {"tflops", s->tflops},
+                   {"positions", s->positions},
+                   {"nic-gbit-per-s", s->nic_gbit_per_s},
+                   {"nic-latency-us", s->nic_latency_us},
+                   {"device-link-gbyte-per-s", s->device_link_gbyte_per_s}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (numbers[i].value < 0)
+            return error_set(err, ST_USAGE, "--%s %g: give a number above 0", numbers[i].option, numbers[i].value);
+    return s->devices <= MAX_DEVICES ? ST_OK : error_set(err, ST_USAGE, "--devices: at most %d", MAX_DEVICES);
+}
+
+enum status import_model(const struct source *source, const char *kind, const struct import_settings *settings,
+                         struct notes *notes, cJSON **out, struct error *err) {
+    size_t k = 0;
+    enum status st = check_settings(settings, err);
+    if (!st && kind)
+        st = find_kind(model_kinds, kind, &k, err);
+    if (st)
+        return st;
+    if (!kind) {
+        while (model_kinds[k].name && !model_readers[k].is(source))
+            k++;
+        if (!model_kinds[k].name)
+            return strstr(source->text, "\"syncopate.model/") ? refuse_own(source, err)
+                                                              : unknown(source, model_kinds, err);
+    }
+    st = model_readers[k].read == safetensors_read ? ST_OK : source_check_text(source, err);
+    return st ? st : model_readers[k].read(source, settings, notes, out, err);
+}
+
+static enum status add_source(const struct source *source, const char *kind, const struct import_settings *settings,
+                              struct notes *notes, struct cluster_draft *draft, struct error *err) {
+    size_t k = 0;
+    enum status st = source_check_text(source, err);
+    if (!st && kind)
+        st = find_kind(cluster_kinds, kind, &k, err);
+    if (st)
+        return st;
+    while (!kind && cluster_kinds[k].name && !cluster_readers[k].is(source))
+        k++;
+    return cluster_kinds[k].name ? cluster_readers[k].read(source, settings, notes, draft, err)
+                                 : unknown(source, cluster_kinds, err);
+}
+
+enum status import_cluster(size_t n, const struct source *sources, const char *kind,
+                           const struct import_settings *settings, struct notes *notes, cJSON **out,
+                           struct error *err) {
+    struct cluster_draft draft;
+    enum status st = check_settings(settings, err);
+    cluster_draft_init(&draft, notes->arena);
+    for (size_t i = 0; i < n && !st; i++)
+        st = add_source(&sources[i], kind, settings, notes, &draft, err);
+    if (st) {
+        cluster_draft_release(&draft);
+        return st;
+    }
+    return cluster_draft_finish(&draft, &sources[0], settings, notes, out, err);
+}

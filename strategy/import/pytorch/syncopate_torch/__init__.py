@@ -1,0 +1,11 @@
+"""A model file for syncopate from a PyTorch training job that runs, on a CPU or a GPU.
+
+    import syncopate_torch
+    syncopate_torch.profile(model, "model.json")
+
+Training goes on as it is; after some iterations the file is written and the hooks are gone.
+"""
+
+from .profile import Profile, profile
+
+__all__ = ["Profile", "profile"]

@@ -1,0 +1,99 @@
+"""From names and times to a file of schema syncopate.model/1."""
+
+import json
+import os
+import tempfile
+
+import torch
+
+DTYPES = {
+    torch.float32: "f32",
+    torch.float16: "f16",
+    torch.bfloat16: "bf16",
+    torch.float64: "f64",
+}
+
+
+def variable(name, parameter, sparse_rows):
+    if parameter.dtype not in DTYPES:
+        raise ValueError(f"{name}: gradients of {parameter.dtype} are not known to syncopate")
+    out = {"name": name, "shape": list(parameter.shape), "dtype": DTYPES[parameter.dtype]}
+    if sparse_rows:
+        out["sparse_rows"] = sparse_rows
+    return out
+
+
+def forward_operators(times, reads):
+    """A chain: what ended when; the loss ends it."""
+    operators, before = [], 0.0
+    for name, end in times.forward + [("loss", times.loss_end)]:
+        operators.append(
+            {
+                "name": f"{name} forward",
+                "phase": "forward",
+                "time_us": round(max(end - before, 0), 3),
+                "after": [operators[-1]["name"]] if operators else [],
+                "reads": list(reads.get(name, [])),
+            }
+        )
+        before = max(end, before)
+    return operators
+
+
+def backward_operators(times):
+    """A chain in the order of readiness, and what is done after the last gradient."""
+    operators, before = [], 0.0
+    for name, ready in sorted(times.ready.items(), key=lambda item: item[1]) + [(None, times.backward_end)]:
+        operator = {
+            "name": f"{name} backward" if name else "end backward",
+            "phase": "backward",
+            "time_us": round(max(ready - before, 0), 3),
+            "after": [operators[-1]["name"]] if operators else [],
+        }
+        if name:
+            operator["produces"] = [name]
+        operators.append(operator)
+        before = max(ready, before)
+    return operators
+
+
+def add_unseen_reads(forward, names):
+    """A parameter that no hooked module holds where it is used, as in nn.MultiheadAttention: it is read by the operator
+    with which its name has most in common, by the first one if nothing."""
+    seen = {n for o in forward for n in o["reads"]}
+    for name in (n for n in names if n not in seen):
+        parts = name.split(".")
+
+        def common(operator):
+            pairs = zip(parts, operator["name"].split(" ")[0].split("."))
+            return next((i for i, (a, b) in enumerate(pairs) if a != b), len(parts))
+
+        max(forward, key=common)["reads"].append(name)
+
+
+def describe(name, batch, parameters, reads, sparse_rows, times):
+    """The description as a dict. Variables are those whose gradients became ready, in the order of the model."""
+    names = [n for n in parameters if n in times.ready]
+    forward = forward_operators(times, {o: [n for n in r if n in times.ready] for o, r in reads.items()})
+    add_unseen_reads(forward, names)
+    out = {"schema": "syncopate.model/1", "name": name}
+    if batch:
+        out["batch_per_device"] = batch
+    out["variables"] = [variable(n, parameters[n], sparse_rows.get(n)) for n in names]
+    out["operators"] = forward + backward_operators(times)
+    return out
+
+
+def write(path, description):
+    """Whole or not at all."""
+    folder = os.path.dirname(os.path.abspath(path))
+    handle, temporary = tempfile.mkstemp(dir=folder, prefix=".syncopate-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as out:
+            json.dump(description, out, indent=1)
+            out.write("\n")
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

@@ -1,0 +1,198 @@
+"""Hooks that take the moments of training iterations, and what follows from them.
+
+Forward: a module without children, or with parameters of its own, ends an operator when it returns; the operator's time
+begins where the one before ended, so what runs between modules counts to the next one. From the end of the forward pass
+to the first gradient is the operator "loss". Backward: a gradient is ready when autograd has accumulated it (the hook
+that PyTorch's and Horovod's own data parallelism use), and each gradient's operator takes the time since the gradient
+before. Times are medians over iterations; the order is that of the medians. Each hook costs a few microseconds of the
+processor.
+"""
+
+import warnings
+
+import torch
+
+from .clock import clock_of
+from .description import describe, write
+
+
+def tensors_in(value):
+    """All tensors in what a module took or returned."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from tensors_in(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from tensors_in(item)
+
+
+class Iteration:
+    """Moments of one iteration."""
+
+    def __init__(self, start):
+        self.start = start
+        self.marks = []  # (operator, moment) in the order of the forward pass
+        self.forward_end = None
+        self.backward_start = None
+        self.ready = {}  # parameter -> moment
+        self.backward_end = None
+
+
+class Profile:
+    """Hooks on a model until enough iterations were seen; `done` then, and the file is written."""
+
+    def __init__(self, model, path, name=None, batch=None, warmup=5, iterations=20):
+        if iterations < 1 or warmup < 0:
+            raise ValueError("iterations must be at least 1 and warmup at least 0")
+        if isinstance(model, torch.nn.parallel.DistributedDataParallel):
+            model = model.module
+        self.model, self.path, self.batch = model, path, batch
+        self.name = name or type(model).__name__
+        self.names = {p: n for n, p in model.named_parameters() if p.requires_grad}
+        if not self.names:
+            raise ValueError("the model has no parameter that is trained")
+        self.left = warmup + iterations
+        self.keep = iterations
+        self.clock = clock_of(next(iter(self.names)).device)
+        self.iterations = []
+        self.now = None
+        self.reads = {}  # operator -> names of parameters
+        self.pending = []  # parameters of modules that have begun and wait for the next operator
+        self.sparse_rows = {}
+        self.done = False
+        self.handles = []
+        self.accumulators = []  # must live as long as their hooks
+        self._hook()
+
+    def close(self):
+        """Remove the hooks; nothing is written any more."""
+        for handle in self.handles:
+            handle.remove()
+        self.handles, self.accumulators, self.now = [], [], None
+
+    def _hook(self):
+        self.handles.append(self.model.register_forward_pre_hook(self._begin))
+        for name, module in self.model.named_modules():
+            own = [self.names[p] for p in module.parameters(recurse=False) if p in self.names]
+            if own:
+                self.handles.append(module.register_forward_pre_hook(self._reader(own)))
+            if own or not any(True for _ in module.children()):
+                self.handles.append(module.register_forward_hook(self._marker(name or self.name)))
+        self.handles.append(self.model.register_forward_hook(self._end_forward))
+        for parameter in self.names:
+            with torch.enable_grad():
+                node = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
+            self.accumulators.append(node)
+            self.handles.append(node.register_hook(self._ready(parameter)))
+
+    def _begin(self, module, inputs):
+        if self.now is not None and self.now.backward_start is not None:
+            return  # called again by its own backward pass
+        if self.batch is None:
+            self.batch = next((t.shape[0] for t in tensors_in(inputs) if t.dim()), None)
+        self.pending = []
+        self.now = Iteration(self.clock.now())
+
+    def _in_forward(self):
+        return self.now is not None and self.now.backward_start is None
+
+    def _reader(self, names):
+        def begin(module, inputs):
+            if self._in_forward():
+                self.pending.extend(names)
+
+        return begin
+
+    def _marker(self, name):
+        def end(module, inputs, output):
+            if not self._in_forward():
+                return
+            again = sum(1 for operator, _ in self.now.marks if operator == name or operator.startswith(name + " #"))
+            operator = f"{name} #{again + 1}" if again else name
+            self.reads.setdefault(operator, []).extend(n for n in self.pending if n not in self.reads[operator])
+            self.pending = []
+            self.now.marks.append((operator, self.clock.now()))
+
+        return end
+
+    def _end_forward(self, module, inputs, output):
+        if not self._in_forward():
+            return
+        self.now.forward_end = self.clock.now()
+        for tensor in tensors_in(output):
+            if tensor.requires_grad:
+                tensor.register_hook(self._begin_backward)
+
+    def _begin_backward(self, gradient):
+        if self._in_forward() and self.now.forward_end is not None:
+            self.now.backward_start = self.clock.now()
+            torch.autograd.Variable._execution_engine.queue_callback(self._end)
+
+    def _ready(self, parameter):
+        name = self.names[parameter]
+
+        def ready(*_):
+            if self.now is None or self.now.backward_start is None:
+                return
+            self.now.ready[name] = self.clock.now()
+            if parameter.grad is not None and parameter.grad.is_sparse:
+                rows = min(parameter.grad._nnz(), parameter.shape[0])
+                self.sparse_rows[name] = max(rows, 1)
+
+        return ready
+
+    def _end(self):
+        iteration, self.now = self.now, None
+        if iteration is None or not iteration.ready:
+            return
+        iteration.backward_end = self.clock.now()
+        self.iterations = (self.iterations + [iteration])[-self.keep :]
+        self.left -= 1
+        if self.left == 0:
+            self._finish()
+
+    def _finish(self):
+        iterations = self.iterations
+        self.close()
+        self.clock.wait()
+        parameters = {n: p for p, n in self.names.items()}
+        never = [n for n in parameters if any(n not in i.ready for i in iterations)]
+        if never:
+            warnings.warn(f"no gradient in some iteration, left out: {', '.join(never)}", stacklevel=2)
+        times = Times(self.clock, iterations, [n for n in parameters if n not in never])
+        if torch.distributed.is_available() and torch.distributed.is_initialized() and torch.distributed.get_rank():
+            return
+        write(self.path, describe(self.name, self.batch, parameters, self.reads, self.sparse_rows, times))
+        self.done = True
+
+
+def median(values):
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+class Times:
+    """Medians in microseconds: when operators of the forward pass ended and when gradients were ready."""
+
+    def __init__(self, clock, iterations, parameters):
+        last = iterations[-1]
+        same = [i for i in iterations if [o for o, _ in i.marks] == [o for o, _ in last.marks]]
+        us = clock.between_us
+        self.forward = [
+            (operator, median([us(i.start, i.marks[k][1]) for i in same])) for k, (operator, _) in enumerate(last.marks)
+        ]
+        self.loss_end = median([us(i.start, i.backward_start) for i in same])
+        self.ready = {n: median([us(i.backward_start, i.ready[n]) for i in iterations]) for n in parameters}
+        self.backward_end = median([us(i.backward_start, i.backward_end) for i in iterations])
+
+
+def profile(model, path, name=None, batch=None, warmup=5, iterations=20):
+    """Write the file `path` after `warmup` + `iterations` iterations, each one call of `model` and one backward pass.
+
+    `batch` is the number of samples an iteration, by default the first size of the first tensor that the model is
+    called with. Returns the Profile, whose `done` says whether the file is there and whose `close()` gives up.
+    """
+    return Profile(model, path, name, batch, warmup, iterations)

@@ -1,0 +1,190 @@
+/* The header of a safetensors file: an 8-byte little-endian length, and so many bytes of JSON that give each tensor's
+ * dtype, shape and place. It has shapes and no times.
+ *
+ * Times are estimated from the arithmetic: a tensor of two or more axes multiplies each of its elements with every
+ * position (token, pixel) of every sample, 2 operations each, forward; twice that backward, once for the gradient of
+ * the input and once for its own. --tflops says what the device sustains and --positions how many positions a sample
+ * has. Tensors whose name says that rows are looked up ("embed", "wte", "wpe") multiply nothing, nor do vectors.
+ * A header has no order either, for writers sort it: layers are taken in the order of their names, numbers counting as
+ * numbers, after the look-ups. Statistics ("running_mean" and the like) and integers are no variables. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "strategy/import/model_draft.h"
+#include "strategy/import/model_kinds.h"
+
+enum { HEADER_MAX_BYTES = 32 << 20, PREFIX_BYTES = 8 };
+
+struct tensor {
+    const char *name;
+    size_t module; /* how much of the name is the module: "h.0.attn" of "h.0.attn.weight" */
+    struct shape shape;
+    double elements;
+    enum dtype dtype;
+    bool lookup, left_out;
+};
+
+static uint64_t header_bytes(const struct source *source) {
+    uint64_t n = 0;
+    for (int i = PREFIX_BYTES; i--;)
+        n = n << 8 | (unsigned char)source->text[i];
+    return n;
+}
+
+bool safetensors_is(const struct source *source) {
+    return source->n > PREFIX_BYTES && source->text[PREFIX_BYTES] == '{' && header_bytes(source) >= 2 &&
+           header_bytes(source) < UINT64_C(1) << 40 && memchr(source->text, 0, PREFIX_BYTES);
+}
+
+static bool is_statistic(const char *name) {
+    static const char *const ends[] = {"running_mean", "running_var", "num_batches_tracked", "position_ids"};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        const size_t n = strlen(name), m = strlen(ends[i]);
+        if (n >= m && !strcmp(name + n - m, ends[i]))
+            return true;
+    }
+    return false;
+}
+
+static enum status read_dtype(const struct json_at *at, struct tensor *out, struct error *err) {
+    static const struct {
+        const char *name;
+        enum dtype dtype;
+        bool trainable;
+    } types[] = {{"F64", DTYPE_f64, true},   {"F32", DTYPE_f32, true},     {"F16", DTYPE_f16, true},
+                 {"BF16", DTYPE_bf16, true}, {"I64", DTYPE_i64, false},    {"I32", DTYPE_i32, false},
+                 {"U8", DTYPE_u8, false},    {"I16", DTYPE_i32, false},    {"I8", DTYPE_u8, false},
+                 {"BOOL", DTYPE_u8, false},  {"F8_E4M3", DTYPE_u8, false}, {"F8_E5M2", DTYPE_u8, false}};
+    const char *word;
+    enum status st = json_get_string(at, "dtype", JSON_REQUIRED, &word, err);
+    if (st)
+        return st;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (!strcmp(word, types[i].name)) {
+            out->dtype = types[i].dtype;
+            out->left_out = !types[i].trainable || is_statistic(out->name);
+            return ST_OK;
+        }
+    return json_fail(at, err, "there is no dtype \"%s\"", word);
+}
+
+static enum status read_tensor(const struct json_at *at, struct tensor *out, struct error *err) {
+    static const char *const known[] = {"dtype", "shape", "data_offsets", NULL};
+    struct json_at shape;
+    size_t rank;
+    enum status st = json_expect_object(at, known, err);
+    *out = (struct tensor){.name = at->key, .elements = 1};
+    if (!st)
+        st = read_dtype(at, out, err);
+    if (!st)
+        st = json_array(at, "shape", MODEL_MAX_RANK, &shape, &rank, err);
+    for (struct json_at e = st ? (struct json_at){0} : json_first(&shape); e.node && !st; e = json_next(&e)) {
+        st = json_integer_at(&e, out->left_out ? 0 : 1, UINT64_C(1) << 40, &out->shape.sizes[e.index], err);
+        out->elements *= (double)out->shape.sizes[e.index];
+    }
+    if (st)
+        return st;
+    const char *dot = strrchr(out->name, '.');
+    out->shape.rank = (uint32_t)rank;
+    out->module = dot ? (size_t)(dot - out->name) : strlen(out->name);
+    out->lookup = strstr(out->name, "embed") || strstr(out->name, "wte") || strstr(out->name, "wpe");
+    return ST_OK;
+}
+
+static int compare_tensors(const void *a, const void *b) {
+    const struct tensor *x = a, *y = b;
+    return x->lookup != y->lookup ? y->lookup - x->lookup : strverscmp(x->name, y->name);
+}
+
+static bool same_module(const struct tensor *a, const struct tensor *b) {
+    return a->lookup == b->lookup && a->module == b->module && !strncmp(a->name, b->name, a->module);
+}
+
+/* A layer a run of tensors of one module. */
+static void draft_layers(struct model_draft *draft, const struct tensor *tensors, size_t n, double us_per_element) {
+    const char **names = arena_alloc(draft->arena, n, sizeof *names);
+    draft->ok = draft->ok && names;
+    for (size_t i = 0, k; i < n && draft->ok; i = k) {
+        double forward_us = 0;
+        for (k = i; k < n && same_module(&tensors[i], &tensors[k]); k++) {
+            names[k - i] = tensors[k].name;
+            model_draft_variable(draft, tensors[k].name, &tensors[k].shape, tensors[k].dtype, 0);
+            if (tensors[k].shape.rank >= 2 && !tensors[k].lookup)
+                forward_us += tensors[k].elements * us_per_element;
+        }
+        forward_us = round(forward_us * 1e3) / 1e3;
+        model_draft_layer(draft, arena_printf(draft->arena, "%s layer", tensors[i].name), forward_us, 2 * forward_us,
+                          k - i, names);
+    }
+}
+
+static enum status read_header(const struct source *source, struct arena *arena, cJSON *json, struct tensor **out,
+                               size_t *n, struct error *err) {
+    const struct json_at root = json_root(json, source->name);
+    if (!cJSON_IsObject(json))
+        return json_fail(&root, err, "the header is not an object");
+    struct tensor *tensors = arena_alloc(arena, (size_t)cJSON_GetArraySize(json), sizeof *tensors);
+    *n = 0;
+    if (!tensors)
+        return error_no_memory(err);
+    for (struct json_at e = json_first(&root); e.node; e = json_next(&e)) {
+        enum status st = !strcmp(e.key, "__metadata__") ? ST_OK : read_tensor(&e, &tensors[*n], err);
+        if (st)
+            return st;
+        *n += strcmp(e.key, "__metadata__") != 0 && !tensors[*n].left_out;
+    }
+    if (!*n)
+        return json_fail(&root, err, "no tensor of floating-point numbers");
+    qsort(tensors, *n, sizeof *tensors, compare_tensors);
+    *out = tensors;
+    return ST_OK;
+}
+
+static bool add_notes(const struct source *source, const struct import_settings *settings, struct notes *notes) {
+    return notes_add(notes,
+                     "%s: a header has no times: 2 operations an element and position forward, 4 backward, at %g "
+                     "TFLOP/s, batch %g, %g positions",
+                     source->name, settings->tflops, settings->batch, settings->positions) &&
+           notes_add(notes, "%s: a header has no order: look-ups first, then layers in the order of their names",
+                     source->name);
+}
+
+static enum status check(const struct source *source, const struct import_settings *settings, struct error *err) {
+    if (source->n < PREFIX_BYTES || header_bytes(source) > source->n - PREFIX_BYTES)
+        return error_set(err, ST_INVALID, "%s: byte 0: the header ends behind the end of the file; fetch it again",
+                         source->name);
+    if (header_bytes(source) > HEADER_MAX_BYTES)
+        return error_set(err, ST_TOO_LARGE, "%s: a header of over %d bytes", source->name, HEADER_MAX_BYTES);
+    if (settings->tflops <= 0 || settings->batch <= 0 || settings->positions <= 0)
+        return error_set(err, ST_USAGE,
+                         "%s: a safetensors file has no times; give --batch, --positions and --tflops to estimate them",
+                         source->name);
+    return ST_OK;
+}
+
+enum status safetensors_read(const struct source *source, const struct import_settings *settings, struct notes *notes,
+                             cJSON **out, struct error *err) {
+    cJSON *json;
+    struct tensor *tensors;
+    struct model_draft draft;
+    size_t n;
+    const char *name = import_name(source, settings, true, notes->arena);
+    enum status st = check(source, settings, err);
+    if (st || !name)
+        return st ? st : error_no_memory(err);
+    st = json_parse(source->text + PREFIX_BYTES, (size_t)header_bytes(source), source->name, &json, err);
+    if (st)
+        return st;
+    st = read_header(source, notes->arena, json, &tensors, &n, err);
+    if (!st && !add_notes(source, settings, notes))
+        st = error_no_memory(err);
+    if (!st) {
+        model_draft_init(&draft, notes->arena, name, settings->batch, DRAFT_LAYERS);
+        draft_layers(&draft, tensors, n, 2 * settings->batch * settings->positions / settings->tflops / 1e6);
+        st = model_draft_finish(&draft, source, out, err);
+    }
+    cJSON_Delete(json);
+    return st;
+}
