@@ -27,11 +27,18 @@ void clock_sleep_us(double us) {
 }
 
 void clock_utc(char *out, size_t n) {
+    clock_utc_after(0, out, n);
+}
+
+void clock_utc_after(double us, char *out, size_t n) {
+    static const double century_us = 100 * 365.25 * 86400e6;
     struct timespec now;
     struct tm utc;
-    clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &utc);
     char day[64];
+    clock_gettime(CLOCK_REALTIME, &now);
+    const long long ms = now.tv_nsec / 1000000 + (long long)(fmax(0, fmin(us, century_us)) / 1e3);
+    const time_t seconds = now.tv_sec + (time_t)(ms / 1000);
+    gmtime_r(&seconds, &utc);
     strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &utc);
-    snprintf(out, n, "%s.%03ldZ", day, now.tv_nsec / 1000000);
+    snprintf(out, n, "%s.%03lldZ", day, ms % 1000);
 }

@@ -87,6 +87,9 @@ enum status json_get_word(const struct json_at *at, const char *key, enum json_n
 /* Add a number that may be unknown: NaN adds nothing. False when memory is out. */
 bool json_add_known(cJSON *object, const char *key, double x);
 
+/* Add {"id": ..., "name": ...} as the member `key`. False when memory is out. */
+bool json_add_named(cJSON *object, const char *key, const char *id, const char *name);
+
 /* Canonical text: members sorted by byte order, no spaces, numbers in the shortest form that reads back the same.
  * malloc'd and NUL-terminated; NULL when memory is out. */
 char *json_canonical(const cJSON *node);

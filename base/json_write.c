@@ -232,6 +232,11 @@ bool json_add_known(cJSON *object, const char *key, double x) {
     return isnan(x) || cJSON_AddNumberToObject(object, key, x);
 }
 
+bool json_add_named(cJSON *object, const char *key, const char *id, const char *name) {
+    cJSON *named = cJSON_AddObjectToObject(object, key);
+    return named && cJSON_AddStringToObject(named, "id", id) && cJSON_AddStringToObject(named, "name", name);
+}
+
 char *json_line(const cJSON *node) {
     struct text t = {0};
     put_line(&t, node, (struct style){false, false}, SIZE_MAX);

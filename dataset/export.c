@@ -42,7 +42,8 @@
 #define LATER_COLUMN_TABLE(X)                                                                                          \
     X(team, text, r->team)                                                                                             \
     X(shared, text, r->shared)                                                                                         \
-    X(attempt, integer, r->attempt)
+    X(attempt, integer, r->attempt)                                                                                    \
+    X(client, text, r->client)
 
 static void put_number(double x, FILE *out) {
     char text[32];

@@ -145,7 +145,7 @@ static enum status read_record(struct importer *im, const cJSON *json, const cha
     } texts[] = {{"uid", &r.uid},           {"session", &r.session},   {"model", &r.model},   {"cluster", &r.cluster},
                  {"strategy", &r.strategy}, {"proposer", &r.proposer}, {"runner", &r.runner}, {"state", &state},
                  {"queued", &r.queued},     {"started", &r.started},   {"ended", &r.ended},   {"reason", &r.reason},
-                 {"team", &r.team},         {"shared", &r.shared}};
+                 {"team", &r.team},         {"shared", &r.shared},     {"client", &r.client}};
     const struct {
         const char *key;
         double *at;
@@ -286,38 +286,17 @@ static enum status read_calibration(struct importer *im, const cJSON *json, cons
                        &im->counts.calibrations, err);
 }
 
-static const char *const record_keys[] = {"schema",
-                                          "trial",
-                                          "uid",
-                                          "session",
-                                          "number",
-                                          "round",
-                                          "model",
-                                          "model_name",
-                                          "cluster",
-                                          "cluster_name",
-                                          "strategy",
-                                          "strategy_name",
-                                          "proposer",
-                                          "runner",
-                                          "seed",
-                                          "state",
-                                          "predicted_us",
-                                          "mean_us",
-                                          "median_us",
-                                          "low_us",
-                                          "high_us",
-                                          "queued",
-                                          "started",
-                                          "ended",
-                                          "reason",
-                                          "environment",
-                                          "environment_details",
-                                          "iterations_us",
-                                          "team",
-                                          "shared",
-                                          "attempt",
-                                          NULL};
+static const char *const record_keys[] = {"schema",        "trial",        "uid",
+                                          "session",       "number",       "round",
+                                          "model",         "model_name",   "cluster",
+                                          "cluster_name",  "strategy",     "strategy_name",
+                                          "proposer",      "runner",       "seed",
+                                          "state",         "predicted_us", "mean_us",
+                                          "median_us",     "low_us",       "high_us",
+                                          "queued",        "started",      "ended",
+                                          "reason",        "environment",  "environment_details",
+                                          "iterations_us", "team",         "shared",
+                                          "attempt",       "client",       NULL};
 static const char *const object_keys[] = {"schema", "kind", "id", "name", "created", "content", NULL};
 static const char *const session_keys[] = {"schema", "id",      "model",  "cluster", "seed",
                                            "budget", "options", "state",  "reason",  "started",

@@ -178,6 +178,25 @@ enum status store_session_list(struct store *store, size_t offset, size_t limit,
     return status;
 }
 
+enum status store_session_counts(struct store *store, uint64_t counts[STORED_SESSION_STATE_COUNT], struct error *err) {
+    sqlite3_stmt *stmt;
+    uint64_t found[STORED_SESSION_STATE_COUNT] = {0};
+    bool row = true;
+    enum status status = sql_start(store, SQL_SESSION_COUNTS, 0, NULL, &stmt, err);
+    while (status == ST_OK) {
+        enum stored_session_state state;
+        status = sql_next(store, stmt, &row, err);
+        if (status != ST_OK || !row)
+            break;
+        const char *word = (const char *)sqlite3_column_text(stmt, 0);
+        if (word && stored_session_state_parse(word, &state))
+            found[state] = (uint64_t)sqlite3_column_int64(stmt, 1);
+    }
+    if (status == ST_OK)
+        memcpy(counts, found, sizeof found);
+    return status;
+}
+
 static enum status set_state(struct store *store, const char *id, enum stored_session_state state, const char *reason,
                              const char *now, struct error *err) {
     const char *ended = stored_session_is_open(state) ? NULL : now;
@@ -220,6 +239,15 @@ enum status store_session_share(struct store *store, const char *id, const char 
     if (status == ST_OK)
         status = store_begin(store, err);
     return status == ST_OK ? store_end(store, set_shared(store, id, shared, err), err) : status;
+}
+
+enum status store_trial_share(struct store *store, const char *uid, const char *shared, struct error *err) {
+    enum status status = check_team(NULL, shared, err);
+    if (status == ST_OK)
+        status = sql_run(store, SQL_TRIAL_SHARED, SQL_VALUES(sql_text(uid), sql_text(shared)), err);
+    if (status == ST_OK && sql_changes(store) == 0)
+        status = error_set(err, ST_NOT_FOUND, "%s: no trial %s", store->path, uid);
+    return status;
 }
 
 enum status store_session_reconcile(struct store *store, const char *id, uint64_t *cancelled, struct error *err) {

@@ -148,6 +148,9 @@ enum status store_session_get(struct store *store, const char *id, struct arena 
 enum status store_session_list(struct store *store, size_t offset, size_t limit, struct arena *arena, size_t *n,
                                struct stored_session **out, struct error *err);
 
+/* How many there are in each state. O(sessions). */
+enum status store_session_counts(struct store *store, uint64_t counts[STORED_SESSION_STATE_COUNT], struct error *err);
+
 /* Change the state; any but running and paused sets the end to now. `reason` may be NULL. Fails: ST_NOT_FOUND. */
 enum status store_session_update(struct store *store, const char *id, enum stored_session_state state,
                                  const char *reason, struct error *err);
@@ -157,6 +160,9 @@ enum status store_session_budget(struct store *store, const char *id, const char
 
 /* Share a session and all its trials anew. Fails: ST_NOT_FOUND, ST_INVALID. */
 enum status store_session_share(struct store *store, const char *id, const char *shared, struct error *err);
+
+/* Share one trial anew, by its uid; those of a session are better shared as it is. Fails as store_session_share. */
+enum status store_trial_share(struct store *store, const char *uid, const char *shared, struct error *err);
 
 /* To be called before a session is resumed: since this process holds the lock, what still says `running` was left by a
  * dead one and becomes `cancelled`; a trial with a lease is not its own and stays. The session itself runs again.

@@ -34,10 +34,12 @@ enum { SESSION_ROW = 15 }; /* the column of the row number */
     X(SQL_SESSION_GET, "SELECT " SESSION_COLUMNS "FROM sessions s WHERE s.id = ?")                                     \
     X(SQL_SESSION_LIST,                                                                                                \
       "SELECT " SESSION_COLUMNS "FROM sessions s ORDER BY s.started DESC, s.rowid DESC LIMIT ? OFFSET ?")              \
+    X(SQL_SESSION_COUNTS, "SELECT state, count(*) FROM sessions GROUP BY state")                                       \
     X(SQL_SESSION_UPDATE, "UPDATE sessions SET state = ?2, reason = ?3, ended = ?4 WHERE id = ?1")                     \
     X(SQL_SESSION_BUDGET, "UPDATE sessions SET budget = ?2 WHERE id = ?1")                                             \
     X(SQL_SESSION_SHARED, "UPDATE sessions SET shared = ?2 WHERE id = ?1")                                             \
     X(SQL_SESSION_TRIALS_SHARED, "UPDATE trials SET shared = ?2 WHERE session = ?1")                                   \
+    X(SQL_TRIAL_SHARED, "UPDATE trials SET shared = ?2 WHERE uid = ?1")                                                \
     X(SQL_SESSION_RECONCILE,                                                                                           \
       "UPDATE trials SET state = 'cancelled', ended = ?2, reason = 'the process that ran it ended before it did'"      \
       " WHERE session = ?1 AND state = 'running' AND lease_until IS NULL")                                             \

@@ -3,5 +3,6 @@
 #define TUNER_VERSION_H
 
 #define SYNCOPATE_VERSION "0.1.0"
+#define SYNCOPATE_DATE    "2026-11-21" /* of the version; manual pages carry it */
 
 #endif

@@ -4,6 +4,7 @@
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
+source tests/cli/help.bash
 out=${OUT:-build/release}
 syncopate=$PWD/$out/bin/syncopate
 models=$PWD/examples/models
@@ -13,16 +14,11 @@ trap 'chmod -R u+w "$dir"; rm -rf "$dir"' EXIT
 cd "$dir"
 
 # ---- help ----
-for command in tune simulate compare trial bench baselines strategy dataset lab doctor collect train-ranker rank serve agent; do
-    check "help_of_$command" 0 "usage: syncopate $command" "$syncopate" $command --help
-done
-for command in "strategy show" "strategy check" "strategy diff" "strategy export" "lab up" "lab down" "lab status" "lab exec" \
-    "models list" "models show" "models add" "clusters list" "clusters show" "clusters add" \
-    "sessions list" "sessions pause" "sessions resume" "sessions stop" "sessions cancel" \
-    "serve token create" "serve token list" "serve token revoke" \
-    "dataset query" "dataset sessions" "dataset show" "dataset export" "dataset import" "dataset merge" "dataset check" "dataset backup"; do
+all_commands "" >commands
+while IFS= read -r command; do
     check "help_of_${command// /_}" 0 "usage: syncopate $command" "$syncopate" $command --help
-done
+done < <(tail -n +2 commands)
+[ "$(wc -l <commands)" -gt 45 ] && echo "ok commands_are_read_from_help" || echo "not ok commands_are_read_from_help: $(wc -l <commands)"
 check unknown_command 2 'no command "tnue"' "$syncopate" tnue
 check unknown_option 2 'unknown option --trails' "$syncopate" tune resnet50 lab-4x1g --trails 3
 check option_without_value 2 '--trials needs a value' "$syncopate" tune resnet50 lab-4x1g --trials
@@ -39,11 +35,7 @@ check settings_are_an_object 2 'syncopate.json: ' "$syncopate" baselines
 echo '{"log": "loud"}' >syncopate.json
 check log_level_from_file 2 'none of quiet' "$syncopate" baselines
 options_of() { "$syncopate" $1 --help | sed -n 's/^  --\([a-z-]*\).*/\1/p'; }
-subcommands_of() { "$syncopate" $1 --help | sed -n '/^Commands:/,$s/^  \([a-z-]*\) .*/\1/p'; }
-for command in $(subcommands_of ""); do
-    options_of $command
-    for sub in $(subcommands_of $command); do options_of "$command $sub"; done
-done | grep -vx help | sort -u >options
+while IFS= read -r command; do options_of "$command"; done <commands | grep -vxE 'help|version' | sort -u >options
 python3 -c 'import json; json.dump({o.strip(): "" for o in open("options") if o.strip() != "log"}, open("syncopate.json", "w"))'
 check every_option_of_any_command_may_be_a_setting 0 'wfbp' "$syncopate" baselines
 [ "$(wc -l <options)" -gt 40 ] && echo "ok options_are_read_from_help" || echo "not ok options_are_read_from_help: $(wc -l <options)"

@@ -3,6 +3,7 @@ import http.client
 import json
 import os
 import signal
+import socket
 import ssl
 import subprocess
 import sys
@@ -103,9 +104,7 @@ def tokens_are_made_listed_and_revoked():
 
 
 def tls_is_1_2_and_up():
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-                    "-keyout", "key.pem", "-out", "cert.pem", "-days", "2", "-subj", "/CN=localhost", "-addext",
-                    "subjectAltName=DNS:localhost"], check=True, capture_output=True)
+    make_certificate("localhost")
     service = Service("--open", "--tls-cert", "cert.pem", "--tls-key", "key.pem")
     assert service.url.startswith("https://"), service.url
     for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
@@ -127,11 +126,74 @@ def tls_is_1_2_and_up():
     assert wrong.returncode == 2 and "belong together" in wrong.stderr, wrong
 
 
+def make_certificate(name, chain="cert.pem", key="key.pem"):
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout",
+                    key, "-out", chain, "-days", "2", "-subj", "/CN=" + name, "-addext", "subjectAltName=DNS:localhost"],
+                   check=True, capture_output=True)
+
+
+def connect_tls(service):
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context.wrap_socket(socket.create_connection(("127.0.0.1", service.port), timeout=20), server_hostname="localhost")
+
+
+def shown_certificate(service):
+    with connect_tls(service) as connection:
+        return ssl.DER_cert_to_PEM_cert(connection.getpeercert(True))
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def a_renewed_certificate_is_taken_up_and_drops_no_connection():
+    make_certificate("first")
+    service = Service("--open", "--tls-cert", "cert.pem", "--tls-key", "key.pem", dataset="renewed.db")
+    first = open("cert.pem", encoding="ascii").read()
+    assert shown_certificate(service) == first
+    kept = http.client.HTTPSConnection("localhost", service.port, timeout=20)
+    kept.sock = connect_tls(service)
+    half = connect_tls(service)
+    half.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n")
+    make_certificate("second")
+    assert shown_certificate(service) == first
+    service.process.send_signal(signal.SIGHUP)
+    second = open("cert.pem", encoding="ascii").read()
+    wait_for(lambda: shown_certificate(service) == second)
+    kept.request("GET", "/healthz")
+    assert kept.getresponse().read() and kept.sock
+    half.sendall(b"Connection: close\r\n\r\n")
+    assert half.recv(1000).startswith(b"HTTP/1.1 200")
+    with open("key.pem", "w", encoding="ascii") as file:
+        file.write("nonsense")
+    for _ in range(5):
+        service.process.send_signal(signal.SIGHUP)
+        time.sleep(0.02)
+    assert shown_certificate(service) == second and service.process.poll() is None
+    wait_for(lambda: "stays as it was" in open("serve.err", encoding="utf-8").read())
+    assert service.stop()[0] == 0
+
+
+def a_hangup_ends_nothing():
+    for _ in range(8):  # the first comes at once, the others while those before are being taken
+        service = Service("--open", dataset="hangup.db")
+        for _ in range(20):
+            service.process.send_signal(signal.SIGHUP)
+        assert service.ask("GET", "/healthz")[0] == 200
+        assert service.stop()[0] == 0
+
+
 def the_metrics_are_what_prometheus_reads():
     service = Service("--open")
     for path in ("/healthz", "/api/v1/models", "/nothing", "/api/v1/models?x=1", '/api/v1/models/%22%5C'):
         service.ask("GET", path)
     status, headers, body = service.ask("GET", "/metrics")
+    # Requests before may have been answered and not yet been counted out.
+    wait_for(lambda: "\nsyncopate_http_requests_in_flight 1\n" in service.ask("GET", "/metrics")[2].decode())
     service.stop()
     assert status == 200 and headers["Content-Type"].startswith("text/plain; version=0.0.4")
     samples = prometheus.read(body.decode())
@@ -140,7 +202,51 @@ def the_metrics_are_what_prometheus_reads():
     assert requests['route="GET /api/v1/models",status="400"'] == 1
     assert requests['route="none",status="404"'] == 1
     assert samples["syncopate_http_request_duration_seconds_count"]['route="GET /healthz"'] == 1
-    assert samples["syncopate_http_requests_in_flight"][""] == 1
+
+
+def the_metrics_tell_what_became_of_sessions_and_trials():
+    service = Service("--open", dataset="counted.db")
+
+    def ask(path, body=None, method="POST"):
+        status, _, text = service.ask(method, "/api/v1/" + path, body)
+        assert status < 300, (path, status, text[:300])
+        return json.loads(text)
+
+    def metrics():
+        return prometheus.read(service.ask("GET", "/metrics")[2].decode())
+
+    named = {"model": example("models", "mlp-small")["name"], "cluster": "lab-4x1g"}
+    ask("models", example("models", "mlp-small"))
+    ask("clusters", example("clusters", "lab-4x1g"))
+    ids = [ask("sessions", {**named, "budget": {"trials": 30}})["id"] for _ in range(3)]
+    base = f"sessions/{ids[0]}/trials"
+    taken = ask(base + ":suggest", {"client": "c", "count": 5})["trials"]
+    for trial, (verb, body) in zip(taken, (("complete", {"iterations_us": [9, 9]}), ("fail", {"reason": "it broke"}),
+                                           ("fail", {"reason": "too big", "infeasible": True}))):
+        ask(f"{base}/{trial['number']}:{verb}", {"client": "c", "attempt": 1, **body})
+    lost = ask(f"sessions/{ids[1]}/trials:suggest", {"client": "c", "lease_s": 1})["trials"][0]
+    ask(f"sessions/{ids[2]}:pause")
+    ask(f"sessions/{ids[0]}:cancel")
+    strategy = ask("strategies", {**named, "baseline": "wfbp"})["id"]
+    record = {**named, "strategy": strategy, "proposer": "wfbp", "runner": "lab", "iterations_us": [9], "uid": "u"}
+    for _ in range(2):  # the second is a duplicate
+        ask("records:batchCreate", {"records": [record]})
+    for attempt in (1, 2, 3):
+        wait_for(lambda attempt=attempt: metrics()["syncopate_trials_returned_total"][""] == attempt or attempt == 3)
+        if attempt < 3:
+            again = ask(f"sessions/{ids[1]}/trials:suggest", {"client": "c", "lease_s": 1})["trials"][0]
+            assert (again["number"], again["attempt"]) == (lost["number"], attempt + 1)
+    wait_for(lambda: metrics()["syncopate_trials_total"]['state="lost"'] == 1)
+    samples = metrics()
+    assert samples["syncopate_trials_total"] == {f'state="{state}"': n for state, n in (
+        ("complete", 1), ("failed", 1), ("infeasible", 1), ("cancelled", 2), ("lost", 1))}, samples["syncopate_trials_total"]
+    assert {k: v for k, v in samples["syncopate_sessions"].items() if v} == {
+        'state="running"': 1, 'state="paused"': 1, 'state="cancelled"': 1}, samples["syncopate_sessions"]
+    assert samples["syncopate_records_added_total"][""] == 1
+    assert samples["syncopate_dataset_bytes"][""] >= os.stat("counted.db").st_size
+    assert samples["syncopate_dataset_free_bytes"][""] > 0
+    assert abs(samples["process_start_time_seconds"][""] - time.time()) < 60
+    assert service.stop()[0] == 0
 
 
 def every_answer_is_as_described():
@@ -160,7 +266,7 @@ def every_answer_is_as_described():
             content = operation["responses"][str(status)]["content"]
             media = got["Content-Type"]
             assert media in content, (media, content)
-            if "json" in media:
+            if media.endswith("json"):
                 answer = json.loads(text)
                 schema.check(answer, content[media]["schema"], document)
                 if status >= 400:
@@ -208,6 +314,21 @@ def every_answer_is_as_described():
         ask("GET", "/api/v1/records" + query, "/api/v1/records")
     for uid in (*put["uids"], "absent"):
         ask("GET", "/api/v1/records/" + uid, "/api/v1/records/{uid}")
+        for shared in ("team", ["red", "blue"], "all"):
+            ask("PATCH", "/api/v1/records/" + uid, "/api/v1/records/{uid}", {"shared": shared})
+        ask("PATCH", "/api/v1/records/" + uid, "/api/v1/records/{uid}", {"shared": 1}, well_formed=False)
+    session = ask("POST", "/api/v1/sessions", "/api/v1/sessions", {**named, "budget": {"trials": 9}})
+    export = "/api/v1/sessions/{session}/export"
+    for query in ("", "?format=strategy", "?format=csv", "?format=jsonl&page_size=1", "?format=json", "?page_token=x&format=csv"):
+        ask("GET", session["href"] + "/export" + query, export)
+    offer = ask("POST", session["href"] + "/trials:suggest", "/api/v1/sessions/{session}/trials:suggest", {"client": "c"})["trials"][0]
+    ask("POST", f"{session['href']}/trials/{offer['number']}:complete", "/api/v1/sessions/{session}/trials/{number}:complete",
+        {"client": "c", "attempt": 1, "iterations_us": [9000, 9001]})
+    for query in ("", "?format=csv", "?format=jsonl"):
+        ask("GET", session["href"] + "/export" + query, export)
+    for body in ({"shared": "team"}, {"budget": {"trials": 10}, "shared": "all"}):
+        ask("PATCH", session["href"], "/api/v1/sessions/{session}", body)
+    ask("PATCH", session["href"], "/api/v1/sessions/{session}", {}, well_formed=False)
     for body in ({"kind": "linear", "domains": [{"model": "resnet50"}]}, {"held_out": 0.5, "filter": "x"}):
         ask("POST", "/api/v1/rankers", "/api/v1/rankers", body)
     ask("GET", "/api/v1/rankers", "/api/v1/rankers")
@@ -228,7 +349,8 @@ def every_answer_is_as_described():
 
 TESTS = [without_tokens_and_not_open_it_refuses_to_start, bad_options_are_told,
          it_says_where_it_listens_and_ends_on_a_signal, tokens_are_made_listed_and_revoked, tls_is_1_2_and_up,
-         the_metrics_are_what_prometheus_reads, every_answer_is_as_described]
+         a_renewed_certificate_is_taken_up_and_drops_no_connection, a_hangup_ends_nothing,
+         the_metrics_are_what_prometheus_reads, the_metrics_tell_what_became_of_sessions_and_trials, every_answer_is_as_described]
 
 for test in TESTS:
     try:

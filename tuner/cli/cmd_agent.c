@@ -23,7 +23,7 @@ enum { CLIENT_NAME_MAX = 64 };
 struct agent_words {
     struct remote_options remote;
     const char *session, *cluster, *runner, *hosts, *name;
-    double lease_us;
+    double lease_us, patience_us, idle_us; /* of the last two, 0: for ever */
     bool once;
 };
 
@@ -180,38 +180,65 @@ static enum status take_turn(struct agent *a, enum turn *out, struct error *err)
     return st ? st : serve_session(a, &s, out, err);
 }
 
-/* The service was there before and does not say no: it will come back. */
+/* A service that was there before and does not say no will come back. */
 static bool is_away(const struct agent *a, enum status st) {
     const long status = client_last_status(a->client);
     return st == ST_UNREACHABLE && status != 401 && status != 403;
 }
 
-/* Until it is asked to end, its session is over, or something goes wrong that does not pass. */
+/* How long nothing but waiting has been done, and for what. */
+struct waiting {
+    double away_us, idle_us; /* since when, on the monotonic clock; 0: not */
+    unsigned turns;          /* in a row */
+};
+
+static bool is_over(double since_us, double most_us) {
+    return since_us > 0 && most_us > 0 && clock_now_us() - since_us >= most_us;
+}
+
+/* The service is away, as *err says, which is told once. Fails with it when patience is at its end; ST_CANCELLED. */
+static enum status wait_for_service(struct agent *a, struct waiting *w, struct error *err) {
+    if (w->away_us <= 0) {
+        log_warn("%s; trying on", err->message);
+        w->away_us = clock_now_us();
+    }
+    w->idle_us = 0;
+    if (is_over(w->away_us, a->words->patience_us))
+        return err->status;
+    return client_pause(a->client, retry_backoff(&a->rng, ++w->turns), err);
+}
+
+static enum status wait_for_work(struct agent *a, struct waiting *w, struct error *err) {
+    w->idle_us = w->idle_us > 0 ? w->idle_us : clock_now_us();
+    return client_pause(a->client, retry_backoff(&a->rng, ++w->turns), err);
+}
+
+/* Until it is asked to end, its session is over, there is nothing to do for too long, or something goes wrong that does
+ * not pass. */
 static enum status work(struct agent *a, struct error *err) {
     enum status st = ST_OK;
-    enum turn turn = TURN_NOTHING;
-    bool away = false;
-    for (unsigned idle = 0; !st && !*a->interrupted;) {
+    struct waiting waiting = {0};
+    while (!st && !*a->interrupted && !is_over(waiting.idle_us, a->words->idle_us)) {
+        enum turn turn = TURN_NOTHING;
         st = take_turn(a, &turn, err);
-        if (is_away(a, st) && !away)
-            log_warn("%s; trying on", err->message);
-        away = is_away(a, st);
-        if (away) {
-            turn = TURN_NOTHING;
-            st = ST_OK;
+        if (is_away(a, st)) {
+            st = wait_for_service(a, &waiting, err);
+            continue;
         }
+        waiting.away_us = 0;
         a->ran += turn == TURN_RAN && !st;
-        if (turn == TURN_RAN ? a->words->once : turn == TURN_OVER && !*a->cluster)
+        if (st || (turn == TURN_RAN ? a->words->once : turn == TURN_OVER && !*a->cluster))
             break;
-        idle = turn == TURN_RAN ? 0 : idle + 1;
-        if (!st && idle)
-            st = client_pause(a->client, retry_backoff(&a->rng, idle), err);
+        if (turn == TURN_RAN)
+            waiting = (struct waiting){0};
+        else
+            st = wait_for_work(a, &waiting, err);
     }
     return st;
 }
 
-/* Who is served must be there from the start, and for agents. */
-static enum status find_work(struct agent *a, struct error *err) {
+/* Who is served must be there once the service is, and for agents. */
+static enum status find_work_once(struct agent *a, struct error *err) {
     cJSON *json = NULL;
     struct remote_session s;
     const struct agent_words *w = a->words;
@@ -233,6 +260,19 @@ static enum status find_work(struct agent *a, struct error *err) {
     snprintf(a->cluster, sizeof a->cluster, "%s", cluster.id.hex);
     cluster_release(&cluster);
     return ST_OK;
+}
+
+/* A service that is not up yet is waited for; one that has another certificate, or is none, is a mistake. */
+static enum status find_work(struct agent *a, struct error *err) {
+    struct waiting waiting = {0};
+    for (;;) {
+        enum status st = find_work_once(a, err);
+        if (st != ST_UNREACHABLE || !client_may_come_back(a->client))
+            return st;
+        st = wait_for_service(a, &waiting, err);
+        if (st)
+            return st;
+    }
 }
 
 static void make_name(struct agent *a) {
@@ -276,6 +316,8 @@ static enum status check_words(const struct agent_words *w, struct error *err) {
         return error_set(err, ST_USAGE, "--runner says how trials are run here: lab, local or mpirun");
     if (w->lease_us < LEAST_LEASE_US || w->lease_us > MOST_LEASE_US)
         return error_set(err, ST_USAGE, "--lease must be 3s to 24h");
+    if (w->patience_us < 0 || w->idle_us < 0)
+        return error_set(err, ST_USAGE, "--patience and --idle must not be negative");
     if (w->name && (!*w->name || strlen(w->name) > CLIENT_NAME_MAX || !strcmp(w->name, "service")))
         return error_set(err, ST_USAGE, "--name must have 1 to %d bytes, and not be \"service\"", CLIENT_NAME_MAX);
     return ST_OK;
@@ -286,19 +328,24 @@ enum status cmd_agent(int argc, char **argv, struct error *err) {
     const struct option options[] = {
         REMOTE_OPTIONS(w.remote),
         {"session", OPTION_TEXT, &w.session, "ID", "run trials of this session, until it is over"},
-        {"cluster", OPTION_TEXT, &w.cluster, "C", "or of every session on this cluster: a name or id of the service's"},
-        {"runner", OPTION_TEXT, &w.runner, "R", "lab, local or mpirun"},
-        {"hosts", OPTION_TEXT, &w.hosts, "FILE", "host file for mpirun, in the order of the cluster's nodes"},
+        {"cluster", OPTION_TEXT, &w.cluster, "CLUSTER",
+         "or of every session on this cluster: a name or id of the service's"},
+        {"runner", OPTION_TEXT, &w.runner, "lab|local|mpirun", "where they run"},
+        {"hosts", OPTION_TEXT, &w.hosts, "FILE",
+         "the hosts for mpirun, a line each, in the order of the cluster's nodes"},
         {"once", OPTION_FLAG, &w.once, NULL, "run one trial and end"},
         {"lease", OPTION_TIME, &w.lease_us, "T", "a trial whose agent is silent for T is another's (default 60s)"},
+        {"patience", OPTION_TIME, &w.patience_us, "T",
+         "end, with status 4, when the service is away for T (default: never)"},
+        {"idle", OPTION_TIME, &w.idle_us, "T", "end when there was nothing to run for T (default: never)"},
         {"name", OPTION_TEXT, &w.name, "NAME", "what the service calls this agent (default: host, process, chance)"},
         {0}};
     const struct command_line line = {
-        .usage = "agent --server URL (--session ID | --cluster C) --runner R [options]",
+        .usage = "agent --server URL (--session ID | --cluster CLUSTER) --runner RUNNER [options]",
         .about =
             "Run a service's trials on the cluster that this machine belongs to: take one, run it, report it, and so\n"
-            "on. It waits where nothing is on offer, outlasts restarts of the service, and ends in order on SIGTERM:\n"
-            "the trial that runs is given back.",
+            "on. It waits where nothing is on offer and for a service that is not up, outlasts its restarts, and ends\n"
+            "in order on SIGTERM: the trial that runs is given back.",
         .examples = "  syncopate agent --server https://tuner.example:8642 --token-file ~/.syncopate-token \\\n"
                     "      --cluster v100-16x10g --runner mpirun --hosts hosts",
         .options = options};

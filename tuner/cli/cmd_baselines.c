@@ -17,12 +17,12 @@ static enum status print_line(const struct baseline *row, struct error *err) {
 
 enum status cmd_baselines(int argc, char **argv, struct error *err) {
     bool json = false;
-    const struct option options[] = {{"json", OPTION_FLAG, &json, NULL, "one JSON object a line"}, {0}};
+    const struct option options[] = {{"json", OPTION_FLAG, &json, NULL, "print one JSON object a line"}, {0}};
     const struct command_line line = {
         .usage = "baselines [options]",
         .about =
             "The strategies of published systems and the defaults of frameworks. Each can be given to simulate, trial\n"
-            "and strategy show as --baseline NAME, and tune tries them first.",
+            "and strategy show as --baseline BASELINE, and tune tries them first.",
         .examples = "  syncopate simulate resnet50 v100-16x10g --all-baselines",
         .options = options};
     struct arguments arguments;

@@ -31,14 +31,15 @@ enum status cmd_bench(int argc, char **argv, struct error *err) {
     struct bench_options o = {.cancel = interrupt_flag(), .on_measurement = show};
     double limit_us = 0;
     const struct option options[] = {
-        {"runner", OPTION_TEXT, &runner, "R", "lab (default), local or mpirun"},
-        {"hosts", OPTION_TEXT, &hosts, "FILE", "host file for mpirun, in the order of the cluster's nodes"},
-        {"max-bytes", OPTION_BYTES, &o.max_bytes, "N", "largest message (default 16M)"},
+        {"runner", OPTION_TEXT, &runner, "lab|local|mpirun", "where messages are timed (default lab)"},
+        {"hosts", OPTION_TEXT, &hosts, "FILE",
+         "the hosts for mpirun, a line each, in the order of the cluster's nodes"},
+        {"max-bytes", OPTION_BYTES, &o.max_bytes, "N", "time messages of up to N bytes (default 16M)"},
         {"time", OPTION_TIME, &limit_us, "T", "end within about T (default 40s)"},
         {"out", OPTION_TEXT, &out, "FILE", "where the new description goes (default: standard output)"},
         {0}};
     const struct command_line line = {
-        .usage = "bench CLUSTER [--out FILE]",
+        .usage = "bench CLUSTER [options]",
         .about =
             "Measure what messages really cost on CLUSTER: all-reduce curves by algorithm, pushes and pulls, launch\n"
             "and coordination. The result is CLUSTER's description with these figures in it; give it to tune,\n"

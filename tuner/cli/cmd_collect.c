@@ -44,14 +44,16 @@ enum status cmd_collect(int argc, char **argv, struct error *err) {
     struct collect_options o = {
         .trials = 100, .seed = 1, .trial_us = 1.5e6, .cancel = interrupt_flag(), .listen = progress_listen};
     const struct option options[] = {
-        {"trials", OPTION_INTEGER, &o.trials, "N", "until the dataset has N of this seed (default 100)"},
-        {"runner", OPTION_TEXT, &runner, "R", "lab (default), local or mpirun"},
-        {"hosts", OPTION_TEXT, &hosts, "FILE", "host file for mpirun, in the order of the cluster's nodes"},
-        {"seed", OPTION_INTEGER, &o.seed, "K", "of every random choice (default 1)"},
-        {"draw", OPTION_TEXT, &draw, "WAY",
-         "recipe (default), a mixture; or one way: guided by AutoSync's constraints, balanced or adjacent by one of "
-         "them, loose by none"},
-        {"trial-time", OPTION_TIME, &o.trial_us, "T", "measured time of one trial (default 1.5s, 8 to 30 iterations)"},
+        {"trials", OPTION_INTEGER, &o.trials, "N", "go on until the dataset has N of this seed (default 100)"},
+        {"runner", OPTION_TEXT, &runner, "lab|local|mpirun", "where trials run (default lab)"},
+        {"hosts", OPTION_TEXT, &hosts, "FILE",
+         "the hosts for mpirun, a line each, in the order of the cluster's nodes"},
+        {"seed", OPTION_INTEGER, &o.seed, "K", "where every random choice comes from (default 1)"},
+        {"draw", OPTION_TEXT, &draw, "recipe|guided|balanced|adjacent|loose",
+         "draw by a recipe that mixes the ways (default), or in one way: guided by AutoSync's constraints, balanced "
+         "or adjacent by one of them, loose by none"},
+        {"trial-time", OPTION_TIME, &o.trial_us, "T",
+         "measure for about T in each trial (default 1.5s), 8 to 30 iterations"},
         {"dataset", OPTION_TEXT, &dataset, "FILE", "where measurements are kept (default " DEFAULT_DATASET ")"},
         {0}};
     const struct command_line line = {

@@ -206,7 +206,7 @@ static enum status compare(const struct words *models, const struct words *clust
 enum status cmd_compare(int argc, char **argv, struct error *err) {
     bool json = false;
     const struct option options[] = {
-        {"json", OPTION_FLAG, &json, NULL, "one syncopate.comparison/1 object a model and cluster"}, {0}};
+        {"json", OPTION_FLAG, &json, NULL, "print one syncopate.comparison/1 object a model and cluster"}, {0}};
     const struct command_line line = {
         .usage = "compare [MODELS [CLUSTERS]] [options]",
         .about =

@@ -11,7 +11,6 @@
 #include "dataset/check.h"
 #include "dataset/describe.h"
 #include "dataset/export.h"
-#include "dataset/merge.h"
 #include "dataset/query.h"
 #include "dataset/store.h"
 #include "tuner/cli/commands.h"
@@ -35,22 +34,27 @@ struct filter {
 
 #define FILTER_OPTIONS(f)                                                                                              \
     {"dataset", OPTION_TEXT, &(f).dataset, "FILE", "the dataset (default: " DEFAULT_DATASET ")"},                      \
-        {"model", OPTION_TEXT, &(f).query.model, "M", "only this model: a name or the beginning of an id"},            \
-        {"cluster", OPTION_TEXT, &(f).query.cluster, "C", "only this cluster"},                                        \
-        {"strategy", OPTION_TEXT, &(f).query.strategy, "S", "only this strategy"},                                     \
+        {"model", OPTION_TEXT, &(f).query.model, "MODEL", "only this model: a name or the beginning of an id"},        \
+        {"cluster", OPTION_TEXT, &(f).query.cluster, "CLUSTER", "only this cluster"},                                  \
+        {"strategy", OPTION_TEXT, &(f).query.strategy, "STRATEGY",                                                     \
+         "only this strategy: a name or the beginning of an id"},                                                      \
         {"session", OPTION_TEXT, &(f).query.session, "ID", "only this session"},                                       \
-        {"runner", OPTION_TEXT, &(f).query.runner, "R", "only trials run by lab, local or mpirun"},                    \
-        {"proposer", OPTION_TEXT, &(f).query.proposer, "P", "only what a baseline, guided or neighbour proposed"},     \
-        {"state", OPTION_TEXT, &(f).state, "STATE", "waiting, running, complete, failed, infeasible or cancelled"},    \
-        {"since", OPTION_TEXT, &(f).query.since, "UTC", "from this time on: 2026-11-21 or 2026-11-21T08:00"},          \
-        {"until", OPTION_TEXT, &(f).query.until, "UTC", "before this time"},                                           \
-        {"faster-than", OPTION_TIME, &(f).faster_us, "T", "measured median at most T (40ms, 1.5s)"},                   \
-        {"slower-than", OPTION_TIME, &(f).slower_us, "T", "measured median at least T"},                               \
-        {"filter", OPTION_TEXT, &(f).query.filter, "F", "'proposer != wfbp AND (measured_us < 90000 OR team = red)'"}, \
-        {"order", OPTION_TEXT, &(f).order, "BY", "recorded (default), number, predicted or measured"},                 \
-        {"descending", OPTION_FLAG, &(f).query.descending, NULL, "the other way round"},                               \
-        {"limit", OPTION_INTEGER, &(f).limit, "N", "at most N"},                                                       \
-        {"offset", OPTION_INTEGER, &(f).offset, "N", "after the first N"}, REMOTE_OPTIONS((f).remote)
+        {"runner", OPTION_TEXT, &(f).query.runner, "lab|local|mpirun", "only trials that were run so"},                \
+        {"proposer", OPTION_TEXT, &(f).query.proposer, "PROPOSER",                                                     \
+         "only what this proposed: a baseline's name, guided, neighbour or another"},                                  \
+        {"state", OPTION_TEXT, &(f).state, "waiting|running|complete|failed|infeasible|cancelled",                     \
+         "only trials in this state"},                                                                                 \
+        {"since", OPTION_TEXT, &(f).query.since, "UTC", "only from this time on: 2026-11-21 or 2026-11-21T08:00"},     \
+        {"until", OPTION_TEXT, &(f).query.until, "UTC", "only before this time"},                                      \
+        {"faster-than", OPTION_TIME, &(f).faster_us, "T", "only with a measured median of at most T: 40ms, 1.5s"},     \
+        {"slower-than", OPTION_TIME, &(f).slower_us, "T", "only with a measured median of at least T"},                \
+        {"filter", OPTION_TEXT, &(f).query.filter, "F",                                                                \
+         "only what this holds for: 'proposer != wfbp AND (measured_us < 90000 OR team = red)'"},                      \
+        {"order", OPTION_TEXT, &(f).order, "recorded|number|predicted|measured",                                       \
+         "what they are sorted by (default recorded)"},                                                                \
+        {"descending", OPTION_FLAG, &(f).query.descending, NULL, "sort the other way round"},                          \
+        {"limit", OPTION_INTEGER, &(f).limit, "N", "print at most N"},                                                 \
+        {"offset", OPTION_INTEGER, &(f).offset, "N", "leave out the first N"}, REMOTE_OPTIONS((f).remote)
 
 static enum status finish_filter(struct filter *f, struct error *err) {
     if (f->dataset && f->remote.server)
@@ -105,12 +109,6 @@ static void init_table(struct table *table) {
 
 /* ---- a service's trials ---- */
 
-static enum status print_item(void *context, const cJSON *item, bool *done, struct error *err) {
-    (void)context, (void)done;
-    cJSON *copy = cJSON_Duplicate(item, true);
-    return output_line(copy, copy != NULL, err);
-}
-
 static enum status show_item(void *context, const cJSON *item, bool *done, struct error *err) {
     struct arena arena = {0};
     struct record record;
@@ -127,60 +125,36 @@ static enum status query_remotely(const struct filter *f, bool json, struct erro
     enum status st = remote_open(&f->remote, REMOTE_TRIES, NULL, &client, err);
     if (st)
         return st;
-    init_table(&table);
-    st = remote_query_run(client, &f->query, json ? print_item : show_item, &table, err);
-    if (!st && !json)
-        table_print(&table, stdout);
-    table_release(&table);
+    if (json) {
+        st = remote_query_export(client, &f->query, EXPORT_JSON_LINES, false, stdout, NULL, err);
+    } else {
+        init_table(&table);
+        st = remote_query_run(client, &f->query, show_item, &table, err);
+        if (!st)
+            table_print(&table, stdout);
+        table_release(&table);
+    }
     client_close(client);
     return st;
 }
 
-struct remote_export {
-    FILE *out;
-    bool csv;
-    uint64_t n;
-};
-
-static enum status export_item(void *context, const cJSON *item, bool *done, struct error *err) {
-    struct remote_export *e = context;
-    struct arena arena = {0};
-    struct record record;
-    (void)done;
-    enum status st = remote_record(item, &arena, &record, err);
-    if (!st && e->csv) {
-        export_csv(&record, e->out);
-    } else if (!st) {
-        export_json(&record, e->out);
-        putc('\n', e->out);
-    }
-    e->n += !st;
-    arena_release(&arena);
-    return st;
-}
-
-static enum status export_remotely(const struct filter *f, bool csv, const char *path, uint64_t *n, struct error *err) {
+/* A file is written whole or not at all. */
+static enum status export_remotely(const struct filter *f, enum export_format format, bool references, const char *path,
+                                   uint64_t *n, struct error *err) {
     struct client *client;
     char *text = NULL;
     size_t size = 0;
     enum status st = remote_open(&f->remote, REMOTE_TRIES, NULL, &client, err);
     if (st)
         return st;
-    struct remote_export e = {.out = open_memstream(&text, &size), .csv = csv};
-    st = e.out ? ST_OK : error_no_memory(err);
-    if (!st && csv)
-        export_csv_header(e.out);
-    if (!st)
-        st = remote_query_run(client, &f->query, export_item, &e, err);
-    if (e.out && fclose(e.out) && !st)
+    FILE *out = strcmp(path, "-") != 0 ? open_memstream(&text, &size) : stdout;
+    st = out ? remote_query_export(client, &f->query, format, references, out, n, err) : error_no_memory(err);
+    if (out && out != stdout && fclose(out) && !st)
         st = error_no_memory(err);
-    if (!st && !strcmp(path, "-"))
-        fwrite(text, 1, size, stdout);
-    else if (!st)
+    if (!st && out != stdout)
         st = json_write_file(path, without_last_end(text, size), err);
     free(text);
     client_close(client);
-    *n = e.n;
     return st;
 }
 
@@ -190,7 +164,7 @@ static enum status dataset_query(int argc, char **argv, struct error *err) {
     struct filter f = {0};
     bool json = false;
     const struct option options[] = {
-        FILTER_OPTIONS(f), {"json", OPTION_FLAG, &json, NULL, "one JSON object a line"}, {0}};
+        FILTER_OPTIONS(f), {"json", OPTION_FLAG, &json, NULL, "print one JSON object a line"}, {0}};
     const struct command_line line = {
         .usage = "dataset query [filters]",
         .about = "Trials, a line each; every filter narrows.",
@@ -257,10 +231,11 @@ static enum status dataset_export(int argc, char **argv, struct error *err) {
     bool references = false;
     const struct option options[] = {
         FILTER_OPTIONS(f),
-        {"format", OPTION_TEXT, &format, "F", "jsonl (default) or csv"},
+        {"format", OPTION_TEXT, &format, "jsonl|csv", "JSON Lines (default) or CSV"},
         {"out", OPTION_TEXT, &out, "FILE", "where to (default: standard output)"},
-        {"iterations", OPTION_FLAG, &f.query.iterations, NULL, "with every iteration's time"},
-        {"references", OPTION_FLAG, &references, NULL, "with the descriptions and sessions, for `dataset import`"},
+        {"iterations", OPTION_FLAG, &f.query.iterations, NULL, "write every iteration's time as well"},
+        {"references", OPTION_FLAG, &references, NULL,
+         "write the descriptions and sessions as well, for \"dataset import\""},
         {0}};
     const struct command_line line = {.usage = "dataset export [filters]",
                                       .about = "Trials for other programs, as JSON Lines or CSV (RFC 4180).",
@@ -277,14 +252,12 @@ static enum status dataset_export(int argc, char **argv, struct error *err) {
         st = error_set(err, ST_USAGE, "--format: \"%s\" is neither jsonl nor csv", format);
     if (!st && csv && references)
         st = error_set(err, ST_USAGE, "--references: only JSON Lines can hold them");
-    if (!st && f.remote.server && references)
-        st = error_set(err, ST_USAGE, "--references: a service gives trials alone");
     if (!st && !f.remote.server)
         st = store_open(f.dataset, STORE_READ_ONLY, &store, err);
     if (st)
         return st;
     if (f.remote.server) {
-        st = export_remotely(&f, csv, out, &n, err);
+        st = export_remotely(&f, csv ? EXPORT_CSV : EXPORT_JSON_LINES, references, out, &n, err);
     } else {
         st = export_to(store, &f.query, csv ? EXPORT_CSV : EXPORT_JSON_LINES, references, out, &n, err);
         store_close(store);
@@ -345,40 +318,6 @@ static enum status dataset_backup(int argc, char **argv, struct error *err) {
         return st;
     st = store_backup(store, arguments.items[0], err);
     store_close(store);
-    return st;
-}
-
-static void print_conflict(void *context, const struct merge_conflict *conflict) {
-    (void)context;
-    printf("%s: here %s, there %s\n", conflict->what, conflict->ours, conflict->theirs);
-}
-
-static enum status dataset_merge(int argc, char **argv, struct error *err) {
-    const char *dataset = DEFAULT_DATASET;
-    const struct option options[] = {
-        {"dataset", OPTION_TEXT, &dataset, "FILE", "the dataset that grows (default: " DEFAULT_DATASET ")"}, {0}};
-    const struct command_line line = {
-        .usage = "dataset merge OTHER",
-        .about = "Add what another dataset has and this one lacks. Merging twice adds nothing.",
-        .options = options,
-        .min_arguments = 1,
-        .max_arguments = 1};
-    struct arguments arguments;
-    struct store *store;
-    struct merge_report report;
-    enum status st = options_parse(&line, argc, argv, &arguments, err);
-    if (!st)
-        st = store_open(dataset, STORE_READ_WRITE, &store, err);
-    if (st)
-        return st;
-    st = merge_run(store, arguments.items[0], &report, err);
-    uint64_t conflicts;
-    if (st == ST_CONFLICT)
-        (void)merge_conflicts(store, arguments.items[0], print_conflict, NULL, &conflicts, NULL);
-    store_close(store);
-    if (!st)
-        log_info("%lu descriptions, %lu sessions and %lu trials added", (unsigned long)report.objects,
-                 (unsigned long)report.sessions, (unsigned long)report.trials);
     return st;
 }
 
@@ -507,7 +446,7 @@ static enum status dataset_show(int argc, char **argv, struct error *err) {
     const struct option options[] = {
         {"dataset", OPTION_TEXT, &show.dataset, "FILE", "the dataset (default: " DEFAULT_DATASET ")"},
         {"out", OPTION_TEXT, &show.out, "FILE", "where to (default: standard output)"},
-        {"canonical", OPTION_FLAG, &show.canonical, NULL, "the very text whose SHA-256 is the id, on one line"},
+        {"canonical", OPTION_FLAG, &show.canonical, NULL, "write the very text whose SHA-256 is the id, on one line"},
         {0}};
     const struct command_line line = {
         .usage = "dataset show (model|cluster|strategy) [ID]",
@@ -534,14 +473,14 @@ static enum status dataset_show(int argc, char **argv, struct error *err) {
 
 enum status cmd_dataset(int argc, char **argv, struct error *err) {
     static const struct command rows[] = {
-        {"query", dataset_query, "trials, by any filter"},
-        {"sessions", dataset_sessions, "tuning sessions"},
-        {"show", dataset_show, "recorded models, clusters and strategies, each as a file again"},
-        {"export", dataset_export, "trials as CSV or JSON Lines"},
-        {"import", dataset_import, "the inverse of export"},
+        {"query", dataset_query, "print trials, by any filter"},
+        {"sessions", dataset_sessions, "list tuning sessions"},
+        {"show", dataset_show, "write recorded models, clusters and strategies as files again"},
+        {"export", dataset_export, "write trials as CSV or JSON Lines"},
+        {"import", dataset_import, "read what export wrote"},
         {"merge", dataset_merge, "add another dataset"},
-        {"check", dataset_check, "is the file whole"},
-        {"backup", dataset_backup, "a consistent copy"},
+        {"check", dataset_check, "check that the file is whole"},
+        {"backup", dataset_backup, "make a consistent copy"},
         {0}};
     return commands_run(rows, "dataset", "Every model, cluster, strategy, session and trial, in one SQLite file.", argc,
                         argv, err);

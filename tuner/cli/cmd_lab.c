@@ -104,8 +104,8 @@ static enum status lab_exec_command(int argc, char **argv, struct error *err) {
 
 enum status cmd_lab(int argc, char **argv, struct error *err) {
     static const struct command rows[] = {{"up", lab_up_command, "make a lab that stays"},
-                                          {"down", lab_down_command, "end it"},
-                                          {"status", lab_status_command, "the labs that are up"},
+                                          {"down", lab_down_command, "end a lab"},
+                                          {"status", lab_status_command, "list the labs that are up"},
                                           {"exec", lab_exec_command, "run a command on a node of a lab"},
                                           {0}};
     return commands_run(rows, "lab", "A cluster on this machine, for looking around. Needs root.", argc, argv, err);

@@ -66,7 +66,7 @@ static enum status list_command(const struct kind *kind, int argc, char **argv, 
     bool json = false;
     char usage[64], about[64];
     const struct option options[] = {
-        REMOTE_OPTIONS(remote), {"json", OPTION_FLAG, &json, NULL, "one JSON object a line"}, {0}};
+        REMOTE_OPTIONS(remote), {"json", OPTION_FLAG, &json, NULL, "print one JSON object a line"}, {0}};
     snprintf(usage, sizeof usage, "%s list [options]", kind->command);
     snprintf(about, sizeof about, "The %s that a service has, oldest first.", kind->command);
     const struct command_line line = {.usage = usage, .about = about, .options = options};
@@ -202,17 +202,17 @@ static enum status clusters_add(int argc, char **argv, struct error *err) {
 }
 
 enum status cmd_models(int argc, char **argv, struct error *err) {
-    static const struct command rows[] = {{"list", models_list, "every model, oldest first"},
-                                          {"show", models_show, "a model's description"},
-                                          {"add", models_add, "give the service one"},
+    static const struct command rows[] = {{"list", models_list, "list every model, oldest first"},
+                                          {"show", models_show, "print a model's description"},
+                                          {"add", models_add, "give the service a model"},
                                           {0}};
     return commands_run(rows, "models", "The models that a service has.", argc, argv, err);
 }
 
 enum status cmd_clusters(int argc, char **argv, struct error *err) {
-    static const struct command rows[] = {{"list", clusters_list, "every cluster, oldest first"},
-                                          {"show", clusters_show, "a cluster's description"},
-                                          {"add", clusters_add, "give the service one"},
+    static const struct command rows[] = {{"list", clusters_list, "list every cluster, oldest first"},
+                                          {"show", clusters_show, "print a cluster's description"},
+                                          {"add", clusters_add, "give the service a cluster"},
                                           {0}};
     return commands_run(rows, "clusters", "The clusters that a service has.", argc, argv, err);
 }

@@ -204,24 +204,19 @@ static enum status print_words(const struct ranking *r, struct error *err) {
     return print_accuracy(r, err);
 }
 
-static bool add_named(cJSON *root, const char *key, const struct id *id, const char *name) {
-    cJSON *to = cJSON_AddObjectToObject(root, key);
-    return to && cJSON_AddStringToObject(to, "id", id->hex) && cJSON_AddStringToObject(to, "name", name);
-}
-
 static enum status print_json(const struct ranking *r, struct error *err) {
     enum status st = ST_OK;
     for (size_t i = 0; i < r->n && !st; i++) {
         const struct candidate *c = &r->items[i];
         cJSON *root = cJSON_CreateObject();
-        bool whole = root && cJSON_AddStringToObject(root, "schema", "syncopate.ranking/1") &&
-                     cJSON_AddStringToObject(root, "model", r->inputs->model.name) &&
-                     cJSON_AddStringToObject(root, "cluster", r->inputs->cluster.name) &&
-                     add_named(root, "ranker", &r->ranker.id, r->ranker.name) &&
-                     add_named(root, "strategy", &c->id, c->name) && cJSON_AddNumberToObject(root, "score", c->score) &&
-                     json_add_known(root, "predicted_us", predicted_us(r, c)) &&
-                     json_add_known(root, "timeline_us", c->timeline_us) &&
-                     json_add_known(root, "measured_us", c->measured_us);
+        bool whole =
+            root && cJSON_AddStringToObject(root, "schema", "syncopate.ranking/1") &&
+            cJSON_AddStringToObject(root, "model", r->inputs->model.name) &&
+            cJSON_AddStringToObject(root, "cluster", r->inputs->cluster.name) &&
+            json_add_named(root, "ranker", r->ranker.id.hex, r->ranker.name) &&
+            json_add_named(root, "strategy", c->id.hex, c->name) && cJSON_AddNumberToObject(root, "score", c->score) &&
+            json_add_known(root, "predicted_us", predicted_us(r, c)) &&
+            json_add_known(root, "timeline_us", c->timeline_us) && json_add_known(root, "measured_us", c->measured_us);
         st = output_line(root, whole, err);
     }
     return st;
@@ -272,12 +267,13 @@ static enum status rank_inputs(const struct inputs *inputs, const struct request
 enum status cmd_rank(int argc, char **argv, struct error *err) {
     struct request request = {.dataset = DEFAULT_DATASET};
     const struct option options[] = {
-        {"ranker", OPTION_TEXT, &request.ranker, "RANKER", "a name or the beginning of an id (default: see below)"},
-        {"baselines", OPTION_FLAG, &request.baselines, NULL, "rank every baseline, too"},
-        {"runner", OPTION_TEXT, &request.runner, "R", "measured times by this runner only: lab, local or mpirun"},
+        {"ranker", OPTION_TEXT, &request.ranker, "RANKER",
+         "rank with this one: a name or the beginning of an id (default: see above)"},
+        {"baselines", OPTION_FLAG, &request.baselines, NULL, "rank every baseline as well"},
+        {"runner", OPTION_TEXT, &request.runner, "lab|local|mpirun", "show only times that were measured so"},
         {"dataset", OPTION_TEXT, &request.dataset, "FILE",
          "where rankers and trials are (default " DEFAULT_DATASET ")"},
-        {"json", OPTION_FLAG, &request.json, NULL, "one syncopate.ranking/1 object a line"},
+        {"json", OPTION_FLAG, &request.json, NULL, "print one syncopate.ranking/1 object a line"},
         {0}};
     const struct command_line line = {
         .usage = "rank MODEL CLUSTER [STRATEGY...] [options]",

@@ -1,11 +1,13 @@
 /* syncopate serve: the HTTP service, and the tokens of who may use it. Signals are waited for by the main thread alone:
- * the first SIGTERM or SIGINT drains the service, a second one ends the process. */
+ * the first SIGTERM or SIGINT drains the service, a second one ends the process; SIGHUP has the certificate read again.
+ */
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/units.h"
@@ -38,13 +40,45 @@ static enum status parse_listen(const char *text, char *host, size_t n, uint16_t
     return ST_OK;
 }
 
-static void wait_for_signal(const sigset_t *signals) {
-    int number;
-    while (sigwait(signals, &number))
-        ;
+/* Libraries have threads from before main that block nothing; a signal that comes to one is passed on. */
+static pthread_t waiter;
+
+static void pass_on(int number) {
+    pthread_kill(waiter, number);
+}
+
+/* From now on they wait until this thread takes them by wait_for_signal. */
+static void hold_signals(sigset_t *signals) {
+    static const int numbers[] = {SIGHUP, SIGTERM, SIGINT};
+    struct sigaction action = {.sa_handler = pass_on, .sa_flags = SA_RESTART};
+    waiter = pthread_self();
+    sigemptyset(signals);
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        sigaddset(signals, numbers[i]);
+    pthread_sigmask(SIG_BLOCK, signals, NULL);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        sigaction(numbers[i], &action, NULL);
+}
+
+/* SIGHUP: a renewed certificate is taken up; tokens are read again whenever their file changes. */
+static void reload(struct server *server) {
+    struct error err;
+    if (server_reload(server, &err))
+        log_error("asked to read the certificate again, and it stays as it was: %s", err.message);
+    else
+        log_info("asked to read the certificate again: done");
+}
+
+static void wait_for_signal(const sigset_t *signals, struct server *server) {
+    int number = SIGHUP;
+    while (sigwait(signals, &number) || number == SIGHUP)
+        if (number == SIGHUP)
+            reload(server);
     log_info("%s: no new requests; waiting for those that run", number == SIGINT ? "interrupted" : "asked to end");
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
+    signal(SIGHUP, SIG_IGN);
     pthread_sigmask(SIG_UNBLOCK, signals, NULL);
 }
 
@@ -116,55 +150,61 @@ static enum status serve(struct serve *s, struct error *err) {
     struct service *service;
     struct server *server;
     sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGINT);
     s->server.host = host;
     enum status st = parse_listen(s->listen, host, sizeof host, &s->server.port, err);
+    hold_signals(&signals);
     st = st ? st : service_open(&s->service, &service, err);
     if (st)
         return st;
-    pthread_sigmask(SIG_BLOCK, &signals, NULL);
     st = s->launchers ? register_launchers(s->launchers, service, err) : ST_OK;
     st = st ? st : hub_start(service_hub(service), err);
     st = st ? st : server_start(&s->server, service, &server, err);
     if (!st) {
         printf("syncopate serves %s at %s\n", s->service.dataset, server_url(server));
         fflush(stdout);
-        wait_for_signal(&signals);
+        wait_for_signal(&signals, server);
         server_stop(server, s->drain_us * 1e-6);
     }
     service_close(service);
     return st;
 }
 
+static command_function token_command;
+
 static enum status serve_command(int argc, char **argv, struct error *err) {
     struct serve s = {.listen = DEFAULT_LISTEN, .service.dataset = DEFAULT_DATASET, .drain_us = 30e6};
     const struct option options[] = {
-        {"listen", OPTION_TEXT, &s.listen, "ADDRESS:PORT", "where (default: " DEFAULT_LISTEN "; port 0: any free one)"},
+        {"listen", OPTION_TEXT, &s.listen, "ADDRESS:PORT",
+         "where to listen (default: " DEFAULT_LISTEN "; port 0: any free one)"},
         {"dataset", OPTION_TEXT, &s.service.dataset, "FILE", "the dataset (default: " DEFAULT_DATASET ")"},
-        {"open", OPTION_FLAG, &s.service.open, NULL, "from this machine no token is needed, and everything allowed"},
+        {"open", OPTION_FLAG, &s.service.open, NULL, "from this machine no token is needed, and everything is allowed"},
         {"launchers", OPTION_TEXT, &s.launchers, "FILE",
-         "JSON: on which clusters the service runs trials itself, and how (see examples/launchers.json)"},
-        {"tls-cert", OPTION_TEXT, &s.server.certificate, "FILE", "PEM certificate chain: serve https, TLS 1.2 and up"},
-        {"tls-key", OPTION_TEXT, &s.server.key, "FILE", "its PEM key"},
-        {"threads", OPTION_INTEGER, &s.threads, "N", "that serve connections (default: one a core)"},
-        {"workers", OPTION_INTEGER, &s.workers, "N", "that do long work (default: one a core)"},
-        {"connections", OPTION_INTEGER, &s.connections, "N", "at most (default: 1024)"},
-        {"connections-per-address", OPTION_INTEGER, &s.per_address, "N", "at most (default: 256)"},
+         "on which clusters the service runs trials itself, and how, as JSON (see examples/launchers.json)"},
+        {"tls-cert", OPTION_TEXT, &s.server.certificate, "FILE",
+         "serve https, TLS 1.2 and up, with this PEM certificate chain"},
+        {"tls-key", OPTION_TEXT, &s.server.key, "FILE", "the certificate's PEM key"},
+        {"threads", OPTION_INTEGER, &s.threads, "N", "how many threads serve connections (default: one a core)"},
+        {"workers", OPTION_INTEGER, &s.workers, "N", "how many threads do long work (default: one a core)"},
+        {"connections", OPTION_INTEGER, &s.connections, "N", "how many connections there may be (default: 1024)"},
+        {"connections-per-address", OPTION_INTEGER, &s.per_address, "N",
+         "how many connections an address may have (default: 256)"},
         {"drain", OPTION_TIME, &s.drain_us, "TIME", "how long requests may take to end when it stops (default: 30s)"},
         {"no-access-log", OPTION_FLAG, &s.no_access_log, NULL, "do not log a line a request"},
         {0}};
+    static const struct command groups[] = {
+        {"token", token_command, "make, list and revoke the tokens of those who may use the service"}, {0}};
     const struct command_line line = {
         .usage = "serve [options]",
         .about =
             "The HTTP service: models, clusters, strategies, predictions and measurements of a team. It prints a line\n"
-            "with its URL when it is ready, and ends in order on SIGTERM. /openapi.json describes it.\n"
-            "Who may use it: \"syncopate serve token --help\".",
+            "with its URL when it is ready, and ends in order on SIGTERM; on SIGHUP it\n"
+            "reads its certificate again. /openapi.json describes it.\n"
+            "Without --open every request needs a token.",
         .examples = "  syncopate serve --open\n"
                     "  syncopate serve token create alice --role admin && syncopate serve --listen 0.0.0.0:8642 \\\n"
                     "      --tls-cert cert.pem --tls-key key.pem",
-        .options = options};
+        .options = options,
+        .commands = groups};
     struct arguments arguments;
     enum status st = options_parse(&line, argc, argv, &arguments, err);
     if (st)
@@ -181,18 +221,14 @@ static enum status serve_command(int argc, char **argv, struct error *err) {
 
 /* Tokens. */
 
-static enum status tokens_path(const char *dataset, char *out, size_t n, struct error *err) {
-    if ((size_t)snprintf(out, n, "%s.tokens", dataset) >= n)
+static enum status beside(const char *dataset, const char *suffix, char *out, size_t n, struct error *err) {
+    if ((size_t)snprintf(out, n, "%s.%s", dataset, suffix) >= n)
         return error_set(err, ST_USAGE, "%.200s...: the path is too long", dataset);
     return ST_OK;
 }
 
-/* Now and `us` later, as a stamp. */
-static void stamp_after(double us, char *out, size_t n) {
-    time_t at = time(NULL) + (time_t)(us * 1e-6);
-    struct tm utc;
-    gmtime_r(&at, &utc);
-    strftime(out, n, "%Y-%m-%dT%H:%M:%S.000Z", &utc);
+static enum status tokens_path(const char *dataset, char *out, size_t n, struct error *err) {
+    return beside(dataset, "tokens", out, n, err);
 }
 
 static enum status create_command(int argc, char **argv, struct error *err) {
@@ -201,12 +237,14 @@ static enum status create_command(int argc, char **argv, struct error *err) {
     struct token wanted = {.principal.requests_per_s = 500}, made;
     const struct option options[] = {
         {"dataset", OPTION_TEXT, &dataset, "FILE", "the dataset (default: " DEFAULT_DATASET ")"},
-        {"role", OPTION_TEXT, &role, "ROLE", "read, submit, run or admin (default: submit)"},
+        {"role", OPTION_TEXT, &role, "read|submit|run|admin", "what it may do (default: submit)"},
         {"team", OPTION_TEXT, &team, "TEAM", "whose measurements it adds to (default: team)"},
-        {"expires", OPTION_TIME, &expires_us, "TIME", "how long it is good for, 720h say (default: until revoked)"},
+        {"expires", OPTION_TIME, &expires_us, "TIME",
+         "how long it is good for, 720h say (default: until it is revoked)"},
         {"requests-per-s", OPTION_NUMBER, &wanted.principal.requests_per_s, "N",
-         "how often it may ask; 0: no limit (default: 500)"},
-        {"trials-per-day", OPTION_INTEGER, &wanted.principal.trials_per_day, "N", "0: no limit (default: 0)"},
+         "how many requests a second it may make, 0: any number (default: 500)"},
+        {"trials-per-day", OPTION_INTEGER, &wanted.principal.trials_per_day, "N",
+         "how many trials a day it may ask for, 0: any number (default: 0)"},
         {0}};
     const struct command_line line = {
         .usage = "serve token create NAME [options]",
@@ -231,14 +269,14 @@ static enum status create_command(int argc, char **argv, struct error *err) {
     snprintf(wanted.name, sizeof wanted.name, "%s", arguments.items[0]);
     snprintf(wanted.principal.team, sizeof wanted.principal.team, "%s", team);
     if (expires_us > 0)
-        stamp_after(expires_us, wanted.expires, sizeof wanted.expires);
+        clock_utc_after(expires_us, wanted.expires, sizeof wanted.expires);
     st = tokens_create(path, &wanted, &made, secret, err);
     if (!st)
         puts(secret);
     return st;
 }
 
-static enum status print_token(const struct token *t, struct error *err) {
+static enum status print_token(const struct token *t, struct quota *quota, struct error *err) {
     const struct principal *p = &t->principal;
     cJSON *json = cJSON_CreateObject();
     bool ok =
@@ -247,17 +285,23 @@ static enum status print_token(const struct token *t, struct error *err) {
         cJSON_AddStringToObject(json, "created", t->created) &&
         (*t->expires ? cJSON_AddStringToObject(json, "expires", t->expires) : cJSON_AddNullToObject(json, "expires")) &&
         cJSON_AddNumberToObject(json, "requests_per_s", p->requests_per_s) &&
-        cJSON_AddNumberToObject(json, "trials_per_day", (double)p->trials_per_day);
+        cJSON_AddNumberToObject(json, "trials_per_day", (double)p->trials_per_day) &&
+        cJSON_AddNumberToObject(json, "trials_used", (double)quota_used(quota, t->id));
     return output_line(json, ok, err);
 }
 
-static void add_token(struct table *table, const struct token *t) {
+static void add_token(struct table *table, const struct token *t, struct quota *quota) {
     table_cell(table, "%s", t->id);
     table_cell(table, "%s", t->name);
     table_cell(table, "%s", t->principal.team);
     table_cell(table, "%s", role_word(t->principal.role));
     table_cell(table, "%.10s", t->created);
     table_cell(table, "%.10s", *t->expires ? t->expires : "never");
+    if (t->principal.trials_per_day)
+        table_cell(table, "%llu of %llu", (unsigned long long)quota_used(quota, t->id),
+                   (unsigned long long)t->principal.trials_per_day);
+    else
+        table_cell(table, "no limit");
 }
 
 static enum status list_command(int argc, char **argv, struct error *err) {
@@ -265,28 +309,32 @@ static enum status list_command(int argc, char **argv, struct error *err) {
     bool json = false;
     const struct option options[] = {
         {"dataset", OPTION_TEXT, &dataset, "FILE", "the dataset (default: " DEFAULT_DATASET ")"},
-        {"json", OPTION_FLAG, &json, NULL, "one JSON object a line"},
+        {"json", OPTION_FLAG, &json, NULL, "print one JSON object a line"},
         {0}};
     const struct command_line line = {
         .usage = "serve token list [options]", .about = "Every token, without its secret.", .options = options};
     struct arguments arguments;
     struct arena arena = {0};
     struct token *tokens;
+    struct quota *quota = NULL;
     struct table table;
     char path[4096];
     size_t n = 0;
     enum status st = options_parse(&line, argc, argv, &arguments, err);
     st = st ? st : tokens_path(dataset, path, sizeof path, err);
     st = st ? st : tokens_read(path, &arena, &n, &tokens, err);
-    table_init(&table, (const char *const[]){"ID", "NAME", "TEAM", "ROLE", "CREATED", "EXPIRES", NULL});
+    st = st ? st : beside(dataset, "usage", path, sizeof path, err);
+    st = st ? st : quota_open(path, &quota, err);
+    table_init(&table, (const char *const[]){"ID", "NAME", "TEAM", "ROLE", "CREATED", "EXPIRES", "TRIALS TODAY", NULL});
     for (size_t i = 0; i < n && !st; i++)
         if (json)
-            st = print_token(&tokens[i], err);
+            st = print_token(&tokens[i], quota, err);
         else
-            add_token(&table, &tokens[i]);
+            add_token(&table, &tokens[i], quota);
     if (!st && !json)
         table_print(&table, stdout);
     table_release(&table);
+    quota_close(quota);
     arena_release(&arena);
     return st;
 }
@@ -309,7 +357,7 @@ static enum status revoke_command(int argc, char **argv, struct error *err) {
 
 static enum status token_command(int argc, char **argv, struct error *err) {
     static const struct command rows[] = {{"create", create_command, "make a token and print it, this once"},
-                                          {"list", list_command, "every token, without its secret"},
+                                          {"list", list_command, "list every token, without its secret"},
                                           {"revoke", revoke_command, "take a token away"},
                                           {0}};
     return commands_run(rows, "serve token",

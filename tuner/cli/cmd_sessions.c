@@ -75,9 +75,9 @@ static enum status sessions_list(int argc, char **argv, struct error *err) {
     const char *state = NULL;
     const struct option options[] = {
         REMOTE_OPTIONS(remote),
-        {"state", OPTION_TEXT, &state, "STATE", "running, paused, done, stopped, failed or cancelled"},
-        {"limit", OPTION_INTEGER, &listing.most, "N", "at most N; 0 is all (default 50)"},
-        {"json", OPTION_FLAG, &listing.json, NULL, "one JSON object a line"},
+        {"state", OPTION_TEXT, &state, "running|paused|done|stopped|failed|cancelled", "only sessions in this state"},
+        {"limit", OPTION_INTEGER, &listing.most, "N", "print at most N; 0 is all (default 50)"},
+        {"json", OPTION_FLAG, &listing.json, NULL, "print one JSON object a line"},
         {0}};
     const struct command_line line = {.usage = "sessions list [options]",
                                       .about = "A service's tuning sessions, newest first.",
@@ -136,12 +136,13 @@ static enum status sessions_cancel(int argc, char **argv, struct error *err) {
 }
 
 enum status cmd_sessions(int argc, char **argv, struct error *err) {
-    static const struct command rows[] = {{"list", sessions_list, "newest first"},
-                                          {"pause", sessions_pause, "suggest no more trials until it is resumed"},
-                                          {"resume", sessions_resume, "go on with a paused one"},
-                                          {"stop", sessions_stop, "end it; what was found so far is its answer"},
-                                          {"cancel", sessions_cancel, "end it as a mistake"},
-                                          {0}};
+    static const struct command rows[] = {
+        {"list", sessions_list, "list sessions, newest first"},
+        {"pause", sessions_pause, "suggest no more trials of a session until it is resumed"},
+        {"resume", sessions_resume, "go on with a paused session"},
+        {"stop", sessions_stop, "end a session; what was found so far is its answer"},
+        {"cancel", sessions_cancel, "end a session as a mistake"},
+        {0}};
     return commands_run(rows, "sessions",
                         "The tuning sessions of a service. \"syncopate tune --server URL\" opens one and shows it.",
                         argc, argv, err);

@@ -10,8 +10,6 @@
 #include "tuner/cli/commands.h"
 #include "tuner/cli/inputs.h"
 #include "tuner/cli/options.h"
-#include "tuner/cli/paths.h"
-#include "tuner/cli/remote.h"
 #include "tuner/cli/table.h"
 
 struct looked_at {
@@ -149,11 +147,11 @@ static enum status strategy_show(int argc, char **argv, struct error *err) {
     bool json = false;
     const struct option options[] = {
         {"strategy", OPTION_TEXT, &path, "FILE", "the strategy to show"},
-        {"baseline", OPTION_TEXT, &baseline, "NAME", "or a baseline"},
-        {"json", OPTION_FLAG, &json, NULL, "the whole description, as a file that can be edited and given back"},
+        {"baseline", OPTION_TEXT, &baseline, "BASELINE", "or the baseline"},
+        {"json", OPTION_FLAG, &json, NULL, "print the whole description, as a file that can be edited and given back"},
         {0}};
     const struct command_line line = {
-        .usage = "strategy show MODEL CLUSTER (--strategy FILE | --baseline NAME)",
+        .usage = "strategy show MODEL CLUSTER (--strategy FILE | --baseline BASELINE)",
         .about = "What a strategy does with this model on this cluster: schedule, merge groups, servers.",
         .examples = "  syncopate strategy show resnet50 lab-4x1g --baseline pytorch-ddp",
         .options = options,
@@ -310,54 +308,12 @@ static enum status strategy_diff(int argc, char **argv, struct error *err) {
     return st;
 }
 
-/* The best strategy of a service's session, as a file. */
-static enum status export_best(const struct remote_options *remote, const char *session, const char *out,
-                               struct error *err) {
-    struct client *client;
-    cJSON *json = NULL;
-    enum status st = remote_open(remote, REMOTE_TRIES, NULL, &client, err);
-    if (st)
-        return st;
-    char *escaped = client_escape(client, session);
-    st = escaped ? remote_get(client, &json, err, "/api/v1/sessions/%s/best", escaped) : error_no_memory(err);
-    const cJSON *strategy = cJSON_GetObjectItemCaseSensitive(json, "strategy");
-    if (!st && !strategy)
-        st = error_set(err, ST_UNREACHABLE, "the service's answer has no strategy");
-    char *text = st ? NULL : json_pretty(strategy);
-    if (!st)
-        st = text ? json_write_file(out, text, err) : error_no_memory(err);
-    free(text);
-    free(escaped);
-    cJSON_Delete(json);
-    client_close(client);
-    return st;
-}
-
-static enum status strategy_export(int argc, char **argv, struct error *err) {
-    struct remote_options remote = {0};
-    const char *out = "-";
-    const struct option options[] = {
-        REMOTE_OPTIONS(remote), {"out", OPTION_TEXT, &out, "FILE", "where to (default: standard output)"}, {0}};
-    const struct command_line line = {
-        .usage = "strategy export SESSION --server URL [--out FILE]",
-        .about = "The best strategy so far of a service's session, as a file that every command takes. For a session\n"
-                 "here: syncopate tune --resume SESSION --out FILE.",
-        .examples = "  syncopate --server http://127.0.0.1:8642 strategy export 20261121-084117-3fa2 --out best.json",
-        .options = options,
-        .min_arguments = 1,
-        .max_arguments = 1};
-    struct arguments arguments;
-    enum status st = options_parse(&line, argc, argv, &arguments, err);
-    st = st ? st : remote_required(&remote, "strategy export", err);
-    st = st ? st : output_check(out, err);
-    return st ? st : export_best(&remote, arguments.items[0], out, err);
-}
-
 enum status cmd_strategy(int argc, char **argv, struct error *err) {
-    static const struct command rows[] = {{"show", strategy_show, "what a strategy does, for people or as JSON"},
-                                          {"check", strategy_check_command, "is it valid for this model and cluster"},
-                                          {"diff", strategy_diff, "where two strategies differ"},
-                                          {"export", strategy_export, "the best strategy of a service's session"},
-                                          {0}};
+    static const struct command rows[] = {
+        {"show", strategy_show, "show what a strategy does, for people or as JSON"},
+        {"check", strategy_check_command, "check that a strategy is valid for a model and a cluster"},
+        {"diff", strategy_diff, "show where two strategies differ"},
+        {"export", strategy_export, "write a strategy in the form that a training framework takes"},
+        {0}};
     return commands_run(rows, "strategy", "Look at strategy files.", argc, argv, err);
 }

@@ -139,18 +139,19 @@ enum status cmd_trial(int argc, char **argv, struct error *err) {
     struct trial_words words = {.runner = "lab", .iterations = 10, .warmup = 2};
     const struct option options[] = {
         {"strategy", OPTION_TEXT, &words.strategy, "FILE", "run this strategy"},
-        {"baseline", OPTION_TEXT, &words.baseline, "NAME", "or this baseline"},
-        {"runner", OPTION_TEXT, &words.runner, "R", "lab (default), local or mpirun"},
-        {"hosts", OPTION_TEXT, &words.hosts, "FILE", "host file for mpirun, in the order of the cluster's nodes"},
-        {"iterations", OPTION_INTEGER, &words.iterations, "N", "measured iterations (default 10)"},
-        {"warmup", OPTION_INTEGER, &words.warmup, "N", "iterations before them that do not count (default 2)"},
+        {"baseline", OPTION_TEXT, &words.baseline, "BASELINE", "or this baseline"},
+        {"runner", OPTION_TEXT, &words.runner, "lab|local|mpirun", "where it runs (default lab)"},
+        {"hosts", OPTION_TEXT, &words.hosts, "FILE",
+         "the hosts for mpirun, a line each, in the order of the cluster's nodes"},
+        {"iterations", OPTION_INTEGER, &words.iterations, "N", "how many iterations are measured (default 10)"},
+        {"warmup", OPTION_INTEGER, &words.warmup, "N", "how many before them do not count (default 2)"},
         {"trace", OPTION_TEXT, &words.trace, "FILE",
          "write a Chrome trace of the first device: predicted, and next to it measured"},
         {"dataset", OPTION_TEXT, &words.dataset, "FILE", "record it there (default: not recorded)"},
-        {"json", OPTION_FLAG, &words.json, NULL, "one JSON object with every iteration's time"},
+        {"json", OPTION_FLAG, &words.json, NULL, "print one JSON object with every iteration's time"},
         {0}};
     const struct command_line line = {
-        .usage = "trial MODEL CLUSTER (--strategy FILE | --baseline NAME)",
+        .usage = "trial MODEL CLUSTER (--strategy FILE | --baseline BASELINE)",
         .about =
             "Run one strategy for real: compute is replayed, communication is real MPI traffic between processes.\n"
             "The lab emulates CLUSTER's links on this machine; it needs root.",

@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "tuner/cli/commands.h"
 
 static const char SETTINGS_FILE[] = "syncopate.json";
 
@@ -23,6 +24,7 @@ static const char *const settings[] = {"all-baselines",
                                        "all-reduce",
                                        "baseline",
                                        "baselines",
+                                       "batch",
                                        "cacert",
                                        "canonical",
                                        "cluster",
@@ -32,16 +34,20 @@ static const char *const settings[] = {"all-baselines",
                                        "csv",
                                        "dataset",
                                        "descending",
+                                       "device-link-gbyte-per-s",
+                                       "devices",
                                        "drain",
                                        "draw",
                                        "expires",
                                        "faster-than",
                                        "filter",
                                        "format",
+                                       "forward-ratio",
                                        "from",
                                        "gap",
                                        "holdout",
                                        "hosts",
+                                       "idle",
                                        "iterations",
                                        "json",
                                        "kind",
@@ -55,6 +61,8 @@ static const char *const settings[] = {"all-baselines",
                                        "max-bytes",
                                        "model",
                                        "name",
+                                       "nic-gbit-per-s",
+                                       "nic-latency-us",
                                        "no-access-log",
                                        "no-residual",
                                        "offset",
@@ -62,7 +70,9 @@ static const char *const settings[] = {"all-baselines",
                                        "open",
                                        "order",
                                        "out",
+                                       "patience",
                                        "plot",
+                                       "positions",
                                        "proposer",
                                        "proxy",
                                        "ranker",
@@ -79,13 +89,16 @@ static const char *const settings[] = {"all-baselines",
                                        "slower-than",
                                        "state",
                                        "strategy",
+                                       "strict",
                                        "sweep",
                                        "team",
+                                       "tflops",
                                        "threads",
                                        "time",
                                        "timeline",
                                        "tls-cert",
                                        "tls-key",
+                                       "to",
                                        "token-file",
                                        "trace",
                                        "trial-time",
@@ -96,6 +109,22 @@ static const char *const settings[] = {"all-baselines",
                                        "workers",
                                        "y",
                                        NULL};
+
+const struct option options_common[] = {
+    {"log", OPTION_TEXT, NULL, "quiet|error|warn|info|debug", "how much to say on standard error (default info)"},
+    {"help", OPTION_FLAG, NULL, NULL, "print this text"},
+    {0}};
+
+const struct option options_leading[] = {
+    {"server", OPTION_TEXT, NULL, "URL",
+     "work on this service, where COMMAND can; each option up to --proxy may also follow it"},
+    {"token-file", OPTION_TEXT, NULL, "FILE",
+     "the token for it, in a file that only you can read (default: SYNCOPATE_TOKEN)"},
+    {"cacert", OPTION_TEXT, NULL, "FILE", "PEM certificates to trust, in place of the system's"},
+    {"proxy", OPTION_TEXT, NULL, "URL", "in place of that of the environment (https_proxy, no_proxy)"},
+    {"version", OPTION_FLAG, NULL, NULL, "print the program's version"},
+    {"help", OPTION_FLAG, NULL, NULL, "print this text"},
+    {0}};
 
 static enum status parse_number(const char *text, double *out, struct error *err) {
     char *end;
@@ -134,7 +163,7 @@ static enum status parse_percent(const char *text, double *out, struct error *er
 static enum status set_value(const struct option *option, const char *text, struct error *err) {
     switch (option->kind) {
     case OPTION_FLAG:
-        *(bool *)option->value = strcmp(text, "0") && strcmp(text, "false") && *text;
+        *(bool *)option->value = strcmp(text, "0") != 0 && strcmp(text, "false") != 0 && *text;
         return ST_OK;
     case OPTION_TEXT:
         *(const char **)option->value = text;
@@ -160,7 +189,7 @@ static enum status set_from(const struct option *option, const char *text, const
     return st && err ? error_prefix(err, "%s", where) : st;
 }
 
-static void environment_name(const char *option, char *out, size_t n) {
+void options_variable(const char *option, char *out, size_t n) {
     size_t used = (size_t)snprintf(out, n, "SYNCOPATE_");
     for (; *option && used + 1 < n; option++)
         out[used++] = *option == '-' ? '_' : (char)toupper((unsigned char)*option);
@@ -173,31 +202,30 @@ static bool server_said; /* before the command */
 static int match_leading(int argc, char **argv, const char *name, const char **value) {
     const size_t n = strlen(name);
     const char *word = argv[1] + 2;
-    if (strncmp(argv[1], "--", 2) || strncmp(word, name, n) || (word[n] && word[n] != '='))
+    if (strncmp(argv[1], "--", 2) != 0 || strncmp(word, name, n) != 0 || (word[n] && word[n] != '='))
         return 0;
     *value = word[n] ? word + n + 1 : argc > 2 ? argv[2] : "";
     return word[n] ? 1 : 2;
 }
 
 enum status options_take_server(int *argc, char ***argv, struct error *err) {
-    static const char *const names[] = {"server", "token-file", "cacert", "proxy"};
-    for (size_t i = 0; i<sizeof names / sizeof *names && * argc> 1;) {
+    for (const struct option *o = options_leading; o->kind == OPTION_TEXT && *argc > 1;) {
         const char *value;
         char variable[64];
-        const int used = match_leading(*argc, *argv, names[i], &value);
+        const int used = match_leading(*argc, *argv, o->name, &value);
         if (!used) {
-            i++;
+            o++;
             continue;
         }
         if (!*value)
-            return error_set(err, ST_USAGE, "--%s needs a value", names[i]);
-        environment_name(names[i], variable, sizeof variable);
+            return error_set(err, ST_USAGE, "--%s needs a value", o->name);
+        options_variable(o->name, variable, sizeof variable);
         setenv(variable, value, 1);
         server_said = true;
         (*argv)[used] = (*argv)[0];
         *argv += used;
         *argc -= used;
-        i = 0;
+        o = options_leading;
     }
     return ST_OK;
 }
@@ -205,7 +233,7 @@ enum status options_take_server(int *argc, char ***argv, struct error *err) {
 static enum status set_from_environment(const struct command_line *line, struct error *err) {
     char name[64];
     for (const struct option *o = line->options; o->kind != OPTION_END; o++) {
-        environment_name(o->name, name, sizeof name);
+        options_variable(o->name, name, sizeof name);
         const char *text = getenv(name);
         enum status st = text && *text ? set_from(o, text, name, err) : ST_OK;
         if (st)
@@ -271,21 +299,51 @@ static enum status set_from_file(const struct command_line *line, struct error *
     return st;
 }
 
-static void print_option(const struct option *o) {
-    char left[64];
-    snprintf(left, sizeof left, "--%s%s%s", o->name, o->argument ? " " : "", o->argument ? o->argument : "");
-    printf("  %-24s %s\n", left, o->help);
+enum { HELP_COLUMN = 27, HELP_WIDTH = 110 };
+
+/* From column HELP_COLUMN on, in lines of HELP_WIDTH; the cursor stands there. */
+static void print_filled(const char *words) {
+    int column = HELP_COLUMN;
+    for (const char *at = words; *at;) {
+        const int n = (int)strcspn(at, " ");
+        if (column > HELP_COLUMN && column + 1 + n > HELP_WIDTH)
+            printf("\n%*s", column = HELP_COLUMN, "");
+        column += printf("%s%.*s", column > HELP_COLUMN ? " " : "", n, at);
+        at += n + (at[n] == ' ');
+    }
+    putchar('\n');
 }
 
-static void print_help(const struct command_line *line) {
+static void print_option(const struct option *o) {
+    const int left = printf("  --%s%s%s", o->name, o->argument ? " " : "", o->argument ? o->argument : "");
+    if (left >= HELP_COLUMN)
+        printf("\n%*s", HELP_COLUMN, "");
+    else
+        printf("%*s", HELP_COLUMN - left, "");
+    print_filled(o->help);
+}
+
+static void print_options(const struct option *options) {
+    for (; options->kind != OPTION_END; options++)
+        print_option(options);
+}
+
+void options_print_help(const struct command_line *line) {
+    const int name = options_name_length(line->usage);
     printf("usage: syncopate %s\n\n%s\n", line->usage, line->about);
-    printf("\nOptions:\n");
-    for (const struct option *o = line->options; o->kind != OPTION_END; o++)
-        print_option(o);
-    print_option(&(struct option){"log", OPTION_TEXT, NULL, "LEVEL", "quiet, error, warn, info (default) or debug"});
-    print_option(&(struct option){"help", OPTION_FLAG, NULL, NULL, "this text"});
+    if (line->commands)
+        printf("\nCommands:\n");
+    for (const struct command *row = line->commands; row && row->name; row++)
+        printf("  %-12s %s\n", row->name, row->summary);
+    if (!line->group || line->options->kind != OPTION_END)
+        printf("\nOptions:\n");
+    print_options(line->options);
+    if (!line->group)
+        print_options(options_common);
     if (line->examples)
         printf("\nExamples:\n%s\n", line->examples);
+    if (line->commands)
+        printf("\n\"syncopate %.*s%sCOMMAND --help\" explains one.\n", name, line->usage, name ? " " : "");
 }
 
 static const struct option *find_option(const struct command_line *line, const char *name, size_t n) {
@@ -341,24 +399,37 @@ static enum status parse_words(const struct command_line *line, int argc, char *
     return ST_OK;
 }
 
-/* Of "dataset merge OTHER [options]" the length of "dataset merge". */
-static int command_length(const char *usage) {
+int options_name_length(const char *usage) {
     int n = 0;
-    while (islower((unsigned char)usage[n]) || usage[n] == '-' ||
-           (usage[n] == ' ' && islower((unsigned char)usage[n + 1])))
+    while (islower((unsigned char)usage[n]) || (n && usage[n] == '-') ||
+           (n && usage[n] == ' ' && islower((unsigned char)usage[n + 1])))
         n++;
     return n;
+}
+
+static struct {
+    options_listener *call;
+    void *context;
+} listening;
+
+void options_listen(options_listener *listener, void *context) {
+    listening.call = listener;
+    listening.context = context;
 }
 
 enum status options_parse(const struct command_line *line, int argc, char **argv, struct arguments *out,
                           struct error *err) {
     *out = (struct arguments){0};
+    if (listening.call) {
+        listening.call(line, listening.context);
+        return error_set(err, ST_CANCELLED, "syncopate %s was looked at, not run", line->usage);
+    }
     if (server_said && !find_option(line, "server", strlen("server")))
         return error_set(err, ST_USAGE, "\"syncopate %.*s\" works on this machine, not on a service: drop --server",
-                         command_length(line->usage), line->usage);
-    for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
+                         options_name_length(line->usage), line->usage);
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-            print_help(line);
+            options_print_help(line);
             exit(0);
         }
     const char *level = getenv("SYNCOPATE_LOG");

@@ -27,9 +27,15 @@ struct option {
     const char *name; /* without the dashes */
     enum option_kind kind;
     void *value;
-    const char *argument; /* what --help calls the value; NULL for flags */
+    const char *argument; /* what --help calls the value, or all values that there are: "csv|jsonl"; NULL for flags */
     const char *help;
 };
+
+/* What all commands take besides their own: --log and --help. And what may stand before the command. The kinds of
+ * these tables are OPTION_FLAG or OPTION_TEXT, their values NULL. */
+extern const struct option options_common[], options_leading[];
+
+struct command; /* tuner/cli/commands.h */
 
 struct command_line {
     const char *usage;            /* what stands after "usage: syncopate " */
@@ -37,6 +43,8 @@ struct command_line {
     const char *examples;         /* lines that can be typed as they are; may be NULL */
     const struct option *options; /* ends with OPTION_END */
     size_t min_arguments, max_arguments;
+    const struct command *commands; /* that may follow, a NULL name behind the last; NULL: none */
+    bool group;                     /* does nothing but list `commands`; takes no options_common */
 };
 
 enum { MAX_ARGUMENTS = 64 };
@@ -55,5 +63,19 @@ struct arguments {
  * everywhere. Fails: ST_USAGE with what is wrong and where to look. */
 enum status options_parse(const struct command_line *line, int argc, char **argv, struct arguments *out,
                           struct error *err);
+
+/* What --help prints. */
+void options_print_help(const struct command_line *line);
+
+/* How much of a usage line, "dataset merge OTHER [options]", is the command's name: the length of "dataset merge". */
+int options_name_length(const char *usage);
+
+/* The environment variable that stands in for an option: SYNCOPATE_TRIAL_TIME of "trial-time". */
+void options_variable(const char *option, char *out, size_t n);
+
+/* From now on options_parse shows its command line to `listener`, parses nothing and returns ST_CANCELLED, so that a
+ * command ends before it begins; NULL: parse again. For commands_walk. One thread. */
+typedef void options_listener(const struct command_line *line, void *context);
+void options_listen(options_listener *listener, void *context);
 
 #endif

@@ -1,11 +1,13 @@
 /* See remote_query.h. */
 #include "tuner/cli/remote_query.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
+#include "tuner/bundle.h"
 #include "tuner/cli/remote.h"
 
 /* ---- the filter ---- */
@@ -91,21 +93,25 @@ static enum status visit_within(void *context, const cJSON *item, bool *done, st
     return st;
 }
 
+/* Without its pages: "/api/v1/records?order=recorded...". */
 static enum status make_path(struct client *client, const struct query *q, struct arena *arena, const char **out,
                              struct error *err) {
     const char *filter;
     enum status st = remote_query_filter(q, arena, &filter, err);
     if (st)
         return st;
-    const size_t wanted = q->limit + q->offset;
-    const size_t size = q->limit && wanted < PAGE_MAX ? wanted : PAGE_MAX;
     char *escaped = client_escape(client, filter);
-    *out = escaped ? arena_printf(arena, "/api/v1/records?page_size=%zu&order=%s%s%s%s%s", size,
-                                  q->descending ? "-" : "", query_order_name(q->order),
-                                  q->iterations ? "&iterations=true" : "", *filter ? "&filter=" : "", escaped)
+    *out = escaped ? arena_printf(arena, "/api/v1/records?order=%s%s%s%s%s", q->descending ? "-" : "",
+                                  query_order_name(q->order), q->iterations ? "&iterations=true" : "",
+                                  *filter ? "&filter=" : "", escaped)
                    : NULL;
     free(escaped);
     return *out ? ST_OK : error_no_memory(err);
+}
+
+static size_t page_size(const struct query *q) {
+    const size_t wanted = q->limit + q->offset;
+    return q->limit && wanted < PAGE_MAX ? wanted : PAGE_MAX;
 }
 
 enum status remote_query_run(struct client *client, const struct query *query, remote_visit *visit, void *context,
@@ -114,7 +120,98 @@ enum status remote_query_run(struct client *client, const struct query *query, r
     struct window window = {query->offset, query->limit ? query->limit : SIZE_MAX, visit, context};
     const char *path;
     enum status st = make_path(client, query, &arena, &path, err);
+    if (!st && !(path = arena_printf(&arena, "%s&page_size=%zu", path, page_size(query))))
+        st = error_no_memory(err);
     st = st ? st : remote_each(client, path, visit_within, &window, err);
+    arena_release(&arena);
+    return st;
+}
+
+/* ---- text ---- */
+
+struct copy {
+    FILE *out;
+    bool csv, begun;
+    size_t skip, left; /* trials; left: SIZE_MAX for all */
+    uint64_t n;
+    struct line_set seen; /* of what trials refer to */
+};
+
+/* The bytes of the first line, its end included. In CSV a quoted field may hold line ends. */
+static size_t line_length(const char *text, bool csv) {
+    bool quoted = false;
+    size_t n = 0;
+    for (; text[n] && (quoted || text[n] != '\n'); n++)
+        quoted ^= csv && text[n] == '"';
+    return n + (text[n] != '\0');
+}
+
+static enum status copy_line(struct copy *c, const char *line, size_t n, struct error *err) {
+    static const char record[] = "{\"schema\":\"syncopate.record/1\"";
+    bool fresh;
+    if (!c->csv && strncmp(line, record, sizeof record - 1) != 0) {
+        enum status st = line_set_add(&c->seen, line, n, &fresh, err);
+        if (!st && fresh)
+            fwrite(line, 1, n, c->out);
+        return st;
+    }
+    if (c->skip) {
+        c->skip--;
+    } else if (c->left) {
+        c->left -= c->left != SIZE_MAX;
+        c->n++;
+        fwrite(line, 1, n, c->out);
+    }
+    return ST_OK;
+}
+
+/* Every page of CSV has the line of names; it is wanted once. */
+static enum status copy_page(struct copy *c, const char *text, struct error *err) {
+    enum status st = ST_OK;
+    if (c->csv) {
+        const size_t n = line_length(text, true);
+        if (!c->begun)
+            fwrite(text, 1, n, c->out);
+        text += n;
+    }
+    c->begun = true;
+    while (*text && !st) {
+        const size_t n = line_length(text, c->csv);
+        st = copy_line(c, text, n, err);
+        text += n;
+    }
+    return st;
+}
+
+static enum status copy_pages(struct copy *c, struct remote_pages *pages, struct error *err) {
+    enum status st;
+    do {
+        struct client_text page;
+        st = remote_pages_next(pages, &page, NULL, err);
+        if (st)
+            break;
+        st = copy_page(c, page.text, err);
+        free(page.text);
+    } while (!st && c->left && *pages->token);
+    return st;
+}
+
+enum status remote_query_export(struct client *client, const struct query *query, enum export_format format,
+                                bool references, FILE *out, uint64_t *n, struct error *err) {
+    const bool csv = format == EXPORT_CSV;
+    struct arena arena = {0};
+    struct copy copy = {.out = out, .csv = csv, .skip = query->offset, .left = query->limit ? query->limit : SIZE_MAX};
+    struct remote_pages pages = {client, NULL, csv ? "text/csv" : "application/jsonl", page_size(query), ""};
+    enum status st = make_path(client, query, &arena, &pages.path, err);
+    if (!st && !(pages.path = arena_printf(&arena, "%s&format=%s%s", pages.path, csv ? "csv" : "jsonl",
+                                           references ? "&references=true" : "")))
+        st = error_no_memory(err);
+    st = st ? st : copy_pages(&copy, &pages, err);
+    if (!st && (fflush(out) || ferror(out)))
+        st = error_set(err, ST_ENVIRONMENT, "cannot write the export: %s", strerror(errno));
+    if (!st && n)
+        *n = copy.n;
+    line_set_release(&copy.seen);
     arena_release(&arena);
     return st;
 }

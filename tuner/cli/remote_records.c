@@ -1,6 +1,7 @@
 /* See remote_records.h. */
 #include "tuner/cli/remote_records.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,5 +96,24 @@ enum status remote_each(struct client *client, const char *path, remote_visit *v
         }
     }
     cJSON_Delete(answer);
+    return st;
+}
+
+enum status remote_pages_next(struct remote_pages *p, struct client_text *out, struct client_refusal *refusal,
+                              struct error *err) {
+    char *escaped = client_escape(p->client, p->token), *path = NULL;
+    enum status st = escaped ? ST_TOO_LARGE : error_no_memory(err);
+    while (st == ST_TOO_LARGE && p->size) {
+        if (asprintf(&path, "%s&page_size=%zu%s%s", p->path, p->size, *escaped ? "&page_token=" : "", escaped) < 0) {
+            st = error_no_memory(err);
+            break;
+        }
+        st = client_text(p->client, path, p->media, out, refusal, err);
+        p->size = st == ST_TOO_LARGE ? p->size / 4 : p->size;
+        free(path);
+    }
+    if (!st)
+        memcpy(p->token, out->next_page, sizeof p->token);
+    free(escaped);
     return st;
 }

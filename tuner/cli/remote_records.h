@@ -14,4 +14,17 @@ enum status remote_record(const cJSON *json, struct arena *arena, struct record 
 typedef enum status remote_visit(void *context, const cJSON *item, bool *done, struct error *err);
 enum status remote_each(struct client *client, const char *path, remote_visit *visit, void *context, struct error *err);
 
+/* The same lists as text, a page at a time. */
+struct remote_pages {
+    struct client *client;
+    const char *path, *media; /* the path has a '?' in it, and neither page_size nor page_token */
+    size_t size;              /* items a page, 1 to 1000; becomes smaller where that is more than an answer may hold */
+    char token[256];          /* of the next page; empty: the first, and after the last */
+};
+
+/* The next page; free(out->text). `refusal` as in client_call. Fails: as client_text; the pages stay where they were.
+ */
+enum status remote_pages_next(struct remote_pages *pages, struct client_text *out, struct client_refusal *refusal,
+                              struct error *err);
+
 #endif

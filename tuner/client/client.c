@@ -99,6 +99,10 @@ long client_last_status(const struct client *c) {
     return c->last_status;
 }
 
+bool client_may_come_back(const struct client *c) {
+    return c->last_ending != TRY_DONE || c->last_status >= 500;
+}
+
 static bool is_cancelled(const struct client *c) {
     return c->cancel && *c->cancel;
 }
@@ -211,6 +215,7 @@ struct answer {
     bool too_large, no_memory;
     long status;
     double asked_us; /* Retry-After */
+    char media[64], next_page[256];
 };
 
 static size_t on_body(char *bytes, size_t one, size_t n, void *context) {
@@ -233,6 +238,22 @@ static size_t on_body(char *bytes, size_t one, size_t n, void *context) {
     return size;
 }
 
+/* A header of the answer, or an empty text; one that is too long is cut, and then fits nothing. */
+static void read_header(CURL *h, const char *name, char *out, size_t n) {
+    struct curl_header *header;
+    const bool known = curl_easy_header(h, name, 0, CURLH_HEADER, -1, &header) == CURLHE_OK;
+    snprintf(out, n, "%s", known ? header->value : "");
+}
+
+static void read_headers(CURL *h, struct answer *a) {
+    curl_off_t seconds = 0;
+    curl_easy_getinfo(h, CURLINFO_RESPONSE_CODE, &a->status);
+    if (!curl_easy_getinfo(h, CURLINFO_RETRY_AFTER, &seconds))
+        a->asked_us = (double)seconds * 1e6;
+    read_header(h, "Content-Type", a->media, sizeof a->media);
+    read_header(h, "Next-Page-Token", a->next_page, sizeof a->next_page);
+}
+
 /* What a call sends, the same at each try. */
 struct outgoing {
     const char *method;
@@ -241,7 +262,6 @@ struct outgoing {
 };
 
 static CURLcode transfer(CURL *h, const struct outgoing *o, struct answer *a) {
-    curl_off_t seconds = 0;
     CURLcode code = curl_easy_setopt(h, CURLOPT_HTTPHEADER, o->headers);
     if (!code && strcmp(o->method, "GET") != 0) {
         code = curl_easy_setopt(h, CURLOPT_POSTFIELDS, o->body ? o->body : "");
@@ -252,9 +272,7 @@ static CURLcode transfer(CURL *h, const struct outgoing *o, struct answer *a) {
     code = code ? code : curl_easy_perform(h);
     if (code)
         return a->no_memory ? CURLE_OUT_OF_MEMORY : code;
-    curl_easy_getinfo(h, CURLINFO_RESPONSE_CODE, &a->status);
-    if (!curl_easy_getinfo(h, CURLINFO_RETRY_AFTER, &seconds))
-        a->asked_us = (double)seconds * 1e6;
+    read_headers(h, a);
     return CURLE_OK;
 }
 
@@ -270,7 +288,7 @@ static enum status make_key(char out[33], struct error *err) {
     return ST_OK;
 }
 
-static enum status pack(const struct client *c, const struct client_request *r, struct outgoing *out,
+static enum status pack(const struct client *c, const struct client_request *r, const char *media, struct outgoing *out,
                         struct error *err) {
     char made[33];
     const bool post = !strcmp(r->method, "POST");
@@ -280,7 +298,7 @@ static enum status pack(const struct client *c, const struct client_request *r, 
     if (st)
         return st;
     *out = (struct outgoing){.method = r->method, .body = r->body ? json_line(r->body) : NULL};
-    out->headers = client_header(NULL, &whole, "Accept", "application/json");
+    out->headers = client_header(NULL, &whole, "Accept", media);
     if (key)
         out->headers = client_header(out->headers, &whole, "Idempotency-Key", key);
     if (r->body)
@@ -298,24 +316,14 @@ static void unpack(struct outgoing *o) {
     curl_slist_free_all(o->headers);
 }
 
-static enum status good_answer(const struct client *c, const struct answer *a, cJSON *json, cJSON **out,
-                               struct error *err) {
-    if (a->n && !json)
-        return error_set(err, ST_UNREACHABLE, "%.200s did not answer with JSON; is it a syncopate service?", c->url);
-    *out = json;
-    return ST_OK;
+static enum status not_a_service(const struct client *c, const char *wanted, struct error *err) {
+    return error_set(err, ST_UNREACHABLE, "%.200s did not answer with %s; is it a syncopate service?", c->url, wanted);
 }
 
-/* What the last try came to. */
-static enum status conclude(struct client *c, CURLcode code, const char *reason, const struct answer *a,
-                            const struct retry *retry, cJSON **out, struct client_refusal *refusal, struct error *err) {
+/* What an answer that is not good says. */
+static enum status refused(const struct client *c, const struct answer *a, struct client_refusal *refusal,
+                           struct error *err) {
     cJSON *json = NULL;
-    if (refusal)
-        *refusal = (struct client_refusal){.status = a->status};
-    if (a->too_large)
-        return error_set(err, ST_TOO_LARGE, "%.200s answered with more than %d bytes", c->url, CLIENT_MOST_BYTES);
-    if (code)
-        return client_no_answer(c, code, reason, retry->tries, err);
     if (a->status >= 300 && a->status < 400)
         return error_set(err, ST_UNREACHABLE,
                          "%.200s answered with a redirect (HTTP status %ld), which is not followed: give the "
@@ -323,17 +331,28 @@ static enum status conclude(struct client *c, CURLcode code, const char *reason,
                          c->url, a->status);
     if (a->n && json_parse(a->text, a->n, "answer", &json, NULL))
         json = NULL;
-    if (a->status >= 200 && a->status < 300)
-        return good_answer(c, a, json, out, err);
     enum status st = client_refused(c->url, a->status, json, refusal, err);
     cJSON_Delete(json);
     return st;
 }
 
+/* What the last try came to; ST_OK: a good answer. */
+static enum status conclude(struct client *c, CURLcode code, const char *reason, const struct answer *a,
+                            const struct retry *retry, struct client_refusal *refusal, struct error *err) {
+    if (refusal)
+        *refusal = (struct client_refusal){.status = a->status};
+    if (a->too_large)
+        return error_set(err, ST_TOO_LARGE, "%.200s answered with more than %d bytes", c->url, CLIENT_MOST_BYTES);
+    if (code)
+        return client_no_answer(c, code, reason, retry->tries, err);
+    return a->status >= 200 && a->status < 300 ? ST_OK : refused(c, a, refusal, err);
+}
+
 /* True: try again; it has waited. *st is set when it was interrupted meanwhile. */
 static bool wait_for_next(struct client *c, struct retry *retry, CURLcode code, const struct answer *a, enum status *st,
                           struct error *err) {
-    const double wait_us = retry_wait(retry, client_try_ending(code, a->status), a->asked_us, clock_now_us());
+    c->last_ending = client_try_ending(code, a->status);
+    const double wait_us = retry_wait(retry, c->last_ending, a->asked_us, clock_now_us());
     if (wait_us < 0 || is_cancelled(c))
         return false;
     *st = client_pause(c, wait_us, err);
@@ -341,30 +360,68 @@ static bool wait_for_next(struct client *c, struct retry *retry, CURLcode code, 
     return !*st;
 }
 
-enum status client_call(struct client *c, const struct client_request *r, cJSON **out, struct client_refusal *refusal,
-                        struct error *err) {
+/* Until there is an answer, or no more tries. answer->text is the caller's, whatever came of it. */
+static enum status call(struct client *c, const struct client_request *r, const char *media, struct answer *answer,
+                        struct client_refusal *refusal, struct error *err) {
     const double deadline_us = clock_now_us() + (r->deadline_us > 0 ? r->deadline_us : c->deadline_us);
     struct retry retry = {.deadline_us = deadline_us, .most = c->tries, .rng = c->rng};
     struct outgoing outgoing = {0};
-    struct answer answer = {0};
     char reason[CURL_ERROR_SIZE];
     CURLcode code = CURLE_OK;
     retry.repeatable = strcmp(r->method, "PATCH") != 0;
     if (refusal)
         *refusal = (struct client_refusal){0};
-    enum status st = pack(c, r, &outgoing, err);
+    c->last_ending = TRY_DONE;
+    enum status st = pack(c, r, media, &outgoing, err);
     do {
-        free(answer.text);
-        answer = (struct answer){0};
+        free(answer->text);
+        *answer = (struct answer){0};
         if (!st)
             st = client_prepare(c, c->calls, r->path, deadline_us - clock_now_us(), reason, err);
         if (!st)
-            code = transfer(c->calls, &outgoing, &answer);
-    } while (!st && wait_for_next(c, &retry, code, &answer, &st, err));
+            code = transfer(c->calls, &outgoing, answer);
+    } while (!st && wait_for_next(c, &retry, code, answer, &st, err));
     if (!st)
-        st = conclude(c, code, reason, &answer, &retry, out, refusal, err);
-    c->last_status = answer.status;
-    free(answer.text);
+        st = conclude(c, code, reason, answer, &retry, refusal, err);
+    c->last_status = answer->status;
     unpack(&outgoing);
     return st;
+}
+
+enum status client_call(struct client *c, const struct client_request *r, cJSON **out, struct client_refusal *refusal,
+                        struct error *err) {
+    struct answer answer = {0};
+    cJSON *json = NULL;
+    enum status st = call(c, r, "application/json", &answer, refusal, err);
+    if (!st && answer.n && (st = json_parse(answer.text, answer.n, "answer", &json, err)) == ST_INVALID)
+        st = not_a_service(c, "JSON", err);
+    if (!st)
+        *out = json;
+    free(answer.text);
+    return st;
+}
+
+static bool is_media(const char *type, const char *wanted) {
+    const size_t n = strlen(wanted);
+    return !strncasecmp(type, wanted, n) && (!type[n] || type[n] == ';' || type[n] == ' ');
+}
+
+enum status client_text(struct client *c, const char *path, const char *media, struct client_text *out,
+                        struct client_refusal *refusal, struct error *err) {
+    const struct client_request request = {.method = "GET", .path = path};
+    struct answer answer = {0};
+    enum status st = call(c, &request, media, &answer, refusal, err);
+    if (!st && !is_media(answer.media, media))
+        st = not_a_service(c, media, err);
+    char *text = st ? NULL : answer.text ? realloc(answer.text, answer.n + 1) : calloc(1, 1);
+    if (!st && !text)
+        st = error_no_memory(err);
+    if (st) {
+        free(answer.text);
+        return st;
+    }
+    text[answer.n] = '\0';
+    *out = (struct client_text){.text = text, .n = answer.n};
+    memcpy(out->next_page, answer.next_page, sizeof out->next_page);
+    return ST_OK;
 }

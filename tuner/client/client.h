@@ -52,8 +52,24 @@ struct client_request {
 enum status client_call(struct client *client, const struct client_request *request, cJSON **out,
                         struct client_refusal *refusal, struct error *err);
 
+/* GET of what is not JSON. */
+struct client_text {
+    char *text; /* malloc'd, NUL-terminated; never NULL */
+    size_t n;
+    char next_page[256]; /* the header Next-Page-Token, or empty */
+};
+
+/* free(out->text). Fails: as client_call; ST_UNREACHABLE also when the answer is not of this media type, which a page
+ * that a proxy made up is not. */
+enum status client_text(struct client *client, const char *path, const char *media, struct client_text *out,
+                        struct client_refusal *refusal, struct error *err);
+
 /* The HTTP status of the last call's answer; 0: there was none. */
 long client_last_status(const struct client *client);
+
+/* Whether what the last call failed with passes by itself: no connection, a cut one, silence, a service that is busy,
+ * ending or in trouble (429, 5xx). Not so: a refusal, a certificate, an answer that no service gives. */
+bool client_may_come_back(const struct client *client);
 
 /* Listen to the events at `path` after `last_id` (NULL: from the first) until the listener has enough. A stream that is
  * cut or silent for 45 s is begun again after its last event; `tries` connections in a row without an event are the

@@ -17,6 +17,7 @@ struct client {
     double deadline_us;
     unsigned tries;
     long last_status;
+    enum try_ending last_ending;
     const volatile sig_atomic_t *cancel;
     struct rng rng;
 };

@@ -39,14 +39,15 @@ enum status client_refused(const char *service, long http, const cJSON *json, st
                            struct error *err) {
     const char *code = text_of(json, "code"), *id = text_of(json, "request_id"), *pointer = pointer_of(json);
     const char *detail = text_of(json, "detail");
-    const enum status st = status_of(http, code);
+    const enum status st = *code || http == 413 ? status_of(http, code) : ST_UNREACHABLE;
     if (out) {
         *out = (struct client_refusal){.status = http};
         snprintf(out->code, sizeof out->code, "%s", code);
         snprintf(out->request_id, sizeof out->request_id, "%s", id);
     }
     if (!*code)
-        return error_set(err, st, "%.200s answered with HTTP status %ld", service, http);
+        return error_set(err, st, "%.200s answered with HTTP status %ld, and not as a syncopate service does", service,
+                         http);
     return error_set(err, st, "%.120s: %s%s%.250s (%ld %s, request %.40s)", service, pointer, *pointer ? ": " : "",
                      detail, http, code, id);
 }

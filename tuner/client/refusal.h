@@ -13,8 +13,8 @@ struct client_refusal {
 };
 
 /* Fill *err from an answer of `status`, with the problem document `json` (NULL: it had none, or another body), and
- * return its status: what can be mended by who asked keeps its own, everything else is ST_UNREACHABLE. `out` may be
- * NULL. */
+ * return its status: what can be mended by who asked keeps its own; everything else, and every answer without such a
+ * document (a proxy's), is ST_UNREACHABLE, but for ST_TOO_LARGE. `out` may be NULL. */
 enum status client_refused(const char *service, long status, const cJSON *json, struct client_refusal *out,
                            struct error *err);
 

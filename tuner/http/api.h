@@ -18,8 +18,11 @@ route_handler api_sessions_list, api_sessions_create, api_sessions_get, api_sess
 route_handler api_sessions_best, api_sessions_importance, api_sessions_events, api_trials_list, api_trials_get,
     api_trials_suggest, api_trials_heartbeat, api_trials_report, api_trials_complete, api_trials_fail;
 
+route_handler api_sessions_export;                     /* api_exports.c */
+route_handler api_records_patch;                       /* api_record_changes.c */
 route_handler api_records_list, api_records_get;       /* api_records.c */
 route_handler api_records_create, api_trials_import;   /* api_record_batches.c */
+route_handler api_records_import;                      /* api_record_lines.c */
 route_handler api_rankers_list;                        /* api_objects.c */
 route_handler api_rankers_get, api_rankers_create;     /* api_rankers.c */
 route_handler api_operations_list, api_operations_get; /* api_operations.c */

@@ -158,15 +158,10 @@ static int compare_items(const void *a, const void *b) {
     return p != q ? (p < q ? -1 : 1) : strcmp((*x)->strategy.hex, (*y)->strategy.hex);
 }
 
-static bool add_named(cJSON *to, const char *member, const char *id, const char *name) {
-    cJSON *object = cJSON_AddObjectToObject(to, member);
-    return object && cJSON_AddStringToObject(object, "id", id) && cJSON_AddStringToObject(object, "name", name);
-}
-
 static bool add_prediction(cJSON *to, const struct item *item, double bound_us) {
     const struct prediction *p = &item->prediction;
     cJSON *row = cJSON_CreateObject();
-    return row && cJSON_AddItemToArray(to, row) && add_named(row, "strategy", item->strategy.hex, item->name) &&
+    return row && cJSON_AddItemToArray(to, row) && json_add_named(row, "strategy", item->strategy.hex, item->name) &&
            cJSON_AddNumberToObject(row, "iteration_us", p->iteration_us) &&
            cJSON_AddNumberToObject(row, "compute_us", p->compute_us) &&
            cJSON_AddNumberToObject(row, "exposed_us", p->exposed_us) &&
@@ -193,8 +188,8 @@ static enum status answer(struct batch *batch, struct response *rs, struct error
     const struct item **ranked = arena_alloc(&batch->rq->arena, batch->n, sizeof *ranked);
     cJSON *root = cJSON_CreateObject();
     bool whole = ranked && root && cJSON_AddStringToObject(root, "schema", "syncopate.predictions/1") &&
-                 add_named(root, "model", d->model->id.hex, d->model->name) &&
-                 add_named(root, "cluster", d->cluster->id.hex, d->cluster->name) &&
+                 json_add_named(root, "model", d->model->id.hex, d->model->name) &&
+                 json_add_named(root, "cluster", d->cluster->id.hex, d->cluster->name) &&
                  cJSON_AddNumberToObject(root, "lower_bound_us", d->lower_bound_us);
     cJSON *rows = whole ? cJSON_AddArrayToObject(root, "predictions") : NULL;
     cJSON *failures = rows ? cJSON_AddArrayToObject(root, "failures") : NULL;

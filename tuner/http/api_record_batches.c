@@ -11,7 +11,9 @@
 #include "dataset/describe.h"
 #include "dataset/ingest.h"
 #include "tuner/http/api.h"
+#include "tuner/http/quotas.h"
 #include "tuner/http/references.h"
+#include "tuner/http/server.h"
 #include "tuner/http/sessions.h"
 
 enum { MOST_RECORDS = 1000, MOST_ITERATIONS = 100000, MOST_ATTEMPTS = 1000 };
@@ -27,6 +29,7 @@ struct batch {
     const struct stored_session *session;
     struct import_report report;
     bool done;
+    uint64_t reserved; /* of the asker's daily quota */
     /* The last word of each kind and what it names: records of one batch mostly name the same model and cluster. */
     const char *word[STORE_KIND_COUNT], *id[STORE_KIND_COUNT];
 };
@@ -267,19 +270,37 @@ static enum status fail_import(const struct batch *batch, size_t i, enum status 
                        err);
 }
 
+/* Of an effect that was undone. */
+static void give_back(struct request *rq, struct batch *batch) {
+    request_settle(rq, batch->reserved, 0);
+    batch->reserved = 0;
+    batch->done = false;
+}
+
 static enum status import_effect(struct request *rq, struct store *store, void *context, struct response *rs,
                                  struct error *err) {
     struct batch *batch = context;
     size_t failed = SIZE_MAX;
-    (void)rq;
+    give_back(rq, batch);
     enum status st =
         store_trials_import(store, batch->n, batch->records, &batch->options, &batch->report, &failed, err);
     if (st)
         return fail_import(batch, failed, st, err);
+    if (batch->report.added && !request_reserve(rq, batch->report.added, batch->report.added, &batch->reserved, rs))
+        return ST_OK;
     if (batch->served)
         st = hub_tell_import(batch->served, store, batch->report.added, err);
     batch->done = true;
     return st ? st : answer(batch, rs, err);
+}
+
+/* Commit it; records that were here already cost nothing of the quota. */
+static enum status commit(struct request *rq, struct batch *batch, struct response *rs, struct error *err) {
+    enum status st = request_commit(rq, import_effect, batch, rs, err);
+    const uint64_t added = !st && batch->done ? batch->report.added : 0;
+    request_settle(rq, batch->reserved, added);
+    metrics_add_records(server_metrics(rq->server), added);
+    return st;
 }
 
 enum status api_records_create(struct request *rq, struct response *rs, struct error *err) {
@@ -291,7 +312,7 @@ enum status api_records_create(struct request *rq, struct response *rs, struct e
         st = request_shared(rq, &body, &batch.options.shared, err);
     if (!st)
         st = read_records(rq, &batch, err);
-    return st ? st : request_commit(rq, import_effect, &batch, rs, err);
+    return st ? st : commit(rq, &batch, rs, err);
 }
 
 /* ---- into a session ---- */
@@ -322,7 +343,7 @@ static enum status import_locked(struct request *rq, struct batch *batch, struct
     for (size_t i = 0; i < batch->n && !st; i++)
         st = check_record(batch, store, i, err);
     if (!st)
-        st = request_commit(rq, import_effect, batch, rs, err);
+        st = commit(rq, batch, rs, err);
     if (!st && batch->done)
         st = hub_learn_imported(batch->served, err);
     return st;

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "dataset/export.h"
 #include "dataset/ingest.h"
+#include "tuner/bundle.h"
 #include "tuner/http/api.h"
 #include "tuner/http/lists.h"
 
@@ -66,40 +67,64 @@ static enum status read_query(const struct request *rq, struct query *out, struc
     return st;
 }
 
-static void write_page(enum format format, size_t n, const struct record *records, const char *next, FILE *to) {
-    if (format == FORMAT_CSV)
+struct page {
+    enum format format;
+    size_t n;
+    const struct record *records;
+    const char *next;
+    struct store *referring; /* whose objects and sessions come before the records that need them; NULL: without */
+};
+
+static enum status write_page(const struct page *page, FILE *to, struct error *err) {
+    struct line_set seen = {0};
+    const enum status st =
+        page->referring ? bundle_references(page->referring, page->n, page->records, &seen, to, err) : ST_OK;
+    line_set_release(&seen);
+    if (page->format == FORMAT_CSV)
         export_csv_header(to);
-    if (format == FORMAT_JSON)
+    if (page->format == FORMAT_JSON)
         fputs("{\"items\":[", to);
-    for (size_t i = 0; i < n; i++) {
-        if (format == FORMAT_JSON && i)
+    for (size_t i = 0; i < page->n && !st; i++) {
+        if (page->format == FORMAT_JSON && i)
             putc(',', to);
-        (format == FORMAT_CSV ? export_csv : export_json)(&records[i], to);
-        if (format == FORMAT_JSON_LINES)
+        (page->format == FORMAT_CSV ? export_csv : export_json)(&page->records[i], to);
+        if (page->format == FORMAT_JSON_LINES)
             putc('\n', to);
     }
-    if (format == FORMAT_JSON)
-        fprintf(to, "],\"next_page_token\":\"%s\"}", next);
+    if (page->format == FORMAT_JSON)
+        fprintf(to, "],\"next_page_token\":\"%s\"}", page->next);
+    return st;
 }
 
 /* What write_page writes, as the answer. One thread has the stream, so it needs no lock for each character. */
-static enum status answer(enum format format, size_t n, const struct record *records, const char *next,
-                          struct response *rs, struct error *err) {
+static enum status answer(const struct page *page, struct response *rs, struct error *err) {
     char *text = NULL;
     size_t length = 0;
     FILE *to = open_memstream(&text, &length);
     if (!to)
         return error_no_memory(err);
     __fsetlocking(to, FSETLOCKING_BYCALLER);
-    write_page(format, n, records, next, to);
+    enum status st = write_page(page, to, err);
     const bool failed = ferror(to);
-    if (fclose(to) || failed) {
+    if ((fclose(to) || failed) && !st)
+        st = error_no_memory(err);
+    if (st) {
         free(text);
-        return error_no_memory(err);
+        return st;
     }
     rs->owned = text;
-    response_bytes(rs, 200, format == FORMAT_ONE ? formats[FORMAT_JSON].media : formats[format].media, text, length);
+    response_bytes(rs, 200, page->format == FORMAT_ONE ? formats[FORMAT_JSON].media : formats[page->format].media, text,
+                   length);
     return ST_OK;
+}
+
+/* Whether references are wanted, which only lines can hold. */
+static enum status read_references(const struct request *rq, enum format format, bool *out, struct error *err) {
+    *out = false;
+    enum status st = request_query_bool(rq, "references", out, err);
+    if (!st && *out && format != FORMAT_JSON_LINES)
+        return error_set(err, ST_USAGE, "query parameter references: only with format=jsonl");
+    return st;
 }
 
 enum status api_records_list(struct request *rq, struct response *rs, struct error *err) {
@@ -108,8 +133,11 @@ enum status api_records_list(struct request *rq, struct response *rs, struct err
     struct store *store;
     struct record *records;
     size_t n;
+    bool references;
     char *next = arena_alloc(&rq->arena, QUERY_CURSOR_ROOM, 1);
     enum status st = next ? read_format(rq, &format, err) : error_no_memory(err);
+    if (!st)
+        st = read_references(rq, format, &references, err);
     if (!st)
         st = read_query(rq, &query, err);
     if (!st)
@@ -125,7 +153,8 @@ enum status api_records_list(struct request *rq, struct response *rs, struct err
         return st;
     if (format != FORMAT_JSON && *next)
         response_header(rs, "Next-Page-Token", next);
-    return answer(format, n, records, next, rs, err);
+    const struct page page = {format, n, records, next, references ? store : NULL};
+    return answer(&page, rs, err);
 }
 
 /* ---- one ---- */
@@ -145,5 +174,6 @@ enum status api_records_get(struct request *rq, struct response *rs, struct erro
         st = error_set(err, ST_NOT_FOUND, "there is no trial %.80s", uid);
     if (st)
         return st;
-    return answer(FORMAT_ONE, 1, records, "", rs, err);
+    const struct page page = {FORMAT_ONE, 1, records, "", NULL};
+    return answer(&page, rs, err);
 }

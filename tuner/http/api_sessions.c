@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "dataset/events.h"
 #include "dataset/pages.h"
 #include "tuner/http/api.h"
 #include "tuner/http/lists.h"
+#include "tuner/http/quotas.h"
 #include "tuner/http/references.h"
 #include "tuner/http/sessions.h"
 
@@ -308,22 +310,48 @@ static enum status create_effect(struct request *rq, struct store *store, void *
     return st;
 }
 
-enum status api_sessions_create(struct request *rq, struct response *rs, struct error *err) {
-    struct new_session wanted;
+/* Whose trials the service runs, that one has of its quota what the session may have at most; where clients run them,
+ * each client has what it takes. */
+static enum status check_bound(struct request *rq, bool own, const struct tune_options *budget, struct error *err) {
+    if (!own || !rq->principal.trials_per_day || budget->trials)
+        return ST_OK;
+    return error_set(err, ST_INVALID, "body: /budget: needs trials, since this token may have %llu trials a day",
+                     (unsigned long long)rq->principal.trials_per_day);
+}
+
+/* *opened: it is in the dataset, and not the repetition of an earlier request. */
+static enum status open_session(struct request *rq, const struct new_session *wanted, struct response *rs, bool *opened,
+                                struct error *err) {
     struct served *served;
-    enum status st = read_new(rq, &wanted, err);
-    if (!st)
-        st = hub_new(service_hub(rq->service), &wanted, &served, err);
+    enum status st = hub_new(service_hub(rq->service), wanted, &served, err);
     if (st)
         return st;
     st = request_commit(rq, create_effect, served, rs, err);
-    if (st || !*hub_session_id(served)) { /* it failed, or the answer to an earlier request was repeated */
+    *opened = !st && *hub_session_id(served);
+    if (!*opened) {
         hub_discard(served);
         return st;
     }
     hub_add(served);
     hub_drop(served);
     return ST_OK;
+}
+
+enum status api_sessions_create(struct request *rq, struct response *rs, struct error *err) {
+    struct new_session wanted;
+    uint64_t granted = 0;
+    bool opened = false;
+    enum status st = read_new(rq, &wanted, err);
+    const bool own = !st && wanted.mode == STORED_SESSION_OWN;
+    if (!st)
+        st = check_bound(rq, own, &wanted.options, err);
+    if (st)
+        return st;
+    if (own && !request_reserve(rq, wanted.options.trials, wanted.options.trials, &granted, rs))
+        return ST_OK;
+    st = open_session(rq, &wanted, rs, &opened, err);
+    request_settle(rq, granted, opened ? granted : 0);
+    return st;
 }
 
 /* ---- steering ---- */
@@ -335,11 +363,9 @@ struct steer {
     const char *shared;                /* NULL: as it is */
 };
 
-static enum status steer_effect(struct request *rq, struct store *store, void *context, struct response *rs,
-                                struct error *err) {
-    const struct steer *s = context;
-    const struct tune_options *b = s->budget;
-    const char *id = hub_session_id(s->served);
+/* *changed: If-Match does not hold, and the response says so. */
+static enum status check_tag(struct request *rq, struct store *store, const char *id, struct response *rs,
+                             bool *changed, struct error *err) {
     struct stored_session stored;
     enum status st = store_session_get(store, id, &rq->arena, &stored, err);
     if (st)
@@ -347,15 +373,36 @@ static enum status steer_effect(struct request *rq, struct store *store, void *c
     const char *etag = entity_tag(&rq->arena, &stored);
     if (!etag)
         return error_no_memory(err);
-    if (!request_matches(rq, etag))
-        return response_problem(rs, &rq->arena, PROBLEM_PRECONDITION_FAILED,
-                                "session %s has changed: its entity tag is "
-                                "\"%s\"",
-                                id, etag);
+    *changed = !request_matches(rq, etag);
+    return !*changed ? ST_OK
+                     : response_problem(rs, &rq->arena, PROBLEM_PRECONDITION_FAILED,
+                                        "session %s has changed: its entity tag is \"%s\"", id, etag);
+}
+
+static enum status share(struct store *store, const char *id, const char *shared, struct error *err) {
+    enum status st = store_session_share(store, id, shared, err);
+    cJSON *content = st ? NULL : cJSON_CreateObject();
+    char *text = content && add_shared(content, shared) ? json_line(content) : NULL;
+    if (!st)
+        st = text ? event_add(store, id, "shared", text, NULL, err) : error_no_memory(err);
+    free(text);
+    cJSON_Delete(content);
+    return st;
+}
+
+static enum status steer_effect(struct request *rq, struct store *store, void *context, struct response *rs,
+                                struct error *err) {
+    const struct steer *s = context;
+    const struct tune_options *b = s->budget;
+    const char *id = hub_session_id(s->served);
+    bool changed;
+    enum status st = check_tag(rq, store, id, rs, &changed, err);
+    if (st || changed)
+        return st;
     st = b ? hub_set_budget(s->served, store, b->trials, b->time_us, b->gap, err)
            : hub_steer(s->served, store, s->verb, err);
     if (!st && s->shared)
-        st = store_session_share(store, id, s->shared, err);
+        st = share(store, id, s->shared, err);
     return st ? st : answer_session(rq, store, id, 200, rs, err);
 }
 
@@ -392,6 +439,56 @@ enum status api_sessions_cancel(struct request *rq, struct response *rs, struct 
     return steer(rq, &(struct steer){.verb = HUB_CANCEL}, rs, err);
 }
 
+/* Who sees a session can be changed at any time, also when it has ended, and concerns its search in nothing. */
+struct sharing {
+    const char *id, *shared;
+};
+
+static enum status share_effect(struct request *rq, struct store *store, void *context, struct response *rs,
+                                struct error *err) {
+    const struct sharing *s = context;
+    bool changed;
+    enum status st = check_tag(rq, store, s->id, rs, &changed, err);
+    if (st || changed)
+        return st;
+    st = share(store, s->id, s->shared, err);
+    return st ? st : answer_session(rq, store, s->id, 200, rs, err);
+}
+
+static enum status patch_sharing(struct request *rq, const char *shared, struct response *rs, struct error *err) {
+    struct stored_session stored;
+    bool refused;
+    enum status st = request_session(rq, true, &stored, rs, &refused, err);
+    if (st || refused)
+        return st;
+    st = request_commit(rq, share_effect, &(struct sharing){stored.id, shared}, rs, err);
+    if (!st)
+        events_publish(rq->events, stored.id);
+    return st;
+}
+
+/* What the budget would grow by, of the quota. */
+static enum status patch_budget(struct request *rq, struct steer *how, struct response *rs, struct error *err) {
+    struct stored_session stored;
+    uint64_t granted = 0, before = 0, more = 0;
+    bool refused;
+    enum status st = request_session(rq, true, &stored, rs, &refused, err);
+    if (st || refused)
+        return st;
+    const bool own = stored.mode == STORED_SESSION_OWN;
+    cJSON *budget = cJSON_Parse(stored.budget);
+    const cJSON *trials = cJSON_GetObjectItemCaseSensitive(budget, "trials");
+    before = cJSON_IsNumber(trials) ? (uint64_t)trials->valuedouble : 0;
+    cJSON_Delete(budget);
+    more = own && how->budget->trials > before ? how->budget->trials - before : 0;
+    st = check_bound(rq, own, how->budget, err);
+    if (st || (more && !request_reserve(rq, more, more, &granted, rs)))
+        return st;
+    st = steer(rq, how, rs, err);
+    request_settle(rq, granted, st || rs->problem ? 0 : granted);
+    return st;
+}
+
 enum status api_sessions_patch(struct request *rq, struct response *rs, struct error *err) {
     static const char *const known[] = {"budget", "shared", NULL};
     const struct json_at body = request_body(rq);
@@ -399,11 +496,16 @@ enum status api_sessions_patch(struct request *rq, struct response *rs, struct e
     struct steer how = {.budget = &budget};
     struct json_at unused;
     enum status st = json_expect_object(&body, known, err);
-    if (!st && !json_has(&body, "budget", &unused))
-        st = json_fail(&body, err, "needs a budget");
-    if (!st)
+    if (st)
+        return st;
+    const bool has_budget = json_has(&body, "budget", &unused), has_shared = json_has(&body, "shared", &unused);
+    if (!has_budget && !has_shared)
+        st = json_fail(&body, err, "needs a budget, or whom it is shared with");
+    if (!st && has_budget)
         st = read_budget(&body, &budget, err);
-    if (!st && json_has(&body, "shared", &unused))
+    if (!st && has_shared)
         st = request_shared(rq, &body, &how.shared, err);
-    return st ? st : steer(rq, &how, rs, err);
+    if (st)
+        return st;
+    return has_budget ? patch_budget(rq, &how, rs, err) : patch_sharing(rq, how.shared, rs, err);
 }

@@ -11,6 +11,8 @@
 #include "dataset/export.h"
 #include "tuner/http/api.h"
 #include "tuner/http/lists.h"
+#include "tuner/http/quotas.h"
+#include "tuner/http/records.h"
 #include "tuner/http/references.h"
 #include "tuner/http/sessions.h"
 #include "tuner/search/sketch.h"
@@ -20,7 +22,7 @@ static const double LEAST_LEASE_S = 1, MOST_LEASE_S = 86400;
 
 /* ---- looking ---- */
 
-static char *record_text(const struct record *record) {
+char *record_text(const struct record *record) {
     char *text = NULL;
     size_t n;
     FILE *to = open_memstream(&text, &n);
@@ -31,6 +33,16 @@ static char *record_text(const struct record *record) {
         return text;
     free(text);
     return NULL;
+}
+
+enum status record_answer(const struct record *record, struct response *rs, struct error *err) {
+    char *text = record_text(record);
+    if (!text)
+        return error_no_memory(err);
+    free(rs->owned);
+    rs->owned = text;
+    response_bytes(rs, 200, "application/json", text, strlen(text));
+    return ST_OK;
 }
 
 static bool add_record(cJSON *items, const struct record *record) {
@@ -89,14 +101,7 @@ static enum status answer_trial(struct request *rq, struct store *store, const c
     enum status st = query_collect(store, &query, &rq->arena, &n, &records, err);
     if (!st && !n)
         st = error_set(err, ST_NOT_FOUND, "session %s has no trial %lu", session, (unsigned long)number);
-    if (st)
-        return st;
-    char *text = record_text(&records[0]);
-    if (!text)
-        return error_no_memory(err);
-    rs->owned = text;
-    response_bytes(rs, 200, "application/json", text, strlen(text));
-    return ST_OK;
+    return st ? st : record_answer(&records[0], rs, err);
 }
 
 enum status api_trials_get(struct request *rq, struct response *rs, struct error *err) {
@@ -194,9 +199,23 @@ static enum status read_suggest(struct request *rq, struct suggest *s, struct er
     return st ? st : read_lease(&body, &s->lease_s, err);
 }
 
+/* Up to `granted` trials, which are the asker's by its quota. */
+static enum status suggest_locked(struct request *rq, struct suggest *s, uint64_t granted, struct response *rs,
+                                  struct error *err) {
+    size_t ready;
+    s->count = granted;
+    enum status st = hub_make_ready(s->served, (size_t)s->count, &ready, &s->step, err);
+    if (!st)
+        st = request_commit(rq, suggest_effect, s, rs, err);
+    if (!st)
+        hub_taken(s->served, s->client, s->n, s->offers);
+    request_settle(rq, granted, st ? 0 : s->n);
+    return st;
+}
+
 enum status api_trials_suggest(struct request *rq, struct response *rs, struct error *err) {
     struct suggest s = {0};
-    size_t ready;
+    uint64_t granted;
     enum status st = read_suggest(rq, &s, err);
     if (!st)
         st = request_served(rq, true, &s.served, rs, err);
@@ -206,11 +225,8 @@ enum status api_trials_suggest(struct request *rq, struct response *rs, struct e
              ? error_set(err, ST_CONFLICT, "the service runs the trials of session %s itself", hub_session_id(s.served))
              : hub_lock(s.served, err);
     if (!st) {
-        st = hub_make_ready(s.served, (size_t)s.count, &ready, &s.step, err);
-        if (!st)
-            st = request_commit(rq, suggest_effect, &s, rs, err);
-        if (!st)
-            hub_taken(s.served, s.client, s.n, s.offers);
+        if (request_reserve(rq, 1, s.count, &granted, rs))
+            st = suggest_locked(rq, &s, granted, rs, err);
         hub_unlock(s.served);
     }
     hub_drop(s.served);
@@ -372,11 +388,11 @@ enum status api_trials_fail(struct request *rq, struct response *rs, struct erro
 
 /* ---- what the session came to ---- */
 
-static enum status with_answer(struct request *rq, struct response *rs,
-                               enum status (*write)(struct served *, const struct tuning *, cJSON *, struct error *),
-                               struct error *err) {
+enum status request_outcome(struct request *rq, outcome_write *write, cJSON **out, struct response *rs,
+                            struct error *err) {
     struct served *served;
     struct tuning tuning;
+    *out = NULL;
     enum status st = request_served(rq, false, &served, rs, err);
     if (st || !served)
         return st;
@@ -391,15 +407,18 @@ static enum status with_answer(struct request *rq, struct response *rs,
         hub_unlock(served);
     }
     hub_drop(served);
-    if (st == ST_INFEASIBLE) { /* a session without a measurement has no best yet */
-        cJSON_Delete(root);
-        return error_set(err, ST_NOT_FOUND, "no trial of the session has completed");
+    if (!st) {
+        *out = root;
+        return ST_OK;
     }
-    if (st) {
-        cJSON_Delete(root);
-        return st;
-    }
-    return response_json(rs, 200, root, true, err);
+    cJSON_Delete(root); /* a session without a measurement has no best yet */
+    return st == ST_INFEASIBLE ? error_set(err, ST_NOT_FOUND, "no trial of the session has completed") : st;
+}
+
+static enum status answer_outcome(struct request *rq, outcome_write *write, struct response *rs, struct error *err) {
+    cJSON *root;
+    enum status st = request_outcome(rq, write, &root, rs, err);
+    return st || !root ? st : response_json(rs, 200, root, true, err);
 }
 
 static bool add_summary(cJSON *to, const char *key, const struct tune_row *row) {
@@ -430,7 +449,7 @@ static enum status write_best(struct served *served, const struct tuning *t, cJS
 }
 
 enum status api_sessions_best(struct request *rq, struct response *rs, struct error *err) {
-    return with_answer(rq, rs, write_best, err);
+    return answer_outcome(rq, write_best, rs, err);
 }
 
 static enum status write_importance(struct served *served, const struct tuning *t, cJSON *root, struct error *err) {
@@ -455,7 +474,7 @@ static enum status write_importance(struct served *served, const struct tuning *
 }
 
 enum status api_sessions_importance(struct request *rq, struct response *rs, struct error *err) {
-    return with_answer(rq, rs, write_importance, err);
+    return answer_outcome(rq, write_importance, rs, err);
 }
 
 /* ---- events ---- */

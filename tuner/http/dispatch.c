@@ -275,6 +275,21 @@ static const char *key_owner(const struct request *rq) {
     return *rq->principal.token ? rq->principal.token : rq->principal.team;
 }
 
+/* Headers are not kept with an answer: where the thing is that was made, its body says in "href". */
+static enum status repeat_location(struct request *rq, const struct stored_response *found, struct response *rs,
+                                   struct error *err) {
+    if (found->status != 201 && found->status != 202)
+        return ST_OK;
+    cJSON *json = cJSON_ParseWithLength(found->body, found->length);
+    const char *href = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "href"));
+    const char *copy = href ? arena_strdup(&rq->arena, href) : NULL;
+    const bool lost = href && !copy;
+    cJSON_Delete(json);
+    if (copy)
+        response_header(rs, "Location", copy);
+    return lost ? error_no_memory(err) : ST_OK;
+}
+
 /* *known: the key was used, and *rs is what it was answered, or the problem that it was for something else. */
 static enum status replay(struct request *rq, struct store *store, const struct id *print, struct response *rs,
                           bool *known, struct error *err) {
@@ -291,6 +306,7 @@ static enum status replay(struct request *rq, struct store *store, const struct 
     if (match == RESPONSE_SAME) {
         response_bytes(rs, (unsigned)found.status, found.content_type, found.body, found.length);
         response_header(rs, "Idempotent-Replayed", "true");
+        return repeat_location(rq, &found, rs, err);
     }
     return ST_OK;
 }
@@ -369,13 +385,20 @@ enum status request_commit(struct request *rq, request_effect *effect, void *con
 
 /* The answer. */
 
+/* Programs do not ask for text/html; browsers do, also for a path where nothing is. */
+static bool is_for_people(const struct request *rq) {
+    if (rq->route)
+        return rq->route->flags & ROUTE_PAGE;
+    return rq->accept && strstr(rq->accept, "text/html");
+}
+
 static void write_problem(struct request *rq, struct response *rs) {
     static const char no_memory[] =
         "{\"type\":\"/problems/insufficient-storage\",\"title\":\"Memory or disk is full, or the disk "
         "refuses\",\"status\":507,"
         "\"detail\":\"out of memory\",\"code\":\"insufficient-storage\",\"request_id\":\"\"}";
     static const char type[] = "application/problem+json";
-    if (rq->route && rq->route->flags & ROUTE_PAGE && !page_problem(rq, rs, NULL))
+    if (is_for_people(rq) && !page_problem(rq, rs, NULL))
         return;
     free(rs->owned);
     rs->owned = problem_text(rs->problem, rs->problem_detail ? rs->problem_detail : problem_title(rs->problem),

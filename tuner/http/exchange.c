@@ -17,7 +17,10 @@
 #include "tuner/http/dispatch.h"
 #include "tuner/http/server_internal.h"
 
-enum { DRAIN_BYTES = 64 << 10 }; /* a refused body up to this is read to its end, so that the connection can stay */
+enum {
+    DRAIN_BYTES = 64 << 10, /* a refused body up to this is read to its end, so that the connection can stay */
+    HEAD_BYTES = 16 << 10,  /* target and headers; well below what the library can hold, so that the answer is ours */
+};
 
 /* Random enough to tell requests apart, cheap enough for every one: a random start in each thread, then a mixed count.
  */
@@ -54,6 +57,7 @@ void *exchange_begin(void *context, const char *uri, struct MHD_Connection *conn
         return NULL;
     }
     x->peer->served = true;
+    x->peer->exchange = x;
     peer_enter(x->peer, PEER_HEADERS);
     atomic_fetch_add(&x->server->in_flight, 1);
     metrics_add(x->server->metrics, METRICS_IN_FLIGHT, 1);
@@ -64,14 +68,28 @@ void *exchange_begin(void *context, const char *uri, struct MHD_Connection *conn
 
 struct headers {
     struct request *request;
-    unsigned lengths, encodings, repeated;
+    unsigned repeated;
+    bool malformed; /* a name that is no token */
+    size_t bytes;
     const char *length, *encoding, *expect;
 };
 
-static enum MHD_Result see_header(void *context, enum MHD_ValueKind kind, const char *name, const char *value) {
+/* RFC 9110 §5.6.2. */
+static bool is_token(const char *name, size_t n) {
+    static const char others[] = "!#$%&'*+-.^_`|~";
+    for (size_t i = 0; i < n; i++)
+        if (!isalnum((unsigned char)name[i]) && (!name[i] || !strchr(others, name[i])))
+            return false;
+    return n > 0;
+}
+
+static enum MHD_Result see_header(void *context, enum MHD_ValueKind kind, const char *name, size_t name_bytes,
+                                  const char *value, size_t value_bytes) {
     (void)kind;
     struct headers *h = context;
     struct request *rq = h->request;
+    h->bytes += name_bytes + value_bytes + 4;
+    h->malformed = h->malformed || !is_token(name, name_bytes);
     struct {
         const char *name, **to;
     } const once[] = {
@@ -98,9 +116,15 @@ static enum MHD_Result see_header(void *context, enum MHD_ValueKind kind, const 
 }
 
 /* What two readers could take for two different requests (RFC 9112 §6.3, §11.2). NULL: nothing. */
-static const char *ambiguity(const struct headers *h, const char *version) {
+static const char *ambiguity(const struct headers *h, const char *uri, const char *version) {
+    if (h->malformed)
+        return "a header's name is no token";
     if (h->repeated)
         return "a header that may come once is repeated";
+    if (!h->request->host && !strcmp(version, "HTTP/1.1"))
+        return "HTTP/1.1 needs a Host";
+    if (strpbrk(uri, " \t"))
+        return "the target has a blank";
     if (h->length && h->encoding)
         return "both Content-Length and Transfer-Encoding";
     if (h->encoding && strcasecmp(h->encoding, "chunked"))
@@ -152,7 +176,7 @@ static void add_headers(struct exchange *x, struct MHD_Response *r) {
     if (!has_header(rs, "Content-Security-Policy"))
         add_header(r, "Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'");
     add_header(r, "Cache-Control", rs->cache_control ? rs->cache_control : "no-store");
-    if (x->server->certificate)
+    if (x->server->certificates)
         add_header(r, "Strict-Transport-Security", "max-age=31536000");
     if (rs->content_type && rs->status != 304)
         add_header(r, "Content-Type", rs->content_type);
@@ -233,13 +257,18 @@ static enum MHD_Result start(struct exchange *x, const char *method, const char 
     rq->server = x->server;
     rq->events = &x->server->hub;
     see_address(x);
-    MHD_get_connection_values(x->connection, MHD_HEADER_KIND, see_header, &h);
+    MHD_get_connection_values_n(x->connection, MHD_HEADER_KIND, see_header, &h);
     peer_enter(x->peer, PEER_BODY);
     x->phase = EXCHANGE_BODY;
-    const char *trouble = ambiguity(&h, version);
+    const char *trouble = ambiguity(&h, x->uri, version);
     if (trouble) {
         metrics_increment(x->server->metrics, METRICS_REFUSED);
         response_problem(&x->response, &rq->arena, PROBLEM_BAD_FRAMING, "%s", trouble);
+        return refuse_at_once(x);
+    }
+    if (h.bytes + strlen(x->uri) > HEAD_BYTES) {
+        response_problem(&x->response, &rq->arena, PROBLEM_HEADERS_TOO_LARGE,
+                         "a request's target and headers may have %d bytes together", HEAD_BYTES);
         return refuse_at_once(x);
     }
     const uint64_t declared = h.length ? strtoull(h.length, NULL, 10) : 0;
@@ -325,13 +354,7 @@ static void log_access(const struct exchange *x, unsigned status, double ms) {
              rq->principal.token[0] ? rq->principal.token : "-", rq->id);
 }
 
-void exchange_end(void *context, struct MHD_Connection *connection, void **at, enum MHD_RequestTerminationCode code) {
-    (void)connection;
-    struct server *server = context;
-    struct exchange *x = *at;
-    if (!x)
-        return;
-    *at = NULL;
+static void finish(struct server *server, struct exchange *x, enum MHD_RequestTerminationCode code) {
     if (x->slept)
         atomic_fetch_sub(&server->asleep, 1);
     /* 499: the client went away before it had an answer; 400: the library refused the request's first lines. */
@@ -343,10 +366,24 @@ void exchange_end(void *context, struct MHD_Connection *connection, void **at, e
     if (server->options.access_log)
         log_access(x, status, us * 1e-3);
     peer_enter(x->peer, PEER_IDLE);
+    x->peer->exchange = NULL;
     request_release(&x->request);
     response_clear(&x->response);
     free(x->body);
     free(x->uri);
     free(x);
     atomic_fetch_sub(&server->in_flight, 1);
+}
+
+void exchange_end(void *context, struct MHD_Connection *connection, void **at, enum MHD_RequestTerminationCode code) {
+    (void)connection;
+    struct exchange *x = *at;
+    *at = NULL;
+    if (x)
+        finish(context, x, code);
+}
+
+void exchange_abandon(struct server *server, struct exchange *x) {
+    if (x)
+        finish(server, x, MHD_REQUEST_TERMINATED_CLIENT_ABORT);
 }

@@ -6,11 +6,15 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "tuner/http/routes.h"
+#include "tuner/service/hub.h"
 #include "tuner/version.h"
 
 static const double bounds_s[] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10};
@@ -25,7 +29,7 @@ struct metrics {
     size_t n_routes;
     const struct route *routes;
     struct row *rows; /* n_routes and one for what matched none */
-    atomic_uint_fast64_t bytes_in, bytes_out;
+    atomic_uint_fast64_t bytes_in, bytes_out, records;
     atomic_int gauges[METRICS_GAUGES];
     atomic_uint_fast64_t counters[METRICS_COUNTERS];
     double started;
@@ -77,6 +81,10 @@ void metrics_add(struct metrics *m, enum metrics_gauge gauge, int by) {
 
 void metrics_increment(struct metrics *m, enum metrics_counter counter) {
     add(&m->counters[counter], 1);
+}
+
+void metrics_add_records(struct metrics *m, uint64_t n) {
+    add(&m->records, n);
 }
 
 static uint64_t get(const atomic_uint_fast64_t *counter) {
@@ -181,5 +189,64 @@ void metrics_write(struct metrics *m, FILE *out) {
     fprintf(out, "syncopate_http_received_bytes_total %" PRIu64 "\n", get(&m->bytes_in));
     write_head(out, "syncopate_http_sent_bytes_total", "counter", "Bytes of answers' bodies.");
     fprintf(out, "syncopate_http_sent_bytes_total %" PRIu64 "\n", get(&m->bytes_out));
+    write_head(out, "syncopate_records_added_total", "counter", "Trials that were added as records.");
+    fprintf(out, "syncopate_records_added_total %" PRIu64 "\n", get(&m->records));
     write_process(out, m);
+}
+
+/* ---- what the service does ---- */
+
+static void write_sessions(FILE *out, struct service *service) {
+    static const char name[] = "syncopate_sessions";
+    uint64_t counts[STORED_SESSION_STATE_COUNT];
+    struct error err;
+    struct store *store;
+    if (service_reader(service, &store, &err) || store_session_counts(store, counts, &err)) {
+        log_error("metrics: %s", err.message);
+        return;
+    }
+    write_head(out, name, "gauge", "Sessions in the dataset by state.");
+    for (size_t i = 0; i < STORED_SESSION_STATE_COUNT; i++)
+        fprintf(out, "%s{state=\"%s\"} %" PRIu64 "\n", name, stored_session_state_word((enum stored_session_state)i),
+                counts[i]);
+}
+
+static void write_trials(FILE *out, struct service *service) {
+    static const char name[] = "syncopate_trials_total";
+    static const char *const words[] = {
+        [HUB_COMPLETE] = "complete",   [HUB_FAILED] = "failed", [HUB_INFEASIBLE] = "infeasible",
+        [HUB_CANCELLED] = "cancelled", [HUB_LOST] = "lost",     [HUB_RETURNED] = NULL};
+    uint64_t ends[HUB_ENDS];
+    hub_ends(service_hub(service), ends);
+    write_head(out, name, "counter", "Trials of sessions that ended, by how.");
+    for (size_t i = 0; i < HUB_ENDS; i++)
+        if (words[i])
+            fprintf(out, "%s{state=\"%s\"} %" PRIu64 "\n", name, words[i], ends[i]);
+    write_head(out, "syncopate_trials_returned_total", "counter",
+               "Trials that were given back or whose lease ran out, and which were offered again.");
+    fprintf(out, "syncopate_trials_returned_total %" PRIu64 "\n", ends[HUB_RETURNED]);
+}
+
+static void write_dataset(FILE *out, struct service *service) {
+    const char *dataset = service_dataset(service);
+    char log[4200];
+    struct stat file, wal = {0};
+    struct statvfs disk;
+    snprintf(log, sizeof log, "%.4096s-wal", dataset);
+    if (stat(log, &wal))
+        wal.st_size = 0;
+    if (!stat(dataset, &file)) {
+        write_head(out, "syncopate_dataset_bytes", "gauge", "The dataset's file and its write-ahead log.");
+        fprintf(out, "syncopate_dataset_bytes %lld\n", (long long)file.st_size + (long long)wal.st_size);
+    }
+    if (!statvfs(dataset, &disk)) {
+        write_head(out, "syncopate_dataset_free_bytes", "gauge", "What its disk has room for.");
+        fprintf(out, "syncopate_dataset_free_bytes %llu\n", (unsigned long long)disk.f_bavail * disk.f_frsize);
+    }
+}
+
+void metrics_write_service(struct service *service, FILE *out) {
+    write_sessions(out, service);
+    write_trials(out, service);
+    write_dataset(out, service);
 }

@@ -36,6 +36,14 @@ enum metrics_counter {
 };
 void metrics_increment(struct metrics *metrics, enum metrics_counter counter);
 
+/* Trials that came as records, duplicates left out. */
+void metrics_add_records(struct metrics *metrics, uint64_t n);
+
 void metrics_write(struct metrics *metrics, FILE *out);
+
+/* Sessions and trials, the dataset's size and what room its disk has. What cannot be read is left out, so that the rest
+ * can be told when the disk is in trouble. O(sessions). */
+struct service;
+void metrics_write_service(struct service *service, FILE *out);
 
 #endif

@@ -161,7 +161,7 @@ static void trials(struct request *rq, struct markup *m, const struct findings *
     page_link(m, "In the dataset", "/dataset?filter=%s&order=-recorded", filter);
     page_link(m, "CSV", "/api/v1/records?filter=%s&format=csv&page_size=1000", filter);
     page_link(m, "JSON Lines", "/api/v1/records?filter=%s&format=jsonl&page_size=1000&iterations=true", filter);
-    page_link(m, "Best strategy as JSON", "/api/v1/sessions/%s/best", page_escape(rq, f->session.id));
+    page_link(m, "Best strategy as a file", "/api/v1/sessions/%s/export", page_escape(rq, f->session.id));
     markup_end(m);
     markup_end(m);
 }

@@ -1,15 +1,16 @@
 /* Connections and their absolute deadlines. libmicrohttpd's timeout is of inactivity: a byte now and then holds a
- * connection for ever. So one thread looks at all of them four times a second and shuts down the sockets of those that
- * are in a phase for too long; the library then sees the end and cleans up. */
+ * connection for ever. So one thread looks at all of them four times a second, and when a client leaves an event
+ * stream, and shuts down the sockets of those that are in a phase for too long; the library then sees the end and
+ * cleans up. */
 #include <math.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "tuner/http/server_internal.h"
 
-enum { TICK_NS = 250000000 };
+enum { TICK_MS = 250 };
 static const double STREAM_STALL_US = 60e6;
 
 static struct peer *peer_open(struct server *server, struct MHD_Connection *connection) {
@@ -40,11 +41,19 @@ static void peer_close(struct server *server, struct peer *peer) {
     free(peer);
 }
 
+static void offer_certificate(struct server *server, struct MHD_Connection *connection) {
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+    if (server->certificates && info && info->tls_session)
+        certificates_offer(server->certificates, info->tls_session);
+}
+
 void peers_notify(void *context, struct MHD_Connection *connection, void **socket_context,
                   enum MHD_ConnectionNotificationCode code) {
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        offer_certificate(context, connection);
         *socket_context = peer_open(context, connection);
     } else if (*socket_context) {
+        exchange_abandon(context, ((struct peer *)*socket_context)->exchange);
         peer_close(context, *socket_context);
         *socket_context = NULL;
     }
@@ -107,25 +116,23 @@ static void cut_overdue(struct server *server) {
         }
 }
 
-static void wait_for_tick(struct server *server) {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += TICK_NS;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    pthread_cond_timedwait(&server->tick, &server->peers_mutex, &until);
+/* Until the next look is due, or a client has left its stream. False: the server ends. */
+static bool wait_for_tick(struct server *server) {
+    struct epoll_event events[64];
+    const int n = epoll_wait(server->hub.alarm, events, sizeof events / sizeof *events, TICK_MS);
+    for (int i = 0; i < n; i++)
+        if (events[i].data.ptr == server)
+            return false;
+    return true;
 }
 
 void *peers_watch(void *context) {
     struct server *server = context;
-    pthread_mutex_lock(&server->peers_mutex);
-    while (!server->stopping) {
-        wait_for_tick(server);
+    while (wait_for_tick(server)) {
+        pthread_mutex_lock(&server->peers_mutex);
         cut_overdue(server);
         pthread_mutex_unlock(&server->peers_mutex);
         streams_tick(&server->hub, 1e6 * server->options.heartbeat_s, STREAM_STALL_US);
-        pthread_mutex_lock(&server->peers_mutex);
     }
-    pthread_mutex_unlock(&server->peers_mutex);
     return NULL;
 }

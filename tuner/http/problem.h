@@ -36,6 +36,7 @@
     X(PROBLEM_PRECONDITION_REQUIRED, "precondition-required", 428, "If-Match is needed")                               \
     X(PROBLEM_RATE_LIMITED, "rate-limited", 429, "Too many requests")                                                  \
     X(PROBLEM_QUOTA, "quota-exceeded", 429, "The token's daily quota is used up")                                      \
+    X(PROBLEM_HEADERS_TOO_LARGE, "headers-too-large", 431, "The request's target and headers are too long")            \
     X(PROBLEM_INTERNAL, "internal", 500, "The service failed")                                                         \
     X(PROBLEM_DRAINING, "draining", 503, "The service is stopping")                                                    \
     X(PROBLEM_OVERLOADED, "overloaded", 503, "The service is busy")                                                    \

@@ -53,11 +53,12 @@ static const struct route routes[] = {
     {"GET", "/api/v1/sessions", ROLE_READ, 0, "state team page_size page_token", NULL, "SessionList", NULL, "200", "",
      api_sessions_list, "Sessions, newest first"},
     {"POST", "/api/v1/sessions", ROLE_RUN, ROUTE_CREATES | ROUTE_SLOW, "", "NewSession", "Session", NULL, "201",
-     "invalid not-found conflict infeasible", api_sessions_create, "Open a tuning session"},
+     "invalid not-found conflict infeasible quota-exceeded", api_sessions_create, "Open a tuning session"},
     {"GET", "/api/v1/sessions/{session}", ROLE_READ, ROUTE_CONDITIONAL, "", NULL, "Session", NULL, "200", "not-found",
      api_sessions_get, "A session: state, budget, how far it is"},
     {"PATCH", "/api/v1/sessions/{session}", ROLE_RUN, ROUTE_IF_MATCH | ROUTE_SLOW, "", "SessionChange", "Session", NULL,
-     "200", "invalid not-found conflict", api_sessions_patch, "Change a session's budget or who sees it"},
+     "200", "invalid not-found conflict quota-exceeded", api_sessions_patch,
+     "Change a session's budget or who sees it"},
     {"POST", "/api/v1/sessions/{session}:pause", ROLE_RUN, ROUTE_CREATES | ROUTE_IF_MATCH | ROUTE_SLOW, "", NULL,
      "Session", NULL, "200", "not-found conflict", api_sessions_pause, "Suggest no more trials until it is resumed"},
     {"POST", "/api/v1/sessions/{session}:resume", ROLE_RUN, ROUTE_CREATES | ROUTE_IF_MATCH | ROUTE_SLOW, "", NULL,
@@ -70,6 +71,10 @@ static const struct route routes[] = {
      api_sessions_best, "The best strategy so far, and how much better it is than the best baseline"},
     {"GET", "/api/v1/sessions/{session}/importance", ROLE_READ, ROUTE_SLOW, "", NULL, "Importance", NULL, "200",
      "not-found", api_sessions_importance, "Which knobs mattered, and which proposers earned their trials"},
+    {"GET", "/api/v1/sessions/{session}/export", ROLE_READ, ROUTE_SLOW, "format page_size page_token", NULL, "Strategy",
+     "text/csv; charset=utf-8; header=present|application/jsonl", "200", "not-found", api_sessions_export,
+     "The best strategy so far as a file, or the trials; of these the header Next-Page-Token has the next page's "
+     "token"},
     {"GET", "/api/v1/sessions/{session}/events", ROLE_READ, ROUTE_STREAM, "", NULL, NULL, "text/event-stream", "200",
      "not-found", api_sessions_events, "What happens in a session, as it happens; Last-Event-ID goes on after one"},
     {"GET", "/api/v1/sessions/{session}/trials", ROLE_READ, 0, "iterations page_size page_token", NULL, "RecordList",
@@ -77,10 +82,11 @@ static const struct route routes[] = {
     {"GET", "/api/v1/sessions/{session}/trials/{number}", ROLE_READ, 0, "", NULL, "Record", NULL, "200", "not-found",
      api_trials_get, "A trial with its iterations"},
     {"POST", "/api/v1/sessions/{session}/trials", ROLE_RUN, ROUTE_CREATES | ROUTE_SLOW, "", "TrialBatch", "BatchResult",
-     NULL, CREATED, "invalid not-found conflict", api_trials_import,
+     NULL, CREATED, "invalid not-found conflict quota-exceeded", api_trials_import,
      "Put trials that ended elsewhere into a session, all or none; its search learns from them"},
     {"POST", "/api/v1/sessions/{session}/trials:suggest", ROLE_RUN, ROUTE_CREATES | ROUTE_SLOW, "", "SuggestRequest",
-     "Suggestions", NULL, "200", "invalid not-found conflict", api_trials_suggest, "Take trials to run, under a lease"},
+     "Suggestions", NULL, "200", "invalid not-found conflict quota-exceeded", api_trials_suggest,
+     "Take trials to run, under a lease"},
     {"POST", "/api/v1/sessions/{session}/trials/{number}:heartbeat", ROLE_RUN, ROUTE_SLOW, "", "Heartbeat", "Turn",
      NULL, "200", "invalid not-found stale-attempt", api_trials_heartbeat, "The trial still runs: renew its lease"},
     {"POST", "/api/v1/sessions/{session}/trials/{number}:report", ROLE_RUN, ROUTE_SLOW, "", "Report", "Turn", NULL,
@@ -91,14 +97,21 @@ static const struct route routes[] = {
     {"POST", "/api/v1/sessions/{session}/trials/{number}:fail", ROLE_RUN, ROUTE_CREATES | ROUTE_SLOW, "", "Failure",
      "Record", NULL, "200", "invalid not-found stale-attempt", api_trials_fail, "The trial went wrong"},
 
-    {"GET", "/api/v1/records", ROLE_READ, ROUTE_SLOW, "filter order iterations format page_size page_token", NULL,
-     "RecordList", "text/csv; charset=utf-8; header=present|application/jsonl", "200", "timeout", api_records_list,
+    {"GET", "/api/v1/records", ROLE_READ, ROUTE_SLOW, "filter order iterations format references page_size page_token",
+     NULL, "RecordList", "text/csv; charset=utf-8; header=present|application/jsonl", "200", "timeout",
+     api_records_list,
      "Everybody's trials that fit a filter; as CSV or JSON Lines the header Next-Page-Token has the token"},
     {"GET", "/api/v1/records/{uid}", ROLE_READ, 0, "", NULL, "Record", NULL, "200", "not-found", api_records_get,
      "A trial with its iterations"},
+    {"PATCH", "/api/v1/records/{uid}", ROLE_SUBMIT, ROUTE_SLOW, "", "RecordChange", "Record", NULL, "200",
+     "invalid not-found conflict", api_records_patch, "Change who sees a trial of one's team that is of no session"},
     {"POST", "/api/v1/records:batchCreate", ROLE_SUBMIT, ROUTE_CREATES | ROUTE_SLOW, "", "RecordBatch", "BatchResult",
-     NULL, CREATED, "invalid not-found conflict", api_records_create,
+     NULL, CREATED, "invalid not-found conflict quota-exceeded", api_records_create,
      "Put trials that ended elsewhere, all or none; one that is there already is counted as a duplicate"},
+
+    {"POST", "/api/v1/records:import", ROLE_ADMIN, ROUTE_CREATES | ROUTE_SLOW, "", "LineBatch", "LineBatchResult", NULL,
+     CREATED, "invalid not-found conflict", api_records_import,
+     "Put what another dataset exported, all or none, with its teams, sessions and numbers; repetitions add nothing"},
 
     {"GET", "/api/v1/rankers", ROLE_READ, 0, "name order page_size page_token", NULL, "ObjectList", NULL, "200", "",
      api_rankers_list, "Learned rankers, oldest first"},
@@ -237,7 +250,7 @@ void routes_problems(const struct route *route, bool out[PROBLEM_COUNT]) {
     for (size_t i = 0; i < PROBLEM_COUNT; i++)
         out[i] = i != PROBLEM_NONE && routes_has_word(route->problems, problem_code((enum problem)i));
     out[PROBLEM_BAD_REQUEST] = out[PROBLEM_BAD_FRAMING] = out[PROBLEM_BAD_PARAMETER] = true;
-    out[PROBLEM_INTERNAL] = out[PROBLEM_STORAGE] = true;
+    out[PROBLEM_HEADERS_TOO_LARGE] = out[PROBLEM_INTERNAL] = out[PROBLEM_STORAGE] = true;
     if (route->role != ROLE_NONE)
         out[PROBLEM_UNAUTHORIZED] = out[PROBLEM_FORBIDDEN] = out[PROBLEM_RATE_LIMITED] = true;
     if (!(route->flags & ROUTE_WHILE_DRAINING))

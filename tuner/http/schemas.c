@@ -155,7 +155,7 @@ static const struct schema schemas[] = {
      "'trial_us':{'type':'number','minimum':1000,'maximum':3600000000},"
      "'least_gain':{'type':'number','minimum':0,'maximum':1},'earlier':{'type':'integer','minimum':0,'maximum':10000},"
      "'ranker':" TEXT ",'runner':" TEXT ",'shared':" SHARED "}}"},
-    {"SessionChange", "{'type':'object','required':['budget'],'additionalProperties':false,"
+    {"SessionChange", "{'type':'object','minProperties':1,'additionalProperties':false,"
                       "'properties':{'budget':" BUDGET ",'shared':" SHARED "}}"},
     {"RecordList", "{'type':'object','required':['items','next_page_token'],'additionalProperties':false,"
                    "'properties':{'items':{'type':'array','items':{'$ref':'#/components/schemas/Record'}},"
@@ -169,7 +169,9 @@ static const struct schema schemas[] = {
      ",'state':{'enum':['waiting','running','complete','failed','infeasible','cancelled']},'predicted_us':" RATE
      ",'mean_us':" RATE ",'median_us':" RATE ",'low_us':" RATE ",'high_us':" RATE ",'queued':" STAMP ",'started':" STAMP
      ",'ended':" STAMP ",'reason':" TEXT ",'environment':" ID ",'environment_details':{'type':'object'},"
-     "'iterations_us':" TIMES ",'team':" TEXT ",'shared':{'type':'string'},'attempt':" SIZE "}}"},
+     "'iterations_us':" TIMES ",'team':" TEXT ",'shared':{'type':'string'},'attempt':" SIZE ",'client':" TEXT "}}"},
+    {"RecordChange",
+     "{'type':'object','required':['shared'],'additionalProperties':false,'properties':{'shared':" SHARED "}}"},
     {"RecordBatch",
      "{'type':'object','required':['records'],'additionalProperties':false,'properties':{'shared':" SHARED
      "," BATCH("records", "{'$ref':'#/components/schemas/NewRecord'}") "}}"},
@@ -186,6 +188,16 @@ static const struct schema schemas[] = {
     {"BatchResult", "{'type':'object','required':['added','duplicates','uids'],'additionalProperties':false,"
                     "'properties':{'added':" COUNT ",'duplicates':" COUNT
                     ",'uids':{'type':'array','description':'in the order of the request','items':" TEXT "}}}"},
+    {"LineBatch",
+     "{'type':'object','description':'Lines as syncopate dataset export --references writes them: records, and before "
+     "each the objects, sessions and calibrations that it needs and this dataset lacks','required':['lines'],"
+     "'additionalProperties':false,'properties':{'lines':{'type':'array','minItems':1,'maxItems':100000,"
+     "'items':{'type':'string','minLength':2}}}}"},
+    {"LineBatchResult",
+     "{'type':'object','description':'What was added; duplicates were here already, unfinished trials are left out',"
+     "'required':['objects','sessions','calibrations','trials','duplicates','unfinished'],'additionalProperties':false,"
+     "'properties':{'objects':" COUNT ",'sessions':" COUNT ",'calibrations':" COUNT ",'trials':" COUNT
+     ",'duplicates':" COUNT ",'unfinished':" COUNT "}}"},
     {"NewRanker",
      "{'type':'object','description':'domains or filter say which trials, without either "
      "all','additionalProperties':false,"
@@ -268,6 +280,11 @@ static const struct parameter parameters[] = {
      "'default':'recorded'}",
      "What to sort by; - is the other way round. What a trial lacks comes last"},
     {"format", "{'enum':['json','csv','jsonl'],'default':'json'}", "JSON, CSV or JSON Lines"},
+    {"Strategy.format", "{'enum':['strategy','csv','jsonl'],'default':'strategy'}",
+     "The best strategy as every command reads it; the trials as CSV; or the trials with all that they refer to as "
+     "JSON "
+     "Lines, each page of which \"syncopate dataset import\" reads"},
+    {"references", FLAG, "In JSON Lines: with the objects, sessions and calibrations that trials need, before them"},
     {"uid", TEXT, "A trial's uid"},
     {"operation", TEXT, "An operation's id"},
     {"model", TEXT, "A model's id or name"},

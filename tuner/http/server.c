@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,7 +18,7 @@
 #include "tuner/http/server_internal.h"
 #include "tuner/service/hub.h"
 
-enum { BACKLOG = 1024, MEMORY_BYTES = 32 << 10, MAX_PEM_BYTES = 1 << 20 };
+enum { BACKLOG = 1024, MEMORY_BYTES = 32 << 10 };
 static const char tls_priorities[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
 static const double STOP_POLL_US = 2000;
 
@@ -39,27 +41,6 @@ static void fill_defaults(struct server_options *o) {
         o->routes = routes_list(&o->n_routes);
 }
 
-static enum status read_pem(const char *path, char **out, struct error *err) {
-    FILE *from = fopen(path, "re");
-    char *text = from ? malloc(MAX_PEM_BYTES + 1) : NULL;
-    if (!from)
-        return error_set(err, ST_ENVIRONMENT, "%s: %s", path, strerror(errno));
-    if (!text) {
-        fclose(from);
-        return error_no_memory(err);
-    }
-    size_t n = fread(text, 1, MAX_PEM_BYTES, from);
-    bool whole = !ferror(from) && n < MAX_PEM_BYTES;
-    fclose(from);
-    text[n] = '\0';
-    if (!whole || strlen(text) != n || !strstr(text, "-----BEGIN")) {
-        free(text);
-        return error_set(err, ST_INVALID, "%s: not a PEM file", path);
-    }
-    *out = text;
-    return ST_OK;
-}
-
 static enum status bind_to(struct server *s, const struct addrinfo *at, struct error *err) {
     const int yes = 1;
     const struct server_options *o = &s->options;
@@ -77,7 +58,7 @@ static enum status bind_to(struct server *s, const struct addrinfo *at, struct e
         return error_set(err, ST_ENVIRONMENT, "cannot tell the port: %s", strerror(errno));
     s->port = (uint16_t)strtoul(port, NULL, 10);
     snprintf(s->url, sizeof s->url, at->ai_family == AF_INET6 ? "%s://[%s]:%u" : "%s://%s:%u",
-             s->key ? "https" : "http", o->host, s->port);
+             s->certificates ? "https" : "http", o->host, s->port);
     return ST_OK;
 }
 
@@ -110,10 +91,9 @@ static size_t keep_escapes(void *context, struct MHD_Connection *connection, cha
 
 static enum status start_daemon(struct server *s, struct error *err) {
     const struct server_options *o = &s->options;
-    const unsigned flags =
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | (s->key ? MHD_USE_TLS : 0);
-    struct MHD_OptionItem tls[] = {{MHD_OPTION_HTTPS_MEM_KEY, 0, s->key},
-                                   {MHD_OPTION_HTTPS_MEM_CERT, 0, s->certificate},
+    const unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
+                           (s->certificates ? MHD_USE_TLS : 0);
+    struct MHD_OptionItem tls[] = {{MHD_OPTION_HTTPS_CERT_CALLBACK, 0, (void *)certificates_retrieve},
                                    {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)tls_priorities},
                                    {MHD_OPTION_END, 0, NULL}};
     struct MHD_OptionItem plain[] = {{MHD_OPTION_END, 0, NULL}};
@@ -121,14 +101,21 @@ static enum status start_daemon(struct server *s, struct error *err) {
                                  NULL, MHD_OPTION_LISTEN_SOCKET, s->listener, MHD_OPTION_THREAD_POOL_SIZE, o->threads,
                                  MHD_OPTION_CONNECTION_LIMIT, o->connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
                                  o->connections_per_address, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_BYTES,
-                                 MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION, peers_notify, s,
+                                 MHD_OPTION_STRICT_FOR_CLIENT, 0, MHD_OPTION_NOTIFY_CONNECTION, peers_notify, s,
                                  MHD_OPTION_NOTIFY_COMPLETED, exchange_end, s, MHD_OPTION_URI_LOG_CALLBACK,
                                  exchange_begin, s, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, s, MHD_OPTION_ARRAY,
-                                 s->key ? tls : plain, MHD_OPTION_END);
-    if (!s->daemon)
-        return error_set(err, s->key ? ST_INVALID : ST_ENVIRONMENT, "the server did not start%s",
-                         s->key ? "; do certificate and key belong together?" : "");
-    return ST_OK;
+                                 s->certificates ? tls : plain, MHD_OPTION_END);
+    return s->daemon ? ST_OK : error_set(err, ST_ENVIRONMENT, "the server did not start");
+}
+
+static enum status start_watchman(struct server *s, struct error *err) {
+    struct epoll_event end = {.events = EPOLLIN, .data.ptr = s};
+    s->hub.alarm = epoll_create1(EPOLL_CLOEXEC);
+    s->stopping = eventfd(0, EFD_CLOEXEC);
+    if (s->hub.alarm < 0 || s->stopping < 0 || epoll_ctl(s->hub.alarm, EPOLL_CTL_ADD, s->stopping, &end))
+        return error_set(err, ST_ENVIRONMENT, "no descriptors to watch connections with: %s", strerror(errno));
+    s->watching = !pthread_create(&s->watchman, NULL, peers_watch, s);
+    return s->watching ? ST_OK : error_set(err, ST_ENVIRONMENT, "no more threads");
 }
 
 static enum status start_parts(struct server *s, struct error *err) {
@@ -136,8 +123,8 @@ static enum status start_parts(struct server *s, struct error *err) {
     enum status st = ST_OK;
     if (!o->certificate != !o->key)
         return error_set(err, ST_USAGE, "TLS needs both a certificate and its key");
-    st = o->key ? read_pem(o->key, &s->key, err) : ST_OK;
-    st = !st && o->key ? read_pem(o->certificate, &s->certificate, err) : st;
+    if (o->key)
+        st = certificates_open(o->certificate, o->key, &s->certificates, err);
     if (st)
         return st;
     s->metrics = s->hub.metrics = metrics_new(o->n_routes, o->routes);
@@ -150,10 +137,8 @@ static enum status start_parts(struct server *s, struct error *err) {
     st = st ? st : open_listener(s, err);
     if (st)
         return st;
-    s->watching = !pthread_create(&s->watchman, NULL, peers_watch, s);
-    if (!s->watching)
-        return error_set(err, ST_ENVIRONMENT, "no more threads");
-    return start_daemon(s, err);
+    st = start_watchman(s, err);
+    return st ? st : start_daemon(s, err);
 }
 
 static void publish_session(void *context, const char *session) {
@@ -164,19 +149,14 @@ static void publish_session(void *context, const char *session) {
 enum status server_start(const struct server_options *options, struct service *service, struct server **out,
                          struct error *err) {
     struct server *s = calloc(1, sizeof *s);
-    pthread_condattr_t monotonic;
     if (!s)
         return error_no_memory(err);
     s->options = *options;
     s->service = service;
-    s->listener = -1;
+    s->listener = s->hub.alarm = s->stopping = -1;
     fill_defaults(&s->options);
     pthread_mutex_init(&s->peers_mutex, NULL);
     pthread_mutex_init(&s->hub.mutex, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->tick, &monotonic);
-    pthread_condattr_destroy(&monotonic);
     enum status st = start_parts(s, err);
     if (st) {
         server_stop(s, 0);
@@ -209,11 +189,13 @@ static void stop_daemon(struct server *s, double patience_s) {
 }
 
 static void stop_watchman(struct server *s) {
-    pthread_mutex_lock(&s->peers_mutex);
-    s->stopping = true;
-    pthread_cond_signal(&s->tick);
-    pthread_mutex_unlock(&s->peers_mutex);
+    eventfd_write(s->stopping, 1);
     pthread_join(s->watchman, NULL);
+}
+
+static void close_descriptor(int fd) {
+    if (fd >= 0)
+        close(fd);
 }
 
 void server_stop(struct server *s, double patience_s) {
@@ -225,17 +207,20 @@ void server_stop(struct server *s, double patience_s) {
         stop_daemon(s, patience_s);
     if (s->watching)
         stop_watchman(s);
-    if (s->listener >= 0)
-        close(s->listener);
+    close_descriptor(s->listener);
+    close_descriptor(s->hub.alarm);
+    close_descriptor(s->stopping);
     pool_free(s->pool);
     metrics_free(s->metrics);
-    pthread_cond_destroy(&s->tick);
     pthread_mutex_destroy(&s->hub.mutex);
     pthread_mutex_destroy(&s->peers_mutex);
+    certificates_free(s->certificates);
     free(s->openapi);
-    free(s->certificate);
-    free(s->key);
     free(s);
+}
+
+enum status server_reload(struct server *s, struct error *err) {
+    return s->certificates ? certificates_reload(s->certificates, err) : ST_OK;
 }
 
 bool server_draining(const struct server *s) {

@@ -5,7 +5,7 @@
  * timeout restarts with every byte, so a thread of ours cuts what is past an absolute deadline. What could be read in
  * two ways (both lengths, repeated lengths or hosts, encodings other than chunked) is refused with 400 and the
  * connection closed.
- * Threads: server_drain and server_publish from any; the rest from the one that started it. */
+ * Threads: server_drain and server_reload from any; the rest from the one that started it. */
 #ifndef TUNER_HTTP_SERVER_H
 #define TUNER_HTTP_SERVER_H
 
@@ -41,6 +41,10 @@ enum status server_start(const struct server_options *options, struct service *s
                          struct error *err);
 uint16_t server_port(const struct server *server);
 const char *server_url(const struct server *server); /* "http://127.0.0.1:8642" */
+
+/* Read certificate and key again, from the same paths: for connections from now on. Fails as server_start, and then
+ * those before stay. */
+enum status server_reload(struct server *server, struct error *err);
 
 /* Take no new work: readyz and new requests say 503, no connection is accepted, streams end. Returns at once. */
 void server_drain(struct server *server);

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "tuner/http/certificates.h"
 #include "tuner/http/server.h"
 
 /* Where a connection is; each has its deadline. */
@@ -26,6 +27,7 @@ struct peer {
     _Atomic double since_us;   /* when the phase began */
     _Atomic double request_us; /* when the request's headers were complete */
     atomic_bool served;        /* it has had a request: the first one must come sooner */
+    struct exchange *exchange; /* that has not ended; of the connection's thread */
 };
 
 /* A request from its first line to its last byte. */
@@ -61,6 +63,7 @@ struct stream {
 struct event_hub {
     pthread_mutex_t mutex;
     struct stream *first;
+    int alarm; /* an epoll: the watchman waits on it for clients that leave a stream, and for the server's end */
     struct metrics *metrics;
     bool closing;
 };
@@ -75,14 +78,14 @@ struct server {
     pthread_mutex_t peers_mutex;
     struct peer *peers;
     pthread_t watchman;
-    bool watching, stopping; /* its thread was started; it is to end: under peers_mutex */
-    pthread_cond_t tick;
+    bool watching; /* its thread was started */
+    int stopping;  /* an eventfd: it is to end */
     atomic_bool draining;
     atomic_int in_flight, asleep; /* exchanges; of these suspended */
     int listener;
     uint16_t port;
     char url[128];
-    char *certificate, *key; /* texts */
+    struct certificates *certificates; /* NULL: without TLS */
     char *openapi;
     size_t openapi_bytes;
     struct id openapi_id;
@@ -101,11 +104,15 @@ enum MHD_Result exchange_continue(void *server, struct MHD_Connection *connectio
                                   const char *version, const char *data, size_t *n, void **context);
 void exchange_end(void *server, struct MHD_Connection *connection, void **context,
                   enum MHD_RequestTerminationCode code);
+/* Of some first lines that it refuses the library tells the beginning and no end: that is when the connection closes.
+ */
+void exchange_abandon(struct server *server, struct exchange *exchange);
 
 /* stream.c: event sources as responses. */
 struct MHD_Response *stream_response(struct exchange *exchange);
 void streams_close(struct event_hub *hub);
-/* Wake who is due a heartbeat; shut down who has not taken anything for `stall_us`. */
+/* End the streams whose client has left, wake who is due a heartbeat, shut down who has not taken anything for
+ * `stall_us`. */
 void streams_tick(struct event_hub *hub, double heartbeat_us, double stall_us);
 
 #endif

@@ -17,4 +17,11 @@ enum status request_served(struct request *request, bool steer, struct served **
 /* The member "shared" of `body` ("all", "team", or a list of teams) as the dataset has it; without one, with all. */
 enum status request_shared(struct request *request, const struct json_at *body, const char **out, struct error *err);
 
+/* What the session of the path came to so far: `write` fills in *root, which is an empty object then, while the session
+ * is locked. *out is that object, NULL when refused (the response is written). Fails: ST_NOT_FOUND (no trial has
+ * completed). */
+typedef enum status outcome_write(struct served *served, const struct tuning *tuning, cJSON *root, struct error *err);
+enum status request_outcome(struct request *request, outcome_write *write, cJSON **out, struct response *response,
+                            struct error *err);
+
 #endif

@@ -1,7 +1,12 @@
 /* Streams of events (events.h): a response whose bytes come from a callback, and a connection that sleeps while there
- * are none. Whether to sleep is decided under the hub's mutex together with who wakes, so no wake-up is lost. */
+ * are none. Whether to sleep is decided under the hub's mutex together with who wakes, so no wake-up is lost.
+ *
+ * The library does not look at a sleeping connection, so one whose client has left would count against its address
+ * until the next heartbeat fails. The hub's alarm rings when a client closes, and the watchman ends its stream. */
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
@@ -39,11 +44,21 @@ void streams_close(struct event_hub *hub) {
     pthread_mutex_unlock(&hub->mutex);
 }
 
+/* Also when requests that were sent behind it have not been read. */
+static bool has_left(const struct stream *s) {
+    struct pollfd at = {.fd = s->peer->fd, .events = POLLRDHUP};
+    return poll(&at, 1, 0) > 0 && at.revents & (POLLRDHUP | POLLHUP | POLLERR);
+}
+
 void streams_tick(struct event_hub *hub, double heartbeat_us, double stall_us) {
     const double now = clock_now_us();
     pthread_mutex_lock(&hub->mutex);
     for (struct stream *s = hub->first; s; s = s->next) {
-        if (s->asleep && now - s->quiet_us >= heartbeat_us) {
+        if (!s->closing && has_left(s)) {
+            shutdown(s->peer->fd, SHUT_RDWR);
+            s->closing = true;
+            wake(s);
+        } else if (s->asleep && now - s->quiet_us >= heartbeat_us) {
             s->heartbeat = true;
             wake(s);
         } else if (!s->asleep && now - s->called_us >= stall_us) {
@@ -141,6 +156,13 @@ static void on_free(void *context) {
     free(s);
 }
 
+/* Ring once when the client closes; the watchman's next look finds those that could not be registered. */
+static void set_alarm(struct event_hub *hub, int fd) {
+    struct epoll_event event = {.events = EPOLLRDHUP | EPOLLONESHOT};
+    if (epoll_ctl(hub->alarm, EPOLL_CTL_ADD, fd, &event))
+        epoll_ctl(hub->alarm, EPOLL_CTL_MOD, fd, &event); /* it had another stream before */
+}
+
 struct MHD_Response *stream_response(struct exchange *x) {
     struct event_hub *hub = &x->server->hub;
     struct stream *s = calloc(1, sizeof *s);
@@ -157,6 +179,7 @@ struct MHD_Response *stream_response(struct exchange *x) {
         s->next->back = &s->next;
     hub->first = s;
     pthread_mutex_unlock(&hub->mutex);
+    set_alarm(hub, x->peer->fd);
     metrics_add(hub->metrics, METRICS_STREAMS, 1);
     x->response.source = NULL;
     x->response.content_type = "text/event-stream";

@@ -70,6 +70,11 @@ enum status hub_set_state(struct served *s, struct store *store, enum stored_ses
     return st ? st : hub_tell_state(s, store, state, reason, err);
 }
 
+void hub_ends(struct hub *hub, uint64_t counts[HUB_ENDS]) {
+    for (size_t i = 0; i < HUB_ENDS; i++)
+        counts[i] = atomic_load(&hub->ends[i]);
+}
+
 /* ---- one session ---- */
 
 static void served_free(struct served *s) {

@@ -43,6 +43,11 @@ enum status hub_start(struct hub *hub, struct error *err);
 /* Own trials are given back, to be run when the service is up again. NULL is allowed. */
 void hub_close(struct hub *hub);
 
+/* What became of trials of sessions since the service started, each counted once, when it was seen to be written. */
+enum hub_end { HUB_COMPLETE, HUB_FAILED, HUB_INFEASIBLE, HUB_CANCELLED, HUB_LOST, HUB_RETURNED, HUB_ENDS };
+/* HUB_RETURNED: leases that ran out, of trials that were offered again. Threads: any. */
+void hub_ends(struct hub *hub, uint64_t counts[HUB_ENDS]);
+
 /* Where the service itself may run trials: a cluster that an administrator registered, and how. The texts are copied.
  * Fails: ST_USAGE (no such runner), ST_NO_MEMORY. */
 enum status hub_register(struct hub *hub, const char *cluster, const char *runner, const char *hosts,

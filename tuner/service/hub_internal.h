@@ -6,6 +6,7 @@
 #include <cjson/cJSON.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 
 #include "tuner/rankers.h"
 #include "tuner/service/hub.h"
@@ -61,6 +62,7 @@ struct hub {
     pthread_mutex_t listening;
     void (*changed)(void *context, const char *session);
     void *context;
+    atomic_uint_fast64_t ends[HUB_ENDS];
     bool closing; /* guarded by `mutex` */
     pthread_cond_t wake;
     bool has_thread;

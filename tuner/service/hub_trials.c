@@ -18,6 +18,17 @@ static void forget(struct served *s, size_t place) {
     s->n_out--;
 }
 
+static void count_end(struct hub *hub, const struct record *record) {
+    static const char lost[] = "lost: ";
+    const bool is_lost = record->reason && !strncmp(record->reason, lost, sizeof lost - 1);
+    const enum hub_end end = record->state == RECORD_COMPLETE     ? HUB_COMPLETE
+                             : record->state == RECORD_FAILED     ? HUB_FAILED
+                             : record->state == RECORD_INFEASIBLE ? HUB_INFEASIBLE
+                             : is_lost                            ? HUB_LOST
+                                                                  : HUB_CANCELLED;
+    atomic_fetch_add(&hub->ends[end], 1);
+}
+
 /* The trial has ended: the engine learns of it. */
 static enum status learn(struct served *s, size_t place, const struct record *record, struct error *err) {
     const struct tune_outcome outcome = {.state = record->state,
@@ -26,9 +37,11 @@ static enum status learn(struct served *s, size_t place, const struct record *re
                                          .iterations_us = record->iterations_us,
                                          .reason = record->reason};
     enum status st = session_report(s->engine, &s->out[place].suggestion, &outcome, err);
-    if (!st)
-        forget(s, place);
-    return st;
+    if (st)
+        return st;
+    count_end(s->hub, record);
+    forget(s, place);
+    return ST_OK;
 }
 
 /* *gone: it left the list. */
@@ -36,6 +49,8 @@ static enum status compare(struct served *s, size_t place, const struct record *
     struct out *o = &s->out[place];
     *gone = false;
     if (record->state == RECORD_WAITING) {
+        if (o->taken)
+            atomic_fetch_add(&s->hub->ends[HUB_RETURNED], 1);
         o->taken = false;
         o->attempt = record->attempt;
     } else if (record->state != RECORD_RUNNING) {

@@ -18,6 +18,7 @@ struct service {
     struct store *store; /* the writer's */
     struct writer *writer;
     struct tokens *tokens;
+    struct quota *quota;
     struct domains *domains;
     struct hub *hub;
     struct operations *operations;
@@ -42,6 +43,13 @@ static enum status open_tokens(struct service *s, struct error *err) {
     return st;
 }
 
+static enum status open_quota(struct service *s, struct error *err) {
+    char path[4096];
+    if ((size_t)snprintf(path, sizeof path, "%s.usage", s->dataset) >= sizeof path)
+        return error_set(err, ST_USAGE, "%.200s...: the path is too long", s->dataset);
+    return quota_open(path, &s->quota, err);
+}
+
 static enum status open_parts(struct service *s, struct error *err) {
     if (!s->dataset || !(s->domains = domains_new(DOMAINS_KEPT)))
         return error_no_memory(err);
@@ -49,6 +57,7 @@ static enum status open_parts(struct service *s, struct error *err) {
     if (!s->has_key)
         return error_set(err, ST_ENVIRONMENT, "no more thread keys");
     enum status st = open_tokens(s, err);
+    st = st ? st : open_quota(s, err);
     st = st ? st : store_open(s->dataset, STORE_READ_WRITE, &s->store, err);
     st = st ? st : writer_new(s->store, &s->writer, err);
     const struct hub_options hub = hub_default_options();
@@ -83,6 +92,7 @@ void service_close(struct service *s) {
     writer_free(s->writer);
     store_close(s->store);
     tokens_close(s->tokens);
+    quota_close(s->quota);
     domains_free(s->domains);
     free(s->dataset);
     free(s);
@@ -94,6 +104,10 @@ bool service_is_open(const struct service *s) {
 
 struct tokens *service_tokens(struct service *s) {
     return s->tokens;
+}
+
+struct quota *service_quota(struct service *s) {
+    return s->quota;
 }
 
 struct domains *service_domains(struct service *s) {

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "dataset/store.h"
 #include "dataset/writer.h"
+#include "tuner/service/quota.h"
 #include "tuner/service/tokens.h"
 
 struct service; /* opaque */
@@ -28,6 +29,7 @@ void service_close(struct service *service); /* NULL is allowed; every other thr
 
 bool service_is_open(const struct service *service);
 struct tokens *service_tokens(struct service *service);
+struct quota *service_quota(struct service *service);
 struct domains *service_domains(struct service *service);
 const char *service_dataset(const struct service *service);
 

@@ -2,6 +2,7 @@
 #include <stdalign.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -122,6 +123,34 @@ static void a_time_stamp_is_iso_8601_in_utc(void **state) {
     assert_int_equal(out[23], 'Z');
 }
 
+/* Milliseconds since 1970. */
+static long long ms_of(const char *stamp) {
+    struct tm utc = {0};
+    int ms;
+    assert_int_equal(strlen(stamp), 24);
+    assert_int_equal(sscanf(stamp, "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ", &utc.tm_year, &utc.tm_mon, &utc.tm_mday,
+                            &utc.tm_hour, &utc.tm_min, &utc.tm_sec, &ms),
+                     7);
+    utc.tm_year -= 1900;
+    utc.tm_mon--;
+    return 1000LL * timegm(&utc) + ms;
+}
+
+static void a_later_time_stamp_is_as_much_later(void **state) {
+    (void)state;
+    static const double later_us[] = {0, 1e3, 999e3, 1e6, 59.5e6, 400 * 86400e6, 1e300, -5e6};
+    static const double century_ms = 100 * 365.25 * 86400e3;
+    for (size_t i = 0; i < sizeof later_us / sizeof *later_us; i++) {
+        char now[32], later[32], after[32];
+        clock_utc(now, sizeof now);
+        clock_utc_after(later_us[i], later, sizeof later);
+        clock_utc(after, sizeof after);
+        const double ms = later_us[i] < 0 ? 0 : later_us[i] > 1e299 ? century_ms : later_us[i] / 1e3;
+        assert_true((double)(ms_of(later) - ms_of(now)) >= ms - 1);
+        assert_true((double)(ms_of(later) - ms_of(after)) <= ms + 1);
+    }
+}
+
 /* What log_write says on standard error at `level`. */
 static const char *logged(enum log_level setting, enum log_level level, const char *message) {
     static char text[8192];
@@ -183,6 +212,7 @@ int main(void) {
         cmocka_unit_test(an_id_is_the_sha256_of_the_bytes),
         cmocka_unit_test(a_sleep_is_never_short),
         cmocka_unit_test(a_time_stamp_is_iso_8601_in_utc),
+        cmocka_unit_test(a_later_time_stamp_is_as_much_later),
         cmocka_unit_test(the_log_prefixes_by_level_and_leaves_out_what_is_not_wanted),
         cmocka_unit_test(a_long_log_line_still_ends),
         cmocka_unit_test(log_levels_are_known_by_word),

@@ -202,12 +202,12 @@ static void csv_quotes_as_rfc_4180_says(void **state) {
     const enum record_state failed = RECORD_FAILED;
     char *text = export_text(EXPORT_CSV, &(struct query){.state = &failed}, &n);
     assert_int_equal(n, 1);
-    assert_contains(text, ",reason,environment,iterations_us,team,shared,attempt\r\n");
-    assert_contains(text, ",\"rank 3 said \"\"no\"\",\nand left\",,,,*,1\r\n");
+    assert_contains(text, ",reason,environment,iterations_us,team,shared,attempt,client\r\n");
+    assert_contains(text, ",\"rank 3 said \"\"no\"\",\nand left\",,,,*,1,\r\n");
     assert_contains(text, ",18446744073709551615,failed,100,,,,,");
     free(text);
     text = export_text(EXPORT_CSV, &(struct query){.limit = 1, .offset = 1, .iterations = true}, NULL);
-    assert_contains(text, ",112 109 110,,*,1\r\n");
+    assert_contains(text, ",112 109 110,,*,1,\r\n");
     free(text);
 }
 
@@ -227,7 +227,7 @@ static void every_csv_line_has_every_column(void **state) {
     char *text = export_text(EXPORT_CSV, &(struct query){.iterations = true}, NULL);
     int lines = 0;
     for (const char *line = text; *line; lines++) {
-        assert_int_equal(fields(line), 29);
+        assert_int_equal(fields(line), 30);
         line = strstr(line, "\r\n") + 2;
     }
     assert_int_equal(lines, 13);

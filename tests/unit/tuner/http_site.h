@@ -18,6 +18,16 @@
 #include "tuner/http/server.h"
 #include "tuner/service/service.h"
 
+/* A model, which is called toy, and a cluster, which is called four. */
+#define SITE_MODEL                                                                                                     \
+    "{\"schema\":\"syncopate.model/1\",\"name\":\"toy\",\"batch_per_device\":8,\"variables\":["                        \
+    "{\"name\":\"a\",\"shape\":[64,64],\"dtype\":\"f32\"},{\"name\":\"b\",\"shape\":[256,256],\"dtype\":\"f32\"}],"    \
+    "\"layers\":[{\"name\":\"l1\",\"forward_us\":2000,\"backward_us\":4000,\"variables\":[\"a\"]},"                    \
+    "{\"name\":\"l2\",\"forward_us\":3000,\"backward_us\":5000,\"variables\":[\"b\"]}]}"
+#define SITE_CLUSTER                                                                                                   \
+    "{\"schema\":\"syncopate.cluster/1\",\"name\":\"four\",\"nodes\":[{\"name\":\"n\",\"count\":4,"                    \
+    "\"nic_gbit_per_s\":1,\"nic_latency_us\":50}]}"
+
 /* A server's test sets `options` and `open` before site_start, or leaves them. */
 struct site {
     struct service_options service_options;
@@ -45,6 +55,15 @@ static inline void site_stop(struct site *site) {
     service_close(site->service);
     site->server = NULL;
     site->service = NULL;
+}
+
+/* A token for the site of this dataset, before it starts or while it runs. */
+static inline void site_token(const struct site *site, const struct token *wanted, char secret[TOKEN_LENGTH + 1]) {
+    struct error err;
+    struct token made;
+    char path[600];
+    snprintf(path, sizeof path, "%s.tokens", site->dataset);
+    assert_ok(tokens_create(path, wanted, &made, secret, &err));
 }
 
 /* A connection. */

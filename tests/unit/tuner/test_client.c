@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/rng.h"
 #include "tests/unit/tuner/scripted_service.h"
 #include "tuner/client/client.h"
 
@@ -71,6 +72,77 @@ static void a_change_without_a_key_is_not_sent_twice(void **state) {
     assert_fails(ask(client, "PATCH", "/x", NULL, &err), ST_UNREACHABLE, s.url);
     client_close(client);
     script_end(&s);
+}
+
+/* ---- whatever goes wrong ---- */
+
+static const struct {
+    const char *answer;
+    bool done_nothing; /* the service says so */
+} troubles[] = {
+    {NULL, false},
+    {"HTTP/1.1 200 O", false},
+    {"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"good\":tr", false},
+    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"go", false},
+    {ANSWER("502 Bad", "", "text/html", "<p>"), false},
+    {ANSWER("504 Late", "", "text/html", "<p>"), false},
+    {PROBLEM("503 Busy", "draining", ""), true},
+    {PROBLEM("429 Slowly", "rate-limited", ""), true},
+};
+enum { TROUBLES = sizeof troubles / sizeof *troubles };
+
+/* What a service may have done is done again only under the same key; what has no key, only when it did nothing. */
+static void no_trouble_makes_a_request_count_twice(void **state) {
+    (void)state;
+    static const char *const methods[] = {"POST", "PATCH"};
+    struct rng rng;
+    char keys[2 * TROUBLES][256];
+    size_t n_keys = 0;
+    rng_seed(&rng, test_seed());
+    for (size_t i = 0; i < 2 * TROUBLES; i++) {
+        const char *method = methods[i % 2], *good = OK("{\"good\":true}");
+        const bool post = i % 2 == 0, twice = rng_below(&rng, 4) == 0;
+        const size_t first = i / 2, second = rng_below(&rng, TROUBLES);
+        const bool again = post || troubles[first].done_nothing,
+                   whole = again && (post || !twice || troubles[second].done_nothing);
+        const char *answers[] = {troubles[first].answer, twice ? troubles[second].answer : good, good};
+        struct error err;
+        struct script s;
+        script_start(&s, !again ? 1 : whole && twice ? 3 : 2, answers);
+        struct client *client = connect_to(s.url, 0);
+        assert_int_equal(ask(client, method, "/x", NULL, &err), whole ? ST_OK : ST_UNREACHABLE);
+        client_close(client);
+        script_end(&s);
+        header_of(s.requests[0], "Idempotency-Key", keys[n_keys]);
+        for (size_t k = 1; k < s.n; k++) {
+            char key[256];
+            header_of(s.requests[k], "Idempotency-Key", key);
+            assert_string_equal(key, keys[n_keys]);
+        }
+        assert_int_equal(strlen(keys[n_keys]), post ? 32 : 0);
+        for (size_t k = 0; k < n_keys; k++)
+            assert_string_not_equal(keys[k], keys[n_keys]);
+        n_keys += post;
+    }
+}
+
+/* The deadline is of the call with all its tries; whoever asks once more brings the key that it asked under. */
+static void a_service_that_stalls_is_given_up_at_the_deadline(void **state) {
+    (void)state;
+    struct error err;
+    unsigned port;
+    char url[64];
+    cJSON *answer;
+    int silent = listen_anywhere(&port); /* whoever connects waits */
+    snprintf(url, sizeof url, "http://127.0.0.1:%u", port);
+    struct client *client = connect_to(url, 0);
+    const struct client_request request = {.method = "POST", .path = "/x", .key = "mine", .deadline_us = 0.5e6};
+    const double start = clock_now_us();
+    assert_fails(client_call(client, &request, &answer, NULL, &err), ST_UNREACHABLE, "");
+    assert_true(clock_now_us() - start >= 0.4e6 && clock_now_us() - start < 5e6);
+    assert_true(client_may_come_back(client));
+    client_close(client);
+    close(silent);
 }
 
 static void a_refused_change_is_sent_again(void **state) {
@@ -287,6 +359,8 @@ int main(void) {
         cmocka_unit_test(a_lost_answer_is_asked_for_again_under_the_same_key),
         cmocka_unit_test(a_change_without_a_key_is_not_sent_twice),
         cmocka_unit_test(a_refused_change_is_sent_again),
+        cmocka_unit_test(no_trouble_makes_a_request_count_twice),
+        cmocka_unit_test(a_service_that_stalls_is_given_up_at_the_deadline),
         cmocka_unit_test(it_waits_as_long_as_the_service_asks),
         cmocka_unit_test(it_does_not_wait_past_its_deadline),
         cmocka_unit_test(a_service_that_is_not_there_is_given_up_after_the_tries),

@@ -7,27 +7,13 @@
 #include "tuner/http/schemas.h"
 #include "tuner/service/domains.h"
 
-#define MODEL                                                                                                          \
-    "{\"schema\":\"syncopate.model/1\",\"name\":\"toy\",\"batch_per_device\":8,\"variables\":["                        \
-    "{\"name\":\"a\",\"shape\":[64,64],\"dtype\":\"f32\"},{\"name\":\"b\",\"shape\":[256,256],\"dtype\":\"f32\"}],"    \
-    "\"layers\":[{\"name\":\"l1\",\"forward_us\":2000,\"backward_us\":4000,\"variables\":[\"a\"]},"                    \
-    "{\"name\":\"l2\",\"forward_us\":3000,\"backward_us\":5000,\"variables\":[\"b\"]}]}"
-#define CLUSTER                                                                                                        \
-    "{\"schema\":\"syncopate.cluster/"                                                                                 \
-    "1\",\"name\":\"four\",\"nodes\":[{\"name\":\"n\",\"count\":4,\"nic_gbit_per_s\":1,"                               \
-    "\"nic_latency_us\":50}]}"
-
 static struct site site;
 static char admin[TOKEN_LENGTH + 1], reader[TOKEN_LENGTH + 1], limited[TOKEN_LENGTH + 1];
 
-static void make_token(const char *name, const char *team, enum role role, double rate, char *secret) {
-    struct error err;
-    struct token made, wanted = {.principal = {.role = role, .requests_per_s = rate}};
-    char path[600];
-    snprintf(path, sizeof path, "%s.tokens", site.dataset);
+static void make_token(const char *name, enum role role, double rate, char *secret) {
+    struct token wanted = {.principal = {.team = "core", .role = role, .requests_per_s = rate}};
     snprintf(wanted.name, sizeof wanted.name, "%s", name);
-    snprintf(wanted.principal.team, sizeof wanted.principal.team, "%s", team);
-    assert_ok(tokens_create(path, &wanted, &made, secret, &err));
+    site_token(&site, &wanted, secret);
 }
 
 static int set_up_open(void **state) {
@@ -47,9 +33,9 @@ static int set_up_closed(void **state) {
     snprintf(name, sizeof name, "closed-%d", number++);
     site = (struct site){0};
     snprintf(site.dataset, sizeof site.dataset, "%s/%s.db", test_dir(), name);
-    make_token("admin", "core", ROLE_ADMIN, 0, admin);
-    make_token("reader", "core", ROLE_READ, 0, reader);
-    make_token("limited", "core", ROLE_READ, 1, limited);
+    make_token("admin", ROLE_ADMIN, 0, admin);
+    make_token("reader", ROLE_READ, 0, reader);
+    make_token("limited", ROLE_READ, 1, limited);
     site_start(&site, name);
     return 0;
 }
@@ -104,8 +90,8 @@ static void without_a_valid_token_nothing_is_told(void **state) {
 static void a_role_allows_what_those_before_it_do_and_no_more(void **state) {
     (void)state;
     assert_int_equal(ask_as(reader, "GET", "/api/v1/models", NULL)->status, 200);
-    assert_problem(ask_as(reader, "POST", "/api/v1/models", MODEL), 403, "forbidden");
-    assert_int_equal(ask_as(admin, "POST", "/api/v1/models", MODEL)->status, 201);
+    assert_problem(ask_as(reader, "POST", "/api/v1/models", SITE_MODEL), 403, "forbidden");
+    assert_int_equal(ask_as(admin, "POST", "/api/v1/models", SITE_MODEL)->status, 201);
 }
 
 static void the_pages_cookie_is_a_token_too(void **state) {
@@ -152,11 +138,11 @@ static void an_open_service_listens_to_its_own_machine_only(void **state) {
 static void pages_of_other_origins_change_nothing(void **state) {
     (void)state;
     char ours[64];
-    assert_problem(site_ask(&site, "POST", "/api/v1/models", "Origin: http://evil.example\r\n", MODEL), 403,
+    assert_problem(site_ask(&site, "POST", "/api/v1/models", "Origin: http://evil.example\r\n", SITE_MODEL), 403,
                    "cross-origin");
-    assert_problem(site_ask(&site, "POST", "/api/v1/models", "Origin: null\r\n", MODEL), 403, "cross-origin");
+    assert_problem(site_ask(&site, "POST", "/api/v1/models", "Origin: null\r\n", SITE_MODEL), 403, "cross-origin");
     snprintf(ours, sizeof ours, "Origin: http://127.0.0.1:%u\r\n", server_port(site.server));
-    assert_int_equal(site_ask(&site, "POST", "/api/v1/models", ours, MODEL)->status, 201);
+    assert_int_equal(site_ask(&site, "POST", "/api/v1/models", ours, SITE_MODEL)->status, 201);
 }
 
 /* What is asked wrongly. */
@@ -179,10 +165,11 @@ static void wrong_requests_are_told_what_is_wrong(void **state) {
     assert_problem(site_post(&site, "/api/v1/models", "{"), 400, "bad-json");
     assert_problem(site_post(&site, "/api/v1/models", "{\"a\":1,\"a\":2}"), 400, "bad-json");
     assert_problem(site_ask(&site, "POST", "/api/v1/models", "", NULL), 400, "bad-json");
-    assert_problem(site_ask(&site, "POST", "/api/v1/models", "Content-Type: text/plain\r\n", MODEL), 415,
+    assert_problem(site_ask(&site, "POST", "/api/v1/models", "Content-Type: text/plain\r\n", SITE_MODEL), 415,
                    "unsupported-media-type");
     assert_problem(site_ask(&site, "GET", "/api/v1/models", "", "{}"), 400, "bad-request");
-    assert_problem(site_ask(&site, "POST", "/api/v1/models", "Idempotency-Key: a b\r\n", MODEL), 400, "bad-request");
+    assert_problem(site_ask(&site, "POST", "/api/v1/models", "Idempotency-Key: a b\r\n", SITE_MODEL), 400,
+                   "bad-request");
 }
 
 static void a_path_says_which_methods_it_knows(void **state) {
@@ -200,9 +187,10 @@ static void a_broken_rule_is_told_with_its_json_pointer(void **state) {
                                 "\"shape\":[0]}],\"layers\":[]}");
     assert_problem(r, 422, "invalid");
     assert_contains(r->body, "\"pointer\":\"/variables/0/shape/0\"");
-    r = site_post(&site, "/api/v1/predictions",
-                  "{\"model\":{\"schema\":\"syncopate.model/1\",\"name\":\"x\",\"variables\":[]},\"cluster\":" CLUSTER
-                  ",\"baselines\":[\"wfbp\"]}");
+    r = site_post(
+        &site, "/api/v1/predictions",
+        "{\"model\":{\"schema\":\"syncopate.model/1\",\"name\":\"x\",\"variables\":[]},\"cluster\":" SITE_CLUSTER
+        ",\"baselines\":[\"wfbp\"]}");
     assert_problem(r, 422, "invalid");
     assert_contains(r->body, "\"pointer\":\"/model");
     r = site_post(&site, "/api/v1/models", "{\"schema\":\"syncopate.model/1\",\"name\":\"x\",\"colour\":1}");
@@ -215,12 +203,12 @@ static void a_broken_rule_is_told_with_its_json_pointer(void **state) {
 static void the_same_model_again_is_the_same_resource(void **state) {
     (void)state;
     char id[128], path[200], header[256];
-    struct reply *r = site_post(&site, "/api/v1/models", MODEL);
+    struct reply *r = site_post(&site, "/api/v1/models", SITE_MODEL);
     assert_int_equal(r->status, 201);
     snprintf(id, sizeof id, "%s", text_of(r, "id"));
     snprintf(path, sizeof path, "/api/v1/models/%s", id);
     assert_string_equal(reply_header(r, "Location"), path);
-    r = site_post(&site, "/api/v1/models", MODEL);
+    r = site_post(&site, "/api/v1/models", SITE_MODEL);
     assert_int_equal(r->status, 200);
     assert_string_equal(text_of(r, "id"), id);
     r = site_get(&site, path);
@@ -276,8 +264,8 @@ static void lists_come_in_pages_that_miss_nothing(void **state) {
 static void a_strategy_is_put_for_a_model_and_a_cluster(void **state) {
     (void)state;
     char id[128], body[4096], path[200];
-    site_post(&site, "/api/v1/models", MODEL);
-    site_post(&site, "/api/v1/clusters", CLUSTER);
+    site_post(&site, "/api/v1/models", SITE_MODEL);
+    site_post(&site, "/api/v1/clusters", SITE_CLUSTER);
     struct reply *r =
         site_post(&site, "/api/v1/strategies", "{\"model\":\"toy\",\"cluster\":\"four\",\"baseline\":\"wfbp\"}");
     assert_int_equal(r->status, 201);
@@ -287,7 +275,7 @@ static void a_strategy_is_put_for_a_model_and_a_cluster(void **state) {
     assert_int_equal(r->status, 200);
     assert_string_equal(text_of(r, "name"), "wfbp");
     /* What was got can be put again, and is the same. */
-    snprintf(body, sizeof body, "{\"model\":\"toy\",\"cluster\":" CLUSTER ",\"strategy\":%s}", r->body);
+    snprintf(body, sizeof body, "{\"model\":\"toy\",\"cluster\":" SITE_CLUSTER ",\"strategy\":%s}", r->body);
     r = site_post(&site, "/api/v1/strategies", body);
     assert_int_equal(r->status, 200);
     assert_string_equal(text_of(r, "id"), id);
@@ -300,28 +288,30 @@ static void a_strategy_is_put_for_a_model_and_a_cluster(void **state) {
 static void a_key_makes_a_repeat_the_same_answer_and_one_effect(void **state) {
     (void)state;
     char first[4096];
-    struct reply *r = site_ask(&site, "POST", "/api/v1/models", "Idempotency-Key: k-1\r\n", MODEL);
+    struct reply *r = site_ask(&site, "POST", "/api/v1/models", "Idempotency-Key: k-1\r\n", SITE_MODEL);
     assert_int_equal(r->status, 201);
     assert_null(reply_header(r, "Idempotent-Replayed"));
     snprintf(first, sizeof first, "%s", r->body);
-    r = site_ask(&site, "POST", "/api/v1/models", "Idempotency-Key: k-1\r\n", MODEL);
+    r = site_ask(&site, "POST", "/api/v1/models", "Idempotency-Key: k-1\r\n", SITE_MODEL);
     assert_int_equal(r->status, 201); /* as then, though it is there by now */
     assert_string_equal(reply_header(r, "Idempotent-Replayed"), "true");
     assert_string_equal(r->body, first);
-    assert_problem(site_ask(&site, "POST", "/api/v1/clusters", "Idempotency-Key: k-1\r\n", CLUSTER), 422,
+    assert_string_equal(reply_header(r, "Location"), text_of(r, "href"));
+    assert_problem(site_ask(&site, "POST", "/api/v1/clusters", "Idempotency-Key: k-1\r\n", SITE_CLUSTER), 422,
                    "idempotency-mismatch");
-    assert_int_equal(site_ask(&site, "POST", "/api/v1/clusters", "Idempotency-Key: k-2\r\n", CLUSTER)->status, 201);
+    assert_int_equal(site_ask(&site, "POST", "/api/v1/clusters", "Idempotency-Key: k-2\r\n", SITE_CLUSTER)->status,
+                     201);
     /* A failure is not kept: mended, the same key goes on. */
     assert_problem(site_ask(&site, "POST", "/api/v1/models", "Idempotency-Key: k-3\r\n", "{}"), 422, "invalid");
-    assert_int_equal(site_ask(&site, "POST", "/api/v1/models", "Idempotency-Key: k-3\r\n", MODEL)->status, 200);
+    assert_int_equal(site_ask(&site, "POST", "/api/v1/models", "Idempotency-Key: k-3\r\n", SITE_MODEL)->status, 200);
 }
 
 /* Predictions. */
 
 static void predictions_come_fastest_first_and_agree_with_the_predictor(void **state) {
     (void)state;
-    site_post(&site, "/api/v1/models", MODEL);
-    site_post(&site, "/api/v1/clusters", CLUSTER);
+    site_post(&site, "/api/v1/models", SITE_MODEL);
+    site_post(&site, "/api/v1/clusters", SITE_CLUSTER);
     site_post(&site, "/api/v1/strategies", "{\"model\":\"toy\",\"cluster\":\"four\",\"baseline\":\"single\"}");
     const char *asked = "{\"model\":\"toy\",\"cluster\":\"four\",\"strategies\":[\"single\"],"
                         "\"baselines\":[\"wfbp\",\"horovod\",\"byteps\",\"ps\"]}";
@@ -366,7 +356,7 @@ static void one_bad_strategy_does_not_spoil_the_others(void **state) {
     (void)state;
     struct reply *r =
         site_post(&site, "/api/v1/predictions",
-                  "{\"model\":" MODEL ",\"cluster\":" CLUSTER ",\"baselines\":[\"wfbp\"],\"strategies\":["
+                  "{\"model\":" SITE_MODEL ",\"cluster\":" SITE_CLUSTER ",\"baselines\":[\"wfbp\"],\"strategies\":["
                   "{\"schema\":\"syncopate.strategy/1\",\"name\":\"s\",\"schedule\":{\"policy\":\"best\"},"
                   "\"variables\":[]}]}");
     assert_int_equal(r->status, 200);
@@ -381,7 +371,7 @@ static void one_bad_strategy_does_not_spoil_the_others(void **state) {
 
 static void predictions_that_make_no_sense_are_refused(void **state) {
     (void)state;
-    const char *head = "{\"model\":" MODEL ",\"cluster\":" CLUSTER;
+    const char *head = "{\"model\":" SITE_MODEL ",\"cluster\":" SITE_CLUSTER;
     const char *tails[] = {"}",
                            ",\"strategies\":[]}",
                            ",\"baselines\":[\"nobody\"]}",
@@ -399,7 +389,7 @@ static void predictions_that_make_no_sense_are_refused(void **state) {
 static void a_prediction_can_bring_its_timeline(void **state) {
     (void)state;
     struct reply *r = site_post(&site, "/api/v1/predictions",
-                                "{\"model\":" MODEL ",\"cluster\":" CLUSTER
+                                "{\"model\":" SITE_MODEL ",\"cluster\":" SITE_CLUSTER
                                 ",\"baselines\":[\"wfbp\",\"single\"],\"timeline\":true}");
     assert_int_equal(r->status, 200);
     cJSON *json = parse(r);

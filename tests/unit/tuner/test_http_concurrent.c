@@ -10,16 +10,6 @@
 #include "tests/unit/tuner/http_site.h"
 #include "tuner/service/hub.h"
 
-#define MODEL                                                                                                          \
-    "{\"schema\":\"syncopate.model/1\",\"name\":\"toy\",\"batch_per_device\":8,\"variables\":["                        \
-    "{\"name\":\"a\",\"shape\":[64,64],\"dtype\":\"f32\"},{\"name\":\"b\",\"shape\":[256,256],\"dtype\":\"f32\"}],"    \
-    "\"layers\":[{\"name\":\"l1\",\"forward_us\":2000,\"backward_us\":4000,\"variables\":[\"a\"]},"                    \
-    "{\"name\":\"l2\",\"forward_us\":3000,\"backward_us\":5000,\"variables\":[\"b\"]}]}"
-#define CLUSTER                                                                                                        \
-    "{\"schema\":\"syncopate.cluster/"                                                                                 \
-    "1\",\"name\":\"four\",\"nodes\":[{\"name\":\"n\",\"count\":4,\"nic_gbit_per_s\":1,"                               \
-    "\"nic_latency_us\":50}]}"
-
 enum { CLIENTS = 8, TRIALS = 20, ABANDONERS = 2, MOST_ACKS = 64 };
 
 /* One request on a connection of its own; `text` is the whole answer, to be freed. */
@@ -310,8 +300,8 @@ static void open_session(struct stage *stage) {
     int status;
     cJSON *json;
     char body[200];
-    assert_int_equal(site_post(&stage->site, "/api/v1/models", MODEL)->status, 201);
-    assert_int_equal(site_post(&stage->site, "/api/v1/clusters", CLUSTER)->status, 201);
+    assert_int_equal(site_post(&stage->site, "/api/v1/models", SITE_MODEL)->status, 201);
+    assert_int_equal(site_post(&stage->site, "/api/v1/clusters", SITE_CLUSTER)->status, 201);
     snprintf(body, sizeof body, "{\"model\":\"toy\",\"cluster\":\"four\",\"budget\":{\"trials\":%d},\"seed\":%d}",
              TRIALS, (int)(test_seed() % 1000));
     json = ask_json(&stage->site, "POST", "/api/v1/sessions", "", body, &status);
@@ -416,8 +406,8 @@ static void sharing_with_what_is_no_list_is_refused(void **state) {
     (void)state;
     site = (struct site){.service_options.open = true};
     site_start(&site, "sharing");
-    assert_int_equal(site_post(&site, "/api/v1/models", MODEL)->status, 201);
-    assert_int_equal(site_post(&site, "/api/v1/clusters", CLUSTER)->status, 201);
+    assert_int_equal(site_post(&site, "/api/v1/models", SITE_MODEL)->status, 201);
+    assert_int_equal(site_post(&site, "/api/v1/clusters", SITE_CLUSTER)->status, 201);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         snprintf(body, sizeof body, "{\"model\":\"toy\",\"cluster\":\"four\",\"shared\":%s}", wrong[i]);
         assert_problem(site_post(&site, "/api/v1/sessions", body), 422, "invalid");
@@ -443,21 +433,35 @@ static void a_change_is_not_answered_as_unmodified(void **state) {
 
 /* ---- sessions of the service's own ---- */
 
-/* A launcher that fails at once, so that a session of the service's own goes through its trials as fast as it can. */
-static void install_launcher(void) {
+/* A launcher that fails at once, so that a session of the service's own goes through its trials as fast as it can; with
+ * a file of its name and ".slow" it takes its time. */
+static int install_launcher(void **state) {
     char path[600], search[5000];
     FILE *file;
+    (void)state;
     snprintf(path, sizeof path, "%s/bin", test_dir());
     assert_int_equal(mkdir(path, 0755), 0);
     snprintf(search, sizeof search, "%s:%s", path, getenv("PATH"));
     snprintf(path, sizeof path, "%s/bin/mpirun", test_dir());
     file = fopen(path, "w");
     assert_non_null(file);
-    fputs("#!/bin/sh\necho no network >&2\nexit 1\n", file);
+    fputs("#!/bin/sh\n[ -e \"$0.slow\" ] && sleep 3\necho no network >&2\nexit 1\n", file);
     fclose(file);
     chmod(path, 0755);
     setenv("PATH", search, 1);
     setenv("SYNCOPATE_WORKER", path, 1);
+    return 0;
+}
+
+/* Sessions of the service's own may run on the cluster of the site. */
+static void allow_own(const struct site *site) {
+    struct error err;
+    struct store *store;
+    struct id id;
+    assert_ok(service_reader(site->service, &store, &err));
+    assert_ok(store_find(store, STORE_CLUSTER, "four", &id, &err));
+    assert_ok(hub_register(service_hub(site->service), id.hex, "local", NULL, &err));
+    assert_ok(hub_start(service_hub(site->service), &err));
 }
 
 static void state_of(const struct site *site, const char *id, char out[32]) {
@@ -483,21 +487,14 @@ static void own_sessions_are_steered_while_they_run(void **state) {
     static struct site site;
     static char ids[18][64];
     static const char body[] = "{\"mode\":\"own\",\"model\":\"toy\",\"cluster\":\"four\",\"budget\":{\"trials\":2}}";
-    struct error err;
-    struct store *store;
-    struct id id;
     size_t n = sizeof ids / sizeof *ids;
     char word[32], path[200];
     (void)state;
-    install_launcher();
     site = (struct site){.service_options.open = true, .options.workers = 4};
     site_start(&site, "own");
-    assert_int_equal(site_post(&site, "/api/v1/models", MODEL)->status, 201);
-    assert_int_equal(site_post(&site, "/api/v1/clusters", CLUSTER)->status, 201);
-    assert_ok(service_reader(site.service, &store, &err));
-    assert_ok(store_find(store, STORE_CLUSTER, "four", &id, &err));
-    assert_ok(hub_register(service_hub(site.service), id.hex, "local", NULL, &err));
-    assert_ok(hub_start(service_hub(site.service), &err));
+    assert_int_equal(site_post(&site, "/api/v1/models", SITE_MODEL)->status, 201);
+    assert_int_equal(site_post(&site, "/api/v1/clusters", SITE_CLUSTER)->status, 201);
+    allow_own(&site);
     for (size_t i = 0; i < n; i++) {
         int status;
         cJSON *json = ask_json(&site, "POST", "/api/v1/sessions", "", body, &status);
@@ -525,12 +522,58 @@ static void own_sessions_are_steered_while_they_run(void **state) {
     site_stop(&site);
 }
 
+static struct reply *ask_as(const struct site *site, const char *token, const char *method, const char *path,
+                            const char *body) {
+    char header[200];
+    snprintf(header, sizeof header, "Authorization: Bearer %s\r\n", token);
+    return site_ask(site, method, path, header, body);
+}
+
+static void a_session_of_its_own_is_charged_by_its_budget(void **state) {
+    static struct site site;
+    static const char path[] = "/api/v1/sessions";
+    const struct token wanted = {.name = "ten", .principal = {.team = "t", .role = ROLE_RUN, .trials_per_day = 10}};
+    char ten[TOKEN_LENGTH + 1], slow[600], id[64], one[128];
+    (void)state;
+    snprintf(slow, sizeof slow, "%s/bin/mpirun.slow", test_dir());
+    fclose(fopen(slow, "w"));
+    site = (struct site){0};
+    snprintf(site.dataset, sizeof site.dataset, "%s/charged.db", test_dir());
+    site_token(&site, &wanted, ten);
+    site_start(&site, "charged");
+    assert_int_equal(ask_as(&site, ten, "POST", "/api/v1/models", SITE_MODEL)->status, 201);
+    assert_int_equal(ask_as(&site, ten, "POST", "/api/v1/clusters", SITE_CLUSTER)->status, 201);
+    allow_own(&site);
+#define OWN(budget) "{\"mode\":\"own\",\"model\":\"toy\",\"cluster\":\"four\",\"budget\":" budget "}"
+    assert_problem(ask_as(&site, ten, "POST", path, OWN("{\"time_us\":1e9}")), 422, "invalid"); /* without a bound */
+    assert_problem(ask_as(&site, ten, "POST", path, OWN("{\"trials\":11}")), 413, "too-large");
+    struct reply *r = ask_as(&site, ten, "POST", path, OWN("{\"trials\":6}"));
+    assert_int_equal(r->status, 201);
+    const char *at = strstr(r->body, "\"id\":\"");
+    assert_non_null(at);
+    snprintf(id, sizeof id, "%.*s", (int)strcspn(at + 6, "\""), at + 6);
+    assert_problem(ask_as(&site, ten, "POST", path, OWN("{\"trials\":5}")), 429, "quota-exceeded");
+    snprintf(one, sizeof one, "%s/%s", path, id);
+    assert_problem(ask_as(&site, ten, "PATCH", one, "{\"budget\":{\"trials\":11}}"), 429, "quota-exceeded");
+    assert_int_equal(ask_as(&site, ten, "PATCH", one, "{\"budget\":{\"trials\":9}}")->status, 200);
+    assert_int_equal(ask_as(&site, ten, "PATCH", one, "{\"budget\":{\"trials\":8}}")->status, 200);
+    char id_of_token[TOKEN_ID_LENGTH + 1];
+    snprintf(id_of_token, sizeof id_of_token, "%.12s", ten + 4);
+    assert_int_equal(quota_used(service_quota(site.service), id_of_token), 9);
+    assert_int_equal(ask_as(&site, ten, "POST", path, "{\"model\":\"toy\",\"cluster\":\"four\"}")->status,
+                     201); /* ask */
+    assert_int_equal(quota_used(service_quota(site.service), id_of_token), 9);
+    site_stop(&site);
+    unlink(slow);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(clients_that_come_at_once_lose_nothing_and_count_nothing_twice),
         cmocka_unit_test(sharing_with_what_is_no_list_is_refused),
         cmocka_unit_test(a_change_is_not_answered_as_unmodified),
         cmocka_unit_test(own_sessions_are_steered_while_they_run),
+        cmocka_unit_test(a_session_of_its_own_is_charged_by_its_budget),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, install_launcher, NULL);
 }

@@ -160,6 +160,24 @@ static void what_is_not_there_is_told_on_a_page(void **state) {
     assert_contains(get_page("/dataset?colour=red", 400)->body, "colour");
 }
 
+static void where_nothing_is_people_get_a_page_and_programs_a_problem(void **state) {
+    (void)state;
+    static const char *const paths[] = {"/nowhere", "/api/v1/nowhere", "/sessions/%zz"};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        const int status = i < 2 ? 404 : 400;
+        const char *code = i < 2 ? "not-found" : "bad-request";
+        assert_problem(site_ask(&site, "GET", paths[i], "Accept: application/json\r\n", NULL), status, code);
+        assert_problem(site_get(&site, paths[i]), status, code);
+        const struct reply *r =
+            site_ask(&site, "GET", paths[i], "Accept: text/html,application/xhtml+xml;q=0.9,*/*;q=0.8\r\n", NULL);
+        assert_int_equal(r->status, status);
+        assert_string_equal(reply_header(r, "Content-Type"), "text/html; charset=utf-8");
+        assert_true(expect_strict_xml(r->body) > 10);
+        assert_contains(r->body, code);
+        assert_contains(r->body, "href=\"/dataset\"");
+    }
+}
+
 static void a_wrong_filter_is_marked_at_its_place(void **state) {
     (void)state;
     const struct reply *r = get_page("/dataset?filter=%C3%A4%20%3D%203%20x", 400);
@@ -303,6 +321,7 @@ int main(void) {
 #define CLOSED(name) cmocka_unit_test_setup_teardown(name, set_up_closed, tear_down)
         OPEN(every_page_is_whole_and_repeats_no_markup_of_users),
         OPEN(what_is_not_there_is_told_on_a_page),
+        OPEN(where_nothing_is_people_get_a_page_and_programs_a_problem),
         OPEN(a_wrong_filter_is_marked_at_its_place),
         OPEN(a_page_of_trials_leads_to_the_next),
         OPEN(a_form_of_another_origin_changes_nothing),

@@ -6,14 +6,6 @@
 #include "dataset/operations.h"
 #include "tests/unit/tuner/http_site.h"
 
-#define MODEL                                                                                                          \
-    "{\"schema\":\"syncopate.model/1\",\"name\":\"toy\",\"batch_per_device\":8,\"variables\":["                        \
-    "{\"name\":\"a\",\"shape\":[64,64],\"dtype\":\"f32\"},{\"name\":\"b\",\"shape\":[256,256],\"dtype\":\"f32\"}],"    \
-    "\"layers\":[{\"name\":\"l1\",\"forward_us\":2000,\"backward_us\":4000,\"variables\":[\"a\"]},"                    \
-    "{\"name\":\"l2\",\"forward_us\":3000,\"backward_us\":5000,\"variables\":[\"b\"]}]}"
-#define CLUSTER                                                                                                        \
-    "{\"schema\":\"syncopate.cluster/1\",\"name\":\"four\",\"nodes\":[{\"name\":\"n\",\"count\":4,"                    \
-    "\"nic_gbit_per_s\":1,\"nic_latency_us\":50}]}"
 #define TRIAL "\"proposer\":\"hand\",\"runner\":\"mpirun\""
 
 enum { STRATEGIES = 12 };
@@ -80,8 +72,8 @@ static void assert_pointer(const struct reply *reply, const char *pointer) {
 /* ---- a site with a model, a cluster and strategies ---- */
 
 static void put_objects(const char *token) {
-    assert_int_equal(ask_as(token, "POST", "/api/v1/models", MODEL)->status, 201);
-    assert_int_equal(ask_as(token, "POST", "/api/v1/clusters", CLUSTER)->status, 201);
+    assert_int_equal(ask_as(token, "POST", "/api/v1/models", SITE_MODEL)->status, 201);
+    assert_int_equal(ask_as(token, "POST", "/api/v1/clusters", SITE_CLUSTER)->status, 201);
     for (int i = 0; i < STRATEGIES; i++) {
         char body[1024];
         snprintf(body, sizeof body,
@@ -107,14 +99,11 @@ static int set_up_open(void **state) {
     return 0;
 }
 
-static void make_token(const char *name, const char *team, enum role role, char *secret) {
-    struct error err;
-    struct token made, wanted = {.principal = {.role = role}};
-    char path[600];
-    snprintf(path, sizeof path, "%s.tokens", site.dataset);
+static void make_token(const char *name, const char *team, enum role role, uint64_t trials, char *secret) {
+    struct token wanted = {.principal = {.role = role, .trials_per_day = trials}};
     snprintf(wanted.name, sizeof wanted.name, "%s", name);
     snprintf(wanted.principal.team, sizeof wanted.principal.team, "%s", team);
-    assert_ok(tokens_create(path, &wanted, &made, secret, &err));
+    site_token(&site, &wanted, secret);
 }
 
 static int set_up_teams(void **state) {
@@ -124,10 +113,10 @@ static int set_up_teams(void **state) {
     snprintf(name, sizeof name, "teams-%d", number++);
     site = (struct site){0};
     snprintf(site.dataset, sizeof site.dataset, "%s/%s.db", test_dir(), name);
-    make_token("admin", "core", ROLE_ADMIN, admin);
-    make_token("red", "red", ROLE_RUN, red);
-    make_token("blue", "blue", ROLE_RUN, blue);
-    make_token("looker", "blue", ROLE_READ, looker);
+    make_token("admin", "core", ROLE_ADMIN, 0, admin);
+    make_token("red", "red", ROLE_RUN, 0, red);
+    make_token("blue", "blue", ROLE_RUN, 0, blue);
+    make_token("looker", "blue", ROLE_READ, 0, looker);
     site_start(&site, name);
     put_objects(admin);
     return 0;
@@ -513,6 +502,122 @@ static void a_team_sees_its_own_and_what_is_shared_with_it(void **state) {
     assert_problem(put_trial(red, 0, 1, ",\"shared\":[\"a|b\"]"), 422, "invalid");
 }
 
+/* The uid of the one trial of a batch, in `path` behind /api/v1/records/. */
+static void path_of_added(const struct reply *reply, char path[128]) {
+    cJSON *report = json_of(reply, 201);
+    snprintf(path, 128, "/api/v1/records/%s", cJSON_GetObjectItemCaseSensitive(report, "uids")->child->valuestring);
+    cJSON_Delete(report);
+}
+
+static void who_sees_a_trial_its_team_can_change(void **state) {
+    (void)state;
+    char path[128];
+    path_of_added(put_trial(red, 2, 1200, ",\"shared\":\"team\""), path);
+    assert_problem(ask_as(blue, "PATCH", path, "{\"shared\":\"all\"}"), 404, "not-found");
+    cJSON *record = json_of(ask_as(red, "PATCH", path, "{\"shared\":[\"blue\"]}"), 200);
+    assert_string_equal(text_of(record, "shared"), "|blue|");
+    cJSON_Delete(record);
+    assert_int_equal(ask_as(blue, "GET", path, NULL)->status, 200);
+    assert_problem(ask_as(blue, "PATCH", path, "{\"shared\":\"all\"}"), 403, "forbidden"); /* it may look */
+    assert_problem(ask_as(looker, "PATCH", path, "{\"shared\":\"all\"}"), 403, "forbidden");
+    cJSON_Delete(json_of(ask_as(admin, "PATCH", path, "{\"shared\":\"team\"}"), 200));
+    assert_problem(ask_as(blue, "GET", path, NULL), 404, "not-found");
+    assert_problem(ask_as(red, "PATCH", path, "{}"), 422, "invalid");
+    assert_problem(ask_as(red, "PATCH", path, "{\"shared\":\"all\",\"team\":\"blue\"}"), 422, "invalid");
+    assert_problem(ask_as(red, "PATCH", path, "{\"shared\":[\"a b\"]}"), 422, "invalid");
+    assert_problem(ask_as(red, "PATCH", "/api/v1/records/none", "{\"shared\":\"all\"}"), 404, "not-found");
+}
+
+/* A session of team red; its path. */
+static void open_as_red(char path[128]) {
+    cJSON *json = json_of(ask_as(red, "POST", "/api/v1/sessions",
+                                 "{\"model\":\"toy\",\"cluster\":\"four\",\"ranker\":\"none\",\"budget\":{\"trials\":"
+                                 "20},\"shared\":\"team\"}"),
+                          201);
+    snprintf(path, 128, "%s", text_of(json, "href"));
+    cJSON_Delete(json);
+}
+
+static void who_sees_a_session_can_be_changed_alone_and_when_it_has_ended(void **state) {
+    (void)state;
+    char path[128], tail[160], body[512], uid[160];
+    open_as_red(path);
+    snprintf(tail, sizeof tail, "%s/trials", path);
+    snprintf(body, sizeof body, "{\"trials\":[{\"uid\":\"u1\",\"strategy\":\"%s\"," TRIAL ",\"iterations_us\":[9,9]}]}",
+             strategies[0]);
+    assert_int_equal(ask_as(red, "POST", tail, body)->status, 201);
+    snprintf(uid, sizeof uid, "/api/v1/records/u1");
+    assert_problem(ask_as(blue, "GET", path, NULL), 404, "not-found");
+    cJSON *json = json_of(ask_as(red, "PATCH", path, "{\"shared\":[\"blue\"]}"), 200);
+    assert_int_equal(number_of(cJSON_GetObjectItemCaseSensitive(json, "budget"), "trials"), 20);
+    cJSON_Delete(json);
+    assert_int_equal(ask_as(blue, "GET", path, NULL)->status, 200);
+    assert_int_equal(ask_as(blue, "GET", uid, NULL)->status, 200); /* and its trials */
+    assert_problem(ask_as(blue, "PATCH", path, "{\"shared\":\"all\"}"), 403, "forbidden");
+    assert_problem(ask_as(red, "PATCH", uid, "{\"shared\":\"all\"}"), 409, "conflict");
+    snprintf(tail, sizeof tail, "%s:stop", path);
+    assert_int_equal(ask_as(red, "POST", tail, NULL)->status, 200);
+    assert_problem(ask_as(red, "PATCH", path, "{\"budget\":{\"trials\":30}}"), 409, "conflict");
+    json = json_of(ask_as(red, "PATCH", path, "{\"shared\":\"team\"}"), 200);
+    assert_string_equal(text_of(json, "shared"), "team");
+    assert_string_equal(text_of(json, "state"), "stopped");
+    cJSON_Delete(json);
+    assert_problem(ask_as(blue, "GET", uid, NULL), 404, "not-found");
+    assert_problem(ask_as(red, "PATCH", path, "{}"), 422, "invalid");
+}
+
+static void restart(void) {
+    struct error err;
+    server_stop(site.server, 5);
+    service_close(site.service);
+    assert_ok(service_open(&site.service_options, &site.service, &err));
+    assert_ok(server_start(&site.options, site.service, &site.server, &err));
+}
+
+static int suggested_to(const char *token, const char *session, int count) {
+    char path[200], body[100];
+    snprintf(path, sizeof path, "%s/trials:suggest", session);
+    snprintf(body, sizeof body, "{\"client\":\"c\",\"count\":%d}", count);
+    cJSON *json = json_of(ask_as(token, "POST", path, body), 200);
+    const int n = cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(json, "trials"));
+    cJSON_Delete(json);
+    return n;
+}
+
+static void a_token_has_so_many_trials_a_day(void **state) {
+    (void)state;
+    char six[TOKEN_LENGTH + 1], session[128], path[200], batch[2048];
+    make_token("six", "red", ROLE_RUN, 6, six);
+    open_as_red(session);
+    clock_sleep_us(600000); /* the service looks at its tokens again */
+    assert_int_equal(put_trial(six, 0, 1000, "")->status, 201);
+    assert_int_equal(suggested_to(six, session, 2), 2);
+    restart();
+    const int n = snprintf(batch, sizeof batch, "{\"records\":[");
+    char *to = batch + n;
+    for (int i = 0; i < 4; i++)
+        to += sprintf(to,
+                      "%s{\"uid\":\"q%d\",\"model\":\"toy\",\"cluster\":\"four\",\"strategy\":\"%.12s\"," TRIAL
+                      ",\"iterations_us\":[9,9]}",
+                      i ? "," : "", i, strategies[0]);
+    strcpy(to, "]}");
+    struct reply *r = ask_as(six, "POST", "/api/v1/records:batchCreate", batch); /* 3 are left */
+    assert_problem(r, 429, "quota-exceeded");
+    assert_in_range(atoi(reply_header(r, "Retry-After")), 86000, 86400);
+    assert_problem(ask_as(red, "GET", "/api/v1/records/q0", NULL), 404, "not-found");         /* all or none */
+    assert_int_equal(ask_as(red, "POST", "/api/v1/records:batchCreate", batch)->status, 201); /* who has no quota */
+    assert_int_equal(ask_as(six, "POST", "/api/v1/records:batchCreate", batch)->status, 200); /* adds nothing: free */
+    assert_int_equal(suggested_to(six, session, 10), 3);                                      /* as many as are left */
+    snprintf(path, sizeof path, "%s/trials:suggest", session);
+    assert_problem(ask_as(six, "POST", path, "{\"client\":\"c\"}"), 429, "quota-exceeded");
+    assert_problem(put_trial(six, 0, 1000, ""), 429, "quota-exceeded");
+    assert_int_equal(ask_as(six, "GET", "/api/v1/records", NULL)->status, 200); /* looking is free */
+    snprintf(path, sizeof path, "%s/trials/1:heartbeat", session);
+    assert_int_equal(ask_as(six, "POST", path, "{\"client\":\"c\",\"attempt\":1}")->status, 200);
+    restart();
+    assert_problem(put_trial(six, 0, 1000, ""), 429, "quota-exceeded");
+}
+
 static void what_a_client_has_is_not_sent_again_while_it_is_there(void **state) {
     (void)state;
     char path[128], header[128];
@@ -825,6 +930,9 @@ int main(void) {
         OPEN(wrong_questions_are_told_what_is_wrong),
         OPEN(a_filter_finds_what_it_says),
         TEAMS(a_team_sees_its_own_and_what_is_shared_with_it),
+        TEAMS(who_sees_a_trial_its_team_can_change),
+        TEAMS(who_sees_a_session_can_be_changed_alone_and_when_it_has_ended),
+        TEAMS(a_token_has_so_many_trials_a_day),
         OPEN(what_a_client_has_is_not_sent_again_while_it_is_there),
         OPEN(a_session_learns_from_trials_that_it_is_given),
         OPEN(a_session_takes_only_trials_of_its_own_domain),

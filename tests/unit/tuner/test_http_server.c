@@ -210,6 +210,10 @@ static void ambiguous_framing_is_refused_and_the_connection_closed(void **state)
         "POST /echo HTTP/1.0\r\nHost: x\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         "GET /slow HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
         "GET /slow HTTP/1.1\r\n\r\n",
+        "GET /slow HTTP/1.1\r\nHost: x\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
+        "GET /slow HTTP/1.1\r\n Transfer-Encoding: chunked\r\nHost: x\r\n\r\n0\r\n\r\n",
+        "GET /slow HTTP/1.1\r\nHost: x\r\nContent-Length\v: 5\r\n\r\n12345",
+        "GET /slow?a b HTTP/1.1\r\nHost: x\r\n\r\n",
         "GET /slow HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n",
     };
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
@@ -224,6 +228,97 @@ static void ambiguous_framing_is_refused_and_the_connection_closed(void **state)
             fail_msg("case %zu: %s\n-> closed %d: %s", i, heads[i], closed, text);
         close(fd);
     }
+}
+
+static struct reply *say_raw(const struct site *site, const char *bytes, size_t n) {
+    static struct reply reply;
+    int fd = site_connect(site);
+    site_send(fd, bytes, n);
+    site_hear(fd, NULL, 5, reply.text, sizeof reply.text, NULL);
+    close(fd);
+    site_parse(&reply);
+    return &reply;
+}
+
+/* One header of n bytes. */
+static struct reply *say_long(const struct site *site, size_t n) {
+    static char text[32 << 10];
+    const int head = snprintf(text, sizeof text, "GET /slow HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX: ");
+    memset(text + head, 'a', n);
+    memcpy(text + head + n, "\r\n\r\n", 4);
+    return say_raw(site, text, (size_t)head + n + 4);
+}
+
+static void what_makes_no_request_is_told_as_a_problem(void **state) {
+    static const char *const texts[] = {"GET /slow HTTP/1.1\r\n\r\n", "GET /slow HTTP/1.1\r\nHost: x\r\nX : y\r\n\r\n",
+                                        "GET /a b HTTP/1.1\r\nHost: x\r\n\r\n",
+                                        "GET /slow HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        assert_problem(say_raw(*state, texts[i], strlen(texts[i])), 400, "bad-framing");
+    assert_int_equal(say_long(*state, 16000)->status, 200);
+    assert_problem(say_long(*state, 16384), 431, "headers-too-large");
+    assert_problem(say_long(*state, 25000), 431, "headers-too-large");
+}
+
+/* A gauge without labels. */
+static int gauge(const struct site *site, const char *name) {
+    char *text = NULL, line[100];
+    size_t n;
+    int value = -1;
+    FILE *to = open_memstream(&text, &n);
+    assert_non_null(to);
+    metrics_write(server_metrics(site->server), to);
+    fclose(to);
+    snprintf(line, sizeof line, "\n%s ", name);
+    const char *at = strstr(text, line);
+    assert_non_null(at);
+    assert_int_equal(sscanf(at + strlen(line), "%d", &value), 1);
+    free(text);
+    return value;
+}
+
+static void wait_for_none(const struct site *site, const char *name) {
+    for (int i = 0; i < 400 && gauge(site, name); i++)
+        clock_sleep_us(5000);
+    assert_int_equal(gauge(site, name), 0);
+}
+
+/* Ends with one line of `times` times `part`. */
+static char *repeat(char *to, const char *head, const char *part, int times, const char *tail) {
+    to += sprintf(to, "%s", head);
+    while (times--)
+        to += sprintf(to, "%s", part);
+    return to + sprintf(to, "%s", tail);
+}
+
+/* Also of those that the library refuses by itself, at whatever place. */
+static void what_was_refused_leaves_nothing_behind(void **state) {
+    static char texts[12][70000];
+    char heard[8192];
+    int fds[12];
+    size_t n = 0;
+    repeat(texts[n++], "GET /slow?", "a=b&", 3000, " HTTP/1.1\r\nHost: x\r\n\r\n");
+    repeat(texts[n++], "GET /slow?", "&", 30000, " HTTP/1.1\r\nHost: x\r\n\r\n");
+    repeat(texts[n++], "GET /slow HTTP/1.1\r\nHost: x\r\n", "X: y\r\n", 3000, "\r\n");
+    repeat(texts[n++], "GET /slow HTTP/1.1\r\nHost: x\r\nX: ", "y", 60000, "\r\n\r\n");
+    repeat(texts[n++], "GET /", "y", 60000, " HTTP/1.1\r\n\r\n");
+    repeat(texts[n++], "GET /slow HTTP/1.1\r\nHost: x\r\nCookie: ", "a=b; ", 5000, "\r\n\r\n");
+    repeat(texts[n++], "GET /slow HTTP/9.9\r\nHost: x\r\n", "", 0, "\r\n");
+    repeat(texts[n++], "GET /slow\r\n", "", 0, "\r\n");
+    repeat(texts[n++], "GET /slow HTTP/1.1\r\nHost: x\r\nno colon\r\n", "", 0, "\r\n");
+    repeat(texts[n++], "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n", "", 0, "\r\n");
+    repeat(texts[n++], "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "", 0, "\r\n");
+    repeat(texts[n++], "POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n", "", 0,
+           "\r\n");
+    for (size_t i = 0; i < n; i++) {
+        fds[i] = site_connect(*state);
+        site_say(fds[i], texts[i]);
+        site_hear(fds[i], "\r\n\r\n", 0.02, heard, sizeof heard, NULL);
+    }
+    for (size_t i = 0; i < n; i++)
+        close(fds[i]);
+    wait_for_none(*state, "syncopate_http_connections");
+    wait_for_none(*state, "syncopate_http_requests_in_flight");
 }
 
 static void garbage_harms_nobody(void **state) {
@@ -437,12 +532,13 @@ static const struct route with_hub[] = {
     {"GET", "/ticks", ROLE_NONE, ROUTE_STREAM, "", NULL, NULL, "text/event-stream", "200", "", ticks, "ticks"},
 };
 
-static int set_up_events(void **state) {
+static int start_events(void **state, double heartbeat_s, unsigned per_address) {
     static struct site site;
     static int number;
     char name[32];
     snprintf(name, sizeof name, "events-%d", number++);
-    site = (struct site){.service_options.open = true, .options = {.heartbeat_s = 0.3}};
+    site = (struct site){.service_options.open = true,
+                         .options = {.heartbeat_s = heartbeat_s, .connections_per_address = per_address}};
     site.options.routes = with_hub;
     site.options.n_routes = 2;
     atomic_store(&published, 0);
@@ -451,6 +547,14 @@ static int set_up_events(void **state) {
     site_get(&site, "/hub");
     *state = &site;
     return 0;
+}
+
+static int set_up_events(void **state) {
+    return start_events(state, 0.3, 0);
+}
+
+static int set_up_few_quiet_events(void **state) {
+    return start_events(state, 1000, 4);
 }
 
 static void publish(const struct site *site, uint64_t upto) {
@@ -498,8 +602,30 @@ static void a_stream_whose_reader_left_is_let_go(void **state) {
     int fd = open_ticks(*state, "");
     site_hear(fd, "\r\n\r\n", 5, text, sizeof text, NULL);
     close(fd);
-    wait_until(&released, 1); /* two heartbeats find out */
+    wait_until(&released, 1);
     assert_int_equal(atomic_load(&released), 1);
+}
+
+/* With 4 connections allowed and no heartbeat, each of these finds the one before gone. */
+static void a_client_that_reconnects_often_is_never_refused(void **state) {
+    enum { TIMES = 24 };
+    char text[8192];
+    for (int i = 0; i < TIMES; i++) {
+        int fd = open_ticks(*state, ""), more = i % 2 ? open_ticks(*state, "") : -1;
+        if (i % 3 == 0)
+            site_say(fd, "GET /hub HTTP/1.1\r\nHost: x\r\n\r\n"); /* which nobody reads */
+        site_hear(fd, "\r\n\r\n", 5, text, sizeof text, NULL);
+        if (!strstr(text, " 200 "))
+            fail_msg("stream %d: \"%s\"", i, text);
+        close(fd);
+        if (more >= 0)
+            close(more);
+        clock_sleep_us(20000);
+    }
+    const double start = clock_now_us();
+    wait_until(&released, TIMES + TIMES / 2);
+    assert_int_equal(atomic_load(&released), TIMES + TIMES / 2);
+    assert_true(clock_now_us() - start < 2e6);
 }
 
 static void a_stream_ends_when_its_source_does(void **state) {
@@ -593,6 +719,8 @@ int main(void) {
         TEST(every_answer_carries_headers_that_keep_browsers_safe),
         TEST(what_failed_inside_is_not_told_outside),
         TEST(ambiguous_framing_is_refused_and_the_connection_closed),
+        TEST(what_makes_no_request_is_told_as_a_problem),
+        TEST(what_was_refused_leaves_nothing_behind),
         TEST(garbage_harms_nobody),
         TEST(clients_that_leave_early_leave_nothing_behind),
         TEST(slow_handlers_hold_up_nobody),
@@ -607,7 +735,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(events_arrive_when_they_are_published, set_up_events, tear_down),
         cmocka_unit_test_setup_teardown(who_comes_again_gets_what_was_missed, set_up_events, tear_down),
         cmocka_unit_test_setup_teardown(a_quiet_stream_has_a_heartbeat, set_up_events, tear_down),
-        cmocka_unit_test_setup_teardown(a_stream_whose_reader_left_is_let_go, set_up_events, tear_down),
+        cmocka_unit_test_setup_teardown(a_client_that_reconnects_often_is_never_refused, set_up_few_quiet_events,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_stream_whose_reader_left_is_let_go, set_up_few_quiet_events, tear_down),
         cmocka_unit_test_setup_teardown(a_stream_ends_when_its_source_does, set_up_events, tear_down),
         cmocka_unit_test_setup_teardown(many_streams_hear_of_one_event, set_up_events, tear_down),
     };

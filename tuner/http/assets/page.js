@@ -2,7 +2,8 @@
 (() => {
   const root = document.querySelector('[data-from]');
   if (!root) return;
-  const kinds = ['session', 'budget', 'trial-taken', 'trial-ended', 'trial-returned', 'trial-lost', 'trials-imported'];
+  const kinds = ['session', 'budget', 'trial-taken', 'trial-ended', 'trial-returned', 'trial-lost', 'trials-imported',
+    'shared'];
   const dot = document.getElementById('live-dot');
   let timer = 0, fetching = false, again = false, source = null;
 

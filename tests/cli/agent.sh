@@ -1,0 +1,129 @@
+#!/bin/bash
+# Agents of a service that comes late, goes away, ends and comes back, of a network that is cut, and of a clock that
+# jumps: no result is lost, none counts twice. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
+set -u
+cd "$(dirname "$0")/../.."
+source tests/cli/check.bash
+source tests/cli/service.bash
+root=$PWD
+syncopate=$root/${OUT:-build/release}/bin/syncopate
+if ! command -v mpirun >/dev/null || ! command -v python3 >/dev/null; then
+    echo "skip agent: needs mpirun and python3"
+    exit 0
+fi
+runner=lab
+[ "$(id -u)" = 0 ] || runner=local
+dir=$(mktemp -d)
+network=
+finish() {
+    [ -z "$service" ] || kill -9 "$service" 2>/dev/null
+    [ -z "$network" ] || kill "$network" 2>/dev/null
+    rm -rf "$dir"
+}
+trap finish EXIT
+cd "$dir" || exit 2
+
+# open NAME TRIALS TIME: a session for agents, which `tune` follows; its id is in $id.
+open() {
+    "$syncopate" --server "$url" tune mlp-small lab-4x1g --trials "$2" --trial-time "$3" --rounds 0 --runner $runner \
+        >"$1.out" 2>"$1.err" &
+    tune=$!
+    until_true 30 grep -q 'waits for agents' "$1.err"
+    id=$(session_of "$1.err")
+}
+agent() { exec timeout 200 "$syncopate" agent --runner $runner "$@"; }
+runs() { trials "$id" | grep -q running; }
+ended() { ! kill -0 "$1" 2>/dev/null; }
+
+# ---- a service that is not up yet ----
+start 127.0.0.1:0 --open
+port=${url##*:}
+"$syncopate" --server "$url" clusters add lab-4x1g >/dev/null
+stop
+agent --server "http://127.0.0.1:$port" --cluster lab-4x1g --once 2>early.err &
+early=$!
+until_true 20 grep -q 'trying on' early.err
+sleep 3
+[ "$(grep -c 'trying on' early.err)" = 1 ] && ! ended $early
+verdict an_agent_waits_for_a_service_that_is_not_up_and_says_so_once "$(cat early.err)"
+start "127.0.0.1:$port" --open
+open first 1 100ms
+wait $early
+verdict it_works_when_the_service_is_up "$(cat early.err)"
+[ "$(trials "$id")" = '1 1 complete' ]
+verdict its_trial_counts "$(trials "$id")"
+wait $tune
+timeout 60 "$syncopate" agent --server "$url" --cluster lab-4x1g --runner $runner --idle 1s 2>idle.err
+[ $? = 0 ] && grep -q 'ran 0 trials' idle.err
+verdict an_agent_without_work_ends_when_asked_to "$(cat idle.err)"
+
+# ---- a service that ends in order, and comes back ----
+open drained 1 5s
+agent --server "$url" --session "$id" 2>drained-agent.err &
+busy=$!
+until_true 60 runs
+stop
+
+sleep 2
+start "127.0.0.1:$port" --open
+wait $busy
+verdict an_agent_outlasts_a_service_that_ends_in_order "$(cat drained-agent.err)"
+[ "$(trials "$id")" = '1 1 complete' ]
+verdict its_trial_is_in_its_first_attempt "$(trials "$id")"
+wait $tune
+verdict who_watched_has_an_answer "$(tail -n 2 drained.err)"
+
+# ---- a network that is cut for longer than the lease ----
+mkfifo open-end
+python3 "$root/tests/cli/remote_network.py" relay "$port" <open-end >relay.port &
+network=$!
+exec 5>open-end
+until_true 10 test -s relay.port
+open lost 1 6s
+agent --server "http://127.0.0.1:$(cat relay.port)" --session "$id" --lease 3s --once --name far 2>far.err &
+far=$!
+until_true 60 runs
+touch cut
+again() { trials "$id" | grep -q '^1 2 '; }
+timeout 200 "$syncopate" agent --server "$url" --session "$id" --runner $runner --once --name near 2>near.err &
+near=$!
+until_true 60 again
+verdict a_trial_whose_agent_is_cut_off_is_offered_again "$(trials "$id")"
+wait $near
+verdict another_agent_runs_it "$(cat near.err)"
+rm cut
+wait $far
+verdict the_first_agent_ends_in_order "$(cat far.err)"
+[ "$(trials "$id")" = '1 2 complete' ] && grep -q 'trial 1 was \(not taken\|dropped\)' far.err
+verdict what_it_measured_does_not_count_a_second_time "$(trials "$id") $(cat far.err)"
+wait $tune
+exec 5>&-
+wait $network
+network=
+
+# ---- a clock that jumps ----
+if "${CC:-cc}" -std=c17 -D_GNU_SOURCE -O1 -shared -fPIC -o clock.so "$root/tests/http/faulty_machine.c" 2>/dev/null; then
+    open jumping 1 4s
+    echo 0 >clock
+    export ASAN_OPTIONS=${ASAN_OPTIONS:-}:verify_asan_link_order=0
+    FAULTY_CLOCK=$dir/clock LD_PRELOAD=$dir/clock.so agent --server "$url" --session "$id" --lease 3s 2>jump.err &
+    jumper=$!
+    until_true 60 runs
+    echo 86400 >clock
+    sleep 1.5
+    echo -86400 >clock
+    wait $jumper
+    verdict an_agent_does_not_mind_a_clock_that_jumps "$(cat jump.err)"
+    [ "$(trials "$id")" = '1 1 complete' ]
+    verdict its_trial_keeps_its_lease "$(trials "$id")"
+    wait $tune
+else
+    echo "skip an_agent_does_not_mind_a_clock_that_jumps: needs cc"
+fi
+
+# ---- what does not pass by itself ----
+check a_cluster_that_nobody_knows_is_a_mistake 2 'no cluster' "$syncopate" agent --server "$url" --cluster nobodys --runner $runner
+stop
+timeout 60 "$syncopate" agent --server "$url" --cluster lab-4x1g --runner $runner --patience 1s 2>patient.err
+[ $? = 4 ] && grep -q "^syncopate: error: $url" patient.err
+verdict patience_ends_when_told_to "$(cat patient.err)"

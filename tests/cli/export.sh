@@ -1,0 +1,179 @@
+#!/bin/bash
+# syncopate strategy export as a person types it, and every form read back by what reads it in earnest where that is
+# here: a shell, python3, protoc and python3-protobuf. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+source tests/cli/check.bash
+source tests/cli/service.bash
+out=${OUT:-build/release}
+root=$PWD
+syncopate=$PWD/$out/bin/syncopate
+plugin=$PWD/$out/lib/libnccl-tuner-syncopate.so
+dir=$(mktemp -d)
+finish() {
+    [ -z "$service" ] || kill -9 "$service" 2>/dev/null
+    rm -rf "$dir"
+}
+trap finish EXIT
+cd "$dir" || exit 2
+forms="pytorch-ddp horovod deepspeed tensorflow byteps bytescheduler autodist nccl"
+on=(--model resnet50 --cluster lab-4x1g)
+export_of() { "$syncopate" strategy export "$@"; }
+python=python3
+python() { # NAME SCRIPT ARG...
+    if $python -c "${@:2}" 2>err; then echo "ok $1"; else echo "not ok $1: $(tail -n 1 err)"; fi
+}
+
+# ---- words ----
+for form in $forms; do
+    check "help_lists_$form" 0 "$form" "$syncopate" strategy export --help
+done
+check no_such_form 2 'no form "jax"' export_of wfbp "${on[@]}" --to jax
+check no_form_and_no_server 2 'give --to FORM' export_of wfbp "${on[@]}"
+check no_model 2 'give --model and --cluster' export_of wfbp --to nccl
+check no_such_strategy 2 'nothing.json' export_of nothing.json "${on[@]}" --to nccl
+check several_files_need_a_folder 2 'give --out DIR' export_of wfbp "${on[@]}" --to autodist
+check all_forms_need_a_folder 2 'give --out DIR' export_of wfbp "${on[@]}" --to all
+check json_needs_files 2 'give --out as well' export_of wfbp "${on[@]}" --to horovod --json
+check defaults_are_an_empty_object 0 '{}' export_of pytorch-ddp "${on[@]}" --to pytorch-ddp
+check losses_are_told 0 'horovod cannot say: order: ' export_of bytescheduler-all-reduce "${on[@]}" --to horovod
+check strict_is_an_error 3 'horovod cannot say everything that bytescheduler-all-reduce does: ' \
+    export_of bytescheduler-all-reduce "${on[@]}" --to horovod --strict --out strict.env
+[ ! -e strict.env ] && echo "ok strict_writes_nothing" || echo "not ok strict_writes_nothing: strict.env is there"
+check strict_passes_what_is_whole 0 'HOROVOD_FUSION_THRESHOLD=134217728' export_of horovod "${on[@]}" --to horovod --strict
+check folder_that_cannot_be 1 '/nonexistent' export_of wfbp "${on[@]}" --to nccl --out /nonexistent/x.env
+"$syncopate" strategy show resnet50 lab-4x1g --baseline horovod --json | sed 's/"fifo"/"priority"/' >priority.json
+check losses_as_json 0 '{"to":"horovod","files":["horovod.env"],"not_expressed":[{"what":"order","why":"what the next forward' \
+    export_of priority.json "${on[@]}" --to horovod --out h.env --json
+
+# ---- the knobs of the baselines ----
+environment() { (set -a && . ./"$1" && env); }
+"$syncopate" strategy show resnet50 lab-4x1g --baseline byteps --json >byteps.json
+export_of byteps.json "${on[@]}" --to byteps --out byteps.env
+check byteps_partition 0 'BYTEPS_PARTITION_BYTES=4096000' environment byteps.env
+check byteps_has_no_credit 0 'BYTEPS_SCHEDULING_CREDIT=0' environment byteps.env
+export_of bytescheduler-all-reduce "${on[@]}" --to bytescheduler --out bs.env
+check bytescheduler_partition 0 'BYTESCHEDULER_PARTITION=1000000' environment bs.env
+check bytescheduler_credit 0 'BYTESCHEDULER_CREDIT=4000000' environment bs.env
+python single_is_one_pack "import json, sys; assert json.loads(sys.argv[1]) == {'bytes_per_pack': 0}" \
+    "$(export_of single "${on[@]}" --to tensorflow 2>err)"
+
+# ---- every form of every baseline ----
+check all_forms 0 'CANNOT SAY' export_of horovod "${on[@]}" --to all --out all
+bad=
+for baseline in $("$syncopate" baselines | awk 'NR > 1 { print $1 }'); do
+    mkdir "each-$baseline"
+    "$syncopate" strategy show googlenet lab-mixed --baseline "$baseline" --json >"each-$baseline/strategy.json" 2>err
+    export_of "$baseline" --model googlenet --cluster lab-mixed --to all --out "each-$baseline" >out 2>err || bad+=" $baseline"
+    for form in $forms; do ls "each-$baseline/$form"/* >/dev/null 2>&1 || bad+=" $baseline/$form"; done
+    for file in "each-$baseline"/*/*.env; do bash -n "$file" && environment "$file" >/dev/null || bad+=" $file"; done
+done
+[ -z "$bad" ] && echo "ok every_form_of_every_baseline_is_written" || echo "not ok every_form_of_every_baseline_is_written:$bad"
+python every_json_parses "import glob, json; n = [json.load(open(f)) for f in glob.glob('each-*/*/*.json') + glob.glob('each-*/*.json')]; assert len(n) > 60, len(n)"
+python ddp_arguments_are_those_of_DistributedDataParallel "import glob, json
+for f in glob.glob('each-*/pytorch-ddp/ddp.json'):
+    arguments = json.load(open(f))
+    assert set(arguments) <= {'bucket_cap_mb', 'bucket_cap_mb_list'} and len(arguments) <= 1, f
+    for cap in arguments.get('bucket_cap_mb_list', [arguments.get('bucket_cap_mb', 25)]):
+        assert int(cap * 1024 * 1024) == cap * 1024 * 1024 > 0, (f, cap)"
+python groups_name_every_variable_once "import glob, json
+names = sorted(v['name'] for v in json.load(open('$root/examples/models/googlenet.json'))['variables'])
+files = glob.glob('each-*/horovod/horovod-groups.json')
+for f in files:
+    got = sorted(n for g in json.load(open(f)) for n in g)
+    assert got == names or 'ps' in f or 'parallax' in f, f
+assert files
+files = glob.glob('each-*/pytorch-ddp/ddp-groups.json')
+for f in files:
+    assert sorted(n for g in json.load(open(f))['groups'] for n in g['variables']) == names, f
+assert files"
+
+# ---- AutoDist: both of its forms are one message ----
+if command -v protoc >/dev/null; then
+    cat >strategy.proto <<'PROTO'
+syntax = "proto3";
+message PS { string reduction_destination = 1; bool local_replication = 2; bool sync = 3; int32 staleness = 4; }
+message AllReduce {
+    enum Spec { AUTO = 0; NCCL = 1; RING = 2; }
+    enum Compressor { NoneCompressor = 0; HorovodCompressor = 1; HorovodCompressorEF = 2; }
+    Spec spec = 1;
+    Compressor compressor = 2;
+    int32 group = 3;
+}
+message Node {
+    string var_name = 1;
+    oneof synchronizer { PS PSSynchronizer = 2; AllReduce AllReduceSynchronizer = 3; }
+    string partitioner = 5;
+    repeated Node part_config = 6;
+}
+message GraphConfig { repeated string replicas = 1; }
+message Strategy { string id = 1; string path = 2; repeated Node node_config = 3; GraphConfig graph_config = 4; }
+PROTO
+    check protoc_reads_the_message 0 'reduction_destination: "fast1:CPU:0"' \
+        bash -c 'protoc --decode=Strategy strategy.proto <each-ps-uneven/autodist/autodist.pb'
+    protoc --decode=Strategy strategy.proto <each-ps-uneven/autodist/autodist.pb >text 2>err
+    protoc --encode=Strategy strategy.proto <text >again.pb 2>>err
+    [ -s text ] && ! grep -qE '^ *[0-9]+[:{ ]' text && echo "ok protoc_knows_every_field" ||
+        echo "not ok protoc_knows_every_field: $(head -c 200 err)"
+    for python in python3 /usr/bin/python3; do $python -c 'import google.protobuf' 2>/dev/null && break; done
+    if $python -c 'import google.protobuf' 2>/dev/null && protoc --python_out=. strategy.proto; then
+        python json_and_wire_format_are_one_message "import glob, sys; sys.path.insert(0, '.')
+from google.protobuf import json_format
+import strategy_pb2
+folders = glob.glob('each-*/autodist')
+for f in folders:
+    wire, text = strategy_pb2.Strategy(), strategy_pb2.Strategy()
+    wire.ParseFromString(open(f + '/autodist.pb', 'rb').read())
+    json_format.Parse(open(f + '/autodist.json').read(), text)
+    assert wire == text and len(wire.node_config) > 50, f
+assert len(folders) > 15"
+    else
+        echo "skip json_and_wire_format_are_one_message: needs python3-protobuf"
+    fi
+else
+    echo "skip protoc_reads_the_message: needs protoc (Debian: protobuf-compiler)"
+fi
+
+# ---- NCCL ----
+python=python3
+"$syncopate" strategy show resnet50 lab-4x1g --baseline mg-wfbp --json 2>err |
+    python3 -c 'import json, sys
+s = json.load(sys.stdin)
+for i, g in enumerate(s["groups"]): g["algorithm"] = ["ring", "double_tree"][i % 2]
+json.dump(s, open("two.json", "w"))'
+check two_algorithms_need_the_plugin 0 'NCCL_TUNER_PLUGIN' bash -c \
+    "'$syncopate' strategy export two.json ${on[*]} --to nccl --out two && cat two/nccl.env"
+check plugin_has_both_symbols 0 'ncclTunerPlugin_v5' nm -D --defined-only "$plugin"
+check plugin_exports_nothing_else 0 '2 symbols' bash -c "echo \$(nm -D --defined-only '$plugin' | grep -c ' [TDRB] ') symbols"
+python table_has_a_row_for_every_size_and_algorithm "import csv
+rows = [r for r in csv.reader(l for l in open('two/nccl-tuner.csv') if l[0] != '#')]
+assert rows[0] == 'collective,min_bytes,max_bytes,algorithm,protocol,channels,nodes,ranks'.split(','), rows[0]
+assert {r[3] for r in rows[1:]} == {'ring', 'tree'} and all(r[0] == 'allreduce' and r[6:] == ['4', '4'] for r in rows[1:])
+ends = [int(x) for r in rows[1:] for x in r[1:3]]
+assert ends == sorted(ends)"
+
+# ---- PyTorch ----
+for python in python3 /usr/bin/python3; do $python -c 'import torch' 2>/dev/null && break; done
+if $python -c 'import torch' 2>/dev/null; then
+    timeout 200 $python "$root/tests/cli/export_torch.py" "$root/strategy/import/pytorch" \
+        "$root/examples/models/googlenet.json" each-* 2>err || echo "not ok torch_ends_well: $(tail -n 1 err)"
+else
+    echo "skip hook_trains_as_DDP_does: needs PyTorch (Debian: python3-torch)"
+fi
+
+# ---- the best strategy of a session of a service ----
+if ! command -v mpirun >/dev/null; then
+    echo "skip best_of_a_session: needs mpirun"
+    exit 0
+fi
+"$syncopate" tune mlp-small lab-4x1g --runner local --trials 3 --trial-time 50ms --dataset d.db --out best.json >tune.out 2>tune.err
+start 127.0.0.1:0 --open
+id=$("$syncopate" --server "$url" sessions list 2>err | awk 'NR == 2 { print $1 }')
+"$syncopate" --server "$url" strategy export "$id" --out again.json
+check best_of_a_session_is_its_file 0 '' cmp best.json again.json
+"$syncopate" strategy export best.json --model mlp-small --cluster lab-4x1g --to horovod --out here >out 2>err
+"$syncopate" --server "$url" strategy export "$id" --to horovod --out there >out 2>err
+check best_of_a_session_in_a_form 0 '' diff -r here there
+check session_knows_its_model 2 'drop --model' "$syncopate" --server "$url" strategy export "$id" --model mlp-small
+check no_such_session 2 'no session nope' "$syncopate" --server "$url" strategy export nope --to nccl
+stop

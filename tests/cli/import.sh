@@ -1,0 +1,128 @@
+#!/bin/bash
+# syncopate import from outside: what it says, that nothing is half-written, every real file that it claims to read, and
+# the PyTorch module where PyTorch is installed. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
+set -u
+cd "$(dirname "$0")/../.."
+source tests/cli/check.bash
+root=$PWD
+syncopate=$PWD/${OUT:-build/release}/bin/syncopate
+data=$PWD/../shared/data
+dir=$(mktemp -d)
+trap 'chmod -R u+w "$dir"; rm -rf "$dir"' EXIT
+cd "$dir"
+
+cat >m.graph.txt <<'END'
+node1 -- Input0 -- forward_compute_time=20.0, backward_compute_time=0.0, activation_size=4.0, parameter_size=0.000
+node2 -- Linear(in_features=6, out_features=3, bias=True) -- forward_compute_time=1.0, backward_compute_time=2.0, activation_size=4.0, parameter_size=84.000
+node3 -- Linear(in_features=3, out_features=2, bias=False) -- forward_compute_time=1.0, backward_compute_time=2.0, activation_size=4.0, parameter_size=24.000
+	node1 -- node2
+	node2 -- node3
+END
+cat >all_reduce.log <<'END'
+#  Rank  0 Group  0 Pid 43 on a device  0 [0x0f] NVIDIA A100
+#  Rank  1 Group  0 Pid 44 on b device  0 [0x0f] NVIDIA A100
+#  size count type redop root time algbw busbw #wrong time algbw busbw #wrong
+  1024    256 float sum -1 40.0 0.03 0.03 0 40.0 0.03 0.03 0
+  1048576 262144 float sum -1 1000.0 1.05 1.05 0 1000.0 1.05 1.05 0
+END
+
+# ---- models ----
+check a_profile_is_imported 0 '"node3.weight"' "$syncopate" import model m.graph.txt --batch 4
+check what_is_left_out_is_said 0 '20 ms of waiting' "$syncopate" import model m.graph.txt --batch 4 --out m.json
+check the_model_can_be_used 0 'wfbp' "$syncopate" simulate m.json lab-4x1g --baseline wfbp
+check standard_input_is_a_file 0 '"node3.weight"' bash -c "'$syncopate' import model - --from pipedream --batch 4 <m.graph.txt"
+check a_model_file_is_no_import 2 'm.json: a model file already' "$syncopate" import model m.json
+check an_unknown_kind_is_refused 2 'known are pipedream' "$syncopate" import model m.graph.txt --from onyx
+check a_forced_kind_is_read_as_such 2 'm.graph.txt:1:' "$syncopate" import model m.graph.txt --from espresso
+check a_missing_file_is_said 2 'nowhere.csv' "$syncopate" import model nowhere.csv
+check a_folder_is_no_file 1 '' "$syncopate" import model .
+echo 'node2 -- x' >>m.graph.txt
+cp m.json before.json
+check a_bad_line_is_named 2 'm.graph.txt:6: a layer is' "$syncopate" import model m.graph.txt --out m.json
+check a_refusal_writes_nothing 0 '' cmp m.json before.json
+check a_missing_folder_is_said_first 1 'cannot write into' "$syncopate" import model m.graph.txt --out /nonexistent/m.json
+check a_negative_number_is_refused 2 '--batch -3' "$syncopate" import model m.graph.txt --batch=-3
+head -c 2000 /dev/urandom >noise
+check noise_is_refused 2 'noise: byte ' "$syncopate" import model noise
+
+# ---- clusters ----
+check a_log_is_imported 0 'is an estimate from the largest bus bandwidth' "$syncopate" import cluster all_reduce.log --out c.json
+check the_cluster_can_be_used 0 'wfbp' "$syncopate" simulate m.json c.json --baseline wfbp
+check a_stated_rate_is_no_estimate 0 '"nic_gbit_per_s": 25' "$syncopate" import cluster all_reduce.log --nic-gbit-per-s 25
+if grep -q estimate err; then echo "not ok a_stated_rate_is_not_called_one: $(cat err)"; else echo "ok a_stated_rate_is_not_called_one"; fi
+printf 'a\nb\nc\n' >hosts
+check a_missing_rate_is_asked_for 2 '--nic-gbit-per-s' "$syncopate" import cluster hosts
+check files_are_put_together 0 '"bytes": 1048576' "$syncopate" import cluster hosts all_reduce.log --nic-gbit-per-s 1
+check a_log_is_added_to_a_cluster_file 0 '"lab-4x1g"' "$syncopate" import cluster "$root/examples/clusters/lab-4x1g.json" all_reduce.log
+sed 's/262144/262143/' all_reduce.log >bad.log
+check a_bad_row_is_named 2 'bad.log:5: 1048576 bytes are not' "$syncopate" import cluster hosts bad.log --nic-gbit-per-s 1
+for kind in $("$syncopate" import model --help | sed -n '/Kinds:/,/^$/s/^  \([a-z-]*\) .*/\1/p') \
+    $("$syncopate" import cluster --help | sed -n '/Kinds:/,/^$/s/^  \([a-z-]*\) .*/\1/p'); do
+    [ -s "$root/strategy/import/README.md" ] && grep -q -- "\`$kind\`" "$root/strategy/import/README.md" &&
+        echo "ok kind_${kind//-/_}_is_explained" || echo "not ok kind_${kind//-/_}_is_explained: no $kind in strategy/import/README.md"
+done
+
+# ---- real files ----
+real() { # FILE WHAT BASELINE: import it, and use what came out
+    local file=$1 name
+    name=real_$(basename "${file%%.*}" | tr -c 'a-zA-Z0-9\n' _)_$2
+    "$syncopate" import "$2" "$file" --out real.json 2>err || { echo "not ok $name: $(tail -n 1 err)"; return; }
+    case $2 in
+    model) check "$name" 0 '' "$syncopate" simulate real.json lab-4x1g --baseline wfbp ;;
+    cluster) check "$name" 0 '' "$syncopate" simulate mlp-small real.json --baseline wfbp ;;
+    esac
+}
+# sums FILE FORWARD_US BACKWARD_US VARIABLES BYTES, as the profiles have them
+sums() {
+    "$syncopate" import model "$data/models/$1" --out sums.json 2>err
+    if python3 - "$@" 2>err <<'PY'; then
+import json, math, sys
+m = json.load(open("sums.json"))
+want = [float(x) for x in sys.argv[2:]]
+if "layers" in m:
+    got = [sum(l[k] for l in m["layers"]) for k in ("forward_us", "backward_us")]
+else:
+    got = [sum(o["time_us"] for o in m["operators"] if o["phase"] == k) for k in ("forward", "backward")]
+got += [len(m["variables"]), sum(4 * math.prod(v["shape"]) for v in m["variables"])]
+assert all(abs(a - b) <= 1e-6 * b for a, b in zip(got, want)), (got, want)
+PY
+        echo "ok sums_of_$(basename "$1" | tr -c 'a-zA-Z0-9\n' _)"
+    else
+        echo "not ok sums_of_$(basename "$1" | tr -c 'a-zA-Z0-9\n' _): $(tail -n 1 err)"
+    fi
+}
+if [ -d "$data" ]; then
+    for file in "$data"/models/espresso/*.csv "$data"/models/pipedream/*.graph.txt; do real "$file" model; done
+    for file in "$data"/nccl-tests/*.log; do real "$file" cluster; done
+    for file in "$data"/models/pipedream/*.graph.txt; do
+        # The same figures by other means: sums over the lines, without those of inputs.
+        sums "pipedream/$(basename "$file")" $(grep -v -- '-- Input' "$file" | tr ',' '\n' | awk '
+            /forward_compute_time=/ { sub(/.*forward_compute_time=/, ""); f += $1 }
+            /backward_compute_time=/ { sub(/.*=/, ""); b += $1 }
+            /parameter_size=/ { sub(/.*=/, ""); p += $1 }
+            END { printf "%.3f %.3f", f * 1000, b * 1000 }') \
+            $("$syncopate" import model "$file" 2>err | grep -c '"shape"') \
+            $(grep -o 'parameter_size=[0-9]*' "$file" | awk -F= '{ p += $2 } END { printf "%.0f", p }')
+    done
+    for file in "$data"/models/espresso/*.csv; do
+        sums "espresso/$(basename "$file")" $(awk -F, 'NR > 1 { t += $5; n++; b += $4 } END { printf "%.3f %.3f %d %.0f", t / 2, t, n, b }' "$file")
+    done
+else
+    echo "skip real_files: ../shared/data is not there"
+fi
+
+# ---- PyTorch ----
+python=
+for candidate in python3 /usr/bin/python3; do
+    "$candidate" -c 'import torch' 2>err && python=$candidate && break
+done
+if [ -n "$python" ]; then
+    mkdir torch
+    PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 PYTHONPATH=$root/strategy/import/pytorch "$python" "$root/tests/cli/import_torch.py" torch 2>err ||
+        echo "not ok torch_module: $(tail -n 1 err)"
+    for file in torch/*.json; do
+        check "torch_file_$(basename "$file" .json)_is_a_model" 0 wfbp "$syncopate" simulate "$file" lab-4x1g --baseline wfbp
+    done
+else
+    echo "skip torch_module: needs python3 with torch"
+fi

@@ -1,0 +1,251 @@
+"""syncopate_torch on small jobs whose times are known; prints ok and not ok lines. Called by import.sh with a folder for
+the files, which syncopate reads afterwards.
+"""
+
+import json
+import sys
+import time
+import warnings
+
+import torch
+import torch.utils.checkpoint
+
+import syncopate_torch
+
+folder = sys.argv[1]
+
+
+class Slow(torch.autograd.Function):
+    """Does nothing, for a stated time forward and backward, and takes down how long it did."""
+
+    @staticmethod
+    def forward(ctx, x, layer):
+        ctx.layer = layer
+        sleep(layer.forward_s, layer.forward_us)
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        sleep(ctx.layer.backward_s, ctx.layer.backward_us)
+        return gradient.clone(), None
+
+
+def sleep(seconds, taken_us):
+    start = time.perf_counter()
+    time.sleep(seconds)
+    taken_us.append((time.perf_counter() - start) * 1e6)
+
+
+class Layer(torch.nn.Linear):
+    def __init__(self, forward_s, backward_s):
+        super().__init__(4, 4)
+        self.forward_s, self.backward_s = forward_s, backward_s
+        self.forward_us, self.backward_us = [], []
+
+    def forward(self, x):
+        return Slow.apply(super().forward(x), self)
+
+
+def is_about(us, taken_us, iterations=5):
+    """No less than the layer slept in the last iterations, and little more: a loaded machine wakes late."""
+    slept = sorted(taken_us[-iterations:])[iterations // 2]
+    assert 0.9 * slept < us < 1.3 * slept + 10000, (us, taken_us)
+
+
+def train(model, inputs, steps, loss=lambda y: y.sum()):
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss(model(inputs)).backward()
+        optimizer.step()
+
+
+def load(name):
+    with open(f"{folder}/{name}.json", encoding="utf-8") as f:
+        return json.load(f)
+
+
+def check(name, test):
+    try:
+        test()
+        print(f"ok {name}")
+    except Exception as e:  # each test says what went wrong and lets the others run
+        print(f"not ok {name}: {type(e).__name__} {e}".replace("\n", " "))
+
+
+def times_and_order_are_those_of_the_job():
+    model = torch.nn.Sequential(Layer(0.010, 0.050), Layer(0.040, 0.020))
+    profile = syncopate_torch.profile(model, f"{folder}/slow.json", warmup=2, iterations=5)
+    train(model, torch.randn(8, 4), 6)
+    assert not profile.done
+    train(model, torch.randn(8, 4), 1)
+    assert profile.done
+    m = load("slow")
+    assert m["name"] == "Sequential" and m["batch_per_device"] == 8, m
+    assert [(v["name"], v["shape"], v["dtype"]) for v in m["variables"]] == [
+        ("0.weight", [4, 4], "f32"),
+        ("0.bias", [4], "f32"),
+        ("1.weight", [4, 4], "f32"),
+        ("1.bias", [4], "f32"),
+    ], m["variables"]
+    forward = [o for o in m["operators"] if o["phase"] == "forward"]
+    backward = [o for o in m["operators"] if o["phase"] == "backward"]
+    assert [o["name"] for o in forward] == ["0 forward", "1 forward", "loss forward"]
+    is_about(forward[0]["time_us"], model[0].forward_us)
+    is_about(forward[1]["time_us"], model[1].forward_us)
+    layers = [o["produces"][0].split(".")[0] for o in backward if "produces" in o]
+    assert layers == ["1", "1", "0", "0"], backward
+    is_about(sum(o["time_us"] for o in backward[:2]), model[1].backward_us)
+    is_about(sum(o["time_us"] for o in backward[2:4]), model[0].backward_us)
+    assert forward[0]["reads"] == ["0.weight", "0.bias"] and forward[1]["after"] == ["0 forward"], forward
+
+
+def hooks_are_gone_when_the_file_is_there():
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4))
+    syncopate_torch.profile(model, f"{folder}/gone.json", warmup=0, iterations=1)
+    train(model, torch.randn(2, 4), 1)
+    assert not model._forward_hooks and not model._forward_pre_hooks and not model[0]._forward_hooks
+    before = load("gone")
+    train(model, torch.randn(3, 4), 3)
+    assert load("gone") == before
+
+
+def the_job_computes_the_same():
+    def run(hooked):
+        torch.manual_seed(1)
+        model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+        if hooked:
+            syncopate_torch.profile(model, f"{folder}/same.json", warmup=1, iterations=3)
+        train(model, torch.randn(5, 4), 6)
+        return [p.detach().clone() for p in model.parameters()]
+
+    assert all(torch.equal(a, b) for a, b in zip(run(False), run(True)))
+
+
+def shared_sparse_and_repeated():
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.rare = torch.nn.Embedding(50, 4, sparse=True)
+            self.first = torch.nn.Linear(4, 4)
+            self.tied = torch.nn.Linear(4, 4)
+            self.tied.weight = self.first.weight
+            self.scale = torch.nn.Parameter(torch.ones(4))
+
+        def forward(self, x):
+            return self.tied(self.first(self.first(self.rare(x)))) * self.scale
+
+    model = Model()
+    syncopate_torch.profile(model, f"{folder}/shared.json", name="shared", batch=7, warmup=1, iterations=2)
+    train(model, torch.tensor([[1, 2, 3], [1, 2, 4]]), 3)
+    m = load("shared")
+    assert m["name"] == "shared" and m["batch_per_device"] == 7
+    names = [v["name"] for v in m["variables"]]
+    assert sorted(names) == ["first.bias", "first.weight", "rare.weight", "scale", "tied.bias"], names
+    sparse = {v["name"]: v["sparse_rows"] for v in m["variables"] if "sparse_rows" in v}
+    assert list(sparse) == ["rare.weight"] and 4 <= sparse["rare.weight"] <= 6, sparse
+    forward = {o["name"]: o["reads"] for o in m["operators"] if o["phase"] == "forward"}
+    assert list(forward)[:4] == ["rare forward", "first forward", "first #2 forward", "tied forward"], forward
+    assert "first.weight" in forward["tied forward"] and "first.weight" in forward["first #2 forward"], forward
+    produced = [n for o in m["operators"] for n in o.get("produces", [])]
+    assert sorted(produced) == sorted(names) and produced[-1] == "rare.weight", produced
+
+
+def parameters_without_gradient_are_left_out():
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.used, self.idle = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+
+        def forward(self, x):
+            return self.used(x)
+
+    model = Model()
+    syncopate_torch.profile(model, f"{folder}/idle.json", warmup=0, iterations=2)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        train(model, torch.randn(2, 4), 2)
+    assert any("idle.weight" in str(w.message) for w in said), said
+    assert [v["name"] for v in load("idle")["variables"]] == ["used.weight", "used.bias"]
+
+
+def attention_and_checkpoints():
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.attention = torch.nn.MultiheadAttention(8, 2, batch_first=True)
+            self.layer = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU())
+
+        def forward(self, x):
+            y, _ = self.attention(x, x, x)
+            return torch.utils.checkpoint.checkpoint(self.layer, y)
+
+    model = Model()
+    profile = syncopate_torch.profile(model, f"{folder}/attention.json", warmup=1, iterations=2)
+    train(model, torch.randn(2, 3, 8), 3)
+    assert profile.done
+    m = load("attention")
+    reads = [n for o in m["operators"] for n in o.get("reads", [])]
+    assert sorted(reads) == sorted(n for n, _ in model.named_parameters()), reads
+
+
+def a_device_is_asked_for_times_when_it_is_done():
+    """A clock as a GPU's: moments are tickets whose times are known after wait()."""
+
+    class Stream:
+        def __init__(self):
+            self.tickets, self.done = 0, 0
+
+        def now(self):
+            self.tickets += 1
+            return self.tickets
+
+        def wait(self):
+            self.done = self.tickets
+
+        def between_us(self, start, end):
+            assert start <= end <= self.done, (start, end, self.done)
+            return 10.0 * (end - start)
+
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 4))
+    profile = syncopate_torch.profile(model, f"{folder}/stream.json", warmup=1, iterations=3)
+    profile.clock = Stream()
+    train(model, torch.randn(2, 4), 4)
+    times = [o["time_us"] for o in load("stream")["operators"]]
+    # Forward: three modules a tick each, then two to the loss, past the end of the forward pass. Backward: a tick each.
+    assert times == [10, 10, 10, 20, 10, 10, 10, 10, 10], times
+
+
+def evaluation_between_steps_is_not_an_iteration():
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4))
+    profile = syncopate_torch.profile(model, f"{folder}/eval.json", warmup=0, iterations=3)
+    for _ in range(2):
+        train(model, torch.randn(2, 4), 1)
+        with torch.no_grad():
+            model(torch.randn(9, 4))
+    assert not profile.done
+    train(model, torch.randn(2, 4), 1)
+    assert profile.done
+
+
+def what_cannot_be_profiled_is_refused():
+    for model, arguments in ((torch.nn.ReLU(), {}), (torch.nn.Linear(2, 2), {"iterations": 0})):
+        try:
+            syncopate_torch.profile(model, f"{folder}/never.json", **arguments)
+        except ValueError:
+            continue
+        raise AssertionError("accepted")
+
+
+for test in (
+    times_and_order_are_those_of_the_job,
+    hooks_are_gone_when_the_file_is_there,
+    the_job_computes_the_same,
+    shared_sparse_and_repeated,
+    parameters_without_gradient_are_left_out,
+    attention_and_checkpoints,
+    a_device_is_asked_for_times_when_it_is_done,
+    evaluation_between_steps_is_not_an_iteration,
+    what_cannot_be_profiled_is_refused,
+):
+    check(f"torch_{test.__name__}", test)

@@ -1,0 +1,213 @@
+/* A session taken elsewhere: its pages, read into an empty dataset, are the same session again; its best strategy is a
+ * file that commands read. */
+#include "dataset/export.h"
+#include "dataset/import.h"
+#include "strategy/strategy.h"
+#include "tests/unit/tuner/http_site.h"
+#include "tuner/service/hub.h"
+
+enum { TRIALS = 7 };
+
+static struct site site;
+static char session[64];
+
+static cJSON *json_of(const struct reply *reply, int status) {
+    struct error err = {0};
+    cJSON *json = NULL;
+    if (reply->status != status)
+        print_error("%s\n%s\n", reply->head, reply->body);
+    assert_int_equal(reply->status, status);
+    assert_ok(json_parse(reply->body, strlen(reply->body), "reply", &json, &err));
+    return json;
+}
+
+static struct reply *get_of_session(const char *tail) {
+    char path[400];
+    snprintf(path, sizeof path, "/api/v1/sessions/%.63s%.300s", session, tail);
+    return site_get(&site, path);
+}
+
+static void open_session(void) {
+    assert_int_equal(site_post(&site, "/api/v1/models", SITE_MODEL)->status, 201);
+    assert_int_equal(site_post(&site, "/api/v1/clusters", SITE_CLUSTER)->status, 201);
+    cJSON *json = json_of(site_post(&site, "/api/v1/sessions",
+                                    "{\"model\":\"toy\",\"cluster\":\"four\",\"seed\":9007199254740991,"
+                                    "\"ranker\":\"none\",\"budget\":{\"trials\":20}}"),
+                          201);
+    snprintf(session, sizeof session, "%s", cJSON_GetObjectItemCaseSensitive(json, "id")->valuestring);
+    cJSON_Delete(json);
+}
+
+/* Trial i fails when i is 3. */
+static void run_trial(int i) {
+    char path[256], body[256];
+    snprintf(path, sizeof path, "/api/v1/sessions/%s/trials:suggest", session);
+    cJSON *json = json_of(site_post(&site, path, "{\"client\":\"c\"}"), 200);
+    const cJSON *trial = cJSON_GetObjectItemCaseSensitive(json, "trials")->child;
+    const int number = cJSON_GetObjectItemCaseSensitive(trial, "number")->valueint;
+    cJSON_Delete(json);
+    snprintf(path, sizeof path, "/api/v1/sessions/%s/trials/%d:%s", session, number, i == 3 ? "fail" : "complete");
+    if (i == 3)
+        snprintf(body, sizeof body, "{\"client\":\"c\",\"attempt\":1,\"reason\":\"it \\\"broke\\\"\"}");
+    else
+        snprintf(body, sizeof body, "{\"client\":\"c\",\"attempt\":1,\"iterations_us\":[%d.25,%d]}", 9000 + 10 * i,
+                 9001 + 10 * i);
+    assert_int_equal(site_post(&site, path, body)->status, 200);
+}
+
+static int set_up(void **state) {
+    static int number;
+    char name[32];
+    (void)state;
+    snprintf(name, sizeof name, "exports-%d", number++);
+    site = (struct site){.service_options.open = true};
+    site_start(&site, name);
+    open_session();
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    site_stop(&site);
+    return 0;
+}
+
+/* All pages of `size`, one behind the other; to be freed. */
+static char *read_pages(const char *format, int size, int *pages) {
+    char tail[256], token[128] = "", *text = NULL;
+    size_t n;
+    FILE *to = open_memstream(&text, &n);
+    assert_non_null(to);
+    *pages = 0;
+    do {
+        snprintf(tail, sizeof tail, "/export?format=%s&page_size=%d%s%s", format, size, *token ? "&page_token=" : "",
+                 token);
+        const struct reply *r = get_of_session(tail);
+        assert_int_equal(r->status, 200);
+        assert_contains(reply_header(r, "Content-Disposition"), session);
+        fputs(r->body, to);
+        const char *next = reply_header(r, "Next-Page-Token");
+        snprintf(token, sizeof token, "%.120s", next ? next : "");
+        ++*pages;
+    } while (*token);
+    assert_int_equal(fclose(to), 0);
+    return text;
+}
+
+/* What a dataset's own export of the session says. */
+static char *export_whole(const char *dataset) {
+    struct error err = {0};
+    struct store *store;
+    char *text = NULL;
+    size_t n;
+    FILE *to = open_memstream(&text, &n);
+    const struct query query = {.session = session, .order = QUERY_BY_number, .iterations = true};
+    assert_ok(store_open(dataset, STORE_READ_ONLY, &store, &err));
+    assert_ok(export_references(store, &query, to, &err));
+    assert_ok(export_run(store, &query, EXPORT_JSON_LINES, to, NULL, &err));
+    store_close(store);
+    assert_int_equal(fclose(to), 0);
+    return text;
+}
+
+static void import_into(const char *dataset, char *text, struct import_counts *counts) {
+    struct error err = {0};
+    struct store *store;
+    const struct import_options options = {.keep_rows = true};
+    FILE *from = fmemopen(text, strlen(text), "r");
+    unlink(dataset);
+    assert_ok(store_open(dataset, STORE_READ_WRITE, &store, &err));
+    assert_ok(import_run(store, from, "export", &options, counts, &err));
+    store_close(store);
+    fclose(from);
+}
+
+static void its_pages_make_the_same_session_elsewhere(void **state) {
+    (void)state;
+    char copy[600];
+    snprintf(copy, sizeof copy, "%s.copy", site.dataset);
+    for (int i = 0; i < TRIALS; i++)
+        run_trial(i);
+    for (int size = 1; size <= TRIALS + 1; size += 3) {
+        struct import_counts counts;
+        int pages;
+        char *text = read_pages("jsonl", size, &pages);
+        assert_int_equal(pages, (TRIALS + size - 1) / size);
+        import_into(copy, text, &counts);
+        assert_int_equal(counts.trials, TRIALS);
+        assert_int_equal(counts.sessions, 1);
+        char *here = export_whole(site.dataset), *there = export_whole(copy);
+        assert_string_equal(there, here);
+        free(here);
+        free(there);
+        free(text);
+    }
+}
+
+static void as_csv_a_page_has_its_header_and_a_line_a_trial(void **state) {
+    (void)state;
+    int pages;
+    for (int i = 0; i < 4; i++)
+        run_trial(i);
+    char *text = read_pages("csv", 3, &pages);
+    size_t lines = 0, headers = 0;
+    for (const char *at = text; (at = strstr(at, "\r\n")); at += 2)
+        lines++;
+    for (const char *at = text; (at = strstr(at, "proposer,")); at++)
+        headers++;
+    assert_int_equal(pages, 2);
+    assert_int_equal(headers, 2);
+    assert_int_equal(lines, 4 + 2);
+    free(text);
+}
+
+static void the_best_strategy_is_a_file_that_commands_read(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct strategy strategy;
+    struct served *served;
+    char wanted[80];
+    assert_problem(get_of_session("/export"), 404, "not-found");
+    for (int i = 0; i < 3; i++)
+        run_trial(i);
+    cJSON *best = json_of(get_of_session("/best"), 200), *json;
+    snprintf(
+        wanted, sizeof wanted, "%s",
+        cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(best, "best"), "strategy_id")->valuestring);
+    char *pretty = json_pretty(cJSON_GetObjectItemCaseSensitive(best, "strategy"));
+    cJSON_Delete(best);
+    const struct reply *r = get_of_session("/export?format=strategy");
+    assert_int_equal(strlen(r->body), strlen(pretty) + 1);
+    assert_memory_equal(r->body, pretty, strlen(pretty));
+    free(pretty);
+    assert_contains(reply_header(r, "Content-Disposition"), "best.json");
+    assert_ok(json_parse(r->body, strlen(r->body), "best.json", &json, &err));
+    assert_ok(hub_find(service_hub(site.service), session, &served, &err));
+    assert_ok(strategy_read(json, "best.json", hub_model(served), hub_cluster(served), &strategy, &err));
+    assert_string_equal(strategy.id.hex, wanted);
+    hub_drop(served);
+    strategy_release(&strategy);
+    cJSON_Delete(json);
+}
+
+static void a_form_that_is_not_known_is_refused(void **state) {
+    (void)state;
+    assert_problem(get_of_session("/export?format=yaml"), 400, "bad-parameter");
+    assert_problem(get_of_session("/export?format=csv&page_size=0"), 400, "bad-parameter");
+    assert_problem(get_of_session("/export?format=jsonl&page_token=x"), 400, "bad-parameter");
+    assert_problem(site_get(&site, "/api/v1/sessions/none/export"), 404, "not-found");
+    const struct reply *r = get_of_session("/export?format=jsonl"); /* no trial yet: nothing to bring */
+    assert_int_equal(r->status, 200);
+    assert_string_equal(r->body, "");
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(its_pages_make_the_same_session_elsewhere),
+        TEST(as_csv_a_page_has_its_header_and_a_line_a_trial),
+        TEST(the_best_strategy_is_a_file_that_commands_read),
+        TEST(a_form_that_is_not_known_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
