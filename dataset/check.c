@@ -248,10 +248,11 @@ static enum status check_all(struct check *check, struct error *err) {
                           " OR count(*) <> coalesce(t.n_iterations, count(*))",
                           look_at_gap, err);
     if (status == ST_OK)
-        status = each_row(check,
-                          "SELECT t.id, s.id FROM trials t JOIN sessions s ON s.id = t.session"
-                          " WHERE t.model <> s.model OR t.cluster <> s.cluster",
-                          look_at_stray, err);
+        status = each_row(
+            check,
+            "SELECT t.id, s.id FROM trials t JOIN sessions s ON s.id = t.session"
+            " WHERE t.model <> " ROW_OF("models", "s.model") " OR t.cluster <> " ROW_OF("clusters", "s.cluster"),
+            look_at_stray, err);
     return status;
 }
 

@@ -220,9 +220,9 @@ static enum status put_references(struct store *store, const struct query *query
     enum status status = ST_OK;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds && status == ST_OK; i++) {
         char head[160];
-        snprintf(head, sizeof head, "SELECT id, name, created, content AS \"*content\" FROM %s WHERE id",
+        snprintf(head, sizeof head, "SELECT id, name, created, content AS \"*content\" FROM %s WHERE row",
                  object_table(kinds[i]));
-        status = put_rows(store, query, head, object_word(kinds[i]), ") ORDER BY rowid", "syncopate.object/1",
+        status = put_rows(store, query, head, object_word(kinds[i]), ") ORDER BY row", "syncopate.object/1",
                           object_word(kinds[i]), out, err);
     }
     if (status == ST_OK)

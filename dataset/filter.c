@@ -233,6 +233,13 @@ static void add_plain(struct parser *p, const char *sql, enum token sign, struct
     select_add(p->select, wrapped ? ") IS NOT TRUE)" : "");
 }
 
+/* A median has a bound, or two. */
+static void pin_median(struct parser *p, enum token sign, double us) {
+    const bool least = sign == EQUAL || sign == GREATER || sign == AT_LEAST;
+    const bool most = sign == EQUAL || sign == LESS || sign == AT_MOST;
+    select_pin_median(p->select, least ? us : 0, most ? us : 0);
+}
+
 /* What a trial that fits must have, unless an OR above takes this back. */
 static void require(struct parser *p, enum filter_column column, enum token sign, bool negated) {
     if (!negated && sign != UNEQUAL)
@@ -249,6 +256,7 @@ void select_require_state(struct select *select, const char *state) {
 
 static enum status parse_in(struct parser *p, enum filter_column column, bool negated) {
     const bool object = columns[column].type == OBJECT;
+    const struct pins pins = p->select->pins;
     enum status status = next(p);
     if (status == ST_OK && p->token != OPEN)
         return fail(p, "\"(\" is expected after IN");
@@ -274,6 +282,7 @@ static enum status parse_in(struct parser *p, enum filter_column column, bool ne
     }
     if (status == ST_OK && p->token != CLOSE)
         return fail(p, "\",\" or \")\" is expected");
+    p->select->pins = pins;
     select_add(p->select, object ? ")" : negated ? ")) IS NOT TRUE)" : ")))");
     return status == ST_OK ? next(p) : status;
 }
@@ -304,6 +313,10 @@ static enum status parse_comparison(struct parser *p, bool negated) {
         status = parse_value(p, column, &value);
     if (status != ST_OK)
         return status;
+    if (columns[column].type != OBJECT && !negated && sign == EQUAL)
+        p->select->pins.columns |= UINT32_C(1) << column;
+    if ((column == FILTER_measured_us || column == FILTER_median_us) && !negated)
+        pin_median(p, sign, value.real);
     if (column == FILTER_state && !negated && sign == EQUAL)
         select_require_state(p->select, p->word);
     if (columns[column].type != OBJECT && sign == LIKE)
@@ -342,6 +355,7 @@ static enum status parse_one(struct parser *p, bool negated) {
 static enum status parse_level(struct parser *p, const char *keyword, const char *sql, bool alternatives,
                                enum status (*operand)(struct parser *, bool), bool negated) {
     const uint32_t required = p->select->required, absent = p->select->absent;
+    const struct pins pins = p->select->pins;
     bool several = false;
     select_add(p->select, "(");
     enum status status = operand(p, negated);
@@ -356,6 +370,7 @@ static enum status parse_level(struct parser *p, const char *keyword, const char
     if (several && alternatives) {
         p->select->required = required;
         p->select->absent = absent;
+        p->select->pins = pins;
     }
     return status;
 }

@@ -1,5 +1,6 @@
 /* One insertion a record, which says by itself whether the uid is new; only where it is not does a second statement
- * look which column differs. Records of one batch mostly come from one machine, so the last environment's id is kept.
+ * look which column differs. Records of one batch mostly come from one machine and name few models, clusters and
+ * strategies, so the last environment and the rows of some ids are kept for the batch.
  * Cost: O(log trials) a record and index; the sync of the one transaction is shared by all. */
 #include "dataset/ingest.h"
 
@@ -24,6 +25,13 @@ enum status record_uid_make(char out[RECORD_UID_MAX + 1], struct error *err) {
 
 enum { UID_MAX = 128 };
 
+/* Of one kind, where ids with the same last digits displace each other. */
+enum { KNOWN = 64 };
+struct known {
+    char id[ID_LENGTH + 1];
+    int64_t row;
+};
+
 struct batch {
     struct store *store;
     const struct import_options *options;
@@ -31,7 +39,8 @@ struct batch {
     char now[32];
     int64_t last_row;             /* the largest row number of a trial */
     const char *environment_json; /* the last one, */
-    struct id environment;        /* and its id */
+    int64_t environment;          /* and its row */
+    struct known known[STORE_KIND_COUNT][KNOWN];
 };
 
 static int compare(const void *a, const void *b) {
@@ -89,9 +98,31 @@ static enum status check_record(const struct record *r, struct error *err) {
 static enum status put_environment(struct batch *batch, const char *json, struct error *err) {
     if (batch->environment_json && !strcmp(json, batch->environment_json))
         return ST_OK;
-    enum status status =
-        object_put(batch->store, STORE_ENVIRONMENT, "environment", json, NULL, &batch->environment, NULL, err);
+    struct id id;
+    enum status status = object_put(batch->store, STORE_ENVIRONMENT, "environment", json, NULL, &id, NULL, err);
+    if (status == ST_OK)
+        status = object_row(batch->store, STORE_ENVIRONMENT, id.hex, &batch->environment, err);
     batch->environment_json = status == ST_OK ? json : NULL;
+    return status;
+}
+
+/* 0 when it is not here, which the foreign keys refuse. */
+static enum status find_row(struct batch *batch, enum store_kind kind, const char *id, int64_t *out,
+                            struct error *err) {
+    const size_t n = strlen(id);
+    *out = 0;
+    if (n != ID_LENGTH)
+        return ST_OK;
+    struct known *known = &batch->known[kind][((unsigned char)id[n - 1] + 16u * (unsigned char)id[n - 2]) % KNOWN];
+    if (!strcmp(known->id, id)) {
+        *out = known->row;
+        return ST_OK;
+    }
+    enum status status = object_row(batch->store, kind, id, out, err);
+    if (status == ST_OK && *out) {
+        memcpy(known->id, id, sizeof known->id);
+        known->row = *out;
+    }
     return status;
 }
 
@@ -119,15 +150,25 @@ static enum status insert(struct batch *batch, const struct record *r, const cha
     const bool complete = r->state == RECORD_COMPLETE, keep = o->keep_rows && r->trial > batch->last_row;
     const int64_t row = keep ? r->trial : batch->last_row + 1;
     const char *team = r->team ? r->team : o->team, *shared = r->shared ? r->shared : o->shared;
+    int64_t model, cluster, strategy;
+    enum status status = check_team(team, shared, err);
+    if (status == ST_OK)
+        status = find_row(batch, STORE_MODEL, r->model, &model, err);
+    if (status == ST_OK)
+        status = find_row(batch, STORE_CLUSTER, r->cluster, &cluster, err);
+    if (status == ST_OK)
+        status = find_row(batch, STORE_STRATEGY, r->strategy, &strategy, err);
+    if (status != ST_OK)
+        return status;
     const struct sql_value values[] = {sql_integer(row),
                                        sql_text(uid),
                                        sql_text(r->session),
                                        sql_integer((int64_t)r->number),
                                        sql_integer((int64_t)r->round),
                                        sql_integer((int64_t)r->seed),
-                                       sql_text(r->model),
-                                       sql_text(r->cluster),
-                                       sql_text(r->strategy),
+                                       sql_integer(model),
+                                       sql_integer(cluster),
+                                       sql_integer(strategy),
                                        sql_text(r->proposer),
                                        sql_text(r->runner),
                                        sql_text(record_state_word(r->state)),
@@ -140,16 +181,14 @@ static enum status insert(struct batch *batch, const struct record *r, const cha
                                        sql_real(r->median_us),
                                        sql_real(r->low_us),
                                        sql_real(r->high_us),
-                                       sql_text(complete ? batch->environment.hex : NULL),
+                                       complete ? sql_integer(batch->environment) : sql_text(NULL),
                                        sql_text(team),
                                        sql_text(shared),
                                        sql_integer(r->attempt ? (int64_t)r->attempt : 1),
                                        sql_text(r->client),
                                        complete ? sql_integer((int64_t)r->n_iterations) : sql_text(NULL)};
     enum { N = sizeof values / sizeof *values };
-    enum status status = check_team(team, shared, err);
-    if (status == ST_OK)
-        status = sql_run(batch->store, SQL_TRIAL_IMPORT, N, values, err);
+    status = sql_run(batch->store, SQL_TRIAL_IMPORT, N, values, err);
     if (status != ST_OK)
         return status;
     if (sql_changes(batch->store) == 0)

@@ -39,12 +39,12 @@ struct held {
 };
 
 static enum status read_held(sqlite3_stmt *stmt, int64_t trial, struct held *out, struct error *err) {
-    const char *state = (const char *)sqlite3_column_text(stmt, 0),
-               *client = (const char *)sqlite3_column_text(stmt, 1);
-    if (!state || (!client && sqlite3_column_type(stmt, 1) != SQLITE_NULL))
+    const char *client = (const char *)sqlite3_column_text(stmt, 1);
+    if (!client && sqlite3_column_type(stmt, 1) != SQLITE_NULL)
         return error_no_memory(err);
-    if (!record_state_parse(state, &out->state))
-        return error_set(err, ST_INVALID, "trial %lld: no such state: %.40s", (long long)trial, state);
+    const enum status status = column_state(stmt, 0, trial, &out->state, err);
+    if (status != ST_OK)
+        return status;
     snprintf(out->client, sizeof out->client, "%s", client ? client : "");
     out->attempt = (uint64_t)sqlite3_column_int64(stmt, 2);
     out->leased = sqlite3_column_type(stmt, 3) != SQLITE_NULL;

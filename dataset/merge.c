@@ -11,11 +11,13 @@
 #include "dataset/check.h"
 #include "dataset/store_internal.h"
 
-#define TRIAL_COLUMNS(t)                                                                                               \
-    t "uid, " t "session, " t "number, " t "round, " t "model, " t "cluster, " t "strategy, " t "proposer, " t         \
-      "runner, " t "predicted_us, " t "seed, " t "state, " t "queued, " t "started, " t "ended, " t "mean_us, " t      \
-      "median_us, " t "low_us, " t "high_us, " t "reason, " t "environment, " t "team, " t "shared, " t "attempt, " t  \
-      "client, " t "n_iterations"
+#define TRIAL_COLUMNS                                                                                                  \
+    "uid, session, number, round, proposer, runner, predicted_us, seed, state, queued, started, ended, mean_us,"       \
+    " median_us, low_us, high_us, reason, team, shared, attempt, client, n_iterations"
+
+/* The row here of the object that `row` stands for there; NULL where it is not here. */
+#define ROW_HERE(table, row)                                                                                           \
+    "(SELECT o.row FROM source." table " p JOIN main." table " o ON o.id = p.id WHERE p.row = " row ")"
 
 /* Each row is a contradiction between the files: what it is about, what it is here, what it is there. */
 static const char *const clashes[] = {
@@ -30,18 +32,28 @@ static const char *const clashes[] = {
     "SELECT 'uid ' || a.uid, 'trial ' || a.id || ' (' || a.state || coalesce(', median ' || a.median_us, '') || ')',"
     " 'trial ' || b.id || ' (' || b.state || coalesce(', median ' || b.median_us, '') || ')'"
     " FROM source.trials b JOIN main.trials a ON a.uid = b.uid WHERE b.ended IS NOT NULL AND"
-    " (a.session IS NOT b.session OR a.number IS NOT b.number OR a.model <> b.model OR a.cluster <> b.cluster"
-    " OR a.strategy <> b.strategy OR a.round <> b.round OR a.seed <> b.seed OR (a.ended IS NOT NULL AND"
-    " (a.state <> b.state OR a.median_us IS NOT b.median_us OR a.mean_us IS NOT b.mean_us))) ORDER BY b.id",
+    " (a.session IS NOT b.session OR a.number IS NOT b.number"
+    " OR a.model IS NOT " ROW_HERE("models", "b.model") " OR a.cluster IS NOT " ROW_HERE(
+        "clusters", "b.cluster") " OR a.strategy IS NOT " ROW_HERE("strategies",
+                                                                   "b.strategy") " OR a.round <> b.round OR a.seed <> "
+                                                                                 "b.seed OR (a.ended IS NOT NULL AND"
+                                                                                 " (a.state <> b.state OR a.median_us "
+                                                                                 "IS NOT b.median_us OR a.mean_us IS "
+                                                                                 "NOT b.mean_us))) ORDER BY b.id",
 };
 static const char add_sessions[] = "INSERT INTO main.sessions SELECT * FROM source.sessions b"
                                    " WHERE NOT EXISTS (SELECT 1 FROM main.sessions a WHERE a.id = b.id)";
 static const char update_sessions[] =
     "UPDATE main.sessions AS a SET state = b.state, reason = b.reason, ended = b.ended FROM source.sessions b"
     " WHERE b.id = a.id AND a.state = 'running' AND b.state <> 'running'";
-static const char add_trials[] = "INSERT INTO main.trials (" TRIAL_COLUMNS("") ") SELECT " TRIAL_COLUMNS(
-    "b.") " FROM source.trials b WHERE b.ended IS NOT NULL"
-          " AND NOT EXISTS (SELECT 1 FROM main.trials a WHERE a.uid = b.uid) ORDER BY b.id";
+static const char add_trials[] =
+    "INSERT INTO main.trials (model, cluster, strategy, environment, " TRIAL_COLUMNS ")"
+    " SELECT " ROW_HERE("models", "b.model") ", " ROW_HERE("clusters", "b.cluster") ", " ROW_HERE(
+        "strategies", "b.strategy") ", " ROW_HERE("environments",
+                                                  "b.environment") ", " TRIAL_COLUMNS
+                                                                   " FROM source.trials b WHERE b.ended IS NOT NULL"
+                                                                   " AND NOT EXISTS (SELECT 1 FROM main.trials a WHERE "
+                                                                   "a.uid = b.uid) ORDER BY b.id";
 /* Iterations of a trial came with it, all or none. */
 static const char add_iterations[] =
     "INSERT INTO main.iterations SELECT a.id, i.number, i.time_us FROM source.trials b"
@@ -150,9 +162,10 @@ static enum status add(struct store *store, const char *sql, uint64_t *n, struct
 static enum status add_objects(struct store *store, uint64_t *n, struct error *err) {
     enum status status = ST_OK;
     for (enum store_kind kind = 0; kind < STORE_KIND_COUNT && status == ST_OK; kind++) {
-        char sql[192];
+        char sql[256];
         snprintf(sql, sizeof sql,
-                 "INSERT INTO main.%s SELECT * FROM source.%s WHERE true ORDER BY rowid ON CONFLICT DO NOTHING",
+                 "INSERT INTO main.%s (id, name, content, created) SELECT id, name, content, created FROM source.%s"
+                 " WHERE true ORDER BY row ON CONFLICT DO NOTHING",
                  object_table(kind), object_table(kind));
         status = add(store, sql, n, err);
     }

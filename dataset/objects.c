@@ -53,6 +53,26 @@ static const char *const gets[] = {
 #undef X
 };
 
+static const char *const rows[] = {
+#define X(constant, table, word) "SELECT row FROM " #table " WHERE id = ?",
+    STORE_KIND_TABLE(X)
+#undef X
+};
+
+enum status object_row(struct store *store, enum store_kind kind, const char *id, int64_t *out, struct error *err) {
+    sqlite3_stmt *stmt;
+    bool row = false;
+    enum status status =
+        sql_start_kept(store, &store->object_row[kind], rows[kind], SQL_VALUES(sql_text(id)), &stmt, err);
+    if (status == ST_OK)
+        status = sql_next(store, stmt, &row, err);
+    if (status != ST_OK)
+        return status;
+    *out = row ? sqlite3_column_int64(stmt, 0) : 0;
+    sqlite3_reset(stmt);
+    return ST_OK;
+}
+
 enum status object_put(struct store *store, enum store_kind kind, const char *name, const char *content,
                        const char *created, struct id *id, bool *added, struct error *err) {
     struct id hash;

@@ -16,11 +16,11 @@
 /* The trials are the outermost loop, so that they come in the order of their index. */
 static const char columns[] =
     "SELECT t.id, t.number, t.round, t.seed, t.predicted_us, t.mean_us, t.median_us, t.low_us, t.high_us, t.attempt,"
-    " t.state, t.uid, t.session, t.model, m.name, t.cluster, c.name, t.strategy, s.name, t.proposer, t.runner, "
+    " t.state, t.uid, t.session, m.id, m.name, c.id, c.name, s.id, s.name, t.proposer, t.runner, "
     "t.reason,"
-    " t.queued, t.started, t.ended, t.environment, e.content, t.team, t.shared, t.client, t.lease_until"
-    " FROM trials t CROSS JOIN models m ON m.id = t.model CROSS JOIN clusters c ON c.id = t.cluster"
-    " CROSS JOIN strategies s ON s.id = t.strategy LEFT JOIN environments e ON e.id = t.environment WHERE true";
+    " t.queued, t.started, t.ended, e.id, e.content, t.team, t.shared, t.client, t.lease_until"
+    " FROM trials t CROSS JOIN models m ON m.row = t.model CROSS JOIN clusters c ON c.row = t.cluster"
+    " CROSS JOIN strategies s ON s.row = t.strategy LEFT JOIN environments e ON e.row = t.environment WHERE true";
 
 static const struct {
     const char *name, *column;
@@ -92,6 +92,8 @@ enum status query_conditions(struct store *store, struct select *select, const s
     if (status == ST_OK)
         status = where_object(store, select, STORE_STRATEGY, "strategy", query->strategy, err);
     where_text(select, " AND t.session = ", query->session);
+    if (query->session)
+        select->pins.columns |= UINT32_C(1) << FILTER_session;
     where_text(select, " AND t.runner = ", query->runner);
     where_text(select, " AND t.proposer = ", query->proposer);
     where_text(select, " AND t.state = ", query->state ? record_state_word(*query->state) : NULL);
@@ -103,6 +105,8 @@ enum status query_conditions(struct store *store, struct select *select, const s
     where_bound(select, " AND t.predicted_us <= ", query->max_predicted_us, FILTER_predicted_us);
     where_bound(select, " AND t.median_us >= ", query->min_measured_us, FILTER_measured_us);
     where_bound(select, " AND t.median_us <= ", query->max_measured_us, FILTER_measured_us);
+    select_pin_median(select, query->min_measured_us > 0 ? query->min_measured_us : 0,
+                      query->max_measured_us > 0 ? query->max_measured_us : 0);
     select_viewer(select, "t", query->viewer);
     if (status == ST_OK && query->filter && *query->filter) {
         select_add(select, " AND ");
@@ -272,12 +276,8 @@ static enum status read_record(sqlite3_stmt *stmt, struct record *out, struct er
         .high_us = sql_column_real(stmt, 8),
         .attempt = (uint64_t)sqlite3_column_int64(stmt, 9),
     };
-    const char *state = (const char *)sqlite3_column_text(stmt, STATE);
-    if (!state)
-        return error_no_memory(err);
-    if (!record_state_parse(state, &out->state))
-        return error_set(err, ST_INVALID, "trial %lld: no such state: %.40s", (long long)out->trial, state);
-    return read_texts(stmt, out, err);
+    const enum status status = column_state(stmt, STATE, out->trial, &out->state, err);
+    return status == ST_OK ? read_texts(stmt, out, err) : status;
 }
 
 /* Times of one trial, in a buffer that grows with the longest. */
@@ -353,6 +353,50 @@ static bool is_empty(const struct select *select, enum query_order order, bool m
     return order != QUERY_BY_recorded && ((missing ? select->required : select->absent) >> orders[order].key & 1);
 }
 
+/* Whether few trials fit, or one index has those that fit in the order by median. */
+static bool is_narrow(const struct pins *pins) {
+    static const uint32_t narrow = UINT32_C(1) << FILTER_session | UINT32_C(1) << FILTER_strategy |
+                                   UINT32_C(1) << FILTER_uid,
+                          both = UINT32_C(1) << FILTER_model | UINT32_C(1) << FILTER_cluster;
+    return (pins->columns & narrow) != 0 || (pins->columns & both) == both;
+}
+
+/* The trials of the merge, each if the statement finds that it fits. */
+static enum status visit_merged(struct walk *walk, struct fastest *fastest, sqlite3_stmt *stmt, int parameter,
+                                struct error *err) {
+    int64_t trial = 0;
+    enum status status = fastest_next(fastest, &trial, err);
+    while (status == ST_OK && trial && walk->left > 0) {
+        sqlite3_bind_int64(stmt, parameter, trial);
+        status = visit_rows(walk, stmt, err);
+        if (status == ST_OK)
+            status = fastest_next(fastest, &trial, err);
+    }
+    return status;
+}
+
+/* Measured trials by their median, where no index has this order. */
+static enum status walk_merged(struct walk *walk, const struct cursor *cursor, struct error *err) {
+    struct select select = {0};
+    sqlite3_stmt *stmt = NULL;
+    struct fastest *fastest = NULL;
+    const struct median_place after =
+        cursor ? (struct median_place){cursor->key, cursor->trial} : (struct median_place){0};
+    select_add(&select, columns);
+    enum status status = query_conditions(walk->store, &select, walk->query, err);
+    where(&select, " AND t.id = ", sql_integer(0));
+    if (status == ST_OK)
+        status = select_prepare(walk->store, &select, &stmt, err);
+    if (status == ST_OK)
+        status = fastest_new(walk->store, walk->query->descending, cursor ? &after : NULL, &select.pins, &fastest, err);
+    if (status == ST_OK)
+        status = visit_merged(walk, fastest, stmt, (int)select.n, err);
+    fastest_free(fastest);
+    sqlite3_finalize(stmt);
+    select_release(&select);
+    return status;
+}
+
 /* The trials that have the column of the order, or those that lack it. */
 static enum status walk_part(struct walk *walk, const struct cursor *cursor, bool missing, struct error *err) {
     struct select select = {0};
@@ -361,7 +405,10 @@ static enum status walk_part(struct walk *walk, const struct cursor *cursor, boo
     enum status status = query_select(walk->store, &select, walk->query, cursor, missing, limit, err);
     if (status == ST_OK && select.no_memory)
         status = error_no_memory(err);
-    if (status == ST_OK && !is_empty(&select, walk->query->order, missing)) {
+    const bool some = status == ST_OK && !is_empty(&select, walk->query->order, missing);
+    if (some && walk->query->order == QUERY_BY_measured && !missing && !is_narrow(&select.pins)) {
+        status = walk_merged(walk, cursor, err);
+    } else if (some) {
         status = select_prepare(walk->store, &select, &stmt, err);
         if (status == ST_OK)
             status = visit_rows(walk, stmt, err);

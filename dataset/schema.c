@@ -19,6 +19,19 @@ enum { APPLICATION_ID = 0x73596e63 };
     "  created TEXT NOT NULL\n"                                                                                        \
     ") STRICT;\n"
 
+/* With a row number that VACUUM keeps, for others to refer to. */
+#define NUMBERED_TABLE(table)                                                                                          \
+    "CREATE TABLE " table "_4 (\n"                                                                                     \
+    "  row     INTEGER NOT NULL PRIMARY KEY,\n"                                                                        \
+    "  id      TEXT NOT NULL UNIQUE CHECK (length(id) = 64),\n"                                                        \
+    "  name    TEXT NOT NULL,\n"                                                                                       \
+    "  content TEXT NOT NULL CHECK (json_valid(content)),\n"                                                           \
+    "  created TEXT NOT NULL\n"                                                                                        \
+    ") STRICT;\n"                                                                                                      \
+    "INSERT INTO " table "_4 SELECT rowid, id, name, content, created FROM " table " ORDER BY rowid;\n"                \
+    "DROP TABLE " table ";\n"                                                                                          \
+    "ALTER TABLE " table "_4 RENAME TO " table ";\n"
+
 static const char *const versions[SCHEMA_VERSION] = {
     /* 1 */
     OBJECT_TABLE("models") OBJECT_TABLE("clusters") OBJECT_TABLE("strategies") OBJECT_TABLE(
@@ -154,6 +167,64 @@ static const char *const versions[SCHEMA_VERSION] = {
     "  status     INTEGER NOT NULL,\n"
     "  request_id TEXT\n"
     ") STRICT;\n",
+
+    /* 4: trials refer to what they are about by row number. 64 digits in each of four columns, and again in their
+     * indexes, were half of the file. */
+    NUMBERED_TABLE("models") NUMBERED_TABLE("clusters") NUMBERED_TABLE("strategies") NUMBERED_TABLE("rankers")
+        NUMBERED_TABLE(
+            "environments") "CREATE TABLE trials_4 (\n"
+                            "  id           INTEGER NOT NULL PRIMARY KEY,\n"
+                            "  uid          TEXT NOT NULL UNIQUE,\n"
+                            "  session      TEXT REFERENCES sessions (id),\n"
+                            "  number       INTEGER CHECK (number > 0),\n"
+                            "  round        INTEGER NOT NULL CHECK (round >= 0),\n"
+                            "  model        INTEGER NOT NULL REFERENCES models (row),\n"
+                            "  cluster      INTEGER NOT NULL REFERENCES clusters (row),\n"
+                            "  strategy     INTEGER NOT NULL REFERENCES strategies (row),\n"
+                            "  proposer     TEXT NOT NULL,\n"
+                            "  runner       TEXT NOT NULL,\n"
+                            "  predicted_us REAL CHECK (predicted_us > 0),\n"
+                            "  seed         INTEGER NOT NULL,\n"
+                            "  state        TEXT NOT NULL\n"
+                            "    CHECK (state IN ('waiting', 'running', 'complete', 'failed', 'infeasible', "
+                            "'cancelled')),\n"
+                            "  queued       TEXT NOT NULL,\n"
+                            "  started      TEXT,\n"
+                            "  ended        TEXT,\n"
+                            "  mean_us      REAL CHECK (mean_us > 0),\n"
+                            "  median_us    REAL CHECK (median_us > 0),\n"
+                            "  low_us       REAL CHECK (low_us <= median_us),\n"
+                            "  high_us      REAL CHECK (high_us >= median_us),\n"
+                            "  reason       TEXT,\n"
+                            "  environment  INTEGER REFERENCES environments (row),\n"
+                            "  team         TEXT,\n"
+                            "  shared       TEXT NOT NULL DEFAULT '*',\n"
+                            "  attempt      INTEGER NOT NULL DEFAULT 1 CHECK (attempt > 0),\n"
+                            "  client       TEXT,\n"
+                            "  lease_until  TEXT CHECK (lease_until IS NULL OR state = 'running'),\n"
+                            "  lease_us     REAL CHECK ((lease_us IS NULL) = (lease_until IS NULL)\n"
+                            "    AND (lease_us IS NULL OR lease_us > 0)),\n"
+                            "  n_iterations INTEGER CHECK (n_iterations >= 0),\n"
+                            "  UNIQUE (session, number),\n"
+                            "  CHECK ((session IS NULL) = (number IS NULL)),\n"
+                            "  CHECK ((state = 'complete') = (median_us IS NOT NULL AND mean_us IS NOT NULL AND "
+                            "environment IS NOT NULL)),\n"
+                            "  CHECK ((state IN ('failed', 'infeasible', 'cancelled')) = (reason IS NOT NULL)),\n"
+                            "  CHECK ((state IN ('waiting', 'running')) = (ended IS NULL))\n"
+                            ") STRICT;\n"
+                            /* A reference to nothing becomes a NULL, which stops it all. */
+                            "INSERT INTO trials_4 SELECT t.id, uid, session, number, round, m.row, c.row, s.row, "
+                            "proposer,\n"
+                            "  runner, predicted_us, seed, state, queued, started, ended, mean_us, median_us, low_us,\n"
+                            "  high_us, reason, e.row, team, shared, attempt, client, lease_until, lease_us, "
+                            "n_iterations\n"
+                            "  FROM trials t LEFT JOIN models m ON m.id = t.model LEFT JOIN clusters c ON c.id = "
+                            "t.cluster\n"
+                            "  LEFT JOIN strategies s ON s.id = t.strategy LEFT JOIN environments e ON e.id = "
+                            "t.environment\n"
+                            "  ORDER BY t.id;\n"
+                            "DROP TABLE trials;\n"
+                            "ALTER TABLE trials_4 RENAME TO trials;\n",
 };
 
 /* X(name, table and columns, statistics). The statistics are fixed: how many rows, and how many of these share the
@@ -164,13 +235,12 @@ static const char *const versions[SCHEMA_VERSION] = {
     X("clusters_name", "clusters (name)", "1000 10")                                                                   \
     X("strategies_name", "strategies (name)", "100000 1000")                                                           \
     X("sessions_started", "sessions (started)", "10000 1")                                                             \
-    X("trials_session", "trials (session, state, median_us)", "1000000 1000 300 2")                                    \
+    X("trials_session", "trials (session, state, median_us) WHERE session IS NOT NULL", "1000000 1000 300 2")          \
     X("trials_problem", "trials (model, cluster, median_us)", "1000000 50000 20000 2")                                 \
     X("trials_pair", "trials (model, cluster)", "1000000 50000 20000")                                                 \
     X("trials_model", "trials (model)", "1000000 50000")                                                               \
     X("trials_cluster", "trials (cluster)", "1000000 60000")                                                           \
     X("trials_strategy", "trials (strategy, median_us)", "1000000 40 2")                                               \
-    X("trials_measured", "trials (median_us)", "1000000 2")                                                            \
     X("trials_queued", "trials (queued)", "1000000 5")                                                                 \
     X("trials_state", "trials (state)", "1000000 250000")                                                              \
     X("trials_team", "trials (team) WHERE team IS NOT NULL", "1000000 100000")                                         \

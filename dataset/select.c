@@ -76,9 +76,9 @@ const char *select_prefix_end(struct select *select, const char *text) {
     return end;
 }
 
-/* "(SELECT id FROM models WHERE name = ?1 OR (id >= ?1 AND id < ?2))" */
-static void add_ids(struct select *select, enum store_kind kind, const char *word) {
-    select_add(select, "(SELECT id FROM ");
+/* "(SELECT row FROM models WHERE name = ?1 OR (id >= ?1 AND id < ?2))" */
+static void add_rows(struct select *select, enum store_kind kind, const char *word) {
+    select_add(select, "(SELECT row FROM ");
     select_add(select, object_table(kind));
     select_add(select, " WHERE name = ");
     select_bind(select, sql_text(word));
@@ -97,38 +97,56 @@ static void add_column(struct select *select, const char *column) {
     select_add(select, column);
 }
 
-/* The ids that fit, at most two; the first is copied into `id`. */
-static enum status look_up(struct store *store, enum store_kind kind, const char *word, struct id *id, unsigned *n,
+/* How many fit, at most two, and the row of the first. */
+static enum status look_up(struct store *store, enum store_kind kind, const char *word, int64_t *first, unsigned *n,
                            struct error *err) {
-    struct select ids = {0};
+    struct select rows = {0};
     sqlite3_stmt *stmt = NULL;
     bool row = true;
-    select_add(&ids, "SELECT id FROM ");
-    add_ids(&ids, kind, word);
-    select_add(&ids, " LIMIT 2");
-    enum status status = select_prepare(store, &ids, &stmt, err);
+    select_add(&rows, "SELECT * FROM ");
+    add_rows(&rows, kind, word);
+    select_add(&rows, " LIMIT 2");
+    enum status status = select_prepare(store, &rows, &stmt, err);
     for (*n = 0; status == ST_OK; ++*n) {
         status = sql_next(store, stmt, &row, err);
         if (status != ST_OK || !row)
             break;
-        const char *text = (const char *)sqlite3_column_text(stmt, 0);
-        if (!text)
-            status = error_no_memory(err);
-        else if (*n == 0)
-            snprintf(id->hex, sizeof id->hex, "%s", text);
+        if (*n == 0)
+            *first = sqlite3_column_int64(stmt, 0);
     }
     sqlite3_finalize(stmt);
-    select_release(&ids);
+    select_release(&rows);
     return status;
+}
+
+static void pin(struct select *select, enum store_kind kind, int64_t row) {
+    if (kind == STORE_MODEL) {
+        select->pins.columns |= UINT32_C(1) << FILTER_model;
+        select->pins.model = row;
+    } else if (kind == STORE_CLUSTER) {
+        select->pins.columns |= UINT32_C(1) << FILTER_cluster;
+        select->pins.cluster = row;
+    } else if (kind == STORE_STRATEGY) {
+        select->pins.columns |= UINT32_C(1) << FILTER_strategy;
+    }
+}
+
+void select_pin_median(struct select *select, double least_us, double most_us) {
+    struct pins *pins = &select->pins;
+    pins->least_us = fmax(pins->least_us, least_us);
+    if (most_us != 0)
+        pins->most_us = pins->most_us != 0 ? fmin(pins->most_us, most_us) : most_us;
 }
 
 enum status select_object(struct store *store, struct select *select, enum store_kind kind, const char *column,
                           const char *word, bool negated, struct error *err) {
-    struct id id = {""};
+    int64_t first = 0;
     unsigned n = 2;
-    enum status status = store ? look_up(store, kind, word, &id, &n, err) : ST_OK;
+    enum status status = store ? look_up(store, kind, word, &first, &n, err) : ST_OK;
     if (status != ST_OK)
         return status;
+    if (n < 2 && !negated)
+        pin(select, kind, n ? first : -1);
     if (n == 0) {
         select_add(select, negated ? "true" : "false");
         return ST_OK;
@@ -136,13 +154,11 @@ enum status select_object(struct store *store, struct select *select, enum store
     add_column(select, column);
     if (n > 1) {
         select_add(select, negated ? " NOT IN " : " IN ");
-        add_ids(select, kind, word);
+        add_rows(select, kind, word);
         return ST_OK;
     }
-    const char *copy = arena_strdup(&select->texts, id.hex);
-    select->no_memory |= !copy;
     select_add(select, negated ? " <> " : " = ");
-    select_bind(select, sql_text(copy));
+    select_bind(select, sql_integer(first));
     return ST_OK;
 }
 
@@ -154,7 +170,7 @@ void select_objects_like(struct select *select, enum store_kind kind, const char
     }
     const char *end = select_prefix_end(select, word);
     add_column(select, column);
-    select_add(select, negated ? " NOT IN (SELECT id FROM " : " IN (SELECT id FROM ");
+    select_add(select, negated ? " NOT IN (SELECT row FROM " : " IN (SELECT row FROM ");
     select_add(select, object_table(kind));
     select_add(select, " WHERE (name >= ");
     select_bind(select, sql_text(word));

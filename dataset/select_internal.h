@@ -6,6 +6,14 @@
 #include "dataset/query.h"
 #include "dataset/store_internal.h"
 
+/* Of what every trial that fits has one value: columns, 1 << enum filter_column, and the rows where these are objects
+ * (0: any; -1: one that is not here). */
+struct pins {
+    uint32_t columns;
+    int64_t model, cluster;
+    double least_us, most_us; /* medians are from the one to the other; 0: no such bound */
+};
+
 struct select {
     char *sql;
     size_t length, room;
@@ -14,6 +22,7 @@ struct select {
     struct arena texts; /* of values */
     /* Columns, 1 << enum filter_column, that every trial that fits has, and such that none has. */
     uint32_t required, absent;
+    struct pins pins;
     bool no_memory;
 };
 
@@ -77,8 +86,25 @@ enum filter_column {
 /* Only trials in this state fit: those that are complete are measured, and no others. */
 void select_require_state(struct select *select, const char *state);
 
+/* Only medians from least_us to most_us fit; 0 is no bound. */
+void select_pin_median(struct select *select, double least_us, double most_us);
+
 /* Append `text` as one condition in brackets. Fails: ST_USAGE with the place. */
 enum status filter_compile(struct store *store, const char *text, struct select *select, struct error *err);
+
+/* A place in the order by median. */
+struct median_place {
+    double key;
+    int64_t trial;
+};
+
+/* Trials with a median in its order, whatever their model and cluster, within the pins, from behind `after` on (NULL:
+ * all). All calls in one sql_begin_read. fastest_next gives row numbers, and 0 behind the last. */
+struct fastest;
+enum status fastest_new(struct store *store, bool descending, const struct median_place *after,
+                        const struct pins *within, struct fastest **out, struct error *err);
+enum status fastest_next(struct fastest *fastest, int64_t *trial, struct error *err);
+void fastest_free(struct fastest *fastest);
 
 /* Conditions of a query on `trials t`, each beginning with " AND ". */
 enum status query_conditions(struct store *store, struct select *select, const struct query *query, struct error *err);

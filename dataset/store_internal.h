@@ -20,6 +20,9 @@ struct sqlite3_stmt;
 
 enum { SESSION_ROW = 15 }; /* the column of the row number */
 
+/* The row of the object with that id; where there is none, one that no object has, which its foreign key refuses. */
+#define ROW_OF(table, id) "coalesce((SELECT row FROM " table " WHERE id = " id "), 0)"
+
 /* X(name, SQL) */
 #define STATEMENT_TABLE(X)                                                                                             \
     X(SQL_BEGIN, "BEGIN IMMEDIATE")                                                                                    \
@@ -51,14 +54,20 @@ enum { SESSION_ROW = 15 }; /* the column of the row number */
     X(SQL_TRIAL_INSERT,                                                                                                \
       "INSERT INTO trials (uid, session, number, round, model, cluster, strategy, proposer, runner, predicted_us,"     \
       " seed, state, queued, started, team, shared) VALUES (?1, ?2, CASE WHEN ?2 IS NULL THEN NULL WHEN ?3 > 0"        \
-      " THEN ?3 ELSE (SELECT coalesce(max(number), 0) + 1 FROM trials WHERE session = ?2) END, ?4, ?5, ?6, ?7, ?8,"    \
-      " ?9, ?10, ?11, ?12, ?13, ?14, coalesce(?15, (SELECT team FROM sessions WHERE id = ?2)),"                        \
-      " coalesce(?16, (SELECT shared FROM sessions WHERE id = ?2), '*'))")                                             \
+      " THEN ?3 ELSE (SELECT coalesce(max(number), 0) + 1 FROM trials WHERE session = ?2) END, ?4, " ROW_OF(           \
+          "models", "?5") ", " ROW_OF("clusters",                                                                      \
+                                      "?6") ", " ROW_OF("strategies",                                                  \
+                                                        "?7") ", ?8,"                                                  \
+                                                              " ?9, ?10, ?11, ?12, ?13, ?14, coalesce(?15, (SELECT "   \
+                                                              "team FROM sessions WHERE id = ?2)),"                    \
+                                                              " coalesce(?16, (SELECT shared FROM sessions WHERE id "  \
+                                                              "= ?2), '*'))")                                          \
     X(SQL_TRIAL_STATE, "SELECT state FROM trials WHERE id = ?")                                                        \
     X(SQL_TRIAL_START, "UPDATE trials SET state = 'running', started = ?2 WHERE id = ?1")                              \
     X(SQL_TRIAL_COMPLETE,                                                                                              \
       "UPDATE trials SET state = 'complete', mean_us = ?2, median_us = ?3, low_us = ?4, high_us = ?5,"                 \
-      " environment = ?6, ended = ?7, n_iterations = ?8, lease_until = NULL, lease_us = NULL WHERE id = ?1")           \
+      " environment = " ROW_OF(                                                                                        \
+          "environments", "?6") ", ended = ?7, n_iterations = ?8, lease_until = NULL, lease_us = NULL WHERE id = ?1")  \
     X(SQL_TRIAL_FAIL,                                                                                                  \
       "UPDATE trials SET state = ?2, reason = ?3, ended = ?4, lease_until = NULL, lease_us = NULL WHERE id = ?1")      \
     X(SQL_LEASE_GET, "SELECT state, client, attempt, lease_until FROM trials WHERE id = ?")                            \
@@ -122,6 +131,16 @@ enum { SESSION_ROW = 15 }; /* the column of the row number */
       " WHEN median_us IS NOT ?19 THEN 'median_us' WHEN low_us IS NOT ?20 THEN 'low_us'"                               \
       " WHEN high_us IS NOT ?21 THEN 'high_us' WHEN environment IS NOT ?22 THEN 'environment' END"                     \
       " FROM trials WHERE uid = ?2")                                                                                   \
+    X(SQL_PAIR_NEXT, /* (model, cluster) > (?1, ?2) would walk over all that equal them */                             \
+      "SELECT * FROM (SELECT model, cluster FROM trials WHERE model = ?1 AND cluster > ?2 ORDER BY cluster LIMIT 1)"   \
+      " UNION ALL SELECT * FROM (SELECT model, cluster FROM trials WHERE model > ?1 ORDER BY model, cluster LIMIT 1)"  \
+      " LIMIT 1")                                                                                                      \
+    X(SQL_FASTEST,                                                                                                     \
+      "SELECT id, median_us FROM trials WHERE model = ?1 AND cluster = ?2 AND median_us BETWEEN ?3 AND ?6"             \
+      " AND (median_us > ?3 OR id > ?4) ORDER BY median_us, id LIMIT ?5")                                              \
+    X(SQL_SLOWEST,                                                                                                     \
+      "SELECT id, median_us FROM trials WHERE model = ?1 AND cluster = ?2 AND median_us BETWEEN ?6 AND ?3"             \
+      " AND (median_us < ?3 OR id < ?4) ORDER BY median_us DESC, id DESC LIMIT ?5")                                    \
     X(SQL_ITERATION_INSERT, "INSERT INTO iterations (trial, number, time_us) VALUES (?, ?, ?)")                        \
     X(SQL_ITERATION_LIST, "SELECT time_us, number FROM iterations WHERE trial = ? ORDER BY number")
 
@@ -141,7 +160,7 @@ struct store {
     bool reading;     /* between sql_begin_read and sql_end_read, outside a write step */
     struct lock lock; /* held when not read_only */
     struct sqlite3_stmt *statements[STATEMENT_COUNT];
-    struct sqlite3_stmt *object_get[STORE_KIND_COUNT], *object_insert[STORE_KIND_COUNT];
+    struct sqlite3_stmt *object_get[STORE_KIND_COUNT], *object_insert[STORE_KIND_COUNT], *object_row[STORE_KIND_COUNT];
 };
 
 /* A value to bind. */
@@ -236,6 +255,12 @@ enum status backup_write(struct store *store, const char *path, struct error *er
 /* store_put without a transaction of its own. `created` NULL is now; *added (may be NULL): it was not there. */
 enum status object_put(struct store *store, enum store_kind kind, const char *name, const char *content,
                        const char *created, struct id *id, bool *added, struct error *err);
+
+/* The row that other tables know an object by, 0 when it is not here. */
+enum status object_row(struct store *store, enum store_kind kind, const char *id, int64_t *out, struct error *err);
+
+/* Column `i`, the state of `trial`. Fails: ST_INVALID. */
+enum status column_state(struct sqlite3_stmt *stmt, int i, int64_t trial, enum record_state *out, struct error *err);
 
 /* A new trial's uid, 32 hex digits. Fails: ST_ENVIRONMENT. */
 enum { UID_ROOM = 33 };

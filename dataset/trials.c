@@ -77,6 +77,15 @@ enum status store_trial_begin(struct store *store, const struct new_trial *reque
     return status;
 }
 
+enum status column_state(sqlite3_stmt *stmt, int i, int64_t trial, enum record_state *out, struct error *err) {
+    const char *word = (const char *)sqlite3_column_text(stmt, i);
+    if (!word)
+        return error_no_memory(err);
+    if (!record_state_parse(word, out))
+        return error_set(err, ST_INVALID, "trial %lld: no such state: %.40s", (long long)trial, word);
+    return ST_OK;
+}
+
 static enum status read_state(struct store *store, int64_t trial, enum record_state *out, struct error *err) {
     sqlite3_stmt *stmt;
     bool row;
@@ -87,11 +96,7 @@ static enum status read_state(struct store *store, int64_t trial, enum record_st
         return status;
     if (!row)
         return error_set(err, ST_NOT_FOUND, "%s: no trial %lld", store->path, (long long)trial);
-    const char *word = (const char *)sqlite3_column_text(stmt, 0);
-    if (!word)
-        status = error_no_memory(err);
-    else if (!record_state_parse(word, out))
-        status = error_set(err, ST_INVALID, "trial %lld: no such state: %.40s", (long long)trial, word);
+    status = column_state(stmt, 0, trial, out, err);
     sqlite3_reset(stmt);
     return status;
 }

@@ -285,6 +285,40 @@ static bool fits(const struct node *node, const struct record *r) {
     return false;
 }
 
+/* Does `a` come before `b`, or beside it? Those without the key come last, by row. */
+static bool in_order(const struct query *query, const struct record *a, const struct record *b) {
+    const double by[QUERY_ORDER_COUNT][2] = {
+        [QUERY_BY_recorded] = {1, 1},
+        [QUERY_BY_number] = {a->number ? (double)a->number : (double)NAN, b->number ? (double)b->number : (double)NAN},
+        [QUERY_BY_predicted] = {a->predicted_us, b->predicted_us},
+        [QUERY_BY_measured] = {a->median_us, b->median_us}};
+    const double x = by[query->order][0], y = by[query->order][1];
+    if (isnan(x) != isnan(y))
+        return isnan(y);
+    const bool before = isnan(x) || x == y ? a->trial < b->trial : x < y;
+    return before != query->descending;
+}
+
+/* The list again, by pages. */
+static void check_pages(struct query query, size_t n, const struct record *found, const char *text) {
+    struct error err = {0};
+    struct arena mine = {0};
+    struct record *page;
+    char next[QUERY_CURSOR_ROOM], after[QUERY_CURSOR_ROOM];
+    size_t on_page, seen = 0;
+    query.limit = 1 + rng_below(&rng, 20);
+    do {
+        assert_ok(query_page(store, &query, &mine, &on_page, &page, next, &err));
+        for (size_t i = 0; i < on_page; i++, seen++)
+            if (seen >= n || page[i].trial != found[seen].trial)
+                fail_msg("page by page, trial %lld is out of place: %s", (long long)page[i].trial, text);
+        memcpy(after, next, sizeof after);
+        query.after = after;
+    } while (*next);
+    assert_int_equal(seen, n);
+    arena_release(&mine);
+}
+
 /* In every order, since an order cuts the list in two. */
 static void check_filter(const char *text) {
     struct error err = {0};
@@ -293,15 +327,22 @@ static void check_filter(const char *text) {
     size_t n, expected = 0;
     for (size_t i = 0; i < n_records; i++)
         expected += fits(&nodes[0], &records[i]);
-    const struct query query = {.filter = text, .order = (enum query_order)rng_below(&rng, QUERY_ORDER_COUNT)};
+    const struct query query = {
+        .filter = text, .order = (enum query_order)rng_below(&rng, QUERY_ORDER_COUNT), .descending = chance(0.5)};
     enum status status = query_collect(store, &query, &mine, &n, &found, &err);
     if (status != ST_OK)
         fail_msg("%s\n%s", text, err.message);
     for (size_t i = 0; i < n; i++)
         if (!fits(&nodes[0], &found[i]))
             fail_msg("trial %lld does not fit: %s", (long long)found[i].trial, text);
+    for (size_t i = 1; i < n; i++)
+        if (!in_order(&query, &found[i - 1], &found[i]))
+            fail_msg("trials %lld and %lld are out of order by %s: %s", (long long)found[i - 1].trial,
+                     (long long)found[i].trial, query_order_name(query.order), text);
     if (n != expected)
         fail_msg("%zu trials fit, %zu were found: %s", expected, n, text);
+    if (chance(0.2))
+        check_pages(query, n, found, text);
     arena_release(&mine);
 }
 

@@ -112,8 +112,8 @@ static void a_broken_rule_is_found(void **state) {
 
 static void a_trial_of_another_model_than_its_session_is_found(void **state) {
     (void)state;
-    assert_int_equal(problems_after("INSERT INTO models SELECT * FROM clusters;"
-                                    "UPDATE trials SET model = cluster WHERE id = 2"),
+    assert_int_equal(problems_after("INSERT INTO models SELECT 9, id, name, content, created FROM clusters;"
+                                    "UPDATE trials SET model = 9 WHERE id = 2"),
                      1);
     assert_contains(problems, "of another model or cluster than its session s");
 }

@@ -275,6 +275,47 @@ static void a_bad_line_is_named_and_nothing_stays(void **state) {
     store_close(b);
 }
 
+/* How many trials a team may see that has none of its own. */
+static uint64_t shared_with_all(struct store *store) {
+    struct error err = {0};
+    uint64_t n;
+    assert_ok(query_count(store, &(struct query){.viewer = "nobody"}, &n, &err));
+    return n;
+}
+
+/* Sharing a session anew changes every page of its trials, here 9 MB, each of which SQLite keeps to undo the step. */
+static void a_step_that_changes_megabytes_is_kept_whole_or_undone_whole(void **state) {
+    (void)state;
+    enum { N = 6000, LONG = 1500 };
+    static struct record records[N];
+    static char proposer[LONG];
+    struct error err = {0};
+    struct import_report report;
+    struct store *store = must_open(dataset_path("megabytes.db"), STORE_READ_WRITE);
+    const struct fixture f = put_fixture(store);
+    must_begin_session(store, &f, "s", 1);
+    memset(proposer, 'p', LONG - 1);
+    for (int i = 0; i < N; i++) {
+        records[i] = finished(&f, NULL, 1 + i);
+        records[i].session = "s";
+        records[i].number = (uint64_t)i + 1;
+        records[i].proposer = proposer;
+    }
+    assert_ok(store_trials_import(store, N, records, NULL, &report, NULL, &err));
+    assert_int_equal(shared_with_all(store), N);
+    for (int kept = 0; kept < 2; kept++) {
+        assert_ok(store_begin(store, &err));
+        assert_ok(store_begin(store, &err));
+        assert_ok(store_session_share(store, "s", "", &err));
+        assert_int_equal(store_end(store, kept ? ST_OK : ST_CANCELLED, &err), kept ? ST_OK : ST_CANCELLED);
+        must_put(store, STORE_RANKER, "beside it", kept ? "[1]" : "[0]");
+        assert_ok(store_end(store, ST_OK, &err));
+        assert_int_equal(shared_with_all(store), kept ? 0 : N);
+        assert_sound(store);
+    }
+    store_close(store);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_batch_is_added_once),
@@ -282,6 +323,7 @@ int main(void) {
         cmocka_unit_test(an_export_comes_back_byte_for_byte),
         cmocka_unit_test(unfinished_trials_stay_out),
         cmocka_unit_test(a_bad_line_is_named_and_nothing_stays),
+        cmocka_unit_test(a_step_that_changes_megabytes_is_kept_whole_or_undone_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,6 +72,46 @@ static void merging_adds_what_is_missing_and_again_nothing(void **state) {
     arena_release(&arena);
 }
 
+/* Rows of objects are a file's own: what is row 1 there is another row here. */
+static void a_merged_trial_is_about_the_same_as_in_its_file(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct arena arena = {0};
+    struct merge_report report;
+    struct record *records;
+    size_t n;
+    const char *from = dataset_path("rows-from.db");
+    struct store *source = must_open(from, STORE_READ_WRITE),
+                 *store = must_open(dataset_path("rows.db"), STORE_READ_WRITE);
+    for (int i = 0; i < 4; i++) {
+        char content[16];
+        for (enum store_kind kind = STORE_MODEL; kind <= STORE_STRATEGY; kind++) {
+            snprintf(content, sizeof content, "[%d,%d]", (int)kind, i);
+            must_put(source, kind, "x", content);
+            snprintf(content, sizeof content, "[%d,%d]", (int)kind, 5 - i); /* only 2 and 3 are in both */
+            must_put(store, kind, "x", content);
+        }
+    }
+    const struct fixture f = {.model = must_put(source, STORE_MODEL, "x", "[0,0]"),
+                              .cluster = must_put(source, STORE_CLUSTER, "x", "[1,3]"),
+                              .strategy = must_put(source, STORE_STRATEGY, "x", "[2,2]")};
+    must_run_trial(source, &f, NULL, 50);
+    for (int again = 0; again < 2; again++) { /* and the second time nothing contradicts */
+        assert_ok(merge_run(store, from, &report, &err));
+        assert_int_equal(report.trials, !again);
+    }
+    assert_ok(query_collect(store, &(struct query){0}, &arena, &n, &records, &err));
+    assert_int_equal(n, 1);
+    assert_string_equal(records[0].model, f.model.hex);
+    assert_string_equal(records[0].cluster, f.cluster.hex);
+    assert_string_equal(records[0].strategy, f.strategy.hex);
+    assert_non_null(records[0].environment_json);
+    assert_sound(store);
+    store_close(source);
+    store_close(store);
+    arena_release(&arena);
+}
+
 static void merging_both_ways_makes_both_the_same(void **state) {
     (void)state;
     struct error err = {0};
@@ -227,6 +267,7 @@ static void a_source_that_fails_its_check_is_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(merging_adds_what_is_missing_and_again_nothing),
+        cmocka_unit_test(a_merged_trial_is_about_the_same_as_in_its_file),
         cmocka_unit_test(merging_both_ways_makes_both_the_same),
         cmocka_unit_test(contradictions_are_refused_whole),
         cmocka_unit_test(every_contradiction_is_listed_with_both_sides),
