@@ -19,7 +19,7 @@
 
 #include "base/json_internal.h"
 
-enum { FEW_MEMBERS = 8, MAX_STRING = 4096, MAX_POINTER = 240 };
+enum { FEW_MEMBERS = 24, MAX_STRING = 4096, MAX_POINTER = 240 };
 
 /* Above this a double no longer tells neighbours apart. */
 static const uint64_t max_exact = (UINT64_C(1) << 53) - 1;
@@ -121,10 +121,15 @@ static int compare_names(const void *a, const void *b) {
     return strcmp((*x)->string, (*y)->string);
 }
 
+/* Most names differ in their first letter, and calling strcmp costs more than looking. */
+static inline bool same_name(const char *a, const char *b) {
+    return *a == *b && strcmp(a, b) == 0;
+}
+
 static const cJSON *duplicate_of_few(const cJSON *object) {
     for (const cJSON *a = object->child; a; a = a->next) {
         for (const cJSON *b = object->child; b != a; b = b->next) {
-            if (strcmp(a->string, b->string) == 0)
+            if (same_name(a->string, b->string))
                 return a;
         }
     }
@@ -343,7 +348,7 @@ enum status json_expect_object(const struct json_at *at, const char *const known
         return json_fail(at, err, "must be an object, not %s", kind(at->node));
     for (struct json_at m = json_first(at); m.node; m = json_next(&m)) {
         size_t i = 0;
-        while (known[i] && strcmp(known[i], m.key) != 0)
+        while (known[i] && !same_name(known[i], m.key))
             i++;
         if (known[i])
             continue;
@@ -358,7 +363,7 @@ bool json_has(const struct json_at *at, const char *key, struct json_at *child) 
     if (!cJSON_IsObject(at->node))
         return false;
     for (const cJSON *m = at->node->child; m; m = m->next) {
-        if (strcmp(m->string, key) == 0) {
+        if (same_name(m->string, key)) {
             *child = (struct json_at){m, at, m->string, 0};
             return true;
         }
@@ -474,18 +479,19 @@ enum status json_integer_at(const struct json_at *at, uint64_t min, uint64_t max
         return json_fail(at, err, "must be a whole number, not %s", kind(at->node));
     const double x = at->node->valuedouble;
     char found[32];
+    if (isfinite(x) && x == floor(x) && fabs(x) <= (double)max_exact && x >= 0 && (uint64_t)x >= min &&
+        (uint64_t)x <= max) {
+        *out = (uint64_t)x;
+        return ST_OK;
+    }
     json_format_number(x, found);
     if (!isfinite(x) || x != floor(x))
         return json_fail(at, err, "is %s; it must be a whole number", found);
     if (fabs(x) > (double)max_exact)
         return json_fail(at, err, "is %s; whole numbers are exact only up to %" PRIu64, found, max_exact);
-    if (x < 0 || (uint64_t)x < min || (uint64_t)x > max) {
-        if (max >= max_exact)
-            return json_fail(at, err, "is %s; it must be at least %" PRIu64, found, min);
-        return json_fail(at, err, "is %s; it must be from %" PRIu64 " to %" PRIu64, found, min, max);
-    }
-    *out = (uint64_t)x;
-    return ST_OK;
+    if (max >= max_exact)
+        return json_fail(at, err, "is %s; it must be at least %" PRIu64, found, min);
+    return json_fail(at, err, "is %s; it must be from %" PRIu64 " to %" PRIu64, found, min, max);
 }
 
 enum status json_bool_at(const struct json_at *at, bool *out, struct error *err) {

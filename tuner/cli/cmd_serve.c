@@ -184,7 +184,7 @@ static enum status serve_command(int argc, char **argv, struct error *err) {
          "serve https, TLS 1.2 and up, with this PEM certificate chain"},
         {"tls-key", OPTION_TEXT, &s.server.key, "FILE", "the certificate's PEM key"},
         {"threads", OPTION_INTEGER, &s.threads, "N", "how many threads serve connections (default: one a core)"},
-        {"workers", OPTION_INTEGER, &s.workers, "N", "how many threads do long work (default: one a core)"},
+        {"workers", OPTION_INTEGER, &s.workers, "N", "how many threads do long work (default: two a core, at least 4)"},
         {"connections", OPTION_INTEGER, &s.connections, "N", "how many connections there may be (default: 1024)"},
         {"connections-per-address", OPTION_INTEGER, &s.per_address, "N",
          "how many connections an address may have (default: 256)"},

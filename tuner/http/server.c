@@ -27,7 +27,7 @@ static void fill_defaults(struct server_options *o) {
     const unsigned n = cores > 0 ? (unsigned)cores : 1;
     o->host = o->host ? o->host : "127.0.0.1";
     o->threads = o->threads ? o->threads : n;
-    o->workers = o->workers ? o->workers : n;
+    o->workers = o->workers ? o->workers : n > 2 ? 2 * n : 4;
     o->connections = o->connections ? o->connections : 1024;
     o->connections_per_address = o->connections_per_address ? o->connections_per_address : 256;
     o->queue = o->queue ? o->queue : 256;

@@ -26,7 +26,7 @@ struct server_options {
     const char *host;                                     /* an address to listen on: "127.0.0.1", "::1", "0.0.0.0" */
     uint16_t port;                                        /* 0: any that is free; server_port() tells */
     const char *certificate, *key;                        /* PEM files, both or neither: TLS 1.2 and up */
-    unsigned threads, workers;                            /* 0: as many as cores */
+    unsigned threads, workers;                            /* 0: as many as cores; twice as many, 4 at least */
     unsigned connections, connections_per_address, queue; /* at most; 0: 1024, 256, 256 */
     uint64_t body_bytes;                                  /* largest body; 0: 16 MiB */
     double headers_s, body_s, request_s, idle_s;          /* deadlines; 0: 10, 60, 120, 60 */

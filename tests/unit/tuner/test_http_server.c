@@ -112,7 +112,8 @@ static int set_up_strict(void **state) {
 }
 
 static int set_up_small(void **state) {
-    return start(state, (struct server_options){.queue = 2, .body_bytes = 1000, .connections_per_address = 12});
+    return start(state,
+                 (struct server_options){.workers = 2, .queue = 2, .body_bytes = 1000, .connections_per_address = 12});
 }
 
 static int tear_down(void **state) {
