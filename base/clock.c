@@ -36,9 +36,10 @@ void clock_utc_after(double us, char *out, size_t n) {
     struct tm utc;
     char day[64];
     clock_gettime(CLOCK_REALTIME, &now);
-    const long long ms = now.tv_nsec / 1000000 + (long long)(fmax(0, fmin(us, century_us)) / 1e3);
-    const time_t seconds = now.tv_sec + (time_t)(ms / 1000);
+    const long long ms = (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000 +
+                         (long long)(fmax(-century_us, fmin(us, century_us)) / 1e3);
+    const time_t seconds = (time_t)((ms - (ms % 1000 + 1000) % 1000) / 1000);
     gmtime_r(&seconds, &utc);
     strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &utc);
-    snprintf(out, n, "%s.%03lldZ", day, ms % 1000);
+    snprintf(out, n, "%s.%03lldZ", day, (ms % 1000 + 1000) % 1000);
 }

@@ -6,24 +6,9 @@
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "dataset/store_internal.h"
-
-/* A stamp so many microseconds from now, at most a century. */
-static void stamp_after(double us, char out[32]) {
-    struct timespec at;
-    struct tm utc;
-    char day[24];
-    clock_gettime(CLOCK_REALTIME, &at);
-    const double century_us = 100 * 365.25 * 86400e6;
-    const double ms = fmin(us, century_us) / 1e3 + (double)at.tv_nsec / 1e6;
-    const time_t seconds = at.tv_sec + (time_t)(ms / 1e3);
-    gmtime_r(&seconds, &utc);
-    strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &utc);
-    snprintf(out, 32, "%s.%03dZ", day, (int)fmod(ms, 1e3));
-}
 
 static enum status check_length(double length_us, struct error *err) {
     if (isfinite(length_us) && length_us > 0)
@@ -95,7 +80,7 @@ static enum status take(struct store *store, int64_t trial, const char *client, 
     struct held held;
     char now[32], until[32];
     clock_utc(now, sizeof now);
-    stamp_after(length_us, until);
+    clock_utc_after(length_us, until, sizeof until);
     enum status status = look(store, trial, &held, err);
     if (status != ST_OK)
         return status;
@@ -127,7 +112,7 @@ enum status lease_take(struct store *store, int64_t trial, const char *client, d
 enum status lease_renew(struct store *store, int64_t trial, const char *client, uint64_t attempt, double length_us,
                         struct error *err) {
     char until[32];
-    stamp_after(length_us, until);
+    clock_utc_after(length_us, until, sizeof until);
     enum status status = check_length(length_us, err);
     if (status == ST_OK)
         status = store_begin(store, err);
@@ -201,7 +186,7 @@ static enum status refresh(struct store *store, size_t n, const struct lease *le
     enum status status = ST_OK;
     for (size_t i = 0; i < n && status == ST_OK; i++) {
         char until[32];
-        stamp_after(leases[i].length_us, until);
+        clock_utc_after(leases[i].length_us, until, sizeof until);
         status = sql_run(store, SQL_LEASE_RENEW,
                          SQL_VALUES(sql_integer(leases[i].trial), sql_real(leases[i].length_us), sql_text(until)), err);
     }

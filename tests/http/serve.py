@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import ssl
 import subprocess
 import sys
@@ -187,6 +188,38 @@ def a_hangup_ends_nothing():
         assert service.stop()[0] == 0
 
 
+def what_is_old_is_forgotten_and_nothing_else():
+    service = Service("--open", dataset="old.db")
+    for key in ("yesterday", "now"):
+        assert service.ask("POST", "/api/v1/models", example("models", "cnn-small"), {"Idempotency-Key": key})[0] in (200, 201)
+    service.stop()
+    with sqlite3.connect("old.db") as dataset:
+        ago = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now', ?)"
+        dataset.execute(f"UPDATE idempotency SET created = {ago} WHERE key = 'yesterday'", ("-25 hours",))
+        dataset.execute("INSERT INTO audit (at, method, path, status) VALUES "
+                        f"({ago}, 'GET', 'old', 200), ({ago}, 'GET', 'young', 200)", ("-731 days", "-729 days"))
+    dataset.close()
+    service = Service("--open", dataset="old.db")
+    def left():
+        dataset = sqlite3.connect("file:old.db?mode=ro", uri=True)
+        try:
+            return (dataset.execute("SELECT key FROM idempotency").fetchall(),
+                    dataset.execute("SELECT path FROM audit WHERE path IN ('old', 'young')").fetchall())
+        finally:
+            dataset.close()
+    wait_for(lambda: left() == ([("now",)], [("young",)]))
+    service.stop()
+
+
+def open_is_not_for_those_who_come_through_a_proxy():
+    service = Service("--open", dataset="proxied.db")
+    assert service.ask("GET", "/api/v1/models")[0] == 200
+    for name in ("Forwarded", "x-forwarded-for", "X-Real-IP", "Via"):
+        assert service.ask("GET", "/api/v1/models", headers={name: "192.0.2.1"})[0] == 401, name
+        assert service.ask("GET", "/healthz", headers={name: "192.0.2.1"})[0] == 200, name
+    service.stop()
+
+
 def the_metrics_are_what_prometheus_reads():
     service = Service("--open")
     for path in ("/healthz", "/api/v1/models", "/nothing", "/api/v1/models?x=1", '/api/v1/models/%22%5C'):
@@ -350,6 +383,7 @@ def every_answer_is_as_described():
 TESTS = [without_tokens_and_not_open_it_refuses_to_start, bad_options_are_told,
          it_says_where_it_listens_and_ends_on_a_signal, tokens_are_made_listed_and_revoked, tls_is_1_2_and_up,
          a_renewed_certificate_is_taken_up_and_drops_no_connection, a_hangup_ends_nothing,
+         what_is_old_is_forgotten_and_nothing_else, open_is_not_for_those_who_come_through_a_proxy,
          the_metrics_are_what_prometheus_reads, the_metrics_tell_what_became_of_sessions_and_trials, every_answer_is_as_described]
 
 for test in TESTS:

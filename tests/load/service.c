@@ -21,7 +21,16 @@
 #include "tests/load/dataset.h"
 #include "tests/load/load.h"
 
-enum { MOST_CONNECTIONS = 64, BATCH = 500, BODIES = 8, PAGE = 50, PREDICTED = 100, CLIENTS = 4, PATH_ROOM = 512 };
+enum {
+    MOST_CONNECTIONS = 64,
+    BATCH = 500,
+    BODIES = 64,
+    A_SESSION = 250,
+    PAGE = 50,
+    PREDICTED = 100,
+    CLIENTS = 4,
+    PATH_ROOM = 512
+};
 
 static struct {
     double seconds, soak_s;
@@ -197,9 +206,27 @@ static void make_predictions(void *context, unsigned connection, struct load_tex
 
 /* ---- batches of records ---- */
 
-static struct load_text batches[BODIES];
+/* Of one session each: its model, its cluster, its strategies; or scattered over all that there are, which is the worst
+ * for the indexes. */
+enum spread { ONE_SESSION, SCATTERED, SPREADS };
 
-static void add_record(struct load_text *to, size_t i) {
+static struct load_text batches[SPREADS][BODIES];
+
+struct names {
+    const struct id *model, *cluster, *strategy;
+};
+
+static struct names choose(enum spread spread, size_t body) {
+    const size_t first = body * A_SESSION % (DATASET_SMALL - A_SESSION);
+    if (spread == ONE_SESSION)
+        return (struct names){&names.models[body % DATASET_MODELS], &names.clusters[body % DATASET_CLUSTERS],
+                              &names.small[first + rng_below(&rng, A_SESSION)]};
+    return (struct names){&names.models[rng_below(&rng, DATASET_MODELS)],
+                          &names.clusters[rng_below(&rng, DATASET_CLUSTERS)],
+                          &names.small[rng_below(&rng, DATASET_SMALL)]};
+}
+
+static void add_record(struct load_text *to, struct names of, size_t i) {
     const double us = rng_log_between(&rng, 2e4, 2e6);
     load_printf(to,
                 "%s{\"model\":\"%s\",\"cluster\":\"%s\",\"strategy\":\"%s\",\"proposer\":\"neighbour\","
@@ -207,27 +234,27 @@ static void add_record(struct load_text *to, size_t i) {
                 "\"low_us\":%.17g,\"high_us\":%.17g,\"queued\":\"2026-11-21T08:41:17.123Z\","
                 "\"started\":\"2026-11-21T08:41:17.200Z\",\"ended\":\"2026-11-21T08:42:17.123Z\","
                 "\"environment_details\":{\"host\":\"node17\",\"mpi\":\"4.1\"}}",
-                i ? "," : "", names.models[rng_below(&rng, DATASET_MODELS)].hex,
-                names.clusters[rng_below(&rng, DATASET_CLUSTERS)].hex, names.small[rng_below(&rng, DATASET_SMALL)].hex,
-                i, us * 1.1, us, us * 1.01, us * 0.99, us * 1.02);
+                i ? "," : "", of.model->hex, of.cluster->hex, of.strategy->hex, i, us * 1.1, us, us * 1.01, us * 0.99,
+                us * 1.02);
 }
 
 /* Without uids, so that each time one is sent its trials are new. */
-static void make_batches(void) {
+static void make_batches(enum spread spread) {
     for (size_t b = 0; b < BODIES; b++) {
         struct load_text body = {0};
         load_printf(&body, "{\"records\":[");
         for (size_t i = 0; i < BATCH; i++)
-            add_record(&body, i);
+            add_record(&body, choose(spread, b), i);
         load_printf(&body, "]}");
-        load_request(&batches[b], "POST", "/api/v1/records:batchCreate", "", body.n, body.bytes);
+        load_request(&batches[spread][b], "POST", "/api/v1/records:batchCreate", "", body.n, body.bytes);
         load_text_release(&body);
     }
 }
 
 static void make_batch(void *context, unsigned connection, struct load_text *to) {
-    const struct load_text *batch = &batches[rng_below(&rng, BODIES)];
-    (void)context, (void)connection;
+    const enum spread *spread = context;
+    const struct load_text *batch = &batches[*spread][rng_below(&rng, BODIES)];
+    (void)connection;
     load_put(to, batch->bytes, batch->n);
 }
 
@@ -376,15 +403,16 @@ static void rows_of_queries(const char *dataset) {
                   "(measured_us+%3C+90000+OR+proposer+%3D+wfbp)+AND+NOT+runner+%3D+lab", "-recorded");
 }
 
-static void row_of_ingest(void) {
-    row("records:batchCreate, 500 a batch, 4 connections",
-        (struct load_plan){.connections = 4, .make = make_batch, .take = take_201}, BATCH, "records", 20000, 0);
+static void row_of_ingest(const char *what, enum spread spread, double goal) {
+    row(what, (struct load_plan){.connections = 4, .make = make_batch, .take = take_201, .context = &spread}, BATCH,
+        "records", goal, 0);
 }
 
 /* ---- the soak ---- */
 
 /* Of 100 units: reads mostly, a few pages and predictions, now and then a batch. */
 static void make_mixed(void *context, unsigned c, struct load_text *to) {
+    enum spread spread = ONE_SESSION;
     const uint64_t kind = rng_below(&rng, 100);
     char path[PATH_ROOM];
     if (kind < 60) {
@@ -398,7 +426,7 @@ static void make_mixed(void *context, unsigned c, struct load_text *to) {
     } else if (kind < 99) {
         make_predictions(context, c, to);
     } else {
-        make_batch(context, c, to);
+        make_batch(&spread, c, to);
     }
 }
 
@@ -509,14 +537,16 @@ int main(int argc, char **argv) {
     rng_seed(&rng, 3);
     dataset_make(kept, options.trials, &names);
     copy_file(kept, used);
-    make_batches();
+    make_batches(ONE_SESSION);
+    make_batches(SCATTERED);
     start_server(used);
     printf("%zu trials; the server has %.1f MiB\n", options.trials, server_mib());
     print_head();
     rows_of_gets();
     rows_of_predictions();
     rows_of_queries(used);
-    row_of_ingest();
+    row_of_ingest("records:batchCreate, 500 of a session, 4 connections", ONE_SESSION, 20000);
+    row_of_ingest("records:batchCreate, 500 of anything, 4 connections", SCATTERED, 0);
     row_of_asking("suggest and complete, small model, 4 sessions", "small-0", "nodes-4");
     row_of_asking("suggest and complete, ResNet-50, 4 sessions", names.big_model, names.big_cluster);
     soak();

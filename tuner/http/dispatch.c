@@ -58,7 +58,7 @@ static bool authenticate(struct request *rq) {
         return bearer(rq, secret) && tokens_check(service_tokens(rq->service), secret, &rq->principal);
     if (rq->cookie && cookie(rq, secret))
         return tokens_check(service_tokens(rq->service), secret, &rq->principal);
-    if (!service_is_open(rq->service) || !rq->loopback || !host_is_local(rq))
+    if (!service_is_open(rq->service) || !rq->loopback || rq->forwarded || !host_is_local(rq))
         return false;
     rq->principal = (struct principal){.team = "local", .role = ROLE_ADMIN};
     return true;

@@ -112,6 +112,9 @@ static enum MHD_Result see_header(void *context, enum MHD_ValueKind kind, const 
             h->repeated += *once[i].to != NULL;
             *once[i].to = value ? value : "";
         }
+    static const char *const by_proxies[] = {"Forwarded", "X-Forwarded-For", "X-Real-IP", "Via"};
+    for (size_t i = 0; i < sizeof by_proxies / sizeof *by_proxies; i++)
+        rq->forwarded = rq->forwarded || !strcasecmp(name, by_proxies[i]);
     return MHD_YES;
 }
 

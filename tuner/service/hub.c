@@ -17,7 +17,7 @@
 #include "tuner/service/hub_internal.h"
 
 enum { HUB_KEEP = 16 };
-static const double TICK_US = 0.25e6;
+static const double TICK_US = 0.25e6, FORGET_US = 3600e6;
 
 struct hub_options hub_default_options(void) {
     return (struct hub_options){.max_attempts = 3, .lease_us = 60e6};
@@ -399,7 +399,7 @@ enum status hub_wake(struct served *s, struct error *err) {
     return st;
 }
 
-/* ---- the thread that ends leases ---- */
+/* ---- the thread that ends leases, and clears away ---- */
 
 /* The next session after `s` (NULL: the first), referenced; `s` is given back. */
 static struct served *step_on(struct hub *hub, struct served *s) {
@@ -424,8 +424,18 @@ static void tick(struct hub *hub) {
     }
 }
 
+static void forget_at_times(struct hub *hub, double *due_us) {
+    struct error err;
+    if (clock_now_us() < *due_us)
+        return;
+    *due_us = clock_now_us() + FORGET_US;
+    if (service_forget(hub->service, &err))
+        log_error("what is old stays in the dataset for now: %s", err.message);
+}
+
 static void *keep_time(void *context) {
     struct hub *hub = context;
+    double due_us = 0;
     pthread_mutex_lock(&hub->mutex);
     while (!hub->closing) {
         struct timespec until;
@@ -436,6 +446,7 @@ static void *keep_time(void *context) {
         pthread_cond_clockwait(&hub->wake, &hub->mutex, CLOCK_MONOTONIC, &until);
         pthread_mutex_unlock(&hub->mutex);
         tick(hub);
+        forget_at_times(hub, &due_us);
         pthread_mutex_lock(&hub->mutex);
     }
     pthread_mutex_unlock(&hub->mutex);

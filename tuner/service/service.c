@@ -6,11 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "dataset/requests.h"
 #include "tuner/service/domains.h"
 #include "tuner/service/hub.h"
 #include "tuner/service/operations.h"
 
 enum { DOMAINS_KEPT = 32 };
+static const double DAY_US = 86400e6;
 
 struct service {
     char *dataset;
@@ -145,4 +148,17 @@ struct hub *service_hub(struct service *s) {
 
 struct operations *service_operations(struct service *s) {
     return s->operations;
+}
+
+static enum status forget(void *context, struct store *store, struct error *err) {
+    char before[32];
+    (void)context;
+    clock_utc_after(-DAY_US, before, sizeof before);
+    enum status st = response_prune(store, before, NULL, err);
+    clock_utc_after(-2 * 365 * DAY_US, before, sizeof before);
+    return st ? st : audit_prune(store, before, NULL, err);
+}
+
+enum status service_forget(struct service *s, struct error *err) {
+    return writer_run(s->writer, forget, NULL, err);
 }

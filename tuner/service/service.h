@@ -19,7 +19,7 @@ struct domains; /* domains.h */
 
 struct service_options {
     const char *dataset; /* path; created when it is not there */
-    bool open;           /* a request from the loopback without a token is an administrator of the team "local" */
+    bool open; /* a request from the loopback, through no proxy and without a token, is an administrator of "local" */
 };
 
 /* Holds the dataset's lock until closed. Fails: as store_open and tokens_read; ST_USAGE (no tokens, and not open:
@@ -38,6 +38,9 @@ enum status service_reader(struct service *service, struct store **out, struct e
 
 /* The one store that writes, for writer_run. */
 struct writer *service_writer(struct service *service);
+
+/* Take out of the dataset what need not be remembered: answers to repeat after a day, the audit after two years. */
+enum status service_forget(struct service *service, struct error *err);
 
 /* The sessions (hub.h). */
 struct hub;
