@@ -230,7 +230,7 @@ SHARE   := $(TO)/share/syncopate
 GUIDES  := $(TO)/share/doc/syncopate
 UNIT_IN := $(TO)/lib/systemd/system
 install: all man $(COMPLETION)/bash $(COMPLETION)/zsh  ## into PREFIX (/usr/local): programs, examples, pages, completion, guides, unit
-	@install -d $(TO)/bin $(SHARE)/models $(SHARE)/clusters $(TO)/share/man/man1 $(GUIDES) $(UNIT_IN) \
+	@install -d $(TO)/bin $(SHARE)/models $(SHARE)/clusters $(SHARE)/python/syncopate_torch $(TO)/share/man/man1 $(GUIDES) $(UNIT_IN) \
 	    $(TO)/share/bash-completion/completions $(TO)/share/zsh/site-functions
 	$(call say,INSTALL,$(TO))
 	$(Q)install -m 755 $(PROGRAMS) $(TO)/bin/
@@ -238,6 +238,7 @@ install: all man $(COMPLETION)/bash $(COMPLETION)/zsh  ## into PREFIX (/usr/loca
 	$(Q)install -m 644 examples/models/*.json $(SHARE)/models/
 	$(Q)install -m 644 examples/clusters/*.json $(SHARE)/clusters/
 	$(Q)install -m 644 examples/launchers.json $(SHARE)/
+	$(Q)install -m 644 strategy/import/pytorch/syncopate_torch/*.py $(SHARE)/python/syncopate_torch/
 	$(Q)install -m 644 $(MAN)/*.1 $(TO)/share/man/man1/
 	$(Q)install -m 644 $(COMPLETION)/bash $(TO)/share/bash-completion/completions/syncopate
 	$(Q)install -m 644 $(COMPLETION)/zsh $(TO)/share/zsh/site-functions/_syncopate
