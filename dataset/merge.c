@@ -45,7 +45,7 @@ static const char add_sessions[] = "INSERT INTO main.sessions SELECT * FROM sour
                                    " WHERE NOT EXISTS (SELECT 1 FROM main.sessions a WHERE a.id = b.id)";
 static const char update_sessions[] =
     "UPDATE main.sessions AS a SET state = b.state, reason = b.reason, ended = b.ended FROM source.sessions b"
-    " WHERE b.id = a.id AND a.state = 'running' AND b.state <> 'running'";
+    " WHERE b.id = a.id AND a.ended IS NULL AND (b.ended IS NOT NULL OR a.state = 'running') AND b.state <> a.state";
 static const char add_trials[] =
     "INSERT INTO main.trials (model, cluster, strategy, environment, " TRIAL_COLUMNS ")"
     " SELECT " ROW_HERE("models", "b.model") ", " ROW_HERE("clusters", "b.cluster") ", " ROW_HERE(

@@ -38,7 +38,7 @@ enum status response_find(struct store *store, const char *token, const char *ke
 enum status response_put(struct store *store, const char *token, const char *key, const char *fingerprint,
                          const struct stored_response *response, struct error *err);
 
-/* Forget answers created before the stamp; *n (may be NULL) how many. */
+/* Forget answers created before the stamp, a thousand at most; *n (may be NULL) how many. */
 enum status response_prune(struct store *store, const char *before, uint64_t *n, struct error *err);
 
 /* Texts but method and path may be NULL. */
@@ -56,6 +56,7 @@ enum status audit_add(struct store *store, const struct audit_entry *entry, stru
 enum status audit_list(struct store *store, int64_t before, size_t limit, struct arena *arena, size_t *n,
                        struct audit_entry **out, struct error *err);
 
+/* Likewise for entries. */
 enum status audit_prune(struct store *store, const char *before, uint64_t *n, struct error *err);
 
 #endif

@@ -90,12 +90,13 @@ enum { SESSION_ROW = 15 }; /* the column of the row number */
       "SELECT fingerprint, status, content_type, body, created FROM idempotency WHERE token = ? AND key = ?")          \
     X(SQL_RESPONSE_INSERT, "INSERT INTO idempotency (token, key, fingerprint, status, content_type, body, created)"    \
                            " VALUES (?, ?, ?, ?, ?, ?, ?)")                                                            \
-    X(SQL_RESPONSE_PRUNE, "DELETE FROM idempotency WHERE created < ?")                                                 \
+    X(SQL_RESPONSE_PRUNE,                                                                                              \
+      "DELETE FROM idempotency WHERE rowid IN (SELECT rowid FROM idempotency WHERE created < ? LIMIT 1000)")           \
     X(SQL_AUDIT_INSERT, "INSERT INTO audit (at, token, team, address, method, path, status, request_id)"               \
                         " VALUES (?, ?, ?, ?, ?, ?, ?, ?)")                                                            \
     X(SQL_AUDIT_LIST, "SELECT id, at, token, team, address, method, path, status, request_id FROM audit"               \
                       " WHERE id < ?1 ORDER BY id DESC LIMIT ?2")                                                      \
-    X(SQL_AUDIT_PRUNE, "DELETE FROM audit WHERE at < ?")                                                               \
+    X(SQL_AUDIT_PRUNE, "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < ? LIMIT 1000)")                 \
     X(SQL_OPERATION_INSERT, "INSERT INTO operations (id, kind, team, state, request, created)"                         \
                             " VALUES (?, ?, ?, 'running', ?, ?)")                                                      \
     X(SQL_OPERATION_END, "UPDATE operations SET state = ?2, result = ?3, ended = ?4"                                   \

@@ -3,7 +3,8 @@
 #
 #   OUT=build/release tests/run.sh PROGRAM...
 #
-# Programs run up to two at a time; then every executable tests/FOLDER/*.sh, one at a time. Each has a time limit, a closed
+# Programs run up to two at a time, then so does every executable tests/FOLDER/*.sh, and last, one at a time, those that
+# say "# Alone: why" since others beside them would change what they see. Each has a time limit, a closed
 # standard input and a TMPDIR of its own. The last line is "N passed, N failed, N skipped"; the exit status is 1 when
 # anything failed or nothing ran. TEST_TIMEOUT (300) and TEST_SCRIPT_TIMEOUT (900) are seconds; TEST_SCRIPTS=0 leaves
 # the scripts out.
@@ -88,13 +89,18 @@ if [ $# -gt 0 ]; then
     printf '%s\0' "$@" | xargs -0 -n 1 -P "${TEST_JOBS:-$jobs}" tests/run.sh --one "${TEST_TIMEOUT:-300}"
 fi
 if [ "${TEST_SCRIPTS:-1}" != 0 ]; then
+    together=() alone=()
     for script in tests/*/*.sh; do
         case $script in
         tests/support/* | tests/fuzz/* | tests/lint/lint.sh) continue ;;
         esac
-        if [ -x "$script" ]; then
-            run_one "$script" "${TEST_SCRIPT_TIMEOUT:-900}"
-        fi
+        [ -x "$script" ] || continue
+        if grep -q '^# Alone: ' "$script"; then alone+=("$script"); else together+=("$script"); fi
+    done
+    printf '%s\0' "${together[@]}" |
+        xargs -0 -n 1 -P "${TEST_JOBS:-$jobs}" tests/run.sh --one "${TEST_SCRIPT_TIMEOUT:-900}"
+    for script in "${alone[@]}"; do
+        run_one "$script" "${TEST_SCRIPT_TIMEOUT:-900}"
     done
 fi
 

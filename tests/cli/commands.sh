@@ -1,6 +1,7 @@
 #!/bin/bash
 # The commands as a person types them: help, output formats, and what bad input gets for an answer.
 # Needs OUT; prints ok, not ok and skip lines (tests/README.md).
+# Alone: real trials are timed.
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash

@@ -1,5 +1,6 @@
 #!/bin/bash
 # The service under SIGKILL (kill.py). Needs OUT and python3; prints ok, not ok and skip lines (tests/README.md).
+# Alone: leases that end.
 set -u
 cd "$(dirname "$0")/../.."
 export ROOT=$PWD OUT=${OUT:-build/release} PYTHONPATH=$PWD/tests/http PYTHONDONTWRITEBYTECODE=1

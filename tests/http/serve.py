@@ -188,6 +188,27 @@ def a_hangup_ends_nothing():
         assert service.stop()[0] == 0
 
 
+def it_runs_trials_only_by_launchers_of_its_own():
+    service = Service("--open", dataset="elsewhere.db")
+    for kind, name in (("models", "mlp-small"), ("clusters", "lab-4x1g")):
+        assert service.ask("POST", f"/api/v1/{kind}", example(kind, name))[0] == 201
+    status, _, body = service.ask("POST", "/api/v1/sessions", {"model": "mlp-small", "cluster": "lab-4x1g", "ranker": "none"})
+    assert status == 201, body
+    session = json.loads(body)["href"]
+    service.stop()
+    dataset = sqlite3.connect("elsewhere.db")  # as it would come from a service that runs it
+    with dataset:
+        dataset.execute("UPDATE sessions SET mode = 'own', options = json_set(options, '$.served', json('true'), "
+                        "'$.runner', 'local')")
+    dataset.close()
+    service = Service("--open", dataset="elsewhere.db")
+    time.sleep(0.5)
+    assert json.loads(service.ask("GET", session + "/trials")[2])["items"] == []
+    service.stop()
+    with open("serve.err", encoding="utf-8") as log:
+        assert "no launcher is registered for its cluster" in log.read()
+
+
 def what_is_old_is_forgotten_and_nothing_else():
     service = Service("--open", dataset="old.db")
     for key in ("yesterday", "now"):
@@ -383,7 +404,8 @@ def every_answer_is_as_described():
 TESTS = [without_tokens_and_not_open_it_refuses_to_start, bad_options_are_told,
          it_says_where_it_listens_and_ends_on_a_signal, tokens_are_made_listed_and_revoked, tls_is_1_2_and_up,
          a_renewed_certificate_is_taken_up_and_drops_no_connection, a_hangup_ends_nothing,
-         what_is_old_is_forgotten_and_nothing_else, open_is_not_for_those_who_come_through_a_proxy,
+         it_runs_trials_only_by_launchers_of_its_own, what_is_old_is_forgotten_and_nothing_else,
+         open_is_not_for_those_who_come_through_a_proxy,
          the_metrics_are_what_prometheus_reads, the_metrics_tell_what_became_of_sessions_and_trials, every_answer_is_as_described]
 
 for test in TESTS:

@@ -63,7 +63,8 @@ static enum status send_file(const char *other, const struct remote_options *rem
     }
     store_close(store);
     if (!st || counts.trials)
-        log_info("%lu descriptions, %lu sessions and %lu trials added; %lu trials had not ended%s",
+        log_info("%lu descriptions, %lu sessions and %lu trials added; %lu trials were left: they or their sessions "
+                 "still run%s",
                  (unsigned long)counts.objects, (unsigned long)counts.sessions, (unsigned long)counts.trials,
                  (unsigned long)counts.unfinished, st ? "; the same command goes on" : "");
     return st;

@@ -1,6 +1,7 @@
 /* syncopate serve: the HTTP service, and the tokens of who may use it. Signals are waited for by the main thread alone:
  * the first SIGTERM or SIGINT drains the service, a second one ends the process; SIGHUP has the certificate read again.
  */
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -156,6 +157,8 @@ static enum status serve(struct serve *s, struct error *err) {
     st = st ? st : service_open(&s->service, &service, err);
     if (st)
         return st;
+    if (!s->server.certificate && strncmp(host, "127.", 4) && strcmp(host, "::1") && strcmp(host, "localhost"))
+        log_warn("without --tls-cert, tokens go over the network in clear");
     st = s->launchers ? register_launchers(s->launchers, service, err) : ST_OK;
     st = st ? st : hub_start(service_hub(service), err);
     st = st ? st : server_start(&s->server, service, &server, err);
@@ -233,7 +236,7 @@ static enum status tokens_path(const char *dataset, char *out, size_t n, struct 
 
 static enum status create_command(int argc, char **argv, struct error *err) {
     const char *dataset = DEFAULT_DATASET, *role = "submit", *team = "team";
-    double expires_us = 0;
+    double expires_us = NAN;
     struct token wanted = {.principal.requests_per_s = 500}, made;
     const struct option options[] = {
         {"dataset", OPTION_TEXT, &dataset, "FILE", "the dataset (default: " DEFAULT_DATASET ")"},
@@ -268,7 +271,11 @@ static enum status create_command(int argc, char **argv, struct error *err) {
         return error_set(err, ST_USAGE, "names of tokens and teams are 1 to 64 letters, digits and . _ -");
     snprintf(wanted.name, sizeof wanted.name, "%s", arguments.items[0]);
     snprintf(wanted.principal.team, sizeof wanted.principal.team, "%s", team);
-    if (expires_us > 0)
+    if (expires_us <= 0)
+        return error_set(err, ST_USAGE, "--expires: must be over 0; without it the token is good until it is revoked");
+    if (!(wanted.principal.requests_per_s >= 0))
+        return error_set(err, ST_USAGE, "--requests-per-s: must be 0 (any number) or more");
+    if (isfinite(expires_us))
         clock_utc_after(expires_us, wanted.expires, sizeof wanted.expires);
     st = tokens_create(path, &wanted, &made, secret, err);
     if (!st)

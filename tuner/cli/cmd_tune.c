@@ -119,6 +119,8 @@ static enum status tune(struct store *store, struct inputs *inputs, struct tune_
 
 static void tell_who_runs_it(const struct remote_session *s, const struct tune_words *words) {
     const char *url = words->remote.server;
+    if (words->resume) /* it may have ended, and runs are as its first command said */
+        return;
     if (s->own)
         log_info("session %s: the service runs its trials", s->id);
     else

@@ -353,6 +353,14 @@ static const struct option *find_option(const struct command_line *line, const c
     return NULL;
 }
 
+/* How much of the usage is the command itself: words in small letters. */
+static size_t words_of_command(const char *usage) {
+    size_t n = strspn(usage, "abcdefghijklmnopqrstuvwxyz- ");
+    while (n && (usage[n - 1] == ' ' || usage[n - 1] == '-'))
+        n--;
+    return n;
+}
+
 /* argv[*i] is "--name" or "--name=value"; *i moves past a value taken from the next word. */
 static enum status parse_option(const struct command_line *line, int argc, char **argv, int *i, struct error *err) {
     const char *name = argv[*i] + 2, *equals = strchr(name, '='), *text = equals ? equals + 1 : NULL;
@@ -361,7 +369,7 @@ static enum status parse_option(const struct command_line *line, int argc, char 
     const struct option *option = log ? NULL : find_option(line, name, n);
     if (!option && !log)
         return error_set(err, ST_USAGE, "unknown option --%.*s; see: syncopate %.*s --help", (int)n, name,
-                         (int)strcspn(line->usage, "["), line->usage);
+                         (int)words_of_command(line->usage), line->usage);
     if (option && option->kind == OPTION_FLAG) {
         if (text)
             return error_set(err, ST_USAGE, "--%s takes no value", option->name);

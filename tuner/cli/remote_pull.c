@@ -27,7 +27,7 @@ struct fetch {
 
 static void read_place(struct fetch *f) {
     cJSON *json = NULL;
-    if (!access(f->place, R_OK) && !json_read_file(f->place, &json, NULL))
+    if (!access(f->stage, R_OK) && !access(f->place, R_OK) && !json_read_file(f->place, &json, NULL))
         snprintf(f->pages.token, sizeof f->pages.token, "%s", remote_text(json, "page_token"));
     cJSON_Delete(json);
 }
@@ -44,12 +44,12 @@ static enum status write_place(const struct fetch *f, struct error *err) {
 
 static void forget(const struct fetch *f) {
     char *log = NULL, *index = NULL;
+    unlink(f->place); /* first: without the pages before it, it would misguide */
     if (asprintf(&log, "%s-wal", f->stage) >= 0)
         unlink(log);
     if (asprintf(&index, "%s-shm", f->stage) >= 0)
         unlink(index);
     unlink(f->stage);
-    unlink(f->place);
     free(log);
     free(index);
 }
@@ -96,10 +96,10 @@ static enum status fetch_pages(struct fetch *f, struct error *err) {
 }
 
 static enum status fetch_all(struct fetch *f, struct error *err) {
+    read_place(f);
     enum status st = store_open(f->stage, STORE_READ_WRITE, &f->store, err);
     if (st)
         return st;
-    read_place(f);
     if (*f->pages.token)
         log_info("going on where an earlier merge of %s stopped", client_url(f->pages.client));
     st = fetch_pages(f, err);

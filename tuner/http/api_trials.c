@@ -199,23 +199,24 @@ static enum status read_suggest(struct request *rq, struct suggest *s, struct er
     return st ? st : read_lease(&body, &s->lease_s, err);
 }
 
-/* Up to `granted` trials, which are the asker's by its quota. */
-static enum status suggest_locked(struct request *rq, struct suggest *s, uint64_t granted, struct response *rs,
-                                  struct error *err) {
+/* The quota is asked after the session: one that is over says so to everybody. */
+static enum status suggest_locked(struct request *rq, struct suggest *s, struct response *rs, struct error *err) {
+    uint64_t granted = 0;
     size_t ready;
-    s->count = granted;
     enum status st = hub_make_ready(s->served, (size_t)s->count, &ready, &s->step, err);
-    if (!st)
-        st = request_commit(rq, suggest_effect, s, rs, err);
+    if (st || (ready && !request_reserve(rq, 1, ready < s->count ? ready : s->count, &granted, rs)))
+        return st;
+    s->count = granted;
+    st = request_commit(rq, suggest_effect, s, rs, err);
     if (!st)
         hub_taken(s->served, s->client, s->n, s->offers);
-    request_settle(rq, granted, st ? 0 : s->n);
+    if (granted)
+        request_settle(rq, granted, st ? 0 : s->n);
     return st;
 }
 
 enum status api_trials_suggest(struct request *rq, struct response *rs, struct error *err) {
     struct suggest s = {0};
-    uint64_t granted;
     enum status st = read_suggest(rq, &s, err);
     if (!st)
         st = request_served(rq, true, &s.served, rs, err);
@@ -225,8 +226,7 @@ enum status api_trials_suggest(struct request *rq, struct response *rs, struct e
              ? error_set(err, ST_CONFLICT, "the service runs the trials of session %s itself", hub_session_id(s.served))
              : hub_lock(s.served, err);
     if (!st) {
-        if (request_reserve(rq, 1, s.count, &granted, rs))
-            st = suggest_locked(rq, &s, granted, rs, err);
+        st = suggest_locked(rq, &s, rs, err);
         hub_unlock(s.served);
     }
     hub_drop(s.served);

@@ -260,6 +260,7 @@ static enum MHD_Result start(struct exchange *x, const char *method, const char 
     rq->server = x->server;
     rq->events = &x->server->hub;
     see_address(x);
+    rq->forwarded = strcmp(version, "HTTP/1.1") != 0;
     MHD_get_connection_values_n(x->connection, MHD_HEADER_KIND, see_header, &h);
     peer_enter(x->peer, PEER_BODY);
     x->phase = EXCHANGE_BODY;

@@ -177,9 +177,12 @@ static void live_begin(struct markup *m, const char *id) {
 
 static void answer_and_progress(struct request *rq, struct markup *m, const struct findings *f,
                                 const struct chart_trial *charted) {
+    char command[512];
+    snprintf(command, sizeof command, "syncopate --server %s strategy export %s --out best.json", page_origin(rq),
+             f->session.id);
     live_begin(m, "figures");
     teach(rq, m, f);
-    report_answer(m, f, service_dataset(rq->service));
+    report_answer(m, f, command);
     if (f->n_trials)
         report_progress(m, f, charted);
     markup_end(m);

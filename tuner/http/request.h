@@ -41,7 +41,7 @@ struct request {
     /* Headers, NULL when absent. */
     const char *authorization, *content_type, *if_match, *if_none_match, *idempotency_key, *last_event_id, *origin,
         *host, *accept, *cookie;
-    bool forwarded;   /* a proxy says that it passed this on */
+    bool forwarded;   /* a proxy says that it passed this on, or may have: HTTP/1.0, which nginx speaks unless told */
     const char *body; /* as sent */
     size_t body_bytes;
     cJSON *json;           /* the body, for routes that have one */

@@ -127,17 +127,17 @@ static void trial_figure(struct markup *m, const struct findings *f) {
     figure(m, "trials", value, note);
 }
 
-static void how_to_get_it(struct markup *m, const struct findings *f, const char *dataset) {
+static void how_to_get_it(struct markup *m, const struct findings *f, const char *command) {
     const struct finding *best = &f->items[f->best];
     if (!best->final)
         html_leaff(m, "p", "soft", "Not confirmed: it was not repeated in a final, so this is a single run.");
     if (best->baseline)
         return;
     markup_leaf(m, "p", "Write it to a file that a training job can use:");
-    html_command(m, "syncopate dataset show strategy %.12s --dataset %s --out best.json", best->strategy, dataset);
+    html_command(m, "%s", command);
 }
 
-void report_answer(struct markup *m, const struct findings *f, const char *dataset) {
+void report_answer(struct markup *m, const struct findings *f, const char *command) {
     const bool clear = f->baseline != SIZE_MAX && f->best != f->baseline && !f->overlap;
     html_begin(m, "div", clear ? "answer" : "answer open");
     verdict(m, f);
@@ -147,7 +147,7 @@ void report_answer(struct markup *m, const struct findings *f, const char *datas
     trial_figure(m, f);
     markup_end(m);
     if (f->best != SIZE_MAX)
-        how_to_get_it(m, f, dataset);
+        how_to_get_it(m, f, command);
     else if (f->n_trials && f->trials[f->n_trials - 1].reason)
         html_leaff(m, "p", "soft", "The last one: %s", f->trials[f->n_trials - 1].reason);
     markup_end(m);
@@ -554,8 +554,11 @@ enum status report_write(struct findings *f, const char *dataset, char **out, si
     const struct chart_trial *trials = findings_trials(f);
     if (!trials)
         return error_no_memory(err);
+    char command[4400];
+    snprintf(command, sizeof command, "syncopate dataset show strategy %.12s --dataset %.4200s --out best.json",
+             f->best != SIZE_MAX ? f->items[f->best].strategy : "", dataset);
     head(&m, f);
-    report_answer(&m, f, dataset);
+    report_answer(&m, f, command);
     if (f->n_trials)
         report_progress(&m, f, trials);
     report_timelines(&m, f);

@@ -11,8 +11,8 @@
  * bytes. Fails: ST_NO_MEMORY. */
 enum status report_write(struct findings *f, const char *dataset, char **out, size_t *length, struct error *err);
 
-/* What to use, how sure that is and how to get it. */
-void report_answer(struct markup *m, const struct findings *f, const char *dataset);
+/* What to use, how sure that is and how to get it, by `command`. */
+void report_answer(struct markup *m, const struct findings *f, const char *command);
 
 /* Trials one by one, and predicted against measured. `trials` are findings_trials(). */
 void report_progress(struct markup *m, const struct findings *f, const struct chart_trial *trials);

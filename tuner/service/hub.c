@@ -265,6 +265,19 @@ static struct served *lookup(struct hub *hub, const char *id) {
     return NULL;
 }
 
+/* How its trials are run. The service's own run as an administrator registered now, whatever the dataset says, which
+ * may be of another service; NULL where nobody did. */
+static bool load_runner(struct served *s, const struct stored_session *stored) {
+    if (stored->mode == STORED_SESSION_OWN) {
+        const struct launcher *launcher = hub_launcher(s->hub, stored->cluster);
+        return !launcher || (copy_text(&s->runner, launcher->runner) && copy_text(&s->hosts, launcher->hosts));
+    }
+    cJSON *options = cJSON_Parse(stored->options);
+    const bool whole = copy_text(&s->runner, cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(options, "runner")));
+    cJSON_Delete(options);
+    return whole;
+}
+
 /* What the dataset says of it, without the engine. */
 static enum status load(struct hub *hub, const char *id, struct served **out, struct error *err) {
     struct arena arena = {0};
@@ -277,15 +290,11 @@ static enum status load(struct hub *hub, const char *id, struct served **out, st
     if (!st && !s)
         st = error_no_memory(err);
     if (!st) {
-        cJSON *options = cJSON_Parse(stored.options);
         snprintf(s->id, sizeof s->id, "%s", stored.id);
         s->mode = stored.mode;
         s->state = stored.state;
-        if (!copy_text(&s->team, stored.team) || !copy_text(&s->shared, stored.shared) ||
-            !copy_text(&s->runner, cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(options, "runner"))) ||
-            !copy_text(&s->hosts, cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(options, "hosts"))))
+        if (!copy_text(&s->team, stored.team) || !copy_text(&s->shared, stored.shared) || !load_runner(s, &stored))
             st = error_no_memory(err);
-        cJSON_Delete(options);
         if (!st)
             st = describe(s, reader, stored.model, stored.cluster, err);
     }

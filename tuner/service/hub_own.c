@@ -48,6 +48,9 @@ const struct launcher *hub_launcher(struct hub *hub, const char *cluster) {
 
 enum status hub_own_options(struct served *s, struct error *err) {
     struct runner runner;
+    if (!s->runner)
+        return error_set(err, ST_CONFLICT,
+                         "no launcher is registered for its cluster, so the service cannot run trials");
     enum status st = runner_init(&runner, s->runner, s->hosts, &s->model, &s->cluster, NULL, err);
     if (st)
         return st;

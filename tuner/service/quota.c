@@ -34,8 +34,9 @@ struct quota {
     pthread_mutex_t mutex;
     size_t n;
     struct account *accounts;
-    uint64_t lines; /* of the file */
-    bool failing;   /* the last write was refused, and that was told */
+    uint64_t lines;  /* of the file */
+    uint64_t needed; /* of them, when it was last rewritten */
+    bool failing;    /* the last write was refused, and that was told */
 };
 
 static int64_t now_s(void) {
@@ -146,18 +147,23 @@ static bool rewrite(struct quota *q) {
     snprintf(path, sizeof path, "%.4100s.new", q->path);
     const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     FILE *to = fd < 0 ? NULL : fdopen(fd, "w");
-    if (!to)
+    if (!to) {
+        if (fd >= 0)
+            close(fd);
         return false;
+    }
     uint64_t lines = 0;
-    for (size_t i = 0; i < q->n; i++)
+    for (size_t i = 0; i < q->n; i++) {
+        forget_old(&q->accounts[i], now_s());
         for (size_t k = 0; k < q->accounts[i].n; k++, lines++)
             write_line(to, q->accounts[i].token, q->accounts[i].minutes[k].at_s, q->accounts[i].minutes[k].trials);
-    const bool failed = ferror(to);
+    }
+    const bool failed = ferror(to) || fflush(to) || fsync(fd);
     if (fclose(to) || failed || rename(path, q->path)) {
         unlink(path);
         return false;
     }
-    q->lines = lines;
+    q->lines = q->needed = lines;
     return true;
 }
 
@@ -173,7 +179,8 @@ static bool append(struct quota *q, const char *token, int64_t at_s, uint64_t tr
 }
 
 static void keep(struct quota *q, const char *token, int64_t at_s, uint64_t trials) {
-    const bool done = q->lines < MOST_LINES ? append(q, token, at_s, trials) : rewrite(q);
+    const bool fits = q->lines < MOST_LINES || q->lines < 2 * q->needed;
+    const bool done = fits ? append(q, token, at_s, trials) : rewrite(q);
     if (!done && !q->failing)
         log_error("%s: %s; until it can be written, a restart forgets what tokens have used", q->path, strerror(errno));
     q->failing = !done;
