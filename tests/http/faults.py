@@ -182,6 +182,34 @@ def an_own_session_waits_for_a_disk_that_refuses():
     return None
 
 
+def an_own_session_that_was_paused_is_resumed_after_a_restart():
+    os.makedirs("failing", exist_ok=True)
+    with open("failing/mpirun", "w", encoding="utf-8") as file:
+        file.write("#!/bin/sh\nsleep 0.3\nexit 1\n")
+    os.chmod("failing/mpirun", 0o755)
+    with open("four.json", "w", encoding="utf-8") as file:
+        json.dump(service.CLUSTER, file)
+    with open("launchers.json", "w", encoding="utf-8") as file:
+        json.dump({"launchers": [{"cluster": os.getcwd() + "/four.json", "runner": "local"}]}, file)
+    site = service.Service("--launchers", "launchers.json", dataset="paused.db",
+                           environment={"PATH": os.getcwd() + "/failing:" + os.environ["PATH"], "SYNCOPATE_WORKER": "/bin/true"})
+    session = site.start().open_session(mode="own", budget={"trials": 3})
+    assert site.ask("POST", session + ":pause")[0] == 200
+    assert site.stop() == 0
+    site.start()
+    time.sleep(1)
+    before = site.ask("GET", session + "/trials")[1]["items"]
+    assert site.ask("GET", session)[1]["state"] == "paused" and len(before) < 3, before
+    assert site.ask("POST", session + ":resume")[0] == 200
+    until = time.monotonic() + 30
+    while site.ask("GET", session)[1]["state"] == "running":
+        assert time.monotonic() < until, site.tail()
+        time.sleep(0.1)
+    trials = site.ask("GET", session + "/trials")[1]["items"]
+    assert sorted(t["state"] for t in trials if t["state"] != "cancelled") == ["failed"] * 3, trials
+    stop(site, "paused.db")
+
+
 # ---- the clock ----
 
 def a_clock_that_jumps_ends_no_lease_and_keeps_none_alive():
@@ -325,6 +353,7 @@ def garbage_and_sudden_ends_leave_it_as_it_was():
 
 report([a_disk_without_room_refuses_and_recovers, a_disk_that_became_read_only_refuses_and_recovers,
         a_full_disk_is_told_and_nothing_acknowledged_is_lost, an_own_session_waits_for_a_disk_that_refuses,
+        an_own_session_that_was_paused_is_resumed_after_a_restart,
         a_clock_that_jumps_ends_no_lease_and_keeps_none_alive, a_slow_client_is_cut_and_others_do_not_wait,
         a_client_that_does_not_read_holds_nobody_up, a_flood_is_bounded_and_passes, a_token_that_asks_too_often_is_told_to_wait,
         garbage_and_sudden_ends_leave_it_as_it_was])

@@ -204,6 +204,9 @@ def it_runs_trials_only_by_launchers_of_its_own():
     service = Service("--open", dataset="elsewhere.db")
     time.sleep(0.5)
     assert json.loads(service.ask("GET", session + "/trials")[2])["items"] == []
+    assert service.ask("GET", session + "/best")[0] in (200, 404)  # it can be looked at
+    assert service.ask("POST", session + ":pause")[0] == 200
+    assert service.ask("POST", session + ":resume")[0] == 409
     service.stop()
     with open("serve.err", encoding="utf-8") as log:
         assert "no launcher is registered for its cluster" in log.read()

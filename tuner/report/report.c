@@ -44,11 +44,25 @@ static void details_begin(struct markup *m, const char *summary) {
 
 /* ---- the answer ---- */
 
+/* The fastest of a session that goes on. */
+static void verdict_so_far(struct markup *m, const struct findings *f) {
+    char time[32];
+    const struct finding *best = &f->items[f->best];
+    time_text(best->measured.median_us, time);
+    if (f->baseline == SIZE_MAX || f->best == f->baseline)
+        markup_textf(m, "So far: %s, %s an iteration. The session goes on.", best->name, time);
+    else
+        markup_textf(m, "So far: %s, %s an iteration, %.2f× as fast as the best baseline, %s. The session goes on.",
+                     best->name, time, f->speedup, f->items[f->baseline].name);
+}
+
 static void verdict(struct markup *m, const struct findings *f) {
     char time[32];
     html_begin(m, "p", "verdict");
     if (f->best == SIZE_MAX) {
         markup_text(m, "No trial has completed yet.");
+    } else if (stored_session_is_open(f->session.state)) {
+        verdict_so_far(m, f);
     } else {
         const struct finding *best = &f->items[f->best];
         time_text(best->measured.median_us, time);
@@ -129,7 +143,7 @@ static void trial_figure(struct markup *m, const struct findings *f) {
 
 static void how_to_get_it(struct markup *m, const struct findings *f, const char *command) {
     const struct finding *best = &f->items[f->best];
-    if (!best->final)
+    if (!best->final && !stored_session_is_open(f->session.state))
         html_leaff(m, "p", "soft", "Not confirmed: it was not repeated in a final, so this is a single run.");
     if (best->baseline)
         return;

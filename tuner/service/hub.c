@@ -493,11 +493,11 @@ static void go_on(struct hub *hub, const char *id) {
         log_error("session %s does not go on: %s", id, err.message);
 }
 
-/* The sessions that the service was running itself when it ended go on; those of clients wake when one comes. */
-static enum status recover(struct hub *hub, struct arena *arena, struct error *err) {
-    const enum stored_session_state running = STORED_SESSION_RUNNING;
+/* The sessions in this state that the service was running itself when it ended go on, or wait to be resumed; those of
+ * clients wake when one comes. */
+static enum status recover(struct hub *hub, enum stored_session_state state, struct arena *arena, struct error *err) {
     const enum stored_session_mode own = STORED_SESSION_OWN;
-    const struct session_list list = {.state = &running, .mode = &own};
+    const struct session_list list = {.state = &state, .mode = &own};
     struct store *reader;
     struct stored_session *sessions;
     size_t n;
@@ -534,7 +534,9 @@ enum status hub_start(struct hub *hub, struct error *err) {
     struct arena arena = {0};
     enum status st = hub_commit(hub, refresh_leases, NULL, err);
     if (!st)
-        st = recover(hub, &arena, err);
+        st = recover(hub, STORED_SESSION_RUNNING, &arena, err);
+    if (!st)
+        st = recover(hub, STORED_SESSION_PAUSED, &arena, err);
     arena_release(&arena);
     if (!st && pthread_create(&hub->thread, NULL, keep_time, hub))
         st = error_set(err, ST_ENVIRONMENT, "no thread can be had");

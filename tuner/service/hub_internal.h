@@ -101,6 +101,7 @@ enum status hub_finish_if_over(struct served *served, struct error *err);
 enum status hub_expire(struct served *served, struct error *err);
 
 /* The thread of a session that the service runs itself. Locked. */
+#define HUB_NO_LAUNCHER "no launcher is registered for its cluster, so the service cannot run its trials"
 enum status hub_own_start(struct served *served, struct error *err);
 void hub_own_stop(struct served *served); /* and wait; not locked */
 

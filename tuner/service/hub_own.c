@@ -48,9 +48,8 @@ const struct launcher *hub_launcher(struct hub *hub, const char *cluster) {
 
 enum status hub_own_options(struct served *s, struct error *err) {
     struct runner runner;
-    if (!s->runner)
-        return error_set(err, ST_CONFLICT,
-                         "no launcher is registered for its cluster, so the service cannot run trials");
+    if (!s->runner) /* it is only looked at */
+        return ST_OK;
     enum status st = runner_init(&runner, s->runner, s->hosts, &s->model, &s->cluster, NULL, err);
     if (st)
         return st;
@@ -216,6 +215,8 @@ static enum status give_back_all(void *context, struct store *store, struct erro
 enum status hub_own_start(struct served *s, struct error *err) {
     if (s->has_thread)
         return ST_OK;
+    if (!s->runner)
+        return error_set(err, ST_CONFLICT, HUB_NO_LAUNCHER);
     enum status st = s->n_out ? hub_commit(s->hub, give_back_all, s, err) : ST_OK;
     if (!st)
         st = hub_catch_up(s, err);

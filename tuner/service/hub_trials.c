@@ -374,6 +374,8 @@ enum status hub_steer(struct served *s, struct store *store, enum hub_verb verb,
     const bool ends = verb == HUB_STOP || verb == HUB_CANCEL;
     if (s->state != verbs[verb].from && !(ends && s->state == STORED_SESSION_PAUSED))
         return error_set(err, ST_CONFLICT, "session %s is %s", s->id, stored_session_state_word(s->state));
+    if (verb == HUB_RESUME && s->mode == STORED_SESSION_OWN && !s->runner)
+        return error_set(err, ST_CONFLICT, HUB_NO_LAUNCHER);
     enum status st = ends ? cancel_trials(s, store, verbs[verb].reason, err) : ST_OK;
     return st ? st : hub_set_state(s, store, verbs[verb].to, verbs[verb].reason, err);
 }

@@ -140,6 +140,11 @@ static void a_session_that_has_not_ended_has_a_report(void **state) {
     assert_contains(text, " of 20<");
     assert_contains(text, "Not confirmed");
     free(text);
+    f.session.state = STORED_SESSION_RUNNING; /* as while it goes on */
+    text = write_report(&f);
+    assert_contains(text, "\"verdict\">So far: ");
+    assert_null(strstr(text, "Not confirmed"));
+    free(text);
     findings_release(&f);
 }
 
