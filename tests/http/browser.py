@@ -6,9 +6,9 @@ import os
 import signal
 import subprocess
 import sys
-import traceback
 
 import devtools
+from service import report
 
 ROOT, PICTURES = os.environ["ROOT"], os.environ["PICTURES"]
 PROGRAM = os.path.join(ROOT, os.environ["OUT"], "bin/syncopate")
@@ -265,13 +265,6 @@ TESTS = [an_empty_service_says_what_to_type, a_session_is_opened_with_the_form, 
          pages_fit_phones_and_both_themes, the_keyboard_reaches_the_links_and_shows_where_it_is,
          pages_are_whole_without_a_script, a_session_that_ends_is_shown_whole_by_itself, with_tokens_one_signs_in]
 
-for test in TESTS:
-    try:
-        test()
-        print("ok", test.__name__)
-    except Exception as error:  # pylint: disable=broad-except
-        traceback.print_exc()
-        print("not ok", test.__name__ + ":", str(error).replace("\n", " ")[:300])
-    sys.stdout.flush()
+report(TESTS)
 service.stop()
 browser.close()

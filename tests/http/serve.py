@@ -9,10 +9,10 @@ import ssl
 import subprocess
 import sys
 import time
-import traceback
 
 import prometheus
 import schema
+from service import report
 
 PROGRAM, WORK = os.environ["OUT"] + "/bin/syncopate", os.getcwd()
 PROGRAM = os.path.abspath(os.path.join(os.environ["ROOT"], PROGRAM))
@@ -411,11 +411,4 @@ TESTS = [without_tokens_and_not_open_it_refuses_to_start, bad_options_are_told,
          open_is_not_for_those_who_come_through_a_proxy,
          the_metrics_are_what_prometheus_reads, the_metrics_tell_what_became_of_sessions_and_trials, every_answer_is_as_described]
 
-for test in TESTS:
-    try:
-        test()
-        print("ok", test.__name__)
-    except Exception as error:  # pylint: disable=broad-except
-        traceback.print_exc()
-        print("not ok", test.__name__ + ":", str(error).replace("\n", " ")[:300])
-    sys.stdout.flush()
+report(TESTS)

@@ -12,6 +12,13 @@ static inline struct source source_of(const char *name, const char *text) {
     return (struct source){.name = name, .text = text, .n = strlen(text)};
 }
 
+static inline bool noted(const struct notes *notes, const char *part) {
+    for (const struct note *n = notes->first; n; n = n->next)
+        if (strstr(n->text, part))
+            return true;
+    return false;
+}
+
 /* Notes live until the arena is released. */
 static inline enum status import_model_text(const char *text, const struct import_settings *settings,
                                             struct notes *notes, struct model *out, struct error *err) {

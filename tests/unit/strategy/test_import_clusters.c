@@ -19,13 +19,6 @@ static int stop(void **state) {
     return 0;
 }
 
-static bool noted(const char *part) {
-    for (const struct note *n = notes.first; n; n = n->next)
-        if (strstr(n->text, part))
-            return true;
-    return false;
-}
-
 #define RANKS                                                                                                          \
     "# Using devices\n#  Rank  0 Group  0 Pid 43 on alpha device  0 [0x0f] NVIDIA A100-SXM4-40GB\n"                    \
     "#  Rank  1 Group  0 Pid 44 on alpha device  1 [0x15] NVIDIA A100-SXM4-40GB\n"                                     \
@@ -60,8 +53,8 @@ static void a_log_of_nccl_tests_is_a_measured_cluster(void **state) {
     assert_close(c.measurements[0].time_us, 84.50, 0);
     assert_close(c.nodes[0].nic_gbit_per_s, 49.23 * 8, 1e-12);
     assert_close(c.nodes[0].device_link_gbyte_per_s, 49.23, 1e-12);
-    assert_true(noted("nic_gbit_per_s 393.84 is an estimate"));
-    assert_true(noted("device_link_gbyte_per_s 49.23 is an estimate"));
+    assert_true(noted(&notes, "nic_gbit_per_s 393.84 is an estimate"));
+    assert_true(noted(&notes, "device_link_gbyte_per_s 49.23 is an estimate"));
     cluster_release(&c);
 }
 
@@ -92,7 +85,7 @@ static void every_version_of_a_row_is_read(void **state) {
         assert_close(c.measurements[0].time_us, 84.50, 0);
         cluster_release(&c);
     }
-    assert_true(noted("1 rows that other output interrupts"));
+    assert_true(noted(&notes, "1 rows that other output interrupts"));
 }
 
 static void repeated_sizes_become_their_median(void **state) {
@@ -124,7 +117,7 @@ static void nodes_that_cannot_have_made_a_log_are_noted(void **state) {
     (void)state;
     struct cluster c;
     READ(&((struct import_settings){.nic_gbit_per_s = 1}), &c, "alpha\nbeta\n", unlisted);
-    assert_true(noted("measured among 4 devices, but the nodes have 2"));
+    assert_true(noted(&notes, "measured among 4 devices, but the nodes have 2"));
     cluster_release(&c);
 }
 
@@ -197,7 +190,7 @@ static void slurm_nodes_have_gpus_or_one_processor(void **state) {
     assert_int_equal(c.nodes[1].devices, 2);
     assert_int_equal(c.nodes[2].devices, 1);
     assert_string_equal(c.nodes[2].device, "cpu");
-    assert_true(noted("2 nodes that are down"));
+    assert_true(noted(&notes, "2 nodes that are down"));
     cluster_release(&c);
 }
 
@@ -212,7 +205,7 @@ static void a_topology_tells_devices_and_nvlinks_of_each_node(void **state) {
     assert_int_equal(c.n_nodes, 2);
     assert_int_equal(c.nodes[1].devices, 3);
     assert_close(c.nodes[1].device_link_gbyte_per_s, 100, 0);
-    assert_true(noted("device_link_gbyte_per_s 100 is an estimate from NVLinks"));
+    assert_true(noted(&notes, "device_link_gbyte_per_s 100 is an estimate from NVLinks"));
     cluster_release(&c);
     READ(&((struct import_settings){.nic_gbit_per_s = 100}), &c, matrix);
     assert_int_equal(c.n_nodes, 1);
@@ -250,7 +243,7 @@ static void a_log_adds_its_curve_to_a_cluster_file(void **state) {
     assert_int_equal(c.measurements[0].algorithm, ALGORITHM_auto);
     assert_int_equal(c.measurements[0].bytes, 4096);
     assert_int_equal(c.measurements[1].algorithm, ALGORITHM_ring);
-    assert_true(noted("only measurements are added"));
+    assert_true(noted(&notes, "only measurements are added"));
     cluster_release(&c);
 }
 

@@ -30,13 +30,6 @@ static int stop(void **state) {
     return 0;
 }
 
-static bool noted(const char *part) {
-    for (const struct note *n = notes.first; n; n = n->next)
-        if (strstr(n->text, part))
-            return true;
-    return false;
-}
-
 static void a_pipedream_profile_is_its_graph_without_the_input(void **state) {
     (void)state;
     struct error err;
@@ -56,8 +49,8 @@ static void a_pipedream_profile_is_its_graph_without_the_input(void **state) {
     const struct operator* first_gradient = & m.operators[m.order[3]];
     assert_string_equal(first_gradient->name, "node10.grad");
     assert_int_equal(first_gradient->n_after, 0);
-    assert_true(noted("600.5 ms of waiting"));
-    assert_false(noted("--batch"));
+    assert_true(noted(&notes, "600.5 ms of waiting"));
+    assert_false(noted(&notes, "--batch"));
     model_release(&m);
 }
 
@@ -73,7 +66,7 @@ static void layers_are_split_into_their_tensors(void **state) {
     assert_memory_equal(kernel->shape, sizes, sizeof sizes);
     assert_int_equal(m.variables[model_find_variable(&m, "node10.weight")].bytes, 72);
     assert_int_equal(m.variables[model_find_variable(&m, "node10.bias")].bytes, 12);
-    assert_true(noted("give --batch"));
+    assert_true(noted(&notes, "give --batch"));
     model_release(&m);
 }
 
@@ -155,7 +148,7 @@ static void a_tensor_table_is_a_chain_in_the_opposite_order(void **state) {
     assert_string_equal(m.variables[m.operators[m.order[5]].produces[0]].name, "e");
     assert_close(m.operators[m.order[5]].time_us, 30.5, 0);
     assert_close(m.backward_us, 100.5, 1e-12);
-    assert_true(noted("taken to need 0.4 of its backward time"));
+    assert_true(noted(&notes, "taken to need 0.4 of its backward time"));
     model_release(&m);
 }
 

@@ -180,15 +180,22 @@ static inline const char *reply_header(const struct reply *reply, const char *na
     return NULL;
 }
 
-/* The reply is a problem of this status and code, with everything that a problem has. */
-static inline void assert_problem(const struct reply *reply, int status, const char *code) {
+/* What a reply of this status says; the caller's. */
+static inline cJSON *reply_json(const struct reply *reply, int status) {
     struct error err = {0};
     cJSON *json = NULL;
     if (reply->status != status)
         print_error("%s\n%s\n", reply->head, reply->body);
     assert_int_equal(reply->status, status);
+    assert_ok(json_parse(reply->body, strlen(reply->body), "reply", &json, &err));
+    return json;
+}
+
+/* The reply is a problem of this status and code, with everything that a problem has. */
+static inline void assert_problem(const struct reply *reply, int status, const char *code) {
+    struct error err = {0};
+    cJSON *json = reply_json(reply, status);
     assert_string_equal(reply_header(reply, "Content-Type"), "application/problem+json");
-    assert_ok(json_parse(reply->body, strlen(reply->body), "problem", &json, &err));
     struct json_at at = json_root(json, "problem");
     const char *word, *id;
     uint64_t number;

@@ -11,16 +11,6 @@ enum { TRIALS = 7 };
 static struct site site;
 static char session[64];
 
-static cJSON *json_of(const struct reply *reply, int status) {
-    struct error err = {0};
-    cJSON *json = NULL;
-    if (reply->status != status)
-        print_error("%s\n%s\n", reply->head, reply->body);
-    assert_int_equal(reply->status, status);
-    assert_ok(json_parse(reply->body, strlen(reply->body), "reply", &json, &err));
-    return json;
-}
-
 static struct reply *get_of_session(const char *tail) {
     char path[400];
     snprintf(path, sizeof path, "/api/v1/sessions/%.63s%.300s", session, tail);
@@ -30,10 +20,10 @@ static struct reply *get_of_session(const char *tail) {
 static void open_session(void) {
     assert_int_equal(site_post(&site, "/api/v1/models", SITE_MODEL)->status, 201);
     assert_int_equal(site_post(&site, "/api/v1/clusters", SITE_CLUSTER)->status, 201);
-    cJSON *json = json_of(site_post(&site, "/api/v1/sessions",
-                                    "{\"model\":\"toy\",\"cluster\":\"four\",\"seed\":9007199254740991,"
-                                    "\"ranker\":\"none\",\"budget\":{\"trials\":20}}"),
-                          201);
+    cJSON *json = reply_json(site_post(&site, "/api/v1/sessions",
+                                       "{\"model\":\"toy\",\"cluster\":\"four\",\"seed\":9007199254740991,"
+                                       "\"ranker\":\"none\",\"budget\":{\"trials\":20}}"),
+                             201);
     snprintf(session, sizeof session, "%s", cJSON_GetObjectItemCaseSensitive(json, "id")->valuestring);
     cJSON_Delete(json);
 }
@@ -42,7 +32,7 @@ static void open_session(void) {
 static void run_trial(int i) {
     char path[256], body[256];
     snprintf(path, sizeof path, "/api/v1/sessions/%s/trials:suggest", session);
-    cJSON *json = json_of(site_post(&site, path, "{\"client\":\"c\"}"), 200);
+    cJSON *json = reply_json(site_post(&site, path, "{\"client\":\"c\"}"), 200);
     const cJSON *trial = cJSON_GetObjectItemCaseSensitive(json, "trials")->child;
     const int number = cJSON_GetObjectItemCaseSensitive(trial, "number")->valueint;
     cJSON_Delete(json);
@@ -170,7 +160,7 @@ static void the_best_strategy_is_a_file_that_commands_read(void **state) {
     assert_problem(get_of_session("/export"), 404, "not-found");
     for (int i = 0; i < 3; i++)
         run_trial(i);
-    cJSON *best = json_of(get_of_session("/best"), 200), *json;
+    cJSON *best = reply_json(get_of_session("/best"), 200), *json;
     snprintf(
         wanted, sizeof wanted, "%s",
         cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(best, "best"), "strategy_id")->valuestring);

@@ -24,17 +24,6 @@ static struct reply *ask_as(const char *token, const char *method, const char *p
     return site_ask(&site, method, path, header, body);
 }
 
-/* Of a reply of this status; the caller's. */
-static cJSON *json_of(const struct reply *reply, int status) {
-    struct error err = {0};
-    cJSON *json = NULL;
-    if (reply->status != status)
-        print_error("%s\n%s\n", reply->head, reply->body);
-    assert_int_equal(reply->status, status);
-    assert_ok(json_parse(reply->body, strlen(reply->body), "reply", &json, &err));
-    return json;
-}
-
 static double number_of(const cJSON *json, const char *key) {
     const cJSON *node = cJSON_GetObjectItemCaseSensitive(json, key);
     assert_true(cJSON_IsNumber(node));
@@ -48,7 +37,7 @@ static const char *text_of(const cJSON *json, const char *key) {
 }
 
 static int items_of(const struct reply *reply) {
-    cJSON *json = json_of(reply, 200);
+    cJSON *json = reply_json(reply, 200);
     const int n = cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(json, "items"));
     cJSON_Delete(json);
     return n;
@@ -82,7 +71,7 @@ static void put_objects(const char *token) {
                  "\"partition_bytes\":%d}],\"variables\":[{\"name\":\"a\",\"sync\":{\"kind\":\"all_reduce\",\"group\":"
                  "0}},{\"name\":\"b\",\"sync\":{\"kind\":\"all_reduce\",\"group\":0}}]}}",
                  i, 4096 * (i + 1));
-        cJSON *json = json_of(ask_as(token, "POST", "/api/v1/strategies", body), 201);
+        cJSON *json = reply_json(ask_as(token, "POST", "/api/v1/strategies", body), 201);
         snprintf(strategies[i], sizeof strategies[i], "%s", text_of(json, "id"));
         cJSON_Delete(json);
     }
@@ -243,7 +232,7 @@ static void a_record_comes_back_as_it_was_sent(void **state) {
     (void)state;
     rng_seed(&rng, test_seed());
     cJSON *body = random_batch(0, N);
-    cJSON *report = json_of(send_batch(NULL, body), 201);
+    cJSON *report = reply_json(send_batch(NULL, body), 201);
     assert_int_equal(number_of(report, "added"), N);
     assert_int_equal(number_of(report, "duplicates"), 0);
     const cJSON *sent, *uid = cJSON_GetObjectItemCaseSensitive(report, "uids")->child;
@@ -251,7 +240,7 @@ static void a_record_comes_back_as_it_was_sent(void **state) {
         char path[128];
         assert_string_equal(uid->valuestring, text_of(sent, "uid"));
         snprintf(path, sizeof path, "/api/v1/records/%s", uid->valuestring);
-        cJSON *got = json_of(site_get(&site, path), 200);
+        cJSON *got = reply_json(site_get(&site, path), 200);
         assert_holds(got, sent);
         cJSON_Delete(got);
         uid = uid->next;
@@ -276,7 +265,7 @@ static void what_was_exported_can_be_sent_again(void **state) {
         cJSON_AddItemToArray(list, record);
     }
     assert_int_equal(cJSON_GetArraySize(list), 20);
-    cJSON *report = json_of(send_batch(NULL, body), 200);
+    cJSON *report = reply_json(send_batch(NULL, body), 200);
     assert_int_equal(number_of(report, "duplicates"), 20);
     assert_int_equal(number_of(report, "added"), 0);
     cJSON_Delete(report);
@@ -343,7 +332,7 @@ static void a_uid_is_one_trial_and_no_other(void **state) {
     assert_int_equal(send_batch(NULL, body)->status, 201);
     assert_int_equal(send_batch(NULL, body)->status, 200);
     cJSON_AddItemToArray(list, random_record(10)); /* beside what is there, something new */
-    cJSON *report = json_of(send_batch(NULL, body), 201);
+    cJSON *report = reply_json(send_batch(NULL, body), 201);
     assert_int_equal(number_of(report, "added"), 1);
     assert_int_equal(number_of(report, "duplicates"), 10);
     cJSON_Delete(report);
@@ -383,7 +372,7 @@ static void read_page(const char *order, const char *format, int size, char *uid
     struct reply *r = site_get(&site, path);
     assert_int_equal(r->status, 200);
     if (!strcmp(format, "json")) {
-        cJSON *json = json_of(r, 200);
+        cJSON *json = reply_json(r, 200);
         const cJSON *item;
         cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(json, "items"))
             strcat(strcat(uids, text_of(item, "uid")), " ");
@@ -484,7 +473,7 @@ static void a_team_sees_its_own_and_what_is_shared_with_it(void **state) {
     char path[128];
     assert_int_equal(put_trial(red, 0, 1000, "")->status, 201);
     assert_int_equal(put_trial(red, 1, 1100, ",\"shared\":[\"blue\",\"green\"]")->status, 201);
-    cJSON *report = json_of(put_trial(red, 2, 1200, ",\"shared\":\"team\""), 201);
+    cJSON *report = reply_json(put_trial(red, 2, 1200, ",\"shared\":\"team\""), 201);
     snprintf(path, sizeof path, "/api/v1/records/%s",
              cJSON_GetObjectItemCaseSensitive(report, "uids")->child->valuestring);
     cJSON_Delete(report);
@@ -494,7 +483,7 @@ static void a_team_sees_its_own_and_what_is_shared_with_it(void **state) {
     assert_int_equal(count_as(looker), 3);
     assert_int_equal(count_as(admin), 4);
     assert_problem(ask_as(blue, "GET", path, NULL), 404, "not-found");
-    cJSON *record = json_of(ask_as(red, "GET", path, NULL), 200);
+    cJSON *record = reply_json(ask_as(red, "GET", path, NULL), 200);
     assert_string_equal(text_of(record, "team"), "red");
     cJSON_Delete(record);
     assert_problem(put_trial(looker, 0, 1, ""), 403, "forbidden");
@@ -504,7 +493,7 @@ static void a_team_sees_its_own_and_what_is_shared_with_it(void **state) {
 
 /* The uid of the one trial of a batch, in `path` behind /api/v1/records/. */
 static void path_of_added(const struct reply *reply, char path[128]) {
-    cJSON *report = json_of(reply, 201);
+    cJSON *report = reply_json(reply, 201);
     snprintf(path, 128, "/api/v1/records/%s", cJSON_GetObjectItemCaseSensitive(report, "uids")->child->valuestring);
     cJSON_Delete(report);
 }
@@ -514,13 +503,13 @@ static void who_sees_a_trial_its_team_can_change(void **state) {
     char path[128];
     path_of_added(put_trial(red, 2, 1200, ",\"shared\":\"team\""), path);
     assert_problem(ask_as(blue, "PATCH", path, "{\"shared\":\"all\"}"), 404, "not-found");
-    cJSON *record = json_of(ask_as(red, "PATCH", path, "{\"shared\":[\"blue\"]}"), 200);
+    cJSON *record = reply_json(ask_as(red, "PATCH", path, "{\"shared\":[\"blue\"]}"), 200);
     assert_string_equal(text_of(record, "shared"), "|blue|");
     cJSON_Delete(record);
     assert_int_equal(ask_as(blue, "GET", path, NULL)->status, 200);
     assert_problem(ask_as(blue, "PATCH", path, "{\"shared\":\"all\"}"), 403, "forbidden"); /* it may look */
     assert_problem(ask_as(looker, "PATCH", path, "{\"shared\":\"all\"}"), 403, "forbidden");
-    cJSON_Delete(json_of(ask_as(admin, "PATCH", path, "{\"shared\":\"team\"}"), 200));
+    cJSON_Delete(reply_json(ask_as(admin, "PATCH", path, "{\"shared\":\"team\"}"), 200));
     assert_problem(ask_as(blue, "GET", path, NULL), 404, "not-found");
     assert_problem(ask_as(red, "PATCH", path, "{}"), 422, "invalid");
     assert_problem(ask_as(red, "PATCH", path, "{\"shared\":\"all\",\"team\":\"blue\"}"), 422, "invalid");
@@ -530,10 +519,11 @@ static void who_sees_a_trial_its_team_can_change(void **state) {
 
 /* A session of team red; its path. */
 static void open_as_red(char path[128]) {
-    cJSON *json = json_of(ask_as(red, "POST", "/api/v1/sessions",
-                                 "{\"model\":\"toy\",\"cluster\":\"four\",\"ranker\":\"none\",\"budget\":{\"trials\":"
-                                 "20},\"shared\":\"team\"}"),
-                          201);
+    cJSON *json =
+        reply_json(ask_as(red, "POST", "/api/v1/sessions",
+                          "{\"model\":\"toy\",\"cluster\":\"four\",\"ranker\":\"none\",\"budget\":{\"trials\":"
+                          "20},\"shared\":\"team\"}"),
+                   201);
     snprintf(path, 128, "%s", text_of(json, "href"));
     cJSON_Delete(json);
 }
@@ -548,7 +538,7 @@ static void who_sees_a_session_can_be_changed_alone_and_when_it_has_ended(void *
     assert_int_equal(ask_as(red, "POST", tail, body)->status, 201);
     snprintf(uid, sizeof uid, "/api/v1/records/u1");
     assert_problem(ask_as(blue, "GET", path, NULL), 404, "not-found");
-    cJSON *json = json_of(ask_as(red, "PATCH", path, "{\"shared\":[\"blue\"]}"), 200);
+    cJSON *json = reply_json(ask_as(red, "PATCH", path, "{\"shared\":[\"blue\"]}"), 200);
     assert_int_equal(number_of(cJSON_GetObjectItemCaseSensitive(json, "budget"), "trials"), 20);
     cJSON_Delete(json);
     assert_int_equal(ask_as(blue, "GET", path, NULL)->status, 200);
@@ -558,7 +548,7 @@ static void who_sees_a_session_can_be_changed_alone_and_when_it_has_ended(void *
     snprintf(tail, sizeof tail, "%s:stop", path);
     assert_int_equal(ask_as(red, "POST", tail, NULL)->status, 200);
     assert_problem(ask_as(red, "PATCH", path, "{\"budget\":{\"trials\":30}}"), 409, "conflict");
-    json = json_of(ask_as(red, "PATCH", path, "{\"shared\":\"team\"}"), 200);
+    json = reply_json(ask_as(red, "PATCH", path, "{\"shared\":\"team\"}"), 200);
     assert_string_equal(text_of(json, "shared"), "team");
     assert_string_equal(text_of(json, "state"), "stopped");
     cJSON_Delete(json);
@@ -578,7 +568,7 @@ static int suggested_to(const char *token, const char *session, int count) {
     char path[200], body[100];
     snprintf(path, sizeof path, "%s/trials:suggest", session);
     snprintf(body, sizeof body, "{\"client\":\"c\",\"count\":%d}", count);
-    cJSON *json = json_of(ask_as(token, "POST", path, body), 200);
+    cJSON *json = reply_json(ask_as(token, "POST", path, body), 200);
     const int n = cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(json, "trials"));
     cJSON_Delete(json);
     return n;
@@ -626,7 +616,7 @@ static void what_a_client_has_is_not_sent_again_while_it_is_there(void **state) 
     struct reply *r = site_ask(&site, "GET", path, header, NULL);
     assert_int_equal(r->status, 304);
     assert_string_equal(r->body, "");
-    cJSON *json = json_of(site_get(&site, path), 200);
+    cJSON *json = reply_json(site_get(&site, path), 200);
     assert_string_equal(text_of(json, "name"), "s0");
     cJSON_Delete(json);
     path[strlen(path) - 1] ^= 1; /* an id that nothing has */
@@ -637,10 +627,11 @@ static void what_a_client_has_is_not_sent_again_while_it_is_there(void **state) 
 /* ---- into a session ---- */
 
 static void open_session(char path[128]) {
-    cJSON *json = json_of(site_post(&site, "/api/v1/sessions",
-                                    "{\"model\":\"toy\",\"cluster\":\"four\",\"seed\":5,\"ranker\":\"none\",\"budget\":"
-                                    "{\"trials\":20},\"final_rounds\":0}"),
-                          201);
+    cJSON *json =
+        reply_json(site_post(&site, "/api/v1/sessions",
+                             "{\"model\":\"toy\",\"cluster\":\"four\",\"seed\":5,\"ranker\":\"none\",\"budget\":"
+                             "{\"trials\":20},\"final_rounds\":0}"),
+                   201);
     snprintf(path, 128, "%s", text_of(json, "href"));
     cJSON_Delete(json);
 }
@@ -653,7 +644,7 @@ static struct reply *post_to(const char *session, const char *tail, const char *
 
 /* Take a trial; its number. */
 static int take(const char *session) {
-    cJSON *json = json_of(post_to(session, "/trials:suggest", "{\"client\":\"c\"}"), 200);
+    cJSON *json = reply_json(post_to(session, "/trials:suggest", "{\"client\":\"c\"}"), 200);
     const int number = (int)number_of(cJSON_GetObjectItemCaseSensitive(json, "trials")->child, "number");
     cJSON_Delete(json);
     return number;
@@ -677,7 +668,7 @@ static struct reply *import(const char *session, int s, double us, const char *t
 static void assert_best(const char *session, const char *strategy, double us) {
     char path[256];
     snprintf(path, sizeof path, "%s/best", session);
-    cJSON *json = json_of(site_get(&site, path), 200);
+    cJSON *json = reply_json(site_get(&site, path), 200);
     const cJSON *best = cJSON_GetObjectItemCaseSensitive(json, "best");
     assert_string_equal(text_of(best, "strategy_id"), strategy);
     assert_close(number_of(best, "measured_us"), us, 1e-12);
@@ -690,7 +681,7 @@ static void a_session_learns_from_trials_that_it_is_given(void **state) {
     open_session(session);
     const int first = take(session), second = take(session);
     finish(session, first, 50000);
-    cJSON *report = json_of(import(session, 3, 12000, ""), 201);
+    cJSON *report = reply_json(import(session, 3, 12000, ""), 201);
     assert_int_equal(number_of(report, "added"), 1);
     cJSON_Delete(report);
     assert_best(session, strategies[3], 12000);
@@ -699,7 +690,7 @@ static void a_session_learns_from_trials_that_it_is_given(void **state) {
     assert_int_equal(third, second + 2); /* the import has a number, too */
     finish(session, second, 60000);
     finish(session, third, 40000);
-    cJSON *json = json_of(site_get(&site, session), 200);
+    cJSON *json = reply_json(site_get(&site, session), 200);
     assert_int_equal(number_of(json, "trials"), 4);
     assert_int_equal(number_of(json, "complete"), 4);
     cJSON_Delete(json);
@@ -723,7 +714,7 @@ static void a_session_takes_only_trials_of_its_own_domain(void **state) {
                                "\"name\":\"l\",\"forward_us\":10,\"backward_us\":20,\"variables\":[\"z\"]}]}")
                          ->status,
                      201);
-    cJSON *other = json_of(
+    cJSON *other = reply_json(
         site_post(&site, "/api/v1/strategies", "{\"model\":\"other\",\"cluster\":\"four\",\"baseline\":\"wfbp\"}"),
         201);
     snprintf(body, sizeof body,
@@ -753,7 +744,7 @@ static void a_session_takes_only_trials_of_its_own_domain(void **state) {
 static cJSON *await(const char *token, const char *path) {
     const double until = clock_now_us() + 20e6;
     for (;;) {
-        cJSON *json = json_of(ask_as(token, "GET", path, NULL), 200);
+        cJSON *json = reply_json(ask_as(token, "GET", path, NULL), 200);
         if (strcmp(text_of(json, "state"), "running"))
             return json;
         cJSON_Delete(json);
@@ -768,7 +759,7 @@ static cJSON *train(const char *token, const char *body, char path[128]) {
     const char *location = reply_header(r, "Location");
     assert_non_null(location);
     snprintf(path, 128, "%.127s", location);
-    cJSON *json = json_of(r, 202);
+    cJSON *json = reply_json(r, 202);
     assert_string_equal(text_of(json, "href"), path);
     assert_string_equal(text_of(json, "state"), "running");
     cJSON_Delete(json);
@@ -794,7 +785,7 @@ static void a_ranker_is_trained_while_others_are_served(void **state) {
     snprintf(href, sizeof href, "/api/v1/rankers/%s", text_of(result, "ranker"));
     cJSON_Delete(done);
     struct reply *r = site_get(&site, href);
-    cJSON *ranker = json_of(r, 200);
+    cJSON *ranker = reply_json(r, 200);
     assert_string_equal(text_of(ranker, "kind"), "linear");
     assert_int_equal(number_of(ranker, "held_out"), STRATEGIES / 4);
     assert_true(cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(ranker, "usable")));
@@ -860,11 +851,11 @@ static void a_team_trains_on_what_it_sees_and_sees_its_operations(void **state) 
     assert_int_equal(items_of(ask_as(blue, "GET", "/api/v1/operations", NULL)), 1);
     assert_int_equal(items_of(ask_as(admin, "GET", "/api/v1/operations", NULL)), 2);
     assert_problem(ask_as(looker, "POST", "/api/v1/rankers", "{}"), 403, "forbidden");
-    json = json_of(ask_as(admin, "GET", "/api/v1/operations?page_size=1", NULL), 200);
+    json = reply_json(ask_as(admin, "GET", "/api/v1/operations?page_size=1", NULL), 200);
     char next[128];
     snprintf(next, sizeof next, "/api/v1/operations?page_token=%s", text_of(json, "next_page_token"));
     cJSON_Delete(json);
-    json = json_of(ask_as(admin, "GET", next, NULL), 200);
+    json = reply_json(ask_as(admin, "GET", next, NULL), 200);
     assert_string_equal(text_of(json, "next_page_token"), "");
     assert_string_equal(text_of(cJSON_GetObjectItemCaseSensitive(json, "items")->child, "team"), "blue");
     cJSON_Delete(json);
@@ -883,7 +874,7 @@ static void what_was_running_when_the_service_died_has_failed(void **state) {
     assert_ok(service_open(&site.service_options, &site.service, &err));
     assert_ok(server_start(&site.options, site.service, &site.server, &err));
     snprintf(path, sizeof path, "/api/v1/operations/%s", id);
-    cJSON *json = json_of(site_get(&site, path), 200);
+    cJSON *json = reply_json(site_get(&site, path), 200);
     assert_string_equal(text_of(json, "state"), "failed");
     assert_contains(text_of(cJSON_GetObjectItemCaseSensitive(json, "error"), "detail"), "the service ended");
     cJSON_Delete(json);
