@@ -50,6 +50,11 @@ class Service:
         return status, time.monotonic() - start
 
 
+def last_words():
+    with open("serve.err", encoding="utf-8", errors="replace") as file:
+        return file.read()[-1500:]
+
+
 def run(*arguments):
     return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True)
 
@@ -184,8 +189,10 @@ def a_hangup_ends_nothing():
         service = Service("--open", dataset="hangup.db")
         for _ in range(20):
             service.process.send_signal(signal.SIGHUP)
-        assert service.ask("GET", "/healthz")[0] == 200
-        assert service.stop()[0] == 0
+        answer = service.ask("GET", "/healthz")
+        assert answer[0] == 200, answer
+        status, took = service.stop()
+        assert status == 0, (status, took, last_words())
 
 
 def it_runs_trials_only_by_launchers_of_its_own():

@@ -126,5 +126,5 @@ def report(tests):
             print(f"skip {test.__name__}: {why}" if why else f"ok {test.__name__}")
         except Exception as error:  # pylint: disable=broad-except
             traceback.print_exc()
-            print(f"not ok {test.__name__}:", repr(error).replace("\n", " ")[:400])
+            print(f"not ok {test.__name__}:", repr(error).replace("\n", " ")[:2000])
         print(f"# {test.__name__}: {time.monotonic() - start:.1f} s", flush=True)
