@@ -87,6 +87,25 @@ def it_says_where_it_listens_and_ends_on_a_signal():
     assert status == 0 and seconds < 5, (status, seconds)
 
 
+def while_it_stops_what_runs_ends_well_and_others_are_told():
+    service = Service("--open")
+    body = json.dumps(example("models", "mlp-small")).encode()
+    slow = socket.create_connection(("127.0.0.1", service.port), timeout=20)
+    slow.sendall(b"POST /api/v1/models HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"
+                 + f"Content-Length: {len(body)}\r\n\r\n".encode() + body[:10])
+    while service.ask("GET", "/metrics")[2].find(b"syncopate_http_requests_in_flight 2") < 0:
+        time.sleep(0.01)
+    service.process.send_signal(signal.SIGTERM)
+    while service.ask("GET", "/readyz")[0] != 503:
+        time.sleep(0.01)
+    status, headers, answer = service.ask("GET", "/api/v1/models")
+    assert status == 503 and json.loads(answer)["code"] == "draining" and "Retry-After" in headers, (status, answer)
+    slow.sendall(body[10:])
+    answer = b"".join(iter(lambda: slow.recv(65536), b""))
+    assert answer.startswith(b"HTTP/1.1 20"), answer
+    assert service.process.wait(20) == 0
+
+
 def tokens_are_made_listed_and_revoked():
     made = run("serve", "token", "create", "alice", "--role", "admin", "--team", "core", "--dataset", "t.db")
     assert made.returncode == 0, made
@@ -412,7 +431,8 @@ def every_answer_is_as_described():
 
 
 TESTS = [without_tokens_and_not_open_it_refuses_to_start, bad_options_are_told,
-         it_says_where_it_listens_and_ends_on_a_signal, tokens_are_made_listed_and_revoked, tls_is_1_2_and_up,
+         it_says_where_it_listens_and_ends_on_a_signal,
+         while_it_stops_what_runs_ends_well_and_others_are_told, tokens_are_made_listed_and_revoked, tls_is_1_2_and_up,
          a_renewed_certificate_is_taken_up_and_drops_no_connection, a_hangup_ends_nothing,
          it_runs_trials_only_by_launchers_of_its_own, what_is_old_is_forgotten_and_nothing_else,
          open_is_not_for_those_who_come_through_a_proxy,

@@ -3,6 +3,7 @@
  * daemon. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,8 +98,9 @@ static enum status start_daemon(struct server *s, struct error *err) {
                                    {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)tls_priorities},
                                    {MHD_OPTION_END, 0, NULL}};
     struct MHD_OptionItem plain[] = {{MHD_OPTION_END, 0, NULL}};
+    const int listener = fcntl(s->listener, F_DUPFD_CLOEXEC, 0); /* the library's, which closes it */
     s->daemon = MHD_start_daemon(flags, 0, NULL, NULL, exchange_continue, s, MHD_OPTION_EXTERNAL_LOGGER, log_library,
-                                 NULL, MHD_OPTION_LISTEN_SOCKET, s->listener, MHD_OPTION_THREAD_POOL_SIZE, o->threads,
+                                 NULL, MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_THREAD_POOL_SIZE, o->threads,
                                  MHD_OPTION_CONNECTION_LIMIT, o->connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
                                  o->connections_per_address, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_BYTES,
                                  MHD_OPTION_STRICT_FOR_CLIENT, 0, MHD_OPTION_NOTIFY_CONNECTION, peers_notify, s,
@@ -179,8 +181,9 @@ static void wait_for_none(atomic_int *count, double patience_us) {
         clock_sleep_us(STOP_POLL_US);
 }
 
+/* New connections are still taken, and told that the service is stopping. MHD_quiesce_daemon is not for that: it races
+ * with the library's threads for the listener, and who loses ends the process (libmicrohttpd 0.9.75, and since). */
 static void stop_daemon(struct server *s, double patience_s) {
-    MHD_quiesce_daemon(s->daemon);
     wait_for_none(&s->in_flight, 1e6 * patience_s);
     streams_close(&s->hub);
     pool_close(s->pool);
