@@ -266,11 +266,14 @@ bool network_pop(struct network *network, double until_us, double now_us, struct
     return true;
 }
 
-double network_saved(struct network *network, double now_us) {
-    double total = 0;
-    for (uint32_t p = 0; network->burst > 0 && p < network->n_ports; p++) {
-        save(network, p, now_us);
-        total += network->ports[p].saved;
+bool network_spends(struct network *network, double now_us) {
+    static const double SLACK = 1e-9; /* of a burst */
+    bool spends = false;
+    for (uint32_t i = 0; network->burst > 0 && i < network->n_ports; i++) {
+        struct network_port *p = &network->ports[i];
+        save(network, i, now_us);
+        spends = spends || p->marked - p->saved > SLACK * network->burst;
+        p->marked = p->saved;
     }
-    return total;
+    return spends;
 }

@@ -46,6 +46,7 @@ struct network_active {
 
 struct network_port {
     double saved, used, since_us; /* saved `saved` by since_us, and is used at the rate `used` */
+    double marked;                /* what it had saved at the last network_spends */
 };
 
 struct network {
@@ -74,7 +75,7 @@ double network_next_us(struct network *network, double now_us);
 /* Take one transfer that ends by `until_us`; false when there is none. */
 bool network_pop(struct network *network, double until_us, double now_us, struct transfer *out);
 
-/* What all ports have saved together. O(ports). */
-double network_saved(struct network *network, double now_us);
+/* Some port has saved less than at the call before: at this pace it will have nothing. O(ports). */
+bool network_spends(struct network *network, double now_us);
 
 #endif

@@ -79,7 +79,7 @@ static double started_us(const struct chain *chain, uint32_t round) {
 static bool is_steady(const struct timeline *tl, uint32_t round) {
     const struct chain *first = &tl->chains[0];
     double period = started_us(first, round) - started_us(first, round - 1), slack = MATCH * fmax(period, 1);
-    if (tl->saved < tl->saved_before * (1 - MATCH))
+    if (tl->spends)
         return false;
     for (uint32_t c = 0; c < tl->n_chains; c++) {
         const struct chain *chain = &tl->chains[c];
@@ -129,8 +129,7 @@ static double longest_mean(const struct timeline *tl) {
 static void end_round(struct timeline *tl, uint32_t round) {
     const struct chain *first = &tl->chains[0];
     tl->rounds = round;
-    tl->saved_before = tl->saved;
-    tl->saved = network_saved(&tl->network, tl->now_us);
+    tl->spends = network_spends(&tl->network, tl->now_us);
     if (round == 0)
         return;
     add_to_mean(tl, &tl->chains[tl->slowest]);

@@ -109,12 +109,12 @@ struct timeline {
     uint32_t *class_link;       /* by class: resource of the overriding link, or UINT32_MAX */
     uint32_t *served;           /* by server slot: its messages */
     uint32_t n_servers;
-    bool ordered;               /* what one process sends another arrives in order, as the measured transports do */
-    uint32_t all_reduce_class;  /* with two_way the next two are those of the first and the second part of a tree */
-    double all_reduce_unit;     /* amount of one microsecond of transfer */
-    bool two_way;               /* some all-reduce may have two parts */
-    uint32_t first_way;         /* resource of all-reduces; with two_way, the next is that of the way back */
-    double saved, saved_before; /* by all ports when the last two iterations began */
+    bool ordered;              /* what one process sends another arrives in order, as the measured transports do */
+    uint32_t all_reduce_class; /* with two_way the next two are those of the first and the second part of a tree */
+    double all_reduce_unit;    /* amount of one microsecond of transfer */
+    bool two_way;              /* some all-reduce may have two parts */
+    uint32_t first_way;        /* resource of all-reduces; with two_way, the next is that of the way back */
+    bool spends;               /* some port had saved less when this iteration began than when the last one did */
 
     struct arrival *arrived; /* pushes of this instant */
     size_t n_arrived;

@@ -484,7 +484,7 @@ enum status timeline_prepare(struct timeline *tl, const struct plan *plan, const
     tl->active = tl->rounds = 0;
     tl->done = tl->converged = false;
     tl->last_bytes = 0;
-    tl->saved = tl->saved_before = 0;
+    tl->spends = false;
     init_chains(tl, all);
     init_network(tl, all);
     return ST_OK;
