@@ -14,13 +14,19 @@ static const struct import_kind model_kinds[] = {
     {"pipedream", "PipeDream's graph.txt: layers with forward and backward times, bytes, edges"},
     {"espresso", "Espresso's tensor tables: times between gradients; forward times are estimated"},
     {"safetensors", "a safetensors file: shapes; times are estimated from --tflops, --batch, --positions"},
+    {"onnx", "an ONNX file: parameters and layers; times are estimated from --tflops and operations"},
+    {"torch-trace", "a PyTorch profiler's Chrome trace with record_shapes: times, shapes, order"},
+    {"graph-item", "AutoDist's GraphItem: TensorFlow's variables; times as for safetensors"},
     {NULL, NULL},
 };
 
 static const struct {
     import_recognise *is;
     import_model_reader *read;
-} model_readers[] = {{pipedream_is, pipedream_read}, {espresso_is, espresso_read}, {safetensors_is, safetensors_read}};
+    bool binary; /* or UTF-8 text, and all of it read */
+} model_readers[] = {{pipedream_is, pipedream_read, false},     {espresso_is, espresso_read, false},
+                     {safetensors_is, safetensors_read, true},  {onnx_is, onnx_read, true},
+                     {torch_trace_is, torch_trace_read, false}, {graph_item_is, graph_item_read, true}};
 
 static const struct import_kind cluster_kinds[] = {
     {"syncopate", "a cluster file of ours, to which the others add measurements"},
@@ -82,6 +88,9 @@ static enum status find_kind(const struct import_kind *kinds, const char *name, 
 
 static enum status unknown(const struct source *source, const struct import_kind *kinds, struct error *err) {
     char list[256];
+    if (source->n > 2 && !memcmp(source->text, "\x1f\x8b", 2))
+        return error_set(err, ST_INVALID, "%s: byte 0: compressed; gunzip it first, \"-\" being standard input",
+                         source->name);
     list_kinds(kinds, list, sizeof list);
     return error_set(err, ST_INVALID, "%s: byte 0: of no known kind; say which of %s it is with --from", source->name,
                      list);
@@ -123,7 +132,7 @@ enum status import_model(const struct source *source, const char *kind, const st
             return strstr(source->text, "\"syncopate.model/") ? refuse_own(source, err)
                                                               : unknown(source, model_kinds, err);
     }
-    st = model_readers[k].read == safetensors_read ? ST_OK : source_check_text(source, err);
+    st = model_readers[k].binary ? ST_OK : source_check_text(source, err);
     return st ? st : model_readers[k].read(source, settings, notes, out, err);
 }
 

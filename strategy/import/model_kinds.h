@@ -12,8 +12,8 @@ typedef bool import_recognise(const struct source *source);
 typedef enum status import_model_reader(const struct source *source, const struct import_settings *settings,
                                         struct notes *notes, cJSON **out, struct error *err);
 
-import_recognise pipedream_is, espresso_is, safetensors_is;
-import_model_reader pipedream_read, espresso_read, safetensors_read;
+import_recognise pipedream_is, espresso_is, safetensors_is, onnx_is, torch_trace_is, graph_item_is;
+import_model_reader pipedream_read, espresso_read, safetensors_read, onnx_read, torch_trace_read, graph_item_read;
 
 /* The name of the description: the setting, else the file's, with "-estimate" behind it where times are estimated.
  * NULL when memory is out. */

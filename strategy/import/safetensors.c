@@ -1,29 +1,23 @@
 /* The header of a safetensors file: an 8-byte little-endian length, and so many bytes of JSON that give each tensor's
  * dtype, shape and place. It has shapes and no times.
  *
- * Times are estimated from the arithmetic: a tensor of two or more axes multiplies each of its elements with every
- * position (token, pixel) of every sample, 2 operations each, forward; twice that backward, once for the gradient of
- * the input and once for its own. --tflops says what the device sustains and --positions how many positions a sample
- * has. Tensors whose name says that rows are looked up ("embed", "wte", "wpe") multiply nothing, nor do vectors.
+ * Times are estimated (weights.h). Tensors whose name says that rows are looked up ("embed", "wte", "wpe") multiply
+ * nothing.
  * A header has no order either, for writers sort it: layers are taken in the order of their names, numbers counting as
  * numbers, after the look-ups. Statistics ("running_mean" and the like) and integers are no variables. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "strategy/import/model_draft.h"
 #include "strategy/import/model_kinds.h"
+#include "strategy/import/weights.h"
 
 enum { HEADER_MAX_BYTES = 32 << 20, PREFIX_BYTES = 8 };
 
 struct tensor {
-    const char *name;
-    size_t module; /* how much of the name is the module: "h.0.attn" of "h.0.attn.weight" */
-    struct shape shape;
-    double elements;
-    enum dtype dtype;
-    bool lookup, left_out;
+    struct weight weight;
+    bool left_out;
 };
 
 static uint64_t header_bytes(const struct source *source) {
@@ -63,8 +57,8 @@ static enum status read_dtype(const struct json_at *at, struct tensor *out, stru
         return st;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (!strcmp(word, types[i].name)) {
-            out->dtype = types[i].dtype;
-            out->left_out = !types[i].trainable || is_statistic(out->name);
+            out->weight.dtype = types[i].dtype;
+            out->left_out = !types[i].trainable || is_statistic(out->weight.name);
             return ST_OK;
         }
     return json_fail(at, err, "there is no dtype \"%s\"", word);
@@ -75,78 +69,52 @@ static enum status read_tensor(const struct json_at *at, struct tensor *out, str
     struct json_at shape;
     size_t rank;
     enum status st = json_expect_object(at, known, err);
-    *out = (struct tensor){.name = at->key, .elements = 1};
+    *out = (struct tensor){.weight = {.name = at->key}};
     if (!st)
         st = read_dtype(at, out, err);
     if (!st)
         st = json_array(at, "shape", MODEL_MAX_RANK, &shape, &rank, err);
-    for (struct json_at e = st ? (struct json_at){0} : json_first(&shape); e.node && !st; e = json_next(&e)) {
-        st = json_integer_at(&e, out->left_out ? 0 : 1, UINT64_C(1) << 40, &out->shape.sizes[e.index], err);
-        out->elements *= (double)out->shape.sizes[e.index];
-    }
+    for (struct json_at e = st ? (struct json_at){0} : json_first(&shape); e.node && !st; e = json_next(&e))
+        st = json_integer_at(&e, out->left_out ? 0 : 1, UINT64_C(1) << 40, &out->weight.shape.sizes[e.index], err);
     if (st)
         return st;
-    const char *dot = strrchr(out->name, '.');
-    out->shape.rank = (uint32_t)rank;
-    out->module = dot ? (size_t)(dot - out->name) : strlen(out->name);
-    out->lookup = strstr(out->name, "embed") || strstr(out->name, "wte") || strstr(out->name, "wpe");
+    const char *name = out->weight.name;
+    out->weight.shape.rank = (uint32_t)rank;
+    out->weight.lookup = strstr(name, "embed") || strstr(name, "wte") || strstr(name, "wpe");
     return ST_OK;
 }
 
-static int compare_tensors(const void *a, const void *b) {
-    const struct tensor *x = a, *y = b;
+static int compare_weights(const void *a, const void *b) {
+    const struct weight *x = a, *y = b;
     return x->lookup != y->lookup ? y->lookup - x->lookup : strverscmp(x->name, y->name);
 }
 
-static bool same_module(const struct tensor *a, const struct tensor *b) {
-    return a->lookup == b->lookup && a->module == b->module && !strncmp(a->name, b->name, a->module);
-}
-
-/* A layer a run of tensors of one module. */
-static void draft_layers(struct model_draft *draft, const struct tensor *tensors, size_t n, double us_per_element) {
-    const char **names = arena_alloc(draft->arena, n, sizeof *names);
-    draft->ok = draft->ok && names;
-    for (size_t i = 0, k; i < n && draft->ok; i = k) {
-        double forward_us = 0;
-        for (k = i; k < n && same_module(&tensors[i], &tensors[k]); k++) {
-            names[k - i] = tensors[k].name;
-            model_draft_variable(draft, tensors[k].name, &tensors[k].shape, tensors[k].dtype, 0);
-            if (tensors[k].shape.rank >= 2 && !tensors[k].lookup)
-                forward_us += tensors[k].elements * us_per_element;
-        }
-        forward_us = round(forward_us * 1e3) / 1e3;
-        model_draft_layer(draft, arena_printf(draft->arena, "%s layer", tensors[i].name), forward_us, 2 * forward_us,
-                          k - i, names);
-    }
-}
-
-static enum status read_header(const struct source *source, struct arena *arena, cJSON *json, struct tensor **out,
+static enum status read_header(const struct source *source, struct arena *arena, cJSON *json, struct weight **out,
                                size_t *n, struct error *err) {
     const struct json_at root = json_root(json, source->name);
     if (!cJSON_IsObject(json))
         return json_fail(&root, err, "the header is not an object");
-    struct tensor *tensors = arena_alloc(arena, (size_t)cJSON_GetArraySize(json), sizeof *tensors);
+    struct weight *weights = arena_alloc(arena, (size_t)cJSON_GetArraySize(json), sizeof *weights);
     *n = 0;
-    if (!tensors)
+    if (!weights)
         return error_no_memory(err);
     for (struct json_at e = json_first(&root); e.node; e = json_next(&e)) {
-        enum status st = !strcmp(e.key, "__metadata__") ? ST_OK : read_tensor(&e, &tensors[*n], err);
+        struct tensor tensor = {.left_out = true};
+        enum status st = !strcmp(e.key, "__metadata__") ? ST_OK : read_tensor(&e, &tensor, err);
         if (st)
             return st;
-        *n += strcmp(e.key, "__metadata__") != 0 && !tensors[*n].left_out;
+        if (!tensor.left_out)
+            weights[(*n)++] = tensor.weight;
     }
     if (!*n)
         return json_fail(&root, err, "no tensor of floating-point numbers");
-    qsort(tensors, *n, sizeof *tensors, compare_tensors);
-    *out = tensors;
+    qsort(weights, *n, sizeof *weights, compare_weights);
+    *out = weights;
     return ST_OK;
 }
 
 static bool add_notes(const struct source *source, const struct import_settings *settings, struct notes *notes) {
-    return notes_add(notes,
-                     "%s: a header has no times: 2 operations an element and position forward, 4 backward, at %g "
-                     "TFLOP/s, batch %g, %g positions",
-                     source->name, settings->tflops, settings->batch, settings->positions) &&
+    return weights_note(source, settings, notes) &&
            notes_add(notes, "%s: a header has no order: look-ups first, then layers in the order of their names",
                      source->name);
 }
@@ -157,17 +125,13 @@ static enum status check(const struct source *source, const struct import_settin
                          source->name);
     if (header_bytes(source) > HEADER_MAX_BYTES)
         return error_set(err, ST_TOO_LARGE, "%s: a header of over %d bytes", source->name, HEADER_MAX_BYTES);
-    if (settings->tflops <= 0 || settings->batch <= 0 || settings->positions <= 0)
-        return error_set(err, ST_USAGE,
-                         "%s: a safetensors file has no times; give --batch, --positions and --tflops to estimate them",
-                         source->name);
-    return ST_OK;
+    return weights_check(source, settings, err);
 }
 
 enum status safetensors_read(const struct source *source, const struct import_settings *settings, struct notes *notes,
                              cJSON **out, struct error *err) {
     cJSON *json;
-    struct tensor *tensors;
+    struct weight *weights = NULL;
     struct model_draft draft;
     size_t n;
     const char *name = import_name(source, settings, true, notes->arena);
@@ -177,12 +141,12 @@ enum status safetensors_read(const struct source *source, const struct import_se
     st = json_parse(source->text + PREFIX_BYTES, (size_t)header_bytes(source), source->name, &json, err);
     if (st)
         return st;
-    st = read_header(source, notes->arena, json, &tensors, &n, err);
+    st = read_header(source, notes->arena, json, &weights, &n, err);
     if (!st && !add_notes(source, settings, notes))
         st = error_no_memory(err);
     if (!st) {
         model_draft_init(&draft, notes->arena, name, settings->batch, DRAFT_LAYERS);
-        draft_layers(&draft, tensors, n, 2 * settings->batch * settings->positions / settings->tflops / 1e6);
+        weights_draft(&draft, weights, n, '.', settings);
         st = model_draft_finish(&draft, source, out, err);
     }
     cJSON_Delete(json);

@@ -3,11 +3,15 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static enum status read_all(FILE *f, const char *path, struct arena *arena, struct source *out, struct error *err) {
     size_t n = 0, room = 1 << 16;
@@ -48,6 +52,28 @@ enum status source_read(const char *path, struct arena *arena, struct source *ou
     return st;
 }
 
+enum status source_map(const struct source *source, struct source *out, struct error *err) {
+    struct stat about;
+    const int fd = open(source->name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size < 1) {
+        if (fd >= 0)
+            close(fd);
+        return error_set(err, ST_TOO_LARGE, "%s: more than %d bytes; give it as a file", source->name,
+                         SOURCE_MAX_BYTES);
+    }
+    char *text = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    close(fd);
+    if (text == MAP_FAILED)
+        return error_set(err, ST_ENVIRONMENT, "%s: cannot be mapped: %s", source->name, strerror(errno));
+    *out = (struct source){.name = source->name, .text = text, .n = (size_t)about.st_size};
+    return ST_OK;
+}
+
+void source_unmap(struct source *source) {
+    munmap((void *)(uintptr_t)source->text, source->n);
+    *source = (struct source){0};
+}
+
 /* How long the UTF-8 character at s is, of at most n bytes (RFC 3629: no surrogates, no longer forms); 0: it is none.
  */
 static size_t character_length(const unsigned char *s, size_t n) {
@@ -65,17 +91,21 @@ static size_t character_length(const unsigned char *s, size_t n) {
     return length;
 }
 
+size_t text_valid_bytes(const char *text, size_t n) {
+    const unsigned char *bytes = (const unsigned char *)text;
+    size_t i = 0;
+    for (size_t length = 1; i < n && length; i += length)
+        length = bytes[i] ? character_length(bytes + i, n - i) : 0;
+    return i;
+}
+
 enum status source_check_text(const struct source *source, struct error *err) {
     if (source->cut)
         return error_set(err, ST_TOO_LARGE, "%s: more than %d bytes", source->name, SOURCE_MAX_BYTES);
-    const unsigned char *bytes = (const unsigned char *)source->text;
-    for (size_t i = 0; i < source->n;) {
-        const size_t length = bytes[i] ? character_length(bytes + i, source->n - i) : 0;
-        if (!length)
-            return error_set(err, ST_INVALID, "%s: byte %zu: not UTF-8 text; convert the file", source->name, i);
-        i += length;
-    }
-    return ST_OK;
+    const size_t i = text_valid_bytes(source->text, source->n);
+    return i == source->n
+               ? ST_OK
+               : error_set(err, ST_INVALID, "%s: byte %zu: not UTF-8 text; convert the file", source->name, i);
 }
 
 const char *source_stem(const struct source *source, struct arena *arena) {

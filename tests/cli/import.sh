@@ -65,7 +65,8 @@ done
 # ---- real files ----
 real() { # FILE WHAT BASELINE: import it, and use what came out
     local file=$1 name
-    name=real_$(basename "${file%%.*}" | tr -c 'a-zA-Z0-9\n' _)_$2
+    name=$(basename "$(dirname "$file")")_$(basename "$file")
+    name=real_$(tr -c 'a-zA-Z0-9\n' _ <<<"${name%%.*}")_$2
     "$syncopate" import "$2" "$file" --out real.json 2>err || { echo "not ok $name: $(tail -n 1 err)"; return; }
     case $2 in
     model) check "$name" 0 '' "$syncopate" simulate real.json lab-4x1g --baseline wfbp ;;
@@ -92,7 +93,7 @@ PY
     fi
 }
 if [ -d "$data" ]; then
-    for file in "$data"/models/espresso/*.csv "$data"/models/pipedream/*.graph.txt; do real "$file" model; done
+    for file in "$data"/models/*/*; do real "$file" model; done
     for file in "$data"/nccl-tests/*.log; do real "$file" cluster; done
     for file in "$data"/models/pipedream/*.graph.txt; do
         # The same figures by other means: sums over the lines, without those of inputs.
@@ -123,6 +124,74 @@ if [ -n "$python" ]; then
     for file in torch/*.json; do
         check "torch_file_$(basename "$file" .json)_is_a_model" 0 wfbp "$syncopate" simulate "$file" lab-4x1g --baseline wfbp
     done
+
+    mkdir traces
+    PYTHONDONTWRITEBYTECODE=1 "$python" "$root/tests/cli/import_trace.py" traces >out 2>err ||
+        echo "not ok torch_traces_are_made: $(tail -n 1 err)"
+    for form in now early; do
+        check "torch_trace_of_${form}_is_imported" 0 'medians of 5 iterations;' "$syncopate" import model traces/$form.trace --batch 4 --out traces/$form.json
+    done
+    check torch_trace_can_be_used 0 wfbp "$syncopate" simulate traces/now.json lab-4x1g --baseline wfbp
+    "$python" "$root/tests/cli/import_trace.py" traces check
+    check torch_trace_without_shapes_is_refused 2 'record_shapes=True' "$syncopate" import model traces/plain.trace
+    gzip -k traces/now.trace
+    check torch_trace_is_unpacked_first 2 'gunzip' "$syncopate" import model traces/now.trace.gz
+    check torch_trace_from_a_pipe 0 '"param0"' bash -c "gunzip -c traces/now.trace.gz | '$syncopate' import model - --batch 4"
 else
     echo "skip torch_module: needs python3 with torch"
+    echo "skip torch_trace: needs python3 with torch"
+fi
+
+# ---- ONNX ----
+if [ -n "$python" ] && "$python" -c 'import onnx' 2>err; then
+    mkdir onnx
+    if ! PYTHONDONTWRITEBYTECODE=1 PYTHONWARNINGS=ignore "$python" "$root/tests/cli/import_onnx.py" onnx >out 2>err; then
+        echo "not ok onnx_files_are_made: $(tail -n 1 err)"
+    fi
+    for file in onnx/*.onnx; do
+        name=$(basename "$file" .onnx)
+        check "onnx_${name}_is_imported" 0 'an ONNX file has no times' "$syncopate" import model "$file" --tflops 0.001 --out "onnx/$name.json"
+        check "onnx_${name}_can_be_used" 0 wfbp "$syncopate" simulate "onnx/$name.json" lab-4x1g --baseline wfbp
+    done
+    PYTHONDONTWRITEBYTECODE=1 "$python" "$root/tests/cli/import_onnx.py" onnx check 2>err
+    check onnx_needs_a_device 2 '--tflops' "$syncopate" import model onnx/tied.onnx
+    head -c 1000 onnx/tied.onnx >cut.onnx
+    check onnx_cut_short_is_refused 2 'cut.onnx: byte ' "$syncopate" import model cut.onnx --tflops 1
+else
+    echo "skip onnx: needs python3 with torch and onnx (Debian: python3-torch, python3-onnx)"
+fi
+
+# ---- AutoDist ----
+cat >item.proto <<'END'
+syntax = "proto3";
+message Any { string type_url = 1; bytes value = 2; }
+message Item { Any graph_def = 1; map<string, string> grad_target_pairs = 2; }
+message Graph { repeated Node node = 1; }
+message Node { string name = 1; string op = 2; map<string, Value> attr = 5; }
+message Value { oneof value { bytes s = 2; int32 type = 6; Shape shape = 7; } }
+message Shape { message Dim { int64 size = 1; } repeated Dim dim = 2; }
+END
+cat >graph.text <<'END'
+node { name: "x" op: "Placeholder" }
+node { name: "table" op: "VarHandleOp" attr { key: "dtype" value { type: 1 } }
+       attr { key: "shape" value { shape { dim { size: 50 } dim { size: 8 } } } } }
+node { name: "out/w" op: "VariableV2" attr { key: "shape" value { shape { dim { size: 8 } dim { size: 4 } } } }
+       attr { key: "dtype" value { type: 19 } } attr { key: "shared_name" value { s: "w" } } }
+node { name: "step" op: "VarHandleOp" attr { key: "dtype" value { type: 9 } } attr { key: "shape" value { shape { } } } }
+END
+if command -v protoc >out; then
+    protoc --encode=Graph item.proto <graph.text >graph.pb
+    {
+        printf 'graph_def { type_url: "type.googleapis.com/tensorflow.GraphDef" value: "'
+        od -An -v -to1 graph.pb | tr ' ' '\\' | tr -d '\n'
+        printf '" } grad_target_pairs { key: "i:0;v:0;s:0" value: "table:0" } grad_target_pairs { key: "g:0" value: "out/w:0" }'
+    } >item.text
+    protoc --encode=Item item.proto <item.text >item.pb
+    check graph_item_is_imported 0 '{"name": "out/w", "shape": [8, 4], "dtype": "f16"}' \
+        "$syncopate" import model item.pb --batch 2 --positions 5 --tflops 1
+    "$syncopate" import model item.pb --batch 2 --positions 5 --tflops 1 --out item.json 2>err
+    check graph_item_leaves_out_what_is_not_trained 1 '' grep -F step item.json
+    check graph_item_needs_a_device 2 'give --batch, --positions and --tflops' "$syncopate" import model item.pb
+else
+    echo "skip graph_item: needs protoc (Debian: protobuf-compiler)"
 fi

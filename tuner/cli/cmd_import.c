@@ -84,8 +84,8 @@ static enum status import_model_command(int argc, char **argv, struct error *err
         {"name", OPTION_TEXT, &s->name, "NAME", "of the model (default: from the file's name)"},
         {"batch", OPTION_NUMBER, &s->batch, "N", "samples a device in an iteration"},
         {"forward-ratio", OPTION_NUMBER, &s->forward_ratio, "R", "espresso: forward / backward time (default: 0.5)"},
-        {"tflops", OPTION_NUMBER, &s->tflops, "T", "safetensors: what a device sustains"},
-        {"positions", OPTION_NUMBER, &s->positions, "N", "safetensors: tokens or pixels of a sample"},
+        {"tflops", OPTION_NUMBER, &s->tflops, "T", "what a device sustains, where times are estimated"},
+        {"positions", OPTION_NUMBER, &s->positions, "N", "tokens or pixels of a sample, where times are estimated"},
         {0}};
     const struct command_line line = {
         .usage = "import model FILE [options]",
@@ -95,7 +95,9 @@ static enum status import_model_command(int argc, char **argv, struct error *err
                   "of estimated times is called NAME-estimate. Kinds:",
                   import_model_kinds()),
         .examples = "  syncopate import model vgg16.graph.txt --batch 64 --out vgg16.json\n"
-                    "  syncopate import model gpt2.safetensors --batch 4 --positions 1024 --tflops 40",
+                    "  syncopate import model gpt2.safetensors --batch 4 --positions 1024 --tflops 40\n"
+                    "  syncopate import model resnet50.onnx --batch 32 --tflops 20\n"
+                    "  gunzip -c trace.json.gz | syncopate import model - --batch 32 --name mine",
         .options = options,
         .min_arguments = 1,
         .max_arguments = 1};
@@ -141,7 +143,7 @@ static enum status import_cluster_command(int argc, char **argv, struct error *e
 
 enum status cmd_import(int argc, char **argv, struct error *err) {
     static const struct command commands[] = {
-        {"model", import_model_command, "a model from PipeDream, Espresso or safetensors files"},
+        {"model", import_model_command, "a model from a profile, a trace, or a file of weights"},
         {"cluster", import_cluster_command,
          "a cluster from nccl-tests, OSU, AutoDist, Slurm, nvidia-smi or host files"},
         {0}};

@@ -1,7 +1,10 @@
 /* Every allocation of every importer fails once. libyaml allocates by itself and is not tortured. */
 #include "tests/support/check.h"
 #include "tests/support/torture.h"
+#include "tests/unit/strategy/graph_item_bytes.h"
 #include "tests/unit/strategy/imports.h"
+#include "tests/unit/strategy/onnx_bytes.h"
+#include "tests/unit/strategy/trace_text.h"
 
 static const char profile[] =
     "node1 -- Input0 -- forward_compute_time=6, backward_compute_time=0, parameter_size=0\n"
@@ -35,6 +38,18 @@ static enum status read_model(void *text, struct error *err) {
     return st;
 }
 
+static enum status read_bytes(void *bytes, struct error *err) {
+    struct arena arena = {0};
+    struct notes notes = {.arena = &arena};
+    const struct source source = source_of_bytes("m", bytes);
+    cJSON *made = NULL;
+    enum status st = import_model(&source, NULL, &(struct import_settings){.batch = 1, .tflops = 1, .positions = 1},
+                                  &notes, &made, err);
+    cJSON_Delete(made);
+    arena_release(&arena);
+    return st;
+}
+
 struct clusters {
     const struct import_settings *settings;
     const char *texts[4];
@@ -63,6 +78,14 @@ static void models_survive_every_failing_allocation(void **state) {
     (void)state;
     assert_true(torture(read_model, (void *)(uintptr_t)profile) > 50);
     assert_true(torture(read_model, (void *)(uintptr_t)table) > 50);
+    struct proto_bytes onnx = onnx_small(), item = graph_item_small();
+    assert_true(torture(read_bytes, &onnx) > 50);
+    assert_true(torture(read_bytes, &item) > 50);
+    static struct trace_text trace;
+    put_iteration(&trace, 0, 1, 0, 2);
+    put_event(&trace, "cuda_runtime", "cudaLaunchKernel", 1, 20, 1, "\"correlation\":3");
+    put_event(&trace, "kernel", "sgemm", 7, 30, 9, "\"correlation\":3");
+    assert_true(torture(read_model, (void *)(uintptr_t)trace_end(&trace)) > 50);
 }
 
 static void clusters_survive_every_failing_allocation(void **state) {
