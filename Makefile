@@ -45,9 +45,22 @@ objects  = $(patsubst %.c,$(OUT)/obj/%.o,$(call sources,$(1)))
 closure  = $(1) $(DEPS.$(1))
 link     = $(foreach f,$(call closure,$(1)),$(call lib,$(f))) $(foreach f,$(call closure,$(1)),$(LIBS.$(f)))
 
-WORKER_SOURCES := $(wildcard trial-runner/worker/*.c)
+WORKER_COMMON  := $(wildcard trial-runner/worker/*.c)
+WORKER_SOURCES := $(WORKER_COMMON) $(wildcard trial-runner/worker/mpi/*.c)
+# The NCCL worker is built where nvcc, the CUDA runtime and NCCL are; elsewhere the build goes on without it. The code for
+# compute_75 runs on every later GPU as well; for an older one: NVCC_ARCH='-gencode arch=compute_70,code=compute_70'.
+CUDA_HOME ?= /usr/local/cuda
+NCCL_HOME ?= $(CUDA_HOME)
+NVCC_ARCH ?= $(foreach a,80 90,-gencode arch=compute_$(a)$(comma)code=sm_$(a)) -gencode arch=compute_75$(comma)code=compute_75
+library_in = $(firstword $(wildcard $(foreach f,lib64 lib lib/x86_64-linux-gnu lib/aarch64-linux-gnu,$(1)/$(f)/lib$(2).so)))
+CUDART := $(call library_in,$(CUDA_HOME),cudart)
+NCCL   := $(call library_in,$(NCCL_HOME),nccl)
+CUDA_INCLUDE := $(addprefix -isystem ,$(filter-out /usr/include,$(sort $(CUDA_HOME)/include $(NCCL_HOME)/include)))
+NCCL_SOURCES := $(if $(and $(CUDART),$(NCCL),$(wildcard $(CUDA_HOME)/bin/nvcc),$(wildcard $(NCCL_HOME)/include/nccl.h)),\
+                  $(wildcard trial-runner/worker/nccl/*.c))
 NCCL_TUNER := $(OUT)/lib/libnccl-tuner-syncopate.so
-PROGRAMS := $(if $(call sources,tuner),$(OUT)/bin/syncopate) $(if $(WORKER_SOURCES),$(OUT)/bin/syncopate-worker-mpi)
+PROGRAMS := $(if $(call sources,tuner),$(OUT)/bin/syncopate) $(if $(WORKER_SOURCES),$(OUT)/bin/syncopate-worker-mpi) \
+            $(if $(NCCL_SOURCES),$(OUT)/bin/syncopate-worker-nccl)
 UNIT_SOURCES := $(wildcard tests/unit/*/test_*.c) $(wildcard tests/property/*/test_*.c)
 UNIT := $(patsubst tests/%.c,$(OUT)/tests/%,$(UNIT_SOURCES))
 FUZZ := $(patsubst tests/fuzz/%.c,$(OUT)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -55,7 +68,7 @@ REPLAY := $(patsubst tests/fuzz/fuzz_%.c,$(OUT)/tests/fuzz/replay_%,$(wildcard t
 HEADERS := $(wildcard $(addsuffix /*.h,$(FOLDERS)) $(addsuffix /*/*.h,$(FOLDERS)))
 ALL_C := $(wildcard $(foreach f,$(FOLDERS) tests,$(f)/*.[ch] $(f)/*/*.[ch] $(f)/*/*/*.[ch]))
 
-.PHONY: all demo test bench bench-service accuracy curves evaluate evaluate-live asan tsan coverage fuzz lint format tidy man install \
+.PHONY: all demo demo-pytorch test bench bench-service accuracy curves evaluate evaluate-live asan tsan coverage fuzz lint format tidy man install \
         uninstall clean deps help quick $(FOLDERS) tests docs examples
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
@@ -76,6 +89,11 @@ $(OUT)/obj/trial-runner/worker/%.o: trial-runner/worker/%.c
 	$(call say,MPICC,$<)
 	@mkdir -p $(@D)
 	$(Q)OMPI_CC=$(CC) $(MPICC) $(CFLAGS_ALL) -MMD -MP -c $< -o $@
+$(OUT)/obj/trial-runner/worker/nccl/%.o $(OUT)/obj/tests/support/nccl/%.o $(OUT)/obj/tests/cli/nccl_order.o: CFLAGS_ALL += $(CUDA_INCLUDE)
+$(OUT)/obj/trial-runner/worker/nccl/kernels.o: trial-runner/worker/nccl/kernels.cu $(wildcard trial-runner/worker/nccl/kernel*.h)
+	$(call say,NVCC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CUDA_HOME)/bin/nvcc -std=c++17 -O2 -I. $(NVCC_ARCH) -Xcompiler -Wall,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics -c $< -o $@
 $(OUT)/obj/tuner/http/assets.o: $(wildcard tuner/http/assets/*)
 $(OUT)/obj/tuner/cli/completion.o: $(wildcard tuner/cli/completion/*)
 $(OUT)/obj/%.o: %.c
@@ -91,6 +109,24 @@ $(OUT)/bin/syncopate-worker-mpi: $(patsubst %.c,$(OUT)/obj/%.o,$(WORKER_SOURCES)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)OMPI_CC=$(CC) $(MPICC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(call link,strategy)
+
+NCCL_OBJECTS := $(patsubst %.c,$(OUT)/obj/%.o,$(WORKER_COMMON) $(NCCL_SOURCES))
+$(OUT)/bin/syncopate-worker-nccl: $(NCCL_OBJECTS) $(OUT)/obj/trial-runner/worker/nccl/kernels.o $(call lib,strategy) $(call lib,base)
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)OMPI_CC=$(CC) $(MPICC) $(LDFLAGS_ALL) -Wl,--no-undefined -o $@ $(filter %.o,$^) $(call link,strategy) $(CUDART) $(NCCL) \
+	    $(addprefix -Wl$(comma)-rpath$(comma),$(sort $(dir $(CUDART) $(NCCL))))
+# The same worker on stand-ins for CUDA and NCCL (tests/support/nccl/double.h), for tests where there is no GPU.
+NCCL_DOUBLE := $(if $(NCCL_SOURCES),$(addprefix $(OUT)/tests/support/,syncopate-worker-nccl nccl-order))
+NCCL_DOUBLES := $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard tests/support/nccl/*.c))
+$(OUT)/tests/support/nccl-order: $(OUT)/obj/tests/cli/nccl_order.o $(NCCL_DOUBLES) $(call lib,base)
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS.base) -pthread
+$(OUT)/tests/support/syncopate-worker-nccl: $(NCCL_OBJECTS) $(NCCL_DOUBLES) $(call lib,strategy) $(call lib,base)
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)OMPI_CC=$(CC) $(MPICC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(call link,strategy) -pthread
 
 # NCCL loads this into training processes: the C library and what is listed here, no symbols but NCCL's two.
 NCCL_TUNER_OBJECTS := $(patsubst %.c,$(OUT)/pic/%.o,$(wildcard strategy/export/nccl/*.c) base/error.c)
@@ -128,10 +164,13 @@ deps:  ## install what is missing (Debian packages, needs root)
 demo: deps  ## the whole loop in a few minutes: a real tuning session on an emulated 4-node cluster
 	@$(MAKE) --no-print-directory all
 	@examples/demo $(OUT)/bin
+demo-pytorch: deps  ## real PyTorch on 4 emulated nodes at three rates: import, bench, tune, hook, compare; half an hour, and root
+	@$(MAKE) --no-print-directory all
+	@examples/pytorch/demo $(OUT)/bin
 
 test: deps  ## every test; ends with "N passed, N failed, N skipped"
 	@$(MAKE) --no-print-directory quick
-quick: all $(UNIT) $(REPLAY)
+quick: all $(UNIT) $(REPLAY) $(NCCL_DOUBLE)
 	@OUT=$(OUT) tests/run.sh $(UNIT) $(REPLAY)
 
 asan:  ## the whole test run under AddressSanitizer and UndefinedBehaviorSanitizer
@@ -210,7 +249,7 @@ lint:  ## the folder law, headers that compile alone, house rules
 format:  ## clang-format in place (CHECK=1 only checks)
 	$(Q)clang-format $(if $(CHECK),--dry-run -Werror,-i) $(ALL_C)
 tidy:  ## clang-tidy, one file a process
-	$(Q)for f in $(filter %.c,$(ALL_C)); do clang-tidy --quiet $$f -- $(WARN) -I. $$(mpicc --showme:compile) || exit 1; done
+	$(Q)for f in $(filter %.c,$(ALL_C)); do clang-tidy --quiet $$f -- $(WARN) -I. $(CUDA_INCLUDE) $$(mpicc --showme:compile) || exit 1; done
 
 MAN := $(OUT)/share/man/man1
 COMPLETION := $(OUT)/share/completion

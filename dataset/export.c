@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "dataset/select_internal.h"
+#include "dataset/sharing.h"
 
 /* X(column, kind, expression); the iterations stand between the first table and the second. */
 #define COLUMN_TABLE(X)                                                                                                \
@@ -41,7 +42,7 @@
 
 #define LATER_COLUMN_TABLE(X)                                                                                          \
     X(team, text, r->team)                                                                                             \
-    X(shared, text, r->shared)                                                                                         \
+    X(shared, sharing, r->shared)                                                                                      \
     X(attempt, integer, r->attempt)                                                                                    \
     X(client, text, r->client)
 
@@ -87,6 +88,11 @@ static void csv_integer(uint64_t x, FILE *out) {
 static void csv_positive(uint64_t x, FILE *out) {
     if (x)
         csv_integer(x, out);
+}
+
+static void csv_sharing(const char *shared, FILE *out) {
+    if (shared)
+        shared_print_words(shared, out);
 }
 
 void export_csv_header(FILE *out) {
@@ -153,6 +159,13 @@ static void json_positive(const char *key, uint64_t x, FILE *out) {
         json_integer(key, x, out);
 }
 
+static void json_sharing(const char *key, const char *shared, FILE *out) {
+    if (!shared)
+        return;
+    json_key(key, out);
+    shared_print_json(shared, out);
+}
+
 void export_json(const struct record *r, FILE *out) {
     fputs("{\"schema\":\"syncopate.record/1\"", out);
 #define X(column, kind, expression) json_##kind(#column, expression, out);
@@ -175,14 +188,17 @@ static enum status cannot_write(struct error *err) {
     return error_set(err, ST_ENVIRONMENT, "cannot write the export: %s", strerror(errno));
 }
 
-/* Columns of a row as members of one line: a text, or after a name with a * JSON that goes in as it is. */
+/* Columns of a row as members of one line: a text, after a name with a * JSON that goes in as it is, and with a |
+ * who sees it. */
 static void put_line(sqlite3_stmt *stmt, const char *schema, const char *kind, FILE *out) {
     fprintf(out, "{\"schema\":\"%s\"", schema);
     if (kind)
         json_text("kind", kind, out);
     for (int i = 0; i < sqlite3_column_count(stmt); i++) {
         const char *name = sqlite3_column_name(stmt, i), *text = (const char *)sqlite3_column_text(stmt, i);
-        if (*name != '*')
+        if (*name == '|')
+            json_sharing(name + 1, text, out);
+        else if (*name != '*')
             json_text(name, text, out);
         else if (text)
             fprintf(out, ",\"%s\":%s", name + 1, text);
@@ -228,7 +244,7 @@ static enum status put_references(struct store *store, const struct query *query
     if (status == ST_OK)
         status = put_rows(store, query,
                           "SELECT id, model, cluster, printf('%llu', seed) AS \"*seed\", budget AS \"*budget\","
-                          " options AS \"*options\", state, reason, started, ended, team, shared, mode"
+                          " options AS \"*options\", state, reason, started, ended, team, shared AS \"|shared\", mode"
                           " FROM sessions WHERE id",
                           "session", ") ORDER BY rowid", "syncopate.session/1", NULL, out, err);
     if (status == ST_OK)

@@ -174,8 +174,8 @@ enum status fastest_new(struct store *store, bool descending, const struct media
     return ST_OK;
 }
 
-enum status fastest_next(struct fastest *f, int64_t *trial, struct error *err) {
-    *trial = 0;
+enum status fastest_next(struct fastest *f, struct median_place *out, struct error *err) {
+    *out = (struct median_place){0};
     if (f->n == 0)
         return ST_OK;
     struct run *run = &f->heap[0];
@@ -192,6 +192,6 @@ enum status fastest_next(struct fastest *f, int64_t *trial, struct error *err) {
         f->heap[0] = f->heap[--f->n];
     }
     sift_down(f, 0);
-    *trial = place.trial;
+    *out = place;
     return ST_OK;
 }

@@ -13,7 +13,7 @@
 
 #include "dataset/select_internal.h"
 
-enum type { OBJECT, TEXT, STATE, STAMP, NUMBER, SEED };
+enum type { OBJECT, SHARED, TEXT, STATE, STAMP, NUMBER, SEED };
 
 static const struct {
     const char *name, *sql;
@@ -205,6 +205,35 @@ static enum status add_object(struct parser *p, enum filter_column column, enum 
     return status;
 }
 
+/* Every trial has one, so its negation needs no care for NULL. */
+static enum status add_sharing(struct parser *p, const char *sql, bool negated) {
+    enum status status = expect_value(p);
+    if (status != ST_OK)
+        return status;
+    const bool all = !strcmp(p->word, "all"), named = !all && strcmp(p->word, "team") != 0;
+    if (named && !team_is_valid(p->word))
+        return fail(p, "all, team or the name of a team is expected");
+    const char *kept = named ? arena_printf(&p->select->texts, "|%s|", p->word) : all ? "*" : "";
+    if (!kept)
+        return error_no_memory(p->err);
+    select_add(p->select, named ? "instr(" : "");
+    select_add(p->select, sql);
+    select_add(p->select, named ? ", " : negated ? " <> " : " = ");
+    select_bind(p->select, sql_text(kept));
+    select_add(p->select, !named ? "" : negated ? ") = 0" : ") > 0");
+    return ST_OK;
+}
+
+/* The token as a condition of its own, for columns whose values are more than one comparison. */
+static enum status add_condition(struct parser *p, enum filter_column column, enum token sign, bool negated) {
+    return columns[column].type == SHARED ? add_sharing(p, columns[column].sql, negated != (sign == UNEQUAL))
+                                          : add_object(p, column, sign, negated);
+}
+
+static bool has_conditions(enum filter_column column) {
+    return columns[column].type == OBJECT || columns[column].type == SHARED;
+}
+
 /* t.c >= text AND t.c < what comes behind all that begin with it */
 static void add_prefix(struct parser *p, const char *sql, const char *text, bool negated) {
     const char *end = select_prefix_end(p->select, text);
@@ -255,7 +284,7 @@ void select_require_state(struct select *select, const char *state) {
 }
 
 static enum status parse_in(struct parser *p, enum filter_column column, bool negated) {
-    const bool object = columns[column].type == OBJECT;
+    const bool object = has_conditions(column);
     const struct pins pins = p->select->pins;
     enum status status = next(p);
     if (status == ST_OK && p->token != OPEN)
@@ -271,7 +300,7 @@ static enum status parse_in(struct parser *p, enum filter_column column, bool ne
             select_add(p->select, !object ? ", " : negated ? " AND " : " OR ");
         status = next(p);
         if (status == ST_OK && object) {
-            status = add_object(p, column, EQUAL, negated);
+            status = add_condition(p, column, EQUAL, negated);
         } else if (status == ST_OK) {
             status = parse_value(p, column, &value);
             if (status == ST_OK)
@@ -307,21 +336,21 @@ static enum status parse_comparison(struct parser *p, bool negated) {
         return status;
     require(p, column, sign, negated);
     struct sql_value value = sql_text(NULL);
-    if (columns[column].type == OBJECT)
-        status = add_object(p, column, sign, negated);
+    if (has_conditions(column))
+        status = add_condition(p, column, sign, negated);
     else
         status = parse_value(p, column, &value);
     if (status != ST_OK)
         return status;
-    if (columns[column].type != OBJECT && !negated && sign == EQUAL)
+    if (!has_conditions(column) && !negated && sign == EQUAL)
         p->select->pins.columns |= UINT32_C(1) << column;
     if ((column == FILTER_measured_us || column == FILTER_median_us) && !negated)
         pin_median(p, sign, value.real);
     if (column == FILTER_state && !negated && sign == EQUAL)
         select_require_state(p->select, p->word);
-    if (columns[column].type != OBJECT && sign == LIKE)
+    if (!has_conditions(column) && sign == LIKE)
         add_prefix(p, columns[column].sql, p->word, negated);
-    else if (columns[column].type != OBJECT)
+    else if (!has_conditions(column))
         add_plain(p, columns[column].sql, sign, value, negated);
     return next(p);
 }

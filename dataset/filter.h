@@ -18,6 +18,7 @@
  * | model cluster strategy                        | = != IN: a name, or 4 or more first digits of an id; ~: the      |
  * |                                               | beginning of a name or id                                        |
  * | session runner proposer team client uid       | = != IN, and ~ for the beginning                                 |
+ * | shared                                        | = != IN: all, team (its own alone), or a team that it names      |
  * | state                                         | = != IN: waiting running complete failed infeasible cancelled    |
  * | queued started ended                          | = != < <= > >= IN: UTC stamps, or ~ for their beginning          |
  * | predicted_us measured_us mean_us low_us       | = != < <= > >= IN: numbers; measured_us and median_us are one    |

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "dataset/sharing.h"
 #include "dataset/store_internal.h"
 
 enum { BATCH = 500 };
@@ -74,6 +75,13 @@ static enum status get_text(struct importer *im, const cJSON *json, const char *
         return fail(im, err, "must be a text:", key);
     *out = arena_strdup(&im->arena, node->valuestring);
     return *out ? ST_OK : error_no_memory(err);
+}
+
+static enum status get_shared(struct importer *im, const cJSON *json, const char **out, struct error *err) {
+    const cJSON *node = cJSON_GetObjectItemCaseSensitive(json, "shared");
+    *out = NULL;
+    enum status status = node ? shared_read(node, &im->arena, out, err) : ST_OK;
+    return status == ST_OK ? ST_OK : error_prefix(err, "%s: line %llu", im->name, (unsigned long long)im->line);
 }
 
 static enum status get_number(struct importer *im, const cJSON *json, const char *key, double *out, struct error *err) {
@@ -145,7 +153,7 @@ static enum status read_record(struct importer *im, const cJSON *json, const cha
     } texts[] = {{"uid", &r.uid},           {"session", &r.session},   {"model", &r.model},   {"cluster", &r.cluster},
                  {"strategy", &r.strategy}, {"proposer", &r.proposer}, {"runner", &r.runner}, {"state", &state},
                  {"queued", &r.queued},     {"started", &r.started},   {"ended", &r.ended},   {"reason", &r.reason},
-                 {"team", &r.team},         {"shared", &r.shared},     {"client", &r.client}};
+                 {"team", &r.team},         {"client", &r.client}};
     const struct {
         const char *key;
         double *at;
@@ -166,6 +174,8 @@ static enum status read_record(struct importer *im, const cJSON *json, const cha
         status = get_number(im, json, numbers[i].key, numbers[i].at, err);
     for (size_t i = 0; i < sizeof integers / sizeof *integers && status == ST_OK; i++)
         status = get_integer(im, line, integers[i].key, integers[i].at, err);
+    if (status == ST_OK)
+        status = get_shared(im, json, &r.shared, err);
     if (status == ST_OK)
         status = get_times(im, json, &r, err);
     if (status != ST_OK)
@@ -230,11 +240,10 @@ static enum status run_counted(struct importer *im, enum statement which, size_t
 }
 
 static enum status read_session(struct importer *im, const cJSON *json, const char *line, struct error *err) {
-    static const char *const keys[] = {"id",      "model", "cluster", "state",  "reason",
-                                       "started", "ended", "team",    "shared", "mode"};
+    static const char *const keys[] = {"id", "model", "cluster", "state", "reason", "started", "ended", "team", "mode"};
     const char *t[sizeof keys / sizeof *keys];
     uint64_t seed;
-    const char *budget, *options;
+    const char *budget, *options, *shared;
     enum status status = raw_member(&im->arena, line, "budget", &budget, err);
     if (status == ST_OK)
         status = raw_member(&im->arena, line, "options", &options, err);
@@ -242,10 +251,12 @@ static enum status read_session(struct importer *im, const cJSON *json, const ch
         status = get_integer(im, line, "seed", &seed, err);
     for (size_t i = 0; i < sizeof keys / sizeof *keys && status == ST_OK; i++)
         status = get_text(im, json, keys[i], &t[i], err);
+    if (status == ST_OK)
+        status = get_shared(im, json, &shared, err);
     if (status == ST_OK && (!t[0] || !t[1] || !t[2] || !t[3] || !t[5] || !budget || !options))
         status = fail(im, err, "a session needs", "id, model, cluster, state, started, budget and options");
     if (status == ST_OK)
-        status = check_team(t[7], t[8], err);
+        status = check_team(t[7], shared, err);
     if (status != ST_OK)
         return status;
     struct arena *arena = &im->arena;
@@ -262,8 +273,8 @@ static enum status read_session(struct importer *im, const cJSON *json, const ch
     return run_counted(im, SQL_SESSION_IMPORT,
                        SQL_VALUES(sql_text(t[0]), sql_text(t[1]), sql_text(t[2]), sql_integer((int64_t)seed),
                                   sql_text(budget), sql_text(options), sql_text(t[3]), sql_text(t[4]), sql_text(t[5]),
-                                  sql_text(t[6]), sql_text(t[7]), sql_text(t[8] ? t[8] : "*"),
-                                  sql_text(t[9] ? t[9] : "own")),
+                                  sql_text(t[6]), sql_text(t[7]), sql_text(shared ? shared : "*"),
+                                  sql_text(t[8] ? t[8] : "own")),
                        &im->counts.sessions, err);
 }
 

@@ -29,7 +29,8 @@ struct import_report {
  * (0: the next of its session), round, seed, model, cluster, strategy (whole ids, put before), state, proposer, runner,
  * reason, queued, started, ended (NULL: now), the times, environment_json (complete: NULL is "{}"), iterations (may be
  * none), team, shared, attempt (0: 1), client. A uid that is here with the same content is a duplicate and changes
- * nothing. Without median and mean, and with iterations, both come from these.
+ * nothing. Without median and mean, and with iterations, both come from these. A trial of a session is shared as the
+ * session is here, or with fewer: it goes to nobody that the session is hidden from.
  * Fails: ST_CONFLICT (a uid that is here with other content, or a number of a session that another trial has),
  * ST_NOT_FOUND (session or object), ST_INVALID; the message begins with "record I", and *failed (may be NULL) is that I
  * even though the status is not ST_OK. */

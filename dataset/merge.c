@@ -13,11 +13,14 @@
 
 #define TRIAL_COLUMNS                                                                                                  \
     "uid, session, number, round, proposer, runner, predicted_us, seed, state, queued, started, ended, mean_us,"       \
-    " median_us, low_us, high_us, reason, team, shared, attempt, client, n_iterations"
+    " median_us, low_us, high_us, reason, team, attempt, client, n_iterations"
 
 /* The row here of the object that `row` stands for there; NULL where it is not here. */
 #define ROW_HERE(table, row)                                                                                           \
     "(SELECT o.row FROM source." table " p JOIN main." table " o ON o.id = p.id WHERE p.row = " row ")"
+
+/* As the session is shared here, or less. */
+#define SHARED_HERE "shared_narrow(b.shared, (SELECT a.shared FROM main.sessions a WHERE a.id = b.session))"
 
 /* Each row is a contradiction between the files: what it is about, what it is here, what it is there. */
 static const char *const clashes[] = {
@@ -47,10 +50,10 @@ static const char update_sessions[] =
     "UPDATE main.sessions AS a SET state = b.state, reason = b.reason, ended = b.ended FROM source.sessions b"
     " WHERE b.id = a.id AND a.ended IS NULL AND (b.ended IS NOT NULL OR a.state = 'running') AND b.state <> a.state";
 static const char add_trials[] =
-    "INSERT INTO main.trials (model, cluster, strategy, environment, " TRIAL_COLUMNS ")"
+    "INSERT INTO main.trials (model, cluster, strategy, environment, shared, " TRIAL_COLUMNS ")"
     " SELECT " ROW_HERE("models", "b.model") ", " ROW_HERE("clusters", "b.cluster") ", " ROW_HERE(
         "strategies", "b.strategy") ", " ROW_HERE("environments",
-                                                  "b.environment") ", " TRIAL_COLUMNS
+                                                  "b.environment") ", " SHARED_HERE ", " TRIAL_COLUMNS
                                                                    " FROM source.trials b WHERE b.ended IS NOT NULL"
                                                                    " AND NOT EXISTS (SELECT 1 FROM main.trials a WHERE "
                                                                    "a.uid = b.uid) ORDER BY b.id";

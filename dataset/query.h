@@ -17,7 +17,9 @@
  * the two (fastest.c): O(pairs log n) more a page, 3 ms for 600 pairs.
  *
  * Other orders sort what fits first: cheap for a session or a strategy, seconds for a million trials. A condition that
- * no index serves is tried on each trial in the order, which is cheap unless hardly any fits. */
+ * no index serves is tried on each trial in the order, which is cheap unless hardly any fits. By measured, that is seen
+ * after some thousands, and the rest is read once and sorted: 0.1 s of processor for a million trials, where looking up
+ * each took 4 s. Less would take an index of every column that one may ask for. */
 #ifndef DATASET_QUERY_H
 #define DATASET_QUERY_H
 

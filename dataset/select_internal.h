@@ -61,6 +61,7 @@ bool object_is_prefix(const char *word); /* that many hex digits or more */
     X(team, TEXT, "t.team")                                                                                            \
     X(client, TEXT, "t.client")                                                                                        \
     X(uid, TEXT, "t.uid")                                                                                              \
+    X(shared, SHARED, "t.shared")                                                                                      \
     X(state, STATE, "t.state")                                                                                         \
     X(queued, STAMP, "t.queued")                                                                                       \
     X(started, STAMP, "t.started")                                                                                     \
@@ -99,11 +100,11 @@ struct median_place {
 };
 
 /* Trials with a median in its order, whatever their model and cluster, within the pins, from behind `after` on (NULL:
- * all). All calls in one sql_begin_read. fastest_next gives row numbers, and 0 behind the last. */
+ * all). All calls in one sql_begin_read. fastest_next gives their places, and trial 0 behind the last. */
 struct fastest;
 enum status fastest_new(struct store *store, bool descending, const struct median_place *after,
                         const struct pins *within, struct fastest **out, struct error *err);
-enum status fastest_next(struct fastest *fastest, int64_t *trial, struct error *err);
+enum status fastest_next(struct fastest *fastest, struct median_place *out, struct error *err);
 void fastest_free(struct fastest *fastest);
 
 /* Conditions of a query on `trials t`, each beginning with " AND ". */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "dataset/sharing.h"
 #include "dataset/store_internal.h"
 
 static const char *const texts[] = {
@@ -312,4 +313,24 @@ char *sql_uri(const char *file, bool immutable) {
     if (immutable)
         stpcpy(at, frozen);
     return uri;
+}
+
+/* shared_narrow(a, b) */
+static void narrow(sqlite3_context *to, int n, sqlite3_value **values) {
+    (void)n;
+    const char *a = (const char *)sqlite3_value_text(values[0]), *b = (const char *)sqlite3_value_text(values[1]);
+    a = a ? a : "*";
+    b = b ? b : "*";
+    char *text = sqlite3_malloc64(strlen(a) + strlen(b) + 1);
+    if (!text) {
+        sqlite3_result_error_nomem(to);
+        return;
+    }
+    shared_narrow(a, b, text);
+    sqlite3_result_text(to, text, -1, sqlite3_free);
+}
+
+int sql_add_functions(sqlite3 *db) {
+    const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY;
+    return sqlite3_create_function_v2(db, "shared_narrow", 2, flags, NULL, narrow, NULL, NULL, NULL);
 }

@@ -70,7 +70,8 @@ static enum status open_database(struct store *store, struct error *err) {
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_ENABLE_FKEY, 1, NULL);
-    return ST_OK;
+    code = sql_add_functions(store->db);
+    return code == SQLITE_OK ? ST_OK : sql_fail(store->db, code, store->path, err);
 }
 
 /* 64 MiB hold the pages that a batch of trials touches in a dataset of a million. A batch changes two pages a trial, of
@@ -237,6 +238,6 @@ enum status check_team(const char *team, const char *shared, struct error *err) 
     if (team && !team_is_valid(team))
         return error_set(err, ST_INVALID, "team: \"%.70s\" is not 1 to 64 letters, digits and . _ -", team);
     if (shared && !shared_is_valid(shared))
-        return error_set(err, ST_INVALID, "shared: \"%.70s\" is neither *, nor empty, nor |team|team|", shared);
+        return error_set(err, ST_INVALID, "shared: \"%.70s\" is neither all, nor team, nor names of teams", shared);
     return ST_OK;
 }

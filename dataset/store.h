@@ -221,6 +221,9 @@ struct finished_trial {
  * ST_INVALID. */
 enum status store_trial_begin(struct store *store, const struct new_trial *request, int64_t *trial, struct error *err);
 
+/* Who runs it says what it is run by, which the session did not know. Before it ends. Fails: ST_NOT_FOUND. */
+enum status store_trial_ran_by(struct store *store, int64_t trial, const char *runner, struct error *err);
+
 /* waiting -> running. Fails: ST_NOT_FOUND, ST_CONFLICT (it is in another state). */
 enum status store_trial_start(struct store *store, int64_t trial, struct error *err);
 

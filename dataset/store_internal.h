@@ -63,6 +63,7 @@ enum { SESSION_ROW = 15 }; /* the column of the row number */
                                                               " coalesce(?16, (SELECT shared FROM sessions WHERE id "  \
                                                               "= ?2), '*'))")                                          \
     X(SQL_TRIAL_STATE, "SELECT state FROM trials WHERE id = ?")                                                        \
+    X(SQL_TRIAL_RAN_BY, "UPDATE trials SET runner = ?2 WHERE id = ?1 AND ended IS NULL")                               \
     X(SQL_TRIAL_START, "UPDATE trials SET state = 'running', started = ?2 WHERE id = ?1")                              \
     X(SQL_TRIAL_COMPLETE,                                                                                              \
       "UPDATE trials SET state = 'complete', mean_us = ?2, median_us = ?3, low_us = ?4, high_us = ?5,"                 \
@@ -121,7 +122,7 @@ enum { SESSION_ROW = 15 }; /* the column of the row number */
       " ELSE (SELECT coalesce(max(number), 0) + 1 FROM trials WHERE session = ?3) END, ?5, ?6, ?7, ?8, ?9, ?10, ?11,"  \
       " ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,"                                                        \
       " coalesce(?23, (SELECT team FROM sessions WHERE id = ?3)),"                                                     \
-      " coalesce(?24, (SELECT shared FROM sessions WHERE id = ?3), '*'), ?25, ?26, ?27)"                               \
+      " shared_narrow(?24, (SELECT shared FROM sessions WHERE id = ?3)), ?25, ?26, ?27)"                               \
       " ON CONFLICT (uid) DO NOTHING")                                                                                 \
     X(SQL_TRIAL_DIFFERENCE,                                                                                            \
       "SELECT CASE WHEN session IS NOT ?3 THEN 'session' WHEN ?4 > 0 AND number IS NOT ?4 THEN 'number'"               \
@@ -190,6 +191,10 @@ static inline struct sql_value sql_blob(const char *bytes, size_t n) {
     }
 
 /* The failure that `db` just met, as one line about the file `path`. `code` is SQLite's extended result. */
+/* What our statements call beside SQLite's own functions: shared_narrow (sharing.h), where NULL is no bound. A result
+ * code of SQLite. */
+int sql_add_functions(struct sqlite3 *db);
+
 enum status sql_fail(struct sqlite3 *db, int code, const char *path, struct error *err);
 
 /* A text that a column of JSON may hold; `name` stands for it in messages. Fails: ST_INVALID. */

@@ -124,6 +124,13 @@ enum status store_trial_start(struct store *store, int64_t trial, struct error *
     return store_end(store, status, err);
 }
 
+enum status store_trial_ran_by(struct store *store, int64_t trial, const char *runner, struct error *err) {
+    enum status status = sql_run(store, SQL_TRIAL_RAN_BY, SQL_VALUES(sql_integer(trial), sql_text(runner)), err);
+    if (status == ST_OK && sql_changes(store) == 0)
+        status = error_set(err, ST_NOT_FOUND, "%s: no trial %lld that runs", store->path, (long long)trial);
+    return status;
+}
+
 enum status check_times(size_t n, const double *times_us, struct error *err) {
     for (size_t i = 0; i < n; i++)
         if (!isfinite(times_us[i]) || times_us[i] <= 0)

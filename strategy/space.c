@@ -110,7 +110,13 @@ void space_release(struct space *space) {
 }
 
 static bool partition_allowed(const struct space_options *o, uint64_t bytes) {
-    return !bytes || (bytes >= o->min_partition_bytes && bytes <= o->max_partition_bytes);
+    return !bytes || (!o->whole_messages && bytes >= o->min_partition_bytes && bytes <= o->max_partition_bytes);
+}
+
+static bool credit_allowed(const struct space_options *o, uint64_t bytes) {
+    if (o->usual_credit)
+        return bytes ? bytes == CREDIT_UNLIMITED && o->parameter_server : o->all_reduce;
+    return !bytes || bytes == CREDIT_UNLIMITED || (bytes >= o->min_credit_bytes && bytes <= o->max_credit_bytes);
 }
 
 bool space_allows_variable(const struct space *space, const struct strategy *strategy, uint32_t v) {
@@ -126,9 +132,8 @@ bool space_allows_variable(const struct space *space, const struct strategy *str
 
 bool space_allows_schedule(const struct space *space, const struct strategy *strategy) {
     const struct space_options *o = &space->options;
-    uint64_t credit = strategy->credit_bytes;
     return o->policies >> strategy->policy & 1 && (o->cross_iteration || !strategy->cross_iteration) &&
-           (!credit || credit == CREDIT_UNLIMITED || (credit >= o->min_credit_bytes && credit <= o->max_credit_bytes));
+           credit_allowed(o, strategy->credit_bytes);
 }
 
 bool space_contains(const struct space *space, const struct strategy *strategy) {

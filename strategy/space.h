@@ -33,6 +33,8 @@ struct space_options {
     uint32_t max_shards;               /* 1: no variable is cut; at most SPACE_MAX_SHARDS */
     uint64_t min_partition_bytes, max_partition_bytes; /* beside "whole"; at least SPACE_MIN_BYTES */
     uint64_t min_credit_bytes, max_credit_bytes;       /* beside 0 and no limit; at least SPACE_MIN_BYTES */
+    bool whole_messages;                               /* no message is cut: every partition size is 0 */
+    bool usual_credit; /* only what frameworks do: 0 where all-reduce is allowed, no limit where servers are */
 };
 
 enum { SPACE_MAX_SHARDS = 4096, SPACE_MIN_BYTES = 4096 };

@@ -49,12 +49,12 @@ static bool take_event(void *context, const char *event, const cJSON *line) {
     return !bench->no_memory && !reason;
 }
 
-static enum status judge(const struct bench *bench, const struct process_result *process, struct error *err) {
+static enum status judge(const struct bench *bench, const struct launch_result *launch, struct error *err) {
     if (bench->no_memory)
         return error_no_memory(err);
     if (bench->reported.status != ST_OK)
         return error_set(err, ST_TRIAL, "%s", bench->reported.message);
-    enum status status = launch_judge(process, "the measurement", err);
+    enum status status = launch_judge(launch, "the measurement", err);
     if (status == ST_OK && (!bench->done || !bench->runtime))
         return error_set(err, ST_TRIAL, "the workers ended before the last measurement");
     return status;
@@ -72,19 +72,20 @@ static enum status launch(struct bench *bench, const struct cluster *cluster, co
     const struct launch_options launch = {.cluster = cluster,
                                           .runner = &options->runner,
                                           .arguments = arguments,
+                                          .title = "bench",
                                           .time_limit_s = limit_s + START_AND_END_S,
                                           .cancel = options->cancel,
                                           .on_event = take_event,
                                           .context = bench};
-    struct process_result process;
-    enum status status = launch_workers(&launch, &process, err);
-    return status != ST_OK ? status : judge(bench, &process, err);
+    struct launch_result result;
+    enum status status = launch_workers(&launch, &result, err);
+    return status != ST_OK ? status : judge(bench, &result, err);
 }
 
 static enum status write_and_launch(struct bench *bench, const struct cluster *cluster, struct error *err) {
     static const char *const names[SCRATCH_FILES] = {"cluster.json", "unused-1", "unused-2"};
     struct scratch scratch;
-    enum status status = scratch_init(&scratch, names, err);
+    enum status status = scratch_init(&scratch, launch_scratch_parent(&bench->options->runner), names, err);
     if (status != ST_OK)
         return status;
     status = scratch_write(&scratch, 0, cluster_write(cluster), err);

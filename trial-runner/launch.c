@@ -1,5 +1,5 @@
-/* Slots follow the worker's rank arithmetic: on each node its devices and then, if it serves, one server. Lines that
- * are not JSON objects are not the worker's and are passed over. */
+/* Lines that are not JSON objects are not the worker's: they go to the log, and what mpirun and srun say in them about
+ * an end is kept, because it is gone from the last words when a rank's trace of calls comes after it. */
 #include "trial-runner/launch.h"
 
 #include <stdio.h>
@@ -8,15 +8,25 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "trial-runner/hosts.h"
 #include "trial-runner/lab.h"
 #include "trial-runner/mpirun.h"
+#include "trial-runner/passed.h"
+#include "trial-runner/slurm.h"
+#include "trial-runner/words.h"
 
-enum { START_LIMIT_S = 30, MAX_ARGUMENTS = 32 };
+enum { START_LIMIT_S = 30, START_LIMIT_SLURM_S = 60 };
 
-static const char *const place_names[] = {"local", "lab", "mpirun"};
+/* ---- what is wanted ---- */
+
+static const char *const place_names[] = {
+#define X(name, word) word,
+    TRIAL_PLACE_TABLE(X)
+#undef X
+};
 
 bool trial_runner_parse(const char *word, enum trial_place *out) {
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof place_names / sizeof *place_names; i++) {
         if (strcmp(word, place_names[i]) != 0)
             continue;
         *out = (enum trial_place)i;
@@ -29,74 +39,68 @@ const char *trial_runner_name(enum trial_place place) {
     return place_names[place];
 }
 
-enum status launch_worker_path(struct arena *arena, const char **out, struct error *err) {
-    const char *set = getenv("SYNCOPATE_WORKER");
+const char *trial_worker_name(enum trial_worker worker) {
+    return worker == TRIAL_WORKER_NCCL ? "nccl" : "mpi";
+}
+
+static bool has_gpus_only(const struct cluster *cluster) {
+    for (uint32_t i = 0; i < cluster->n_nodes; i++)
+        if (cluster->nodes[i].devices > 0 && strcmp(cluster->nodes[i].device, "cpu") == 0)
+            return false;
+    return cluster->n_devices > 0;
+}
+
+static bool is_there(enum trial_worker worker) {
+    struct arena arena = {0};
+    const char *path;
+    const struct trial_runner runner = {.worker = worker};
+    const bool there = launch_worker_path(&runner, &arena, &path, &(struct error){0}) == ST_OK;
+    arena_release(&arena);
+    return there;
+}
+
+enum status trial_runner_choose(struct trial_runner *runner, const char *word, const struct cluster *cluster,
+                                struct error *err) {
+    const bool remote = runner->place == TRIAL_MPIRUN || runner->place == TRIAL_SLURM;
+    const bool path = word && strchr(word, '/'), said = word && !path;
+    if (said && strcmp(word, "mpi") != 0 && strcmp(word, "nccl") != 0)
+        return error_set(err, ST_USAGE, "--worker: \"%s\" is none of mpi, nccl, and no path of a program", word);
+    const bool asked = said ? strcmp(word, "nccl") == 0 : runner->share_gpu;
+    const bool for_gpus = !word && !asked && remote && has_gpus_only(cluster) && !getenv("SYNCOPATE_WORKER") &&
+                          is_there(TRIAL_WORKER_NCCL);
+    const enum trial_worker worker = asked || for_gpus ? TRIAL_WORKER_NCCL : TRIAL_WORKER_MPI;
+    if (runner->share_gpu && worker == TRIAL_WORKER_MPI)
+        return error_set(err, ST_USAGE, "--share-gpu is for --worker nccl");
+    runner->worker = worker;
+    runner->for_gpus = for_gpus;
+    runner->program = path ? word : NULL;
+    return ST_OK;
+}
+
+enum status launch_worker_path(const struct trial_runner *runner, struct arena *arena, const char **out,
+                               struct error *err) {
+    const char *set = runner->program ? runner->program : getenv("SYNCOPATE_WORKER");
+    const bool nccl = runner->worker == TRIAL_WORKER_NCCL;
     char self[4096] = "";
     if (!set && readlink("/proc/self/exe", self, sizeof self - 1) < 0)
         return error_set(err, ST_ENVIRONMENT, "cannot read /proc/self/exe; set SYNCOPATE_WORKER");
     char *slash = strrchr(self, '/');
     if (slash)
         *slash = '\0';
-    const char *path = set ? arena_strdup(arena, set) : arena_printf(arena, "%s/syncopate-worker-mpi", self);
+    const char *path = set ? arena_strdup(arena, set)
+                           : arena_printf(arena, "%s/syncopate-worker-%s", self, trial_worker_name(runner->worker));
     if (!path)
         return error_no_memory(err);
     if (access(path, X_OK) != 0)
         return error_set(err, ST_NOT_FOUND,
-                         "no worker program at %s; build it with an MPI installed, or set SYNCOPATE_WORKER", path);
+                         "no worker program at %s; build it with %s installed, or set SYNCOPATE_WORKER", path,
+                         nccl ? "CUDA, NCCL and an MPI" : "an MPI");
     *out = path;
     return ST_OK;
 }
 
-/* The first word of each line of the host file, "#" beginning a comment: names[i] is where node i is. What the file
- * says of slots does not count, because how many ranks a node gets follows from the plan. */
-static enum status read_host_file(const char *path, uint32_t n, struct arena *arena, const char ***out,
-                                  struct error *err) {
-    char line[1024], name[256];
-    uint32_t found = 0;
-    const char **names = arena_alloc(arena, n, sizeof *names);
-    if (!names)
-        return error_no_memory(err);
-    FILE *file = fopen(path, "r");
-    if (!file)
-        return error_set(err, ST_NOT_FOUND, "%s: %m", path);
-    while (fgets(line, sizeof line, file)) {
-        line[strcspn(line, "#")] = '\0';
-        if (sscanf(line, "%255s", name) != 1)
-            continue;
-        if (found < n && !(names[found] = arena_strdup(arena, name)))
-            break;
-        found++;
-    }
-    fclose(file);
-    if (found != n)
-        return error_set(err, ST_INVALID,
-                         "%s names %u hosts; the cluster has %u nodes: give one a line, in their order", path, found,
-                         n);
-    *out = names;
-    return ST_OK;
-}
-
-static enum status list_hosts(const struct launch_options *options, struct arena *arena, struct mpirun_config *config,
-                              struct error *err) {
-    const struct cluster *cluster = options->cluster;
-    struct mpirun_host *hosts = arena_alloc(arena, cluster->n_nodes, sizeof *hosts);
-    if (!hosts)
-        return error_no_memory(err);
-    const char **names = NULL;
-    if (options->runner->place == TRIAL_MPIRUN && options->runner->host_file) {
-        enum status status = read_host_file(options->runner->host_file, cluster->n_nodes, arena, &names, err);
-        if (status != ST_OK)
-            return status;
-    }
-    size_t n = 0;
-    for (uint32_t i = 0; i < cluster->n_nodes; i++) {
-        unsigned slots = cluster->nodes[i].devices + (options->serves && options->serves[i] ? 1 : 0);
-        if (slots > 0)
-            hosts[n++] = (struct mpirun_host){names ? names[i] : cluster->nodes[i].name, slots};
-    }
-    config->n_hosts = n;
-    config->hosts = hosts;
-    return ST_OK;
+const char *launch_scratch_parent(const struct trial_runner *runner) {
+    return runner->place == TRIAL_SLURM && access(".", W_OK) == 0 ? "." : NULL;
 }
 
 enum status launch_lab_of(const struct cluster *cluster, struct arena *arena, struct lab_config *out,
@@ -113,57 +117,234 @@ enum status launch_lab_of(const struct cluster *cluster, struct arena *arena, st
     return ST_OK;
 }
 
-static bool take_line(void *context, enum process_stream stream, const char *text, size_t n) {
-    const struct launch_options *options = context;
-    if (stream != PROCESS_STDOUT || n == 0 || text[0] != '{')
-        return true;
+/* ---- a run ---- */
+
+struct launch {
+    const struct launch_options *options;
+    struct arena arena;
+    size_t n_hosts;
+    struct host *hosts;
+    const char *const *argv;   /* the worker's */
+    const char *const *export; /* variables, by name or as NAME=value */
+    struct transcript transcript;
+    struct launch_result result;
+    bool refused; /* `said` tells why no run can start */
+};
+
+/* What mpirun, ssh and srun say. */
+static const struct sign {
+    const char *text;
+    bool refused;  /* ranks cannot be started: not this strategy's fault */
+    size_t before; /* so much of the sign is no part of the sentence */
+} signs[] = {{"mpirun noticed that ", false, sizeof "mpirun noticed that " - 1},
+             {"ssh: ", true, 0},
+             {"Permission denied (", true, 0},
+             {"not enough slots available", true, 0},
+             {"could not find an executable", true, 0},
+             {"unable to reliably start one or more daemons", true, 0},
+             {"srun: error: Unable to ", true, 0},
+             {"srun: fatal: ", true, 0},
+             {"srun: unrecognized option", true, 0},
+             {"srun: invalid option", true, 0},
+             {" launch failed: ", true, 0},
+             {"not built with SLURM's PMI support", true, 0},
+             {": task", false, 0}}; /* "srun: error: n2: task 3: Killed" */
+
+/* The first sentence of its kind stays; one that says why nothing can start is worth more than any other. */
+static void listen(struct launch *launch, const char *line) {
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
+        const char *found = strstr(line, signs[i].text);
+        if (!found || (i + 1 == sizeof signs / sizeof *signs && strncmp(line, "srun: error: ", 13) != 0))
+            continue;
+        if (*launch->result.said && (launch->refused || !signs[i].refused))
+            return;
+        snprintf(launch->result.said, sizeof launch->result.said, "%s",
+                 signs[i].before ? found + signs[i].before : line);
+        launch->refused = signs[i].refused;
+        return;
+    }
+}
+
+static bool take_event(const struct launch_options *options, const char *text, size_t n) {
     cJSON *line = cJSON_ParseWithLength(text, n);
     const char *event = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(line, "event"));
-    bool go_on = event ? options->on_event(options->context, event, line) : true;
+    const bool go_on = event ? options->on_event(options->context, event, line) : true;
     cJSON_Delete(line);
     return go_on;
 }
 
-static enum status command(const struct launch_options *options, struct arena *arena, struct mpirun_config *config,
-                           struct error *err) {
-    static const enum mpirun_place places[] = {MPIRUN_LOCAL, MPIRUN_LAB, MPIRUN_HOST_FILE};
-    const char **argv = arena_alloc(arena, MAX_ARGUMENTS + 2, sizeof *argv);
-    if (!argv)
-        return error_no_memory(err);
-    enum status status = launch_worker_path(arena, &argv[0], err);
-    for (size_t i = 0; status == ST_OK && i < MAX_ARGUMENTS && options->arguments[i]; i++)
-        argv[i + 1] = options->arguments[i];
-    *config = (struct mpirun_config){
-        .place = places[options->runner->place], .interface = options->runner->interface, .argv = argv};
-    return status != ST_OK ? status : list_hosts(options, arena, config, err);
+static bool take_line(void *context, enum process_stream stream, const char *text, size_t n) {
+    struct launch *launch = context;
+    const size_t label = launch->options->runner->place == TRIAL_SLURM ? slurm_label_length(text) : 0;
+    if (stream == PROCESS_STDOUT && text[label] == '{')
+        return take_event(launch->options, text + label, n - label);
+    transcript_line(&launch->transcript, text, n);
+    listen(launch, text);
+    return true;
 }
 
-enum status launch_workers(const struct launch_options *options, struct process_result *out, struct error *err) {
-    struct arena arena = {0};
-    struct mpirun_config config;
-    struct lab_config lab = {0};
-    enum status status = command(options, &arena, &config, err);
-    if (status == ST_OK)
-        status = launch_lab_of(options->cluster, &arena, &lab, err);
-    const struct process_options process = {
-        .timeout_s = options->time_limit_s,
-        .first_line_timeout_s = START_LIMIT_S,
-        .cancel = options->cancel,
-        .on_line = take_line,
-        .context = (void *)options,
-    };
-    if (status == ST_OK)
-        status = mpirun_run(&config, &lab, &process, out, NULL, err);
-    arena_release(&arena);
+static enum status list_hosts(struct launch *launch, struct error *err) {
+    const struct trial_runner *runner = launch->options->runner;
+    const struct cluster *cluster = launch->options->cluster;
+    const bool *serves = launch->options->serves;
+    const bool remote = runner->place == TRIAL_MPIRUN || runner->place == TRIAL_SLURM;
+    const char **names = NULL;
+    launch->hosts = arena_alloc(&launch->arena, cluster->n_nodes, sizeof *launch->hosts);
+    if (!launch->hosts)
+        return error_no_memory(err);
+    enum status status = ST_OK;
+    if (remote && runner->host_file)
+        status = hosts_read_file(runner->host_file, cluster->n_nodes, &launch->arena, &names, err);
+    for (uint32_t i = 0; i < cluster->n_nodes && status == ST_OK; i++) {
+        const unsigned slots = cluster->nodes[i].devices + (serves && serves[i] ? 1 : 0);
+        if (slots > 0)
+            launch->hosts[launch->n_hosts++] = (struct host){names ? names[i] : cluster->nodes[i].name, slots};
+    }
     return status;
 }
 
-enum status launch_judge(const struct process_result *result, const char *what, struct error *err) {
-    static const char sign[] = "mpirun noticed that ";
-    const char *found = strstr(result->last_words, sign);
-    enum status status = process_judge(result, what, err);
-    if (status != ST_TRIAL || !found)
+static enum status list_arguments(struct launch *launch, struct error *err) {
+    struct words words = {.arena = &launch->arena};
+    const char *path;
+    enum status status = launch_worker_path(launch->options->runner, &launch->arena, &path, err);
+    if (status != ST_OK)
         return status;
-    const char *sentence = found + sizeof sign - 1;
-    return error_set(err, ST_TRIAL, "%s failed: %.*s", what, (int)strcspn(sentence, "\n"), sentence);
+    words_add(&words, path);
+    for (const char *const *word = launch->options->arguments; *word; word++)
+        words_add(&words, *word);
+    launch->argv = words.items;
+    return words.failed ? error_no_memory(err) : ST_OK;
+}
+
+/* Ranks on this host have our environment as it is. */
+static enum status list_variables(struct launch *launch, struct error *err) {
+    const struct trial_runner *runner = launch->options->runner;
+    const char *const *names = NULL;
+    struct words words = {.arena = &launch->arena};
+    enum status status = ST_OK;
+    if (runner->place == TRIAL_MPIRUN || runner->place == TRIAL_SLURM)
+        status = passed_names(runner->pass, &launch->arena, &names, err);
+    for (; status == ST_OK && names && *names; names++)
+        words_add(&words, *names);
+    if (runner->share_gpu)
+        words_add(&words, "SYNCOPATE_SHARE_GPU=1");
+    launch->export = words.items;
+    return status == ST_OK && words.failed ? error_no_memory(err) : status;
+}
+
+/* The number of devices that every node with devices has; 0: they differ. */
+static unsigned devices_of_each(const struct cluster *cluster) {
+    unsigned devices = 0;
+    for (uint32_t i = 0; i < cluster->n_nodes; i++) {
+        const unsigned here = cluster->nodes[i].devices;
+        if (here > 0 && devices > 0 && here != devices)
+            return 0;
+        devices = here > 0 ? here : devices;
+    }
+    return devices;
+}
+
+static struct process_options options_of(struct launch *launch) {
+    const struct launch_options *options = launch->options;
+    return (struct process_options){.timeout_s = options->time_limit_s,
+                                    .first_line_timeout_s = START_LIMIT_S,
+                                    .cancel = options->cancel,
+                                    .on_line = take_line,
+                                    .context = launch};
+}
+
+static enum status run_by_mpirun(struct launch *launch, struct error *err) {
+    static const enum mpirun_place places[] = {MPIRUN_LOCAL, MPIRUN_LAB, MPIRUN_HOST_FILE};
+    const struct trial_runner *runner = launch->options->runner;
+    const struct mpirun_config config = {.place = places[runner->place],
+                                         .n_hosts = launch->n_hosts,
+                                         .hosts = launch->hosts,
+                                         .interface = runner->interface,
+                                         .export = launch->export,
+                                         .options = runner->launch_options,
+                                         .argv = launch->argv};
+    const struct process_options process = options_of(launch);
+    struct lab_config lab = {0};
+    const char *const *command;
+    enum status status = mpirun_command(&config, &launch->arena, &command, err);
+    if (status == ST_OK)
+        status = launch_lab_of(launch->options->cluster, &launch->arena, &lab, err);
+    if (status != ST_OK)
+        return status;
+    transcript_command(&launch->transcript, command);
+    return mpirun_run(&config, command, &lab, &process, &launch->result.process, NULL, err);
+}
+
+static enum status run_by_slurm(struct launch *launch, struct error *err) {
+    const struct trial_runner *runner = launch->options->runner;
+    const unsigned devices = runner->share_gpu ? 1 : devices_of_each(launch->options->cluster);
+    const struct slurm_config config = {.n_hosts = launch->n_hosts,
+                                        .hosts = launch->hosts,
+                                        .allocated = slurm_allocated(),
+                                        .gpus_per_node = runner->worker == TRIAL_WORKER_NCCL ? devices : 0,
+                                        .time_limit_s = launch->options->time_limit_s,
+                                        .partition = runner->partition,
+                                        .account = runner->account,
+                                        .options = runner->launch_options,
+                                        .export = launch->export,
+                                        .argv = launch->argv};
+    struct process_options process = options_of(launch);
+    const char *const *command;
+    process.first_line_timeout_s = START_LIMIT_SLURM_S;
+    enum status status = slurm_command(&config, &launch->arena, &command, err);
+    if (status != ST_OK)
+        return status;
+    transcript_command(&launch->transcript, command);
+    return slurm_run(&config, command, &process, &launch->result.process, err);
+}
+
+static enum status run(struct launch *launch, struct error *err) {
+    const struct launch_options *options = launch->options;
+    enum status status = list_arguments(launch, err);
+    if (status == ST_OK)
+        status = list_hosts(launch, err);
+    if (status == ST_OK)
+        status = list_variables(launch, err);
+    if (status == ST_OK)
+        status = transcript_open(&launch->transcript, options->runner->logs, options->number,
+                                 options->title ? options->title : "run", err);
+    if (status != ST_OK)
+        return status;
+    status = options->runner->place == TRIAL_SLURM ? run_by_slurm(launch, err) : run_by_mpirun(launch, err);
+    const struct process_result *process = &launch->result.process;
+    memcpy(launch->result.log, launch->transcript.path, sizeof launch->result.log);
+    if (status == ST_OK && launch->refused && process->ending == PROCESS_EXITED && process->exit_code != 0)
+        status = error_set(err, ST_ENVIRONMENT, "no rank could be started on %s%s: %s", launch->hosts[0].name,
+                           launch->n_hosts > 1 ? " and the other hosts" : "", launch->result.said);
+    transcript_close(&launch->transcript);
+    return status;
+}
+
+enum status launch_workers(const struct launch_options *options, struct launch_result *out, struct error *err) {
+    struct launch launch = {.options = options};
+    enum status status = run(&launch, err);
+    if (status == ST_OK)
+        *out = launch.result;
+    arena_release(&launch.arena);
+    return status;
+}
+
+void launch_name_log(const struct launch_result *result, char *reason, size_t n) {
+    const size_t needed = strlen(result->log) + sizeof " (log: )";
+    if (!*result->log || needed > n / 2)
+        return;
+    const size_t have = strlen(reason), at = have + needed > n ? n - needed : have;
+    snprintf(reason + at, n - at, " (log: %s)", result->log);
+}
+
+enum status launch_judge(const struct launch_result *result, const char *what, struct error *err) {
+    struct error why = {.status = ST_OK};
+    enum status status = process_judge(&result->process, what, &why);
+    if (status == ST_OK)
+        return status;
+    if (status == ST_TRIAL && *result->said)
+        error_set(&why, ST_TRIAL, "%s failed: %s", what, result->said);
+    if (status != ST_CANCELLED)
+        launch_name_log(result, why.message, sizeof why.message);
+    return error_set(err, status, "%s", why.message);
 }

@@ -1,9 +1,14 @@
 /* Start the worker program on a cluster and read its JSON lines: what trials and measurements share.
  *
  * Runners: local starts all ranks on this host (links are the host's memory: good for tests, not for figures); lab
- * gives the cluster's nodes namespaces and links of their own on this host; mpirun starts them on the machines that the
- * cluster's nodes name, or that a host file does. The worker is SYNCOPATE_WORKER, or syncopate-worker-mpi beside the
- * running program; on other machines it must lie at the same path.
+ * gives the cluster's nodes namespaces and links of their own on this host; mpirun and slurm start them on the machines
+ * that the cluster's nodes name, or that a host file does: mpirun by ssh, or, within an allocation of Slurm, by its
+ * daemons; slurm by srun, within an allocation or with one of its own each time. Ranks are numbered node by node: a
+ * node's devices and then, if it serves, one server. On other machines they get the variables of passed.h.
+ *
+ * The worker is SYNCOPATE_WORKER, or syncopate-worker-mpi or -nccl beside the running program; on other machines it
+ * must lie at the same path. Device k of a node is its GPU k; with `share_gpu` all are one GPU, which the worker learns
+ * from SYNCOPATE_SHARE_GPU=1.
  * Threads: each call belongs to its thread; any number at a time. */
 #ifndef TRIAL_RUNNER_LAUNCH_H
 #define TRIAL_RUNNER_LAUNCH_H
@@ -17,45 +22,92 @@
 #include "strategy/cluster.h"
 #include "trial-runner/lab.h"
 #include "trial-runner/process.h"
+#include "trial-runner/transcript.h"
 
-enum trial_place { TRIAL_LOCAL, TRIAL_LAB, TRIAL_MPIRUN };
+/* X(name, word) */
+#define TRIAL_PLACE_TABLE(X)                                                                                           \
+    X(TRIAL_LOCAL, "local")                                                                                            \
+    X(TRIAL_LAB, "lab")                                                                                                \
+    X(TRIAL_MPIRUN, "mpirun")                                                                                          \
+    X(TRIAL_SLURM, "slurm")
 
-struct trial_runner {
-    enum trial_place place;
-    const char
-        *host_file; /* TRIAL_MPIRUN: a host a line, in the order of the nodes, in place of their names; or NULL */
-    const char *interface; /* TRIAL_MPIRUN: network for the traffic ("10.0.0.0/16", "eth0"); NULL: MPI's choice */
+enum trial_place {
+#define X(name, word) name,
+    TRIAL_PLACE_TABLE(X)
+#undef X
 };
 
-/* "local", "lab", "mpirun". False for another word. */
+enum trial_worker { TRIAL_WORKER_MPI, TRIAL_WORKER_NCCL };
+
+/* What a trial runs on and by. Of the members that are NULL launchers take their defaults. */
+struct trial_runner {
+    enum trial_place place;
+    enum trial_worker worker;
+    bool for_gpus;              /* nobody asked for the NCCL worker: it was chosen because the devices are GPUs */
+    const char *program;        /* the worker program; NULL: SYNCOPATE_WORKER, else that beside the running one */
+    bool share_gpu;             /* many ranks on one GPU */
+    const char *host_file;      /* mpirun, slurm: a host a line, in the order of the nodes, in place of their names */
+    const char *interface;      /* mpirun: network for the traffic ("10.0.0.0/16", "eth0") */
+    const char *logs;           /* folder for a file a run with what the ranks said */
+    const char *partition;      /* slurm, of its own allocations */
+    const char *account;        /* likewise */
+    const char *launch_options; /* mpirun, slurm: more words for mpirun or srun */
+    const char *pass;           /* mpirun, slurm: more variables that the ranks get, divided by commas */
+};
+
+/* A word of the table above. False for another. */
 bool trial_runner_parse(const char *word, enum trial_place *out);
 const char *trial_runner_name(enum trial_place place);
 
+/* Set `worker` by the word "mpi" or "nccl", or `program` by a path. Without the former it is NCCL where a GPU is
+ * shared, or where mpirun or slurm start ranks on a cluster whose devices are GPUs and its program is there; else MPI.
+ * Fails: ST_USAGE. */
+enum status trial_runner_choose(struct trial_runner *runner, const char *word, const struct cluster *cluster,
+                                struct error *err);
+const char *trial_worker_name(enum trial_worker worker);
+
 /* The worker program, in the arena. Fails: ST_NOT_FOUND, ST_ENVIRONMENT. */
-enum status launch_worker_path(struct arena *arena, const char **out, struct error *err);
+enum status launch_worker_path(const struct trial_runner *runner, struct arena *arena, const char **out,
+                               struct error *err);
 
 /* The lab that is like this cluster, borrowing its names. Fails: ST_NO_MEMORY. */
 enum status launch_lab_of(const struct cluster *cluster, struct arena *arena, struct lab_config *out,
                           struct error *err);
+
+/* Where a run's input files must lie for its first rank to see them: this folder under slurm, since nodes share it more
+ * often than /tmp; NULL: TMPDIR. */
+const char *launch_scratch_parent(const struct trial_runner *runner);
 
 struct launch_options {
     const struct cluster *cluster;
     const bool *serves; /* [n_nodes] nodes that get a server's rank beside their devices; NULL: none */
     const struct trial_runner *runner;
     const char *const *arguments; /* of the worker, NULL-terminated */
-    double time_limit_s;          /* 0: none */
+    const char *title;            /* of the log */
+    uint64_t number;              /* likewise; 0: none */
+    double time_limit_s;          /* 0: none. Time in a queue does not count */
     const volatile sig_atomic_t *cancel;
     /* One JSON object with an "event"; false ends the run. */
     bool (*on_event)(void *context, const char *event, const cJSON *line);
     void *context;
 };
 
-/* Run the workers to their end, a silent start twice. ST_OK says that they ran, *out how it ended; nothing of them is
- * left. Fails: ST_NOT_FOUND (worker program, mpirun), ST_ENVIRONMENT, ST_INVALID (a lab cannot be like this cluster),
- * ST_NO_MEMORY. */
-enum status launch_workers(const struct launch_options *options, struct process_result *out, struct error *err);
+struct launch_result {
+    struct process_result process;
+    char said[256];            /* the launcher's own sentence about a rank that died; "" when it left none */
+    char log[TRANSCRIPT_PATH]; /* the file with what the ranks said; "" */
+};
 
-/* As process_judge, but with mpirun's own sentence about a rank that died where it left one. */
-enum status launch_judge(const struct process_result *result, const char *what, struct error *err);
+/* Run the workers to their end, a silent start by mpirun twice. ST_OK says that they ran, *out how it ended; nothing of
+ * them is left. Fails: ST_NOT_FOUND (worker program, mpirun, srun, host file), ST_ENVIRONMENT (also where hosts or
+ * Slurm will not have us: another run would fare no better), ST_INVALID (a lab cannot be like this cluster),
+ * ST_NO_MEMORY. */
+enum status launch_workers(const struct launch_options *options, struct launch_result *out, struct error *err);
+
+/* Put the log's name behind a reason in n bytes, if there is a log. */
+void launch_name_log(const struct launch_result *result, char *reason, size_t n);
+
+/* As process_judge, but with the launcher's sentence where there is one, and the name of the log. */
+enum status launch_judge(const struct launch_result *result, const char *what, struct error *err);
 
 #endif

@@ -1,38 +1,17 @@
 /* Every setting here answers to something seen with Open MPI 4.1.4; the comments at them say what. */
 #include "trial-runner/mpirun.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-/* A NULL-terminated list in an arena; `full` remembers that memory ran out. */
-struct words {
-    struct arena *arena;
-    const char **items;
-    size_t n, capacity;
-    bool failed;
-};
+#include "trial-runner/words.h"
 
-static void words_add(struct words *words, const char *word) {
-    if (words->failed || !word || words->n + 1 >= words->capacity) {
-        words->failed = true;
-        return;
-    }
-    words->items[words->n++] = word;
-    words->items[words->n] = NULL;
-}
+enum { GRACE_S = 5 }; /* for mpirun to end what it started on other machines */
 
 static void words_mca(struct words *words, const char *name, const char *value) {
     words_add(words, "--mca");
     words_add(words, name);
     words_add(words, value);
-}
-
-static size_t count(const char *const *list) {
-    size_t n = 0;
-    while (list && list[n])
-        n++;
-    return n;
 }
 
 static void add_common(struct words *words) {
@@ -48,16 +27,13 @@ static void add_common(struct words *words) {
 /* Shared memory is what joins processes of one host; TCP over lo would only add copies. CMA needs ptrace rights that
  * containers often refuse. */
 static void add_local(struct words *words, const struct mpirun_config *config) {
-    unsigned ranks = 0;
-    for (size_t i = 0; i < config->n_hosts; i++)
-        ranks += config->hosts[i].slots;
     words_mca(words, "btl", "vader,self");
     words_mca(words, "btl_vader_single_copy_mechanism", "none");
     words_add(words, "-np");
-    words_add(words, arena_printf(words->arena, "%u", ranks));
+    words_add(words, arena_printf(words->arena, "%u", hosts_ranks(config->n_hosts, config->hosts)));
 }
 
-static const char *host_list(struct arena *arena, size_t n, const struct mpirun_host *hosts) {
+static const char *host_list(struct arena *arena, size_t n, const struct host *hosts) {
     const char *list = "";
     for (size_t i = 0; i < n && list; i++)
         list = arena_printf(arena, "%s%s%s:%u", list, i ? "," : "", hosts[i].name, hosts[i].slots);
@@ -95,7 +71,7 @@ static void add_host_file(struct words *words, const struct mpirun_config *confi
 }
 
 static enum status validate(const struct mpirun_config *config, struct error *err) {
-    if (count(config->argv) == 0)
+    if (words_count(config->argv) == 0)
         return error_set(err, ST_INVALID, "mpirun has no program to run");
     if (config->n_hosts == 0 && !(config->place == MPIRUN_HOST_FILE && config->host_file))
         return error_set(err, ST_INVALID, "mpirun has no hosts");
@@ -110,11 +86,7 @@ enum status mpirun_command(const struct mpirun_config *config, struct arena *are
     enum status status = validate(config, err);
     if (status != ST_OK)
         return status;
-    size_t capacity = 48 + count(config->argv) + 2 * count(config->export);
-    struct words words = {.arena = arena, .capacity = capacity};
-    words.items = arena_alloc(arena, capacity, sizeof *words.items);
-    if (!words.items)
-        return error_no_memory(err);
+    struct words words = {.arena = arena};
     words_add(&words, config->program ? config->program : "mpirun");
     add_common(&words);
     switch (config->place) {
@@ -132,6 +104,7 @@ enum status mpirun_command(const struct mpirun_config *config, struct arena *are
         words_add(&words, "-x");
         words_add(&words, *name);
     }
+    words_add_text(&words, config->options);
     for (const char *const *word = config->argv; *word; word++)
         words_add(&words, *word);
     if (words.failed)
@@ -154,23 +127,23 @@ static enum status run_once(const struct lab_config *lab, const struct process_o
     return lab ? lab_run(lab, options, out, err) : process_run(options, out, err);
 }
 
-enum status mpirun_run(const struct mpirun_config *config, const struct lab_config *lab,
+enum status mpirun_run(const struct mpirun_config *config, const char *const *command, const struct lab_config *lab,
                        const struct process_options *options, struct process_result *out, unsigned *starts,
                        struct error *err) {
-    struct arena arena = {0};
     struct process_options mine = *options;
     struct process_hook hook = {.in_child = keep_segments};
     mine.scratch = true;
     if (config->place == MPIRUN_LOCAL)
         mine.hook = &hook;
+    if (config->place == MPIRUN_HOST_FILE)
+        mine.grace_s = GRACE_S;
     struct process_result result = {0};
     unsigned tries = 0;
-    enum status status = mpirun_command(config, &arena, &mine.argv, err);
+    enum status status;
+    mine.argv = command;
     do {
-        if (status == ST_OK)
-            status = run_once(config->place == MPIRUN_LAB ? lab : NULL, &mine, &result, err);
+        status = run_once(config->place == MPIRUN_LAB ? lab : NULL, &mine, &result, err);
     } while (status == ST_OK && ++tries < 2 && result.ending == PROCESS_SILENT);
-    arena_release(&arena);
     if (status != ST_OK)
         return status;
     *out = result;

@@ -8,35 +8,33 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "trial-runner/hosts.h"
 #include "trial-runner/lab.h"
 #include "trial-runner/process.h"
 
 enum mpirun_place { MPIRUN_LOCAL, MPIRUN_LAB, MPIRUN_HOST_FILE };
 
-struct mpirun_host {
-    const char *name;
-    unsigned slots; /* processes there, at least 1 */
-};
-
 struct mpirun_config {
     enum mpirun_place place;
     const char *program; /* mpirun's own name or path; NULL: "mpirun" */
     size_t n_hosts;      /* ranks go host by host in this order; MPIRUN_LOCAL adds up the slots */
-    const struct mpirun_host *hosts;
+    const struct host *hosts;
     const char *host_file; /* MPIRUN_HOST_FILE: used in place of hosts, one rank a slot */
     const char *interface; /* MPIRUN_HOST_FILE: network for MPI's traffic ("10.0.0.0/16", "eth0"); NULL: its choice */
-    const char *const *export; /* NULL-terminated names of environment variables that the ranks get too; NULL: none */
-    const char *const *argv;   /* the program and its arguments, NULL-terminated */
+    const char *const
+        *export;         /* NULL-terminated variables that the ranks get too, by name or as NAME=value; NULL: none */
+    const char *options; /* more words for mpirun, divided by white space; NULL: none */
+    const char *const *argv; /* the program and its arguments, NULL-terminated */
 };
 
 /* The command line, NULL-terminated, in the arena. Fails: ST_INVALID, ST_NO_MEMORY. */
 enum status mpirun_command(const struct mpirun_config *config, struct arena *arena, const char *const **out,
                            struct error *err);
 
-/* Run it, in `lab` for MPIRUN_LAB. options->argv is ignored; options->first_line_timeout_s bounds the start, and a
- * start that stays silent for so long is tried once more. *starts (may be NULL) says how many it took.
+/* Run that command line, in `lab` for MPIRUN_LAB. options->argv is ignored; options->first_line_timeout_s bounds the
+ * start, and a start that stays silent for so long is tried once more. *starts (may be NULL) says how many it took.
  * Fails: as process_run and lab_run. */
-enum status mpirun_run(const struct mpirun_config *config, const struct lab_config *lab,
+enum status mpirun_run(const struct mpirun_config *config, const char *const *command, const struct lab_config *lab,
                        const struct process_options *options, struct process_result *out, unsigned *starts,
                        struct error *err);
 

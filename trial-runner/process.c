@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,7 +80,7 @@ static bool scratch_make(char *path, size_t n) {
     return false;
 }
 
-static void scratch_remove(const char *path) {
+void process_remove_folder(const char *path) {
     if (*path)
         nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
@@ -166,7 +167,9 @@ static void child_environment(const struct process_options *options, const char 
 static _Noreturn void child_run(const struct process_options *options, const char *scratch, int guard_pidfd) {
     struct error err = {0};
     close(CALLER_FD);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (options->grace_s > 0)
+        setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, options->grace_s > 0 ? SIGTERM : SIGKILL);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -227,6 +230,24 @@ static enum status guard_start_child(const struct process_options *options, cons
     return ST_OK;
 }
 
+/* Ask the child's group to end, and wait for all of it a while: a shell dies before what it started. A second word
+ * from the caller ends the wait. */
+static void guard_ask_to_end(pid_t child, const sigset_t *watched, double grace_s) {
+    const double end_us = clock_now_us() + grace_s * 1e6;
+    if (kill(-child, SIGTERM) != 0)
+        kill(child, SIGTERM); /* it has not made its group yet */
+    while (clock_now_us() < end_us) {
+        const struct timespec look_again = {.tv_nsec = POLL_MS * 1000000L};
+        while (waitpid(-1, NULL, WNOHANG) > 0)
+            ;
+        if (kill(-child, 0) != 0 && kill(child, 0) != 0)
+            return;
+        const int signal = sigtimedwait(watched, NULL, &look_again);
+        if (signal > 0 && signal != SIGCHLD)
+            return;
+    }
+}
+
 static _Noreturn void guard_run(const struct process_options *options, const sigset_t *watched) {
     prctl(PR_SET_NAME, "syncopate-guard");
     prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -238,15 +259,19 @@ static _Noreturn void guard_run(const struct process_options *options, const sig
     }
     pid_t child;
     if (guard_start_child(options, scratch, &child, &err) != ST_OK) {
-        scratch_remove(scratch);
+        process_remove_folder(scratch);
         report_failure(&err);
     }
     for (int fd = 0; fd < 3; fd++)
         close(fd); /* so that only the program's side keeps its output open */
     int wait_status = 0;
     bool ended = guard_wait(child, watched, &wait_status);
+    if (!ended && options->grace_s > 0)
+        guard_ask_to_end(child, watched, options->grace_s);
     kill_descendants();
-    scratch_remove(scratch);
+    process_remove_folder(scratch);
+    if (options->sweep)
+        process_remove_folder(options->sweep);
     if (ended)
         process_report(wait_status);
     _exit(0);
@@ -377,17 +402,27 @@ static void report_ready(struct run *run) {
     }
 }
 
+/* Seconds from the start at which time is up. */
+static double timeout_after(const struct run *run) {
+    const double first_line_s = run->result->first_line_s;
+    if (!run->options->timeout_from_first_line)
+        return run->options->timeout_s;
+    return first_line_s < 0 ? INFINITY : first_line_s + run->options->timeout_s;
+}
+
 static void check_limits(struct run *run) {
     const struct process_options *options = run->options;
     double now_us = clock_now_us(), elapsed_s = (now_us - run->started_us) * 1e-6;
     bool silent = run->result->first_line_s < 0 && options->first_line_timeout_s > 0;
     if (options->cancel && __atomic_load_n(options->cancel, __ATOMIC_RELAXED)) /* another thread may set it */
         run_stop(run, PROCESS_CANCELLED);
-    else if (options->timeout_s > 0 && elapsed_s > options->timeout_s)
+    else if (options->timeout_s > 0 && elapsed_s > timeout_after(run))
         run_stop(run, PROCESS_TIMED_OUT);
     else if (silent && elapsed_s > options->first_line_timeout_s)
         run_stop(run, PROCESS_SILENT);
-    if (run->stopping && (now_us - run->stopped_us) * 1e-6 > GUARD_PATIENCE)
+    else if (!run->stopping && options->on_tick && !options->on_tick(options->context))
+        run_stop(run, PROCESS_STOPPED);
+    if (run->stopping && (now_us - run->stopped_us) * 1e-6 > GUARD_PATIENCE + options->grace_s)
         kill(run->guard, SIGKILL); /* its child, and with it a lab, dies with it */
 }
 
@@ -415,6 +450,8 @@ static enum status run_poll(struct run *run, struct error *err) {
         while (status == ST_OK && run->readers[i].fd >= 0 && poll(&rest, 1, 0) > 0)
             status = reader_ready(run, &run->readers[i], err);
     }
+    if (status == ST_OK && !run->stopping && run->options->on_tick)
+        run->options->on_tick(run->options->context);
     return status;
 }
 

@@ -22,7 +22,7 @@ enum process_ending {
     PROCESS_SIGNALLED, /* by a signal that we did not send: signal */
     PROCESS_TIMED_OUT, /* timeout_s passed */
     PROCESS_SILENT,    /* no line on standard output within first_line_timeout_s */
-    PROCESS_STOPPED,   /* on_line returned false */
+    PROCESS_STOPPED,   /* on_line or on_tick returned false */
     PROCESS_CANCELLED  /* *cancel became non-zero */
 };
 
@@ -45,12 +45,17 @@ struct process_options {
     const char *const *environment; /* NULL-terminated "NAME=value", on top of the caller's; NULL: none */
     const char *directory;          /* NULL: the caller's */
     const struct process_hook *hook;
-    bool scratch;                /* give it a TMPDIR of its own, removed afterwards */
-    double timeout_s;            /* 0: no limit */
-    double first_line_timeout_s; /* 0: no limit */
+    bool scratch;                 /* give it a TMPDIR of its own, removed afterwards */
+    const char *sweep;            /* a folder to remove, with what is in it, when all has ended; NULL: none */
+    double timeout_s;             /* 0: no limit */
+    bool timeout_from_first_line; /* timeout_s begins with the first line on standard output, without which it does not
+                                   */
+    double grace_s;               /* > 0: what is stopped gets SIGTERM, with its process group, and this long to end */
+    double first_line_timeout_s;  /* 0: no limit */
     const volatile sig_atomic_t *cancel;
     /* Called in the caller's thread; `line` has no line end, n bytes and a NUL. False stops the program. */
     bool (*on_line)(void *context, enum process_stream stream, const char *line, size_t n);
+    bool (*on_tick)(void *context); /* some 20 times a second, and once at the end; false stops the program. NULL */
     void *context;
 };
 
@@ -71,6 +76,9 @@ enum status process_run(const struct process_options *options, struct process_re
 /* ST_OK for exit code 0. Otherwise one sentence with the reason and the last words, and ST_TRIAL, ST_TIMEOUT or
  * ST_CANCELLED. */
 enum status process_judge(const struct process_result *result, const char *what, struct error *err);
+
+/* Remove a folder and what is in it; what is not there is passed over. */
+void process_remove_folder(const char *path);
 
 /* For hooks: tell the caller of process_run how the program ended. */
 void process_report(int wait_status);

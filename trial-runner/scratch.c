@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,13 +50,18 @@ static enum status start_keeper(struct scratch *scratch, struct error *err) {
     return error_set(err, ST_ENVIRONMENT, "cannot fork: %s", strerror(errno));
 }
 
-enum status scratch_init(struct scratch *scratch, const char *const names[SCRATCH_FILES], struct error *err) {
-    const char *parent = getenv("TMPDIR");
+enum status scratch_init(struct scratch *scratch, const char *parent, const char *const names[SCRATCH_FILES],
+                         struct error *err) {
+    const char *temporary = getenv("TMPDIR");
     struct scratch made = {0};
-    char folder[SCRATCH_PATH];
-    int n = snprintf(folder, sizeof folder, "%s/syncopate-XXXXXX", parent && *parent ? parent : "/tmp");
+    char folder[SCRATCH_PATH], whole[PATH_MAX];
+    if (!parent)
+        parent = temporary && *temporary ? temporary : "/tmp";
+    if (!realpath(parent, whole))
+        return error_set(err, ST_ENVIRONMENT, "no run can have files in %s: %s", parent, strerror(errno));
+    int n = snprintf(folder, sizeof folder, "%s/syncopate-XXXXXX", whole);
     if (n >= SCRATCH_PATH)
-        return error_set(err, ST_ENVIRONMENT, "TMPDIR is too long");
+        return error_set(err, ST_ENVIRONMENT, "the path of %s is too long", parent);
     if (!mkdtemp(folder))
         return error_set(err, ST_ENVIRONMENT, "cannot make a folder like %s: %s", folder, strerror(errno));
     for (int i = 0; i < SCRATCH_FILES; i++)

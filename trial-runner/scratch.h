@@ -16,8 +16,9 @@ struct scratch {
     int lifeline; /* the keeper removes everything when this closes */
 };
 
-/* Make the folder in TMPDIR (/tmp) and name its files. Fails: ST_ENVIRONMENT. */
-enum status scratch_init(struct scratch *scratch, const char *const names[SCRATCH_FILES], struct error *err);
+/* Make the folder in `parent` (NULL: TMPDIR, else /tmp) and name its files, with whole paths. Fails: ST_ENVIRONMENT. */
+enum status scratch_init(struct scratch *scratch, const char *parent, const char *const names[SCRATCH_FILES],
+                         struct error *err);
 
 /* Write `json`, which is consumed and may be NULL (out of memory), to file i. Fails: ST_ENVIRONMENT, ST_NO_MEMORY. */
 enum status scratch_write(const struct scratch *scratch, int i, cJSON *json, struct error *err);

@@ -99,7 +99,7 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static enum status find_median(struct trial_result *result, struct error *err) {
+enum status trial_find_median(struct trial_result *result, struct error *err) {
     uint32_t n = result->n;
     if (n == 0)
         return ST_OK;
@@ -114,12 +114,15 @@ static enum status find_median(struct trial_result *result, struct error *err) {
 }
 
 /* What the end of the processes says where the worker said nothing itself. */
-static void judge(struct trial *trial, const struct process_result *process) {
+static void judge(struct trial *trial, const struct launch_result *launch) {
     struct error why = {.status = ST_OK};
-    trial->result.wall_s = process->wall_s;
-    if (trial->told)
+    trial->result.wall_s = launch->process.wall_s;
+    if (trial->told) {
+        if (trial->result.ending == TRIAL_FAILED)
+            launch_name_log(launch, trial->result.reason, sizeof trial->result.reason);
         return;
-    enum status status = launch_judge(process, "the trial", &why);
+    }
+    enum status status = launch_judge(launch, "the trial", &why);
     if (status == ST_CANCELLED)
         end_with(trial, TRIAL_CANCELLED, why.message);
     else if (status != ST_OK)
@@ -153,23 +156,25 @@ static enum status run_in(struct trial *trial, const struct scratch *scratch, co
                                           .serves = serves,
                                           .runner = &request->runner,
                                           .arguments = arguments,
+                                          .title = request->strategy->name,
+                                          .number = request->number,
                                           .time_limit_s = request->time_limit_s,
                                           .cancel = request->cancel,
                                           .on_event = take_event,
                                           .context = trial};
-    struct process_result process;
-    enum status status = launch_workers(&launch, &process, err);
+    struct launch_result result;
+    enum status status = launch_workers(&launch, &result, err);
     if (status != ST_OK)
         return status;
-    judge(trial, &process);
-    return find_median(&trial->result, err);
+    judge(trial, &result);
+    return trial_find_median(&trial->result, err);
 }
 
 static enum status write_and_run(struct trial *trial, const bool *serves, struct error *err) {
     static const char *const names[SCRATCH_FILES] = {"model.json", "cluster.json", "strategy.json"};
     const struct trial_request *request = trial->request;
     struct scratch scratch;
-    enum status status = scratch_init(&scratch, names, err);
+    enum status status = scratch_init(&scratch, launch_scratch_parent(&request->runner), names, err);
     if (status != ST_OK)
         return status;
     status = scratch_write(&scratch, 0, model_write(request->model), err);

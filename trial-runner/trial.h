@@ -46,6 +46,7 @@ struct trial_request {
     const struct strategy *strategy;
     struct trial_runner runner;
     uint32_t iterations, warmup;
+    uint64_t number;               /* within a session, for the log's name; 0: none */
     double time_limit_s;           /* of the whole trial; 0: none */
     double stop_if_slower_than_us; /* 0: never */
     const volatile sig_atomic_t *cancel;
@@ -73,5 +74,8 @@ const char *trial_ending_word(enum trial_ending ending);
  * better. Release with trial_result_release. */
 enum status trial_run(const struct trial_request *request, struct trial_result *out, struct error *err);
 void trial_result_release(struct trial_result *result);
+
+/* Set median_us from the times. Fails: ST_NO_MEMORY. */
+enum status trial_find_median(struct trial_result *result, struct error *err);
 
 #endif

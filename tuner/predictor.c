@@ -85,7 +85,9 @@ void predictor_release(struct predictor *p) {
 
 enum status predictor_run(struct predictor *p, const struct strategy *strategy, struct prediction *out,
                           struct error *err) {
-    enum status st = plan_relower(&p->plan, p->model, &p->corrected, strategy, err);
+    enum status st = p->limits ? export_limits_check(p->limits, strategy, p->model, p->cluster, err) : ST_OK;
+    if (!st)
+        st = plan_relower(&p->plan, p->model, &p->corrected, strategy, err);
     const struct timeline_options options = {.max_passes = p->brief ? BRIEF_PASSES : 0};
     return st ? st : timeline_run(p->timeline, &p->plan, &p->cost, &options, out, err);
 }

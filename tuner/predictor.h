@@ -16,6 +16,7 @@
 #include "featurize/features.h"
 #include "simulator/timeline.h"
 #include "strategy/cluster.h"
+#include "strategy/export/limits.h"
 #include "strategy/model.h"
 #include "strategy/plan.h"
 #include "strategy/strategy.h"
@@ -33,16 +34,17 @@ struct predictor {
     struct arena arena;
     struct cost cost;
     struct timeline *timeline;
-    struct plan plan;         /* of the last prediction */
-    struct predictions known; /* what fits have asked for */
-    bool brief;               /* few passes of the timeline: for ranking many, not for telling people a time */
+    struct plan plan;                   /* of the last prediction */
+    struct predictions known;           /* what fits have asked for */
+    const struct export_limits *limits; /* what these forms cannot say is infeasible; borrowed; NULL: none */
+    bool brief; /* few passes of the timeline: for ranking many, not for telling people a time */
 };
 
 enum status predictor_init(struct predictor *out, const struct model *model, const struct cluster *cluster,
                            struct error *err);
 void predictor_release(struct predictor *predictor);
 
-/* One prediction. Fails: as plan_lower and timeline_run. */
+/* One prediction. Fails: as plan_lower and timeline_run, ST_INFEASIBLE (beyond the limits). */
 enum status predictor_run(struct predictor *predictor, const struct strategy *strategy, struct prediction *out,
                           struct error *err);
 

@@ -456,9 +456,13 @@ enum status session_prepare(const struct model *model, const struct cluster *clu
     if (!s)
         return error_no_memory(err);
     *s = (struct session){.model = model, .cluster = cluster, .options = *options, .started_us = clock_now_us()};
-    enum status st = space_init(&s->space, model, cluster, &s->options.space, err);
+    enum status st =
+        options->limits ? export_limits_narrow(options->limits, model, cluster, &s->options.space, err) : ST_OK;
+    if (!st)
+        st = space_init(&s->space, model, cluster, &s->options.space, err);
     if (!st)
         st = predictor_init(&s->predictor, model, cluster, err);
+    s->predictor.limits = options->limits;
     if (!st)
         st = learner_init(&s->learner, options->ranker, model, cluster, options->seed, err);
     s->learner.cancel = options->cancel;

@@ -56,8 +56,11 @@ struct tune_options {
     const struct ranker *ranker; /* residual, learned elsewhere; borrowed. NULL: the timeline and a Gaussian process */
     const char *ranker_id;       /* its id in the dataset, kept with the session; or NULL */
     struct space_options space;
-    const char *runner;        /* what runs the trials: "lab", "mpirun"; kept with the session */
-    const char *hosts;         /* the runner's host file, kept with the session; or NULL */
+    const struct export_limits *limits; /* try only what these forms can say; borrowed; NULL: all of the space */
+    const char *runner;                 /* what runs the trials: "lab", "mpirun"; kept with the session */
+    const char *hosts;                  /* the runner's host file, kept with the session; or NULL */
+    const char *launch;                 /* JSON about how the runner starts workers, likewise; or NULL */
+    const char *job;                    /* JSON about the user's own job, kept with the session; or NULL */
     const char *team, *shared; /* whose it is and who may see it, as the dataset has them; NULL: nobody's, all */
     enum stored_session_mode mode;
     bool served; /* a service runs it, and goes on with it after a restart */

@@ -37,6 +37,8 @@ static char *options_text(const struct session *s) {
               cJSON_AddNumberToObject(json, "earlier", (double)s->options.earlier) &&
               (!s->options.served || cJSON_AddTrueToObject(json, "served")) &&
               (!s->options.ranker_id || cJSON_AddStringToObject(json, "ranker", s->options.ranker_id)) &&
+              (!s->options.launch || cJSON_AddRawToObject(json, "launch", s->options.launch)) &&
+              (!s->options.job || cJSON_AddRawToObject(json, "job", s->options.job)) &&
               (!s->options.hosts || cJSON_AddStringToObject(json, "hosts", s->options.hosts));
     char *text = ok ? json_line(json) : NULL;
     cJSON_Delete(json);

@@ -20,6 +20,7 @@ struct tune_order {
     uint64_t iterations, warmup;
     double expected_us; /* an iteration; 0 = unknown */
     double give_up_us;  /* end early when clearly slower than this; 0 = never */
+    uint64_t number;    /* within its session; 0 = none */
 };
 
 /* How a trial went. */

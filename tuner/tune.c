@@ -26,22 +26,41 @@ struct tune {
     struct session *session;
 };
 
+/* The number that the next trial will have in its session. */
+static enum status next_number(const struct tune *t, uint64_t *out, struct error *err) {
+    struct arena arena = {0};
+    struct record *last;
+    size_t n = 0;
+    const struct query query = {
+        .session = session_id(t->session), .order = QUERY_BY_number, .descending = true, .limit = 1};
+    enum status st = query_collect(t->store, &query, &arena, &n, &last, err);
+    if (!st)
+        *out = n ? last[0].number + 1 : 1;
+    arena_release(&arena);
+    return st;
+}
+
 static enum status run_trial(const struct tune *t, const struct suggestion *trial, struct error *err) {
     struct tune_outcome outcome = {0};
+    struct tune_order order = trial->order;
+    enum status st = next_number(t, &order.number, err);
+    if (st)
+        return st;
     const struct trial_start start = {.model = t->model,
                                       .cluster = t->cluster,
                                       .strategy = trial->order.strategy,
                                       .session = session_id(t->session),
+                                      .number = order.number,
                                       .proposer = trial->proposer,
                                       .runner = t->runner->name,
                                       .round = trial->round,
                                       .seed = t->options->seed,
                                       .predicted_us = trial->predicted_us};
     int64_t row;
-    enum status st = trial_record_start(t->store, &start, &row, err);
+    st = trial_record_start(t->store, &start, &row, err);
     if (st)
         return st;
-    st = t->runner->run(t->runner->context, &trial->order, &outcome, err);
+    st = t->runner->run(t->runner->context, &order, &outcome, err);
     if (st) {
         struct error ignored;
         store_trial_fail(t->store, row, RECORD_CANCELLED, err ? err->message : NULL, &ignored);

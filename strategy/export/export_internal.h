@@ -25,8 +25,8 @@ struct form {
 };
 
 typedef enum status export_function(struct form *f, struct error *err);
-export_function export_pytorch_ddp, export_horovod, export_deepspeed, export_tensorflow, export_byteps,
-    export_bytescheduler, export_nccl, export_autodist;
+export_function export_pytorch_ddp, export_pytorch_hook, export_horovod, export_deepspeed, export_tensorflow,
+    export_byteps, export_bytescheduler, export_nccl, export_autodist;
 
 /* ---- files ---- */
 
@@ -60,6 +60,7 @@ enum ability {
     CAN_ALGORITHM = 128,
     CAN_ENCODE = 256,
     CAN_REDUCE_LOCALLY = 512, /* always does */
+    CAN_PREEMPT = 1024,
 };
 void form_note_rest(struct form *f, unsigned can);
 
@@ -83,6 +84,10 @@ uint32_t form_servers(struct form *f);
 
 /* The groups as lists of variables' names, in the order of readiness; NULL when memory is out. */
 cJSON *form_groups(struct form *f);
+
+/* Add "groups" to `json`: each with its algorithm, largest message, place of first need and members; a served variable
+ * is a group of its own. False when memory is out. */
+bool form_add_exact_groups(struct form *f, cJSON *json);
 
 /* Has `other`, which serves everything, the same servers for every variable that this strategy serves; the same cuts?
  */

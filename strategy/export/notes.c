@@ -65,7 +65,7 @@ static void note_variables(struct form *f, unsigned can) {
 void form_note_rest(struct form *f, unsigned can) {
     const struct strategy *s = f->strategy;
     note_variables(f, can);
-    if (s->policy == POLICY_preemptive)
+    if (s->policy == POLICY_preemptive && !(can & CAN_PREEMPT))
         form_note(f, EXPORT_LOSS_PREEMPTION, "%u slices of groups go in an order of their own", s->n_slices);
     if (s->policy == POLICY_priority && !(can & CAN_ORDER))
         form_note(f, EXPORT_LOSS_ORDER, "what the next forward pass needs first does not go first");

@@ -72,36 +72,12 @@ static bool add_caps(cJSON *json, const struct bucket_knob *knob) {
     return add_list(json, &knob->caps);
 }
 
-/* Takes `names`. */
-static bool add_group(cJSON *groups, enum algorithm algorithm, uint64_t partition_bytes, cJSON *names) {
-    cJSON *group = cJSON_CreateObject();
-    bool whole = cJSON_AddStringToObject(group, "algorithm", algorithm_name(algorithm)) &&
-                 cJSON_AddNumberToObject(group, "partition_bytes", (double)partition_bytes);
-    if (!cJSON_AddItemToObject(group, "variables", names)) {
-        cJSON_Delete(names);
-        whole = false;
-    }
-    if (cJSON_AddItemToArray(groups, group))
-        return whole;
-    cJSON_Delete(group);
-    return false;
-}
-
 /* Each group with its algorithm, largest message and members, for the hook, which all-reduces served variables alone.
  */
 static void add_exact_groups(struct form *f) {
-    const struct strategy *s = f->strategy;
-    cJSON *json = cJSON_CreateObject(), *lists = form_groups(f);
-    cJSON *groups = cJSON_AddArrayToObject(json, "groups");
-    bool whole = lists && groups && cJSON_AddStringToObject(json, "strategy", s->id.hex);
-    for (uint32_t g = 0; g < s->n_groups && whole; g++)
-        whole = add_group(groups, s->groups[g].algorithm, s->groups[g].partition_bytes,
-                          cJSON_DetachItemFromArray(lists, 0));
-    for (uint32_t v = 0; v < s->n_variables && whole; v++)
-        if (s->variables[v].kind == SYNC_PARAMETER_SERVER)
-            whole = add_group(groups, ALGORITHM_auto, s->variables[v].partition_bytes,
-                              cJSON_CreateStringArray(&f->model->variables[v].name, 1));
-    cJSON_Delete(lists);
+    cJSON *json = cJSON_CreateObject();
+    const bool whole =
+        json && cJSON_AddStringToObject(json, "strategy", f->strategy->id.hex) && form_add_exact_groups(f, json);
     form_add_json(f, "ddp-groups.json", json, whole);
 }
 

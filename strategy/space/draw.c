@@ -63,11 +63,15 @@ uint64_t draw_size(struct rng *rng, uint64_t min, uint64_t max) {
 
 uint64_t draw_partition(const struct draft *d, double whole) {
     const struct space_options *o = &d->space->options;
-    return draw_chance(d->rng, whole) ? 0 : draw_size(d->rng, o->min_partition_bytes, o->max_partition_bytes);
+    return o->whole_messages || draw_chance(d->rng, whole)
+               ? 0
+               : draw_size(d->rng, o->min_partition_bytes, o->max_partition_bytes);
 }
 
 uint64_t draw_credit(const struct draft *d, double none, double unlimited) {
     const struct space_options *o = &d->space->options;
+    if (o->usual_credit)
+        return o->all_reduce && (!o->parameter_server || draw_chance(d->rng, 0.5)) ? 0 : CREDIT_UNLIMITED;
     double u = rng_uniform(d->rng);
     if (u < none)
         return 0;

@@ -25,6 +25,8 @@ static uint64_t step_size(const struct draft *d, uint64_t bytes, uint64_t off, u
 static bool move_partition(struct draft *d, const struct group_view *view) {
     (void)view;
     const struct space_options *o = &d->space->options;
+    if (o->whole_messages)
+        return false;
     uint32_t picked = some_variable(d);
     struct variable_sync *sync = &d->strategy.variables[picked];
     bool server = sync->kind == SYNC_PARAMETER_SERVER;
@@ -45,6 +47,10 @@ static bool move_credit(struct draft *d, const struct group_view *view) {
     (void)view;
     const struct space_options *o = &d->space->options;
     uint64_t *credit = &d->strategy.credit_bytes;
+    if (o->usual_credit) {
+        *credit = draw_credit(d, 0, 0);
+        return true;
+    }
     uint64_t off = *credit == 0 || (*credit != CREDIT_UNLIMITED && draw_chance(d->rng, 0.5)) ? 0 : CREDIT_UNLIMITED;
     if (*credit == off && draw_chance(d->rng, 0.3))
         *credit = off ? 0 : CREDIT_UNLIMITED;

@@ -27,6 +27,16 @@ static double count_sizes(uint64_t min, uint64_t max) {
     return floor(log2((double)max / (double)min)) + 1.0;
 }
 
+static double count_partitions(const struct space_options *o) {
+    return o->whole_messages ? 1.0 : count_sizes(o->min_partition_bytes, o->max_partition_bytes) + 1.0;
+}
+
+static double count_credits(const struct space_options *o) {
+    if (o->usual_credit)
+        return (o->all_reduce ? 1.0 : 0.0) + (o->parameter_server ? 1.0 : 0.0);
+    return count_sizes(o->min_credit_bytes, o->max_credit_bytes) + 2.0;
+}
+
 /* log_lists[s], s = 1..max_shards: ordered lists of 1..min(s, nodes) distinct nodes. */
 static double *server_lists(const struct space *space) {
     uint32_t n = space->cluster->n_nodes, most = space->options.max_shards;
@@ -56,7 +66,7 @@ static double encodings_of(const struct space *space, const struct variable *v) 
 
 static struct choices choices_of(const struct space *space, const struct variable *v, const double *lists) {
     const struct space_options *o = &space->options;
-    double sizes = count_sizes(o->min_partition_bytes, o->max_partition_bytes) + 1.0;
+    double sizes = count_partitions(o);
     double local = space->several_devices ? 2.0 : 1.0;
     struct choices c = {.dtype = v->dtype, .cuts = 1.0, .log_servers = lists[1], .times = 1};
     for (uint32_t a = 0; a < v->rank; a++) {
@@ -121,14 +131,13 @@ static double log_servers_only(const struct choices *c, uint32_t n) {
 }
 
 static double log_schedules(const struct space_options *o) {
-    return log(__builtin_popcount(o->policies) * (count_sizes(o->min_credit_bytes, o->max_credit_bytes) + 2.0) *
-               (o->cross_iteration ? 2.0 : 1.0));
+    return log(__builtin_popcount(o->policies) * count_credits(o) * (o->cross_iteration ? 2.0 : 1.0));
 }
 
 static double sum_dtypes(const struct space *space, const struct choices *c, uint32_t n) {
     const struct space_options *o = &space->options;
     double sum = log_schedules(o);
-    double sizes = count_sizes(o->min_partition_bytes, o->max_partition_bytes) + 1.0;
+    double sizes = count_partitions(o);
     for (uint32_t i = 0, end; i < n; i = end) {
         struct variable like = {.dtype = c[i].dtype};
         double x = __builtin_popcount(o->algorithms) * sizes * encodings_of(space, &like);

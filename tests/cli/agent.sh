@@ -128,3 +128,23 @@ stop
 timeout 60 "$syncopate" agent --server "$url" --cluster lab-4x1g --runner $runner --patience 1s 2>patient.err
 [ $? = 4 ] && grep -q "^syncopate: error: $url" patient.err
 verdict patience_ends_when_told_to "$(cat patient.err)"
+
+# ---- a session that was opened for whoever comes; and a token whose day is used up ----
+rm -f d.db*
+tokens() { "$syncopate" serve token create "$@" --dataset d.db; }
+SYNCOPATE_TOKEN=$(tokens boss --role admin)
+few=$(tokens few --role run --team hands --trials-per-day 1)
+export SYNCOPATE_TOKEN
+start 127.0.0.1:0
+"$syncopate" clusters add --server "$url" lab-4x1g >/dev/null
+"$syncopate" models add --server "$url" mlp-small >/dev/null
+id=$(curl -s -H "Authorization: Bearer $few" --json \
+    '{"model":"mlp-small","cluster":"lab-4x1g","budget":{"trials":3},"trial_us":1e5,"final_rounds":0}' \
+    "$url/api/v1/sessions" | python3 -c 'import json, sys; print(json.load(sys.stdin)["id"])')
+SYNCOPATE_TOKEN=$few timeout 200 "$syncopate" agent --server "$url" --session "$id" --runner $runner --idle 3s --patience 1s 2>few.err
+[ $? = 0 ] && grep -q 'ran 1 trial' few.err && [ "$(grep -c 'within 24 hours.*waiting' few.err)" = 1 ]
+verdict an_agent_whose_token_has_no_more_trials_today_waits_and_says_why "$(cat few.err)"
+"$syncopate" dataset query --server "$url" --session "$id" --json 2>/dev/null | grep -q "\"runner\":\"$runner\""
+verdict its_trial_says_what_ran_it "$("$syncopate" dataset query --server "$url" --session "$id" --json 2>&1 | head -c 500)"
+stop
+unset SYNCOPATE_TOKEN

@@ -128,7 +128,7 @@ if [ -e t.db ]; then
     printf '# hosts\nlocalhost slots=1\nlocalhost\n' >hosts
     echo '{"schema":"syncopate.cluster/1","name":"two","nodes":[{"name":"a","count":2,"nic_gbit_per_s":1}]}' >two.json
     check mpirun_takes_hosts_from_a_file 0 'an iteration' "$syncopate" trial $models/mlp-small.json two.json --baseline ps \
-        --runner mpirun --hosts hosts --iterations 3
+        --runner mpirun --worker mpi --hosts hosts --iterations 3
     check a_trial_is_traced 0 'timelines written to trace.json' "$syncopate" trial $models/mlp-small.json two.json \
         --baseline wfbp --runner local --iterations 3 --trace trace.json
     if python3 -c 'import json

@@ -37,6 +37,17 @@ verdict to_the_byte
 check what_came_back_is_whole 0 'as they should be' dataset check --dataset back.db
 [ -z "$(ls back.db.from* 2>/dev/null)" ]
 verdict nothing_is_left_beside_it "$(ls)"
+"$syncopate" serve --listen 127.0.0.1:0 --open --dataset late.db >late.out 2>late.err &
+locker=$!
+until_true 10 test -s late.out
+dataset merge "$url" --dataset late.db >out 2>err
+[ $? = 1 ] && grep -q 'what was fetched is kept in late.db.from-' err && [ -n "$(ls late.db.from-*)" ]
+verdict what_was_fetched_stays_while_another_process_has_the_dataset "$(cat err; ls)"
+kill $locker
+wait $locker
+check and_is_merged_when_it_has_gone 0 "$trials trials added" dataset merge "$url" --dataset late.db
+[ -z "$(ls late.db.from* 2>/dev/null)" ]
+verdict and_then_nothing_is_left "$(ls)"
 dataset export --references --iterations --server "$url" --out there.jsonl 2>/dev/null
 cmp -s <(sort there.jsonl) <(sort here.jsonl)
 verdict an_export_there_has_what_one_here_has

@@ -16,7 +16,7 @@ finish() {
 }
 trap finish EXIT
 cd "$dir" || exit 2
-forms="pytorch-ddp horovod deepspeed tensorflow byteps bytescheduler autodist nccl"
+forms="pytorch-ddp pytorch-hook horovod deepspeed tensorflow byteps bytescheduler autodist nccl"
 on=(--model resnet50 --cluster lab-4x1g)
 export_of() { "$syncopate" strategy export "$@"; }
 python=python3
@@ -83,7 +83,7 @@ for f in files:
     got = sorted(n for g in json.load(open(f)) for n in g)
     assert got == names or 'ps' in f or 'parallax' in f, f
 assert files
-files = glob.glob('each-*/pytorch-ddp/ddp-groups.json')
+files = glob.glob('each-*/pytorch-ddp/ddp-groups.json') + glob.glob('each-*/pytorch-hook/pytorch-hook.json')
 for f in files:
     assert sorted(n for g in json.load(open(f))['groups'] for n in g['variables']) == names, f
 assert files"

@@ -22,6 +22,7 @@ cd "$dir/root/opt/sync" || exit 1
 {
     echo bin/syncopate
     [ ! -e "$here/$out/bin/syncopate-worker-mpi" ] || echo bin/syncopate-worker-mpi
+    [ ! -e "$here/$out/bin/syncopate-worker-nccl" ] || echo bin/syncopate-worker-nccl
     (cd "$here/$out" && ls lib/*.so 2>/dev/null)
     (cd "$here/examples" && ls models/*.json clusters/*.json launchers.json) | sed 's|^|share/syncopate/|'
     (cd "$here/strategy/import/pytorch" && ls syncopate_torch/*.py) | sed 's|^|share/syncopate/python/|'

@@ -5,6 +5,7 @@
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
+source tests/cli/help.bash
 source tests/cli/service.bash
 syncopate=$PWD/${OUT:-build/release}/bin/syncopate
 if ! command -v mpirun >/dev/null; then
@@ -27,6 +28,42 @@ check no_server_is_named 2 'say which with --server' "$syncopate" models list
 check no_url 2 "is no service's URL" "$syncopate" --server nonsense models list
 check a_command_of_this_machine 2 'works on this machine, not on a service' "$syncopate" --server http://127.0.0.1:1 lab up x
 check an_agent_needs_something_to_serve 2 'either --session ID or --cluster' "$syncopate" agent --server http://127.0.0.1:1 --runner local
+
+# Each command that takes --server asks the same of the service that SYNCOPATE_SERVER names; here nobody is there.
+words_of() {
+    case $1 in
+    tune | "models add" | "models show") echo mlp-small lab-4x1g | cut -d ' ' -f "1-$([ "$1" = tune ] && echo 2 || echo 1)" ;;
+    simulate) echo mlp-small lab-4x1g --baseline wfbp ;;
+    "clusters add" | "clusters show") echo lab-4x1g ;;
+    agent) echo --session x --runner local --patience 1ms ;;
+    report) echo x --out - ;;
+    "dataset import") echo lines.jsonl ;;
+    sessions\ list) ;;
+    sessions\ * | "strategy export") echo x ;;
+    esac
+}
+echo '{}' >lines.jsonl
+all_commands "" >commands
+while IFS= read -r command; do
+    # shellcheck disable=SC2086
+    "$syncopate" $command --help | grep -q '^  --server URL' || continue
+    file=${command// /_}
+    # shellcheck disable=SC2046,SC2086
+    (
+        "$syncopate" $command $(words_of "$command") --server http://127.0.0.1:1 >"$file.by-option" 2>&1
+        echo $? >>"$file.by-option"
+        SYNCOPATE_SERVER=http://127.0.0.1:1 "$syncopate" $command $(words_of "$command") >"$file.by-variable" 2>&1
+        echo $? >>"$file.by-variable"
+    ) &
+done <commands
+wait
+for file in *.by-option; do
+    cmp -s "$file" "${file%.by-option}.by-variable" && [ "$(tail -n 1 "$file")" = 4 ]
+    verdict "the_service_can_be_named_by_a_variable_for_${file%.by-option}" "$(cat "$file" "${file%.by-option}.by-variable")"
+done
+[ "$(ls ./*.by-option | wc -l)" -ge 18 ]
+verdict commands_that_take_a_service_are_read_from_help "$(ls ./*.by-option | wc -l)"
+rm ./*.by-*
 
 # ---- the same answers ----
 start 127.0.0.1:0 --open
@@ -84,6 +121,23 @@ for form in "query --json" query "query --state complete --order measured --limi
     cmp -s here there && [ -s here ]
     verdict "trials_are_the_same_there_as_here_${form// /_}" "$(diff here there | head -n 3)"
 done
+
+for form in "" --json; do
+    # shellcheck disable=SC2086
+    "$syncopate" sessions show "$id" $form >there 2>there.err
+    # shellcheck disable=SC2086
+    env -u SYNCOPATE_SERVER "$syncopate" sessions show "$id" $form --dataset d.db >here 2>here.err
+    cmp -s here there && grep -q "$id" here
+    verdict "a_session_is_shown_the_same_there_as_here${form//-/_}" "$(cat there.err; diff here there | head -n 3)"
+done
+mkdir -p tmp
+TMPDIR=$dir/tmp "$syncopate" report "$id" --out - 2>err | sed 's/syncopate --server [^<]*best.json/COMMAND/' >there
+env -u SYNCOPATE_SERVER "$syncopate" report "$id" --dataset d.db --out - 2>>err |
+    sed 's/syncopate dataset show [^<]*best.json/COMMAND/' >here
+cmp -s here there && grep -q '</html>' here && [ -z "$(ls tmp)" ]
+verdict a_report_is_the_same_there_as_here_and_leaves_nothing "$(cat err; diff here there | head -c 500; ls tmp)"
+check a_session_that_is_not_there_has_no_report 2 'no session nope' "$syncopate" report nope --out -
+check a_report_of_a_service_takes_no_dataset 2 'drop one of the two' "$syncopate" report "$id" --dataset d.db
 
 # ---- an agent that is asked to end gives its trial back ----
 "$syncopate" tune mlp-small lab-4x1g --trials 2 --trial-time 4s --rounds 0 --runner $runner >short.out 2>short.err &

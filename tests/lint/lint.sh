@@ -32,7 +32,8 @@ include_law() {
             for (i = 1; i <= n; i++) { split(rows[i], r, ":"); law[r[1]] = r[2]; allowed[r[1]] = "," r[1] "," r[2] "," }
             n = split(folders, list, " ")
             for (i = 1; i <= n; i++) is_folder[list[i]] = 1
-            home["sqlite3.h"] = "dataset/"; home["mpi.h"] = home["nccl.h"] = home["cuda_runtime.h"] = "trial-runner/worker/"
+            home["sqlite3.h"] = "dataset/"; home["mpi.h"] = "trial-runner/worker/"
+            home["nccl.h"] = home["cuda_runtime.h"] = home["cuda_runtime_api.h"] = "trial-runner/worker/nccl/"
             home["microhttpd.h"] = home["gnutls/abstract.h"] = "tuner/http/"; home["curl/curl.h"] = "tuner/client/"; home["lapacke.h"] = home["nlopt.h"] = "tuner/"
             home["xgboost/c_api.h"] = "simulator/learned/"; home["yaml.h"] = "strategy/import/"
         }
@@ -57,11 +58,13 @@ include_law() {
         }'
 }
 
+# Headers that need CUDA are left out where it is not.
 headers_compile_alone() {
-    local mpi header
-    mpi=$(mpicc --showme:compile 2>/dev/null)
+    local mpi header cuda=${CUDA_HOME:-/usr/local/cuda}/include
+    mpi="$(mpicc --showme:compile 2>/dev/null) -isystem $cuda -isystem ${NCCL_HOME:-${CUDA_HOME:-/usr/local/cuda}}/include"
     for header in "${all[@]}"; do
         [[ $header == *.h ]] || continue
+        [ -e "$cuda/cuda_runtime_api.h" ] || [[ $header != */worker/nccl/* && $header != */support/nccl/* ]] || continue
         # shellcheck disable=SC2086
         if ! printf '#include "%s"\n' "$header" | $CC -std=c17 -D_GNU_SOURCE -Wall -Wextra -Werror -I. $mpi -fsyntax-only -x c - \
             2>"$work/cc"; then

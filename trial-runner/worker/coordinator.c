@@ -4,15 +4,31 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "trial-runner/worker/report.h"
 
+bool coordinator_orders(const struct coordinator *c, uint32_t m) {
+    const struct message *message = &c->plan->messages[m];
+    return c->needed && (message->kind == SYNC_ALL_REDUCE || (c->local_sums && message->local_reduction));
+}
+
+/* Under priority, and when there is anything to order. */
+static bool is_needed(const struct plan *plan, bool local_sums) {
+    bool any = plan->any_all_reduce;
+    for (uint32_t i = 0; local_sums && !any && i < plan->n_messages; i++)
+        any = plan->messages[i].local_reduction;
+    return any && plan->policy == POLICY_priority && plan->cluster->n_devices > 1;
+}
+
 void coordinator_init(struct coordinator *c, const struct plan *plan, const struct world *world,
-                      struct requests *requests) {
+                      struct requests *requests, bool local_sums) {
     uint32_t n = world->cluster->n_devices;
-    *c = (struct coordinator){.plan = plan, .world = world, .requests = requests, .leads = world->device == 0};
-    c->needed = plan->policy == POLICY_priority && plan->any_all_reduce && n > 1;
+    *c = (struct coordinator){.plan = plan,
+                              .world = world,
+                              .requests = requests,
+                              .needed = is_needed(plan, local_sums),
+                              .local_sums = local_sums,
+                              .leads = world->device == 0};
     if (!c->needed)
         return;
     c->go = report_alloc(COORDINATOR_BATCH + 1, sizeof *c->go);
@@ -25,14 +41,6 @@ void coordinator_init(struct coordinator *c, const struct plan *plan, const stru
     for (uint32_t d = 1; d < n; d++)
         MPI_Irecv(&c->incoming[d], sizeof *c->incoming, MPI_BYTE, (int)d, 0, world->control,
                   requests_add(requests, (struct completion){.kind = DONE_REPORT, .peer = (int)d}));
-}
-
-/* Send a copy, so that the caller's may change at once. */
-static void send_copy(struct coordinator *c, const void *data, size_t bytes, uint32_t device) {
-    void *copy = report_alloc(bytes, 1);
-    memcpy(copy, data, bytes);
-    MPI_Isend(copy, (int)bytes, MPI_BYTE, (int)device, 0, c->world->control,
-              requests_add(c->requests, (struct completion){.kind = DONE_CONTROL_SEND, .buffer = copy}));
 }
 
 static uint64_t finished_everywhere(const struct coordinator *c) {
@@ -48,7 +56,7 @@ static void note(struct coordinator *c, uint32_t device, uint64_t steps, struct 
     for (uint64_t least = finished_everywhere(c); c->everywhere < least; c->everywhere++) {
         uint32_t step = (uint32_t)(c->everywhere % plan->n_steps);
         for (uint32_t i = plan->first_ready[step]; i < plan->first_ready[step + 1]; i++)
-            if (plan->messages[plan->by_ready[i]].kind == SYNC_ALL_REDUCE)
+            if (coordinator_orders(c, plan->by_ready[i]))
                 schedule_ready(schedule, plan->by_ready[i]);
     }
 }
@@ -57,7 +65,7 @@ void coordinator_report(struct coordinator *c, uint64_t steps, struct schedule *
     if (c->leads)
         note(c, 0, steps, schedule);
     else
-        send_copy(c, &steps, sizeof steps, 0);
+        requests_send_copy(c->requests, &steps, sizeof steps, 0, 0, c->world->control);
 }
 
 void coordinator_hear(struct coordinator *c, uint32_t device, struct schedule *schedule) {
@@ -75,7 +83,7 @@ void coordinator_flush(struct coordinator *c) {
     if (!c->needed || c->go[0] == 0)
         return;
     for (uint32_t d = 1; d < c->world->cluster->n_devices; d++)
-        send_copy(c, c->go, (c->go[0] + 1) * sizeof *c->go, d);
+        requests_send_copy(c->requests, c->go, (c->go[0] + 1) * sizeof *c->go, (int)d, 0, c->world->control);
     c->go[0] = 0;
 }
 

@@ -21,6 +21,7 @@ struct coordinator {
     const struct world *world;
     struct requests *requests;
     bool needed;         /* by this plan; the functions below are then called on every worker */
+    bool local_sums;     /* sums inside a node are collectives too */
     bool leads;          /* device 0 */
     uint64_t *finished;  /* leader: [n_devices] steps that each has finished since the start */
     uint64_t *incoming;  /* leader: [n_devices] reports being received */
@@ -29,7 +30,10 @@ struct coordinator {
 };
 
 void coordinator_init(struct coordinator *coordinator, const struct plan *plan, const struct world *world,
-                      struct requests *requests);
+                      struct requests *requests, bool local_sums);
+
+/* Device 0 decides when this message goes. */
+bool coordinator_orders(const struct coordinator *coordinator, uint32_t message);
 
 /* This device has finished `steps` steps since the start. */
 void coordinator_report(struct coordinator *coordinator, uint64_t steps, struct schedule *schedule);

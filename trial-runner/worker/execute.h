@@ -1,9 +1,9 @@
 /* Run a plan for real: replay the compute, move every byte, time the iterations.
  *
  * Compute is a clock: a step ends at max(end of the step before, its gate opened) + step_us * compute_scale, by the
- * clock and not by when the program came to look, so that polling does not add up. One iteration's time is the time
- * between the starts of two successive forward passes on device 0; nobody can be more than one message ahead of the
- * others, so over a run this is every device's. */
+ * clock and not by when the program came to look, so that polling does not add up; on a GPU a step that waits for
+ * messages is timed from where it starts. One iteration's time is the time between the starts of two successive forward
+ * passes on device 0; nobody can be more than one message ahead of the others, so over a run this is every device's. */
 #ifndef WORKER_EXECUTE_H
 #define WORKER_EXECUTE_H
 
@@ -22,8 +22,9 @@ struct execute_options {
 };
 
 struct execute_result {
-    double *time_us;  /* [iterations], for the caller to free; device 0's clock */
-    uint64_t checked; /* sampled sums found right, over all devices */
+    double *time_us;   /* [iterations], for the caller to free; device 0's clock */
+    uint64_t checked;  /* sampled sums found right, over all devices */
+    double compute_us; /* median over iterations of what the operators took on device 0; 0 where it is not measured */
 };
 
 /* Collective over all ranks. *out is written on workers; checked on device 0 only. A wrong sum ends the job. */

@@ -1,12 +1,14 @@
-/* syncopate-worker-mpi: one rank of a real run. Started by mpirun or the like, once a device and once a server.
+/* A worker program: one rank of a real run. Started by mpirun or the like, once a device and once a server.
  *
- *   syncopate-worker-mpi run --model FILE --cluster FILE --strategy FILE --iterations K --warmup W [--trace] [--verify]
- *   syncopate-worker-mpi bench --cluster FILE [--max-bytes N] [--time-limit S]
+ *   syncopate-worker-X run --model FILE --cluster FILE --strategy FILE --iterations K --warmup W [--trace] [--verify]
+ *   syncopate-worker-X bench --cluster FILE [--max-bytes N] [--time-limit S]
+ *   syncopate-worker-X probe
  *
- * Rank 0 reads the files and shares their text; every rank lowers the strategy itself. What happens is told in JSON
- * lines on standard output: ready, iteration, step and message (--trace), measurement, runtime, done, or infeasible /
- * error with a reason. --fault sum|kill|hang makes the last device fail at the second iteration and is there for tests.
- * Exit codes are the program syncopate's. */
+ * X is mpi or nccl: backend.h says what differs. Rank 0 reads the files and shares their text; every rank lowers the
+ * strategy itself. What happens is told in JSON lines on standard output: ready, iteration, step and message (--trace),
+ * measurement, runtime, done, or infeasible / error with a reason. probe says in one line what this machine has for
+ * the program; it is run alone. --fault sum|kill|hang makes the last device fail at the second iteration and is there
+ * for tests. Exit codes are the program syncopate's. */
 #include <malloc.h>
 #include <mpi.h>
 #include <signal.h>
@@ -18,7 +20,7 @@
 
 #include "base/json.h"
 #include "base/units.h"
-#include "trial-runner/worker/collective.h"
+#include "trial-runner/worker/backend.h"
 #include "trial-runner/worker/execute.h"
 #include "trial-runner/worker/measure.h"
 #include "trial-runner/worker/report.h"
@@ -109,7 +111,7 @@ static enum status parse_options(int argc, char **argv, struct options *out, str
     *out = (struct options){.execute = {.iterations = 10, .warmup = 2, .report = true},
                             .measure = {.max_bytes = UINT64_C(16) << 20, .time_limit_s = 40}};
     if (argc < 2 || (strcmp(argv[1], "run") != 0 && strcmp(argv[1], "bench") != 0))
-        return error_set(err, ST_USAGE, "the first argument is run or bench; people want the program syncopate");
+        return error_set(err, ST_USAGE, "the first argument is run, bench or probe; people want the program syncopate");
     out->bench = strcmp(argv[1], "bench") == 0;
     for (int i = 2; i < argc; i++) {
         if (parse_switch(argv[i], out))
@@ -194,21 +196,21 @@ static void add_processor(cJSON *line) {
         fclose(file);
 }
 
-static void report_ready(void) {
+static void report_ready(const struct world *world) {
     char text[MPI_MAX_LIBRARY_VERSION_STRING];
-    int n, size;
+    int n;
     struct utsname host;
     cJSON *line = report_event("ready");
     MPI_Get_library_version(text, &n);
     text[strcspn(text, ",")] = '\0';
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
     cJSON_AddStringToObject(line, "mpi", text);
-    cJSON_AddNumberToObject(line, "ranks", size);
+    cJSON_AddNumberToObject(line, "ranks", world->size);
     if (uname(&host) == 0) {
         cJSON_AddStringToObject(line, "host", host.nodename);
         cJSON_AddStringToObject(line, "kernel", host.release);
     }
     add_processor(line);
+    backend_describe(world, line);
     report_send(line);
 }
 
@@ -216,26 +218,37 @@ static bool is_speaker(const struct world *world) {
     return !world->is_server && world->device == 0;
 }
 
-static enum status run(const struct options *options, struct job *job, struct error *err) {
+static void execute(const struct options *options, struct job *job) {
     struct execute_result result = {0};
-    enum status status = plan_lower(&job->model, &job->cluster, &job->strategy, &job->plan, err);
-    if (status != ST_OK)
-        return status;
-    status = collective_check_plan(&job->plan, err);
-    if (status == ST_OK)
-        status = world_init(&job->world, &job->plan, err);
-    if (status != ST_OK)
-        goto release_plan;
     if (is_speaker(&job->world))
-        report_ready();
+        report_ready(&job->world);
     execute_run(&job->plan, &job->world, &options->execute, &result);
     if (is_speaker(&job->world)) {
         cJSON *line = report_event("done");
         cJSON_AddNumberToObject(line, "iterations", options->execute.iterations);
         cJSON_AddNumberToObject(line, "checked", (double)result.checked);
+        if (result.compute_us > 0)
+            cJSON_AddNumberToObject(line, "compute_us", result.compute_us);
         report_send(line);
     }
     free(result.time_us);
+}
+
+static enum status run(const struct options *options, struct job *job, struct error *err) {
+    enum status status = plan_lower(&job->model, &job->cluster, &job->strategy, &job->plan, err);
+    if (status != ST_OK)
+        return status;
+    status = backend_check_plan(&job->plan, err);
+    if (status == ST_OK)
+        status = world_init(&job->world, &job->plan, err);
+    if (status != ST_OK)
+        goto release_plan;
+    status = backend_join(&job->world, err);
+    if (status != ST_OK)
+        goto release_world;
+    execute(options, job);
+    backend_leave(&job->world);
+release_world:
     world_release(&job->world);
 release_plan:
     plan_release(&job->plan);
@@ -267,10 +280,11 @@ release_cluster:
 }
 
 #ifdef __SANITIZE_ADDRESS__
-/* What Open MPI and its unloaded components keep to the end cannot be told from leaks of ours. */
+/* What Open MPI and its unloaded components keep to the end cannot be told from leaks of ours; and CUDA wants the
+ * addresses between the shadow's parts. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void) {
-    return "detect_leaks=0";
+    return "detect_leaks=0:protect_shadow_gap=0";
 }
 #endif
 
@@ -282,16 +296,26 @@ static void prepare_process(void) {
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
 }
 
+static int probe(void) {
+    struct error err = {.status = ST_OK};
+    enum status status = backend_probe(&err);
+    if (status != ST_OK)
+        report_error(&err);
+    return status_exit_code(status);
+}
+
 int main(int argc, char **argv) {
     struct options options;
     struct error err = {.status = ST_OK};
     int provided, rank;
+    if (argc == 2 && strcmp(argv[1], "probe") == 0)
+        return probe();
     prepare_process();
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     enum status status = parse_options(argc, argv, &options, &err);
     if (status == ST_OK)
-        status = collective_init(&err);
+        status = backend_open(&err);
     if (status == ST_OK)
         status = read_and_run(&options, &err);
     if (status != ST_OK && rank == 0)

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "strategy/cluster.h"
+#include "trial-runner/worker/world.h"
 
 struct measure_options {
     uint64_t max_bytes;
@@ -17,8 +18,8 @@ struct measure_options {
 };
 
 /* Collective over one rank a device. `ready` is called on device 0 before the first measurement. Fails: as world_init,
- * ST_NO_MEMORY. */
-enum status measure_cluster(const struct cluster *cluster, const struct measure_options *options, void (*ready)(void),
-                            struct error *err);
+ * backend_join, ST_NO_MEMORY. */
+enum status measure_cluster(const struct cluster *cluster, const struct measure_options *options,
+                            void (*ready)(const struct world *world), struct error *err);
 
 #endif

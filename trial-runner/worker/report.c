@@ -56,6 +56,11 @@ void report_error(const struct error *err) {
     report_send(line);
 }
 
+_Noreturn void report_end(enum status status) {
+    MPI_Abort(MPI_COMM_WORLD, status_exit_code(status));
+    abort();
+}
+
 _Noreturn void report_abort(enum status status, const char *format, ...) {
     struct error err = {.status = status};
     va_list args;
@@ -63,8 +68,7 @@ _Noreturn void report_abort(enum status status, const char *format, ...) {
     vsnprintf(err.message, sizeof err.message, format, args);
     va_end(args);
     report_error(&err);
-    MPI_Abort(MPI_COMM_WORLD, status_exit_code(status));
-    abort();
+    report_end(status);
 }
 
 void *report_alloc(size_t n, size_t size) {

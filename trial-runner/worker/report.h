@@ -24,6 +24,9 @@ void report_error(const struct error *err);
 /* Say why and end every rank of the job: for what cannot be undone in the middle of a run. */
 _Noreturn void report_abort(enum status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* End every rank of the job after report_error has said why. */
+_Noreturn void report_end(enum status status);
+
 /* calloc that ends the job when memory is out; n = 0 gives a valid pointer. */
 void *report_alloc(size_t n, size_t size);
 

@@ -2,6 +2,7 @@
 #include "trial-runner/worker/requests.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "trial-runner/worker/report.h"
 
@@ -46,6 +47,13 @@ int requests_poll(struct requests *requests) {
         requests->done[i] = requests->what[requests->index[i]];
     compact(requests);
     return n;
+}
+
+void requests_send_copy(struct requests *requests, const void *data, size_t bytes, int rank, int tag, MPI_Comm comm) {
+    void *copy = report_alloc(bytes, 1);
+    memcpy(copy, data, bytes);
+    MPI_Isend(copy, (int)bytes, MPI_BYTE, rank, tag, comm,
+              requests_add(requests, (struct completion){.kind = DONE_CONTROL_SEND, .buffer = copy}));
 }
 
 void requests_release(struct requests *requests) {

@@ -3,6 +3,7 @@
 #define WORKER_REQUESTS_H
 
 #include <mpi.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum completion_kind {
@@ -39,6 +40,10 @@ MPI_Request *requests_add(struct requests *requests, struct completion what);
 
 /* Let MPI progress; the number of requests that completed, described in requests->done. Never blocks. */
 int requests_poll(struct requests *requests);
+
+/* Send a copy of the bytes, so that the caller's may change at once: DONE_CONTROL_SEND with the copy as buffer, for the
+ * caller to free. */
+void requests_send_copy(struct requests *requests, const void *data, size_t bytes, int rank, int tag, MPI_Comm comm);
 
 void requests_release(struct requests *requests);
 

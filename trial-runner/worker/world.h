@@ -28,6 +28,7 @@ struct world {
     MPI_Comm control;  /* the same again, for the coordinator's messages */
     MPI_Comm between;  /* the nodes' leaders; MPI_COMM_NULL elsewhere */
     MPI_Comm pushes;   /* everyone, for pushes and pulls */
+    void *backend;     /* what backend_join keeps; NULL before */
 };
 
 /* The same on every rank, or the same failure on every rank. Fails: ST_ENVIRONMENT when the launcher started another
@@ -40,6 +41,13 @@ char *world_share_text(const char *text);
 
 static inline const struct node *world_node(const struct world *world) {
     return &world->cluster->nodes[world->node];
+}
+
+/* The message is first summed inside the nodes, which have something to sum. */
+static inline bool world_sums_in_nodes(const struct world *world, const struct message *message) {
+    if (world->n_leaders == world->cluster->n_devices)
+        return false;
+    return message->kind == SYNC_ALL_REDUCE ? message->algorithm == ALGORITHM_hierarchical : message->local_reduction;
 }
 
 #endif

@@ -85,6 +85,10 @@ static bool add_environment(cJSON *body, const char *text) {
     return !text || (json && cJSON_AddItemToObject(body, "environment", json));
 }
 
+static bool add_runner(cJSON *body, const struct held *h) {
+    return cJSON_AddStringToObject(body, "runner", runner_for_session(h->place->runner).name) != NULL;
+}
+
 /* The interface takes texts without control characters. */
 static void clean(char *text) {
     for (char *c = text; *c; c++)
@@ -99,7 +103,8 @@ static enum status complete(const struct held *h, const struct tune_outcome *out
     enum status st = summary_of_copy(outcome->n, outcome->iterations_us, &summary, err);
     cJSON *body = new_body(h, &whole), *times = cJSON_CreateDoubleArray(outcome->iterations_us, (int)outcome->n);
     whole = whole && times && cJSON_AddItemToObject(body, "iterations_us", times) &&
-            cJSON_AddBoolToObject(body, "early", outcome->early) && add_environment(body, outcome->environment);
+            cJSON_AddBoolToObject(body, "early", outcome->early) && add_runner(body, h) &&
+            add_environment(body, outcome->environment);
     if (!st)
         st = whole ? deliver(h, "complete", body, err) : error_no_memory(err);
     cJSON_Delete(body);
@@ -118,7 +123,7 @@ static enum status fail(const struct held *h, const struct tune_outcome *outcome
              outcome->reason && *outcome->reason ? outcome->reason : "the trial gave no reason");
     clean(reason);
     whole = whole && cJSON_AddStringToObject(body, "reason", reason) &&
-            cJSON_AddBoolToObject(body, "infeasible", outcome->state == RECORD_INFEASIBLE);
+            cJSON_AddBoolToObject(body, "infeasible", outcome->state == RECORD_INFEASIBLE) && add_runner(body, h);
     enum status st = whole ? deliver(h, "fail", body, err) : error_no_memory(err);
     cJSON_Delete(body);
     if (!st)
@@ -159,6 +164,7 @@ static enum status run_kept(const struct held *h, struct tune_outcome *outcome, 
                                      .iterations = h->iterations,
                                      .warmup = h->warmup,
                                      .expected_us = h->predicted_us,
+                                     .number = h->number,
                                      .give_up_us = h->give_up_us};
     struct keeper *keeper;
     enum status st = keeper_start(&options, &keeper, err);

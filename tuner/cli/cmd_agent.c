@@ -11,10 +11,12 @@
 #include "tuner/cli/agent_trial.h"
 #include "tuner/cli/commands.h"
 #include "tuner/cli/interrupt.h"
+#include "tuner/cli/job_options.h"
 #include "tuner/cli/options.h"
 #include "tuner/cli/remote.h"
 #include "tuner/cli/remote_records.h"
 #include "tuner/cli/remote_session.h"
+#include "tuner/cli/runner_options.h"
 #include "tuner/client/retry.h"
 
 static const double DEFAULT_LEASE_US = 60e6, LEAST_LEASE_US = 3e6, MOST_LEASE_US = 86400e6;
@@ -22,7 +24,9 @@ enum { CLIENT_NAME_MAX = 64 };
 
 struct agent_words {
     struct remote_options remote;
-    const char *session, *cluster, *runner, *hosts, *name;
+    struct runner_words launch;
+    struct job_words job;
+    const char *session, *cluster, *name;
     double lease_us, patience_us, idle_us; /* of the last two, 0: for ever */
     bool once;
 };
@@ -38,6 +42,7 @@ struct agent {
     /* What the runner is ready for. */
     bool ready;
     struct inputs inputs;
+    struct job_setup setup;
     struct runner runner;
     char key[160]; /* of a suggestion that was asked for and not answered; or empty */
     uint64_t asked, ran, turn;
@@ -50,6 +55,7 @@ enum turn { TURN_NOTHING, TURN_RAN, TURN_OVER };
 static void let_go(struct agent *a) {
     if (a->ready) {
         runner_release(&a->runner);
+        job_setup_release(&a->setup);
         inputs_release(&a->inputs);
     }
     a->ready = false;
@@ -63,9 +69,11 @@ static enum status get_ready(struct agent *a, const struct remote_session *s, st
     enum status st = remote_inputs_of_ids(a->client, s->model, s->cluster, &a->inputs, err);
     if (st)
         return st;
-    st = runner_init(&a->runner, a->words->runner, a->words->hosts, &a->inputs.model, &a->inputs.cluster, NULL, err);
+    st = job_runner_init(&a->setup, &a->words->job, &a->words->launch, &a->inputs, NULL, &a->runner, err);
     if (st)
         inputs_release(&a->inputs);
+    else if (!a->runner.job)
+        runner_tell(&a->runner.place);
     a->ready = !st;
     return st;
 }
@@ -180,16 +188,22 @@ static enum status take_turn(struct agent *a, enum turn *out, struct error *err)
     return st ? st : serve_session(a, &s, out, err);
 }
 
+/* The service is there, and grants this token nothing for now: its quota of a day is used up, or it asks too often. */
+static bool is_refused_for_now(const struct agent *a, enum status st) {
+    return st == ST_UNREACHABLE && client_last_status(a->client) == 429;
+}
+
 /* A service that was there before and does not say no will come back. */
 static bool is_away(const struct agent *a, enum status st) {
     const long status = client_last_status(a->client);
-    return st == ST_UNREACHABLE && status != 401 && status != 403;
+    return st == ST_UNREACHABLE && status != 401 && status != 403 && status != 429;
 }
 
 /* How long nothing but waiting has been done, and for what. */
 struct waiting {
     double away_us, idle_us; /* since when, on the monotonic clock; 0: not */
     unsigned turns;          /* in a row */
+    bool refused;            /* for now, which was told */
 };
 
 static bool is_over(double since_us, double most_us) {
@@ -213,6 +227,14 @@ static enum status wait_for_work(struct agent *a, struct waiting *w, struct erro
     return client_pause(a->client, retry_backoff(&a->rng, ++w->turns), err);
 }
 
+static enum status wait_for_leave(struct agent *a, struct waiting *w, struct error *err) {
+    if (!w->refused)
+        log_warn("%s; waiting", err->message);
+    w->refused = true;
+    w->away_us = 0;
+    return wait_for_work(a, w, err);
+}
+
 /* Until it is asked to end, its session is over, there is nothing to do for too long, or something goes wrong that does
  * not pass. */
 static enum status work(struct agent *a, struct error *err) {
@@ -225,7 +247,12 @@ static enum status work(struct agent *a, struct error *err) {
             st = wait_for_service(a, &waiting, err);
             continue;
         }
+        if (is_refused_for_now(a, st)) {
+            st = wait_for_leave(a, &waiting, err);
+            continue;
+        }
         waiting.away_us = 0;
+        waiting.refused = false;
         a->ran += turn == TURN_RAN && !st;
         if (st || (turn == TURN_RAN ? a->words->once : turn == TURN_OVER && !*a->cluster))
             break;
@@ -312,8 +339,10 @@ static enum status run_agent(const struct agent_words *words, struct error *err)
 static enum status check_words(const struct agent_words *w, struct error *err) {
     if (!w->session == !w->cluster)
         return error_set(err, ST_USAGE, "give either --session ID or --cluster NAME");
-    if (!w->runner)
-        return error_set(err, ST_USAGE, "--runner says how trials are run here: lab, local or mpirun");
+    if (!w->launch.runner == !w->job.command)
+        return error_set(
+            err, ST_USAGE,
+            "either --runner says how trials are run here (lab, local, mpirun or slurm), or --command does");
     if (w->lease_us < LEAST_LEASE_US || w->lease_us > MOST_LEASE_US)
         return error_set(err, ST_USAGE, "--lease must be 3s to 24h");
     if (w->patience_us < 0 || w->idle_us < 0)
@@ -330,9 +359,10 @@ enum status cmd_agent(int argc, char **argv, struct error *err) {
         {"session", OPTION_TEXT, &w.session, "ID", "run trials of this session, until it is over"},
         {"cluster", OPTION_TEXT, &w.cluster, "CLUSTER",
          "or of every session on this cluster: a name or id of the service's"},
-        {"runner", OPTION_TEXT, &w.runner, "lab|local|mpirun", "where they run"},
-        {"hosts", OPTION_TEXT, &w.hosts, "FILE",
-         "the hosts for mpirun, a line each, in the order of the cluster's nodes"},
+        {"runner", OPTION_TEXT, &w.launch.runner, RUNNER_NAMES, "where they run"},
+        RUNNER_OPTIONS(w.launch),
+        JOB_OPTIONS(w.job),
+        {"logs", OPTION_TEXT, &w.job.logs, "DIR", "keep what trials write, and what they were given, in folders there"},
         {"once", OPTION_FLAG, &w.once, NULL, "run one trial and end"},
         {"lease", OPTION_TIME, &w.lease_us, "T", "a trial whose agent is silent for T is another's (default 60s)"},
         {"patience", OPTION_TIME, &w.patience_us, "T",
@@ -341,7 +371,8 @@ enum status cmd_agent(int argc, char **argv, struct error *err) {
         {"name", OPTION_TEXT, &w.name, "NAME", "what the service calls this agent (default: host, process, chance)"},
         {0}};
     const struct command_line line = {
-        .usage = "agent --server URL (--session ID | --cluster CLUSTER) --runner RUNNER [options]",
+        .usage =
+            "agent --server URL (--session ID | --cluster CLUSTER) (--runner RUNNER | --command COMMAND) [options]",
         .about =
             "Run a service's trials on the cluster that this machine belongs to: take one, run it, report it, and so\n"
             "on. It waits where nothing is on offer and for a service that is not up, outlasts its restarts, and ends\n"

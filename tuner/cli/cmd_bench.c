@@ -9,12 +9,12 @@
 #include "base/units.h"
 #include "strategy/cluster.h"
 #include "trial-runner/bench.h"
-#include "trial-runner/lab.h"
 #include "tuner/cli/commands.h"
 #include "tuner/cli/inputs.h"
 #include "tuner/cli/interrupt.h"
 #include "tuner/cli/options.h"
 #include "tuner/cli/paths.h"
+#include "tuner/cli/runner_options.h"
 
 static void show(void *context, const char *what, uint64_t bytes, double time_us) {
     (void)context;
@@ -27,13 +27,14 @@ static void show(void *context, const char *what, uint64_t bytes, double time_us
 }
 
 enum status cmd_bench(int argc, char **argv, struct error *err) {
-    const char *runner = "lab", *hosts = NULL, *out = "-";
+    struct runner_words words = {.runner = "lab"};
+    const char *out = "-";
     struct bench_options o = {.cancel = interrupt_flag(), .on_measurement = show};
     double limit_us = 0;
     const struct option options[] = {
-        {"runner", OPTION_TEXT, &runner, "lab|local|mpirun", "where messages are timed (default lab)"},
-        {"hosts", OPTION_TEXT, &hosts, "FILE",
-         "the hosts for mpirun, a line each, in the order of the cluster's nodes"},
+        {"runner", OPTION_TEXT, &words.runner, RUNNER_NAMES, "where messages are timed (default lab)"},
+        RUNNER_OPTIONS(words),
+        {"logs", OPTION_TEXT, &words.logs, "DIR", "keep what the ranks say in a file there"},
         {"max-bytes", OPTION_BYTES, &o.max_bytes, "N", "time messages of up to N bytes (default 16M)"},
         {"time", OPTION_TIME, &limit_us, "T", "end within about T (default 40s)"},
         {"out", OPTION_TEXT, &out, "FILE", "where the new description goes (default: standard output)"},
@@ -53,8 +54,6 @@ enum status cmd_bench(int argc, char **argv, struct error *err) {
     cJSON *json = NULL, *measured = NULL;
     struct cluster checked = {0};
     enum status st = options_parse(&line, argc, argv, &arguments, err);
-    if (!st && !trial_runner_parse(runner, &o.runner.place))
-        st = error_set(err, ST_USAGE, "--runner: \"%s\" is none of lab, local, mpirun", runner);
     if (!st)
         st = output_check(out, err);
     if (!st && o.max_bytes > 1 << 30)
@@ -65,9 +64,10 @@ enum status cmd_bench(int argc, char **argv, struct error *err) {
         st = json_read_file(path, &json, err);
     if (!st)
         st = cluster_read(json, path, &checked, err);
-    if (!st && o.runner.place == TRIAL_LAB)
-        st = lab_check(err);
-    o.runner.host_file = hosts;
+    if (!st)
+        st = runner_place(&words, &checked, &o.runner, err);
+    if (!st)
+        runner_tell(&o.runner);
     o.time_limit_s = limit_us / 1e6;
     if (!st)
         st = bench_run(json, path, &o, &measured, err);

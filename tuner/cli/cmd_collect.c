@@ -8,16 +8,17 @@
 #include "tuner/cli/options.h"
 #include "tuner/cli/paths.h"
 #include "tuner/cli/progress.h"
+#include "tuner/cli/runner_options.h"
 #include "tuner/collection.h"
 #include "tuner/runners.h"
 
-static enum status collect(const struct inputs *inputs, const char *runner_word, const char *hosts, const char *dataset,
+static enum status collect(const struct inputs *inputs, const struct runner_words *words, const char *dataset,
                            enum collection_way way, const struct collect_options *options, struct error *err) {
     struct runner runner;
     struct store *store;
     struct collection collection;
     struct space_options space = space_default_options();
-    enum status st = runner_init(&runner, runner_word, hosts, &inputs->model, &inputs->cluster, options->cancel, err);
+    enum status st = runner_init(&runner, words, &inputs->model, &inputs->cluster, options->cancel, err);
     if (st)
         return st;
     space.algorithms = runner_algorithms(&runner);
@@ -39,15 +40,16 @@ static enum status collect(const struct inputs *inputs, const char *runner_word,
 }
 
 enum status cmd_collect(int argc, char **argv, struct error *err) {
-    const char *runner = "lab", *hosts = NULL, *dataset = DEFAULT_DATASET, *draw = "recipe";
+    struct runner_words words = {.runner = "lab"};
+    const char *dataset = DEFAULT_DATASET, *draw = "recipe";
     enum collection_way way = COLLECTION_BY_RECIPE;
     struct collect_options o = {
         .trials = 100, .seed = 1, .trial_us = 1.5e6, .cancel = interrupt_flag(), .listen = progress_listen};
     const struct option options[] = {
         {"trials", OPTION_INTEGER, &o.trials, "N", "go on until the dataset has N of this seed (default 100)"},
-        {"runner", OPTION_TEXT, &runner, "lab|local|mpirun", "where trials run (default lab)"},
-        {"hosts", OPTION_TEXT, &hosts, "FILE",
-         "the hosts for mpirun, a line each, in the order of the cluster's nodes"},
+        {"runner", OPTION_TEXT, &words.runner, RUNNER_NAMES, "where trials run (default lab)"},
+        RUNNER_OPTIONS(words),
+        {"logs", OPTION_TEXT, &words.logs, "DIR", "keep what the ranks of each trial say in a file there"},
         {"seed", OPTION_INTEGER, &o.seed, "K", "where every random choice comes from (default 1)"},
         {"draw", OPTION_TEXT, &draw, "recipe|guided|balanced|adjacent|loose",
          "draw by a recipe that mixes the ways (default), or in one way: guided by AutoSync's constraints, balanced "
@@ -76,7 +78,7 @@ enum status cmd_collect(int argc, char **argv, struct error *err) {
     if (!st)
         st = inputs_read(arguments.items[0], arguments.items[1], &inputs, err);
     if (!st)
-        st = collect(&inputs, runner, hosts, dataset, way, &o, err);
+        st = collect(&inputs, &words, dataset, way, &o, err);
     inputs_release(&inputs);
     return st;
 }

@@ -39,7 +39,7 @@ struct filter {
         {"strategy", OPTION_TEXT, &(f).query.strategy, "STRATEGY",                                                     \
          "only this strategy: a name or the beginning of an id"},                                                      \
         {"session", OPTION_TEXT, &(f).query.session, "ID", "only this session"},                                       \
-        {"runner", OPTION_TEXT, &(f).query.runner, "lab|local|mpirun", "only trials that were run so"},                \
+        {"runner", OPTION_TEXT, &(f).query.runner, "lab|local|mpirun|slurm", "only trials that were run so"},          \
         {"proposer", OPTION_TEXT, &(f).query.proposer, "PROPOSER",                                                     \
          "only what this proposed: a baseline's name, guided, neighbour or another"},                                  \
         {"state", OPTION_TEXT, &(f).state, "waiting|running|complete|failed|infeasible|cancelled",                     \

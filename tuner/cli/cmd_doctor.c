@@ -1,4 +1,5 @@
 /* syncopate doctor: what is installed, reachable and permitted here, and what to do about the rest. */
+#include <cjson/cJSON.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/sysinfo.h>
@@ -8,6 +9,7 @@
 #include "trial-runner/lab.h"
 #include "trial-runner/launch.h"
 #include "trial-runner/process.h"
+#include "trial-runner/slurm.h"
 #include "tuner/cli/commands.h"
 #include "tuner/cli/options.h"
 
@@ -20,6 +22,11 @@ static void line_ok(const char *what, const char *detail) {
 static void line_missing(const char *what, const char *why, const char *remedy) {
     printf("missing  %-16s %s%s%s\n", what, why, remedy ? "\n                          -> " : "", remedy ? remedy : "");
     problems++;
+}
+
+/* What only some need. */
+static void line_without(const char *what, const char *why, const char *remedy) {
+    printf("without  %-16s %s\n                          -> %s\n", what, why, remedy);
 }
 
 static bool keep_first_line(void *context, enum process_stream stream, const char *text, size_t n) {
@@ -47,11 +54,68 @@ static void check_worker(void) {
     struct arena arena = {0};
     const char *path;
     struct error err;
-    if (launch_worker_path(&arena, &path, &err))
+    if (launch_worker_path(&(struct trial_runner){.worker = TRIAL_WORKER_MPI}, &arena, &path, &err))
         line_missing("worker program", err.message, NULL);
     else
         line_ok("worker program", path);
     arena_release(&arena);
+}
+
+static bool keep_object(void *context, enum process_stream stream, const char *text, size_t n) {
+    cJSON **line = context;
+    if (stream == PROCESS_STDOUT && !*line)
+        *line = cJSON_ParseWithLength(text, n);
+    return true;
+}
+
+/* What the NCCL worker's probe says of this machine's GPUs. */
+static void check_gpus(const char *worker) {
+    cJSON *line = NULL;
+    char found[256];
+    struct process_result result;
+    struct error err = {.status = ST_OK};
+    const struct process_options options = {.argv = (const char *const[]){worker, "probe", NULL},
+                                            .timeout_s = 30,
+                                            .on_line = keep_object,
+                                            .context = &line};
+    if (process_run(&options, &result, &err) == ST_OK)
+        process_judge(&result, "the NCCL worker", &err);
+    const char *reason = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(line, "reason"));
+    const char *nccl = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(line, "nccl"));
+    const cJSON *gpus = cJSON_GetObjectItemCaseSensitive(line, "gpus");
+    const char *name = cJSON_GetStringValue(cJSON_GetArrayItem(gpus, 0));
+    if (nccl && name) {
+        snprintf(found, sizeof found, "%d GPUs, the first a %s; NCCL %s", cJSON_GetArraySize(gpus), name, nccl);
+        line_ok("NCCL worker", found);
+    } else {
+        line_without("NCCL worker", reason ? reason : err.message,
+                     "trials on GPUs need a GPU and a driver that is as new as the CUDA runtime; others do not");
+    }
+    cJSON_Delete(line);
+}
+
+static void check_nccl(void) {
+    struct arena arena = {0};
+    const char *path;
+    struct error err;
+    if (launch_worker_path(&(struct trial_runner){.worker = TRIAL_WORKER_NCCL}, &arena, &path, &err))
+        line_without("NCCL worker", "GPUs are not used: it was not built, or is not beside this program",
+                     "make CUDA_HOME=... NCCL_HOME=..., where there are nvcc, the CUDA runtime and nccl.h");
+    else
+        check_gpus(path);
+    arena_release(&arena);
+}
+
+static void check_slurm(void) {
+    char version[128];
+    struct error err;
+    if (slurm_check(version, sizeof version, &err))
+        line_without("srun", err.message, "only the runner slurm needs it");
+    else if (!slurm_has_pmix())
+        line_without("srun", "this Slurm has no PMIx, by which it starts ranks of Open MPI",
+                     "--runner mpirun within an allocation; or another MPI and --launch-options --mpi=pmi2");
+    else
+        line_ok("srun", version);
 }
 
 static void check_lab(void) {
@@ -93,6 +157,8 @@ enum status cmd_doctor(int argc, char **argv, struct error *err) {
     show_machine();
     check_mpirun();
     check_worker();
+    check_nccl();
+    check_slurm();
     check_lab();
     check_folder();
     return problems ? error_set(err, ST_ENVIRONMENT, "%u missing", problems) : ST_OK;

@@ -270,7 +270,7 @@ enum status cmd_rank(int argc, char **argv, struct error *err) {
         {"ranker", OPTION_TEXT, &request.ranker, "RANKER",
          "rank with this one: a name or the beginning of an id (default: see above)"},
         {"baselines", OPTION_FLAG, &request.baselines, NULL, "rank every baseline as well"},
-        {"runner", OPTION_TEXT, &request.runner, "lab|local|mpirun", "show only times that were measured so"},
+        {"runner", OPTION_TEXT, &request.runner, "lab|local|mpirun|slurm", "show only times that were measured so"},
         {"dataset", OPTION_TEXT, &request.dataset, "FILE",
          "where rankers and trials are (default " DEFAULT_DATASET ")"},
         {"json", OPTION_FLAG, &request.json, NULL, "print one syncopate.ranking/1 object a line"},

@@ -2,41 +2,52 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/json.h"
 #include "base/log.h"
-#include "dataset/store.h"
 #include "tuner/cli/commands.h"
 #include "tuner/cli/options.h"
 #include "tuner/cli/paths.h"
+#include "tuner/cli/session_findings.h"
 #include "tuner/report/report.h"
 
-static enum status make(const char *dataset, const char *session, char **out, size_t *length, struct error *err) {
-    struct store *store;
+struct page {
+    char *text; /* malloc'd */
+    size_t length;
+};
+
+static enum status make_here(const char *dataset, const char *session, struct page *out, struct error *err) {
     struct findings f;
-    if (access(dataset, F_OK))
-        return error_set(err, ST_NOT_FOUND, "%s: no such dataset; --dataset names the one that the session is in",
-                         dataset);
-    enum status st = store_open(dataset, STORE_READ_ONLY, &store, err);
+    char command[4400];
+    enum status st = session_findings_here(dataset, session, FINDINGS_ALL, &f, err);
     if (st)
         return st;
-    st = findings_gather(store, session, FINDINGS_ALL, &f, err);
-    store_close(store);
-    if (st == ST_NOT_FOUND)
-        return error_set(err, ST_NOT_FOUND,
-                         "%s has no session %.80s; \"syncopate dataset sessions --dataset %s\" lists them", dataset,
-                         session, dataset);
+    snprintf(command, sizeof command, "syncopate dataset show strategy %.12s --dataset %.4200s --out best.json",
+             f.best != SIZE_MAX ? f.items[f.best].strategy : "", dataset);
+    st = report_write(&f, command, &out->text, &out->length, err);
+    findings_release(&f);
+    return st;
+}
+
+static enum status make_there(const struct remote_options *remote, const char *session, struct page *out,
+                              struct error *err) {
+    struct findings f;
+    char command[512];
+    enum status st = session_findings_there(remote, session, FINDINGS_ALL, &f, err);
     if (st)
         return st;
-    st = report_write(&f, dataset, out, length, err);
+    snprintf(command, sizeof command, "syncopate --server %.250s strategy export %.64s --out best.json", remote->server,
+             f.session.id);
+    st = report_write(&f, command, &out->text, &out->length, err);
     findings_release(&f);
     return st;
 }
 
 enum status cmd_report(int argc, char **argv, struct error *err) {
-    const char *dataset = DEFAULT_DATASET, *out = NULL;
+    const char *dataset = NULL, *out = NULL;
+    struct remote_options remote = {0};
     const struct option options[] = {
+        REMOTE_OPTIONS(remote),
         {"dataset", OPTION_TEXT, &dataset, "FILE", "the dataset that it is in (default " DEFAULT_DATASET ")"},
         {"out", OPTION_TEXT, &out, "FILE", "where to (default SESSION.html; - is standard output)"},
         {0}};
@@ -44,28 +55,33 @@ enum status cmd_report(int argc, char **argv, struct error *err) {
         .usage = "report SESSION [options]",
         .about = "A session as one HTML file that needs nothing else: what to use and how sure that is, every trial,\n"
                  "predicted against measured, the best strategy next to the best baseline on one time axis, which\n"
-                 "knobs mattered, and where it all comes from. A session may still run, or be a collection.",
+                 "knobs mattered, and where it all comes from. A session may still run, or be a collection.\n"
+                 "With --server it is one of the service's, and the file needs no service.",
         .examples = "  syncopate report 20261121-084117-3fa2\n"
-                    "  syncopate report 20261121-084117-3fa2 --out - | less",
+                    "  syncopate report 20261121-084117-3fa2 --out - | less\n"
+                    "  syncopate report 20261121-084117-3fa2 --server https://tuner.example:8642",
         .options = options,
         .min_arguments = 1,
         .max_arguments = 1};
     struct arguments arguments;
-    char path[256], *text = NULL;
-    size_t length;
+    char path[256];
+    struct page page = {0};
     enum status st = options_parse(&line, argc, argv, &arguments, err);
     if (st)
         return st;
+    if (remote.server && dataset)
+        return error_set(err, ST_USAGE, "--dataset is a file here, and the service has its own: drop one of the two");
     snprintf(path, sizeof path, "%.200s.html", arguments.items[0]);
     out = out ? out : path;
     if (strcmp(out, "-") != 0)
         st = output_check(out, err);
     if (!st)
-        st = make(dataset, arguments.items[0], &text, &length, err);
+        st = remote.server ? make_there(&remote, arguments.items[0], &page, err)
+                           : make_here(dataset ? dataset : DEFAULT_DATASET, arguments.items[0], &page, err);
     if (!st)
-        st = json_write_file(out, text, err);
+        st = json_write_file(out, page.text, err);
     if (!st && strcmp(out, "-") != 0)
-        log_info("report written to %s (%zu KB); any browser opens it", out, (length + 999) / 1000);
-    free(text);
+        log_info("report written to %s (%zu KB); any browser opens it", out, (page.length + 999) / 1000);
+    free(page.text);
     return st;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "tuner/cli/cmd_sessions_show.h"
 #include "tuner/cli/commands.h"
 #include "tuner/cli/options.h"
 #include "tuner/cli/output.h"
@@ -138,6 +139,7 @@ static enum status sessions_cancel(int argc, char **argv, struct error *err) {
 enum status cmd_sessions(int argc, char **argv, struct error *err) {
     static const struct command rows[] = {
         {"list", sessions_list, "list sessions, newest first"},
+        {"show", sessions_show, "what a session of a service, or of a dataset here, has come to"},
         {"pause", sessions_pause, "suggest no more trials of a session until it is resumed"},
         {"resume", sessions_resume, "go on with a paused session"},
         {"stop", sessions_stop, "end a session; what was found so far is its answer"},

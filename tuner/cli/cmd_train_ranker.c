@@ -201,9 +201,10 @@ static enum status check_runner(struct store *store, const struct request *r, st
     enum status st = query_count(store, &(struct query){.runner = r->query.runner}, &n, err);
     if (st || n)
         return st;
-    return error_set(err, ST_USAGE,
-                     "--runner: \"%s\" is none of lab, local, mpirun, and %s has no trials of a runner of that name",
-                     r->query.runner, r->dataset);
+    return error_set(
+        err, ST_USAGE,
+        "--runner: \"%s\" is none of lab, local, mpirun, slurm, and %s has no trials of a runner of that name",
+        r->query.runner, r->dataset);
 }
 
 static enum status load_and_train(struct store *store, const struct request *r,
@@ -281,7 +282,7 @@ enum status cmd_train_ranker(int argc, char **argv, struct error *err) {
         {"kind", OPTION_TEXT, &r.kind, "trees|linear|rnn|gat", "what is trained (default trees); see above"},
         {"model", OPTION_TEXT, &r.query.model, "MODEL", "only trials of this model: a name or the beginning of an id"},
         {"cluster", OPTION_TEXT, &r.query.cluster, "CLUSTER", "only trials on this cluster"},
-        {"runner", OPTION_TEXT, &r.query.runner, "lab|local|mpirun", "only trials that were run so"},
+        {"runner", OPTION_TEXT, &r.query.runner, "lab|local|mpirun|slurm", "only trials that were run so"},
         {"holdout", OPTION_PERCENT, &r.held_out, "P%", "keep this share of each domain from training, to judge by"},
         {"from", OPTION_TEXT, &r.from, "RANKER", "train this one on, of a name or id, instead of beginning anew"},
         {"no-residual", OPTION_FLAG, &r.no_residual, NULL,

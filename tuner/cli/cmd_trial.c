@@ -11,19 +11,23 @@
 #include "tuner/cli/commands.h"
 #include "tuner/cli/inputs.h"
 #include "tuner/cli/interrupt.h"
+#include "tuner/cli/job_options.h"
 #include "tuner/cli/measured_trace.h"
 #include "tuner/cli/options.h"
 #include "tuner/cli/output.h"
 #include "tuner/cli/paths.h"
+#include "tuner/cli/runner_options.h"
 #include "tuner/predictor.h"
 #include "tuner/runners.h"
 #include "tuner/statistics.h"
 #include "tuner/trials.h"
 
 struct trial_words {
-    const char *strategy, *baseline, *runner, *hosts, *dataset, *trace;
+    const char *strategy, *baseline, *dataset, *trace;
     uint64_t iterations, warmup;
     bool json;
+    struct runner_words launch;
+    struct job_words job;
 };
 
 static enum status print_json(const struct strategy *strategy, const struct summary *m, double predicted_us,
@@ -104,45 +108,56 @@ static enum status predict(const struct inputs *inputs, const struct strategy *s
 static enum status run_trial(const struct inputs *inputs, const struct strategy *strategy,
                              const struct trial_words *words, struct store *store, struct error *err) {
     struct runner runner;
+    struct job_setup setup;
     struct tune_outcome outcome;
     struct measured_trace trace = {0};
     double predicted_us;
     enum status st = predict(inputs, strategy, &predicted_us, err);
     if (!st)
-        st = runner_init(&runner, words->runner, words->hosts, &inputs->model, &inputs->cluster, interrupt_flag(), err);
+        st = job_runner_init(&setup, &words->job, &words->launch, inputs, interrupt_flag(), &runner, err);
     if (st)
         return st;
+    if (!runner.job)
+        runner_tell(&runner.place);
+    if (setup.limits.n)
+        st = export_limits_check(&setup.limits, strategy, &inputs->model, &inputs->cluster, err);
     if (words->trace) {
         runner.on_interval = measured_trace_take;
         runner.context = &trace;
     }
-    const struct tune_order order = {
-        .strategy = strategy, .iterations = words->iterations, .warmup = words->warmup, .expected_us = predicted_us};
+    const struct tune_order order = {.strategy = strategy,
+                                     .iterations = words->iterations,
+                                     .warmup = words->warmup,
+                                     .expected_us = predicted_us,
+                                     .number = 1};
+    const struct tune_runner run = runner_for_session(&runner);
     const struct trial_start start = {.model = &inputs->model,
                                       .cluster = &inputs->cluster,
                                       .strategy = strategy,
                                       .proposer = words->baseline ? words->baseline : "user",
-                                      .runner = words->runner,
+                                      .runner = run.name,
                                       .predicted_us = predicted_us};
-    const struct tune_runner run = runner_for_session(&runner);
-    st = run_recorded(&start, &run, &order, store, &outcome, err);
+    if (!st)
+        st = run_recorded(&start, &run, &order, store, &outcome, err);
     if (!st)
         st = report(strategy, words, predicted_us, &outcome, err);
     if (!st && words->trace)
         st = write_trace(&trace, inputs, strategy, words->trace, err);
     measured_trace_release(&trace);
     runner_release(&runner);
+    job_setup_release(&setup);
     return st;
 }
 
 enum status cmd_trial(int argc, char **argv, struct error *err) {
-    struct trial_words words = {.runner = "lab", .iterations = 10, .warmup = 2};
+    struct trial_words words = {.iterations = 10, .warmup = 2};
     const struct option options[] = {
         {"strategy", OPTION_TEXT, &words.strategy, "FILE", "run this strategy"},
         {"baseline", OPTION_TEXT, &words.baseline, "BASELINE", "or this baseline"},
-        {"runner", OPTION_TEXT, &words.runner, "lab|local|mpirun", "where it runs (default lab)"},
-        {"hosts", OPTION_TEXT, &words.hosts, "FILE",
-         "the hosts for mpirun, a line each, in the order of the cluster's nodes"},
+        {"runner", OPTION_TEXT, &words.launch.runner, RUNNER_NAMES, "where it runs (default lab)"},
+        RUNNER_OPTIONS(words.launch),
+        JOB_OPTIONS(words.job),
+        {"logs", OPTION_TEXT, &words.job.logs, "DIR", "keep what it writes, and what it was given, in a folder there"},
         {"iterations", OPTION_INTEGER, &words.iterations, "N", "how many iterations are measured (default 10)"},
         {"warmup", OPTION_INTEGER, &words.warmup, "N", "how many before them do not count (default 2)"},
         {"trace", OPTION_TEXT, &words.trace, "FILE",
@@ -155,8 +170,10 @@ enum status cmd_trial(int argc, char **argv, struct error *err) {
         .about =
             "Run one strategy for real: compute is replayed, communication is real MPI traffic between processes.\n"
             "The lab emulates CLUSTER's links on this machine; it needs root.",
-        .examples = "  syncopate trial cnn-small lab-4x1g --baseline pytorch-ddp\n"
-                    "  syncopate trial cnn-small lab-4x1g --strategy best.json --trace trace.json",
+        .examples =
+            "  syncopate trial cnn-small lab-4x1g --baseline pytorch-ddp\n"
+            "  syncopate trial cnn-small lab-4x1g --strategy best.json --trace trace.json\n"
+            "  syncopate trial model.json cluster.json --baseline horovod --command ./train.sh --export-env horovod",
         .options = options,
         .min_arguments = 2,
         .max_arguments = 2};
@@ -167,6 +184,11 @@ enum status cmd_trial(int argc, char **argv, struct error *err) {
     enum status st = options_parse(&line, argc, argv, &arguments, err);
     if (!st && (words.iterations < 1 || words.iterations > 100000 || words.warmup > 100000))
         st = error_set(err, ST_USAGE, "--iterations is 1 to 100000, --warmup at most 100000");
+    if (!st && words.job.command && words.launch.runner)
+        st = error_set(err, ST_USAGE, "--command and --runner: one of the two runs the trial");
+    if (!st && words.job.command && words.trace)
+        st = error_set(err, ST_USAGE, "--trace is of a runner's trial; a command has its own profiler");
+    words.launch.runner = words.launch.runner ? words.launch.runner : "lab";
     if (!st && words.trace)
         st = output_check(words.trace, err);
     if (!st)

@@ -12,12 +12,14 @@
 #include "tuner/cli/commands.h"
 #include "tuner/cli/inputs.h"
 #include "tuner/cli/interrupt.h"
+#include "tuner/cli/job_options.h"
 #include "tuner/cli/options.h"
 #include "tuner/cli/output.h"
 #include "tuner/cli/paths.h"
 #include "tuner/cli/progress.h"
 #include "tuner/cli/remote.h"
 #include "tuner/cli/remote_session.h"
+#include "tuner/cli/runner_options.h"
 #include "tuner/cli/tuning_output.h"
 #include "tuner/rankers.h"
 #include "tuner/runners.h"
@@ -28,9 +30,11 @@ enum { DEFAULT_TRIALS = 40 };
 
 /* What was asked for. */
 struct tune_words {
-    const char *runner, *dataset, *resume, *out, *hosts, *ranker; /* runner and dataset: NULL until defaults are set */
+    const char *dataset, *resume, *out, *ranker; /* dataset and launch.runner: NULL until defaults are set */
     bool json, cold;
     struct tune_options options;
+    struct runner_words launch;
+    struct job_words job;
     struct remote_options remote;
 };
 
@@ -47,10 +51,14 @@ static enum status inputs_of_session(struct store *store, const char *session, s
     const char *runner = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(options, "runner"));
     const char *hosts = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(options, "hosts"));
     const char *ranker = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(options, "ranker"));
-    if ((runner && !(words->runner = arena_strdup(arena, runner))) ||
-        (hosts && !(words->hosts = arena_strdup(arena, hosts))) ||
+    if ((runner && !(words->launch.runner = arena_strdup(arena, runner))) ||
+        (hosts && !(words->launch.hosts = arena_strdup(arena, hosts))) ||
         !(words->ranker = arena_strdup(arena, ranker ? ranker : "none")))
         st = error_no_memory(err);
+    if (!st)
+        st = runner_words_read(cJSON_GetObjectItemCaseSensitive(options, "launch"), arena, &words->launch, err);
+    if (!st)
+        st = job_words_read(cJSON_GetObjectItemCaseSensitive(options, "job"), arena, &words->job, err);
     cJSON_Delete(options);
     return st;
 }
@@ -71,11 +79,17 @@ static enum status use_ranker(struct store *store, const struct inputs *inputs, 
 static enum status run_session(struct store *store, const struct inputs *inputs, struct tune_words *words,
                                struct tuning *out, struct error *err) {
     struct runner runner;
+    struct job_setup setup;
     struct stored_ranker ranker;
-    enum status st =
-        runner_init(&runner, words->runner, words->hosts, &inputs->model, &inputs->cluster, interrupt_flag(), err);
+    enum status st = job_runner_init(&setup, &words->job, &words->launch, inputs, interrupt_flag(), &runner, err);
     if (st)
         return st;
+    if (!runner.job)
+        runner_tell(&runner.place);
+    words->options.limits = setup.limits.n ? &setup.limits : NULL;
+    if (setup.limits.n)
+        log_info("only strategies that %s can say are tried",
+                 words->job.export_to ? words->job.export_to : words->job.export_env);
     words->options.space.algorithms = runner_algorithms(&runner);
     const struct tune_runner run = runner_for_session(&runner);
     st = use_ranker(store, inputs, words, &ranker, err);
@@ -83,6 +97,7 @@ static enum status run_session(struct store *store, const struct inputs *inputs,
         st = tune_run(store, &inputs->model, &inputs->cluster, &run, &words->options, words->resume, out, err);
     progress_end();
     runner_release(&runner);
+    job_setup_release(&setup);
     stored_ranker_release(&ranker);
     return st;
 }
@@ -103,11 +118,16 @@ static enum status tell(const struct tuning *tuning, const struct inputs *inputs
 
 static enum status tune(struct store *store, struct inputs *inputs, struct tune_words *words, struct error *err) {
     struct tuning tuning;
-    words->options.hosts = words->hosts;
+    words->options.hosts = words->launch.hosts;
     words->options.earlier = words->cold ? 0 : words->options.earlier;
     words->options.cancel = interrupt_flag();
     words->options.listen = progress_listen;
-    enum status st = run_session(store, inputs, words, &tuning, err);
+    char *job = job_words_text(&words->job), *launch = runner_words_text(&words->launch);
+    words->options.job = job && strcmp(job, "{}") != 0 ? job : NULL;
+    words->options.launch = launch;
+    enum status st = job && launch ? run_session(store, inputs, words, &tuning, err) : error_no_memory(err);
+    free(job);
+    free(launch);
     if (st)
         return st;
     st = tell(&tuning, inputs, words, err);
@@ -126,7 +146,7 @@ static void tell_who_runs_it(const struct remote_session *s, const struct tune_w
     else
         log_info("session %s waits for agents; on a machine of the cluster run\n"
                  "  syncopate agent --server %s --session %s --runner %s",
-                 s->id, url, s->id, words->runner ? words->runner : "lab");
+                 s->id, url, s->id, words->launch.runner ? words->launch.runner : "lab");
 }
 
 static void tell_how_to_come_back(const struct remote_session *s, const char *url) {
@@ -144,7 +164,8 @@ static enum status begin_remotely(struct client *client, const struct tune_words
         return st ? st : remote_inputs_of_ids(client, session->model, session->cluster, inputs, err);
     }
     enum status st = remote_inputs(client, arguments->items[0], arguments->items[1], inputs, err);
-    return st ? st : remote_session_open(client, inputs, &words->options, words->ranker, words->runner, session, err);
+    return st ? st
+              : remote_session_open(client, inputs, &words->options, words->ranker, words->launch.runner, session, err);
 }
 
 static enum status tune_remotely(struct tune_words *words, const struct arguments *arguments, struct error *err) {
@@ -179,19 +200,25 @@ static enum status tune_remotely(struct tune_words *words, const struct argument
 static enum status check_remote(const struct tune_words *words, struct error *err) {
     if (words->dataset)
         return error_set(err, ST_USAGE, "--dataset is a file here, and the service has its own: drop one of the two");
-    if (words->hosts)
+    if (words->launch.hosts)
         return error_set(err, ST_USAGE, "--hosts is for who runs the trials: the service, or \"syncopate agent\"");
+    if (words->job.command)
+        return error_set(err, ST_USAGE, "--command is for who runs the trials: \"syncopate agent\"");
+    if (words->job.export_to || words->job.accept)
+        return error_set(err, ST_USAGE, "--export-to and --accept are for sessions here, not yet for a service's");
     return ST_OK;
 }
 
 static void set_defaults(struct tune_words *words) {
-    words->runner = words->runner ? words->runner : "lab";
+    words->launch.runner = words->launch.runner ? words->launch.runner : words->job.command ? RUNNER_COMMAND : "lab";
     words->dataset = words->dataset ? words->dataset : DEFAULT_DATASET;
 }
 
 static enum status check_words(struct tune_words *words, const struct command_line *line, size_t n_arguments,
                                struct error *err) {
     struct tune_options *o = &words->options;
+    if (words->job.command && !words->remote.server && strcmp(words->launch.runner, RUNNER_COMMAND) != 0)
+        return error_set(err, ST_USAGE, "--command and --runner: one of the two runs the trials");
     if (words->resume && n_arguments)
         return error_set(err, ST_USAGE, "a resumed session knows its model and cluster: give --resume alone");
     if (words->resume && words->dataset && access(words->dataset, F_OK))
@@ -210,11 +237,14 @@ static enum status check_words(struct tune_words *words, const struct command_li
 static enum status read_inputs(const struct tune_words *words, const struct arguments *arguments, struct inputs *out,
                                struct error *err) {
     struct runner runner;
+    struct job_setup setup;
     enum status st = inputs_read(arguments->items[0], arguments->items[1], out, err);
     if (!st)
-        st = runner_init(&runner, words->runner, words->hosts, &out->model, &out->cluster, NULL, err);
-    if (!st)
+        st = job_runner_init(&setup, &words->job, &words->launch, out, NULL, &runner, err);
+    if (!st) {
         runner_release(&runner);
+        job_setup_release(&setup);
+    }
     return st;
 }
 
@@ -251,10 +281,12 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
         {"ranker", OPTION_TEXT, &words.ranker, "RANKER",
          "rank with this one, by name or id, or with none (default: nearest, the nearest domain's, if any)"},
         {"cold", OPTION_FLAG, &words.cold, NULL, "learn nothing from earlier sessions on this model and cluster"},
-        {"runner", OPTION_TEXT, &words.runner, "lab|local|mpirun",
+        {"runner", OPTION_TEXT, &words.launch.runner, RUNNER_NAMES,
          "where trials run (default lab); on a service: where its agents run them"},
-        {"hosts", OPTION_TEXT, &words.hosts, "FILE",
-         "the hosts for mpirun, a line each, in the order of the cluster's nodes"},
+        RUNNER_OPTIONS(words.launch),
+        JOB_OPTIONS(words.job),
+        {"logs", OPTION_TEXT, &words.job.logs, "DIR",
+         "keep what trials write, and what they were given, in folders there"},
         {"seed", OPTION_INTEGER, &o->seed, "K", "where every random choice comes from (default 1)"},
         {"rounds", OPTION_INTEGER, &o->final_rounds, "N", "how often each finalist runs again (default 3)"},
         {"trial-time", OPTION_TIME, &o->trial_us, "T", "measure for about T in each trial (default 4s)"},
@@ -276,6 +308,8 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
             "interrupted goes on with --resume.\n"
             "On a service the session goes on when this command ends; --resume shows it again.",
         .examples = "  syncopate tune cnn-small lab-4x1g --trials 24 --out best.json\n"
+                    "  syncopate tune model.json cluster.json --command ./train.sh --export-env horovod \\\n"
+                    "      --pattern 'iteration [0-9]+: ([0-9.]+) ms'\n"
                     "  syncopate tune --resume 20261121-084117-3fa2",
         .options = options,
         .max_arguments = 2};

@@ -12,9 +12,9 @@
 
 /* Merge what the service shows this client into the dataset at `path`, which is made when it is not there. It is
  * fetched into a dataset beside it first, PATH.from-DIGITS, and then merged as merge_run does: all or nothing. Where
- * the service goes away, or the client is cancelled, that file stays, and the next call goes on with it; otherwise it
- * is removed. `visit` (may be NULL) is told each conflict. Fails: as client_text and merge_run; ST_CONFLICT also when
- * another process is fetching. */
+ * the service goes away, the client is cancelled, or another process has the dataset, that file stays, and the next
+ * call goes on with it; otherwise it is removed. `visit` (may be NULL) is told each conflict. Fails: as client_text and
+ * merge_run; ST_CONFLICT also when another process is fetching. */
 enum status remote_pull(struct client *client, const char *path, merge_visit *visit, void *context,
                         struct merge_report *out, struct error *err);
 

@@ -115,17 +115,21 @@ static enum status fetch_all(struct fetch *f, struct error *err) {
 
 /* ---- into the dataset ---- */
 
+/* What was fetched stays where the dataset cannot be opened: another process has it for now. */
 static enum status merge_stage(const struct fetch *f, const char *path, merge_visit *visit, void *context,
                                struct merge_report *out, struct error *err) {
     struct store *store;
     uint64_t n;
     enum status st = store_open(path, STORE_READ_WRITE, &store, err);
-    if (st)
+    if (st) {
+        log_info("what was fetched is kept in %s; the same command goes on from there", f->stage);
         return st;
+    }
     st = merge_run(store, f->stage, out, err);
     if (st == ST_CONFLICT && visit)
         (void)merge_conflicts(store, f->stage, visit, context, &n, NULL);
     store_close(store);
+    forget(f);
     return st;
 }
 
@@ -152,10 +156,7 @@ enum status remote_pull(struct client *client, const char *path, merge_visit *vi
     struct fetch f = {.pages = {client, records, "application/jsonl", PAGE_SIZE, ""}};
     enum status st = name_stage(&f, path, err);
     st = st ? st : fetch_all(&f, err);
-    if (!st) {
-        st = merge_stage(&f, path, visit, context, out, err);
-        forget(&f);
-    }
+    st = st ? st : merge_stage(&f, path, visit, context, out, err);
     free(f.stage);
     free(f.place);
     return st;

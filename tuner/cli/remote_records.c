@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "dataset/sharing.h"
 #include "tuner/cli/remote.h"
 
 static const char *text_or_null(const cJSON *json, const char *key) {
@@ -56,12 +57,15 @@ enum status remote_record(const cJSON *json, struct arena *arena, struct record 
                        .high_us = remote_number(json, "high_us"),
                        .environment = text_or_null(json, "environment"),
                        .team = text_or_null(json, "team"),
-                       .shared = text_or_null(json, "shared"),
-                       .attempt = remote_count(json, "attempt")};
+                       .attempt = remote_count(json, "attempt"),
+                       .client = text_or_null(json, "client")};
+    const cJSON *shared = cJSON_GetObjectItemCaseSensitive(json, "shared");
     if (!record_state_parse(remote_text(json, "state"), &r.state) || strlen(r.strategy) != ID_LENGTH)
         return error_set(err, ST_UNREACHABLE, "the service's answer is no trial: it speaks another version");
     enum status st = read_iterations(json, arena, &r, err);
     st = st ? st : read_environment(json, arena, &r, err);
+    if (!st && shared && shared_read(shared, arena, &r.shared, err))
+        return error_set(err, ST_UNREACHABLE, "the service's answer is no trial: it speaks another version");
     if (!st)
         *out = r;
     return st;

@@ -1,7 +1,7 @@
 /* A session as files that are taken elsewhere: the best strategy as `syncopate strategy export` writes it, byte for
- * byte; its trials as CSV; or as JSON Lines, where each page brings the model, cluster, strategies, session and
- * calibrations that its trials refer to, so that every page, and all of them in a row, can be read by
- * `syncopate dataset import`. Cost: the strategy as /best, a page O(page). */
+ * byte, or in the form of a training framework (strategy/export); its trials as CSV; or as JSON Lines, where each page
+ * brings the model, cluster, strategies, session and calibrations that its trials refer to, so that every page, and all
+ * of them in a row, can be read by `syncopate dataset import`. Cost: the strategy as /best, a page O(page). */
 #include <stdio.h>
 #include <stdio_ext.h>
 #include <stdlib.h>
@@ -9,13 +9,15 @@
 
 #include "base/json.h"
 #include "dataset/export.h"
+#include "strategy/export/export.h"
 #include "tuner/http/api.h"
 #include "tuner/http/lists.h"
 #include "tuner/http/sessions.h"
+#include "tuner/http/text.h"
 
 enum { PAGE_SIZE = 100, PAGE_MAX = 1000 };
 
-enum form { FORM_STRATEGY, FORM_CSV, FORM_JSON_LINES, FORMS };
+enum file_form { FORM_STRATEGY, FORM_CSV, FORM_JSON_LINES, FORMS, FORM_FRAMEWORK = FORMS };
 
 static const struct {
     const char *word, *media, *suffix;
@@ -23,34 +25,48 @@ static const struct {
                   [FORM_CSV] = {"csv", "text/csv; charset=utf-8; header=present", "trials.csv"},
                   [FORM_JSON_LINES] = {"jsonl", "application/jsonl", "trials.jsonl"}};
 
-static enum status read_form(const struct request *rq, enum form *out, struct error *err) {
+static enum status refuse_form(struct error *err) {
+    char words[256];
+    size_t n, used = 0;
+    const struct exporter *rows = exporters_list(&n);
+    for (size_t i = 0; i < n && used < sizeof words; i++)
+        used += (size_t)snprintf(words + used, sizeof words - used, ", %s", rows[i].name);
+    return error_set(err, ST_USAGE, "query parameter format: must be one of strategy, csv, jsonl%s", words);
+}
+
+/* *framework is of FORM_FRAMEWORK. */
+static enum status read_form(const struct request *rq, enum file_form *out, const struct exporter **framework,
+                             struct error *err) {
     const char *word = request_query(rq, "format");
     *out = FORM_STRATEGY;
     for (size_t i = 0; word && i < FORMS; i++)
         if (!strcmp(word, forms[i].word)) {
-            *out = (enum form)i;
+            *out = (enum file_form)i;
             return ST_OK;
         }
-    return word ? error_set(err, ST_USAGE, "query parameter format: must be strategy, csv or jsonl") : ST_OK;
+    *framework = word ? exporters_find(word) : NULL;
+    *out = word ? FORM_FRAMEWORK : FORM_STRATEGY;
+    return word && !*framework ? refuse_form(err) : ST_OK;
 }
 
 /* Answer with `text`, which is taken, as a file that browsers save. */
-static enum status answer_file(struct request *rq, const char *session, enum form form, char *text, size_t n,
-                               struct response *rs, struct error *err) {
-    const char *name =
-        arena_printf(&rq->arena, "attachment; filename=\"syncopate-%s-%s\"", session, forms[form].suffix);
+static enum status answer_file(struct request *rq, const char *session, const char *suffix, const char *media,
+                               char *text, size_t n, struct response *rs, struct error *err) {
+    const char *name = arena_printf(&rq->arena, "attachment; filename=\"syncopate-%s-%s\"", session, suffix);
     free(rs->owned);
     rs->owned = text;
     if (!name)
         return error_no_memory(err);
-    response_bytes(rs, 200, forms[form].media, text, n);
+    response_bytes(rs, 200, media, text, n);
     response_header(rs, "Content-Disposition", name);
     return ST_OK;
 }
 
 /* ---- the strategy ---- */
 
-static enum status write_strategy(struct served *served, const struct tuning *tuning, cJSON *root, struct error *err) {
+static enum status write_strategy(struct served *served, const struct tuning *tuning, void *context, cJSON *root,
+                                  struct error *err) {
+    (void)context;
     cJSON *strategy = strategy_write(&tuning->strategy, hub_model(served), hub_cluster(served));
     if (strategy && cJSON_AddItemToObject(root, "strategy", strategy))
         return ST_OK;
@@ -60,7 +76,7 @@ static enum status write_strategy(struct served *served, const struct tuning *tu
 
 static enum status answer_strategy(struct request *rq, const char *session, struct response *rs, struct error *err) {
     cJSON *root;
-    enum status st = request_outcome(rq, write_strategy, &root, rs, err);
+    enum status st = request_outcome(rq, write_strategy, NULL, &root, rs, err);
     if (st || !root)
         return st;
     char *text = json_pretty(cJSON_GetObjectItemCaseSensitive(root, "strategy"));
@@ -72,7 +88,134 @@ static enum status answer_strategy(struct request *rq, const char *session, stru
         return error_no_memory(err);
     }
     memcpy(line + n, "\n", 2);
-    return answer_file(rq, session, FORM_STRATEGY, line, n + 1, rs, err);
+    return answer_file(rq, session, forms[FORM_STRATEGY].suffix, forms[FORM_STRATEGY].media, line, n + 1, rs, err);
+}
+
+/* ---- the strategy for a framework ---- */
+
+struct framework {
+    const struct exporter *exporter;
+    struct export export;
+    const char *strategy; /* its name, in the export's arena */
+};
+
+static enum status write_framework(struct served *served, const struct tuning *tuning, void *context, cJSON *root,
+                                   struct error *err) {
+    struct framework *f = context;
+    (void)root;
+    enum status st =
+        export_build(f->exporter, &tuning->strategy, hub_model(served), hub_cluster(served), &f->export, err);
+    f->strategy = st ? NULL : arena_strdup(&f->export.arena, tuning->strategy.name);
+    return st || f->strategy ? st : error_no_memory(err);
+}
+
+/* "order, credit"; NULL when memory is out. */
+static const char *losses_text(struct arena *arena, const struct export *export) {
+    char *text = arena_strdup(arena, "");
+    for (uint32_t i = 0; i < export->n_notes && text; i++)
+        text = arena_printf(arena, "%s%s%s", text, i ? ", " : "", export_loss_word(export->notes[i].loss));
+    return text;
+}
+
+static bool is_text(const struct export_file *file) {
+    for (const char *at = file->text, *end = at + file->n; at < end; at++) {
+        const char *line = memchr(at, '\n', (size_t)(end - at));
+        const size_t n = (size_t)((line ? line : end) - at);
+        if (!text_is_clean(at, n))
+            return false;
+        at += n;
+    }
+    return true;
+}
+
+/* RFC 4648 section 4; malloc'd. */
+static char *base64(const unsigned char *from, size_t n) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    char *text = malloc(4 * ((n + 2) / 3) + 1), *out = text;
+    for (size_t i = 0; text && i < n; i += 3) {
+        const size_t left = n - i;
+        const unsigned word = (unsigned)from[i] << 16 | (left > 1 ? (unsigned)from[i + 1] << 8 : 0) |
+                              (left > 2 ? (unsigned)from[i + 2] : 0);
+        *out++ = digits[word >> 18];
+        *out++ = digits[word >> 12 & 63];
+        *out++ = left > 1 ? digits[word >> 6 & 63] : '=';
+        *out++ = left > 2 ? digits[word & 63] : '=';
+    }
+    if (text)
+        *out = '\0';
+    return text;
+}
+
+/* A text as it is, other bytes as {"base64": "..."}. */
+static bool add_file(cJSON *files, const struct export_file *file) {
+    if (is_text(file))
+        return cJSON_AddStringToObject(files, file->name, file->text) != NULL;
+    char *text = base64((const unsigned char *)file->text, file->n);
+    cJSON *item = text ? cJSON_AddObjectToObject(files, file->name) : NULL;
+    const bool whole = item && cJSON_AddStringToObject(item, "base64", text);
+    free(text);
+    return whole;
+}
+
+static cJSON *files_json(const struct framework *f, bool *whole) {
+    cJSON *root = cJSON_CreateObject();
+    *whole = cJSON_AddStringToObject(root, "format", f->exporter->name) != NULL;
+    cJSON *files = cJSON_AddObjectToObject(root, "files"), *losses = cJSON_AddArrayToObject(root, "losses");
+    for (uint32_t i = 0; i < f->export.n_files; i++)
+        *whole = add_file(files, &f->export.files[i]) && *whole;
+    for (uint32_t i = 0; i < f->export.n_notes; i++) {
+        const struct export_note *note = &f->export.notes[i];
+        cJSON *loss = cJSON_CreateObject();
+        *whole = cJSON_AddItemToArray(losses, loss) &&
+                 cJSON_AddStringToObject(loss, "what", export_loss_word(note->loss)) &&
+                 cJSON_AddStringToObject(loss, "why", note->text) && *whole;
+    }
+    return root;
+}
+
+/* A file as it is; several as members of one object. */
+static enum status answer_files(struct request *rq, const char *session, const struct framework *f, struct response *rs,
+                                struct error *err) {
+    const struct export_file *first = &f->export.files[0];
+    const size_t n = strlen(first->name);
+    const bool one = f->export.n_files == 1, json = !one || (n > 5 && !strcmp(first->name + n - 5, ".json"));
+    bool whole = true;
+    cJSON *root = one ? NULL : files_json(f, &whole);
+    char *text = one ? strdup(first->text) : whole ? json_line(root) : NULL;
+    const char *suffix = arena_printf(&rq->arena, one ? "%s" : "%s.json", one ? first->name : f->exporter->name);
+    cJSON_Delete(root);
+    if (!text || !suffix) {
+        free(text);
+        return error_no_memory(err);
+    }
+    return answer_file(rq, session, suffix, json ? "application/json" : "text/plain; charset=utf-8", text, strlen(text),
+                       rs, err);
+}
+
+static enum status answer_export(struct request *rq, const char *session, const struct framework *f, bool strict,
+                                 struct response *rs, struct error *err) {
+    const char *losses = losses_text(&rq->arena, &f->export);
+    if (!losses)
+        return error_no_memory(err);
+    if (strict && *losses)
+        return response_problem(rs, &rq->arena, PROBLEM_INFEASIBLE, "%s cannot say everything that %.64s does: %s",
+                                f->exporter->name, f->strategy, losses);
+    enum status st = answer_files(rq, session, f, rs, err);
+    if (!st && *losses)
+        response_header(rs, "Not-Expressed", losses);
+    return st;
+}
+
+static enum status answer_framework(struct request *rq, const char *session, const struct exporter *exporter,
+                                    bool strict, struct response *rs, struct error *err) {
+    struct framework f = {.exporter = exporter};
+    cJSON *root;
+    enum status st = request_outcome(rq, write_framework, &f, &root, rs, err);
+    if (!st && root)
+        st = answer_export(rq, session, &f, strict, rs, err);
+    cJSON_Delete(root);
+    export_release(&f.export);
+    return st;
 }
 
 /* ---- the trials ---- */
@@ -89,7 +232,7 @@ static enum status write_references(struct store *store, const char *session, si
     return export_references(store, &query, to, err);
 }
 
-static void write_records(enum form form, size_t n, const struct record *records, FILE *to) {
+static void write_records(enum file_form form, size_t n, const struct record *records, FILE *to) {
     if (form == FORM_CSV)
         export_csv_header(to);
     for (size_t i = 0; i < n; i++) {
@@ -99,8 +242,8 @@ static void write_records(enum form form, size_t n, const struct record *records
     }
 }
 
-static enum status answer_page(struct request *rq, struct store *store, const char *session, enum form form, size_t n,
-                               const struct record *records, struct response *rs, struct error *err) {
+static enum status answer_page(struct request *rq, struct store *store, const char *session, enum file_form form,
+                               size_t n, const struct record *records, struct response *rs, struct error *err) {
     char *text = NULL;
     size_t length = 0;
     FILE *to = open_memstream(&text, &length);
@@ -113,12 +256,12 @@ static enum status answer_page(struct request *rq, struct store *store, const ch
     if (fclose(to) || failed)
         st = st ? st : error_no_memory(err);
     if (!st)
-        return answer_file(rq, session, form, text, length, rs, err);
+        return answer_file(rq, session, forms[form].suffix, forms[form].media, text, length, rs, err);
     free(text);
     return st;
 }
 
-static enum status answer_trials(struct request *rq, const char *session, enum form form, struct response *rs,
+static enum status answer_trials(struct request *rq, const char *session, enum file_form form, struct response *rs,
                                  struct error *err) {
     struct query query = {
         .session = session, .order = QUERY_BY_number, .iterations = true, .after = request_query(rq, "page_token")};
@@ -142,13 +285,20 @@ static enum status answer_trials(struct request *rq, const char *session, enum f
 
 enum status api_sessions_export(struct request *rq, struct response *rs, struct error *err) {
     struct stored_session stored;
-    enum form form;
-    bool refused;
-    enum status st = read_form(rq, &form, err);
+    const struct exporter *framework = NULL;
+    enum file_form form;
+    bool refused, strict = false;
+    enum status st = read_form(rq, &form, &framework, err);
+    if (!st)
+        st = request_query_bool(rq, "strict", &strict, err);
+    if (!st && strict && form != FORM_FRAMEWORK)
+        st = error_set(err, ST_USAGE, "query parameter strict: only with the format of a framework");
     if (!st)
         st = request_session(rq, false, &stored, rs, &refused, err);
     if (st)
         return st;
+    if (form == FORM_FRAMEWORK)
+        return answer_framework(rq, stored.id, framework, strict, rs, err);
     return form == FORM_STRATEGY ? answer_strategy(rq, stored.id, rs, err)
                                  : answer_trials(rq, stored.id, form, rs, err);
 }

@@ -21,13 +21,34 @@ static enum status find(struct request *rq, struct store *store, const char *uid
     return st || n ? st : error_set(err, ST_NOT_FOUND, "there is no trial %.80s", uid);
 }
 
+/* As the transaction finds it: another change may have come between the request's first look and its turn to write.
+ * *changed: If-Match does not hold, and the response says so. */
+static enum status check_tag(struct request *rq, struct store *store, const char *uid, struct response *rs,
+                             bool *changed, struct error *err) {
+    struct record *record;
+    *changed = false;
+    enum status st = rq->if_match ? find(rq, store, uid, NULL, &record, err) : ST_OK;
+    if (!st && rq->if_match)
+        st = record_answer_tagged(rq, record, rs, err);
+    if (st || !rq->if_match)
+        return st;
+    *changed = !request_matches(rq, rs->etag);
+    return !*changed ? ST_OK
+                     : response_problem(rs, &rq->arena, PROBLEM_PRECONDITION_FAILED,
+                                        "trial %s has changed: its entity tag is \"%s\"", uid, rs->etag);
+}
+
 static enum status share_effect(struct request *rq, struct store *store, void *context, struct response *rs,
                                 struct error *err) {
     const struct change *c = context;
     struct record *record;
-    enum status st = store_trial_share(store, c->uid, c->shared, err);
+    bool changed;
+    enum status st = check_tag(rq, store, c->uid, rs, &changed, err);
+    if (st || changed)
+        return st;
+    st = store_trial_share(store, c->uid, c->shared, err);
     st = st ? st : find(rq, store, c->uid, NULL, &record, err);
-    return st ? st : record_answer(record, rs, err);
+    return st ? st : record_answer_tagged(rq, record, rs, err);
 }
 
 /* The team that measured it may, and an administrator. */

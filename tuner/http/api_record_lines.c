@@ -9,6 +9,7 @@
 #include "dataset/import.h"
 #include "tuner/http/api.h"
 #include "tuner/http/metrics.h"
+#include "tuner/http/quotas.h"
 #include "tuner/http/server.h"
 
 enum { MOST_LINES = 100000 };
@@ -18,6 +19,8 @@ struct lines {
     size_t n, n_sessions;
     const char **sessions; /* that lines name, in the arena; never twice in a row */
     struct import_counts counts;
+    uint64_t reserved; /* of the asker's daily quota */
+    bool done;
 };
 
 /* ---- reading ---- */
@@ -127,6 +130,9 @@ static enum status import_effect(struct request *rq, struct store *store, void *
                                  struct error *err) {
     static const struct import_options keep = {.keep_rows = true};
     struct lines *lines = context;
+    request_settle(rq, lines->reserved, 0); /* of an effect that was undone */
+    lines->reserved = 0;
+    lines->done = false;
     enum status st = refuse_open(rq, store, lines, err);
     if (st)
         return st;
@@ -135,6 +141,10 @@ static enum status import_effect(struct request *rq, struct store *store, void *
         return error_no_memory(err);
     st = import_run(store, in, "lines", &keep, &lines->counts, err);
     fclose(in);
+    const uint64_t added = st ? 0 : lines->counts.trials;
+    if (added && !request_reserve(rq, added, added, &lines->reserved, rs))
+        return ST_OK;
+    lines->done = !st;
     return st ? fail_line(st, err) : answer(&lines->counts, rs, err);
 }
 
@@ -142,8 +152,9 @@ enum status api_records_import(struct request *rq, struct response *rs, struct e
     struct lines lines = {0};
     enum status st = read_lines(rq, &lines, err);
     st = st ? st : request_commit(rq, import_effect, &lines, rs, err);
-    if (!st && !rs->problem)
-        metrics_add_records(server_metrics(rq->server), lines.counts.trials);
+    const uint64_t added = !st && lines.done ? lines.counts.trials : 0;
+    request_settle(rq, lines.reserved, added);
+    metrics_add_records(server_metrics(rq->server), added);
     free(lines.text);
     return st;
 }

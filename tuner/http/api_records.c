@@ -12,6 +12,7 @@
 #include "tuner/bundle.h"
 #include "tuner/http/api.h"
 #include "tuner/http/lists.h"
+#include "tuner/http/records.h"
 
 enum { PAGE_SIZE = 100, PAGE_MAX = 1000 };
 static const double PATIENCE_US = 10e6; /* so that questions without an index do not hold the workers for long */
@@ -22,7 +23,7 @@ static const char *viewer_of(const struct request *rq) {
 
 /* ---- a page ---- */
 
-enum format { FORMAT_JSON, FORMAT_CSV, FORMAT_JSON_LINES, FORMATS, FORMAT_ONE = FORMATS };
+enum format { FORMAT_JSON, FORMAT_CSV, FORMAT_JSON_LINES, FORMATS };
 
 static const struct {
     const char *word, *media;
@@ -113,8 +114,7 @@ static enum status answer(const struct page *page, struct response *rs, struct e
         return st;
     }
     rs->owned = text;
-    response_bytes(rs, 200, page->format == FORMAT_ONE ? formats[FORMAT_JSON].media : formats[page->format].media, text,
-                   length);
+    response_bytes(rs, 200, formats[page->format].media, text, length);
     return ST_OK;
 }
 
@@ -172,8 +172,5 @@ enum status api_records_get(struct request *rq, struct response *rs, struct erro
         st = query_collect(store, &query, &rq->arena, &n, &records, err);
     if (!st && !n)
         st = error_set(err, ST_NOT_FOUND, "there is no trial %.80s", uid);
-    if (st)
-        return st;
-    const struct page page = {FORMAT_ONE, 1, records, "", NULL};
-    return answer(&page, rs, err);
+    return st ? st : record_answer_tagged(rq, &records[0], rs, err);
 }

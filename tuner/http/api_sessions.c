@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "dataset/events.h"
 #include "dataset/pages.h"
+#include "dataset/sharing.h"
 #include "tuner/http/api.h"
 #include "tuner/http/lists.h"
 #include "tuner/http/quotas.h"
@@ -24,7 +25,7 @@ static bool is_among(const char *shared, const char *team) {
     return strstr(shared, word) != NULL;
 }
 
-static bool may_see(const struct principal *who, const struct stored_session *session) {
+bool session_may_see(const struct principal *who, const struct stored_session *session) {
     return who->role == ROLE_ADMIN || !strcmp(session->shared, "*") ||
            (session->team && !strcmp(session->team, who->team)) || is_among(session->shared, who->team);
 }
@@ -41,7 +42,7 @@ enum status request_session(struct request *rq, bool steer, struct stored_sessio
     enum status st = request_reader(rq, &store, err);
     if (!st)
         st = store_session_get(store, id, &rq->arena, out, err);
-    if (st == ST_NOT_FOUND || (!st && !may_see(&rq->principal, out)))
+    if (st == ST_NOT_FOUND || (!st && !session_may_see(&rq->principal, out)))
         return error_set(err, ST_NOT_FOUND, "there is no session %.80s", id);
     if (!st && steer && !may_steer(&rq->principal, out)) {
         *refused = true;
@@ -92,21 +93,12 @@ static bool add_budget(cJSON *to, const char *text) {
     return whole;
 }
 
-/* "*", "" and "|a|b|" are "all", "team" and a list of names. */
 static bool add_shared(cJSON *to, const char *shared) {
-    if (!strcmp(shared, "*") || !*shared)
-        return cJSON_AddStringToObject(to, "shared", *shared ? "all" : "team");
-    cJSON *list = cJSON_AddArrayToObject(to, "shared");
-    for (const char *at = shared + 1; list && *at;) {
-        const char *end = strchr(at, '|');
-        char name[TEAM_NAME_MAX + 1];
-        snprintf(name, sizeof name, "%.*s", (int)(end - at), at);
-        cJSON *item = cJSON_CreateString(name);
-        if (!item || !cJSON_AddItemToArray(list, item))
-            return false;
-        at = end + 1;
-    }
-    return list != NULL;
+    cJSON *json = shared_json(shared);
+    if (json && cJSON_AddItemToObject(to, "shared", json))
+        return true;
+    cJSON_Delete(json);
+    return false;
 }
 
 static bool add_session(cJSON *to, struct store *store, struct arena *arena, const struct stored_session *s) {

@@ -45,6 +45,19 @@ enum status record_answer(const struct record *record, struct response *rs, stru
     return ST_OK;
 }
 
+enum status record_answer_tagged(struct request *rq, const struct record *record, struct response *rs,
+                                 struct error *err) {
+    struct id id;
+    enum status st = record_answer(record, rs, err);
+    if (!st)
+        st = id_of(rs->body, rs->n, &id, err);
+    if (st)
+        return st;
+    rs->etag = arena_printf(&rq->arena, "%.16s", id.hex);
+    rs->cache_control = "private, no-cache";
+    return rs->etag ? ST_OK : error_no_memory(err);
+}
+
 static bool add_record(cJSON *items, const struct record *record) {
     char *text = record_text(record);
     cJSON *raw = text ? cJSON_CreateRaw(text) : NULL;
@@ -247,6 +260,8 @@ struct turn {
 static enum status read_turn(struct request *rq, const struct json_at *body, struct turn *t, struct error *err) {
     enum status st = trial_number(rq, &t->holder.number, err);
     if (!st)
+        st = json_get_string(body, "runner", JSON_OPTIONAL, &t->holder.runner, err);
+    if (!st)
         st = read_client(body, &t->holder.client, err);
     if (!st)
         st = json_get_integer(body, "attempt", JSON_REQUIRED, 1, 1ull << 32, &t->holder.attempt, err);
@@ -344,7 +359,7 @@ static enum status end_effect(struct request *rq, struct store *store, void *con
 }
 
 enum status api_trials_complete(struct request *rq, struct response *rs, struct error *err) {
-    static const char *const known[] = {"client", "attempt", "iterations_us", "environment", "early", NULL};
+    static const char *const known[] = {"client", "attempt", "iterations_us", "environment", "runner", "early", NULL};
     const struct json_at body = request_body(rq);
     struct turn t = {0};
     struct json_at environment;
@@ -371,7 +386,7 @@ enum status api_trials_complete(struct request *rq, struct response *rs, struct 
 }
 
 enum status api_trials_fail(struct request *rq, struct response *rs, struct error *err) {
-    static const char *const known[] = {"client", "attempt", "reason", "infeasible", NULL};
+    static const char *const known[] = {"client", "attempt", "reason", "infeasible", "runner", NULL};
     const struct json_at body = request_body(rq);
     struct turn t = {0};
     bool infeasible = false;
@@ -388,7 +403,7 @@ enum status api_trials_fail(struct request *rq, struct response *rs, struct erro
 
 /* ---- what the session came to ---- */
 
-enum status request_outcome(struct request *rq, outcome_write *write, cJSON **out, struct response *rs,
+enum status request_outcome(struct request *rq, outcome_write *write, void *context, cJSON **out, struct response *rs,
                             struct error *err) {
     struct served *served;
     struct tuning tuning;
@@ -401,23 +416,24 @@ enum status request_outcome(struct request *rq, outcome_write *write, cJSON **ou
     if (!st) {
         st = hub_answer(served, &tuning, err);
         if (!st) {
-            st = root ? write(served, &tuning, root, err) : error_no_memory(err);
+            st = root ? write(served, &tuning, context, root, err) : error_no_memory(err);
             tuning_release(&tuning);
+        } else if (st == ST_INFEASIBLE) { /* a session without a measurement has no best yet */
+            st = error_set(err, ST_NOT_FOUND, "no trial of the session has completed");
         }
         hub_unlock(served);
     }
     hub_drop(served);
-    if (!st) {
+    if (st)
+        cJSON_Delete(root);
+    else
         *out = root;
-        return ST_OK;
-    }
-    cJSON_Delete(root); /* a session without a measurement has no best yet */
-    return st == ST_INFEASIBLE ? error_set(err, ST_NOT_FOUND, "no trial of the session has completed") : st;
+    return st;
 }
 
 static enum status answer_outcome(struct request *rq, outcome_write *write, struct response *rs, struct error *err) {
     cJSON *root;
-    enum status st = request_outcome(rq, write, &root, rs, err);
+    enum status st = request_outcome(rq, write, NULL, &root, rs, err);
     return st || !root ? st : response_json(rs, 200, root, true, err);
 }
 
@@ -432,7 +448,9 @@ static bool add_summary(cJSON *to, const char *key, const struct tune_row *row) 
            cJSON_AddBoolToObject(o, "final", row->final);
 }
 
-static enum status write_best(struct served *served, const struct tuning *t, cJSON *root, struct error *err) {
+static enum status write_best(struct served *served, const struct tuning *t, void *context, cJSON *root,
+                              struct error *err) {
+    (void)context;
     cJSON *strategy = strategy_write(&t->strategy, hub_model(served), hub_cluster(served));
     bool whole = strategy && cJSON_AddNumberToObject(root, "trials", (double)t->trials) &&
                  add_summary(root, "best", &t->rows[t->best]) &&
@@ -452,8 +470,9 @@ enum status api_sessions_best(struct request *rq, struct response *rs, struct er
     return answer_outcome(rq, write_best, rs, err);
 }
 
-static enum status write_importance(struct served *served, const struct tuning *t, cJSON *root, struct error *err) {
-    (void)served;
+static enum status write_importance(struct served *served, const struct tuning *t, void *context, cJSON *root,
+                                    struct error *err) {
+    (void)served, (void)context;
     cJSON *knobs = cJSON_AddArrayToObject(root, "knobs");
     cJSON *proposers = knobs ? cJSON_AddArrayToObject(root, "proposers") : NULL;
     bool whole = proposers != NULL;
@@ -481,9 +500,22 @@ enum status api_sessions_importance(struct request *rq, struct response *rs, str
 
 struct stream {
     struct service *service;
+    struct principal who;
     char session[64];
     int64_t after;
 };
+
+/* Tokens are revoked and sessions shared anew while somebody listens. */
+static bool may_listen(void *context) {
+    struct stream *s = context;
+    struct stored_session stored;
+    struct arena arena = {0};
+    struct store *store;
+    bool may = tokens_confirm(service_tokens(s->service), &s->who) && !service_reader(s->service, &store, NULL) &&
+               !store_session_get(store, s->session, &arena, &stored, NULL) && session_may_see(&s->who, &stored);
+    arena_release(&arena);
+    return may;
+}
 
 static enum status read_events(void *context, struct event_text *out, bool *more, bool *end, struct error *err) {
     struct stream *s = context;
@@ -514,9 +546,10 @@ enum status api_sessions_events(struct request *rq, struct response *rs, struct 
     if (!s)
         return error_no_memory(err);
     s->service = rq->service;
+    s->who = rq->principal;
     snprintf(s->session, sizeof s->session, "%s", stored.id);
     s->after = rq->last_event_id ? strtoll(rq->last_event_id, NULL, 10) : 0;
-    struct event_source source = {.context = s, .read = read_events, .release = free};
+    struct event_source source = {.context = s, .read = read_events, .allowed = may_listen, .release = free};
     snprintf(source.topic, sizeof source.topic, "%s", stored.id);
     rs->source = event_source_new(&source);
     if (!rs->source)

@@ -180,6 +180,15 @@ static bool key_is_valid(const char *key) {
     return n >= 1 && n <= MAX_KEY;
 }
 
+/* A precondition holds, fails or is refused (RFC 9110 section 13.1), but is never passed over: who sends one counts on
+ * nothing happening without it. */
+static void check_preconditions(struct request *rq, bool safe, struct response *rs) {
+    if (rq->if_match && !(rq->route->flags & (ROUTE_CONDITIONAL | ROUTE_IF_MATCH)))
+        response_problem(rs, &rq->arena, PROBLEM_BAD_REQUEST, "If-Match: this has no entity tag; leave it out");
+    else if (rq->if_none_match && !safe)
+        response_problem(rs, &rq->arena, PROBLEM_BAD_REQUEST, "If-None-Match: only a GET takes it; leave it out");
+}
+
 static bool check_headers(struct request *rq, bool has_body, struct response *rs) {
     const struct route *route = rq->route;
     bool safe = !strcmp(route->method, "GET");
@@ -196,6 +205,8 @@ static bool check_headers(struct request *rq, bool has_body, struct response *rs
     else if (rq->idempotency_key && !safe && !key_is_valid(rq->idempotency_key))
         response_problem(rs, &rq->arena, PROBLEM_BAD_REQUEST, "Idempotency-Key: 1 to %d visible ASCII characters",
                          MAX_KEY);
+    else
+        check_preconditions(rq, safe, rs);
     return !rs->problem;
 }
 
@@ -413,10 +424,14 @@ static void write_problem(struct request *rq, struct response *rs) {
 }
 
 void dispatch_finish(struct request *rq, struct response *rs) {
+    const bool tagged = rs->etag && !rs->problem && (!rs->status || rs->status == 200) && rq->route &&
+                        !strcmp(rq->route->method, "GET");
+    if (tagged && !request_matches(rq, rs->etag))
+        response_problem(rs, &rq->arena, PROBLEM_PRECONDITION_FAILED, "its entity tag is \"%s\"", rs->etag);
     if (rs->problem)
         write_problem(rq, rs);
     rs->status = rs->status ? rs->status : 200;
-    if (rs->etag && rs->status == 200 && !strcmp(rq->route->method, "GET") && request_has_etag(rq, rs->etag)) {
+    if (tagged && rs->status == 200 && request_has_etag(rq, rs->etag)) {
         rs->status = 304;
         rs->body = NULL;
         rs->n = 0;

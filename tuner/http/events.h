@@ -29,6 +29,9 @@ struct event_source {
      * set. *end: the stream is over after this. Called by the server's threads, so it must not take long: an indexed
      * read of the dataset. An error ends the stream. */
     enum status (*read)(void *context, struct event_text *out, bool *more, bool *end, struct error *err);
+    /* May whoever opened the stream still hear it? Asked before every read and once a second; false ends the stream.
+     * NULL: always. Called and quick as `read`. */
+    bool (*allowed)(void *context);
     void (*release)(void *context); /* also frees `context`; may be NULL */
 };
 

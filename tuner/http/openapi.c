@@ -72,7 +72,7 @@ static bool add_headers(cJSON *list, const struct route *route) {
                                  "Of this request; sent again with it, it is answered as before and not done twice");
     if (route->flags & ROUTE_CONDITIONAL)
         ok = ok && add_parameter(list, "If-None-Match", "header", text, "An entity tag that is had already: 304");
-    if (route->flags & ROUTE_IF_MATCH)
+    if (route->flags & (ROUTE_IF_MATCH | ROUTE_CONDITIONAL))
         ok = ok && add_parameter(list, "If-Match", "header", text, "The entity tag that it must still have");
     if (route->flags & ROUTE_STREAM)
         ok = ok && add_parameter(list, "Last-Event-ID", "header", "{'type':'string','pattern':'^[0-9]+$'}",

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "tuner/http/api.h"
 #include "tuner/http/routes.h"
 #include "tuner/http/server.h"
 #include "tuner/report/html.h"
@@ -130,6 +131,24 @@ enum status page_problem(struct request *rq, struct response *rs, struct error *
     return page_answer(rq, &m, problem_status(problem), rs, err);
 }
 
+/* What the type of a problem leads to (RFC 9457 section 3.1.1). */
+enum status page_problem_kind(struct request *rq, struct response *rs, struct error *err) {
+    const char *code = request_parameter(rq, "code");
+    struct markup m = {0};
+    enum problem problem = PROBLEM_NONE + 1;
+    while (problem < PROBLEM_COUNT && strcmp(problem_code(problem), code) != 0)
+        problem++;
+    if (problem == PROBLEM_COUNT)
+        return error_set(err, ST_NOT_FOUND, "there is no problem %.60s", code);
+    page_begin(rq, &m, problem_title(problem), PAGE_ELSEWHERE);
+    markup_leaf(&m, "h1", problem_title(problem));
+    html_leaff(&m, "p", NULL, "HTTP status %u, code %s.", problem_status(problem), problem_code(problem));
+    markup_leaf(&m, "p",
+                "What was wrong with one request stands in the detail that came with it; a service that failed says "
+                "more in its log, under the request's id.");
+    return page_answer(rq, &m, 200, rs, err);
+}
+
 /* ---- parts ---- */
 
 const char *page_escape(struct request *rq, const char *text) {
@@ -223,6 +242,10 @@ const char *page_origin(struct request *rq) {
         return url;
     const char *text = arena_printf(&rq->arena, "%.*s://%s", (int)strcspn(url, ":"), url, rq->host);
     return text ? text : url;
+}
+
+const char *page_curl(const struct request *rq) {
+    return *rq->principal.token ? "curl -H \"Authorization: Bearer $TOKEN\"" : "curl";
 }
 
 const char *page_viewer(const struct request *rq) {

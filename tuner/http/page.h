@@ -52,6 +52,9 @@ const char *page_stamp(const char *stamp, char out[32]);
 /* "http://host:port" as the browser has it, for commands to type. */
 const char *page_origin(struct request *request);
 
+/* "curl" for commands to type, with the header that has the token where there are tokens. */
+const char *page_curl(const struct request *request);
+
 /* The team whose trials may be seen; NULL: all. */
 const char *page_viewer(const struct request *request);
 

@@ -165,7 +165,7 @@ static void nothing(struct request *rq, struct markup *m, const char *filter) {
     } else {
         markup_leaf(m, "p", "No trials yet. They come from sessions, or from a dataset file of earlier ones:");
         html_command(m, "syncopate dataset export --dataset FILE --jsonl > trials.jsonl");
-        html_command(m, "curl '%s/api/v1/records?page_size=1'", page_origin(rq));
+        html_command(m, "%s '%s/api/v1/records?page_size=1'", page_curl(rq), page_origin(rq));
     }
     markup_end(m);
 }
@@ -256,8 +256,8 @@ static void objects_table(struct request *rq, struct markup *m, const struct she
 static void teach_shelf(struct request *rq, struct markup *m, const struct shelf *shelf, bool empty) {
     html_begin(m, "div", "panel");
     markup_leaf(m, "p", empty ? "None yet. Put one:" : "Put another; the same one again is the same resource:");
-    html_command(m, "curl -H 'Content-Type: application/json' --data @%s %s/api/v1%s", shelf->example, page_origin(rq),
-                 shelf->path);
+    html_command(m, "%s -H 'Content-Type: application/json' --data @%s %s/api/v1%s", page_curl(rq), shelf->example,
+                 page_origin(rq), shelf->path);
     markup_end(m);
 }
 

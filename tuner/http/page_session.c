@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "strategy/export/export.h"
 #include "tuner/http/api.h"
 #include "tuner/http/page.h"
 #include "tuner/http/sessions.h"
@@ -92,9 +93,9 @@ static void teach(struct request *rq, struct markup *m, const struct findings *f
         html_command(m, "syncopate agent --server %s --session %s --runner mpirun --hosts HOSTFILE", origin, id);
         markup_leaf(m, "p", "or let a job of yours ask for one, run it, and tell what it measured:");
         html_command(m,
-                     "curl -H 'Content-Type: application/json' --data '{\"client\":\"me\"}' "
+                     "%s -H 'Content-Type: application/json' --data '{\"client\":\"me\"}' "
                      "%s/api/v1/sessions/%s/trials:suggest",
-                     origin, id);
+                     page_curl(rq), origin, id);
     }
     markup_end(m);
 }
@@ -144,6 +145,19 @@ static void trial_row(struct html_table *t, const struct findings *f, const stru
     html_cell_end(t);
 }
 
+/* The best strategy for commands, and in the form of each framework. */
+static void downloads(struct request *rq, struct markup *m, const struct findings *f) {
+    size_t n;
+    const struct exporter *forms = exporters_list(&n);
+    const char *id = page_escape(rq, f->session.id);
+    html_begin(m, "p", "more");
+    page_link(m, "Best strategy as a file", "/api/v1/sessions/%s/export", id);
+    markup_text(m, "or for ");
+    for (size_t i = 0; i < n; i++)
+        page_link(m, forms[i].name, "/api/v1/sessions/%s/export?format=%s", id, forms[i].name);
+    markup_end(m);
+}
+
 static void trials(struct request *rq, struct markup *m, const struct findings *f) {
     static const char *const heads[] = {">Trial",        "Strategy", "Proposed by", ">Predicted", ">Measured",
                                         ">95% interval", "",         "Compare",     NULL};
@@ -161,8 +175,9 @@ static void trials(struct request *rq, struct markup *m, const struct findings *
     page_link(m, "In the dataset", "/dataset?filter=%s&order=-recorded", filter);
     page_link(m, "CSV", "/api/v1/records?filter=%s&format=csv&page_size=1000", filter);
     page_link(m, "JSON Lines", "/api/v1/records?filter=%s&format=jsonl&page_size=1000&iterations=true", filter);
-    page_link(m, "Best strategy as a file", "/api/v1/sessions/%s/export", page_escape(rq, f->session.id));
     markup_end(m);
+    if (f->best != SIZE_MAX)
+        downloads(rq, m, f);
     markup_end(m);
 }
 

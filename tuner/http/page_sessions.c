@@ -161,14 +161,12 @@ static void teach_objects(struct request *rq, struct markup *m) {
     const char *origin = page_origin(rq);
     html_begin(m, "div", "panel");
     markup_leaf(m, "p", "A session needs a model and a cluster. Put descriptions of yours, or take examples:");
-    html_command(m, "curl -H 'Content-Type: application/json' --data @examples/models/resnet50.json %s/api/v1/models",
-                 origin);
+    html_command(m, "%s -H 'Content-Type: application/json' --data @examples/models/resnet50.json %s/api/v1/models",
+                 page_curl(rq), origin);
     html_command(m,
-                 "curl -H 'Content-Type: application/json' --data @examples/clusters/lab-4x1g.json "
+                 "%s -H 'Content-Type: application/json' --data @examples/clusters/lab-4x1g.json "
                  "%s/api/v1/clusters",
-                 origin);
-    if (*rq->principal.token)
-        markup_leaf(m, "p", "With a token, add: -H \"Authorization: Bearer $TOKEN\"");
+                 page_curl(rq), origin);
     markup_leaf(m, "p", "Then open a session here, or tune from a shell:");
     html_command(m, "syncopate --server %s tune resnet50 lab-4x1g --trials %d", origin, USUAL_TRIALS);
     markup_end(m);

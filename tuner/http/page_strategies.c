@@ -179,19 +179,26 @@ static enum status measurements(struct request *rq, struct markup *m, struct vie
     return ST_OK;
 }
 
-/* A select of the strategies that were measured in this domain, but `without`. */
+static bool is_among(const char *strategy, size_t n, const struct record *records) {
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(records[i].strategy, strategy))
+            return true;
+    return false;
+}
+
+/* A select of the strategies that were measured in this domain, but `without`; and of the one that is shown, `chosen`
+ * (NULL: none), which need not have been. */
 static void choice(struct markup *m, const char *words, const char *name, size_t n, const struct record *records,
-                   const char *chosen, const char *without) {
+                   const char *chosen, const char *chosen_name, const char *without) {
     char text[160], time[32];
     page_label_begin(m, words);
     markup_begin(m, "select");
     markup_attribute(m, "name", name);
+    if (chosen && !is_among(chosen, n, records))
+        page_option(m, chosen, chosen_name, true);
     for (size_t i = 0; i < n; i++) {
         const char *id = records[i].strategy;
-        bool seen = without && !strcmp(id, without);
-        for (size_t k = 0; k < i && !seen; k++)
-            seen = !strcmp(records[k].strategy, id);
-        if (seen)
+        if ((without && !strcmp(id, without)) || is_among(id, i, records))
             continue;
         snprintf(text, sizeof text, "%.100s, %s", records[i].strategy_name ? records[i].strategy_name : "",
                  page_time(records[i].median_us, time));
@@ -219,11 +226,11 @@ static enum status comparer(struct request *rq, struct markup *m, struct view *v
         return st;
     page_form_begin(m, "get", "/compare", "fields unified");
     if (v->n > 1) {
-        choice(m, "First", "a", n, records, v->ids[0].hex, NULL);
-        choice(m, "Second", "b", n, records, v->ids[1].hex, NULL);
+        choice(m, "First", "a", n, records, v->ids[0].hex, name_of(v, 0), NULL);
+        choice(m, "Second", "b", n, records, v->ids[1].hex, name_of(v, 1), NULL);
     } else {
         page_hidden(m, "a", v->ids[0].hex);
-        choice(m, "Compare with", "b", n, records, NULL, v->ids[0].hex);
+        choice(m, "Compare with", "b", n, records, NULL, NULL, v->ids[0].hex);
     }
     page_hidden(m, "model", v->model.hex);
     page_hidden(m, "cluster", v->cluster.hex);

@@ -33,7 +33,6 @@
     X(PROBLEM_INVALID, "invalid", 422, "The description breaks a rule")                                                \
     X(PROBLEM_INFEASIBLE, "infeasible", 422, "It cannot run on this cluster")                                          \
     X(PROBLEM_IDEMPOTENCY_MISMATCH, "idempotency-mismatch", 422, "The key was used for another request")               \
-    X(PROBLEM_PRECONDITION_REQUIRED, "precondition-required", 428, "If-Match is needed")                               \
     X(PROBLEM_RATE_LIMITED, "rate-limited", 429, "Too many requests")                                                  \
     X(PROBLEM_QUOTA, "quota-exceeded", 429, "The token's daily quota is used up")                                      \
     X(PROBLEM_HEADERS_TOO_LARGE, "headers-too-large", 431, "The request's target and headers are too long")            \

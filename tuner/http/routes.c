@@ -71,10 +71,11 @@ static const struct route routes[] = {
      api_sessions_best, "The best strategy so far, and how much better it is than the best baseline"},
     {"GET", "/api/v1/sessions/{session}/importance", ROLE_READ, ROUTE_SLOW, "", NULL, "Importance", NULL, "200",
      "not-found", api_sessions_importance, "Which knobs mattered, and which proposers earned their trials"},
-    {"GET", "/api/v1/sessions/{session}/export", ROLE_READ, ROUTE_SLOW, "format page_size page_token", NULL, "Strategy",
-     "text/csv; charset=utf-8; header=present|application/jsonl", "200", "not-found", api_sessions_export,
-     "The best strategy so far as a file, or the trials; of these the header Next-Page-Token has the next page's "
-     "token"},
+    {"GET", "/api/v1/sessions/{session}/export", ROLE_READ, ROUTE_SLOW, "format strict page_size page_token", NULL,
+     "Export", "text/csv; charset=utf-8; header=present|application/jsonl|text/plain; charset=utf-8", "200",
+     "not-found infeasible", api_sessions_export,
+     "The best strategy so far as a file, also for a framework, where the header Not-Expressed lists what its form "
+     "cannot say; or the trials, where the header Next-Page-Token has the next page's token"},
     {"GET", "/api/v1/sessions/{session}/events", ROLE_READ, ROUTE_STREAM, "", NULL, NULL, "text/event-stream", "200",
      "not-found", api_sessions_events, "What happens in a session, as it happens; Last-Event-ID goes on after one"},
     {"GET", "/api/v1/sessions/{session}/trials", ROLE_READ, 0, "iterations page_size page_token", NULL, "RecordList",
@@ -101,16 +102,17 @@ static const struct route routes[] = {
      NULL, "RecordList", "text/csv; charset=utf-8; header=present|application/jsonl", "200", "timeout",
      api_records_list,
      "Everybody's trials that fit a filter; as CSV or JSON Lines the header Next-Page-Token has the token"},
-    {"GET", "/api/v1/records/{uid}", ROLE_READ, 0, "", NULL, "Record", NULL, "200", "not-found", api_records_get,
-     "A trial with its iterations"},
-    {"PATCH", "/api/v1/records/{uid}", ROLE_SUBMIT, ROUTE_SLOW, "", "RecordChange", "Record", NULL, "200",
-     "invalid not-found conflict", api_records_patch, "Change who sees a trial of one's team that is of no session"},
+    {"GET", "/api/v1/records/{uid}", ROLE_READ, ROUTE_CONDITIONAL, "", NULL, "Record", NULL, "200", "not-found",
+     api_records_get, "A trial with its iterations"},
+    {"PATCH", "/api/v1/records/{uid}", ROLE_SUBMIT, ROUTE_IF_MATCH | ROUTE_SLOW, "", "RecordChange", "Record", NULL,
+     "200", "invalid not-found conflict", api_records_patch,
+     "Change who sees a trial of one's team that is of no session"},
     {"POST", "/api/v1/records:batchCreate", ROLE_SUBMIT, ROUTE_CREATES | ROUTE_SLOW, "", "RecordBatch", "BatchResult",
      NULL, CREATED, "invalid not-found conflict quota-exceeded", api_records_create,
      "Put trials that ended elsewhere, all or none; one that is there already is counted as a duplicate"},
 
     {"POST", "/api/v1/records:import", ROLE_ADMIN, ROUTE_CREATES | ROUTE_SLOW, "", "LineBatch", "LineBatchResult", NULL,
-     CREATED, "invalid not-found conflict", api_records_import,
+     CREATED, "invalid not-found conflict quota-exceeded", api_records_import,
      "Put what another dataset exported, all or none, with its teams, sessions and numbers; repetitions add nothing"},
 
     {"GET", "/api/v1/rankers", ROLE_READ, 0, "name order page_size page_token", NULL, "ObjectList", NULL, "200", "",
@@ -148,6 +150,8 @@ static const struct route routes[] = {
     {"POST", "/sign-in", ROLE_NONE, FORM, "", NULL, NULL, HTML, "303", "unauthorized", page_sign_in_send,
      "Keep a token in a cookie"},
     {"POST", "/sign-out", ROLE_NONE, FORM, "", NULL, NULL, HTML, "303", "", page_sign_out, "Forget the cookie"},
+    {"GET", "/problems/{code}", ROLE_NONE, PAGE, "", NULL, NULL, HTML, "200", "not-found", page_problem_kind,
+     "What a code of a problem means"},
     {"GET", "/assets/page.css", ROLE_NONE, ASSET, "", NULL, NULL, "text/css; charset=utf-8", "200", "", page_style,
      "The pages' style sheet"},
     {"GET", "/assets/page.js", ROLE_NONE, ASSET, "", NULL, NULL, "text/javascript; charset=utf-8", "200", "",
@@ -257,7 +261,7 @@ void routes_problems(const struct route *route, bool out[PROBLEM_COUNT]) {
         out[PROBLEM_DRAINING] = true;
     if (route->flags & ROUTE_SLOW)
         out[PROBLEM_OVERLOADED] = true;
-    if (route->flags & ROUTE_IF_MATCH)
+    if (route->flags & (ROUTE_IF_MATCH | ROUTE_CONDITIONAL))
         out[PROBLEM_PRECONDITION_FAILED] = true;
     if (route->flags & ROUTE_CREATES)
         out[PROBLEM_IDEMPOTENCY_MISMATCH] = true;

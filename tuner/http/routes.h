@@ -18,8 +18,8 @@ enum route_flags {
     ROUTE_SLOW = 1,        /* runs on the worker pool, not on a connection's thread */
     ROUTE_STREAM = 2,      /* answers with an event source; no deadline */
     ROUTE_CREATES = 4,     /* honours Idempotency-Key */
-    ROUTE_CONDITIONAL = 8, /* honours If-None-Match: answers with an entity tag */
-    ROUTE_IF_MATCH = 16,   /* honours If-Match */
+    ROUTE_CONDITIONAL = 8, /* a GET that answers with an entity tag: honours If-None-Match and If-Match */
+    ROUTE_IF_MATCH = 16,   /* a change that honours If-Match; where neither is set, a precondition is refused */
     ROUTE_WHILE_DRAINING = 32,
     ROUTE_BODY_OPTIONAL = 64,
     ROUTE_HIDDEN = 128, /* not in /openapi.json: pages and assets */

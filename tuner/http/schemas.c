@@ -26,6 +26,7 @@
 
 #define MODE   "{'enum':['own','ask'],'default':'ask'}"
 #define CLIENT "{'type':'string','minLength':1,'maxLength':64}"
+#define RUNNER "{'type':'string','minLength':1,'maxLength':4096,'description':'What ran it; else as the session says'}"
 #define LEASE  "{'type':'number','minimum':1,'maximum':86400}"
 #define TIMES  "{'type':'array','maxItems':100000,'items':" RATE "}"
 #define SHARED "{'oneOf':[{'enum':['all','team']},{'type':'array','maxItems':64,'items':" TEXT "}]}"
@@ -169,7 +170,7 @@ static const struct schema schemas[] = {
      ",'state':{'enum':['waiting','running','complete','failed','infeasible','cancelled']},'predicted_us':" RATE
      ",'mean_us':" RATE ",'median_us':" RATE ",'low_us':" RATE ",'high_us':" RATE ",'queued':" STAMP ",'started':" STAMP
      ",'ended':" STAMP ",'reason':" TEXT ",'environment':" ID ",'environment_details':{'type':'object'},"
-     "'iterations_us':" TIMES ",'team':" TEXT ",'shared':{'type':'string'},'attempt':" SIZE ",'client':" TEXT "}}"},
+     "'iterations_us':" TIMES ",'team':" TEXT ",'shared':" SHARED ",'attempt':" SIZE ",'client':" TEXT "}}"},
     {"RecordChange",
      "{'type':'object','required':['shared'],'additionalProperties':false,'properties':{'shared':" SHARED "}}"},
     {"RecordBatch",
@@ -247,13 +248,22 @@ static const struct schema schemas[] = {
              "'properties':{'lease_s':" RATE ",'stop':" FLAG "}}"},
     {"Completion", "{'type':'object','required':['client','attempt','iterations_us'],'additionalProperties':false,"
                    "'properties':{'client':" CLIENT ",'attempt':" SIZE ",'iterations_us':" TIMES
-                   ",'environment':{'type':'object'},'early':" FLAG "}}"},
+                   ",'environment':{'type':'object'},'runner':" RUNNER ",'early':" FLAG "}}"},
     {"Failure", "{'type':'object','required':['client','attempt','reason'],'additionalProperties':false,"
-                "'properties':{'client':" CLIENT ",'attempt':" SIZE ",'reason':" TEXT ",'infeasible':" FLAG "}}"},
+                "'properties':{'client':" CLIENT ",'attempt':" SIZE ",'reason':" TEXT ",'infeasible':" FLAG
+                ",'runner':" RUNNER "}}"},
     {"Best", "{'type':'object','required':['trials','best','overlap','lower_bound_us','gap','strategy'],"
              "'additionalProperties':false,'properties':{'trials':" COUNT ",'best':" MEASURED ",'baseline':" MEASURED
              ",'speedup':" RATE ",'overlap':" FLAG ",'lower_bound_us':" AMOUNT ",'gap':" NUMBER
              ",'strategy':{'$ref':'#/components/schemas/Strategy'}}}"},
+    {"Export",
+     "{'description':'strategy: a Strategy. A framework: its own file where it takes one; where it takes several, "
+     "format, files (their texts by name; base64 for what is no text) and losses (what of the strategy they cannot "
+     "say)','type':'object',"
+     "'properties':{'losses':{'type':'array','items':{'type':'object','required':['what','why'],"
+     "'additionalProperties':false,'properties':{'what':" TEXT ",'why':" TEXT "}}},'files':{'type':'object',"
+     "'additionalProperties':{'oneOf':[{'type':'string'},{'type':'object','required':['base64'],"
+     "'additionalProperties':false,'properties':{'base64':{'type':'string'}}}]}}}}"},
     {"Importance",
      "{'type':'object','required':['knobs','proposers'],'additionalProperties':false,"
      "'properties':{'knobs':{'type':'array','description':'empty: too few trials to tell','items':{'type':'object',"
@@ -280,10 +290,12 @@ static const struct parameter parameters[] = {
      "'default':'recorded'}",
      "What to sort by; - is the other way round. What a trial lacks comes last"},
     {"format", "{'enum':['json','csv','jsonl'],'default':'json'}", "JSON, CSV or JSON Lines"},
-    {"Strategy.format", "{'enum':['strategy','csv','jsonl'],'default':'strategy'}",
-     "The best strategy as every command reads it; the trials as CSV; or the trials with all that they refer to as "
-     "JSON "
-     "Lines, each page of which \"syncopate dataset import\" reads"},
+    {"Export.format",
+     "{'enum':['strategy','csv','jsonl','pytorch-ddp','pytorch-hook','horovod','deepspeed','tensorflow','byteps',"
+     "'bytescheduler','autodist','nccl'],'default':'strategy'}",
+     "The best strategy as every command reads it, or as a framework takes it; the trials as CSV, or with all that "
+     "they refer to as JSON Lines, each page of which \"syncopate dataset import\" reads"},
+    {"strict", FLAG, "Refuse (422) when the framework's form cannot say everything that the strategy does"},
     {"references", FLAG, "In JSON Lines: with the objects, sessions and calibrations that trials need, before them"},
     {"uid", TEXT, "A trial's uid"},
     {"operation", TEXT, "An operation's id"},

@@ -49,12 +49,13 @@ struct exchange {
 struct stream {
     struct stream *next, **back;
     struct event_hub *hub;
+    struct exchange *exchange;
     struct MHD_Connection *connection;
     struct peer *peer;
     struct event_source *source;
     struct event_text text;
     size_t sent;
-    bool news, heartbeat, closing, asleep; /* under the hub's mutex */
+    bool news, heartbeat, doubt, closing, asleep; /* under the hub's mutex; doubt: ask whether it is still allowed */
     bool ended;
     double quiet_us;  /* since when nothing was sent, under the mutex */
     double called_us; /* when the library last asked for bytes, under the mutex */
@@ -65,6 +66,7 @@ struct event_hub {
     struct stream *first;
     int alarm; /* an epoll: the watchman waits on it for clients that leave a stream, and for the server's end */
     struct metrics *metrics;
+    double doubted_us; /* when all streams were last asked whether they are still allowed */
     bool closing;
 };
 

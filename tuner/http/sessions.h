@@ -5,6 +5,9 @@
 #include "tuner/http/request.h"
 #include "tuner/service/hub.h"
 
+/* Its team's, shared with the asker's, or with all; an administrator sees every session. */
+bool session_may_see(const struct principal *who, const struct stored_session *session);
+
 /* The session of the path, which the asker may see; to `steer` it must be its team's. *refused: the response is
  * written. Fails: ST_NOT_FOUND. */
 enum status request_session(struct request *request, bool steer, struct stored_session *out, struct response *response,
@@ -20,8 +23,9 @@ enum status request_shared(struct request *request, const struct json_at *body, 
 /* What the session of the path came to so far: `write` fills in *root, which is an empty object then, while the session
  * is locked. *out is that object, NULL when refused (the response is written). Fails: ST_NOT_FOUND (no trial has
  * completed). */
-typedef enum status outcome_write(struct served *served, const struct tuning *tuning, cJSON *root, struct error *err);
-enum status request_outcome(struct request *request, outcome_write *write, cJSON **out, struct response *response,
-                            struct error *err);
+typedef enum status outcome_write(struct served *served, const struct tuning *tuning, void *context, cJSON *root,
+                                  struct error *err);
+enum status request_outcome(struct request *request, outcome_write *write, void *context, cJSON **out,
+                            struct response *response, struct error *err);
 
 #endif

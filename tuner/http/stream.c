@@ -14,6 +14,7 @@
 #include "tuner/http/server_internal.h"
 
 enum { BLOCK_BYTES = 16 << 10 };
+static const double DOUBT_US = 1e6;
 static const char heartbeat[] = ":\n\n";
 
 /* With the mutex held. */
@@ -53,7 +54,10 @@ static bool has_left(const struct stream *s) {
 void streams_tick(struct event_hub *hub, double heartbeat_us, double stall_us) {
     const double now = clock_now_us();
     pthread_mutex_lock(&hub->mutex);
+    const bool doubt = now - hub->doubted_us >= DOUBT_US;
+    hub->doubted_us = doubt ? now : hub->doubted_us;
     for (struct stream *s = hub->first; s; s = s->next) {
+        s->doubt = s->doubt || doubt;
         if (!s->closing && has_left(s)) {
             shutdown(s->peer->fd, SHUT_RDWR);
             s->closing = true;
@@ -65,6 +69,8 @@ void streams_tick(struct event_hub *hub, double heartbeat_us, double stall_us) {
             shutdown(s->peer->fd, SHUT_RDWR);
             s->called_us = now;
             metrics_increment(hub->metrics, METRICS_DEADLINES);
+        } else if (doubt) {
+            wake(s);
         }
     }
     pthread_mutex_unlock(&hub->mutex);
@@ -74,6 +80,7 @@ static ssize_t give_bytes(struct stream *s, char *to, size_t most) {
     size_t n = s->text.n - s->sent < most ? s->text.n - s->sent : most;
     memcpy(to, s->text.text + s->sent, n);
     s->sent += n;
+    s->exchange->response.n += n;
     if (s->sent == s->text.n)
         s->sent = s->text.n = 0;
     return (ssize_t)n;
@@ -107,18 +114,19 @@ static void read_news(struct stream *s) {
 }
 
 /* What there is to do, or sleep. */
-static bool next_step(struct stream *s, bool *news, bool *beat) {
+static bool next_step(struct stream *s, bool *news, bool *beat, bool *doubt) {
     pthread_mutex_lock(&s->hub->mutex);
     s->called_us = clock_now_us();
     *news = s->news;
     *beat = s->heartbeat;
+    *doubt = s->doubt || *news;
     s->ended = s->ended || s->closing;
-    s->news = s->heartbeat = false;
-    const bool idle = !*news && !*beat && !s->ended;
+    s->news = s->heartbeat = s->doubt = false;
+    const bool idle = !*doubt && !*beat && !s->ended;
     if (idle) {
         s->asleep = true;
         MHD_suspend_connection(s->connection);
-    } else {
+    } else if (*news || *beat) {
         s->quiet_us = s->called_us;
     }
     pthread_mutex_unlock(&s->hub->mutex);
@@ -129,14 +137,16 @@ static ssize_t on_read(void *context, uint64_t position, char *to, size_t most) 
     (void)position;
     struct stream *s = context;
     for (;;) {
-        bool news, beat;
+        bool news, beat, doubt;
         if (s->text.n > s->sent)
             return give_bytes(s, to, most);
         if (s->ended)
             return MHD_CONTENT_READER_END_OF_STREAM;
-        if (!next_step(s, &news, &beat))
+        if (!next_step(s, &news, &beat, &doubt))
             return 0;
-        if (news && !s->ended)
+        if (doubt && !s->ended && s->source->allowed && !s->source->allowed(s->source->context))
+            s->ended = true;
+        else if (news && !s->ended)
             read_news(s);
         else if (beat && !append_heartbeat(s))
             s->ended = true;
@@ -168,7 +178,8 @@ struct MHD_Response *stream_response(struct exchange *x) {
     struct stream *s = calloc(1, sizeof *s);
     if (!s)
         return NULL;
-    *s = (struct stream){.hub = hub, .connection = x->connection, .peer = x->peer, .source = x->response.source};
+    *s = (struct stream){
+        .hub = hub, .exchange = x, .connection = x->connection, .peer = x->peer, .source = x->response.source};
     s->news = true;
     s->quiet_us = s->called_us = clock_now_us();
     pthread_mutex_lock(&hub->mutex);

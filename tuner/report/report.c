@@ -563,14 +563,11 @@ static void head(struct markup *m, const struct findings *f) {
     markup_end(m);
 }
 
-enum status report_write(struct findings *f, const char *dataset, char **out, size_t *length, struct error *err) {
+enum status report_write(struct findings *f, const char *command, char **out, size_t *length, struct error *err) {
     struct markup m = {0};
     const struct chart_trial *trials = findings_trials(f);
     if (!trials)
         return error_no_memory(err);
-    char command[4400];
-    snprintf(command, sizeof command, "syncopate dataset show strategy %.12s --dataset %.4200s --out best.json",
-             f->best != SIZE_MAX ? f->items[f->best].strategy : "", dataset);
     head(&m, f);
     report_answer(&m, f, command);
     if (f->n_trials)

@@ -7,9 +7,9 @@
 #include "tuner/report/findings.h"
 #include "tuner/report/markup.h"
 
-/* `f` needs FINDINGS_ALL. `dataset` is the path for commands to type. *out is malloc'd. Equal findings give equal
- * bytes. Fails: ST_NO_MEMORY. */
-enum status report_write(struct findings *f, const char *dataset, char **out, size_t *length, struct error *err);
+/* `f` needs FINDINGS_ALL. `command` is what to type to have the best strategy as a file. *out is malloc'd. Equal
+ * findings give equal bytes. Fails: ST_NO_MEMORY. */
+enum status report_write(struct findings *f, const char *command, char **out, size_t *length, struct error *err);
 
 /* What to use, how sure that is and how to get it, by `command`. */
 void report_answer(struct markup *m, const struct findings *f, const char *command);

@@ -65,6 +65,20 @@ static uint64_t largest_bytes(const struct model *model) {
     return most;
 }
 
+/* One at a time for all-reduce; for servers no limit. */
+static struct knob_dimension usual_credit(const struct space *space) {
+    const struct space_options *o = &space->options;
+    const uint64_t credit = o->all_reduce ? 0 : CREDIT_UNLIMITED;
+    struct knob_dimension d = {
+        .knob = KNOB_credit_bytes, .name = knob_names[KNOB_credit_bytes], .kind = KNOB_NUMBER, .low = credit};
+    d.high = credit;
+    if (o->all_reduce && o->parameter_server) {
+        d.has_last = true;
+        d.last = CREDIT_UNLIMITED;
+    }
+    return d;
+}
+
 static struct knob_dimension dimension_of(const struct space *space, enum knob knob) {
     const struct space_options *o = &space->options;
     struct knob_dimension d = {.knob = knob, .name = knob_names[knob]};
@@ -75,11 +89,15 @@ static struct knob_dimension dimension_of(const struct space *space, enum knob k
         d.first = 0;
         return d;
     case KNOB_partition_bytes:
+        if (o->whole_messages)
+            return (struct knob_dimension){.knob = knob, .name = knob_names[knob], .kind = KNOB_NUMBER};
         d = size(knob, o->min_partition_bytes, o->max_partition_bytes);
         d.has_last = true;
         d.last = 0;
         return d;
     case KNOB_credit_bytes:
+        if (o->usual_credit)
+            return usual_credit(space);
         d = size(knob, o->min_credit_bytes, o->max_credit_bytes);
         d.has_first = d.has_last = true;
         d.first = 0;
@@ -225,6 +243,8 @@ static uint64_t value_at(const struct knob_dimension *d, double u) {
         return d->first;
     if (d->has_last && u > range_end(d))
         return d->last;
+    if (d->low == d->high)
+        return d->low;
     double t = (u - range_start(d)) / (range_end(d) - range_start(d)), low = (double)d->low, high = (double)d->high;
     if (d->kind == KNOB_NUMBER)
         return clamp(low * pow((high + 1) / low, t), d->low, d->high);
@@ -244,7 +264,7 @@ static double position_of(const struct knob_dimension *d, uint64_t value) {
     if (d->has_last && value == d->last)
         return 1 - END / 2;
     double low = (double)d->low, high = (double)d->high, x = fmin(fmax((double)value, low), high), t = 0.5;
-    if (d->kind == KNOB_NUMBER)
+    if (d->kind == KNOB_NUMBER && low < high)
         t = log((x + 0.5) / low) / log((high + 1) / low);
     else if (low < high)
         t = log(x / low) / log(high / low);
@@ -276,7 +296,7 @@ static enum status check_knobs(const struct space *space, const struct knobs *kn
         uint64_t value = get(knobs, k);
         if (d.kind == KNOB_CATEGORY && (value >= 32 || !(d.members >> value & 1)))
             return error_set(err, ST_INVALID, "knob %s: its value is not among the options of the space", d.name);
-        if (d.kind == KNOB_NUMBER && (value < d.low || value > d.high))
+        if (d.kind == KNOB_NUMBER && (value < d.low || value > d.high) && !(d.has_last && value == d.last))
             return error_set(err, ST_INVALID, "knob %s: %lu is not within %lu and %lu", d.name, (unsigned long)value,
                              (unsigned long)d.low, (unsigned long)d.high);
     }

@@ -110,6 +110,7 @@ void hub_taken(struct served *served, const char *client, size_t n, const struct
 struct holder {
     uint64_t number, attempt;
     const char *client;
+    const char *runner; /* what ran it, once it has ended; NULL: what the session says */
 };
 
 /* The client lives: its lease begins anew. Locked, in a transaction. Fails: ST_CONFLICT (stale), ST_NOT_FOUND. */

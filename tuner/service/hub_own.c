@@ -21,7 +21,7 @@ enum status hub_register(struct hub *hub, const char *cluster, const char *runne
                          struct error *err) {
     enum trial_place place;
     if (!trial_runner_parse(runner, &place))
-        return error_set(err, ST_USAGE, "launcher of cluster %s: \"%s\" is none of lab, local, mpirun", cluster,
+        return error_set(err, ST_USAGE, "launcher of cluster %s: \"%s\" is none of lab, local, mpirun, slurm", cluster,
                          runner);
     struct launcher *grown = realloc(hub->launchers, (hub->n_launchers + 1) * sizeof *grown);
     if (!grown)
@@ -50,7 +50,8 @@ enum status hub_own_options(struct served *s, struct error *err) {
     struct runner runner;
     if (!s->runner) /* it is only looked at */
         return ST_OK;
-    enum status st = runner_init(&runner, s->runner, s->hosts, &s->model, &s->cluster, NULL, err);
+    enum status st = runner_init(&runner, &(struct runner_words){.runner = s->runner, .hosts = s->hosts}, &s->model,
+                                 &s->cluster, NULL, err);
     if (st)
         return st;
     s->options.space.algorithms = runner_algorithms(&runner);
@@ -73,7 +74,7 @@ static enum status take_step(void *context, struct store *store, struct error *e
 
 static enum status end_step(void *context, struct store *store, struct error *err) {
     struct own *own = context;
-    const struct holder holder = {own->offers[0].number, own->offers[0].attempt, OWN};
+    const struct holder holder = {.number = own->offers[0].number, .attempt = own->offers[0].attempt, .client = OWN};
     return hub_end_trial(own->served, store, &holder, own->outcome, err);
 }
 
@@ -181,7 +182,8 @@ static void *serve(void *context) {
     struct runner runner;
     struct error err;
     bool more = true;
-    enum status st = runner_init(&runner, s->runner, s->hosts, &s->model, &s->cluster, &s->cancel, &err);
+    enum status st = runner_init(&runner, &(struct runner_words){.runner = s->runner, .hosts = s->hosts}, &s->model,
+                                 &s->cluster, &s->cancel, &err);
     pthread_mutex_lock(&s->mutex);
     if (!st) {
         struct tune_runner run = runner_for_session(&runner);

@@ -286,6 +286,8 @@ enum status hub_end_trial(struct served *s, struct store *store, const struct ho
     enum status st = place_of(s, holder, &place, err);
     if (!st)
         st = lease_check(store, s->out[place].row, holder->client, holder->attempt, err);
+    if (!st && holder->runner)
+        st = store_trial_ran_by(store, s->out[place].row, holder->runner, err);
     if (!st)
         st = trial_record_end(store, s->out[place].row, outcome, err);
     return st ? st : tell_end(s, store, holder, outcome, err);
@@ -380,12 +382,39 @@ enum status hub_steer(struct served *s, struct store *store, enum hub_verb verb,
     return st ? st : hub_set_state(s, store, verbs[verb].to, verbs[verb].reason, err);
 }
 
+/* Members that a budget lacks are 0. */
+static double member_of(const cJSON *budget, const char *key) {
+    const cJSON *number = cJSON_GetObjectItemCaseSensitive(budget, key);
+    return cJSON_IsNumber(number) ? number->valuedouble : 0;
+}
+
+static enum status is_budget(struct served *s, struct store *store, uint64_t trials, double time_us, double gap,
+                             bool *same, struct error *err) {
+    static const char *const keys[] = {"trials", "time_us", "gap"};
+    struct arena arena = {0};
+    struct stored_session stored;
+    enum status st = store_session_get(store, s->id, &arena, &stored, err);
+    cJSON *budget = st ? NULL : cJSON_Parse(stored.budget);
+    const double now[] = {(double)trials, time_us, gap};
+    *same = budget != NULL;
+    for (size_t i = 0; i < sizeof now / sizeof *now; i++) {
+        const double before = member_of(budget, keys[i]);
+        *same = *same && !(before < now[i]) && !(before > now[i]);
+    }
+    cJSON_Delete(budget);
+    arena_release(&arena);
+    return st;
+}
+
 enum status hub_set_budget(struct served *s, struct store *store, uint64_t trials, double time_us, double gap,
                            struct error *err) {
+    bool same;
     if (!stored_session_is_open(s->state))
         return error_set(err, ST_CONFLICT, "session %s is %s", s->id, stored_session_state_word(s->state));
-    enum status st = session_record_budget(s->engine, store, trials, time_us, gap, err);
-    if (st)
+    enum status st = is_budget(s, store, trials, time_us, gap, &same, err);
+    if (!st && !same)
+        st = session_record_budget(s->engine, store, trials, time_us, gap, err);
+    if (st || same)
         return st;
     cJSON *content = cJSON_CreateObject();
     cJSON_AddNumberToObject(content, "trials", (double)trials);

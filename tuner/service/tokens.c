@@ -441,22 +441,39 @@ static const struct token *find(const struct tokens *t, const char *id) {
     return t->n ? bsearch(&key, t->rows, t->n, sizeof *t->rows, compare_tokens) : NULL;
 }
 
+static bool has_expired(const struct token *token) {
+    char now[32];
+    if (!*token->expires)
+        return false;
+    clock_utc(now, sizeof now);
+    return strcmp(now, token->expires) >= 0;
+}
+
 bool tokens_check(struct tokens *t, const char *secret, struct principal *out) {
     struct id hash;
-    char id[TOKEN_ID_LENGTH + 1], now[32];
+    char id[TOKEN_ID_LENGTH + 1];
     if (strlen(secret) != TOKEN_LENGTH || strncmp(secret, "syn_", 4) || id_of(secret, TOKEN_LENGTH, &hash, NULL))
         return false;
     snprintf(id, sizeof id, "%s", secret + 4);
     pthread_mutex_lock(&t->mutex);
     refresh(t);
     const struct token *token = find(t, id);
-    bool valid = token && !CRYPTO_memcmp(token->sha256, hash.hex, ID_LENGTH);
-    if (valid && *token->expires) {
-        clock_utc(now, sizeof now);
-        valid = strcmp(now, token->expires) < 0;
-    }
+    const bool valid = token && !CRYPTO_memcmp(token->sha256, hash.hex, ID_LENGTH) && !has_expired(token);
     if (valid)
         *out = token->principal;
+    pthread_mutex_unlock(&t->mutex);
+    return valid;
+}
+
+bool tokens_confirm(struct tokens *t, struct principal *principal) {
+    if (!*principal->token)
+        return true;
+    pthread_mutex_lock(&t->mutex);
+    refresh(t);
+    const struct token *token = find(t, principal->token);
+    const bool valid = token && !has_expired(token);
+    if (valid)
+        *principal = token->principal;
     pthread_mutex_unlock(&t->mutex);
     return valid;
 }

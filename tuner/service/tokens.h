@@ -79,6 +79,10 @@ size_t tokens_count(struct tokens *tokens);
 /* Whose `secret` this is. False: nobody's, revoked or expired. O(log tokens) and one SHA-256. */
 bool tokens_check(struct tokens *tokens, const char *secret, struct principal *out);
 
+/* Whether a request that tokens_check let in would still be: for what goes on for long. *principal becomes what it
+ * would be now. False: the token is revoked or has expired. O(log tokens). */
+bool tokens_confirm(struct tokens *tokens, struct principal *principal);
+
 /* Take one request from the token's bucket, which fills at requests_per_s up to two seconds' worth (one request at
  * least). False: it is empty, and *wait_s (whole seconds, at least 1) is when to come again. */
 bool tokens_spend(struct tokens *tokens, const struct principal *principal, unsigned *wait_s);

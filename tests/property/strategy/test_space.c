@@ -28,6 +28,8 @@ static struct space_options random_options(struct rng *rng) {
     o.policies = 1 + (uint32_t)rng_below(rng, 3);
     if (rng_below(rng, 3) == 0)
         o.encodings |= (uint32_t)rng_below(rng, 1u << ENCODING_COUNT);
+    o.whole_messages = rng_below(rng, 4) == 0;
+    o.usual_credit = rng_below(rng, 4) == 0;
     o.max_shards = 1 + (uint32_t)rng_below(rng, 16);
     return o;
 }

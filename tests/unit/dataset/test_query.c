@@ -203,11 +203,11 @@ static void csv_quotes_as_rfc_4180_says(void **state) {
     char *text = export_text(EXPORT_CSV, &(struct query){.state = &failed}, &n);
     assert_int_equal(n, 1);
     assert_contains(text, ",reason,environment,iterations_us,team,shared,attempt,client\r\n");
-    assert_contains(text, ",\"rank 3 said \"\"no\"\",\nand left\",,,,*,1,\r\n");
+    assert_contains(text, ",\"rank 3 said \"\"no\"\",\nand left\",,,,all,1,\r\n");
     assert_contains(text, ",18446744073709551615,failed,100,,,,,");
     free(text);
     text = export_text(EXPORT_CSV, &(struct query){.limit = 1, .offset = 1, .iterations = true}, NULL);
-    assert_contains(text, ",112 109 110,,*,1,\r\n");
+    assert_contains(text, ",112 109 110,,all,1,\r\n");
     free(text);
 }
 

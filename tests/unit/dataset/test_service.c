@@ -325,14 +325,14 @@ static void sessions_are_shared_anew_with_their_trials(void **state) {
     assert_true(session.state == STORED_SESSION_PAUSED && !session.ended && session.mode == STORED_SESSION_ASK);
     assert_string_equal(session.shared, "|blue|green|");
     assert_ok(store_session_update(store, "shared", STORED_SESSION_CANCELLED, NULL, &err));
-    assert_fails(store_session_share(store, "shared", "blue", &err), ST_INVALID, "neither *");
+    assert_fails(store_session_share(store, "shared", "blue", &err), ST_INVALID, "neither all");
     assert_fails(store_session_share(store, "nix", "*", &err), ST_NOT_FOUND, "no session nix");
     assert_ok(store_trial_share(store, records[0].uid, "|blue|", &err));
     assert_ok(store_trials(store, "shared", &arena, &n, &records, &err));
     assert_string_equal(records[0].shared, "|blue|");
     assert_ok(store_session_get(store, "shared", &arena, &session, &err));
     assert_string_equal(session.shared, "|blue|green|");
-    assert_fails(store_trial_share(store, records[0].uid, "blue", &err), ST_INVALID, "neither *");
+    assert_fails(store_trial_share(store, records[0].uid, "blue", &err), ST_INVALID, "neither all");
     assert_fails(store_trial_share(store, "nix", "*", &err), ST_NOT_FOUND, "no trial nix");
     uint64_t counts[STORED_SESSION_STATE_COUNT], again[STORED_SESSION_STATE_COUNT];
     assert_ok(store_session_counts(store, counts, &err));

@@ -78,6 +78,11 @@ static void what_a_form_cannot_say_is_in_the_words_of_its_notes(void **state) {
         {"autodist", FIFO, GROUP, TOGETHER, ""},
         {"pytorch-ddp", PRIORITY, GROUP, TOGETHER, "order credit cross-iteration"},
         {"autodist", PRIORITY, GROUP, TOGETHER, "order credit cross-iteration"},
+        {"pytorch-hook", PRIORITY, "{'id':0,'partition_bytes':4096}", TOGETHER, ""},
+        {"pytorch-hook", FIFO, APART, A(IN("0")) B(IN("1")) C(IN("0")), ""},
+        {"pytorch-hook", FIFO, "{'id':0,'algorithm':'ring'}", TOGETHER, "algorithm"},
+        {"pytorch-hook", FIFO, GROUP, A(IN("0")) B(ON("'n1'")) C("'partition':{'axis':0,'shards':4}," IN("0")),
+         "parameter-server shards"},
         {"pytorch-ddp",
          "'policy':'preemptive','credit_bytes':0,'cross_iteration':false,'slices':["
          "{'group':0,'bytes':400},{'group':0,'bytes':20000}]",
@@ -143,10 +148,11 @@ static void groups_that_are_no_runs_go_into_a_file_for_the_hook(void **state) {
                A(IN("0")) B(IN("1")) C(IN("0")));
     assert_int_equal(w.export.n_files, 2);
     assert_string_equal(w.export.files[1].name, "ddp-groups.json");
+    assert_contains(
+        w.export.files[1].text,
+        "{\"algorithm\": \"ring\", \"partition_bytes\": 2048, \"needed\": 0, \"variables\": [\"c\", \"a:0\"]}");
     assert_contains(w.export.files[1].text,
-                    "{\"algorithm\": \"ring\", \"partition_bytes\": 2048, \"variables\": [\"c\", \"a:0\"]}");
-    assert_contains(w.export.files[1].text,
-                    "{\"algorithm\": \"auto\", \"partition_bytes\": 0, \"variables\": [\"b\"]}");
+                    "{\"algorithm\": \"auto\", \"partition_bytes\": 0, \"needed\": 1, \"variables\": [\"b\"]}");
     world_close(&w);
 }
 
@@ -222,6 +228,44 @@ static void nccl_sets_one_algorithm_and_tables_several(void **state) {
     world_close(&w);
 }
 
+static void the_hook_is_told_groups_order_and_credit(void **state) {
+    (void)state;
+    struct world w;
+    world_open(&w, "pytorch-hook", PRIORITY, "{'id':0,'partition_bytes':4096},{'id':1}",
+               A(IN("1")) B(IN("0")) C(IN("0")));
+    cJSON *json = cJSON_Parse(w.export.files[0].text);
+    assert_non_null(json);
+    assert_string_equal(w.export.files[0].name, "pytorch-hook.json");
+    assert_string_equal(cJSON_GetObjectItem(json, "policy")->valuestring, "priority");
+    assert_int_equal(cJSON_GetObjectItem(json, "credit_bytes")->valueint, 4096);
+    assert_true(cJSON_IsTrue(cJSON_GetObjectItem(json, "cross_iteration")));
+    assert_null(cJSON_GetObjectItem(json, "slices"));
+    char *groups = cJSON_PrintUnformatted(cJSON_GetObjectItem(json, "groups"));
+    assert_string_equal(groups,
+                        "[{\"algorithm\":\"auto\",\"partition_bytes\":0,\"needed\":0,\"variables\":[\"a:0\"]},"
+                        "{\"algorithm\":\"auto\",\"partition_bytes\":4096,\"needed\":1,\"variables\":[\"c\",\"b\"]}]");
+    cJSON_free(groups);
+    cJSON_Delete(json);
+    world_close(&w);
+}
+
+static void the_hook_is_told_all_slices(void **state) {
+    (void)state;
+    struct world w;
+    world_open(
+        &w, "pytorch-hook",
+        "'policy':'preemptive','cross_iteration':true,'slices':[{'group':0,'bytes':400},{'group':0,'bytes':20000}]",
+        GROUP, TOGETHER);
+    cJSON *json = cJSON_Parse(w.export.files[0].text);
+    char *slices = cJSON_PrintUnformatted(cJSON_GetObjectItem(json, "slices"));
+    assert_string_equal(slices, "[{\"group\":0,\"bytes\":400},{\"group\":0,\"bytes\":20000}]");
+    assert_null(cJSON_GetObjectItem(json, "credit_bytes"));
+    assert_string_equal(words_of(&w.export), "");
+    cJSON_free(slices);
+    cJSON_Delete(json);
+    world_close(&w);
+}
+
 static void forms_are_found_by_name(void **state) {
     (void)state;
     size_t n;
@@ -240,6 +284,8 @@ int main(void) {
         cmocka_unit_test(autodist_cuts_and_places_as_the_strategy_says),
         cmocka_unit_test(horovod_with_64_mib_is_exported_as_64_mib),
         cmocka_unit_test(nccl_sets_one_algorithm_and_tables_several),
+        cmocka_unit_test(the_hook_is_told_groups_order_and_credit),
+        cmocka_unit_test(the_hook_is_told_all_slices),
         cmocka_unit_test(forms_are_found_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

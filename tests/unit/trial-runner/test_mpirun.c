@@ -64,7 +64,19 @@ static bool hear(void *context, enum process_stream stream, const char *line, si
     return true;
 }
 
-static const struct mpirun_host hosts[] = {{"n1", 2}, {"n2", 1}};
+static enum status run_it(const struct mpirun_config *config, const struct lab_config *lab,
+                          const struct process_options *options, struct process_result *out, unsigned *starts,
+                          struct error *err) {
+    struct arena arena = {0};
+    const char *const *line;
+    enum status status = mpirun_command(config, &arena, &line, err);
+    if (status == ST_OK)
+        status = mpirun_run(config, line, lab, options, out, starts, err);
+    arena_release(&arena);
+    return status;
+}
+
+static const struct host hosts[] = {{"n1", 2}, {"n2", 1}};
 
 static bool line_has(const char *const *argv, const char *word, const char *next) {
     for (; *argv; argv++)
@@ -115,7 +127,7 @@ static void runs_without_hosts_slots_or_program_are_refused(void **state) {
     struct arena arena = {0};
     struct error err = {0};
     const char *const argv[] = {"worker", NULL}, *const none[] = {NULL}, *const * line;
-    struct mpirun_host idle = {"n1", 0};
+    struct host idle = {"n1", 0};
     struct mpirun_config config = {.place = MPIRUN_LOCAL, .argv = argv};
     assert_fails(mpirun_command(&config, &arena, &line, &err), ST_INVALID, "no hosts");
     config = (struct mpirun_config){.n_hosts = 1, .hosts = &idle, .argv = argv};
@@ -136,7 +148,7 @@ static void ranks_here_add_up_and_leave_nothing(void **state) {
     struct process_result result;
     struct error err = {0};
     setenv("TMPDIR", test_dir(), 1);
-    enum status status = mpirun_run(&config, NULL, &options, &result, NULL, &err);
+    enum status status = run_it(&config, NULL, &options, &result, NULL, &err);
     unsetenv("TMPDIR");
     assert_ok(status);
     assert_ok(process_judge(&result, "mpirun", &err));
@@ -153,7 +165,7 @@ static void ranks_in_a_lab_run_on_their_nodes(void **state) {
     if (!*program || !lab_possible)
         skip();
     const struct lab_node nodes[] = {{"n1", 1}, {"n2", 1}, {"n3", 1}, {"n4", 1}};
-    const struct mpirun_host places[] = {{"n1", 2}, {"n2", 1}, {"n3", 1}, {"n4", 1}};
+    const struct host places[] = {{"n1", 2}, {"n2", 1}, {"n3", 1}, {"n4", 1}};
     const char *const argv[] = {program, NULL};
     struct lab_config lab = {.name = "t", .n = 4, .nodes = nodes};
     struct heard heard = {0};
@@ -161,7 +173,7 @@ static void ranks_in_a_lab_run_on_their_nodes(void **state) {
     struct process_options options = {.timeout_s = 120, .first_line_timeout_s = 30, .on_line = hear, .context = &heard};
     struct process_result result;
     struct error err = {0};
-    assert_ok(mpirun_run(&config, &lab, &options, &result, NULL, &err));
+    assert_ok(run_it(&config, &lab, &options, &result, NULL, &err));
     assert_ok(process_judge(&result, "mpirun", &err));
     assert_int_equal(heard.lines, 5);
     assert_close(heard.sum, 15.0, 1e-12);
@@ -179,7 +191,7 @@ static void a_rank_that_aborts_ends_the_run_with_a_reason(void **state) {
     struct process_options options = {.timeout_s = 60};
     struct process_result result;
     struct error err = {0};
-    assert_ok(mpirun_run(&config, NULL, &options, &result, NULL, &err));
+    assert_ok(run_it(&config, NULL, &options, &result, NULL, &err));
     assert_fails(process_judge(&result, "mpirun", &err), ST_TRIAL, "mpirun ended with exit code");
     assert_true(no_descendants());
 }
@@ -197,7 +209,7 @@ static void a_start_that_hangs_is_tried_once_more(void **state) {
     struct process_result result;
     struct error err = {0};
     unsigned starts = 0;
-    assert_ok(mpirun_run(&config, NULL, &options, &result, &starts, &err));
+    assert_ok(run_it(&config, NULL, &options, &result, &starts, &err));
     assert_int_equal(result.ending, PROCESS_EXITED);
     assert_int_equal(starts, 2);
     assert_true(no_descendants());

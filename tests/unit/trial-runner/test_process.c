@@ -129,6 +129,60 @@ static void a_deadline_ends_it_and_all_it_started(void **state) {
     assert_int_equal(process_judge(&r, "it", &err), ST_TIMEOUT);
 }
 
+static void with_grace_its_whole_group_may_end_in_order(void **state) {
+    (void)state;
+    char file[4096], command[4400];
+    struct process_options options = {.timeout_s = 0.3, .grace_s = 5};
+    snprintf(file, sizeof file, "%.3900s/saved", test_dir());
+    snprintf(command, sizeof command,
+             "sh -c 'trap \"sleep 0.3; touch %s; exit 0\" TERM; while :; do sleep 0.05; done' & wait", file);
+    struct process_result r = run_shell(command, options, NULL);
+    assert_int_equal(r.ending, PROCESS_TIMED_OUT);
+    assert_int_equal(unlink(file), 0);
+    assert_true(r.wall_s < 4);
+    assert_true(no_descendants());
+}
+
+static void grace_ends(void **state) {
+    (void)state;
+    struct process_options options = {.timeout_s = 0.2, .grace_s = 0.3};
+    struct process_result r =
+        run_shell("trap '' TERM; setsid sleep 9753 & while :; do sleep 0.05; done", options, NULL);
+    assert_int_equal(r.ending, PROCESS_TIMED_OUT);
+    assert_true(r.wall_s > 0.45 && r.wall_s < 8);
+    assert_true(no_descendants());
+}
+
+static bool count_ticks(void *context) {
+    int *ticks = context;
+    return ++*ticks < 4;
+}
+
+static void a_tick_comes_without_output_and_may_end_it(void **state) {
+    (void)state;
+    int ticks = 0;
+    const char *const argv[] = {"sleep", "9753", NULL};
+    struct process_options options = {.argv = argv, .on_tick = count_ticks, .context = &ticks};
+    struct process_result result;
+    struct error err = {0};
+    assert_int_equal(process_run(&options, &result, &err), ST_OK);
+    assert_int_equal(result.ending, PROCESS_STOPPED);
+    assert_int_equal(ticks, 4);
+    assert_true(no_descendants());
+}
+
+static void a_folder_is_swept_when_all_has_ended(void **state) {
+    (void)state;
+    char folder[2048], command[4400];
+    struct stat info;
+    snprintf(folder, sizeof folder, "%.2000s/swept", test_dir());
+    assert_int_equal(mkdir(folder, 0777), 0);
+    snprintf(command, sizeof command, "mkdir '%s/a'; echo x >'%s/a/b'; exit 4", folder, folder);
+    struct process_options options = {.sweep = folder};
+    assert_int_equal(run_shell(command, options, NULL).exit_code, 4);
+    assert_int_equal(stat(folder, &info), -1);
+}
+
 static void a_silent_start_ends_it_but_a_line_satisfies(void **state) {
     (void)state;
     struct process_options options = {.first_line_timeout_s = 0.2};
@@ -247,6 +301,10 @@ int main(void) {
         cmocka_unit_test(a_program_that_is_not_there_is_named),
         cmocka_unit_test(environment_folder_and_empty_input_are_as_asked),
         cmocka_unit_test(a_deadline_ends_it_and_all_it_started),
+        cmocka_unit_test(with_grace_its_whole_group_may_end_in_order),
+        cmocka_unit_test(grace_ends),
+        cmocka_unit_test(a_tick_comes_without_output_and_may_end_it),
+        cmocka_unit_test(a_folder_is_swept_when_all_has_ended),
         cmocka_unit_test(a_silent_start_ends_it_but_a_line_satisfies),
         cmocka_unit_test(cancellation_ends_it),
         cmocka_unit_test(a_reader_that_has_enough_ends_it),

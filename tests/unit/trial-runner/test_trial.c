@@ -376,7 +376,7 @@ static void files_vanish_when_their_owner_is_killed(void **state) {
     pid_t child = fork();
     if (child == 0) {
         struct scratch scratch;
-        if (scratch_init(&scratch, names, NULL) == ST_OK &&
+        if (scratch_init(&scratch, NULL, names, NULL) == ST_OK &&
             scratch_write(&scratch, 0, cJSON_CreateObject(), NULL) == ST_OK)
             (void)!write(ready[1], "y", 1);
         for (;;)

@@ -415,7 +415,7 @@ static void sharing_with_what_is_no_list_is_refused(void **state) {
     site_stop(&site);
 }
 
-/* "Not modified" is an answer to who only looks. */
+/* "Not modified" is an answer to who only looks; a change under that condition is refused, and does not happen. */
 static void a_change_is_not_answered_as_unmodified(void **state) {
     static struct stage stage;
     char path[200];
@@ -426,7 +426,8 @@ static void a_change_is_not_answered_as_unmodified(void **state) {
     snprintf(path, sizeof path, "/api/v1/sessions/%s", stage.session);
     const struct reply *reply =
         site_ask(&stage.site, "PATCH", path, "If-None-Match: *\r\n", "{\"budget\":{\"trials\":9}}");
-    assert_int_equal(reply->status, 200);
+    assert_problem(reply, 400, "bad-request");
+    assert_null(strstr(site_get(&stage.site, path)->body, "\"trials\":9,"));
     assert_int_equal(site_ask(&stage.site, "GET", path, "If-None-Match: *\r\n", NULL)->status, 304);
     site_stop(&stage.site);
 }

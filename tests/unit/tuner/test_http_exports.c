@@ -2,6 +2,7 @@
  * file that commands read. */
 #include "dataset/export.h"
 #include "dataset/import.h"
+#include "strategy/export/export.h"
 #include "strategy/strategy.h"
 #include "tests/unit/tuner/http_site.h"
 #include "tuner/service/hub.h"
@@ -180,6 +181,93 @@ static void the_best_strategy_is_a_file_that_commands_read(void **state) {
     cJSON_Delete(json);
 }
 
+/* Of the open session's best strategy; to be released. */
+static void export_best(const char *form, struct export *out) {
+    struct error err = {0};
+    struct tuning tuning;
+    struct served *served;
+    assert_ok(hub_find(service_hub(site.service), session, &served, &err));
+    assert_ok(hub_lock(served, &err));
+    assert_ok(hub_answer(served, &tuning, &err));
+    hub_unlock(served);
+    assert_ok(export_build(exporters_find(form), &tuning.strategy, hub_model(served), hub_cluster(served), out, &err));
+    tuning_release(&tuning);
+    hub_drop(served);
+}
+
+/* Canonical base64 back into bytes; the number of these. */
+static size_t decode(const char *text, char *out) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    size_t n = 0;
+    for (; *text; text += 4) {
+        unsigned word = 0;
+        int pads = 0;
+        for (int i = 0; i < 4; i++) {
+            const char *digit = text[i] == '=' ? digits : strchr(digits, text[i]);
+            assert_non_null(digit);
+            pads += text[i] == '=';
+            word = word << 6 | (unsigned)(digit - digits);
+        }
+        for (int i = 0; i < 3 - pads; i++)
+            out[n++] = (char)(word >> (16 - 8 * i) & 255);
+    }
+    return n;
+}
+
+static void assert_file(const cJSON *files, const struct export_file *file) {
+    static char bytes[1 << 16];
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(files, file->name);
+    assert_non_null(item);
+    if (cJSON_IsString(item)) {
+        assert_string_equal(item->valuestring, file->text);
+        assert_int_equal(strlen(file->text), file->n);
+        return;
+    }
+    assert_int_equal(decode(cJSON_GetObjectItemCaseSensitive(item, "base64")->valuestring, bytes), file->n);
+    assert_memory_equal(bytes, file->text, file->n);
+}
+
+/* Every form, as the library writes it; and what a form cannot say is said in the header and in the object. */
+static void the_best_strategy_comes_in_the_form_of_every_framework(void **state) {
+    (void)state;
+    size_t n, several = 0, lossy = 0;
+    const struct exporter *forms = exporters_list(&n);
+    assert_problem(get_of_session("/export?format=nccl"), 404, "not-found");
+    for (int i = 0; i < 3; i++)
+        run_trial(i);
+    for (size_t i = 0; i < n; i++) {
+        struct export export;
+        char tail[80];
+        export_best(forms[i].name, &export);
+        snprintf(tail, sizeof tail, "/export?format=%s", forms[i].name);
+        const struct reply *r = get_of_session(tail);
+        assert_int_equal(r->status, 200);
+        assert_int_equal(reply_header(r, "Not-Expressed") != NULL, export.n_notes > 0);
+        if (export.n_files == 1) {
+            assert_string_equal(r->body, export.files[0].text);
+            assert_contains(reply_header(r, "Content-Disposition"), export.files[0].name);
+        } else {
+            cJSON *json = reply_json(r, 200);
+            const cJSON *files = cJSON_GetObjectItemCaseSensitive(json, "files");
+            assert_int_equal(cJSON_GetArraySize(files), export.n_files);
+            for (uint32_t k = 0; k < export.n_files; k++)
+                assert_file(files, &export.files[k]);
+            assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(json, "losses")), export.n_notes);
+            cJSON_Delete(json);
+        }
+        snprintf(tail, sizeof tail, "/export?format=%s&strict=true", forms[i].name);
+        if (export.n_notes)
+            assert_problem(get_of_session(tail), 422, "infeasible");
+        else
+            assert_int_equal(get_of_session(tail)->status, 200);
+        several += export.n_files > 1;
+        lossy += export.n_notes > 0;
+        export_release(&export);
+    }
+    assert_true(several > 0 && several < n && lossy > 0);
+    assert_problem(get_of_session("/export?format=csv&strict=true"), 400, "bad-parameter");
+}
+
 static void a_form_that_is_not_known_is_refused(void **state) {
     (void)state;
     assert_problem(get_of_session("/export?format=yaml"), 400, "bad-parameter");
@@ -197,6 +285,7 @@ int main(void) {
         TEST(its_pages_make_the_same_session_elsewhere),
         TEST(as_csv_a_page_has_its_header_and_a_line_a_trial),
         TEST(the_best_strategy_is_a_file_that_commands_read),
+        TEST(the_best_strategy_comes_in_the_form_of_every_framework),
         TEST(a_form_that_is_not_known_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

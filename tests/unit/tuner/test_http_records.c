@@ -504,7 +504,9 @@ static void who_sees_a_trial_its_team_can_change(void **state) {
     path_of_added(put_trial(red, 2, 1200, ",\"shared\":\"team\""), path);
     assert_problem(ask_as(blue, "PATCH", path, "{\"shared\":\"all\"}"), 404, "not-found");
     cJSON *record = reply_json(ask_as(red, "PATCH", path, "{\"shared\":[\"blue\"]}"), 200);
-    assert_string_equal(text_of(record, "shared"), "|blue|");
+    const cJSON *shared = cJSON_GetObjectItemCaseSensitive(record, "shared");
+    assert_int_equal(cJSON_GetArraySize(shared), 1);
+    assert_string_equal(shared->child->valuestring, "blue");
     cJSON_Delete(record);
     assert_int_equal(ask_as(blue, "GET", path, NULL)->status, 200);
     assert_problem(ask_as(blue, "PATCH", path, "{\"shared\":\"all\"}"), 403, "forbidden"); /* it may look */
@@ -554,6 +556,44 @@ static void who_sees_a_session_can_be_changed_alone_and_when_it_has_ended(void *
     cJSON_Delete(json);
     assert_problem(ask_as(blue, "GET", uid, NULL), 404, "not-found");
     assert_problem(ask_as(red, "PATCH", path, "{}"), 422, "invalid");
+}
+
+/* A trial of the session at `path` that ends so; `runner` is what its client says that ran it, NULL: nothing. */
+static void assert_ran_by(const char *path, const char *verb, const char *members, const char *runner,
+                          const char *wanted) {
+    char tail[200], body[256], said[64] = "";
+    snprintf(tail, sizeof tail, "%s/trials:suggest", path);
+    cJSON *json = reply_json(site_post(&site, tail, "{\"client\":\"c\"}"), 200);
+    const cJSON *trial = cJSON_GetObjectItemCaseSensitive(json, "trials")->child;
+    snprintf(tail, sizeof tail, "%s/trials/%.0f:%s", path, number_of(trial, "number"), verb);
+    cJSON_Delete(json);
+    snprintf(body, sizeof body, "{\"client\":\"c\",\"attempt\":1,%s,\"runner\":1}", members);
+    assert_problem(site_post(&site, tail, body), 422, "invalid");
+    if (runner)
+        snprintf(said, sizeof said, ",\"runner\":\"%s\"", runner);
+    snprintf(body, sizeof body, "{\"client\":\"c\",\"attempt\":1,%s%s}", members, said);
+    json = reply_json(site_post(&site, tail, body), 200);
+    assert_string_equal(text_of(json, "runner"), wanted);
+    cJSON_Delete(json);
+    *strrchr(tail, ':') = '\0';
+    json = reply_json(site_get(&site, tail), 200);
+    assert_string_equal(text_of(json, "runner"), wanted);
+    cJSON_Delete(json);
+}
+
+/* The session was opened before anybody knew who would run its trials. */
+static void a_trial_says_what_ran_it(void **state) {
+    (void)state;
+    char path[128];
+    cJSON *json = reply_json(site_post(&site, "/api/v1/sessions",
+                                       "{\"model\":\"toy\",\"cluster\":\"four\",\"ranker\":\"none\",\"budget\":{"
+                                       "\"trials\":20}}"),
+                             201);
+    snprintf(path, sizeof path, "%s", text_of(json, "href"));
+    cJSON_Delete(json);
+    assert_ran_by(path, "complete", "\"iterations_us\":[9,9]", NULL, "ask");
+    assert_ran_by(path, "complete", "\"iterations_us\":[9,9]", "lab", "lab");
+    assert_ran_by(path, "fail", "\"reason\":\"it broke\"", "mpirun", "mpirun");
 }
 
 static void restart(void) {
@@ -923,6 +963,7 @@ int main(void) {
         TEAMS(a_team_sees_its_own_and_what_is_shared_with_it),
         TEAMS(who_sees_a_trial_its_team_can_change),
         TEAMS(who_sees_a_session_can_be_changed_alone_and_when_it_has_ended),
+        OPEN(a_trial_says_what_ran_it),
         TEAMS(a_token_has_so_many_trials_a_day),
         OPEN(what_a_client_has_is_not_sent_again_while_it_is_there),
         OPEN(a_session_learns_from_trials_that_it_is_given),

@@ -1,91 +1,246 @@
-"""A strategy's merge groups and message sizes in DistributedDataParallel, exactly, whatever its buckets are.
+"""A strategy in DistributedDataParallel, exactly, whatever its buckets are.
 
     from syncopate_torch.hook import distribute
-    model = distribute(model, "ddp-groups.json")
+    model = distribute(model, "hook.json", optimizer=optimizer)
 
-in place of DistributedDataParallel(model). The file is what `syncopate strategy export --to pytorch-ddp` writes where no
-bucket size makes the groups or messages are cut. Gradients come from DDP in buckets as small as it makes them; here they wait until their
-group is whole, and then one all-reduce goes for the group, or one for each part of at most partition_bytes. Groups go in
-the order in which they become whole, which is the same on all ranks, since DDP hands out buckets in one order.
+in place of DistributedDataParallel(model). The file is what `syncopate strategy export --to pytorch-hook` writes. Gradients
+come from DDP in buckets as small as it makes them. Here each goes, divided by the number of ranks as DDP does it, to its
+place in its group's buffer; a message is a part of such a buffer, ready when all gradients in it are there, and is sent
+in the order and with the credit of the strategy (`line.py`).
 
-The mean is taken as DDP takes it: each rank divides before the sum.
+With a barrier, DDP's way, the backward pass ends when all sums are back. Without one (cross_iteration) it ends at once,
+and so does optimizer.step(): a parameter is updated when the forward pass is about to read it (`deferred.py`), while
+messages of others still travel. Every parameter is updated with the same sum before it is used, so losses are those
+of plain DDP but for the order of floating point sums.
 """
 
 import json
+import threading
 
 import torch
 import torch.distributed
 from torch.futures import Future, collect_all
 from torch.nn.parallel import DistributedDataParallel
 
+from .deferred import Deferred
+from .lanes import lanes_of
+from .line import Follower, Leader, Line
+
 ONE_BYTE = 1 / 2**20  # in the MiB that bucket_cap_mb counts
 
 
-def distribute(module, groups, **arguments):
-    """DistributedDataParallel of the module with the groups of a file or of a parsed one; other arguments are DDP's."""
-    if not isinstance(groups, dict):
-        with open(groups, encoding="utf-8") as file:
-            groups = json.load(file)
+def distribute(module, strategy, optimizer=None, **arguments):
+    """DistributedDataParallel of the module with the strategy of a file, or of a parsed one; other arguments are DDP's.
+
+    `optimizer` is the one that updates the module; only strategies without a barrier need it. Then
+      - what reads gradients between backward() and step() (clipping, GradScaler) sees this rank's own;
+      - model.synchronize() brings all parameters up to date, for who reads them outside of a forward pass; state_dict()
+        does so by itself. Call it at the end of training.
+    """
+    if not isinstance(strategy, dict):
+        with open(strategy, encoding="utf-8") as file:
+            strategy = json.load(file)
+    cross = strategy.get("cross_iteration", False)
+    if cross and optimizer is None:
+        raise ValueError("this strategy has no barrier, so updates wait for the forward pass: pass the optimizer")
     model = DistributedDataParallel(module, bucket_cap_mb=ONE_BYTE, **arguments)
-    model.register_comm_hook(Groups(model, groups["groups"]), reduce)
+    exchange = Exchange(model, strategy, cross)
+    deferred = Deferred(optimizer, module, exchange) if cross else None
+    model.synchronize = deferred.finish if cross else lambda: None
+    model.register_comm_hook(exchange, take)
     return model
 
 
-def reduce(state, bucket):
+def take(exchange, bucket):
     """The communication hook."""
-    return state.take(bucket)
+    return exchange.take(bucket)
 
 
-class Groups:
-    """Which parameter is in which group, and what of each group has arrived in this iteration."""
+class Variable:
+    """A parameter, its place in its group's buffer, and what of its sum is on its way."""
 
-    def __init__(self, model, groups):
-        self.process_group = model.process_group
-        named = {name: p for name, p in model.module.named_parameters() if p.requires_grad}
-        names = [name for group in groups for name in group["variables"]]
-        if sorted(names) != sorted(named):
-            odd = sorted(set(names) ^ set(named)) or sorted(n for n in set(names) if names.count(n) > 1)
-            raise ValueError(f"the groups are not of this module: {', '.join(odd[:3])}")
-        self.group_of = {named[name]: i for i, group in enumerate(groups) for name in group["variables"]}
-        self.sizes = [len(group["variables"]) for group in groups]
-        self.partitions = [group.get("partition_bytes", 0) for group in groups]
-        self.arrived = [[] for _ in groups]
-        self.done = [None for _ in groups]  # the futures of this iteration, to be waited for
+    def __init__(self, parameter, group, start):
+        self.parameter, self.group = parameter, group
+        self.start, self.end = start, start + parameter.numel()
+        self.messages = []  # indices
+        self.left = 0  # messages that are not back; 0: the sum is there, or nothing was sent
+        self.sent = False  # the gradient was taken, and nobody has used the sum
+        self.gradient = None  # with a barrier: where the sum goes
+        self.future = None
+
+
+class Message:
+    """Elements start..end of a group's buffer."""
+
+    def __init__(self, group, start, end, variables):
+        self.group, self.start, self.end, self.variables = group, start, end, variables
+        self.missing = len(variables)
+
+
+def named_parameters(model, groups):
+    """The module's parameters by name, once it is sure that the groups have each exactly once."""
+    named = {name: p for name, p in model.module.named_parameters() if p.requires_grad}
+    names = [name for group in groups for name in group["variables"]]
+    if sorted(names) != sorted(named):
+        odd = sorted(set(names) ^ set(named)) or sorted(n for n in set(names) if names.count(n) > 1)
+        raise ValueError(f"the groups are not of this module: {', '.join(odd[:3])}")
+    return named
+
+
+def cuts_of(strategy, group, elements, element_bytes):
+    """Lengths of a group's messages in elements, and their places in the fixed order of all slices, if there is one."""
+    slices = [(place, s["bytes"]) for place, s in enumerate(strategy.get("slices", [])) if s["group"] == group]
+    if slices:
+        lengths = [size // element_bytes for _, size in slices]
+        if sum(lengths) != elements:
+            raise ValueError(f"the slices of group {group} do not add up to its gradients")
+        return lengths, [place for place, _ in slices]
+    most = strategy["groups"][group].get("partition_bytes", 0) // element_bytes or elements
+    return [min(most, elements - start) for start in range(0, elements, most)], None
+
+
+class Exchange:
+    """All messages of a strategy, and what of them has come and gone in this iteration."""
+
+    def __init__(self, model, strategy, cross):
+        self.strategy, self.cross = strategy, cross
+        self.world = torch.distributed.get_world_size(model.process_group)
+        self.lanes = lanes_of(model.process_group)
+        self.came_back = threading.Condition()
+        self.error = None
+        self.variables, self.messages, self.buffers, self.urgency = {}, [], [], []
+        order = self._lay_out(named_parameters(model, strategy["groups"]))
+        self.line = self._line(order)
+
+    def _line(self, order):
+        """Who sends what when. Without a limit of credit all that is ready goes, whatever its priority."""
+        sizes = [(m.end - m.start) * self.buffers[m.group].element_size() for m in self.messages]
+        credit = self.strategy.get("credit_bytes")
+        if not self.cross or self.strategy.get("policy") != "priority" or credit is None:
+            return Line(sizes, credit, self._send, order or ())
+        if self.world != torch.distributed.get_world_size():
+            raise ValueError("priority needs all ranks in DDP's process group")
+        self.words = torch.distributed.new_group(backend="gloo")
+        if torch.distributed.get_rank() == 0:
+            return Leader(sizes, credit, self._send, self.urgency, self._announce)
+        return Follower(sizes, self._send, self._listen)
+
+    def _lay_out(self, named):
+        """Buffers, variables and messages; returns the fixed order, or None."""
+        places = {}
+        for g, group in enumerate(self.strategy["groups"]):
+            start, members = 0, []
+            for name in group["variables"]:
+                members.append(Variable(named[name], g, start))
+                start = members[-1].end
+                self.variables[named[name]] = members[-1]
+            first = members[0].parameter
+            self.buffers.append(torch.zeros(start, dtype=first.dtype, device=first.device))
+            lengths, ranks = cuts_of(self.strategy, g, start, first.element_size())
+            self._cut(g, members, lengths, group.get("needed", 0))
+            places.update(zip(range(len(self.messages) - len(lengths), len(self.messages)), ranks or []))
+        return sorted(places, key=places.get) if places else None
+
+    def _cut(self, g, members, lengths, needed):
+        end = 0
+        for length in lengths:
+            start, end = end, end + length
+            inside = [v for v in members if v.start < end and v.end > start]
+            for v in inside:
+                v.messages.append(len(self.messages))
+            self.messages.append(Message(g, start, end, inside))
+            self.urgency.append(needed)
+
+    # ---- from the backward pass ----
 
     def take(self, bucket):
-        """Put the bucket's gradients to their groups, send those that are whole; the future waits for all of them."""
-        buffer, needed = bucket.buffer(), {}
-        for parameter, gradient in zip(bucket.parameters(), bucket.gradients()):
-            group = self.group_of[parameter]
-            if not self.arrived[group]:
-                self.done[group] = Future(devices=[buffer.device] if buffer.is_cuda else None)
-            self.arrived[group].append(gradient)
-            needed[group] = self.done[group]
-            if len(self.arrived[group]) == self.sizes[group]:
-                gradients, self.arrived[group] = self.arrived[group], []
-                self.send(gradients, self.partitions[group], self.done[group])
-        return collect_all(list(needed.values())).then(lambda all_done: all_done.value() and buffer)
+        """Put the bucket's gradients to their groups and send what is ready; with a barrier the future waits for all."""
+        variables = [self.variables[p] for p in bucket.parameters()]
+        futures = [self._put(variable, gradient) for variable, gradient in zip(variables, bucket.gradients())]
+        buffer = bucket.buffer()
+        if self.cross:
+            done = Future(devices=[buffer.device] if buffer.is_cuda else None)
+            done.set_result(buffer)
+            return done
+        return collect_all(futures).then(lambda all_done: all_done.value() and buffer)
 
-    def send(self, gradients, partition_bytes, done):
-        """Sum a group's gradients over all ranks, in place; `done` then has them."""
-        one = gradients[0].view(-1) if len(gradients) == 1 else torch.cat([g.reshape(-1) for g in gradients])
-        one.div_(torch.distributed.get_world_size(self.process_group))
-        most = partition_bytes // one.element_size() or one.numel()
-        works = [
-            torch.distributed.all_reduce(part, group=self.process_group, async_op=True).get_future()
-            for part in one.split(most)
-        ]
+    def _put(self, variable, gradient):
+        """Returns the future that the sum will be in the gradient; none without a barrier."""
+        if variable.sent:
+            raise RuntimeError("two backward passes without a step between them; the first one belongs into no_sync()")
+        place = self.buffers[variable.group][variable.start : variable.end].view(gradient.shape)
+        torch.div(gradient, self.world, out=place)
+        variable.left = len(variable.messages)
+        variable.sent = self.cross
+        future = None if self.cross else Future(devices=[gradient.device] if gradient.is_cuda else None)
+        variable.gradient, variable.future = gradient, future
+        for i in variable.messages:
+            message = self.messages[i]
+            message.missing -= 1
+            if message.missing == 0:
+                message.missing = len(message.variables)
+                self.line.ready(i)
+        return future
 
-        def finish(sums):
-            try:
-                for sum_ in sums.value():
-                    sum_.value()
-                if len(gradients) > 1:
-                    parts = one.split([g.numel() for g in gradients])
-                    for gradient, part in zip(gradients, parts):
-                        gradient.copy_(part.view_as(gradient))
-                done.set_result(gradients)
-            except Exception as error:  # whoever waits is to know, not this thread
-                done.set_exception(error)
+    # ---- messages ----
 
-        collect_all(works).then(finish)
+    def _send(self, i):
+        message = self.messages[i]
+        part = self.buffers[message.group][message.start : message.end]
+        work = torch.distributed.all_reduce(part, group=self.lanes[i % len(self.lanes)], async_op=True)
+        message.work = work
+        work.get_future().then(lambda sum_: self._back(i, sum_))
+
+    def _announce(self, i):
+        torch.distributed.broadcast(torch.tensor([i]), 0, group=self.words, async_op=True)
+
+    def _listen(self):
+        word = torch.empty(1, dtype=torch.int64)
+        work = torch.distributed.broadcast(word, 0, group=self.words, async_op=True)
+        work.get_future().then(lambda heard: heard.value() and self.line.told(word.item()))
+
+    def _back(self, i, sum_):
+        try:
+            sum_.value()
+        except Exception as error:  # whoever waits is to know, not this thread
+            self.error = error
+        self.line.returned(i)
+        whole = []
+        with self.came_back:
+            for variable in self.messages[i].variables:
+                variable.left -= 1
+                if variable.left == 0:
+                    whole.append(variable)
+            self.came_back.notify_all()
+        if not self.cross:
+            for variable in whole:
+                self._give_back(variable)
+
+    def _give_back(self, variable):
+        """Once the future has its result the next iteration may begin, in another thread."""
+        gradient, future = variable.gradient, variable.future
+        variable.gradient = variable.future = None
+        try:
+            if self.error:
+                raise self.error
+            gradient.copy_(self.sum_of(variable))
+        except Exception as error:
+            future.set_exception(error)
+        else:
+            future.set_result(None)
+
+    # ---- for updates that wait ----
+
+    def sum_of(self, variable):
+        return self.buffers[variable.group][variable.start : variable.end].view(variable.parameter.shape)
+
+    def wait(self, variable):
+        """Until the variable's sum is there; on a GPU, until the current stream will find it there."""
+        with self.came_back:
+            self.came_back.wait_for(lambda: variable.left == 0 or self.error)
+        if self.error:
+            raise self.error
+        if variable.parameter.is_cuda:
+            for i in variable.messages:
+                self.messages[i].work.wait()
+        variable.sent = False

@@ -1,0 +1,105 @@
+/* See sharing.h. Names of teams hold no character that JSON would escape. */
+#include "dataset/sharing.h"
+
+#include <string.h>
+
+/* The next name of a list from *at on, n bytes; NULL behind the last. */
+static const char *next_team(const char **at, size_t *n) {
+    const char *name = *at + 1;
+    if (!**at || !*name)
+        return NULL;
+    *n = strcspn(name, "|");
+    *at = name + *n;
+    return name;
+}
+
+static const char *one_word(const char *shared) {
+    return !strcmp(shared, "*") ? "all" : !*shared ? "team" : NULL;
+}
+
+static void print_list(const char *shared, const char *quote, const char *between, FILE *out) {
+    const char *begin = shared, *name;
+    size_t n;
+    while ((name = next_team(&shared, &n)))
+        fprintf(out, "%s%s%.*s%s", name == begin + 1 ? "" : between, quote, (int)n, name, quote);
+}
+
+void shared_print_json(const char *shared, FILE *out) {
+    const char *word = one_word(shared);
+    if (word) {
+        fprintf(out, "\"%s\"", word);
+        return;
+    }
+    putc('[', out);
+    print_list(shared, "\"", ",", out);
+    putc(']', out);
+}
+
+void shared_print_words(const char *shared, FILE *out) {
+    const char *word = one_word(shared);
+    if (word)
+        fputs(word, out);
+    else
+        print_list(shared, "", " ", out);
+}
+
+cJSON *shared_json(const char *shared) {
+    const char *word = one_word(shared), *name;
+    if (word)
+        return cJSON_CreateString(word);
+    cJSON *list = cJSON_CreateArray();
+    for (size_t n; list && (name = next_team(&shared, &n));) {
+        char team[72];
+        snprintf(team, sizeof team, "%.*s", (int)n, name);
+        cJSON *item = cJSON_CreateString(team);
+        if (!item || !cJSON_AddItemToArray(list, item)) {
+            cJSON_Delete(item);
+            cJSON_Delete(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+static enum status read_list(const cJSON *json, struct arena *arena, const char **out, struct error *err) {
+    const cJSON *item;
+    char *text = arena_strdup(arena, json->child ? "|" : "");
+    cJSON_ArrayForEach(item, json) {
+        if (!cJSON_IsString(item) || !*item->valuestring || strchr(item->valuestring, '|'))
+            return error_set(err, ST_INVALID, "shared: a list has names of teams");
+        text = text ? arena_printf(arena, "%s%s|", text, item->valuestring) : NULL;
+    }
+    *out = text;
+    return text ? ST_OK : error_no_memory(err);
+}
+
+enum status shared_read(const cJSON *json, struct arena *arena, const char **out, struct error *err) {
+    if (cJSON_IsArray(json))
+        return read_list(json, arena, out, err);
+    if (!cJSON_IsString(json))
+        return error_set(err, ST_INVALID, "shared: must be \"all\", \"team\" or a list of teams");
+    const char *word = json->valuestring;
+    *out = arena_strdup(arena, !strcmp(word, "all") ? "*" : !strcmp(word, "team") ? "" : word);
+    return *out ? ST_OK : error_no_memory(err);
+}
+
+void shared_narrow(const char *a, const char *b, char *out) {
+    const char *name;
+    size_t n;
+    if (!strcmp(a, "*") || !strcmp(b, "*")) {
+        strcpy(out, strcmp(a, "*") ? a : b);
+        return;
+    }
+    char *end = out;
+    while ((name = next_team(&a, &n))) {
+        char bounded[72];
+        snprintf(bounded, sizeof bounded, "|%.*s|", (int)n, name);
+        if (strstr(b, bounded)) {
+            end += end == out;
+            end = mempcpy(end, name, n);
+            *end++ = '|';
+        }
+    }
+    *out = end == out ? '\0' : '|';
+    *end = '\0';
+}

@@ -1,0 +1,118 @@
+"""Updates that wait for the forward pass: a parameter is updated when a module that reads it is about to run.
+
+optimizer.step() takes down the hyperparameters of that moment and returns. Before a module with parameters runs, their
+sums are waited for and the optimizer's own step runs on just these. That is the same update as long as the optimizer
+treats each parameter by itself, as SGD, Adam and their kin do (not LBFGS, not one that looks at a norm over all).
+The idea is ByteScheduler's (SOSP 2019, §4: crossing the global barrier).
+
+Which module reads a parameter is seen in the first forward pass: the one that holds it, if it is called; else, as for
+the output projection of nn.MultiheadAttention, the nearest module above it that is.
+"""
+
+import types
+
+
+class Deferred:
+    """Takes the place of optimizer.step; `finish` updates all that still waits."""
+
+    def __init__(self, optimizer, module, exchange):
+        self.optimizer, self.exchange = optimizer, exchange
+        self.plain_step = optimizer.step
+        self.waiting = set()  # parameters whose update is due
+        self.settings = []  # of the parameter groups when step() was called
+        optimizer.step = types.MethodType(self._step_of(optimizer.step), optimizer)
+        self._settle_before(optimizer, "state_dict")
+        self._settle_before(module, "state_dict")
+        Readers(module, self.need)
+        module.register_forward_hook(lambda *_: self.finish())  # what this forward pass did not read
+
+    def _step_of(self, plain):
+        """A method of the optimizer, with the marks that schedulers of the learning rate left on its own."""
+
+        def step(optimizer, closure=None):
+            optimizer._step_count = getattr(optimizer, "_step_count", 0) + 1  # they ask that there was one
+            return self.step(closure)
+
+        step.__dict__.update(getattr(plain, "__dict__", {}))
+        return step
+
+    def _settle_before(self, owner, method):
+        plain = getattr(owner, method)
+
+        def settled(*args, **options):
+            self.finish()
+            return plain(*args, **options)
+
+        setattr(owner, method, settled)
+
+    def step(self, closure=None):
+        if closure is not None:
+            raise ValueError("a strategy without a barrier cannot run a closure")
+        self.finish()
+        self.settings = [{k: v for k, v in g.items() if k != "params"} for g in self.optimizer.param_groups]
+        variables = self.exchange.variables
+        every = [p for group in self.optimizer.param_groups for p in group["params"]]
+        self.waiting = {p for p in every if p in variables and variables[p].sent}
+        self._update([p for p in every if p not in self.waiting], summed=False)
+
+    def finish(self):
+        self.need(list(self.waiting))
+
+    def need(self, parameters):
+        due = [p for p in parameters if p in self.waiting]
+        if not due:
+            return
+        for parameter in due:
+            self.exchange.wait(self.exchange.variables[parameter])
+        self._update(due, summed=True)
+        self.waiting.difference_update(due)
+
+    def _update(self, parameters, summed):
+        """The optimizer's own step on these alone, with their sums in place of this rank's gradients."""
+        these, all_groups = set(parameters), self.optimizer.param_groups
+        chosen = [
+            {**settings, "params": [p for p in group["params"] if p in these]}
+            for settings, group in zip(self.settings, all_groups)
+        ]
+        own = [p.grad for p in parameters]
+        try:
+            self.optimizer.param_groups = [group for group in chosen if group["params"]]
+            if summed:
+                for parameter in parameters:
+                    parameter.grad = self.exchange.sum_of(self.exchange.variables[parameter])
+            if self.optimizer.param_groups:
+                self.plain_step()
+        finally:
+            self.optimizer.param_groups = all_groups
+            for parameter, gradient in zip(parameters, own):
+                parameter.grad = gradient
+
+
+class Readers:
+    """Calls need(parameters) before each module that reads some, from the second forward pass on."""
+
+    def __init__(self, module, need):
+        self.module, self.need, self.called = module, need, set()
+        self.handles = [m.register_forward_pre_hook(self._saw(name)) for name, m in module.named_modules()]
+        self.handles.append(module.register_forward_hook(self._settle))
+
+    def _saw(self, name):
+        return lambda module, inputs: self.called.add(name)
+
+    def _settle(self, module, inputs, output):
+        for handle in self.handles:
+            handle.remove()
+        reads = {}
+        for owner, part in self.module.named_modules():
+            reader = owner
+            while reader not in self.called:
+                reader = reader.rpartition(".")[0]
+            for at in {owner, reader}:
+                reads.setdefault(at, []).extend(part.parameters(recurse=False))
+        modules = dict(self.module.named_modules())
+        for name, parameters in reads.items():
+            if parameters:
+                modules[name].register_forward_pre_hook(self._before(parameters))
+
+    def _before(self, parameters):
+        return lambda module, inputs: self.need(parameters)

@@ -1,0 +1,144 @@
+#!/bin/bash
+# The user's own job as the trial: how its times are read, how it may end, what it is given, what a framework's form
+# leaves of the search, and that nothing of it stays. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
+set -u
+cd "$(dirname "$0")/../.."
+source tests/cli/check.bash
+root=$PWD
+syncopate=$root/${OUT:-build/release}/bin/syncopate
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 2
+mkdir tmp
+export TMPDIR=$dir/tmp SYNCOPATE_COMMAND_TEST=$dir
+train="python3 $root/tests/cli/train.py"
+verdict() { # NAME WHY: by the status before
+    local status=$?
+    [ $status = 0 ] && echo "ok $1" || echo "not ok $1: ${2:-}"
+}
+trial() { "$syncopate" trial mlp-small lab-4x1g --baseline horovod --iterations 5 "$@"; }
+try() { # NAME STATUS PART COMMAND OPTIONS...
+    local name=$1 status=$2 part=$3 command=$4
+    shift 4
+    check "$name" "$status" "$part" "$syncopate" trial mlp-small lab-4x1g --baseline horovod --iterations 5 \
+        --command "$command" "$@"
+}
+ours() { grep -lsF "SYNCOPATE_COMMAND_TEST=$dir" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3 | grep -vx "$$"; }
+nothing_left() { # of processes that sleep for $1 seconds, which no other test does, and no folder
+    sleep 0.1
+    ! pgrep -f "^sleep $1\$" >/dev/null && [ -z "$(ls tmp)" ]
+}
+
+# ---- how times are read ----
+try a_pattern_with_its_unit_in_the_line 0 '1.75 ms an iteration' "$train print" --pattern 'iteration [0-9]+: ([0-9.]+) ms'
+try a_unit_inside_the_group 0 '1.75 ms an iteration' "$train print" --pattern 'iteration [0-9]+: ([0-9.]+ ms)'
+try a_pattern_with_a_unit 0 '1.75 ms an iteration' "$train seconds" --pattern 'took ([0-9.]+)' --unit s
+try json_lines_on_standard_output 0 '1.75 ms an iteration' "$train json"
+try json_lines_in_a_file 0 '5 iterations' "$train file"
+try a_rate 0 '1.000 s an iteration' \
+    'for i in 1 2 3 4 5 6 7; do echo "speed: 2560.0 images/s"; done' --pattern 'speed: ([0-9.]+)' --unit samples/s
+try json_with_a_rate 0 '1.000 s an iteration' \
+    'for i in 1 2 3 4 5 6 7; do echo "{\"iteration\": $i, \"samples_per_s\": 2560}"; done'
+try several_ranks_tell_one_iteration 0 '5 iterations' \
+    'for i in 1 2 3 4 5 6 7; do for r in 1 2 3 4; do echo "{\"iteration\": $i, \"time_us\": 10}"; done; done'
+trial --command "$train json" --json >times 2>err
+python3 -c 'import json; t = json.load(open("times")); assert t["iterations_us"] == [1750.0] * 5, t' 2>why
+verdict warm_up_does_not_count "$(tail -n 1 why) $(cat err)"
+try a_job_that_goes_on_is_ended 0 '5 iterations' \
+    'i=0; while :; do i=$((i + 1)); echo "{\"iteration\": $i, \"time_us\": 100}"; sleep 0.05; done'
+
+# ---- how it may end ----
+try no_such_program 2 'not found' ./nothing
+try no_line_has_the_pattern 2 'no line of the command'"'"'s output has the pattern "step ([0-9]+)"; its last line is "epoch' \
+    "$train print" --pattern 'step ([0-9]+)'
+try no_unit 2 'no unit stands behind the number' "$train seconds" --pattern 'took ([0-9.]+)'
+try no_number 2 "the pattern's group is no number" "$train print" --pattern '(epoch)'
+try no_times_at_all 2 'nor is there a --pattern; its last line is "epoch 1' "$train print"
+try a_time_of_zero 2 'this is no time of an iteration' 'echo "{\"time_us\": 0}"'
+try warm_up_alone 1 'told 2 iterations, and the first 2' 'for i in 1 2; do echo "{\"time_us\": 5}"; done'
+try a_bad_pattern 2 'Unmatched' true --pattern '(a'
+try a_pattern_without_a_group 2 '0 groups' true --pattern 'a'
+try a_pattern_with_two_groups 2 '2 groups' true --pattern '(a)(b)'
+try an_unknown_unit 2 'none of s, ms, us, samples/s' true --pattern '(a)' --unit h
+try exit_3_is_infeasible 3 'out of memory on rank 2' 'echo starting; echo out of memory on rank 2; exit 3'
+try another_status_failed 1 'exit code 7: starting NCCL error 2' 'echo starting; echo NCCL error 2 >&2; exit 7'
+try a_signal_failed 1 'killed by signal 11' 'kill -SEGV $$'
+try a_hang_is_ended 1 'not done after' 'sleep 4321 & sleep 4321' --time-limit 0.5s
+nothing_left 4321
+verdict with_all_that_it_started "$(ours) $(ls tmp)"
+try one_that_ignores_sigterm_too 1 'not done after' \
+    'trap "" TERM; setsid sleep 4322 & while :; do sleep 0.2; done' --time-limit 0.5s
+nothing_left 4322
+verdict nothing_of_it_stays "$(ours) $(ls tmp)"
+try a_job_may_end_in_order 1 'not done after' \
+    "trap 'echo saved >$dir/saved; exit 0' TERM; sleep 4323 & wait" --time-limit 0.5s
+[ -e saved ]
+verdict sigterm_comes_first ""
+try what_daemonizes_is_ended 0 '5 iterations' "setsid sleep 4324 & $train json"
+nothing_left 4324
+verdict daemons_do_not_stay "$(ours) $(ls tmp)"
+try a_flood_of_output 0 '5 iterations' "yes 'this line says nothing' | head -n 2000000; $train json" --logs flood
+[ "$(stat -c %s flood/trial-1/output.log)" -lt 34000000 ] && tail -n 1 flood/trial-1/output.log | grep -q 'the rest is not kept'
+verdict a_flood_does_not_fill_the_disk "$(stat -c %s flood/trial-1/output.log)"
+rm -rf flood
+
+# ---- what it is given ----
+try its_folder 0 '5 iterations' "env | sort >$dir/environment; ls \$SYNCOPATE_TRIAL_DIR >$dir/files; $train json" \
+    --export-env horovod --logs kept
+grep -q "^SYNCOPATE_TRIAL_DIR=$dir/kept/trial-1\$" environment && grep -q '^HOROVOD_FUSION_THRESHOLD=' environment &&
+    grep -q '^SYNCOPATE_ITERATIONS=5$' environment && grep -q '^SYNCOPATE_NUMBER=1$' environment
+verdict variables "$(grep -E 'SYNCOPATE|HOROVOD' environment)"
+[ "$(echo strategy.json ddp.json horovod.env byteps.env nccl.env deepspeed.json autodist.pb | tr ' ' '\n' | comm -23 <(sort) \
+    <(sort files))" = '' ]
+verdict every_form_is_there "$(cat files)"
+[ -s kept/trial-1/output.log ] && cmp -s <(grep -c time_us kept/trial-1/output.log) <(echo 7)
+verdict its_output_is_kept ""
+trial --command "$train json" --logs kept >out 2>err
+[ -e kept/trial-1.2/output.log ]
+verdict an_earlier_folder_is_left_alone "$(ls kept)"
+check a_form_without_variables 2 'the form pytorch-ddp has no variables' "$syncopate" trial mlp-small lab-4x1g \
+    --baseline horovod --command true --export-env pytorch-ddp
+check what_a_form_cannot_say_is_not_run 3 'pytorch-ddp cannot say everything that pace does: preemption' "$syncopate" trial \
+    mlp-small lab-4x1g --baseline pace --command "$train json" --export-to pytorch-ddp
+check options_of_a_job_need_one 2 '--pattern is about the job' "$syncopate" trial mlp-small lab-4x1g --baseline ps \
+    --pattern '(a)'
+check a_runner_and_a_job 2 'one of the two' "$syncopate" tune mlp-small lab-4x1g --command true --runner local
+check a_form_that_is_none 2 'no form "torch"' "$syncopate" tune mlp-small lab-4x1g --command true --export-to torch
+check a_loss_that_is_none 2 'nothing called "speed"' "$syncopate" tune mlp-small lab-4x1g --command true \
+    --export-to horovod --accept speed
+
+# ---- sessions ----
+"$syncopate" tune mlp-small lab-4x1g --command "$train json $dir/log" --trials 8 --rounds 0 --trial-time 40ms --dataset d.db \
+    --export-env horovod --json >tuning 2>err
+verdict a_session_of_commands "$(cat err)"
+"$syncopate" dataset export --dataset d.db --references >trials 2>err
+python3 - <<'PY' 2>why
+import json
+lines = [json.loads(line) for line in open("trials")]
+trials = [r for r in lines if "runner" in r and "proposer" in r]
+assert len(trials) == 8 and all(r["runner"] == "command" for r in trials), lines
+assert [int(line.split()[0]) for line in open("log")] == sorted(r["number"] for r in trials)
+strategies = [r["content"] if "content" in r else r for r in lines if "groups" in json.dumps(r) and "schedule" in json.dumps(r)]
+assert strategies
+for s in strategies:
+    text = json.dumps(s)
+    assert '"priority"' not in text and "parameter_server" not in text and '"cross_iteration": true' not in text, text
+PY
+verdict its_records_say_so_and_keep_to_the_form "$(tail -n 1 why) $(cat err)"
+
+# ---- killed and resumed ----
+"$syncopate" tune mlp-small lab-4x1g --command "$train json $dir/again; sleep 0.2" --trials 8 --rounds 0 --trial-time 40ms \
+    --dataset k.db >out 2>err &
+tune=$!
+for _ in $(seq 100); do [ "$(wc -l 2>/dev/null <again || echo 0)" -ge 3 ] && break; sleep 0.1; done
+kill -9 $tune
+wait $tune 2>/dev/null
+for _ in $(seq 50); do [ -z "$(ls tmp)" ] && break; sleep 0.1; done
+[ -z "$(ls tmp)" ]
+verdict a_killed_session_leaves_no_folder "$(ls tmp)"
+before=$("$syncopate" dataset query --dataset k.db --state complete --json 2>/dev/null | wc -l)
+id=$("$syncopate" dataset sessions --dataset k.db | awk 'NR == 2 { print $1 }')
+check a_resumed_session_knows_its_command 0 '"trials":8' "$syncopate" tune --resume "$id" --dataset k.db --json
+after=$("$syncopate" dataset query --dataset k.db --state complete --json 2>/dev/null | wc -l)
+[ "$before" -ge 1 ] && [ "$after" = 8 ]
+verdict it_goes_on_where_it_was "$before complete before, $after after"

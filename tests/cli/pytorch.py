@@ -1,0 +1,398 @@
+"""Real torch.distributed on gloo ranks of this machine: whatever a strategy says, training by the hook is training by
+plain DistributedDataParallel. Called by pytorch.sh as
+
+    pytorch.py MODULE_FOLDER profile FOLDER      writes FOLDER/model.json from ranks that train without each other
+    pytorch.py MODULE_FOLDER train HOOK_FILE...  trains by exported strategies and by random ones
+
+Prints ok and not ok lines. SYNCOPATE_TEST_SEED sets the seed of the random strategies."""
+
+import os
+import random
+import socket
+import sys
+import time
+import warnings
+
+sys.path.insert(0, sys.argv[1])
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing
+from torch.nn.parallel import DistributedDataParallel
+
+import syncopate_torch
+from syncopate_torch.hook import distribute
+from syncopate_torch.line import Follower, Leader, Line
+
+TOO_FAR = 1e-10  # in f64
+RANKS, STEPS, RANDOM_STRATEGIES = 3, 6, 6
+
+
+class Network(torch.nn.Module):
+    """Parameters that a module holds and another one reads (attention's projection), one held twice, one of the root."""
+
+    def __init__(self):
+        super().__init__()
+        self.words = torch.nn.Embedding(40, 16)
+        self.attention = torch.nn.MultiheadAttention(16, 2, batch_first=True)
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(16, 16) for _ in range(3))
+        self.again = torch.nn.Linear(16, 16)
+        self.again.weight = self.layers[0].weight
+        self.scale = torch.nn.Parameter(torch.ones(16))
+        self.head = torch.nn.Linear(16, 40)
+
+    def forward(self, tokens):
+        x = self.words(tokens)
+        x = x + self.attention(x, x, x, need_weights=False)[0]
+        for layer in self.layers:
+            x = x + torch.tanh(layer(x))
+        return self.head(self.again(x) * self.scale)
+
+
+def module():
+    torch.manual_seed(1)
+    return Network().double()
+
+
+OPTIMIZERS = {
+    "sgd": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=1e-3),
+    "adam": lambda p: torch.optim.Adam(
+        [{"params": list(p)[:5], "lr": 0.02}, {"params": list(p)[5:], "lr": 0.01}], lr=0.01
+    ),
+}
+
+
+class Run:
+    """What training came to."""
+
+    def __init__(self, strategy, optimizer="sgd"):
+        model = module()
+        self.optimizer = OPTIMIZERS[optimizer](list(model.parameters()))
+        scheduler = torch.optim.lr_scheduler.StepLR(self.optimizer, 2, gamma=0.5)
+        self.model = DistributedDataParallel(model) if strategy is None else distribute(model, strategy, self.optimizer)
+        self.data = torch.Generator().manual_seed(dist.get_rank())
+        self.losses, self.gradients = [], []
+        for step in range(STEPS):
+            self.iterate()
+            scheduler.step()
+            if step == STEPS // 2:
+                self.evaluation = self.evaluate()
+        self.parameters = [p.clone() for p in self.model.state_dict().values()]
+
+    def iterate(self):
+        tokens = torch.randint(40, (4, 6), generator=self.data)
+        self.optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(self.model(tokens).flatten(0, 1), (tokens.flatten() * 7 + 1) % 40)
+        loss.backward()
+        self.gradients = [p.grad.clone() for p in self.model.parameters()]
+        self.optimizer.step()
+        self.losses.append(loss.item())
+
+    def evaluate(self):
+        with torch.no_grad():
+            return self.model.module(torch.arange(12).view(2, 6)).sum().item()
+
+
+def furthest(a, b):
+    return max((x - y).abs().max().item() for x, y in zip(a, b))
+
+
+def compare(plain, ours, barrier):
+    """Empty, or how far from plain DDP it is."""
+    apart = {
+        "losses": max(abs(a - b) for a, b in zip(plain.losses, ours.losses)),
+        "parameters": furthest(plain.parameters, ours.parameters),
+        "evaluation": abs(plain.evaluation - ours.evaluation) / 100,
+    }
+    if barrier:
+        apart["gradients"] = furthest(plain.gradients, ours.gradients)
+    return ", ".join(f"{what} {x:.1e} apart" for what, x in apart.items() if not x < TOO_FAR)
+
+
+def random_strategy(rng):
+    """Any groups, parts, order, credit and barrier."""
+    named = dict(module().named_parameters())
+    names = list(named)
+    rng.shuffle(names)
+    cuts = sorted(rng.sample(range(1, len(names)), rng.randint(0, len(names) - 1)))
+    groups = [
+        {
+            "algorithm": "auto",
+            "partition_bytes": rng.choice([0, 0, 1000, 4096]),
+            "needed": rng.randint(0, 9),
+            "variables": names[a:b],
+        }
+        for a, b in zip([0, *cuts], [*cuts, len(names)])
+    ]
+    out = {"policy": rng.choice(["fifo", "priority", "preemptive"]), "cross_iteration": rng.random() < 0.6}
+    out["groups"] = groups
+    if rng.random() < 0.7:
+        out["credit_bytes"] = rng.choice([0, 2048, 100000])
+    if out["policy"] == "preemptive":
+        out["slices"] = random_slices(rng, groups, named)
+    return out
+
+
+def random_slices(rng, groups, named):
+    slices = []
+    for g, group in enumerate(groups):
+        left = sum(named[name].numel() for name in group["variables"])
+        while left:
+            length = min(left, rng.randint(100, 900))
+            slices.append({"group": g, "bytes": 8 * length})
+            left -= length
+    rng.shuffle(slices)
+    return slices
+
+
+def refusal(action):
+    try:
+        action()
+    except (ValueError, RuntimeError) as error:
+        return str(error)
+    return ""
+
+
+def one_group(**more):
+    groups = [{"algorithm": "auto", "partition_bytes": 0, "variables": [n for n, _ in module().named_parameters()]}]
+    return {"groups": groups, **more}
+
+
+def two_backward_passes():
+    model = module()
+    model = distribute(model, one_group(cross_iteration=True), torch.optim.SGD(model.parameters(), 0.1))
+    tokens = torch.arange(6).view(1, 6)
+    try:
+        for _ in range(2):
+            model(tokens).sum().backward()
+    finally:
+        dist.barrier()
+
+
+def refusals():
+    """What is said to what must be said."""
+    optimizer = torch.optim.SGD(module().parameters(), 0.1)
+    distribute(module(), one_group(cross_iteration=True), optimizer)
+    return {
+        "pass the optimizer": refusal(lambda: distribute(module(), one_group(cross_iteration=True))),
+        "not of this module": refusal(lambda: distribute(module(), {"groups": []})),
+        "do not add up": refusal(lambda: distribute(module(), one_group(slices=[{"group": 0, "bytes": 8}]))),
+        "cannot run a closure": refusal(lambda: optimizer.step(lambda: None)),
+        "two backward passes": refusal(two_backward_passes),
+    }
+
+
+def gradients_gather_without_a_sum():
+    """The gradients of two backward passes, the first in no_sync()."""
+    out = []
+    for strategy in (None, one_group(cross_iteration=True)):
+        model = module()
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        model = DistributedDataParallel(model) if strategy is None else distribute(model, strategy, optimizer)
+        tokens = (torch.arange(6) + dist.get_rank()).view(1, 6)
+        for _ in range(3):
+            optimizer.zero_grad()
+            with model.no_sync():
+                model(tokens).square().mean().backward()
+            model(tokens + 1).square().mean().backward()
+            optimizer.step()
+        out.append([p.clone() for p in model.state_dict().values()])
+    return furthest(*out)
+
+
+class Sometimes(torch.nn.Module):
+    """A layer that only every other forward pass reads."""
+
+    def __init__(self):
+        super().__init__()
+        self.always, self.rare, self.passes = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4), 0
+
+    def forward(self, x):
+        self.passes += 1
+        return self.always(self.rare(x) if self.passes % 2 else x)
+
+
+def unread_parameters_are_updated_all_the_same():
+    out = []
+    for cross in (None, True):
+        torch.manual_seed(2)
+        model = Sometimes().double()
+        optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+        groups = [{"variables": [n for n, _ in model.named_parameters()][k : k + 2]} for k in (0, 2)]
+        if cross is None:
+            model = DistributedDataParallel(model, find_unused_parameters=True)
+        else:
+            model = distribute(
+                model, {"groups": groups, "cross_iteration": True}, optimizer, find_unused_parameters=True
+            )
+        for step in range(6):
+            optimizer.zero_grad()
+            model(torch.full((2, 4), step + dist.get_rank(), dtype=torch.float64) / 10).square().sum().backward()
+            optimizer.step()
+        out.append([p.clone() for p in model.state_dict().values()])
+    return furthest(*out)
+
+
+def ranks_train(rank, port, seed, files, results):
+    start(rank, port)
+    plain = {name: Run(None, name) for name in OPTIMIZERS}
+    rng = random.Random(seed)
+    said = {}
+    for i in range(RANDOM_STRATEGIES):
+        strategy, name = random_strategy(rng), rng.choice(sorted(OPTIMIZERS))
+        ours = Run(strategy, name)
+        apart = compare(plain[name], ours, not strategy["cross_iteration"])
+        said[f"hook_trains_as_DDP_does_whatever_the_strategy_{i}"] = apart and f"{apart}, seed {seed}: {strategy}"
+    for path in files:
+        ours = Run(path)
+        said[f"hook_trains_as_DDP_does_by_{os.path.basename(path).split('.')[0]}"] = compare(plain["sgd"], ours, False)
+    away = gradients_gather_without_a_sum()
+    said["hook_leaves_no_sync_alone"] = "" if away < TOO_FAR else f"{away:.1e} apart"
+    away = unread_parameters_are_updated_all_the_same()
+    said["hook_updates_what_a_forward_pass_does_not_read"] = "" if away < TOO_FAR else f"{away:.1e} apart"
+    moved = furthest(plain["sgd"].parameters, [p for p in module().state_dict().values()])
+    said["plain_DDP_trains_at_all"] = "" if moved > 0.01 else f"moved by {moved}"
+    said["schedulers_of_the_learning_rate_have_nothing_to_say"] = ", ".join(sorted(set(WARNINGS)))
+    missing = [f"'{must}' not in '{text}'" for must, text in refusals().items() if must not in text]
+    said["hook_refuses_what_it_cannot_do"] = ", ".join(missing)
+    if rank == 0:
+        results.put(said)
+    dist.barrier()
+
+
+def ranks_profile(rank, port, folder, results):
+    start(rank, port)
+    model = module()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    profile = syncopate_torch.profile(model, f"{folder}/model.json", name="network", warmup=2, iterations=5)
+    for _ in range(7):
+        optimizer.zero_grad()
+        model(torch.zeros(4, 6, dtype=torch.int64)).sum().backward()
+        optimizer.step()
+    if rank == 0:
+        results.put({"profile_of_ranks_that_do_not_wait_for_each_other": "" if profile.done else "not done"})
+    dist.barrier()
+
+
+WARNINGS = []
+
+
+def start(rank, port):
+    warnings.showwarning = lambda message, category, file, line, *_: WARNINGS.append(f"{file}:{line} {message}")
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), GLOO_SOCKET_IFNAME="lo")
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", rank=rank, world_size=RANKS)
+
+
+# ---- lines without a network ----
+
+
+def urgent_goes_first():
+    sent = []
+    leader = Leader([4] * 5, 0, sent.append, [9, 1, 5, 1, 7], lambda i: sent.append(f"word {i}"))
+    for i in range(5):
+        leader.ready(i)
+    for i in (0, 1, 3, 2, 4):
+        leader.returned(i)
+    assert sent == ["word 0", 0, "word 1", 1, "word 3", 3, "word 2", 2, "word 4", 4], sent
+
+
+def credit_is_never_exceeded():
+    rng = random.Random(3)
+    for _ in range(50):
+        sizes = [rng.randint(1, 9) for _ in range(12)]
+        credit, flying, sent = rng.choice([0, 4, 12, 30]), [], []
+
+        def send(i):
+            flying.append(i)
+            sent.append(i)
+            assert len(flying) == 1 or sum(sizes[k] for k in flying) <= credit, (flying, credit)
+
+        line, coming = Line(sizes, credit, send), rng.sample(range(12), 12)
+        while len(sent) < 12 or flying:
+            if coming and (not flying or rng.random() < 0.5):
+                line.ready(coming.pop())
+            elif flying:
+                line.returned(flying.pop(rng.randrange(len(flying))))
+
+
+def fixed_order_waits_for_its_next():
+    sent = []
+    line = Line([1] * 3, None, sent.append, order=[2, 0, 1])
+    for _ in range(2):
+        line.ready(0)
+        line.ready(1)
+        assert sent == []
+        line.ready(2)
+        assert sent == [2, 0, 1]
+        for i in sent:
+            line.returned(i)
+        sent.clear()
+
+
+def followers_wait_for_word_and_gradient():
+    sent, asked = [], []
+    line = Follower([1] * 3, sent.append, lambda: asked.append(1))
+    line.ready(1)
+    assert sent == [] and len(asked) == 1
+    line.told(0)
+    assert sent == [] and len(asked) == 2
+    line.ready(0)
+    line.told(1)
+    assert sent == [0, 1] and len(asked) == 3
+    line.told(2)
+    line.ready(2)
+    assert sent == [0, 1, 2] and len(asked) == 3, asked
+
+
+def ends_at_once():
+    """A collective may be back before send() returns."""
+    sent = []
+
+    def send(i):
+        sent.append(i)
+        line.returned(i)
+
+    line = Line([1] * 4, 0, send)
+    for i in range(4):
+        line.ready(i)
+    assert sent == [0, 1, 2, 3], sent
+
+
+def check(name, test):
+    try:
+        test()
+        verdict(name, "")
+    except Exception as error:  # each test says what went wrong and lets the others run
+        verdict(name, f"{type(error).__name__} {error}")
+
+
+def verdict(name, why):
+    print(f"ok {name}" if not why else f"not ok {name}: {why}".replace("\n", " "))
+
+
+def spawn(function, *arguments):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    results = torch.multiprocessing.get_context("spawn").SimpleQueue()
+    torch.multiprocessing.spawn(function, (port, *arguments, results), nprocs=RANKS)
+    for name, why in results.get().items():
+        verdict(name, why)
+
+
+if __name__ == "__main__":
+    if sys.argv[2] == "profile":
+        spawn(ranks_profile, sys.argv[3])
+    else:
+        for line_test in (
+            urgent_goes_first,
+            credit_is_never_exceeded,
+            fixed_order_waits_for_its_next,
+            followers_wait_for_word_and_gradient,
+            ends_at_once,
+        ):
+            check(f"line_{line_test.__name__}", line_test)
+        number = int(os.environ.get("SYNCOPATE_TEST_SEED") or time.time_ns() % 2**32)
+        print(f"seed {number}")
+        spawn(ranks_train, number, sys.argv[3:])

@@ -1,0 +1,48 @@
+#!/bin/bash
+# Training by the hook against plain DistributedDataParallel, profiling in all ranks at once, and the bench of
+# torch.distributed, with gloo on the loopback.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+source tests/cli/check.bash
+root=$PWD
+syncopate=$PWD/${OUT:-build/release}/bin/syncopate
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 2
+export OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$root/strategy/import/pytorch
+for python in python3 /usr/bin/python3; do $python -c 'import torch.distributed' 2>/dev/null && break; done
+if ! $python -c 'import torch.distributed as d; assert d.is_available() and d.is_gloo_available' 2>/dev/null; then
+    echo "skip pytorch: needs PyTorch with gloo (Debian: python3-torch)"
+    exit 0
+fi
+
+# ---- a model and a cluster of this machine ----
+module=$root/strategy/import/pytorch
+timeout 100 $python "$root/tests/cli/pytorch.py" "$module" profile . 2>err || echo "not ok profile_ends_well: $(tail -n 1 err)"
+cat >cluster.json <<'JSON'
+{"schema":"syncopate.cluster/1","name":"here",
+ "nodes":[{"name":"n","count":3,"devices":1,"device":"cpu","nic_gbit_per_s":1,"device_link_gbyte_per_s":12}]}
+JSON
+port=$($python -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+pids=()
+for rank in 0 1 2; do
+    RANK=$rank WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port GLOO_SOCKET_IFNAME=lo timeout 100 \
+        $python -m syncopate_torch.bench cluster.json --max-bytes 65536 --out measured.json 2>"bench$rank" &
+    pids+=($!)
+done
+bench=0
+for pid in "${pids[@]}"; do wait "$pid" || bench=1; done
+check bench_of_torch_distributed_ends_well 0 "" test $bench = 0
+check bench_measures_all_reduces 0 "4" grep -c '"time_us"' measured.json
+check bench_writes_a_cluster_that_predicts 0 "pytorch-ddp" "$syncopate" simulate model.json measured.json --baseline pytorch-ddp
+
+# ---- strategies of syncopate, and random ones ----
+hooks=()
+for baseline in pytorch-ddp single mg-wfbp bytescheduler-all-reduce pace ps; do
+    "$syncopate" strategy export $baseline --model model.json --cluster measured.json --to pytorch-hook \
+        --out "$baseline.json" 2>"$baseline.err" && hooks+=("$baseline.json")
+done
+check hook_says_priority_whole 0 "" test ! -s bytescheduler-all-reduce.err
+check hook_says_slices_whole 0 "" test ! -s pace.err
+check hook_has_no_servers 0 "parameter-server" cat ps.err
+timeout 250 $python "$root/tests/cli/pytorch.py" "$module" train "${hooks[@]}" 2>err || echo "not ok training_ends_well: $(tail -n 1 err)"

@@ -1,0 +1,239 @@
+/* CUDA's runtime on threads, with one lock for a process: what matters here is order, not speed. */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "tests/support/nccl/double.h"
+
+struct work {
+    struct work *next;
+    void (*run)(void *context);
+    void *context;
+};
+
+struct CUstream_st {
+    pthread_t thread;
+    pthread_cond_t more;
+    struct work *first, **last;
+    bool ending;
+};
+
+/* `asked` counts the records that were put on streams, `reached` those that their stream has come to. */
+struct CUevent_st {
+    uint64_t asked, reached;
+    double time_us;
+};
+
+struct ticket {
+    cudaEvent_t event;
+    uint64_t number;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t reached = PTHREAD_COND_INITIALIZER; /* an event */
+static cudaStream_t default_stream;
+
+void *double_copy(const void *data, size_t bytes) {
+    void *copy = malloc(bytes);
+    if (!copy)
+        abort();
+    memcpy(copy, data, bytes);
+    return copy;
+}
+
+static void *serve_stream(void *argument) {
+    cudaStream_t stream = argument;
+    pthread_mutex_lock(&lock);
+    for (;;) {
+        while (!stream->first && !stream->ending)
+            pthread_cond_wait(&stream->more, &lock);
+        struct work *work = stream->first;
+        if (!work)
+            break;
+        pthread_mutex_unlock(&lock);
+        work->run(work->context);
+        pthread_mutex_lock(&lock);
+        stream->first = work->next;
+        if (!stream->first)
+            stream->last = &stream->first;
+        free(work);
+    }
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
+static cudaStream_t stream_new(void) {
+    cudaStream_t stream = calloc(1, sizeof *stream);
+    if (!stream)
+        abort();
+    stream->last = &stream->first;
+    pthread_cond_init(&stream->more, NULL);
+    if (pthread_create(&stream->thread, NULL, serve_stream, stream) != 0)
+        abort();
+    return stream;
+}
+
+void double_enqueue(cudaStream_t stream, void (*run)(void *context), void *context) {
+    struct work *work = malloc(sizeof *work);
+    if (!work)
+        abort();
+    *work = (struct work){NULL, run, context};
+    pthread_mutex_lock(&lock);
+    if (!stream && !default_stream)
+        default_stream = stream_new();
+    if (!stream)
+        stream = default_stream;
+    *stream->last = work;
+    stream->last = &work->next;
+    pthread_cond_signal(&stream->more);
+    pthread_mutex_unlock(&lock);
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority) {
+    (void)flags, (void)priority;
+    *stream = stream_new();
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+    pthread_mutex_lock(&lock);
+    stream->ending = true;
+    pthread_cond_signal(&stream->more);
+    pthread_mutex_unlock(&lock);
+    pthread_join(stream->thread, NULL);
+    pthread_cond_destroy(&stream->more);
+    free(stream);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags) {
+    (void)flags;
+    *event = calloc(1, sizeof **event);
+    return *event ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+    free(event);
+    return cudaSuccess;
+}
+
+static void reach(void *context) {
+    struct ticket *ticket = context;
+    pthread_mutex_lock(&lock);
+    ticket->event->reached = ticket->number;
+    ticket->event->time_us = clock_now_us();
+    pthread_cond_broadcast(&reached);
+    pthread_mutex_unlock(&lock);
+    free(ticket);
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+    pthread_mutex_lock(&lock);
+    const struct ticket ticket = {event, ++event->asked};
+    pthread_mutex_unlock(&lock);
+    double_enqueue(stream, reach, double_copy(&ticket, sizeof ticket));
+    return cudaSuccess;
+}
+
+static void await(void *context) {
+    struct ticket *ticket = context;
+    pthread_mutex_lock(&lock);
+    while (ticket->event->reached < ticket->number)
+        pthread_cond_wait(&reached, &lock);
+    pthread_mutex_unlock(&lock);
+    free(ticket);
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
+    (void)flags;
+    pthread_mutex_lock(&lock);
+    const struct ticket ticket = {event, event->asked};
+    pthread_mutex_unlock(&lock);
+    double_enqueue(stream, await, double_copy(&ticket, sizeof ticket));
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+    pthread_mutex_lock(&lock);
+    const bool done = event->reached == event->asked;
+    pthread_mutex_unlock(&lock);
+    return done ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
+    if (cudaEventQuery(from) != cudaSuccess || cudaEventQuery(to) != cudaSuccess)
+        return cudaErrorNotReady;
+    if (from->asked == 0 || to->asked == 0)
+        return cudaErrorInvalidResourceHandle;
+    *ms = (float)((to->time_us - from->time_us) / 1e3);
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceCount(int *count) {
+    const char *set = getenv("SYNCOPATE_DOUBLE_GPUS");
+    *count = set ? atoi(set) : 8;
+    return *count > 0 ? cudaSuccess : cudaErrorNoDevice;
+}
+
+cudaError_t cudaSetDevice(int device) {
+    int count;
+    return cudaGetDeviceCount(&count) == cudaSuccess && device < count ? cudaSuccess : cudaErrorInvalidDevice;
+}
+
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device) {
+    memset(properties, 0, sizeof *properties);
+    snprintf(properties->name, sizeof properties->name, "double of a GPU");
+    properties->uuid.bytes[0] = (char)(device + 1);
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
+    *least = 0;
+    *greatest = -5;
+    return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version) {
+    *version = CUDART_VERSION;
+    return cudaSuccess;
+}
+
+/* Larger than any vector that a kernel loads. */
+cudaError_t cudaMalloc(void **memory, size_t bytes) {
+    *memory = aligned_alloc(256, (bytes + 255) / 256 * 256);
+    return *memory ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+cudaError_t cudaFree(void *memory) {
+    free(memory);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemset(void *memory, int value, size_t bytes) {
+    memset(memory, value, bytes);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind) {
+    (void)kind;
+    memcpy(to, from, bytes);
+    return cudaSuccess;
+}
+
+cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags) {
+    (void)flags;
+    return cudaMalloc(memory, bytes);
+}
+
+cudaError_t cudaFreeHost(void *memory) {
+    return cudaFree(memory);
+}
+
+const char *cudaGetErrorString(cudaError_t error) {
+    return error == cudaSuccess         ? "no error"
+           : error == cudaErrorNoDevice ? "no CUDA-capable device is detected"
+                                        : "an error of the double";
+}

@@ -1,0 +1,108 @@
+/* The kernels' launches with the bodies run on the stream's thread, by one thread for all. The spin is a sleep. */
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "tests/support/nccl/double.h"
+#include "trial-runner/worker/nccl/kernels.h"
+
+cudaError_t kernels_load(void) {
+    return cudaSuccess;
+}
+
+struct spin {
+    uint64_t *clock;
+    double us;
+    bool goes_on;
+};
+
+static uint64_t now_ns(void) {
+    return (uint64_t)(clock_now_us() * 1e3);
+}
+
+static void spin(void *context) {
+    const struct spin *s = context;
+    const uint64_t end = (s->goes_on ? *s->clock : now_ns()) + (uint64_t)(s->us * 1e3), now = now_ns();
+    if (end > now)
+        clock_sleep_us((double)(end - now) / 1e3);
+    *s->clock = end;
+    free(context);
+}
+
+cudaError_t kernels_spin(uint64_t *clock, double us, bool goes_on, cudaStream_t stream) {
+    double_enqueue(stream, spin, double_copy(&(struct spin){clock, us, goes_on}, sizeof(struct spin)));
+    return cudaSuccess;
+}
+
+struct copy {
+    const struct kernel_chunk *chunks;
+    uint32_t n;
+    char *data, *buffer;
+    bool scatter;
+};
+
+static void copy(void *context) {
+    const struct copy *c = context;
+    kernel_copy_chunks(c->chunks, c->n, c->data, c->buffer, c->scatter, 0, 1, 0, 1);
+    free(context);
+}
+
+cudaError_t kernels_copy(const struct kernel_chunk *chunks, uint32_t n, char *data, char *buffer, bool scatter,
+                         cudaStream_t stream) {
+    double_enqueue(stream, copy, double_copy(&(struct copy){chunks, n, data, buffer, scatter}, sizeof(struct copy)));
+    return cudaSuccess;
+}
+
+struct sum {
+    void *to;
+    const void *from;
+    uint64_t count;
+    enum kernel_type type;
+};
+
+static void sum(void *context) {
+    const struct sum *s = context;
+    kernel_sum(s->to, s->from, s->count, s->type, 0, 1);
+    free(context);
+}
+
+cudaError_t kernels_sum(void *to, const void *from, uint64_t count, enum kernel_type type, cudaStream_t stream) {
+    double_enqueue(stream, sum, double_copy(&(struct sum){to, from, count, type}, sizeof(struct sum)));
+    return cudaSuccess;
+}
+
+struct values {
+    struct kernel_table table;
+    const uint32_t *messages;
+    uint32_t n, iteration; /* n: of messages, or the message that is checked */
+    bool spoilt;
+    uint8_t *verdict;
+};
+
+static void produce(void *context) {
+    const struct values *v = context;
+    for (uint32_t i = 0; i < v->n; i++)
+        for (uint32_t k = 0; k < KERNEL_SAMPLES; k++)
+            kernel_produce(&v->table, v->messages[i], v->iteration, v->spoilt, k);
+    free(context);
+}
+
+cudaError_t kernels_produce(const struct kernel_table *table, const uint32_t *messages, uint32_t n, uint32_t iteration,
+                            bool spoilt, cudaStream_t stream) {
+    const struct values values = {*table, messages, n, iteration, spoilt, NULL};
+    double_enqueue(stream, produce, double_copy(&values, sizeof values));
+    return cudaSuccess;
+}
+
+static void check(void *context) {
+    const struct values *v = context;
+    for (uint32_t k = 0; k < KERNEL_SAMPLES; k++)
+        v->verdict[k] = kernel_check(&v->table, v->n, v->iteration, k);
+    free(context);
+}
+
+cudaError_t kernels_check(const struct kernel_table *table, uint32_t message, uint32_t iteration, uint8_t *verdict,
+                          cudaStream_t stream) {
+    const struct values values = {*table, NULL, message, iteration, false, verdict};
+    double_enqueue(stream, check, double_copy(&values, sizeof values));
+    return cudaSuccess;
+}

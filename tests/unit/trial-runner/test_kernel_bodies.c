@@ -1,0 +1,166 @@
+/* What the GPU's kernels compute, on the processor: values whose sums are exact in every type and for any number of
+ * devices, copies between any two addresses, sums of any type, and shares of threads that make a whole. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "tests/support/check.h"
+#include "trial-runner/worker/nccl/kernel_bodies.h"
+
+enum { DEVICES = 64, ELEMENTS = 257 };
+
+/* Sums of type's own addition over devices, and the bits that the check wants. */
+static void check_values(uint32_t type, uint32_t n_devices) {
+    for (uint32_t k = 0; k < KERNEL_SAMPLES; k++) {
+        uint64_t total = 0, one;
+        uint32_t sum = 0;
+        for (uint32_t device = 0; device < n_devices; device++) {
+            uint32_t value = kernel_value(device, n_devices, 3, 17, k, type);
+            assert_true(value <= 7);
+            sum += value;
+            one = kernel_bits(type, value);
+            kernel_sum(&total, &one, 1, type, 0, 1);
+        }
+        uint64_t wanted = kernel_bits(type, sum), mask = ~UINT64_C(0) >> (64 - 8 * kernel_width(type));
+        assert_true(n_devices == 0 || sum > 0);
+        assert_int_equal(total & mask, wanted & mask);
+    }
+}
+
+static void sums_are_exact_for_any_number_of_devices(void **state) {
+    (void)state;
+    static const uint32_t counts[] = {1, 2, 7, 37, 100, 292, 300, 1000, 5000};
+    for (uint32_t type = 0; type < KERNEL_TYPES; type++)
+        for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+            check_values(type, counts[i]);
+}
+
+static void every_device_has_its_own_part_in_a_sum(void **state) {
+    (void)state;
+    for (uint32_t device = 0; device < 8; device++)
+        for (uint32_t k = 0; k < KERNEL_SAMPLES; k++)
+            assert_true(kernel_value(device, 8, 1, 2, k, KERNEL_f32) >= 1);
+}
+
+/* Two devices' tables over memory of their own. */
+struct device {
+    uint64_t data[64];
+    struct kernel_message messages[2];
+    uint64_t samples[2 * KERNEL_SAMPLES];
+    struct kernel_table table;
+};
+
+static void device_init(struct device *d, uint32_t number, uint32_t type) {
+    *d = (struct device){.messages = {{type, KERNEL_SAMPLES}, {type, 3}}};
+    for (uint32_t k = 0; k < KERNEL_SAMPLES; k++)
+        d->samples[k] = k * kernel_width(type);
+    for (uint32_t k = 0; k < 3; k++)
+        d->samples[KERNEL_SAMPLES + k] = (KERNEL_SAMPLES + k) * kernel_width(type);
+    d->table = (struct kernel_table){(char *)d->data, d->messages, d->samples, number, 2};
+}
+
+static unsigned wrong_samples(const struct device *d, uint32_t message, uint32_t iteration) {
+    unsigned wrong = 0;
+    for (uint32_t k = 0; k < KERNEL_SAMPLES; k++)
+        wrong += kernel_check(&d->table, message, iteration, k) != 1;
+    return wrong;
+}
+
+static void produce(struct device *d, uint32_t iteration, int spoilt) {
+    for (uint32_t message = 0; message < 2; message++)
+        for (uint32_t k = 0; k < KERNEL_SAMPLES; k++)
+            kernel_produce(&d->table, message, iteration, spoilt, k);
+}
+
+static void a_check_knows_the_sum_and_nothing_else(void **state) {
+    (void)state;
+    for (uint32_t type = 0; type < KERNEL_TYPES; type++) {
+        struct device a, b;
+        device_init(&a, 0, type);
+        device_init(&b, 1, type);
+        produce(&a, 5, 0);
+        produce(&b, 5, 0);
+        assert_int_equal(wrong_samples(&a, 0, 5), KERNEL_SAMPLES);
+        kernel_sum(a.data, b.data, KERNEL_SAMPLES + 3, type, 0, 1);
+        assert_int_equal(wrong_samples(&a, 0, 5), 0);
+        assert_int_equal(wrong_samples(&a, 1, 5), 0);
+        assert_true(wrong_samples(&a, 0, 6) > 0);
+        produce(&a, 5, 1);
+        kernel_sum(a.data, b.data, KERNEL_SAMPLES + 3, type, 0, 1);
+        assert_int_equal(wrong_samples(&a, 0, 5), 1);
+        assert_int_equal(wrong_samples(&a, 1, 5), 1);
+    }
+}
+
+/* Every alignment of both ends, with one thread and with several. */
+static void copies_are_whole_wherever_they_lie(void **state) {
+    (void)state;
+    struct rng rng;
+    char from[512], to[512];
+    rng_seed(&rng, test_seed());
+    for (size_t i = 0; i < sizeof from; i++)
+        from[i] = (char)rng_below(&rng, 256);
+    for (int round = 0; round < 2000; round++) {
+        const uint64_t a = rng_below(&rng, 33), b = rng_below(&rng, 33), n = rng_below(&rng, 400);
+        const uint32_t threads = 1 + (uint32_t)rng_below(&rng, 40);
+        memset(to, 99, sizeof to);
+        for (uint32_t thread = 0; thread < threads; thread++)
+            kernel_copy(to + a, from + b, n, thread, threads);
+        assert_memory_equal(to + a, from + b, n);
+        for (uint64_t i = 0; i < sizeof to; i++)
+            assert_true((i >= a && i < a + n) || to[i] == 99);
+    }
+}
+
+static void scattering_undoes_gathering_in_any_share_of_blocks(void **state) {
+    (void)state;
+    static const struct kernel_chunk chunks[] = {{64, 0, 33}, {0, 33, 16}, {200, 49, 64}, {128, 113, 7}};
+    char data[300], back[300] = {0}, buffer[120] = {0};
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = (char)(i * 7 + 1);
+    for (uint32_t block = 0; block < 3; block++)
+        for (uint32_t thread = 0; thread < 5; thread++)
+            kernel_copy_chunks(chunks, 4, data, buffer, 0, block, 3, thread, 5);
+    assert_memory_equal(buffer + 33, data, 16);
+    for (uint32_t thread = 0; thread < 5; thread++)
+        kernel_copy_chunks(chunks, 4, back, buffer, 1, 0, 1, thread, 5);
+    for (int i = 0; i < 4; i++)
+        assert_memory_equal(back + chunks[i].data, data + chunks[i].data, chunks[i].bytes);
+    assert_int_equal(back[63], 0);
+    assert_int_equal(back[97], 0);
+}
+
+static void threads_share_a_sum_without_gaps(void **state) {
+    (void)state;
+    float to[ELEMENTS], from[ELEMENTS];
+    for (int i = 0; i < ELEMENTS; i++) {
+        to[i] = (float)i;
+        from[i] = 1;
+    }
+    for (uint32_t thread = 0; thread < 32; thread++)
+        kernel_sum(to, from, ELEMENTS, KERNEL_f32, thread, 32);
+    for (int i = 0; i < ELEMENTS; i++)
+        assert_true(to[i] == (float)(i + 1));
+}
+
+/* 1 + 2^-8 is half-way between two numbers of bf16: to the even one, 1; 1 + 3 * 2^-8 to 1 + 2^-6. */
+static void bf16_rounds_to_even(void **state) {
+    (void)state;
+    const uint16_t one = 0x3f80, step = 0x3b80, three_steps = 0x3c40;
+    assert_int_equal(kernel_add_bf16(one, step), one);
+    assert_int_equal(kernel_add_bf16(one, three_steps), 0x3f82);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sums_are_exact_for_any_number_of_devices),
+        cmocka_unit_test(every_device_has_its_own_part_in_a_sum),
+        cmocka_unit_test(a_check_knows_the_sum_and_nothing_else),
+        cmocka_unit_test(copies_are_whole_wherever_they_lie),
+        cmocka_unit_test(scattering_undoes_gathering_in_any_share_of_blocks),
+        cmocka_unit_test(threads_share_a_sum_without_gaps),
+        cmocka_unit_test(bf16_rounds_to_even),
+    };
+    return cmocka_run_group_tests_name("kernel_bodies", tests, NULL, NULL);
+}

@@ -1,0 +1,349 @@
+/* Trials with the NCCL worker, on stand-ins for CUDA and NCCL (tests/support/nccl/double.h): plans of every kind sum
+ * right, compute takes its time, and whatever goes wrong is said and ends every rank. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/rng.h"
+#include "strategy/space.h"
+#include "tests/support/check.h"
+#include "tests/unit/trial-runner/left_behind.h"
+#include "trial-runner/bench.h"
+#include "trial-runner/trial.h"
+
+/* Two layers, 2 ms forward and 4 ms backward each; every type of element, and lengths that are no round numbers. */
+static const char model_text[] =
+    "{\"schema\":\"syncopate.model/1\",\"name\":\"m\",\"batch_per_device\":1,\"variables\":["
+    "{\"name\":\"a\",\"shape\":[255,65],\"dtype\":\"f32\"},{\"name\":\"b\",\"shape\":[7],\"dtype\":\"f32\"},"
+    "{\"name\":\"c\",\"shape\":[33333],\"dtype\":\"f16\"},{\"name\":\"d\",\"shape\":[555],\"dtype\":\"bf16\"},"
+    "{\"name\":\"e\",\"shape\":[9],\"dtype\":\"f64\"},{\"name\":\"f\",\"shape\":[77],\"dtype\":\"u8\"},"
+    "{\"name\":\"g\",\"shape\":[5],\"dtype\":\"i64\"},{\"name\":\"h\",\"shape\":[1001],\"dtype\":\"f32\"}],\"layers\":["
+    "{\"name\":\"1\",\"forward_us\":2000,\"backward_us\":4000,\"variables\":[\"a\",\"b\",\"c\",\"e\"]},"
+    "{\"name\":\"2\",\"forward_us\":2000,\"backward_us\":4000,\"variables\":[\"d\",\"f\",\"g\",\"h\"]}]}";
+enum { COMPUTE_US = 12000, ITERATIONS = 5, WARMUP = 1 };
+
+#define CLUSTER(count, devices)                                                                                        \
+    "{\"schema\":\"syncopate.cluster/1\",\"name\":\"c\",\"nodes\":[{\"name\":\"n\",\"count\":" count                   \
+    ",\"devices\":" devices ",\"device\":\"gpu\",\"nic_gbit_per_s\":10,\"nic_latency_us\":5,"                          \
+    "\"device_link_gbyte_per_s\":10}]}"
+
+/* a, b and h share a group and so a message where they are not cut; the others have one each. */
+#define STRATEGY(schedule, algorithm, partition, a, c, d)                                                              \
+    "{\"schema\":\"syncopate.strategy/1\",\"name\":\"s\",\"schedule\":{" schedule                                      \
+    "},\"groups\":[{\"id\":0,\"algorithm\":\"" algorithm "\"" partition "},{\"id\":1,\"algorithm\":\"" algorithm       \
+    "\"},{\"id\":2,\"algorithm\":\"" algorithm "\"},{\"id\":3,\"algorithm\":\"" algorithm                              \
+    "\"},{\"id\":4,\"algorithm\":\"" algorithm "\"},{\"id\":5,\"algorithm\":\"" algorithm "\"}],\"variables\":["       \
+    "{\"name\":\"a\",\"sync\":" a "},{\"name\":\"b\",\"sync\":" IN(                                                    \
+        "0") "},{\"name\":\"c\",\"sync\":" c "},{\"name\":\"d\",\"sync\":" d                                           \
+             "},{\"name\":\"e\",\"sync\":" IN("3") "},{\"name\":\"f\",\"sync\":" IN(                                   \
+                 "4") "},{\"name\":\"g\",\"sync\":" IN("5") "},{\"name\":\"h\",\"sync\":" IN("0") "}]}"
+#define IN(group) "{\"kind\":\"all_reduce\",\"group\":" group "}"
+#define SERVED(servers, local)                                                                                         \
+    "{\"kind\":\"parameter_server\",\"servers\":[" servers "],\"partition_bytes\":10000,\"local_reduction\":" local "}"
+#define FIFO      "\"policy\":\"fifo\",\"credit_bytes\":0,\"cross_iteration\":false"
+#define PRIORITY  "\"policy\":\"priority\",\"credit_bytes\":50000,\"cross_iteration\":true"
+#define STOP_WAIT "\"policy\":\"priority\",\"credit_bytes\":0,\"cross_iteration\":true"
+#define UNLIMITED "\"policy\":\"fifo\",\"cross_iteration\":true"
+
+#define FUSED(schedule, algorithm) STRATEGY(schedule, algorithm, "", IN("0"), IN("1"), IN("2"))
+
+struct subject {
+    struct model model;
+    struct cluster cluster;
+    struct strategy strategy;
+};
+
+static void read_model(struct model *out) {
+    struct error err = {0};
+    cJSON *json;
+    assert_ok(json_parse(model_text, strlen(model_text), "model", &json, &err));
+    assert_ok(model_read(json, "model", out, &err));
+    cJSON_Delete(json);
+}
+
+static void read_cluster(const char *text, struct cluster *out) {
+    struct error err = {0};
+    cJSON *json;
+    assert_ok(json_parse(text, strlen(text), "cluster", &json, &err));
+    assert_ok(cluster_read(json, "cluster", out, &err));
+    cJSON_Delete(json);
+}
+
+static void subject_init(struct subject *s, const char *cluster, const char *strategy) {
+    struct error err = {0};
+    cJSON *json;
+    read_model(&s->model);
+    read_cluster(cluster, &s->cluster);
+    assert_ok(json_parse(strategy, strlen(strategy), "strategy", &json, &err));
+    assert_ok(strategy_read(json, "strategy", &s->model, &s->cluster, &s->strategy, &err));
+    cJSON_Delete(json);
+}
+
+static void subject_release(struct subject *s) {
+    strategy_release(&s->strategy);
+    cluster_release(&s->cluster);
+    model_release(&s->model);
+}
+
+/* One trial, after which nothing is left. */
+static void run_subject(const struct subject *s, const char *fault, struct trial_result *out) {
+    struct error err = {0};
+    const struct trial_request request = {.model = &s->model,
+                                          .cluster = &s->cluster,
+                                          .strategy = &s->strategy,
+                                          .runner = {.place = TRIAL_LOCAL, .worker = TRIAL_WORKER_NCCL},
+                                          .iterations = ITERATIONS,
+                                          .warmup = WARMUP,
+                                          .time_limit_s = fault && strcmp(fault, "hang") == 0 ? 3 : 100,
+                                          .fault = fault};
+    assert_ok(trial_run(&request, out, &err));
+    assert_true(no_descendants());
+    assert_int_equal(entries_with(getenv("TMPDIR"), "syncopate-"), 0);
+    assert_int_equal(entries_with(getenv("TMPDIR"), "nccl-double-"), 0);
+}
+
+static void run(const char *cluster, const char *strategy, const char *fault, struct trial_result *out) {
+    struct subject subject;
+    subject_init(&subject, cluster, strategy);
+    run_subject(&subject, fault, out);
+    subject_release(&subject);
+}
+
+static void assert_complete(const struct trial_result *result) {
+    assert_string_equal(result->reason, "");
+    assert_int_equal(result->ending, TRIAL_COMPLETE);
+    assert_int_equal(result->n, ITERATIONS);
+    assert_true(result->median_us >= COMPUTE_US * 0.99);
+    assert_contains(result->environment, "\"nccl\":");
+    assert_contains(result->environment, "\"gpu\":\"double of a GPU\"");
+}
+
+/* Every sample of every message on every device in every iteration: n_samples where each variable is one message. */
+static void check_sums(const char *cluster, const char *strategy, unsigned devices, unsigned samples) {
+    struct trial_result result;
+    run(cluster, strategy, NULL, &result);
+    assert_complete(&result);
+    assert_int_equal(result.checked, (ITERATIONS + WARMUP) * devices * samples);
+    trial_result_release(&result);
+}
+
+static void check_complete(const char *cluster, const char *strategy) {
+    struct trial_result result;
+    run(cluster, strategy, NULL, &result);
+    assert_complete(&result);
+    trial_result_release(&result);
+}
+
+static bool is_possible(void **state) {
+    return *(bool *)*state;
+}
+
+#define NEED_DOUBLE(state)                                                                                             \
+    if (!is_possible(state))                                                                                           \
+    skip()
+
+/* Messages: a, b and h; c; d; e; f; g. */
+static void a_fused_plan_sums_every_type_of_element(void **state) {
+    NEED_DOUBLE(state);
+    check_sums(CLUSTER("3", "1"), FUSED(FIFO, "ring"), 3, 4 * 16 + 9 + 5);
+}
+
+static void partitions_and_credits_keep_one_order_on_all_ranks(void **state) {
+    NEED_DOUBLE(state);
+    check_complete(CLUSTER("4", "1"),
+                   STRATEGY(PRIORITY, "ring", ",\"partition_bytes\":4096", IN("0"), IN("1"), IN("2")));
+    check_complete(CLUSTER("3", "1"),
+                   STRATEGY(UNLIMITED, "auto", ",\"partition_bytes\":8192", IN("0"), IN("1"), IN("2")));
+}
+
+static void trees_and_two_levels_sum(void **state) {
+    NEED_DOUBLE(state);
+    check_sums(CLUSTER("3", "1"), FUSED(STOP_WAIT, "double_tree"), 3, 4 * 16 + 9 + 5);
+    check_sums(CLUSTER("2", "2"), FUSED(PRIORITY, "hierarchical"), 4, 4 * 16 + 9 + 5);
+}
+
+static void servers_sum_on_their_gpus(void **state) {
+    NEED_DOUBLE(state);
+    check_complete(CLUSTER("3", "1"), STRATEGY(PRIORITY, "ring", "", SERVED("\"n1\"", "false"),
+                                               SERVED("\"n1\"", "false"), SERVED("\"n2\"", "false")));
+    check_complete(CLUSTER("2", "2"),
+                   STRATEGY(UNLIMITED, "ring", "", SERVED("\"n1\"", "false"), IN("1"), SERVED("\"n2\"", "true")));
+}
+
+/* Devices of a node could start such pushes in different orders, and their sums inside the node are collectives. */
+static void local_reduction_under_stop_and_wait_priority_does_not_deadlock(void **state) {
+    NEED_DOUBLE(state);
+    check_complete(CLUSTER("2", "2"), STRATEGY(STOP_WAIT, "ring", "", SERVED("\"n2\"", "true"),
+                                               SERVED("\"n1\"", "true"), SERVED("\"n2\"", "true")));
+}
+
+static void slices_sum_in_an_order_of_their_own(void **state) {
+    NEED_DOUBLE(state);
+    check_complete(CLUSTER("3", "1"),
+                   STRATEGY("\"policy\":\"preemptive\",\"credit_bytes\":0,\"cross_iteration\":true,\"slices\":["
+                            "{\"group\":0,\"bytes\":2000},{\"group\":2,\"bytes\":1110},{\"group\":0,\"bytes\":68232},"
+                            "{\"group\":4,\"bytes\":77},{\"group\":1,\"bytes\":66666},{\"group\":5,\"bytes\":40},"
+                            "{\"group\":0,\"bytes\":100},{\"group\":3,\"bytes\":72}]",
+                            "ring", "", IN("0"), IN("1"), IN("2")));
+}
+
+/* Random strategies of the whole space that the worker has. */
+static void random_plans_sum(void **state) {
+    NEED_DOUBLE(state);
+    struct rng rng;
+    struct error err = {0};
+    struct subject s;
+    struct space space;
+    rng_seed(&rng, test_seed());
+    read_model(&s.model);
+    read_cluster(CLUSTER("2", "2"), &s.cluster);
+    struct space_options options = space_default_options();
+    options.algorithms = 1u << ALGORITHM_ring | 1u << ALGORITHM_double_tree | 1u << ALGORITHM_hierarchical;
+    options.min_partition_bytes = options.min_credit_bytes = SPACE_MIN_BYTES;
+    assert_ok(space_init(&space, &s.model, &s.cluster, &options, &err));
+    for (int i = 0; i < 2; i++) {
+        struct trial_result result;
+        assert_ok(space_sample_uniform(&space, &rng, &s.strategy, &err));
+        run_subject(&s, NULL, &result);
+        assert_complete(&result);
+        trial_result_release(&result);
+        strategy_release(&s.strategy);
+    }
+    space_release(&space);
+    cluster_release(&s.cluster);
+    model_release(&s.model);
+}
+
+static void check_failure(const char *cluster, const char *strategy, const char *fault, const char *reason) {
+    struct trial_result result;
+    run(cluster, strategy, fault, &result);
+    assert_int_equal(result.ending, TRIAL_FAILED);
+    assert_contains(result.reason, reason);
+    assert_true(result.wall_s < 20);
+    trial_result_release(&result);
+}
+
+static void a_wrong_sum_fails_the_trial(void **state) {
+    NEED_DOUBLE(state);
+    check_failure(CLUSTER("3", "1"), FUSED(FIFO, "ring"), "sum", "wrong sum: message 0");
+    check_failure(CLUSTER("2", "1"),
+                  STRATEGY(FIFO, "ring", "", SERVED("\"n1\"", "false"), SERVED("\"n1\"", "false"), IN("2")), "sum",
+                  "wrong sum: message");
+}
+
+static void a_killed_rank_fails_the_trial_with_a_reason(void **state) {
+    NEED_DOUBLE(state);
+    check_failure(CLUSTER("3", "1"), FUSED(FIFO, "ring"), "kill", "signal 9");
+}
+
+static void a_hung_rank_fails_the_trial_when_its_time_is_up(void **state) {
+    NEED_DOUBLE(state);
+    check_failure(CLUSTER("2", "1"), FUSED(FIFO, "ring"), "hang", "");
+}
+
+/* Of rank 1's all-reduces number 30 is past the first uses of the communicator. */
+static void an_asynchronous_error_of_nccl_is_reported_and_ends_every_rank(void **state) {
+    NEED_DOUBLE(state);
+    setenv("SYNCOPATE_DOUBLE_ASYNC", "1:30", 1);
+    check_failure(CLUSTER("3", "1"), FUSED(FIFO, "ring"), NULL, "NCCL, a message: remote process exited");
+    unsetenv("SYNCOPATE_DOUBLE_ASYNC");
+}
+
+static void an_algorithm_that_nccl_lacks_is_infeasible(void **state) {
+    NEED_DOUBLE(state);
+    struct trial_result result;
+    run(CLUSTER("2", "1"), FUSED(FIFO, "halving_doubling"), NULL, &result);
+    assert_int_equal(result.ending, TRIAL_INFEASIBLE);
+    assert_contains(result.reason, "halving_doubling is not in NCCL");
+    trial_result_release(&result);
+}
+
+static void workers_need_a_gpu_each_unless_they_are_to_share(void **state) {
+    NEED_DOUBLE(state);
+    setenv("SYNCOPATE_DOUBLE_GPUS", "2", 1);
+    check_failure(CLUSTER("3", "1"), FUSED(FIFO, "ring"), NULL, "--share-gpu");
+    check_complete(CLUSTER("2", "1"), STRATEGY(FIFO, "ring", "", SERVED("\"n1\"", "false"), IN("1"), IN("2")));
+    setenv("SYNCOPATE_SHARE_GPU", "1", 1);
+    struct trial_result result;
+    run(CLUSTER("3", "1"), FUSED(FIFO, "ring"), NULL, &result);
+    assert_complete(&result);
+    assert_contains(result.environment, "\"shared_gpu\":true");
+    trial_result_release(&result);
+    unsetenv("SYNCOPATE_SHARE_GPU");
+    unsetenv("SYNCOPATE_DOUBLE_GPUS");
+}
+
+static void no_gpu_is_one_clear_line(void **state) {
+    NEED_DOUBLE(state);
+    setenv("SYNCOPATE_DOUBLE_GPUS", "0", 1);
+    check_failure(CLUSTER("2", "1"), FUSED(FIFO, "ring"), NULL, "no GPU can be used on ");
+    unsetenv("SYNCOPATE_DOUBLE_GPUS");
+}
+
+static void a_measured_cluster_has_nccl_s_algorithms(void **state) {
+    NEED_DOUBLE(state);
+    const char *text = CLUSTER("2", "1");
+    struct error err = {0};
+    struct cluster cluster;
+    cJSON *json, *measured;
+    assert_ok(json_parse(text, strlen(text), "cluster", &json, &err));
+    const struct bench_options options = {
+        .runner = {.place = TRIAL_LOCAL, .worker = TRIAL_WORKER_NCCL}, .max_bytes = 16384, .time_limit_s = 20};
+    assert_ok(bench_run(json, "cluster", &options, &measured, &err));
+    assert_ok(cluster_read(measured, "measured", &cluster, &err));
+    unsigned seen[ALGORITHM_COUNT] = {0}, pushes = 0;
+    for (uint32_t i = 0; i < cluster.n_measurements; i++)
+        if (cluster.measurements[i].operation == OPERATION_all_reduce)
+            seen[cluster.measurements[i].algorithm]++;
+        else
+            pushes++;
+    assert_int_equal(seen[ALGORITHM_auto], 3); /* 1, 4 and 16 KiB */
+    assert_int_equal(seen[ALGORITHM_ring], 3);
+    assert_int_equal(seen[ALGORITHM_double_tree], 3);
+    assert_int_equal(pushes, 6);
+    assert_true(cluster.runtime.copy_gbyte_per_s > 0 && cluster.runtime.sum_gbyte_per_s > 0);
+    cluster_release(&cluster);
+    cJSON_Delete(measured);
+    cJSON_Delete(json);
+}
+
+/* The worker lies beside the unit tests: OUT/tests/unit/trial-runner/test_trial_nccl, OUT/tests/support/. */
+static int setup(void **state) {
+    static bool possible;
+    assert_int_equal(adopt_orphans(state), 0);
+    char path[4096] = "";
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 64);
+    for (int i = 0; i < 3 && n > 0; i++)
+        *strrchr(path, '/') = '\0';
+    strcat(path, "/support/syncopate-worker-nccl");
+    setenv("SYNCOPATE_WORKER", path, 1);
+    possible = access(path, X_OK) == 0 && system("command -v mpirun >/dev/null") == 0;
+    if (!possible)
+        print_message("# no NCCL worker on doubles (it needs CUDA's and NCCL's headers), or no mpirun\n");
+    setenv("TMPDIR", test_dir(), 1);
+    *state = &possible;
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_fused_plan_sums_every_type_of_element),
+        cmocka_unit_test(partitions_and_credits_keep_one_order_on_all_ranks),
+        cmocka_unit_test(trees_and_two_levels_sum),
+        cmocka_unit_test(servers_sum_on_their_gpus),
+        cmocka_unit_test(local_reduction_under_stop_and_wait_priority_does_not_deadlock),
+        cmocka_unit_test(slices_sum_in_an_order_of_their_own),
+        cmocka_unit_test(random_plans_sum),
+        cmocka_unit_test(a_wrong_sum_fails_the_trial),
+        cmocka_unit_test(a_killed_rank_fails_the_trial_with_a_reason),
+        cmocka_unit_test(a_hung_rank_fails_the_trial_when_its_time_is_up),
+        cmocka_unit_test(an_asynchronous_error_of_nccl_is_reported_and_ends_every_rank),
+        cmocka_unit_test(an_algorithm_that_nccl_lacks_is_infeasible),
+        cmocka_unit_test(workers_need_a_gpu_each_unless_they_are_to_share),
+        cmocka_unit_test(no_gpu_is_one_clear_line),
+        cmocka_unit_test(a_measured_cluster_has_nccl_s_algorithms),
+    };
+    return cmocka_run_group_tests_name("trial_nccl", tests, setup, NULL);
+}

@@ -1,0 +1,248 @@
+/* A session that lives in its dataset alone: each call opens the file anew, as processes that come and go do. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "tests/unit/tuner/simulated_world.h"
+#include "tuner/asking.h"
+
+struct desk {
+    struct world *world;
+    char file[4096], session[64];
+};
+
+static struct desk open_desk(struct world *w, const char *name, uint64_t trials) {
+    struct desk d = {.world = w};
+    struct error err;
+    struct store *store;
+    struct session *engine;
+    struct tune_options o = tune_default_options();
+    o.trials = trials;
+    o.trial_us = 1e6;
+    o.runner = "simulated";
+    o.mode = STORED_SESSION_ASK;
+    snprintf(d.file, sizeof d.file, "%.4000s/%s.db", test_dir(), name);
+    assert_ok(store_open(d.file, STORE_READ_WRITE, &store, &err));
+    assert_ok(session_prepare(&w->model, &w->cluster, &o, &engine, &err));
+    assert_ok(session_begin(engine, store, &err));
+    snprintf(d.session, sizeof d.session, "%s", session_id(engine));
+    session_close(engine);
+    store_close(store);
+    return d;
+}
+
+static struct store *turn(const struct desk *d) {
+    struct error err;
+    struct store *store;
+    assert_ok(asking_open(d->file, 10e6, NULL, &store, &err));
+    return store;
+}
+
+struct ticket {
+    uint64_t number, attempt;
+    double us; /* that an iteration takes */
+    char id[65];
+};
+
+/* One process that takes a trial and ends; its step. */
+static enum session_step take(const struct desk *d, const char *client, double lease_us, struct ticket *out) {
+    struct error err;
+    struct asking a;
+    struct tune_outcome outcome = {0};
+    struct store *store = turn(d);
+    assert_ok(asking_expire(store, d->session, &err));
+    assert_ok(asking_load(&a, store, d->session, NULL, NULL, &err));
+    assert_ok(asking_take(&a, client, 1, lease_us, &err));
+    const enum session_step step = a.n ? SESSION_TRIAL : a.step;
+    if (a.n) {
+        *out = (struct ticket){.number = a.trials[0].number, .attempt = a.trials[0].attempt};
+        snprintf(out->id, sizeof out->id, "%s", a.trials[0].order->strategy->id.hex);
+        assert_ok(simulated_run(d->world, a.trials[0].order, &outcome, &err));
+        out->us = outcome.iterations_us[0];
+    }
+    asking_release(&a);
+    store_close(store);
+    return step;
+}
+
+static enum status tell(const struct desk *d, const char *client, const struct ticket *t, double us,
+                        struct error *err) {
+    struct store *store = turn(d);
+    const struct asker asker = {d->session, client, t->number, t->attempt};
+    const double times[] = {us, us * 1.01, us * 0.99};
+    const struct tune_outcome outcome = {.state = RECORD_COMPLETE, .n = 3, .iterations_us = times};
+    enum status st = asking_end(store, &asker, &outcome, err);
+    store_close(store);
+    return st;
+}
+
+static enum stored_session_state state_of(const struct desk *d, uint64_t *trials, uint64_t *complete) {
+    struct arena arena = {0};
+    struct stored_session s;
+    struct error err;
+    struct store *store = turn(d);
+    assert_ok(store_session_get(store, d->session, &arena, &s, &err));
+    const enum stored_session_state state = s.state;
+    *trials = s.trials;
+    *complete = s.complete;
+    arena_release(&arena);
+    store_close(store);
+    return state;
+}
+
+static void each_trial_is_given_once_and_the_last_ends_the_session(void **state) {
+    struct desk d = open_desk(*state, "once", 7);
+    struct error err;
+    struct ticket t;
+    uint64_t n = 0, trials, complete;
+    while (take(&d, "a", 60e6, &t) == SESSION_TRIAL) {
+        assert_int_equal(t.number, ++n);
+        assert_int_equal(t.attempt, 1);
+        assert_ok(tell(&d, "a", &t, t.us, &err));
+    }
+    assert_int_equal(n, 7);
+    assert_int_equal(state_of(&d, &trials, &complete), STORED_SESSION_DONE);
+    assert_int_equal(complete, 7);
+}
+
+static void a_session_that_is_asked_in_pieces_is_the_one_that_is_run_whole(void **state) {
+    struct error err;
+    struct ticket pieces[6], whole[6];
+    struct desk d = open_desk(*state, "pieces", 6), e = open_desk(*state, "whole", 6);
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(take(&d, "a", 60e6, &pieces[i]), SESSION_TRIAL);
+        assert_ok(tell(&d, "a", &pieces[i], 1000.0 + 10 * i, &err));
+    }
+    struct asking a;
+    struct store *store = turn(&e);
+    for (int i = 0; i < 6; i++) {
+        assert_ok(asking_load(&a, store, e.session, NULL, NULL, &err));
+        assert_ok(asking_take(&a, "b", 1, 60e6, &err));
+        assert_int_equal(a.n, 1);
+        snprintf(whole[i].id, sizeof whole[i].id, "%s", a.trials[0].order->strategy->id.hex);
+        const double times[] = {1000.0 + 10 * i, (1000.0 + 10 * i) * 1.01, (1000.0 + 10 * i) * 0.99};
+        const struct tune_outcome outcome = {.state = RECORD_COMPLETE, .n = 3, .iterations_us = times};
+        const struct asker asker = {e.session, "b", a.trials[0].number, 1};
+        assert_ok(asking_end(store, &asker, &outcome, &err));
+        asking_release(&a);
+        assert_string_equal(whole[i].id, pieces[i].id);
+    }
+    store_close(store);
+}
+
+static void who_does_not_hold_a_trial_cannot_end_it(void **state) {
+    struct desk d = open_desk(*state, "holders", 5);
+    struct error err;
+    struct ticket t, next;
+    assert_int_equal(take(&d, "a", 60e6, &t), SESSION_TRIAL);
+    assert_int_equal(take(&d, "b", 60e6, &next), SESSION_TRIAL);
+    assert_int_equal(next.number, 2);
+    assert_string_not_equal(next.id, t.id);
+    assert_fails(tell(&d, "b", &t, 1000, &err), ST_CONFLICT, "not with client \"b\"");
+    next.attempt = 2;
+    assert_fails(tell(&d, "b", &next, 1000, &err), ST_CONFLICT, "attempt 2");
+    assert_ok(tell(&d, "a", &t, 1000, &err));
+    assert_fails(tell(&d, "a", &t, 1000, &err), ST_CONFLICT, "it has ended");
+    next.number = 3;
+    assert_fails(tell(&d, "b", &next, 1000, &err), ST_NOT_FOUND, "no trial 3");
+}
+
+static void a_lease_that_ran_out_is_lost_and_three_lost_cost_no_budget(void **state) {
+    struct desk d = open_desk(*state, "leases", 2);
+    struct error err;
+    struct ticket t;
+    uint64_t n = 0, trials, complete;
+    char until[32];
+    for (uint64_t attempt = 1; attempt <= ASKING_MAX_ATTEMPTS; attempt++) {
+        assert_int_equal(take(&d, "a", 20e3, &t), SESSION_TRIAL);
+        assert_int_equal(t.number, 1);
+        assert_int_equal(t.attempt, attempt);
+        clock_sleep_us(40e3);
+        struct store *store = turn(&d);
+        const struct asker asker = {d.session, "a", t.number, t.attempt};
+        assert_fails(asking_renew(store, &asker, 60e6, until, &err), ST_CONFLICT, "its lease ran out");
+        store_close(store);
+        assert_fails(tell(&d, "a", &t, 1000, &err), ST_CONFLICT, "its lease ran out");
+    }
+    while (take(&d, "a", 60e6, &t) == SESSION_TRIAL) {
+        assert_int_equal(t.number, ++n + 1);
+        assert_ok(tell(&d, "a", &t, 1000, &err));
+    }
+    assert_int_equal(state_of(&d, &trials, &complete), STORED_SESSION_DONE);
+    assert_int_equal(trials, 3);
+    assert_int_equal(complete, 2);
+}
+
+static void a_heartbeat_keeps_a_trial(void **state) {
+    struct desk d = open_desk(*state, "heartbeat", 2);
+    struct error err;
+    struct ticket t;
+    char until[32], now[32];
+    assert_int_equal(take(&d, "a", 500e3, &t), SESSION_TRIAL);
+    const struct asker asker = {d.session, "a", t.number, t.attempt};
+    struct store *store = turn(&d);
+    assert_ok(asking_renew(store, &asker, 60e6, until, &err));
+    store_close(store);
+    clock_utc(now, sizeof now);
+    assert_true(strcmp(until, now) > 0);
+    clock_sleep_us(600e3);
+    assert_ok(tell(&d, "a", &t, 1000, &err));
+}
+
+static void when_all_is_given_one_waits(void **state) {
+    struct desk d = open_desk(*state, "waiting", 2);
+    struct error err;
+    struct ticket t, u, v;
+    assert_int_equal(take(&d, "a", 60e6, &t), SESSION_TRIAL);
+    assert_int_equal(take(&d, "b", 60e6, &u), SESSION_TRIAL);
+    assert_int_equal(take(&d, "c", 60e6, &v), SESSION_WAIT);
+    assert_ok(tell(&d, "a", &t, 1000, &err));
+    assert_int_equal(take(&d, "c", 60e6, &v), SESSION_WAIT);
+    assert_ok(tell(&d, "b", &u, 1000, &err));
+    assert_int_equal(take(&d, "c", 60e6, &v), SESSION_OVER);
+}
+
+static void a_dataset_that_somebody_has_is_waited_for_and_not_for_ever(void **state) {
+    struct desk d = open_desk(*state, "turns", 2);
+    struct error err;
+    struct store *mine = turn(&d), *store;
+    const double began_us = clock_now_us();
+    assert_fails(asking_open(d.file, 150e3, NULL, &store, &err), ST_CONFLICT, "one writer at a time");
+    assert_true(clock_now_us() - began_us >= 150e3);
+    store_close(mine);
+    char nowhere[4200];
+    snprintf(nowhere, sizeof nowhere, "%.4000s/nowhere.db", test_dir());
+    assert_fails(asking_open(nowhere, 10e6, NULL, &store, &err), ST_NOT_FOUND, "nowhere.db");
+}
+
+static void a_session_of_its_own_process_is_not_shared(void **state) {
+    struct world *w = *state;
+    struct error err;
+    struct store *store;
+    struct session *engine;
+    struct asking a;
+    struct tune_options o = tune_default_options();
+    char file[4200];
+    o.runner = "simulated";
+    snprintf(file, sizeof file, "%.4000s/own.db", test_dir());
+    assert_ok(store_open(file, STORE_READ_WRITE, &store, &err));
+    assert_ok(session_prepare(&w->model, &w->cluster, &o, &engine, &err));
+    assert_ok(session_begin(engine, store, &err));
+    assert_fails(asking_load(&a, store, session_id(engine), NULL, NULL, &err), ST_CONFLICT, "runs its trials itself");
+    session_close(engine);
+    store_close(store);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_trial_is_given_once_and_the_last_ends_the_session),
+        cmocka_unit_test(a_session_that_is_asked_in_pieces_is_the_one_that_is_run_whole),
+        cmocka_unit_test(who_does_not_hold_a_trial_cannot_end_it),
+        cmocka_unit_test(a_lease_that_ran_out_is_lost_and_three_lost_cost_no_budget),
+        cmocka_unit_test(a_heartbeat_keeps_a_trial),
+        cmocka_unit_test(when_all_is_given_one_waits),
+        cmocka_unit_test(a_dataset_that_somebody_has_is_waited_for_and_not_for_ever),
+        cmocka_unit_test(a_session_of_its_own_process_is_not_shared),
+    };
+    return cmocka_run_group_tests(tests, world_set_up, world_tear_down);
+}

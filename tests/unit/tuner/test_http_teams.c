@@ -1,0 +1,287 @@
+/* Teams while things change: a stream of events ends when its listener may no longer hear it, a change is made only to
+ * what the client looked at, and who sees what is said in one form. */
+#include "tests/unit/tuner/http_site.h"
+
+static struct site site;
+static char admin[TOKEN_LENGTH + 1], red[TOKEN_LENGTH + 1], blue[TOKEN_LENGTH + 1];
+static char session[128], record[128];
+
+/* `more` are header lines with their ends, or "". */
+static struct reply *ask_with(const char *token, const char *method, const char *path, const char *more,
+                              const char *body) {
+    char headers[400];
+    snprintf(headers, sizeof headers, "Authorization: Bearer %s\r\n%s", token, more);
+    return site_ask(&site, method, path, headers, body);
+}
+
+static struct reply *ask_as(const char *token, const char *method, const char *path, const char *body) {
+    return ask_with(token, method, path, "", body);
+}
+
+static void make_token(const char *name, const char *team, enum role role, const char *expires, char *secret) {
+    struct token wanted = {.principal = {.role = role}};
+    snprintf(wanted.name, sizeof wanted.name, "%s", name);
+    snprintf(wanted.principal.team, sizeof wanted.principal.team, "%s", team);
+    snprintf(wanted.expires, sizeof wanted.expires, "%s", expires);
+    site_token(&site, &wanted, secret);
+}
+
+/* A session of team red that blue may see, and a trial of red's that is of no session. */
+static void put_things(void) {
+    assert_int_equal(ask_as(admin, "POST", "/api/v1/models", SITE_MODEL)->status, 201);
+    assert_int_equal(ask_as(admin, "POST", "/api/v1/clusters", SITE_CLUSTER)->status, 201);
+    cJSON *json =
+        reply_json(ask_as(red, "POST", "/api/v1/sessions",
+                          "{\"model\":\"toy\",\"cluster\":\"four\",\"ranker\":\"none\",\"budget\":{\"trials\":"
+                          "20},\"shared\":[\"blue\"]}"),
+                   201);
+    snprintf(session, sizeof session, "%s", cJSON_GetObjectItemCaseSensitive(json, "href")->valuestring);
+    cJSON_Delete(json);
+    json = reply_json(
+        ask_as(red, "POST", "/api/v1/strategies", "{\"model\":\"toy\",\"cluster\":\"four\",\"baseline\":\"wfbp\"}"),
+        201);
+    char body[512];
+    snprintf(body, sizeof body,
+             "{\"shared\":[\"blue\",\"green\"],\"records\":[{\"uid\":\"u1\",\"model\":\"toy\",\"cluster\":\"four\","
+             "\"strategy\":\"%s\",\"proposer\":\"wfbp\",\"runner\":\"mpirun\",\"iterations_us\":[9,9]}]}",
+             cJSON_GetObjectItemCaseSensitive(json, "id")->valuestring);
+    cJSON_Delete(json);
+    assert_int_equal(ask_as(red, "POST", "/api/v1/records:batchCreate", body)->status, 201);
+    snprintf(record, sizeof record, "/api/v1/records/u1");
+}
+
+static int set_up(void **state) {
+    static int number;
+    char name[32];
+    (void)state;
+    snprintf(name, sizeof name, "shared-%d", number++);
+    site = (struct site){0};
+    snprintf(site.dataset, sizeof site.dataset, "%s/%s.db", test_dir(), name);
+    make_token("admin", "core", ROLE_ADMIN, "", admin);
+    make_token("red", "red", ROLE_RUN, "", red);
+    make_token("blue", "blue", ROLE_RUN, "", blue);
+    site_start(&site, name);
+    put_things();
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    site_stop(&site);
+    return 0;
+}
+
+/* ---- listening ---- */
+
+/* A stream of the session's events on which its first event has come. */
+static int listen_as(const char *token) {
+    char head[512], text[4096];
+    const int fd = site_connect(&site);
+    snprintf(head, sizeof head, "GET %s/events HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\n\r\n",
+             session, token);
+    site_say(fd, head);
+    site_hear(fd, "\nevent: ", 5, text, sizeof text, NULL);
+    assert_contains(text, "\nevent: ");
+    return fd;
+}
+
+/* The stream's last chunk comes within two seconds, and without the event of the change. */
+static void assert_ends(int fd) {
+    char text[4096];
+    const double begun = clock_now_us();
+    site_hear(fd, "0\r\n\r\n", 4, text, sizeof text, NULL);
+    assert_contains(text, "0\r\n\r\n");
+    assert_null(strstr(text, "event: shared"));
+    assert_true(clock_now_us() - begun < 2.5e6);
+    close(fd);
+}
+
+static void a_stream_ends_when_its_listener_may_see_the_session_no_more(void **state) {
+    (void)state;
+    char text[4096];
+    const int watcher = listen_as(blue), owner = listen_as(red);
+    assert_int_equal(ask_as(red, "PATCH", session, "{\"shared\":\"team\"}")->status, 200);
+    assert_ends(watcher);
+    site_hear(owner, "event: shared", 4, text, sizeof text, NULL);
+    assert_contains(text, "event: shared");
+    assert_problem(ask_as(blue, "GET", session, NULL), 404, "not-found");
+    close(owner);
+}
+
+static void a_stream_goes_on_while_its_listener_may_see_the_session(void **state) {
+    (void)state;
+    char text[4096];
+    const int watcher = listen_as(blue);
+    assert_int_equal(ask_as(red, "PATCH", session, "{\"shared\":\"all\"}")->status, 200);
+    site_hear(watcher, "0\r\n\r\n", 1.6, text, sizeof text, NULL); /* past the next doubt */
+    assert_contains(text, "event: shared");
+    assert_null(strstr(text, "0\r\n\r\n"));
+    close(watcher);
+}
+
+static void a_stream_ends_when_its_token_is_revoked(void **state) {
+    (void)state;
+    struct error err;
+    char path[600];
+    const int watcher = listen_as(blue);
+    snprintf(path, sizeof path, "%s.tokens", site.dataset);
+    assert_ok(tokens_revoke(path, "blue", &err));
+    assert_ends(watcher);
+}
+
+static void a_stream_ends_when_its_token_expires(void **state) {
+    (void)state;
+    char brief[TOKEN_LENGTH + 1], now[32], end[32];
+    clock_utc(now, sizeof now);
+    clock_utc_after(1.2e6, end, sizeof end);
+    assert_true(strcmp(now, end) < 0);
+    make_token("brief", "blue", ROLE_READ, end, brief);
+    for (int i = 0; i < 20 && ask_as(brief, "GET", session, NULL)->status == 401; i++)
+        usleep(50000); /* until the service has read the file again */
+    assert_ends(listen_as(brief));
+}
+
+/* ---- preconditions ---- */
+
+static void assert_tag(const struct reply *reply, char header[80], const char *name) {
+    const char *tag = reply_header(reply, "ETag");
+    assert_non_null(tag);
+    snprintf(header, 80, "%s: %.60s\r\n", name, tag);
+}
+
+static void a_trial_is_changed_only_as_it_was_looked_at(void **state) {
+    (void)state;
+    char match[80], none[80];
+    struct reply *first = ask_as(red, "GET", record, NULL);
+    assert_int_equal(first->status, 200);
+    assert_tag(first, match, "If-Match");
+    assert_tag(first, none, "If-None-Match");
+    assert_int_equal(ask_with(red, "GET", record, none, NULL)->status, 304);
+    assert_int_equal(ask_with(red, "GET", record, match, NULL)->status, 200);
+    assert_int_equal(ask_with(red, "PATCH", record, match, "{\"shared\":\"team\"}")->status, 200);
+    assert_problem(ask_with(red, "PATCH", record, match, "{\"shared\":\"all\"}"), 412, "precondition-failed");
+    assert_problem(ask_with(red, "GET", record, match, NULL), 412, "precondition-failed");
+    assert_problem(ask_as(blue, "GET", record, NULL), 404, "not-found"); /* the second did nothing */
+    assert_int_equal(ask_with(red, "PATCH", record, "If-Match: *\r\n", "{\"shared\":\"all\"}")->status, 200);
+}
+
+static void a_precondition_is_never_passed_over(void **state) {
+    (void)state;
+    static const char match[] = "If-Match: \"0000000000000000\"\r\n";
+    const struct {
+        const char *method, *tail, *body;
+    } without_tags[] = {{"POST", "/trials:suggest", "{\"client\":\"c\"}"},
+                        {"POST", "/trials", "{\"trials\":[]}"},
+                        {"GET", "/trials", NULL},
+                        {"GET", "/best", NULL}};
+    char path[200];
+    for (size_t i = 0; i < sizeof without_tags / sizeof *without_tags; i++) {
+        snprintf(path, sizeof path, "%s%s", session, without_tags[i].tail);
+        assert_problem(ask_with(red, without_tags[i].method, path, match, without_tags[i].body), 400, "bad-request");
+    }
+    snprintf(path, sizeof path, "%s/trials?page_size=9", session);
+    cJSON *json = reply_json(ask_as(red, "GET", path, NULL), 200);
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(json, "items")), 0);
+    cJSON_Delete(json);
+    assert_problem(ask_with(red, "PATCH", session, "If-None-Match: *\r\n", "{\"shared\":\"all\"}"), 400, "bad-request");
+    assert_problem(ask_with(red, "GET", session, match, NULL), 412, "precondition-failed");
+}
+
+/* ---- what is said about it ---- */
+
+static void the_type_of_every_problem_leads_to_a_page(void **state) {
+    (void)state;
+    for (enum problem p = PROBLEM_NONE + 1; p < PROBLEM_COUNT; p++) {
+        char path[80];
+        snprintf(path, sizeof path, "/problems/%s", problem_code(p));
+        const struct reply *reply = site_get(&site, path);
+        assert_int_equal(reply->status, 200);
+        assert_contains(reply->body, problem_code(p));
+    }
+    assert_int_equal(site_get(&site, "/problems/none")->status, 404);
+    assert_int_equal(site_get(&site, "/problems/nonsense")->status, 404);
+}
+
+static void commands_to_type_have_the_header_where_there_are_tokens(void **state) {
+    (void)state;
+    static const char *const pages[] = {"/models", "/clusters"};
+    for (size_t i = 0; i < 2; i++)
+        assert_contains(ask_as(red, "GET", pages[i], NULL)->body, "Authorization: Bearer $TOKEN");
+    struct site open = {.service_options.open = true};
+    site_start(&open, "without-tokens");
+    assert_null(strstr(site_get(&open, "/models")->body, "Authorization"));
+    site_stop(&open);
+}
+
+static void a_budget_that_stays_as_it_is_is_no_event(void **state) {
+    (void)state;
+    char head[512], text[8192];
+    static const int budgets[] = {20, 21, 21};
+    for (int i = 0; i < 3; i++) {
+        char body[64];
+        snprintf(body, sizeof body, "{\"budget\":{\"trials\":%d}}", budgets[i]);
+        assert_int_equal(ask_as(red, "PATCH", session, body)->status, 200);
+    }
+    assert_int_equal(ask_as(red, "PATCH", session, "{\"shared\":\"all\"}")->status, 200); /* the last event */
+    const int fd = site_connect(&site);
+    snprintf(head, sizeof head, "GET %s/events HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\n\r\n",
+             session, red);
+    site_say(fd, head);
+    site_hear(fd, "event: shared", 5, text, sizeof text, NULL);
+    close(fd);
+    const char *first = strstr(text, "event: budget");
+    assert_non_null(first);
+    assert_null(strstr(first + 1, "event: budget"));
+    assert_contains(first, "\"trials\":21");
+}
+
+/* The line of the record as another dataset would have exported it, with this uid. */
+static cJSON *import_body(const char *uid) {
+    char *line = strdup(ask_as(admin, "GET", record, NULL)->body);
+    char *at = strstr(line, "\"uid\":\"u1\"");
+    memcpy(at + 7, uid, 2);
+    cJSON *root = cJSON_CreateObject(), *lines = cJSON_AddArrayToObject(root, "lines");
+    cJSON_AddItemToArray(lines, cJSON_CreateString(line));
+    free(line);
+    return root;
+}
+
+static struct reply *import_as(const char *token, const char *uid) {
+    cJSON *body = import_body(uid);
+    char *text = cJSON_PrintUnformatted(body);
+    struct reply *reply = ask_as(token, "POST", "/api/v1/records:import", text);
+    cJSON_free(text);
+    cJSON_Delete(body);
+    return reply;
+}
+
+static void trials_that_are_imported_count_for_the_day(void **state) {
+    (void)state;
+    struct token wanted = {.principal = {.role = ROLE_ADMIN, .team = "core", .trials_per_day = 1}, .name = "few"};
+    char few[TOKEN_LENGTH + 1];
+    site_token(&site, &wanted, few);
+    for (int i = 0; i < 20 && ask_as(few, "GET", record, NULL)->status == 401; i++)
+        usleep(50000);                                   /* until the service has read the file again */
+    assert_int_equal(import_as(few, "u1")->status, 200); /* is here already */
+    assert_int_equal(import_as(few, "u2")->status, 201);
+    assert_problem(import_as(few, "u3"), 429, "quota-exceeded");
+    assert_problem(ask_as(admin, "GET", "/api/v1/records/u3", NULL), 404, "not-found");
+    assert_int_equal(import_as(admin, "u3")->status, 201);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+#define TEAMS(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+        TEAMS(a_stream_ends_when_its_listener_may_see_the_session_no_more),
+        TEAMS(a_stream_goes_on_while_its_listener_may_see_the_session),
+        TEAMS(a_stream_ends_when_its_token_is_revoked),
+        TEAMS(a_stream_ends_when_its_token_expires),
+        TEAMS(a_trial_is_changed_only_as_it_was_looked_at),
+        TEAMS(a_precondition_is_never_passed_over),
+        TEAMS(the_type_of_every_problem_leads_to_a_page),
+        TEAMS(commands_to_type_have_the_header_where_there_are_tokens),
+        TEAMS(a_budget_that_stays_as_it_is_is_no_event),
+        TEAMS(trials_that_are_imported_count_for_the_day),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

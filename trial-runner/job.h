@@ -1,0 +1,47 @@
+/* The user's own job as the trial: a command that trains with the strategy it is given and says how long its iterations
+ * take.
+ *
+ * The command runs by /bin/sh with what job_folder.h gives it. It should run SYNCOPATE_WARMUP iterations that do not
+ * count and then SYNCOPATE_ITERATIONS that do, and tell each one's time: by a line that the pattern finds, or, without
+ * a pattern, by a JSON line on standard output; or by JSON lines in the file $SYNCOPATE_TIMES, which is read as it
+ * grows (job_times.h). Where both come, the first to come counts. A job that goes on is ended once it has told enough.
+ *
+ * How it ended: exit code 0, complete; JOB_INFEASIBLE, this strategy cannot run there, the last line of the output says
+ * why; any other, failed. What is too slow, out of time or interrupted gets SIGTERM with all of its process group, and
+ * JOB_GRACE_S later SIGKILL, as does whatever a job leaves running. All that it said is in output.log in its folder.
+ * Threads: a struct job belongs to one thread at a time. */
+#ifndef TRIAL_RUNNER_JOB_H
+#define TRIAL_RUNNER_JOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "strategy/export/limits.h"
+#include "trial-runner/job_folder.h"
+#include "trial-runner/job_times.h"
+#include "trial-runner/trial.h"
+
+enum {
+    JOB_INFEASIBLE = 3, /* exit code */
+    JOB_LEAST = 3,      /* iterations that make a trial, where fewer than asked were told */
+    JOB_GRACE_S = 5,
+    JOB_FINISH_S = 5 /* to end by itself after the last iteration */
+};
+
+struct job {
+    const char *command;
+    struct job_times times;
+    size_t n_forms; /* whose variables are set in its environment */
+    const struct exporter *forms[JOB_MAX_FORMS];
+    struct export_limits limits; /* what these forms cannot say is infeasible; n = 0: none */
+    const char *logs;            /* folder for a folder a trial; NULL: nothing is kept */
+    bool heard; /* some trial told a time: what is missing from now on is missing for a reason of its own */
+};
+
+/* As trial_run; runner, fault and on_interval of the request do not count. Fails also with ST_NOT_FOUND when the shell
+ * cannot start the command, and with ST_INVALID when the first job ended well and no time was found in what it said. */
+enum status job_run(struct job *job, const struct trial_request *request, uint64_t number, struct trial_result *out,
+                    struct error *err);
+
+#endif

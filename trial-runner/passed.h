@@ -1,0 +1,13 @@
+/* Which environment variables ranks on other machines get: those that steer MPI, NCCL, CUDA and the loader, and what
+ * the user names. Everything else stays here; TMPDIR above all, which is a folder of this machine. */
+#ifndef TRIAL_RUNNER_PASSED_H
+#define TRIAL_RUNNER_PASSED_H
+
+#include "base/arena.h"
+#include "base/error.h"
+
+/* Names of variables that are set here, NULL-terminated, each once, in the arena: the families of passed.c and those
+ * of `more`, which commas divide; NULL: none. Fails: ST_INVALID (a name in `more` that is none), ST_NO_MEMORY. */
+enum status passed_names(const char *more, struct arena *arena, const char *const **out, struct error *err);
+
+#endif

@@ -1,0 +1,29 @@
+/* A command line in the making: a NULL-terminated list of words that grows in an arena.
+ *
+ * Adding never fails aloud: once memory ran out, or a word was NULL because making it failed, `failed` stays set, and
+ * only who takes the list needs to look. */
+#ifndef TRIAL_RUNNER_WORDS_H
+#define TRIAL_RUNNER_WORDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/arena.h"
+
+struct words {
+    struct arena *arena;
+    const char **items; /* NULL-terminated; NULL while empty */
+    size_t n, capacity;
+    bool failed;
+};
+
+/* `word` is borrowed. */
+void words_add(struct words *words, const char *word);
+
+/* Words that white space divides; NULL: none. */
+void words_add_text(struct words *words, const char *text);
+
+/* Of a NULL-terminated list, which may be NULL. */
+size_t words_count(const char *const *list);
+
+#endif

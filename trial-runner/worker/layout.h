@@ -1,0 +1,32 @@
+/* Where a plan's gradients lie in one device's memory, and which of their elements prove that they were summed.
+ *
+ * Every variable has a contiguous run of as many bytes as the plan moves of it. A message is proved at up to
+ * LAYOUT_SAMPLES elements: the first, the last and evenly between. */
+#ifndef WORKER_LAYOUT_H
+#define WORKER_LAYOUT_H
+
+#include <stdint.h>
+
+#include "strategy/plan.h"
+
+enum { LAYOUT_SAMPLES = 16, LAYOUT_ALIGN = 64 };
+
+struct layout {
+    uint64_t bytes;    /* of all variables */
+    uint64_t *offset;  /* [n_variables] of each */
+    uint64_t *samples; /* [n_messages * LAYOUT_SAMPLES] offsets of the sampled elements */
+};
+
+/* O(pieces). Ends the job when memory is out. */
+void layout_init(struct layout *layout, const struct plan *plan);
+
+/* Elements of the message that are sampled. */
+uint32_t layout_sample_count(const struct message *message);
+
+static inline uint64_t layout_of_piece(const struct layout *layout, const struct piece *piece) {
+    return layout->offset[piece->variable] + piece->offset_bytes;
+}
+
+void layout_release(struct layout *layout);
+
+#endif

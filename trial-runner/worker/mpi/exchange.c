@@ -1,0 +1,304 @@
+/* Each completion moves its message to the next stage; a stage posts the requests whose completion ends it. A buffer is
+ * the gradients' own where a message is one piece, so that only fused messages pay for copies. */
+#include "trial-runner/worker/mpi/exchange.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "trial-runner/worker/mpi/collective.h"
+#include "trial-runner/worker/report.h"
+
+static MPI_Datatype type_of(const struct message *message) {
+    return collective_type(message->dtype);
+}
+
+static int count_of(const struct message *message) {
+    return collective_count(message->bytes, message->dtype);
+}
+
+static MPI_Request *expect(struct exchange *x, enum completion_kind kind, uint32_t m, void *buffer) {
+    return requests_add(&x->requests, (struct completion){.kind = kind, .message = m, .buffer = buffer});
+}
+
+void exchange_init(struct exchange *x, const struct plan *plan, const struct world *world, bool verify) {
+    *x = (struct exchange){.plan = plan, .world = world, .verify = verify};
+    x->transfers = report_alloc(plan->n_messages, sizeof *x->transfers);
+    x->between = report_alloc(plan->n_messages, sizeof *x->between);
+    x->closed = report_alloc(plan->n_steps, sizeof *x->closed);
+    x->opened_us = report_alloc(plan->n_steps, sizeof *x->opened_us);
+    gradients_init(&x->gradients, plan);
+    schedule_init(&x->schedule, plan);
+    coordinator_init(&x->coordinator, plan, world, &x->requests, false);
+}
+
+static void finish(struct exchange *x, uint32_t m) {
+    const struct message *message = &x->plan->messages[m];
+    struct transfer *transfer = &x->transfers[m];
+    struct error err;
+    if (!gradients_in_place(&x->gradients, m)) {
+        gradients_scatter(&x->gradients, m, transfer->buffer);
+        pool_give(&x->pool, transfer->buffer);
+    }
+    transfer->buffer = NULL;
+    if (x->verify &&
+        gradients_check(&x->gradients, m, x->world->cluster->n_devices, transfer->iteration, &err) != ST_OK)
+        report_abort(err.status, "%s, device %u", err.message, x->world->device);
+    transfer->end_us = clock_now_us();
+    x->closed[message->gate]--;
+    x->opened_us[message->gate] = transfer->end_us;
+    x->n_live--;
+    if (x->on_done)
+        x->on_done(x->context, m, transfer);
+}
+
+/* Synchronous, so that the credit comes back when the server has taken the push and not when this host has buffered
+ * it: "the sender keeps only one tensor unacknowledged" (ByteScheduler §4.2). */
+static void push(struct exchange *x, uint32_t m) {
+    const struct message *message = &x->plan->messages[m];
+    MPI_Issend(x->transfers[m].buffer, count_of(message), type_of(message), x->world->server_rank[message->server],
+               (int)m, x->world->pushes, expect(x, DONE_PUSH, m, NULL));
+}
+
+/* The pull goes into the pushed buffer, which is free for it only now. */
+static void pull(struct exchange *x, uint32_t m) {
+    const struct message *message = &x->plan->messages[m];
+    schedule_return(&x->schedule, m);
+    MPI_Irecv(x->transfers[m].buffer, count_of(message), type_of(message), x->world->server_rank[message->server],
+              (int)m, x->world->pushes, expect(x, DONE_PULL, m, NULL));
+}
+
+/* Leaders start their collectives in the order in which the messages were started, not in that of local sums. */
+static void start_between(struct exchange *x) {
+    while (x->n_between > 0) {
+        uint32_t m = x->between[x->first_between];
+        const struct message *message = &x->plan->messages[m];
+        if (!x->transfers[m].summed)
+            return;
+        x->first_between = (x->first_between + 1) % x->plan->n_messages;
+        x->n_between--;
+        collective_start(x->transfers[m].buffer, count_of(message), type_of(message), message->algorithm,
+                         x->world->between, expect(x, DONE_ALL_REDUCE, m, NULL));
+    }
+}
+
+static void node_summed(struct exchange *x, uint32_t m) {
+    x->transfers[m].summed = true;
+    if (x->plan->messages[m].kind == SYNC_PARAMETER_SERVER)
+        push(x, m);
+    else
+        start_between(x);
+}
+
+/* Its bytes in one run: where they are, or gathered. */
+static void prepare(struct exchange *x, uint32_t m) {
+    struct transfer *transfer = &x->transfers[m];
+    transfer->buffer = gradients_in_place(&x->gradients, m);
+    if (transfer->buffer)
+        return;
+    transfer->buffer = pool_take(&x->pool, x->plan->messages[m].bytes);
+    gradients_gather(&x->gradients, m, transfer->buffer);
+}
+
+/* At a leader, which needs its own gradient for it. */
+static void receive_in_node(struct exchange *x, uint32_t m) {
+    const struct message *message = &x->plan->messages[m];
+    const struct node *node = world_node(x->world);
+    prepare(x, m);
+    x->transfers[m].pending = node->devices - 1;
+    for (uint32_t k = 1; k < node->devices; k++) {
+        void *staging = pool_take(&x->pool, message->bytes);
+        MPI_Irecv(staging, count_of(message), type_of(message), (int)(node->first_device + k), (int)m,
+                  x->world->workers, expect(x, DONE_LOCAL_RECV, m, staging));
+    }
+}
+
+/* Devices of a node may start pushes in different orders under priority. A leader that listened only to the message it
+ * has started could wait for one that the other device's credit holds back behind a send that nobody takes: so it
+ * listens from the moment its own gradient is ready. All-reduces start in one order everywhere. */
+static bool listens_early(const struct exchange *x, const struct message *message) {
+    return x->world->is_leader && message->kind == SYNC_PARAMETER_SERVER && world_sums_in_nodes(x->world, message);
+}
+
+static void start_in_node(struct exchange *x, uint32_t m) {
+    const struct message *message = &x->plan->messages[m];
+    struct transfer *transfer = &x->transfers[m];
+    transfer->started = true;
+    if (!x->world->is_leader) {
+        prepare(x, m);
+        MPI_Isend(transfer->buffer, count_of(message), type_of(message), (int)world_node(x->world)->first_device,
+                  (int)m, x->world->workers, expect(x, DONE_LOCAL_SEND, m, NULL));
+        return;
+    }
+    if (message->kind == SYNC_ALL_REDUCE) {
+        x->between[(x->first_between + x->n_between++) % x->plan->n_messages] = m;
+        receive_in_node(x, m);
+    }
+    if (transfer->pending == 0)
+        node_summed(x, m);
+}
+
+static void add_local(struct exchange *x, uint32_t m, void *staging) {
+    const struct message *message = &x->plan->messages[m];
+    MPI_Reduce_local(staging, x->transfers[m].buffer, count_of(message), type_of(message), MPI_SUM);
+    pool_give(&x->pool, staging);
+    if (--x->transfers[m].pending == 0 && x->transfers[m].started)
+        node_summed(x, m);
+}
+
+static void await_local_result(struct exchange *x, uint32_t m) {
+    const struct message *message = &x->plan->messages[m];
+    if (message->kind == SYNC_PARAMETER_SERVER)
+        schedule_return(&x->schedule, m);
+    MPI_Irecv(x->transfers[m].buffer, count_of(message), type_of(message), (int)world_node(x->world)->first_device,
+              (int)m, x->world->workers, expect(x, DONE_LOCAL_RESULT, m, NULL));
+}
+
+/* The sum over all is at this worker: pass it on inside the node, or be done. */
+static void sum_arrived(struct exchange *x, uint32_t m) {
+    const struct message *message = &x->plan->messages[m];
+    const struct node *node = world_node(x->world);
+    if (message->kind == SYNC_ALL_REDUCE)
+        schedule_return(&x->schedule, m);
+    if (!world_sums_in_nodes(x->world, message) || node->devices == 1) {
+        finish(x, m);
+        return;
+    }
+    x->transfers[m].pending = node->devices - 1;
+    for (uint32_t k = 1; k < node->devices; k++)
+        MPI_Isend(x->transfers[m].buffer, count_of(message), type_of(message), (int)(node->first_device + k), (int)m,
+                  x->world->workers, expect(x, DONE_LOCAL_RETURN, m, NULL));
+}
+
+static void local_result(struct exchange *x, uint32_t m) {
+    if (x->plan->messages[m].kind == SYNC_ALL_REDUCE)
+        schedule_return(&x->schedule, m);
+    finish(x, m);
+}
+
+static void start(struct exchange *x, uint32_t m) {
+    const struct message *message = &x->plan->messages[m];
+    struct transfer *transfer = &x->transfers[m];
+    transfer->start_us = clock_now_us();
+    if (world_sums_in_nodes(x->world, message)) {
+        start_in_node(x, m);
+        return;
+    }
+    prepare(x, m);
+    if (message->kind == SYNC_PARAMETER_SERVER)
+        push(x, m);
+    else
+        collective_start(transfer->buffer, count_of(message), type_of(message), message->algorithm, x->world->workers,
+                         expect(x, DONE_ALL_REDUCE, m, NULL));
+}
+
+static void message_ready(struct exchange *x, uint32_t m, uint32_t iteration, double now_us) {
+    const struct message *message = &x->plan->messages[m];
+    x->transfers[m] = (struct transfer){.iteration = iteration, .ready_us = now_us};
+    gradients_produce(&x->gradients, m, x->world->device, iteration);
+    x->closed[message->gate]++;
+    x->n_live++;
+    if (listens_early(x, message))
+        receive_in_node(x, m);
+    if (!coordinator_orders(&x->coordinator, m))
+        schedule_ready(&x->schedule, m);
+}
+
+void exchange_step_done(struct exchange *x, uint32_t iteration, uint32_t step, double now_us) {
+    for (uint32_t i = x->plan->first_ready[step]; i < x->plan->first_ready[step + 1]; i++) {
+        message_ready(x, x->plan->by_ready[i], iteration, now_us);
+        if (coordinator_orders(&x->coordinator, x->plan->by_ready[i]))
+            x->to_report = (uint64_t)iteration * x->plan->n_steps + step + 1;
+    }
+}
+
+/* Decisions go out before the work of starting them here, and together. */
+static bool dispatch(struct exchange *x) {
+    uint32_t batch[COORDINATOR_BATCH], n = 0;
+    while (n < COORDINATOR_BATCH && schedule_next(&x->schedule, &batch[n])) {
+        if (coordinator_orders(&x->coordinator, batch[n]))
+            coordinator_decide(&x->coordinator, batch[n]);
+        n++;
+    }
+    if (x->coordinator.leads)
+        coordinator_flush(&x->coordinator);
+    for (uint32_t i = 0; i < n; i++)
+        start(x, batch[i]);
+    return n > 0;
+}
+
+static void obey(struct exchange *x) {
+    for (uint32_t i = 1; i <= x->coordinator.go[0]; i++) {
+        schedule_take(&x->schedule, x->coordinator.go[i]);
+        start(x, x->coordinator.go[i]);
+    }
+    coordinator_listen(&x->coordinator);
+}
+
+static void handle(struct exchange *x, struct completion done) {
+    switch (done.kind) {
+    case DONE_ALL_REDUCE:
+    case DONE_PULL:
+        sum_arrived(x, done.message);
+        break;
+    case DONE_LOCAL_SEND:
+        await_local_result(x, done.message);
+        break;
+    case DONE_LOCAL_RECV:
+        add_local(x, done.message, done.buffer);
+        break;
+    case DONE_LOCAL_RESULT:
+        local_result(x, done.message);
+        break;
+    case DONE_LOCAL_RETURN:
+        if (--x->transfers[done.message].pending == 0)
+            finish(x, done.message);
+        break;
+    case DONE_PUSH:
+        pull(x, done.message);
+        break;
+    case DONE_REPORT:
+        coordinator_hear(&x->coordinator, (uint32_t)done.peer, &x->schedule);
+        break;
+    case DONE_GO:
+        obey(x);
+        break;
+    default: /* DONE_CONTROL_SEND; a server's completions never come here */
+        free(done.buffer);
+    }
+}
+
+bool exchange_progress(struct exchange *x) {
+    if (x->to_report > 0)
+        coordinator_report(&x->coordinator, x->to_report, &x->schedule);
+    x->to_report = 0;
+    bool any = dispatch(x);
+    int n = requests_poll(&x->requests);
+    for (int i = 0; i < n; i++)
+        handle(x, x->requests.done[i]);
+    return any || n > 0;
+}
+
+/* What is left are receives that nobody will answer, and control messages on their way. */
+static void end_requests(struct requests *requests) {
+    for (int i = 0; i < requests->n; i++)
+        if (requests->what[i].kind == DONE_REPORT || requests->what[i].kind == DONE_GO)
+            MPI_Cancel(&requests->live[i]);
+    MPI_Waitall(requests->n, requests->live, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < requests->n; i++)
+        if (requests->what[i].kind == DONE_CONTROL_SEND)
+            free(requests->what[i].buffer);
+    requests_release(requests);
+}
+
+void exchange_release(struct exchange *x) {
+    end_requests(&x->requests);
+    coordinator_release(&x->coordinator);
+    schedule_release(&x->schedule);
+    gradients_release(&x->gradients);
+    pool_release(&x->pool);
+    free(x->opened_us);
+    free(x->closed);
+    free(x->between);
+    free(x->transfers);
+    *x = (struct exchange){0};
+}

@@ -1,0 +1,64 @@
+/* A worker's side of every message: from gradients ready to sum in place.
+ *
+ *   all-reduce      gather -> MPI_Iallreduce -> scatter
+ *   hierarchical    gather -> sum at the node's leader -> MPI_Iallreduce between leaders -> back -> scatter
+ *   parameter server gather -> [sum at the leader] -> push -> pull -> [back] -> scatter
+ *
+ * The schedule says which message goes next; under priority device 0 decides for the all-reduces of all. Credit comes
+ * back when an all-reduce has completed here and when a push has left. Nothing here blocks: exchange_progress is one
+ * turn of the event loop. Times are clock_now_us. */
+#ifndef WORKER_MPI_EXCHANGE_H
+#define WORKER_MPI_EXCHANGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "trial-runner/worker/coordinator.h"
+#include "trial-runner/worker/mpi/gradients.h"
+#include "trial-runner/worker/mpi/pool.h"
+#include "trial-runner/worker/requests.h"
+#include "trial-runner/worker/schedule.h"
+#include "trial-runner/worker/world.h"
+
+/* One message's life in one iteration. */
+struct transfer {
+    uint32_t iteration, pending; /* pending: requests that its present stage waits for */
+    bool started;
+    bool summed;  /* at the leader: the node's own gradients are together */
+    char *buffer; /* its bytes in one run */
+    double ready_us, start_us, end_us;
+};
+
+struct exchange {
+    const struct plan *plan;
+    const struct world *world;
+    bool verify;
+    struct gradients gradients;
+    struct requests requests;
+    struct schedule schedule;
+    struct coordinator coordinator;
+    struct pool pool;
+    struct transfer *transfers; /* [n_messages] */
+    uint32_t *between;          /* ring of n_messages: hierarchical ones, in the order that leaders must start them */
+    uint32_t n_between, first_between;
+    uint32_t *closed;   /* [n_steps] messages that the step's gate still waits for */
+    double *opened_us;  /* [n_steps] when the last of them came */
+    uint64_t to_report; /* steps finished that device 0 must hear of; 0 = nothing new */
+    uint32_t n_live;    /* messages ready and not done */
+    /* Called when a message is done; may be NULL. */
+    void (*on_done)(void *context, uint32_t message, const struct transfer *transfer);
+    void *context;
+};
+
+void exchange_init(struct exchange *exchange, const struct plan *plan, const struct world *world, bool verify);
+
+/* Step `step` of `iteration` ended at `now_us`: its gradients are there. */
+void exchange_step_done(struct exchange *exchange, uint32_t iteration, uint32_t step, double now_us);
+
+/* Start what may start and take in what has completed; true when anything did. */
+bool exchange_progress(struct exchange *exchange);
+
+/* All workers together, when n_live is 0 everywhere. */
+void exchange_release(struct exchange *exchange);
+
+#endif

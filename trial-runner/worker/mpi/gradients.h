@@ -1,0 +1,42 @@
+/* One device's gradients: the bytes that messages move, and the proof that they were summed.
+ *
+ * All bytes are zero except at the layout's samples, where each device writes a small integer that only it, the
+ * iteration, the message and the position determine. After the message the sum over all devices must be there: exact
+ * in every dtype, since the values are at most 7 (u8 and the 16-bit stand-in for f16 and bf16 modulo their range). */
+#ifndef WORKER_MPI_GRADIENTS_H
+#define WORKER_MPI_GRADIENTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "strategy/plan.h"
+#include "trial-runner/worker/layout.h"
+
+struct gradients {
+    const struct plan *plan;
+    struct layout layout;
+    char *data;       /* layout.bytes */
+    uint64_t checked; /* positions found right so far */
+};
+
+void gradients_init(struct gradients *gradients, const struct plan *plan);
+
+/* What this device computes for the message in this iteration. */
+void gradients_produce(struct gradients *gradients, uint32_t message, uint32_t device, uint32_t iteration);
+
+/* The message's bytes where they lie in one run, or NULL when they must be gathered. */
+void *gradients_in_place(const struct gradients *gradients, uint32_t message);
+void gradients_gather(const struct gradients *gradients, uint32_t message, void *buffer);
+void gradients_scatter(struct gradients *gradients, uint32_t message, const void *buffer);
+
+/* Compare every sampled position with the sum over devices 0..n-1. Fails: ST_TRIAL. */
+enum status gradients_check(struct gradients *gradients, uint32_t message, uint32_t n_devices, uint32_t iteration,
+                            struct error *err);
+
+/* For tests of the check itself: make this device's part of the message wrong. */
+void gradients_spoil(struct gradients *gradients, uint32_t message);
+
+void gradients_release(struct gradients *gradients);
+
+#endif

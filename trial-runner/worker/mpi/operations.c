@@ -1,0 +1,111 @@
+/* The MPI worker's single operations, in host memory, with the event loop that real runs use. */
+#include "trial-runner/worker/operations.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "trial-runner/worker/mpi/collective.h"
+#include "trial-runner/worker/pause.h"
+#include "trial-runner/worker/report.h"
+#include "trial-runner/worker/requests.h"
+
+static const enum algorithm algorithms[] = {ALGORITHM_ring, ALGORITHM_tree, ALGORITHM_halving_doubling,
+                                            ALGORITHM_recursive_doubling, ALGORITHM_auto};
+
+const struct operations_kind operations_kind = {
+    .n_algorithms = sizeof algorithms / sizeof *algorithms,
+    .algorithms = algorithms,
+    .small = ALGORITHM_recursive_doubling,
+    .rate_bytes = UINT64_C(8) << 20, /* beyond the caches of one core, as gradients are */
+};
+
+struct operations {
+    const struct world *world;
+    struct requests requests;
+    char *data, *other;
+    uint32_t peer;
+};
+
+struct operations *operations_new(const struct world *world, uint32_t peer, uint64_t bytes) {
+    struct operations *o = report_alloc(1, sizeof *o);
+    *o = (struct operations){.world = world, .peer = peer};
+    o->data = report_alloc(bytes, 1);
+    o->other = report_alloc(bytes, 1);
+    memset(o->data, 0, bytes);
+    memset(o->other, 0, bytes);
+    return o;
+}
+
+void operations_free(struct operations *o) {
+    requests_release(&o->requests);
+    free(o->other);
+    free(o->data);
+    free(o);
+}
+
+static void wait_all(struct operations *o) {
+    while (o->requests.n > 0)
+        if (requests_poll(&o->requests) == 0)
+            pause_for_us(PAUSE_US);
+}
+
+void operations_all_reduce(struct operations *o, uint64_t bytes, enum algorithm algorithm) {
+    collective_start(o->data, (int)(bytes / sizeof(float)), MPI_FLOAT, algorithm, o->world->workers,
+                     requests_add(&o->requests, (struct completion){.kind = DONE_ALL_REDUCE}));
+    wait_all(o);
+}
+
+static void serve_one(struct operations *o, uint64_t there, uint64_t back) {
+    int found = 0;
+    MPI_Message handle;
+    for (;;) {
+        MPI_Improbe(0, 0, o->world->pushes, &found, &handle, MPI_STATUS_IGNORE);
+        if (found)
+            break;
+        pause_for_us(PAUSE_US);
+    }
+    MPI_Imrecv(o->data, (int)there, MPI_BYTE, &handle,
+               requests_add(&o->requests, (struct completion){.kind = DONE_ARRIVAL}));
+    wait_all(o);
+    MPI_Isend(o->data, (int)back, MPI_BYTE, 0, 0, o->world->pushes,
+              requests_add(&o->requests, (struct completion){.kind = DONE_ANSWER}));
+    wait_all(o);
+}
+
+void operations_push_and_pull(struct operations *o, uint64_t there, uint64_t back) {
+    if (o->world->device == o->peer)
+        serve_one(o, there, back);
+    if (o->world->device != 0)
+        return;
+    MPI_Issend(o->data, (int)there, MPI_BYTE, (int)o->peer, 0, o->world->pushes,
+               requests_add(&o->requests, (struct completion){.kind = DONE_PUSH}));
+    wait_all(o);
+    MPI_Irecv(o->data, (int)back, MPI_BYTE, (int)o->peer, 0, o->world->pushes,
+              requests_add(&o->requests, (struct completion){.kind = DONE_PULL}));
+    wait_all(o);
+}
+
+void operations_copy(struct operations *o, uint64_t bytes) {
+    memcpy(o->other, o->data, bytes);
+}
+
+void operations_sum(struct operations *o, uint64_t bytes) {
+    MPI_Reduce_local(o->other, o->data, (int)(bytes / sizeof(float)), MPI_FLOAT, MPI_SUM);
+}
+
+/* What Open MPI's transport between hosts sends before the receiver has answered; 0 where it is another's. */
+double operations_eager_bytes(void) {
+    MPI_T_cvar_handle handle;
+    int provided, place, n;
+    size_t bytes = 0; /* the type that Open MPI gives it */
+    if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS)
+        return 0;
+    if (MPI_T_cvar_get_index("btl_tcp_rndv_eager_limit", &place) == MPI_SUCCESS &&
+        MPI_T_cvar_handle_alloc(place, NULL, &handle, &n) == MPI_SUCCESS) {
+        if (n == 1)
+            MPI_T_cvar_read(handle, &bytes);
+        MPI_T_cvar_handle_free(&handle);
+    }
+    MPI_T_finalize();
+    return (double)bytes;
+}

@@ -1,0 +1,12 @@
+/* A server's side of the plan's pushes: sum what the workers send, and send the sum back to each. */
+#ifndef WORKER_MPI_SERVER_H
+#define WORKER_MPI_SERVER_H
+
+#include <stdint.h>
+
+#include "trial-runner/worker/world.h"
+
+/* Serve this node's messages for `iterations` iterations, then return. */
+void server_run(const struct plan *plan, const struct world *world, uint32_t iterations);
+
+#endif

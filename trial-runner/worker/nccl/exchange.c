@@ -1,0 +1,377 @@
+/* One turn of the event loop asks each stream about its oldest mark and MPI about notes; nothing here blocks. The check
+ * of a sum has a stream of its own, off the way of the messages. */
+#include "trial-runner/worker/nccl/exchange.h"
+
+#include <stdlib.h>
+
+#include "trial-runner/worker/report.h"
+
+/* What the marks on the streams mean. */
+enum { MARK_SUMMED, MARK_PUSHED, MARK_DONE, MARK_CHECKED };
+
+static void check_call(const struct exchange *x, ncclResult_t result, const char *what) {
+    network_check(x->network, result, what);
+}
+
+static uint64_t count_of(const struct message *message) {
+    return message->bytes / dtype_bytes(message->dtype);
+}
+
+static void init_events(struct exchange *x) {
+    x->transfers = report_alloc(x->plan->n_messages, sizeof *x->transfers);
+    for (uint32_t m = 0; m < x->plan->n_messages; m++) {
+        struct transfer *transfer = &x->transfers[m];
+        transfer->start = event_new(x->timed);
+        transfer->summed = event_new(false);
+        transfer->done = event_new(x->timed);
+        transfer->checked = event_new(false);
+    }
+    x->pushed = event_new(false);
+}
+
+static void init_streams(struct exchange *x) {
+    const struct device *device = &x->network->device;
+    for (int i = 0; i < NETWORK_LANES; i++)
+        stream_init(&x->lanes[i], device->urgent + i < device->idle ? device->urgent + i : device->idle);
+    stream_init(&x->push, device->urgent);
+    stream_init(&x->pull, device->urgent);
+    stream_init(&x->back, device->urgent);
+    stream_init(&x->checks, device->idle);
+}
+
+void exchange_init(struct exchange *x, const struct plan *plan, const struct world *world, bool verify, bool timed) {
+    *x =
+        (struct exchange){.plan = plan, .network = network_of(world), .world = world, .verify = verify, .timed = timed};
+    x->backlog.messages = report_alloc(plan->n_messages, sizeof *x->backlog.messages);
+    init_events(x);
+    init_streams(x);
+    gradients_init(&x->gradients, plan, world->device);
+    schedule_init(&x->schedule, plan);
+    coordinator_init(&x->coordinator, plan, world, &x->requests, world->n_leaders < world->cluster->n_devices);
+    network_connect(x->network, plan, x->gradients.table.data);
+}
+
+static void complete(struct exchange *x, uint32_t m) {
+    x->n_live--;
+    if (x->on_done)
+        x->on_done(x->context, m, &x->transfers[m]);
+}
+
+/* The message's last stages on the stream: the sum goes where it belongs, and the check is asked for. */
+static void enqueue_end(struct exchange *x, uint32_t m, struct stream *stream) {
+    struct transfer *transfer = &x->transfers[m];
+    gradients_scatter(&x->gradients, m, stream);
+    stream_mark(stream, transfer->done, MARK_DONE, m);
+    transfer->enqueued = transfer->iteration + 1;
+    if (!x->verify)
+        return;
+    stream_await(&x->checks, transfer->done);
+    gradients_check(&x->gradients, m, transfer->iteration, &x->checks);
+    stream_mark(&x->checks, transfer->checked, MARK_CHECKED, m);
+}
+
+static void reduce_in_node(struct exchange *x, uint32_t m, const struct stream *lane) {
+    const struct message *message = &x->plan->messages[m];
+    void *run = gradients_run(&x->gradients, m);
+    ncclComm_t node = network_comm(x->network, NETWORK_NODE, network_lane(x->plan, m), ALGORITHM_auto);
+    check_call(x, ncclReduce(run, run, count_of(message), network_type(message->dtype), ncclSum, 0, node, lane->cuda),
+               "ncclReduce");
+}
+
+static void broadcast(struct exchange *x, uint32_t m, ncclComm_t node, const struct stream *stream) {
+    const struct message *message = &x->plan->messages[m];
+    void *run = gradients_run(&x->gradients, m);
+    check_call(x, ncclBroadcast(run, run, count_of(message), network_type(message->dtype), 0, node, stream->cuda),
+               "ncclBroadcast");
+}
+
+static void all_reduce(struct exchange *x, uint32_t m, const struct stream *lane) {
+    const struct message *message = &x->plan->messages[m];
+    const bool in_nodes = world_sums_in_nodes(x->world, message);
+    void *run = gradients_run(&x->gradients, m);
+    ncclComm_t comm = network_comm(x->network, in_nodes ? NETWORK_LEADERS : NETWORK_WORKERS, network_lane(x->plan, m),
+                                   message->algorithm);
+    if (in_nodes)
+        reduce_in_node(x, m, lane);
+    if (comm)
+        check_call(x,
+                   ncclAllReduce(run, run, count_of(message), network_type(message->dtype), ncclSum, comm, lane->cuda),
+                   "ncclAllReduce");
+    if (in_nodes)
+        broadcast(x, m, network_comm(x->network, NETWORK_NODE, network_lane(x->plan, m), ALGORITHM_auto), lane);
+}
+
+static void queue_push(struct exchange *x, uint32_t m) {
+    x->backlog.messages[(x->backlog.first + x->backlog.n++) % x->plan->n_messages] = m;
+}
+
+static void start(struct exchange *x, uint32_t m) {
+    const struct message *message = &x->plan->messages[m];
+    struct transfer *transfer = &x->transfers[m];
+    struct stream *lane = &x->lanes[network_lane(x->plan, m)];
+    transfer->iteration = transfer->started++;
+    transfer->ready_us = transfer->next_ready_us;
+    if (message->kind == SYNC_PARAMETER_SERVER && !world_sums_in_nodes(x->world, message)) {
+        queue_push(x, m);
+        return;
+    }
+    device_check(cudaEventRecord(transfer->start, lane->cuda), "recording an event");
+    gradients_gather(&x->gradients, m, lane);
+    if (message->kind == SYNC_ALL_REDUCE) {
+        all_reduce(x, m, lane);
+        enqueue_end(x, m, lane);
+    } else {
+        reduce_in_node(x, m, lane);
+        stream_mark(lane, transfer->summed, MARK_SUMMED, m);
+    }
+}
+
+static bool is_in_group(const struct exchange *x, uint32_t server) {
+    for (uint32_t i = 0; i < x->n_pushing; i++)
+        if (x->plan->messages[x->pushing[i]].server == server)
+            return true;
+    return false;
+}
+
+static void send_group(struct exchange *x) {
+    check_call(x, ncclGroupStart(), "ncclGroupStart");
+    for (uint32_t i = 0; i < x->n_pushing; i++) {
+        const struct message *message = &x->plan->messages[x->pushing[i]];
+        const int server = x->world->server_rank[message->server];
+        note_send(&x->requests, x->world, NOTE_PUSH, server, x->pushing[i]);
+        check_call(x,
+                   ncclSend(gradients_run(&x->gradients, x->pushing[i]), count_of(message),
+                            network_type(message->dtype), server,
+                            network_comm(x->network, NETWORK_PUSH, 0, ALGORITHM_auto), x->push.cuda),
+                   "ncclSend");
+    }
+    check_call(x, ncclGroupEnd(), "ncclGroupEnd");
+    stream_mark(&x->push, x->pushed, MARK_PUSHED, 0);
+}
+
+/* The next group: in order, as many as go to different servers. */
+static bool push_next(struct exchange *x) {
+    if (x->n_pushing > 0 || x->backlog.n == 0)
+        return false;
+    while (x->n_pushing < NETWORK_GROUP && x->backlog.n > 0) {
+        const uint32_t m = x->backlog.messages[x->backlog.first];
+        const struct message *message = &x->plan->messages[m];
+        if (is_in_group(x, message->server))
+            break;
+        if (!world_sums_in_nodes(x->world, message)) {
+            device_check(cudaEventRecord(x->transfers[m].start, x->push.cuda), "recording an event");
+            gradients_gather(&x->gradients, m, &x->push);
+        }
+        x->pushing[x->n_pushing++] = m;
+        x->backlog.first = (x->backlog.first + 1) % x->plan->n_messages;
+        x->backlog.n--;
+    }
+    send_group(x);
+    return true;
+}
+
+static void group_pushed(struct exchange *x) {
+    for (uint32_t i = 0; i < x->n_pushing; i++)
+        schedule_return(&x->schedule, x->pushing[i]);
+    x->n_pushing = 0;
+}
+
+static void enqueue_return(struct exchange *x, uint32_t m) {
+    broadcast(x, m, network_comm(x->network, NETWORK_RETURN, 0, ALGORITHM_auto), &x->back);
+    enqueue_end(x, m, &x->back);
+}
+
+/* A server is sending the message's sum here. */
+static void pull(struct exchange *x, const struct note *note) {
+    const uint32_t m = note->message;
+    const struct message *message = &x->plan->messages[m];
+    const struct node *node = world_node(x->world);
+    check_call(x,
+               ncclRecv(gradients_run(&x->gradients, m), count_of(message), network_type(message->dtype), note->rank,
+                        network_comm(x->network, NETWORK_PULL, 0, ALGORITHM_auto), x->pull.cuda),
+               "ncclRecv");
+    if (!world_sums_in_nodes(x->world, message)) {
+        enqueue_end(x, m, &x->pull);
+        return;
+    }
+    device_check(cudaEventRecord(x->transfers[m].summed, x->pull.cuda), "recording an event");
+    stream_await(&x->back, x->transfers[m].summed);
+    for (uint32_t k = 1; k < node->devices; k++)
+        note_send(&x->requests, x->world, NOTE_RETURN, x->world->worker_rank[node->first_device + k], m);
+    enqueue_return(x, m);
+}
+
+static bool take_notes(struct exchange *x) {
+    struct note note;
+    bool any = false;
+    while (x->plan->any_server && note_take(x->world, &note)) {
+        any = true;
+        if (note.kind == NOTE_SUM)
+            pull(x, &note);
+        else
+            enqueue_return(x, note.message);
+    }
+    return any;
+}
+
+static void checked(struct exchange *x, uint32_t m) {
+    struct error err;
+    if (gradients_verdict(&x->gradients, m, x->transfers[m].iteration, &err) != ST_OK)
+        report_abort(err.status, "%s, device %u", err.message, x->world->device);
+    complete(x, m);
+}
+
+static void handle_mark(struct exchange *x, const struct mark *mark) {
+    const uint32_t m = mark->index;
+    switch (mark->kind) {
+    case MARK_SUMMED:
+        if (x->world->is_leader)
+            queue_push(x, m);
+        else
+            schedule_return(&x->schedule, m);
+        break;
+    case MARK_PUSHED:
+        group_pushed(x);
+        break;
+    case MARK_DONE:
+        if (x->plan->messages[m].kind == SYNC_ALL_REDUCE)
+            schedule_return(&x->schedule, m);
+        if (!x->verify)
+            complete(x, m);
+        break;
+    default:
+        checked(x, m);
+    }
+}
+
+static bool take_marks(struct exchange *x) {
+    struct stream *streams[] = {&x->lanes[0], &x->lanes[1], &x->push, &x->pull, &x->back, &x->checks};
+    struct mark mark;
+    bool any = false;
+    for (size_t i = 0; i < sizeof streams / sizeof *streams; i++)
+        for (; stream_reached(streams[i], &mark); any = true)
+            handle_mark(x, &mark);
+    return any;
+}
+
+static void obey(struct exchange *x) {
+    for (uint32_t i = 1; i <= x->coordinator.go[0]; i++) {
+        schedule_take(&x->schedule, x->coordinator.go[i]);
+        start(x, x->coordinator.go[i]);
+    }
+    coordinator_listen(&x->coordinator);
+}
+
+static void handle_request(struct exchange *x, struct completion done) {
+    switch (done.kind) {
+    case DONE_REPORT:
+        coordinator_hear(&x->coordinator, (uint32_t)done.peer, &x->schedule);
+        break;
+    case DONE_GO:
+        obey(x);
+        break;
+    default: /* DONE_CONTROL_SEND */
+        free(done.buffer);
+    }
+}
+
+static bool take_requests(struct exchange *x) {
+    int n = requests_poll(&x->requests);
+    for (int i = 0; i < n; i++)
+        handle_request(x, x->requests.done[i]);
+    return n > 0;
+}
+
+void exchange_step_done(struct exchange *x, uint32_t iteration, uint32_t step, double now_us) {
+    for (uint32_t i = x->plan->first_ready[step]; i < x->plan->first_ready[step + 1]; i++) {
+        const uint32_t m = x->plan->by_ready[i];
+        x->transfers[m].next_ready_us = now_us;
+        x->n_live++;
+        if (coordinator_orders(&x->coordinator, m))
+            x->to_report = (uint64_t)iteration * x->plan->n_steps + step + 1;
+        else
+            schedule_ready(&x->schedule, m);
+    }
+}
+
+/* Decisions go out before the work of starting them here, and together. */
+static bool dispatch(struct exchange *x) {
+    uint32_t batch[COORDINATOR_BATCH], n = 0;
+    while (n < COORDINATOR_BATCH && schedule_next(&x->schedule, &batch[n])) {
+        if (coordinator_orders(&x->coordinator, batch[n]))
+            coordinator_decide(&x->coordinator, batch[n]);
+        n++;
+    }
+    if (x->coordinator.leads)
+        coordinator_flush(&x->coordinator);
+    for (uint32_t i = 0; i < n; i++)
+        start(x, batch[i]);
+    return n > 0;
+}
+
+bool exchange_is_enqueued(const struct exchange *x, uint32_t iteration, uint32_t step) {
+    for (uint32_t i = x->plan->first_gate[step]; i < x->plan->first_gate[step + 1]; i++)
+        if (x->transfers[x->plan->by_gate[i]].enqueued < iteration)
+            return false;
+    return true;
+}
+
+void exchange_gate(const struct exchange *x, uint32_t step, const struct stream *stream) {
+    for (uint32_t i = x->plan->first_gate[step]; i < x->plan->first_gate[step + 1]; i++)
+        stream_await(stream, x->transfers[x->plan->by_gate[i]].done);
+}
+
+void exchange_produce(const struct exchange *x, uint32_t iteration, uint32_t step, bool spoilt,
+                      const struct stream *stream) {
+    if (!x->verify)
+        return;
+    for (uint32_t i = x->plan->first_ready[step]; iteration > 0 && i < x->plan->first_ready[step + 1]; i++)
+        stream_await(stream, x->transfers[x->plan->by_ready[i]].checked);
+    gradients_produce(&x->gradients, step, iteration, spoilt, stream);
+}
+
+/* Marks first: a message that starts anew records its events again, and before that its last iteration is taken in. */
+bool exchange_progress(struct exchange *x) {
+    const bool reached = take_marks(x);
+    if (x->to_report > 0)
+        coordinator_report(&x->coordinator, x->to_report, &x->schedule);
+    x->to_report = 0;
+    const bool started = dispatch(x), asked = take_requests(x), noted = take_notes(x);
+    return push_next(x) || started || asked || noted || reached;
+}
+
+/* What is left are receives that nobody will answer, and control messages on their way. */
+static void end_requests(struct requests *requests) {
+    for (int i = 0; i < requests->n; i++)
+        if (requests->what[i].kind == DONE_REPORT || requests->what[i].kind == DONE_GO)
+            MPI_Cancel(&requests->live[i]);
+    MPI_Waitall(requests->n, requests->live, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < requests->n; i++)
+        if (requests->what[i].kind == DONE_CONTROL_SEND)
+            free(requests->what[i].buffer);
+    requests_release(requests);
+}
+
+static void release_events(struct exchange *x) {
+    for (uint32_t m = 0; m < x->plan->n_messages; m++) {
+        const cudaEvent_t events[] = {x->transfers[m].start, x->transfers[m].summed, x->transfers[m].done,
+                                      x->transfers[m].checked};
+        for (int i = 0; i < 4; i++)
+            device_check(cudaEventDestroy(events[i]), "ending an event");
+    }
+    device_check(cudaEventDestroy(x->pushed), "ending an event");
+}
+
+void exchange_release(struct exchange *x) {
+    struct stream *streams[] = {&x->lanes[0], &x->lanes[1], &x->push, &x->pull, &x->back, &x->checks};
+    end_requests(&x->requests);
+    for (size_t i = 0; i < sizeof streams / sizeof *streams; i++)
+        stream_release(streams[i]);
+    release_events(x);
+    coordinator_release(&x->coordinator);
+    schedule_release(&x->schedule);
+    gradients_release(&x->gradients);
+    free(x->backlog.messages);
+    free(x->transfers);
+    *x = (struct exchange){0};
+}

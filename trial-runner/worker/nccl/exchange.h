@@ -1,0 +1,84 @@
+/* A GPU's side of every message: from gradients ready to sum in place.
+ *
+ *   all-reduce       gather -> ncclAllReduce -> scatter
+ *   hierarchical     gather -> ncclReduce in the node -> ncclAllReduce between leaders -> ncclBroadcast -> scatter
+ *   parameter server gather -> [ncclReduce to the leader] -> ncclSend -> ncclRecv -> [ncclBroadcast] -> scatter
+ *
+ * A message is started by the host when its gradients are there and the schedule lets it go (under priority device 0
+ * decides for all collectives); all of its stages up to the next word from elsewhere are then on one stream, and credit
+ * comes back when an event behind them is reached. Collectives of a lane are on one stream and one communicator, in one
+ * order on all ranks. Pushes go one group at a time, announced to their servers by notes, so that every transfer that
+ * anyone has posted stands at the head of both sides' streams: nothing can wait in a circle.
+ *
+ * The compute stream waits for a message on the GPU: exchange_gate puts its event there as soon as the message's last
+ * stage has been enqueued, which exchange_is_enqueued tells. */
+#ifndef WORKER_NCCL_EXCHANGE_H
+#define WORKER_NCCL_EXCHANGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "trial-runner/worker/coordinator.h"
+#include "trial-runner/worker/nccl/gradients.h"
+#include "trial-runner/worker/nccl/network.h"
+#include "trial-runner/worker/nccl/stream.h"
+#include "trial-runner/worker/requests.h"
+#include "trial-runner/worker/schedule.h"
+
+/* One message's life in one iteration, and its events, which live on. */
+struct transfer {
+    uint32_t iteration;             /* that was last started */
+    uint32_t started, enqueued;     /* iterations that were started; whose last stage is on a stream */
+    double ready_us, next_ready_us; /* when the gradients of this iteration were there; of the one not yet started */
+    cudaEvent_t start, summed, done, checked;
+};
+
+/* Messages that wait for their turn to be pushed, in order. */
+struct backlog {
+    uint32_t *messages; /* ring of n_messages */
+    uint32_t n, first;
+};
+
+struct exchange {
+    const struct plan *plan;
+    struct network *network;
+    const struct world *world;
+    bool verify, timed;
+    struct gradients gradients;
+    struct requests requests;
+    struct schedule schedule;
+    struct coordinator coordinator;
+    struct stream lanes[NETWORK_LANES], push, pull, back, checks;
+    struct transfer *transfers; /* [n_messages] */
+    struct backlog backlog;
+    uint32_t pushing[NETWORK_GROUP], n_pushing; /* the group under way */
+    cudaEvent_t pushed;
+    uint64_t to_report; /* steps finished that device 0 must hear of; 0 = nothing new */
+    uint32_t n_live;    /* messages ready and not done */
+    /* Called when a message is done, its events timed if `timed`; may be NULL. */
+    void (*on_done)(void *context, uint32_t message, const struct transfer *transfer);
+    void *context;
+};
+
+/* Collective over workers and, with plan->any_server, servers. */
+void exchange_init(struct exchange *exchange, const struct plan *plan, const struct world *world, bool verify,
+                   bool timed);
+
+/* Step `step` of `iteration` ended at `now_us`: its gradients are there. */
+void exchange_step_done(struct exchange *exchange, uint32_t iteration, uint32_t step, double now_us);
+
+/* The events of all messages that gate `step` of `iteration` exist, and `stream` may be told to wait for them. */
+bool exchange_is_enqueued(const struct exchange *exchange, uint32_t iteration, uint32_t step);
+void exchange_gate(const struct exchange *exchange, uint32_t step, const struct stream *stream);
+
+/* Put what `step` makes ready into memory, once the checks of the iteration before have read it. */
+void exchange_produce(const struct exchange *exchange, uint32_t iteration, uint32_t step, bool spoilt,
+                      const struct stream *stream);
+
+/* Start what may start and take in what has completed; true when anything did. */
+bool exchange_progress(struct exchange *exchange);
+
+/* All workers together, when n_live is 0 everywhere. */
+void exchange_release(struct exchange *exchange);
+
+#endif

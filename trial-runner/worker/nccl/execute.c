@@ -1,0 +1,230 @@
+/* The host enqueues compute ahead of the GPU and reads afterwards what happened.
+ *
+ * A step is a kernel that spins for its time, between two events. Before it the compute stream waits on the GPU for the
+ * messages that gate it, so the host need not be there when they arrive; it only must have enqueued them, and until
+ * then the step is not enqueued either. A message ends before the iteration after its own does, so events are slot for
+ * three. An iteration's time is what the GPU's clock says between two starts of the forward pass. */
+#include "trial-runner/worker/execute.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "trial-runner/worker/nccl/exchange.h"
+#include "trial-runner/worker/nccl/server.h"
+#include "trial-runner/worker/report.h"
+#include "trial-runner/worker/trace.h"
+
+enum { MARK_BEGIN, MARK_END, KEPT = 3 };
+
+/* A step of an iteration, in order. */
+struct position {
+    uint32_t iteration, step;
+};
+
+struct executor {
+    const struct plan *plan;
+    const struct world *world;
+    const struct execute_options *options;
+    struct exchange exchange;
+    struct stream compute;
+    cudaEvent_t origin;
+    cudaEvent_t *begin[KEPT], *end[KEPT]; /* [n_steps] each */
+    uint64_t *clock;                      /* device memory: see kernels_spin */
+    double scale;
+    uint32_t total;
+    struct position next; /* to enqueue; {total, 0} is the last */
+    struct position seen; /* whose end has not been read */
+    uint32_t begun;       /* forward passes whose start has been read */
+    double *start_us;     /* [total + 1] of each forward pass, since origin */
+    double *compute_us;   /* [total] what the steps of each iteration took together */
+    struct trace trace;
+};
+
+static bool is_last_device(const struct executor *e) {
+    return e->world->device + 1 == e->world->cluster->n_devices;
+}
+
+static void strike(const struct executor *e, uint32_t iteration) {
+    if (iteration != 1 || !is_last_device(e))
+        return;
+    if (e->options->fault == FAULT_KILL)
+        raise(SIGKILL);
+    while (e->options->fault == FAULT_HANG)
+        pause();
+}
+
+static void advance(const struct executor *e, struct position *at) {
+    if (++at->step < e->plan->n_steps)
+        return;
+    at->step = 0;
+    at->iteration++;
+}
+
+static void spin(struct executor *e, const struct position *at) {
+    const double us = e->plan->step_us[at->step] * e->scale;
+    const bool gated = e->plan->first_gate[at->step] < e->plan->first_gate[at->step + 1];
+    const bool first = at->iteration == 0 && at->step == 0;
+    if (us > 0)
+        device_check(kernels_spin(e->clock, us, !first && !gated, e->compute.cuda), "spinning");
+}
+
+/* Put the next step on the stream if its gate's messages are on streams. */
+static bool enqueue(struct executor *e) {
+    const struct position at = e->next;
+    const uint32_t slot = at.iteration % KEPT;
+    if (at.iteration > e->total || (at.iteration == e->total && at.step > 0) || at.iteration > e->seen.iteration + 1)
+        return false;
+    if (!exchange_is_enqueued(&e->exchange, at.iteration, at.step))
+        return false;
+    if (at.iteration > 0)
+        exchange_gate(&e->exchange, at.step, &e->compute);
+    if (at.step == 0)
+        stream_mark(&e->compute, e->begin[slot][0], MARK_BEGIN, at.iteration);
+    else
+        device_check(cudaEventRecord(e->begin[slot][at.step], e->compute.cuda), "recording an event");
+    if (at.iteration < e->total) {
+        const bool spoilt = e->options->fault == FAULT_SUM && at.iteration == 1 && is_last_device(e);
+        spin(e, &at);
+        exchange_produce(&e->exchange, at.iteration, at.step, spoilt, &e->compute);
+        stream_mark(&e->compute, e->end[slot][at.step], MARK_END, at.step);
+    }
+    advance(e, &e->next);
+    return true;
+}
+
+/* CUDA tells times between two events as a float, which is good for short ones. */
+static double since_origin(const struct executor *e, uint32_t iteration, cudaEvent_t event) {
+    return e->start_us[iteration] + event_elapsed_us(e->begin[iteration % KEPT][0], event);
+}
+
+static void forward_began(struct executor *e, uint32_t iteration) {
+    const uint32_t warmup = e->options->warmup;
+    cudaEvent_t begin = e->begin[iteration % KEPT][0];
+    e->start_us[iteration] =
+        iteration == 0 ? event_elapsed_us(e->origin, begin) : since_origin(e, iteration - 1, begin);
+    e->begun = iteration + 1;
+    strike(e, iteration);
+    if (!e->options->report || e->world->device != 0 || iteration <= warmup)
+        return;
+    report_iteration(iteration - warmup - 1, e->start_us[iteration] - e->start_us[iteration - 1]);
+}
+
+static void step_ended(struct executor *e) {
+    const struct position at = e->seen;
+    const uint32_t slot = at.iteration % KEPT;
+    const double took_us = event_elapsed_us(e->begin[slot][at.step], e->end[slot][at.step]);
+    const double end_us = since_origin(e, at.iteration, e->end[slot][at.step]);
+    e->compute_us[at.iteration] += took_us;
+    trace_step(&e->trace, at.iteration, at.step, end_us - took_us, end_us);
+    exchange_step_done(&e->exchange, at.iteration, at.step, end_us);
+    advance(e, &e->seen);
+}
+
+static bool take_marks(struct executor *e) {
+    struct mark mark;
+    bool any = false;
+    for (; stream_reached(&e->compute, &mark); any = true) {
+        if (mark.kind == MARK_BEGIN)
+            forward_began(e, mark.index);
+        else
+            step_ended(e);
+    }
+    return any;
+}
+
+static void keep_message(void *context, uint32_t message, const struct transfer *t) {
+    struct executor *e = context;
+    trace_message(&e->trace, t->iteration, message, t->ready_us, since_origin(e, t->iteration, t->start),
+                  since_origin(e, t->iteration, t->done));
+}
+
+static void worker_run(struct executor *e) {
+    while (e->begun <= e->total || e->exchange.n_live > 0) {
+        bool any = take_marks(e);
+        any |= exchange_progress(&e->exchange);
+        while (enqueue(e))
+            any = true;
+        if (!any)
+            device_rest(&e->exchange.network->device);
+        network_watch(e->exchange.network);
+    }
+}
+
+static int compare(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void collect(struct executor *e, struct execute_result *out) {
+    const struct execute_options *options = e->options;
+    const uint32_t n = options->iterations;
+    uint64_t checked = e->exchange.gradients.checked;
+    *out = (struct execute_result){.time_us = report_alloc(n, sizeof(double))};
+    for (uint32_t i = 0; i < n; i++)
+        out->time_us[i] = e->start_us[options->warmup + i + 1] - e->start_us[options->warmup + i];
+    qsort(e->compute_us + options->warmup, n, sizeof(double), compare);
+    out->compute_us = e->compute_us[options->warmup + n / 2];
+    MPI_Reduce(&checked, &out->checked, 1, MPI_UINT64_T, MPI_SUM, 0, e->world->workers);
+}
+
+static void executor_init(struct executor *e, const struct plan *plan, const struct world *world,
+                          const struct execute_options *options) {
+    const uint32_t total = options->warmup + options->iterations;
+    *e = (struct executor){.plan = plan, .world = world, .options = options, .total = total};
+    e->trace = (struct trace){.on = options->trace && options->report && world->device == 0, .warmup = options->warmup};
+    e->scale = world_node(world)->compute_scale;
+    e->start_us = report_alloc(total + 1, sizeof *e->start_us);
+    e->compute_us = report_alloc(total, sizeof *e->compute_us);
+    for (int slot = 0; slot < KEPT; slot++) {
+        e->begin[slot] = report_alloc(plan->n_steps, sizeof(cudaEvent_t));
+        e->end[slot] = report_alloc(plan->n_steps, sizeof(cudaEvent_t));
+        for (uint32_t step = 0; step < plan->n_steps; step++) {
+            e->begin[slot][step] = event_new(true);
+            e->end[slot][step] = event_new(true);
+        }
+    }
+    e->origin = event_new(true);
+    e->clock = device_alloc(sizeof *e->clock);
+    stream_init(&e->compute, network_of(world)->device.idle);
+    exchange_init(&e->exchange, plan, world, options->verify, e->trace.on);
+    if (e->trace.on) {
+        e->exchange.on_done = keep_message;
+        e->exchange.context = e;
+    }
+}
+
+static void executor_release(struct executor *e) {
+    exchange_release(&e->exchange);
+    stream_release(&e->compute);
+    device_free(e->clock);
+    device_check(cudaEventDestroy(e->origin), "ending an event");
+    for (int slot = 0; slot < KEPT; slot++) {
+        for (uint32_t step = 0; step < e->plan->n_steps; step++) {
+            device_check(cudaEventDestroy(e->begin[slot][step]), "ending an event");
+            device_check(cudaEventDestroy(e->end[slot][step]), "ending an event");
+        }
+        free(e->begin[slot]);
+        free(e->end[slot]);
+    }
+    trace_release(&e->trace);
+    free(e->compute_us);
+    free(e->start_us);
+}
+
+void execute_run(const struct plan *plan, const struct world *world, const struct execute_options *options,
+                 struct execute_result *out) {
+    struct executor e;
+    if (world->is_server) {
+        server_run(plan, world, options->warmup + options->iterations);
+        return;
+    }
+    executor_init(&e, plan, world, options);
+    MPI_Barrier(MPI_COMM_WORLD);
+    device_check(cudaEventRecord(e.origin, e.compute.cuda), "recording an event");
+    worker_run(&e);
+    MPI_Barrier(MPI_COMM_WORLD);
+    collect(&e, out);
+    trace_print(&e.trace);
+    executor_release(&e);
+}

@@ -1,0 +1,49 @@
+/* One device's gradients in GPU memory: the bytes that messages move, and the proof that they were summed.
+ *
+ * All bytes are zero but for the layout's samples, where kernels write what only the device, the iteration, the message
+ * and the place determine, and compare afterwards (kernel_bodies.h). A message in one run is moved where it lies; one
+ * of several runs has a fused buffer of its own. Everything here only puts work on streams. */
+#ifndef WORKER_NCCL_GRADIENTS_H
+#define WORKER_NCCL_GRADIENTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "strategy/plan.h"
+#include "trial-runner/worker/layout.h"
+#include "trial-runner/worker/nccl/kernels.h"
+#include "trial-runner/worker/nccl/stream.h"
+
+struct gradients {
+    const struct plan *plan;
+    struct layout layout;
+    struct kernel_table table;   /* table.data: layout.bytes of device memory */
+    char *fused;                 /* device memory of all messages of several runs */
+    uint64_t *buffer;            /* [n_messages] offset in fused */
+    struct kernel_chunk *chunks; /* device memory */
+    uint32_t *first_chunk;       /* [n_messages + 1]; none for a message in one run */
+    uint32_t *by_ready;          /* device memory: the plan's */
+    uint8_t *verdicts;           /* [n_messages * KERNEL_SAMPLES] pinned */
+    uint64_t checked;            /* samples found right so far */
+};
+
+void gradients_init(struct gradients *gradients, const struct plan *plan, uint32_t device);
+
+/* What the device computes for the messages that step `step` makes ready. Spoilt: wrong, for tests of the check. */
+void gradients_produce(const struct gradients *gradients, uint32_t step, uint32_t iteration, bool spoilt,
+                       const struct stream *stream);
+
+/* The message's bytes in one run, and getting them there and back where they are not. */
+void *gradients_run(const struct gradients *gradients, uint32_t message);
+void gradients_gather(const struct gradients *gradients, uint32_t message, const struct stream *stream);
+void gradients_scatter(const struct gradients *gradients, uint32_t message, const struct stream *stream);
+
+/* Compare on the stream; and once that is done, say what came of it. Fails: ST_TRIAL. */
+void gradients_check(const struct gradients *gradients, uint32_t message, uint32_t iteration,
+                     const struct stream *stream);
+enum status gradients_verdict(struct gradients *gradients, uint32_t message, uint32_t iteration, struct error *err);
+
+void gradients_release(struct gradients *gradients);
+
+#endif

@@ -1,0 +1,47 @@
+/* The kernels: how a stream spends an operator's time, moves fused messages, sums, and makes and checks gradients.
+ *
+ * Each call puts one kernel on the stream and returns; cudaSuccess says that it was launched. Pointers are to device
+ * memory unless said otherwise. */
+#ifndef WORKER_NCCL_KERNELS_H
+#define WORKER_NCCL_KERNELS_H
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "trial-runner/worker/nccl/kernel_bodies.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Bring all kernels to the current GPU. CUDA would do so at the first launch of each, and might wait for kernels there
+ * that wait for other ranks. */
+cudaError_t kernels_load(void);
+
+/* Occupy the stream for `us` with one thread, so that other kernels may run beside it. `clock` (one word, zeroed) holds
+ * when the spin before this one should have ended: with `goes_on` the time counts from there, so that what launches
+ * take does not add up; without it from when the kernel starts, because the stream had to wait for something. */
+cudaError_t kernels_spin(uint64_t *clock, double us, bool goes_on, cudaStream_t stream);
+
+/* Gather `n` chunks from data into buffer, or scatter them back. */
+cudaError_t kernels_copy(const struct kernel_chunk *chunks, uint32_t n, char *data, char *buffer, bool scatter,
+                         cudaStream_t stream);
+
+/* to += from. */
+cudaError_t kernels_sum(void *to, const void *from, uint64_t count, enum kernel_type type, cudaStream_t stream);
+
+/* Write this device's values of `n` messages; spoilt: a wrong one among each message's. */
+cudaError_t kernels_produce(const struct kernel_table *table, const uint32_t *messages, uint32_t n, uint32_t iteration,
+                            bool spoilt, cudaStream_t stream);
+
+/* Compare the message's samples with the sums: verdict[KERNEL_SAMPLES], pinned host memory, gets kernel_check's word.
+ */
+cudaError_t kernels_check(const struct kernel_table *table, uint32_t message, uint32_t iteration, uint8_t *verdict,
+                          cudaStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

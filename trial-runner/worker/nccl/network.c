@@ -1,0 +1,262 @@
+/* A list of communicators with what each is for. Unique ids travel by MPI from the first rank of the same ranks. */
+#include "trial-runner/worker/nccl/network.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "trial-runner/worker/nccl/stream.h"
+#include "trial-runner/worker/report.h"
+
+struct network_link {
+    struct network_link *next;
+    enum network_kind kind;
+    int lane;
+    enum algorithm algorithm;
+    ncclComm_t comm;
+};
+
+enum status network_open(struct network *network, struct world *world, struct error *err) {
+    *network = (struct network){.world = world, .node = MPI_COMM_NULL};
+    enum status status = device_choose(&network->device, world, err);
+    if (status != ST_OK)
+        return status;
+    if (!world->is_server)
+        MPI_Comm_split(world->workers, (int)world->node, (int)world->device, &network->node);
+    world->backend = network;
+    return ST_OK;
+}
+
+void network_close(struct network *network) {
+    while (network->links) {
+        struct network_link *next = network->links->next;
+        if (network->links->comm)
+            ncclCommDestroy(network->links->comm);
+        free(network->links);
+        network->links = next;
+    }
+    if (network->node != MPI_COMM_NULL)
+        MPI_Comm_free(&network->node);
+}
+
+/* What NCCL calls it; "" leaves the choice to NCCL, NULL when it has none. */
+static const char *nccl_word(enum algorithm algorithm) {
+    switch (algorithm) {
+    case ALGORITHM_auto:
+        return "";
+    case ALGORITHM_ring:
+    case ALGORITHM_hierarchical: /* between the nodes */
+        return "Ring";
+    case ALGORITHM_double_tree: /* NCCL's only tree */
+        return "Tree";
+    default:
+        return NULL;
+    }
+}
+
+bool network_has(enum algorithm algorithm) {
+    return nccl_word(algorithm) != NULL;
+}
+
+static MPI_Comm ranks_of(const struct network *network, enum network_kind kind) {
+    switch (kind) {
+    case NETWORK_WORKERS:
+        return network->world->workers;
+    case NETWORK_NODE:
+    case NETWORK_RETURN:
+        return network->node;
+    case NETWORK_LEADERS:
+        return network->world->between;
+    default:
+        return MPI_COMM_WORLD;
+    }
+}
+
+/* The communicators of a job must go at once: peers wait inside kernels of theirs. */
+static _Noreturn void fail(struct network *network, const char *what, ncclResult_t result) {
+    struct error err = {.status = ST_OK};
+    const char *last = ncclGetLastError(NULL);
+    error_set(&err, ST_TRIAL, "NCCL, %s: %s%s%s", what, ncclGetErrorString(result), last && *last ? ": " : "",
+              last ? last : "");
+    report_error(&err);
+    for (struct network_link *link = network->links; link; link = link->next)
+        if (link->comm)
+            ncclCommAbort(link->comm);
+    report_end(ST_TRIAL);
+}
+
+void network_check(struct network *network, ncclResult_t result, const char *what) {
+    if (result != ncclSuccess && result != ncclInProgress)
+        fail(network, what, result);
+}
+
+void network_watch(struct network *network) {
+    enum { EVERY_US = 10000 };
+    const double now = clock_now_us();
+    if (now - network->watched_us < EVERY_US)
+        return;
+    network->watched_us = now;
+    for (struct network_link *link = network->links; link; link = link->next) {
+        ncclResult_t result = ncclSuccess;
+        if (link->comm)
+            network_check(network, ncclCommGetAsyncError(link->comm, &result), "asking a communicator");
+        network_check(network, result, "a message");
+    }
+}
+
+static ncclComm_t make(struct network *network, MPI_Comm ranks, const char *word) {
+    ncclUniqueId id;
+    ncclComm_t comm = NULL;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    const char *set = getenv("NCCL_ALGO");
+    char *before = set ? strdup(set) : NULL;
+    int rank, size;
+    MPI_Comm_rank(ranks, &rank);
+    MPI_Comm_size(ranks, &size);
+    if (rank == 0)
+        network_check(network, ncclGetUniqueId(&id), "making an id");
+    MPI_Bcast(&id, sizeof id, MPI_BYTE, 0, ranks);
+    config.maxCTAs = network->device.blocks;
+    if (*word)
+        setenv("NCCL_ALGO", word, 1);
+    network_check(network, ncclCommInitRankConfig(&comm, size, id, rank, &config), "making a communicator");
+    if (before)
+        setenv("NCCL_ALGO", before, 1);
+    else
+        unsetenv("NCCL_ALGO");
+    free(before);
+    return comm;
+}
+
+ncclComm_t network_comm(struct network *network, enum network_kind kind, int lane, enum algorithm algorithm) {
+    const MPI_Comm ranks = ranks_of(network, kind);
+    const char *word = nccl_word(algorithm);
+    if (ranks == MPI_COMM_NULL || !word)
+        return NULL;
+    for (struct network_link *link = network->links; link; link = link->next)
+        if (link->kind == kind && link->lane == lane && strcmp(nccl_word(link->algorithm), word) == 0)
+            return link->comm;
+    struct network_link *link = report_alloc(1, sizeof *link);
+    *link = (struct network_link){network->links, kind, lane, algorithm, make(network, ranks, word)};
+    network->links = link;
+    return link->comm;
+}
+
+int network_lane(const struct plan *plan, uint32_t message) {
+    if (plan->credit_bytes == 0)
+        return 0;
+    if (plan->policy == POLICY_priority)
+        return (int)((uint64_t)message * NETWORK_LANES / plan->n_messages);
+    return (int)(message % NETWORK_LANES);
+}
+
+ncclDataType_t network_type(enum dtype dtype) {
+    static const ncclDataType_t types[DTYPE_COUNT] = {
+        [DTYPE_f32] = ncclFloat32, [DTYPE_f16] = ncclFloat16, [DTYPE_bf16] = ncclBfloat16, [DTYPE_f64] = ncclFloat64,
+        [DTYPE_i32] = ncclInt32,   [DTYPE_i64] = ncclInt64,   [DTYPE_u8] = ncclUint8,
+    };
+    return types[dtype];
+}
+
+/* NCCL connects at the first use of an algorithm, which follows from the size. Nothing is done where no link
+ * has come to `before`. */
+static void warm_up_sums(struct network *network, ncclComm_t comm, const struct network_link *before,
+                         uint64_t max_bytes, char *scratch) {
+    enum { GROWTH = 16 };
+    for (uint64_t bytes = 1; comm && network->links != before && bytes < max_bytes * GROWTH; bytes *= GROWTH) {
+        const uint64_t n = bytes < max_bytes ? bytes : max_bytes;
+        network_check(network, ncclAllReduce(scratch, scratch, n, ncclUint8, ncclSum, comm, NULL),
+                      "a first all-reduce");
+    }
+}
+
+static void warm_up_node(struct network *network, ncclComm_t comm, const struct network_link *before, char *scratch) {
+    if (!comm || network->links == before)
+        return;
+    network_check(network, ncclReduce(scratch, scratch, 1, ncclUint8, ncclSum, 0, comm, NULL), "a first reduce");
+    network_check(network, ncclBroadcast(scratch, scratch, 1, ncclUint8, 0, comm, NULL), "a first broadcast");
+}
+
+/* Between every worker and every server: a byte from the one to the other. */
+static void warm_up_pairs(struct network *network, ncclComm_t comm, bool pushes, char *scratch) {
+    const struct world *world = network->world;
+    const bool sends = world->is_server != pushes;
+    network_check(network, ncclGroupStart(), "a group");
+    for (uint32_t d = 0; world->is_server && d < world->cluster->n_devices; d++)
+        network_check(network,
+                      sends ? ncclSend(scratch, 1, ncclUint8, world->worker_rank[d], comm, NULL)
+                            : ncclRecv(scratch, 1, ncclUint8, world->worker_rank[d], comm, NULL),
+                      "a first message");
+    for (uint32_t i = 0; !world->is_server && i < world->cluster->n_nodes; i++)
+        if (world->server_rank[i] >= 0)
+            network_check(network,
+                          sends ? ncclSend(scratch, 1, ncclUint8, world->server_rank[i], comm, NULL)
+                                : ncclRecv(scratch, 1, ncclUint8, world->server_rank[i], comm, NULL),
+                          "a first message");
+    network_check(network, ncclGroupEnd(), "a group");
+}
+
+/* Until the default stream is done, or a communicator has failed. */
+static void settle(struct network *network) {
+    cudaEvent_t end = event_new(false);
+    device_check(cudaEventRecord(end, NULL), "recording an event");
+    while (cudaEventQuery(end) == cudaErrorNotReady) {
+        network_watch(network);
+        device_rest(&network->device);
+    }
+    device_check(cudaEventDestroy(end), "ending an event");
+}
+
+void network_connect_pair(struct network *network, int sender, int receiver, enum network_kind kind, void *scratch) {
+    const int rank = network->world->rank;
+    ncclComm_t comm = network_comm(network, kind, 0, ALGORITHM_auto);
+    if (rank == sender)
+        network_check(network, ncclSend(scratch, 1, ncclUint8, receiver, comm, NULL), "a first message");
+    if (rank == receiver)
+        network_check(network, ncclRecv(scratch, 1, ncclUint8, sender, comm, NULL), "a first message");
+    settle(network);
+}
+
+static void connect_message(struct network *network, const struct plan *plan, uint32_t m, char *scratch) {
+    const struct message *message = &plan->messages[m];
+    const int lane = network_lane(plan, m);
+    const struct network_link *before = network->links;
+    if (!world_sums_in_nodes(network->world, message)) {
+        if (message->kind == SYNC_ALL_REDUCE)
+            warm_up_sums(network, network_comm(network, NETWORK_WORKERS, lane, message->algorithm), before,
+                         plan->max_bytes, scratch);
+        return;
+    }
+    warm_up_node(network, network_comm(network, NETWORK_NODE, lane, ALGORITHM_auto), before, scratch);
+    before = network->links;
+    if (message->kind == SYNC_ALL_REDUCE)
+        warm_up_sums(network, network_comm(network, NETWORK_LEADERS, lane, message->algorithm), before, plan->max_bytes,
+                     scratch);
+    else
+        warm_up_node(network, network_comm(network, NETWORK_RETURN, 0, ALGORITHM_auto), before, scratch);
+}
+
+void network_connect(struct network *network, const struct plan *plan, void *scratch) {
+    for (uint32_t m = 0; !network->world->is_server && m < plan->n_messages; m++)
+        connect_message(network, plan, m, scratch);
+    if (plan->any_server) {
+        warm_up_pairs(network, network_comm(network, NETWORK_PUSH, 0, ALGORITHM_auto), true, scratch);
+        warm_up_pairs(network, network_comm(network, NETWORK_PULL, 0, ALGORITHM_auto), false, scratch);
+    }
+    settle(network);
+}
+
+void note_send(struct requests *requests, const struct world *world, enum note_kind kind, int rank, uint32_t message) {
+    requests_send_copy(requests, &message, sizeof message, rank, (int)kind, world->pushes);
+}
+
+bool note_take(const struct world *world, struct note *out) {
+    int found;
+    MPI_Status status;
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, world->pushes, &found, &status);
+    if (!found)
+        return false;
+    *out = (struct note){.kind = (enum note_kind)status.MPI_TAG, .rank = status.MPI_SOURCE};
+    MPI_Recv(&out->message, sizeof out->message, MPI_BYTE, out->rank, status.MPI_TAG, world->pushes, MPI_STATUS_IGNORE);
+    return true;
+}

@@ -1,0 +1,40 @@
+/* Single operations, each to its end on every rank that has a part in it: what the bench times. */
+#ifndef WORKER_OPERATIONS_H
+#define WORKER_OPERATIONS_H
+
+#include <stdint.h>
+
+#include "strategy/cluster.h"
+#include "trial-runner/worker/world.h"
+
+/* What a program's library has: its algorithms, the one that suits small messages, and how many bytes show the rate of
+ * copies and sums. */
+struct operations_kind {
+    int n_algorithms;
+    const enum algorithm *algorithms;
+    enum algorithm small;
+    uint64_t rate_bytes;
+};
+extern const struct operations_kind operations_kind;
+
+struct operations;
+
+/* For messages of up to `bytes`. `peer` is the device that plays the server for device 0. Never NULL: ends the job when
+ * memory is out. Collective over the workers. */
+struct operations *operations_new(const struct world *world, uint32_t peer, uint64_t bytes);
+void operations_free(struct operations *operations);
+
+/* Sum `bytes` of f32 over all workers. */
+void operations_all_reduce(struct operations *operations, uint64_t bytes, enum algorithm algorithm);
+
+/* Device 0 pushes bytes to its peer, which sends others back; all other ranks return at once. */
+void operations_push_and_pull(struct operations *operations, uint64_t there, uint64_t back);
+
+/* Within the memory of each rank: gather or scatter as many bytes, and add as many. */
+void operations_copy(struct operations *operations, uint64_t bytes);
+void operations_sum(struct operations *operations, uint64_t bytes);
+
+/* What the transport between hosts sends before the receiver has answered; 0 where it is not known. */
+double operations_eager_bytes(void);
+
+#endif

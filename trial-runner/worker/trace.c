@@ -1,0 +1,53 @@
+/* A growing array; printing waits until the run is over, so that it costs the run nothing. */
+#include "trial-runner/worker/trace.h"
+
+#include <stdlib.h>
+
+#include "trial-runner/worker/report.h"
+
+struct trace_row {
+    bool step;
+    uint32_t iteration, index;
+    double ready_us, start_us, end_us; /* ready: messages only */
+};
+
+static void keep(struct trace *trace, const struct trace_row *row) {
+    if (!trace->on || row->iteration < trace->warmup)
+        return;
+    if (trace->n == trace->capacity) {
+        trace->capacity = trace->capacity ? trace->capacity * 2 : 1024;
+        trace->rows = realloc(trace->rows, trace->capacity * sizeof *trace->rows);
+        if (!trace->rows)
+            report_abort(ST_NO_MEMORY, "out of memory for a trace of %zu lines", trace->capacity);
+    }
+    trace->rows[trace->n++] = *row;
+}
+
+void trace_step(struct trace *trace, uint32_t iteration, uint32_t step, double start_us, double end_us) {
+    keep(trace, &(struct trace_row){true, iteration, step, 0, start_us, end_us});
+}
+
+void trace_message(struct trace *trace, uint32_t iteration, uint32_t message, double ready_us, double start_us,
+                   double end_us) {
+    keep(trace, &(struct trace_row){false, iteration, message, ready_us, start_us, end_us});
+}
+
+void trace_print(const struct trace *trace) {
+    for (size_t i = 0; i < trace->n; i++) {
+        const struct trace_row *row = &trace->rows[i];
+        const char *what = row->step ? "step" : "message";
+        cJSON *line = report_event(what);
+        cJSON_AddNumberToObject(line, "iteration", row->iteration - trace->warmup);
+        cJSON_AddNumberToObject(line, what, row->index);
+        if (!row->step)
+            cJSON_AddNumberToObject(line, "ready_us", row->ready_us - trace->origin_us);
+        cJSON_AddNumberToObject(line, "start_us", row->start_us - trace->origin_us);
+        cJSON_AddNumberToObject(line, "end_us", row->end_us - trace->origin_us);
+        report_send(line);
+    }
+}
+
+void trace_release(struct trace *trace) {
+    free(trace->rows);
+    *trace = (struct trace){0};
+}

@@ -1,0 +1,64 @@
+/* The options of commands that run the user's own job as the trial, and what is made of them. */
+#ifndef TUNER_CLI_JOB_OPTIONS_H
+#define TUNER_CLI_JOB_OPTIONS_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "strategy/export/limits.h"
+#include "trial-runner/job.h"
+#include "tuner/cli/inputs.h"
+#include "tuner/runners.h"
+
+/* The words of a command line, borrowed. */
+struct job_words {
+    const char *command; /* NULL: a runner runs the trials */
+    const char *pattern, *unit, *export_env, *export_to, *accept;
+    double time_limit_us;
+    const char *logs; /* of the command's own option --logs */
+};
+
+#define JOB_LIMIT_OPTIONS(j)                                                                                           \
+    {"export-to", OPTION_TEXT, &(j).export_to, "FORM,...",                                                             \
+     "try only what these forms of \"strategy export\" say whole (default: those of --export-env; else everything)"},  \
+    {                                                                                                                  \
+        "accept", OPTION_TEXT, &(j).accept, "LOSS,...",                                                                \
+            "what a form cannot say and the job sees to by itself, such as groups,partition"                           \
+    }
+
+#define JOB_OPTIONS(j)                                                                                                 \
+    {"command", OPTION_TEXT, &(j).command, "COMMAND",                                                                  \
+     "run this for each trial, in place of a runner: your own job, which trains with the strategy that it is given"},  \
+        {"pattern", OPTION_TEXT, &(j).pattern, "REGEX",                                                                \
+         "an iteration's time in a line of its output, the number in ( and ) (default: JSON lines)"},                  \
+        {"unit", OPTION_TEXT, &(j).unit, "s|ms|us|samples/s", "of that number (default: what stands behind it)"},      \
+        {"export-env", OPTION_TEXT, &(j).export_env, "FORM,...",                                                       \
+         "set the variables of these forms in its environment: horovod, byteps, bytescheduler, nccl"},                 \
+        {"time-limit", OPTION_TIME, &(j).time_limit_us, "T",                                                           \
+         "a command that takes longer has failed (default 10m and ten times what its iterations should take)"},        \
+        JOB_LIMIT_OPTIONS(j)
+
+/* What the words mean; borrows them. */
+struct job_setup {
+    struct job job;
+    struct export_limits limits; /* n = 0: none */
+};
+
+/* Fails: ST_USAGE. Release with job_setup_release; {0} is allowed. */
+enum status job_setup_init(struct job_setup *out, const struct job_words *words, const struct inputs *inputs,
+                           struct error *err);
+void job_setup_release(struct job_setup *setup);
+
+/* The job, or without one the runner of that name. What is missing for it is said at once. `setup` goes with the runner
+ * and is released after it. Fails: ST_USAGE, as runner_init. */
+enum status job_runner_init(struct job_setup *setup, const struct job_words *words, const struct runner_words *runner,
+                            const struct inputs *inputs, const volatile sig_atomic_t *cancel, struct runner *out,
+                            struct error *err);
+
+/* The words as a session keeps them, malloc'd; NULL when memory is out. And again; *words is in the arena. */
+char *job_words_text(const struct job_words *words);
+enum status job_words_read(const cJSON *json, struct arena *arena, struct job_words *words, struct error *err);
+
+#endif
