@@ -60,8 +60,9 @@ def main(folder, rates):
         print(row.format("", "strategy", f"{predicted[1] / 1e3:.0f} ms", milliseconds(ours), speedup))
         losses = list(zip(compared["losses"]["ddp"], compared["losses"]["strategy"]))
         apart = max(abs(a - b) for a, b in losses)
+        name, hook = load(f"{folder}/best-{rate}.json")["name"], load(f"{folder}/best-{rate}-hook.json")
         notes.append(
-            f"{rate} Gbit/s: {load(f'{folder}/best-{rate}.json')['name']}: {what(load(f'{folder}/best-{rate}-hook.json'))};\n"
+            f"{rate} Gbit/s: {name}: {what(hook)};\n"
             f"    losses of {len(losses)} iterations from {losses[0][0]:.4f} to {losses[-1][0]:.4f}, "
             f"at most {apart:.1e} apart; {len(ddp)} blocks each"
         )

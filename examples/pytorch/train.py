@@ -75,8 +75,8 @@ def train(job, iterations, tell=lambda i, us: None):
 
 
 def compare(options):
-    """Blocks of iterations in turn: plain DDP, the strategy, plain DDP, ... A block's time is the mean of its iterations
-    but the first, which found nothing on its way where without a barrier something usually is."""
+    """Blocks of iterations in turn: plain DDP, the strategy, plain DDP, ... A block's time is the mean of its
+    iterations but the first, which found nothing on its way where without a barrier something usually is."""
     jobs = {"ddp": Job(options), "strategy": Job(options, options.strategy)}
     blocks = {name: [] for name in jobs}
     for job in jobs.values():

@@ -29,7 +29,7 @@ RANKS, STEPS, RANDOM_STRATEGIES = 3, 6, 6
 
 
 class Network(torch.nn.Module):
-    """Parameters that a module holds and another one reads (attention's projection), one held twice, one of the root."""
+    """Parameters that one module holds and another reads (attention's projection), one held twice, one of the root."""
 
     def __init__(self):
         super().__init__()

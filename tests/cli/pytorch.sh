@@ -18,7 +18,8 @@ fi
 
 # ---- a model and a cluster of this machine ----
 module=$root/strategy/import/pytorch
-timeout 100 $python "$root/tests/cli/pytorch.py" "$module" profile . 2>err || echo "not ok profile_ends_well: $(tail -n 1 err)"
+timeout 100 $python "$root/tests/cli/pytorch.py" "$module" profile . 2>err ||
+    echo "not ok profile_ends_well: $(tail -n 1 err)"
 cat >cluster.json <<'JSON'
 {"schema":"syncopate.cluster/1","name":"here",
  "nodes":[{"name":"n","count":3,"devices":1,"device":"cpu","nic_gbit_per_s":1,"device_link_gbyte_per_s":12}]}
@@ -34,7 +35,8 @@ bench=0
 for pid in "${pids[@]}"; do wait "$pid" || bench=1; done
 check bench_of_torch_distributed_ends_well 0 "" test $bench = 0
 check bench_measures_all_reduces 0 "4" grep -c '"time_us"' measured.json
-check bench_writes_a_cluster_that_predicts 0 "pytorch-ddp" "$syncopate" simulate model.json measured.json --baseline pytorch-ddp
+check bench_writes_a_cluster_that_predicts 0 "pytorch-ddp" "$syncopate" simulate model.json \
+    measured.json --baseline pytorch-ddp
 
 # ---- strategies of syncopate, and random ones ----
 hooks=()
@@ -45,4 +47,5 @@ done
 check hook_says_priority_whole 0 "" test ! -s bytescheduler-all-reduce.err
 check hook_says_slices_whole 0 "" test ! -s pace.err
 check hook_has_no_servers 0 "parameter-server" cat ps.err
-timeout 250 $python "$root/tests/cli/pytorch.py" "$module" train "${hooks[@]}" 2>err || echo "not ok training_ends_well: $(tail -n 1 err)"
+timeout 250 $python "$root/tests/cli/pytorch.py" "$module" train "${hooks[@]}" 2>err ||
+    echo "not ok training_ends_well: $(tail -n 1 err)"

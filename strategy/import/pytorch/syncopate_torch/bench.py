@@ -8,7 +8,7 @@ what the job will use. CLUSTER.json describes nodes and NICs; its measurements a
   - message_us: what a small one adds when many are started at once
   - coordination_us: a word from rank 0 to all others, as sent under policy priority
   - copy_gbyte_per_s: putting gradients into a message
-Under --busy each rank computes in a second thread meanwhile, as a job does on processors that also do its communication.
+Under --busy each rank computes in a second thread meanwhile, as a job does on processors that also communicate.
 Times are rank 0's; every rank takes part in every measurement.
 """
 

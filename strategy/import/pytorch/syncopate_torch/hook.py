@@ -1,12 +1,12 @@
 """A strategy in DistributedDataParallel, exactly, whatever its buckets are.
 
     from syncopate_torch.hook import distribute
-    model = distribute(model, "hook.json", optimizer=optimizer)
+    model = distribute(model, "pytorch-hook.json", optimizer=optimizer)
 
-in place of DistributedDataParallel(model). The file is what `syncopate strategy export --to pytorch-hook` writes. Gradients
-come from DDP in buckets as small as it makes them. Here each goes, divided by the number of ranks as DDP does it, to its
-place in its group's buffer; a message is a part of such a buffer, ready when all gradients in it are there, and is sent
-in the order and with the credit of the strategy (`line.py`).
+in place of DistributedDataParallel(model). The file is what `syncopate strategy export --to pytorch-hook` writes.
+Gradients come from DDP in buckets as small as it makes them. Here each goes, divided by the number of ranks as DDP
+does it, to its place in its group's buffer; a message is a part of such a buffer, ready when all gradients in it are
+there, and is sent in the order and with the credit of the strategy (`line.py`).
 
 With a barrier, DDP's way, the backward pass ends when all sums are back. Without one (cross_iteration) it ends at once,
 and so does optimizer.step(): a parameter is updated when the forward pass is about to read it (`deferred.py`), while
@@ -154,7 +154,7 @@ class Exchange:
     # ---- from the backward pass ----
 
     def take(self, bucket):
-        """Put the bucket's gradients to their groups and send what is ready; with a barrier the future waits for all."""
+        """Put the bucket's gradients to their groups and send what is ready; with a barrier the future is for all."""
         variables = [self.variables[p] for p in bucket.parameters()]
         futures = [self._put(variable, gradient) for variable, gradient in zip(variables, bucket.gradients())]
         buffer = bucket.buffer()

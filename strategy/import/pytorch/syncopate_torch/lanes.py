@@ -1,8 +1,7 @@
 """Process groups over the same ranks, so that several collectives are on their way at once.
 
 gloo does two collectives of a group at a time, and a small one takes milliseconds of waiting for each other; several
-groups have more on their way. Collectives of a NCCL communicator follow one another on the device, whose streams are the
-users' to give, so there is one.
+groups have more on their way. Collectives of a NCCL communicator follow one another on the device, so there is one.
 """
 
 import torch.distributed as dist

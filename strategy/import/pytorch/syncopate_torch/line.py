@@ -15,8 +15,8 @@ import threading
 
 
 class Line:
-    """Messages 0..n-1 of an iteration, of sizes[i] bytes, in the order of readiness or in the given one. `send(i)` starts
-    one, and returned(i) is called when it is done. Any thread may call."""
+    """Messages 0..n-1 of an iteration, of sizes[i] bytes, in the order of readiness or in the given one. `send(i)`
+    starts one, and returned(i) is called when it is done. Any thread may call."""
 
     def __init__(self, sizes, credit, send, order=()):
         self.sizes, self.credit, self.send, self.order = sizes, credit, send, order
