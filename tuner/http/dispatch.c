@@ -396,11 +396,12 @@ enum status request_commit(struct request *rq, request_effect *effect, void *con
 
 /* The answer. */
 
-/* Programs do not ask for text/html; browsers do, also for a path where nothing is. */
+/* Programs do not ask for text/html; browsers do, also for a path where nothing is. What lies under /api/ always answers
+ * programs, as /openapi.json says. */
 static bool is_for_people(const struct request *rq) {
     if (rq->route)
         return rq->route->flags & ROUTE_PAGE;
-    return rq->accept && strstr(rq->accept, "text/html");
+    return strncmp(rq->path, "/api/", 5) != 0 && rq->accept && strstr(rq->accept, "text/html");
 }
 
 static void write_problem(struct request *rq, struct response *rs) {
