@@ -48,10 +48,11 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Mean and median from the iterations where both are missing. */
-static enum status fill_times(struct record *r, struct error *err) {
+/* Mean and median from the iterations where both are missing. *middle is the iterations' median, NaN of none. */
+static enum status fill_times(struct record *r, double *middle, struct error *err) {
     const size_t n = r->n_iterations;
-    if (n == 0 || !isnan(r->median_us) || !isnan(r->mean_us))
+    *middle = NAN;
+    if (n == 0)
         return ST_OK;
     double *times = malloc(n * sizeof *times), sum = 0;
     if (!times)
@@ -60,9 +61,12 @@ static enum status fill_times(struct record *r, struct error *err) {
     qsort(times, n, sizeof *times, compare);
     for (size_t i = 0; i < n; i++)
         sum += times[i];
-    r->mean_us = sum / (double)n;
-    r->median_us = n % 2 ? times[n / 2] : (times[n / 2 - 1] + times[n / 2]) / 2;
+    *middle = n % 2 ? times[n / 2] : (times[n / 2 - 1] + times[n / 2]) / 2;
     free(times);
+    if (isnan(r->median_us) && isnan(r->mean_us)) {
+        r->mean_us = sum / (double)n;
+        r->median_us = *middle;
+    }
     return ST_OK;
 }
 
@@ -74,7 +78,7 @@ static bool is_time_or_missing(double us) {
     return isnan(us) || is_time(us);
 }
 
-static enum status check_record(const struct record *r, struct error *err) {
+static enum status check_record(const struct record *r, double middle, struct error *err) {
     const bool complete = r->state == RECORD_COMPLETE;
     if (r->state == RECORD_WAITING || r->state == RECORD_RUNNING)
         return error_set(err, ST_INVALID, "a trial that is %s cannot be imported", record_state_word(r->state));
@@ -92,7 +96,10 @@ static enum status check_record(const struct record *r, struct error *err) {
         return error_set(err, ST_INVALID, "a prediction is positive, and the interval holds the median");
     if (r->number && !r->session)
         return error_set(err, ST_INVALID, "a number belongs to a session");
-    return check_times(r->n_iterations, r->iterations_us, err);
+    enum status status = check_times(r->n_iterations, r->iterations_us, err);
+    if (status == ST_OK && fabs(r->median_us - middle) > 1e-9 * middle)
+        status = error_set(err, ST_INVALID, "the median is %.9g us, that of the iterations %.9g", r->median_us, middle);
+    return status;
 }
 
 static enum status put_environment(struct batch *batch, const char *json, struct error *err) {
@@ -201,9 +208,10 @@ static enum status insert(struct batch *batch, const struct record *r, const cha
 static enum status add_record(struct batch *batch, const struct record *record, struct error *err) {
     struct record r = *record;
     char made[UID_ROOM];
-    enum status status = fill_times(&r, err);
+    double middle;
+    enum status status = fill_times(&r, &middle, err);
     if (status == ST_OK)
-        status = check_record(&r, err);
+        status = check_record(&r, middle, err);
     if (status == ST_OK && !r.uid)
         status = make_uid(made, err);
     if (status == ST_OK && r.state == RECORD_COMPLETE)

@@ -79,7 +79,8 @@ enum status trial_runner_choose(struct trial_runner *runner, const char *word, c
 
 enum status launch_worker_path(const struct trial_runner *runner, struct arena *arena, const char **out,
                                struct error *err) {
-    const char *set = runner->program ? runner->program : getenv("SYNCOPATE_WORKER");
+    const char *variable = getenv("SYNCOPATE_WORKER"), *named = variable && strchr(variable, '/') ? variable : NULL;
+    const char *set = runner->program ? runner->program : named;
     const bool nccl = runner->worker == TRIAL_WORKER_NCCL;
     char self[4096] = "";
     if (!set && readlink("/proc/self/exe", self, sizeof self - 1) < 0)

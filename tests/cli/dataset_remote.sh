@@ -76,7 +76,8 @@ check nothing_to_merge 2 usage: dataset merge
 
 # ---- where the two disagree ----
 uid=$(grep -m 1 syncopate.record here.jsonl | sed 's/.*"uid":"\([^"]*\)".*/\1/')
-sed "/\"uid\":\"$uid\"/s/\"median_us\":[0-9.]*/\"median_us\":1/;/\"uid\":\"$uid\"/s/\"low_us\":[0-9.]*,\"high_us\":[0-9.]*,//" \
+sed "/\"uid\":\"$uid\"/s/\"median_us\":[0-9.]*/\"median_us\":1/;/\"uid\":\"$uid\"/s/\"low_us\":[0-9.]*,\"high_us\":[0-9.]*,//;
+     /\"uid\":\"$uid\"/s/\"iterations_us\":\[[^]]*\]/\"iterations_us\":[]/" \
     here.jsonl | dataset import - --dataset odd.db 2>/dev/null
 before=$(export_of odd.db | sha256sum)
 dataset merge "$url" --token-file read --dataset odd.db >out 2>err

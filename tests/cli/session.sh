@@ -37,7 +37,7 @@ check it_is_over_for_all 3 'is over' session suggest "$id"
 session suggest "$id" --json >last 2>err
 grep -q '"next":"over","trials":\[\]' last
 verdict programs_are_told_as_well "$(cat last err)"
-check its_answer_is_shown 0 'is done, the trials are used up: 6 trials, 6 complete' session show "$id"
+check its_answer_is_shown 0 'is done: 6 trials were given, 6 are complete' session show "$id"
 check the_best_is_written 0 '' session show "$id" --out best.json
 check and_reads_back 0 '' "$syncopate" strategy check mlp-small lab-4x1g best.json
 [ -e "$id/trial-1/strategy.json" ] && [ -e "$id/trial-1/horovod.env" ]
@@ -141,7 +141,7 @@ for w in 1 2 3; do worker $w & workers[w]=$!; done
 wait "${workers[@]}"
 [ ! -e refused ] && [ "$(cat w?.log | cut -d' ' -f1 | sort -n | uniq | wc -l)" = 12 ] && [ "$(cat w?.log | wc -l)" = 12 ]
 verdict three_processes_run_each_trial_once "$(cat w?.log refused w?.err 2>/dev/null | tail -n 5)"
-check all_of_them_count 0 '12 trials, 12 complete' session show "$id"
+check all_of_them_count 0 '12 trials were given, 12 are complete' session show "$id"
 
 # ---- waiting, stopping ----
 id=$(open --trials 2)

@@ -213,12 +213,13 @@ static void print_open_trials(const struct shown *s) {
 
 static enum status print_words(const struct shown *s) {
     const struct stored_session *stored = &s->asking.stored;
-    printf("Session %s is %s%s%s: %lu trials, %lu complete.\n", stored->id, stored_session_state_word(stored->state),
-           stored->reason ? ", " : "", stored->reason ? stored->reason : "", (unsigned long)stored->trials,
-           (unsigned long)stored->complete);
+    const bool goes_on = stored->state == STORED_SESSION_RUNNING;
+    const char *standing = goes_on ? "it goes on" : stored->reason ? stored->reason : "it has ended";
+    printf("Session %s is %s: %lu trials were given, %lu are complete.\n", stored->id,
+           stored_session_state_word(stored->state), (unsigned long)stored->trials, (unsigned long)stored->complete);
     print_open_trials(s);
     if (s->answered)
-        tuning_print(&s->tuning, &s->inputs);
+        tuning_print(&s->tuning, &s->inputs, standing);
     return ST_OK;
 }
 

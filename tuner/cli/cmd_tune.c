@@ -108,7 +108,7 @@ static enum status tell(const struct tuning *tuning, const struct inputs *inputs
     if (words->json)
         st = tuning_print_json(tuning, err);
     else
-        tuning_print(tuning, inputs);
+        tuning_print(tuning, inputs, NULL);
     if (!st && words->out)
         st = tuning_write_strategy(tuning, inputs, words->out, err);
     if (!st && words->out && !words->json)

@@ -445,6 +445,35 @@ void options_listen(options_listener *listener, void *context) {
     listening.context = context;
 }
 
+/* Where to: a dataset here or a service. What says one of them beats all that says the other less directly. */
+struct place {
+    const char **dataset, **server, *said_dataset, *said_server;
+};
+
+static const char **text_of(const struct command_line *line, const char *name) {
+    const struct option *o = find_option(line, name, strlen(name));
+    return o && o->kind == OPTION_TEXT ? o->value : NULL;
+}
+
+/* Put aside what was said so far. */
+static struct place place_begin(const struct command_line *line) {
+    struct place p = {.dataset = text_of(line, "dataset"), .server = text_of(line, "server")};
+    if (p.dataset && p.server) {
+        p.said_dataset = *p.dataset;
+        p.said_server = *p.server;
+        *p.dataset = *p.server = NULL;
+    }
+    return p;
+}
+
+/* It holds when nothing new was said. */
+static void place_end(const struct place *p) {
+    if (p->dataset && p->server && !*p->dataset && !*p->server) {
+        *p->dataset = p->said_dataset;
+        *p->server = p->said_server;
+    }
+}
+
 enum status options_parse(const struct command_line *line, int argc, char **argv, struct arguments *out,
                           struct error *err) {
     *out = (struct arguments){0};
@@ -464,10 +493,14 @@ enum status options_parse(const struct command_line *line, int argc, char **argv
     enum status st = set_from_file(line, err);
     if (!st && level && *level)
         st = set_log_level(level, err);
+    struct place place = place_begin(line);
     if (!st)
         st = set_from_environment(line, err);
+    place_end(&place);
+    place = place_begin(line);
     if (!st)
         st = parse_words(line, argc, argv, out, err);
+    place_end(&place);
     if (!st && out->n < line->min_arguments)
         st = error_set(err, ST_USAGE, "usage: syncopate %s   (--help explains)", line->usage);
     return st;

@@ -354,7 +354,7 @@ static enum status add_list(struct times *t, const char *list, struct error *err
         char word[64];
         const size_t n = strcspn(at, ", ");
         snprintf(word, sizeof word, "%.*s", (int)(n < 63 ? n : 63), at);
-        st = n ? add_text(t, word, err) : ST_OK;
+        st = n || *at == ',' ? add_text(t, word, err) : ST_OK;
         at += n + (at[n] != 0);
     }
     return st;
@@ -398,6 +398,15 @@ static enum status add_file(struct times *t, const char *path, uint64_t warmup, 
     return st;
 }
 
+/* The environment is of the trial that was suggested last; its file must not be told of another. */
+static enum status check_number(const char *trial, const char *file, struct error *err) {
+    const char *number = getenv("SYNCOPATE_NUMBER"), *times = getenv("SYNCOPATE_TIMES");
+    if (number && times && !strcmp(file, times) && strcmp(number, trial) != 0)
+        return error_set(err, ST_USAGE, "SYNCOPATE_TIMES is the file of trial %s, not of %s; give --times FILE", number,
+                         trial);
+    return ST_OK;
+}
+
 enum status session_complete(int argc, char **argv, struct error *err) {
     struct asker_words w = {.dataset = DEFAULT_DATASET, .lease_us = LEASE_US, .attempt = 1};
     const char *list = NULL, *file = NULL;
@@ -425,6 +434,8 @@ enum status session_complete(int argc, char **argv, struct error *err) {
         st = error_set(err, ST_USAGE, "give --time or --times");
     if (!st)
         st = check_asker(&w, err);
+    if (!st && !list)
+        st = check_number(arguments.items[1], file, err);
     if (!st)
         st = list ? add_list(&times, list, err) : add_file(&times, file, warmup, err);
     if (!st && !times.n)

@@ -144,9 +144,9 @@ static void print_importance(const struct tuning *t) {
     }
 }
 
-void tuning_print(const struct tuning *t, const struct inputs *inputs) {
+void tuning_print(const struct tuning *t, const struct inputs *inputs, const char *standing) {
     printf("%s on %s, session %s, %lu trials; %s\n\n", inputs->model.name, inputs->cluster.name, t->session,
-           (unsigned long)t->trials, tune_stop_words(t->stop));
+           (unsigned long)t->trials, standing ? standing : tune_stop_words(t->stop));
     print_rows(t);
     print_verdict(t);
     if (!best_is_confirmed(t))

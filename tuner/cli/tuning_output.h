@@ -6,7 +6,8 @@
 #include "tuner/cli/inputs.h"
 #include "tuner/session.h"
 
-void tuning_print(const struct tuning *tuning, const struct inputs *inputs);
+/* `standing` says how the session stands; NULL: why it ended. */
+void tuning_print(const struct tuning *tuning, const struct inputs *inputs, const char *standing);
 
 /* One line. */
 enum status tuning_print_json(const struct tuning *tuning, struct error *err);

@@ -396,8 +396,8 @@ enum status request_commit(struct request *rq, request_effect *effect, void *con
 
 /* The answer. */
 
-/* Programs do not ask for text/html; browsers do, also for a path where nothing is. What lies under /api/ always answers
- * programs, as /openapi.json says. */
+/* Programs do not ask for text/html; browsers do, also for a path where nothing is. What lies under /api/ always
+ * answers programs, as /openapi.json says. */
 static bool is_for_people(const struct request *rq) {
     if (rq->route)
         return rq->route->flags & ROUTE_PAGE;

@@ -87,7 +87,7 @@ enum status importance_of(size_t n, const struct advisor_observation *observed, 
     if (!st && !(variance > 0))
         st = error_set(err, ST_NOT_FOUND, "the trials differ by noise alone");
     for (size_t knob = 0; knob < SKETCH_KNOBS && !st; knob++)
-        out[knob] = total_effect(&f, knob) / variance;
+        out[knob] = fmin(total_effect(&f, knob) / variance, 1); /* estimates of a whole may be above it */
     fitted_release(&f);
     return st;
 }

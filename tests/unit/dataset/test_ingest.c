@@ -85,14 +85,14 @@ static void a_batch_with_one_bad_record_is_refused_whole(void **state) {
     good.session = "s";
     good.number = 1;
     assert_ok(store_trials_import(store, 1, &good, NULL, &report, NULL, &err));
-    for (int i = 0; i < 12; i++) {
+    for (int i = 0; i < 13; i++) {
         struct record records[3] = {finished(&f, "a", 1), finished(&f, "b", 2), finished(&f, "c", 3)};
         struct record *bad = &records[1];
-        static const double no_time[] = {0};
+        static const double no_time[] = {0}, others[] = {3, 4, 30};
         static const struct {
             enum status status;
             const char *words;
-        } cases[12] = {{ST_CONFLICT, "record 1: uid old is here with another session"},
+        } cases[13] = {{ST_CONFLICT, "record 1: uid old is here with another session"},
                        {ST_CONFLICT, "record 1: "},
                        {ST_NOT_FOUND, "record 1: "},
                        {ST_INVALID, "record 1: a trial that is running"},
@@ -103,7 +103,8 @@ static void a_batch_with_one_bad_record_is_refused_whole(void **state) {
                        {ST_INVALID, "record 1: team"},
                        {ST_INVALID, "record 1: shared"},
                        {ST_INVALID, "record 1: a prediction is positive, and the interval"},
-                       {ST_NOT_FOUND, "record 1: "}};
+                       {ST_NOT_FOUND, "record 1: "},
+                       {ST_INVALID, "record 1: the median is 2 us, that of the iterations 4"}};
         if (i == 0)
             bad->uid = "old";
         if (i == 1) {
@@ -132,6 +133,10 @@ static void a_batch_with_one_bad_record_is_refused_whole(void **state) {
             bad->low_us = bad->median_us + 1;
         if (i == 11)
             bad->session = "nowhere";
+        if (i == 12) {
+            bad->n_iterations = 3;
+            bad->iterations_us = others;
+        }
         size_t failed = 99;
         assert_fails(store_trials_import(store, 3, records, NULL, &report, &failed, &err), cases[i].status,
                      cases[i].words);

@@ -23,6 +23,8 @@ class Deferred:
         optimizer.step = types.MethodType(self._step_of(optimizer.step), optimizer)
         self._settle_before(optimizer, "state_dict")
         self._settle_before(module, "state_dict")
+        self._settle_before(optimizer, "load_state_dict")
+        module._register_load_state_dict_pre_hook(lambda *_: self.finish())
         Readers(module, self.need)
         module.register_forward_hook(lambda *_: self.finish())  # what this forward pass did not read
 

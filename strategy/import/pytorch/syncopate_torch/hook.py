@@ -40,6 +40,8 @@ def distribute(module, strategy, optimizer=None, **arguments):
     if not isinstance(strategy, dict):
         with open(strategy, encoding="utf-8") as file:
             strategy = json.load(file)
+        if "groups" not in strategy or "variables" not in strategy["groups"][0]:
+            raise ValueError("this is no file of groups: syncopate strategy export --to pytorch-hook writes one")
     cross = strategy.get("cross_iteration", False)
     if cross and optimizer is None:
         raise ValueError("this strategy has no barrier, so updates wait for the forward pass: pass the optimizer")
