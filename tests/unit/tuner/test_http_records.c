@@ -139,8 +139,11 @@ static void add_result(cJSON *to) {
     const double us = rng_log_between(&rng, 1e3, 1e7);
     if (rng_uniform(&rng) < 0.5) {
         cJSON *list = cJSON_AddArrayToObject(to, "iterations_us");
-        for (uint64_t i = 1 + rng_below(&rng, 5); i; i--)
-            cJSON_AddItemToArray(list, cJSON_CreateNumber(us * rng_between(&rng, 0.9, 1.1)));
+        cJSON_AddItemToArray(list, cJSON_CreateNumber(us)); /* the median of it and of as many on each side */
+        for (uint64_t i = rng_below(&rng, 3); i; i--) {
+            cJSON_AddItemToArray(list, cJSON_CreateNumber(us * rng_between(&rng, 0.9, 1)));
+            cJSON_AddItemToArray(list, cJSON_CreateNumber(us * rng_between(&rng, 1, 1.1)));
+        }
     }
     add_number(to, "median_us", us);
     add_number(to, "mean_us", us * rng_between(&rng, 0.9, 1.1));
