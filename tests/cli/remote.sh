@@ -83,7 +83,8 @@ for form in --json "--baseline wfbp,horovod" "--baseline p3 --timeline trace.jso
     verdict "a_prediction_is_the_same_there_as_here_${form// /_}" "$(diff here there | head -n 3)"
 done
 check a_sweep_is_not_for_a_service 2 'knows no --sweep' "$syncopate" simulate resnet18 lab-4x1g --sweep workers=2,4
-check a_dataset_here_is_not_there 2 'drop one of the two' "$syncopate" dataset query --dataset d.db
+check a_dataset_here_is_not_there 2 'drop one of the two' "$syncopate" dataset query --dataset d.db --server "$url"
+check a_typed_dataset_beats_the_variable 2 'not-there.db' "$syncopate" dataset query --dataset not-there.db
 check what_is_not_there_is_said 2 'no session nope' "$syncopate" strategy export nope
 
 # ---- a session by an agent, and a service that is killed in between ----
@@ -137,7 +138,7 @@ env -u SYNCOPATE_SERVER "$syncopate" report "$id" --dataset d.db --out - 2>>err 
 cmp -s here there && grep -q '</html>' here && [ -z "$(ls tmp)" ]
 verdict a_report_is_the_same_there_as_here_and_leaves_nothing "$(cat err; diff here there | head -c 500; ls tmp)"
 check a_session_that_is_not_there_has_no_report 2 'no session nope' "$syncopate" report nope --out -
-check a_report_of_a_service_takes_no_dataset 2 'drop one of the two' "$syncopate" report "$id" --dataset d.db
+check a_report_of_a_service_takes_no_dataset 2 'drop one of the two' "$syncopate" report "$id" --dataset d.db --server "$url"
 
 # ---- an agent that is asked to end gives its trial back ----
 "$syncopate" tune mlp-small lab-4x1g --trials 2 --trial-time 4s --rounds 0 --runner $runner >short.out 2>short.err &
