@@ -497,7 +497,7 @@ enum status options_parse(const struct command_line *line, int argc, char **argv
     if (!st)
         st = set_from_environment(line, err);
     place_end(&place);
-    place = place_begin(line);
+    place = server_said ? (struct place){0} : place_begin(line); /* before the command it was typed as well */
     if (!st)
         st = parse_words(line, argc, argv, out, err);
     place_end(&place);
