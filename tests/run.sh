@@ -5,9 +5,9 @@
 #
 # Programs run up to two at a time, then so does every executable tests/FOLDER/*.sh, and last, one at a time, those that
 # say "# Alone: why" since others beside them would change what they see. Each has a time limit, a closed
-# standard input and a TMPDIR of its own. The last line is "N passed, N failed, N skipped"; the exit status is 1 when
-# anything failed or nothing ran. TEST_TIMEOUT (300) and TEST_SCRIPT_TIMEOUT (900) are seconds; TEST_SCRIPTS=0 leaves
-# the scripts out.
+# standard input and a TMPDIR of its own. At the end stand what failed, once more, and the line "N passed, N failed,
+# N skipped"; the exit status is 1 when anything failed or nothing ran. TEST_TIMEOUT (300) and TEST_SCRIPT_TIMEOUT (900)
+# are seconds; TEST_SCRIPTS=0 leaves the scripts out.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 
@@ -60,6 +60,8 @@ run_one() {
         printf '\n'
         if [ "$failed" != 0 ]; then
             sed 's/^/    | /' "$log"
+            echo "failed: $name$(why "$status")" >>"$WORK/failures"
+            { grep -A 3 '^[[:space:]]*not ok' "$log" || tail -n 5 "$log"; } | head -n 40 | sed 's/^/    | /' >>"$WORK/failures"
         elif [ "$skipped" != 0 ]; then
             grep -E '^[[:space:]]*(skip |ok .*# SKIP)' "$log" | sed 's/^[[:space:]]*/    | /'
         fi
@@ -82,6 +84,7 @@ export WORK
 trap 'rm -rf "$WORK"' EXIT
 trap 'exit 130' INT TERM
 : >"$WORK/results"
+: >"$WORK/failures"
 
 jobs=$(nproc)
 [ "$jobs" -le 2 ] || jobs=2
@@ -104,5 +107,6 @@ if [ "${TEST_SCRIPTS:-1}" != 0 ]; then
     done
 fi
 
+cat "$WORK/failures"
 awk '{ p += $1; f += $2; s += $3 }
      END { printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f > 0 || p + s == 0 }' "$WORK/results"
