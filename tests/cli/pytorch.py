@@ -274,6 +274,34 @@ def ranks_profile(rank, port, folder, results):
     dist.barrier()
 
 
+def ranks_lose_one(rank, port, strategy, results):
+    """Rank 2 is gone in the midst of training: the others are to hear of it, not to wait."""
+    start(rank, port)
+    model = module()
+    optimizer = OPTIMIZERS["sgd"](list(model.parameters()))
+    model = distribute(model, strategy, optimizer)
+    why = "trained on as if nobody was gone"
+    try:
+        for step in range(STEPS):
+            if step == STEPS // 2 and rank == 2:
+                os._exit(0)
+            optimizer.zero_grad()
+            model(torch.zeros(4, 6, dtype=torch.int64)).sum().backward()
+            optimizer.step()
+        model.synchronize()
+    except RuntimeError:
+        why = ""
+    results.put({f"rank_{rank}_hears_that_another_is_gone_{strategy['name']}": why})
+    os._exit(0)  # so that who waits for this rank hears of it, too
+
+
+LOSSES = [
+    {"name": "with_a_barrier", "cross_iteration": False},
+    {"name": "without_one", "cross_iteration": True},
+    {"name": "led_by_priority", "cross_iteration": True, "policy": "priority", "credit_bytes": 2000},
+]
+
+
 WARNINGS = []
 
 
@@ -371,14 +399,15 @@ def verdict(name, why):
     print(f"ok {name}" if not why else f"not ok {name}: {why}".replace("\n", " "))
 
 
-def spawn(function, *arguments):
+def spawn(function, *arguments, reports=1):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     results = torch.multiprocessing.get_context("spawn").SimpleQueue()
     torch.multiprocessing.spawn(function, (port, *arguments, results), nprocs=RANKS)
-    for name, why in results.get().items():
-        verdict(name, why)
+    for _ in range(reports):
+        for name, why in results.get().items():
+            verdict(name, why)
 
 
 if __name__ == "__main__":
@@ -396,3 +425,6 @@ if __name__ == "__main__":
         number = int(os.environ.get("SYNCOPATE_TEST_SEED") or time.time_ns() % 2**32)
         print(f"seed {number}")
         spawn(ranks_train, number, sys.argv[3:])
+        for strategy in LOSSES:
+            groups = [{"variables": [name], "needed": i} for i, (name, _) in enumerate(module().named_parameters())]
+            spawn(ranks_lose_one, {**strategy, "groups": groups}, reports=RANKS - 1)

@@ -25,6 +25,7 @@ from torch.nn.parallel import DistributedDataParallel
 from .deferred import Deferred
 from .lanes import lanes_of
 from .line import Follower, Leader, Line
+from .waiter import Waiter
 
 ONE_BYTE = 1 / 2**20  # in the MiB that bucket_cap_mb counts
 
@@ -72,10 +73,12 @@ class Variable:
 
 
 class Message:
-    """Elements start..end of a group's buffer."""
+    """A part of a group's buffer."""
 
-    def __init__(self, group, start, end, variables):
-        self.group, self.start, self.end, self.variables = group, start, end, variables
+    def __init__(self, group, buffer, variables):
+        self.group, self.buffer, self.variables = group, buffer, variables
+        self.bytes = buffer.numel() * buffer.element_size()
+        self.word = None  # its number, as rank 0 tells it
         self.missing = len(variables)
 
 
@@ -112,11 +115,12 @@ class Exchange:
         self.error = None
         self.variables, self.messages, self.buffers, self.urgency = {}, [], [], []
         order = self._lay_out(named_parameters(model, strategy["groups"]))
+        self.waiters = [Waiter(self.buffers[0].device) for _ in self.lanes]
         self.line = self._line(order)
 
     def _line(self, order):
         """Who sends what when. Without a limit of credit all that is ready goes, whatever its priority."""
-        sizes = [(m.end - m.start) * self.buffers[m.group].element_size() for m in self.messages]
+        sizes = [m.bytes for m in self.messages]
         credit = self.strategy.get("credit_bytes")
         if not self.cross or self.strategy.get("policy") != "priority" or credit is None:
             return Line(sizes, credit, self._send, order or ())
@@ -124,7 +128,11 @@ class Exchange:
             raise ValueError("priority needs all ranks in DDP's process group")
         self.words = torch.distributed.new_group(backend="gloo")
         if torch.distributed.get_rank() == 0:
+            for i, message in enumerate(self.messages):
+                message.word = torch.tensor([i])
             return Leader(sizes, credit, self._send, self.urgency, self._announce)
+        self.heard = torch.zeros(1, dtype=torch.int64)
+        self.listener = Waiter(self.heard.device)
         return Follower(sizes, self._send, self._listen)
 
     def _lay_out(self, named):
@@ -150,7 +158,7 @@ class Exchange:
             inside = [v for v in members if v.start < end and v.end > start]
             for v in inside:
                 v.messages.append(len(self.messages))
-            self.messages.append(Message(g, start, end, inside))
+            self.messages.append(Message(g, self.buffers[g][start:end], inside))
             self.urgency.append(needed)
 
     # ---- from the backward pass ----
@@ -175,38 +183,41 @@ class Exchange:
         variable.left = len(variable.messages)
         variable.sent = self.cross
         future = None if self.cross else Future(devices=[gradient.device] if gradient.is_cuda else None)
-        variable.gradient, variable.future = gradient, future
+        with self.came_back:
+            if self.error:
+                raise self.error
+            variable.gradient, variable.future = gradient, future
         for i in variable.messages:
             message = self.messages[i]
             message.missing -= 1
             if message.missing == 0:
                 message.missing = len(message.variables)
+                message.written = torch.cuda.current_stream().record_event() if gradient.is_cuda else None
                 self.line.ready(i)
         return future
 
     # ---- messages ----
 
     def _send(self, i):
-        message = self.messages[i]
-        part = self.buffers[message.group][message.start : message.end]
-        work = torch.distributed.all_reduce(part, group=self.lanes[i % len(self.lanes)], async_op=True)
-        message.work = work
-        work.get_future().then(lambda sum_: self._back(i, sum_))
+        """From whatever thread made room for it, so what is written by another one's stream is waited for."""
+        message, lane = self.messages[i], i % len(self.lanes)
+        if message.written:
+            torch.cuda.current_stream().wait_event(message.written)
+        message.work = torch.distributed.all_reduce(message.buffer, group=self.lanes[lane], async_op=True)
+        self.waiters[lane].expect(message.work, lambda error: self._back(i, error))
 
     def _announce(self, i):
-        torch.distributed.broadcast(torch.tensor([i]), 0, group=self.words, async_op=True)
+        torch.distributed.broadcast(self.messages[i].word, 0, group=self.words, async_op=True)
 
     def _listen(self):
-        word = torch.empty(1, dtype=torch.int64)
-        work = torch.distributed.broadcast(word, 0, group=self.words, async_op=True)
-        work.get_future().then(lambda heard: heard.value() and self.line.told(word.item()))
+        work = torch.distributed.broadcast(self.heard, 0, group=self.words, async_op=True)
+        self.listener.expect(work, self._told)
 
-    def _back(self, i, sum_):
-        try:
-            sum_.value()
-        except Exception as error:  # whoever waits is to know, not this thread
-            self.error = error
-        self.line.returned(i)
+    def _told(self, error):
+        self._go_on(error, lambda: self.line.told(self.heard.item()))
+
+    def _back(self, i, error):
+        self._go_on(error, lambda: self.line.returned(i))
         whole = []
         with self.came_back:
             for variable in self.messages[i].variables:
@@ -218,17 +229,31 @@ class Exchange:
             for variable in whole:
                 self._give_back(variable)
 
+    def _go_on(self, error, step):
+        """In a waiter's thread: whoever waits is to know what went wrong, not this thread."""
+        try:
+            if error:
+                raise error
+            step()
+        except Exception as failure:
+            self._fail(failure)
+
+    def _fail(self, error):
+        with self.came_back:
+            self.error = error
+            self.came_back.notify_all()
+        for variable in self.variables.values():
+            self._give_back(variable)
+
     def _give_back(self, variable):
         """Once the future has its result the next iteration may begin, in another thread."""
-        gradient, future = variable.gradient, variable.future
-        variable.gradient = variable.future = None
-        try:
-            if self.error:
-                raise self.error
+        with self.came_back:
+            gradient, future = variable.gradient, variable.future
+            variable.gradient = variable.future = None
+        if future and self.error:
+            future.set_exception(self.error)
+        elif future:
             gradient.copy_(self.sum_of(variable))
-        except Exception as error:
-            future.set_exception(error)
-        else:
             future.set_result(None)
 
     # ---- for updates that wait ----
