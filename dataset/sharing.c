@@ -83,6 +83,24 @@ enum status shared_read(const cJSON *json, struct arena *arena, const char **out
     return *out ? ST_OK : error_no_memory(err);
 }
 
+/* Every team that `a` names is named by `b`; bounded as lists keep them, so that no name is found within another. */
+static bool is_within(const char *a, const char *b) {
+    const char *name;
+    for (size_t n; (name = next_team(&a, &n));) {
+        char bounded[72];
+        snprintf(bounded, sizeof bounded, "|%.*s|", (int)n, name);
+        if (!strstr(b, bounded))
+            return false;
+    }
+    return true;
+}
+
+bool shared_same(const char *a, const char *b) {
+    if (one_word(a) || one_word(b))
+        return !strcmp(a, b);
+    return is_within(a, b) && is_within(b, a);
+}
+
 void shared_narrow(const char *a, const char *b, char *out) {
     const char *name;
     size_t n;

@@ -11,6 +11,7 @@
 #define DATASET_SHARING_H
 
 #include <cjson/cJSON.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "base/arena.h"
@@ -26,6 +27,9 @@ void shared_print_words(const char *shared, FILE *out);
 /* What JSON says, as it is kept, in `arena`; also the kept form itself, which files had before. It may still name teams
  * that are none (shared_is_valid). Fails: ST_INVALID (what it should be), ST_NO_MEMORY. */
 enum status shared_read(const cJSON *json, struct arena *arena, const char **out, struct error *err);
+
+/* Whether both, as they are kept, say the same, in whatever order they name teams. */
+bool shared_same(const char *a, const char *b);
 
 /* Who both let see it: what is merged or imported into a session is shown to nobody that the session hides it from.
  * `out` has room for the longer of the two. */

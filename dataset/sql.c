@@ -62,6 +62,7 @@ static enum status fail(struct store *store, struct error *err) {
 }
 
 enum status sql_exec(struct store *store, const char *sql, struct error *err) {
+    store->written = -1;
     return sqlite3_exec(store->db, sql, NULL, NULL, NULL) == SQLITE_OK ? ST_OK : fail(store, err);
 }
 
@@ -164,10 +165,22 @@ static enum status undone(const struct store *store, struct error *err) {
     return error_set(err, ST_ENVIRONMENT, "%s: the transaction was undone by an earlier failure in it", store->path);
 }
 
+static enum status begin_outer(struct store *store, struct error *err) {
+    store->bare = 0;
+    store->written = sqlite3_total_changes64(store->db);
+    return begin(store, SQL_BEGIN, err);
+}
+
+/* A savepoint keeps every page that changes after it as it was before, which is most of a batch's pages copied. The
+ * first inner step needs none: to undo it is to begin the whole transaction again. */
 static enum status begin_inner(struct store *store, struct error *err) {
     sqlite3_stmt *unused;
     if (sqlite3_get_autocommit(store->db))
         return undone(store, err);
+    if (store->depth == store->bare + 1 && store->written == sqlite3_total_changes64(store->db)) {
+        store->bare++;
+        return ST_OK;
+    }
     enum status status = sql_start(store, SQL_UNDO, 0, NULL, &unused, err);
     if (status == ST_OK)
         status = sql_start(store, SQL_RELEASE, 0, NULL, &unused, err);
@@ -183,14 +196,22 @@ enum status store_begin(struct store *store, struct error *err) {
     else if (store->reading)
         status = error_set(err, ST_CONFLICT, "%s: a write inside another step", store->path);
     else
-        status = begin(store, SQL_BEGIN, err);
+        status = begin_outer(store, err);
     store->depth += status == ST_OK;
     return status;
 }
 
+/* store->depth is that of the steps around it. */
 static enum status end_inner(struct store *store, enum status status, struct error *err) {
+    const bool bare = store->bare == store->depth;
+    store->bare -= bare;
     if (sqlite3_get_autocommit(store->db))
         return status == ST_OK ? undone(store, err) : status;
+    if (bare && status != ST_OK && sql_run(store, SQL_ROLLBACK, 0, NULL, NULL) == ST_OK &&
+        sql_run(store, SQL_BEGIN, 0, NULL, NULL) == ST_OK)
+        store->written = sqlite3_total_changes64(store->db);
+    if (bare)
+        return status;
     if (status != ST_OK)
         sql_run(store, SQL_UNDO, 0, NULL, NULL);
     const enum status released = sql_run(store, SQL_RELEASE, 0, NULL, status == ST_OK ? err : NULL);

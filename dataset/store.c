@@ -94,14 +94,15 @@ static enum status open_for_writing(struct store *store, struct error *err) {
     return status;
 }
 
-static bool wal_is_empty(const char *file) {
+/* Bytes in the log; -1: there is none. */
+static long long wal_bytes(const char *file) {
     char *wal;
     struct stat at;
     if (asprintf(&wal, "%s-wal", file) < 0)
-        return false;
-    const bool empty = stat(wal, &at) != 0 || at.st_size == 0;
+        return LLONG_MAX;
+    const long long bytes = stat(wal, &at) ? -1 : at.st_size;
     free(wal);
-    return empty;
+    return bytes;
 }
 
 static enum status read_for_reading(struct store *store, int *version, struct error *err) {
@@ -114,7 +115,7 @@ static enum status open_for_reading(struct store *store, struct error *err) {
     enum status status = read_for_reading(store, &version, err);
     /* The log's index needs a writable folder. Where there is none and the log is empty, nobody is writing, and SQLite
      * may take the file as it stands. */
-    if (status == ST_ENVIRONMENT && exists(store->file) && wal_is_empty(store->file)) {
+    if (status == ST_ENVIRONMENT && exists(store->file) && wal_bytes(store->file) <= 0) {
         sqlite3_close(store->db);
         store->db = NULL;
         store->immutable = true;
@@ -150,6 +151,19 @@ static void close_database(struct store *store) {
         sqlite3_finalize(store->object_row[i]);
     }
     sqlite3_close(store->db);
+}
+
+/* SQLite makes a log and its index for who only reads as well, and removes them when the last connection closes, if
+ * that one may write. So a reader that goes and leaves an empty log opens the file for writing, looks, and closes:
+ * nothing is written, and where others have it open both files stay. A log that is not empty is its writer's, and stays
+ * too. */
+static void remove_empty_log(const char *file) {
+    sqlite3 *db = NULL;
+    if (wal_bytes(file) != 0 || access(file, W_OK) != 0)
+        return;
+    if (sqlite3_open_v2(file, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) == SQLITE_OK)
+        sqlite3_exec(db, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL);
+    sqlite3_close(db);
 }
 
 static void release(struct store *store) {
@@ -198,7 +212,10 @@ enum status store_open(const char *path, enum store_mode mode, struct store **ou
 void store_close(struct store *store) {
     if (!store)
         return;
+    const bool looked = store->db && store->read_only && !store->immutable;
     close_database(store);
+    if (looked)
+        remove_empty_log(store->file);
     release(store);
 }
 
@@ -213,6 +230,10 @@ enum status store_backup(struct store *store, const char *path, struct error *er
 bool team_is_valid(const char *team) {
     const size_t n = strlen(team);
     return n >= 1 && n <= 64 && strspn(team, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == n;
+}
+
+bool team_is_word(const char *team) {
+    return !strcmp(team, "all") || !strcmp(team, "team");
 }
 
 bool shared_is_valid(const char *shared) {
@@ -234,10 +255,21 @@ bool shared_is_valid(const char *shared) {
     return true;
 }
 
+/* As it was said, not as it is kept: the first name of a list that is none, or the word. */
+static enum status refuse_shared(const char *shared, struct error *err) {
+    char team[72];
+    if (*shared != '|')
+        return error_set(err, ST_INVALID, "shared: \"%.70s\" is neither all, nor team, nor a list of teams", shared);
+    do {
+        shared++;
+        snprintf(team, sizeof team, "%.*s", (int)strcspn(shared, "|"), shared);
+        shared += strcspn(shared, "|");
+    } while (team_is_valid(team) && *shared);
+    return error_set(err, ST_INVALID, "shared: team \"%s\" is not 1 to 64 letters, digits and . _ -", team);
+}
+
 enum status check_team(const char *team, const char *shared, struct error *err) {
     if (team && !team_is_valid(team))
         return error_set(err, ST_INVALID, "team: \"%.70s\" is not 1 to 64 letters, digits and . _ -", team);
-    if (shared && !shared_is_valid(shared))
-        return error_set(err, ST_INVALID, "shared: \"%.70s\" is neither all, nor team, nor names of teams", shared);
-    return ST_OK;
+    return !shared || shared_is_valid(shared) ? ST_OK : refuse_shared(shared, err);
 }

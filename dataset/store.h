@@ -35,7 +35,7 @@ enum store_mode { STORE_READ_ONLY, STORE_READ_WRITE };
  * Fails: ST_CONFLICT (another process, which is named, has it open for writing), ST_NOT_FOUND, ST_ENVIRONMENT,
  * ST_INVALID (no SQLite file, another program's, of a newer schema; or of an older one and read-only). */
 enum status store_open(const char *path, enum store_mode mode, struct store **out, struct error *err);
-void store_close(struct store *store); /* NULL is allowed */
+void store_close(struct store *store); /* NULL is allowed. Who closes as the last leaves one file */
 const char *store_path(const struct store *store);
 
 /* A consistent copy to `path`, one file without side files, whole or not at all. Fails: ST_CONFLICT when `path` is
@@ -52,6 +52,10 @@ enum status store_end(struct store *store, enum status status, struct error *err
 
 /* Teams: 1 to 64 letters, digits and . _ - */
 bool team_is_valid(const char *team);
+
+/* "all" or "team", which say by themselves whom something is shared with. New teams are not called so; datasets may
+ * have some that are. */
+bool team_is_word(const char *team);
 
 /* "*", "", or "|a|b|" of valid teams. */
 bool shared_is_valid(const char *shared);

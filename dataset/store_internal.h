@@ -159,6 +159,8 @@ struct store {
     char *file; /* absolute, without symbolic links */
     bool read_only, immutable;
     unsigned depth;   /* of write steps that are open */
+    unsigned bare;    /* how many of these are inner ones without a savepoint: nothing was written before them */
+    int64_t written;  /* rows changed on this connection when the transaction began; -1: it may have changed more */
     bool reading;     /* between sql_begin_read and sql_end_read, outside a write step */
     struct lock lock; /* held when not read_only */
     struct sqlite3_stmt *statements[STATEMENT_COUNT];

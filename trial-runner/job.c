@@ -16,6 +16,10 @@
 
 enum { LOG_MAX = 32 << 20, TIMES_LINE = 4096 };
 
+double job_samples(const struct model *model, const struct cluster *cluster) {
+    return model->batch_per_device * cluster->n_devices;
+}
+
 enum source { SOURCE_NONE, SOURCE_OUTPUT, SOURCE_FILE };
 
 struct running {
@@ -167,11 +171,11 @@ static void say_what_is_missing(const struct running *r, struct error *err) {
                   "no line of the command's output has the pattern \"%.120s\"; its last line is \"%.120s\"",
                   times->pattern, last_line(r));
     else
-        error_set(
-            err, ST_INVALID,
-            "the command told no time of an iteration: neither {\"time_us\": ...} lines in $SYNCOPATE_TIMES or on "
-            "its standard output, nor is there a --pattern; its last line is \"%.120s\"",
-            last_line(r));
+        error_set(err, ST_INVALID,
+                  "the command told no time of an iteration: neither {\"time_us\": ...} lines in "
+                  "$SYNCOPATE_TRIAL_TIMES or on "
+                  "its standard output, nor is there a --pattern; its last line is \"%.120s\"",
+                  last_line(r));
 }
 
 static enum status judge_exit(struct running *r, struct process_result *process, struct error *err) {

@@ -1,10 +1,11 @@
 /* The user's own job as the trial: a command that trains with the strategy it is given and says how long its iterations
  * take.
  *
- * The command runs by /bin/sh with what job_folder.h gives it. It should run SYNCOPATE_WARMUP iterations that do not
- * count and then SYNCOPATE_ITERATIONS that do, and tell each one's time: by a line that the pattern finds, or, without
- * a pattern, by a JSON line on standard output; or by JSON lines in the file $SYNCOPATE_TIMES, which is read as it
- * grows (job_times.h). Where both come, the first to come counts. A job that goes on is ended once it has told enough.
+ * The command runs by /bin/sh with what job_folder.h gives it. It should run SYNCOPATE_TRIAL_WARMUP iterations that do
+ * not count and then SYNCOPATE_TRIAL_ITERATIONS that do, and tell each one's time: by a line that the pattern finds,
+ * or, without a pattern, by a JSON line on standard output; or by JSON lines in the file $SYNCOPATE_TRIAL_TIMES, which
+ * is read as it grows (job_times.h). Where both come, the first to come counts. A job that goes on is ended once it has
+ * told enough.
  *
  * How it ended: exit code 0, complete; JOB_INFEASIBLE, this strategy cannot run there, the last line of the output says
  * why; any other, failed. What is too slow, out of time or interrupted gets SIGTERM with all of its process group, and
@@ -22,9 +23,12 @@
 #include "trial-runner/job_times.h"
 #include "trial-runner/trial.h"
 
+/* JOB_LEAST iterations make a trial, by --command as by "session complete", unless fewer were asked for (a session asks
+ * for more). Below that the median is not robust: of one or two, a single one that was disturbed decides, and a search
+ * that compares medians would take the disturbance for the strategy. */
 enum {
     JOB_INFEASIBLE = 3, /* exit code */
-    JOB_LEAST = 3,      /* iterations that make a trial, where fewer than asked were told */
+    JOB_LEAST = 3,
     JOB_GRACE_S = 5,
     JOB_FINISH_S = 5 /* to end by itself after the last iteration */
 };
@@ -38,6 +42,9 @@ struct job {
     const char *logs;            /* folder for a folder a trial; NULL: nothing is kept */
     bool heard; /* some trial told a time: what is missing from now on is missing for a reason of its own */
 };
+
+/* How many samples an iteration takes on all devices together, by which a rate becomes a time; 0: unknown. */
+double job_samples(const struct model *model, const struct cluster *cluster);
 
 /* As trial_run; runner, fault and on_interval of the request do not count. Fails also with ST_NOT_FOUND when the shell
  * cannot start the command, and with ST_INVALID when the first job ended well and no time was found in what it said. */

@@ -22,7 +22,12 @@ static enum status refuse(const char *path, struct error *err) {
 
 static enum status make_temporary(char out[JOB_PATH], struct error *err) {
     const char *parent = getenv("TMPDIR");
-    snprintf(out, JOB_PATH, "%s/syncopate-XXXXXX", parent && *parent ? parent : "/tmp");
+    char root[PATH_MAX];
+    parent = parent && *parent ? parent : "/tmp";
+    if (!realpath(parent, root))
+        return refuse(parent, err);
+    if (snprintf(out, JOB_PATH, "%s/syncopate-XXXXXX", root) >= JOB_PATH)
+        return error_set(err, ST_ENVIRONMENT, "%s: the path is too long", parent);
     return mkdtemp(out) ? ST_OK : refuse(out, err);
 }
 
@@ -143,11 +148,11 @@ enum status job_environment(const struct job_facts *facts, size_t n_forms, const
     if (!v.texts)
         return error_no_memory(err);
     add(&v, "SYNCOPATE_TRIAL_DIR=%s", facts->folder);
-    add(&v, "SYNCOPATE_STRATEGY=%s/strategy.json", facts->folder);
-    add(&v, "SYNCOPATE_TIMES=%s/times.jsonl", facts->folder);
-    add(&v, "SYNCOPATE_NUMBER=%lu", (unsigned long)facts->number);
-    add(&v, "SYNCOPATE_ITERATIONS=%lu", (unsigned long)facts->iterations);
-    add(&v, "SYNCOPATE_WARMUP=%lu", (unsigned long)facts->warmup);
+    add(&v, "SYNCOPATE_TRIAL_STRATEGY=%s/strategy.json", facts->folder);
+    add(&v, "SYNCOPATE_TRIAL_TIMES=%s/times.jsonl", facts->folder);
+    add(&v, "SYNCOPATE_TRIAL_NUMBER=%lu", (unsigned long)facts->number);
+    add(&v, "SYNCOPATE_TRIAL_ITERATIONS=%lu", (unsigned long)facts->iterations);
+    add(&v, "SYNCOPATE_TRIAL_WARMUP=%lu", (unsigned long)facts->warmup);
     enum status st = ST_OK;
     for (size_t i = 0; i < n_forms && !st; i++) {
         struct export export;

@@ -22,15 +22,16 @@ enum status job_folder_make(const char *logs, uint64_t number, char out[JOB_PATH
 enum status job_folder_write(const char *folder, const struct strategy *strategy, const struct model *model,
                              const struct cluster *cluster, struct error *err);
 
-/* What a job is told. */
+/* What a job is told, in variables whose names are no option's (SYNCOPATE_ and the option in capitals): else a command
+ * of ours that the job calls would take them for its own. */
 struct job_facts {
     const char *folder;
     uint64_t number, iterations, warmup;
 };
 
-/* "NAME=value" texts, NULL-terminated, in the arena: SYNCOPATE_TRIAL_DIR, _STRATEGY, _TIMES, _NUMBER, _ITERATIONS,
- * _WARMUP, and what the .env files of these forms set; a value that is the name of one of their files becomes its path.
- * Fails: as job_folder_write. */
+/* "NAME=value" texts, NULL-terminated, in the arena: SYNCOPATE_TRIAL_DIR, _STRATEGY, _TIMES, _NUMBER, _ITERATIONS and
+ * _WARMUP, and what the .env files of these forms set; a value that is the name of one of their files
+ * becomes its path. Fails: as job_folder_write. */
 enum status job_environment(const struct job_facts *facts, size_t n_forms, const struct exporter *const *forms,
                             const struct strategy *strategy, const struct model *model, const struct cluster *cluster,
                             struct arena *arena, const char *const **out, struct error *err);

@@ -70,8 +70,8 @@ static bool is_odd(struct job_times *times, const char *why, const char *line) {
     return false;
 }
 
-/* The factor of the word that begins at `text`, after blanks; 0 when it is no unit. */
-static double unit_at(const char *text) {
+/* The factor of the word that begins at `text`, after blanks, and where it ends; 0 when it is no unit. */
+static double unit_at(const char *text, const char **end) {
     static const struct {
         const char *word;
         double us;
@@ -82,9 +82,12 @@ static double unit_at(const char *text) {
     text += strspn(text, " \t");
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         const size_t n = strlen(words[i].word);
-        if (!strncmp(text, words[i].word, n) && !isalnum((unsigned char)text[n]) && text[n] != '/')
+        if (!strncmp(text, words[i].word, n) && !isalnum((unsigned char)text[n]) && text[n] != '/') {
+            *end = text + n;
             return words[i].us;
+        }
     }
+    *end = text;
     return 0;
 }
 
@@ -100,12 +103,36 @@ bool job_times_match(struct job_times *times, const char *line, size_t n, double
     const double value = strtod(line + at[1].rm_so, &end);
     if (end == line + at[1].rm_so)
         return is_odd(times, "the pattern's group is no number", line);
-    const double factor = times->unit == JOB_UNIT_SUFFIX ? unit_at(end) : units[times->unit].us;
+    const char *rest;
+    const double factor = times->unit == JOB_UNIT_SUFFIX ? unit_at(end, &rest) : units[times->unit].us;
     if (times->unit == JOB_UNIT_SUFFIX && factor <= 0)
         return is_odd(times, "no unit stands behind the number, and --unit was not given", line);
     const double us = times->unit == JOB_UNIT_RATE ? times->samples / value * 1e6 : value * factor;
     if (!is_time(us))
         return is_odd(times, "this is no time of an iteration", line);
+    *time_us = us;
+    return true;
+}
+
+static const char no_samples[] = "a rate becomes a time by the model's batch_per_device, and it has none";
+
+bool job_times_value(struct job_times *times, const char *text, double *time_us) {
+    static const char rate[] = "samples/s";
+    char *end;
+    const char *rest;
+    const double value = strtod(text, &end);
+    if (end == text)
+        return is_odd(times, "this is no number with its unit", text);
+    const double factor = unit_at(end + strspn(end, " \t"), &rest);
+    const bool is_rate = factor <= 0 && !strncmp(rest, rate, sizeof rate - 1);
+    rest += is_rate ? sizeof rate - 1 : 0;
+    if ((factor <= 0 && !is_rate) || rest[strspn(rest, " \t")])
+        return is_odd(times, "say the unit, as in 12.3ms or 2560samples/s", text);
+    if (is_rate && times->samples <= 0)
+        return is_odd(times, no_samples, text);
+    const double us = is_rate ? times->samples / value * 1e6 : value * factor;
+    if (!is_time(us))
+        return is_odd(times, "this is no time of an iteration", text);
     *time_us = us;
     return true;
 }
@@ -125,14 +152,14 @@ bool job_times_json(struct job_times *times, const char *line, size_t n, double 
     if (line[blanks] != '{')
         return false;
     cJSON *json = cJSON_ParseWithLength(line, n);
-    const bool ours =
-        cJSON_GetObjectItemCaseSensitive(json, "time_us") || cJSON_GetObjectItemCaseSensitive(json, "samples_per_s");
+    const bool timed = cJSON_GetObjectItemCaseSensitive(json, "time_us") != NULL;
+    const bool ours = timed || cJSON_GetObjectItemCaseSensitive(json, "samples_per_s");
     const double us = json_time(times, json), iteration = member(json, "iteration");
     cJSON_Delete(json);
     if (!ours)
         return false;
     if (!is_time(us))
-        return is_odd(times, "this is no time of an iteration", line);
+        return is_odd(times, timed || times->samples > 0 ? "this is no time of an iteration" : no_samples, line);
     if (iteration <= times->last)
         return false;
     times->last = isnan(iteration) ? times->last : iteration;

@@ -51,4 +51,8 @@ void job_times_begin(struct job_times *times);
 bool job_times_match(struct job_times *times, const char *line, size_t n, double *time_us);
 bool job_times_json(struct job_times *times, const char *line, size_t n, double *time_us);
 
+/* Whether the text is a time with its unit, or a rate, and nothing else: "12.3ms", "2560 samples/s". When it is not,
+ * `odd` says why. */
+bool job_times_value(struct job_times *times, const char *text, double *time_us);
+
 #endif

@@ -62,12 +62,13 @@ static bool is_there(enum trial_worker worker) {
 enum status trial_runner_choose(struct trial_runner *runner, const char *word, const struct cluster *cluster,
                                 struct error *err) {
     const bool remote = runner->place == TRIAL_MPIRUN || runner->place == TRIAL_SLURM;
+    const char *variable = getenv("SYNCOPATE_WORKER");
+    word = word ? word : variable && *variable ? variable : NULL;
     const bool path = word && strchr(word, '/'), said = word && !path;
     if (said && strcmp(word, "mpi") != 0 && strcmp(word, "nccl") != 0)
         return error_set(err, ST_USAGE, "--worker: \"%s\" is none of mpi, nccl, and no path of a program", word);
     const bool asked = said ? strcmp(word, "nccl") == 0 : runner->share_gpu;
-    const bool for_gpus = !word && !asked && remote && has_gpus_only(cluster) && !getenv("SYNCOPATE_WORKER") &&
-                          is_there(TRIAL_WORKER_NCCL);
+    const bool for_gpus = !word && !asked && remote && has_gpus_only(cluster) && is_there(TRIAL_WORKER_NCCL);
     const enum trial_worker worker = asked || for_gpus ? TRIAL_WORKER_NCCL : TRIAL_WORKER_MPI;
     if (runner->share_gpu && worker == TRIAL_WORKER_MPI)
         return error_set(err, ST_USAGE, "--share-gpu is for --worker nccl");
@@ -79,12 +80,12 @@ enum status trial_runner_choose(struct trial_runner *runner, const char *word, c
 
 enum status launch_worker_path(const struct trial_runner *runner, struct arena *arena, const char **out,
                                struct error *err) {
-    const char *variable = getenv("SYNCOPATE_WORKER"), *named = variable && strchr(variable, '/') ? variable : NULL;
-    const char *set = runner->program ? runner->program : named;
+    const char *set = runner->program;
     const bool nccl = runner->worker == TRIAL_WORKER_NCCL;
     char self[4096] = "";
     if (!set && readlink("/proc/self/exe", self, sizeof self - 1) < 0)
-        return error_set(err, ST_ENVIRONMENT, "cannot read /proc/self/exe; set SYNCOPATE_WORKER");
+        return error_set(err, ST_ENVIRONMENT,
+                         "cannot read /proc/self/exe; name the worker by --worker or SYNCOPATE_WORKER");
     char *slash = strrchr(self, '/');
     if (slash)
         *slash = '\0';
@@ -93,9 +94,10 @@ enum status launch_worker_path(const struct trial_runner *runner, struct arena *
     if (!path)
         return error_no_memory(err);
     if (access(path, X_OK) != 0)
-        return error_set(err, ST_NOT_FOUND,
-                         "no worker program at %s; build it with %s installed, or set SYNCOPATE_WORKER", path,
-                         nccl ? "CUDA, NCCL and an MPI" : "an MPI");
+        return error_set(
+            err, ST_NOT_FOUND,
+            "no worker program at %s; build it with %s installed, or name one by --worker or SYNCOPATE_WORKER", path,
+            nccl ? "CUDA, NCCL and an MPI" : "an MPI");
     *out = path;
     return ST_OK;
 }

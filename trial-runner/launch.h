@@ -6,9 +6,9 @@
  * daemons; slurm by srun, within an allocation or with one of its own each time. Ranks are numbered node by node: a
  * node's devices and then, if it serves, one server. On other machines they get the variables of passed.h.
  *
- * The worker is SYNCOPATE_WORKER, or syncopate-worker-mpi or -nccl beside the running program; on other machines it
- * must lie at the same path. Device k of a node is its GPU k; with `share_gpu` all are one GPU, which the worker learns
- * from SYNCOPATE_SHARE_GPU=1.
+ * The worker is syncopate-worker-mpi or -nccl beside the running program, or another program that was named
+ * (trial_runner_choose); on other machines it must lie at the same path. Device k of a node is its GPU k; with
+ * `share_gpu` all are one GPU, which the worker learns from SYNCOPATE_SHARE_GPU=1.
  * Threads: each call belongs to its thread; any number at a time. */
 #ifndef TRIAL_RUNNER_LAUNCH_H
 #define TRIAL_RUNNER_LAUNCH_H
@@ -44,7 +44,7 @@ struct trial_runner {
     enum trial_place place;
     enum trial_worker worker;
     bool for_gpus;              /* nobody asked for the NCCL worker: it was chosen because the devices are GPUs */
-    const char *program;        /* the worker program; NULL: SYNCOPATE_WORKER, else that beside the running one */
+    const char *program;        /* the worker program; NULL: that of `worker` beside the running one */
     bool share_gpu;             /* many ranks on one GPU */
     const char *host_file;      /* mpirun, slurm: a host a line, in the order of the nodes, in place of their names */
     const char *interface;      /* mpirun: network for the traffic ("10.0.0.0/16", "eth0") */
@@ -59,9 +59,10 @@ struct trial_runner {
 bool trial_runner_parse(const char *word, enum trial_place *out);
 const char *trial_runner_name(enum trial_place place);
 
-/* Set `worker` by the word "mpi" or "nccl", or `program` by a path. Without the former it is NCCL where a GPU is
- * shared, or where mpirun or slurm start ranks on a cluster whose devices are GPUs and its program is there; else MPI.
- * Fails: ST_USAGE. */
+/* Set `worker` by the word "mpi" or "nccl", or `program` by a path; `word` NULL: what SYNCOPATE_WORKER says, which
+ * nothing else reads. Without "mpi" or "nccl" the worker is NCCL where a GPU is shared, or where nothing was said,
+ * mpirun or slurm start ranks on a cluster whose devices are GPUs, and its program is there; else MPI. Fails:
+ * ST_USAGE. */
 enum status trial_runner_choose(struct trial_runner *runner, const char *word, const struct cluster *cluster,
                                 struct error *err);
 const char *trial_worker_name(enum trial_worker worker);

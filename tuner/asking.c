@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/rng.h"
 #include "dataset/describe.h"
+#include "trial-runner/job.h"
 #include "tuner/runners.h"
 
 static const double LOOK_AGAIN_US = 50e3;
@@ -32,6 +33,16 @@ enum status asking_open(const char *path, double patience_us, const volatile sig
             return error_set(err, ST_CANCELLED, "interrupted");
         clock_sleep_us(LOOK_AGAIN_US * (0.5 + rng_uniform(&rng)));
     }
+}
+
+enum status asking_find(struct store *store, const char *session, struct arena *arena, struct stored_session *out,
+                        struct error *err) {
+    const enum status st = store_session_get(store, session, arena, out, err);
+    if (st != ST_NOT_FOUND)
+        return st;
+    return error_set(err, ST_NOT_FOUND,
+                     "%s has no session %.80s; \"syncopate dataset sessions --dataset %s\" lists them",
+                     store_path(store), session, store_path(store));
 }
 
 /* ---- leases that have run out ---- */
@@ -111,7 +122,7 @@ static enum status take_up(struct asking *a, struct error *err) {
 }
 
 static enum status read_stored(struct asking *a, const char *session, struct error *err) {
-    enum status st = store_session_get(a->store, session, &a->arena, &a->stored, err);
+    enum status st = asking_find(a->store, session, &a->arena, &a->stored, err);
     if (!st && a->stored.mode != STORED_SESSION_ASK)
         st = error_set(err, ST_CONFLICT,
                        "session %s runs its trials itself; go on with: syncopate tune --resume %s --dataset %s",
@@ -246,36 +257,78 @@ enum status asking_take(struct asking *a, const char *client, size_t count, doub
 
 /* ---- telling ---- */
 
-static enum status row_of(struct store *store, const struct asker *asker, int64_t *out, struct error *err) {
+enum status asking_samples(struct store *store, const char *session, double *out, struct error *err) {
     struct arena arena = {0};
-    struct record *records;
-    size_t n = 0;
-    char filter[48];
-    const struct query query = {.session = asker->session, .filter = filter, .limit = 1};
-    snprintf(filter, sizeof filter, "number = %lu", (unsigned long)asker->number);
-    enum status st = query_collect(store, &query, &arena, &n, &records, err);
-    if (!st && !n)
-        st = error_set(err, ST_NOT_FOUND, "%s: session %s has no trial %lu", store_path(store), asker->session,
-                       (unsigned long)asker->number);
+    struct stored_session stored;
+    struct model model = {0};
+    struct cluster cluster = {0};
+    enum status st = asking_find(store, session, &arena, &stored, err);
     if (!st)
-        *out = records[0].trial;
+        st = store_get_model(store, stored.model, &model, err);
+    if (!st)
+        st = store_get_cluster(store, stored.cluster, &cluster, err);
+    if (!st)
+        *out = job_samples(&model, &cluster);
+    model_release(&model);
+    cluster_release(&cluster);
     arena_release(&arena);
     return st;
 }
 
+static enum status read_trial(struct store *store, const struct asker *asker, struct arena *arena, struct record **out,
+                              struct error *err) {
+    struct record *records;
+    struct stored_session session;
+    size_t n = 0;
+    char filter[48];
+    const struct query query = {.session = asker->session, .filter = filter, .limit = 1};
+    snprintf(filter, sizeof filter, "number = %lu", (unsigned long)asker->number);
+    enum status st = asking_find(store, asker->session, arena, &session, err);
+    if (!st)
+        st = query_collect(store, &query, arena, &n, &records, err);
+    if (!st && !n)
+        st = error_set(err, ST_NOT_FOUND, "%s: session %s has no trial %lu: %lu were suggested so far",
+                       store_path(store), asker->session, (unsigned long)asker->number, (unsigned long)session.trials);
+    if (!st)
+        *out = records;
+    return st;
+}
+
+/* Why the trial is not the asker's. */
+static enum status refuse(const struct record *r, const struct asker *asker, struct error *err) {
+    const unsigned long number = (unsigned long)r->number, attempt = (unsigned long)r->attempt;
+    if (r->state == RECORD_WAITING)
+        return error_set(err, ST_CONFLICT,
+                         "trial %lu is with nobody: its lease ran out, and it waits to be suggested as attempt %lu",
+                         number, attempt);
+    if (r->state != RECORD_RUNNING)
+        return error_set(err, ST_CONFLICT, "trial %lu has ended: it is %s%s%s", number, record_state_word(r->state),
+                         r->reason ? ", " : "", r->reason ? r->reason : "");
+    if (!r->client || !r->lease_until)
+        return error_set(err, ST_CONFLICT, "trial %lu is run by the process of its session", number);
+    if (strcmp(r->client, asker->client) != 0)
+        return error_set(err, ST_CONFLICT,
+                         "trial %lu is with client \"%s\", attempt %lu, until %s, and not with \"%s\"", number,
+                         r->client, attempt, r->lease_until, asker->client);
+    return error_set(err, ST_CONFLICT, "trial %lu is in attempt %lu, until %s, and not in attempt %lu", number, attempt,
+                     r->lease_until, (unsigned long)asker->attempt);
+}
+
 /* The row of a trial that the asker has, after leases that have run out are ended. */
 static enum status held_row(struct store *store, const struct asker *asker, int64_t *out, struct error *err) {
+    struct arena arena = {0};
+    struct record *record = NULL;
     enum status st = asking_expire(store, asker->session, err);
     if (!st)
-        st = row_of(store, asker, out, err);
+        st = read_trial(store, asker, &arena, &record, err);
     if (!st)
-        st = lease_check(store, *out, asker->client, asker->attempt, err);
-    if (st != ST_CONFLICT)
-        return st;
-    return error_set(err, ST_CONFLICT,
-                     "trial %lu is not with client \"%s\", attempt %lu: it has ended, or its lease ran out and it was "
-                     "offered again",
-                     (unsigned long)asker->number, asker->client, (unsigned long)asker->attempt);
+        st = lease_check(store, record->trial, asker->client, asker->attempt, err);
+    if (st == ST_CONFLICT && record)
+        st = refuse(record, asker, err);
+    if (!st)
+        *out = record->trial;
+    arena_release(&arena);
+    return st;
 }
 
 enum status asking_renew(struct store *store, const struct asker *asker, double lease_us, char *until,
@@ -290,5 +343,8 @@ enum status asking_end(struct store *store, const struct asker *asker, const str
                        struct error *err) {
     int64_t row;
     enum status st = held_row(store, asker, &row, err);
+    if (!st && outcome->state == RECORD_COMPLETE && outcome->n < JOB_LEAST)
+        st = error_set(err, ST_INVALID, "%zu iterations make no trial, %d and more do: a median of fewer tells little",
+                       outcome->n, JOB_LEAST);
     return st ? st : trial_record_end(store, row, outcome, err);
 }

@@ -26,6 +26,10 @@ enum { ASKING_MAX_ATTEMPTS = 3, ASKING_MOST = 64, ASKING_CLIENT_MAX = 64 };
 enum status asking_open(const char *path, double patience_us, const volatile sig_atomic_t *cancel, struct store **out,
                         struct error *err);
 
+/* As store_session_get; who gets the name wrong is told what lists them. */
+enum status asking_find(struct store *store, const char *session, struct arena *arena, struct stored_session *out,
+                        struct error *err);
+
 /* What the caller makes of the words that a session keeps about its job (struct tune_options.job): limits, for the
  * engine. *limits is the caller's, who releases what belongs to it; NULL: none. */
 typedef enum status asking_limits(void *context, const char *job, const struct model *model,
@@ -76,18 +80,23 @@ void asking_release(struct asking *asking);
  * ended or is paused), as session_suggest and the store. */
 enum status asking_take(struct asking *asking, const char *client, size_t count, double lease_us, struct error *err);
 
+/* How many samples an iteration of the session's job takes on all devices, as job_samples. Fails: ST_NOT_FOUND. */
+enum status asking_samples(struct store *store, const char *session, double *out, struct error *err);
+
 /* Who speaks of which trial. */
 struct asker {
     const char *session, *client;
     uint64_t number, attempt;
 };
 
-/* The lease lasts lease_us from now; `until` has room for 32. Fails: ST_NOT_FOUND (no such trial), ST_CONFLICT (it has
- * ended, or its lease had run out). */
+/* The lease lasts lease_us from now; `until` has room for 32. Fails: ST_NOT_FOUND (no such session or trial),
+ * ST_CONFLICT (it has ended, its lease had run out, or somebody else has it: which of these, and until when, is said).
+ */
 enum status asking_renew(struct store *store, const struct asker *asker, double lease_us, char *until,
                          struct error *err);
 
-/* The trial has ended. Fails as asking_renew. */
+/* The trial has ended. Fails as asking_renew, and ST_INVALID when it is complete with fewer than JOB_LEAST iterations:
+ * the rule for the user's own jobs, which these are (trial-runner/job.h says why). */
 enum status asking_end(struct store *store, const struct asker *asker, const struct tune_outcome *outcome,
                        struct error *err);
 

@@ -65,6 +65,7 @@ struct tune_options {
     enum stored_session_mode mode;
     bool served; /* a service runs it, and goes on with it after a restart */
     const volatile sig_atomic_t *cancel;
+    void (*opened)(void *context, const char *session); /* tune_run has recorded a new session; NULL: nobody asks */
     void (*listen)(void *context, const struct tune_event *event);
     void *context;
 };

@@ -104,6 +104,8 @@ enum status tune_run(struct store *store, const struct model *model, const struc
     if (st)
         return st;
     st = open_session(store, t.session, resume, err);
+    if (!st && !resume && options->opened)
+        options->opened(options->context, session_id(t.session));
     if (!st)
         st = run_all(&t, err);
     if (!st)

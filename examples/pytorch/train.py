@@ -6,7 +6,7 @@ parameters, 38 MB of gradients), random images from a fixed seed, DistributedDat
 --profile FILE   write the model as syncopate describes it: every rank trains alone, at the same time as the others
 --strategy FILE  apply a strategy that was exported as pytorch-hook; by default that of the trial, if this is one
 --compare FILE   train two copies in turn, one by plain DDP and one by the strategy; write times and losses
-Rank 0 writes iteration times to --times FILE (SYNCOPATE_TIMES), a JSON line an iteration.
+Rank 0 writes iteration times to --times FILE (SYNCOPATE_TRIAL_TIMES), a JSON line an iteration.
 """
 
 import argparse
@@ -111,9 +111,9 @@ def main():
     parser.add_argument("--profile")
     parser.add_argument("--strategy", default=of_trial())
     parser.add_argument("--compare")
-    parser.add_argument("--times", default=environ("SYNCOPATE_TIMES"))
-    parser.add_argument("--iterations", type=int, default=int(environ("SYNCOPATE_ITERATIONS", "20")))
-    parser.add_argument("--warmup", type=int, default=int(environ("SYNCOPATE_WARMUP", "3")))
+    parser.add_argument("--times", default=environ("SYNCOPATE_TRIAL_TIMES"))
+    parser.add_argument("--iterations", type=int, default=int(environ("SYNCOPATE_TRIAL_ITERATIONS", "20")))
+    parser.add_argument("--warmup", type=int, default=int(environ("SYNCOPATE_TRIAL_WARMUP", "3")))
     parser.add_argument("--blocks", type=int, default=10)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--seed", type=int, default=1)

@@ -143,26 +143,28 @@ static enum status read_shape(const struct proto_message *value, const struct pr
     return st;
 }
 
-/* "dtype" and "shape" matter. */
+/* "dtype" and "shape" matter. In an entry of a map the value may stand before its key. */
 static enum status read_attribute(const struct proto_message *node, const struct proto_value *at, struct arena *arena,
                                   struct node *out, struct error *err) {
     struct proto_message entry, value;
-    struct proto_value field, part;
+    struct proto_value field, content = {0};
     const char *key = "";
-    bool more = true, parts = true;
+    bool more = true;
     enum status st = proto_inside(node, at, &entry, err);
     while (!st && !(st = proto_next(&entry, &field, &more, err)) && more) {
         if (field.number == MAP_KEY)
             st = proto_text(&entry, &field, arena, &key, err);
-        if (field.number != MAP_VALUE || st)
-            continue;
-        st = proto_inside(&entry, &field, &value, err);
-        while (!st && !(st = proto_next(&value, &part, &parts, err)) && parts) {
-            if (part.number == VALUE_TYPE && !strcmp(key, "dtype"))
-                st = proto_integer(&value, &part, &out->dtype, err);
-            else if (part.number == VALUE_SHAPE && !strcmp(key, "shape"))
-                st = read_shape(&value, &part, out, err);
-        }
+        else if (field.number == MAP_VALUE)
+            content = field;
+    }
+    if (!st && content.number)
+        st = proto_inside(&entry, &content, &value, err);
+    more = content.number;
+    while (!st && more && !(st = proto_next(&value, &field, &more, err)) && more) {
+        if (field.number == VALUE_TYPE && !strcmp(key, "dtype"))
+            st = proto_integer(&value, &field, &out->dtype, err);
+        else if (field.number == VALUE_SHAPE && !strcmp(key, "shape"))
+            st = read_shape(&value, &field, out, err);
     }
     return st;
 }

@@ -11,13 +11,15 @@
 enum { MAX_DEVICES = CLUSTER_MAX_NODES * CLUSTER_MAX_DEVICES_PER_NODE };
 
 static const struct import_kind model_kinds[] = {
-    {"pipedream", "PipeDream's graph.txt: layers with forward and backward times, bytes, edges"},
-    {"espresso", "Espresso's tensor tables: times between gradients; forward times are estimated"},
-    {"safetensors", "a safetensors file: shapes; times are estimated from --tflops, --batch, --positions"},
-    {"onnx", "an ONNX file: parameters and layers; times are estimated from --tflops and operations"},
-    {"torch-trace", "a PyTorch profiler's Chrome trace with record_shapes: times, shapes, order"},
-    {"graph-item", "AutoDist's GraphItem: TensorFlow's variables; times as for safetensors"},
-    {NULL, NULL},
+    {"pipedream", "PipeDream's graph.txt: layers with forward and backward times, bytes, edges", 0},
+    {"espresso", "Espresso's tensor tables: times between gradients; forward times are estimated",
+     IMPORT_FORWARD_RATIO},
+    {"safetensors", "a safetensors file: shapes; times are estimated from --tflops, --batch, --positions",
+     IMPORT_ESTIMATE},
+    {"onnx", "an ONNX file: parameters and layers; times are estimated from --tflops and operations", IMPORT_ESTIMATE},
+    {"torch-trace", "a PyTorch profiler's Chrome trace with record_shapes: times, shapes, order", 0},
+    {"graph-item", "AutoDist's GraphItem: TensorFlow's variables; times as for safetensors", IMPORT_ESTIMATE},
+    {NULL, NULL, 0},
 };
 
 static const struct {
@@ -29,15 +31,15 @@ static const struct {
                      {torch_trace_is, torch_trace_read, false}, {graph_item_is, graph_item_read, true}};
 
 static const struct import_kind cluster_kinds[] = {
-    {"syncopate", "a cluster file of ours, to which the others add measurements"},
-    {"nccl-tests-json", "all_reduce_perf -J: measured all-reduce, and the nodes it ran on"},
-    {"nccl-tests", "the output of all_reduce_perf in any log: the same"},
-    {"osu", "osu_allreduce (with --devices): measured all-reduce; osu_latency, osu_bw: the NICs"},
-    {"resource-spec", "AutoDist's resource_spec.yml: nodes, GPUs, network bandwidth"},
-    {"slurm", "scontrol show node: nodes and their GPUs; those out of service are left out"},
-    {"topology", "nvidia-smi topo -m: GPUs a node and the NVLinks between them"},
-    {"hostfile", "hosts and slots of mpirun, a slot being a device"},
-    {NULL, NULL},
+    {"syncopate", "a cluster file of ours, to which the others add measurements", 0},
+    {"nccl-tests-json", "all_reduce_perf -J: measured all-reduce, and the nodes it ran on", IMPORT_DEVICES},
+    {"nccl-tests", "the output of all_reduce_perf in any log: the same", IMPORT_DEVICES},
+    {"osu", "osu_allreduce (with --devices): measured all-reduce; osu_latency, osu_bw: the NICs", IMPORT_DEVICES},
+    {"resource-spec", "AutoDist's resource_spec.yml: nodes, GPUs, network bandwidth", 0},
+    {"slurm", "scontrol show node: nodes and their GPUs; those out of service are left out", 0},
+    {"topology", "nvidia-smi topo -m: GPUs a node and the NVLinks between them", 0},
+    {"hostfile", "hosts and slots of mpirun, a slot being a device", 0},
+    {NULL, NULL, 0},
 };
 
 static const struct {
@@ -64,13 +66,17 @@ const char *import_name(const struct source *source, const struct import_setting
     return stem && estimated ? arena_printf(arena, "%s-estimate", stem) : stem;
 }
 
-/* "a, b and c" */
-static void list_kinds(const struct import_kind *kinds, char *out, size_t room) {
-    size_t n = 0;
+/* "a, b and c", of those that take `options`. */
+static void list_kinds(const struct import_kind *kinds, unsigned options, char *out, size_t room) {
+    size_t n = 0, left = 0;
     *out = 0;
-    for (size_t i = 0; kinds[i].name && n < room; i++) {
-        const char *joint = !i ? "" : kinds[i + 1].name ? ", " : " and ";
-        n += (size_t)snprintf(out + n, room - n, "%s%s", joint, kinds[i].name);
+    for (const struct import_kind *k = kinds; k->name; k++)
+        left += (k->options & options) == options;
+    for (const struct import_kind *k = kinds; k->name && n < room; k++) {
+        if ((k->options & options) != options)
+            continue;
+        left--;
+        n += (size_t)snprintf(out + n, room - n, "%s%s", !n ? "" : left ? ", " : " and ", k->name);
     }
 }
 
@@ -82,7 +88,7 @@ static enum status find_kind(const struct import_kind *kinds, const char *name, 
             *out = i;
             return ST_OK;
         }
-    list_kinds(kinds, list, sizeof list);
+    list_kinds(kinds, 0, list, sizeof list);
     return error_set(err, ST_USAGE, "there is no kind \"%s\" of files; known are %s", name, list);
 }
 
@@ -91,7 +97,7 @@ static enum status unknown(const struct source *source, const struct import_kind
     if (source->n > 2 && !memcmp(source->text, "\x1f\x8b", 2))
         return error_set(err, ST_INVALID, "%s: byte 0: compressed; gunzip it first, \"-\" being standard input",
                          source->name);
-    list_kinds(kinds, list, sizeof list);
+    list_kinds(kinds, 0, list, sizeof list);
     return error_set(err, ST_INVALID, "%s: byte 0: of no known kind; say which of %s it is with --from", source->name,
                      list);
 }
@@ -117,36 +123,87 @@ static enum status check_settings(const struct import_settings *s, struct error 
     return s->devices <= MAX_DEVICES ? ST_OK : error_set(err, ST_USAGE, "--devices: at most %d", MAX_DEVICES);
 }
 
+/* `taken` are the options of what there is, `kinds` the table that it is from. */
+static enum status check_options(const struct source *source, const struct import_kind *kinds, unsigned taken,
+                                 const struct import_settings *s, struct error *err) {
+    const struct {
+        const char *name;
+        unsigned option;
+        bool given;
+    } options[] = {{"forward-ratio", IMPORT_FORWARD_RATIO, s->forward_ratio > 0},
+                   {"tflops", IMPORT_TFLOPS, s->tflops > 0},
+                   {"positions", IMPORT_POSITIONS, s->positions > 0},
+                   {"devices", IMPORT_DEVICES, s->devices > 0}};
+    char list[256];
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        if (!options[i].given || taken & options[i].option)
+            continue;
+        list_kinds(kinds, options[i].option, list, sizeof list);
+        return error_set(err, ST_USAGE, "%s: this kind of file takes no --%s; it is for %s", source->name,
+                         options[i].name, list);
+    }
+    return ST_OK;
+}
+
+/* What has no name of its own says how to get one. */
+static bool note_name(const struct source *source, const struct import_settings *settings, const cJSON *json,
+                      struct notes *notes) {
+    const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "name"));
+    if (settings->name || !source_is_standard_input(source) || !name ||
+        strncmp(name, SOURCE_NAMELESS, strlen(SOURCE_NAMELESS)) != 0)
+        return true;
+    return notes_add(notes, "standard input has no name: the description is called \"%s\"; --name gives another", name);
+}
+
+static enum status finish(const struct source *source, const struct import_settings *settings, cJSON *json,
+                          struct notes *notes, cJSON **out, struct error *err) {
+    if (!note_name(source, settings, json, notes)) {
+        cJSON_Delete(json);
+        return error_no_memory(err);
+    }
+    *out = json;
+    return ST_OK;
+}
+
 enum status import_model(const struct source *source, const char *kind, const struct import_settings *settings,
                          struct notes *notes, cJSON **out, struct error *err) {
+    const struct source text = source_behind_mark(source);
     size_t k = 0;
+    cJSON *json = NULL;
     enum status st = check_settings(settings, err);
     if (!st && kind)
         st = find_kind(model_kinds, kind, &k, err);
     if (st)
         return st;
     if (!kind) {
-        while (model_kinds[k].name && !model_readers[k].is(source))
+        while (model_kinds[k].name && !model_readers[k].is(model_readers[k].binary ? source : &text))
             k++;
         if (!model_kinds[k].name)
             return strstr(source->text, "\"syncopate.model/") ? refuse_own(source, err)
                                                               : unknown(source, model_kinds, err);
     }
-    st = model_readers[k].binary ? ST_OK : source_check_text(source, err);
-    return st ? st : model_readers[k].read(source, settings, notes, out, err);
+    st = check_options(source, model_kinds, model_kinds[k].options, settings, err);
+    if (!st && !model_readers[k].binary)
+        st = source_check_text(source, err);
+    if (!st)
+        st = model_readers[k].read(model_readers[k].binary ? source : &text, settings, notes, &json, err);
+    return st ? st : finish(source, settings, json, notes, out, err);
 }
 
+/* *options grows by what the file's kind takes. */
 static enum status add_source(const struct source *source, const char *kind, const struct import_settings *settings,
-                              struct notes *notes, struct cluster_draft *draft, struct error *err) {
+                              struct notes *notes, struct cluster_draft *draft, unsigned *options, struct error *err) {
+    const struct source text = source_behind_mark(source);
     size_t k = 0;
     enum status st = source_check_text(source, err);
     if (!st && kind)
         st = find_kind(cluster_kinds, kind, &k, err);
     if (st)
         return st;
-    while (!kind && cluster_kinds[k].name && !cluster_readers[k].is(source))
+    while (!kind && cluster_kinds[k].name && !cluster_readers[k].is(&text))
         k++;
-    return cluster_kinds[k].name ? cluster_readers[k].read(source, settings, notes, draft, err)
+    *options |= cluster_kinds[k].options;
+    return cluster_kinds[k].name ? cluster_readers[k].read(&text, settings, notes, draft, err)
                                  : unknown(source, cluster_kinds, err);
 }
 
@@ -154,13 +211,18 @@ enum status import_cluster(size_t n, const struct source *sources, const char *k
                            const struct import_settings *settings, struct notes *notes, cJSON **out,
                            struct error *err) {
     struct cluster_draft draft;
+    unsigned options = 0;
+    cJSON *json = NULL;
     enum status st = check_settings(settings, err);
     cluster_draft_init(&draft, notes->arena);
     for (size_t i = 0; i < n && !st; i++)
-        st = add_source(&sources[i], kind, settings, notes, &draft, err);
+        st = add_source(&sources[i], kind, settings, notes, &draft, &options, err);
+    if (!st)
+        st = check_options(&sources[0], cluster_kinds, options, settings, err);
     if (st) {
         cluster_draft_release(&draft);
         return st;
     }
-    return cluster_draft_finish(&draft, &sources[0], settings, notes, out, err);
+    st = cluster_draft_finish(&draft, &sources[0], settings, notes, &json, err);
+    return st ? st : finish(&sources[0], settings, json, notes, out, err);
 }

@@ -10,6 +10,7 @@
  * parameter that it was. Of a parameter that several nodes read the gradient is ready with the first of these. O(n log
  * n). */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "strategy/import/model_draft.h"
@@ -54,10 +55,16 @@ static bool is_constant_input(const struct onnx_node *node, size_t i) {
                      {"Pad", 1, 3},
                      {"QuantizeLinear", 1, 2},
                      {"DequantizeLinear", 1, 2},
+                     {"DynamicQuantizeMatMul", 2, 3},
+                     {"MatMulIntegerToFloat", 2, 5},
+                     {"QGemm", 1, 5},
+                     {"QGemm", 7, 8},
                      {"Pow", 1, 1},
                      {"OneHot", 1, 2},
                      {"Range", 0, 2},
                      {"TopK", 1, 1}};
+    if (!strncmp(node->type, "QLinear", strlen("QLinear"))) /* of floating-point numbers they read scales alone */
+        return true;
     for (size_t k = 0; k < sizeof constants / sizeof *constants; k++)
         if (!strcmp(node->type, constants[k].type) && i >= constants[k].first && i <= constants[k].last)
             return true;
@@ -199,6 +206,34 @@ static void draft_layers(struct model_draft *draft, const struct layers *layers,
     }
 }
 
+static int compare_types(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Nodes that may multiply much, but are taken to need no time: one line that counts and names them. */
+static bool note_unknown_kinds(const struct source *source, const struct onnx_graph *graph, struct notes *notes) {
+    enum { NAMED = 8 };
+    size_t n = 0, kinds = 0;
+    const char *words = "", **types = arena_alloc(graph->arena, graph->n_nodes, sizeof *types);
+    for (size_t i = 0; types && i < graph->n_nodes; i++)
+        if (!onnx_is_known(&graph->nodes[i]))
+            types[n++] = graph->nodes[i].type;
+    if (types && n)
+        qsort(types, n, sizeof *types, compare_types);
+    for (size_t i = 0, k; types && words && i < n; i = k) {
+        for (k = i; k < n && !strcmp(types[i], types[k]);)
+            k++;
+        if (kinds++ < NAMED)
+            words = arena_printf(graph->arena, "%s%s%.40s (%zu)", words, i ? ", " : "", types[i], k - i);
+        else if (k == n)
+            words = arena_printf(graph->arena, "%s and %zu more", words, kinds - NAMED);
+    }
+    if (!types || !words)
+        return false;
+    return !n || notes_add(notes, "%s: %zu of %zu nodes are of kinds that are not known here and take no time: %s",
+                           source->name, n, graph->n_nodes, words);
+}
+
 static bool add_notes(const struct source *source, const struct onnx_graph *graph, const struct layers *layers,
                       const struct import_settings *settings, struct notes *notes) {
     bool ok = notes_add(notes,
@@ -213,6 +248,7 @@ static bool add_notes(const struct source *source, const struct onnx_graph *grap
     if (layers->n_unknown)
         ok = ok && notes_add(notes, "%s: products of activations of unknown size, which take no time: %zu",
                              source->name, layers->n_unknown);
+    ok = ok && note_unknown_kinds(source, graph, notes);
     if (layers->n_left_out || graph->n_sparse)
         ok = ok &&
              notes_add(notes, "%s: %zu of %zu initializers are no parameters: constants, statistics, unused or sparse",

@@ -11,8 +11,8 @@
 
 enum { MODEL_IR = 1, MODEL_GRAPH = 7, MODEL_FUNCTIONS = 25 };
 enum { GRAPH_NODE = 1, GRAPH_INITIALIZER = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12, GRAPH_INFO = 13, GRAPH_SPARSE = 15 };
-enum { NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_NAME = 3, NODE_TYPE = 4, NODE_ATTRIBUTE = 5 };
-enum { ATTRIBUTE_GRAPH = 6, ATTRIBUTE_GRAPHS = 11 };
+enum { NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_NAME = 3, NODE_TYPE = 4, NODE_ATTRIBUTE = 5, NODE_DOMAIN = 7 };
+enum { ATTRIBUTE_NAME = 1, ATTRIBUTE_INTEGER = 3, ATTRIBUTE_TEXT = 4, ATTRIBUTE_GRAPH = 6, ATTRIBUTE_GRAPHS = 11 };
 enum { TENSOR_DIMS = 1, TENSOR_TYPE = 2, TENSOR_NAME = 8 };
 enum {
     INFO_NAME = 1,
@@ -177,13 +177,29 @@ static enum status read_info(const struct proto_message *graph, const struct pro
 
 /* ---- nodes ---- */
 
+/* The fields of a message may come in any order, its name last. */
 static enum status read_attribute(const struct proto_message *node, const struct proto_value *at,
-                                  struct onnx_graph *graph, struct error *err) {
+                                  struct onnx_graph *graph, struct onnx_node *out, struct error *err) {
     struct proto_message attribute;
+    struct proto_value field, text = {0};
+    const char *name = "";
+    uint64_t integer = 0;
+    bool more = true;
     enum status st = proto_inside(node, at, &attribute, err);
-    if (!st)
-        st = count_fields(attribute, ATTRIBUTE_GRAPH, &graph->n_inner, err);
-    return st ? st : count_fields(attribute, ATTRIBUTE_GRAPHS, &graph->n_inner, err);
+    while (!st && !(st = proto_next(&attribute, &field, &more, err)) && more) {
+        graph->n_inner += field.number == ATTRIBUTE_GRAPH || field.number == ATTRIBUTE_GRAPHS;
+        if (field.number == ATTRIBUTE_NAME)
+            st = proto_text(&attribute, &field, graph->arena, &name, err);
+        else if (field.number == ATTRIBUTE_INTEGER)
+            st = proto_integer(&attribute, &field, &integer, err);
+        else if (field.number == ATTRIBUTE_TEXT)
+            text = field;
+    }
+    if (!st && text.number && !strcmp(name, "equation"))
+        st = proto_text(&attribute, &text, graph->arena, &out->equation, err);
+    out->transposed[0] |= !strcmp(name, "transA") && integer;
+    out->transposed[1] |= !strcmp(name, "transB") && integer;
+    return st;
 }
 
 static enum status node_room(struct proto_message message, struct arena *arena, struct onnx_node *out,
@@ -206,7 +222,7 @@ static enum status read_node(const struct proto_message *parent, const struct pr
     struct proto_message node;
     struct proto_value field;
     bool more = true;
-    *out = (struct onnx_node){.name = "", .type = ""};
+    *out = (struct onnx_node){.name = "", .type = "", .domain = ""};
     enum status st = proto_inside(parent, at, &node, err);
     if (!st)
         st = node_room(node, graph->arena, out, err);
@@ -220,7 +236,9 @@ static enum status read_node(const struct proto_message *parent, const struct pr
         else if (field.number == NODE_TYPE)
             st = proto_text(&node, &field, graph->arena, &out->type, err);
         else if (field.number == NODE_ATTRIBUTE)
-            st = read_attribute(&node, &field, graph, err);
+            st = read_attribute(&node, &field, graph, out, err);
+        else if (field.number == NODE_DOMAIN)
+            st = proto_text(&node, &field, graph->arena, &out->domain, err);
     }
     if (!st)
         for (size_t i = 0; i < out->n_outputs; i++)

@@ -30,7 +30,9 @@ struct onnx_value {
 };
 
 struct onnx_node {
-    const char *name, *type; /* the name may be empty */
+    const char *name, *type, *domain; /* name and domain may be empty */
+    const char *equation;             /* attribute; NULL: none */
+    bool transposed[2];               /* attributes transA and transB: the last two axes of that input change places */
     size_t n_inputs, n_outputs;
     const char **input_names, **output_names;
     struct onnx_value **inputs, **outputs; /* NULL: an input left out */

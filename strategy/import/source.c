@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static const char STANDARD_INPUT[] = "standard input";
+
 static enum status read_all(FILE *f, const char *path, struct arena *arena, struct source *out, struct error *err) {
     size_t n = 0, room = 1 << 16;
     char *bytes = malloc(room + 1);
@@ -43,7 +45,7 @@ static enum status read_all(FILE *f, const char *path, struct arena *arena, stru
 
 enum status source_read(const char *path, struct arena *arena, struct source *out, struct error *err) {
     if (!strcmp(path, "-"))
-        return read_all(stdin, "standard input", arena, out, err);
+        return read_all(stdin, STANDARD_INPUT, arena, out, err);
     FILE *f = fopen(path, "rb");
     if (!f)
         return error_set(err, errno == ENOENT ? ST_NOT_FOUND : ST_ENVIRONMENT, "%s: %s", path, strerror(errno));
@@ -108,12 +110,23 @@ enum status source_check_text(const struct source *source, struct error *err) {
                : error_set(err, ST_INVALID, "%s: byte %zu: not UTF-8 text; convert the file", source->name, i);
 }
 
+bool source_is_standard_input(const struct source *source) {
+    return !strcmp(source->name, STANDARD_INPUT);
+}
+
+struct source source_behind_mark(const struct source *source) {
+    const size_t mark = source->n >= 3 && !memcmp(source->text, "\xef\xbb\xbf", 3) ? 3 : 0;
+    return (struct source){source->name, source->text + mark, source->n - mark, source->cut};
+}
+
 const char *source_stem(const struct source *source, struct arena *arena) {
     const char *slash = strrchr(source->name, '/'), *start = slash ? slash + 1 : source->name;
     size_t n = strcspn(start, ".");
     if (!n)
         n = strlen(start);
-    return arena_copy(arena, n ? start : "imported", n ? n : strlen("imported"));
+    if (!n || source_is_standard_input(source))
+        return arena_strdup(arena, SOURCE_NAMELESS);
+    return arena_copy(arena, start, n);
 }
 
 size_t source_count_lines(const struct source *source) {

@@ -38,8 +38,14 @@ void source_unmap(struct source *source);
 /* How many of the n bytes at `text` are UTF-8 text without bytes 0, from the first on. O(n). */
 size_t text_valid_bytes(const char *text, size_t n);
 
-/* The file's name without folders and what stands behind its first dot: what a description is called by default. */
+/* The file's name without folders and what stands behind its first dot: what a description is called by default.
+ * SOURCE_NAMELESS of a file that has none, as standard input. */
+#define SOURCE_NAMELESS "imported"
 const char *source_stem(const struct source *source, struct arena *arena);
+bool source_is_standard_input(const struct source *source);
+
+/* The same without the byte order mark that some editors put before UTF-8 text. */
+struct source source_behind_mark(const struct source *source);
 
 /* How many lines there can be, at least 1: room for an item a line. */
 size_t source_count_lines(const struct source *source);

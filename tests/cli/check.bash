@@ -1,5 +1,10 @@
 # Sourced by the scripts of this folder, which stand in a folder of their own when they call it.
 
+# verdict NAME [WHY]: by the status of the command before.
+verdict() {
+    [ $? = 0 ] && echo "ok $1" || echo "not ok $1${2:+: $2}"
+}
+
 # check NAME STATUS PART COMMAND...: it ends with STATUS and says PART ("": anything); a refusal, status 2 and more, says
 # so on one line of standard error and leaves standard output empty. What it said stays in the files out and err.
 check() {

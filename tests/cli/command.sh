@@ -3,19 +3,9 @@
 # leaves of the search, and that nothing of it stays. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 set -u
 cd "$(dirname "$0")/../.."
-source tests/cli/check.bash
-root=$PWD
-syncopate=$root/${OUT:-build/release}/bin/syncopate
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 2
+source tests/cli/job.bash
 mkdir tmp
 export TMPDIR=$dir/tmp SYNCOPATE_COMMAND_TEST=$dir
-train="python3 $root/tests/cli/train.py"
-verdict() { # NAME WHY: by the status before
-    local status=$?
-    [ $status = 0 ] && echo "ok $1" || echo "not ok $1: ${2:-}"
-}
 trial() { "$syncopate" trial mlp-small lab-4x1g --baseline horovod --iterations 5 "$@"; }
 try() { # NAME STATUS PART COMMAND OPTIONS...
     local name=$1 status=$2 part=$3 command=$4
@@ -86,7 +76,7 @@ rm -rf flood
 try its_folder 0 '5 iterations' "env | sort >$dir/environment; ls \$SYNCOPATE_TRIAL_DIR >$dir/files; $train json" \
     --export-env horovod --logs kept
 grep -q "^SYNCOPATE_TRIAL_DIR=$dir/kept/trial-1\$" environment && grep -q '^HOROVOD_FUSION_THRESHOLD=' environment &&
-    grep -q '^SYNCOPATE_ITERATIONS=5$' environment && grep -q '^SYNCOPATE_NUMBER=1$' environment
+    grep -q '^SYNCOPATE_TRIAL_ITERATIONS=5$' environment && grep -q '^SYNCOPATE_TRIAL_NUMBER=1$' environment
 verdict variables "$(grep -E 'SYNCOPATE|HOROVOD' environment)"
 [ "$(echo strategy.json ddp.json horovod.env byteps.env nccl.env deepspeed.json autodist.pb | tr ' ' '\n' | comm -23 <(sort) \
     <(sort files))" = '' ]
@@ -96,6 +86,11 @@ verdict its_output_is_kept ""
 trial --command "$train json" --logs kept >out 2>err
 [ -e kept/trial-1.2/output.log ]
 verdict an_earlier_folder_is_left_alone "$(ls kept)"
+mkdir temporary
+TMPDIR=temporary trial --command "cd / && ls \$SYNCOPATE_TRIAL_STRATEGY >$dir/seen && $train json" >out 2>err
+grep -q "^$dir/temporary/syncopate-[^/]*/strategy.json\$" seen && [ -z "$(ls temporary)" ]
+verdict its_folder_has_a_whole_path_from_a_relative_tmpdir "$(cat seen err)"
+TMPDIR=none try a_tmpdir_that_is_not_there_is_named 1 'none: cannot make this folder' true
 check a_form_without_variables 2 'the form pytorch-ddp has no variables' "$syncopate" trial mlp-small lab-4x1g \
     --baseline horovod --command true --export-env pytorch-ddp
 check what_a_form_cannot_say_is_not_run 3 'pytorch-ddp cannot say everything that pace does: preemption' "$syncopate" trial \
@@ -108,9 +103,17 @@ check a_loss_that_is_none 2 'nothing called "speed"' "$syncopate" tune mlp-small
     --export-to horovod --accept speed
 
 # ---- sessions ----
+echo text >file
+check logs_that_cannot_be_are_said_first 1 'file is no folder; logs need one' "$syncopate" tune mlp-small lab-4x1g \
+    --command "$train json" --logs file --dataset logs.db
+[ ! -e logs.db ]
+verdict before_there_is_a_session ""
 "$syncopate" tune mlp-small lab-4x1g --command "$train json $dir/log" --trials 8 --rounds 0 --trial-time 40ms --dataset d.db \
     --export-env horovod --json >tuning 2>err
 verdict a_session_of_commands "$(cat err)"
+id=$(sed -n 's/^session \([^;]*\); .*: syncopate tune --resume \1 --dataset d.db$/\1/p' err)
+[ -n "$id" ] && grep -qF "\"session\":\"$id\"" tuning
+verdict it_says_at_the_start_how_to_resume_it "$(cat err)"
 "$syncopate" dataset export --dataset d.db --references >trials 2>err
 python3 - <<'PY' 2>why
 import json

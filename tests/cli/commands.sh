@@ -76,8 +76,8 @@ if command -v mpirun >/dev/null; then
         --dataset t.db --out best.json --json >tuning 2>err
     same_keys tune_json_is_the_tuning_format tuning \
         "schema session trials best baselines speedup lower_bound_us gap"
-    [ "$(wc -l <tuning)" = 1 ] && [ ! -s err ] && echo "ok tune_prints_one_line_and_no_words_off_a_terminal" ||
-        echo "not ok tune_prints_one_line_and_no_words_off_a_terminal: $(head -c 200 err)"
+    [ "$(wc -l <tuning)" = 1 ] && [ "$(wc -l <err)" = 1 ] && grep -q '^session .*: syncopate tune --resume .* --dataset t.db$' err
+    verdict tune_prints_one_line_and_off_a_terminal_only_how_to_resume_it "$(head -c 300 err)"
     check tuned_strategy_reads_back 0 "" "$syncopate" strategy check $models/mlp-small.json $clusters/lab-4x1g.json best.json
     check trials_are_in_the_dataset 0 complete "$syncopate" dataset query --dataset t.db --state complete
     "$syncopate" dataset export --dataset t.db --format csv --out t.csv 2>err
@@ -125,6 +125,8 @@ if [ -e t.db ]; then
     echo '{"schema":"syncopate.cluster/1","name":"one","nodes":[{"name":"a","nic_gbit_per_s":1}]}' >one.json
     check nothing_to_compute_on_one_node 0 'an iteration' "$syncopate" trial idle.json one.json --baseline single \
         --runner local --dataset t.db
+    check a_typed_worker_beats_the_variable 0 'an iteration' env SYNCOPATE_WORKER=/nonexistent "$syncopate" trial idle.json one.json \
+        --baseline single --runner local --worker mpi
     printf '# hosts\nlocalhost slots=1\nlocalhost\n' >hosts
     echo '{"schema":"syncopate.cluster/1","name":"two","nodes":[{"name":"a","count":2,"nic_gbit_per_s":1}]}' >two.json
     check mpirun_takes_hosts_from_a_file 0 'an iteration' "$syncopate" trial $models/mlp-small.json two.json --baseline ps \

@@ -71,6 +71,8 @@ verdict and_gets_no_dataset
 echo '{"schema":"syncopate.record/9"}' >odd.jsonl
 check a_bad_line_is_named 2 '/lines/0: this program imports no' dataset import odd.jsonl --server "$url" --token-file admin
 check two_services_are_one_too_many 2 'two services are named' dataset merge "$url" --server http://127.0.0.1:1
+SYNCOPATE_SERVER=http://127.0.0.1:1 check a_service_that_is_typed_beats_the_variable 0 "merging from $url" \
+    dataset merge "$url" --token-file read
 check a_dataset_here_is_not_there 2 'drop one of the two' dataset merge here.db --server "$url" --dataset d.db
 check nothing_to_merge 2 usage: dataset merge
 

@@ -31,6 +31,11 @@ check a_profile_is_imported 0 '"node3.weight"' "$syncopate" import model m.graph
 check what_is_left_out_is_said 0 '20 ms of waiting' "$syncopate" import model m.graph.txt --batch 4 --out m.json
 check the_model_can_be_used 0 'wfbp' "$syncopate" simulate m.json lab-4x1g --baseline wfbp
 check standard_input_is_a_file 0 '"node3.weight"' bash -c "'$syncopate' import model - --from pipedream --batch 4 <m.graph.txt"
+check standard_input_is_told_its_name 0 'the description is called "imported"; --name gives another' bash -c "'$syncopate' import model - --batch 4 <m.graph.txt"
+{ printf '\xef\xbb\xbf'; cat m.graph.txt; } >marked.graph.txt
+check a_byte_order_mark_is_passed_over 0 '"node3.weight"' "$syncopate" import model marked.graph.txt --batch 4
+check an_option_of_other_kinds_is_refused 2 'm.graph.txt: this kind of file takes no --tflops; it is for safetensors, onnx and graph-item' "$syncopate" import model m.graph.txt --batch 4 --tflops 1
+check the_one_kind_that_takes_a_ratio_is_named 2 'takes no --forward-ratio; it is for espresso' "$syncopate" import model m.graph.txt --batch 4 --forward-ratio 0.4
 check a_model_file_is_no_import 2 'm.json: a model file already' "$syncopate" import model m.json
 check an_unknown_kind_is_refused 2 'known are pipedream' "$syncopate" import model m.graph.txt --from onyx
 check a_forced_kind_is_read_as_such 2 'm.graph.txt:1:' "$syncopate" import model m.graph.txt --from espresso
@@ -52,6 +57,7 @@ check a_stated_rate_is_no_estimate 0 '"nic_gbit_per_s": 25' "$syncopate" import 
 if grep -q estimate err; then echo "not ok a_stated_rate_is_not_called_one: $(cat err)"; else echo "ok a_stated_rate_is_not_called_one"; fi
 printf 'a\nb\nc\n' >hosts
 check a_missing_rate_is_asked_for 2 '--nic-gbit-per-s' "$syncopate" import cluster hosts
+check devices_of_no_measurement_are_refused 2 'hosts: this kind of file takes no --devices; it is for nccl-tests-json, nccl-tests and osu' "$syncopate" import cluster hosts --nic-gbit-per-s 1 --devices 3
 check files_are_put_together 0 '"bytes": 1048576' "$syncopate" import cluster hosts all_reduce.log --nic-gbit-per-s 1
 check a_log_is_added_to_a_cluster_file 0 '"lab-4x1g"' "$syncopate" import cluster "$root/examples/clusters/lab-4x1g.json" all_reduce.log
 sed 's/262144/262143/' all_reduce.log >bad.log

@@ -29,6 +29,16 @@ check no_url 2 "is no service's URL" "$syncopate" --server nonsense models list
 check a_command_of_this_machine 2 'works on this machine, not on a service' "$syncopate" --server http://127.0.0.1:1 lab up x
 check an_agent_needs_something_to_serve 2 'either --session ID or --cluster' "$syncopate" agent --server http://127.0.0.1:1 --runner local
 
+# Two variables are not guessed between; what is typed beats both.
+both() { env SYNCOPATE_SERVER=http://127.0.0.1:1 SYNCOPATE_DATASET=v.db "$syncopate" "$@"; }
+words='SYNCOPATE_SERVER=http://127.0.0.1:1 and SYNCOPATE_DATASET=v.db are both set: unset one, or say --server or --dataset'
+for command in "tune mlp-small lab-4x1g" "dataset query" "dataset export" "dataset merge a.db" "report x" "sessions show x"; do
+    # shellcheck disable=SC2086
+    check "two_variables_are_told_by_${command%% *}_${command##* }" 2 "$words" both $command
+done
+check a_typed_service_beats_two_variables 4 'http://127.0.0.1:2' both dataset query --server http://127.0.0.1:2
+check a_typed_dataset_beats_two_variables 2 'none.db: no such dataset' both dataset query --dataset none.db
+
 # Each command that takes --server asks the same of the service that SYNCOPATE_SERVER names; here nobody is there.
 words_of() {
     case $1 in

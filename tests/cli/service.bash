@@ -33,10 +33,6 @@ until_true() {
     done
 }
 
-verdict() { # NAME: of the command before
-    [ $? = 0 ] && echo "ok $1" || echo "not ok $1${2:+: $2}"
-}
-
 session_of() { sed -n 's/^session \([^ :]*\).*/\1/p' "$1" | head -n 1; }
 
 trials() { # SESSION: number attempt state of each

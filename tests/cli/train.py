@@ -9,14 +9,14 @@ import sys
 import time
 
 how = sys.argv[1]
-with open(os.environ["SYNCOPATE_STRATEGY"]) as file:
+with open(os.environ["SYNCOPATE_TRIAL_STRATEGY"]) as file:
     strategy = json.load(file)
 kinds = [v["sync"] for v in strategy["variables"]]
 messages = len({s["group"] for s in kinds if s["kind"] == "all_reduce"}) + sum(s["kind"] != "all_reduce" for s in kinds)
 if len(sys.argv) > 2:
     with open(sys.argv[2], "a") as log:
-        print(os.environ["SYNCOPATE_NUMBER"], strategy["name"], file=log)
-for i in range(int(os.environ["SYNCOPATE_WARMUP"]) + int(os.environ["SYNCOPATE_ITERATIONS"])):
+        print(os.environ["SYNCOPATE_TRIAL_NUMBER"], strategy["name"], file=log)
+for i in range(int(os.environ["SYNCOPATE_TRIAL_WARMUP"]) + int(os.environ["SYNCOPATE_TRIAL_ITERATIONS"])):
     us = (1500 + 250 * abs(messages - 3)) * (5 if i < 2 else 1)
     time.sleep(us / 1e6)
     if how == "print":
@@ -26,5 +26,5 @@ for i in range(int(os.environ["SYNCOPATE_WARMUP"]) + int(os.environ["SYNCOPATE_I
     elif how == "json":
         print(json.dumps({"iteration": i, "time_us": us}))
     else:
-        with open(os.environ["SYNCOPATE_TIMES"], "a") as times:
+        with open(os.environ["SYNCOPATE_TRIAL_TIMES"], "a") as times:
             print(json.dumps({"iteration": i, "time_us": us}), file=times)

@@ -11,45 +11,9 @@ if ! [ -x "$worker" ] || ! [ -x "$double" ] || ! command -v mpirun >/dev/null ||
     echo "skip worker_nccl: needs the NCCL worker, which CUDA and NCCL are for, mpirun and python3"
     exit 0
 fi
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-
-cat >"$dir/model.json" <<'E2'
-{"schema":"syncopate.model/1","name":"m","batch_per_device":1,
- "variables":[{"name":"a","shape":[1000],"dtype":"f32"},{"name":"b","shape":[70],"dtype":"u8"},
-              {"name":"c","shape":[40000],"dtype":"f16"},{"name":"d","shape":[9],"dtype":"f64"}],
- "layers":[{"name":"1","forward_us":2500,"backward_us":2500,"variables":["a","b"]},
-           {"name":"2","forward_us":2500,"backward_us":2500,"variables":["c","d"]}]}
-E2
-cat >"$dir/cluster.json" <<'E2'
-{"schema":"syncopate.cluster/1","name":"c",
- "nodes":[{"name":"n","count":2,"devices":1,"device":"gpu","nic_gbit_per_s":1,"nic_latency_us":50}]}
-E2
-cat >"$dir/strategy.json" <<'E2'
-{"schema":"syncopate.strategy/1","name":"s","schedule":{"policy":"priority","credit_bytes":1000,"cross_iteration":true},
- "groups":[{"id":0,"algorithm":"ring"},{"id":1,"algorithm":"double_tree"}],
- "variables":[{"name":"a","sync":{"kind":"all_reduce","group":0}},
-  {"name":"b","sync":{"kind":"parameter_server","servers":["n2"]}},
-  {"name":"c","sync":{"kind":"parameter_server","servers":["n2"],"partition_bytes":30000}},
-  {"name":"d","sync":{"kind":"all_reduce","group":1}}]}
-E2
-
-root=
-[ "$(id -u)" = 0 ] && root=--allow-run-as-root
-ranks() { # ranks N PROGRAM ARGUMENT...
-    local n=$1
-    shift
-    timeout 60 mpirun $root --oversubscribe --bind-to none --mca btl self,vader --mca mpi_yield_when_idle 1 -np "$n" \
-        "$@" 2>"$dir/stderr"
-}
-files=(--model "$dir/model.json" --cluster "$dir/cluster.json" --strategy "$dir/strategy.json")
-verdict() { # verdict NAME STATUS WHY
-    if [ "$2" = 0 ]; then
-        echo "ok $1"
-    else
-        echo "not ok $1: $3"
-    fi
-}
+source tests/cli/worker.bash
+describe_job 2500 gpu
+describe_strategy ring double_tree >"$dir/strategy.json"
 
 said=$("$worker" probe)
 status=$?
@@ -60,7 +24,7 @@ verdict a_probe_says_in_one_line_what_is_there $? "$status: $said"
 if [ $status = 0 ]; then
     echo "skip without_a_gpu_a_run_is_refused_on_every_rank: there is a GPU"
 else
-    said=$(ranks 2 "$worker" run "${files[@]}")
+    said=$(run 2 "$worker" strategy.json)
     [[ $? = 1 && $said == '{"event":"error","status":"environment","reason":"no GPU'* && $said != *$'\n'* ]]
     verdict without_a_gpu_a_run_is_refused_on_every_rank $? "$said"
     ! pgrep -f "$dir/model.json" >/dev/null
@@ -70,24 +34,11 @@ said=$("$double" probe)
 [[ $? = 0 && $said == '{"event":"probe","gpus":["double of a GPU"'* ]]
 verdict a_probe_names_the_gpus $? "$said"
 
-# Two devices and one server. Samples: 16 of a, of b and of each of c's three parts, 9 of d; on two devices.
-ranks 3 "$double" run "${files[@]}" --iterations 4 --warmup 1 --verify --trace >"$dir/lines"
-status=$?
-why=$(python3 - "$dir/lines" "$status" 2>&1 <<'PYTHON'
-import json, sys
-lines = [json.loads(line) for line in open(sys.argv[1])]
-events = [line["event"] for line in lines]
-assert sys.argv[2] == "0", "exit status " + sys.argv[2]
-assert events[0] == "ready" and events[-1] == "done", events
-assert [line["index"] for line in lines if line["event"] == "iteration"] == [0, 1, 2, 3], events
+# Two devices and one server.
+run 3 "$double" strategy.json --iterations 4 --warmup 1 --verify --trace >"$dir/lines"
+why=$(lines_are $? <<'PYTHON'
 assert lines[0]["ranks"] == 3 and lines[0]["nccl"] and lines[0]["gpu"], lines[0]
-done = lines[-1]
-assert done["iterations"] == 4 and done["checked"] == 5 * 2 * (16 * 5 + 9), done
 assert 9900 < done["compute_us"] < 20000, done
-messages = [line for line in lines if line["event"] == "message"]
-steps = [line for line in lines if line["event"] == "step"]
-assert sorted((t["iteration"], t["message"]) for t in messages) == [(i, m) for i in range(4) for m in range(6)], messages
-assert all(t["ready_us"] <= t["start_us"] <= t["end_us"] for t in messages), messages
 assert [(t["iteration"], t["step"]) for t in steps] == [(i, s) for i in range(4) for s in range(4)], steps
 assert all(a["end_us"] <= b["start_us"] + 1 for a, b in zip(steps, steps[1:])), steps
 # The next forward pass begins after the messages that its first layer waits for, a's and b's, have ended.
@@ -98,14 +49,64 @@ PYTHON
 )
 verdict a_run_tells_ready_iterations_trace_and_done $? "$why"
 
-said=$(ranks 2 "$double" run "${files[@]}" --iterations 4)
-[[ $said == *'"event":"error"'*"needs 3 ranks"* ]]
-verdict a_wrong_number_of_ranks_is_said $? "$said"
+# Ranks that share the GPU of 132 multiprocessors have a fifth of their part of it for each of NCCL's kernels, and what the
+# user's variables say of communicators does not let calls come back too soon.
+said=$(NCCL_COMM_BLOCKING=0 SYNCOPATE_SHARE_GPU=1 run 3 "$double" strategy.json --iterations 1 --warmup 1 --verify)
+[[ $? = 0 && $said == *'"shared_gpu":true'*'"max_ctas":8'* && $said == *'"event":"done"'* ]]
+verdict ranks_that_share_a_gpu_fit_on_it_together $? "$said $(cat "$dir/stderr")"
 
-said=$(ranks 2 "$double" bench --cluster "$dir/cluster.json" --max-bytes 4096 --time-limit 20)
-[[ $said == *'"operation":"all_reduce","algorithm":"double_tree","devices":2,"bytes":4096'* &&
-    $said == *'"operation":"push"'* && $said == *'"event":"runtime"'*'"coordination_us"'*'"event":"done"'* ]]
-verdict a_bench_tells_curves_and_runtime_costs $? "$said"
+# Hosts may be one machine's, as a lab's are; the GPU is the same, and so is each rank's part of it.
+cat >"$dir/agent" <<'END'
+#!/bin/bash
+export TMPDIR=${0%/*}/$1
+mkdir -p "$TMPDIR"
+exec unshare --uts bash -c "hostname $1; ${*:2}"
+END
+chmod +x "$dir/agent"
+if unshare --uts true 2>"$dir/stderr"; then
+    said=$(SYNCOPATE_SHARE_GPU=1 timeout 60 mpirun --allow-run-as-root --host n1:1,n2:2 -np 3 -x SYNCOPATE_SHARE_GPU \
+        --bind-to none --mca plm_rsh_agent "$dir/agent" --mca plm_rsh_no_tree_spawn 1 --mca btl self,tcp \
+        --mca btl_tcp_if_include lo --mca oob_tcp_if_include lo --mca mpi_yield_when_idle 1 "$double" run \
+        --model "$dir/model.json" --cluster "$dir/cluster.json" --strategy "$dir/strategy.json" --iterations 1 \
+        2>"$dir/stderr")
+    [[ $? = 0 && $said == *'"host":"n1"'*'"max_ctas":8'* && $said == *'"event":"done"'* ]]
+    verdict hosts_of_one_machine_share_its_gpu $? "$said $(cat "$dir/stderr")"
+else
+    echo "skip hosts_of_one_machine_share_its_gpu: needs root, for host names of their own"
+fi
+
+mkdir "$dir/mps"
+touch "$dir/mps/control"
+said=$(CUDA_MPS_PIPE_DIRECTORY=$dir/mps SYNCOPATE_DOUBLE_MULTIPROCESSORS=12 SYNCOPATE_SHARE_GPU=1 run 3 "$double" strategy.json)
+[[ $? = 1 && $said == *'"status":"environment"'*'3 ranks on a GPU of 12 multiprocessors under MPS'*'at most 2 are sure'* ]]
+verdict more_ranks_than_fit_under_mps_are_refused $? "$said"
+
+refuses_a_wrong_number_of_ranks "$double"
+tells_curves_and_costs "$double" double_tree
+
+# What comes behind a layer of no time that had to wait takes its time all the same: c is on its way for longer than the
+# first layer's forward pass.
+cat >"$dir/waits.json" <<'END'
+{"schema":"syncopate.model/1","name":"waits","batch_per_device":1,
+ "variables":[{"name":"a","shape":[1000],"dtype":"f32"},{"name":"c","shape":[8000000],"dtype":"f32"}],
+ "layers":[{"name":"1","forward_us":25000,"backward_us":25000,"variables":["a"]},
+           {"name":"2","forward_us":0,"backward_us":0,"variables":["c"]}]}
+END
+cat >"$dir/lanes.json" <<'END'
+{"schema":"syncopate.strategy/1","name":"s","schedule":{"policy":"fifo","cross_iteration":true},
+ "groups":[{"id":0,"algorithm":"ring"},{"id":1,"algorithm":"ring"}],
+ "variables":[{"name":"a","sync":{"kind":"all_reduce","group":0}},{"name":"c","sync":{"kind":"all_reduce","group":1}}]}
+END
+ranks 2 "$double" run --model "$dir/waits.json" --cluster "$dir/cluster.json" --strategy "$dir/lanes.json" --iterations 3 \
+    --warmup 1 >"$dir/lines"
+why=$(python3 - "$dir/lines" 2>&1 <<'PYTHON'
+import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+assert min(line["time_us"] for line in lines if line["event"] == "iteration") > 55000, lines  # it did wait
+assert lines[-1]["event"] == "done" and lines[-1]["compute_us"] > 49500, lines[-1]
+PYTHON
+)
+verdict a_wait_before_a_layer_of_no_time_shortens_none_behind_it $? "$why"
 
 # The stand-in for NCCL is no friendlier than NCCL: ranks that differ in their order do not get their sums.
 [ "$("$out/tests/support/nccl-order" same 3000 1000 | sort | paste -sd ' ')" = "right right" ]
@@ -123,6 +124,16 @@ cat >"$dir/one.json" <<'E2'
 {"schema":"syncopate.cluster/1","name":"one",
  "nodes":[{"name":"n","devices":1,"device":"gpu","nic_gbit_per_s":1,"nic_latency_us":50}]}
 E2
+# What is copied must have come to the GPU before: nothing, which is what is there else, is copied at 3,000 GB/s.
+ranks 1 "$double" bench --cluster "$dir/one.json" --max-bytes 4096 --time-limit 20 >"$dir/lines"
+why=$(python3 - "$dir/lines" 2>&1 <<'PYTHON'
+import json, sys
+runtime = [json.loads(line) for line in open(sys.argv[1]) if '"runtime"' in line][0]
+assert 0 < runtime["copy_gbyte_per_s"] < 500, runtime
+PYTHON
+)
+verdict a_bench_copies_what_it_was_given $? "$why $(cat "$dir/stderr")"
+
 sed 's/2500/25000/g' "$dir/model.json" >"$dir/slow.json"
 SYNCOPATE_WORKER=$double "$out/bin/syncopate" trial "$dir/slow.json" "$dir/one.json" --baseline pytorch-ddp \
     --runner local --json >"$dir/trial" 2>"$dir/stderr"

@@ -22,9 +22,22 @@ static inline void require(int holds, const char *what) {
     }
 }
 
+/* Take back an option that the kind of file has no use for; false: it was something else. */
+static inline int drop_option(struct import_settings *settings, const char *message) {
+    if (strstr(message, "takes no --tflops"))
+        settings->tflops = 0;
+    else if (strstr(message, "takes no --positions"))
+        settings->positions = 0;
+    else if (strstr(message, "takes no --devices"))
+        settings->devices = 0;
+    else
+        return 0;
+    return 1;
+}
+
 /* The canonical text, or NULL when the input is refused; malloc'd. */
 static inline char *import_bytes(const uint8_t *data, size_t n, const char *kind, int cluster) {
-    const struct import_settings settings = {
+    struct import_settings settings = {
         .batch = 2, .tflops = 1, .positions = 3, .devices = 2, .nic_gbit_per_s = 10, .device_link_gbyte_per_s = 10};
     struct arena arena = {0};
     struct notes notes = {.arena = &arena};
@@ -33,8 +46,11 @@ static inline char *import_bytes(const uint8_t *data, size_t n, const char *kind
     cJSON *json = NULL;
     char *text = NULL;
     require(source.text != NULL, "memory for the input");
-    enum status st = cluster ? import_cluster(1, &source, kind, &settings, &notes, &json, &err)
-                             : import_model(&source, kind, &settings, &notes, &json, &err);
+    enum status st;
+    do
+        st = cluster ? import_cluster(1, &source, kind, &settings, &notes, &json, &err)
+                     : import_model(&source, kind, &settings, &notes, &json, &err);
+    while (st == ST_USAGE && drop_option(&settings, err.message));
     if (st == ST_OK) {
         text = json_canonical(json);
         require(text != NULL, "a description can be written");

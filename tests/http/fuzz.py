@@ -6,6 +6,7 @@ import collections
 import json
 import os
 import random
+import re
 import string
 import time
 import urllib.parse
@@ -70,12 +71,24 @@ class Makers:
             return trial | {"state": "failed", "reason": "it broke"}
         return trial | {"iterations_us": [round(self.rng.uniform(9000, 20000), 2) for _ in range(self.rng.randint(1, 4))]}
 
+    def exported_lines(self):
+        """Lines of an export, as they are (then they add nothing) or as if another dataset had measured it all again."""
+        text = self.rng.choice(self.known["export"])
+        if self.rng.random() < 0.7:
+            uids = {uid: f"{self.rng.getrandbits(128):032x}" for uid in re.findall(r'"uid":"([^"]+)"', text)}
+            sessions = {s: f"s-{self.rng.getrandbits(64):016x}" for s in re.findall(r'session/1","id":"([^"]+)"', text)}
+            for old, new in {**uids, **sessions}.items():
+                text = text.replace(f'"{old}"', f'"{new}"')
+        return text.splitlines()
+
     def value(self, rule, name=""):
         rng = self.rng
         if "$ref" in rule:
             kind = rule["$ref"].rsplit("/", 1)[1]
             if kind in ("NewRecord", "NewTrial") and rng.random() < 0.7:
                 return self.ended_trial(kind)
+            if kind == "LineBatch" and rng.random() < 0.8:
+                return {"lines": self.exported_lines()}
             if kind in ("Model", "Cluster", "Strategy") and self.known["whole " + kind] and rng.random() < 0.8:
                 return json.loads(rng.choice(self.known["whole " + kind]))
             return self.value(self.document["components"]["schemas"][kind], name)
@@ -163,7 +176,7 @@ class Mutator:
         rng = self.rng
         name, value = rng.choice((
             ("Content-Type", "text/plain"), ("Content-Type", "application/json; charset=latin1"), ("Content-Type", ""),
-            ("Idempotency-Key", "x" * 300), ("Idempotency-Key", "a b"), ("If-Match", '"x"'), ("If-Match", "*"), ("If-Match", ","),
+            ("Idempotency-Key", "x" * 300), ("Idempotency-Key", "a b"), ("If-Match", '"x"'), ("If-Match", "*"), ("If-Match", ","), ("If-Match", "x"),
             ("If-None-Match", "*"), ("If-None-Match", '"a", W/"b"'), ("Origin", "http://elsewhere"), ("Origin", "null"),
             ("Host", "elsewhere"), ("Host", ""), ("Authorization", "Bearer syn_x"), ("Authorization", "Basic eDp5"),
             ("Cookie", "syncopate_token=syn_x"), ("Last-Event-ID", "-1"), ("Last-Event-ID", "9" * 30), ("Accept", "text/html"),
@@ -232,7 +245,8 @@ class Fuzzer:
             body = json.dumps(value).encode()
             body = self.mutator.text(body) if rng.random() < 0.1 else body
             headers["Content-Type"] = "application/json"
-        if rng.random() < 0.1:
+        keyed = any(p["name"] == "Idempotency-Key" for p in operation["parameters"])
+        if rng.random() < (0.1 if keyed else 0.01):
             headers["Idempotency-Key"] = rng.choice(makers.known["key"])
         headers = self.mutator.headers(headers) if rng.random() < 0.12 else headers
         path = self.mutator.path(path) if rng.random() < 0.1 else path
@@ -312,6 +326,7 @@ class Fuzzer:
         else:
             known = operation["responses"].get(str(status))
             assert known, f"status {status} is not described"
+            schema.check_headers(headers, known, self.document)
             if data and media:
                 assert media in known["content"], f"{media} is not described"
                 if answer is not None:
@@ -358,6 +373,23 @@ class Fuzzer:
                 self.learn(route, method, path, body, answer)
 
 
+def export(site, path):
+    """The text of JSON Lines."""
+    connection = site.connect()
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    assert answer.status == 200 and answer.getheader("Content-Type") == "application/jsonl", answer.status
+    text = answer.read().decode()
+    connection.close()
+    return text
+
+
+def complete(site, session):
+    trial = site.ask("POST", session + "/trials:suggest", {"client": "c1"})[1]["trials"][0]
+    done = {"client": "c1", "attempt": trial["attempt"], "iterations_us": [9000, 9001]}
+    assert site.ask("POST", f"{session}/trials/{trial['number']}:complete", done)[0] == 200
+
+
 def set_up(site, makers):
     """One of each, so that there is something to ask about."""
     for kind, whole, body in (("model", "Model", service.MODEL), ("cluster", "Cluster", service.CLUSTER)):
@@ -370,10 +402,13 @@ def set_up(site, makers):
         makers.known["whole Strategy"].append(json.dumps(site.ask("GET", "/api/v1/strategies/" + strategy)[1]))
         trial = {**named, "strategy": strategy, "proposer": baseline, "runner": "lab", "iterations_us": [9000, 9100, 9200]}
         makers.known["uid"].extend(site.ask("POST", "/api/v1/records:batchCreate", {"records": [trial, trial]})[1]["uids"])
+    ended = site.open_session(budget={"trials": 2}, final_rounds=0)
+    complete(site, ended)
+    assert site.ask("POST", ended + ":stop")[0] == 200
+    makers.known["export"] = [export(site, ended + "/export?format=jsonl"),
+                              export(site, "/api/v1/records?format=jsonl&references=true&filter=runner%20%3D%20lab")]
     session = site.open_session(budget={"trials": 500})
-    trial = site.ask("POST", session + "/trials:suggest", {"client": "c1"})[1]["trials"][0]
-    done = {"client": "c1", "attempt": trial["attempt"], "iterations_us": [9000, 9001]}
-    assert site.ask("POST", f"{session}/trials/{trial['number']}:complete", done)[0] == 200
+    complete(site, session)
     makers.known["session"].extend([session.rsplit("/", 1)[1]])
 
 
@@ -396,6 +431,7 @@ def every_route_answers_as_described_whatever_is_sent():
     check_dataset("f.db")
     assert "Sanitizer" not in site.tail() and "runtime error" not in site.tail(), site.tail()
     assert n >= 200 and len(never) <= len(fuzzer.routes) // 4, never
+    assert n < 2000 or "POST /api/v1/records:import" not in never, "no import came through"
 
 
 report([every_route_answers_as_described_whatever_is_sent])

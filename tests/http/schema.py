@@ -2,6 +2,31 @@
 import re
 
 SILENT = {"description", "default"}
+FRAMING = {"connection", "content-length", "content-type", "date", "keep-alive", "transfer-encoding"}  # HTTP's own
+
+
+def resolve(node, root):
+    """What a {"$ref": ...} refers to."""
+    while "$ref" in node:
+        target = root
+        for part in node["$ref"].removeprefix("#/").split("/"):
+            target = target[part]
+        node = target
+    return node
+
+
+def check_headers(sent, response, root):
+    """Raise ValueError when an answer's headers are not those that `response` and the document's "x-headers" describe."""
+    sent = {name.lower(): value for name, value in sent.items() if name.lower() not in FRAMING}
+    described = {name.lower(): resolve(node, root) for name, node in {**root["x-headers"], **response.get("headers", {})}.items()}
+    for name, value in sent.items():
+        if name not in described:
+            raise ValueError(f"the header {name}: {value} is not described")
+        rule = described[name]["schema"]
+        check(int(value) if rule.get("type") == "integer" and value.isdigit() else value, rule, root, name)
+    lacking = [name for name, header in described.items() if header["required"] and name not in sent]
+    if lacking:
+        raise ValueError(f"an answer without {', '.join(lacking)}")
 
 
 def check(value, schema, root, at="$"):
@@ -13,10 +38,7 @@ def check(value, schema, root, at="$"):
         if word in SILENT:
             continue
         if word == "$ref":
-            node = root
-            for part in rule.removeprefix("#/").split("/"):
-                node = node[part]
-            check(value, node, root, at)
+            check(value, resolve(schema, root), root, at)
         elif word == "type":
             number = isinstance(value, (int, float)) and not isinstance(value, bool)
             fits = {"object": isinstance(value, dict), "array": isinstance(value, list), "string": isinstance(value, str),

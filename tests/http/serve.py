@@ -343,6 +343,7 @@ def every_answer_is_as_described():
         status, got, text = service.ask(method, path, body, headers)
         operation = document["paths"][pattern][method.lower()]
         assert str(status) in operation["responses"], (method, path, status, text[:300])
+        schema.check_headers(got, operation["responses"][str(status)], document)
         if body is not None and well_formed:
             schema.check(body, operation["requestBody"]["content"]["application/json"]["schema"], document)
         if text:
@@ -368,6 +369,9 @@ def every_answer_is_as_described():
     for kind, body in (("models", model), ("clusters", cluster)):
         first = ask("POST", f"/api/v1/{kind}", f"/api/v1/{kind}", body)
         assert ask("POST", f"/api/v1/{kind}", f"/api/v1/{kind}", body) == first
+    for _ in range(2):
+        ask("POST", "/api/v1/models", "/api/v1/models", model, {"Idempotency-Key": "once"})
+    ask("GET", "/api/v1/models", "/api/v1/models", headers={"Authorization": "Bearer guessed"})
     named = {"model": names["models"], "cluster": names["clusters"]}
     built = ask("POST", "/api/v1/strategies", "/api/v1/strategies", {**named, "baseline": "pytorch-ddp"})
     for kind, name in (*names.items(), ("strategies", built["id"])):
@@ -407,7 +411,8 @@ def every_answer_is_as_described():
     offer = ask("POST", session["href"] + "/trials:suggest", "/api/v1/sessions/{session}/trials:suggest", {"client": "c"})["trials"][0]
     ask("POST", f"{session['href']}/trials/{offer['number']}:complete", "/api/v1/sessions/{session}/trials/{number}:complete",
         {"client": "c", "attempt": 1, "iterations_us": [9000, 9001]})
-    for query in ("", "?format=csv", "?format=jsonl"):
+    for query in ("", "?format=csv", "?format=jsonl", "?format=strategy&page_size=3", "?format=nccl", "?format=tensorflow",
+                  "?format=horovod&strict=true"):
         ask("GET", session["href"] + "/export" + query, export)
     for body in ({"shared": "team"}, {"budget": {"trials": 10}, "shared": "all"}):
         ask("PATCH", session["href"], "/api/v1/sessions/{session}", body)

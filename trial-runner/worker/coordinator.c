@@ -2,7 +2,6 @@
  * loop go out together. O(devices) a report and a decision at device 0. */
 #include "trial-runner/worker/coordinator.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 #include "trial-runner/worker/report.h"
@@ -10,6 +9,12 @@
 bool coordinator_orders(const struct coordinator *c, uint32_t m) {
     const struct message *message = &c->plan->messages[m];
     return c->needed && (message->kind == SYNC_ALL_REDUCE || (c->local_sums && message->local_reduction));
+}
+
+/* The leader's next decision will lie in c->go. */
+static void listen(struct coordinator *c) {
+    MPI_Irecv(c->go, (COORDINATOR_BATCH + 1) * (int)sizeof *c->go, MPI_BYTE, 0, 0, c->world->control,
+              requests_add(c->requests, (struct completion){.kind = DONE_GO}));
 }
 
 /* Under priority, and when there is anything to order. */
@@ -33,7 +38,7 @@ void coordinator_init(struct coordinator *c, const struct plan *plan, const stru
         return;
     c->go = report_alloc(COORDINATOR_BATCH + 1, sizeof *c->go);
     if (!c->leads) {
-        coordinator_listen(c);
+        listen(c);
         return;
     }
     c->finished = report_alloc(n, sizeof *c->finished);
@@ -74,22 +79,33 @@ void coordinator_hear(struct coordinator *c, uint32_t device, struct schedule *s
               requests_add(c->requests, (struct completion){.kind = DONE_REPORT, .peer = (int)device}));
 }
 
-void coordinator_decide(struct coordinator *c, uint32_t message) {
-    assert(c->go[0] < COORDINATOR_BATCH);
-    c->go[++c->go[0]] = message;
-}
-
-void coordinator_flush(struct coordinator *c) {
-    if (!c->needed || c->go[0] == 0)
+static void tell(struct coordinator *c) {
+    if (!c->needed || !c->leads || c->go[0] == 0)
         return;
     for (uint32_t d = 1; d < c->world->cluster->n_devices; d++)
         requests_send_copy(c->requests, c->go, (c->go[0] + 1) * sizeof *c->go, (int)d, 0, c->world->control);
     c->go[0] = 0;
 }
 
-void coordinator_listen(struct coordinator *c) {
-    MPI_Irecv(c->go, (COORDINATOR_BATCH + 1) * (int)sizeof *c->go, MPI_BYTE, 0, 0, c->world->control,
-              requests_add(c->requests, (struct completion){.kind = DONE_GO}));
+bool coordinator_dispatch(struct coordinator *c, struct schedule *schedule, coordinator_start *start, void *context) {
+    uint32_t batch[COORDINATOR_BATCH], n = 0;
+    while (n < COORDINATOR_BATCH && schedule_next(schedule, &batch[n])) {
+        if (coordinator_orders(c, batch[n]))
+            c->go[++c->go[0]] = batch[n];
+        n++;
+    }
+    tell(c);
+    for (uint32_t i = 0; i < n; i++)
+        start(context, batch[i]);
+    return n > 0;
+}
+
+void coordinator_obey(struct coordinator *c, struct schedule *schedule, coordinator_start *start, void *context) {
+    for (uint32_t i = 1; i <= c->go[0]; i++) {
+        schedule_take(schedule, c->go[i]);
+        start(context, c->go[i]);
+    }
+    listen(c);
 }
 
 void coordinator_release(struct coordinator *c) {

@@ -14,7 +14,10 @@
 #include "trial-runner/worker/schedule.h"
 #include "trial-runner/worker/world.h"
 
-enum { COORDINATOR_BATCH = 255 };
+enum { COORDINATOR_BATCH = 255 }; /* messages of one decision at most */
+
+/* Starts a message of the caller's. */
+typedef void coordinator_start(void *context, uint32_t message);
 
 struct coordinator {
     const struct plan *plan;
@@ -41,12 +44,14 @@ void coordinator_report(struct coordinator *coordinator, uint64_t steps, struct 
 /* A report from `device` has come in (DONE_REPORT); listens for the next. */
 void coordinator_hear(struct coordinator *coordinator, uint32_t device, struct schedule *schedule);
 
-/* Leader: `message` goes; sent to the others by the next flush, due after COORDINATOR_BATCH of them at the latest. */
-void coordinator_decide(struct coordinator *coordinator, uint32_t message);
-void coordinator_flush(struct coordinator *coordinator);
+/* Start what the schedule lets go, at most COORDINATOR_BATCH; true when anything did. The leader tells the others of it
+ * first and together, before the work of starting it here. */
+bool coordinator_dispatch(struct coordinator *coordinator, struct schedule *schedule, coordinator_start *start,
+                          void *context);
 
-/* Others: listen for the leader's next decision, which lies in coordinator->go after DONE_GO. */
-void coordinator_listen(struct coordinator *coordinator);
+/* Others: start what the leader has decided (DONE_GO); listens for the next decision. */
+void coordinator_obey(struct coordinator *coordinator, struct schedule *schedule, coordinator_start *start,
+                      void *context);
 
 void coordinator_release(struct coordinator *coordinator);
 

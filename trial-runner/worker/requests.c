@@ -63,3 +63,14 @@ void requests_release(struct requests *requests) {
     free(requests->index);
     *requests = (struct requests){0};
 }
+
+void requests_end(struct requests *requests) {
+    for (int i = 0; i < requests->n; i++)
+        if (requests->what[i].kind == DONE_REPORT || requests->what[i].kind == DONE_GO)
+            MPI_Cancel(&requests->live[i]);
+    MPI_Waitall(requests->n, requests->live, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < requests->n; i++)
+        if (requests->what[i].kind == DONE_CONTROL_SEND)
+            free(requests->what[i].buffer);
+    requests_release(requests);
+}

@@ -33,7 +33,7 @@ struct filter {
 };
 
 #define FILTER_OPTIONS(f)                                                                                              \
-    {"dataset", OPTION_TEXT, &(f).dataset, "FILE", "the dataset (default: " DEFAULT_DATASET ")"},                      \
+    {"dataset", OPTION_ONE_OF, &(f).dataset, "FILE", "the dataset (default: " DEFAULT_DATASET ")"},                    \
         {"model", OPTION_TEXT, &(f).query.model, "MODEL", "only this model: a name or the beginning of an id"},        \
         {"cluster", OPTION_TEXT, &(f).query.cluster, "CLUSTER", "only this cluster"},                                  \
         {"strategy", OPTION_TEXT, &(f).query.strategy, "STRATEGY",                                                     \
@@ -57,8 +57,9 @@ struct filter {
         {"offset", OPTION_INTEGER, &(f).offset, "N", "leave out the first N"}, REMOTE_OPTIONS((f).remote)
 
 static enum status finish_filter(struct filter *f, struct error *err) {
-    if (f->dataset && f->remote.server)
-        return error_set(err, ST_USAGE, "--dataset is a file here, and the service has its own: drop one of the two");
+    enum status st = remote_or_here(&f->remote, f->dataset, err);
+    if (st)
+        return st;
     f->dataset = f->dataset ? f->dataset : DEFAULT_DATASET;
     f->query.limit = f->limit;
     f->query.offset = f->offset;

@@ -48,7 +48,7 @@ enum status dataset_import(int argc, char **argv, struct error *err) {
     const char *dataset = NULL;
     struct remote_options remote = {0};
     const struct option options[] = {
-        {"dataset", OPTION_TEXT, &dataset, "FILE", "the dataset that grows (default: " DEFAULT_DATASET ")"},
+        {"dataset", OPTION_ONE_OF, &dataset, "FILE", "the dataset that grows (default: " DEFAULT_DATASET ")"},
         REMOTE_OPTIONS(remote),
         {0}};
     const struct command_line line = {
@@ -63,10 +63,9 @@ enum status dataset_import(int argc, char **argv, struct error *err) {
         .max_arguments = 1};
     struct arguments arguments;
     enum status st = options_parse(&line, argc, argv, &arguments, err);
+    st = st ? st : remote_or_here(&remote, dataset, err);
     if (st)
         return st;
-    if (dataset && remote.server)
-        return error_set(err, ST_USAGE, "--dataset is a file here, and the service has its own: drop one of the two");
     const char *path = arguments.items[0];
     FILE *in = strcmp(path, "-") != 0 ? fopen(path, "r") : stdin;
     if (!in)

@@ -70,11 +70,20 @@ static enum status send_file(const char *other, const struct remote_options *rem
     return st;
 }
 
+/* Behind the command, where it says the same as OTHER does; what a variable says is for when nothing is typed. */
+static bool server_is_typed(int argc, char **argv) {
+    static const char name[] = "--server";
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (!strncmp(argv[i], name, sizeof name - 1) && (!argv[i][sizeof name - 1] || argv[i][sizeof name - 1] == '='))
+            return true;
+    return false;
+}
+
 enum status dataset_merge(int argc, char **argv, struct error *err) {
     const char *dataset = NULL;
     struct remote_options remote = {0};
     const struct option options[] = {
-        {"dataset", OPTION_TEXT, &dataset, "FILE", "the dataset that grows (default: " DEFAULT_DATASET ")"},
+        {"dataset", OPTION_ONE_OF, &dataset, "FILE", "the dataset that grows (default: " DEFAULT_DATASET ")"},
         REMOTE_OPTIONS(remote),
         {0}};
     const struct command_line line = {
@@ -95,9 +104,12 @@ enum status dataset_merge(int argc, char **argv, struct error *err) {
         return st;
     const char *other = arguments.n ? arguments.items[0] : NULL;
     if (other && strstr(other, "://")) {
-        if (remote.server && strcmp(remote.server, other) != 0)
+        const bool two = remote.server && strcmp(remote.server, other) != 0;
+        if (two && server_is_typed(argc, argv))
             return error_set(err, ST_USAGE, "two services are named, %s and %s: give one of them", other,
                              remote.server);
+        if (two)
+            log_info("merging from %s, and not from %s", other, remote.server);
         remote.server = other;
         other = NULL;
     }
@@ -107,7 +119,6 @@ enum status dataset_merge(int argc, char **argv, struct error *err) {
         return merge_service(dataset ? dataset : DEFAULT_DATASET, &remote, err);
     if (!remote.server)
         return merge_file(dataset ? dataset : DEFAULT_DATASET, other, err);
-    if (dataset)
-        return error_set(err, ST_USAGE, "--dataset is a file here, and the service has its own: drop one of the two");
-    return send_file(other, &remote, err);
+    st = remote_or_here(&remote, dataset, err);
+    return st ? st : send_file(other, &remote, err);
 }

@@ -54,7 +54,9 @@ static void check_worker(void) {
     struct arena arena = {0};
     const char *path;
     struct error err;
-    if (launch_worker_path(&(struct trial_runner){.worker = TRIAL_WORKER_MPI}, &arena, &path, &err))
+    struct trial_runner runner = {.place = TRIAL_LOCAL};
+    const struct cluster none = {0};
+    if (trial_runner_choose(&runner, NULL, &none, &err) || launch_worker_path(&runner, &arena, &path, &err))
         line_missing("worker program", err.message, NULL);
     else
         line_ok("worker program", path);

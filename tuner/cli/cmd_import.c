@@ -84,8 +84,8 @@ static enum status import_model_command(int argc, char **argv, struct error *err
         {"name", OPTION_TEXT, &s->name, "NAME", "of the model (default: from the file's name)"},
         {"batch", OPTION_NUMBER, &s->batch, "N", "samples a device in an iteration"},
         {"forward-ratio", OPTION_NUMBER, &s->forward_ratio, "R", "espresso: forward / backward time (default: 0.5)"},
-        {"tflops", OPTION_NUMBER, &s->tflops, "T", "what a device sustains, where times are estimated"},
-        {"positions", OPTION_NUMBER, &s->positions, "N", "tokens or pixels of a sample, where times are estimated"},
+        {"tflops", OPTION_NUMBER, &s->tflops, "T", "safetensors, onnx, graph-item: what a device sustains"},
+        {"positions", OPTION_NUMBER, &s->positions, "N", "the same: tokens or pixels of a sample"},
         {0}};
     const struct command_line line = {
         .usage = "import model FILE [options]",
@@ -116,7 +116,7 @@ static enum status import_cluster_command(int argc, char **argv, struct error *e
         {"from", OPTION_TEXT, &request.kind, "KIND", "what the files are (default: recognised by their contents)"},
         {"out", OPTION_TEXT, &request.out, "FILE", "where the cluster goes (default: standard output)"},
         {"name", OPTION_TEXT, &s->name, "NAME", "of the cluster (default: from the first file's name)"},
-        {"devices", OPTION_INTEGER, &s->devices, "N", "of a measurement that does not tell"},
+        {"devices", OPTION_INTEGER, &s->devices, "N", "nccl-tests, osu: of a measurement that does not tell"},
         {"nic-gbit-per-s", OPTION_NUMBER, &s->nic_gbit_per_s, "R", "what a node's NICs carry together"},
         {"nic-latency-us", OPTION_NUMBER, &s->nic_latency_us, "T", "of a message between nodes"},
         {"device-link-gbyte-per-s", OPTION_NUMBER, &s->device_link_gbyte_per_s, "R", "between devices of a node"},

@@ -48,7 +48,7 @@ enum status cmd_report(int argc, char **argv, struct error *err) {
     struct remote_options remote = {0};
     const struct option options[] = {
         REMOTE_OPTIONS(remote),
-        {"dataset", OPTION_TEXT, &dataset, "FILE", "the dataset that it is in (default " DEFAULT_DATASET ")"},
+        {"dataset", OPTION_ONE_OF, &dataset, "FILE", "the dataset that it is in (default " DEFAULT_DATASET ")"},
         {"out", OPTION_TEXT, &out, "FILE", "where to (default SESSION.html; - is standard output)"},
         {0}};
     const struct command_line line = {
@@ -67,10 +67,9 @@ enum status cmd_report(int argc, char **argv, struct error *err) {
     char path[256];
     struct page page = {0};
     enum status st = options_parse(&line, argc, argv, &arguments, err);
+    st = st ? st : remote_or_here(&remote, dataset, err);
     if (st)
         return st;
-    if (remote.server && dataset)
-        return error_set(err, ST_USAGE, "--dataset is a file here, and the service has its own: drop one of the two");
     snprintf(path, sizeof path, "%.200s.html", arguments.items[0]);
     out = out ? out : path;
     if (strcmp(out, "-") != 0)

@@ -235,13 +235,13 @@ static enum status tokens_path(const char *dataset, char *out, size_t n, struct 
 }
 
 static enum status create_command(int argc, char **argv, struct error *err) {
-    const char *dataset = DEFAULT_DATASET, *role = "submit", *team = "team";
+    const char *dataset = DEFAULT_DATASET, *role = "submit", *team = NULL;
     double expires_us = NAN;
     struct token wanted = {.principal.requests_per_s = 500}, made;
     const struct option options[] = {
         {"dataset", OPTION_TEXT, &dataset, "FILE", "the dataset (default: " DEFAULT_DATASET ")"},
         {"role", OPTION_TEXT, &role, "read|submit|run|admin", "what it may do (default: submit)"},
-        {"team", OPTION_TEXT, &team, "TEAM", "whose measurements it adds to (default: team)"},
+        {"team", OPTION_TEXT, &team, "TEAM", "whose measurements it adds to (default: " TOKEN_TEAM ")"},
         {"expires", OPTION_TIME, &expires_us, "TIME",
          "how long it is good for, 720h say (default: until it is revoked)"},
         {"requests-per-s", OPTION_NUMBER, &wanted.principal.requests_per_s, "N",
@@ -267,10 +267,10 @@ static enum status create_command(int argc, char **argv, struct error *err) {
         return st;
     if (!role_parse(role, &wanted.principal.role))
         return error_set(err, ST_USAGE, "--role %s: must be read, submit, run or admin", role);
-    if (!token_name_valid(arguments.items[0]) || !token_name_valid(team))
+    if (!token_name_valid(arguments.items[0]) || (team && !token_name_valid(team)))
         return error_set(err, ST_USAGE, "names of tokens and teams are 1 to 64 letters, digits and . _ -");
     snprintf(wanted.name, sizeof wanted.name, "%s", arguments.items[0]);
-    snprintf(wanted.principal.team, sizeof wanted.principal.team, "%s", team);
+    snprintf(wanted.principal.team, sizeof wanted.principal.team, "%s", team ? team : "");
     if (expires_us <= 0)
         return error_set(err, ST_USAGE, "--expires: must be over 0; without it the token is good until it is revoked");
     if (!(wanted.principal.requests_per_s >= 0))

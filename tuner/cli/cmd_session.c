@@ -285,7 +285,7 @@ static enum status stop(struct store *store, const char *session, struct error *
     struct stored_session stored;
     struct record *records;
     size_t n = 0;
-    enum status st = store_session_get(store, session, &arena, &stored, err);
+    enum status st = asking_find(store, session, &arena, &stored, err);
     if (!st && (stored.mode != STORED_SESSION_ASK || !stored_session_is_open(stored.state)))
         st = error_set(err, ST_CONFLICT, "session %s is %s", session,
                        stored.mode == STORED_SESSION_ASK ? stored_session_state_word(stored.state)

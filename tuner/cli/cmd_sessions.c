@@ -12,6 +12,15 @@
 #include "tuner/cli/remote_records.h"
 #include "tuner/cli/table.h"
 
+static enum status need_service(const struct remote_options *remote, struct error *err) {
+    if (remote->server)
+        return ST_OK;
+    return error_set(
+        err, ST_USAGE,
+        "sessions is about a service: say which with --server URL or SYNCOPATE_SERVER. Those of a dataset "
+        "here: \"dataset sessions\" lists them, \"sessions show\" and \"session show\" have what one found");
+}
+
 /* ---- list ---- */
 
 struct listing {
@@ -86,7 +95,7 @@ static enum status sessions_list(int argc, char **argv, struct error *err) {
                                       .options = options};
     struct arguments arguments;
     enum status st = options_parse(&line, argc, argv, &arguments, err);
-    st = st ? st : remote_required(&remote, "sessions", err);
+    st = st ? st : need_service(&remote, err);
     return st ? st : list_sessions(&remote, state, &listing, err);
 }
 
@@ -119,7 +128,7 @@ static enum status steer_command(const char *verb, const char *about, int argc, 
         .usage = usage, .about = about, .options = options, .min_arguments = 1, .max_arguments = 1};
     struct arguments arguments;
     enum status st = options_parse(&line, argc, argv, &arguments, err);
-    st = st ? st : remote_required(&remote, "sessions", err);
+    st = st ? st : need_service(&remote, err);
     return st ? st : steer(&remote, arguments.items[0], verb, err);
 }
 

@@ -170,7 +170,7 @@ enum status sessions_show(int argc, char **argv, struct error *err) {
     bool json = false;
     const struct option options[] = {
         REMOTE_OPTIONS(remote),
-        {"dataset", OPTION_TEXT, &dataset, "FILE", "the dataset that it is in (default " DEFAULT_DATASET ")"},
+        {"dataset", OPTION_ONE_OF, &dataset, "FILE", "the dataset that it is in (default " DEFAULT_DATASET ")"},
         {"json", OPTION_FLAG, &json, NULL, "print one JSON object"},
         {0}};
     const struct command_line line = {
@@ -186,8 +186,7 @@ enum status sessions_show(int argc, char **argv, struct error *err) {
     struct arguments arguments;
     struct findings f = {0};
     enum status st = options_parse(&line, argc, argv, &arguments, err);
-    if (!st && remote.server && dataset)
-        st = error_set(err, ST_USAGE, "--dataset is a file here, and the service has its own: drop one of the two");
+    st = st ? st : remote_or_here(&remote, dataset, err);
     if (st)
         return st;
     st = remote.server ? session_findings_there(&remote, arguments.items[0], FINDINGS_FIGURES, &f, err)

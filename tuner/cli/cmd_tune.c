@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "dataset/describe.h"
 #include "dataset/query.h"
+#include "tuner/asking.h"
 #include "tuner/cli/commands.h"
 #include "tuner/cli/inputs.h"
 #include "tuner/cli/interrupt.h"
@@ -42,7 +43,7 @@ struct tune_words {
 static enum status inputs_of_session(struct store *store, const char *session, struct arena *arena, struct inputs *out,
                                      struct tune_words *words, struct error *err) {
     struct stored_session stored;
-    enum status st = store_session_get(store, session, arena, &stored, err);
+    enum status st = asking_find(store, session, arena, &stored, err);
     if (!st)
         st = store_get_model(store, stored.model, &out->model, err);
     if (!st)
@@ -116,12 +117,22 @@ static enum status tell(const struct tuning *tuning, const struct inputs *inputs
     return st;
 }
 
+/* Said at the start, for whoever loses this process. */
+static void tell_how_to_resume(void *context, const char *session) {
+    const struct tune_words *words = context;
+    const bool elsewhere = strcmp(words->dataset, DEFAULT_DATASET) != 0;
+    log_info("session %s; should it be interrupted, it goes on with: syncopate tune --resume %s%s%s", session, session,
+             elsewhere ? " --dataset " : "", elsewhere ? words->dataset : "");
+}
+
 static enum status tune(struct store *store, struct inputs *inputs, struct tune_words *words, struct error *err) {
     struct tuning tuning;
     words->options.hosts = words->launch.hosts;
     words->options.earlier = words->cold ? 0 : words->options.earlier;
     words->options.cancel = interrupt_flag();
+    words->options.opened = tell_how_to_resume;
     words->options.listen = progress_listen;
+    words->options.context = words;
     char *job = job_words_text(&words->job), *launch = runner_words_text(&words->launch);
     words->options.job = job && strcmp(job, "{}") != 0 ? job : NULL;
     words->options.launch = launch;
@@ -198,8 +209,9 @@ static enum status tune_remotely(struct tune_words *words, const struct argument
 /* ---- what is asked ---- */
 
 static enum status check_remote(const struct tune_words *words, struct error *err) {
-    if (words->dataset)
-        return error_set(err, ST_USAGE, "--dataset is a file here, and the service has its own: drop one of the two");
+    enum status st = remote_or_here(&words->remote, words->dataset, err);
+    if (st)
+        return st;
     if (words->launch.hosts)
         return error_set(err, ST_USAGE, "--hosts is for who runs the trials: the service, or \"syncopate agent\"");
     if (words->job.command)
@@ -290,7 +302,7 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
         {"seed", OPTION_INTEGER, &o->seed, "K", "where every random choice comes from (default 1)"},
         {"rounds", OPTION_INTEGER, &o->final_rounds, "N", "how often each finalist runs again (default 3)"},
         {"trial-time", OPTION_TIME, &o->trial_us, "T", "measure for about T in each trial (default 4s)"},
-        {"dataset", OPTION_TEXT, &words.dataset, "FILE", "where measurements are kept (default " DEFAULT_DATASET ")"},
+        {"dataset", OPTION_ONE_OF, &words.dataset, "FILE", "where measurements are kept (default " DEFAULT_DATASET ")"},
         {"resume", OPTION_TEXT, &words.resume, "ID",
          "go on with a session that was interrupted, with the budget that it began with"},
         {"out", OPTION_TEXT, &words.out, "FILE", "write the best strategy there"},

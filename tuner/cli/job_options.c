@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "trial-runner/transcript.h"
 
 /* The members that are texts, in a session's options. */
 static const struct {
@@ -49,16 +50,22 @@ static enum status choose_forms(struct job_setup *setup, const struct job_words 
     return st;
 }
 
+enum status job_unit_read(const char *unit, const char *pattern, enum job_unit *out, struct error *err) {
+    if (unit && !pattern)
+        return error_set(err, ST_USAGE, "--unit is of the number that --pattern finds");
+    if (unit && !job_unit_parse(unit, out))
+        return error_set(err, ST_USAGE, "--unit: \"%s\" is none of s, ms, us, samples/s", unit);
+    return ST_OK;
+}
+
 enum status job_setup_init(struct job_setup *out, const struct job_words *words, const struct inputs *inputs,
                            struct error *err) {
     struct job_setup setup = {.job = {.command = words->command, .logs = words->logs}};
     enum job_unit unit = JOB_UNIT_SUFFIX;
-    if (words->unit && !job_unit_parse(words->unit, &unit))
-        return error_set(err, ST_USAGE, "--unit: \"%s\" is none of s, ms, us, samples/s", words->unit);
-    if (words->unit && !words->pattern)
-        return error_set(err, ST_USAGE, "--unit is of the number that --pattern finds");
-    const double samples = (double)inputs->model.batch_per_device * inputs->cluster.n_devices;
-    enum status st = choose_forms(&setup, words, err);
+    const double samples = job_samples(&inputs->model, &inputs->cluster);
+    enum status st = job_unit_read(words->unit, words->pattern, &unit, err);
+    if (!st)
+        st = choose_forms(&setup, words, err);
     if (!st)
         st = job_times_init(&setup.job.times, words->pattern, unit, samples, err);
     if (!st)
@@ -92,9 +99,11 @@ enum status job_runner_init(struct job_setup *setup, const struct job_words *wor
     enum status st = job_setup_init(setup, words, inputs, err);
     if (st)
         return st;
-    if (words->command)
+    if (words->command && words->logs)
+        st = transcript_check_folder(words->logs, err);
+    if (words->command && !st)
         runner_init_job(out, &setup->job, words->time_limit_us / 1e6, &inputs->model, &inputs->cluster, cancel);
-    else
+    else if (!words->command)
         st = runner_init(out, &logged, &inputs->model, &inputs->cluster, cancel, err);
     if (st)
         job_setup_release(setup);

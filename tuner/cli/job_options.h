@@ -28,17 +28,26 @@ struct job_words {
             "what a form cannot say and the job sees to by itself, such as groups,partition"                           \
     }
 
+/* How times are found in a text: "its output", or a file that is told. */
+#define JOB_TIMES_OPTIONS(p, u, where)                                                                                 \
+    {"pattern", OPTION_TEXT, &(p), "REGEX",                                                                            \
+     "an iteration's time in a line of " where ", the number in ( and ) (default: JSON lines)"},                       \
+    {                                                                                                                  \
+        "unit", OPTION_TEXT, &(u), "s|ms|us|samples/s", "of that number (default: what stands behind it)"              \
+    }
+
 #define JOB_OPTIONS(j)                                                                                                 \
     {"command", OPTION_TEXT, &(j).command, "COMMAND",                                                                  \
      "run this for each trial, in place of a runner: your own job, which trains with the strategy that it is given"},  \
-        {"pattern", OPTION_TEXT, &(j).pattern, "REGEX",                                                                \
-         "an iteration's time in a line of its output, the number in ( and ) (default: JSON lines)"},                  \
-        {"unit", OPTION_TEXT, &(j).unit, "s|ms|us|samples/s", "of that number (default: what stands behind it)"},      \
+        JOB_TIMES_OPTIONS((j).pattern, (j).unit, "its output"),                                                        \
         {"export-env", OPTION_TEXT, &(j).export_env, "FORM,...",                                                       \
          "set the variables of these forms in its environment: horovod, byteps, bytescheduler, nccl"},                 \
         {"time-limit", OPTION_TIME, &(j).time_limit_us, "T",                                                           \
          "a command that takes longer has failed (default 10m and ten times what its iterations should take)"},        \
         JOB_LIMIT_OPTIONS(j)
+
+/* The unit of a pattern's number; left alone without one. Fails: ST_USAGE (no such unit, or no pattern). */
+enum status job_unit_read(const char *unit, const char *pattern, enum job_unit *out, struct error *err);
 
 /* What the words mean; borrows them. */
 struct job_setup {
@@ -51,8 +60,8 @@ enum status job_setup_init(struct job_setup *out, const struct job_words *words,
                            struct error *err);
 void job_setup_release(struct job_setup *setup);
 
-/* The job, or without one the runner of that name. What is missing for it is said at once. `setup` goes with the runner
- * and is released after it. Fails: ST_USAGE, as runner_init. */
+/* The job, or without one the runner of that name. What is missing for it, a folder for logs as well, is said at once.
+ * `setup` goes with the runner and is released after it. Fails: ST_USAGE, as runner_init. */
 enum status job_runner_init(struct job_setup *setup, const struct job_words *words, const struct runner_words *runner,
                             const struct inputs *inputs, const volatile sig_atomic_t *cancel, struct runner *out,
                             struct error *err);

@@ -2,6 +2,7 @@
  */
 #include "tuner/cli/options.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -186,6 +187,7 @@ static enum status set_value(const struct option *option, const char *text, stru
         *(bool *)option->value = strcmp(text, "0") != 0 && strcmp(text, "false") != 0 && *text;
         return ST_OK;
     case OPTION_TEXT:
+    case OPTION_ONE_OF:
         *(const char **)option->value = text;
         return ST_OK;
     case OPTION_INTEGER:
@@ -445,33 +447,35 @@ void options_listen(options_listener *listener, void *context) {
     listening.context = context;
 }
 
-/* Where to: a dataset here or a service. What says one of them beats all that says the other less directly. */
-struct place {
-    const char **dataset, **server, *said_dataset, *said_server;
+/* What was said of the table's OPTION_ONE_OF, in its order. */
+enum { MOST_ONE_OF = 4 };
+struct said {
+    const char *texts[MOST_ONE_OF];
 };
 
-static const char **text_of(const struct command_line *line, const char *name) {
-    const struct option *o = find_option(line, name, strlen(name));
-    return o && o->kind == OPTION_TEXT ? o->value : NULL;
-}
-
 /* Put aside what was said so far. */
-static struct place place_begin(const struct command_line *line) {
-    struct place p = {.dataset = text_of(line, "dataset"), .server = text_of(line, "server")};
-    if (p.dataset && p.server) {
-        p.said_dataset = *p.dataset;
-        p.said_server = *p.server;
-        *p.dataset = *p.server = NULL;
+static struct said unsay(const struct command_line *line) {
+    struct said said = {{NULL}};
+    size_t n = 0;
+    for (const struct option *o = line->options; o->kind != OPTION_END; o++) {
+        if (o->kind != OPTION_ONE_OF)
+            continue;
+        assert(n < MOST_ONE_OF);
+        said.texts[n++] = *(const char **)o->value;
+        *(const char **)o->value = NULL;
     }
-    return p;
+    return said;
 }
 
 /* It holds when nothing new was said. */
-static void place_end(const struct place *p) {
-    if (p->dataset && p->server && !*p->dataset && !*p->server) {
-        *p->dataset = p->said_dataset;
-        *p->server = p->said_server;
-    }
+static void say_again(const struct command_line *line, const struct said *said) {
+    const char *const *text = said->texts;
+    for (const struct option *o = line->options; o->kind != OPTION_END; o++)
+        if (o->kind == OPTION_ONE_OF && *(const char **)o->value)
+            return;
+    for (const struct option *o = line->options; o->kind != OPTION_END; o++)
+        if (o->kind == OPTION_ONE_OF)
+            *(const char **)o->value = *text++;
 }
 
 enum status options_parse(const struct command_line *line, int argc, char **argv, struct arguments *out,
@@ -493,14 +497,16 @@ enum status options_parse(const struct command_line *line, int argc, char **argv
     enum status st = set_from_file(line, err);
     if (!st && level && *level)
         st = set_log_level(level, err);
-    struct place place = place_begin(line);
+    struct said said = unsay(line);
     if (!st)
         st = set_from_environment(line, err);
-    place_end(&place);
-    place = server_said ? (struct place){0} : place_begin(line); /* before the command it was typed as well */
+    say_again(line, &said);
+    if (!server_said) /* before the command it was typed as well */
+        said = unsay(line);
     if (!st)
         st = parse_words(line, argc, argv, out, err);
-    place_end(&place);
+    if (!server_said)
+        say_again(line, &said);
     if (!st && out->n < line->min_arguments)
         st = error_set(err, ST_USAGE, "usage: syncopate %s   (--help explains)", line->usage);
     return st;

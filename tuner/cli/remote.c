@@ -52,6 +52,22 @@ enum status remote_required(const struct remote_options *options, const char *co
     return error_set(err, ST_USAGE, "%s is about a service: say which with --server URL or SYNCOPATE_SERVER", command);
 }
 
+static bool says(const char *variable, const char *value) {
+    const char *text = getenv(variable);
+    return text && !strcmp(text, value);
+}
+
+enum status remote_or_here(const struct remote_options *o, const char *dataset, struct error *err) {
+    if (!o->server || !dataset)
+        return ST_OK;
+    if (says("SYNCOPATE_SERVER", o->server) && says("SYNCOPATE_DATASET", dataset))
+        return error_set(err, ST_USAGE,
+                         "SYNCOPATE_SERVER=%.80s and SYNCOPATE_DATASET=%.80s are both set: unset one, or say --server "
+                         "or --dataset here",
+                         o->server, dataset);
+    return error_set(err, ST_USAGE, "--dataset is a file here, and the service has its own: drop one of the two");
+}
+
 enum status remote_get(struct client *client, cJSON **out, struct error *err, const char *format, ...) {
     char *path;
     va_list arguments;

@@ -19,7 +19,7 @@ struct remote_options {
 };
 
 #define REMOTE_OPTIONS(r)                                                                                              \
-    {"server", OPTION_TEXT, &(r).server, "URL", "ask this service, in place of doing it here"},                        \
+    {"server", OPTION_ONE_OF, &(r).server, "URL", "ask this service, in place of doing it here"},                      \
         {"token-file", OPTION_TEXT, &(r).token_file, "FILE",                                                           \
          "the token for it, in a file that only you can read (default: SYNCOPATE_TOKEN)"},                             \
         {"cacert", OPTION_TEXT, &(r).ca_file, "FILE", "PEM certificates to trust, in place of the system's"}, {        \
@@ -36,6 +36,9 @@ enum status remote_open(const struct remote_options *options, unsigned tries, co
 
 /* Fails, with ST_USAGE, when no server is named; for commands that have nothing to do here. */
 enum status remote_required(const struct remote_options *options, const char *command, struct error *err);
+
+/* Fails, with ST_USAGE, when a service and a dataset here (or NULL) are both named, for commands that work on one. */
+enum status remote_or_here(const struct remote_options *options, const char *dataset, struct error *err);
 
 /* GET; the path is formatted, its parts escaped by the caller. */
 enum status remote_get(struct client *client, cJSON **out, struct error *err, const char *format, ...)

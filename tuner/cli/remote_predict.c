@@ -90,7 +90,10 @@ enum status remote_predict(struct client *client, const struct model *model, con
     cJSON *answer = NULL;
     bool whole;
     cJSON *body = new_request(model, cluster, n, contenders, trace != NULL, &whole);
-    enum status st = remote_post(client, "/api/v1/predictions", body, whole, &answer, NULL, err);
+    const struct client_request request = {
+        .method = "POST", .path = "/api/v1/predictions", .body = body, .keyless = true};
+    enum status st = whole ? client_call(client, &request, &answer, NULL, err) : error_no_memory(err);
+    cJSON_Delete(body);
     st = st ? st : tell_failures(answer, n, contenders, err);
     if (!st && trace)
         st = write_trace(answer, trace, err);

@@ -17,10 +17,10 @@
 #include "tuner/cli/options.h"
 #include "tuner/cli/output.h"
 #include "tuner/cli/paths.h"
+#include "tuner/cli/told_times.h"
 
 static const double TURN_US = 60e6, LEASE_US = 600e6, LEAST_LEASE_US = 1e6, MOST_LEASE_US = 7 * 86400e6;
 static const double LOOK_AGAIN_US = 0.5e6;
-enum { MOST_TIMES = 1000000 };
 
 enum status session_limits(void *context, const char *job, const struct model *model, const struct cluster *cluster,
                            const struct export_limits **limits, struct error *err) {
@@ -41,11 +41,19 @@ enum status session_limits(void *context, const char *job, const struct model *m
 
 /* ---- who asks ---- */
 
+/* What "suggest" tells of a trial and the commands that speak of it look for. */
+#define OF_SESSION "SYNCOPATE_TRIAL_SESSION"
+#define OF_NUMBER  "SYNCOPATE_TRIAL_NUMBER"
+#define OF_ATTEMPT "SYNCOPATE_TRIAL_ATTEMPT"
+#define OF_CLIENT  "SYNCOPATE_TRIAL_CLIENT"
+#define OF_TIMES   "SYNCOPATE_TRIAL_TIMES"
+#define OF_WARMUP  "SYNCOPATE_TRIAL_WARMUP"
+
 struct asker_words {
     const char *dataset, *client;
     char host[ASKING_CLIENT_MAX + 1];
     double lease_us;
-    uint64_t attempt;
+    uint64_t attempt; /* 0: not said */
 };
 
 static enum status check_asker(struct asker_words *w, struct error *err) {
@@ -66,11 +74,17 @@ static enum status check_asker(struct asker_words *w, struct error *err) {
 #define DATASET_OPTION(w)                                                                                              \
     { "dataset", OPTION_TEXT, &(w).dataset, "FILE", "where the session is (default " DEFAULT_DATASET ")" }
 #define CLIENT_OPTION(w)                                                                                               \
-    { "client", OPTION_TEXT, &(w).client, "NAME", "who takes and tells (default: this host's name)" }
+    {                                                                                                                  \
+        "client", OPTION_TEXT, &(w).client, "NAME",                                                                    \
+            "who took it (default: as in the environment, else this host's name)"                                      \
+    }
 #define LEASE_OPTION(w)                                                                                                \
     { "lease", OPTION_TIME, &(w).lease_us, "T", "who is silent for T has lost the trial (default 10m)" }
 #define ATTEMPT_OPTION(w)                                                                                              \
-    { "attempt", OPTION_INTEGER, &(w).attempt, "N", "which attempt of the trial, as it was suggested (default 1)" }
+    {                                                                                                                  \
+        "attempt", OPTION_INTEGER, &(w).attempt, "N",                                                                  \
+            "which attempt of the trial, as it was suggested (default: as in the environment, else 1)"                 \
+    }
 
 /* ---- suggest ---- */
 
@@ -114,25 +128,27 @@ static void print_variable(const char *name, const char *value) {
     puts("'");
 }
 
-static void print_trial(const struct asked *t, const char *folder) {
+static void print_trial(const struct asked *t, const char *session, const char *client, const char *folder) {
     char path[JOB_PATH + 32], number[32];
+    print_variable(OF_SESSION, session);
+    print_variable(OF_CLIENT, client);
     print_variable("SYNCOPATE_TRIAL_DIR", folder);
     snprintf(path, sizeof path, "%s/strategy.json", folder);
-    print_variable("SYNCOPATE_STRATEGY", path);
+    print_variable("SYNCOPATE_TRIAL_STRATEGY", path);
     snprintf(path, sizeof path, "%s/times.jsonl", folder);
-    print_variable("SYNCOPATE_TIMES", path);
+    print_variable(OF_TIMES, path);
     const struct {
         const char *name;
         uint64_t value;
-    } numbers[] = {{"SYNCOPATE_NUMBER", t->number},
-                   {"SYNCOPATE_ATTEMPT", t->attempt},
-                   {"SYNCOPATE_ITERATIONS", t->order->iterations},
-                   {"SYNCOPATE_WARMUP", t->order->warmup}};
+    } numbers[] = {{OF_NUMBER, t->number},
+                   {OF_ATTEMPT, t->attempt},
+                   {"SYNCOPATE_TRIAL_ITERATIONS", t->order->iterations},
+                   {OF_WARMUP, t->order->warmup}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         snprintf(number, sizeof number, "%lu", (unsigned long)numbers[i].value);
         print_variable(numbers[i].name, number);
     }
-    print_variable("SYNCOPATE_LEASE_UNTIL", t->until);
+    print_variable("SYNCOPATE_TRIAL_LEASE_UNTIL", t->until);
 }
 
 /* With --out, and for shells, each trial's folder; as jobs get one. */
@@ -168,7 +184,7 @@ static enum status print_shell(const struct asking *a, const struct suggest_word
         char folder[JOB_PATH];
         st = make_folder(a, w, &a->trials[i], folder, err);
         if (!st)
-            print_trial(&a->trials[i], folder);
+            print_trial(&a->trials[i], a->stored.id, w->asker.client, folder);
     }
     return st;
 }
@@ -227,7 +243,7 @@ enum status session_suggest_trials(int argc, char **argv, struct error *err) {
     const struct option options[] = {
         {"count", OPTION_INTEGER, &w.count, "N", "take up to N trials at once (default 1; more need --json)"},
         LEASE_OPTION(w.asker),
-        CLIENT_OPTION(w.asker),
+        {"client", OPTION_TEXT, &w.asker.client, "NAME", "who takes it (default: this host's name)"},
         {"patience", OPTION_TIME, &w.patience_us, "T",
          "where all wait for trials that run: give up after T, with status 1 (default: never)"},
         {"out", OPTION_TEXT, &w.out, "DIR", "where each trial gets its folder (default: one named like the session)"},
@@ -237,13 +253,14 @@ enum status session_suggest_trials(int argc, char **argv, struct error *err) {
     const struct command_line line = {
         .usage = "session suggest SESSION [options]",
         .about =
-            "Take the next trial of a session, and print what a script must know, for eval: SYNCOPATE_STRATEGY,\n"
-            "_TRIAL_DIR (with every form of \"strategy export\"), _TIMES, _NUMBER, _ATTEMPT, _ITERATIONS, _WARMUP\n"
-            "and _LEASE_UNTIL, as \"tune --command\" tells a job. \"session complete\" finds _ATTEMPT, _TIMES and\n"
-            "_WARMUP in the environment. Ends with status 3 when the session is over.",
+            "Take the next trial of a session, and print what a script must know, for eval: SYNCOPATE_TRIAL_DIR\n"
+            "(with every form of \"strategy export\"), SYNCOPATE_TRIAL_STRATEGY, _TIMES, _NUMBER, _ITERATIONS and\n"
+            "_WARMUP, as \"tune --command\" tells a job, and _SESSION, _ATTEMPT, _CLIENT and _LEASE_UNTIL. Where they\n"
+            "are of the trial that \"session complete\" is about, it takes what it is not told from them. Ends with\n"
+            "status 3 when the session is over.",
         .examples = "  while trial=$(syncopate session suggest $id); do\n"
                     "      eval \"$trial\"\n"
-                    "      ./train.sh && syncopate session complete $id $SYNCOPATE_NUMBER\n"
+                    "      ./train.sh && syncopate session complete $id $SYNCOPATE_TRIAL_NUMBER\n"
                     "  done",
         .options = options,
         .min_arguments = 1,
@@ -261,22 +278,41 @@ enum status session_suggest_trials(int argc, char **argv, struct error *err) {
 
 /* ---- telling ---- */
 
-static enum status read_number(const char *text, uint64_t *out, struct error *err) {
+static enum status read_number(const char *text, const char *what, uint64_t *out, struct error *err) {
     char *end;
     *out = strtoull(text, &end, 10);
     return *text >= '1' && *text <= '9' && !*end && end - text < 16
                ? ST_OK
-               : error_set(err, ST_USAGE, "\"%.40s\" is no trial's number", text);
+               : error_set(err, ST_USAGE, "\"%.40s\" is the number of no %s", text, what);
 }
 
-static enum status asker_of(const struct asker_words *w, const struct arguments *arguments, struct asker *out,
+static bool is_said_here(const struct arguments *arguments) {
+    const char *session = getenv(OF_SESSION), *number = getenv(OF_NUMBER);
+    return session && number && !strcmp(session, arguments->items[0]) && !strcmp(number, arguments->items[1]);
+}
+
+/* A variable of "session suggest", when what it printed is about this very trial; else NULL. */
+static const char *said_here(const struct arguments *arguments, const char *name) {
+    const char *value = is_said_here(arguments) ? getenv(name) : NULL;
+    return value && *value ? value : NULL;
+}
+
+static enum status asker_of(struct asker_words *w, const struct arguments *arguments, struct asker *out,
                             struct error *err) {
+    const char *attempt = w->attempt ? NULL : said_here(arguments, OF_ATTEMPT);
+    w->client = w->client ? w->client : said_here(arguments, OF_CLIENT);
+    w->attempt = w->attempt ? w->attempt : 1;
+    enum status st = attempt ? read_number(attempt, "attempt", &w->attempt, err) : ST_OK;
+    if (!st)
+        st = check_asker(w, err);
+    if (st)
+        return st;
     *out = (struct asker){.session = arguments->items[0], .client = w->client, .attempt = w->attempt};
-    return read_number(arguments->items[1], &out->number, err);
+    return read_number(arguments->items[1], "trial", &out->number, err);
 }
 
 enum status session_heartbeat(int argc, char **argv, struct error *err) {
-    struct asker_words w = {.dataset = DEFAULT_DATASET, .lease_us = LEASE_US, .attempt = 1};
+    struct asker_words w = {.dataset = DEFAULT_DATASET, .lease_us = LEASE_US};
     const struct option options[] = {ATTEMPT_OPTION(w), LEASE_OPTION(w), CLIENT_OPTION(w), DATASET_OPTION(w), {0}};
     const struct command_line line = {.usage = "session heartbeat SESSION TRIAL [options]",
                                       .about = "Keep a trial: its lease begins anew, and when it will end is printed.",
@@ -289,8 +325,6 @@ enum status session_heartbeat(int argc, char **argv, struct error *err) {
     char until[32];
     enum status st = options_parse(&line, argc, argv, &arguments, err);
     if (!st)
-        st = check_asker(&w, err);
-    if (!st)
         st = asker_of(&w, &arguments, &asker, err);
     if (!st)
         st = asking_open(w.dataset, TURN_US, interrupt_flag(), &store, err);
@@ -302,153 +336,103 @@ enum status session_heartbeat(int argc, char **argv, struct error *err) {
     return st;
 }
 
-static enum status end_trial(const struct asker_words *w, const struct arguments *arguments,
-                             const struct tune_outcome *outcome, struct error *err) {
-    struct asker asker;
+static enum status end_trial(const struct asker_words *w, const struct asker *asker, const struct tune_outcome *outcome,
+                             struct error *err) {
     struct store *store = NULL;
-    enum status st = asker_of(w, arguments, &asker, err);
+    enum status st = asking_open(w->dataset, TURN_US, interrupt_flag(), &store, err);
     if (!st)
-        st = asking_open(w->dataset, TURN_US, interrupt_flag(), &store, err);
-    if (!st)
-        st = asking_end(store, &asker, outcome, err);
+        st = asking_end(store, asker, outcome, err);
     store_close(store);
     return st;
 }
 
-/* Times as they come in. */
-struct times {
-    size_t n, capacity;
-    double *us;
+struct complete_words {
+    struct asker_words asker;
+    struct told_words told; /* warmup UINT64_MAX: not said */
 };
 
-static enum status add_time(struct times *t, double us, struct error *err) {
-    if (t->n == MOST_TIMES)
-        return error_set(err, ST_TOO_LARGE, "more than %d iterations", MOST_TIMES);
-    if (t->n == t->capacity) {
-        const size_t capacity = t->capacity ? 2 * t->capacity : 64;
-        double *more = realloc(t->us, capacity * sizeof *more);
-        if (!more)
-            return error_no_memory(err);
-        t->us = more;
-        t->capacity = capacity;
-    }
-    t->us[t->n++] = us;
-    return ST_OK;
+/* What was not said is as the environment says of this trial. A pattern may stand in the settings for other commands:
+ * it is for a file that is named, as a job's own file of times has JSON lines. */
+static enum status complete_words(struct complete_words *w, const struct arguments *arguments, struct error *err) {
+    struct told_words *told = &w->told;
+    const char *warmup = said_here(arguments, OF_WARMUP), *number = getenv(OF_NUMBER);
+    if (told->list || !told->file)
+        told->pattern = told->unit = NULL;
+    if (!told->list && !told->file)
+        told->file = said_here(arguments, OF_TIMES);
+    if (!told->list && !told->file && number)
+        return error_set(err, ST_USAGE, "the environment is of trial %.20s, not of this one: give --time or --times",
+                         number);
+    if (!told->list && !told->file)
+        return error_set(err, ST_USAGE, "give --time or --times");
+    if (told->warmup != UINT64_MAX)
+        return ST_OK;
+    told->warmup = 0;
+    return warmup && strcmp(warmup, "0") != 0 ? read_number(warmup, "iteration", &told->warmup, err) : ST_OK;
 }
 
-/* "12.3ms": here a bare number is refused, since it might be milliseconds as well as seconds. */
-static enum status add_text(struct times *t, const char *text, struct error *err) {
-    double us;
-    const size_t n = strlen(text);
-    if (!n || !isalpha((unsigned char)text[n - 1]))
-        return error_set(err, ST_USAGE, "\"%.40s\": say the unit, as in 12.3ms", text);
-    enum status st = units_parse_time(text, &us, err);
-    if (!st && !(us > 0))
-        st = error_set(err, ST_USAGE, "\"%.40s\": an iteration takes more than no time", text);
-    return st ? st : add_time(t, us, err);
-}
-
-static enum status add_list(struct times *t, const char *list, struct error *err) {
-    enum status st = ST_OK;
-    for (const char *at = list; *at && !st;) {
-        char word[64];
-        const size_t n = strcspn(at, ", ");
-        snprintf(word, sizeof word, "%.*s", (int)(n < 63 ? n : 63), at);
-        st = n || *at == ',' ? add_text(t, word, err) : ST_OK;
-        at += n + (at[n] != 0);
-    }
+/* The model that the session is about says what a rate is worth. */
+static enum status read_samples(const char *dataset, const char *session, double *out, struct error *err) {
+    struct store *store;
+    enum status st = store_open(dataset, STORE_READ_ONLY, &store, err);
+    if (st)
+        return st;
+    st = asking_samples(store, session, out, err);
+    store_close(store);
     return st;
 }
 
-/* JSON lines as a job writes them, or a time with its unit a line. */
-static enum status add_file(struct times *t, const char *path, uint64_t warmup, struct error *err) {
-    struct job_times reader;
-    char *line = NULL;
-    size_t room = 0, at = 0;
-    enum status st = job_times_init(&reader, NULL, JOB_UNIT_SUFFIX, 0, err);
-    FILE *file = strcmp(path, "-") ? fopen(path, "re") : stdin;
-    if (!st && !file)
-        st = error_set(err, ST_NOT_FOUND, "%s: cannot be read", path);
-    for (ssize_t n; !st && (n = getline(&line, &room, file)) >= 0;) {
-        double us;
-        at++;
-        while (n && isspace((unsigned char)line[n - 1]))
-            line[--n] = 0;
-        if (!n)
-            continue;
-        if (job_times_json(&reader, line, (size_t)n, &us))
-            st = add_time(t, us, err);
-        else if (*line != '{')
-            st = add_text(t, line, err);
-        else if (*reader.odd)
-            st = error_set(err, ST_INVALID, "%s", reader.odd);
-        if (st)
-            error_prefix(err, "%s:%zu", path, at);
-    }
-    free(line);
-    if (file && file != stdin)
-        fclose(file);
-    if (!st && t->n <= warmup)
-        st = error_set(err, ST_INVALID, "%s: %zu iterations, of which the first %lu are for warming up", path, t->n,
-                       (unsigned long)warmup);
-    if (!st) {
-        t->n -= warmup;
-        memmove(t->us, t->us + warmup, t->n * sizeof *t->us);
-    }
+static enum status tell(struct complete_words *w, const struct arguments *arguments, struct error *err) {
+    struct asker asker;
+    struct tune_outcome outcome = {.state = RECORD_COMPLETE};
+    double *times_us = NULL;
+    enum status st = complete_words(w, arguments, err);
+    if (!st)
+        st = asker_of(&w->asker, arguments, &asker, err);
+    if (!st)
+        st = read_samples(w->asker.dataset, asker.session, &w->told.samples, err);
+    if (!st)
+        st = told_times_read(&w->told, &outcome.n, &times_us, err);
+    outcome.iterations_us = times_us;
+    if (!st)
+        st = end_trial(&w->asker, &asker, &outcome, err);
+    free(times_us);
     return st;
-}
-
-/* The environment is of the trial that was suggested last; its file must not be told of another. */
-static enum status check_number(const char *trial, const char *file, struct error *err) {
-    const char *number = getenv("SYNCOPATE_NUMBER"), *times = getenv("SYNCOPATE_TIMES");
-    if (number && times && !strcmp(file, times) && strcmp(number, trial) != 0)
-        return error_set(err, ST_USAGE, "SYNCOPATE_TIMES is the file of trial %s, not of %s; give --times FILE", number,
-                         trial);
-    return ST_OK;
 }
 
 enum status session_complete(int argc, char **argv, struct error *err) {
-    struct asker_words w = {.dataset = DEFAULT_DATASET, .lease_us = LEASE_US, .attempt = 1};
-    const char *list = NULL, *file = NULL;
-    uint64_t warmup = 0;
+    struct complete_words w = {.asker = {.dataset = DEFAULT_DATASET, .lease_us = LEASE_US},
+                               .told = {.warmup = UINT64_MAX}};
     const struct option options[] = {
-        {"time", OPTION_TEXT, &list, "T,...", "the time of each iteration, with its unit: 12.3ms,12.1ms"},
-        {"times", OPTION_TEXT, &file, "FILE",
-         "or a file of them, - for standard input: a time a line, or {\"time_us\": ...} a line"},
-        {"warmup", OPTION_INTEGER, &warmup, "N", "how many times at the head of the file do not count (default 0)"},
-        ATTEMPT_OPTION(w),
-        CLIENT_OPTION(w),
-        DATASET_OPTION(w),
+        {"time", OPTION_TEXT, &w.told.list, "T,...",
+         "the time of each iteration, with its unit, or its rate: 12.3ms,12.1ms or 2560samples/s,2544samples/s"},
+        {"times", OPTION_TEXT, &w.told.file, "FILE",
+         "or a file of them, - for standard input: JSON lines as a job tells them, or a time a line (default: as in "
+         "the environment)"},
+        JOB_TIMES_OPTIONS(w.told.pattern, w.told.unit, "that file"),
+        {"warmup", OPTION_INTEGER, &w.told.warmup, "N",
+         "how many times at the head of the file do not count (default: as in the environment, else 0)"},
+        ATTEMPT_OPTION(w.asker),
+        CLIENT_OPTION(w.asker),
+        DATASET_OPTION(w.asker),
         {0}};
     const struct command_line line = {
-        .usage = "session complete SESSION TRIAL (--time T,... | --times FILE) [options]",
-        .about = "Tell what a trial measured. Status 1, and nothing is written, when the trial is not yours any more.",
-        .examples = "  syncopate session complete 20261121-084117-3fa2 7 --time 213ms,209ms,211ms",
+        .usage = "session complete SESSION TRIAL [--time T,... | --times FILE] [options]",
+        .about = "Tell what a trial measured, in three iterations or more. Status 1, and nothing is written, when the\n"
+                 "trial is not yours any more.",
+        .examples = "  syncopate session complete 20261121-084117-3fa2 7 --time 213ms,209ms,211ms\n"
+                    "  syncopate session complete 20261121-084117-3fa2 7 --times train.log --warmup 2 \\\n"
+                    "      --pattern 'speed: ([0-9.]+)' --unit samples/s",
         .options = options,
         .min_arguments = 2,
         .max_arguments = 2};
     struct arguments arguments;
-    struct times times = {0};
-    enum status st = options_parse(&line, argc, argv, &arguments, err);
-    if (!st && !list && !file)
-        st = error_set(err, ST_USAGE, "give --time or --times");
-    if (!st)
-        st = check_asker(&w, err);
-    if (!st && !list)
-        st = check_number(arguments.items[1], file, err);
-    if (!st)
-        st = list ? add_list(&times, list, err) : add_file(&times, file, warmup, err);
-    if (!st && !times.n)
-        st = error_set(err, ST_USAGE, "a trial has at least one iteration");
-    const struct tune_outcome outcome = {.state = RECORD_COMPLETE, .n = times.n, .iterations_us = times.us};
-    if (!st)
-        st = end_trial(&w, &arguments, &outcome, err);
-    free(times.us);
-    return st;
+    const enum status st = options_parse(&line, argc, argv, &arguments, err);
+    return st ? st : tell(&w, &arguments, err);
 }
 
 enum status session_fail(int argc, char **argv, struct error *err) {
-    struct asker_words w = {.dataset = DEFAULT_DATASET, .lease_us = LEASE_US, .attempt = 1};
+    struct asker_words w = {.dataset = DEFAULT_DATASET, .lease_us = LEASE_US};
     const char *reason = NULL;
     bool infeasible = false;
     const struct option options[] = {
@@ -465,11 +449,12 @@ enum status session_fail(int argc, char **argv, struct error *err) {
                                       .min_arguments = 2,
                                       .max_arguments = 2};
     struct arguments arguments;
+    struct asker asker;
     enum status st = options_parse(&line, argc, argv, &arguments, err);
     if (!st && (!reason || !*reason))
         st = error_set(err, ST_USAGE, "--reason says why, for those who look at the session later");
     if (!st)
-        st = check_asker(&w, err);
+        st = asker_of(&w, &arguments, &asker, err);
     const struct tune_outcome outcome = {.state = infeasible ? RECORD_INFEASIBLE : RECORD_FAILED, .reason = reason};
-    return st ? st : end_trial(&w, &arguments, &outcome, err);
+    return st ? st : end_trial(&w, &asker, &outcome, err);
 }

@@ -291,7 +291,7 @@ static enum status make_key(char out[33], struct error *err) {
 static enum status pack(const struct client *c, const struct client_request *r, const char *media, struct outgoing *out,
                         struct error *err) {
     char made[33];
-    const bool post = !strcmp(r->method, "POST");
+    const bool post = !strcmp(r->method, "POST") && !r->keyless;
     enum status st = post && !r->key ? make_key(made, err) : ST_OK;
     const char *key = r->key ? r->key : post ? made : NULL;
     bool whole = true;

@@ -1,9 +1,9 @@
 /* A client of a service: one request at a time with its repetitions, and its streams of events.
  *
- * Every POST carries an Idempotency-Key, so that it can be sent again when its answer was lost: what it does, it does
- * once. Connections are kept open between calls. Redirects are not followed (a token would go where nobody meant it
- * to), TLS is 1.2 and up. Proxies come from the environment as with curl (https_proxy, no_proxy), certificates too
- * (CURL_CA_BUNDLE, SSL_CERT_FILE).
+ * Every POST that changes something carries an Idempotency-Key, so that it can be sent again when its answer was
+ * lost: what it does, it does once. Connections are kept open between calls. Redirects are not followed (a token would
+ * go where nobody meant it to), TLS is 1.2 and up. Proxies come from the environment as with curl (https_proxy,
+ * no_proxy), certificates too (CURL_CA_BUNDLE, SSL_CERT_FILE).
  * Units: microseconds (_us).
  * Threads: a client belongs to one thread at a time; open one each. */
 #ifndef TUNER_CLIENT_CLIENT_H
@@ -11,6 +11,7 @@
 
 #include <cjson/cJSON.h>
 #include <signal.h>
+#include <stdbool.h>
 
 #include "base/error.h"
 #include "tuner/client/event_parser.h"
@@ -42,6 +43,7 @@ struct client_request {
     const char *path;   /* "/api/v1/models/x?name=y", escaped where needed: client_escape */
     const cJSON *body;  /* NULL: none */
     const char *key;    /* Idempotency-Key; NULL: a new one for each POST */
+    bool keyless;       /* a POST that changes nothing, and has none */
     double deadline_us; /* 0: the client's */
 };
 

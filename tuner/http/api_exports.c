@@ -49,17 +49,22 @@ static enum status read_form(const struct request *rq, enum file_form *out, cons
     return word && !*framework ? refuse_form(err) : ST_OK;
 }
 
-/* Answer with `text`, which is taken, as a file that browsers save. */
-static enum status answer_file(struct request *rq, const char *session, const char *suffix, const char *media,
-                               char *text, size_t n, struct response *rs, struct error *err) {
-    const char *name = arena_printf(&rq->arena, "attachment; filename=\"syncopate-%s-%s\"", session, suffix);
+/* Answer with `text`, which is taken, as a file that browsers save; `name` is in the arena, or NULL for want of memory.
+ */
+static enum status answer_file(struct request *rq, const char *name, const char *media, char *text, size_t n,
+                               struct response *rs, struct error *err) {
+    const char *disposition = name ? arena_printf(&rq->arena, "attachment; filename=\"%s\"", name) : NULL;
     free(rs->owned);
     rs->owned = text;
-    if (!name)
+    if (!disposition)
         return error_no_memory(err);
     response_bytes(rs, 200, media, text, n);
-    response_header(rs, "Content-Disposition", name);
+    response_header(rs, HEADER_CONTENT_DISPOSITION, disposition);
     return ST_OK;
+}
+
+static const char *session_file(struct request *rq, const char *session, const char *suffix) {
+    return arena_printf(&rq->arena, "syncopate-%s-%s", session, suffix);
 }
 
 /* ---- the strategy ---- */
@@ -88,7 +93,8 @@ static enum status answer_strategy(struct request *rq, const char *session, stru
         return error_no_memory(err);
     }
     memcpy(line + n, "\n", 2);
-    return answer_file(rq, session, forms[FORM_STRATEGY].suffix, forms[FORM_STRATEGY].media, line, n + 1, rs, err);
+    return answer_file(rq, session_file(rq, session, forms[FORM_STRATEGY].suffix), forms[FORM_STRATEGY].media, line,
+                       n + 1, rs, err);
 }
 
 /* ---- the strategy for a framework ---- */
@@ -173,7 +179,7 @@ static cJSON *files_json(const struct framework *f, bool *whole) {
     return root;
 }
 
-/* A file as it is; several as members of one object. */
+/* A file as it is, under its own name, by which its text and commands speak of it; several as members of one object. */
 static enum status answer_files(struct request *rq, const char *session, const struct framework *f, struct response *rs,
                                 struct error *err) {
     const struct export_file *first = &f->export.files[0];
@@ -182,14 +188,30 @@ static enum status answer_files(struct request *rq, const char *session, const s
     bool whole = true;
     cJSON *root = one ? NULL : files_json(f, &whole);
     char *text = one ? strdup(first->text) : whole ? json_line(root) : NULL;
-    const char *suffix = arena_printf(&rq->arena, one ? "%s" : "%s.json", one ? first->name : f->exporter->name);
     cJSON_Delete(root);
-    if (!text || !suffix) {
-        free(text);
+    if (!text)
         return error_no_memory(err);
+    const char *suffix = one ? NULL : arena_printf(&rq->arena, "%s.json", f->exporter->name);
+    const char *name = one ? arena_strdup(&rq->arena, first->name) : suffix ? session_file(rq, session, suffix) : NULL;
+    return answer_file(rq, name, json ? "application/json" : "text/plain; charset=utf-8", text, strlen(text), rs, err);
+}
+
+/* With the reasons, copied, since the export goes before the answer is written. */
+static enum status refuse_losses(struct request *rq, const struct framework *f, const char *words, struct response *rs,
+                                 struct error *err) {
+    const size_t n = f->export.n_notes;
+    struct problem_loss *losses = arena_alloc(&rq->arena, n, sizeof *losses);
+    for (size_t i = 0; i < n && losses; i++) {
+        losses[i].what = export_loss_word(f->export.notes[i].loss);
+        losses[i].why = arena_strdup(&rq->arena, f->export.notes[i].text);
+        losses = losses[i].why ? losses : NULL;
     }
-    return answer_file(rq, session, suffix, json ? "application/json" : "text/plain; charset=utf-8", text, strlen(text),
-                       rs, err);
+    if (!losses)
+        return error_no_memory(err);
+    rs->n_losses = n;
+    rs->losses = losses;
+    return response_problem(rs, &rq->arena, PROBLEM_NOT_EXPRESSED, "%s cannot say everything that %.64s does: %s",
+                            f->exporter->name, f->strategy, words);
 }
 
 static enum status answer_export(struct request *rq, const char *session, const struct framework *f, bool strict,
@@ -198,11 +220,10 @@ static enum status answer_export(struct request *rq, const char *session, const 
     if (!losses)
         return error_no_memory(err);
     if (strict && *losses)
-        return response_problem(rs, &rq->arena, PROBLEM_INFEASIBLE, "%s cannot say everything that %.64s does: %s",
-                                f->exporter->name, f->strategy, losses);
+        return refuse_losses(rq, f, losses, rs, err);
     enum status st = answer_files(rq, session, f, rs, err);
     if (!st && *losses)
-        response_header(rs, "Not-Expressed", losses);
+        response_header(rs, HEADER_NOT_EXPRESSED, losses);
     return st;
 }
 
@@ -256,7 +277,7 @@ static enum status answer_page(struct request *rq, struct store *store, const ch
     if (fclose(to) || failed)
         st = st ? st : error_no_memory(err);
     if (!st)
-        return answer_file(rq, session, forms[form].suffix, forms[form].media, text, length, rs, err);
+        return answer_file(rq, session_file(rq, session, forms[form].suffix), forms[form].media, text, length, rs, err);
     free(text);
     return st;
 }
@@ -279,8 +300,21 @@ static enum status answer_trials(struct request *rq, const char *session, enum f
     if (st)
         return st;
     if (*next)
-        response_header(rs, "Next-Page-Token", next);
+        response_header(rs, HEADER_NEXT_PAGE_TOKEN, next);
     return answer_page(rq, store, session, form, n, records, rs, err);
+}
+
+/* What is asked for must concern the form, or somebody thinks that it did something. */
+static enum status check_query(const struct request *rq, enum file_form form, bool strict, struct error *err) {
+    const bool pages = form == FORM_CSV || form == FORM_JSON_LINES;
+    const char *paging = request_query(rq, "page_size")    ? "page_size"
+                         : request_query(rq, "page_token") ? "page_token"
+                                                           : NULL;
+    if (strict && form != FORM_FRAMEWORK)
+        return error_set(err, ST_USAGE, "query parameter strict: only with the format of a framework");
+    if (paging && !pages)
+        return error_set(err, ST_USAGE, "query parameter %s: only with format=csv or jsonl; this is one file", paging);
+    return ST_OK;
 }
 
 enum status api_sessions_export(struct request *rq, struct response *rs, struct error *err) {
@@ -291,8 +325,8 @@ enum status api_sessions_export(struct request *rq, struct response *rs, struct 
     enum status st = read_form(rq, &form, &framework, err);
     if (!st)
         st = request_query_bool(rq, "strict", &strict, err);
-    if (!st && strict && form != FORM_FRAMEWORK)
-        st = error_set(err, ST_USAGE, "query parameter strict: only with the format of a framework");
+    if (!st)
+        st = check_query(rq, form, strict, err);
     if (!st)
         st = request_session(rq, false, &stored, rs, &refused, err);
     if (st)

@@ -139,7 +139,7 @@ static enum status put_effect(struct request *rq, struct store *store, void *con
     char *location = arena_printf(&rq->arena, "/api/v1/%s/%s", folders[put->kind], id.hex);
     if (!location)
         return error_no_memory(err);
-    response_header(rs, "Location", location);
+    response_header(rs, HEADER_LOCATION, location);
     cJSON *root = cJSON_CreateObject();
     bool whole = root && add_object(root, put->kind, &object);
     return response_json(rs, fresh ? 201 : 200, root, whole, err);

@@ -46,7 +46,7 @@ enum status operation_answer(struct request *rq, struct store *store, const char
     if (operation.state == OPERATION_RUNNING) {
         char *after = arena_printf(&rq->arena, "%d", RETRY_S);
         whole = whole && after;
-        response_header(rs, "Retry-After", after ? after : "");
+        response_header(rs, HEADER_RETRY_AFTER, after ? after : "");
     }
     return response_json(rs, status, root, whole, err);
 }

@@ -142,7 +142,7 @@ static enum status begin_effect(struct request *rq, struct store *store, void *c
     if (!st && !location)
         return error_no_memory(err);
     if (!st)
-        response_header(rs, "Location", location);
+        response_header(rs, HEADER_LOCATION, location);
     return st;
 }
 
@@ -152,7 +152,7 @@ enum status api_rankers_create(struct request *rq, struct response *rs, struct e
     struct work *work;
     enum status st = read_new(rq, &wanted, err);
     if (!st && !operations_have_room(operations)) {
-        response_header(rs, "Retry-After", "60");
+        response_header(rs, HEADER_RETRY_AFTER, "60");
         return response_problem(rs, &rq->arena, PROBLEM_OVERLOADED, "too many operations wait already");
     }
     if (!st)

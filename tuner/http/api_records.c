@@ -152,7 +152,7 @@ enum status api_records_list(struct request *rq, struct response *rs, struct err
     if (st)
         return st;
     if (format != FORMAT_JSON && *next)
-        response_header(rs, "Next-Page-Token", next);
+        response_header(rs, HEADER_NEXT_PAGE_TOKEN, next);
     const struct page page = {format, n, records, next, references ? store : NULL};
     return answer(&page, rs, err);
 }

@@ -181,6 +181,16 @@ enum status api_sessions_get(struct request *rq, struct response *rs, struct err
 
 /* ---- opening ---- */
 
+/* A name in a list. Those that mean something on their own are no teams, but where somebody has a token of one. */
+static enum status read_team(struct request *rq, const struct json_at *at, const char **team, struct error *err) {
+    enum status st = json_string_at(at, team, err);
+    if (!st && !team_is_valid(*team))
+        st = json_fail(at, err, "is no team: 1 to 64 letters, digits, '.', '-' and '_'");
+    if (!st && team_is_word(*team) && !tokens_have_team(service_tokens(rq->service), *team))
+        st = json_fail(at, err, "is no team, but a word that stands alone: \"shared\": \"%s\"", *team);
+    return st;
+}
+
 enum status request_shared(struct request *rq, const struct json_at *body, const char **out, struct error *err) {
     struct json_at at;
     *out = "*";
@@ -192,6 +202,8 @@ enum status request_shared(struct request *rq, const struct json_at *body, const
         *out = !strcmp(at.node->valuestring, "all") ? "*" : "";
         return ST_OK;
     }
+    if (!cJSON_IsArray(at.node))
+        return json_fail(&at, err, "must be \"all\", \"team\" or a list of teams");
     struct json_at teams;
     size_t n;
     enum status st = json_array(body, "shared", 64, &teams, &n, err);
@@ -200,9 +212,7 @@ enum status request_shared(struct request *rq, const struct json_at *body, const
     char *text = arena_strdup(&rq->arena, "|");
     for (struct json_at e = json_first(&teams); !st && text && e.node; e = json_next(&e)) {
         const char *team;
-        st = json_string_at(&e, &team, err);
-        if (!st && !team_is_valid(team))
-            st = json_fail(&e, err, "is no team: 1 to 64 letters, digits, '.', '-' and '_'");
+        st = read_team(rq, &e, &team, err);
         if (!st)
             text = arena_printf(&rq->arena, "%s%s|", text, team);
     }
@@ -298,7 +308,7 @@ static enum status create_effect(struct request *rq, struct store *store, void *
     if (!st && !location)
         st = error_no_memory(err);
     if (!st)
-        response_header(rs, "Location", location);
+        response_header(rs, HEADER_LOCATION, location);
     return st;
 }
 
@@ -353,6 +363,7 @@ struct steer {
     enum hub_verb verb;
     const struct tune_options *budget; /* instead of the verb */
     const char *shared;                /* NULL: as it is */
+    bool done;                         /* and not the repetition of an earlier request */
 };
 
 /* *changed: If-Match does not hold, and the response says so. */
@@ -371,12 +382,18 @@ static enum status check_tag(struct request *rq, struct store *store, const char
                                         "session %s has changed: its entity tag is \"%s\"", id, etag);
 }
 
-static enum status share(struct store *store, const char *id, const char *shared, struct error *err) {
-    enum status st = store_session_share(store, id, shared, err);
-    cJSON *content = st ? NULL : cJSON_CreateObject();
-    char *text = content && add_shared(content, shared) ? json_line(content) : NULL;
+/* An event only where it is shared with others than before. */
+static enum status share(struct request *rq, struct store *store, const char *id, const char *shared,
+                         struct error *err) {
+    struct stored_session before;
+    enum status st = store_session_get(store, id, &rq->arena, &before, err);
     if (!st)
-        st = text ? event_add(store, id, "shared", text, NULL, err) : error_no_memory(err);
+        st = store_session_share(store, id, shared, err);
+    if (st || shared_same(before.shared, shared))
+        return st;
+    cJSON *content = cJSON_CreateObject();
+    char *text = content && add_shared(content, shared) ? json_line(content) : NULL;
+    st = text ? event_add(store, id, "shared", text, NULL, err) : error_no_memory(err);
     free(text);
     cJSON_Delete(content);
     return st;
@@ -384,7 +401,7 @@ static enum status share(struct store *store, const char *id, const char *shared
 
 static enum status steer_effect(struct request *rq, struct store *store, void *context, struct response *rs,
                                 struct error *err) {
-    const struct steer *s = context;
+    struct steer *s = context;
     const struct tune_options *b = s->budget;
     const char *id = hub_session_id(s->served);
     bool changed;
@@ -394,8 +411,11 @@ static enum status steer_effect(struct request *rq, struct store *store, void *c
     st = b ? hub_set_budget(s->served, store, b->trials, b->time_us, b->gap, err)
            : hub_steer(s->served, store, s->verb, err);
     if (!st && s->shared)
-        st = share(store, id, s->shared, err);
-    return st ? st : answer_session(rq, store, id, 200, rs, err);
+        st = share(rq, store, id, s->shared, err);
+    if (!st)
+        st = answer_session(rq, store, id, 200, rs, err);
+    s->done = !st;
+    return st;
 }
 
 static enum status steer(struct request *rq, struct steer *how, struct response *rs, struct error *err) {
@@ -443,7 +463,7 @@ static enum status share_effect(struct request *rq, struct store *store, void *c
     enum status st = check_tag(rq, store, s->id, rs, &changed, err);
     if (st || changed)
         return st;
-    st = share(store, s->id, s->shared, err);
+    st = share(rq, store, s->id, s->shared, err);
     return st ? st : answer_session(rq, store, s->id, 200, rs, err);
 }
 
@@ -477,7 +497,7 @@ static enum status patch_budget(struct request *rq, struct steer *how, struct re
     if (st || (more && !request_reserve(rq, more, more, &granted, rs)))
         return st;
     st = steer(rq, how, rs, err);
-    request_settle(rq, granted, st || rs->problem ? 0 : granted);
+    request_settle(rq, granted, how->done && !st && !rs->problem ? granted : 0);
     return st;
 }
 

@@ -71,7 +71,7 @@ static bool authorize(struct request *rq, struct response *rs) {
     if (least == ROLE_NONE)
         return true;
     if (!known) {
-        response_header(rs, "WWW-Authenticate", "Bearer realm=\"syncopate\"");
+        response_header(rs, HEADER_WWW_AUTHENTICATE, "Bearer realm=\"syncopate\"");
         response_problem(rs, &rq->arena, PROBLEM_UNAUTHORIZED,
                          rq->authorization ? "the token is unknown, revoked or expired"
                                            : "send a token: Authorization: Bearer syn_...");
@@ -80,7 +80,7 @@ static bool authorize(struct request *rq, struct response *rs) {
                          role_word(rq->principal.role), role_word(least));
     } else if (!tokens_spend(service_tokens(rq->service), &rq->principal, &wait_s)) {
         char *text = arena_printf(&rq->arena, "%u", wait_s);
-        response_header(rs, "Retry-After", text ? text : "1");
+        response_header(rs, HEADER_RETRY_AFTER, text ? text : "1");
         response_problem(rs, &rq->arena, PROBLEM_RATE_LIMITED, "this token may make %g requests a second",
                          rq->principal.requests_per_s);
     }
@@ -104,7 +104,7 @@ static bool find_route(struct request *rq, const char *path, struct response *rs
         return false;
     default:
         copy = arena_strdup(&rq->arena, allow);
-        response_header(rs, "Allow", copy ? copy : "GET");
+        response_header(rs, HEADER_ALLOW, copy ? copy : "GET");
         response_problem(rs, &rq->arena, PROBLEM_METHOD_NOT_ALLOWED, "%.32s is not served here; %s is", rq->method,
                          allow);
         return false;
@@ -183,10 +183,28 @@ static bool key_is_valid(const char *key) {
 /* A precondition holds, fails or is refused (RFC 9110 section 13.1), but is never passed over: who sends one counts on
  * nothing happening without it. */
 static void check_preconditions(struct request *rq, bool safe, struct response *rs) {
-    if (rq->if_match && !(rq->route->flags & (ROUTE_CONDITIONAL | ROUTE_IF_MATCH)))
+    const char *bad = rq->if_match && !request_etags_valid(rq->if_match)             ? "If-Match"
+                      : rq->if_none_match && !request_etags_valid(rq->if_none_match) ? "If-None-Match"
+                                                                                     : NULL;
+    if (bad)
+        response_problem(rs, &rq->arena, PROBLEM_BAD_REQUEST,
+                         "%s: must be * or entity tags as ETag has them, each in double quotes", bad);
+    else if (rq->if_match && !(rq->route->flags & (ROUTE_CONDITIONAL | ROUTE_IF_MATCH)))
         response_problem(rs, &rq->arena, PROBLEM_BAD_REQUEST, "If-Match: this has no entity tag; leave it out");
     else if (rq->if_none_match && !safe)
         response_problem(rs, &rq->arena, PROBLEM_BAD_REQUEST, "If-None-Match: only a GET takes it; leave it out");
+}
+
+/* Nobody who sends a key may count on one that does nothing. */
+static void check_key(struct request *rq, struct response *rs) {
+    if (!rq->idempotency_key)
+        return;
+    if (!(rq->route->flags & ROUTE_KEYED))
+        response_problem(rs, &rq->arena, PROBLEM_BAD_REQUEST,
+                         "Idempotency-Key: this changes nothing, however often it is asked; leave it out");
+    else if (!key_is_valid(rq->idempotency_key))
+        response_problem(rs, &rq->arena, PROBLEM_BAD_REQUEST, "Idempotency-Key: 1 to %d visible ASCII characters",
+                         MAX_KEY);
 }
 
 static bool check_headers(struct request *rq, bool has_body, struct response *rs) {
@@ -202,10 +220,9 @@ static bool check_headers(struct request *rq, bool has_body, struct response *rs
         response_problem(rs, &rq->arena, PROBLEM_UNSUPPORTED_MEDIA_TYPE, "send Content-Type: application/json");
     else if (!has_body && route->request && !(route->flags & ROUTE_BODY_OPTIONAL))
         response_problem(rs, &rq->arena, PROBLEM_BAD_JSON, "this needs a body");
-    else if (rq->idempotency_key && !safe && !key_is_valid(rq->idempotency_key))
-        response_problem(rs, &rq->arena, PROBLEM_BAD_REQUEST, "Idempotency-Key: 1 to %d visible ASCII characters",
-                         MAX_KEY);
     else
+        check_key(rq, rs);
+    if (!rs->problem && !(route->flags & ROUTE_FORM))
         check_preconditions(rq, safe, rs);
     return !rs->problem;
 }
@@ -221,7 +238,6 @@ bool dispatch_admit(struct request *rq, const char *uri, bool has_body, struct r
     if (!find_route(rq, path, rs))
         return false;
     if (server_draining(rq->server) && !(rq->route->flags & ROUTE_WHILE_DRAINING)) {
-        response_header(rs, "Retry-After", "5");
         response_problem(rs, &rq->arena, PROBLEM_DRAINING, "the service is stopping; try again soon");
         return false;
     }
@@ -279,7 +295,7 @@ static enum status fingerprint(const struct request *rq, struct id *out, struct 
 }
 
 static bool has_key(const struct request *rq) {
-    return rq->idempotency_key && rq->route->flags & ROUTE_CREATES;
+    return rq->idempotency_key && rq->route->flags & ROUTE_KEYED;
 }
 
 static const char *key_owner(const struct request *rq) {
@@ -289,7 +305,7 @@ static const char *key_owner(const struct request *rq) {
 /* Headers are not kept with an answer: where the thing is that was made, its body says in "href". */
 static enum status repeat_location(struct request *rq, const struct stored_response *found, struct response *rs,
                                    struct error *err) {
-    if (found->status != 201 && found->status != 202)
+    if (routes_header(rq->route, (unsigned)found->status, HEADER_LOCATION) == HEADER_NEVER)
         return ST_OK;
     cJSON *json = cJSON_ParseWithLength(found->body, found->length);
     const char *href = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "href"));
@@ -297,7 +313,7 @@ static enum status repeat_location(struct request *rq, const struct stored_respo
     const bool lost = href && !copy;
     cJSON_Delete(json);
     if (copy)
-        response_header(rs, "Location", copy);
+        response_header(rs, HEADER_LOCATION, copy);
     return lost ? error_no_memory(err) : ST_OK;
 }
 
@@ -313,10 +329,10 @@ static enum status replay(struct request *rq, struct store *store, const struct 
     *known = match != RESPONSE_NEW;
     if (match == RESPONSE_OTHER)
         response_problem(rs, &rq->arena, PROBLEM_IDEMPOTENCY_MISMATCH,
-                         "the Idempotency-Key was used with another path or body");
+                         "the Idempotency-Key was used with another method, path or body");
     if (match == RESPONSE_SAME) {
         response_bytes(rs, (unsigned)found.status, found.content_type, found.body, found.length);
-        response_header(rs, "Idempotent-Replayed", "true");
+        response_header(rs, HEADER_IDEMPOTENT_REPLAYED, "true");
         return repeat_location(rq, &found, rs, err);
     }
     return ST_OK;
@@ -404,17 +420,26 @@ static bool is_for_people(const struct request *rq) {
     return strncmp(rq->path, "/api/", 5) != 0 && rq->accept && strstr(rq->accept, "text/html");
 }
 
+/* Whoever should come again is told when. */
+static void say_when(struct response *rs) {
+    const unsigned status = problem_status(rs->problem);
+    if ((status == 429 || status == 503) && !response_has_header(rs, HEADER_RETRY_AFTER))
+        response_header(rs, HEADER_RETRY_AFTER, rs->problem == PROBLEM_DRAINING ? "5" : "1");
+}
+
 static void write_problem(struct request *rq, struct response *rs) {
     static const char no_memory[] =
         "{\"type\":\"/problems/insufficient-storage\",\"title\":\"Memory or disk is full, or the disk "
         "refuses\",\"status\":507,"
         "\"detail\":\"out of memory\",\"code\":\"insufficient-storage\",\"request_id\":\"\"}";
     static const char type[] = "application/problem+json";
+    say_when(rs);
     if (is_for_people(rq) && !page_problem(rq, rs, NULL))
         return;
     free(rs->owned);
-    rs->owned = problem_text(rs->problem, rs->problem_detail ? rs->problem_detail : problem_title(rs->problem),
-                             rs->problem_pointer, rq->id);
+    const struct problem_details details = {rs->problem, rs->problem_detail, rs->problem_pointer, rs->n_losses,
+                                            rs->losses};
+    rs->owned = problem_text(&details, rq->id);
     if (rs->owned)
         response_bytes(rs, problem_status(rs->problem), type, rs->owned, strlen(rs->owned));
     else

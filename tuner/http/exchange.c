@@ -157,41 +157,34 @@ static void see_address(struct exchange *x) {
 
 /* Answers. */
 
-static void add_header(struct MHD_Response *r, const char *name, const char *value) {
-    MHD_add_response_header(r, name, value);
-}
-
-static bool has_header(const struct response *rs, const char *name) {
-    for (size_t i = 0; i < rs->n_headers; i++)
-        if (!strcasecmp(rs->headers[i].name, name))
-            return true;
-    return false;
+static void add_header(struct MHD_Response *r, enum header header, const char *value) {
+    MHD_add_response_header(r, header_name(header), value);
 }
 
 /* A page brings a policy of its own; what else is served is never to be run, framed or guessed about. */
 static void add_headers(struct exchange *x, struct MHD_Response *r) {
     const struct response *rs = &x->response;
-    add_header(r, "X-Request-Id", x->request.id);
-    add_header(r, "X-Content-Type-Options", "nosniff");
-    if (!has_header(rs, "Referrer-Policy"))
-        add_header(r, "Referrer-Policy", "no-referrer");
-    add_header(r, "Cross-Origin-Resource-Policy", "same-origin");
-    if (!has_header(rs, "Content-Security-Policy"))
-        add_header(r, "Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'");
-    add_header(r, "Cache-Control", rs->cache_control ? rs->cache_control : "no-store");
+    add_header(r, HEADER_REQUEST_ID, x->request.id);
+    add_header(r, HEADER_X_CONTENT_TYPE_OPTIONS, "nosniff");
+    if (!response_has_header(rs, HEADER_REFERRER_POLICY))
+        add_header(r, HEADER_REFERRER_POLICY, "no-referrer");
+    add_header(r, HEADER_CROSS_ORIGIN_RESOURCE_POLICY, "same-origin");
+    if (!response_has_header(rs, HEADER_CONTENT_SECURITY_POLICY))
+        add_header(r, HEADER_CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'");
+    add_header(r, HEADER_CACHE_CONTROL, rs->cache_control ? rs->cache_control : "no-store");
     if (x->server->certificates)
-        add_header(r, "Strict-Transport-Security", "max-age=31536000");
+        add_header(r, HEADER_STRICT_TRANSPORT_SECURITY, "max-age=31536000");
     if (rs->content_type && rs->status != 304)
-        add_header(r, "Content-Type", rs->content_type);
+        MHD_add_response_header(r, "Content-Type", rs->content_type);
     if (rs->etag) {
         char quoted[140];
         snprintf(quoted, sizeof quoted, "\"%.128s\"", rs->etag);
-        add_header(r, "ETag", quoted);
+        add_header(r, HEADER_ETAG, quoted);
     }
     for (size_t i = 0; i < rs->n_headers; i++)
-        add_header(r, rs->headers[i].name, rs->headers[i].value);
+        add_header(r, rs->headers[i].header, rs->headers[i].value);
     if (x->close)
-        add_header(r, "Connection", "close");
+        MHD_add_response_header(r, "Connection", "close");
 }
 
 static enum MHD_Result queue_answer(struct exchange *x) {
@@ -233,7 +226,6 @@ static enum MHD_Result run(struct exchange *x) {
     if (pool_submit(x->server->pool, work, x))
         return MHD_YES;
     metrics_increment(x->server->metrics, METRICS_OVERLOADS);
-    response_header(&x->response, "Retry-After", "1");
     response_problem(&x->response, &x->request.arena, PROBLEM_OVERLOADED, "too much is waiting; try again soon");
     x->phase = EXCHANGE_READY;
     MHD_resume_connection(x->connection);

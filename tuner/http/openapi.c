@@ -64,10 +64,10 @@ static bool add_known(cJSON *list, const struct route *route, const char *name, 
     return add_parameter(list, word, in, p ? p->text : "{'type':'string'}", p ? p->about : word);
 }
 
-static bool add_headers(cJSON *list, const struct route *route) {
+static bool add_request_headers(cJSON *list, const struct route *route) {
     static const char text[] = "{'type':'string'}";
     bool ok = true;
-    if (route->flags & ROUTE_CREATES)
+    if (route->flags & ROUTE_KEYED)
         ok = ok && add_parameter(list, "Idempotency-Key", "header", "{'type':'string','minLength':1,'maxLength':255}",
                                  "Of this request; sent again with it, it is answered as before and not done twice");
     if (route->flags & ROUTE_CONDITIONAL)
@@ -89,7 +89,35 @@ static bool add_parameters(cJSON *operation, const struct route *route) {
         ok = add_known(list, route, at, strcspn(at, " "), "query");
         at += strcspn(at, " ");
     }
-    return ok && add_headers(list, route);
+    return ok && add_request_headers(list, route);
+}
+
+/* "ETag" of components/headers is one that is always there, "ETag.maybe" one that may be. */
+static void component_of(enum header header, enum header_duty duty, char *out, size_t n) {
+    snprintf(out, n, "%s%s", header_name(header), duty == HEADER_MAYBE ? ".maybe" : "");
+}
+
+static bool add_header_reference(cJSON *to, enum header header, enum header_duty duty) {
+    char name[64], text[128];
+    cJSON *item = cJSON_AddObjectToObject(to, header_name(header));
+    component_of(header, duty, name, sizeof name);
+    snprintf(text, sizeof text, "#/components/headers/%s", name);
+    return item && cJSON_AddStringToObject(item, "$ref", text);
+}
+
+/* What an answer has beside what all have, which "x-headers" lists once. */
+static bool add_headers(cJSON *response, const struct route *route, unsigned status) {
+    cJSON *headers = NULL;
+    for (int i = 0; i < HEADER_COUNT; i++) {
+        const enum header header = (enum header)i;
+        const enum header_duty duty = routes_header(route, status, header);
+        if (duty == HEADER_NEVER || header_everywhere(header) != HEADER_NEVER)
+            continue;
+        headers = headers ? headers : cJSON_AddObjectToObject(response, "headers");
+        if (!headers || !add_header_reference(headers, header, duty))
+            return false;
+    }
+    return true;
 }
 
 static bool add_good(cJSON *responses, const struct route *route) {
@@ -101,11 +129,12 @@ static bool add_good(cJSON *responses, const struct route *route) {
         ok = item && cJSON_AddStringToObject(item, "description", strcmp(status, "201") ? "Done" : "Created");
         if (ok && strcmp(status, "204"))
             ok = add_bodies(item, route);
+        ok = ok && add_headers(item, route, (unsigned)strtoul(status, NULL, 10));
         at += strcspn(at, " ");
     }
     if (ok && route->flags & ROUTE_CONDITIONAL) {
         cJSON *item = cJSON_AddObjectToObject(responses, "304");
-        ok = item && cJSON_AddStringToObject(item, "description", "As it was");
+        ok = item && cJSON_AddStringToObject(item, "description", "As it was") && add_headers(item, route, 304);
     }
     return ok;
 }
@@ -127,7 +156,7 @@ static bool add_bad(cJSON *responses, const struct route *route) {
                                          problem_code((enum problem)k));
         cJSON *item = cJSON_AddObjectToObject(responses, status);
         if (!item || !cJSON_AddStringToObject(item, "description", codes) ||
-            !add_content(item, problem_type, "Problem"))
+            !add_content(item, problem_type, "Problem") || !add_headers(item, route, number))
             return false;
     }
     return true;
@@ -178,6 +207,31 @@ static bool add_operation(cJSON *paths, const struct route *route) {
     return responses && add_good(responses, route) && add_bad(responses, route);
 }
 
+static bool add_header(cJSON *to, enum header header, enum header_duty duty) {
+    char name[64];
+    component_of(header, duty, name, sizeof name);
+    cJSON *item = cJSON_AddObjectToObject(to, name);
+    return item && cJSON_AddStringToObject(item, "description", header_about(header)) &&
+           cJSON_AddBoolToObject(item, "required", duty == HEADER_ALWAYS) &&
+           add_parsed(item, "schema", header_schema(header));
+}
+
+/* In components/headers all, and in x-headers those of every answer. */
+static bool add_all_headers(cJSON *root, cJSON *components) {
+    cJSON *all = cJSON_AddObjectToObject(components, "headers");
+    cJSON *everywhere = all ? cJSON_AddObjectToObject(root, "x-headers") : NULL;
+    bool ok = everywhere != NULL;
+    for (int i = 0; i < HEADER_COUNT && ok; i++) {
+        const enum header header = (enum header)i;
+        const enum header_duty duty = header_everywhere(header);
+        if (duty != HEADER_NEVER)
+            ok = add_header(all, header, duty) && add_header_reference(everywhere, header, duty);
+        else
+            ok = add_header(all, header, HEADER_ALWAYS) && add_header(all, header, HEADER_MAYBE);
+    }
+    return ok;
+}
+
 static bool add_components(cJSON *root) {
     cJSON *components = cJSON_AddObjectToObject(root, "components");
     cJSON *all = components ? cJSON_AddObjectToObject(components, "schemas") : NULL;
@@ -186,6 +240,7 @@ static bool add_components(cJSON *root) {
     bool ok = all != NULL;
     for (size_t i = 0; i < n && ok; i++)
         ok = add_parsed(all, schemas[i].name, schemas[i].text);
+    ok = ok && add_all_headers(root, components);
     cJSON *schemes = ok ? cJSON_AddObjectToObject(components, "securitySchemes") : NULL;
     cJSON *token = schemes ? cJSON_AddObjectToObject(schemes, "token") : NULL;
     return token && cJSON_AddStringToObject(token, "type", "http") &&

@@ -72,15 +72,15 @@ enum status page_answer(struct request *rq, struct markup *m, unsigned status, s
     free(rs->owned);
     rs->owned = text;
     response_bytes(rs, status, "text/html; charset=utf-8", text, n);
-    response_header(rs, "Content-Security-Policy", policy);
+    response_header(rs, HEADER_CONTENT_SECURITY_POLICY, policy);
     /* Forms tell whence they come, to this service alone. */
-    response_header(rs, "Referrer-Policy", "same-origin");
+    response_header(rs, HEADER_REFERRER_POLICY, "same-origin");
     return ST_OK;
 }
 
 enum status page_redirect(struct response *rs, const char *path) {
     rs->status = 303;
-    response_header(rs, "Location", path);
+    response_header(rs, HEADER_LOCATION, path);
     return ST_OK;
 }
 

@@ -244,7 +244,7 @@ static cJSON *form_body(struct request *rq) {
 static const char *new_page(struct request *rq, const struct response *rs) {
     static const char prefix[] = "/api/v1";
     for (size_t i = 0; i < rs->n_headers; i++)
-        if (!strcmp(rs->headers[i].name, "Location") && !strncmp(rs->headers[i].value, prefix, sizeof prefix - 1))
+        if (rs->headers[i].header == HEADER_LOCATION && !strncmp(rs->headers[i].value, prefix, sizeof prefix - 1))
             return arena_strdup(&rq->arena, rs->headers[i].value + sizeof prefix - 1);
     return "/";
 }

@@ -25,7 +25,7 @@ static enum status set_cookie(struct request *rq, const char *value, int seconds
                                     value, seconds, tls ? "; Secure" : "");
     if (!text)
         return error_no_memory(err);
-    response_header(rs, "Set-Cookie", text);
+    response_header(rs, HEADER_SET_COOKIE, text);
     return ST_OK;
 }
 

@@ -59,10 +59,22 @@ static bool add_error(cJSON *root, const char *pointer, const char *detail) {
     return cJSON_AddStringToObject(item, "pointer", pointer) && cJSON_AddStringToObject(item, "detail", detail);
 }
 
-char *problem_text(enum problem problem, const char *detail, const char *pointer, const char *request_id) {
+static bool add_losses(cJSON *root, size_t n, const struct problem_loss *losses) {
+    cJSON *list = n ? cJSON_AddArrayToObject(root, "losses") : NULL;
+    bool whole = !n || list;
+    for (size_t i = 0; i < n && whole; i++) {
+        cJSON *item = cJSON_CreateObject();
+        whole = cJSON_AddItemToArray(list, item) && cJSON_AddStringToObject(item, "what", losses[i].what) &&
+                cJSON_AddStringToObject(item, "why", losses[i].why);
+    }
+    return whole;
+}
+
+char *problem_text(const struct problem_details *p, const char *request_id) {
+    const enum problem problem = p->problem;
     char type[64], clean[1024];
     snprintf(type, sizeof type, "/problems/%s", problem_code(problem));
-    snprintf(clean, sizeof clean, "%s", detail);
+    snprintf(clean, sizeof clean, "%s", p->detail ? p->detail : problem_title(problem));
     text_clean(clean);
     cJSON *root = cJSON_CreateObject();
     bool whole = root && cJSON_AddStringToObject(root, "type", type) &&
@@ -71,7 +83,7 @@ char *problem_text(enum problem problem, const char *detail, const char *pointer
                  cJSON_AddStringToObject(root, "detail", clean) &&
                  cJSON_AddStringToObject(root, "code", problem_code(problem)) &&
                  cJSON_AddStringToObject(root, "request_id", request_id) &&
-                 (!pointer || add_error(root, pointer, clean));
+                 (!p->pointer || add_error(root, p->pointer, clean)) && add_losses(root, p->n_losses, p->losses);
     char *text = whole ? json_line(root) : NULL;
     cJSON_Delete(root);
     return text;

@@ -1,7 +1,7 @@
 /* Errors as programs and people get them: problem details (RFC 9457), application/problem+json.
  *
  *     {"type":"/problems/stale-attempt","title":"...","status":409,"detail":"...","code":"stale-attempt",
- *      "request_id":"...","errors":[{"pointer":"/variables/3","detail":"..."}]}
+ *      "request_id":"...","errors":[{"pointer":"/variables/3","detail":"..."}],"losses":[{"what":"order","why":"..."}]}
  *
  * The code is stable and what programs should look at; the detail is for people. A struct error becomes the problem of
  * its status. */
@@ -32,6 +32,7 @@
     X(PROBLEM_UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", 415, "Bodies are application/json")                    \
     X(PROBLEM_INVALID, "invalid", 422, "The description breaks a rule")                                                \
     X(PROBLEM_INFEASIBLE, "infeasible", 422, "It cannot run on this cluster")                                          \
+    X(PROBLEM_NOT_EXPRESSED, "not-expressed", 422, "The framework's form cannot say all of it")                        \
     X(PROBLEM_IDEMPOTENCY_MISMATCH, "idempotency-mismatch", 422, "The key was used for another request")               \
     X(PROBLEM_RATE_LIMITED, "rate-limited", 429, "Too many requests")                                                  \
     X(PROBLEM_QUOTA, "quota-exceeded", 429, "The token's daily quota is used up")                                      \
@@ -56,8 +57,21 @@ unsigned problem_status(enum problem problem);
 /* The problem that a failed function's error is. */
 enum problem problem_of_status(enum status status);
 
-/* The JSON text, malloc'd; NULL when memory is out. `pointer` (a JSON pointer into the body) may be NULL. */
-char *problem_text(enum problem problem, const char *detail, const char *pointer, const char *request_id);
+/* What of a strategy a framework's form cannot say. */
+struct problem_loss {
+    const char *what, *why; /* a word of strategy/export/export.h, and a sentence */
+};
+
+struct problem_details {
+    enum problem problem;
+    const char *detail;  /* for people; NULL: the title */
+    const char *pointer; /* a JSON pointer into the body, or NULL */
+    size_t n_losses;
+    const struct problem_loss *losses;
+};
+
+/* The JSON text, malloc'd; NULL when memory is out. */
+char *problem_text(const struct problem_details *problem, const char *request_id);
 
 /* A message of the form "body: /pointer: words", as base/json.h makes them, cut into pointer and words, both in
  * `arena`; other messages have no pointer (NULL). Fails: ST_NO_MEMORY. */

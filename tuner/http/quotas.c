@@ -13,7 +13,7 @@ bool request_reserve(struct request *rq, uint64_t least, uint64_t most, uint64_t
         return false;
     }
     const char *text = arena_printf(&rq->arena, "%u", wait_s);
-    response_header(rs, "Retry-After", text ? text : "3600");
+    response_header(rs, HEADER_RETRY_AFTER, text ? text : "3600");
     response_problem(rs, &rq->arena, PROBLEM_QUOTA,
                      "this token may have %llu trials within 24 hours, which are used up for the next %u s",
                      (unsigned long long)who->trials_per_day, wait_s);

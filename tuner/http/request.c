@@ -53,6 +53,23 @@ enum status request_reader(struct request *request, struct store **out, struct e
     return service_reader(request->service, out, err);
 }
 
+bool request_etags_valid(const char *header) {
+    size_t n = 0;
+    if (*header == '*')
+        return !header[1 + strspn(header + 1, " \t")];
+    for (header += strspn(header, " \t,"); *header; n++) {
+        header += strncmp(header, "W/", 2) ? 0 : 2;
+        const char *end = *header == '"' ? strchr(header + 1, '"') : NULL;
+        if (!end || strcspn(header + 1, " \t") < (size_t)(end - header) - 1)
+            return false;
+        header = end + 1 + strspn(end + 1, " \t");
+        if (*header && *header != ',')
+            return false;
+        header += strspn(header, " \t,");
+    }
+    return n > 0;
+}
+
 /* Weak tags compare equal to strong ones for If-None-Match and are never equal for If-Match (RFC 9110 §13.1). */
 static bool lists_etag(const char *header, const char *etag, bool weak_too) {
     const size_t n = strlen(etag);

@@ -75,6 +75,10 @@ typedef enum status request_effect(struct request *request, struct store *store,
 enum status request_commit(struct request *request, request_effect *effect, void *context, struct response *response,
                            struct error *err);
 
+/* Whether this is what If-Match and If-None-Match may say: "*", or entity tags in their quotes, commas between (RFC
+ * 9110 section 13.1). */
+bool request_etags_valid(const char *header);
+
 /* True when the client has this entity tag already (If-None-Match); dispatch then answers 304. */
 bool request_has_etag(const struct request *request, const char *etag);
 

@@ -27,10 +27,17 @@ void response_bytes(struct response *response, unsigned status, const char *cont
     response->n = n;
 }
 
-void response_header(struct response *response, const char *name, const char *value) {
+void response_header(struct response *response, enum header header, const char *value) {
     assert(response->n_headers < RESPONSE_MAX_HEADERS);
     if (response->n_headers < RESPONSE_MAX_HEADERS)
-        response->headers[response->n_headers++] = (struct response_header){name, value};
+        response->headers[response->n_headers++] = (struct response_header){header, value};
+}
+
+bool response_has_header(const struct response *response, enum header header) {
+    for (size_t i = 0; i < response->n_headers; i++)
+        if (response->headers[i].header == header)
+            return true;
+    return false;
 }
 
 enum status response_problem(struct response *response, struct arena *arena, enum problem problem, const char *format,

@@ -12,12 +12,14 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "tuner/http/events.h"
+#include "tuner/http/headers.h"
 #include "tuner/http/problem.h"
 
 enum { RESPONSE_MAX_HEADERS = 8 };
 
 struct response_header {
-    const char *name, *value;
+    enum header header;
+    const char *value;
 };
 
 struct response {
@@ -33,7 +35,9 @@ struct response {
     enum problem problem;        /* PROBLEM_NONE but for problems; the body is then written by dispatch */
     const char *problem_detail;  /* in the arena */
     const char *problem_pointer; /* a JSON pointer into the body, or NULL */
-    struct event_source *source; /* a stream of events instead of a body; taken */
+    size_t n_losses;
+    const struct problem_loss *losses; /* in the arena */
+    struct event_source *source;       /* a stream of events instead of a body; taken */
 };
 
 /* Answer with `json`, which is taken; `whole` says that every member could be added. Fails: ST_NO_MEMORY. */
@@ -43,7 +47,10 @@ enum status response_json(struct response *response, unsigned status, cJSON *jso
 void response_bytes(struct response *response, unsigned status, const char *content_type, const char *body, size_t n);
 
 /* One more header; a ninth is left out and asserted against. */
-void response_header(struct response *response, const char *name, const char *value);
+void response_header(struct response *response, enum header header, const char *value);
+
+/* Whether it has this one already. */
+bool response_has_header(const struct response *response, enum header header);
 
 /* Answer with a problem of a stated code. Returns ST_OK, so that a handler can return it. */
 enum status response_problem(struct response *response, struct arena *arena, enum problem problem, const char *format,

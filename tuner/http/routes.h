@@ -17,7 +17,7 @@ typedef enum status route_handler(struct request *request, struct response *resp
 enum route_flags {
     ROUTE_SLOW = 1,        /* runs on the worker pool, not on a connection's thread */
     ROUTE_STREAM = 2,      /* answers with an event source; no deadline */
-    ROUTE_CREATES = 4,     /* honours Idempotency-Key */
+    ROUTE_KEYED = 4,       /* a change, by request_commit(): honours Idempotency-Key, which all others refuse */
     ROUTE_CONDITIONAL = 8, /* a GET that answers with an entity tag: honours If-None-Match and If-Match */
     ROUTE_IF_MATCH = 16,   /* a change that honours If-Match; where neither is set, a precondition is refused */
     ROUTE_WHILE_DRAINING = 32,
@@ -37,6 +37,7 @@ struct route {
     const char *response; /* schema of a good answer's body as JSON; NULL: it is never JSON */
     const char *media;    /* what it can be beside JSON, '|' between media types; NULL: nothing else */
     const char *statuses; /* of good answers: "200", "200 201" */
+    const char *headers;  /* of good answers, beside those that the flags bring; "Location ETag?": ? is not always */
     const char *problems; /* codes beside those that routes_problems() adds, blanks between */
     route_handler *handler;
     const char *summary;
@@ -54,6 +55,9 @@ enum route_match routes_match(const struct route *routes, size_t n_routes, const
 
 /* Every problem that this route can answer with: its own and those of the checks before it. */
 void routes_problems(const struct route *route, bool out[PROBLEM_COUNT]);
+
+/* Whether this route's answers of `status` have a header. */
+enum header_duty routes_header(const struct route *route, unsigned status, enum header header);
 
 /* %XX decoded into `arena`. NULL: bad escape, a zero byte, invalid UTF-8, or no memory. */
 const char *routes_decode(struct arena *arena, const char *text, size_t n);

@@ -50,6 +50,9 @@
     ",'environment':" ID ",'model_name':" TEXT ",'cluster_name':" TEXT ",'strategy_name':" TEXT
 #define BATCH(member, trial) "'" member "':{'type':'array','minItems':1,'maxItems':1000,'items':" trial "}"
 #define SHARE                "{'type':'number','minimum':0,'maximum':1}"
+#define LOSSES                                                                                                         \
+    "{'type':'array','description':'what of the strategy a form cannot say','items':{'type':'object',"                 \
+    "'required':['what','why'],'additionalProperties':false,'properties':{'what':" TEXT ",'why':" TEXT "}}}"
 
 static const struct schema schemas[] = {
     {"Health", "{'type':'object','required':['status','version'],'additionalProperties':false,"
@@ -61,7 +64,7 @@ static const struct schema schemas[] = {
      "'title':" TEXT ",'status':{'type':'integer','minimum':400,'maximum':599},'detail':{'type':'string'},"
      "'code':{'type':'string','pattern':'^[a-z-]+$'},'request_id':{'type':'string'},"
      "'errors':{'type':'array','items':{'type':'object','required':['pointer','detail'],'additionalProperties':false,"
-     "'properties':{'pointer':{'type':'string'},'detail':{'type':'string'}}}}}}"},
+     "'properties':{'pointer':{'type':'string'},'detail':{'type':'string'}}}},'losses':" LOSSES "}}"},
     {"Object",
      "{'type':'object','required':['id','name','created','href'],'additionalProperties':false,"
      "'properties':{'id':" ID ",'name':" TEXT ",'created':" STAMP ",'href':{'type':'string','pattern':'^/api/v1/'}}}"},
@@ -258,10 +261,8 @@ static const struct schema schemas[] = {
              ",'strategy':{'$ref':'#/components/schemas/Strategy'}}}"},
     {"Export",
      "{'description':'strategy: a Strategy. A framework: its own file where it takes one; where it takes several, "
-     "format, files (their texts by name; base64 for what is no text) and losses (what of the strategy they cannot "
-     "say)','type':'object',"
-     "'properties':{'losses':{'type':'array','items':{'type':'object','required':['what','why'],"
-     "'additionalProperties':false,'properties':{'what':" TEXT ",'why':" TEXT "}}},'files':{'type':'object',"
+     "format, files (their texts by name; base64 for what is no text) and losses','type':'object',"
+     "'properties':{'losses':" LOSSES ",'files':{'type':'object',"
      "'additionalProperties':{'oneOf':[{'type':'string'},{'type':'object','required':['base64'],"
      "'additionalProperties':false,'properties':{'base64':{'type':'string'}}}]}}}}"},
     {"Importance",

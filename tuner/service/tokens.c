@@ -249,9 +249,20 @@ static enum status make_secret(char id[TOKEN_ID_LENGTH + 1], char out[TOKEN_LENG
     return ST_OK;
 }
 
+static bool has_team(size_t n, const struct token *tokens, const char *team) {
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(tokens[i].principal.team, team))
+            return true;
+    return false;
+}
+
 static enum status check_wanted(const struct token *wanted, size_t n, const struct token *tokens, struct error *err) {
-    if (!token_name_valid(wanted->name) || !team_is_valid(wanted->principal.team))
+    const char *team = wanted->principal.team;
+    if (!token_name_valid(wanted->name) || !team_is_valid(team))
         return error_set(err, ST_INVALID, "names of tokens and teams are 1 to 64 letters, digits and . _ -");
+    if (team_is_word(team) && !has_team(n, tokens, team))
+        return error_set(err, ST_INVALID, "a team cannot be called %s: what is shared with \"%s\" is shared with %s",
+                         team, team, !strcmp(team, "all") ? "everybody" : "one's own team");
     if (wanted->principal.role == ROLE_NONE)
         return error_set(err, ST_INVALID, "a token needs a role: read, submit, run or admin");
     if (*wanted->expires && !is_stamp(wanted->expires))
@@ -269,7 +280,9 @@ static enum status add_token(const char *path, const struct token *wanted, struc
     struct token token = *wanted;
     struct id hash;
     enum status st = tokens_read(path, arena, &n, &old, err);
-    st = st ? st : check_wanted(wanted, n, old, err);
+    if (!st && !*token.principal.team)
+        strcpy(token.principal.team, has_team(n, old, "team") ? "team" : TOKEN_TEAM);
+    st = st ? st : check_wanted(&token, n, old, err);
     st = st ? st : make_secret(token.id, secret, err);
     st = st ? st : id_of(secret, TOKEN_LENGTH, &hash, err);
     struct token *all = st ? NULL : arena_alloc(arena, n + 1, sizeof *all);
@@ -433,6 +446,14 @@ size_t tokens_count(struct tokens *t) {
     size_t n = t->n;
     pthread_mutex_unlock(&t->mutex);
     return n;
+}
+
+bool tokens_have_team(struct tokens *t, const char *team) {
+    pthread_mutex_lock(&t->mutex);
+    refresh(t);
+    const bool found = has_team(t->n, t->rows, team);
+    pthread_mutex_unlock(&t->mutex);
+    return found;
 }
 
 static const struct token *find(const struct tokens *t, const char *id) {

@@ -61,9 +61,12 @@ bool token_name_valid(const char *name);
  * that is not there has no tokens. */
 enum status tokens_read(const char *path, struct arena *arena, size_t *n, struct token **out, struct error *err);
 
-/* Add a token with `wanted`'s name, team, role, expiry and limits; *out is the whole of it, and `secret` what its
- * holder is told. Fails: ST_INVALID (a name or stamp that will not do), ST_CONFLICT (the name is taken), and as
- * tokens_read. */
+/* What a token's team is when nobody says: TOKEN_TEAM, or "team" where an earlier version made tokens of that name. */
+#define TOKEN_TEAM "main"
+
+/* Add a token with `wanted`'s name, team ("": as above), role, expiry and limits; *out is the whole of it, and `secret`
+ * what its holder is told. Fails: ST_INVALID (a name or stamp that will not do), ST_CONFLICT (the name is taken), and
+ * as tokens_read. */
 enum status tokens_create(const char *path, const struct token *wanted, struct token *out,
                           char secret[TOKEN_LENGTH + 1], struct error *err);
 
@@ -75,6 +78,9 @@ struct tokens;
 enum status tokens_open(const char *path, struct tokens **out, struct error *err);
 void tokens_close(struct tokens *tokens); /* NULL is allowed */
 size_t tokens_count(struct tokens *tokens);
+
+/* Whether there is a token of this team. */
+bool tokens_have_team(struct tokens *tokens, const char *team);
 
 /* Whose `secret` this is. False: nobody's, revoked or expired. O(log tokens) and one SHA-256. */
 bool tokens_check(struct tokens *tokens, const char *secret, struct principal *out);

@@ -35,6 +35,7 @@ struct ticket {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t reached = PTHREAD_COND_INITIALIZER; /* an event */
 static cudaStream_t default_stream;
+static int n_streams; /* without the default one */
 
 void *double_copy(const void *data, size_t bytes) {
     void *copy = malloc(bytes);
@@ -94,12 +95,19 @@ void double_enqueue(cudaStream_t stream, void (*run)(void *context), void *conte
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority) {
     (void)flags, (void)priority;
+    const char *queues = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+    if (n_streams + 2 > (queues ? atoi(queues) : 1)) {
+        fprintf(stderr, "double of CUDA: more streams than CUDA_DEVICE_MAX_CONNECTIONS: they might share a queue\n");
+        return cudaErrorNotSupported;
+    }
+    n_streams++;
     *stream = stream_new();
     return cudaSuccess;
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
     pthread_mutex_lock(&lock);
+    n_streams--;
     stream->ending = true;
     pthread_cond_signal(&stream->more);
     pthread_mutex_unlock(&lock);
@@ -163,6 +171,16 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
     return done ? cudaSuccess : cudaErrorNotReady;
 }
 
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+    struct CUevent_st end = {0};
+    cudaEventRecord(&end, stream);
+    pthread_mutex_lock(&lock);
+    while (end.reached < end.asked)
+        pthread_cond_wait(&reached, &lock);
+    pthread_mutex_unlock(&lock);
+    return cudaSuccess;
+}
+
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
     if (cudaEventQuery(from) != cudaSuccess || cudaEventQuery(to) != cudaSuccess)
         return cudaErrorNotReady;
@@ -187,6 +205,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
     memset(properties, 0, sizeof *properties);
     snprintf(properties->name, sizeof properties->name, "double of a GPU");
     properties->uuid.bytes[0] = (char)(device + 1);
+    const char *set = getenv("SYNCOPATE_DOUBLE_MULTIPROCESSORS");
+    properties->multiProcessorCount = set ? atoi(set) : 132;
     return cudaSuccess;
 }
 
@@ -212,15 +232,42 @@ cudaError_t cudaFree(void *memory) {
     return cudaSuccess;
 }
 
-cudaError_t cudaMemset(void *memory, int value, size_t bytes) {
-    memset(memory, value, bytes);
+/* Bytes on their way to `to`; behind this. */
+struct filling {
+    void *to;
+    size_t n;
+    char bytes[];
+};
+
+/* Late enough for whoever does not wait to see what was there before. */
+static void fill(void *context) {
+    struct filling *filling = context;
+    clock_sleep_us(500);
+    memcpy(filling->to, filling->bytes, filling->n);
+    free(filling);
+}
+
+/* NULL `from`: all bytes are `value`. */
+static cudaError_t enqueue_filling(void *to, const void *from, int value, size_t bytes) {
+    struct filling *filling = malloc(sizeof *filling + bytes);
+    if (!filling)
+        return cudaErrorMemoryAllocation;
+    filling->to = to;
+    filling->n = bytes;
+    if (from)
+        memcpy(filling->bytes, from, bytes);
+    else
+        memset(filling->bytes, value, bytes);
+    double_enqueue(NULL, fill, filling);
     return cudaSuccess;
 }
 
+cudaError_t cudaMemset(void *memory, int value, size_t bytes) {
+    return enqueue_filling(memory, NULL, value, bytes);
+}
+
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind) {
-    (void)kind;
-    memcpy(to, from, bytes);
-    return cudaSuccess;
+    return kind == cudaMemcpyHostToDevice ? enqueue_filling(to, from, 0, bytes) : cudaErrorNotSupported;
 }
 
 cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags) {

@@ -42,6 +42,7 @@ struct ncclComm {
     atomic_int failure; /* an ncclResult_t */
     atomic_bool aborted;
     int all_reduces, fails_at; /* count; the one that fails, or -1 */
+    int max_ctas;
 };
 
 /* One side of a transfer. */
@@ -212,6 +213,8 @@ ncclResult_t ncclBroadcast(const void *from, void *to, size_t count, ncclDataTyp
 static ncclResult_t add_side(bool sends, void *data, uint64_t bytes, int peer, ncclComm_t comm, cudaStream_t stream) {
     if (group.n_sides == GROUP_MAX || peer < 0 || peer >= comm->n || peer == comm->rank)
         return ncclInvalidArgument;
+    if (comm->max_ctas & (comm->max_ctas - 1))
+        return ncclInvalidUsage;
     if (group.n_sides > 0 && (group.comm != comm || group.stream != stream))
         return ncclInvalidUsage;
     group.comm = comm;
@@ -265,7 +268,9 @@ static int failing_operation(int rank) {
 
 /* Returns when all ranks have come, as NCCL does. */
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int n, ncclUniqueId id, int rank, ncclConfig_t *config) {
-    (void)config;
+    const char *blocking = getenv("NCCL_COMM_BLOCKING");
+    if (blocking && strcmp(blocking, "0") == 0)
+        return ncclInvalidUsage;
     struct ncclComm *new = calloc(1, sizeof *new);
     if (!new)
         return ncclSystemError;
@@ -273,6 +278,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int n, ncclUniqueId id, in
     new->n = n;
     new->size = sizeof(struct shared) + (size_t)(n * n) * sizeof(struct mailbox);
     new->fails_at = failing_operation(rank);
+    new->max_ctas = config->maxCTAs;
     const int file = open(id.internal, O_RDWR);
     void *memory = MAP_FAILED;
     if (file >= 0 && ftruncate(file, (off_t) new->size) == 0)

@@ -448,6 +448,64 @@ static void a_read_only_file_and_folder_can_be_read_and_not_written(void **state
     assert_int_equal(chmod(folder, 0755), 0);
 }
 
+static bool is_alone(const char *path) {
+    return is_there(path, "") && !is_there(path, "-wal") && !is_there(path, "-shm");
+}
+
+static void the_last_who_reads_leaves_one_file(void **state) {
+    (void)state;
+    const char *path = dataset_path("read.db");
+    struct store *store = must_open(path, STORE_READ_WRITE);
+    const struct fixture f = put_fixture(store);
+    store_close(store);
+    assert_true(is_alone(path));
+    struct store *first = must_open(path, STORE_READ_ONLY), *second = must_open(path, STORE_READ_ONLY);
+    struct error err = {0};
+    assert_ok(store_has(first, STORE_MODEL, f.model.hex, &err));
+    store_close(first);
+    assert_ok(store_has(second, STORE_MODEL, f.model.hex, &err));
+    store_close(second);
+    assert_true(is_alone(path));
+}
+
+static void who_reads_beside_a_writer_leaves_its_log_alone(void **state) {
+    (void)state;
+    const char *path = dataset_path("beside.db");
+    struct store *store = must_open(path, STORE_READ_WRITE);
+    const struct fixture f = put_fixture(store);
+    store_close(store);
+    store = must_open(path, STORE_READ_WRITE); /* its log is still empty */
+    store_close(must_open(path, STORE_READ_ONLY));
+    must_run_trial(store, &f, NULL, 7);
+    store_close(must_open(path, STORE_READ_ONLY));
+    struct store *reader = must_open(path, STORE_READ_ONLY);
+    const struct query all = {0};
+    uint64_t n;
+    struct error err = {0};
+    assert_ok(query_count(reader, &all, &n, &err));
+    assert_int_equal(n, 1);
+    store_close(reader);
+    store_close(store);
+    assert_true(is_alone(path));
+}
+
+static void the_log_of_a_writer_that_died_stays_until_one_writes(void **state) {
+    (void)state;
+    const char *path = dataset_path("died.db");
+    const pid_t child = fork();
+    if (!child) {
+        struct store *store = must_open(path, STORE_READ_WRITE);
+        put_fixture(store);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_true(is_there(path, "-wal"));
+    store_close(must_open(path, STORE_READ_ONLY));
+    assert_true(is_there(path, "-wal"));
+    store_close(must_open(path, STORE_READ_WRITE));
+    assert_true(is_alone(path));
+}
+
 static bool mount_small_disk(const char *folder, const char *size) {
     mkdir(folder, 0755);
     return geteuid() == 0 && unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
@@ -599,6 +657,9 @@ int main(void) {
         cmocka_unit_test(the_lock_of_a_killed_process_is_free),
         cmocka_unit_test(nothing_acknowledged_is_lost_to_sigkill),
         cmocka_unit_test(a_read_only_file_and_folder_can_be_read_and_not_written),
+        cmocka_unit_test(the_last_who_reads_leaves_one_file),
+        cmocka_unit_test(who_reads_beside_a_writer_leaves_its_log_alone),
+        cmocka_unit_test(the_log_of_a_writer_that_died_stays_until_one_writes),
         cmocka_unit_test(a_full_disk_stops_a_step_and_loses_none_before),
         cmocka_unit_test(a_disk_too_small_to_begin_on_is_left_empty),
         cmocka_unit_test(a_limit_on_the_file_size_is_a_failed_step_too),

@@ -1,5 +1,6 @@
 /* What a service keeps beside the trials: leases, events, answers, operations, the audit; and transactions around
  * several of these. */
+#include "base/rng.h"
 #include "dataset/check.h"
 #include "dataset/events.h"
 #include "dataset/leases.h"
@@ -189,6 +190,63 @@ static void transactions_nest(void **state) {
     arena_release(&arena);
 }
 
+enum { MOST_WRITES = 400, MOST_DEPTH = 5 };
+
+/* What should be there, write by write. */
+struct writes {
+    int n;
+    bool kept[MOST_WRITES];
+    struct id ids[MOST_WRITES];
+};
+
+static void write_one(struct writes *w) {
+    static int number;
+    struct error err = {0};
+    char content[64];
+    snprintf(content, sizeof content, "{\"write\":%d}", number++);
+    assert_ok(store_put(store, STORE_MODEL, "m", content, &w->ids[w->n], &err));
+    w->kept[w->n++] = true;
+}
+
+/* Writes, failed writes and steps, in any order; then it ends well or not. */
+static void random_step(struct rng *rng, int depth, struct writes *w) {
+    struct error err = {0};
+    bool before[MOST_WRITES];
+    memcpy(before, w->kept, sizeof before);
+    assert_ok(store_begin(store, &err));
+    for (uint64_t n = rng_below(rng, 4); n-- > 0 && w->n < MOST_WRITES;) {
+        const uint64_t what = rng_below(rng, 8);
+        if (what < 3)
+            write_one(w);
+        else if (what == 3)
+            assert_fails(store_put(store, STORE_MODEL, "m", "no JSON", NULL, &err), ST_INVALID, "");
+        else if (depth < MOST_DEPTH)
+            random_step(rng, depth + 1, w);
+    }
+    const enum status end = rng_below(rng, 3) ? ST_OK : ST_CANCELLED;
+    assert_int_equal(store_end(store, end, &err), end);
+    if (end != ST_OK)
+        memcpy(w->kept, before, sizeof before);
+}
+
+static void steps_within_steps_leave_what_those_wrote_that_ended_well(void **state) {
+    (void)state;
+    struct rng rng;
+    int left = 0, gone = 0;
+    rng_seed(&rng, test_seed());
+    for (int round = 0; round < 300; round++) {
+        struct error err = {0};
+        struct writes w = {0};
+        random_step(&rng, 1, &w);
+        for (int i = 0; i < w.n; i++) {
+            assert_int_equal(store_has(store, STORE_MODEL, w.ids[i].hex, &err), w.kept[i] ? ST_OK : ST_NOT_FOUND);
+            left += w.kept[i];
+            gone += !w.kept[i];
+        }
+    }
+    assert_true(left > 50 && gone > 50);
+}
+
 static void events_are_replayed_from_where_one_stopped(void **state) {
     (void)state;
     struct error err = {0};
@@ -354,6 +412,7 @@ int main(void) {
         cmocka_unit_test(a_trial_that_is_lost_is_offered_again_up_to_a_limit),
         cmocka_unit_test(an_effect_its_event_and_its_answer_stand_or_fall_together),
         cmocka_unit_test(transactions_nest),
+        cmocka_unit_test(steps_within_steps_leave_what_those_wrote_that_ended_well),
         cmocka_unit_test(leases_outlive_the_process),
         cmocka_unit_test(events_are_replayed_from_where_one_stopped),
         cmocka_unit_test(an_answer_belongs_to_a_token_a_key_and_a_request),

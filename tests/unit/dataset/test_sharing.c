@@ -99,6 +99,22 @@ static void narrowing_is_the_intersection(void **state) {
     }
 }
 
+/* Kept forms say the same when they name the same set. */
+static void the_order_of_names_says_nothing(void **state) {
+    (void)state;
+    struct rng rng;
+    rng_seed(&rng, test_seed());
+    assert_true(shared_same("|red|a|", "|a|red|"));
+    assert_true(shared_same("|a|a|", "|a|"));
+    assert_false(shared_same("|red|", "|re|"));
+    assert_false(shared_same("|a|b|", "|a|"));
+    for (int i = 0; i < 2000; i++) {
+        char a[ROOM], b[ROOM];
+        const unsigned first = random_sharing(&rng, a), second = random_sharing(&rng, b);
+        assert_int_equal(shared_same(a, b), first == second);
+    }
+}
+
 /* ---- in a dataset ---- */
 
 enum { TRIALS = 60 };
@@ -124,6 +140,22 @@ static uint64_t count(struct store *store, const char *filter) {
     uint64_t n = 0;
     assert_ok(query_count(store, &(struct query){.filter = filter}, &n, &err));
     return n;
+}
+
+static void a_wrong_sharing_is_told_as_it_was_said(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {{"|blue|red team|", "team \"red team\" is not 1 to 64"},
+                                           {"red", "\"red\" is neither all, nor team, nor a list of teams"}};
+    struct error err = {0};
+    struct import_report report;
+    struct store *store = must_open(dataset_path("wrong-shared.db"), STORE_READ_WRITE);
+    struct fixture f = put_fixture(store);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct record record = record_of(&f, NULL, cases[i][0]);
+        assert_fails(store_trials_import(store, 1, &record, NULL, &report, NULL, &err), ST_INVALID, cases[i][1]);
+        assert_null(strchr(err.message, '|'));
+    }
+    store_close(store);
 }
 
 static void a_filter_finds_what_is_shared_so(void **state) {
@@ -284,6 +316,8 @@ int main(void) {
         cmocka_unit_test(what_is_said_is_read_as_it_was_kept),
         cmocka_unit_test(the_words_are_all_team_or_names),
         cmocka_unit_test(narrowing_is_the_intersection),
+        cmocka_unit_test(the_order_of_names_says_nothing),
+        cmocka_unit_test(a_wrong_sharing_is_told_as_it_was_said),
         cmocka_unit_test(a_filter_finds_what_is_shared_so),
         cmocka_unit_test(an_export_brings_it_back_also_from_the_form_of_before),
         cmocka_unit_test(what_is_put_into_a_session_is_shared_no_wider_than_it_is_here),

@@ -6,21 +6,27 @@
 
 enum { TENSORFLOW_FLOAT = 1, TENSORFLOW_INT64 = 9, TENSORFLOW_BFLOAT16 = 14, TENSORFLOW_HALF = 19 };
 
-static inline void put_attribute(struct proto_bytes *node, const char *key, uint32_t field,
+/* An entry of a map is a message whose fields may come in either order. */
+enum entry_order { KEY_FIRST, VALUE_FIRST };
+
+static inline void put_attribute(struct proto_bytes *node, enum entry_order order, const char *key, uint32_t field,
                                  const struct proto_bytes *message, uint64_t number) {
     struct proto_bytes value = {.n = 0}, entry = {.n = 0};
     if (message)
         put_message(&value, field, message);
     else
         put_number(&value, field, number);
+    if (order == VALUE_FIRST)
+        put_message(&entry, 2, &value);
     put_text(&entry, 1, key);
-    put_message(&entry, 2, &value);
+    if (order == KEY_FIRST)
+        put_message(&entry, 2, &value);
     put_message(node, 5, &entry);
 }
 
 /* A node that makes a variable; sizes end with a negative one. */
-static inline void put_variable(struct proto_bytes *graph, const char *name, const char *op, uint64_t type,
-                                const int *sizes) {
+static inline void put_variable_as(struct proto_bytes *graph, enum entry_order order, const char *name, const char *op,
+                                   uint64_t type, const int *sizes) {
     struct proto_bytes node = {.n = 0}, shape = {.n = 0};
     for (; *sizes >= 0; sizes++) {
         struct proto_bytes dimension = {.n = 0};
@@ -29,9 +35,14 @@ static inline void put_variable(struct proto_bytes *graph, const char *name, con
     }
     put_text(&node, 1, name);
     put_text(&node, 2, op);
-    put_attribute(&node, "dtype", 6, NULL, type);
-    put_attribute(&node, "shape", 7, &shape, 0);
+    put_attribute(&node, order, "dtype", 6, NULL, type);
+    put_attribute(&node, order, "shape", 7, &shape, 0);
     put_message(graph, 1, &node);
+}
+
+static inline void put_variable(struct proto_bytes *graph, const char *name, const char *op, uint64_t type,
+                                const int *sizes) {
+    put_variable_as(graph, KEY_FIRST, name, op, type, sizes);
 }
 
 static inline void put_pair(struct proto_bytes *item, const char *gradient, const char *variable) {

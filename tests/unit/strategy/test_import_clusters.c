@@ -2,22 +2,7 @@
 #include <stdio.h>
 
 #include "tests/support/check.h"
-#include "tests/unit/strategy/imports.h"
-
-static struct notes notes;
-static struct arena arena;
-
-static int start(void **state) {
-    *state = NULL;
-    notes = (struct notes){.arena = &arena};
-    return 0;
-}
-
-static int stop(void **state) {
-    *state = NULL;
-    arena_release(&arena);
-    return 0;
-}
+#include "tests/unit/strategy/import_notes.h"
 
 #define RANKS                                                                                                          \
     "# Using devices\n#  Rank  0 Group  0 Pid 43 on alpha device  0 [0x0f] NVIDIA A100-SXM4-40GB\n"                    \
@@ -313,8 +298,6 @@ static void what_no_file_tells_is_asked_for(void **state) {
     REFUSED(&((struct import_settings){.devices = UINT64_C(1) << 40}), ST_USAGE, "--devices", "a\n");
     REFUSED(&((struct import_settings){.nic_gbit_per_s = -3}), ST_USAGE, "--nic-gbit-per-s -3", "a\n");
 }
-
-#define WITH_NOTES(test) cmocka_unit_test_setup_teardown(test, start, stop)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

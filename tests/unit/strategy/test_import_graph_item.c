@@ -51,6 +51,21 @@ static void variables_with_gradients_are_trained(void **state) {
     model_release(&m);
 }
 
+static void an_attribute_may_stand_before_its_name(void **state) {
+    (void)state;
+    struct error err;
+    struct model m;
+    struct proto_bytes graph = {.n = 0};
+    put_variable_as(&graph, VALUE_FIRST, "w", "VarHandleOp", TENSORFLOW_HALF, (const int[]){8, 16, -1});
+    struct proto_bytes item = graph_item(&graph);
+    put_pair(&item, "g:0", "w:0");
+    assert_ok(import_bytes(&item, item.n, &settings, &m, &err));
+    assert_int_equal(m.variables[0].dtype, DTYPE_f16);
+    assert_int_equal(m.variables[0].rank, 2);
+    assert_int_equal(m.bytes, 2 * 8 * 16);
+    model_release(&m);
+}
+
 static void its_contents_tell_the_kind(void **state) {
     (void)state;
     struct error err;
@@ -146,6 +161,7 @@ static void every_wrong_byte_is_read_or_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(variables_with_gradients_are_trained),
+        cmocka_unit_test(an_attribute_may_stand_before_its_name),
         cmocka_unit_test(its_contents_tell_the_kind),
         cmocka_unit_test(bad_items_are_refused_with_their_place),
         cmocka_unit_test(two_gradients_of_a_variable_are_one),

@@ -2,7 +2,7 @@
  */
 #include "strategy/import/layer_shapes.h"
 #include "tests/support/check.h"
-#include "tests/unit/strategy/imports.h"
+#include "tests/unit/strategy/import_notes.h"
 
 static const char profile[] =
     "node1 -- Input0 -- forward_compute_time=600.5, backward_compute_time=0.000, activation_size=4.0, "
@@ -14,21 +14,6 @@ static const char profile[] =
     "node3 -- ReLU(inplace) -- forward_compute_time=0.1, backward_compute_time=0.2, activation_size=8.0, "
     "parameter_size=0.000\n"
     "\tnode1 -- node2\n\tnode2 -- node3\n\tnode3 -- node10\n\tnode2 -- node10";
-
-static struct notes notes;
-static struct arena arena;
-
-static int start(void **state) {
-    *state = NULL;
-    notes = (struct notes){.arena = &arena};
-    return 0;
-}
-
-static int stop(void **state) {
-    *state = NULL;
-    arena_release(&arena);
-    return 0;
-}
 
 static void a_pipedream_profile_is_its_graph_without_the_input(void **state) {
     (void)state;
@@ -266,7 +251,78 @@ static void what_is_no_kind_is_refused(void **state) {
     assert_fails(import_model(&source, NULL, &none, &notes, &json, &err), ST_TOO_LARGE, "f: more than");
 }
 
-#define WITH_NOTES(test) cmocka_unit_test_setup_teardown(test, start, stop)
+static void options_of_other_kinds_are_refused(void **state) {
+    (void)state;
+    struct error err;
+    cJSON *json;
+    struct source source = source_of("t.csv", table);
+    assert_fails(import_model(&source, NULL, &(struct import_settings){.tflops = 1}, &notes, &json, &err), ST_USAGE,
+                 "t.csv: this kind of file takes no --tflops; it is for safetensors, onnx and graph-item");
+    assert_fails(import_model(&source, NULL, &(struct import_settings){.positions = 1}, &notes, &json, &err), ST_USAGE,
+                 "--positions; it is for safetensors");
+    assert_fails(import_model(&source, NULL, &(struct import_settings){.devices = 1}, &notes, &json, &err), ST_USAGE,
+                 "takes no --devices");
+    source = source_of("p.txt", profile);
+    assert_fails(import_model(&source, NULL, &(struct import_settings){.forward_ratio = 1}, &notes, &json, &err),
+                 ST_USAGE, "p.txt: this kind of file takes no --forward-ratio; it is for espresso");
+    source = source_of("hosts", "a slots=2\n");
+    const struct import_settings devices = {.devices = 2, .nic_gbit_per_s = 1};
+    assert_fails(import_cluster(1, &source, NULL, &devices, &notes, &json, &err), ST_USAGE,
+                 "hosts: this kind of file takes no --devices; it is for nccl-tests-json, nccl-tests and osu");
+}
+
+static void what_comes_from_standard_input_is_told_its_name(void **state) {
+    (void)state;
+    struct error err;
+    struct model m;
+    cJSON *json;
+    const struct source source = source_of("standard input", table);
+    assert_ok(import_model(&source, NULL, &(struct import_settings){0}, &notes, &json, &err));
+    assert_ok(model_read(json, "m", &m, &err));
+    assert_string_equal(m.name, "imported-estimate");
+    assert_true(noted(&notes, "standard input has no name: the description is called \"imported-estimate\"; --name"));
+    model_release(&m);
+    cJSON_Delete(json);
+    notes.first = notes.last = NULL;
+    assert_ok(import_model(&source, NULL, &(struct import_settings){.name = "mine"}, &notes, &json, &err));
+    assert_false(noted(&notes, "--name"));
+    cJSON_Delete(json);
+}
+
+/* Every kind of text with a byte order mark is what it is without one. */
+static void a_byte_order_mark_is_passed_over(void **state) {
+    (void)state;
+    static const char trace[] =
+        "[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::relu\",\"ts\":1,\"dur\":2,\"tid\":1}]";
+    static const char rows[] = "{\"bus_bw\": 3}";
+    static const char ours[] =
+        "{\"schema\":\"syncopate.cluster/1\",\"name\":\"c\",\"nodes\":[{\"name\":\"n\",\"devices\":2,"
+        "\"device\":\"gpu\",\"nic_gbit_per_s\":1}]}";
+    const struct {
+        const char *text;
+        bool cluster;
+    } files[] = {{profile, false}, {table, false}, {trace, false},
+                 {rows, true},     {ours, true},   {"a slots=2\nb slots=2\n", true}};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        struct error errors[2] = {0};
+        cJSON *json[2] = {NULL};
+        enum status st[2];
+        for (int marked = 0; marked < 2; marked++) {
+            const char *text = arena_printf(&arena, "%s%s", marked ? "\xef\xbb\xbf" : "", files[i].text);
+            const struct source source = source_of("f", text);
+            const struct import_settings settings = {.nic_gbit_per_s = files[i].text == ours ? 0 : 1};
+            st[marked] = files[i].cluster
+                             ? import_cluster(1, &source, NULL, &settings, &notes, &json[marked], &errors[marked])
+                             : import_model(&source, NULL, &settings, &notes, &json[marked], &errors[marked]);
+        }
+        assert_int_equal(st[0], st[1]);
+        assert_string_equal(errors[0].message, errors[1].message);
+        assert_null(strstr(errors[1].message, "known kind"));
+        assert_true(cJSON_Compare(json[0], json[1], true) || st[0] != ST_OK);
+        cJSON_Delete(json[0]);
+        cJSON_Delete(json[1]);
+    }
+}
 
 int main(void) {
     const struct CMUnitTest tests[] = {
@@ -280,6 +336,9 @@ int main(void) {
         WITH_NOTES(a_safetensors_header_gives_shapes_and_estimated_times),
         WITH_NOTES(safetensors_need_a_whole_header_and_the_device),
         WITH_NOTES(what_is_no_kind_is_refused),
+        WITH_NOTES(options_of_other_kinds_are_refused),
+        WITH_NOTES(what_comes_from_standard_input_is_told_its_name),
+        WITH_NOTES(a_byte_order_mark_is_passed_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

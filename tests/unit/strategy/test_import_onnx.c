@@ -7,23 +7,8 @@
 #include "base/rng.h"
 #include "strategy/import/onnx_work.h"
 #include "tests/support/check.h"
-#include "tests/unit/strategy/imports.h"
+#include "tests/unit/strategy/import_notes.h"
 #include "tests/unit/strategy/onnx_bytes.h"
-
-static struct notes notes;
-static struct arena arena;
-
-static int start(void **state) {
-    *state = NULL;
-    notes = (struct notes){.arena = &arena};
-    return 0;
-}
-
-static int stop(void **state) {
-    *state = NULL;
-    arena_release(&arena);
-    return 0;
-}
 
 /* One operation a nanosecond. */
 static const struct import_settings plain = {.tflops = 1e-3};
@@ -168,8 +153,8 @@ static struct onnx_value tensor_of(size_t rank, const uint64_t *sizes) {
 
 static double work(const char *type, struct onnx_value *a, struct onnx_value *b, struct onnx_value *out) {
     struct onnx_value *inputs[] = {a, b}, *outputs[] = {out};
-    return onnx_work(
-        &(struct onnx_node){.type = type, .n_inputs = 2, .n_outputs = 1, .inputs = inputs, .outputs = outputs});
+    return onnx_work(&(struct onnx_node){
+        .type = type, .domain = "", .n_inputs = 2, .n_outputs = 1, .inputs = inputs, .outputs = outputs});
 }
 
 /* Every multiplication of a convolution without padding, one by one. */
@@ -229,6 +214,161 @@ static void products_need_what_counting_finds(void **state) {
         assert_close(work("Gemm", &a2, &bt, NULL), 2.0 * (double)(m * n * k), 1e-12);
         assert_close(work("Relu", &a2, &bt, &c2), 0, 0);
     }
+}
+
+/* A quantized kind has scales between its factors; a fused one may turn them. */
+static void fused_and_quantized_kinds_need_what_the_plain_one_does(void **state) {
+    (void)state;
+    struct onnx_value a = tensor_of(3, (const uint64_t[]){2, 3, 5}), turned = tensor_of(3, (const uint64_t[]){2, 5, 3});
+    struct onnx_value b = tensor_of(2, (const uint64_t[]){5, 7}), c = tensor_of(3, (const uint64_t[]){2, 3, 7});
+    struct onnx_value scale = tensor_of(0, NULL);
+    struct onnx_value *inputs[] = {&a, &scale, &scale, &b, &scale, &scale, &scale, &scale}, *outputs[] = {&c};
+    struct onnx_node node = {.type = "QLinearMatMul", .domain = "", .n_inputs = 8, .n_outputs = 1};
+    node.inputs = inputs;
+    node.outputs = outputs;
+    assert_close(onnx_work(&node), 2 * 2 * 3 * 5 * 7, 0);
+    assert_close(work("MatMulInteger", &a, &b, &c), 2 * 2 * 3 * 5 * 7, 0);
+    inputs[0] = &turned;
+    inputs[1] = &b;
+    node.type = "FusedMatMul";
+    node.n_inputs = 2;
+    node.transposed[0] = true;
+    assert_close(onnx_work(&node), 2 * 2 * 3 * 5 * 7, 0);
+    outputs[0] = NULL;
+    assert_close(onnx_work(&node), 2 * 2 * 3 * 5 * 7, 1e-12);
+
+    struct onnx_value x = tensor_of(4, (const uint64_t[]){2, 3, 6, 6}),
+                      w = tensor_of(4, (const uint64_t[]){4, 3, 3, 3});
+    struct onnx_value y = tensor_of(4, (const uint64_t[]){2, 4, 4, 4});
+    assert_close(work("ConvInteger", &x, &w, &y), work("Conv", &x, &w, &y), 0);
+    node = (struct onnx_node){.type = "QLinearConv", .domain = "", .n_inputs = 8, .n_outputs = 1};
+    node.inputs = (struct onnx_value *[]){&x, &scale, &scale, &w, &scale, &scale, &scale, &scale};
+    node.outputs = (struct onnx_value *[]){&y};
+    assert_close(onnx_work(&node), work("Conv", &x, &w, &y), 0);
+}
+
+/* Heads in an axis of their own, or in the last one. */
+static void attention_needs_what_its_two_products_do(void **state) {
+    (void)state;
+    const double products = 2 * (2 * 3 * 5 * 7 * 4) + 2 * (2 * 3 * 5 * 7 * 6);
+    struct onnx_value q = tensor_of(4, (const uint64_t[]){2, 3, 5, 4}),
+                      k = tensor_of(4, (const uint64_t[]){2, 3, 7, 4});
+    struct onnx_value y = tensor_of(4, (const uint64_t[]){2, 3, 5, 6});
+    assert_close(work("Attention", &q, &k, &y), products, 0);
+    q = tensor_of(3, (const uint64_t[]){2, 5, 12});
+    k = tensor_of(3, (const uint64_t[]){2, 7, 12});
+    y = tensor_of(3, (const uint64_t[]){2, 5, 18});
+    assert_close(work("MultiHeadAttention", &q, &k, &y), products, 0);
+    const struct onnx_node other = {.type = "Attention", .domain = "com.microsoft"};
+    assert_false(onnx_is_known(&other));
+}
+
+static double einsum(const char *equation, size_t n, struct onnx_value **inputs, struct onnx_value *out) {
+    return onnx_work(&(struct onnx_node){.type = "Einsum",
+                                         .domain = "",
+                                         .equation = equation,
+                                         .n_inputs = n,
+                                         .n_outputs = 1,
+                                         .inputs = inputs,
+                                         .outputs = (struct onnx_value *[]){out}});
+}
+
+/* Two tensors of random letters, a random part of which the result keeps: every combination of the letters that matter
+ * is visited, one by one. */
+static void einsum_needs_what_counting_finds(void **state) {
+    (void)state;
+    enum { LETTERS = 5 };
+    struct rng rng;
+    rng_seed(&rng, test_seed() + 2);
+    for (int i = 0; i < 500; i++) {
+        uint64_t sizes[LETTERS], shape[2][LETTERS];
+        char equation[32] = "", result[LETTERS + 1] = "";
+        size_t rank[2] = {0}, n_result = 0, combinations = 1, counted = 0;
+        bool summed = false;
+        for (size_t l = 0; l < LETTERS; l++)
+            sizes[l] = 1 + rng_below(&rng, 4);
+        uint64_t in[2] = {rng_below(&rng, 1 << LETTERS), rng_below(&rng, 1 << LETTERS)}, kept = rng_below(&rng, 32);
+        for (size_t t = 0, at = 0; t < 2; t++) {
+            for (size_t l = 0; l < LETTERS; l++)
+                if (in[t] >> l & 1) {
+                    shape[t][rank[t]++] = sizes[l];
+                    equation[at++] = (char)('a' + l);
+                }
+            equation[at++] = t ? 0 : ',';
+        }
+        for (size_t l = 0; l < LETTERS; l++) {
+            const bool both = in[0] >> l & in[1] >> l & 1, any = (in[0] | in[1]) >> l & 1, stays = any && kept >> l & 1;
+            summed = summed || (both && !stays);
+            combinations *= both || stays ? sizes[l] : 1;
+            if (stays)
+                result[n_result++] = (char)('a' + l);
+        }
+        for (size_t k = 0; summed && k < combinations; k++)
+            counted += 2; /* a product and its sum */
+        strcat(strcat(equation, "->"), result);
+        struct onnx_value a = tensor_of(rank[0], shape[0]), b = tensor_of(rank[1], shape[1]);
+        assert_close(einsum(equation, 2, (struct onnx_value *[]){&a, &b}, NULL), (double)counted, 0);
+    }
+}
+
+static void einsum_reads_every_form_of_equation(void **state) {
+    (void)state;
+    struct onnx_value ij = tensor_of(2, (const uint64_t[]){2, 3}), jk = tensor_of(2, (const uint64_t[]){3, 5});
+    struct onnx_value kl = tensor_of(2, (const uint64_t[]){5, 7}), ik = tensor_of(2, (const uint64_t[]){2, 5});
+    struct onnx_value xij = tensor_of(4, (const uint64_t[]){4, 6, 2, 3}),
+                      one = tensor_of(3, (const uint64_t[]){1, 3, 5});
+    struct onnx_value unknown = {.name = "u"};
+    struct onnx_value *pair[] = {&ij, &jk}, *three[] = {&ij, &jk, &kl}, *batches[] = {&xij, &one};
+    assert_close(einsum("ij,jk->ik", 2, pair, NULL), 2 * 2 * 3 * 5, 0);
+    assert_close(einsum(" i j , j k ", 2, pair, NULL), 2 * 2 * 3 * 5, 0);
+    assert_close(einsum("Ij,jK", 2, pair, NULL), 2 * 2 * 3 * 5, 0);
+    assert_close(einsum("ij,jk,kl->il", 3, three, NULL), 2 * 2 * 3 * 5 + 2 * 2 * 5 * 7, 0);
+    assert_close(einsum("...ij,...jk->...ik", 2, batches, NULL), 2 * 4 * 6 * 2 * 3 * 5, 0);
+    assert_close(einsum("...ij,...jk", 2, batches, NULL), 2 * 4 * 6 * 2 * 3 * 5, 0);
+    assert_close(einsum("ij->ji", 1, pair, NULL), 0, 0);
+    assert_close(einsum("ij,jk->ijk", 2, pair, NULL), 0, 0);
+    pair[1] = &unknown; /* what one tensor does not tell, the result may */
+    assert_true(isnan(einsum("ij,jk->ik", 2, pair, NULL)));
+    assert_close(einsum("ij,jk->ik", 2, pair, &ik), 2 * 2 * 3 * 5, 0);
+    static const char *const bad[] = {"",         "ij",        "ij,jk,kl->il", "ij,jkl->il",
+                                      "ij,j1->i", "i..,jk->i", "i...j...,jk",  "ij,jk->abcdefghi"};
+    pair[1] = &jk;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_true(isnan(einsum(bad[i], 2, pair, NULL)));
+    assert_true(isnan(einsum(NULL, 2, pair, NULL)));
+}
+
+static void put_attribute_text(struct proto_bytes *node, const char *name, const char *text) {
+    struct proto_bytes attribute = {.n = 0};
+    put_text(&attribute, 4, text); /* before its name, as a writer may */
+    put_text(&attribute, 1, name);
+    put_message(node, 5, &attribute);
+}
+
+static void kinds_that_are_not_known_are_named(void **state) {
+    (void)state;
+    struct error err;
+    struct model m;
+    struct proto_bytes graph = {.n = 0}, node = {.n = 0};
+    put_text(&node, 1, "x");
+    put_text(&node, 1, "w");
+    put_text(&node, 2, "y");
+    put_text(&node, 3, "e");
+    put_text(&node, 4, "Einsum");
+    put_attribute_text(&node, "equation", "bi,oi->bo");
+    put_message(&graph, 1, &node);
+    put_node(&graph, "Relu", "r", "y", "z");
+    put_node(&graph, "Turbo", "t", "z", "u");
+    put_node(&graph, "Turbo", "t2", "u", "v");
+    put_node(&graph, "Ad", "a", "v", "v2"); /* a part of a known word */
+    put_initializer(&graph, "w", ONNX_FLOAT, SIZES(5, 8));
+    put_shape(&graph, ONNX_BYTES_INPUT, "x", "", SIZES(3, 8));
+    const struct proto_bytes file = onnx_file(&graph);
+    assert_ok(import_file(&file, &plain, &m, &err));
+    assert_close(forward_us(&m, "e"), 2 * 3 * 5 * 8 / 1e3, 1e-12);
+    assert_true(noted(&notes, "m.onnx: 3 of 5 nodes are of kinds that are not known here and take no time: Ad (1), "
+                              "Turbo (2)"));
+    model_release(&m);
 }
 
 /* ---- files over what is read ---- */
@@ -386,8 +526,6 @@ static void deep_types_are_passed_over(void **state) {
     model_release(&m);
 }
 
-#define WITH_NOTES(test) cmocka_unit_test_setup_teardown(test, start, stop)
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         WITH_NOTES(parameters_and_layers_are_those_of_the_graph),
@@ -397,6 +535,11 @@ int main(void) {
         WITH_NOTES(a_shared_parameter_belongs_to_its_first_reader),
         WITH_NOTES(convolutions_need_what_counting_finds),
         WITH_NOTES(products_need_what_counting_finds),
+        WITH_NOTES(fused_and_quantized_kinds_need_what_the_plain_one_does),
+        WITH_NOTES(attention_needs_what_its_two_products_do),
+        WITH_NOTES(einsum_needs_what_counting_finds),
+        WITH_NOTES(einsum_reads_every_form_of_equation),
+        WITH_NOTES(kinds_that_are_not_known_are_named),
         WITH_NOTES(data_of_gigabytes_is_passed_over),
         WITH_NOTES(every_beginning_of_a_file_is_refused),
         WITH_NOTES(every_wrong_byte_is_read_or_refused),

@@ -3,24 +3,14 @@
 
 #include "base/rng.h"
 #include "tests/support/check.h"
-#include "tests/unit/strategy/imports.h"
+#include "tests/unit/strategy/import_notes.h"
 #include "tests/unit/strategy/trace_text.h"
 
-static struct notes notes;
-static struct arena arena;
 static struct trace_text trace;
 
-static int start(void **state) {
-    *state = NULL;
-    notes = (struct notes){.arena = &arena};
+static int begin(void **state) {
     trace.n = trace.events = 0;
-    return 0;
-}
-
-static int stop(void **state) {
-    *state = NULL;
-    arena_release(&arena);
-    return 0;
+    return notes_begin(state);
 }
 
 static const struct import_settings plain = {.batch = 4};
@@ -294,21 +284,21 @@ static void deep_nesting_is_refused(void **state) {
     assert_fails(import_model_text(text, &plain, &notes, &m, &err), ST_INVALID, "line 1");
 }
 
-#define WITH_NOTES(test) cmocka_unit_test_setup_teardown(test, start, stop)
+#define WITH_TRACE(test) cmocka_unit_test_setup_teardown(test, begin, notes_end)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        WITH_NOTES(an_iteration_is_its_forward_operators_and_steps_of_autograd),
-        WITH_NOTES(times_are_medians_over_iterations_that_are_alike),
-        WITH_NOTES(without_marks_an_iteration_ends_with_the_optimizers_step),
-        WITH_NOTES(accumulated_gradients_are_pointed_out),
-        WITH_NOTES(moments_since_1970_lose_nothing_but_a_fraction),
-        WITH_NOTES(on_a_device_operators_take_the_time_of_their_kernels),
-        WITH_NOTES(early_versions_words_are_understood),
-        WITH_NOTES(the_order_of_the_events_does_not_matter),
-        WITH_NOTES(bad_traces_are_refused_with_their_place),
-        WITH_NOTES(every_beginning_of_a_trace_is_refused),
-        WITH_NOTES(deep_nesting_is_refused),
+        WITH_TRACE(an_iteration_is_its_forward_operators_and_steps_of_autograd),
+        WITH_TRACE(times_are_medians_over_iterations_that_are_alike),
+        WITH_TRACE(without_marks_an_iteration_ends_with_the_optimizers_step),
+        WITH_TRACE(accumulated_gradients_are_pointed_out),
+        WITH_TRACE(moments_since_1970_lose_nothing_but_a_fraction),
+        WITH_TRACE(on_a_device_operators_take_the_time_of_their_kernels),
+        WITH_TRACE(early_versions_words_are_understood),
+        WITH_TRACE(the_order_of_the_events_does_not_matter),
+        WITH_TRACE(bad_traces_are_refused_with_their_place),
+        WITH_TRACE(every_beginning_of_a_trace_is_refused),
+        WITH_TRACE(deep_nesting_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

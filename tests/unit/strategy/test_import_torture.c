@@ -90,11 +90,12 @@ static void models_survive_every_failing_allocation(void **state) {
 
 static void clusters_survive_every_failing_allocation(void **state) {
     (void)state;
-    struct clusters several[] = {{&(struct import_settings){0}, {rows}},
-                                 {&(struct import_settings){0}, {json}},
-                                 {&(struct import_settings){.name = "n", .devices = 2}, {ours, rows, osu}},
-                                 {&all, {slurm, topology, osu}},
-                                 {&all, {"a slots=2\nb\n", topology}}};
+    struct clusters several[] = {
+        {&(struct import_settings){0}, {rows}},
+        {&(struct import_settings){0}, {json}},
+        {&(struct import_settings){.name = "n", .devices = 2}, {ours, rows, osu}},
+        {&all, {slurm, topology, osu}},
+        {&(struct import_settings){.nic_gbit_per_s = 1, .device_link_gbyte_per_s = 1}, {"a slots=2\nb\n", topology}}};
     for (size_t i = 0; i < sizeof several / sizeof *several; i++)
         assert_true(torture(read_clusters, &several[i]) > 20);
 }

@@ -104,9 +104,10 @@ static void fewer_count_when_they_are_enough_to_tell(void **state) {
 
 static void the_first_to_tell_is_the_source(void **state) {
     const struct stage *s = *state;
-    struct job job = job_of("for i in 1 2 3 4 5; do echo \"{\\\"time_us\\\": 5}\" >>$SYNCOPATE_TIMES; done; sleep 0.3; "
-                            "for i in 1 2 3 4 5; do echo '{\"time_us\": 9}'; done",
-                            NULL);
+    struct job job =
+        job_of("for i in 1 2 3 4 5; do echo \"{\\\"time_us\\\": 5}\" >>$SYNCOPATE_TRIAL_TIMES; done; sleep 0.3; "
+               "for i in 1 2 3 4 5; do echo '{\"time_us\": 9}'; done",
+               NULL);
     struct trial_result r = run_with(&s->request, &job);
     assert_int_equal(r.n, 4);
     assert_close(r.time_us[0], 5, 1e-12);
@@ -115,9 +116,10 @@ static void the_first_to_tell_is_the_source(void **state) {
 
 static void a_file_is_read_as_it_grows_and_to_its_unfinished_last_line(void **state) {
     const struct stage *s = *state;
-    struct job job = job_of("for i in 1 2 3 4; do printf '{\"time_us\"' >>$SYNCOPATE_TIMES; sleep 0.1; "
-                            "echo \": ${i}0}\" >>$SYNCOPATE_TIMES; done; printf '{\"time_us\": 50}' >>$SYNCOPATE_TIMES",
-                            NULL);
+    struct job job =
+        job_of("for i in 1 2 3 4; do printf '{\"time_us\"' >>$SYNCOPATE_TRIAL_TIMES; sleep 0.1; "
+               "echo \": ${i}0}\" >>$SYNCOPATE_TRIAL_TIMES; done; printf '{\"time_us\": 50}' >>$SYNCOPATE_TRIAL_TIMES",
+               NULL);
     struct trial_result r = run_with(&s->request, &job);
     assert_int_equal(r.ending, TRIAL_COMPLETE);
     assert_int_equal(r.n, 4);
@@ -128,7 +130,7 @@ static void a_file_is_read_as_it_grows_and_to_its_unfinished_last_line(void **st
 static void a_file_that_is_written_anew_each_time_counts_once(void **state) {
     const struct stage *s = *state;
     struct job job = job_of("t=; for i in 1 2 3 4 5; do t=\"$t{\\\"iteration\\\": $i, \\\"time_us\\\": $i}\n\"; "
-                            "printf '%s' \"$t\" >$SYNCOPATE_TIMES; sleep 0.08; done",
+                            "printf '%s' \"$t\" >$SYNCOPATE_TRIAL_TIMES; sleep 0.08; done",
                             NULL);
     struct trial_result r = run_with(&s->request, &job);
     assert_int_equal(r.n, 4);

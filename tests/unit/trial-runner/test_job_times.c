@@ -124,6 +124,44 @@ static void iterations_rise_and_what_is_told_again_does_not_count(void **state) 
     job_times_release(&times);
 }
 
+static double value(double samples, const char *text) {
+    struct job_times times;
+    struct error err;
+    double us;
+    assert_ok(job_times_init(&times, NULL, JOB_UNIT_SUFFIX, samples, &err));
+    job_times_begin(&times);
+    if (!job_times_value(&times, text, &us))
+        us = strstr(times.odd, "batch_per_device") ? -2 : *times.odd ? -1 : 0;
+    job_times_release(&times);
+    return us;
+}
+
+static void a_value_has_its_unit_and_nothing_else(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        double us;
+    } values[] = {{"12.5ms", 12500},     {" 12.5 ms ", 12500},   {"2s", 2e6},  {"7us", 7},   {"32samples/s", 2e6},
+                  {"32 samples/s", 2e6}, {"32 samples/sec", -1}, {"12", -1},   {"ms", -1},   {"", -1},
+                  {"12ms!", -1},         {"12 ms 13 ms", -1},    {"0ms", -1},  {"-1ms", -1}, {"0samples/s", -1},
+                  {"nan ms", -1},        {"32 samples/s 1", -1}, {"inf s", -1}};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        assert_close(value(64, values[i].text), values[i].us, 1e-12);
+    assert_close(value(0, "12ms"), 12000, 1e-12);
+}
+
+static void a_rate_of_unknown_samples_is_said_to_be_one(void **state) {
+    (void)state;
+    struct job_times times;
+    struct error err;
+    assert_close(value(0, "32samples/s"), -2, 0);
+    assert_ok(job_times_init(&times, NULL, JOB_UNIT_SUFFIX, 0, &err));
+    job_times_begin(&times);
+    assert_close(json(&times, "{\"samples_per_s\": 64}"), -1, 0);
+    assert_contains(times.odd, "batch_per_device");
+    job_times_release(&times);
+}
+
 /* Whatever a job says, a time that is found is one. */
 static void random_lines_give_times_or_nothing(void **state) {
     (void)state;
@@ -143,7 +181,8 @@ static void random_lines_give_times_or_nothing(void **state) {
             line[n++] = alphabet[rng_below(&rng, sizeof alphabet - 1)];
         line[n] = 0;
         double us;
-        if (job_times_match(&with, line, n, &us) || job_times_json(&without, line, n, &us))
+        if (job_times_match(&with, line, n, &us) || job_times_json(&without, line, n, &us) ||
+            job_times_value(&without, line, &us))
             assert_true(us > 0 && us < 1e15);
     }
     job_times_release(&with);
@@ -160,6 +199,8 @@ int main(void) {
         cmocka_unit_test(a_pattern_is_looked_for_at_the_head_of_a_long_line),
         cmocka_unit_test(json_lines_have_a_time_or_a_rate),
         cmocka_unit_test(iterations_rise_and_what_is_told_again_does_not_count),
+        cmocka_unit_test(a_value_has_its_unit_and_nothing_else),
+        cmocka_unit_test(a_rate_of_unknown_samples_is_said_to_be_one),
         cmocka_unit_test(random_lines_give_times_or_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

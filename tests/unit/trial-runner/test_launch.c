@@ -61,15 +61,17 @@ static enum status launch(const struct trial_runner *runner, const char *says, i
                           struct launch_result *result, struct error *err) {
     static const char *const arguments[] = {"run", "--model", "m", NULL};
     static const bool serves[] = {true, false};
-    const struct launch_options options = {.cluster = &gpus,
-                                           .serves = serves,
-                                           .runner = runner,
-                                           .arguments = arguments,
-                                           .title = "a / title",
-                                           .number = 7,
-                                           .time_limit_s = 20,
-                                           .on_event = count_event,
-                                           .context = events};
+    struct launch_options options = {.cluster = &gpus,
+                                     .serves = serves,
+                                     .arguments = arguments,
+                                     .title = "a / title",
+                                     .number = 7,
+                                     .time_limit_s = 20,
+                                     .on_event = count_event,
+                                     .context = events};
+    struct trial_runner with_worker = *runner;
+    with_worker.program = "/bin/true";
+    options.runner = &with_worker;
     *events = 0;
     setenv("SAYS", says, 1);
     const enum status status = launch_workers(&options, result, err);
@@ -248,13 +250,14 @@ static void only_variables_that_ranks_need_are_passed(void **state) {
     unsetenv("TMPDIR");
 }
 
-/* SYNCOPATE_WORKER names a program, so NCCL is not chosen by itself here. */
+/* SYNCOPATE_WORKER names a program here, so NCCL is not chosen by itself. */
 static void the_worker_follows_from_word_devices_and_sharing(void **state) {
     (void)state;
     struct error err = {0};
     struct trial_runner runner = {.place = TRIAL_SLURM};
     assert_ok(trial_runner_choose(&runner, NULL, &gpus, &err));
     assert_int_equal(runner.worker, TRIAL_WORKER_MPI);
+    assert_string_equal(runner.program, "/bin/true");
     assert_ok(trial_runner_choose(&runner, "nccl", &cpus, &err));
     assert_int_equal(runner.worker, TRIAL_WORKER_NCCL);
     assert_ok(trial_runner_choose(&runner, "/opt/worker", &cpus, &err));
@@ -263,9 +266,29 @@ static void the_worker_follows_from_word_devices_and_sharing(void **state) {
     runner.share_gpu = true;
     assert_ok(trial_runner_choose(&runner, NULL, &cpus, &err));
     assert_int_equal(runner.worker, TRIAL_WORKER_NCCL);
-    assert_null(runner.program);
+    assert_string_equal(runner.program, "/bin/true");
     assert_fails(trial_runner_choose(&runner, "mpi", &gpus, &err), ST_USAGE, "--share-gpu is for --worker nccl");
     assert_fails(trial_runner_choose(&runner, "gloo", &gpus, &err), ST_USAGE, "\"gloo\" is none of mpi, nccl");
+}
+
+static void what_is_typed_beats_the_variable(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct arena arena = {0};
+    const char *path;
+    struct trial_runner runner = {.place = TRIAL_LOCAL};
+    assert_ok(trial_runner_choose(&runner, "mpi", &cpus, &err));
+    assert_null(runner.program);
+    assert_fails(launch_worker_path(&runner, &arena, &path, &err), ST_NOT_FOUND, "/syncopate-worker-mpi;");
+    setenv("SYNCOPATE_WORKER", "nccl", 1);
+    assert_ok(trial_runner_choose(&runner, NULL, &cpus, &err));
+    assert_int_equal(runner.worker, TRIAL_WORKER_NCCL);
+    assert_ok(trial_runner_choose(&runner, "/bin/sh", &cpus, &err));
+    assert_int_equal(runner.worker, TRIAL_WORKER_MPI);
+    assert_ok(launch_worker_path(&runner, &arena, &path, &err));
+    assert_string_equal(path, "/bin/sh");
+    setenv("SYNCOPATE_WORKER", "/bin/true", 1);
+    arena_release(&arena);
 }
 
 /* Beside this program lie a worker for MPI and one for NCCL. */
@@ -324,6 +347,7 @@ int main(void) {
         cmocka_unit_test(host_files_must_have_a_host_for_each_node),
         cmocka_unit_test(only_variables_that_ranks_need_are_passed),
         cmocka_unit_test(the_worker_follows_from_word_devices_and_sharing),
+        cmocka_unit_test(what_is_typed_beats_the_variable),
         cmocka_unit_test(gpus_of_other_machines_are_moved_by_nccl_where_its_worker_is),
         cmocka_unit_test(words_grow_and_remember_a_failure),
     };

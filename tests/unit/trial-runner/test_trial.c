@@ -78,11 +78,13 @@ static void subject_release(struct subject *subject) {
     model_release(&subject->model);
 }
 
+static char worker[4096]; /* the program */
+
 static struct trial_request request_for(const struct subject *subject) {
     return (struct trial_request){.model = &subject->model,
                                   .cluster = &subject->cluster,
                                   .strategy = &subject->strategy,
-                                  .runner = {.place = TRIAL_LOCAL},
+                                  .runner = {.place = TRIAL_LOCAL, .program = worker},
                                   .iterations = 5,
                                   .warmup = 1,
                                   .time_limit_s = 60};
@@ -337,7 +339,8 @@ static void a_measured_cluster_keeps_what_its_owner_wrote(void **state) {
     struct error err = {0};
     cJSON *json, *measured;
     assert_ok(json_parse(text, strlen(text), "cluster", &json, &err));
-    struct bench_options options = {.runner = {.place = TRIAL_LOCAL}, .max_bytes = 65536, .time_limit_s = 20};
+    struct bench_options options = {
+        .runner = {.place = TRIAL_LOCAL, .program = worker}, .max_bytes = 65536, .time_limit_s = 20};
     assert_ok(bench_run(json, "cluster", &options, &measured, &err));
     struct cluster cluster;
     assert_ok(cluster_read(measured, "measured", &cluster, &err));
@@ -356,15 +359,10 @@ static void a_missing_worker_program_is_named(void **state) {
     struct subject subject;
     struct trial_result result;
     struct error err = {0};
-    const char *set = getenv("SYNCOPATE_WORKER");
-    char *before = set ? strdup(set) : NULL;
     subject_init(&subject, CLUSTER("2", "1"), plain);
     struct trial_request request = request_for(&subject);
-    setenv("SYNCOPATE_WORKER", "/nowhere/worker", 1);
+    request.runner.program = "/nowhere/worker";
     assert_fails(trial_run(&request, &result, &err), ST_NOT_FOUND, "/nowhere/worker");
-    if (before)
-        setenv("SYNCOPATE_WORKER", before, 1);
-    free(before);
     subject_release(&subject);
 }
 
@@ -393,18 +391,18 @@ static void files_vanish_when_their_owner_is_killed(void **state) {
     close(ready[1]);
 }
 
-/* The worker lies in bin/ beside tests/: OUT/tests/unit/trial-runner/test_trial. */
+/* The worker lies in bin/ beside tests/: OUT/tests/unit/trial-runner/test_trial; SYNCOPATE_WORKER names another. */
 static int setup(void **state) {
     static bool possible;
     assert_int_equal(adopt_orphans(state), 0);
-    char path[4096] = "";
-    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 64);
+    const char *other = getenv("SYNCOPATE_WORKER");
+    ssize_t n = readlink("/proc/self/exe", worker, sizeof worker - 64);
     for (int i = 0; i < 4 && n > 0; i++)
-        *strrchr(path, '/') = '\0';
-    strcat(path, "/bin/" WORKER);
-    if (!getenv("SYNCOPATE_WORKER"))
-        setenv("SYNCOPATE_WORKER", path, 1);
-    possible = access(getenv("SYNCOPATE_WORKER"), X_OK) == 0 && system("command -v mpirun >/dev/null") == 0;
+        *strrchr(worker, '/') = '\0';
+    strcat(worker, "/bin/" WORKER);
+    if (other)
+        snprintf(worker, sizeof worker, "%s", other);
+    possible = access(worker, X_OK) == 0 && system("command -v mpirun >/dev/null") == 0;
     if (!possible)
         print_message("# no worker program or no mpirun\n");
     setenv("TMPDIR", test_dir(), 1);

@@ -87,17 +87,20 @@ static void subject_release(struct subject *s) {
     model_release(&s->model);
 }
 
+static char worker[4096]; /* the program */
+
 /* One trial, after which nothing is left. */
 static void run_subject(const struct subject *s, const char *fault, struct trial_result *out) {
     struct error err = {0};
-    const struct trial_request request = {.model = &s->model,
-                                          .cluster = &s->cluster,
-                                          .strategy = &s->strategy,
-                                          .runner = {.place = TRIAL_LOCAL, .worker = TRIAL_WORKER_NCCL},
-                                          .iterations = ITERATIONS,
-                                          .warmup = WARMUP,
-                                          .time_limit_s = fault && strcmp(fault, "hang") == 0 ? 3 : 100,
-                                          .fault = fault};
+    const struct trial_request request = {
+        .model = &s->model,
+        .cluster = &s->cluster,
+        .strategy = &s->strategy,
+        .runner = {.place = TRIAL_LOCAL, .worker = TRIAL_WORKER_NCCL, .program = worker},
+        .iterations = ITERATIONS,
+        .warmup = WARMUP,
+        .time_limit_s = fault && strcmp(fault, "hang") == 0 ? 3 : 100,
+        .fault = fault};
     assert_ok(trial_run(&request, out, &err));
     assert_true(no_descendants());
     assert_int_equal(entries_with(getenv("TMPDIR"), "syncopate-"), 0);
@@ -290,7 +293,9 @@ static void a_measured_cluster_has_nccl_s_algorithms(void **state) {
     cJSON *json, *measured;
     assert_ok(json_parse(text, strlen(text), "cluster", &json, &err));
     const struct bench_options options = {
-        .runner = {.place = TRIAL_LOCAL, .worker = TRIAL_WORKER_NCCL}, .max_bytes = 16384, .time_limit_s = 20};
+        .runner = {.place = TRIAL_LOCAL, .worker = TRIAL_WORKER_NCCL, .program = worker},
+        .max_bytes = 16384,
+        .time_limit_s = 20};
     assert_ok(bench_run(json, "cluster", &options, &measured, &err));
     assert_ok(cluster_read(measured, "measured", &cluster, &err));
     unsigned seen[ALGORITHM_COUNT] = {0}, pushes = 0;
@@ -313,13 +318,11 @@ static void a_measured_cluster_has_nccl_s_algorithms(void **state) {
 static int setup(void **state) {
     static bool possible;
     assert_int_equal(adopt_orphans(state), 0);
-    char path[4096] = "";
-    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 64);
+    ssize_t n = readlink("/proc/self/exe", worker, sizeof worker - 64);
     for (int i = 0; i < 3 && n > 0; i++)
-        *strrchr(path, '/') = '\0';
-    strcat(path, "/support/syncopate-worker-nccl");
-    setenv("SYNCOPATE_WORKER", path, 1);
-    possible = access(path, X_OK) == 0 && system("command -v mpirun >/dev/null") == 0;
+        *strrchr(worker, '/') = '\0';
+    strcat(worker, "/support/syncopate-worker-nccl");
+    possible = access(worker, X_OK) == 0 && system("command -v mpirun >/dev/null") == 0;
     if (!possible)
         print_message("# no NCCL worker on doubles (it needs CUDA's and NCCL's headers), or no mpirun\n");
     setenv("TMPDIR", test_dir(), 1);

@@ -76,6 +76,20 @@ static enum status tell(const struct desk *d, const char *client, const struct t
     return st;
 }
 
+/* When the lease of a trial ends, as the dataset says. */
+static void end_of_lease(const struct desk *d, uint64_t number, char until[32]) {
+    struct arena arena = {0};
+    struct lease *leases;
+    size_t n;
+    struct error err;
+    struct store *store = turn(d);
+    assert_ok(leases_list(store, d->session, &arena, &n, &leases, &err));
+    assert_true(number <= n && leases[number - 1].number == number);
+    snprintf(until, 32, "%s", leases[number - 1].until);
+    arena_release(&arena);
+    store_close(store);
+}
+
 static enum stored_session_state state_of(const struct desk *d, uint64_t *trials, uint64_t *complete) {
     struct arena arena = {0};
     struct stored_session s;
@@ -138,13 +152,63 @@ static void who_does_not_hold_a_trial_cannot_end_it(void **state) {
     assert_int_equal(take(&d, "b", 60e6, &next), SESSION_TRIAL);
     assert_int_equal(next.number, 2);
     assert_string_not_equal(next.id, t.id);
-    assert_fails(tell(&d, "b", &t, 1000, &err), ST_CONFLICT, "not with client \"b\"");
+    char until[32], until_then[96];
+    end_of_lease(&d, 1, until);
+    snprintf(until_then, sizeof until_then, "with client \"a\", attempt 1, until %s,", until);
+    assert_fails(tell(&d, "b", &t, 1000, &err), ST_CONFLICT, until_then);
+    assert_contains(err.message, "not with \"b\"");
     next.attempt = 2;
-    assert_fails(tell(&d, "b", &next, 1000, &err), ST_CONFLICT, "attempt 2");
+    assert_fails(tell(&d, "b", &next, 1000, &err), ST_CONFLICT, "trial 2 is in attempt 1, until ");
+    assert_contains(err.message, "not in attempt 2");
     assert_ok(tell(&d, "a", &t, 1000, &err));
-    assert_fails(tell(&d, "a", &t, 1000, &err), ST_CONFLICT, "it has ended");
+    assert_fails(tell(&d, "a", &t, 1000, &err), ST_CONFLICT, "trial 1 has ended: it is complete");
     next.number = 3;
-    assert_fails(tell(&d, "b", &next, 1000, &err), ST_NOT_FOUND, "no trial 3");
+    assert_fails(tell(&d, "b", &next, 1000, &err), ST_NOT_FOUND, "no trial 3: 2 were suggested so far");
+}
+
+static void a_session_that_is_not_there_is_not_called_one_without_trials(void **state) {
+    struct desk d = open_desk(*state, "named", 5);
+    struct error err;
+    char until[32];
+    double samples;
+    const struct ticket t = {.number = 1, .attempt = 1};
+    snprintf(d.session, sizeof d.session, "nope");
+    assert_fails(tell(&d, "a", &t, 1000, &err), ST_NOT_FOUND, "has no session nope; \"syncopate dataset sessions ");
+    struct store *store = turn(&d);
+    const struct asker asker = {d.session, "a", 1, 1};
+    assert_fails(asking_renew(store, &asker, 60e6, until, &err), ST_NOT_FOUND, "no session nope");
+    assert_fails(asking_samples(store, d.session, &samples, &err), ST_NOT_FOUND, "no session nope");
+    store_close(store);
+}
+
+static void samples_are_those_of_all_devices(void **state) {
+    struct world *w = *state;
+    struct desk d = open_desk(w, "samples", 5);
+    struct error err;
+    double samples;
+    struct store *store = turn(&d);
+    assert_ok(asking_samples(store, d.session, &samples, &err));
+    assert_close(samples, w->model.batch_per_device * w->cluster.n_devices, 1e-12);
+    store_close(store);
+}
+
+/* The rule for the user's own jobs, whoever starts them. */
+static void fewer_than_three_iterations_make_no_trial(void **state) {
+    struct desk d = open_desk(*state, "few", 5);
+    struct error err;
+    struct ticket t;
+    const double times[] = {1000, 1010, 990};
+    assert_int_equal(take(&d, "a", 60e6, &t), SESSION_TRIAL);
+    const struct asker asker = {d.session, "a", t.number, t.attempt};
+    struct store *store = turn(&d);
+    for (size_t n = 1; n <= 3; n++) {
+        const struct tune_outcome outcome = {.state = RECORD_COMPLETE, .n = n, .iterations_us = times};
+        if (n < 3)
+            assert_fails(asking_end(store, &asker, &outcome, &err), ST_INVALID, "3 and more do");
+        else
+            assert_ok(asking_end(store, &asker, &outcome, &err));
+    }
+    store_close(store);
 }
 
 static void a_lease_that_ran_out_is_lost_and_three_lost_cost_no_budget(void **state) {
@@ -160,9 +224,12 @@ static void a_lease_that_ran_out_is_lost_and_three_lost_cost_no_budget(void **st
         clock_sleep_us(40e3);
         struct store *store = turn(&d);
         const struct asker asker = {d.session, "a", t.number, t.attempt};
-        assert_fails(asking_renew(store, &asker, 60e6, until, &err), ST_CONFLICT, "its lease ran out");
+        assert_fails(asking_renew(store, &asker, 60e6, until, &err), ST_CONFLICT,
+                     attempt < ASKING_MAX_ATTEMPTS ? "its lease ran out"
+                                                   : "trial 1 has ended: it is cancelled, lost: ");
         store_close(store);
-        assert_fails(tell(&d, "a", &t, 1000, &err), ST_CONFLICT, "its lease ran out");
+        assert_fails(tell(&d, "a", &t, 1000, &err), ST_CONFLICT,
+                     attempt < ASKING_MAX_ATTEMPTS ? "with nobody" : "it is cancelled, lost: ");
     }
     while (take(&d, "a", 60e6, &t) == SESSION_TRIAL) {
         assert_int_equal(t.number, ++n + 1);
@@ -238,6 +305,9 @@ int main(void) {
         cmocka_unit_test(each_trial_is_given_once_and_the_last_ends_the_session),
         cmocka_unit_test(a_session_that_is_asked_in_pieces_is_the_one_that_is_run_whole),
         cmocka_unit_test(who_does_not_hold_a_trial_cannot_end_it),
+        cmocka_unit_test(a_session_that_is_not_there_is_not_called_one_without_trials),
+        cmocka_unit_test(samples_are_those_of_all_devices),
+        cmocka_unit_test(fewer_than_three_iterations_make_no_trial),
         cmocka_unit_test(a_lease_that_ran_out_is_lost_and_three_lost_cost_no_budget),
         cmocka_unit_test(a_heartbeat_keeps_a_trial),
         cmocka_unit_test(when_all_is_given_one_waits),

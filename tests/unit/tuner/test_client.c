@@ -37,6 +37,25 @@ static void header_of(const char *request, const char *name, char out[256]) {
     snprintf(out, 256, "%.*s", at ? (int)strcspn(at + strlen(wanted), "\r") : 0, at ? at + strlen(wanted) : "");
 }
 
+static void what_changes_nothing_is_asked_for_again_without_a_key(void **state) {
+    (void)state;
+    struct error err;
+    struct script s;
+    cJSON *out;
+    char key[256];
+    START(s, NULL, ANSWER("502 Bad", "", "text/html", "<p>"), OK("{\"good\":true}"));
+    struct client *client = connect_to(s.url, 0);
+    const struct client_request request = {.method = "POST", .path = "/x", .keyless = true};
+    assert_ok(client_call(client, &request, &out, NULL, &err));
+    cJSON_Delete(out);
+    client_close(client);
+    script_end(&s);
+    for (size_t i = 0; i < s.n; i++) {
+        header_of(s.requests[i], "Idempotency-Key", key);
+        assert_string_equal(key, "");
+    }
+}
+
 static void a_lost_answer_is_asked_for_again_under_the_same_key(void **state) {
     (void)state;
     struct error err;
@@ -356,6 +375,7 @@ int main(void) {
     unsetenv("http_proxy");
     unsetenv("all_proxy");
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_changes_nothing_is_asked_for_again_without_a_key),
         cmocka_unit_test(a_lost_answer_is_asked_for_again_under_the_same_key),
         cmocka_unit_test(a_change_without_a_key_is_not_sent_twice),
         cmocka_unit_test(a_refused_change_is_sent_again),

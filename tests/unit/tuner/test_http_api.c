@@ -306,6 +306,33 @@ static void a_key_makes_a_repeat_the_same_answer_and_one_effect(void **state) {
     assert_int_equal(site_ask(&site, "POST", "/api/v1/models", "Idempotency-Key: k-3\r\n", SITE_MODEL)->status, 200);
 }
 
+/* Every route takes a key or refuses it, by its row; what is asked about need not be there. */
+static void no_key_is_passed_over(void **state) {
+    (void)state;
+    size_t n, refused = 0;
+    const struct route *routes = routes_list(&n);
+    for (size_t i = 0; i < n; i++) {
+        const struct route *r = &routes[i];
+        if (r->flags & (ROUTE_HIDDEN | ROUTE_STREAM))
+            continue;
+        char path[256];
+        size_t used = 0;
+        for (const char *c = r->pattern; *c; c++)
+            if (*c != '{')
+                path[used++] = *c;
+            else if ((c = strchr(c, '}')))
+                path[used++] = '1';
+        path[used] = '\0';
+        const struct reply *reply =
+            site_ask(&site, r->method, path, "Idempotency-Key: k\r\n", r->request ? "{}" : NULL);
+        const bool told = reply->status == 400 && strstr(reply->body, "Idempotency-Key: this changes nothing");
+        if (told == ((r->flags & ROUTE_KEYED) != 0))
+            fail_msg("%s %s: %s", r->method, r->pattern, reply->body);
+        refused += told;
+    }
+    assert_in_range(refused, 10, n);
+}
+
 /* Predictions. */
 
 static void predictions_come_fastest_first_and_agree_with_the_predictor(void **state) {
@@ -428,6 +455,14 @@ static void every_row_of_the_table_is_whole(void **state) {
         for (char *w = strtok_r(words, " ", &rest); w; w = strtok_r(NULL, " ", &rest))
             if (!parameters_find(w))
                 fail_msg("%s %s: parameter %s is not described", r->method, r->pattern, w);
+        snprintf(words, sizeof words, "%s", r->headers);
+        for (char *w = strtok_r(words, " ?", &rest); w; w = strtok_r(NULL, " ?", &rest)) {
+            bool known = false;
+            for (int h = 0; h < HEADER_COUNT; h++)
+                known = known || !strcmp(header_name((enum header)h), w);
+            if (!known)
+                fail_msg("%s %s: there is no header %s", r->method, r->pattern, w);
+        }
         snprintf(words, sizeof words, "%s", r->problems);
         for (char *w = strtok_r(words, " ", &rest); w; w = strtok_r(NULL, " ", &rest)) {
             bool known = false;
@@ -439,14 +474,16 @@ static void every_row_of_the_table_is_whole(void **state) {
     }
 }
 
-static void check_references(const cJSON *at, const cJSON *schemas) {
+/* "#/components/schemas/Model" */
+static void check_references(const cJSON *at, const cJSON *components) {
     for (; at; at = at->next) {
         if (at->string && !strcmp(at->string, "$ref")) {
-            const char *name = strrchr(at->valuestring, '/') + 1;
-            if (!cJSON_GetObjectItemCaseSensitive(schemas, name))
-                fail_msg("a reference to %s, which is not there", name);
+            char kind[32] = "", name[64] = "";
+            assert_int_equal(sscanf(at->valuestring, "#/components/%31[a-z]/%63s", kind, name), 2);
+            if (!cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(components, kind), name))
+                fail_msg("a reference to %s, which is not there", at->valuestring);
         }
-        check_references(at->child, schemas);
+        check_references(at->child, components);
     }
 }
 
@@ -464,7 +501,7 @@ static void the_description_names_every_route_and_resolves(void **state) {
         if (!(routes[i].flags & ROUTE_HIDDEN) && !cJSON_GetObjectItem(path, routes[i].method))
             fail_msg("%s %s is not described", routes[i].method, routes[i].pattern);
     }
-    check_references(json, cJSON_GetObjectItemCaseSensitive(components, "schemas"));
+    check_references(json, components);
     cJSON_Delete(json);
 }
 
@@ -497,6 +534,7 @@ int main(void) {
         OPEN(lists_come_in_pages_that_miss_nothing),
         OPEN(a_strategy_is_put_for_a_model_and_a_cluster),
         OPEN(a_key_makes_a_repeat_the_same_answer_and_one_effect),
+        OPEN(no_key_is_passed_over),
         OPEN(predictions_come_fastest_first_and_agree_with_the_predictor),
         OPEN(one_bad_strategy_does_not_spoil_the_others),
         OPEN(predictions_that_make_no_sense_are_refused),

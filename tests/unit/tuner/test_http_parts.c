@@ -98,7 +98,7 @@ static enum status nothing(struct request *rq, struct response *rs, struct error
 }
 
 #define ROW(method, pattern)                                                                                           \
-    { method, pattern, ROLE_NONE, 0, "", NULL, NULL, "x", "200", "", nothing, "x" }
+    { method, pattern, ROLE_NONE, 0, "", NULL, NULL, "x", "200", "", "", nothing, "x" }
 static const struct route rows[] = {
     ROW("GET", "/a"),
     ROW("POST", "/a"),

@@ -81,10 +81,10 @@ static enum status ticks(struct request *rq, struct response *rs, struct error *
 }
 
 static const struct route routes[] = {
-    {"GET", "/slow", ROLE_NONE, ROUTE_SLOW, "ms", NULL, NULL, "text/plain", "200", "", slow, "slow"},
-    {"POST", "/echo", ROLE_NONE, 0, "", "OpenApi", "OpenApi", NULL, "200", "", echo, "echo"},
-    {"GET", "/fail", ROLE_NONE, 0, "", NULL, NULL, "text/plain", "200", "", fail_inside, "fail"},
-    {"GET", "/ticks", ROLE_NONE, ROUTE_STREAM, "", NULL, NULL, "text/event-stream", "200", "", ticks, "ticks"},
+    {"GET", "/slow", ROLE_NONE, ROUTE_SLOW, "ms", NULL, NULL, "text/plain", "200", "", "", slow, "slow"},
+    {"POST", "/echo", ROLE_NONE, 0, "", "OpenApi", "OpenApi", NULL, "200", "", "", echo, "echo"},
+    {"GET", "/fail", ROLE_NONE, 0, "", NULL, NULL, "text/plain", "200", "", "", fail_inside, "fail"},
+    {"GET", "/ticks", ROLE_NONE, ROUTE_STREAM, "", NULL, NULL, "text/event-stream", "200", "", "", ticks, "ticks"},
 };
 
 static int start(void **state, struct server_options options) {
@@ -537,8 +537,8 @@ static enum status keep_hub(struct request *rq, struct response *rs, struct erro
 }
 
 static const struct route with_hub[] = {
-    {"GET", "/hub", ROLE_NONE, 0, "", NULL, NULL, "text/plain", "200", "", keep_hub, "hub"},
-    {"GET", "/ticks", ROLE_NONE, ROUTE_STREAM, "", NULL, NULL, "text/event-stream", "200", "", ticks, "ticks"},
+    {"GET", "/hub", ROLE_NONE, 0, "", NULL, NULL, "text/plain", "200", "", "", keep_hub, "hub"},
+    {"GET", "/ticks", ROLE_NONE, ROUTE_STREAM, "", NULL, NULL, "text/event-stream", "200", "", "", ticks, "ticks"},
 };
 
 static int start_events(void **state, double heartbeat_s, unsigned per_address) {

@@ -187,7 +187,92 @@ static void a_precondition_is_never_passed_over(void **state) {
     assert_problem(ask_with(red, "GET", session, match, NULL), 412, "precondition-failed");
 }
 
+static void an_entity_tag_without_its_quotes_is_told(void **state) {
+    (void)state;
+    static const char *const bad[] = {"0000000000000000", "\"a\", b", "\"a\" \"b\"", "\"a",
+                                      "*, \"a\"",         ",",        "\"a b\"",     "w/\"a\""};
+    static const char *const good[] = {"\"a\"", "\"a\" , W/\"b\"", ",\"a\",", "\"\"", "\"a,b\""};
+    char header[80];
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        snprintf(header, sizeof header, "If-Match: %s\r\n", bad[i]);
+        assert_problem(ask_with(red, "PATCH", session, header, "{\"shared\":\"all\"}"), 400, "bad-request");
+        assert_problem(ask_with(red, "GET", session, header, NULL), 400, "bad-request");
+        snprintf(header, sizeof header, "If-None-Match: %s\r\n", bad[i]);
+        assert_problem(ask_with(red, "GET", session, header, NULL), 400, "bad-request");
+    }
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        snprintf(header, sizeof header, "If-Match: %s\r\n", good[i]);
+        assert_problem(ask_with(red, "PATCH", session, header, "{\"shared\":\"all\"}"), 412, "precondition-failed");
+        snprintf(header, sizeof header, "If-None-Match: %s\r\n", good[i]);
+        assert_int_equal(ask_with(red, "GET", session, header, NULL)->status, 200);
+    }
+    assert_int_equal(ask_with(red, "GET", session, "If-None-Match: *\r\n", NULL)->status, 304);
+}
+
+static void a_change_under_a_key_is_made_once(void **state) {
+    (void)state;
+    static const char key[] = "Idempotency-Key: k\r\n";
+    assert_int_equal(ask_with(red, "PATCH", session, key, "{\"shared\":\"team\"}")->status, 200);
+    assert_int_equal(ask_as(red, "PATCH", session, "{\"shared\":\"all\"}")->status, 200);
+    const struct reply *again = ask_with(red, "PATCH", session, key, "{\"shared\":\"team\"}");
+    assert_string_equal(reply_header(again, "Idempotent-Replayed"), "true");
+    assert_contains(again->body, "\"shared\":\"team\"");
+    assert_contains(ask_as(red, "GET", session, NULL)->body, "\"shared\":\"all\"");
+    assert_problem(ask_with(red, "PATCH", session, key, "{\"shared\":\"all\"}"), 422, "idempotency-mismatch");
+    assert_problem(ask_with(red, "PATCH", record, key, "{\"shared\":\"team\"}"), 422, "idempotency-mismatch");
+    assert_int_equal(ask_with(red, "PATCH", record, "Idempotency-Key: r\r\n", "{\"shared\":\"team\"}")->status, 200);
+    assert_string_equal(reply_header(ask_with(red, "PATCH", record, "Idempotency-Key: r\r\n", "{\"shared\":\"team\"}"),
+                                     "Idempotent-Replayed"),
+                        "true");
+}
+
 /* ---- what is said about it ---- */
+
+static void whom_it_is_shared_with_is_all_team_or_teams(void **state) {
+    (void)state;
+    static const char *const bad[][2] = {{"null", "must be \\\"all\\\", \\\"team\\\" or a list of teams"},
+                                         {"{}", "must be \\\"all\\\", \\\"team\\\" or a list of teams"},
+                                         {"\"red\"", "must be \\\"all\\\", \\\"team\\\" or a list of teams"},
+                                         {"[\"all\"]", "stands alone"},
+                                         {"[\"blue\",\"team\"]", "stands alone"},
+                                         {"[\"a b\"]", "is no team"}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char body[64];
+        snprintf(body, sizeof body, "{\"shared\":%s}", bad[i][0]);
+        const struct reply *r = ask_as(red, "PATCH", session, body);
+        assert_problem(r, 422, "invalid");
+        assert_contains(r->body, bad[i][1]);
+    }
+}
+
+/* What came after `last` of the session's events, until `part` came. */
+static void hear_events(const char *part, char *text, size_t n) {
+    char head[512];
+    const int fd = site_connect(&site);
+    snprintf(head, sizeof head, "GET %s/events HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\n\r\n",
+             session, red);
+    site_say(fd, head);
+    site_hear(fd, part, 5, text, n, NULL);
+    close(fd);
+}
+
+static void sharing_that_stays_as_it_is_is_no_event(void **state) {
+    (void)state;
+    char text[8192];
+    static const char *const bodies[] = {
+        "{\"shared\":[\"blue\"]}", "{\"shared\":[\"green\",\"blue\"]}", "{\"shared\":[\"blue\",\"green\"]}",
+        "{\"budget\":{\"trials\":20},\"shared\":[\"green\",\"blue\"]}", "{\"shared\":\"team\"}"};
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++)
+        assert_int_equal(ask_as(red, "PATCH", session, bodies[i])->status, 200);
+    hear_events("\"shared\":\"team\"", text, sizeof text);
+    const char *first = strstr(text, "event: shared");
+    assert_non_null(first);
+    assert_contains(first, "[\"green\",\"blue\"]");
+    const char *second = strstr(first + 1, "event: shared");
+    assert_non_null(second);
+    assert_contains(second, "\"shared\":\"team\"");
+    assert_null(strstr(second + 1, "event: shared"));
+}
 
 static void the_type_of_every_problem_leads_to_a_page(void **state) {
     (void)state;
@@ -215,7 +300,7 @@ static void commands_to_type_have_the_header_where_there_are_tokens(void **state
 
 static void a_budget_that_stays_as_it_is_is_no_event(void **state) {
     (void)state;
-    char head[512], text[8192];
+    char text[8192];
     static const int budgets[] = {20, 21, 21};
     for (int i = 0; i < 3; i++) {
         char body[64];
@@ -223,12 +308,7 @@ static void a_budget_that_stays_as_it_is_is_no_event(void **state) {
         assert_int_equal(ask_as(red, "PATCH", session, body)->status, 200);
     }
     assert_int_equal(ask_as(red, "PATCH", session, "{\"shared\":\"all\"}")->status, 200); /* the last event */
-    const int fd = site_connect(&site);
-    snprintf(head, sizeof head, "GET %s/events HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\n\r\n",
-             session, red);
-    site_say(fd, head);
-    site_hear(fd, "event: shared", 5, text, sizeof text, NULL);
-    close(fd);
+    hear_events("event: shared", text, sizeof text);
     const char *first = strstr(text, "event: budget");
     assert_non_null(first);
     assert_null(strstr(first + 1, "event: budget"));
@@ -281,6 +361,10 @@ int main(void) {
         TEAMS(the_type_of_every_problem_leads_to_a_page),
         TEAMS(commands_to_type_have_the_header_where_there_are_tokens),
         TEAMS(a_budget_that_stays_as_it_is_is_no_event),
+        TEAMS(sharing_that_stays_as_it_is_is_no_event),
+        TEAMS(whom_it_is_shared_with_is_all_team_or_teams),
+        TEAMS(an_entity_tag_without_its_quotes_is_told),
+        TEAMS(a_change_under_a_key_is_made_once),
         TEAMS(trials_that_are_imported_count_for_the_day),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -192,6 +192,44 @@ static void tokens_made_at_the_same_time_are_all_kept(void **state) {
     arena_release(&arena);
 }
 
+static void a_team_is_not_called_what_everybody_is_called(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct token made;
+    char secret[TOKEN_LENGTH + 1];
+    const struct token all = wanted("a", "all", ROLE_READ), team = wanted("b", "team", ROLE_READ);
+    assert_fails(tokens_create(path, &all, &made, secret, &err), ST_INVALID, "a team cannot be called all");
+    assert_fails(tokens_create(path, &team, &made, secret, &err), ST_INVALID, "a team cannot be called team");
+    const struct token any = wanted("c", "", ROLE_READ);
+    assert_ok(tokens_create(path, &any, &made, secret, &err));
+    assert_string_equal(made.principal.team, TOKEN_TEAM);
+}
+
+/* A file of before, when "team" was what a team was called unless somebody said: who is in it stays together. */
+static void a_team_that_is_called_so_already_stays(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct token made;
+    struct tokens *tokens;
+    char secret[TOKEN_LENGTH + 1];
+    const struct token first = wanted("first", "meat", ROLE_READ), second = wanted("second", "", ROLE_READ);
+    const struct token third = wanted("third", "team", ROLE_READ), fourth = wanted("fourth", "all", ROLE_READ);
+    make(&first);
+    char *text = read_all();
+    memcpy(strstr(text, "meat"), "team", 4);
+    FILE *to = fopen(path, "w");
+    fputs(text, to);
+    assert_int_equal(fclose(to), 0);
+    assert_ok(tokens_create(path, &second, &made, secret, &err));
+    assert_string_equal(made.principal.team, "team");
+    assert_ok(tokens_create(path, &third, &made, secret, &err));
+    assert_fails(tokens_create(path, &fourth, &made, secret, &err), ST_INVALID, "cannot be called all");
+    assert_ok(tokens_open(path, &tokens, &err));
+    assert_true(tokens_have_team(tokens, "team"));
+    assert_false(tokens_have_team(tokens, "tea"));
+    tokens_close(tokens);
+}
+
 static void a_bucket_empties_and_fills_again(void **state) {
     (void)state;
     struct error err;
@@ -237,6 +275,8 @@ int main(void) {
         TEST(a_damaged_file_is_refused_with_its_line),
         TEST(names_are_checked_and_unique),
         TEST(tokens_made_at_the_same_time_are_all_kept),
+        TEST(a_team_is_not_called_what_everybody_is_called),
+        TEST(a_team_that_is_called_so_already_stays),
         TEST(a_bucket_empties_and_fills_again),
         TEST(roles_have_words_and_an_order),
     };

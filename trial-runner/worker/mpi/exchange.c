@@ -175,7 +175,8 @@ static void local_result(struct exchange *x, uint32_t m) {
     finish(x, m);
 }
 
-static void start(struct exchange *x, uint32_t m) {
+static void start(void *context, uint32_t m) {
+    struct exchange *x = context;
     const struct message *message = &x->plan->messages[m];
     struct transfer *transfer = &x->transfers[m];
     transfer->start_us = clock_now_us();
@@ -211,29 +212,6 @@ void exchange_step_done(struct exchange *x, uint32_t iteration, uint32_t step, d
     }
 }
 
-/* Decisions go out before the work of starting them here, and together. */
-static bool dispatch(struct exchange *x) {
-    uint32_t batch[COORDINATOR_BATCH], n = 0;
-    while (n < COORDINATOR_BATCH && schedule_next(&x->schedule, &batch[n])) {
-        if (coordinator_orders(&x->coordinator, batch[n]))
-            coordinator_decide(&x->coordinator, batch[n]);
-        n++;
-    }
-    if (x->coordinator.leads)
-        coordinator_flush(&x->coordinator);
-    for (uint32_t i = 0; i < n; i++)
-        start(x, batch[i]);
-    return n > 0;
-}
-
-static void obey(struct exchange *x) {
-    for (uint32_t i = 1; i <= x->coordinator.go[0]; i++) {
-        schedule_take(&x->schedule, x->coordinator.go[i]);
-        start(x, x->coordinator.go[i]);
-    }
-    coordinator_listen(&x->coordinator);
-}
-
 static void handle(struct exchange *x, struct completion done) {
     switch (done.kind) {
     case DONE_ALL_REDUCE:
@@ -260,7 +238,7 @@ static void handle(struct exchange *x, struct completion done) {
         coordinator_hear(&x->coordinator, (uint32_t)done.peer, &x->schedule);
         break;
     case DONE_GO:
-        obey(x);
+        coordinator_obey(&x->coordinator, &x->schedule, start, x);
         break;
     default: /* DONE_CONTROL_SEND; a server's completions never come here */
         free(done.buffer);
@@ -271,27 +249,15 @@ bool exchange_progress(struct exchange *x) {
     if (x->to_report > 0)
         coordinator_report(&x->coordinator, x->to_report, &x->schedule);
     x->to_report = 0;
-    bool any = dispatch(x);
+    bool any = coordinator_dispatch(&x->coordinator, &x->schedule, start, x);
     int n = requests_poll(&x->requests);
     for (int i = 0; i < n; i++)
         handle(x, x->requests.done[i]);
     return any || n > 0;
 }
 
-/* What is left are receives that nobody will answer, and control messages on their way. */
-static void end_requests(struct requests *requests) {
-    for (int i = 0; i < requests->n; i++)
-        if (requests->what[i].kind == DONE_REPORT || requests->what[i].kind == DONE_GO)
-            MPI_Cancel(&requests->live[i]);
-    MPI_Waitall(requests->n, requests->live, MPI_STATUSES_IGNORE);
-    for (int i = 0; i < requests->n; i++)
-        if (requests->what[i].kind == DONE_CONTROL_SEND)
-            free(requests->what[i].buffer);
-    requests_release(requests);
-}
-
 void exchange_release(struct exchange *x) {
-    end_requests(&x->requests);
+    requests_end(&x->requests);
     coordinator_release(&x->coordinator);
     schedule_release(&x->schedule);
     gradients_release(&x->gradients);

@@ -79,4 +79,5 @@ void backend_describe(const struct world *world, cJSON *ready) {
     cJSON_AddStringToObject(ready, "gpu", device->name);
     cJSON_AddBoolToObject(ready, "shared_gpu", device->shared);
     cJSON_AddBoolToObject(ready, "mps", device_has_mps());
+    cJSON_AddNumberToObject(ready, "max_ctas", device->blocks);
 }

@@ -17,8 +17,16 @@ void device_check(cudaError_t result, const char *what) {
         report_abort(ST_TRIAL, "%s: %s", what, cudaGetErrorString(result));
 }
 
+/* Streams that share a queue to the GPU wait for each other, and here some wait for other ranks; so each of a rank's
+ * streams, and the default one, must have its own. MPS hands queues to its clients out of one pool, whence no more than
+ * needed. CUDA reads the variable at its first call. */
+static void ask_for_queues(void) {
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", device_has_mps() ? "8" : "32", 0);
+}
+
 enum status device_look(int *count, struct error *err) {
     char host[64] = "";
+    ask_for_queues();
     cudaError_t result = cudaGetDeviceCount(count);
     gethostname(host, sizeof host - 1);
     if (result != cudaSuccess)
@@ -71,14 +79,6 @@ static int find_sharer(const struct seat *seats, int me, int n) {
     return -1;
 }
 
-/* Ranks of this host on this rank's GPU, itself among them. */
-static int count_sharers(const struct seat *seats, int me, int n) {
-    int count = 0;
-    for (int i = 0; i < n; i++)
-        count += memcmp(seats[i].uuid, seats[me].uuid, sizeof seats[me].uuid) == 0;
-    return count;
-}
-
 static enum status separate(const struct device *device, const struct world *world, const struct seat *seats, int me,
                             int n, struct error *err) {
     char host_id[32], host[64] = "";
@@ -129,38 +129,68 @@ static enum status take(struct device *device, int count, int number, struct sea
     return ST_OK;
 }
 
-static enum status choose_on_host(struct device *device, const struct world *world, MPI_Comm host, struct error *err) {
+static enum status choose_on_host(struct device *device, const struct world *world, MPI_Comm host, struct seat *seat,
+                                  struct error *err) {
     int me, n, count = 0;
-    struct seat seat = {.serves = world->is_server};
+    seat->serves = world->is_server;
     MPI_Comm_rank(host, &me);
     MPI_Comm_size(host, &n);
     const int number = number_on_host(world, host, me, n);
     enum status status = device_look(&count, err);
     if (status == ST_OK)
-        status = take(device, count, number, &seat, err);
+        status = take(device, count, number, seat, err);
     struct seat *seats = report_alloc((size_t)n, sizeof *seats);
-    MPI_Allgather(&seat, sizeof seat, MPI_BYTE, seats, sizeof seat, MPI_BYTE, host);
+    MPI_Allgather(seat, sizeof *seat, MPI_BYTE, seats, sizeof *seat, MPI_BYTE, host);
     if (status == ST_OK)
         status = separate(device, world, seats, me, n, err);
     device->crowded = n >= sysconf(_SC_NPROCESSORS_ONLN);
-    device->blocks /= DEVICE_KERNELS * count_sharers(seats, me, n);
     free(seats);
     return status;
 }
 
-static void agree_on_blocks(struct device *device) {
-    MPI_Allreduce(MPI_IN_PLACE, &device->blocks, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-    device->blocks = device->blocks > 0 ? device->blocks : 1;
+/* Ranks on this rank's GPU, itself among them. A GPU's UUID is its own among all hosts, and hosts of MPI that are
+ * namespaces of one machine have the same GPU. */
+static int count_sharers(const struct world *world, const struct seat *seat) {
+    int count = 0;
+    struct seat *seats = report_alloc((size_t)world->size, sizeof *seats);
+    MPI_Allgather(seat, sizeof *seat, MPI_BYTE, seats, sizeof *seat, MPI_BYTE, MPI_COMM_WORLD);
+    for (int i = 0; i < world->size; i++)
+        count += memcmp(seats[i].uuid, seat->uuid, sizeof seat->uuid) == 0;
+    free(seats);
+    return count;
+}
+
+/* Without MPS the ranks' kernels take turns, so that a rank's own must fit, and one block each always does. */
+static enum status share_blocks(struct device *device, const struct world *world, const struct seat *seat,
+                                struct error *err) {
+    const int all = device->blocks, sharers = count_sharers(world, seat);
+    int blocks = all / (DEVICE_KERNELS * sharers);
+    const bool crammed = blocks == 0 && all > 0 && device_has_mps();
+    blocks = blocks > 0 ? blocks : 1;
+    MPI_Allreduce(&blocks, &device->blocks, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    if (crammed)
+        return error_set(
+            err, ST_ENVIRONMENT,
+            "%d ranks on a GPU of %d multiprocessors under MPS, where the kernels of at most %d are sure to "
+            "run together: let fewer share it, or end MPS",
+            sharers, all, all / DEVICE_KERNELS);
+    return ST_OK;
 }
 
 enum status device_choose(struct device *device, const struct world *world, struct error *err) {
     MPI_Comm host;
+    struct seat seat = {.uuid = ""};
     *device = (struct device){0};
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, world->rank, MPI_INFO_NULL, &host);
-    enum status status = choose_on_host(device, world, host, err);
+    enum status status = choose_on_host(device, world, host, &seat, err);
     MPI_Comm_free(&host);
-    agree_on_blocks(device);
-    return device_agree(status, err);
+    const enum status shared = share_blocks(device, world, &seat, status == ST_OK ? err : NULL);
+    return device_agree(status == ST_OK ? shared : status, err);
+}
+
+/* Clearing and copying return before they are done, and our streams do not wait for the default one. */
+static void settle_default(void) {
+    device_check(cudaStreamSynchronize(NULL), "the GPU");
 }
 
 void *device_alloc(uint64_t bytes) {
@@ -170,6 +200,7 @@ void *device_alloc(uint64_t bytes) {
         report_abort(ST_NO_MEMORY, "%llu bytes of GPU memory: %s", (unsigned long long)bytes,
                      cudaGetErrorString(result));
     device_check(cudaMemset(memory, 0, bytes ? bytes : 1), "clearing GPU memory");
+    settle_default();
     return memory;
 }
 
@@ -180,6 +211,7 @@ void device_free(void *memory) {
 void *device_upload(const void *data, uint64_t bytes) {
     void *memory = device_alloc(bytes);
     device_check(cudaMemcpy(memory, data, bytes, cudaMemcpyHostToDevice), "copying to the GPU");
+    settle_default();
     return memory;
 }
 

@@ -23,13 +23,13 @@ struct device {
     int blocks;       /* that a communicator's kernel may have: see device_choose */
 };
 
-/* Find a GPU here. Fails: ST_ENVIRONMENT. */
+/* Find a GPU here; the first call of CUDA. Fails: ST_ENVIRONMENT. */
 enum status device_look(int *count, struct error *err);
 
 /* Choose this rank's GPU and make it current. NCCL's kernels wait for other ranks' and hold their multiprocessors
  * meanwhile, so all that may run at once must fit on the GPU at once: `blocks` is the same on all ranks and such that
- * DEVICE_KERNELS of every rank there do. Collective, the same result on every rank; before any call of NCCL.
- * Fails: ST_ENVIRONMENT. */
+ * DEVICE_KERNELS of every rank there do, on whatever hosts NCCL or MPI take them to be. Collective, the same result on
+ * every rank; before any call of NCCL. Fails: ST_ENVIRONMENT. */
 enum { DEVICE_KERNELS = 5 }; /* two lanes, to servers, from servers, back into the node */
 enum status device_choose(struct device *device, const struct world *world, struct error *err);
 
@@ -42,11 +42,12 @@ enum status device_agree(enum status status, struct error *err);
 /* End the job when a call of CUDA failed; `what` names it. */
 void device_check(cudaError_t result, const char *what);
 
-/* Zeroed. Ends the job when memory is out; `bytes` of 0 give a valid pointer. */
+/* Zeroed, for all streams: waits for the default stream. Ends the job when memory is out; `bytes` of 0 give a valid
+ * pointer. */
 void *device_alloc(uint64_t bytes);
 void device_free(void *memory);
 
-/* A copy of host memory on the device. */
+/* A copy of host memory on the device, there for all streams. */
 void *device_upload(const void *data, uint64_t bytes);
 
 /* Nothing happened: sleep, or where there is a core for every rank only let others run. */

@@ -105,7 +105,8 @@ static void queue_push(struct exchange *x, uint32_t m) {
     x->backlog.messages[(x->backlog.first + x->backlog.n++) % x->plan->n_messages] = m;
 }
 
-static void start(struct exchange *x, uint32_t m) {
+static void start(void *context, uint32_t m) {
+    struct exchange *x = context;
     const struct message *message = &x->plan->messages[m];
     struct transfer *transfer = &x->transfers[m];
     struct stream *lane = &x->lanes[network_lane(x->plan, m)];
@@ -254,21 +255,13 @@ static bool take_marks(struct exchange *x) {
     return any;
 }
 
-static void obey(struct exchange *x) {
-    for (uint32_t i = 1; i <= x->coordinator.go[0]; i++) {
-        schedule_take(&x->schedule, x->coordinator.go[i]);
-        start(x, x->coordinator.go[i]);
-    }
-    coordinator_listen(&x->coordinator);
-}
-
 static void handle_request(struct exchange *x, struct completion done) {
     switch (done.kind) {
     case DONE_REPORT:
         coordinator_hear(&x->coordinator, (uint32_t)done.peer, &x->schedule);
         break;
     case DONE_GO:
-        obey(x);
+        coordinator_obey(&x->coordinator, &x->schedule, start, x);
         break;
     default: /* DONE_CONTROL_SEND */
         free(done.buffer);
@@ -292,21 +285,6 @@ void exchange_step_done(struct exchange *x, uint32_t iteration, uint32_t step, d
         else
             schedule_ready(&x->schedule, m);
     }
-}
-
-/* Decisions go out before the work of starting them here, and together. */
-static bool dispatch(struct exchange *x) {
-    uint32_t batch[COORDINATOR_BATCH], n = 0;
-    while (n < COORDINATOR_BATCH && schedule_next(&x->schedule, &batch[n])) {
-        if (coordinator_orders(&x->coordinator, batch[n]))
-            coordinator_decide(&x->coordinator, batch[n]);
-        n++;
-    }
-    if (x->coordinator.leads)
-        coordinator_flush(&x->coordinator);
-    for (uint32_t i = 0; i < n; i++)
-        start(x, batch[i]);
-    return n > 0;
 }
 
 bool exchange_is_enqueued(const struct exchange *x, uint32_t iteration, uint32_t step) {
@@ -336,20 +314,9 @@ bool exchange_progress(struct exchange *x) {
     if (x->to_report > 0)
         coordinator_report(&x->coordinator, x->to_report, &x->schedule);
     x->to_report = 0;
-    const bool started = dispatch(x), asked = take_requests(x), noted = take_notes(x);
+    const bool started = coordinator_dispatch(&x->coordinator, &x->schedule, start, x);
+    const bool asked = take_requests(x), noted = take_notes(x);
     return push_next(x) || started || asked || noted || reached;
-}
-
-/* What is left are receives that nobody will answer, and control messages on their way. */
-static void end_requests(struct requests *requests) {
-    for (int i = 0; i < requests->n; i++)
-        if (requests->what[i].kind == DONE_REPORT || requests->what[i].kind == DONE_GO)
-            MPI_Cancel(&requests->live[i]);
-    MPI_Waitall(requests->n, requests->live, MPI_STATUSES_IGNORE);
-    for (int i = 0; i < requests->n; i++)
-        if (requests->what[i].kind == DONE_CONTROL_SEND)
-            free(requests->what[i].buffer);
-    requests_release(requests);
 }
 
 static void release_events(struct exchange *x) {
@@ -364,7 +331,7 @@ static void release_events(struct exchange *x) {
 
 void exchange_release(struct exchange *x) {
     struct stream *streams[] = {&x->lanes[0], &x->lanes[1], &x->push, &x->pull, &x->back, &x->checks};
-    end_requests(&x->requests);
+    requests_end(&x->requests);
     for (size_t i = 0; i < sizeof streams / sizeof *streams; i++)
         stream_release(streams[i]);
     release_events(x);

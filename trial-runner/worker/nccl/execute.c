@@ -31,6 +31,7 @@ struct executor {
     cudaEvent_t origin;
     cudaEvent_t *begin[KEPT], *end[KEPT]; /* [n_steps] each */
     uint64_t *clock;                      /* device memory: see kernels_spin */
+    bool waited;                          /* for something since the last spin, or there was none */
     double scale;
     uint32_t total;
     struct position next; /* to enqueue; {total, 0} is the last */
@@ -61,12 +62,14 @@ static void advance(const struct executor *e, struct position *at) {
     at->iteration++;
 }
 
+/* A step of no time has no spin, but what it waited for counts for the next one that has. */
 static void spin(struct executor *e, const struct position *at) {
     const double us = e->plan->step_us[at->step] * e->scale;
-    const bool gated = e->plan->first_gate[at->step] < e->plan->first_gate[at->step + 1];
-    const bool first = at->iteration == 0 && at->step == 0;
-    if (us > 0)
-        device_check(kernels_spin(e->clock, us, !first && !gated, e->compute.cuda), "spinning");
+    e->waited = e->waited || e->plan->first_gate[at->step] < e->plan->first_gate[at->step + 1];
+    if (us <= 0)
+        return;
+    device_check(kernels_spin(e->clock, us, !e->waited, e->compute.cuda), "spinning");
+    e->waited = false;
 }
 
 /* Put the next step on the stream if its gate's messages are on streams. */
@@ -171,7 +174,7 @@ static void collect(struct executor *e, struct execute_result *out) {
 static void executor_init(struct executor *e, const struct plan *plan, const struct world *world,
                           const struct execute_options *options) {
     const uint32_t total = options->warmup + options->iterations;
-    *e = (struct executor){.plan = plan, .world = world, .options = options, .total = total};
+    *e = (struct executor){.plan = plan, .world = world, .options = options, .total = total, .waited = true};
     e->trace = (struct trace){.on = options->trace && options->report && world->device == 0, .warmup = options->warmup};
     e->scale = world_node(world)->compute_scale;
     e->start_us = report_alloc(total + 1, sizeof *e->start_us);

@@ -14,6 +14,7 @@ struct network_link {
     int lane;
     enum algorithm algorithm;
     ncclComm_t comm;
+    unsigned warm; /* a bit for each dtype that it has moved */
 };
 
 enum status network_open(struct network *network, struct world *world, struct error *err) {
@@ -21,6 +22,10 @@ enum status network_open(struct network *network, struct world *world, struct er
     enum status status = device_choose(&network->device, world, err);
     if (status != ST_OK)
         return status;
+    /* A call that returns before its kernel is on the stream would let the next event come too soon, and the variable
+     * beats a communicator's configuration. */
+    if (setenv("NCCL_COMM_BLOCKING", "1", 1) != 0)
+        return error_no_memory(err);
     if (!world->is_server)
         MPI_Comm_split(world->workers, (int)world->node, (int)world->device, &network->node);
     world->backend = network;
@@ -86,7 +91,7 @@ static _Noreturn void fail(struct network *network, const char *what, ncclResult
 }
 
 void network_check(struct network *network, ncclResult_t result, const char *what) {
-    if (result != ncclSuccess && result != ncclInProgress)
+    if (result != ncclSuccess)
         fail(network, what, result);
 }
 
@@ -104,7 +109,16 @@ void network_watch(struct network *network) {
     }
 }
 
-static ncclComm_t make(struct network *network, MPI_Comm ranks, const char *word) {
+/* What a kernel of this kind may have of `blocks`. For sends and receives NCCL takes the next power of two of what it
+ * may have. */
+static int blocks_of(enum network_kind kind, int blocks) {
+    int power = 1;
+    while (power * 2 <= blocks)
+        power *= 2;
+    return kind == NETWORK_PUSH || kind == NETWORK_PULL ? power : blocks;
+}
+
+static ncclComm_t make(struct network *network, enum network_kind kind, MPI_Comm ranks, const char *word) {
     ncclUniqueId id;
     ncclComm_t comm = NULL;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -116,7 +130,9 @@ static ncclComm_t make(struct network *network, MPI_Comm ranks, const char *word
     if (rank == 0)
         network_check(network, ncclGetUniqueId(&id), "making an id");
     MPI_Bcast(&id, sizeof id, MPI_BYTE, 0, ranks);
-    config.maxCTAs = network->device.blocks;
+    config.blocking = 1;
+    config.maxCTAs = blocks_of(kind, network->device.blocks);
+    config.cgaClusterSize = 0; /* blocks of a cluster need neighbours: what fits one by one might not fit */
     if (*word)
         setenv("NCCL_ALGO", word, 1);
     network_check(network, ncclCommInitRankConfig(&comm, size, id, rank, &config), "making a communicator");
@@ -128,18 +144,25 @@ static ncclComm_t make(struct network *network, MPI_Comm ranks, const char *word
     return comm;
 }
 
-ncclComm_t network_comm(struct network *network, enum network_kind kind, int lane, enum algorithm algorithm) {
+/* NULL at a rank that it leaves out. */
+static struct network_link *find_link(struct network *network, enum network_kind kind, int lane,
+                                      enum algorithm algorithm) {
     const MPI_Comm ranks = ranks_of(network, kind);
     const char *word = nccl_word(algorithm);
     if (ranks == MPI_COMM_NULL || !word)
         return NULL;
     for (struct network_link *link = network->links; link; link = link->next)
         if (link->kind == kind && link->lane == lane && strcmp(nccl_word(link->algorithm), word) == 0)
-            return link->comm;
+            return link;
     struct network_link *link = report_alloc(1, sizeof *link);
-    *link = (struct network_link){network->links, kind, lane, algorithm, make(network, ranks, word)};
+    *link = (struct network_link){network->links, kind, lane, algorithm, make(network, kind, ranks, word), 0};
     network->links = link;
-    return link->comm;
+    return link;
+}
+
+ncclComm_t network_comm(struct network *network, enum network_kind kind, int lane, enum algorithm algorithm) {
+    const struct network_link *link = find_link(network, kind, lane, algorithm);
+    return link ? link->comm : NULL;
 }
 
 int network_lane(const struct plan *plan, uint32_t message) {
@@ -158,23 +181,50 @@ ncclDataType_t network_type(enum dtype dtype) {
     return types[dtype];
 }
 
-/* NCCL connects at the first use of an algorithm, which follows from the size. Nothing is done where no link
- * has come to `before`. */
-static void warm_up_sums(struct network *network, ncclComm_t comm, const struct network_link *before,
-                         uint64_t max_bytes, char *scratch) {
-    enum { GROWTH = 16 };
-    for (uint64_t bytes = 1; comm && network->links != before && bytes < max_bytes * GROWTH; bytes *= GROWTH) {
-        const uint64_t n = bytes < max_bytes ? bytes : max_bytes;
-        network_check(network, ncclAllReduce(scratch, scratch, n, ncclUint8, ncclSum, comm, NULL),
-                      "a first all-reduce");
+/* Until the default stream is done, or a communicator has failed. */
+static void settle(struct network *network) {
+    cudaError_t result;
+    cudaEvent_t end = event_new(false);
+    device_check(cudaEventRecord(end, NULL), "recording an event");
+    while ((result = cudaEventQuery(end)) == cudaErrorNotReady) {
+        network_watch(network);
+        device_rest(&network->device);
     }
+    device_check(result, "the GPU");
+    device_check(cudaEventDestroy(end), "ending an event");
 }
 
-static void warm_up_node(struct network *network, ncclComm_t comm, const struct network_link *before, char *scratch) {
-    if (!comm || network->links == before)
+/* True once for each type; false where there is no link. */
+static bool is_cold(struct network_link *link, enum dtype dtype) {
+    const unsigned bit = 1u << dtype;
+    if (!link || link->warm & bit)
+        return false;
+    link->warm |= bit;
+    return true;
+}
+
+/* NCCL connects at the first use of an algorithm, which follows from size and type. */
+static void warm_up_sums(struct network *network, struct network_link *link, enum dtype dtype, uint64_t max_bytes,
+                         char *scratch) {
+    enum { GROWTH = 16 };
+    const uint64_t width = dtype_bytes(dtype);
+    if (!is_cold(link, dtype))
         return;
-    network_check(network, ncclReduce(scratch, scratch, 1, ncclUint8, ncclSum, 0, comm, NULL), "a first reduce");
-    network_check(network, ncclBroadcast(scratch, scratch, 1, ncclUint8, 0, comm, NULL), "a first broadcast");
+    for (uint64_t bytes = width; bytes < max_bytes * GROWTH; bytes *= GROWTH)
+        network_check(network,
+                      ncclAllReduce(scratch, scratch, (bytes < max_bytes ? bytes : max_bytes) / width,
+                                    network_type(dtype), ncclSum, link->comm, NULL),
+                      "a first all-reduce");
+    settle(network);
+}
+
+static void warm_up_node(struct network *network, struct network_link *link, enum dtype dtype, char *scratch) {
+    const ncclDataType_t type = network_type(dtype);
+    if (!is_cold(link, dtype))
+        return;
+    network_check(network, ncclReduce(scratch, scratch, 1, type, ncclSum, 0, link->comm, NULL), "a first reduce");
+    network_check(network, ncclBroadcast(scratch, scratch, 1, type, 0, link->comm, NULL), "a first broadcast");
+    settle(network);
 }
 
 /* Between every worker and every server: a byte from the one to the other. */
@@ -196,17 +246,6 @@ static void warm_up_pairs(struct network *network, ncclComm_t comm, bool pushes,
     network_check(network, ncclGroupEnd(), "a group");
 }
 
-/* Until the default stream is done, or a communicator has failed. */
-static void settle(struct network *network) {
-    cudaEvent_t end = event_new(false);
-    device_check(cudaEventRecord(end, NULL), "recording an event");
-    while (cudaEventQuery(end) == cudaErrorNotReady) {
-        network_watch(network);
-        device_rest(&network->device);
-    }
-    device_check(cudaEventDestroy(end), "ending an event");
-}
-
 void network_connect_pair(struct network *network, int sender, int receiver, enum network_kind kind, void *scratch) {
     const int rank = network->world->rank;
     ncclComm_t comm = network_comm(network, kind, 0, ALGORITHM_auto);
@@ -219,21 +258,17 @@ void network_connect_pair(struct network *network, int sender, int receiver, enu
 
 static void connect_message(struct network *network, const struct plan *plan, uint32_t m, char *scratch) {
     const struct message *message = &plan->messages[m];
+    const enum dtype dtype = message->dtype;
+    const bool in_nodes = world_sums_in_nodes(network->world, message), sums = message->kind == SYNC_ALL_REDUCE;
     const int lane = network_lane(plan, m);
-    const struct network_link *before = network->links;
-    if (!world_sums_in_nodes(network->world, message)) {
-        if (message->kind == SYNC_ALL_REDUCE)
-            warm_up_sums(network, network_comm(network, NETWORK_WORKERS, lane, message->algorithm), before,
-                         plan->max_bytes, scratch);
-        return;
-    }
-    warm_up_node(network, network_comm(network, NETWORK_NODE, lane, ALGORITHM_auto), before, scratch);
-    before = network->links;
-    if (message->kind == SYNC_ALL_REDUCE)
-        warm_up_sums(network, network_comm(network, NETWORK_LEADERS, lane, message->algorithm), before, plan->max_bytes,
-                     scratch);
-    else
-        warm_up_node(network, network_comm(network, NETWORK_RETURN, 0, ALGORITHM_auto), before, scratch);
+    if (in_nodes)
+        warm_up_node(network, find_link(network, NETWORK_NODE, lane, ALGORITHM_auto), dtype, scratch);
+    if (sums)
+        warm_up_sums(network,
+                     find_link(network, in_nodes ? NETWORK_LEADERS : NETWORK_WORKERS, lane, message->algorithm), dtype,
+                     plan->max_bytes, scratch);
+    else if (in_nodes)
+        warm_up_node(network, find_link(network, NETWORK_RETURN, 0, ALGORITHM_auto), dtype, scratch);
 }
 
 void network_connect(struct network *network, const struct plan *plan, void *scratch) {

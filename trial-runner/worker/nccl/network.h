@@ -29,7 +29,7 @@ enum network_kind {
     NETWORK_PULL     /* all ranks: from servers */
 };
 
-struct network_link; /* a communicator */
+struct network_link; /* a communicator, and what it was used for already */
 struct network {
     const struct world *world;
     struct device device;
@@ -52,8 +52,9 @@ bool network_has(enum algorithm algorithm);
 /* The communicator for it; NULL at a rank that it leaves out. Algorithms that NCCL does not tell apart share one. */
 ncclComm_t network_comm(struct network *network, enum network_kind kind, int lane, enum algorithm algorithm);
 
-/* Make all communicators that the plan needs, and use each once for every size up to the largest, so that connections
- * are there before a run is timed. `scratch`: zeroed device memory, at least plan->max_bytes; zero afterwards. */
+/* Make all communicators that the plan needs, and use each once for every type and for sizes up to the largest, one
+ * after the other, so that connections are there before a run is timed. `scratch`: zeroed device memory, at least
+ * plan->max_bytes; zero afterwards. */
 void network_connect(struct network *network, const struct plan *plan, void *scratch);
 
 /* The same for one way between two ranks, for the others nothing. Collective over the kind's ranks. */
