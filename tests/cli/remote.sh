@@ -37,6 +37,9 @@ for command in "tune mlp-small lab-4x1g" "dataset query" "dataset export" "datas
     check "two_variables_are_told_by_${command%% *}_${command##* }" 2 "$words" both $command
 done
 check a_typed_service_beats_two_variables 4 'http://127.0.0.1:2' both dataset query --server http://127.0.0.1:2
+check a_service_typed_before_the_command_beats_them 4 'http://127.0.0.1:2' both --server http://127.0.0.1:2 dataset query
+check two_typed_services_are_not_merged 2 'two services are named' "$syncopate" --server http://127.0.0.1:2 dataset merge \
+    http://127.0.0.1:1
 check a_typed_dataset_beats_two_variables 2 'none.db: no such dataset' both dataset query --dataset none.db
 
 # Each command that takes --server asks the same of the service that SYNCOPATE_SERVER names; here nobody is there.

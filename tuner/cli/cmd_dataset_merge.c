@@ -70,15 +70,6 @@ static enum status send_file(const char *other, const struct remote_options *rem
     return st;
 }
 
-/* Behind the command, where it says the same as OTHER does; what a variable says is for when nothing is typed. */
-static bool server_is_typed(int argc, char **argv) {
-    static const char name[] = "--server";
-    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
-        if (!strncmp(argv[i], name, sizeof name - 1) && (!argv[i][sizeof name - 1] || argv[i][sizeof name - 1] == '='))
-            return true;
-    return false;
-}
-
 enum status dataset_merge(int argc, char **argv, struct error *err) {
     const char *dataset = NULL;
     struct remote_options remote = {0};
@@ -105,7 +96,7 @@ enum status dataset_merge(int argc, char **argv, struct error *err) {
     const char *other = arguments.n ? arguments.items[0] : NULL;
     if (other && strstr(other, "://")) {
         const bool two = remote.server && strcmp(remote.server, other) != 0;
-        if (two && server_is_typed(argc, argv))
+        if (two && options_server_typed(argc, argv))
             return error_set(err, ST_USAGE, "two services are named, %s and %s: give one of them", other,
                              remote.server);
         if (two)

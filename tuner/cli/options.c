@@ -252,6 +252,14 @@ enum status options_take_server(int *argc, char ***argv, struct error *err) {
     return ST_OK;
 }
 
+bool options_server_typed(int argc, char **argv) {
+    const char *value;
+    bool typed = server_said;
+    for (int i = 1; i < argc && !typed && strcmp(argv[i], "--") != 0; i++)
+        typed = match_leading(argc - i + 1, argv + i - 1, "server", &value) > 0;
+    return typed;
+}
+
 static enum status set_from_environment(const struct command_line *line, struct error *err) {
     char name[64];
     for (const struct option *o = line->options; o->kind != OPTION_END; o++) {
@@ -467,6 +475,13 @@ static struct said unsay(const struct command_line *line) {
     return said;
 }
 
+/* The service that was typed before the command beats what variables say of the others. */
+static void drop_all_but_server(const struct command_line *line) {
+    for (const struct option *o = line->options; o->kind != OPTION_END; o++)
+        if (o->kind == OPTION_ONE_OF && strcmp(o->name, "server") != 0)
+            *(const char **)o->value = NULL;
+}
+
 /* It holds when nothing new was said. */
 static void say_again(const struct command_line *line, const struct said *said) {
     const char *const *text = said->texts;
@@ -501,7 +516,9 @@ enum status options_parse(const struct command_line *line, int argc, char **argv
     if (!st)
         st = set_from_environment(line, err);
     say_again(line, &said);
-    if (!server_said) /* before the command it was typed as well */
+    if (server_said)
+        drop_all_but_server(line);
+    else
         said = unsay(line);
     if (!st)
         st = parse_words(line, argc, argv, out, err);

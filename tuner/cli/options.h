@@ -55,6 +55,9 @@ enum { MAX_ARGUMENTS = 64 };
  * them. A command without a --server of its own then fails in options_parse. */
 enum status options_take_server(int *argc, char ***argv, struct error *err);
 
+/* Whether --server was typed, before the command or among its words. */
+bool options_server_typed(int argc, char **argv);
+
 struct arguments {
     size_t n;
     const char *items[MAX_ARGUMENTS];
