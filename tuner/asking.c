@@ -344,7 +344,8 @@ enum status asking_end(struct store *store, const struct asker *asker, const str
     int64_t row;
     enum status st = held_row(store, asker, &row, err);
     if (!st && outcome->state == RECORD_COMPLETE && outcome->n < JOB_LEAST)
-        st = error_set(err, ST_INVALID, "%zu iterations make no trial, %d and more do: a median of fewer tells little",
-                       outcome->n, JOB_LEAST);
+        st = error_set(err, ST_INVALID,
+                       "a trial is of %d iterations and more, and this one has %zu: a median of fewer tells little",
+                       JOB_LEAST, outcome->n);
     return st ? st : trial_record_end(store, row, outcome, err);
 }

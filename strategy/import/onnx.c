@@ -243,7 +243,7 @@ static bool add_notes(const struct source *source, const struct onnx_graph *grap
     if (layers->n_estimated)
         ok = ok && notes_add(notes,
                              "%s: %zu nodes with activations of unknown size: 2 operations an element of the weights "
-                             "and position, %g positions; onnx.shape_inference would add the sizes",
+                             "and position, %g positions; onnx.shape_inference with data_prop=True would add the sizes",
                              source->name, layers->n_estimated, settings->positions);
     if (layers->n_unknown)
         ok = ok && notes_add(notes, "%s: products of activations of unknown size, which take no time: %zu",
@@ -280,7 +280,7 @@ static enum status check(const struct source *source, const struct import_settin
     if (layers->n_estimated && settings->positions <= 0)
         return error_set(err, ST_USAGE,
                          "%s: of %zu nodes the file does not tell the activations' sizes; give --positions to estimate "
-                         "their times, or add them with onnx.shape_inference",
+                         "their times, or add them with onnx.shape_inference (data_prop=True)",
                          source->name, layers->n_estimated);
     return ST_OK;
 }

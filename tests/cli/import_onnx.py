@@ -84,7 +84,7 @@ def operations(network, inputs):
 def make(name, network, inputs):
     path = f"{folder}/{name}.onnx"
     torch.onnx.export(network, inputs, path, training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False)
-    onnx.save(onnx.shape_inference.infer_shapes(onnx.load(path)), path)
+    onnx.save(onnx.shape_inference.infer_shapes(onnx.load(path), data_prop=True), path)
     if name == "convolutions":
         onnx.save(onnx.load(path), f"{folder}/external.onnx", save_as_external_data=True, size_threshold=0, location="external.bin")
 

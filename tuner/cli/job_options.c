@@ -96,6 +96,8 @@ enum status job_runner_init(struct job_setup *setup, const struct job_words *wor
     logged.logs = words->logs;
     if (lonely)
         return error_set(err, ST_USAGE, "--%s is about the job of --command", lonely);
+    if (words->command && !words->command[strspn(words->command, " \t\n")])
+        return error_set(err, ST_USAGE, "--command: it is empty");
     enum status st = job_setup_init(setup, words, inputs, err);
     if (st)
         return st;

@@ -356,6 +356,8 @@ struct complete_words {
 static enum status complete_words(struct complete_words *w, const struct arguments *arguments, struct error *err) {
     struct told_words *told = &w->told;
     const char *warmup = said_here(arguments, OF_WARMUP), *number = getenv(OF_NUMBER);
+    if (told->list && told->file)
+        return error_set(err, ST_USAGE, "--time and --times: give one of them");
     if (told->list || !told->file)
         told->pattern = told->unit = NULL;
     if (!told->list && !told->file)
@@ -404,9 +406,9 @@ enum status session_complete(int argc, char **argv, struct error *err) {
     struct complete_words w = {.asker = {.dataset = DEFAULT_DATASET, .lease_us = LEASE_US},
                                .told = {.warmup = UINT64_MAX}};
     const struct option options[] = {
-        {"time", OPTION_TEXT, &w.told.list, "T,...",
+        {"time", OPTION_ONE_OF, &w.told.list, "T,...",
          "the time of each iteration, with its unit, or its rate: 12.3ms,12.1ms or 2560samples/s,2544samples/s"},
-        {"times", OPTION_TEXT, &w.told.file, "FILE",
+        {"times", OPTION_ONE_OF, &w.told.file, "FILE",
          "or a file of them, - for standard input: JSON lines as a job tells them, or a time a line (default: as in "
          "the environment)"},
         JOB_TIMES_OPTIONS(w.told.pattern, w.told.unit, "that file"),

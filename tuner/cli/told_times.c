@@ -2,6 +2,7 @@
 #include "tuner/cli/told_times.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +65,7 @@ static enum status read_lines(struct times *t, struct job_times *reader, FILE *f
     char *line = NULL;
     size_t room = 0, at = 0;
     enum status st = ST_OK;
+    errno = 0;
     for (ssize_t n; !st && (n = getline(&line, &room, file)) >= 0;) {
         at++;
         while (n && isspace((unsigned char)line[n - 1]))
@@ -73,6 +75,8 @@ static enum status read_lines(struct times *t, struct job_times *reader, FILE *f
         if (st)
             error_prefix(err, "%s:%zu", path, at);
     }
+    if (!st && ferror(file))
+        st = error_set(err, ST_ENVIRONMENT, "%s: %s", path, strerror(errno));
     free(line);
     return st;
 }
@@ -93,7 +97,7 @@ static enum status read_file(struct times *t, struct job_times *reader, const st
     const bool input = !strcmp(words->file, "-");
     FILE *file = input ? stdin : fopen(words->file, "re");
     if (!file)
-        return error_set(err, ST_NOT_FOUND, "%s: cannot be read", words->file);
+        return error_set(err, ST_NOT_FOUND, "%s: %s", words->file, strerror(errno));
     enum status st = read_lines(t, reader, file, words->file, err);
     if (!input)
         fclose(file);

@@ -21,8 +21,9 @@ struct told_words {
     double samples;             /* of an iteration on all devices, for rates; 0: unknown */
 };
 
-/* *times_us[0..n) is malloc'd, for the caller to free. Fails: ST_USAGE, ST_NOT_FOUND (no such file), ST_INVALID (no
- * time, with the file's line), ST_TOO_LARGE, ST_NO_MEMORY. */
+/* *times_us[0..n) is malloc'd, for the caller to free. Fails: ST_USAGE, ST_NOT_FOUND (no such file), ST_ENVIRONMENT
+ * (it cannot be read to its end), ST_INVALID (no time, with the file's line), ST_TOO_LARGE,
+ * ST_NO_MEMORY. */
 enum status told_times_read(const struct told_words *words, size_t *n, double **times_us, struct error *err);
 
 #endif

@@ -22,9 +22,9 @@ static struct keeper *keep(const struct script *s) {
     return keeper;
 }
 
-/* At most ten seconds. */
+/* At most two minutes: machines may be busy. */
 static bool wait_for_flag(const struct keeper *keeper) {
-    for (int i = 0; i < 1000 && !*keeper_flag(keeper); i++)
+    for (int i = 0; i < 12000 && !*keeper_flag(keeper); i++)
         clock_sleep_us(10e3);
     return *keeper_flag(keeper);
 }

@@ -57,7 +57,9 @@ static void a_file_has_json_lines_or_values(void **state) {
     words.file = test_file("talk", "9us\nepoch 1\n");
     assert_refused(&words, ST_INVALID, "talk:2: \"epoch 1\" is no time; --pattern");
     words.file = "/nowhere/times";
-    assert_refused(&words, ST_NOT_FOUND, "/nowhere/times");
+    assert_refused(&words, ST_NOT_FOUND, "/nowhere/times: No such file");
+    words.file = test_dir();
+    assert_refused(&words, ST_ENVIRONMENT, "Is a directory");
 }
 
 static void a_pattern_finds_the_lines_that_count(void **state) {
