@@ -49,7 +49,7 @@ check a_time_needs_its_unit 2 'say the unit' session complete "$id" 1 --time 12 
 check fewer_than_three_make_no_trial 2 'a trial is of 3 iterations and more, and this one has 2' session complete "$id" 1 --time 12ms,12ms --client a
 check not_both_ways 2 '--time and --times: give one' session complete "$id" 1 --time 9ms,9ms,9ms --times x --client a
 check no_file_of_times 2 'nowhere: No such file' session complete "$id" 1 --times nowhere --client a
-check a_folder_is_no_file_of_times 2 '.: Is a directory' session complete "$id" 1 --times . --client a
+check a_folder_is_no_file_of_times 1 '.: Is a directory' session complete "$id" 1 --times . --client a
 check a_trial_that_is_not_there 2 'has no trial 9: 1 were suggested' session complete "$id" 9 --time 12ms,12ms,12ms --client a
 for verb in 'complete nope 1 --time 9ms' 'fail nope 1 --reason x' 'heartbeat nope 1' 'suggest nope' 'show nope' 'stop nope'; do
     check "no_such_session_to_${verb%% *}" 2 '"syncopate dataset sessions --dataset syncopate.db" lists them' session $verb
