@@ -295,6 +295,33 @@ def ranks_lose_one(rank, port, strategy, results):
     os._exit(0)  # so that who waits for this rank hears of it, too
 
 
+def rank_gives_up(rank, port, results):
+    """Rank 1 fails while the others sleep, so that what it has sent never comes back."""
+    start(rank, port)
+    model = module()
+    optimizer = OPTIMIZERS["sgd"](list(model.parameters()))
+    named = [name for name, _ in model.named_parameters()]
+    model = distribute(model, {"groups": [{"variables": [name]} for name in named], "cross_iteration": True}, optimizer)
+    if rank != 1:
+        time.sleep(100)  # ended before
+    model(torch.zeros(4, 6, dtype=torch.int64)).sum().backward()
+    results.put("it gives up")
+    sys.exit(3)
+
+
+def who_gives_up_is_soon_gone():
+    results = torch.multiprocessing.get_context("spawn").SimpleQueue()
+    ranks = torch.multiprocessing.spawn(rank_gives_up, (free_port(), results), nprocs=RANKS, join=False)
+    results.get()
+    began = time.monotonic()
+    ranks.processes[1].join(60)
+    took, status = time.monotonic() - began, ranks.processes[1].exitcode
+    for process in ranks.processes:
+        process.kill()
+        process.join()
+    assert status == 3 and took < 15, f"status {status} after {took:.1f} s"
+
+
 LOSSES = [
     {"name": "with_a_barrier", "cross_iteration": False},
     {"name": "without_one", "cross_iteration": True},
@@ -399,10 +426,14 @@ def verdict(name, why):
     print(f"ok {name}" if not why else f"not ok {name}: {why}".replace("\n", " "))
 
 
-def spawn(function, *arguments, reports=1):
+def free_port():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+        return free.getsockname()[1]
+
+
+def spawn(function, *arguments, reports=1):
+    port = free_port()
     results = torch.multiprocessing.get_context("spawn").SimpleQueue()
     torch.multiprocessing.spawn(function, (port, *arguments, results), nprocs=RANKS)
     for _ in range(reports):
@@ -425,6 +456,7 @@ if __name__ == "__main__":
         number = int(os.environ.get("SYNCOPATE_TEST_SEED") or time.time_ns() % 2**32)
         print(f"seed {number}")
         spawn(ranks_train, number, sys.argv[3:])
+        check("who_gives_up_is_soon_gone", who_gives_up_is_soon_gone)
         for strategy in LOSSES:
             groups = [{"variables": [name], "needed": i} for i, (name, _) in enumerate(module().named_parameters())]
             spawn(ranks_lose_one, {**strategy, "groups": groups}, reports=RANKS - 1)

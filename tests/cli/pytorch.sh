@@ -47,5 +47,5 @@ done
 check hook_says_priority_whole 0 "" test ! -s bytescheduler-all-reduce.err
 check hook_says_slices_whole 0 "" test ! -s pace.err
 check hook_has_no_servers 0 "parameter-server" cat ps.err
-timeout 250 $python "$root/tests/cli/pytorch.py" "$module" train "${hooks[@]}" 2>err ||
+timeout 500 $python "$root/tests/cli/pytorch.py" "$module" train "${hooks[@]}" 2>err ||
     echo "not ok training_ends_well: $(tail -n 1 err)"

@@ -1,8 +1,10 @@
 /* See told_times.h. One pass over the text; memory grows with the number of times. */
 #include "tuner/cli/told_times.h"
 
+#include <cjson/cJSON.h>
 #include <ctype.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +51,12 @@ static enum status read_list(struct times *t, struct job_times *reader, const ch
     return st;
 }
 
+static bool is_json(const char *line, size_t n) {
+    cJSON *json = cJSON_ParseWithLength(line, n);
+    cJSON_Delete(json);
+    return json != NULL;
+}
+
 static enum status add_line(struct times *t, struct job_times *reader, const char *line, size_t n, struct error *err) {
     double us;
     if (!reader->pattern && isalpha((unsigned char)*line))
@@ -57,6 +65,8 @@ static enum status add_line(struct times *t, struct job_times *reader, const cha
         return add_value(t, reader, line, err);
     if (reader->pattern ? job_times_match(reader, line, n, &us) : job_times_json(reader, line, n, &us))
         return add_time(t, us, err);
+    if (!reader->pattern && !is_json(line, n))
+        return error_set(err, ST_INVALID, "\"%.80s\" is no JSON: was the file cut off?", line);
     return *reader->odd ? error_set(err, ST_INVALID, "%s", reader->odd) : ST_OK;
 }
 

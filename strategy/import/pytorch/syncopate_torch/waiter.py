@@ -5,14 +5,18 @@ what the call held, when the process ends, and an interpreter that is ending kil
 an active exception". Here all Python runs in Python's threads, and the end of the process waits for them.
 """
 
+import atexit
 import contextlib
 import queue
 import threading
+import time
 import weakref
 
 import torch
 
 LONGEST_END_S = 5  # a rank that fails must not wait at its end for what others will never send
+
+queues = weakref.WeakKeyDictionary()  # of the threads that run
 
 
 class Waiter:
@@ -21,9 +25,10 @@ class Waiter:
 
     def __init__(self, device):
         self.works = queue.SimpleQueue()
-        self.thread = threading.Thread(target=run, args=(self.works, device), name="syncopate-waiter", daemon=True)
-        self.thread.start()
-        weakref.finalize(self, end, self.works, self.thread)  # also when the process ends
+        thread = threading.Thread(target=run, args=(self.works, device), name="syncopate-waiter", daemon=True)
+        queues[thread] = self.works
+        thread.start()
+        weakref.finalize(self, self.works.put, None).atexit = False
 
     def expect(self, work, back):
         """back(error) is called when the work is done; error is None or the exception that its wait() raised."""
@@ -44,7 +49,11 @@ def run(works, device):
             item = work = back = error = None  # a waiting thread keeps nothing alive
 
 
-def end(works, thread):
-    works.put(None)
-    if thread is not threading.current_thread():
-        thread.join(LONGEST_END_S)
+@atexit.register
+def end():
+    deadline = time.monotonic() + LONGEST_END_S
+    threads = list(queues.items())
+    for _, works in threads:
+        works.put(None)
+    for thread, _ in threads:
+        thread.join(max(0, deadline - time.monotonic()))
