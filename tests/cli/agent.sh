@@ -46,17 +46,17 @@ early=$!
 until_true 20 grep -q 'trying on' early.err
 sleep 3
 [ "$(grep -c 'trying on' early.err)" = 1 ] && ! ended $early
-verdict an_agent_waits_for_a_service_that_is_not_up_and_says_so_once "$(cat early.err)"
+verdict an_agent_waits_for_a_service_that_is_not_up_and_says_so_once $? "$(cat early.err)"
 start "127.0.0.1:$port" --open
 open first 1 100ms
 wait $early
-verdict it_works_when_the_service_is_up "$(cat early.err)"
+verdict it_works_when_the_service_is_up $? "$(cat early.err)"
 [ "$(trials "$id")" = '1 1 complete' ]
-verdict its_trial_counts "$(trials "$id")"
+verdict its_trial_counts $? "$(trials "$id")"
 wait $tune
 timeout 60 "$syncopate" agent --server "$url" --cluster lab-4x1g --runner $runner --idle 1s 2>idle.err
 [ $? = 0 ] && grep -q 'ran 0 trials' idle.err
-verdict an_agent_without_work_ends_when_asked_to "$(cat idle.err)"
+verdict an_agent_without_work_ends_when_asked_to $? "$(cat idle.err)"
 
 # ---- a service that ends in order, and comes back ----
 open drained 1 5s
@@ -68,11 +68,11 @@ stop
 sleep 2
 start "127.0.0.1:$port" --open
 wait $busy
-verdict an_agent_outlasts_a_service_that_ends_in_order "$(cat drained-agent.err)"
+verdict an_agent_outlasts_a_service_that_ends_in_order $? "$(cat drained-agent.err)"
 [ "$(trials "$id")" = '1 1 complete' ]
-verdict its_trial_is_in_its_first_attempt "$(trials "$id")"
+verdict its_trial_is_in_its_first_attempt $? "$(trials "$id")"
 wait $tune
-verdict who_watched_has_an_answer "$(tail -n 2 drained.err)"
+verdict who_watched_has_an_answer $? "$(tail -n 2 drained.err)"
 
 # ---- a network that is cut for longer than the lease ----
 mkfifo open-end
@@ -89,14 +89,14 @@ again() { trials "$id" | grep -q '^1 2 '; }
 timeout 200 "$syncopate" agent --server "$url" --session "$id" --runner $runner --once --name near 2>near.err &
 near=$!
 until_true 60 again
-verdict a_trial_whose_agent_is_cut_off_is_offered_again "$(trials "$id")"
+verdict a_trial_whose_agent_is_cut_off_is_offered_again $? "$(trials "$id")"
 wait $near
-verdict another_agent_runs_it "$(cat near.err)"
+verdict another_agent_runs_it $? "$(cat near.err)"
 rm cut
 wait $far
-verdict the_first_agent_ends_in_order "$(cat far.err)"
+verdict the_first_agent_ends_in_order $? "$(cat far.err)"
 [ "$(trials "$id")" = '1 2 complete' ] && grep -q 'trial 1 was \(not taken\|dropped\)' far.err
-verdict what_it_measured_does_not_count_a_second_time "$(trials "$id") $(cat far.err)"
+verdict what_it_measured_does_not_count_a_second_time $? "$(trials "$id") $(cat far.err)"
 wait $tune
 exec 5>&-
 wait $network
@@ -114,9 +114,9 @@ if "${CC:-cc}" -std=c17 -D_GNU_SOURCE -O1 -shared -fPIC -o clock.so "$root/tests
     sleep 1.5
     echo -86400 >clock
     wait $jumper
-    verdict an_agent_does_not_mind_a_clock_that_jumps "$(cat jump.err)"
+    verdict an_agent_does_not_mind_a_clock_that_jumps $? "$(cat jump.err)"
     [ "$(trials "$id")" = '1 1 complete' ]
-    verdict its_trial_keeps_its_lease "$(trials "$id")"
+    verdict its_trial_keeps_its_lease $? "$(trials "$id")"
     wait $tune
 else
     echo "skip an_agent_does_not_mind_a_clock_that_jumps: needs cc"
@@ -127,7 +127,7 @@ check a_cluster_that_nobody_knows_is_a_mistake 2 'no cluster' "$syncopate" agent
 stop
 timeout 60 "$syncopate" agent --server "$url" --cluster lab-4x1g --runner $runner --patience 1s 2>patient.err
 [ $? = 4 ] && grep -q "^syncopate: error: $url" patient.err
-verdict patience_ends_when_told_to "$(cat patient.err)"
+verdict patience_ends_when_told_to $? "$(cat patient.err)"
 
 # ---- a session that was opened for whoever comes; and a token whose day is used up ----
 rm -f d.db*
@@ -143,8 +143,8 @@ id=$(curl -s -H "Authorization: Bearer $few" --json \
     "$url/api/v1/sessions" | python3 -c 'import json, sys; print(json.load(sys.stdin)["id"])')
 SYNCOPATE_TOKEN=$few timeout 200 "$syncopate" agent --server "$url" --session "$id" --runner $runner --idle 3s --patience 1s 2>few.err
 [ $? = 0 ] && grep -q 'ran 1 trial' few.err && [ "$(grep -c 'within 24 hours.*waiting' few.err)" = 1 ]
-verdict an_agent_whose_token_has_no_more_trials_today_waits_and_says_why "$(cat few.err)"
+verdict an_agent_whose_token_has_no_more_trials_today_waits_and_says_why $? "$(cat few.err)"
 "$syncopate" dataset query --server "$url" --session "$id" --json 2>/dev/null | grep -q "\"runner\":\"$runner\""
-verdict its_trial_says_what_ran_it "$("$syncopate" dataset query --server "$url" --session "$id" --json 2>&1 | head -c 500)"
+verdict its_trial_says_what_ran_it $? "$("$syncopate" dataset query --server "$url" --session "$id" --json 2>&1 | head -c 500)"
 stop
 unset SYNCOPATE_TOKEN

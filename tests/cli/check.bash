@@ -1,8 +1,8 @@
 # Sourced by the scripts of this folder, which stand in a folder of their own when they call it.
 
-# verdict NAME [WHY]: by the status of the command before.
+# verdict NAME STATUS [WHY]: 0 is good. STATUS is mostly $?, which must stand before a WHY that runs commands.
 verdict() {
-    [ $? = 0 ] && echo "ok $1" || echo "not ok $1${2:+: $2}"
+    [ "$2" = 0 ] && echo "ok $1" || echo "not ok $1${3:+: $3}"
 }
 
 # check NAME STATUS PART COMMAND...: it ends with STATUS and says PART ("": anything); a refusal, status 2 and more, says

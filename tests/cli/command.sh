@@ -33,7 +33,7 @@ try several_ranks_tell_one_iteration 0 '5 iterations' \
     'for i in 1 2 3 4 5 6 7; do for r in 1 2 3 4; do echo "{\"iteration\": $i, \"time_us\": 10}"; done; done'
 trial --command "$train json" --json >times 2>err
 python3 -c 'import json; t = json.load(open("times")); assert t["iterations_us"] == [1750.0] * 5, t' 2>why
-verdict warm_up_does_not_count "$(tail -n 1 why) $(cat err)"
+verdict warm_up_does_not_count $? "$(tail -n 1 why) $(cat err)"
 try a_job_that_goes_on_is_ended 0 '5 iterations' \
     'i=0; while :; do i=$((i + 1)); echo "{\"iteration\": $i, \"time_us\": 100}"; sleep 0.05; done'
 
@@ -55,21 +55,21 @@ try another_status_failed 1 'exit code 7: starting NCCL error 2' 'echo starting;
 try a_signal_failed 1 'killed by signal 11' 'kill -SEGV $$'
 try a_hang_is_ended 1 'not done after' 'sleep 4321 & sleep 4321' --time-limit 0.5s
 nothing_left 4321
-verdict with_all_that_it_started "$(ours) $(ls tmp)"
+verdict with_all_that_it_started $? "$(ours) $(ls tmp)"
 try one_that_ignores_sigterm_too 1 'not done after' \
     'trap "" TERM; setsid sleep 4322 & while :; do sleep 0.2; done' --time-limit 0.5s
 nothing_left 4322
-verdict nothing_of_it_stays "$(ours) $(ls tmp)"
+verdict nothing_of_it_stays $? "$(ours) $(ls tmp)"
 try a_job_may_end_in_order 1 'not done after' \
     "trap 'echo saved >$dir/saved; exit 0' TERM; sleep 4323 & wait" --time-limit 0.5s
 [ -e saved ]
-verdict sigterm_comes_first ""
+verdict sigterm_comes_first $? ""
 try what_daemonizes_is_ended 0 '5 iterations' "setsid sleep 4324 & $train json"
 nothing_left 4324
-verdict daemons_do_not_stay "$(ours) $(ls tmp)"
+verdict daemons_do_not_stay $? "$(ours) $(ls tmp)"
 try a_flood_of_output 0 '5 iterations' "yes 'this line says nothing' | head -n 2000000; $train json" --logs flood
 [ "$(stat -c %s flood/trial-1/output.log)" -lt 34000000 ] && tail -n 1 flood/trial-1/output.log | grep -q 'the rest is not kept'
-verdict a_flood_does_not_fill_the_disk "$(stat -c %s flood/trial-1/output.log)"
+verdict a_flood_does_not_fill_the_disk $? "$(stat -c %s flood/trial-1/output.log)"
 rm -rf flood
 
 # ---- what it is given ----
@@ -77,19 +77,19 @@ try its_folder 0 '5 iterations' "env | sort >$dir/environment; ls \$SYNCOPATE_TR
     --export-env horovod --logs kept
 grep -q "^SYNCOPATE_TRIAL_DIR=$dir/kept/trial-1\$" environment && grep -q '^HOROVOD_FUSION_THRESHOLD=' environment &&
     grep -q '^SYNCOPATE_TRIAL_ITERATIONS=5$' environment && grep -q '^SYNCOPATE_TRIAL_NUMBER=1$' environment
-verdict variables "$(grep -E 'SYNCOPATE|HOROVOD' environment)"
+verdict variables $? "$(grep -E 'SYNCOPATE|HOROVOD' environment)"
 [ "$(echo strategy.json ddp.json horovod.env byteps.env nccl.env deepspeed.json autodist.pb | tr ' ' '\n' | comm -23 <(sort) \
     <(sort files))" = '' ]
-verdict every_form_is_there "$(cat files)"
+verdict every_form_is_there $? "$(cat files)"
 [ -s kept/trial-1/output.log ] && cmp -s <(grep -c time_us kept/trial-1/output.log) <(echo 7)
-verdict its_output_is_kept ""
+verdict its_output_is_kept $? ""
 trial --command "$train json" --logs kept >out 2>err
 [ -e kept/trial-1.2/output.log ]
-verdict an_earlier_folder_is_left_alone "$(ls kept)"
+verdict an_earlier_folder_is_left_alone $? "$(ls kept)"
 mkdir temporary
 TMPDIR=temporary trial --command "cd / && ls \$SYNCOPATE_TRIAL_STRATEGY >$dir/seen && $train json" >out 2>err
 grep -q "^$dir/temporary/syncopate-[^/]*/strategy.json\$" seen && [ -z "$(ls temporary)" ]
-verdict its_folder_has_a_whole_path_from_a_relative_tmpdir "$(cat seen err)"
+verdict its_folder_has_a_whole_path_from_a_relative_tmpdir $? "$(cat seen err)"
 TMPDIR=none try a_tmpdir_that_is_not_there_is_named 1 'none: cannot make this folder' true
 check a_form_without_variables 2 'the form pytorch-ddp has no variables' "$syncopate" trial mlp-small lab-4x1g \
     --baseline horovod --command true --export-env pytorch-ddp
@@ -107,13 +107,13 @@ echo text >file
 check logs_that_cannot_be_are_said_first 1 'file is no folder; logs need one' "$syncopate" tune mlp-small lab-4x1g \
     --command "$train json" --logs file --dataset logs.db
 [ ! -e logs.db ]
-verdict before_there_is_a_session ""
+verdict before_there_is_a_session $? ""
 "$syncopate" tune mlp-small lab-4x1g --command "$train json $dir/log" --trials 8 --rounds 0 --trial-time 40ms --dataset d.db \
     --export-env horovod --json >tuning 2>err
-verdict a_session_of_commands "$(cat err)"
+verdict a_session_of_commands $? "$(cat err)"
 id=$(sed -n 's/^session \([^;]*\); .*: syncopate tune --resume \1 --dataset d.db$/\1/p' err)
 [ -n "$id" ] && grep -qF "\"session\":\"$id\"" tuning
-verdict it_says_at_the_start_how_to_resume_it "$(cat err)"
+verdict it_says_at_the_start_how_to_resume_it $? "$(cat err)"
 "$syncopate" dataset export --dataset d.db --references >trials 2>err
 python3 - <<'PY' 2>why
 import json
@@ -127,7 +127,7 @@ for s in strategies:
     text = json.dumps(s)
     assert '"priority"' not in text and "parameter_server" not in text and '"cross_iteration": true' not in text, text
 PY
-verdict its_records_say_so_and_keep_to_the_form "$(tail -n 1 why) $(cat err)"
+verdict its_records_say_so_and_keep_to_the_form $? "$(tail -n 1 why) $(cat err)"
 
 # ---- killed and resumed ----
 "$syncopate" tune mlp-small lab-4x1g --command "$train json $dir/again; sleep 0.2" --trials 8 --rounds 0 --trial-time 40ms \
@@ -138,10 +138,10 @@ kill -9 $tune
 wait $tune 2>/dev/null
 for _ in $(seq 50); do [ -z "$(ls tmp)" ] && break; sleep 0.1; done
 [ -z "$(ls tmp)" ]
-verdict a_killed_session_leaves_no_folder "$(ls tmp)"
+verdict a_killed_session_leaves_no_folder $? "$(ls tmp)"
 before=$("$syncopate" dataset query --dataset k.db --state complete --json 2>/dev/null | wc -l)
 id=$("$syncopate" dataset sessions --dataset k.db | awk 'NR == 2 { print $1 }')
 check a_resumed_session_knows_its_command 0 '"trials":8' "$syncopate" tune --resume "$id" --dataset k.db --json
 after=$("$syncopate" dataset query --dataset k.db --state complete --json 2>/dev/null | wc -l)
 [ "$before" -ge 1 ] && [ "$after" = 8 ]
-verdict it_goes_on_where_it_was "$before complete before, $after after"
+verdict it_goes_on_where_it_was $? "$before complete before, $after after"

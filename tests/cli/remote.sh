@@ -72,10 +72,10 @@ done <commands
 wait
 for file in *.by-option; do
     cmp -s "$file" "${file%.by-option}.by-variable" && [ "$(tail -n 1 "$file")" = 4 ]
-    verdict "the_service_can_be_named_by_a_variable_for_${file%.by-option}" "$(cat "$file" "${file%.by-option}.by-variable")"
+    verdict "the_service_can_be_named_by_a_variable_for_${file%.by-option}" $? "$(cat "$file" "${file%.by-option}.by-variable")"
 done
 [ "$(ls ./*.by-option | wc -l)" -ge 18 ]
-verdict commands_that_take_a_service_are_read_from_help "$(ls ./*.by-option | wc -l)"
+verdict commands_that_take_a_service_are_read_from_help $? "$(ls ./*.by-option | wc -l)"
 rm ./*.by-*
 
 # ---- the same answers ----
@@ -93,7 +93,7 @@ for form in --json "--baseline wfbp,horovod" "--baseline p3 --timeline trace.jso
     # shellcheck disable=SC2086
     env -u SYNCOPATE_SERVER "$syncopate" simulate resnet18 lab-4x1g $form >here 2>here.err
     cmp -s here there && cmp -s here.err there.err && [ -s here ]
-    verdict "a_prediction_is_the_same_there_as_here_${form// /_}" "$(diff here there | head -n 3)"
+    verdict "a_prediction_is_the_same_there_as_here_${form// /_}" $? "$(diff here there | head -n 3)"
 done
 check a_sweep_is_not_for_a_service 2 'knows no --sweep' "$syncopate" simulate resnet18 lab-4x1g --sweep workers=2,4
 check a_dataset_here_is_not_there 2 'drop one of the two' "$syncopate" dataset query --dataset d.db --server "$url"
@@ -104,7 +104,7 @@ check what_is_not_there_is_said 2 'no session nope' "$syncopate" strategy export
 "$syncopate" tune mlp-small lab-4x1g --trials 8 --trial-time 100ms --runner $runner --out best.json >tune.out 2>tune.err &
 tune=$!
 until_true 30 grep -q 'waits for agents' tune.err
-verdict a_session_for_agents_says_how_to_start_one "$(cat tune.err)"
+verdict a_session_for_agents_says_how_to_start_one $? "$(cat tune.err)"
 id=$(session_of tune.err)
 "$syncopate" agent --session "$id" --runner $runner --lease 20s >agent.out 2>agent.err &
 agent=$!
@@ -114,18 +114,18 @@ wait "$service" 2>/dev/null
 sleep 1.5
 start "127.0.0.1:$port" --open
 wait $agent
-verdict an_agent_outlasts_a_killed_service "$(tail -n 2 agent.err)"
+verdict an_agent_outlasts_a_killed_service $? "$(tail -n 2 agent.err)"
 wait $tune
-verdict so_does_who_watches "$(tail -n 2 tune.err)"
+verdict so_does_who_watches $? "$(tail -n 2 tune.err)"
 [ "$(trials "$id" | awk '{ print $1, $2 }' | tr '\n' ';')" = '1 1;2 1;3 1;4 1;5 1;6 1;7 1;8 1;' ]
-verdict no_trial_is_lost_or_run_twice "$(trials "$id" | tr '\n' ';')"
+verdict no_trial_is_lost_or_run_twice $? "$(trials "$id" | tr '\n' ';')"
 [ "$(grep -c '^trial ' agent.err)" = 8 ] && [ -z "$(grep '^trial ' agent.err | cut -d: -f1 | sort | uniq -d)" ]
-verdict each_is_reported_once "$(cat agent.err)"
+verdict each_is_reported_once $? "$(cat agent.err)"
 grep -q "session $id, 8 trials; the trials are used up" tune.out
-verdict it_ends_with_an_answer "$(head -n 1 tune.out)"
+verdict it_ends_with_an_answer $? "$(head -n 1 tune.out)"
 "$syncopate" strategy export "$id" >exported.json
 cmp -s exported.json best.json
-verdict the_best_strategy_is_exported
+verdict the_best_strategy_is_exported $?
 for form in "query --json" query "query --state complete --order measured --limit 3" "export --format csv" \
     "export --iterations" "query --filter number>=3 --offset 1 --descending --json"; do
     # shellcheck disable=SC2086
@@ -133,7 +133,7 @@ for form in "query --json" query "query --state complete --order measured --limi
     # shellcheck disable=SC2086
     env -u SYNCOPATE_SERVER "$syncopate" dataset $form --dataset d.db >here 2>here.err
     cmp -s here there && [ -s here ]
-    verdict "trials_are_the_same_there_as_here_${form// /_}" "$(diff here there | head -n 3)"
+    verdict "trials_are_the_same_there_as_here_${form// /_}" $? "$(diff here there | head -n 3)"
 done
 
 for form in "" --json; do
@@ -142,14 +142,14 @@ for form in "" --json; do
     # shellcheck disable=SC2086
     env -u SYNCOPATE_SERVER "$syncopate" sessions show "$id" $form --dataset d.db >here 2>here.err
     cmp -s here there && grep -q "$id" here
-    verdict "a_session_is_shown_the_same_there_as_here${form//-/_}" "$(cat there.err; diff here there | head -n 3)"
+    verdict "a_session_is_shown_the_same_there_as_here${form//-/_}" $? "$(cat there.err; diff here there | head -n 3)"
 done
 mkdir -p tmp
 TMPDIR=$dir/tmp "$syncopate" report "$id" --out - 2>err | sed 's/syncopate --server [^<]*best.json/COMMAND/' >there
 env -u SYNCOPATE_SERVER "$syncopate" report "$id" --dataset d.db --out - 2>>err |
     sed 's/syncopate dataset show [^<]*best.json/COMMAND/' >here
 cmp -s here there && grep -q '</html>' here && [ -z "$(ls tmp)" ]
-verdict a_report_is_the_same_there_as_here_and_leaves_nothing "$(cat err; diff here there | head -c 500; ls tmp)"
+verdict a_report_is_the_same_there_as_here_and_leaves_nothing $? "$(cat err; diff here there | head -c 500; ls tmp)"
 check a_session_that_is_not_there_has_no_report 2 'no session nope' "$syncopate" report nope --out -
 check a_report_of_a_service_takes_no_dataset 2 'drop one of the two' "$syncopate" report "$id" --dataset d.db --server "$url"
 
@@ -165,19 +165,21 @@ until_true 60 running
 sleep 1
 kill $agent
 wait $agent
-verdict an_agent_ends_in_order "$(cat first.err)"
+verdict an_agent_ends_in_order $? "$(cat first.err)"
 grep -q 'trial 1 given back' first.err
-verdict its_trial_is_given_back "$(cat first.err)"
+verdict its_trial_is_given_back $? "$(cat first.err)"
+waits_again() { trials "$id" | grep -q '^1 2 waiting'; }
+until_true 30 waits_again
 "$syncopate" agent --cluster lab-4x1g --runner $runner --once 2>second.err
-verdict an_agent_runs_one_and_ends "$(cat second.err)"
+verdict an_agent_runs_one_and_ends $? "$(cat second.err)"
 [ "$(trials "$id" | head -n 1)" = '1 2 complete' ]
-verdict another_agent_runs_it_in_its_second_attempt "$(trials "$id" | tr '\n' ';')"
+verdict another_agent_runs_it_in_its_second_attempt $? "$(trials "$id" | tr '\n' ';')"
 
 # ---- who watches may go ----
 kill -INT $tune
 wait $tune
 [ $? = 130 ] && grep -q "tune --resume $id" short.err && grep -q "sessions stop $id" short.err
-verdict who_interrupts_is_told_how_to_come_back "$(cat short.err)"
+verdict who_interrupts_is_told_how_to_come_back $? "$(cat short.err)"
 check the_session_goes_on 0 running "$syncopate" sessions list --state running
 check it_is_paused 0 'is paused' "$syncopate" sessions pause "$id"
 check it_is_resumed 0 'is running' "$syncopate" sessions resume "$id"
@@ -200,9 +202,9 @@ stop
 "$syncopate" tune --resume "$id" --dataset d.db >here 2>/dev/null
 "$syncopate" tune --resume "$id" --dataset d.db --json >here.json 2>/dev/null
 grep -v 'were not run$' here | diff - there >difference && [ -s here ]
-verdict the_answer_is_the_same_there_as_here "$(head -n 3 difference)"
+verdict the_answer_is_the_same_there_as_here $? "$(head -n 3 difference)"
 cmp -s here.json there.json
-verdict also_for_programs "$(cat here.json there.json)"
+verdict also_for_programs $? "$(cat here.json there.json)"
 
 # ---- tokens and TLS ----
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key.pem -out cert.pem -days 2 \

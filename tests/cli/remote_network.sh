@@ -59,17 +59,17 @@ tunnel="CONNECT localhost:$port HTTP/1.1"
 through() { [ "$(seen)" = "$1" ] && [ "$(tail -n 1 proxy.log)" = "$tunnel" ]; }
 check a_proxy_is_said 0 mlp-small list --cacert ca.pem --proxy "$via"
 through 1
-verdict it_gets_a_tunnel "$(cat proxy.log)"
+verdict it_gets_a_tunnel $? "$(cat proxy.log)"
 check the_environment_says_it 0 mlp-small env https_proxy="$via" "$syncopate" models list --cacert ca.pem
 check also_in_capitals 0 mlp-small env HTTPS_PROXY="$via" "$syncopate" models list --cacert ca.pem
 check also_for_all 0 mlp-small env ALL_PROXY="$via" "$syncopate" models list --cacert ca.pem
 through 4
-verdict each_time_it_was_asked "$(cat proxy.log)"
+verdict each_time_it_was_asked $? "$(cat proxy.log)"
 check hosts_may_be_left_out 0 mlp-small env https_proxy="$via" NO_PROXY=example.com,localhost "$syncopate" models list \
     --cacert ca.pem
 check a_proxy_of_http_is_not_that_of_https 0 mlp-small env http_proxy="$via" "$syncopate" models list --cacert ca.pem
 through 4
-verdict then_it_is_not_asked "$(cat proxy.log)"
+verdict then_it_is_not_asked $? "$(cat proxy.log)"
 check what_is_said_beats_that_too 4 'port 1' env https_proxy="$via" "$syncopate" models list --cacert ca.pem \
     --proxy http://127.0.0.1:1
 touch locked
@@ -80,7 +80,7 @@ unset SYNCOPATE_SERVER
 start 127.0.0.1:0 --open
 check plain_http_goes_through_it_too 0 mlp-small env http_proxy="$via" "$syncopate" models list --server "$url"
 tail -n 1 proxy.log | grep -q "^GET $url/api/v1/models"
-verdict with_the_whole_url "$(tail -n 1 proxy.log)"
+verdict with_the_whole_url $? "$(tail -n 1 proxy.log)"
 touch locked
 check its_page_is_no_answer_of_ours 4 'HTTP status 407' env http_proxy="$via" "$syncopate" models list --server "$url"
 stop
@@ -97,5 +97,5 @@ url=$(sed 's/.*(\(http:[^/]*\/\/[^/]*\)\/).*/\1/' web.out)
 check a_page_is_no_answer 4 'is it a syncopate service' list --server "$url"
 check nor_is_it_a_dataset 4 "$url" timeout 60 "$syncopate" dataset merge "$url" --dataset x.db
 [ ! -e x.db ] && [ -z "$(ls x.db* 2>/dev/null)" ]
-verdict nothing_is_left_of_it "$(ls)"
+verdict nothing_is_left_of_it $? "$(ls)"
 stop

@@ -13,7 +13,7 @@ print(*[(t["state"], t["attempt"]) for t in json.load(sys.stdin)["trials"] if t[
 
 # ---- a script that asks until it is over ----
 id=$(open --trials 6)
-verdict a_session_is_opened "$(cat err)"
+verdict a_session_is_opened $? "$(cat err)"
 while trial=$(session suggest "$id" 2>over); do
     (
         eval "$trial"
@@ -21,18 +21,18 @@ while trial=$(session suggest "$id" 2>over); do
     ) || break
 done
 [ "$(wc -l <log)" = 6 ] && grep -q 'is over: the trials are used up' over
-verdict a_shell_loop_runs_it_to_its_end "$(cat log over err)"
+verdict a_shell_loop_runs_it_to_its_end $? "$(cat log over err)"
 check it_is_over_for_all 3 'is over' session suggest "$id"
 session suggest "$id" --json >last 2>err
 grep -q '"next":"over","trials":\[\]' last
-verdict programs_are_told_as_well "$(cat last err)"
+verdict programs_are_told_as_well $? "$(cat last err)"
 check its_answer_is_shown 0 'is done: 6 trials were given, 6 are complete' session show "$id"
 check the_best_is_written 0 '' session show "$id" --out best.json
 check and_reads_back 0 '' "$syncopate" strategy check mlp-small lab-4x1g best.json
 [ -e "$id/trial-1/strategy.json" ] && [ -e "$id/trial-1/horovod.env" ]
-verdict each_trial_has_its_folder "$(ls "$id")"
+verdict each_trial_has_its_folder $? "$(ls "$id")"
 [ "$(echo syncopate.db*)" = syncopate.db ]
-verdict who_only_reads_leaves_no_files_beside_the_dataset "$(echo syncopate.db*)"
+verdict who_only_reads_leaves_no_files_beside_the_dataset $? "$(echo syncopate.db*)"
 
 # ---- who may tell what ----
 id=$(open --trials 8)
@@ -40,7 +40,7 @@ session suggest "$id" --client a --json >first
 python3 -c 'import json
 t = json.load(open("first"))["trials"][0]
 assert t["number"] == 1 and t["attempt"] == 1 and t["strategy"]["schema"] == "syncopate.strategy/1" and t["warmup"] == 2, t' 2>why
-verdict a_suggestion_as_json "$(tail -n 1 why)"
+verdict a_suggestion_as_json $? "$(tail -n 1 why)"
 until=$(python3 -c 'import json; print(json.load(open("first"))["trials"][0]["lease_until"][:-3])')
 check another_client_cannot_end_it 1 "trial 1 is with client \"a\", attempt 1, until $until" session complete "$id" 1 \
     --time 12ms,12ms,12ms --client b
@@ -58,7 +58,7 @@ check sessions_of_a_service_are_told_from_those_here 2 '"dataset sessions" lists
 check a_session_that_is_not_there 2 'no session' session suggest nothing-like-it
 check a_dataset_that_is_not_there 2 'nothing.db' session suggest "$id" --dataset nothing.db
 [ ! -e nothing.db ]
-verdict none_is_made ""
+verdict none_is_made $? ""
 check it_is_ended_once 0 '' session complete "$id" 1 --time '12ms,11ms, 13ms' --client a
 check and_not_twice 1 'trial 1 has ended: it is complete' session complete "$id" 1 --time 12ms,12ms,12ms --client a
 check nor_failed_after_that 1 'trial 1 has ended' session fail "$id" 1 --reason late --client a
@@ -66,12 +66,12 @@ session suggest "$id" --client a --json >second
 check a_failure_has_a_reason 2 '--reason says why' session fail "$id" 2 --client a
 check a_trial_fails 0 '' session fail "$id" 2 --reason 'rank 3 ran out of memory' --client a
 session show "$id" --json | grep -q '"reason":"rank 3 ran out of memory"'
-verdict the_reason_is_kept ""
+verdict the_reason_is_kept $? ""
 session suggest "$id" --client a --json >third
 printf '{"iteration":%s,"time_us":%s}\n' 0 900000 1 9000 2 9500 3 9250 >times
 check times_from_a_file_without_warm_up 0 '' session complete "$id" 3 --times times --warmup 1 --client a
 session show "$id" --json | grep -q '"measured_us":9250'
-verdict their_median_counts "$(session show "$id" --json)"
+verdict their_median_counts $? "$(session show "$id" --json)"
 session suggest "$id" --client a --json >fourth
 printf '9ms\nnine\n' >times
 check a_bad_line_is_named 2 'times:2' session complete "$id" 4 --times times --client a
@@ -91,7 +91,7 @@ told() { # NAME OPTIONS...: a new trial that told 1000000 us thrice or whose rea
     told=$(python3 -c 'import json; print(json.load(open("out"))["trials"][0]["number"])')
     session complete "$rates" "$told" "$@" 2>err &&
         session show "$rates" --json | grep -q "\"number\":$told,[^{]*\"measured_us\":1000000[,}]"
-    verdict "$name" "$(cat err) $(session show "$rates" --json | tail -c 300)"
+    verdict "$name" $? "$(cat err) $(session show "$rates" --json | tail -c 300)"
 }
 rates=$(open --trials 8)
 told rates_on_the_command_line --time '2560samples/s, 2560 samples/s,1s'
@@ -114,7 +114,7 @@ check one_that_comes_too_late 1 'its lease ran out, and it waits to be suggested
 check so_does_its_result 1 'its lease ran out' session complete "$id" 4 --time 9ms,9ms,9ms --client a
 session suggest "$id" --client b --json >again
 grep -q '"number":4,"attempt":2' again
-verdict what_was_lost_is_offered_again "$(cut -c1-300 again)"
+verdict what_was_lost_is_offered_again $? "$(cut -c1-300 again)"
 check the_first_attempt_is_stale 1 'trial 4 is in attempt 2' session complete "$id" 4 --time 9ms,9ms,9ms --client b
 check the_second_counts 0 '' session complete "$id" 4 --attempt 2 --time 9ms,9ms,9ms --client b
 for attempt in 1 2 3; do
@@ -124,15 +124,15 @@ for attempt in 1 2 3; do
 done
 session suggest "$id" --json >out
 grep -q '"number":6,"attempt":1' out && state "$id" 5 | grep -q "'cancelled', 3"
-verdict three_times_and_no_more "$(state "$id" 5) $(cut -c1-200 out)"
+verdict three_times_and_no_more $? "$(state "$id" 5) $(cut -c1-200 out)"
 session complete "$id" 6 --time 9ms,9ms,9ms
 for n in 7 8 9; do
     session suggest "$id" --json >out
     grep -q "\"number\":$n" out && session complete "$id" "$n" --time 9ms,9ms,9ms
 done
 check what_was_lost_costs_no_budget 3 'is over' session suggest "$id"
-session show "$id" | grep -q '9 trials, 7 complete'
-verdict so_the_session_has_eight_and_a_lost_one "$(session show "$id" | head -n 1)"
+session show "$id" | grep -q '9 trials were given, 7 are complete'
+verdict so_the_session_has_eight_and_a_lost_one $? "$(session show "$id" | head -n 1)"
 
 # ---- what a shell is given is of its trial alone ----
 given=$(open --trials 3)
@@ -148,7 +148,7 @@ session suggest "$given" --client me >variables
     done >options
     rm -f syncopate.json
     [ -n "$SYNCOPATE_TRIAL_NUMBER" ] && [ ! -s options ]
-    verdict what_suggest_exports_is_no_option_of_any_command "$(cat options)"
+    verdict what_suggest_exports_is_no_option_of_any_command $? "$(cat options)"
     check other_commands_in_that_shell_do_as_they_are_told 0 'priority' "$syncopate" strategy show mlp-small lab-4x1g \
         --baseline bytescheduler-all-reduce
     check its_times_are_of_no_other_trial 2 'of trial 1, not of this one' session complete "$given" 2
@@ -163,7 +163,7 @@ session suggest "$given" --client me >variables
     echo '{"pattern": "took ([0-9]+)", "unit": "s"}' >syncopate.json # of others: a job's file of times has JSON lines
     check attempt_and_client_and_times_are_known 0 '' session complete "$given" "$SYNCOPATE_TRIAL_NUMBER"
     [ "$(state "$given" 1)" = "('complete', 2)" ]
-    verdict and_are_those_of_this_attempt "$(state "$given" 1)"
+    verdict and_are_those_of_this_attempt $? "$(state "$given" 1)"
     rm syncopate.json
 )
 
@@ -176,12 +176,12 @@ kill -9 $dying
 wait $dying 2>/dev/null
 session suggest "$id" --json >out
 grep -q '"number":2' out
-verdict while_its_lease_lasts_nobody_else_gets_it "$(cut -c1-200 out)"
+verdict while_its_lease_lasts_nobody_else_gets_it $? "$(cut -c1-200 out)"
 session complete "$id" 2 --time 9ms,9ms,9ms
 sleep 10
 session suggest "$id" --json >out
 grep -q '"number":1,"attempt":2' out
-verdict then_it_is_offered_again "$(cut -c1-200 out)"
+verdict then_it_is_offered_again $? "$(cut -c1-200 out)"
 session complete "$id" 1 --attempt 2 --time 9ms,9ms,9ms
 check several_at_once_need_json 2 '--count is for --json' session suggest "$id" --count 2
 
@@ -199,17 +199,17 @@ worker() {
 for w in 1 2 3; do worker $w & workers[w]=$!; done
 wait "${workers[@]}"
 [ ! -e refused ] && [ "$(cat w?.log | cut -d' ' -f1 | sort -n | uniq | wc -l)" = 12 ] && [ "$(cat w?.log | wc -l)" = 12 ]
-verdict three_processes_run_each_trial_once "$(cat w?.log refused w?.err 2>/dev/null | tail -n 5)"
+verdict three_processes_run_each_trial_once $? "$(cat w?.log refused w?.err 2>/dev/null | tail -n 5)"
 check all_of_them_count 0 '12 trials were given, 12 are complete' session show "$id"
 
 # ---- waiting, stopping ----
 id=$(open --trials 2)
 session suggest "$id" --count 5 --json >out
 python3 -c 'import json; t = json.load(open("out"))["trials"]; assert [x["number"] for x in t] == [1, 2], t' 2>why
-verdict a_budget_is_not_overdrawn "$(tail -n 1 why)"
+verdict a_budget_is_not_overdrawn $? "$(tail -n 1 why)"
 check nothing_to_give_for_now 1 'until one that runs has ended' session suggest "$id" --patience 0s
 session suggest "$id" --patience 0s --json | grep -q '"next":"wait"'
-verdict which_programs_are_told ""
+verdict which_programs_are_told $? ""
 check it_is_stopped 0 '' session stop "$id"
 check what_ran_is_stale 1 'trial 1 has ended: it is cancelled, it was stopped' session complete "$id" 1 --time 9ms,9ms,9ms
 check and_over 3 'it was stopped' session suggest "$id"
@@ -221,7 +221,7 @@ for t in json.load(open("out"))["trials"]:
     s = t["strategy"]
     assert s["schedule"]["policy"] == "fifo" and not s["schedule"]["cross_iteration"], s
     assert all(v["sync"]["kind"] == "all_reduce" for v in s["variables"]), s' 2>why
-verdict a_session_keeps_to_its_form "$(tail -n 1 why)"
+verdict a_session_keeps_to_its_form $? "$(tail -n 1 why)"
 check a_service_of_its_own_is_refused 1 'runs its trials itself' bash -c "
     '$syncopate' tune mlp-small lab-4x1g --command '$train json' --trials 1 --trial-time 30ms >/dev/null 2>&1
     '$syncopate' session suggest \$('$syncopate' dataset sessions | awk 'NR == 2 { print \$1 }')"

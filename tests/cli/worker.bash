@@ -1,5 +1,6 @@
 # Sourced by the tests of worker programs: a folder $dir with a small job for two nodes, ranks of a program on it, and
 # verdicts.
+source tests/cli/check.bash
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
@@ -66,14 +67,6 @@ assert all(t["ready_us"] <= t["start_us"] <= t["end_us"] for t in messages), mes
 END
     cat >>"$dir/lines.py"
     python3 "$dir/lines.py" "$dir/lines" "$1" 2>&1
-}
-
-verdict() { # verdict NAME STATUS WHY
-    if [ "$2" = 0 ]; then
-        echo "ok $1"
-    else
-        echo "not ok $1: $3"
-    fi
 }
 
 # What both programs say alike. $dir/strategy.json needs 3 ranks.
