@@ -59,6 +59,13 @@ static bool is_there(enum trial_worker worker) {
     return there;
 }
 
+/* A program at a path says by its name which it is. */
+static bool is_for_nccl(const char *path) {
+    static const char suffix[] = "-nccl";
+    const size_t n = strlen(path), end = sizeof suffix - 1;
+    return n >= end && !strcmp(path + n - end, suffix);
+}
+
 enum status trial_runner_choose(struct trial_runner *runner, const char *word, const struct cluster *cluster,
                                 struct error *err) {
     const bool remote = runner->place == TRIAL_MPIRUN || runner->place == TRIAL_SLURM;
@@ -67,7 +74,7 @@ enum status trial_runner_choose(struct trial_runner *runner, const char *word, c
     const bool path = word && strchr(word, '/'), said = word && !path;
     if (said && strcmp(word, "mpi") != 0 && strcmp(word, "nccl") != 0)
         return error_set(err, ST_USAGE, "--worker: \"%s\" is none of mpi, nccl, and no path of a program", word);
-    const bool asked = said ? strcmp(word, "nccl") == 0 : runner->share_gpu;
+    const bool asked = said ? strcmp(word, "nccl") == 0 : runner->share_gpu || (path && is_for_nccl(word));
     const bool for_gpus = !word && !asked && remote && has_gpus_only(cluster) && is_there(TRIAL_WORKER_NCCL);
     const enum trial_worker worker = asked || for_gpus ? TRIAL_WORKER_NCCL : TRIAL_WORKER_MPI;
     if (runner->share_gpu && worker == TRIAL_WORKER_MPI)

@@ -59,8 +59,8 @@ struct trial_runner {
 bool trial_runner_parse(const char *word, enum trial_place *out);
 const char *trial_runner_name(enum trial_place place);
 
-/* Set `worker` by the word "mpi" or "nccl", or `program` by a path; `word` NULL: what SYNCOPATE_WORKER says, which
- * nothing else reads. Without "mpi" or "nccl" the worker is NCCL where a GPU is shared, or where nothing was said,
+/* Set `worker` by the word "mpi" or "nccl", or `program` by a path; `word` NULL: what SYNCOPATE_WORKER says. Without
+ * "mpi" or "nccl" the worker is NCCL where a GPU is shared, where the path ends in "-nccl", or where nothing was said,
  * mpirun or slurm start ranks on a cluster whose devices are GPUs, and its program is there; else MPI. Fails:
  * ST_USAGE. */
 enum status trial_runner_choose(struct trial_runner *runner, const char *word, const struct cluster *cluster,

@@ -53,6 +53,7 @@ cat >tell <<'E2'
 sleep 5
 E2
 chmod +x fault tell
+ln -s tell tell-nccl
 
 check() { # check NAME STATUS PART COMMAND...: it ends with STATUS and says PART
     local name=$1 status=$2 part=$3 got
@@ -116,13 +117,13 @@ check a_rank_that_dies_is_named_with_its_log 1 'the trial failed: srun: error: n
     env SYNCOPATE_WORKER="$PWD/fault" "$syncopate" trial "$model" two.json --baseline wfbp --runner slurm --logs crash
 quiet
 verdict nothing_stays_behind_a_crash $? "$left"
-check ranks_get_gpus_by_the_node 1 'gpus 0,1 share no mine no' env MINE=1 SYNCOPATE_WORKER="$PWD/tell" \
-    "$syncopate" trial "$model" gpus.json --baseline wfbp --runner slurm --worker nccl
+check ranks_get_gpus_by_the_node 1 'gpus 0,1 share no mine no' env MINE=1 "$syncopate" trial "$model" \
+    gpus.json --baseline wfbp --runner slurm --worker "$PWD/tell-nccl"
 check ranks_share_a_gpu_and_get_what_is_passed 1 'gpus 0 share 1 mine 1 other no tmp tmp' env MINE=1 OTHER=1 \
     SYNCOPATE_WORKER="$PWD/tell" TMPDIR="$dir/ours" \
     "$syncopate" trial "$model" gpus.json --baseline wfbp --runner slurm --share-gpu --pass MINE
-check gpus_can_be_asked_for_in_other_words 1 'gpus 0 share no' env SYNCOPATE_WORKER="$PWD/tell" \
-    "$syncopate" trial "$model" gpus.json --baseline wfbp --runner slurm --worker nccl --launch-options '--gres=gpu:1'
+check gpus_can_be_asked_for_in_other_words 1 'gpus 0 share no' env SYNCOPATE_WORKER="$PWD/tell-nccl" \
+    "$syncopate" trial "$model" gpus.json --baseline wfbp --runner slurm --launch-options '--gres=gpu:1'
 
 "$syncopate" trial "$model" two.json --baseline wfbp --runner slurm --iterations 10000 >out 2>err &
 pid=$!
@@ -174,7 +175,11 @@ for round in 1 2 3; do
     cp now kept
 done
 verdict no_step_stays_behind_a_session_that_is_killed "$([ -z "$left" ]; echo $?)" "$left"
-stray=$(find "$dir/work" -maxdepth 1 -name 'syncopate-*')
+for _ in {1..50}; do # what removes it learns of the death a moment later
+    stray=$(find "$dir/work" -maxdepth 1 -name 'syncopate-*')
+    [ -z "$stray" ] && break
+    sleep 0.2
+done
 verdict no_folder_either "$([ -z "$stray" ]; echo $?)" "$stray"
 unset SLURM_JOB_ID SLURM_JOB_NUM_NODES
 scancel "$id"

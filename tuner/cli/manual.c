@@ -232,7 +232,8 @@ static const struct variable {
     {"SYNCOPATE_TOKEN", "token-file", "the token for the service, where no file is given"},
     {"https_proxy, http_proxy, no_proxy", "proxy", "the proxy between here and the service, and where there is none"},
     {"CURL_CA_BUNDLE, SSL_CERT_FILE", "cacert", "PEM certificates to trust, in place of the system's"},
-    {"SYNCOPATE_WORKER", "hosts", "the worker program, in place of the one beside syncopate"},
+    {"SYNCOPATE_WORKER", "hosts",
+     "mpi, nccl, or a worker program in place of the one beside syncopate; NCCL's ends in -nccl"},
     {"TMPDIR", "hosts", "where files of a trial are while it runs (default /tmp)"},
 };
 

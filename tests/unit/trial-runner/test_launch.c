@@ -263,6 +263,11 @@ static void the_worker_follows_from_word_devices_and_sharing(void **state) {
     assert_ok(trial_runner_choose(&runner, "/opt/worker", &cpus, &err));
     assert_int_equal(runner.worker, TRIAL_WORKER_MPI);
     assert_string_equal(runner.program, "/opt/worker");
+    assert_ok(trial_runner_choose(&runner, "/opt/syncopate-worker-nccl", &cpus, &err));
+    assert_int_equal(runner.worker, TRIAL_WORKER_NCCL);
+    assert_string_equal(runner.program, "/opt/syncopate-worker-nccl");
+    assert_ok(trial_runner_choose(&runner, "nccl/worker", &cpus, &err));
+    assert_int_equal(runner.worker, TRIAL_WORKER_MPI);
     runner.share_gpu = true;
     assert_ok(trial_runner_choose(&runner, NULL, &cpus, &err));
     assert_int_equal(runner.worker, TRIAL_WORKER_NCCL);
