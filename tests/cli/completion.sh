@@ -131,9 +131,10 @@ say bash_works_under_nounset "$(bash -uc 'source ./tab.bash; tab "syncopate tune
 
 # An interactive bash, since only that shows what bash itself makes of the answers.
 if command -v script >/dev/null; then
+    echo 'source ./bash.script; syncopate() { echo "$@"; }' >rc
     { sleep 0.5; printf 'syncopate dataset exp\t--form\tcs\t >typed\n'; sleep 0.5; printf 'exit\n'; } |
-        PATH=$dir:$PATH HISTFILE=/dev/null INPUTRC=/dev/null TERM=dumb timeout 20 script -qec \
-            'bash --noprofile --rcfile <(echo "source ./bash.script; syncopate() { echo \"\$@\"; }")' /dev/null >terminal 2>&1
+        PATH=$dir:$PATH HISTFILE=/dev/null INPUTRC=/dev/null TERM=dumb SHELL=/bin/sh timeout 20 \
+            script -qec 'bash --noprofile --rcfile rc' /dev/null >terminal 2>&1
     say bash_completes_as_one_types "$([ "$(cat typed 2>&1)" = 'dataset export --format csv' ] || tail -n 5 terminal)"
 else
     echo "skip bash_completes_as_one_types: needs script"
