@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/grow.h"
 #include "base/json.h"
 
 enum { PRETTY_WIDTH = 110, INDENT = 2 };
@@ -31,15 +32,9 @@ struct style {
 static void put(struct text *t, const char *bytes, size_t n) {
     if (t->failed)
         return;
-    if (t->capacity - t->n <= n) {
-        const size_t capacity = (t->n + n) * 2 + 256;
-        char *data = realloc(t->data, capacity);
-        if (!data) {
-            t->failed = true;
-            return;
-        }
-        t->data = data;
-        t->capacity = capacity;
+    if (!GROW(&t->data, &t->capacity, t->n + n + 1)) {
+        t->failed = true;
+        return;
     }
     memcpy(t->data + t->n, bytes, n);
     t->n += n;

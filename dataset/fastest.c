@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "dataset/select_internal.h"
 
 enum { FIRST = 1, MOST = 128 };
@@ -92,14 +93,8 @@ static enum status fill(struct fastest *f, struct run *run, const struct median_
 /* Take up a pair, unless it has no trial behind `from`. */
 static enum status add_pair(struct fastest *f, int64_t model, int64_t cluster, const struct median_place *from,
                             struct error *err) {
-    if (f->n == f->room) {
-        const size_t room = f->room ? 2 * f->room : 64;
-        struct run *grown = realloc(f->heap, room * sizeof *grown);
-        if (!grown)
-            return error_no_memory(err);
-        f->heap = grown;
-        f->room = room;
-    }
+    if (!GROW(&f->heap, &f->room, f->n + 1))
+        return error_no_memory(err);
     struct run run = {.model = model, .cluster = cluster};
     enum status status = fill(f, &run, from, err);
     if (status != ST_OK || run.n == 0)

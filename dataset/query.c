@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/grow.h"
 #include "dataset/select_internal.h"
 
 /* The trials are the outermost loop, so that they come in the order of their index. */
@@ -287,14 +288,8 @@ struct times {
 };
 
 static enum status push_time(struct times *times, double us, struct error *err) {
-    if (times->n == times->room) {
-        const size_t room = times->room ? 2 * times->room : 64;
-        double *grown = realloc(times->us, room * sizeof *grown);
-        if (!grown)
-            return error_no_memory(err);
-        times->us = grown;
-        times->room = room;
-    }
+    if (!GROW(&times->us, &times->room, times->n + 1))
+        return error_no_memory(err);
     times->us[times->n++] = us;
     return ST_OK;
 }
@@ -547,14 +542,8 @@ static enum status copy_texts(struct record *r, struct arena *arena, struct erro
 
 static enum status collect(void *context, const struct record *record, struct error *err) {
     struct collection *c = context;
-    if (c->n == c->room) {
-        const size_t room = c->room ? 2 * c->room : 64;
-        struct record *grown = realloc(c->records, room * sizeof *grown);
-        if (!grown)
-            return error_no_memory(err);
-        c->records = grown;
-        c->room = room;
-    }
+    if (!GROW(&c->records, &c->room, c->n + 1))
+        return error_no_memory(err);
     struct record copy = *record;
     double *times = arena_alloc(c->arena, record->n_iterations, sizeof *times);
     if (!times)

@@ -5,19 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "dataset/select_internal.h"
 
 void select_add(struct select *select, const char *text) {
     const size_t n = strlen(text), need = select->length + n + 1;
-    if (need > select->room) {
-        const size_t room = need > 2048 ? 2 * need : 4096;
-        char *grown = realloc(select->sql, room);
-        if (!grown) {
-            select->no_memory = true;
-            return;
-        }
-        select->sql = grown;
-        select->room = room;
+    if (!GROW(&select->sql, &select->room, need)) {
+        select->no_memory = true;
+        return;
     }
     memcpy(select->sql + select->length, text, n + 1);
     select->length += n;
@@ -25,15 +20,9 @@ void select_add(struct select *select, const char *text) {
 
 void select_bind(struct select *select, struct sql_value value) {
     char number[24];
-    if (select->n == select->values_room) {
-        const size_t room = select->values_room ? 2 * select->values_room : 32;
-        struct sql_value *grown = realloc(select->values, room * sizeof *grown);
-        if (!grown) {
-            select->no_memory = true;
-            return;
-        }
-        select->values = grown;
-        select->values_room = room;
+    if (!GROW(&select->values, &select->values_room, select->n + 1)) {
+        select->no_memory = true;
+        return;
     }
     select->values[select->n++] = value;
     snprintf(number, sizeof number, "?%zu", select->n);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "base/json.h"
 #include "dataset/sharing.h"
 #include "dataset/store_internal.h"
@@ -288,14 +289,9 @@ enum status sql_collect(struct store *store, sqlite3_stmt *stmt, sql_read_row *r
         status = sql_next(store, stmt, &row, err);
         if (status != ST_OK || !row)
             break;
-        if (count == room) {
-            room = room ? 2 * room : 16;
-            char *grown = realloc(rows, room * size);
-            if (!grown) {
-                status = error_no_memory(err);
-                break;
-            }
-            rows = grown;
+        if (!grow_array(&rows, &room, count + 1, size)) {
+            status = error_no_memory(err);
+            break;
         }
         memset(rows + count * size, 0, size);
         status = read(stmt, arena, rows + count * size, err);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "featurize/features_internal.h"
 
 /* What tells the shards of a variable apart; the first six are averaged over shards. */
@@ -29,18 +30,6 @@ struct shards {
     size_t n, capacity;
     struct shard *items; /* malloc'd */
 };
-
-static bool reserve(struct shards *shards, size_t more) {
-    if (more <= shards->capacity - shards->n)
-        return true;
-    size_t capacity = shards->n + more + shards->n / 2;
-    struct shard *items = realloc(shards->items, capacity * sizeof *items);
-    if (!items)
-        return false;
-    shards->items = items;
-    shards->capacity = capacity;
-    return true;
-}
 
 static int compare_facts(const struct facts *a, const struct facts *b) {
     const double *x = (const double *)a, *y = (const double *)b;
@@ -118,7 +107,7 @@ static bool add_variable(const struct survey *s, uint32_t place, struct shards *
     uint32_t v = s->gradients[place].variable, at = s->first_piece[v];
     const struct variable_sync *sync = &s->strategy->variables[v];
     uint64_t end_bytes = 0;
-    if (!reserve(shards, sync->shards))
+    if (!GROW(&shards->items, &shards->capacity, shards->n + sync->shards))
         return false;
     struct shard *own = shards->items + shards->n;
     for (uint32_t k = 0; k < sync->shards; k++) {
@@ -264,7 +253,7 @@ static void sum_up(const struct survey *s, const struct shards *shards, enum syn
 
 enum status features_of_shards(struct survey *s, struct features *out, struct error *err) {
     struct shards shards = {.items = NULL};
-    enum status status = reserve(&shards, out->n_variables) ? ST_OK : error_no_memory(err);
+    enum status status = GROW(&shards.items, &shards.capacity, out->n_variables) ? ST_OK : error_no_memory(err);
     for (uint32_t i = 0; i < out->n_variables && !status; i++) {
         out->partitions += s->strategy->variables[s->gradients[i].variable].shards;
         if (!add_variable(s, i, &shards))

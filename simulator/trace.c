@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
+
 enum { PASSES = 2, MAX_ROWS = 4096 };
 
 struct trace {
@@ -16,17 +18,10 @@ struct trace {
 
 static void collect(void *context, const struct interval *interval) {
     struct trace *trace = context;
-    if (trace->n == trace->room) {
-        size_t room = trace->room ? trace->room * 2 : 1024;
-        struct interval *grown = realloc(trace->intervals, room * sizeof *grown);
-        if (!grown) {
-            trace->no_memory = true;
-            return;
-        }
-        trace->intervals = grown;
-        trace->room = room;
-    }
-    trace->intervals[trace->n++] = *interval;
+    if (GROW(&trace->intervals, &trace->room, trace->n + 1))
+        trace->intervals[trace->n++] = *interval;
+    else
+        trace->no_memory = true;
 }
 
 static int by_start(const void *a, const void *b) {

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/grow.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "dataset/describe.h"
@@ -58,15 +59,7 @@ static const struct baseline *baseline_called(const char *name) {
 }
 
 struct entry *session_add(struct session *s, struct strategy *strategy, const char *proposer, double predicted) {
-    if (s->n == s->capacity) {
-        size_t capacity = s->capacity ? 2 * s->capacity : 64;
-        struct entry **entries = realloc(s->entries, capacity * sizeof *entries);
-        if (!entries)
-            goto fail;
-        s->entries = entries;
-        s->capacity = capacity;
-    }
-    struct entry *e = malloc(sizeof *e);
+    struct entry *e = GROW(&s->entries, &s->capacity, s->n + 1) ? malloc(sizeof *e) : NULL;
     if (!e)
         goto fail;
     s->entries[s->n++] = e;

@@ -13,21 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
+
 void cluster_draft_init(struct cluster_draft *draft, struct arena *arena) {
     *draft = (struct cluster_draft){.arena = arena};
-}
-
-/* Room for one more of `size` bytes. */
-static bool grow(void **items, size_t n, size_t *room, size_t size) {
-    if (n < *room)
-        return true;
-    const size_t more = *room ? 2 * *room : 64;
-    void *moved = realloc(*items, more * size);
-    if (!moved)
-        return false;
-    *items = moved;
-    *room = more;
-    return true;
 }
 
 struct draft_node *cluster_draft_node(struct cluster_draft *draft, const char *name, size_t n_name) {
@@ -36,7 +25,7 @@ struct draft_node *cluster_draft_node(struct cluster_draft *draft, const char *n
         if (!strncmp(nodes->items[i].name, name, n_name) && !nodes->items[i].name[n_name])
             return &nodes->items[i];
     const char *copy = arena_copy(draft->arena, name, n_name);
-    if (!copy || !grow((void **)&nodes->items, nodes->n, &nodes->room, sizeof *nodes->items))
+    if (!copy || !GROW(&nodes->items, &nodes->room, nodes->n + 1))
         return NULL;
     nodes->items[nodes->n] = (struct draft_node){.name = copy};
     return &nodes->items[nodes->n++];
@@ -61,7 +50,7 @@ bool cluster_draft_take(struct cluster_draft *draft, const struct draft_nodes *n
 
 bool cluster_draft_all_reduce(struct cluster_draft *draft, uint64_t devices, uint64_t bytes, double time_us) {
     struct draft_measurements *all = &draft->measurements;
-    if (!grow((void **)&all->items, all->n, &all->room, sizeof *all->items))
+    if (!GROW(&all->items, &all->room, all->n + 1))
         return false;
     all->items[all->n++] = (struct measurement){.operation = OPERATION_all_reduce,
                                                 .algorithm = ALGORITHM_auto,

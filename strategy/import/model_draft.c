@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
+
 void model_draft_init(struct model_draft *draft, struct arena *arena, const char *name, double batch,
                       enum draft_form form) {
     *draft = (struct model_draft){.arena = arena, .root = cJSON_CreateObject()};
@@ -24,14 +26,8 @@ static cJSON *add_object(struct model_draft *draft, cJSON *array) {
 }
 
 static bool keep_name(struct model_draft *draft, const char *name, size_t line) {
-    if (draft->n_variables == draft->room) {
-        const size_t room = draft->room ? 2 * draft->room : 64;
-        struct draft_variable *more = realloc(draft->index, room * sizeof *more);
-        if (!more)
-            return false;
-        draft->index = more;
-        draft->room = room;
-    }
+    if (!GROW(&draft->index, &draft->room, draft->n_variables + 1))
+        return false;
     const size_t i = draft->n_variables;
     draft->index[i] = (struct draft_variable){arena_strdup(draft->arena, name), line, i};
     return draft->index[draft->n_variables++].name;

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/grow.h"
 #include "trial-runner/worker/report.h"
 
 struct trace_row {
@@ -14,12 +15,8 @@ struct trace_row {
 static void keep(struct trace *trace, const struct trace_row *row) {
     if (!trace->on || row->iteration < trace->warmup)
         return;
-    if (trace->n == trace->capacity) {
-        trace->capacity = trace->capacity ? trace->capacity * 2 : 1024;
-        trace->rows = realloc(trace->rows, trace->capacity * sizeof *trace->rows);
-        if (!trace->rows)
-            report_abort(ST_NO_MEMORY, "out of memory for a trace of %zu lines", trace->capacity);
-    }
+    if (!GROW(&trace->rows, &trace->capacity, trace->n + 1))
+        report_abort(ST_NO_MEMORY, "out of memory for a trace of %zu lines", trace->n + 1);
     trace->rows[trace->n++] = *row;
 }
 

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/grow.h"
 #include "base/log.h"
 
 static const double TICK_US = 0.1e6, REPORT_US = 2e6, AGAIN_US = 1e6;
@@ -41,13 +42,7 @@ const volatile sig_atomic_t *keeper_flag(const struct keeper *k) {
 
 void keeper_add(struct keeper *k, double time_us) {
     pthread_mutex_lock(&k->mutex);
-    if (k->n == k->capacity) {
-        const size_t capacity = k->capacity ? 2 * k->capacity : 64;
-        double *grown = realloc(k->times_us, capacity * sizeof *grown);
-        k->times_us = grown ? grown : k->times_us;
-        k->capacity = grown ? capacity : k->capacity;
-    }
-    if (k->n < k->capacity) /* else a report is short of one, and the end of the trial is not */
+    if (GROW(&k->times_us, &k->capacity, k->n + 1)) /* else a report is short of one, and the end of the trial is not */
         k->times_us[k->n++] = time_us;
     pthread_mutex_unlock(&k->mutex);
 }

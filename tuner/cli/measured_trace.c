@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/grow.h"
 #include "base/json.h"
 #include "simulator/timeline.h"
 #include "simulator/trace.h"
@@ -17,17 +18,10 @@ void measured_trace_release(struct measured_trace *trace) {
 
 void measured_trace_take(void *context, const struct trial_interval *interval) {
     struct measured_trace *trace = context;
-    if (trace->n == trace->room) {
-        size_t room = trace->room ? trace->room * 2 : 1024;
-        struct trial_interval *grown = realloc(trace->intervals, room * sizeof *grown);
-        if (!grown) {
-            trace->no_memory = true;
-            return;
-        }
-        trace->intervals = grown;
-        trace->room = room;
-    }
-    trace->intervals[trace->n++] = *interval;
+    if (GROW(&trace->intervals, &trace->room, trace->n + 1))
+        trace->intervals[trace->n++] = *interval;
+    else
+        trace->no_memory = true;
 }
 
 static enum interval_kind kind_of(const struct trial_interval *t, const struct plan *plan) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "strategy/baselines/baselines.h"
 #include "tuner/cli/remote.h"
 #include "tuner/cli/remote_records.h"
@@ -27,14 +28,8 @@ static enum status keep_trial(void *context, const cJSON *item, bool *done, stru
         cJSON_Delete(copy);
         return error_no_memory(err);
     }
-    if (t->n == t->capacity) {
-        const size_t capacity = t->capacity ? 2 * t->capacity : 64;
-        struct record *grown = realloc(t->records, capacity * sizeof *grown);
-        if (!grown)
-            return error_no_memory(err);
-        t->records = grown;
-        t->capacity = capacity;
-    }
+    if (!GROW(&t->records, &t->capacity, t->n + 1))
+        return error_no_memory(err);
     enum status st = remote_record(copy, &t->arena, &t->records[t->n], err);
     t->n += !st;
     return st;

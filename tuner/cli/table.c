@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
+
 void table_init(struct table *table, const char *const heads[]) {
     *table = (struct table){0};
     while (heads[table->n_columns] && table->n_columns < TABLE_MAX_COLUMNS) {
@@ -19,15 +21,8 @@ void table_cell(struct table *table, const char *format, ...) {
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    if (table->n_rows == table->capacity) {
-        size_t capacity = table->capacity ? 2 * table->capacity : 128;
-        const char **cells = realloc(table->cells, capacity * sizeof *cells);
-        if (!cells)
-            return;
-        table->cells = cells;
-        table->capacity = capacity;
-    }
-    table->cells[table->n_rows++] = arena_strdup(&table->arena, text);
+    if (GROW(&table->cells, &table->capacity, table->n_rows + 1))
+        table->cells[table->n_rows++] = arena_strdup(&table->arena, text);
 }
 
 static size_t width_of(const char *text) {

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "trial-runner/job_times.h"
 #include "tuner/cli/job_options.h"
 
@@ -22,14 +23,8 @@ struct times {
 static enum status add_time(struct times *t, double us, struct error *err) {
     if (t->n == MOST_TIMES)
         return error_set(err, ST_TOO_LARGE, "more than %d iterations", MOST_TIMES);
-    if (t->n == t->capacity) {
-        const size_t capacity = t->capacity ? 2 * t->capacity : 64;
-        double *more = realloc(t->us, capacity * sizeof *more);
-        if (!more)
-            return error_no_memory(err);
-        t->us = more;
-        t->capacity = capacity;
-    }
+    if (!GROW(&t->us, &t->capacity, t->n + 1))
+        return error_no_memory(err);
     t->us[t->n++] = us;
     return ST_OK;
 }

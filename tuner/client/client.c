@@ -8,6 +8,7 @@
 #include <sys/random.h>
 
 #include "base/clock.h"
+#include "base/grow.h"
 #include "base/json.h"
 #include "tuner/client/client_internal.h"
 #include "tuner/version.h"
@@ -224,15 +225,9 @@ static size_t on_body(char *bytes, size_t one, size_t n, void *context) {
     a->too_large = a->n + size > CLIENT_MOST_BYTES;
     if (a->too_large)
         return 0;
-    if (a->n + size > a->capacity) {
-        const size_t capacity = 2 * (a->n + size);
-        char *text = realloc(a->text, capacity);
-        a->no_memory = !text;
-        if (!text)
-            return 0;
-        a->text = text;
-        a->capacity = capacity;
-    }
+    a->no_memory = !GROW(&a->text, &a->capacity, a->n + size);
+    if (a->no_memory)
+        return 0;
     memcpy(a->text + a->n, bytes, size);
     a->n += size;
     return size;

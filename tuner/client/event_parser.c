@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
+
 void event_parser_init(struct event_parser *p, const char *last_id, client_listener *listener, void *context) {
     *p = (struct event_parser){.listener = listener, .context = context};
     snprintf(p->id, sizeof p->id, "%s", last_id ? last_id : "");
@@ -29,14 +31,8 @@ void event_parser_release(struct event_parser *p) {
 static enum status append(struct event_text_buffer *b, const char *bytes, size_t n, struct error *err) {
     if (b->n + n > EVENT_MOST_BYTES)
         return error_set(err, ST_TOO_LARGE, "an event has over %d bytes", EVENT_MOST_BYTES);
-    if (b->n + n + 1 > b->capacity) {
-        const size_t capacity = 2 * (b->n + n) + 64;
-        char *text = realloc(b->text, capacity);
-        if (!text)
-            return error_no_memory(err);
-        b->text = text;
-        b->capacity = capacity;
-    }
+    if (!GROW(&b->text, &b->capacity, b->n + n + 1))
+        return error_no_memory(err);
     memcpy(b->text + b->n, bytes, n);
     b->n += n;
     b->text[b->n] = 0;

@@ -13,6 +13,7 @@
 #include <sys/random.h>
 
 #include "base/clock.h"
+#include "base/grow.h"
 #include "base/log.h"
 #include "tuner/http/dispatch.h"
 #include "tuner/http/server_internal.h"
@@ -289,16 +290,10 @@ static void take_body(struct exchange *x, const char *data, size_t n) {
                          (unsigned long long)x->server->options.body_bytes);
         return;
     }
-    if (rq->body_bytes + n > x->body_capacity) {
-        size_t capacity = 2 * x->body_capacity > rq->body_bytes + n ? 2 * x->body_capacity : rq->body_bytes + n;
-        char *body = realloc(x->body, capacity);
-        if (!body) {
-            x->refused = x->close = true;
-            response_problem(&x->response, &rq->arena, PROBLEM_STORAGE, "out of memory");
-            return;
-        }
-        x->body = body;
-        x->body_capacity = capacity;
+    if (!GROW(&x->body, &x->body_capacity, rq->body_bytes + n)) {
+        x->refused = x->close = true;
+        response_problem(&x->response, &rq->arena, PROBLEM_STORAGE, "out of memory");
+        return;
     }
     memcpy(x->body + rq->body_bytes, data, n);
     rq->body_bytes += n;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/grow.h"
 #include "base/units.h"
 
 enum { PASSES = 4, MOST_PASSES = 8, KINDS = INTERVAL_PULL + 1 };
@@ -40,17 +41,10 @@ static void keep(void *context, const struct interval *interval) {
     struct kept *kept = context;
     if (kept->no_memory || !is_shown(kept, interval->node))
         return;
-    if (kept->n == kept->room) {
-        size_t room = kept->room ? kept->room * 2 : 1024;
-        struct interval *grown = realloc(kept->items, room * sizeof *grown);
-        if (!grown) {
-            kept->no_memory = true;
-            return;
-        }
-        kept->items = grown;
-        kept->room = room;
-    }
-    kept->items[kept->n++] = *interval;
+    if (GROW(&kept->items, &kept->room, kept->n + 1))
+        kept->items[kept->n++] = *interval;
+    else
+        kept->no_memory = true;
 }
 
 /* Where all gradients are all-reduced, nodes of one speed do the same. */

@@ -9,22 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
+
 /* ---- bytes ---- */
 
 static void put(struct markup *m, const char *bytes, size_t n) {
     if (m->failed)
         return;
-    if (m->length + n + 1 > m->room) {
-        size_t room = m->room ? m->room : 4096;
-        while (room < m->length + n + 1)
-            room *= 2;
-        char *grown = realloc(m->text, room);
-        if (!grown) {
-            m->failed = true;
-            return;
-        }
-        m->text = grown;
-        m->room = room;
+    if (!GROW(&m->text, &m->room, m->length + n + 1)) {
+        m->failed = true;
+        return;
     }
     memcpy(m->text + m->length, bytes, n);
     m->length += n;

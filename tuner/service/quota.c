@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/grow.h"
 #include "base/log.h"
 
 enum { DAY_S = 86400, MINUTE_S = 60, MOST_LINES = 10000 };
@@ -70,25 +71,12 @@ static void forget_old(struct account *a, int64_t now) {
     a->n = kept;
 }
 
-/* Room for one more, so that add_trials cannot fail. */
-static bool make_room(struct account *a) {
-    if (a->n < a->room)
-        return true;
-    const size_t room = a->room ? 2 * a->room : 16;
-    struct minute *grown = realloc(a->minutes, room * sizeof *grown);
-    if (grown) {
-        a->minutes = grown;
-        a->room = room;
-    }
-    return grown;
-}
-
 static void add_trials(struct account *a, int64_t at_s, uint64_t trials) {
     struct minute *last = a->n ? &a->minutes[a->n - 1] : NULL;
     if (last && last->at_s / MINUTE_S == at_s / MINUTE_S) {
         last->at_s = at_s > last->at_s ? at_s : last->at_s;
         last->trials += trials;
-    } else if (make_room(a)) {
+    } else if (GROW(&a->minutes, &a->room, a->n + 1)) {
         a->minutes[a->n++] = (struct minute){at_s, trials};
     }
 }
@@ -249,7 +237,7 @@ bool quota_reserve(struct quota *q, const struct principal *who, uint64_t least,
     struct account *a = find(q, who->token, true);
     bool enough = false;
     *wait_s = 1;
-    if (a && make_room(a)) {
+    if (a && GROW(&a->minutes, &a->room, a->n + 1)) { /* so that add_trials cannot fail */
         forget_old(a, now);
         const uint64_t sum = used(a), left = sum < limit ? limit - sum : 0;
         enough = least <= left;

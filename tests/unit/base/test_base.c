@@ -1,7 +1,9 @@
 /* Errors, arenas, ids, clocks and the log. */
 #include <math.h>
 #include <stdalign.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -9,6 +11,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "tests/support/check.h"
@@ -46,6 +49,31 @@ static void a_prefix_goes_before_the_message_and_keeps_the_status(void **state) 
     text[sizeof text - 1] = '\0';
     assert_int_equal(error_prefix(&err, "%s", text), ST_NOT_FOUND);
     assert_int_equal(strlen(err.message), sizeof err.message - 1);
+}
+
+static void an_array_that_grows_keeps_its_items(void **state) {
+    (void)state;
+    uint32_t *items = NULL;
+    size_t room = 0, moves = 0;
+    for (uint32_t i = 0; i < 100000; i++) {
+        const size_t before = room;
+        assert_true(GROW(&items, &room, i + 1u));
+        moves += room != before;
+        items[i] = i * 7;
+    }
+    assert_true(room >= 100000 && room < 200000);
+    assert_true(moves < 20);
+    for (uint32_t i = 0; i < 100000; i++)
+        assert_int_equal(items[i], i * 7);
+    uint32_t *const before = items;
+    const size_t room_before = room;
+    assert_false(GROW(&items, &room, SIZE_MAX)); /* whose bytes nothing can count */
+    assert_false(GROW(&items, &room, SIZE_MAX / 4));
+    assert_true(items == before && room == room_before);
+    assert_true(GROW(&items, &room, 1000000u)); /* many at once */
+    assert_int_equal(room, 1000000);
+    assert_int_equal(items[99999], 99999 * 7);
+    free(items);
 }
 
 static void each_status_has_its_word_and_codes(void **state) {
@@ -208,6 +236,7 @@ int main(void) {
         cmocka_unit_test(an_error_is_cut_and_never_overrun),
         cmocka_unit_test(an_error_is_not_cut_inside_a_character),
         cmocka_unit_test(a_prefix_goes_before_the_message_and_keeps_the_status),
+        cmocka_unit_test(an_array_that_grows_keeps_its_items),
         cmocka_unit_test(each_status_has_its_word_and_codes),
         cmocka_unit_test(arena_memory_is_zeroed_aligned_and_apart),
         cmocka_unit_test(an_arena_request_that_overflows_is_refused),
