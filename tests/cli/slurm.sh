@@ -5,6 +5,7 @@
 # Alone: real trials run, and the daemons want the processors.
 set -u
 cd "$(dirname "$0")/../.."
+. tests/cli/check.bash
 . tests/cli/slurm.bash
 syncopate=$PWD/${OUT:-build/release}/bin/syncopate unit=$PWD/${OUT:-build/release}/tests/unit/trial-runner/test_slurm
 model=small.json
@@ -55,22 +56,6 @@ E2
 chmod +x fault tell
 ln -s tell tell-nccl
 
-check() { # check NAME STATUS PART COMMAND...: it ends with STATUS and says PART
-    local name=$1 status=$2 part=$3 got
-    shift 3
-    "$@" >out 2>err </dev/null
-    got=$?
-    if [ $got != "$status" ]; then
-        echo "not ok $name: exit status $got instead of $status: $(head -c 400 err)"
-    elif ! cat out err | grep -qF -- "$part"; then
-        echo "not ok $name: no \"$part\" in: $(cat out err | head -c 400)"
-    else
-        echo "ok $name"
-    fi
-}
-verdict() { # verdict NAME STATUS WHY
-    [ "$2" = 0 ] && echo "ok $1" || echo "not ok $1: $3"
-}
 quiet() { # no step, no job and no worker is left, within ten seconds; a job that is $1 may be
     for _ in {1..50}; do
         left=$(squeue -h -s -o %i | grep -v -F extern; squeue -h -o %i | grep -v -x -F "${1:-none}"; pgrep -f "$dir/work/syncopate-")

@@ -475,10 +475,17 @@ static struct said unsay(const struct command_line *line) {
     return said;
 }
 
-/* The service that was typed before the command beats what variables say of the others. */
-static void drop_all_but_server(const struct command_line *line) {
+static bool may_lead(const char *name) {
+    for (const struct option *o = options_leading; o->kind != OPTION_END; o++)
+        if (!strcmp(o->name, name))
+            return true;
+    return false;
+}
+
+/* What was typed before the command beats what variables say of the others. */
+static void keep_what_may_lead(const struct command_line *line) {
     for (const struct option *o = line->options; o->kind != OPTION_END; o++)
-        if (o->kind == OPTION_ONE_OF && strcmp(o->name, "server") != 0)
+        if (o->kind == OPTION_ONE_OF && !may_lead(o->name))
             *(const char **)o->value = NULL;
 }
 
@@ -517,7 +524,7 @@ enum status options_parse(const struct command_line *line, int argc, char **argv
         st = set_from_environment(line, err);
     say_again(line, &said);
     if (server_said)
-        drop_all_but_server(line);
+        keep_what_may_lead(line);
     else
         said = unsay(line);
     if (!st)

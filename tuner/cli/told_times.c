@@ -35,15 +35,15 @@ static enum status add_value(struct times *t, struct job_times *reader, const ch
 }
 
 static enum status read_list(struct times *t, struct job_times *reader, const char *list, struct error *err) {
-    enum status st = ST_OK;
-    for (const char *at = list; *at && !st;) {
+    for (const char *at = list;; at++) {
         char word[64];
         const size_t n = strcspn(at, ",");
         snprintf(word, sizeof word, "%.*s", (int)(n < sizeof word ? n : sizeof word - 1), at);
-        st = add_value(t, reader, word, err);
-        at += n + (at[n] != 0);
+        const enum status st = add_value(t, reader, word, err);
+        at += n;
+        if (st || !*at)
+            return st;
     }
-    return st;
 }
 
 static bool is_json(const char *line, size_t n) {
