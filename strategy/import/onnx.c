@@ -272,11 +272,12 @@ static enum status find_batch(const struct source *source, const struct onnx_gra
                : error_set(err, ST_USAGE, "%s: the file does not tell the batch size; give --batch", source->name);
 }
 
-static enum status check(const struct source *source, const struct import_settings *settings,
-                         const struct layers *layers, struct error *err) {
+static enum status check(const struct source *source, const struct onnx_graph *graph,
+                         const struct import_settings *settings, const struct layers *layers, struct error *err) {
     if (!layers->n_variables)
-        return error_set(err, ST_INVALID, "%s: byte 0: no node reads an initializer of floating-point numbers",
-                         source->name);
+        return error_set(err, ST_INVALID, "%s: byte 0: no node reads an initializer of floating-point numbers%s",
+                         source->name,
+                         graph->n_inner ? "; graphs and functions inside are not looked into: inline them" : "");
     if (layers->n_estimated && settings->positions <= 0)
         return error_set(err, ST_USAGE,
                          "%s: of %zu nodes the file does not tell the activations' sizes; give --positions to estimate "
@@ -299,7 +300,7 @@ static enum status read_whole(const struct source *source, const struct import_s
     if (!st)
         st = read_layers(&graph, settings, &layers, err);
     if (!st)
-        st = check(source, settings, &layers, err);
+        st = check(source, &graph, settings, &layers, err);
     if (!st)
         st = name_layers(&layers, notes->arena, err);
     if (!st && !add_notes(source, &graph, &layers, settings, notes))

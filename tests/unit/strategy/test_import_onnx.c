@@ -470,7 +470,16 @@ static void refused(const struct proto_bytes *graph, const char *part) {
 static void bad_graphs_are_refused_with_their_place(void **state) {
     (void)state;
     struct proto_bytes graph = {.n = 0};
-    refused(&graph, "no node reads an initializer");
+    refused(&graph, "no node reads an initializer of floating-point numbers");
+    struct proto_bytes body = {.n = 0}, attribute = {.n = 0}, loop = {.n = 0};
+    put_initializer(&body, "w", ONNX_FLOAT, SIZES(4));
+    put_text(&attribute, 1, "body");
+    put_message(&attribute, 6, &body);
+    put_text(&loop, 4, "Loop");
+    put_message(&loop, 5, &attribute);
+    put_message(&graph, 1, &loop);
+    refused(&graph, "; graphs and functions inside are not looked into: inline them");
+    graph.n = 0;
     put_number(&graph, 1, 5);
     refused(&graph, "m.onnx: byte 10: field 1 is of wire type 0, not 2");
     graph.n = 0;
