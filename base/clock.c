@@ -43,3 +43,25 @@ void clock_utc_after(double us, char *out, size_t n) {
     strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &utc);
     snprintf(out, n, "%s.%03lldZ", day, (ms % 1000 + 1000) % 1000);
 }
+
+static int number_at(const char *digits, int n) {
+    int value = 0;
+    for (int i = 0; i < n; i++)
+        value = 10 * value + digits[i] - '0';
+    return value;
+}
+
+bool clock_is_utc(const char *text) {
+    static const char form[] = "0000-00-00T00:00:00.000Z", days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    size_t i = 0;
+    while (form[i] && (form[i] == '0' ? text[i] >= '0' && text[i] <= '9' : text[i] == form[i]))
+        i++;
+    if (form[i] || text[i])
+        return false;
+    const int year = number_at(text, 4), month = number_at(text + 5, 2), day = number_at(text + 8, 2);
+    if (month < 1 || month > 12)
+        return false;
+    const bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    return day >= 1 && day <= days[month - 1] + (leap && month == 2) && number_at(text + 11, 2) < 24 &&
+           number_at(text + 14, 2) < 60 && number_at(text + 17, 2) < 60;
+}

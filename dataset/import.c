@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "dataset/sharing.h"
 #include "dataset/store_internal.h"
@@ -62,6 +63,10 @@ static enum status raw_member(struct arena *arena, const char *text, const char 
 
 static enum status fail(const struct importer *im, struct error *err, const char *what, const char *key) {
     return error_set(err, ST_INVALID, "%s: line %llu: %s %s", im->name, (unsigned long long)im->line, what, key);
+}
+
+static enum status check_stamp(const struct importer *im, const char *key, const char *stamp, struct error *err) {
+    return !stamp || clock_is_utc(stamp) ? ST_OK : fail(im, err, "must be UTC as 2026-11-21T08:41:17.123Z:", key);
 }
 
 /* Texts may be empty and hold anything; *out is NULL when there is none. */
@@ -217,7 +222,9 @@ static enum status read_object(struct importer *im, const cJSON *json, const cha
         k++;
     if (!kind || k == STORE_KIND_COUNT || !name || !content)
         return fail(im, err, "an object needs", "kind, name and content");
-    status = object_put(im->store, k, name, content, created, &hash, &added, err);
+    status = check_stamp(im, "created", created, err);
+    if (status == ST_OK)
+        status = object_put(im->store, k, name, content, created, &hash, &added, err);
     if (status != ST_OK)
         return status;
     if (id && strcmp(id, hash.hex) != 0)
@@ -256,6 +263,10 @@ static enum status read_session(struct importer *im, const cJSON *json, const ch
     if (status == ST_OK && (!t[0] || !t[1] || !t[2] || !t[3] || !t[5] || !budget || !options))
         status = fail(im, err, "a session needs", "id, model, cluster, state, started, budget and options");
     if (status == ST_OK)
+        status = check_stamp(im, "started", t[5], err);
+    if (status == ST_OK)
+        status = check_stamp(im, "ended", t[6], err);
+    if (status == ST_OK)
         status = check_team(t[7], shared, err);
     if (status != ST_OK)
         return status;
@@ -290,6 +301,8 @@ static enum status read_calibration(struct importer *im, const cJSON *json, cons
         status = get_integer(im, line, "after_trial", &after, err);
     if (status == ST_OK && (!session || !created || !content || after > INT64_MAX))
         status = fail(im, err, "a calibration needs", "session, after_trial, created and content");
+    if (status == ST_OK)
+        status = check_stamp(im, "created", created, err);
     if (status != ST_OK)
         return status;
     return run_counted(im, SQL_CALIBRATION_IMPORT,

@@ -23,8 +23,6 @@ enum status record_uid_make(char out[RECORD_UID_MAX + 1], struct error *err) {
     return make_uid(out, err);
 }
 
-enum { UID_MAX = 128 };
-
 /* Of one kind, where ids with the same last digits displace each other. */
 enum { KNOWN = 64 };
 struct known {
@@ -78,14 +76,18 @@ static bool is_time_or_missing(double us) {
     return isnan(us) || is_time(us);
 }
 
+static bool is_stamp_or_missing(const char *text) {
+    return !text || clock_is_utc(text);
+}
+
 static enum status check_record(const struct record *r, double middle, struct error *err) {
     const bool complete = r->state == RECORD_COMPLETE;
     if (r->state == RECORD_WAITING || r->state == RECORD_RUNNING)
         return error_set(err, ST_INVALID, "a trial that is %s cannot be imported", record_state_word(r->state));
     if (!r->model || !r->cluster || !r->strategy || !r->proposer || !r->runner)
         return error_set(err, ST_INVALID, "model, cluster, strategy, proposer and runner are needed");
-    if (r->uid && (!*r->uid || strlen(r->uid) > UID_MAX))
-        return error_set(err, ST_INVALID, "a uid has 1 to %d bytes", UID_MAX);
+    if (r->uid && !record_uid_is_valid(r->uid))
+        return error_set(err, ST_INVALID, "a uid is 1 to %d letters, digits and . _ -", RECORD_UID_MAX);
     if (complete && (!is_time(r->median_us) || !is_time(r->mean_us)))
         return error_set(err, ST_INVALID, "a complete trial has a median and a mean, positive and finite");
     if (!complete && (!isnan(r->median_us) || !isnan(r->mean_us) || r->n_iterations))
@@ -94,6 +96,8 @@ static enum status check_record(const struct record *r, double middle, struct er
         return error_set(err, ST_INVALID, "a reason belongs to every trial but complete ones");
     if (!is_time_or_missing(r->predicted_us) || r->low_us > r->median_us || r->high_us < r->median_us)
         return error_set(err, ST_INVALID, "a prediction is positive, and the interval holds the median");
+    if (!is_stamp_or_missing(r->queued) || !is_stamp_or_missing(r->started) || !is_stamp_or_missing(r->ended))
+        return error_set(err, ST_INVALID, "queued, started and ended are UTC, as 2026-11-21T08:41:17.123Z");
     if (r->number && !r->session)
         return error_set(err, ST_INVALID, "a number belongs to a session");
     enum status status = check_times(r->n_iterations, r->iterations_us, err);

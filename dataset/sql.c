@@ -19,7 +19,9 @@ static const char *const texts[] = {
 static enum status constraint(sqlite3 *db, int code, const char *path, struct error *err) {
     switch (code) {
     case SQLITE_CONSTRAINT_FOREIGNKEY:
-        return error_set(err, ST_NOT_FOUND, "%s: a record that this one refers to is not there", path);
+        return error_set(err, ST_NOT_FOUND,
+                         "%s: a model, cluster, strategy, environment or session that this refers to is not there",
+                         path);
     case SQLITE_CONSTRAINT_UNIQUE:
     case SQLITE_CONSTRAINT_PRIMARYKEY:
         return error_set(err, ST_CONFLICT, "%s: there already: %s", path, sqlite3_errmsg(db));

@@ -2,6 +2,7 @@
 the files, which syncopate reads afterwards.
 """
 
+import dataclasses
 import json
 import sys
 import time
@@ -235,9 +236,53 @@ def what_cannot_be_profiled_is_refused():
         except ValueError:
             continue
         raise AssertionError("accepted")
+    for path in (folder, f"{folder}/no/such/folder.json"):
+        try:
+            syncopate_torch.profile(torch.nn.Linear(2, 2), path)
+        except OSError as error:
+            assert path in str(error), error
+            continue
+        raise AssertionError(f"accepted: {path}")
+
+
+@dataclasses.dataclass
+class Answer:
+    loss: torch.Tensor
+    words: str = ""
+
+
+class Answering(torch.nn.Module):
+    def __init__(self, answer):
+        super().__init__()
+        self.layer, self.answer = torch.nn.Linear(4, 1), answer
+
+    def forward(self, x):
+        self.loss = self.layer(x).square().mean()
+        return self.answer(self.loss)
+
+
+def what_a_model_returns_may_be_a_dataclass():
+    model = Answering(Answer)
+    profile = syncopate_torch.profile(model, f"{folder}/answer.json", warmup=0, iterations=2)
+    for _ in range(2):
+        model(torch.randn(2, 4)).loss.backward()
+    assert profile.done
+
+
+def a_model_that_returns_no_tensor_is_told_of():
+    model = Answering(lambda loss: "done")
+    profile = syncopate_torch.profile(model, f"{folder}/silent.json", warmup=0, iterations=1)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model(torch.randn(2, 4))
+        model.loss.backward()
+    assert not profile.done and any("no tensor" in str(w.message) for w in caught), caught
+    profile.close()
 
 
 for test in (
+    what_a_model_returns_may_be_a_dataclass,
+    a_model_that_returns_no_tensor_is_told_of,
     times_and_order_are_those_of_the_job,
     hooks_are_gone_when_the_file_is_there,
     the_job_computes_the_same,

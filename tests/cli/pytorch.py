@@ -10,6 +10,7 @@ import os
 import random
 import socket
 import sys
+import tempfile
 import time
 import warnings
 
@@ -171,9 +172,23 @@ def two_backward_passes():
 
 def refusals():
     """What is said to what must be said."""
-    optimizer = torch.optim.SGD(module().parameters(), 0.1)
-    distribute(module(), one_group(cross_iteration=True), optimizer)
+    model = module()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    strange, lbfgs = torch.optim.SGD(module().parameters(), 0.1), torch.optim.LBFGS(model.parameters())
+    cross = one_group(cross_iteration=True)
+    said = {
+        "parameters are not updated by it": refusal(lambda: distribute(model, cross, strange)),
+        "LBFGS looks at all": refusal(lambda: distribute(model, cross, lbfgs)),
+        "none of fifo, priority": refusal(lambda: distribute(model, one_group(policy="frobnicate"))),
+        "syncopate strategy export": refusal(lambda: distribute(model, {"groups": [{}]})),
+    }
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        file.write("{")
+        file.flush()
+        said[f"{file.name}: Expecting"] = refusal(lambda: distribute(model, file.name))
+    distribute(model, cross, optimizer)
     return {
+        **said,
         "pass the optimizer": refusal(lambda: distribute(module(), one_group(cross_iteration=True))),
         "not of this module": refusal(lambda: distribute(module(), {"groups": []})),
         "do not add up": refusal(lambda: distribute(module(), one_group(slices=[{"group": 0, "bytes": 8}]))),
@@ -198,6 +213,43 @@ def gradients_gather_without_a_sum():
             optimizer.step()
         out.append([p.clone() for p in model.state_dict().values()])
     return furthest(*out)
+
+
+class Normalised(torch.nn.Module):
+    """With buffers, which DDP sends before each forward pass."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.Sequential(torch.nn.Linear(4, 64), torch.nn.BatchNorm1d(64), torch.nn.Linear(64, 1))
+
+    def forward(self, x):
+        return self.layers(x)
+
+
+def some_ranks_train():
+    """Ranks 0 and 1 in a group of their own; what is said of a strategy that this cannot be done with, and how far apart."""
+    group = dist.new_group([0, 1])
+    if dist.get_rank() > 1:
+        return "", 0
+    out, said = [], ""
+    for parts in (None, 2, 1):
+        torch.manual_seed(3)
+        model = Normalised().double()
+        names = [n for n, _ in model.named_parameters()]
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        if parts is None:
+            model = DistributedDataParallel(model, process_group=group)
+        else:
+            strategy = {"groups": [{"variables": names[k::parts], "partition_bytes": 2} for k in range(parts)]}
+            cross = {**strategy, "cross_iteration": True}
+            said = refusal(lambda: distribute(model, cross, optimizer, process_group=group))
+            model = distribute(model, strategy, process_group=group)
+        for step in range(5):
+            optimizer.zero_grad()
+            model(torch.arange(12.0).view(3, 4).double() * (step + dist.get_rank() + 1)).square().mean().backward()
+            optimizer.step()
+        out.append([p.clone() for p in model.state_dict().values()])
+    return said, max(furthest(out[0], other) for other in out[1:])
 
 
 class Sometimes(torch.nn.Module):
@@ -250,6 +302,9 @@ def ranks_train(rank, port, seed, files, results):
     said["hook_leaves_no_sync_alone"] = "" if away < TOO_FAR else f"{away:.1e} apart"
     away = unread_parameters_are_updated_all_the_same()
     said["hook_updates_what_a_forward_pass_does_not_read"] = "" if away < TOO_FAR else f"{away:.1e} apart"
+    text, away = some_ranks_train()
+    said["hook_trains_among_some_ranks"] = "" if away < TOO_FAR else f"{away:.1e} apart"
+    said["hook_needs_all_ranks_where_there_is_no_barrier"] = "" if rank > 1 or "needs all ranks" in text else text
     moved = furthest(plain["sgd"].parameters, [p for p in module().state_dict().values()])
     said["plain_DDP_trains_at_all"] = "" if moved > 0.01 else f"moved by {moved}"
     said["schedulers_of_the_learning_rate_have_nothing_to_say"] = ", ".join(sorted(set(WARNINGS)))

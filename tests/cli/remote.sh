@@ -212,7 +212,7 @@ openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyou
 (umask 077 && "$syncopate" serve token create reader --role read --dataset d.db >token)
 start 127.0.0.1:0 --tls-cert cert.pem --tls-key key.pem
 url=https://localhost:${url##*:}
-check a_stranger_is_refused 4 '401 unauthorized' "$syncopate" --server "$url" --cacert cert.pem models list
+check a_stranger_is_refused 4 'give --token-file FILE or set SYNCOPATE_TOKEN' "$syncopate" --server "$url" --cacert cert.pem models list
 check a_token_opens 0 mlp-small "$syncopate" --server "$url" --cacert cert.pem --token-file token models list
 check also_from_the_environment 0 mlp-small env SYNCOPATE_TOKEN="$(cat token)" "$syncopate" --server "$url" \
     --cacert cert.pem models list

@@ -25,7 +25,9 @@ static void begin_libcurl(void) {
 static enum status check_url(const char *url, struct error *err) {
     const char *host = strstr(url, "://");
     const bool http = !strncmp(url, "http://", 7) || !strncmp(url, "https://", 8);
-    if (!http || !host[3] || host[3] == '/' || strpbrk(host, "?#@ "))
+    if (http && strchr(host, '@'))
+        return error_set(err, ST_USAGE, "a service's URL has no user and no password; give --token-file");
+    if (!http || !host[3] || host[3] == '/' || strpbrk(host, "?# "))
         return error_set(err, ST_USAGE, "\"%.200s\" is no service's URL; it looks like http://127.0.0.1:8642", url);
     return ST_OK;
 }

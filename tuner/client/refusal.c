@@ -48,6 +48,6 @@ enum status client_refused(const char *service, long http, const cJSON *json, st
     if (!*code)
         return error_set(err, st, "%.200s answered with HTTP status %ld, and not as a syncopate service does", service,
                          http);
-    return error_set(err, st, "%.120s: %s%s%.250s (%ld %s, request %.40s)", service, pointer, *pointer ? ": " : "",
-                     detail, http, code, id);
+    return error_set(err, st, "%.120s: %s%s%.250s (%ld %s, request %.40s)%s", service, pointer, *pointer ? ": " : "",
+                     detail, http, code, id, http == 401 ? "; give --token-file FILE or set SYNCOPATE_TOKEN" : "");
 }

@@ -57,6 +57,11 @@ enum status api_operations_get(struct request *rq, struct response *rs, struct e
     return st ? st : operation_answer(rq, store, request_parameter(rq, "operation"), 200, rs, err);
 }
 
+/* Tokens of this list are ids of operations. */
+static bool is_page_token(const char *text) {
+    return strlen(text) == 32 && text[strspn(text, "0123456789abcdef")] == '\0';
+}
+
 enum status api_operations_list(struct request *rq, struct response *rs, struct error *err) {
     struct stored_operation *list;
     struct list_answer answer;
@@ -66,6 +71,8 @@ enum status api_operations_list(struct request *rq, struct response *rs, struct 
     uint64_t size = PAGE_SIZE;
     size_t n;
     enum status st = request_query_integer(rq, "page_size", 1, PAGE_MAX, &size, err);
+    if (!st && query.before && !is_page_token(query.before))
+        st = list_fault(ST_INVALID, query.before, err);
     if (!st)
         st = request_reader(rq, &store, err);
     if (!st)

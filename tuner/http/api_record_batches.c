@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "dataset/describe.h"
 #include "dataset/ingest.h"
@@ -36,14 +37,6 @@ struct batch {
 
 /* ---- a record ---- */
 
-static bool stamp_is_valid(const char *text) {
-    static const char form[] = "0000-00-00T00:00:00.000Z";
-    size_t i = 0;
-    while (form[i] && (form[i] == '0' ? text[i] >= '0' && text[i] <= '9' : text[i] == form[i]))
-        i++;
-    return !form[i] && !text[i];
-}
-
 static enum status read_stamps(const struct json_at *at, struct record *out, struct error *err) {
     const struct {
         const char *key, **to;
@@ -52,7 +45,7 @@ static enum status read_stamps(const struct json_at *at, struct record *out, str
     for (size_t i = 0; i < sizeof stamps / sizeof *stamps && !st; i++) {
         struct json_at member;
         st = json_get_string(at, stamps[i].key, JSON_OPTIONAL, stamps[i].to, err);
-        if (!st && json_has(at, stamps[i].key, &member) && !stamp_is_valid(*stamps[i].to))
+        if (!st && json_has(at, stamps[i].key, &member) && !clock_is_utc(*stamps[i].to))
             st = json_fail(&member, err, "must be UTC as 2026-11-21T08:41:17.123Z");
     }
     return st;

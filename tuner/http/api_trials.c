@@ -1,6 +1,7 @@
 /* A session's trials: looked at, suggested under a lease, kept alive, reported, ended; and what the session came to.
  * A change is made while the session is locked, in one transaction with its event and the answer that is kept for a
  * repetition; the session then catches up with what was written (tuner/service/hub.h). */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -536,11 +537,23 @@ static enum status read_events(void *context, struct event_text *out, bool *more
     return st;
 }
 
+/* The number of an event; a browser that has none yet sends nothing. False: *rs has the problem. */
+static bool read_last_event(struct request *rq, int64_t *out, struct response *rs) {
+    const char *id = rq->last_event_id ? rq->last_event_id : "";
+    errno = 0;
+    *out = *id ? strtoll(id, NULL, 10) : 0;
+    if (!errno && !id[strspn(id, "0123456789")])
+        return true;
+    response_problem(rs, &rq->arena, PROBLEM_BAD_REQUEST, "Last-Event-ID: \"%.40s\" is no number of an event", id);
+    return false;
+}
+
 enum status api_sessions_events(struct request *rq, struct response *rs, struct error *err) {
     struct stored_session stored;
     bool refused;
+    int64_t after;
     enum status st = request_session(rq, false, &stored, rs, &refused, err);
-    if (st)
+    if (st || !read_last_event(rq, &after, rs))
         return st;
     struct stream *s = calloc(1, sizeof *s);
     if (!s)
@@ -548,7 +561,7 @@ enum status api_sessions_events(struct request *rq, struct response *rs, struct 
     s->service = rq->service;
     s->who = rq->principal;
     snprintf(s->session, sizeof s->session, "%s", stored.id);
-    s->after = rq->last_event_id ? strtoll(rq->last_event_id, NULL, 10) : 0;
+    s->after = after;
     struct event_source source = {.context = s, .read = read_events, .allowed = may_listen, .release = free};
     snprintf(source.topic, sizeof source.topic, "%s", stored.id);
     rs->source = event_source_new(&source);

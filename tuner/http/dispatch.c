@@ -216,6 +216,9 @@ static bool check_headers(struct request *rq, bool has_body, struct response *rs
         response_problem(rs, &rq->arena, PROBLEM_CROSS_ORIGIN, "a page of another origin may not change anything here");
     else if (has_body && !route->request)
         response_problem(rs, &rq->arena, PROBLEM_BAD_REQUEST, "this takes no body");
+    else if (has_body && rq->content_encoding && strcasecmp(rq->content_encoding, "identity") != 0)
+        response_problem(rs, &rq->arena, PROBLEM_UNSUPPORTED_MEDIA_TYPE,
+                         "send the body as it is, without Content-Encoding");
     else if (has_body && !media_is_json(rq->content_type))
         response_problem(rs, &rq->arena, PROBLEM_UNSUPPORTED_MEDIA_TYPE, "send Content-Type: application/json");
     else if (!has_body && route->request && !(route->flags & ROUTE_BODY_OPTIONAL))

@@ -96,6 +96,7 @@ static enum MHD_Result see_header(void *context, enum MHD_ValueKind kind, const 
     } const once[] = {
         {"Authorization", &rq->authorization},
         {"Content-Type", &rq->content_type},
+        {"Content-Encoding", &rq->content_encoding},
         {"If-Match", &rq->if_match},
         {"If-None-Match", &rq->if_none_match},
         {"Host", &rq->host},

@@ -20,12 +20,12 @@ static void progress_cell(struct html_table *t, const struct findings *f, const 
     if (f && f->budget_trials) {
         markup_begin(t->m, "progress");
         markup_attributef(t->m, "max", "%llu", (unsigned long long)f->budget_trials);
-        markup_attributef(t->m, "value", "%llu", (unsigned long long)s->complete);
-        markup_attribute(t->m, "aria-label", "trials completed");
+        markup_attributef(t->m, "value", "%zu", f->ended);
+        markup_attribute(t->m, "aria-label", "trials ended");
         markup_end(t->m);
-        markup_textf(t->m, "%llu of %llu", (unsigned long long)s->complete, (unsigned long long)f->budget_trials);
+        markup_textf(t->m, "%zu of %llu", f->ended, (unsigned long long)f->budget_trials);
     } else {
-        markup_textf(t->m, "%llu", (unsigned long long)s->complete);
+        markup_textf(t->m, "%llu", f ? (unsigned long long)f->ended : (unsigned long long)s->complete);
     }
     html_cell_end(t);
 }
@@ -229,11 +229,14 @@ enum status page_home(struct request *rq, struct response *rs, struct error *err
 static cJSON *form_body(struct request *rq) {
     const char *model = form_field(rq, "model"), *cluster = form_field(rq, "cluster"), *mode = form_field(rq, "mode");
     const char *trials = form_field(rq, "trials");
+    char *end = NULL;
+    const double number = trials ? strtod(trials, &end) : 0;
     cJSON *body = cJSON_CreateObject(), *budget = body ? cJSON_AddObjectToObject(body, "budget") : NULL;
     const bool whole = budget && cJSON_AddStringToObject(body, "model", model ? model : "") &&
                        cJSON_AddStringToObject(body, "cluster", cluster ? cluster : "") &&
                        cJSON_AddStringToObject(body, "mode", mode ? mode : "ask") &&
-                       cJSON_AddNumberToObject(budget, "trials", trials ? strtod(trials, NULL) : 0);
+                       (end && *end ? cJSON_AddStringToObject(budget, "trials", trials)
+                                    : cJSON_AddNumberToObject(budget, "trials", number));
     if (whole)
         return body;
     cJSON_Delete(body);

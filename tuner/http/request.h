@@ -39,8 +39,8 @@ struct request {
     struct field parameters[REQUEST_MAX_PARAMETERS]; /* of the path, decoded */
     struct field query[REQUEST_MAX_QUERY];           /* decoded; each name once */
     /* Headers, NULL when absent. */
-    const char *authorization, *content_type, *if_match, *if_none_match, *idempotency_key, *last_event_id, *origin,
-        *host, *accept, *cookie;
+    const char *authorization, *content_type, *content_encoding, *if_match, *if_none_match, *idempotency_key,
+        *last_event_id, *origin, *host, *accept, *cookie;
     bool forwarded;   /* a proxy says that it passed this on, or may have: HTTP/1.0, which nginx speaks unless told */
     const char *body; /* as sent */
     size_t body_bytes;

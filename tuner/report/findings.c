@@ -76,6 +76,9 @@ static void add_record(struct findings *f, const struct record *record) {
     row->state = record->state;
     row->reason = record->reason;
     row->early |= trial_ended_early(record);
+    const bool under_way = record->state == RECORD_RUNNING || record->state == RECORD_WAITING;
+    f->under_way += under_way;
+    f->ended += !under_way && record->state != RECORD_CANCELLED;
     f->failed += record->state == RECORD_FAILED || record->state == RECORD_INFEASIBLE;
     if (!has_iterations(record))
         return;

@@ -57,8 +57,8 @@ struct findings {
     bool collection;        /* no budget: its strategies were drawn, and nothing was searched for */
     struct model model;
     struct cluster cluster;
-    size_t n_trials, failed;
-    struct record *trials; /* by number, with their iterations */
+    size_t n_trials, ended, under_way, failed; /* ended: with a result or failed, which costs budget */
+    struct record *trials;                     /* by number, with their iterations */
     size_t n;
     struct finding *items;                     /* in the order of their first trials */
     size_t best, baseline;                     /* SIZE_MAX: none completed */

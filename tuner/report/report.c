@@ -125,19 +125,13 @@ static void best_figures(struct markup *m, const struct findings *f) {
 
 static void trial_figure(struct markup *m, const struct findings *f) {
     char value[64], note[64];
-    size_t running = 0, lost = 0; /* lost: cancelled, which costs no budget */
-    for (size_t i = 0; i < f->n_trials; i++) {
-        running += f->trials[i].state == RECORD_RUNNING || f->trials[i].state == RECORD_WAITING;
-        lost += f->trials[i].state == RECORD_CANCELLED;
-    }
-    const size_t ended = f->n_trials - running - lost;
     if (f->budget_trials)
-        snprintf(value, sizeof value, "%zu of %llu", ended, (unsigned long long)f->budget_trials);
+        snprintf(value, sizeof value, "%zu of %llu", f->ended, (unsigned long long)f->budget_trials);
     else
-        snprintf(value, sizeof value, "%zu", ended);
+        snprintf(value, sizeof value, "%zu", f->ended);
     int at = snprintf(note, sizeof note, f->failed ? "%zu failed" : "none failed", f->failed);
-    if (running)
-        snprintf(note + at, sizeof note - (size_t)at, ", %zu under way", running);
+    if (f->under_way)
+        snprintf(note + at, sizeof note - (size_t)at, ", %zu under way", f->under_way);
     figure(m, "trials", value, note);
 }
 

@@ -129,17 +129,22 @@ static int write_line(FILE *to, const char *token, int64_t at_s, uint64_t trials
     return fprintf(to, "{\"token\":\"%s\",\"at_s\":%" PRId64 ",\"trials\":%" PRIu64 "}\n", token, at_s, trials);
 }
 
+/* NULL, and fd closed, when that cannot be. */
+static FILE *stream_of(int fd, const char *mode) {
+    FILE *stream = fd < 0 ? NULL : fdopen(fd, mode);
+    if (!stream && fd >= 0)
+        close(fd);
+    return stream;
+}
+
 /* All of it, through a temporary file and a rename. */
 static bool rewrite(struct quota *q) {
     char path[4200];
     snprintf(path, sizeof path, "%.4100s.new", q->path);
     const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    FILE *to = fd < 0 ? NULL : fdopen(fd, "w");
-    if (!to) {
-        if (fd >= 0)
-            close(fd);
+    FILE *to = stream_of(fd, "w");
+    if (!to)
         return false;
-    }
     uint64_t lines = 0;
     for (size_t i = 0; i < q->n; i++) {
         forget_old(&q->accounts[i], now_s());
@@ -158,7 +163,7 @@ static bool rewrite(struct quota *q) {
 /* One line, with one write. */
 static bool append(struct quota *q, const char *token, int64_t at_s, uint64_t trials) {
     const int fd = open(q->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    FILE *to = fd < 0 ? NULL : fdopen(fd, "a");
+    FILE *to = stream_of(fd, "a");
     if (!to)
         return false;
     write_line(to, token, at_s, trials);

@@ -48,15 +48,6 @@ bool token_name_valid(const char *name) {
     return team_is_valid(name);
 }
 
-/* Stamps are of one length and compare as text. */
-static bool is_stamp(const char *text) {
-    static const char shape[] = "dddd-dd-ddTdd:dd:dd.dddZ";
-    size_t i = 0;
-    while (shape[i] && (shape[i] == 'd' ? text[i] >= '0' && text[i] <= '9' : text[i] == shape[i]))
-        i++;
-    return !shape[i] && !text[i];
-}
-
 /* Reading. */
 
 static bool is_hex(const char *text, size_t n) {
@@ -83,7 +74,7 @@ static enum status read_token(const struct json_at *at, struct token *out, struc
     if (st)
         return st;
     if (!is_hex(id, TOKEN_ID_LENGTH) || !is_hex(hash, ID_LENGTH) || !token_name_valid(name) || !team_is_valid(team) ||
-        role == ROLE_NONE || !is_stamp(created) || (*expires && !is_stamp(expires)))
+        role == ROLE_NONE || !clock_is_utc(created) || (*expires && !clock_is_utc(expires)))
         return json_fail(at, err, "is no token; make tokens with \"syncopate serve token create\"");
     snprintf(t.id, sizeof t.id, "%s", id);
     snprintf(t.name, sizeof t.name, "%s", name);
@@ -265,7 +256,7 @@ static enum status check_wanted(const struct token *wanted, size_t n, const stru
                          team, team, !strcmp(team, "all") ? "everybody" : "one's own team");
     if (wanted->principal.role == ROLE_NONE)
         return error_set(err, ST_INVALID, "a token needs a role: read, submit, run or admin");
-    if (*wanted->expires && !is_stamp(wanted->expires))
+    if (*wanted->expires && !clock_is_utc(wanted->expires))
         return error_set(err, ST_INVALID, "\"%s\" is no UTC stamp like 2027-01-01T00:00:00.000Z", wanted->expires);
     for (size_t i = 0; i < n; i++)
         if (!strcmp(tokens[i].name, wanted->name))

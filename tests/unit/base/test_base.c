@@ -152,6 +152,37 @@ static void a_time_stamp_is_iso_8601_in_utc(void **state) {
     assert_int_equal(out[23], 'Z');
 }
 
+static void a_time_stamp_is_of_a_time_that_there_is(void **state) {
+    (void)state;
+    static const char *const good[] = {"2026-11-21T08:41:17.123Z", "2024-02-29T00:00:00.000Z",
+                                       "2000-02-29T23:59:59.999Z", "0001-01-01T00:00:00.000Z"};
+    static const char *const bad[] = {"",
+                                      "2026-11-21",
+                                      "2026-11-21T08:41:17Z",
+                                      "2026-11-21 08:41:17.123Z",
+                                      "2026-11-21T08:41:17.123Z ",
+                                      "2026-11-21T08:41:17.123+01:00",
+                                      "2026-00-21T08:41:17.123Z",
+                                      "2026-13-21T08:41:17.123Z",
+                                      "2026-11-00T08:41:17.123Z",
+                                      "2026-11-31T08:41:17.123Z",
+                                      "2025-02-29T08:41:17.123Z",
+                                      "1900-02-29T08:41:17.123Z",
+                                      "2026-11-21T24:00:00.000Z",
+                                      "2026-11-21T08:60:17.123Z",
+                                      "2026-11-21T08:41:60.123Z"};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        assert_true(clock_is_utc(good[i]));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_false(clock_is_utc(bad[i]));
+    for (time_t second = 951696000; second < 951696000 + 10 * 366 * 86400; second += 77760) { /* from 2000-02-28 */
+        struct tm utc;
+        char stamp[32];
+        strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S.000Z", gmtime_r(&second, &utc));
+        assert_true(clock_is_utc(stamp));
+    }
+}
+
 /* Milliseconds since 1970. */
 static long long ms_of(const char *stamp) {
     struct tm utc = {0};
@@ -243,6 +274,7 @@ int main(void) {
         cmocka_unit_test(an_id_is_the_sha256_of_the_bytes),
         cmocka_unit_test(a_sleep_is_never_short),
         cmocka_unit_test(a_time_stamp_is_iso_8601_in_utc),
+        cmocka_unit_test(a_time_stamp_is_of_a_time_that_there_is),
         cmocka_unit_test(a_time_stamp_of_another_time_is_as_far_away),
         cmocka_unit_test(the_log_prefixes_by_level_and_leaves_out_what_is_not_wanted),
         cmocka_unit_test(a_long_log_line_still_ends),

@@ -167,7 +167,11 @@ static void wrong_requests_are_told_what_is_wrong(void **state) {
     assert_problem(site_ask(&site, "POST", "/api/v1/models", "", NULL), 400, "bad-json");
     assert_problem(site_ask(&site, "POST", "/api/v1/models", "Content-Type: text/plain\r\n", SITE_MODEL), 415,
                    "unsupported-media-type");
+    assert_problem(site_ask(&site, "POST", "/api/v1/models",
+                            "Content-Type: application/json\r\nContent-Encoding: gzip\r\n", SITE_MODEL),
+                   415, "unsupported-media-type");
     assert_problem(site_ask(&site, "GET", "/api/v1/models", "", "{}"), 400, "bad-request");
+    assert_problem(site_get(&site, "/api/v1/operations?page_token=zzz"), 400, "bad-parameter");
     assert_problem(site_ask(&site, "POST", "/api/v1/models", "Idempotency-Key: a b\r\n", SITE_MODEL), 400,
                    "bad-request");
 }

@@ -292,6 +292,7 @@ static void a_batch_goes_in_whole_or_not_at_all(void **state) {
         {"state", "\"failed\"", 422, "invalid", "/records/7"},
         {"reason", "\"why\"", 422, "invalid", "/records/7"},
         {"queued", "\"2026-11-21 10:00\"", 422, "invalid", "/records/7/queued"},
+        {"started", "\"2026-02-30T10:00:00.000Z\"", 422, "invalid", "/records/7/started"},
         {"median_us", "-1", 422, "invalid", "/records/7/median_us"},
         {"median_us", NULL, 422, "invalid", "/records/7"},
         {"low_us", "1e12", 422, "invalid", "/records/7"},

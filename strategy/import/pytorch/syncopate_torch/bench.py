@@ -79,7 +79,7 @@ def all_reduces(most_bytes, device):
 
 def message_us(device):
     """What each of many small all-reduces adds when all are started at once: the rate at which they go through."""
-    lanes, words = lanes_of(dist.group.WORLD), torch.zeros(MANY, 1024, device=device)
+    lanes, words = lanes_of(dist.group.WORLD, cross=True), torch.zeros(MANY, 1024, device=device)
 
     def all_at_once():
         works = [dist.all_reduce(w, group=lanes[i % len(lanes)], async_op=True) for i, w in enumerate(words)]

@@ -11,11 +11,19 @@ the output projection of nn.MultiheadAttention, the nearest module above it that
 
 import types
 
+import torch
+
 
 class Deferred:
     """Takes the place of optimizer.step; `finish` updates all that still waits."""
 
     def __init__(self, optimizer, module, exchange):
+        if isinstance(optimizer, torch.optim.LBFGS):
+            raise ValueError("LBFGS looks at all parameters at once: a strategy without a barrier cannot wait with it")
+        updated = {p for group in optimizer.param_groups for p in group["params"]}
+        others = sum(1 for p in exchange.variables if p not in updated)
+        if others:
+            raise ValueError(f"the optimizer is not of this module: {others} of its parameters are not updated by it")
         self.optimizer, self.exchange = optimizer, exchange
         self.plain_step = optimizer.step
         self.waiting = set()  # parameters whose update is due

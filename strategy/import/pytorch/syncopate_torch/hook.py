@@ -28,6 +28,7 @@ from .line import Follower, Leader, Line
 from .waiter import Waiter
 
 ONE_BYTE = 1 / 2**20  # in the MiB that bucket_cap_mb counts
+POLICIES = ("fifo", "priority", "preemptive")
 
 
 def distribute(module, strategy, optimizer=None, **arguments):
@@ -38,11 +39,7 @@ def distribute(module, strategy, optimizer=None, **arguments):
       - model.synchronize() brings all parameters up to date, for who reads them outside of a forward pass; state_dict()
         does so by itself. Call it at the end of training.
     """
-    if not isinstance(strategy, dict):
-        with open(strategy, encoding="utf-8") as file:
-            strategy = json.load(file)
-        if "groups" not in strategy or "variables" not in strategy["groups"][0]:
-            raise ValueError("this is no file of groups: syncopate strategy export --to pytorch-hook writes one")
+    strategy = checked(strategy)
     cross = strategy.get("cross_iteration", False)
     if cross and optimizer is None:
         raise ValueError("this strategy has no barrier, so updates wait for the forward pass: pass the optimizer")
@@ -52,6 +49,24 @@ def distribute(module, strategy, optimizer=None, **arguments):
     model.synchronize = deferred.finish if cross else lambda: None
     model.register_comm_hook(exchange, take)
     return model
+
+
+def checked(strategy):
+    """The strategy, read if it is a path, once it is sure to be one."""
+    name = "the strategy"
+    if not isinstance(strategy, dict):
+        name = strategy
+        with open(strategy, encoding="utf-8") as file:
+            try:
+                strategy = json.load(file)
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from error
+    groups = strategy.get("groups") if isinstance(strategy, dict) else None
+    if not isinstance(groups, list) or not all(isinstance(g, dict) and g.get("variables") for g in groups):
+        raise ValueError(f"{name}: no groups of variables; syncopate strategy export --to pytorch-hook writes them")
+    if strategy.get("policy", "fifo") not in POLICIES:
+        raise ValueError(f"{name}: the policy \"{strategy['policy']}\" is none of {', '.join(POLICIES)}")
+    return strategy
 
 
 def take(exchange, bucket):
@@ -100,7 +115,8 @@ def cuts_of(strategy, group, elements, element_bytes):
         if sum(lengths) != elements:
             raise ValueError(f"the slices of group {group} do not add up to its gradients")
         return lengths, [place for place, _ in slices]
-    most = strategy["groups"][group].get("partition_bytes", 0) // element_bytes or elements
+    partition = strategy["groups"][group].get("partition_bytes", 0)
+    most = max(partition // element_bytes, 1) if partition else elements
     return [min(most, elements - start) for start in range(0, elements, most)], None
 
 
@@ -110,7 +126,7 @@ class Exchange:
     def __init__(self, model, strategy, cross):
         self.strategy, self.cross = strategy, cross
         self.world = torch.distributed.get_world_size(model.process_group)
-        self.lanes = lanes_of(model.process_group)
+        self.lanes = lanes_of(model.process_group, cross)
         self.came_back = threading.Condition()
         self.error = None
         self.variables, self.messages, self.buffers, self.urgency = {}, [], [], []
@@ -124,8 +140,6 @@ class Exchange:
         credit = self.strategy.get("credit_bytes")
         if not self.cross or self.strategy.get("policy") != "priority" or credit is None:
             return Line(sizes, credit, self._send, order or ())
-        if self.world != torch.distributed.get_world_size():
-            raise ValueError("priority needs all ranks in DDP's process group")
         self.words = torch.distributed.new_group(backend="gloo")
         if torch.distributed.get_rank() == 0:
             for i, message in enumerate(self.messages):

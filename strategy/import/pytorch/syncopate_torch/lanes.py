@@ -9,9 +9,16 @@ import torch.distributed as dist
 GLOO_LANES = 4
 
 
-def lanes_of(process_group):
-    """The groups that messages take in turn. Every rank must call this, in the same order among collectives."""
-    spans_all = dist.get_world_size(process_group) == dist.get_world_size()
-    if dist.get_backend(process_group) != "gloo" or not spans_all:
-        return [process_group]
-    return [dist.new_group() for _ in range(GLOO_LANES)]
+def lanes_of(process_group, cross):
+    """The groups that messages take in turn. Every rank must call this, in the same order among collectives.
+
+    None is DDP's own. Before a forward pass DDP sends buffers there (those of BatchNorm), and without a barrier (cross)
+    messages are still on their way then: ranks that begin two collectives of one group in different orders wait for
+    ever. To make a group takes all ranks, also those outside of DDP's.
+    """
+    if dist.get_world_size(process_group) == dist.get_world_size():
+        backend = dist.get_backend(process_group)
+        return [dist.new_group(backend=backend) for _ in range(GLOO_LANES if backend == "gloo" else 1)]
+    if cross:
+        raise ValueError("a strategy without a barrier needs all ranks in DDP's process group")
+    return [process_group]

@@ -8,6 +8,8 @@ before. Times are medians over iterations; the order is that of the medians. Eac
 processor.
 """
 
+import dataclasses
+import os
 import warnings
 
 import torch
@@ -26,6 +28,14 @@ def tensors_in(value):
     elif isinstance(value, (list, tuple)):
         for item in value:
             yield from tensors_in(item)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        yield from tensors_in(vars(value))
+
+
+def is_writer():
+    """Of several ranks the first one writes."""
+    distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
+    return not distributed or torch.distributed.get_rank() == 0
 
 
 class Iteration:
@@ -46,6 +56,9 @@ class Profile:
     def __init__(self, model, path, name=None, batch=None, warmup=5, iterations=20):
         if iterations < 1 or warmup < 0:
             raise ValueError("iterations must be at least 1 and warmup at least 0")
+        folder = os.path.dirname(os.path.abspath(path))
+        if is_writer() and (os.path.isdir(path) or not os.access(folder, os.W_OK)):
+            raise OSError(f"{path}: cannot be written")
         if isinstance(model, torch.nn.parallel.DistributedDataParallel):
             model = model.module
         self.model, self.path, self.batch = model, path, batch
@@ -121,9 +134,11 @@ class Profile:
         if not self._in_forward():
             return
         self.now.forward_end = self.clock.now()
-        for tensor in tensors_in(output):
-            if tensor.requires_grad:
-                tensor.register_hook(self._begin_backward)
+        ends = [tensor for tensor in tensors_in(output) if tensor.requires_grad]
+        for tensor in ends:
+            tensor.register_hook(self._begin_backward)
+        if not ends and torch.is_grad_enabled():
+            warnings.warn("the model returned no tensor that a backward pass can begin at; it does not count", stacklevel=2)
 
     def _begin_backward(self, gradient):
         if self._in_forward() and self.now.forward_end is not None:
@@ -162,7 +177,7 @@ class Profile:
         if never:
             warnings.warn(f"no gradient in some iteration, left out: {', '.join(never)}", stacklevel=2)
         times = Times(self.clock, iterations, [n for n in parameters if n not in never])
-        if torch.distributed.is_available() and torch.distributed.is_initialized() and torch.distributed.get_rank():
+        if not is_writer():
             return
         write(self.path, describe(self.name, self.batch, parameters, self.reads, self.sparse_rows, times))
         self.done = True
