@@ -187,14 +187,15 @@ static enum status find_by(struct store *store, enum store_kind kind, const char
 }
 
 enum status store_find(struct store *store, enum store_kind kind, const char *word, struct id *out, struct error *err) {
+    static const char by_name[] = "SELECT id FROM %s WHERE name = ? ORDER BY created DESC, rowid DESC LIMIT 1",
+                      by_prefix[] = "SELECT id FROM %s WHERE id >= ?1 AND id < ?1 || 'g' LIMIT 2"; /* g is behind f */
+    const bool prefix = object_is_prefix(word), long_enough = prefix && strlen(word) >= ID_SHORT;
+    const char *const ways[] = {long_enough ? by_prefix : by_name, long_enough ? by_name : prefix ? by_prefix : NULL};
     struct id id = {""};
     bool found = false, several = false;
-    enum status status =
-        find_by(store, kind, "SELECT id FROM %s WHERE name = ? ORDER BY created DESC, rowid DESC LIMIT 1",
-                SQL_VALUES(sql_text(word)), &id, &found, &several, err);
-    if (status == ST_OK && !found && object_is_prefix(word)) /* 'g' follows every hex digit */
-        status = find_by(store, kind, "SELECT id FROM %s WHERE id >= ?1 AND id < ?1 || 'g' LIMIT 2",
-                         SQL_VALUES(sql_text(word)), &id, &found, &several, err);
+    enum status status = ST_OK;
+    for (size_t i = 0; i < 2 && ways[i] && status == ST_OK && !found; i++)
+        status = find_by(store, kind, ways[i], SQL_VALUES(sql_text(word)), &id, &found, &several, err);
     if (status != ST_OK)
         return status;
     if (!found)

@@ -529,7 +529,15 @@ struct collection {
     struct arena *arena;
     struct record *records;
     size_t n, room;
+    size_t bytes, most_bytes; /* roughly what the records are as JSON; at most, unless it is one; 0: any */
+    bool full;                /* one more would be too many */
 };
+
+static size_t bytes_of(const struct record *r) {
+    enum { A_RECORD = 1024, A_TIME = 20 };
+    return A_RECORD + A_TIME * r->n_iterations + (r->environment_json ? strlen(r->environment_json) : 0) +
+           (r->reason ? strlen(r->reason) : 0);
+}
 
 static enum status copy_texts(struct record *r, struct arena *arena, struct error *err) {
     const char **at[TEXTS];
@@ -542,6 +550,10 @@ static enum status copy_texts(struct record *r, struct arena *arena, struct erro
 
 static enum status collect(void *context, const struct record *record, struct error *err) {
     struct collection *c = context;
+    c->bytes += bytes_of(record);
+    c->full = c->most_bytes && c->n && c->bytes > c->most_bytes;
+    if (c->full)
+        return error_set(err, ST_CANCELLED, "the page is full");
     if (!GROW(&c->records, &c->room, c->n + 1))
         return error_no_memory(err);
     struct record copy = *record;
@@ -557,35 +569,42 @@ static enum status collect(void *context, const struct record *record, struct er
     return status;
 }
 
-enum status query_collect(struct store *store, const struct query *query, struct arena *arena, size_t *n,
-                          struct record **out, struct error *err) {
-    struct collection c = {.arena = arena};
-    enum status status = query_run(store, query, collect, &c, err);
-    struct record *records = status == ST_OK ? arena_alloc(arena, c.n, sizeof *records) : NULL;
+/* What was collected as an array in its arena; the collection is given up. */
+static enum status hand_over(struct collection *c, enum status status, size_t *n, struct record **out,
+                             struct error *err) {
+    struct record *records = status == ST_OK ? arena_alloc(c->arena, c->n, sizeof *records) : NULL;
     if (status == ST_OK && !records)
         status = error_no_memory(err);
     if (status == ST_OK) {
-        if (c.n)
-            memcpy(records, c.records, c.n * sizeof *records);
-        *n = c.n;
+        if (c->n)
+            memcpy(records, c->records, c->n * sizeof *records);
+        *n = c->n;
         *out = records;
     }
-    free(c.records);
+    free(c->records);
     return status;
+}
+
+enum status query_collect(struct store *store, const struct query *query, struct arena *arena, size_t *n,
+                          struct record **out, struct error *err) {
+    struct collection c = {.arena = arena};
+    return hand_over(&c, query_run(store, query, collect, &c, err), n, out, err);
 }
 
 enum status query_page(struct store *store, const struct query *query, struct arena *arena, size_t *n,
                        struct record **out, char next[QUERY_CURSOR_ROOM], struct error *err) {
     struct query longer = *query;
+    struct collection c = {.arena = arena, .most_bytes = QUERY_PAGE_BYTES};
     struct record *records;
     size_t found;
     char cursor[QUERY_CURSOR_ROOM] = "";
     if (query->limit < 1 || query->limit > QUERY_PAGE_MAX)
         return error_set(err, ST_USAGE, "page: 1 to %d records, not %zu", QUERY_PAGE_MAX, query->limit);
     longer.limit++;
-    enum status status = query_collect(store, &longer, arena, &found, &records, err);
-    if (status == ST_OK && found > query->limit) {
-        found = query->limit;
+    enum status status = query_run(store, &longer, collect, &c, err);
+    status = hand_over(&c, c.full ? ST_OK : status, &found, &records, err);
+    if (status == ST_OK && (c.full || found > query->limit)) {
+        found = found > query->limit ? query->limit : found;
         status = query_cursor(query, &records[found - 1], cursor, err);
     }
     if (status != ST_OK)

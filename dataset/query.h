@@ -88,8 +88,8 @@ enum status query_collect(struct store *store, const struct query *query, struct
                           struct record **out, struct error *err);
 
 /* A page: as query_collect, and `next` is the cursor for the following page, empty after the last. query->limit is 1 to
- * 10,000. */
-enum { QUERY_CURSOR_ROOM = 64, QUERY_PAGE_MAX = 10000 };
+ * 10,000; a page of large records ends before it has that many, with one at least. */
+enum { QUERY_CURSOR_ROOM = 64, QUERY_PAGE_MAX = 10000, QUERY_PAGE_BYTES = 16 << 20 };
 enum status query_page(struct store *store, const struct query *query, struct arena *arena, size_t *n,
                        struct record **out, char next[QUERY_CURSOR_ROOM], struct error *err);
 

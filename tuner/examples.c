@@ -239,7 +239,7 @@ static enum status load(struct loading *l, const struct query *query, struct err
     wanted.iterations = false;
     enum status st = query_collect(l->store, &wanted, &l->arena, &l->n_records, &l->records, err);
     if (!st && !l->n_records)
-        st = error_set(err, ST_NOT_FOUND, "%s has no complete trials%s", store_path(l->store),
+        st = error_set(err, ST_NOT_FOUND, "%s: no complete trials%s", store_path(l->store),
                        query->model || query->cluster || query->runner
                            ? " of that model, cluster and runner; \"syncopate dataset query\" shows what it has"
                            : "; tune, collect and \"trial --dataset\" record them");

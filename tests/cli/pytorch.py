@@ -22,6 +22,7 @@ import torch.multiprocessing
 from torch.nn.parallel import DistributedDataParallel
 
 import syncopate_torch
+from syncopate_torch import lanes
 from syncopate_torch.hook import distribute
 from syncopate_torch.line import Follower, Leader, Line
 
@@ -181,6 +182,11 @@ def refusals():
         "LBFGS looks at all": refusal(lambda: distribute(model, cross, lbfgs)),
         "none of fifo, priority": refusal(lambda: distribute(model, one_group(policy="frobnicate"))),
         "syncopate strategy export": refusal(lambda: distribute(model, {"groups": [{}]})),
+        "credit_bytes is no": refusal(lambda: distribute(model, one_group(credit_bytes="7"))),
+        "bucket_cap_mb: ": refusal(lambda: distribute(model, one_group(), bucket_cap_mb=25)),
+        "0: the hook cannot send sparse": refusal(
+            lambda: distribute(torch.nn.Sequential(torch.nn.Embedding(9, 4, sparse=True)), one_group())
+        ),
     }
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         file.write("{")
@@ -218,9 +224,12 @@ def gradients_gather_without_a_sum():
 class Normalised(torch.nn.Module):
     """With buffers, which DDP sends before each forward pass."""
 
-    def __init__(self):
+    def __init__(self, width=64):
         super().__init__()
-        self.layers = torch.nn.Sequential(torch.nn.Linear(4, 64), torch.nn.BatchNorm1d(64), torch.nn.Linear(64, 1))
+        middle = torch.nn.Sequential(torch.nn.Linear(width, width), torch.nn.BatchNorm1d(width))
+        self.layers = torch.nn.Sequential(
+            torch.nn.Linear(4, width), torch.nn.BatchNorm1d(width), middle, torch.nn.Linear(width, 1)
+        )
 
     def forward(self, x):
         return self.layers(x)
@@ -236,7 +245,7 @@ def some_ranks_train():
         torch.manual_seed(3)
         model = Normalised().double()
         names = [n for n, _ in model.named_parameters()]
-        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        optimizer = torch.optim.SGD(model.parameters(), 0.005)
         if parts is None:
             model = DistributedDataParallel(model, process_group=group)
         else:
@@ -250,6 +259,34 @@ def some_ranks_train():
             optimizer.step()
         out.append([p.clone() for p in model.state_dict().values()])
     return said, max(furthest(out[0], other) for other in out[1:])
+
+
+def one_lane_is_enough():
+    """As with NCCL, where DDP's buffers travel in its group while messages do in one other, whatever the ranks' pace."""
+    rng, out = random.Random(dist.get_rank()), []
+    for cross in (None, True):
+        torch.manual_seed(4)
+        model = Normalised(256).double()
+        names = [n for n, _ in model.named_parameters()]
+        optimizer = torch.optim.SGD(model.parameters(), 0.001)
+        if cross is None:
+            model = DistributedDataParallel(model)
+        else:
+            strategy = {
+                "groups": [{"variables": [name], "partition_bytes": 1 << 14} for name in names],
+                "credit_bytes": 1 << 15,  # so that messages begin while the forward pass runs
+                "cross_iteration": True,
+            }
+            lanes.GLOO_LANES, before = 1, lanes.GLOO_LANES
+            model = distribute(model, strategy, optimizer)
+            lanes.GLOO_LANES = before
+        for step in range(20):
+            optimizer.zero_grad()
+            time.sleep(rng.random() / 50)
+            model(torch.arange(12.0).view(3, 4).double() * (step % 3 + dist.get_rank() + 1) / 50).square().mean().backward()
+            optimizer.step()
+        out.append([p.clone() for p in model.state_dict().values()])
+    return furthest(*out)
 
 
 class Sometimes(torch.nn.Module):
@@ -302,6 +339,8 @@ def ranks_train(rank, port, seed, files, results):
     said["hook_leaves_no_sync_alone"] = "" if away < TOO_FAR else f"{away:.1e} apart"
     away = unread_parameters_are_updated_all_the_same()
     said["hook_updates_what_a_forward_pass_does_not_read"] = "" if away < TOO_FAR else f"{away:.1e} apart"
+    away = one_lane_is_enough()
+    said["hook_trains_with_one_lane_beside_DDPs_own"] = "" if away < TOO_FAR else f"{away:.1e} apart"
     text, away = some_ranks_train()
     said["hook_trains_among_some_ranks"] = "" if away < TOO_FAR else f"{away:.1e} apart"
     said["hook_needs_all_ranks_where_there_is_no_barrier"] = "" if rank > 1 or "needs all ranks" in text else text

@@ -67,8 +67,10 @@ static void reload(struct server *server) {
     struct error err;
     if (server_reload(server, &err))
         log_error("asked to read the certificate again, and it stays as it was: %s", err.message);
-    else
+    else if (server_is_tls(server))
         log_info("asked to read the certificate again: done");
+    else
+        log_info("asked to read the certificate again; there is none, and tokens are read when their file changes");
 }
 
 static void wait_for_signal(const sigset_t *signals, struct server *server) {

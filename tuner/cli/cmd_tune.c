@@ -121,8 +121,9 @@ static enum status tell(const struct tuning *tuning, const struct inputs *inputs
 static void tell_how_to_resume(void *context, const char *session) {
     const struct tune_words *words = context;
     const bool elsewhere = strcmp(words->dataset, DEFAULT_DATASET) != 0;
-    log_info("session %s; should it be interrupted, it goes on with: syncopate tune --resume %s%s%s", session, session,
-             elsewhere ? " --dataset " : "", elsewhere ? words->dataset : "");
+    log_info("session %s; should it be interrupted, it goes on with: syncopate tune --resume %s%s%s%s%s", session,
+             session, elsewhere ? " --dataset " : "", elsewhere ? words->dataset : "", words->out ? " --out " : "",
+             words->out ? words->out : "");
 }
 
 static enum status tune(struct store *store, struct inputs *inputs, struct tune_words *words, struct error *err) {

@@ -13,6 +13,7 @@
 #include "dataset/ingest.h"
 #include "tuner/http/api.h"
 #include "tuner/http/quotas.h"
+#include "tuner/http/records.h"
 #include "tuner/http/references.h"
 #include "tuner/http/server.h"
 #include "tuner/http/sessions.h"
@@ -82,19 +83,6 @@ static enum status read_times(struct request *rq, const struct json_at *at, stru
         st = json_get_number(at, times[i].key, JSON_OPTIONAL, LEAST_US, MOST_US, times[i].to, err);
     }
     return st || !json_has(at, "iterations_us", &list) ? st : read_iterations(rq, at, out, err);
-}
-
-static enum status read_environment(struct request *rq, const struct json_at *at, struct record *out,
-                                    struct error *err) {
-    struct json_at environment;
-    if (!json_has(at, "environment_details", &environment))
-        return ST_OK;
-    if (!cJSON_IsObject(environment.node))
-        return json_fail(&environment, err, "must be an object");
-    char *text = json_canonical(environment.node);
-    out->environment_json = text ? arena_strdup(&rq->arena, text) : NULL;
-    free(text);
-    return out->environment_json ? ST_OK : error_no_memory(err);
 }
 
 /* The whole id of what the member names. */
@@ -211,7 +199,7 @@ static enum status read_record(struct request *rq, struct batch *batch, const st
         st = read_stamps(at, out, err);
     if (!st)
         st = read_times(rq, at, out, err);
-    return st ? st : read_environment(rq, at, out, err);
+    return st ? st : record_environment(rq, at, "environment_details", &out->environment_json, err);
 }
 
 static enum status read_records(struct request *rq, struct batch *batch, struct error *err) {

@@ -68,6 +68,25 @@ static enum status read_query(const struct request *rq, struct query *out, struc
     return st;
 }
 
+enum { MOST_ENVIRONMENT = 64 << 10 };
+
+enum status record_environment(struct request *rq, const struct json_at *at, const char *key, const char **out,
+                               struct error *err) {
+    struct json_at environment;
+    *out = NULL;
+    if (!json_has(at, key, &environment))
+        return ST_OK;
+    if (!cJSON_IsObject(environment.node))
+        return json_fail(&environment, err, "must be an object");
+    char *text = json_canonical(environment.node);
+    const bool too_long = text && strlen(text) > MOST_ENVIRONMENT;
+    *out = text && !too_long ? arena_strdup(&rq->arena, text) : NULL;
+    free(text);
+    return too_long ? json_fail(&environment, err, "must be no longer than 64 KiB")
+           : *out   ? ST_OK
+                    : error_no_memory(err);
+}
+
 struct page {
     enum format format;
     size_t n;

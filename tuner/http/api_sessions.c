@@ -16,6 +16,7 @@
 #include "tuner/http/sessions.h"
 
 enum { PAGE_SIZE = 100, PAGE_MAX = 1000, MOST_TRIALS = 100000, MOST_ROUNDS = 16 };
+static const double MOST_BUDGET_US = 1e13, MOST_GAP = 100;
 
 /* ---- who may ---- */
 
@@ -222,30 +223,35 @@ enum status request_shared(struct request *rq, const struct json_at *body, const
     return st;
 }
 
-static enum status read_budget(const struct json_at *body, struct tune_options *o, struct error *err) {
+/* What is not there stays as it was in *o. */
+static enum status read_budget(const struct json_at *budget, struct tune_options *o, struct error *err) {
     static const char *const known[] = {"trials", "time_us", "gap", NULL};
-    struct json_at budget;
+    enum status st = json_expect_object(budget, known, err);
+    if (!st)
+        st = json_get_integer(budget, "trials", JSON_OPTIONAL, 0, MOST_TRIALS, &o->trials, err);
+    if (!st)
+        st = json_get_number(budget, "time_us", JSON_OPTIONAL, 0, MOST_BUDGET_US, &o->time_us, err);
+    if (!st)
+        st = json_get_number(budget, "gap", JSON_OPTIONAL, 0, MOST_GAP, &o->gap, err);
+    if (!st && !o->trials && !(o->time_us > 0))
+        st = json_fail(budget, err, "needs trials or time_us above 0");
+    return st;
+}
+
+/* Who gives a time counts no trials, unless they are given too. */
+static enum status read_new_budget(const struct json_at *body, struct tune_options *o, struct error *err) {
+    struct json_at budget, time;
     if (!json_has(body, "budget", &budget))
         return ST_OK;
-    enum status st = json_expect_object(&budget, known, err);
-    if (st)
-        return st;
-    if (cJSON_GetObjectItemCaseSensitive(budget.node, "time_us"))
+    if (json_has(&budget, "time_us", &time))
         o->trials = 0;
-    st = json_get_integer(&budget, "trials", JSON_OPTIONAL, 0, MOST_TRIALS, &o->trials, err);
-    if (!st)
-        st = json_get_number(&budget, "time_us", JSON_OPTIONAL, 0, 1e13, &o->time_us, err);
-    if (!st)
-        st = json_get_number(&budget, "gap", JSON_OPTIONAL, 0, 100, &o->gap, err);
-    if (!st && !o->trials && !(o->time_us > 0))
-        st = json_fail(&budget, err, "needs trials or time_us above 0");
-    return st;
+    return read_budget(&budget, o, err);
 }
 
 static enum status read_options(const struct json_at *body, struct new_session *out, struct error *err) {
     struct tune_options *o = &out->options;
     uint64_t earlier = o->earlier;
-    enum status st = read_budget(body, o, err);
+    enum status st = read_new_budget(body, o, err);
     if (!st)
         st = json_get_integer(body, "seed", JSON_OPTIONAL, 0, 1ull << 53, &o->seed, err);
     if (!st)
@@ -479,21 +485,37 @@ static enum status patch_sharing(struct request *rq, const char *shared, struct 
     return st;
 }
 
-/* What the budget would grow by, of the quota. */
-static enum status patch_budget(struct request *rq, struct steer *how, struct response *rs, struct error *err) {
+static double stored_number(const cJSON *budget, const char *key) {
+    const cJSON *number = cJSON_GetObjectItemCaseSensitive(budget, key);
+    return cJSON_IsNumber(number) ? number->valuedouble : 0;
+}
+
+static struct tune_options stored_budget(const char *text) {
+    cJSON *json = cJSON_Parse(text);
+    const struct tune_options out = {.trials = (uint64_t)stored_number(json, "trials"),
+                                     .time_us = stored_number(json, "time_us"),
+                                     .gap = stored_number(json, "gap")};
+    cJSON_Delete(json);
+    return out;
+}
+
+/* What is not said of it stays; what it would grow by is of the quota. */
+static enum status patch_budget(struct request *rq, const struct json_at *said, struct steer *how, struct response *rs,
+                                struct error *err) {
     struct stored_session stored;
-    uint64_t granted = 0, before = 0, more = 0;
+    uint64_t granted = 0;
     bool refused;
     enum status st = request_session(rq, true, &stored, rs, &refused, err);
     if (st || refused)
         return st;
     const bool own = stored.mode == STORED_SESSION_OWN;
-    cJSON *budget = cJSON_Parse(stored.budget);
-    const cJSON *trials = cJSON_GetObjectItemCaseSensitive(budget, "trials");
-    before = cJSON_IsNumber(trials) ? (uint64_t)trials->valuedouble : 0;
-    cJSON_Delete(budget);
-    more = own && how->budget->trials > before ? how->budget->trials - before : 0;
-    st = check_bound(rq, own, how->budget, err);
+    struct tune_options budget = stored_budget(stored.budget);
+    const uint64_t before = budget.trials;
+    how->budget = &budget;
+    st = read_budget(said, &budget, err);
+    if (!st)
+        st = check_bound(rq, own, &budget, err);
+    const uint64_t more = own && budget.trials > before ? budget.trials - before : 0;
     if (st || (more && !request_reserve(rq, more, more, &granted, rs)))
         return st;
     st = steer(rq, how, rs, err);
@@ -504,20 +526,17 @@ static enum status patch_budget(struct request *rq, struct steer *how, struct re
 enum status api_sessions_patch(struct request *rq, struct response *rs, struct error *err) {
     static const char *const known[] = {"budget", "shared", NULL};
     const struct json_at body = request_body(rq);
-    struct tune_options budget = {0};
-    struct steer how = {.budget = &budget};
-    struct json_at unused;
+    struct steer how = {.shared = NULL};
+    struct json_at budget, unused;
     enum status st = json_expect_object(&body, known, err);
     if (st)
         return st;
-    const bool has_budget = json_has(&body, "budget", &unused), has_shared = json_has(&body, "shared", &unused);
+    const bool has_budget = json_has(&body, "budget", &budget), has_shared = json_has(&body, "shared", &unused);
     if (!has_budget && !has_shared)
         st = json_fail(&body, err, "needs a budget, or whom it is shared with");
-    if (!st && has_budget)
-        st = read_budget(&body, &budget, err);
     if (!st && has_shared)
         st = request_shared(rq, &body, &how.shared, err);
     if (st)
         return st;
-    return has_budget ? patch_budget(rq, &how, rs, err) : patch_sharing(rq, how.shared, rs, err);
+    return has_budget ? patch_budget(rq, &budget, &how, rs, err) : patch_sharing(rq, how.shared, rs, err);
 }

@@ -363,7 +363,6 @@ enum status api_trials_complete(struct request *rq, struct response *rs, struct 
     static const char *const known[] = {"client", "attempt", "iterations_us", "environment", "runner", "early", NULL};
     const struct json_at body = request_body(rq);
     struct turn t = {0};
-    struct json_at environment;
     enum status st = json_expect_object(&body, known, err);
     if (!st)
         st = read_turn(rq, &body, &t, err);
@@ -374,15 +373,8 @@ enum status api_trials_complete(struct request *rq, struct response *rs, struct 
     t.outcome = (struct tune_outcome){.state = RECORD_COMPLETE, .n = t.n, .iterations_us = t.iterations_us};
     if (!st)
         st = json_get_bool(&body, "early", JSON_OPTIONAL, &t.outcome.early, err);
-    if (!st && json_has(&body, "environment", &environment)) {
-        if (!cJSON_IsObject(environment.node))
-            return json_fail(&environment, err, "must be an object");
-        char *text = json_canonical(environment.node);
-        t.outcome.environment = text ? arena_strdup(&rq->arena, text) : NULL;
-        free(text);
-        if (!t.outcome.environment)
-            return error_no_memory(err);
-    }
+    if (!st)
+        st = record_environment(rq, &body, "environment", &t.outcome.environment, err);
     return st ? st : take_turn(rq, &t, end_effect, true, rs, err);
 }
 

@@ -259,11 +259,13 @@ void dispatch_fail(struct request *rq, struct response *rs, const struct error *
                          rq->id);
         return;
     }
-    if (problem_split(err->message, &rq->arena, &pointer, &detail, NULL)) {
+    struct error said = *err;
+    service_hide_path(rq->service, said.message);
+    if (problem_split(said.message, &rq->arena, &pointer, &detail, NULL)) {
         response_problem(rs, &rq->arena, PROBLEM_STORAGE, "out of memory");
         return;
     }
-    response_problem(rs, &rq->arena, problem, "%s", err->message);
+    response_problem(rs, &rq->arena, problem, "%s", said.message);
     rs->problem_pointer = pointer;
     if (pointer)
         rs->problem_detail = detail;

@@ -43,17 +43,18 @@ static void filter_help(struct request *rq, struct markup *m) {
         {"model = resnet50 AND cluster ~ lab", "of a model by name, on clusters whose names begin so"},
         {"proposer IN (horovod, byteps)", "one of several"},
         {"state = failed OR state = infeasible", "what went wrong"},
-        {"NOT (proposer = bayes) AND queued ~ 2026", "brackets, NOT, and stamps by their beginning"},
+        {"NOT (proposer = genetic) AND queued ~ 2026", "brackets, NOT, and stamps by their beginning"},
     };
     markup_begin(m, "details");
     markup_leaf(m, "summary", "How to write a filter");
     html_leaff(m, "p", NULL,
                "Comparisons (= != < <= > >=, ~ for “begins with”, IN (a, b)) joined by AND, OR, NOT and brackets. "
                "Texts with blanks stand in quotes. Times are microseconds.");
-    html_leaff(m, "p", "soft",
-               "Columns: model, cluster, strategy, session, runner, proposer, team, client, uid, state, queued, "
-               "started, ended, predicted_us, measured_us, mean_us, low_us, high_us, number, round, attempt, seed. "
-               "States: waiting, running, complete, failed, infeasible, cancelled.");
+    html_leaff(
+        m, "p", "soft",
+        "Columns: model, cluster, strategy, session, runner, proposer, team, shared, client, uid, state, queued, "
+        "started, ended, predicted_us, measured_us, mean_us, low_us, high_us, number, round, attempt, seed. "
+        "States: waiting, running, complete, failed, infeasible, cancelled.");
     markup_begin(m, "ul");
     for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
         markup_begin(m, "li");
@@ -163,9 +164,11 @@ static void nothing(struct request *rq, struct markup *m, const char *filter) {
     if (filter) {
         markup_leaf(m, "p", "No trial fits this filter.");
     } else {
-        markup_leaf(m, "p", "No trials yet. They come from sessions, or from a dataset file of earlier ones:");
-        html_command(m, "syncopate dataset export --dataset FILE --jsonl > trials.jsonl");
-        html_command(m, "%s '%s/api/v1/records?page_size=1'", page_curl(rq), page_origin(rq));
+        markup_leaf(
+            m, "p",
+            "No trials yet. They come from sessions, or, by an administrator, from a dataset file of earlier ones:");
+        html_command(m, "syncopate dataset export --dataset FILE --references --iterations --out trials.jsonl");
+        html_command(m, "syncopate --server %s dataset import trials.jsonl", page_origin(rq));
     }
     markup_end(m);
 }

@@ -8,6 +8,11 @@
 /* A trial's JSON (syncopate.record/1), malloc'd; NULL when memory is out. */
 char *record_text(const struct record *record);
 
+/* The member `key` of `at`, an object of at most 64 KiB that says what a trial ran on, as canonical text in the
+ * request's arena; NULL where there is none. Fails: ST_INVALID, ST_NO_MEMORY. */
+enum status record_environment(struct request *request, const struct json_at *at, const char *key, const char **out,
+                               struct error *err);
+
 /* Answer with one trial. Fails: ST_NO_MEMORY. */
 enum status record_answer(const struct record *record, struct response *response, struct error *err);
 

@@ -33,7 +33,8 @@
 #define BUDGET                                                                                                         \
     "{'type':'object','description':'0 is no limit; one of trials and time_us is "                                     \
     "needed','additionalProperties':false,"                                                                            \
-    "'properties':{'trials':{'type':'integer','minimum':0,'maximum':100000},'time_us':" AMOUNT ",'gap':" AMOUNT "}}"
+    "'properties':{'trials':{'type':'integer','minimum':0,'maximum':100000},'time_us':{'type':'number','minimum':0,'"  \
+    "maximum':1e13},'gap':{'type':'number','minimum':0,'maximum':100}}}"
 #define MEASURED                                                                                                       \
     "{'type':'object','required':['strategy_id','name','measured_us','low_us','high_us','iterations','final'],"        \
     "'additionalProperties':false,'properties':{'strategy_id':" ID ",'name':" TEXT ",'measured_us':" RATE              \

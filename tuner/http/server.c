@@ -226,6 +226,10 @@ enum status server_reload(struct server *s, struct error *err) {
     return s->certificates ? certificates_reload(s->certificates, err) : ST_OK;
 }
 
+bool server_is_tls(const struct server *s) {
+    return s->certificates;
+}
+
 bool server_draining(const struct server *s) {
     return atomic_load(&s->draining);
 }

@@ -48,6 +48,7 @@ enum status server_reload(struct server *server, struct error *err);
 
 /* Take no new work: readyz and new requests say 503, no connection is accepted, streams end. Returns at once. */
 void server_drain(struct server *server);
+bool server_is_tls(const struct server *server);
 bool server_draining(const struct server *server);
 
 /* Drain, let what runs end for at most `patience_s`, then close everything and free it. NULL is allowed. */

@@ -58,8 +58,9 @@ static char *failure_text(enum status st, const struct error *why) {
 }
 
 static void fail(struct operations *o, struct work *work, enum status st, const struct error *why) {
-    struct error err = {0};
-    char *text = o->cancel ? NULL : failure_text(st, why);
+    struct error err = {0}, said = *why;
+    service_hide_path(o->service, said.message);
+    char *text = o->cancel ? NULL : failure_text(st, &said);
     struct ending ending = {work, text ? text : ended};
     if (writer_run(service_writer(o->service), end_step, &ending, &err))
         log_error("operation %s: %s", work->id, err.message);

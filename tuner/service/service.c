@@ -124,6 +124,13 @@ const char *service_dataset(const struct service *s) {
     return s->dataset;
 }
 
+void service_hide_path(const struct service *s, char *message) {
+    const size_t n = strlen(s->dataset);
+    char *at = strstr(message, s->dataset);
+    if (at && (at == message || at[-1] == ' ') && !strncmp(at + n, ": ", 2))
+        memmove(at, at + n + 2, strlen(at + n + 2) + 1);
+}
+
 struct writer *service_writer(struct service *s) {
     return s->writer;
 }

@@ -33,6 +33,9 @@ struct quota *service_quota(struct service *service);
 struct domains *service_domains(struct service *service);
 const char *service_dataset(const struct service *service);
 
+/* Takes the dataset's path out of a message in place: where it lies is not for clients to read. */
+void service_hide_path(const struct service *service, char *message);
+
 /* This thread's read-only store, borrowed. Fails: as store_open. */
 enum status service_reader(struct service *service, struct store **out, struct error *err);
 

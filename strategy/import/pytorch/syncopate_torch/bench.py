@@ -21,7 +21,7 @@ import time
 import torch
 import torch.distributed as dist
 
-from .description import write
+from .description import check_writable, write
 from .lanes import lanes_of
 from .profile import median
 
@@ -146,7 +146,8 @@ def measure(description, most_bytes, device):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="python3 -m syncopate_torch.bench", description="see the module's text")
+    about = "Measure what all-reduces of torch.distributed cost on a cluster, one rank a device, into its description."
+    parser = argparse.ArgumentParser(prog="python3 -m syncopate_torch.bench", description=about)
     parser.add_argument("cluster", help="a cluster file: nodes and their NICs")
     parser.add_argument("--out", required=True, help="where the cluster file with measurements goes (rank 0)")
     parser.add_argument("--max-bytes", type=int, default=16 << 20)
@@ -161,6 +162,11 @@ def main():
     if device.type == "cpu":
         torch.set_num_threads(1)
     dist.init_process_group(options.backend)
+    if dist.get_rank() == 0:
+        check_writable(options.out)
+    devices = sum(node.get("count", 1) * node.get("devices", 1) for node in description["nodes"])
+    if dist.get_world_size() != devices:
+        raise SystemExit(f"{options.cluster} has {devices} devices, and these are {dist.get_world_size()} ranks")
     if options.busy:
         with Busy():
             out = measure(description, options.max_bytes, device)

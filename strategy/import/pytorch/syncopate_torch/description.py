@@ -6,6 +6,13 @@ import tempfile
 
 import torch
 
+def check_writable(path):
+    """Before much is measured for it."""
+    folder = os.path.dirname(os.path.abspath(path))
+    if os.path.isdir(path) or not os.access(folder, os.W_OK):
+        raise OSError(f"{path}: cannot be written")
+
+
 DTYPES = {
     torch.float32: "f32",
     torch.float16: "f16",

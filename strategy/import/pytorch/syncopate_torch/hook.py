@@ -28,6 +28,7 @@ from .line import Follower, Leader, Line
 from .waiter import Waiter
 
 ONE_BYTE = 1 / 2**20  # in the MiB that bucket_cap_mb counts
+EMBEDDINGS = (torch.nn.Embedding, torch.nn.EmbeddingBag)
 POLICIES = ("fifo", "priority", "preemptive")
 
 
@@ -40,6 +41,11 @@ def distribute(module, strategy, optimizer=None, **arguments):
         does so by itself. Call it at the end of training.
     """
     strategy = checked(strategy)
+    if "bucket_cap_mb" in arguments:
+        raise ValueError("bucket_cap_mb: the strategy says what travels together; leave it out")
+    sparse = [n for n, m in module.named_modules() if getattr(m, "sparse", False) and isinstance(m, EMBEDDINGS)]
+    if sparse:
+        raise ValueError(f"{', '.join(sparse[:3])}: the hook cannot send sparse gradients; use sparse=False")
     cross = strategy.get("cross_iteration", False)
     if cross and optimizer is None:
         raise ValueError("this strategy has no barrier, so updates wait for the forward pass: pass the optimizer")
@@ -66,6 +72,8 @@ def checked(strategy):
         raise ValueError(f"{name}: no groups of variables; syncopate strategy export --to pytorch-hook writes them")
     if strategy.get("policy", "fifo") not in POLICIES:
         raise ValueError(f"{name}: the policy \"{strategy['policy']}\" is none of {', '.join(POLICIES)}")
+    if not isinstance(strategy.get("credit_bytes", 0), (int, type(None))):
+        raise ValueError(f"{name}: credit_bytes is no whole number")
     return strategy
 
 
@@ -179,6 +187,8 @@ class Exchange:
 
     def take(self, bucket):
         """Put the bucket's gradients to their groups and send what is ready; with a barrier the future is for all."""
+        if bucket.buffer().is_sparse:
+            raise RuntimeError("a sparse gradient, which the hook cannot send")
         variables = [self.variables[p] for p in bucket.parameters()]
         futures = [self._put(variable, gradient) for variable, gradient in zip(variables, bucket.gradients())]
         buffer = bucket.buffer()
@@ -191,7 +201,10 @@ class Exchange:
     def _put(self, variable, gradient):
         """Returns the future that the sum will be in the gradient; none without a barrier."""
         if variable.sent:
-            raise RuntimeError("two backward passes without a step between them; the first one belongs into no_sync()")
+            raise RuntimeError(
+                "two backward passes without a step of the optimizer between them: the first one belongs into "
+                "no_sync(), or the step was skipped, or is another optimizer's than the one given to distribute()"
+            )
         place = self.buffers[variable.group][variable.start : variable.end].view(gradient.shape)
         torch.div(gradient, self.world, out=place)
         variable.left = len(variable.messages)

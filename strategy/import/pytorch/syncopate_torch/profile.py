@@ -9,13 +9,12 @@ processor.
 """
 
 import dataclasses
-import os
 import warnings
 
 import torch
 
 from .clock import clock_of
-from .description import describe, write
+from .description import check_writable, describe, write
 
 
 def tensors_in(value):
@@ -56,9 +55,8 @@ class Profile:
     def __init__(self, model, path, name=None, batch=None, warmup=5, iterations=20):
         if iterations < 1 or warmup < 0:
             raise ValueError("iterations must be at least 1 and warmup at least 0")
-        folder = os.path.dirname(os.path.abspath(path))
-        if is_writer() and (os.path.isdir(path) or not os.access(folder, os.W_OK)):
-            raise OSError(f"{path}: cannot be written")
+        if is_writer():
+            check_writable(path)
         if isinstance(model, torch.nn.parallel.DistributedDataParallel):
             model = model.module
         self.model, self.path, self.batch = model, path, batch
@@ -138,7 +136,7 @@ class Profile:
         for tensor in ends:
             tensor.register_hook(self._begin_backward)
         if not ends and torch.is_grad_enabled():
-            warnings.warn("the model returned no tensor that a backward pass can begin at; it does not count", stacklevel=2)
+            warnings.warn("no tensor in what the model returned can begin a backward pass", stacklevel=2)
 
     def _begin_backward(self, gradient):
         if self._in_forward() and self.now.forward_end is not None:
@@ -179,8 +177,12 @@ class Profile:
         times = Times(self.clock, iterations, [n for n in parameters if n not in never])
         if not is_writer():
             return
-        write(self.path, describe(self.name, self.batch, parameters, self.reads, self.sparse_rows, times))
-        self.done = True
+        try:
+            write(self.path, describe(self.name, self.batch, parameters, self.reads, self.sparse_rows, times))
+        except OSError as error:  # training goes on
+            warnings.warn(f"{self.path} was not written: {error}", stacklevel=2)
+        else:
+            self.done = True
 
 
 def median(values):
