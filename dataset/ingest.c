@@ -23,6 +23,8 @@ enum status record_uid_make(char out[RECORD_UID_MAX + 1], struct error *err) {
     return make_uid(out, err);
 }
 
+enum { UID_MAX = 128 };
+
 /* Of one kind, where ids with the same last digits displace each other. */
 enum { KNOWN = 64 };
 struct known {
@@ -86,8 +88,8 @@ static enum status check_record(const struct record *r, double middle, struct er
         return error_set(err, ST_INVALID, "a trial that is %s cannot be imported", record_state_word(r->state));
     if (!r->model || !r->cluster || !r->strategy || !r->proposer || !r->runner)
         return error_set(err, ST_INVALID, "model, cluster, strategy, proposer and runner are needed");
-    if (r->uid && !record_uid_is_valid(r->uid))
-        return error_set(err, ST_INVALID, "a uid is 1 to %d letters, digits and . _ -", RECORD_UID_MAX);
+    if (r->uid && (!*r->uid || strlen(r->uid) > UID_MAX))
+        return error_set(err, ST_INVALID, "a uid has 1 to %d bytes", UID_MAX);
     if (complete && (!is_time(r->median_us) || !is_time(r->mean_us)))
         return error_set(err, ST_INVALID, "a complete trial has a median and a mean, positive and finite");
     if (!complete && (!isnan(r->median_us) || !isnan(r->mean_us) || r->n_iterations))

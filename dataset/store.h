@@ -94,7 +94,8 @@ enum status store_get(struct store *store, enum store_kind kind, const char *id,
 /* Whether it is there, by its whole id. Fails: ST_NOT_FOUND. */
 enum status store_has(struct store *store, enum store_kind kind, const char *id, struct error *err);
 
-/* The one object whose name is `word` or whose id begins with it (4 hex digits at least; the newest of one name).
+/* The one object whose name is `word` (the newest of one name) or whose id begins with it (4 hex digits at least). What
+ * could be both is a name first, from ID_SHORT digits on an id: nobody may name a thing as another's id begins.
  * Fails: ST_NOT_FOUND, ST_USAGE when the digits fit several. */
 enum status store_find(struct store *store, enum store_kind kind, const char *word, struct id *out, struct error *err);
 

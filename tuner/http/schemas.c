@@ -29,7 +29,11 @@
 #define RUNNER "{'type':'string','minLength':1,'maxLength':4096,'description':'What ran it; else as the session says'}"
 #define LEASE  "{'type':'number','minimum':1,'maximum':86400}"
 #define TIMES  "{'type':'array','maxItems':100000,'items':" RATE "}"
-#define SHARED "{'oneOf':[{'enum':['all','team']},{'type':'array','maxItems':64,'items':" TEXT "}]}"
+/* What is told, where the ones above are what is answered. */
+#define TOLD_US    "{'type':'number','minimum':0.001,'maximum':1e13}"
+#define TOLD_TIMES "{'type':'array','maxItems':100000,'items':" TOLD_US "}"
+#define TOLD_SEED  "{'type':'integer','minimum':0,'maximum':9007199254740992}"
+#define SHARED     "{'oneOf':[{'enum':['all','team']},{'type':'array','maxItems':64,'items':" TEXT "}]}"
 #define BUDGET                                                                                                         \
     "{'type':'object','description':'0 is no limit; one of trials and time_us is "                                     \
     "needed','additionalProperties':false,"                                                                            \
@@ -43,10 +47,12 @@
 /* What a trial that ended elsewhere has, beside model and cluster. The last six are of the dataset it comes from. */
 #define UID "{'type':'string','pattern':'^[A-Za-z0-9._-]{1,64}$'}"
 #define ENDED_TRIAL                                                                                                    \
-    "'uid':" UID ",'strategy':" TEXT ",'round':" COUNT ",'seed':" COUNT ",'proposer':" TEXT ",'runner':" TEXT          \
+    "'uid':" UID ",'strategy':" TEXT ",'round':{'type':'integer','minimum':0,'maximum':1048576},'seed':" TOLD_SEED     \
+    ",'proposer':" TEXT ",'runner':" TEXT                                                                              \
     ",'state':{'enum':['complete','failed','infeasible','cancelled'],'default':'complete'},'reason':" TEXT             \
-    ",'attempt':" SIZE ",'queued':" STAMP ",'started':" STAMP ",'ended':" STAMP ",'predicted_us':" RATE                \
-    ",'mean_us':" RATE ",'median_us':" RATE ",'low_us':" RATE ",'high_us':" RATE ",'iterations_us':" TIMES             \
+    ",'attempt':{'type':'integer','minimum':1,'maximum':1000},'queued':" STAMP ",'started':" STAMP ",'ended':" STAMP   \
+    ",'predicted_us':" TOLD_US ",'mean_us':" TOLD_US ",'median_us':" TOLD_US ",'low_us':" TOLD_US                      \
+    ",'high_us':" TOLD_US ",'iterations_us':" TOLD_TIMES                                                               \
     ",'environment_details':{'type':'object'},'schema':{'const':'syncopate.record/1'},'trial':" SIZE                   \
     ",'environment':" ID ",'model_name':" TEXT ",'cluster_name':" TEXT ",'strategy_name':" TEXT
 #define BATCH(member, trial) "'" member "':{'type':'array','minItems':1,'maxItems':1000,'items':" trial "}"
@@ -155,7 +161,7 @@ static const struct schema schemas[] = {
     {"NewSession",
      "{'type':'object','description':'mode own: the service runs the trials; ask: clients do, who take them by "
      ":suggest','required':['model','cluster'],'additionalProperties':false,'properties':{'model':" TEXT
-     ",'cluster':" TEXT ",'mode':" MODE ",'budget':" BUDGET ",'seed':" COUNT
+     ",'cluster':" TEXT ",'mode':" MODE ",'budget':" BUDGET ",'seed':" TOLD_SEED
      ",'final_rounds':{'type':'integer','minimum':0,'maximum':16},"
      "'trial_us':{'type':'number','minimum':1000,'maximum':3600000000},"
      "'least_gain':{'type':'number','minimum':0,'maximum':1},'earlier':{'type':'integer','minimum':0,'maximum':10000},"
@@ -247,11 +253,11 @@ static const struct schema schemas[] = {
     {"Heartbeat", "{'type':'object','required':['client','attempt'],'additionalProperties':false,"
                   "'properties':{'client':" CLIENT ",'attempt':" SIZE ",'lease_s':" LEASE "}}"},
     {"Report", "{'type':'object','required':['client','attempt','iterations_us'],'additionalProperties':false,"
-               "'properties':{'client':" CLIENT ",'attempt':" SIZE ",'iterations_us':" TIMES "}}"},
+               "'properties':{'client':" CLIENT ",'attempt':" SIZE ",'iterations_us':" TOLD_TIMES "}}"},
     {"Turn", "{'type':'object','required':['lease_s','stop'],'additionalProperties':false,"
              "'properties':{'lease_s':" RATE ",'stop':" FLAG "}}"},
     {"Completion", "{'type':'object','required':['client','attempt','iterations_us'],'additionalProperties':false,"
-                   "'properties':{'client':" CLIENT ",'attempt':" SIZE ",'iterations_us':" TIMES
+                   "'properties':{'client':" CLIENT ",'attempt':" SIZE ",'iterations_us':" TOLD_TIMES
                    ",'environment':{'type':'object'},'runner':" RUNNER ",'early':" FLAG "}}"},
     {"Failure", "{'type':'object','required':['client','attempt','reason'],'additionalProperties':false,"
                 "'properties':{'client':" CLIENT ",'attempt':" SIZE ",'reason':" TEXT ",'infeasible':" FLAG

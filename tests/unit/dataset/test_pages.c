@@ -1,7 +1,12 @@
 /* Pages: put together they are the whole list, in its order, whatever was recorded meanwhile; a cursor serves only its
  * own list; a viewer sees what is shared with its team; and the documented queries neither scan nor sort. */
+#include <math.h>
 #include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "dataset/ingest.h"
 #include "dataset/pages.h"
 #include "dataset/query.h"
 #include "tests/unit/dataset/fixture.h"
@@ -78,6 +83,54 @@ static void pages_together_are_the_list_in_every_order(void **state) {
                 narrow.filter = "state = running";
                 compare_pages(narrow, sizes[i]);
             }
+}
+
+static void a_page_of_large_records_ends_early(void **state) {
+    (void)state;
+    enum { LARGE = 7, BYTES = 6 << 20 };
+    struct error err = {0};
+    struct arena arena = {0};
+    struct import_report report;
+    struct record *page;
+    size_t n, seen = 0, pages = 0;
+    char next[QUERY_CURSOR_ROOM] = "", after[QUERY_CURSOR_ROOM];
+    struct store *large = must_open(dataset_path("large.db"), STORE_READ_WRITE);
+    const struct fixture of = put_fixture(large);
+    char *environment = malloc(BYTES + 32);
+    assert_non_null(environment);
+    const int begun = sprintf(environment, "{\"a\":\"");
+    memset(environment + begun, 'x', BYTES);
+    strcpy(environment + begun + BYTES, "\"}");
+    for (int i = 0; i < LARGE; i++) {
+        const struct record r = {.model = of.model.hex,
+                                 .cluster = of.cluster.hex,
+                                 .strategy = of.strategy.hex,
+                                 .state = RECORD_COMPLETE,
+                                 .proposer = "wfbp",
+                                 .runner = "lab",
+                                 .predicted_us = (double)NAN,
+                                 .mean_us = 5,
+                                 .median_us = 5,
+                                 .low_us = (double)NAN,
+                                 .high_us = (double)NAN,
+                                 .environment_json = environment};
+        assert_ok(store_trials_import(large, 1, &r, NULL, &report, NULL, &err));
+    }
+    struct query query = {.limit = 5};
+    do {
+        assert_ok(query_page(large, &query, &arena, &n, &page, next, &err));
+        assert_true(n == 2 || (!*next && n == 1)); /* 2 of 6 MiB are no more than 16 */
+        for (size_t i = 0; i < n; i++)
+            assert_int_equal(page[i].trial, ++seen);
+        memcpy(after, next, sizeof after);
+        query.after = after;
+        pages++;
+    } while (*next);
+    assert_int_equal(seen, LARGE);
+    assert_int_equal(pages, 4);
+    free(environment);
+    arena_release(&arena);
+    store_close(large);
 }
 
 static void a_cursor_of_another_list_is_refused(void **state) {
@@ -309,6 +362,7 @@ static void the_newest_begin_at_the_cursor(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pages_together_are_the_list_in_every_order),
+        cmocka_unit_test(a_page_of_large_records_ends_early),
         cmocka_unit_test(a_cursor_of_another_list_is_refused),
         cmocka_unit_test(a_viewer_sees_what_is_shared_with_its_team),
         cmocka_unit_test(objects_come_in_pages),

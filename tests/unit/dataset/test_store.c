@@ -39,6 +39,14 @@ static void objects_are_found_by_name_and_by_prefix(void **state) {
     assert_ok(store_find(store, STORE_CLUSTER, prefix, &found, &err));
     assert_string_equal(found.hex, id.hex);
     assert_ok(store_find(store, STORE_CLUSTER, id.hex, &found, &err));
+    const struct id disguised = must_put(store, STORE_CLUSTER, prefix, "{\"v\":3}"); /* named as the other begins */
+    assert_ok(store_find(store, STORE_CLUSTER, prefix, &found, &err));
+    assert_string_equal(found.hex, id.hex);
+    prefix[4] = '\0';
+    must_put(store, STORE_CLUSTER, prefix, "{\"v\":4}"); /* so short a word is a name first */
+    assert_ok(store_find(store, STORE_CLUSTER, prefix, &found, &err));
+    assert_string_not_equal(found.hex, id.hex);
+    assert_string_not_equal(found.hex, disguised.hex);
     assert_fails(store_find(store, STORE_CLUSTER, "ffffffffff", &found, &err), ST_NOT_FOUND, "ffffffffff");
     assert_fails(store_find(store, STORE_CLUSTER, "%", &found, &err), ST_NOT_FOUND, "%");
     store_close(store);

@@ -326,6 +326,16 @@ static void a_batch_goes_in_whole_or_not_at_all(void **state) {
     }
     assert_problem(site_post(&site, "/api/v1/records:batchCreate", "{\"records\":[]}"), 422, "invalid");
     assert_problem(site_post(&site, "/api/v1/records:batchCreate", "{}"), 422, "invalid");
+    char *body = malloc(70000 + 512);
+    assert_non_null(body);
+    sprintf(body,
+            "{\"records\":[{\"model\":\"toy\",\"cluster\":\"four\",\"strategy\":\"%s\"," TRIAL
+            ",\"median_us\":1,\"mean_us\":1,\"environment_details\":{\"a\":\"%070000d\"}}]}",
+            strategies[0], 0);
+    struct reply *r = site_post(&site, "/api/v1/records:batchCreate", body);
+    assert_problem(r, 422, "invalid");
+    assert_pointer(r, "/records/0/environment_details");
+    free(body);
 }
 
 static void a_uid_is_one_trial_and_no_other(void **state) {

@@ -315,6 +315,25 @@ static void a_budget_that_stays_as_it_is_is_no_event(void **state) {
     assert_contains(first, "\"trials\":21");
 }
 
+static void a_change_of_the_budget_keeps_what_it_does_not_say(void **state) {
+    (void)state;
+    static const char *const changes[] = {"{\"gap\":0.2}", "{\"time_us\":1e9}", "{\"trials\":25}"};
+    char body[64];
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        snprintf(body, sizeof body, "{\"budget\":%s}", changes[i]);
+        assert_int_equal(ask_as(red, "PATCH", session, body)->status, 200);
+    }
+    cJSON *json = reply_json(ask_as(red, "GET", session, NULL), 200);
+    const cJSON *budget = cJSON_GetObjectItemCaseSensitive(json, "budget");
+    assert_close(cJSON_GetObjectItemCaseSensitive(budget, "gap")->valuedouble, 0.2, 1e-12);
+    assert_close(cJSON_GetObjectItemCaseSensitive(budget, "time_us")->valuedouble, 1e9, 1e-12);
+    assert_close(cJSON_GetObjectItemCaseSensitive(budget, "trials")->valuedouble, 25, 1e-12);
+    cJSON_Delete(json);
+    assert_problem(ask_as(red, "PATCH", session, "{\"budget\":{\"gap\":101}}"), 422, "invalid");
+    assert_int_equal(ask_as(red, "PATCH", session, "{\"budget\":{\"trials\":0}}")->status, 200); /* the time is left */
+    assert_problem(ask_as(red, "PATCH", session, "{\"budget\":{\"time_us\":0}}"), 422, "invalid");
+}
+
 /* The line of the record as another dataset would have exported it, with this uid. */
 static cJSON *import_body(const char *uid) {
     char *line = strdup(ask_as(admin, "GET", record, NULL)->body);
@@ -361,6 +380,7 @@ int main(void) {
         TEAMS(the_type_of_every_problem_leads_to_a_page),
         TEAMS(commands_to_type_have_the_header_where_there_are_tokens),
         TEAMS(a_budget_that_stays_as_it_is_is_no_event),
+        TEAMS(a_change_of_the_budget_keeps_what_it_does_not_say),
         TEAMS(sharing_that_stays_as_it_is_is_no_event),
         TEAMS(whom_it_is_shared_with_is_all_team_or_teams),
         TEAMS(an_entity_tag_without_its_quotes_is_told),
