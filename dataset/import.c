@@ -138,8 +138,9 @@ static enum status flush(struct importer *im, struct error *err) {
     enum status status = store_trials_import(im->store, im->n, im->records, &im->options, &report, &failed, &why);
     if (status != ST_OK) {
         const char *words = strstr(why.message, ": ");
-        return error_set(err, status, "%s: line %llu: %s", im->name, (unsigned long long)im->lines[failed],
-                         !strncmp(why.message, "record ", 7) && words ? words + 2 : why.message);
+        return error_set(err, status, "%s: line %llu: %s%s", im->name, (unsigned long long)im->lines[failed],
+                         !strncmp(why.message, "record ", 7) && words ? words + 2 : why.message,
+                         status == ST_NOT_FOUND ? "; an export with --references brings them along" : "");
     }
     im->counts.trials += report.added;
     im->counts.duplicates += report.duplicates;

@@ -90,19 +90,22 @@ static int compare_weights(const void *a, const void *b) {
 }
 
 static enum status read_header(const struct source *source, struct arena *arena, cJSON *json, struct weight **out,
-                               size_t *n, struct error *err) {
+                               size_t *n, size_t *n_left_out, struct error *err) {
     const struct json_at root = json_root(json, source->name);
     if (!cJSON_IsObject(json))
         return json_fail(&root, err, "the header is not an object");
     struct weight *weights = arena_alloc(arena, (size_t)cJSON_GetArraySize(json), sizeof *weights);
-    *n = 0;
+    *n = *n_left_out = 0;
     if (!weights)
         return error_no_memory(err);
     for (struct json_at e = json_first(&root); e.node; e = json_next(&e)) {
-        struct tensor tensor = {.left_out = true};
-        enum status st = !strcmp(e.key, "__metadata__") ? ST_OK : read_tensor(&e, &tensor, err);
+        struct tensor tensor;
+        if (!strcmp(e.key, "__metadata__"))
+            continue;
+        enum status st = read_tensor(&e, &tensor, err);
         if (st)
             return st;
+        *n_left_out += tensor.left_out;
         if (!tensor.left_out)
             weights[(*n)++] = tensor.weight;
     }
@@ -113,7 +116,11 @@ static enum status read_header(const struct source *source, struct arena *arena,
     return ST_OK;
 }
 
-static bool add_notes(const struct source *source, const struct import_settings *settings, struct notes *notes) {
+static bool add_notes(const struct source *source, const struct import_settings *settings, size_t n, size_t n_left_out,
+                      struct notes *notes) {
+    if (n_left_out && !notes_add(notes, "%s: %zu of %zu tensors are left out: integers, numbers of 8 bits, statistics",
+                                 source->name, n_left_out, n + n_left_out))
+        return false;
     return weights_note(source, settings, notes) &&
            notes_add(notes, "%s: a header has no order: look-ups first, then layers in the order of their names",
                      source->name);
@@ -133,7 +140,7 @@ enum status safetensors_read(const struct source *source, const struct import_se
     cJSON *json;
     struct weight *weights = NULL;
     struct model_draft draft;
-    size_t n;
+    size_t n = 0, n_left_out = 0;
     const char *name = import_name(source, settings, true, notes->arena);
     enum status st = check(source, settings, err);
     if (st || !name)
@@ -141,8 +148,8 @@ enum status safetensors_read(const struct source *source, const struct import_se
     st = json_parse(source->text + PREFIX_BYTES, (size_t)header_bytes(source), source->name, &json, err);
     if (st)
         return st;
-    st = read_header(source, notes->arena, json, &weights, &n, err);
-    if (!st && !add_notes(source, settings, notes))
+    st = read_header(source, notes->arena, json, &weights, &n, &n_left_out, err);
+    if (!st && !add_notes(source, settings, n, n_left_out, notes))
         st = error_no_memory(err);
     if (!st) {
         model_draft_init(&draft, notes->arena, name, settings->batch, DRAFT_LAYERS);
