@@ -105,7 +105,7 @@ static bool find_route(struct request *rq, const char *path, struct response *rs
     default:
         copy = arena_strdup(&rq->arena, allow);
         response_header(rs, HEADER_ALLOW, copy ? copy : "GET");
-        response_problem(rs, &rq->arena, PROBLEM_METHOD_NOT_ALLOWED, "%.32s is not served here; %s is", rq->method,
+        response_problem(rs, &rq->arena, PROBLEM_METHOD_NOT_ALLOWED, "%.32s is not served here, only %s", rq->method,
                          allow);
         return false;
     }

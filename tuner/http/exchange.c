@@ -111,7 +111,7 @@ static enum MHD_Result see_header(void *context, enum MHD_ValueKind kind, const 
     };
     for (size_t i = 0; i < sizeof once / sizeof *once; i++)
         if (!strcasecmp(name, once[i].name)) {
-            h->repeated += *once[i].to != NULL;
+            h->repeated += *once[i].to && once[i].to != &rq->accept; /* that is a list, and may come in parts */
             *once[i].to = value ? value : "";
         }
     static const char *const by_proxies[] = {"Forwarded", "X-Forwarded-For", "X-Real-IP", "Via"};

@@ -156,6 +156,16 @@ static void pipelined_requests_are_answered_in_order(void **state) {
     close(fd);
 }
 
+static void what_is_accepted_may_come_in_parts(void **state) {
+    char text[8192];
+    int fd = site_connect(*state);
+    site_say(fd,
+             "GET /slow?ms=1 HTTP/1.1\r\nHost: x\r\nAccept: text/plain\r\nAccept: */*\r\nConnection: close\r\n\r\n");
+    site_hear(fd, NULL, 5, text, sizeof text, NULL);
+    assert_contains(text, "HTTP/1.1 200 OK");
+    close(fd);
+}
+
 static void chunked_bodies_arrive_whole(void **state) {
     char text[8192];
     int fd = site_connect(*state);
@@ -723,6 +733,7 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
         TEST(connections_are_kept_for_further_requests),
         TEST(pipelined_requests_are_answered_in_order),
+        TEST(what_is_accepted_may_come_in_parts),
         TEST(chunked_bodies_arrive_whole),
         TEST(head_is_get_without_the_body),
         TEST(every_answer_carries_headers_that_keep_browsers_safe),
