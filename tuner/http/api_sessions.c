@@ -487,16 +487,18 @@ static enum status patch_sharing(struct request *rq, const char *shared, struct 
 
 static double stored_number(const cJSON *budget, const char *key) {
     const cJSON *number = cJSON_GetObjectItemCaseSensitive(budget, key);
-    return cJSON_IsNumber(number) ? number->valuedouble : 0;
+    return cJSON_IsNumber(number) ? fmax(0, fmin(number->valuedouble, MOST_BUDGET_US)) : 0;
 }
 
-static struct tune_options stored_budget(const char *text) {
-    cJSON *json = cJSON_Parse(text);
-    const struct tune_options out = {.trials = (uint64_t)stored_number(json, "trials"),
-                                     .time_us = stored_number(json, "time_us"),
-                                     .gap = stored_number(json, "gap")};
+static enum status stored_budget(const char *text, struct tune_options *out, struct error *err) {
+    cJSON *json = cJSON_Parse(text); /* JSON it is, as the dataset has checked */
+    if (!json)
+        return error_no_memory(err);
+    *out = (struct tune_options){.trials = (uint64_t)stored_number(json, "trials"),
+                                 .time_us = stored_number(json, "time_us"),
+                                 .gap = stored_number(json, "gap")};
     cJSON_Delete(json);
-    return out;
+    return ST_OK;
 }
 
 /* What is not said of it stays; what it would grow by is of the quota. */
@@ -509,10 +511,12 @@ static enum status patch_budget(struct request *rq, const struct json_at *said, 
     if (st || refused)
         return st;
     const bool own = stored.mode == STORED_SESSION_OWN;
-    struct tune_options budget = stored_budget(stored.budget);
+    struct tune_options budget = {0};
+    st = stored_budget(stored.budget, &budget, err);
     const uint64_t before = budget.trials;
     how->budget = &budget;
-    st = read_budget(said, &budget, err);
+    if (!st)
+        st = read_budget(said, &budget, err);
     if (!st)
         st = check_bound(rq, own, &budget, err);
     const uint64_t more = own && budget.trials > before ? budget.trials - before : 0;
