@@ -77,7 +77,7 @@ if command -v mpirun >/dev/null; then
     same_keys tune_json_is_the_tuning_format tuning \
         "schema session trials best baselines speedup lower_bound_us gap"
     [ "$(wc -l <tuning)" = 1 ] && [ "$(wc -l <tuning.err)" = 1 ] &&
-        grep -q '^session .*: syncopate tune --resume .* --dataset t.db$' tuning.err
+        grep -q '^session .*: syncopate tune --resume .* --dataset t.db --out best.json$' tuning.err
     verdict tune_prints_one_line_and_off_a_terminal_only_how_to_resume_it $? "$(head -c 300 tuning.err)"
     check tuned_strategy_reads_back 0 "" "$syncopate" strategy check $models/mlp-small.json $clusters/lab-4x1g.json best.json
     check trials_are_in_the_dataset 0 complete "$syncopate" dataset query --dataset t.db --state complete
