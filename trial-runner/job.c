@@ -2,6 +2,7 @@
  * file of times. That file is read from where the last look ended, so it costs no more than its bytes. */
 #include "trial-runner/job.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,22 +128,52 @@ static void take_bytes(struct running *r, const char *bytes, size_t n) {
             r->line[r->n_line++] = bytes[i];
 }
 
+/* Another file may have been moved into its place. */
+static void follow_file(struct running *r) {
+    struct stat held, named;
+    if (stat(r->path, &named) || fstat(r->file, &held) || named.st_ino == held.st_ino)
+        return;
+    const int file = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0)
+        return;
+    close(r->file);
+    r->file = file;
+    r->read = 0;
+    r->n_line = 0;
+}
+
 /* A file that became shorter was written anew. */
 static bool look_at_file(void *context) {
     struct running *r = context;
     char bytes[16384];
     struct stat now;
-    if (r->file < 0)
-        r->file = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (r->file >= 0 && !fstat(r->file, &now) && now.st_size < r->read) {
+    follow_file(r);
+    if (!fstat(r->file, &now) && now.st_size < r->read) {
         r->read = 0;
         r->n_line = 0;
     }
-    for (ssize_t n; r->file >= 0 && (n = pread(r->file, bytes, sizeof bytes, r->read)) > 0;) {
+    for (ssize_t n; (n = pread(r->file, bytes, sizeof bytes, r->read)) > 0;) {
         r->read += n;
         take_bytes(r, bytes, (size_t)n);
     }
     return goes_on(r);
+}
+
+/* It is there before the job begins: whoever holds it can read it to its end, also when a short job is over, and its
+ * folder swept, between two looks. */
+static enum status open_file(struct running *r, struct error *err) {
+    r->file = open(r->path, O_RDONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+    return r->file >= 0 ? ST_OK : error_set(err, ST_ENVIRONMENT, "%s: %s", r->path, strerror(errno));
+}
+
+/* Of a job that told nothing there it is gone again. */
+static void close_file(struct running *r) {
+    struct stat held, named;
+    if (r->file < 0)
+        return;
+    if (!fstat(r->file, &held) && !held.st_size && !stat(r->path, &named) && named.st_ino == held.st_ino)
+        unlink(r->path);
+    close(r->file);
 }
 
 /* ---- how it ended ---- */
@@ -248,12 +279,13 @@ static enum status start(struct running *r, const char *folder, const char *cons
     r->log = fopen(log, "we");
     if (!r->log)
         return error_set(err, ST_ENVIRONMENT, "%s: cannot be written", log);
-    enum status st = process_run(&options, out, err);
+    enum status st = open_file(r, err);
+    if (!st)
+        st = process_run(&options, out, err);
     if (!st && r->n_line)
         end_line(r);
     fclose(r->log);
-    if (r->file >= 0)
-        close(r->file);
+    close_file(r);
     return st;
 }
 

@@ -25,6 +25,14 @@ try a_unit_inside_the_group 0 '1.75 ms an iteration' "$train print" --pattern 'i
 try a_pattern_with_a_unit 0 '1.75 ms an iteration' "$train seconds" --pattern 'took ([0-9.]+)' --unit s
 try json_lines_on_standard_output 0 '1.75 ms an iteration' "$train json"
 try json_lines_in_a_file 0 '5 iterations' "$train file"
+lines='for i in 1 2 3 4 5 6 7; do echo "{\"time_us\":1500}"; done'
+lost=0
+for _ in {1..10}; do # a job that shuts its output early ends without waking whoever listens
+    "$syncopate" trial mlp-small lab-4x1g --baseline horovod --iterations 5 \
+        --command "exec >&- 2>&-; sleep 0.01; { $lines; } >\$SYNCOPATE_TRIAL_TIMES" >out 2>err || lost=$((lost + 1))
+done
+verdict a_file_is_read_however_short_the_job $lost "$lost of 10: $(head -c 300 err)"
+try a_file_that_is_moved_into_place 0 '5 iterations' "{ $lines; } >f && mv f \$SYNCOPATE_TRIAL_TIMES && sleep 0.2"
 try a_rate 0 '1.000 s an iteration' \
     'for i in 1 2 3 4 5 6 7; do echo "speed: 2560.0 images/s"; done' --pattern 'speed: ([0-9.]+)' --unit samples/s
 try json_with_a_rate 0 '1.000 s an iteration' \
