@@ -79,6 +79,10 @@ slurm_up() { # DIR; false when it does not come up, with the reason on standard 
 }
 
 slurm_down() { # DIR
+    local step
+    for step in $(pgrep -x slurmstepd); do # of ours alone: its environment has the folder
+        grep -qsF "SLURM_CONF=$1/" "/proc/$step/environ" && kill -KILL "$step" 2>/dev/null
+    done
     kill "${slurm_daemons[@]}" 2>/dev/null
     wait "${slurm_daemons[@]}" 2>/dev/null
     local munge
