@@ -175,6 +175,7 @@ def main():
     if dist.get_rank() == 0:
         write(options.out, out)
     dist.barrier()
+    dist.destroy_process_group()
 
 
 if __name__ == "__main__":
