@@ -52,18 +52,22 @@ static enum status read_stamps(const struct json_at *at, struct record *out, str
     return st;
 }
 
-static enum status read_iterations(struct request *rq, const struct json_at *at, struct record *out,
-                                   struct error *err) {
+enum status record_iterations(struct request *rq, const struct json_at *at, size_t *n, const double **out,
+                              struct error *err) {
     struct json_at list;
-    enum status st = json_array(at, "iterations_us", MOST_ITERATIONS, &list, &out->n_iterations, err);
+    size_t told, i = 0;
+    enum status st = json_array(at, "iterations_us", MOST_ITERATIONS, &list, &told, err);
     if (st)
         return st;
-    double *us = arena_alloc(&rq->arena, out->n_iterations, sizeof *us);
+    double *us = arena_alloc(&rq->arena, told, sizeof *us);
     if (!us)
         return error_no_memory(err);
-    out->iterations_us = us;
     for (struct json_at e = json_first(&list); e.node && !st; e = json_next(&e))
-        st = json_number_at(&e, LEAST_US, MOST_US, us++, err);
+        st = json_number_at(&e, LEAST_US, MOST_US, &us[i++], err);
+    if (!st) {
+        *n = told;
+        *out = us;
+    }
     return st;
 }
 
@@ -82,7 +86,9 @@ static enum status read_times(struct request *rq, const struct json_at *at, stru
         *times[i].to = NAN;
         st = json_get_number(at, times[i].key, JSON_OPTIONAL, LEAST_US, MOST_US, times[i].to, err);
     }
-    return st || !json_has(at, "iterations_us", &list) ? st : read_iterations(rq, at, out, err);
+    return st || !json_has(at, "iterations_us", &list)
+               ? st
+               : record_iterations(rq, at, &out->n_iterations, &out->iterations_us, err);
 }
 
 /* The whole id of what the member names. */

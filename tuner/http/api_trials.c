@@ -18,7 +18,7 @@
 #include "tuner/http/sessions.h"
 #include "tuner/search/sketch.h"
 
-enum { PAGE_SIZE = 100, PAGE_MAX = 1000, MOST_ITERATIONS = 100000, EVENTS_AT_ONCE = 256 };
+enum { PAGE_SIZE = 100, PAGE_MAX = 1000, EVENTS_AT_ONCE = 256 };
 static const double LEAST_LEASE_S = 1, MOST_LEASE_S = 86400;
 
 /* ---- looking ---- */
@@ -254,7 +254,7 @@ struct turn {
     struct holder holder;
     double lease_s; /* 0: as it is */
     size_t n;
-    double *iterations_us;
+    const double *iterations_us;
     struct tune_outcome outcome;
 };
 
@@ -266,20 +266,6 @@ static enum status read_turn(struct request *rq, const struct json_at *body, str
         st = read_client(body, &t->holder.client, err);
     if (!st)
         st = json_get_integer(body, "attempt", JSON_REQUIRED, 1, 1ull << 32, &t->holder.attempt, err);
-    return st;
-}
-
-static enum status read_iterations(struct request *rq, const struct json_at *body, struct turn *t, struct error *err) {
-    struct json_at list;
-    enum status st = json_array(body, "iterations_us", MOST_ITERATIONS, &list, &t->n, err);
-    if (st)
-        return st;
-    t->iterations_us = arena_alloc(&rq->arena, t->n ? t->n : 1, sizeof *t->iterations_us);
-    if (!t->iterations_us)
-        return error_no_memory(err);
-    size_t i = 0;
-    for (struct json_at e = json_first(&list); e.node && !st; e = json_next(&e))
-        st = json_number_at(&e, 1e-3, 1e13, &t->iterations_us[i++], err);
     return st;
 }
 
@@ -348,7 +334,7 @@ enum status api_trials_report(struct request *rq, struct response *rs, struct er
     if (!st)
         st = read_turn(rq, &body, &t, err);
     if (!st)
-        st = read_iterations(rq, &body, &t, err);
+        st = record_iterations(rq, &body, &t.n, &t.iterations_us, err);
     return st ? st : take_turn(rq, &t, heartbeat_effect, false, rs, err);
 }
 
@@ -367,7 +353,7 @@ enum status api_trials_complete(struct request *rq, struct response *rs, struct 
     if (!st)
         st = read_turn(rq, &body, &t, err);
     if (!st)
-        st = read_iterations(rq, &body, &t, err);
+        st = record_iterations(rq, &body, &t.n, &t.iterations_us, err);
     if (!st && !t.n)
         st = json_fail(&body, err, "needs iterations_us: what was measured");
     t.outcome = (struct tune_outcome){.state = RECORD_COMPLETE, .n = t.n, .iterations_us = t.iterations_us};

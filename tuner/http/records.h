@@ -8,6 +8,11 @@
 /* A trial's JSON (syncopate.record/1), malloc'd; NULL when memory is out. */
 char *record_text(const struct record *record);
 
+/* The member "iterations_us" of `at`: at most 100,000 times, in the request's arena. Fails: ST_INVALID, ST_NO_MEMORY.
+ */
+enum status record_iterations(struct request *request, const struct json_at *at, size_t *n, const double **out,
+                              struct error *err);
+
 /* The member `key` of `at`, an object of at most 64 KiB that says what a trial ran on, as canonical text in the
  * request's arena; NULL where there is none. Fails: ST_INVALID, ST_NO_MEMORY. */
 enum status record_environment(struct request *request, const struct json_at *at, const char *key, const char **out,

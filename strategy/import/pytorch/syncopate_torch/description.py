@@ -6,6 +6,7 @@ import tempfile
 
 import torch
 
+
 def check_writable(path):
     """Before much is measured for it."""
     folder = os.path.dirname(os.path.abspath(path))

@@ -12,8 +12,8 @@ GLOO_LANES = 4
 def lanes_of(process_group, cross):
     """The groups that messages take in turn. Every rank must call this, in the same order among collectives.
 
-    None is DDP's own. Before a forward pass DDP sends buffers there (those of BatchNorm), and without a barrier (cross)
-    messages are still on their way then: ranks that begin two collectives of one group in different orders wait for
+    Without a barrier (cross) none is DDP's own: before a forward pass DDP sends buffers there (those of BatchNorm) while
+    messages are still on their way, and ranks that begin two collectives of one group in different orders wait for
     ever. To make a group takes all ranks, also those outside of DDP's.
     """
     if dist.get_world_size(process_group) == dist.get_world_size():
