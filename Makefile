@@ -47,10 +47,10 @@ link     = $(foreach f,$(call closure,$(1)),$(call lib,$(f))) $(foreach f,$(call
 
 WORKER_COMMON  := $(wildcard trial-runner/worker/*.c)
 WORKER_SOURCES := $(WORKER_COMMON) $(wildcard trial-runner/worker/mpi/*.c)
-# The NCCL worker is built where nvcc, the CUDA runtime and NCCL are; elsewhere the build goes on without it. The code for
-# compute_75 runs on every later GPU as well; for an older one: NVCC_ARCH='-gencode arch=compute_70,code=compute_70'.
+# The NCCL worker is built where nvcc, the CUDA runtime and NCCL are; elsewhere the build goes on without it. NCCL may also lie
+# in build/nccl, where .ci/nccl puts it. The code for compute_75 runs on every later GPU as well; for an older one: NVCC_ARCH='-gencode arch=compute_70,code=compute_70'.
 CUDA_HOME ?= /usr/local/cuda
-NCCL_HOME ?= $(CUDA_HOME)
+NCCL_HOME ?= $(firstword $(foreach h,$(CUDA_HOME) /usr $(abspath build/nccl),$(if $(wildcard $(h)/include/nccl.h),$(h))) $(CUDA_HOME))
 NVCC_ARCH ?= $(foreach a,80 90,-gencode arch=compute_$(a)$(comma)code=sm_$(a)) -gencode arch=compute_75$(comma)code=compute_75
 library_in = $(firstword $(wildcard $(foreach f,lib64 lib lib/x86_64-linux-gnu lib/aarch64-linux-gnu,$(1)/$(f)/lib$(2).so)))
 CUDART := $(call library_in,$(CUDA_HOME),cudart)
