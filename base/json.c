@@ -97,7 +97,9 @@ struct json_at json_next(const struct json_at *element) {
 }
 
 static const char *kind(const cJSON *node) {
-    switch (node->type & 0xff) {
+    switch (node ? node->type & 0xff : cJSON_Invalid) {
+    case cJSON_Invalid:
+        return "nothing";
     case cJSON_False:
     case cJSON_True:
         return "a boolean";

@@ -14,6 +14,7 @@
 #include "tuner/http/server.h"
 
 enum { MAX_KEY = 255 };
+static const char needs_body[] = "this needs a body";
 static const char cookie_name[] = "syncopate_token=";
 
 /* Who asks. */
@@ -221,8 +222,8 @@ static bool check_headers(struct request *rq, bool has_body, struct response *rs
                          "send the body as it is, without Content-Encoding");
     else if (has_body && !media_is_json(rq->content_type))
         response_problem(rs, &rq->arena, PROBLEM_UNSUPPORTED_MEDIA_TYPE, "send Content-Type: application/json");
-    else if (!has_body && route->request && !(route->flags & ROUTE_BODY_OPTIONAL))
-        response_problem(rs, &rq->arena, PROBLEM_BAD_JSON, "this needs a body");
+    else if (!has_body && route->request)
+        response_problem(rs, &rq->arena, PROBLEM_BAD_JSON, "%s", needs_body);
     else
         check_key(rq, rs);
     if (!rs->problem && !(route->flags & ROUTE_FORM))
@@ -273,8 +274,12 @@ void dispatch_fail(struct request *rq, struct response *rs, const struct error *
 
 static bool parse_body(struct request *rq, struct response *rs) {
     struct error err = {0};
-    if (!rq->route->request || !rq->body_bytes)
+    if (!rq->route->request)
         return true;
+    if (!rq->body_bytes) { /* it was said to come in chunks, and none came */
+        response_problem(rs, &rq->arena, PROBLEM_BAD_JSON, "%s", needs_body);
+        return false;
+    }
     if (!json_parse(rq->body, rq->body_bytes, "body", &rq->json, &err))
         return true;
     dispatch_fail(rq, rs, &err);

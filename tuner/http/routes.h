@@ -21,7 +21,6 @@ enum route_flags {
     ROUTE_CONDITIONAL = 8, /* a GET that answers with an entity tag: honours If-None-Match and If-Match */
     ROUTE_IF_MATCH = 16,   /* a change that honours If-Match; where neither is set, a precondition is refused */
     ROUTE_WHILE_DRAINING = 32,
-    ROUTE_BODY_OPTIONAL = 64,
     ROUTE_HIDDEN = 128, /* not in /openapi.json: pages and assets */
     ROUTE_FORM = 256,   /* its body is a form of one of our pages (form_field() in page.h) */
     ROUTE_PAGE = 512,   /* its problems are pages too */

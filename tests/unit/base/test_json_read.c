@@ -181,6 +181,8 @@ static void an_unknown_member_is_named_with_the_nearest_known_one(void **state) 
                                      "batch_per_device, variables");
     assert_fails(json_expect_object(&f, known, &err), ST_INVALID, "did you mean \"name\"?");
     assert_fails(json_expect_object(&v, known, &err), ST_INVALID, "model.json: /v: must be an object, not an array");
+    const struct json_at none = json_root(NULL, "model.json");
+    assert_fails(json_expect_object(&none, known, &err), ST_INVALID, "model.json: must be an object, not nothing");
     cJSON_Delete(tree);
 }
 
