@@ -1,0 +1,61 @@
+/* See work.h. The work of a thread is a variable of the thread's own: passing it by hand would put a parameter into every
+ * function between a request and the innermost loop, and none of them does anything with it. */
+#include "base/work.h"
+
+#include <stddef.h>
+#include <time.h>
+
+static _Thread_local struct work *current;
+static _Thread_local uint64_t counted_ns; /* of this thread's clock */
+
+static uint64_t processor_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void count(struct work *work) {
+    const uint64_t now = processor_ns();
+    atomic_fetch_add_explicit(&work->used_ns, now - counted_ns, memory_order_relaxed);
+    counted_ns = now;
+}
+
+void work_enter(struct work *work) {
+    work_leave();
+    current = work;
+    counted_ns = processor_ns();
+}
+
+void work_leave(void) {
+    if (current)
+        count(current);
+    current = NULL;
+}
+
+struct work *work_current(void) {
+    return current;
+}
+
+void work_stop(struct work *work, enum work_end reason) {
+    int none = WORK_GOES_ON;
+    atomic_compare_exchange_strong(&work->end, &none, reason);
+}
+
+double work_used_us(const struct work *work) {
+    return (double)atomic_load_explicit(&work->used_ns, memory_order_relaxed) / 1e3;
+}
+
+enum status work_check(struct error *err) {
+    struct work *work = current;
+    if (!work)
+        return ST_OK;
+    const int end = atomic_load_explicit(&work->end, memory_order_relaxed);
+    if (end != WORK_GOES_ON)
+        return error_set(err, ST_CANCELLED,
+                         end == WORK_LEFT ? "whoever asked has gone" : "stopped before it was done; try again soon");
+    count(work);
+    if (work->limit_us > 0 && work_used_us(work) > work->limit_us)
+        return error_set(err, ST_TOO_LARGE, "takes more than %g s of processor time; ask for less at once",
+                         work->limit_us / 1e6);
+    return ST_OK;
+}

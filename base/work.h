@@ -1,0 +1,44 @@
+/* Work that may be ended before it is done: it has used its share of the processor, nobody waits for it any more, or the
+ * program stops.
+ *
+ * A thread enters a piece of work. Long loops below ask work_check() now and then and pass its failure on. Several
+ * threads may be in one piece of work; their processor time adds up. A thread that has entered none is never ended.
+ * Threads: any, for every function; work_enter and work_leave concern the calling thread alone. */
+#ifndef BASE_WORK_H
+#define BASE_WORK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum work_end {
+    WORK_GOES_ON,
+    WORK_LEFT,    /* who asked for it has gone */
+    WORK_STOPPED, /* the program stops */
+};
+
+struct work {
+    double limit_us; /* processor time of all its threads; 0: none. Set before it is entered */
+    atomic_int end;  /* enum work_end */
+    atomic_uint_fast64_t used_ns;
+};
+
+/* {0} is work without a limit. */
+
+void work_enter(struct work *work); /* NULL: leave what was entered */
+void work_leave(void);
+struct work *work_current(void); /* what this thread has entered, or NULL */
+
+/* End it: the next work_check() of each of its threads fails. The first reason stays. */
+void work_stop(struct work *work, enum work_end reason);
+
+/* Fails: ST_CANCELLED (stopped, or nobody waits), ST_TOO_LARGE (over its limit). Costs one system call, so that a loop
+ * may ask every few microseconds. */
+enum status work_check(struct error *err);
+
+/* What its threads have used, as of their last checks. */
+double work_used_us(const struct work *work);
+
+#endif
