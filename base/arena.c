@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/work.h"
+
 #if defined(__SANITIZE_ADDRESS__)
 #define BLOCK_EACH 1
 #elif defined(__has_feature)
@@ -37,7 +39,7 @@ static struct arena_block *block_new(struct arena *arena, size_t need) {
         if (size < need)
             size = need;
     }
-    struct arena_block *block = malloc(sizeof *block + size);
+    struct arena_block *block = work_take(size) ? malloc(sizeof *block + size) : NULL;
     if (!block)
         return NULL;
     *block = (struct arena_block){arena->blocks, size, 0};
@@ -90,6 +92,7 @@ char *arena_printf(struct arena *arena, const char *format, ...) {
 void arena_release(struct arena *arena) {
     while (arena->blocks) {
         struct arena_block *next = arena->blocks->next;
+        work_give(arena->blocks->size);
         free(arena->blocks);
         arena->blocks = next;
     }

@@ -29,6 +29,11 @@ enum { JSON_MAX_BYTES = 64 << 20 }; /* the largest description that is read */
  * names, nesting deeper than 64. *out is the caller's, to be freed with cJSON_Delete. */
 enum status json_parse(const char *text, size_t n, const char *name, cJSON **out, struct error *err);
 
+/* How many values these n bytes have at most if they are JSON. A parsed value takes JSON_VALUE_BYTES, beside the bytes
+ * of its text. O(n), and needs no memory. */
+size_t json_count_values(const char *text, size_t n);
+enum { JSON_VALUE_BYTES = 80 };
+
 /* Read a whole file, "-" being standard input. Fails: ST_NOT_FOUND, ST_TOO_LARGE (over JSON_MAX_BYTES),
  * ST_ENVIRONMENT, ST_INVALID, ST_NO_MEMORY. */
 enum status json_read_file(const char *path, cJSON **out, struct error *err);

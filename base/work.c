@@ -1,8 +1,7 @@
-/* See work.h. The work of a thread is a variable of the thread's own: passing it by hand would put a parameter into every
- * function between a request and the innermost loop, and none of them does anything with it. */
+/* See work.h. The work of a thread is a variable of the thread's own: passing it by hand would put a parameter into
+ * every function between a request and the innermost loop, and none of them does anything with it. */
 #include "base/work.h"
 
-#include <stddef.h>
 #include <time.h>
 
 static _Thread_local struct work *current;
@@ -22,6 +21,8 @@ static void count(struct work *work) {
 
 void work_enter(struct work *work) {
     work_leave();
+    if (!work)
+        return;
     current = work;
     counted_ns = processor_ns();
 }
@@ -58,4 +59,21 @@ enum status work_check(struct error *err) {
         return error_set(err, ST_TOO_LARGE, "takes more than %g s of processor time; ask for less at once",
                          work->limit_us / 1e6);
     return ST_OK;
+}
+
+bool work_take(size_t bytes) {
+    struct work *work = current;
+    if (!work || !work->limit_bytes)
+        return true;
+    const int_fast64_t held = atomic_fetch_add_explicit(&work->held_bytes, (int_fast64_t)bytes, memory_order_relaxed);
+    if (bytes <= work->limit_bytes && (held < 0 || (uint64_t)held <= work->limit_bytes - bytes))
+        return true;
+    work_give(bytes);
+    atomic_store(&work->starved, true);
+    return false;
+}
+
+void work_give(size_t bytes) {
+    if (current)
+        atomic_fetch_sub_explicit(&current->held_bytes, (int_fast64_t)bytes, memory_order_relaxed);
 }

@@ -1,14 +1,16 @@
-/* Work that may be ended before it is done: it has used its share of the processor, nobody waits for it any more, or the
- * program stops.
+/* Work that may be ended before it is done: it has used its share of the processor, nobody waits for it any more, or
+ * the program stops. Its memory may have a bound too.
  *
- * A thread enters a piece of work. Long loops below ask work_check() now and then and pass its failure on. Several
- * threads may be in one piece of work; their processor time adds up. A thread that has entered none is never ended.
+ * A thread enters a piece of work. Long loops below ask work_check() now and then and pass its failure on. Arenas ask
+ * work_take() for their blocks. Several threads may be in one piece of work; their processor time and memory add up. A
+ * thread that has entered none is never ended.
  * Threads: any, for every function; work_enter and work_leave concern the calling thread alone. */
 #ifndef BASE_WORK_H
 #define BASE_WORK_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -20,9 +22,12 @@ enum work_end {
 };
 
 struct work {
-    double limit_us; /* processor time of all its threads; 0: none. Set before it is entered */
-    atomic_int end;  /* enum work_end */
+    double limit_us;      /* processor time of all its threads; 0: no limit. Both limits are set before it is entered */
+    uint64_t limit_bytes; /* of arenas; 0: no limit */
+    atomic_int end;       /* enum work_end */
     atomic_uint_fast64_t used_ns;
+    atomic_int_fast64_t held_bytes; /* negative when it freed more than it took */
+    atomic_bool starved;            /* it was refused memory: what then fails for want of memory is too large */
 };
 
 /* {0} is work without a limit. */
@@ -37,6 +42,12 @@ void work_stop(struct work *work, enum work_end reason);
 /* Fails: ST_CANCELLED (stopped, or nobody waits), ST_TOO_LARGE (over its limit). Costs one system call, so that a loop
  * may ask every few microseconds. */
 enum status work_check(struct error *err);
+
+/* May this thread's work hold `bytes` more? True for a thread without work. What is freed is given back, whoever took
+ * it.
+ */
+bool work_take(size_t bytes);
+void work_give(size_t bytes);
 
 /* What its threads have used, as of their last checks. */
 double work_used_us(const struct work *work);

@@ -14,12 +14,14 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/work.h"
 #include "simulator/timeline_internal.h"
 
 /* Events closer than this are one instant: rounding must not decide who is first (us). */
 static const double INSTANT_US = 1e-7;
 static const double MATCH = 1e-9;
 static const double MEAN_ERROR = 0.005, LARGE_MEAN_ERROR = 0.01;
+enum { TURNS_A_CHECK = 32 }; /* one turn takes microseconds, or a millisecond among thousands of transfers */
 enum { MEAN_PASSES = 8, LARGE_MEAN_PASSES = 2, LARGE_TRANSFERS = 100000 };
 
 struct timeline *timeline_new(void) {
@@ -533,24 +535,30 @@ static void take_instant(struct timeline *tl, double until_us) {
     }
 }
 
-/* False when time ends first: a cost too large for a number, or a plan whose parts contradict each other. */
-static bool run(struct timeline *tl) {
+/* Fails: ST_INVALID when time ends first (a cost too large for a number, or a plan whose parts contradict each other),
+ * and as work_check. */
+static enum status run(struct timeline *tl, struct error *err) {
+    enum status status = work_check(err);
     for (uint32_t c = 0; c < tl->n_chains && !tl->done; c++)
         run_steps(tl, c, tl->home, 0);
-    while (!tl->done) {
+    for (uint32_t turn = 1; status == ST_OK && !tl->done; turn++) {
         double next = network_next_us(&tl->network, tl->now_us);
         if (tl->n_timers > 0)
             next = fmin(next, tl->timers[0].time_us);
         if (!isfinite(next))
-            return false;
+            break;
         advance(tl, next);
         take_instant(tl, next + INSTANT_US);
         add_arrivals(tl);
         for (uint32_t c = 0; c < tl->n_chains; c++)
             if (tl->chains[c].dirty)
                 serve_queue(tl, c);
+        if (turn % TURNS_A_CHECK == 0)
+            status = work_check(err);
     }
-    return isfinite(tl->iteration_us);
+    if (status == ST_OK && !(tl->done && isfinite(tl->iteration_us)))
+        status = error_set(err, ST_INVALID, "the plan never ends: a message is too large for this cluster's rates");
+    return status;
 }
 
 static void predict(const struct timeline *tl, double compute_us, struct prediction *out) {
@@ -579,8 +587,9 @@ enum status timeline_run(struct timeline *tl, const struct plan *plan, const str
     compute *= cost->cluster->nodes[cost->slowest].compute_scale;
     if (plan->n_messages == 0)
         finish(tl, compute, true);
-    else if (!run(tl))
-        return error_set(err, ST_INVALID, "the plan never ends: a message is too large for this cluster's rates");
-    predict(tl, compute, out);
-    return ST_OK;
+    else
+        status = run(tl, err);
+    if (status == ST_OK)
+        predict(tl, compute, out);
+    return status;
 }

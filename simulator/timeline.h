@@ -85,7 +85,7 @@ enum status timeline_reserve(struct timeline *timeline, const struct plan *plan,
                              const struct timeline_options *options, struct error *err);
 
 /* Predict. `options` may be NULL. `cost` is the plan's cluster's. *out is written only on ST_OK.
- * Fails: ST_INVALID (a gate that comes after a gradient's own step), ST_TOO_LARGE, ST_NO_MEMORY.
+ * Fails: ST_INVALID (a gate that comes after a gradient's own step), ST_TOO_LARGE, ST_NO_MEMORY, and as work_check.
  * Cost a pass: all-reduces alone O((steps + messages) log messages); with servers O(messages * chains) transfers, and
  * for each as many rates as it moves: few where credit is small, up to all that are on their way where it is not.
  * Chains are the working nodes that differ from each other or serve too. */

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/work.h"
 #include "strategy/exact/fusion.h"
 
 /* Work of groups with this tail. */
@@ -166,9 +167,11 @@ static enum status decide(struct search *s, struct label *none, double limit, st
     memset(s->heads, 0, (s->n + (size_t)1) * sizeof(struct label *));
     memset(s->counts, 0, (s->n + (size_t)1) * sizeof *s->counts);
     s->heads[s->n] = none;
-    for (uint32_t end = s->n; end > 0 && !st; end--)
+    for (uint32_t end = s->n; end > 0 && !st; end--) {
+        st = work_check(err);
         for (const struct label *l = s->heads[end]; l && !st; l = l->next)
             st = extend_all(s, l, end, limit, err);
+    }
     s->heads[s->n] = NULL;
     return st;
 }

@@ -14,13 +14,14 @@
 #include "tuner/http/server.h"
 #include "tuner/http/text.h"
 
-enum { MAX_STRATEGIES = 10000, MAX_TIMELINES = 16, NAME_ROOM = 128 };
+enum { MAX_STRATEGIES = 10000, MAX_TIMELINES = 16, NAME_ROOM = 128, SAMPLES = 3, FEW = 8 };
 
 /* One strategy that was asked about. */
 struct item {
     struct json_at at; /* of the member that names it */
     const struct baseline *baseline;
     const struct id *id; /* of a stored one, or NULL */
+    bool done;
     enum status status;
     struct error error;
     struct id strategy;
@@ -85,12 +86,71 @@ static enum status predict_stored(struct batch *batch, struct item *item, struct
                                       &item->prediction, err);
 }
 
+/* What would take more memory than this request may have is no fault of the service's. */
+static enum status say_too_large(const struct request *rq, struct error *err) {
+    return error_set(err, ST_TOO_LARGE, REQUEST_TOO_MUCH_MEMORY, (unsigned long long)rq->work.limit_bytes >> 20);
+}
+
 static void predict_item(void *context, size_t i) {
     struct batch *batch = context;
     struct item *item = &batch->items[i];
+    if (item->done)
+        return;
+    item->done = true;
     item->status = item->id && !batch->timeline ? predict_stored(batch, item, &item->error)
                                                 : predict_built(batch, item, &item->error);
+    if (item->status == ST_NO_MEMORY && atomic_load(&batch->rq->work.starved))
+        item->status = say_too_large(batch->rq, &item->error);
     text_clean(item->name); /* it may have been cut within a character */
+}
+
+/* How much of it there is. */
+
+static bool is_over(const struct batch *batch) {
+    return work_used_us(&batch->rq->work) > batch->rq->work.limit_us;
+}
+
+static void say_what_fits(const struct batch *batch, double fits, struct response *rs) {
+    const double seconds = batch->rq->work.limit_us / 1e6;
+    if (fits >= 1)
+        response_problem(rs, &batch->rq->arena, PROBLEM_TOO_LARGE,
+                         "predicting these %zu takes more than the %g s of processor time that a request may have; "
+                         "about %.0f would fit",
+                         batch->n, seconds, fits);
+    else
+        response_problem(rs, &batch->rq->arena, PROBLEM_TOO_LARGE,
+                         "one of these takes more than the %g s of processor time that a request may have; a smaller "
+                         "cluster, fewer servers or larger partitions would fit",
+                         seconds);
+}
+
+/* Some of them, spread over the list, are predicted first: what they take is what the others will. False: the rest
+ * would not fit into the time that a request has, and the response says how many would. */
+static bool sample(struct batch *batch, struct response *rs) {
+    struct work *work = &batch->rq->work;
+    work_check(NULL); /* counts what was used */
+    const double before = work_used_us(work);
+    for (size_t k = 0; k < SAMPLES; k++)
+        predict_item(batch, k * batch->n / SAMPLES);
+    work_check(NULL);
+    const double each_us = (work_used_us(work) - before) / SAMPLES;
+    if (!is_over(batch) && before + each_us * (double)batch->n <= work->limit_us)
+        return true;
+    say_what_fits(batch, floor((work->limit_us - before) / each_us), rs);
+    return false;
+}
+
+/* Predict them all. The response has a problem when they are too many. */
+static void predict_all(struct batch *batch, struct response *rs) {
+    struct request *rq = batch->rq;
+    size_t done = 0;
+    if (batch->n > FEW && !sample(batch, rs))
+        return;
+    pool_each(server_pool(rq->server), rq->principal.team, batch->n, predict_item, batch);
+    for (size_t i = 0; i < batch->n; i++)
+        done += !batch->items[i].status;
+    if (is_over(batch))
+        say_what_fits(batch, (double)done, rs);
 }
 
 /* What was asked. */
@@ -207,7 +267,7 @@ static enum status answer(struct batch *batch, struct response *rs, struct error
     return response_json(rs, 200, root, whole, err);
 }
 
-/* Without memory, or when the dataset cannot be read, nothing is answered by halves. */
+/* Without memory, when the dataset cannot be read, or when the service stops, nothing is answered by halves. */
 static enum status first_fault(const struct batch *batch, struct error *err) {
     for (size_t i = 0; i < batch->n; i++)
         if (batch->items[i].status && problem_status(problem_of_status(batch->items[i].status)) >= 500)
@@ -226,10 +286,11 @@ enum status api_predictions_create(struct request *rq, struct response *rs, stru
         return st;
     st = add_items(&batch, &body, &strategies, &baselines, err);
     if (!st) {
-        pool_each(server_pool(rq->server), batch.n, predict_item, &batch);
-        st = first_fault(&batch, err);
+        predict_all(&batch, rs);
+        st = rs->problem ? ST_OK : first_fault(&batch, err);
     }
-    st = st ? st : answer(&batch, rs, err);
+    if (!st && !rs->problem)
+        st = answer(&batch, rs, err);
     for (size_t i = 0; i < batch.n; i++)
         free(batch.items[i].timeline);
     domain_drop(batch.domain);

@@ -131,7 +131,7 @@ static enum status read_new(struct request *rq, struct training *out, struct err
 
 static enum status begin_effect(struct request *rq, struct store *store, void *context, struct response *rs,
                                 struct error *err) {
-    struct work *work = context;
+    struct operation_work *work = context;
     char *request = json_canonical(rq->json);
     enum status st = request ? operation_begin(store, "train-ranker", rq->principal.team, request, work->id, err)
                              : error_no_memory(err);
@@ -149,7 +149,7 @@ static enum status begin_effect(struct request *rq, struct store *store, void *c
 enum status api_rankers_create(struct request *rq, struct response *rs, struct error *err) {
     struct training wanted;
     struct operations *operations = service_operations(rq->service);
-    struct work *work;
+    struct operation_work *work;
     enum status st = read_new(rq, &wanted, err);
     if (!st && !operations_have_room(operations)) {
         response_header(rs, HEADER_RETRY_AFTER, "60");

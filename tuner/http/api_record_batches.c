@@ -352,8 +352,9 @@ enum status api_trials_import(struct request *rq, struct response *rs, struct er
         st = hub_find(service_hub(rq->service), session.id, &batch.served, err);
     if (st)
         return st;
-    st = hub_lock(batch.served, err);
-    if (!st) {
+    bool held;
+    st = request_lock(rq, batch.served, &held, err);
+    if (held) {
         st = import_locked(rq, &batch, rs, err);
         hub_unlock(batch.served);
     }

@@ -61,6 +61,23 @@ enum status request_served(struct request *rq, bool steer, struct served **out, 
     return st || refused ? st : hub_find(service_hub(rq->service), stored.id, out, err);
 }
 
+/* A worker never waits for a session: others need it. */
+enum status request_lock(struct request *rq, struct served *served, bool *held, struct error *err) {
+    *held = hub_try(served);
+    if (!*held) {
+        hub_keep(served);
+        rq->busy = served;
+        return ST_OK;
+    }
+    rq->wants_heavy = !hub_is_awake(served) && !rq->heavy;
+    enum status st = rq->wants_heavy ? ST_OK : hub_wake(served, err);
+    if (st || rq->wants_heavy) {
+        hub_unlock(served);
+        *held = false;
+    }
+    return st;
+}
+
 /* ---- a session as JSON ---- */
 
 /* What a change of which If-Match asks about: state, budget and sharing. */
@@ -429,8 +446,9 @@ static enum status steer(struct request *rq, struct steer *how, struct response 
     if (st || !how->served)
         return st;
     struct error behind;
-    st = hub_lock(how->served, err);
-    if (st) {
+    bool held;
+    st = request_lock(rq, how->served, &held, err);
+    if (!held) {
         hub_drop(how->served);
         return st;
     }

@@ -231,6 +231,7 @@ static enum status suggest_locked(struct request *rq, struct suggest *s, struct 
 
 enum status api_trials_suggest(struct request *rq, struct response *rs, struct error *err) {
     struct suggest s = {0};
+    bool held = false;
     enum status st = read_suggest(rq, &s, err);
     if (!st)
         st = request_served(rq, true, &s.served, rs, err);
@@ -238,8 +239,8 @@ enum status api_trials_suggest(struct request *rq, struct response *rs, struct e
         return st;
     st = hub_is_own(s.served)
              ? error_set(err, ST_CONFLICT, "the service runs the trials of session %s itself", hub_session_id(s.served))
-             : hub_lock(s.served, err);
-    if (!st) {
+             : request_lock(rq, s.served, &held, err);
+    if (held) {
         st = suggest_locked(rq, &s, rs, err);
         hub_unlock(s.served);
     }
@@ -273,11 +274,12 @@ static enum status read_turn(struct request *rq, const struct json_at *body, str
 static enum status take_turn(struct request *rq, struct turn *t, request_effect *effect, bool changes,
                              struct response *rs, struct error *err) {
     struct error behind;
+    bool held;
     enum status st = request_served(rq, true, &t->served, rs, err);
     if (st || !t->served)
         return st;
-    st = hub_lock(t->served, err);
-    if (st) {
+    st = request_lock(rq, t->served, &held, err);
+    if (!held) {
         hub_drop(t->served);
         return st;
     }
@@ -386,13 +388,14 @@ enum status request_outcome(struct request *rq, outcome_write *write, void *cont
                             struct error *err) {
     struct served *served;
     struct tuning tuning;
+    bool held;
     *out = NULL;
     enum status st = request_served(rq, false, &served, rs, err);
     if (st || !served)
         return st;
     cJSON *root = cJSON_CreateObject();
-    st = hub_lock(served, err);
-    if (!st) {
+    st = request_lock(rq, served, &held, err);
+    if (held) {
         st = hub_answer(served, &tuning, err);
         if (!st) {
             st = root ? write(served, &tuning, context, root, err) : error_no_memory(err);
@@ -403,7 +406,7 @@ enum status request_outcome(struct request *rq, outcome_write *write, void *cont
         hub_unlock(served);
     }
     hub_drop(served);
-    if (st)
+    if (st || !held)
         cJSON_Delete(root);
     else
         *out = root;

@@ -250,10 +250,24 @@ bool dispatch_admit(struct request *rq, const char *uri, bool has_body, struct r
 
 /* The body. */
 
+/* No memory, where there would be some if this work were allowed more: it is too large. */
+static bool is_too_large(const struct request *rq, const struct error *err) {
+    return err->status == ST_NO_MEMORY && atomic_load(&rq->work.starved);
+}
+
 void dispatch_fail(struct request *rq, struct response *rs, const struct error *err) {
     enum problem problem = rq->unwritten ? PROBLEM_STORAGE : problem_of_status(err->status);
     const char *pointer, *detail;
     response_clear(rs);
+    if (is_too_large(rq, err)) {
+        response_problem(rs, &rq->arena, PROBLEM_TOO_LARGE, REQUEST_TOO_MUCH_MEMORY,
+                         (unsigned long long)rq->work.limit_bytes >> 20);
+        return;
+    }
+    if (err->status == ST_CANCELLED) { /* the service stops, or the client has left */
+        response_problem(rs, &rq->arena, problem, "%s", err->message);
+        return;
+    }
     if (problem_status(problem) >= 500) { /* what is wrong here is not for clients to read */
         log_error("request %s: %s", rq->id, err->message);
         response_problem(rs, &rq->arena, problem, "the service could not do it; its log says why under request %s",
@@ -280,6 +294,10 @@ static bool parse_body(struct request *rq, struct response *rs) {
         response_problem(rs, &rq->arena, PROBLEM_BAD_JSON, "%s", needs_body);
         return false;
     }
+    if (rq->json) /* the handler is called again */
+        return true;
+    if (!request_charge(rq, json_count_values(rq->body, rq->body_bytes) * (uint64_t)JSON_VALUE_BYTES, rs))
+        return false;
     if (!json_parse(rq->body, rq->body_bytes, "body", &rq->json, &err))
         return true;
     dispatch_fail(rq, rs, &err);
@@ -358,16 +376,22 @@ static enum status replay_early(struct request *rq, struct response *rs, bool *k
     return st ? st : replay(rq, store, &rq->fingerprint, rs, known, err);
 }
 
+static enum status run(struct request *rq, struct response *rs, struct error *err) {
+    bool known = false;
+    enum status st = work_check(err); /* it may have waited until nobody wants it */
+    if (st || !parse_body(rq, rs))
+        return st;
+    st = replay_early(rq, rs, &known, err);
+    return st || known ? st : rq->route->handler(rq, rs, err);
+}
+
 void dispatch_run(struct request *rq, struct response *rs) {
     struct error err = {0};
-    bool known;
-    if (!parse_body(rq, rs))
-        return;
-    enum status st = replay_early(rq, rs, &known, &err);
-    if (!st && !known)
-        st = rq->route->handler(rq, rs, &err);
+    work_enter(rq->route->flags & ROUTE_SLOW ? &rq->work : NULL);
+    const enum status st = run(rq, rs, &err);
     if (st)
         dispatch_fail(rq, rs, &err);
+    work_leave();
 }
 
 struct commit {

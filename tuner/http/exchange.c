@@ -5,6 +5,7 @@
  * A slow handler suspends the connection at the last call and runs on the pool; resuming brings another call. */
 #include <arpa/inet.h>
 #include <ctype.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,14 +14,15 @@
 #include <sys/random.h>
 
 #include "base/clock.h"
-#include "base/grow.h"
 #include "base/log.h"
 #include "tuner/http/dispatch.h"
 #include "tuner/http/server_internal.h"
 
 enum {
     DRAIN_BYTES = 64 << 10, /* a refused body up to this is read to its end, so that the connection can stay */
-    HEAD_BYTES = 16 << 10,  /* target and headers; well below what the library can hold, so that the answer is ours */
+    TRIMMED_BYTES = 8 << 20,
+    COUNTED_BYTES = 64 << 10, /* smaller bodies and answers are bounded by the number of connections */
+    HEAD_BYTES = 16 << 10,    /* target and headers; well below what the library can hold, so that the answer is ours */
 };
 
 /* Random enough to tell requests apart, cheap enough for every one: a random start in each thread, then a mixed count.
@@ -157,6 +159,44 @@ static void see_address(struct exchange *x) {
     }
 }
 
+/* Memory. */
+
+static bool take_memory(struct exchange *x, uint64_t bytes) {
+    struct request *rq = &x->request;
+    if (bytes && !memory_take(x->server->memory, rq->principal.team, bytes))
+        return false;
+    rq->charged += bytes;
+    return true;
+}
+
+bool request_charge(struct request *rq, uint64_t bytes, struct response *rs) {
+    struct memory *memory = rq->server->memory;
+    if (bytes < COUNTED_BYTES)
+        return true;
+    if (bytes > memory_share(memory)) {
+        response_problem(rs, &rq->arena, PROBLEM_TOO_LARGE,
+                         "so many values need %llu MiB of memory; %llu MiB would fit", (unsigned long long)bytes >> 20,
+                         (unsigned long long)memory_share(memory) >> 20);
+        return false;
+    }
+    if (!memory_take(memory, rq->principal.team, bytes)) {
+        metrics_increment(rq->server->metrics, METRICS_OVERLOADS);
+        response_problem(rs, &rq->arena, PROBLEM_OVERLOADED, "requests hold too much memory now; try again soon");
+        return false;
+    }
+    rq->charged += bytes;
+    return true;
+}
+
+static void give_memory(struct exchange *x) {
+    const uint64_t charged = x->request.charged;
+    x->request.charged = 0;
+    if (charged)
+        memory_give(x->server->memory, x->request.principal.team, charged);
+    if (charged > TRIMMED_BYTES)
+        malloc_trim(0); /* parsed JSON is many small pieces, which the heap would keep */
+}
+
 /* Answers. */
 
 static void add_header(struct MHD_Response *r, enum header header, const char *value) {
@@ -192,6 +232,8 @@ static void add_headers(struct exchange *x, struct MHD_Response *r) {
 static enum MHD_Result queue_answer(struct exchange *x) {
     struct response *rs = &x->response;
     dispatch_finish(&x->request, rs);
+    if (rs->n >= COUNTED_BYTES && !request_charge(&x->request, rs->n, rs))
+        dispatch_finish(&x->request, rs);
     struct MHD_Response *r = rs->source
                                  ? stream_response(x)
                                  : MHD_create_response_from_buffer(rs->n, (void *)rs->body, MHD_RESPMEM_PERSISTENT);
@@ -206,11 +248,71 @@ static enum MHD_Result queue_answer(struct exchange *x) {
 
 /* Work. */
 
+static void resume(struct exchange *x) {
+    x->phase = EXCHANGE_READY;
+    MHD_resume_connection(x->connection);
+}
+
+static void refuse_work(struct exchange *x, enum pool_answer why) {
+    struct request *rq = &x->request;
+    metrics_increment(x->server->metrics, METRICS_OVERLOADS);
+    if (why == POOL_OWNER_FULL)
+        response_problem(&x->response, &rq->arena, PROBLEM_RATE_LIMITED,
+                         "too many requests of this team wait already; %u fit", x->server->options.queue / 2);
+    else
+        response_problem(&x->response, &rq->arena, PROBLEM_OVERLOADED, "too much is waiting; try again soon");
+    resume(x);
+}
+
+static struct pool *pool_of(const struct exchange *x) {
+    return x->request.heavy ? x->server->heavy : x->server->pool;
+}
+
+static void go_on(struct exchange *x) {
+    if (!pool_resubmit(pool_of(x), x->request.principal.team, &x->job))
+        refuse_work(x, POOL_FULL);
+}
+
+/* The session that it waited for is free. */
+static void take_up(void *context) {
+    struct exchange *x = context;
+    struct served *served = x->waits_on;
+    x->waits_on = NULL;
+    go_on(x);
+    hub_drop(served);
+}
+
+/* The exchange is not touched after it was handed on. */
+static void call_again(struct exchange *x) {
+    struct request *rq = &x->request;
+    if (rq->busy) {
+        x->waits_on = rq->busy;
+        rq->busy = NULL;
+        x->waiter = (struct hub_waiter){.run = take_up, .context = x};
+        hub_wait(x->waits_on, &x->waiter);
+    } else {
+        rq->heavy = true;
+        rq->wants_heavy = false;
+        go_on(x);
+    }
+}
+
 static void work(void *context) {
     struct exchange *x = context;
     dispatch_run(&x->request, &x->response);
-    x->phase = EXCHANGE_READY;
-    MHD_resume_connection(x->connection);
+    if (request_is_again(&x->request))
+        call_again(x);
+    else
+        resume(x);
+}
+
+/* What everybody may ask for is bounded closer than what a team has asked for itself. */
+static void bound_work(struct exchange *x) {
+    const struct server_options *o = &x->server->options;
+    struct request *rq = &x->request;
+    rq->heavy = (rq->route->flags & ROUTE_HEAVY) == ROUTE_HEAVY;
+    rq->work.limit_us = 1e6 * (rq->route->role >= ROLE_RUN ? o->request_s : o->compute_s);
+    rq->work.limit_bytes = o->work_bytes;
 }
 
 /* The whole request is here. */
@@ -223,14 +325,14 @@ static enum MHD_Result run(struct exchange *x) {
     }
     x->phase = EXCHANGE_WORKING;
     x->slept = true;
+    bound_work(x);
+    peer_works(x->server, x->peer, &x->request.work);
     atomic_fetch_add(&x->server->asleep, 1);
     MHD_suspend_connection(x->connection); /* before the worker may resume it */
-    if (pool_submit(x->server->pool, work, x))
-        return MHD_YES;
-    metrics_increment(x->server->metrics, METRICS_OVERLOADS);
-    response_problem(&x->response, &x->request.arena, PROBLEM_OVERLOADED, "too much is waiting; try again soon");
-    x->phase = EXCHANGE_READY;
-    MHD_resume_connection(x->connection);
+    x->job = (struct pool_job){.run = work, .context = x};
+    const enum pool_answer answer = pool_submit(pool_of(x), x->request.principal.team, &x->job);
+    if (answer != POOL_TAKEN)
+        refuse_work(x, answer);
     return MHD_YES;
 }
 
@@ -243,6 +345,16 @@ static enum MHD_Result refuse_at_once(struct exchange *x) {
 static void copy_method(struct request *rq, const char *method) {
     const char *copy = arena_strdup(&rq->arena, method);
     rq->method = copy ? copy : "";
+}
+
+static uint64_t body_limit(const struct exchange *x) {
+    return routes_body_bytes(x->request.route, x->server->options.body_bytes);
+}
+
+static void refuse_length(struct exchange *x) {
+    x->refused = true;
+    response_problem(&x->response, &x->request.arena, PROBLEM_TOO_LARGE, "a body may have %llu bytes here",
+                     (unsigned long long)body_limit(x));
 }
 
 static enum MHD_Result start(struct exchange *x, const char *method, const char *version) {
@@ -271,29 +383,41 @@ static enum MHD_Result start(struct exchange *x, const char *method, const char 
     }
     const uint64_t declared = h.length ? strtoull(h.length, NULL, 10) : 0;
     x->refused = !dispatch_admit(rq, x->uri, h.encoding || declared, &x->response);
-    if (!x->refused && declared > x->server->options.body_bytes) {
-        x->refused = true;
-        response_problem(&x->response, &rq->arena, PROBLEM_TOO_LARGE, "a body may have %llu bytes",
-                         (unsigned long long)x->server->options.body_bytes);
-    }
+    if (!x->refused && declared > body_limit(x))
+        refuse_length(x);
     if (x->refused && (declared > DRAIN_BYTES || h.expect || h.encoding))
         return refuse_at_once(x);
     return MHD_YES;
+}
+
+/* Doubling, and counted: a body of many pieces may not hold what others need. */
+static bool grow_body(struct exchange *x, size_t wanted) {
+    size_t room = x->body_capacity ? x->body_capacity : 1024;
+    while (room < wanted)
+        room *= 2;
+    const size_t before = x->body_capacity < COUNTED_BYTES ? 0 : x->body_capacity;
+    if (room >= COUNTED_BYTES && !take_memory(x, room - before))
+        return false;
+    char *body = realloc(x->body, room);
+    x->body = body ? body : x->body;
+    x->body_capacity = body ? room : x->body_capacity;
+    return body;
 }
 
 static void take_body(struct exchange *x, const char *data, size_t n) {
     struct request *rq = &x->request;
     if (x->refused)
         return;
-    if (rq->body_bytes + n > x->server->options.body_bytes) {
-        x->refused = x->close = true;
-        response_problem(&x->response, &rq->arena, PROBLEM_TOO_LARGE, "a body may have %llu bytes",
-                         (unsigned long long)x->server->options.body_bytes);
+    if (rq->body_bytes + n > body_limit(x)) {
+        refuse_length(x);
+        x->close = true;
         return;
     }
-    if (!GROW(&x->body, &x->body_capacity, rq->body_bytes + n)) {
+    if (rq->body_bytes + n > x->body_capacity && !grow_body(x, rq->body_bytes + n)) {
         x->refused = x->close = true;
-        response_problem(&x->response, &rq->arena, PROBLEM_STORAGE, "out of memory");
+        metrics_increment(x->server->metrics, METRICS_OVERLOADS);
+        response_problem(&x->response, &rq->arena, PROBLEM_OVERLOADED,
+                         "requests hold too much memory now; try again soon");
         return;
     }
     memcpy(x->body + rq->body_bytes, data, n);
@@ -359,9 +483,11 @@ static void finish(struct server *server, struct exchange *x, enum MHD_RequestTe
         log_access(x, status, us * 1e-3);
     peer_enter(x->peer, PEER_IDLE);
     x->peer->exchange = NULL;
+    peer_works(server, x->peer, NULL);
     request_release(&x->request);
     response_clear(&x->response);
     free(x->body);
+    give_memory(x);
     free(x->uri);
     free(x);
     atomic_fetch_sub(&server->in_flight, 1);

@@ -327,7 +327,7 @@ enum status page_session_steer(struct request *rq, struct response *rs, struct e
         if (strcmp(word, verbs[i].word) != 0)
             continue;
         enum status st = verbs[i].handler(rq, rs, err);
-        if (st || rs->problem)
+        if (st || rs->problem || request_is_again(rq))
             return st;
         response_clear(rs);
         const char *to = arena_printf(&rq->arena, "/sessions/%s", page_escape(rq, request_parameter(rq, "session")));

@@ -3,6 +3,7 @@
  * stream, and shuts down the sockets of those that are in a phase for too long; the library then sees the end and
  * cleans up. */
 #include <math.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -72,6 +73,20 @@ void peer_enter(struct peer *peer, enum peer_phase phase) {
     atomic_store(&peer->phase, phase);
 }
 
+void peer_works(struct server *server, struct peer *peer, struct work *work) {
+    pthread_mutex_lock(&server->peers_mutex);
+    peer->work = work;
+    pthread_mutex_unlock(&server->peers_mutex);
+}
+
+void peers_stop_work(struct server *server) {
+    pthread_mutex_lock(&server->peers_mutex);
+    for (struct peer *peer = server->peers; peer; peer = peer->next)
+        if (peer->work)
+            work_stop(peer->work, WORK_STOPPED);
+    pthread_mutex_unlock(&server->peers_mutex);
+}
+
 /* How long ago its deadline was, negative while there is time. */
 static double overdue_us(const struct server_options *o, struct peer *peer, double now) {
     const double age = now - atomic_load(&peer->since_us), request = now - atomic_load(&peer->request_us);
@@ -98,10 +113,19 @@ static bool has_left(struct peer *peer) {
            recv(peer->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
+/* Its client will send nothing more, while its request is worked on. As other servers do, we take that for leaving: one
+ * that still waits for the answer does not close its side before. */
+static bool has_left_work(const struct peer *peer) {
+    struct pollfd poller = {.fd = peer->fd, .events = POLLRDHUP};
+    return peer->work && poll(&poller, 1, 0) > 0 && poller.revents & (POLLRDHUP | POLLHUP | POLLERR);
+}
+
 /* With the mutex held. */
 static void cut(struct peer *peer) {
     shutdown(peer->fd, SHUT_RDWR);
     peer->fd = -1;
+    if (peer->work)
+        work_stop(peer->work, WORK_LEFT);
 }
 
 /* With the mutex held. */
@@ -111,7 +135,7 @@ static void cut_overdue(struct server *server) {
         if (peer->fd >= 0 && overdue_us(&server->options, peer, now) > 0) {
             cut(peer);
             metrics_increment(server->metrics, METRICS_DEADLINES);
-        } else if (peer->fd >= 0 && has_left(peer)) {
+        } else if (peer->fd >= 0 && (has_left(peer) || has_left_work(peer))) {
             cut(peer);
         }
 }

@@ -12,6 +12,10 @@ static const char *find_field(const struct field *fields, size_t n, const char *
     return NULL;
 }
 
+bool request_is_again(const struct request *request) {
+    return request->busy || request->wants_heavy;
+}
+
 const char *request_parameter(const struct request *request, const char *name) {
     return find_field(request->parameters, request->n_parameters, name);
 }

@@ -11,11 +11,13 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/work.h"
 #include "tuner/http/events.h"
 #include "tuner/http/response.h"
 #include "tuner/service/service.h"
 
 struct route;
+struct served;
 struct server;
 
 enum { REQUEST_ID_LENGTH = 16, REQUEST_MAX_PARAMETERS = 4, REQUEST_MAX_QUERY = 32 };
@@ -47,7 +49,16 @@ struct request {
     cJSON *json;           /* the body, for routes that have one */
     struct id fingerprint; /* of method, path and body, when there is an Idempotency-Key */
     bool unwritten;        /* the disk refused what it would have changed */
+    struct work work;      /* what its handler does: bounded, and over when the client leaves or the service stops */
+    uint64_t charged;      /* bytes that are counted for it (memory.h) */
+    bool heavy;            /* its handler runs where computing is done */
+    /* A handler that returns with one of these answered nothing, and is called again: */
+    bool wants_heavy;    /* where computing is done */
+    struct served *busy; /* when somebody gives up this session, of which it kept one reference more */
 };
+
+/* The handler answered nothing and is to be called again. */
+bool request_is_again(const struct request *request);
 
 /* A parameter of the path that the route's pattern has. */
 const char *request_parameter(const struct request *request, const char *name);
@@ -84,6 +95,13 @@ bool request_has_etag(const struct request *request, const char *etag);
 
 /* If-Match holds for this entity tag, or the client sent none. */
 bool request_matches(const struct request *request, const char *etag);
+
+/* For want of memory that its work may not have: with how many MiB that is. */
+#define REQUEST_TOO_MUCH_MEMORY "this needs more than %llu MiB of memory; a smaller model, cluster or list would fit"
+
+/* Count `bytes` more for this request until it ends. False: the response says that they are too many, or too many now.
+ */
+bool request_charge(struct request *request, uint64_t bytes, struct response *response);
 
 void request_release(struct request *request);
 

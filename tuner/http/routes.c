@@ -11,6 +11,8 @@
 #define CREATED "200 201"
 #define HTML    "text/html; charset=utf-8"
 
+enum { FORM_BYTES = 4 << 10, BODY_BYTES = 64 << 10 };
+
 enum {
     PAGE = ROUTE_HIDDEN | ROUTE_PAGE | ROUTE_SLOW,
     FORM = PAGE | ROUTE_FORM,
@@ -29,30 +31,30 @@ static const struct route routes[] = {
 
     {"GET", "/api/v1/models", ROLE_READ, 0, "name order page_size page_token", NULL, "ObjectList", NULL, "200", "", "",
      api_models_list, "Models, oldest first"},
-    {"POST", "/api/v1/models", ROLE_SUBMIT, ROUTE_KEYED | ROUTE_SLOW, "", "Model", "Object", NULL, CREATED, "Location",
-     "invalid", api_models_create, "Put a model; the same one again is the same resource"},
+    {"POST", "/api/v1/models", ROLE_SUBMIT, ROUTE_KEYED | ROUTE_SLOW | ROUTE_BULK, "", "Model", "Object", NULL, CREATED,
+     "Location", "invalid", api_models_create, "Put a model; the same one again is the same resource"},
     {"GET", "/api/v1/models/{id}", ROLE_READ, ROUTE_CONDITIONAL, "", NULL, "Model", NULL, "200", "", "not-found",
      api_models_get, "A model's description"},
     {"GET", "/api/v1/clusters", ROLE_READ, 0, "name order page_size page_token", NULL, "ObjectList", NULL, "200", "",
      "", api_clusters_list, "Clusters, oldest first"},
-    {"POST", "/api/v1/clusters", ROLE_SUBMIT, ROUTE_KEYED | ROUTE_SLOW, "", "Cluster", "Object", NULL, CREATED,
-     "Location", "invalid", api_clusters_create, "Put a cluster; the same one again is the same resource"},
+    {"POST", "/api/v1/clusters", ROLE_SUBMIT, ROUTE_KEYED | ROUTE_SLOW | ROUTE_BULK, "", "Cluster", "Object", NULL,
+     CREATED, "Location", "invalid", api_clusters_create, "Put a cluster; the same one again is the same resource"},
     {"GET", "/api/v1/clusters/{id}", ROLE_READ, ROUTE_CONDITIONAL, "", NULL, "Cluster", NULL, "200", "", "not-found",
      api_clusters_get, "A cluster's description"},
     {"GET", "/api/v1/strategies", ROLE_READ, 0, "name order page_size page_token", NULL, "ObjectList", NULL, "200", "",
      "", api_strategies_list, "Strategies, oldest first"},
-    {"POST", "/api/v1/strategies", ROLE_SUBMIT, ROUTE_KEYED | ROUTE_SLOW, "", "NewStrategy", "Object", NULL, CREATED,
-     "Location", "invalid not-found", api_strategies_create, "Put a strategy for a model and a cluster"},
+    {"POST", "/api/v1/strategies", ROLE_SUBMIT, ROUTE_KEYED | ROUTE_HEAVY | ROUTE_BULK, "", "NewStrategy", "Object",
+     NULL, CREATED, "Location", "invalid not-found", api_strategies_create, "Put a strategy for a model and a cluster"},
     {"GET", "/api/v1/strategies/{id}", ROLE_READ, ROUTE_CONDITIONAL, "", NULL, "Strategy", NULL, "200", "", "not-found",
      api_strategies_get, "A strategy's description"},
 
-    {"POST", "/api/v1/predictions", ROLE_READ, ROUTE_SLOW, "", "PredictionRequest", "PredictionResponse", NULL, "200",
-     "", "invalid not-found infeasible too-large", api_predictions_create,
+    {"POST", "/api/v1/predictions", ROLE_READ, ROUTE_HEAVY | ROUTE_BULK, "", "PredictionRequest", "PredictionResponse",
+     NULL, "200", "", "invalid not-found infeasible too-large", api_predictions_create,
      "Predict strategies for a model on a cluster, fastest first"},
 
     {"GET", "/api/v1/sessions", ROLE_READ, 0, "state team page_size page_token", NULL, "SessionList", NULL, "200", "",
      "", api_sessions_list, "Sessions, newest first"},
-    {"POST", "/api/v1/sessions", ROLE_RUN, ROUTE_KEYED | ROUTE_SLOW, "", "NewSession", "Session", NULL, "201",
+    {"POST", "/api/v1/sessions", ROLE_RUN, ROUTE_KEYED | ROUTE_HEAVY, "", "NewSession", "Session", NULL, "201",
      "Location ETag?", "invalid not-found conflict infeasible quota-exceeded", api_sessions_create,
      "Open a tuning session"},
     {"GET", "/api/v1/sessions/{session}", ROLE_READ, ROUTE_CONDITIONAL, "", NULL, "Session", NULL, "200", "",
@@ -70,13 +72,13 @@ static const struct route routes[] = {
      "End it; what was found so far is its answer"},
     {"POST", "/api/v1/sessions/{session}:cancel", ROLE_RUN, ROUTE_KEYED | ROUTE_IF_MATCH | ROUTE_SLOW, "", NULL,
      "Session", NULL, "200", "", "not-found conflict", api_sessions_cancel, "End it as a mistake"},
-    {"GET", "/api/v1/sessions/{session}/best", ROLE_READ, ROUTE_SLOW, "", NULL, "Best", NULL, "200", "",
+    {"GET", "/api/v1/sessions/{session}/best", ROLE_READ, ROUTE_HEAVY, "", NULL, "Best", NULL, "200", "",
      "not-found conflict invalid", api_sessions_best,
      "The best strategy so far, and how much better it is than the best baseline"},
-    {"GET", "/api/v1/sessions/{session}/importance", ROLE_READ, ROUTE_SLOW, "", NULL, "Importance", NULL, "200", "",
+    {"GET", "/api/v1/sessions/{session}/importance", ROLE_READ, ROUTE_HEAVY, "", NULL, "Importance", NULL, "200", "",
      "not-found conflict invalid", api_sessions_importance,
      "Which knobs mattered, and which proposers earned their trials"},
-    {"GET", "/api/v1/sessions/{session}/export", ROLE_READ, ROUTE_SLOW, "format strict page_size page_token", NULL,
+    {"GET", "/api/v1/sessions/{session}/export", ROLE_READ, ROUTE_HEAVY, "format strict page_size page_token", NULL,
      "Export", "text/csv; charset=utf-8; header=present|application/jsonl|text/plain; charset=utf-8", "200",
      "Content-Disposition Next-Page-Token? Not-Expressed?", "not-found conflict invalid infeasible not-expressed",
      api_sessions_export,
@@ -88,19 +90,19 @@ static const struct route routes[] = {
      NULL, "200", "", "not-found", api_trials_list, "A session's trials by number"},
     {"GET", "/api/v1/sessions/{session}/trials/{number}", ROLE_READ, 0, "", NULL, "Record", NULL, "200", "",
      "not-found", api_trials_get, "A trial with its iterations"},
-    {"POST", "/api/v1/sessions/{session}/trials", ROLE_RUN, ROUTE_KEYED | ROUTE_SLOW, "", "TrialBatch", "BatchResult",
-     NULL, CREATED, "", "invalid not-found conflict quota-exceeded", api_trials_import,
+    {"POST", "/api/v1/sessions/{session}/trials", ROLE_RUN, ROUTE_KEYED | ROUTE_SLOW | ROUTE_BULK, "", "TrialBatch",
+     "BatchResult", NULL, CREATED, "", "invalid not-found conflict quota-exceeded", api_trials_import,
      "Put trials that ended elsewhere into a session, all or none; its search learns from them"},
-    {"POST", "/api/v1/sessions/{session}/trials:suggest", ROLE_RUN, ROUTE_KEYED | ROUTE_SLOW, "", "SuggestRequest",
+    {"POST", "/api/v1/sessions/{session}/trials:suggest", ROLE_RUN, ROUTE_KEYED | ROUTE_HEAVY, "", "SuggestRequest",
      "Suggestions", NULL, "200", "", "invalid not-found conflict quota-exceeded", api_trials_suggest,
      "Take trials to run, under a lease"},
     {"POST", "/api/v1/sessions/{session}/trials/{number}:heartbeat", ROLE_RUN, ROUTE_KEYED | ROUTE_SLOW, "",
      "Heartbeat", "Turn", NULL, "200", "", "invalid not-found stale-attempt", api_trials_heartbeat,
      "The trial still runs: renew its lease"},
-    {"POST", "/api/v1/sessions/{session}/trials/{number}:report", ROLE_RUN, ROUTE_KEYED | ROUTE_SLOW, "", "Report",
-     "Turn", NULL, "200", "", "invalid not-found stale-attempt", api_trials_report,
+    {"POST", "/api/v1/sessions/{session}/trials/{number}:report", ROLE_RUN, ROUTE_KEYED | ROUTE_SLOW | ROUTE_BULK, "",
+     "Report", "Turn", NULL, "200", "", "invalid not-found stale-attempt", api_trials_report,
      "Times so far; is the trial worth going on with?"},
-    {"POST", "/api/v1/sessions/{session}/trials/{number}:complete", ROLE_RUN, ROUTE_KEYED | ROUTE_SLOW, "",
+    {"POST", "/api/v1/sessions/{session}/trials/{number}:complete", ROLE_RUN, ROUTE_KEYED | ROUTE_SLOW | ROUTE_BULK, "",
      "Completion", "Record", NULL, "200", "", "invalid not-found stale-attempt", api_trials_complete,
      "The trial has ended: its iterations"},
     {"POST", "/api/v1/sessions/{session}/trials/{number}:fail", ROLE_RUN, ROUTE_KEYED | ROUTE_SLOW, "", "Failure",
@@ -115,12 +117,12 @@ static const struct route routes[] = {
     {"PATCH", "/api/v1/records/{uid}", ROLE_SUBMIT, ROUTE_KEYED | ROUTE_IF_MATCH | ROUTE_SLOW, "", "RecordChange",
      "Record", NULL, "200", "", "invalid not-found conflict", api_records_patch,
      "Change who sees a trial of one's team that is of no session"},
-    {"POST", "/api/v1/records:batchCreate", ROLE_SUBMIT, ROUTE_KEYED | ROUTE_SLOW, "", "RecordBatch", "BatchResult",
-     NULL, CREATED, "", "invalid not-found conflict quota-exceeded", api_records_create,
+    {"POST", "/api/v1/records:batchCreate", ROLE_SUBMIT, ROUTE_KEYED | ROUTE_SLOW | ROUTE_BULK, "", "RecordBatch",
+     "BatchResult", NULL, CREATED, "", "invalid not-found conflict quota-exceeded", api_records_create,
      "Put trials that ended elsewhere, all or none; one that is there already is counted as a duplicate"},
 
-    {"POST", "/api/v1/records:import", ROLE_ADMIN, ROUTE_KEYED | ROUTE_SLOW, "", "LineBatch", "LineBatchResult", NULL,
-     CREATED, "", "invalid not-found conflict quota-exceeded", api_records_import,
+    {"POST", "/api/v1/records:import", ROLE_ADMIN, ROUTE_KEYED | ROUTE_SLOW | ROUTE_BULK, "", "LineBatch",
+     "LineBatchResult", NULL, CREATED, "", "invalid not-found conflict quota-exceeded", api_records_import,
      "Put what another dataset exported, all or none, with its teams, sessions and numbers; repetitions add nothing"},
 
     {"GET", "/api/v1/rankers", ROLE_READ, 0, "name order page_size page_token", NULL, "ObjectList", NULL, "200", "", "",
@@ -135,20 +137,20 @@ static const struct route routes[] = {
      "not-found", api_operations_get, "How a piece of long work stands; its result when it is done"},
 
     {"GET", "/", ROLE_READ, PAGE, "page_token", NULL, NULL, HTML, "200", "", "", page_home, "Sessions"},
-    {"POST", "/sessions", ROLE_RUN, FORM, "", NULL, NULL, HTML, "303", "Location",
+    {"POST", "/sessions", ROLE_RUN, FORM | ROUTE_HEAVY, "", NULL, NULL, HTML, "303", "Location",
      "invalid not-found conflict infeasible", page_home_open, "Open a session"},
-    {"GET", "/sessions/{session}", ROLE_READ, PAGE, "", NULL, NULL, HTML, "200", "", "not-found", page_session,
-     "A session: its answer, trials and lessons"},
-    {"GET", "/sessions/{session}/whole", ROLE_READ, PAGE, "", NULL, NULL, HTML, "200", "", "not-found",
+    {"GET", "/sessions/{session}", ROLE_READ, PAGE | ROUTE_HEAVY, "", NULL, NULL, HTML, "200", "", "not-found",
+     page_session, "A session: its answer, trials and lessons"},
+    {"GET", "/sessions/{session}/whole", ROLE_READ, PAGE | ROUTE_HEAVY, "", NULL, NULL, HTML, "200", "", "not-found",
      page_session_whole, "The same with all that must be simulated, however long it takes"},
-    {"GET", "/sessions/{session}/live", ROLE_READ, PAGE, "", NULL, NULL, HTML, "200", "", "not-found",
+    {"GET", "/sessions/{session}/live", ROLE_READ, PAGE | ROUTE_HEAVY, "", NULL, NULL, HTML, "200", "", "not-found",
      page_session_live, "What changes of that page while the session runs"},
     {"POST", "/sessions/{session}/steer", ROLE_RUN, FORM, "", NULL, NULL, HTML, "303", "Location",
      "invalid not-found conflict", page_session_steer, "Pause, resume, stop or cancel a session"},
-    {"GET", "/strategies/{id}", ROLE_READ, PAGE, "model cluster", NULL, NULL, HTML, "200", "", "not-found invalid",
-     page_strategy, "A strategy: what it does, and when"},
-    {"GET", "/compare", ROLE_READ, PAGE, "a b model cluster", NULL, NULL, HTML, "200", "", "not-found invalid",
-     page_compare, "Two strategies on one time axis"},
+    {"GET", "/strategies/{id}", ROLE_READ, PAGE | ROUTE_HEAVY, "model cluster", NULL, NULL, HTML, "200", "",
+     "not-found invalid", page_strategy, "A strategy: what it does, and when"},
+    {"GET", "/compare", ROLE_READ, PAGE | ROUTE_HEAVY, "a b model cluster", NULL, NULL, HTML, "200", "",
+     "not-found invalid", page_compare, "Two strategies on one time axis"},
     {"GET", "/dataset", ROLE_READ, PAGE, "filter order page_token", NULL, NULL, HTML, "200", "", "timeout",
      page_dataset, "Everybody's trials"},
     {"GET", "/models", ROLE_READ, PAGE, "page_token", NULL, NULL, HTML, "200", "", "", page_models, "Models"},
@@ -260,17 +262,25 @@ enum route_match routes_match(const struct route *table, size_t n_routes, const 
     return result;
 }
 
+uint64_t routes_body_bytes(const struct route *route, uint64_t most) {
+    const uint64_t bytes = route->flags & ROUTE_BULK ? most : route->flags & ROUTE_FORM ? FORM_BYTES : BODY_BYTES;
+    return bytes < most ? bytes : most;
+}
+
 void routes_problems(const struct route *route, bool out[PROBLEM_COUNT]) {
     for (size_t i = 0; i < PROBLEM_COUNT; i++)
         out[i] = i != PROBLEM_NONE && routes_has_word(route->problems, problem_code((enum problem)i));
     out[PROBLEM_BAD_REQUEST] = out[PROBLEM_BAD_FRAMING] = out[PROBLEM_BAD_PARAMETER] = true;
     out[PROBLEM_HEADERS_TOO_LARGE] = out[PROBLEM_INTERNAL] = out[PROBLEM_STORAGE] = true;
+    out[PROBLEM_OVERLOADED] = true;
     if (route->role != ROLE_NONE)
         out[PROBLEM_UNAUTHORIZED] = out[PROBLEM_FORBIDDEN] = out[PROBLEM_RATE_LIMITED] = true;
     if (!(route->flags & ROUTE_WHILE_DRAINING))
         out[PROBLEM_DRAINING] = true;
     if (route->flags & ROUTE_SLOW)
-        out[PROBLEM_OVERLOADED] = true;
+        out[PROBLEM_RATE_LIMITED] = true;
+    if ((route->flags & ROUTE_HEAVY) == ROUTE_HEAVY)
+        out[PROBLEM_TOO_LARGE] = true;
     if (route->flags & (ROUTE_IF_MATCH | ROUTE_CONDITIONAL))
         out[PROBLEM_PRECONDITION_FAILED] = true;
     if (route->flags & ROUTE_KEYED)

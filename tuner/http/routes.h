@@ -15,15 +15,17 @@
 typedef enum status route_handler(struct request *request, struct response *response, struct error *err);
 
 enum route_flags {
-    ROUTE_SLOW = 1,        /* runs on the worker pool, not on a connection's thread */
-    ROUTE_STREAM = 2,      /* answers with an event source; no deadline */
-    ROUTE_KEYED = 4,       /* a change, by request_commit(): honours Idempotency-Key, which all others refuse */
-    ROUTE_CONDITIONAL = 8, /* a GET that answers with an entity tag: honours If-None-Match and If-Match */
-    ROUTE_IF_MATCH = 16,   /* a change that honours If-Match; where neither is set, a precondition is refused */
+    ROUTE_SLOW = 1,                /* runs on the worker pool, not on a connection's thread */
+    ROUTE_HEAVY = 64 | ROUTE_SLOW, /* computes for long: on a pool of its own, which gives way to all else */
+    ROUTE_STREAM = 2,              /* answers with an event source; no deadline */
+    ROUTE_KEYED = 4,               /* a change, by request_commit(): honours Idempotency-Key, which all others refuse */
+    ROUTE_CONDITIONAL = 8,         /* a GET that answers with an entity tag: honours If-None-Match and If-Match */
+    ROUTE_IF_MATCH = 16,           /* a change that honours If-Match; where neither is set, a precondition is refused */
     ROUTE_WHILE_DRAINING = 32,
     ROUTE_HIDDEN = 128, /* not in /openapi.json: pages and assets */
     ROUTE_FORM = 256,   /* its body is a form of one of our pages (form_field() in page.h) */
     ROUTE_PAGE = 512,   /* its problems are pages too */
+    ROUTE_BULK = 1024,  /* its body may be as large as the server takes; that of others is small (routes_body_bytes) */
 };
 
 struct route {
@@ -51,6 +53,9 @@ enum route_match { ROUTE_FOUND, ROUTE_NO_PATH, ROUTE_NO_METHOD, ROUTE_BAD_PATH }
  * ROUTE_NO_METHOD allow[n] says which methods would do: "GET, POST". */
 enum route_match routes_match(const struct route *routes, size_t n_routes, const char *method, const char *path,
                               struct request *request, const struct route **out, char *allow, size_t n);
+
+/* How large this route's body may be, where the server takes `most`. */
+uint64_t routes_body_bytes(const struct route *route, uint64_t most);
 
 /* Every problem that this route can answer with: its own and those of the checks before it. */
 void routes_problems(const struct route *route, bool out[PROBLEM_COUNT]);

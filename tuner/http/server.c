@@ -19,9 +19,9 @@
 #include "tuner/http/server_internal.h"
 #include "tuner/service/hub.h"
 
-enum { BACKLOG = 1024, MEMORY_BYTES = 32 << 10 };
+enum { BACKLOG = 1024, MEMORY_BYTES = 32 << 10, MEMORY_PIECE = 256 << 20, GIVES_WAY = 10 };
 static const char tls_priorities[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
-static const double STOP_POLL_US = 2000;
+static const double STOP_POLL_US = 2000, AGAIN_US = 50e3;
 
 static void fill_defaults(struct server_options *o) {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -29,6 +29,10 @@ static void fill_defaults(struct server_options *o) {
     o->host = o->host ? o->host : "127.0.0.1";
     o->threads = o->threads ? o->threads : n;
     o->workers = o->workers ? o->workers : n > 2 ? 2 * n : 4;
+    o->computers = o->computers ? o->computers : n + 1;
+    o->memory_bytes = o->memory_bytes ? o->memory_bytes : (uint64_t)MEMORY_PIECE * (1 + o->computers);
+    o->work_bytes = o->work_bytes ? o->work_bytes : o->memory_bytes * 3 / 4 / o->computers;
+    o->compute_s = o->compute_s > 0 ? o->compute_s : 20;
     o->connections = o->connections ? o->connections : 1024;
     o->connections_per_address = o->connections_per_address ? o->connections_per_address : 256;
     o->queue = o->queue ? o->queue : 256;
@@ -120,6 +124,22 @@ static enum status start_watchman(struct server *s, struct error *err) {
     return s->watching ? ST_OK : error_set(err, ST_ENVIRONMENT, "no more threads");
 }
 
+/* A team that asks for as much as it can leaves one thread of each pool to others. */
+static bool open_pools(struct server *s) {
+    const struct server_options *o = &s->options;
+    const struct pool_options quick = {.threads = o->workers,
+                                       .share = o->workers > 1 ? o->workers - 1 : 1,
+                                       .queue = o->queue,
+                                       .queue_share = (o->queue + 1) / 2};
+    struct pool_options heavy = quick;
+    heavy.threads = o->computers;
+    heavy.share = o->computers > 1 ? o->computers - 1 : 1;
+    heavy.niceness = GIVES_WAY;
+    s->pool = pool_new(&quick);
+    s->heavy = pool_new(&heavy);
+    return s->pool && s->heavy;
+}
+
 static enum status start_parts(struct server *s, struct error *err) {
     const struct server_options *o = &s->options;
     enum status st = ST_OK;
@@ -130,8 +150,8 @@ static enum status start_parts(struct server *s, struct error *err) {
     if (st)
         return st;
     s->metrics = s->hub.metrics = metrics_new(o->n_routes, o->routes);
-    s->pool = pool_new(o->workers, o->queue);
-    if (!s->metrics || !s->pool)
+    s->memory = memory_new(o->memory_bytes / 4);
+    if (!s->metrics || !s->memory || !open_pools(s))
         return error_no_memory(err);
     st = openapi_write(o->n_routes, o->routes, &s->openapi, err);
     s->openapi_bytes = st ? 0 : strlen(s->openapi);
@@ -186,8 +206,10 @@ static void wait_for_none(atomic_int *count, double patience_us) {
 static void stop_daemon(struct server *s, double patience_s) {
     wait_for_none(&s->in_flight, 1e6 * patience_s);
     streams_close(&s->hub);
-    pool_close(s->pool);
-    wait_for_none(&s->asleep, -1);
+    while (atomic_load(&s->asleep) > 0) { /* some may begin just now */
+        peers_stop_work(s);
+        wait_for_none(&s->asleep, AGAIN_US);
+    }
     MHD_stop_daemon(s->daemon);
 }
 
@@ -214,6 +236,8 @@ void server_stop(struct server *s, double patience_s) {
     close_descriptor(s->hub.alarm);
     close_descriptor(s->stopping);
     pool_free(s->pool);
+    pool_free(s->heavy);
+    memory_free(s->memory);
     metrics_free(s->metrics);
     pthread_mutex_destroy(&s->hub.mutex);
     pthread_mutex_destroy(&s->peers_mutex);
@@ -247,7 +271,11 @@ struct metrics *server_metrics(struct server *s) {
 }
 
 struct pool *server_pool(struct server *s) {
-    return s->pool;
+    return s->heavy;
+}
+
+uint64_t server_memory_held(struct server *s) {
+    return memory_held(s->memory);
 }
 
 const char *server_openapi(const struct server *s, size_t *n, const char **etag) {

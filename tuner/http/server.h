@@ -26,13 +26,18 @@ struct server_options {
     const char *host;                                     /* an address to listen on: "127.0.0.1", "::1", "0.0.0.0" */
     uint16_t port;                                        /* 0: any that is free; server_port() tells */
     const char *certificate, *key;                        /* PEM files, both or neither: TLS 1.2 and up */
-    unsigned threads, workers;                            /* 0: as many as cores; twice as many, 4 at least */
+    unsigned threads, workers, computers;                 /* 0: as many as cores; twice as many, 4 at least; one more */
     unsigned connections, connections_per_address, queue; /* at most; 0: 1024, 256, 256 */
     uint64_t body_bytes;                                  /* largest body; 0: 16 MiB */
-    double headers_s, body_s, request_s, idle_s;          /* deadlines; 0: 10, 60, 120, 60 */
-    double heartbeat_s;                                   /* of event streams; 0: EVENTS_HEARTBEAT_S */
-    bool access_log;                                      /* a line a request */
-    const struct route *routes;                           /* NULL: routes_list() */
+    /* What requests may hold together: a quarter of it as bodies and answers, the rest while computing. 0: 256 MiB, and
+     * as much again for each thread that computes. */
+    uint64_t memory_bytes;
+    uint64_t work_bytes; /* of these, one request while it computes; 0: what is left, divided among its threads */
+    double compute_s;    /* processor time of a request that readers may make; 0: 20 */
+    double headers_s, body_s, request_s, idle_s; /* deadlines; 0: 10, 60, 120, 60 */
+    double heartbeat_s;                          /* of event streams; 0: EVENTS_HEARTBEAT_S */
+    bool access_log;                             /* a line a request */
+    const struct route *routes;                  /* NULL: routes_list() */
     size_t n_routes;
 };
 
@@ -56,7 +61,8 @@ void server_stop(struct server *server, double patience_s);
 
 /* For handlers. */
 struct metrics *server_metrics(struct server *server);
-struct pool *server_pool(struct server *server);
+struct pool *server_pool(struct server *server); /* of what computes */
+uint64_t server_memory_held(struct server *server);
 /* /openapi.json and its entity tag, as long as the server. */
 const char *server_openapi(const struct server *server, size_t *n, const char **etag);
 const struct route *server_routes(const struct server *server, size_t *n);

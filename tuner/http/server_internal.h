@@ -7,7 +7,9 @@
 #include <stdatomic.h>
 
 #include "tuner/http/certificates.h"
+#include "tuner/http/memory.h"
 #include "tuner/http/server.h"
+#include "tuner/service/hub.h"
 
 /* Where a connection is; each has its deadline. */
 enum peer_phase {
@@ -28,6 +30,7 @@ struct peer {
     _Atomic double request_us; /* when the request's headers were complete */
     atomic_bool served;        /* it has had a request: the first one must come sooner */
     struct exchange *exchange; /* that has not ended; of the connection's thread */
+    struct work *work;         /* of its request on the pools, under peers_mutex: ended when the client leaves */
 };
 
 /* A request from its first line to its last byte. */
@@ -42,6 +45,9 @@ struct exchange {
     bool refused, close, slept;
     char *body;
     size_t body_capacity;
+    struct pool_job job;
+    struct hub_waiter waiter;
+    struct served *waits_on; /* the session, one reference of which is ours */
     double started_us;
 };
 
@@ -75,7 +81,9 @@ struct server {
     struct service *service;
     struct MHD_Daemon *daemon;
     struct metrics *metrics;
-    struct pool *pool;
+    struct pool *pool;  /* what is short: reading and writing the dataset */
+    struct pool *heavy; /* what computes */
+    struct memory *memory;
     struct event_hub hub;
     pthread_mutex_t peers_mutex;
     struct peer *peers;
@@ -99,6 +107,10 @@ void peers_notify(void *context, struct MHD_Connection *connection, void **socke
 struct peer *peer_of(struct MHD_Connection *connection);
 void peer_enter(struct peer *peer, enum peer_phase phase);
 void *peers_watch(void *server); /* the watchman's thread */
+/* From now on `work` (NULL: nothing) is what the peer's request does. */
+void peer_works(struct server *server, struct peer *peer, struct work *work);
+/* The service stops: everything on the pools ends at its next check. */
+void peers_stop_work(struct server *server);
 
 /* exchange.c: libmicrohttpd's calls about one request. */
 void *exchange_begin(void *server, const char *uri, struct MHD_Connection *connection);

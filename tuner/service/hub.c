@@ -1,5 +1,7 @@
-/* See hub.h. Sessions come into memory when somebody asks for one and stay as long as they run or are in use; one that
- * has ended and is not in use goes when HUB_KEEP others have come. */
+/* See hub.h. Sessions come into memory when somebody asks for one. One that nobody uses and of which no trial is out
+ * leaves the memory when it was idle for a while, or when HUB_KEEP others were used since; its records bring it back.
+ */
+#include <malloc.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +22,7 @@ enum { HUB_KEEP = 16 };
 static const double TICK_US = 0.25e6, FORGET_US = 3600e6;
 
 struct hub_options hub_default_options(void) {
-    return (struct hub_options){.max_attempts = 3, .lease_us = 60e6};
+    return (struct hub_options){.max_attempts = 3, .lease_us = 60e6, .idle_us = 60e6};
 }
 
 double clock_boot_us(void) {
@@ -89,6 +91,7 @@ static void served_free(struct served *s) {
     free(s->runner);
     free(s->hosts);
     pthread_cond_destroy(&s->awake);
+    pthread_mutex_destroy(&s->waiting);
     pthread_mutex_destroy(&s->mutex);
     free(s);
 }
@@ -100,7 +103,9 @@ static struct served *served_new(struct hub *hub) {
     s->hub = hub;
     s->references = 1;
     s->options = tune_default_options();
+    s->last_waiter = &s->first_waiter;
     pthread_mutex_init(&s->mutex, NULL);
+    pthread_mutex_init(&s->waiting, NULL);
     pthread_cond_init(&s->awake, NULL);
     return s;
 }
@@ -142,6 +147,7 @@ static enum status prepare_engine(struct served *s, struct store *store, const c
     s->options.shared = s->shared;
     s->options.mode = s->mode;
     s->options.served = true;
+    s->options.cancel = &s->cancel; /* what it learns beside trials ends with it */
     narrow(s);
     return session_prepare(&s->model, &s->cluster, &s->options, &s->engine, err);
 }
@@ -206,53 +212,129 @@ const struct cluster *hub_cluster(const struct served *s) {
     return &s->cluster;
 }
 
-enum status hub_lock(struct served *s, struct error *err) {
+/* ---- who has it ---- */
+
+bool hub_try(struct served *s) {
+    return !pthread_mutex_trylock(&s->mutex);
+}
+
+void hub_lock(struct served *s) {
     pthread_mutex_lock(&s->mutex);
-    enum status st = hub_wake(s, err);
-    if (st)
-        pthread_mutex_unlock(&s->mutex);
-    return st;
+}
+
+/* The session is not touched after the last waiter that was taken out: its run() may give the session back. */
+static void call_waiter(struct served *s) {
+    pthread_mutex_lock(&s->waiting);
+    struct hub_waiter *waiter = s->first_waiter;
+    if (waiter) {
+        s->first_waiter = waiter->next;
+        s->last_waiter = s->first_waiter ? s->last_waiter : &s->first_waiter;
+    }
+    pthread_mutex_unlock(&s->waiting);
+    if (waiter)
+        waiter->run(waiter->context);
 }
 
 void hub_unlock(struct served *s) {
     pthread_mutex_unlock(&s->mutex);
+    call_waiter(s);
+}
+
+/* Whoever has the session calls a waiter after giving it up. One who gave it up before this one was in the list did not
+ * see it: then the session is free, and is locked and given up once more. */
+void hub_wait(struct served *s, struct hub_waiter *waiter) {
+    waiter->next = NULL;
+    pthread_mutex_lock(&s->waiting);
+    *s->last_waiter = waiter;
+    s->last_waiter = &waiter->next;
+    const bool is_free = hub_try(s);
+    pthread_mutex_unlock(&s->waiting);
+    if (is_free)
+        hub_unlock(s);
+}
+
+void hub_stir(struct served *s) {
+    pthread_mutex_lock(&s->waiting);
+    s->changes++;
+    pthread_cond_broadcast(&s->awake);
+    pthread_mutex_unlock(&s->waiting);
+}
+
+void hub_sleep(struct served *s, double patience_us) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += (time_t)(patience_us / 1e6);
+    pthread_mutex_lock(&s->waiting);
+    const uint64_t before = s->changes;
+    pthread_mutex_unlock(&s->waiting);
+    hub_unlock(s);
+    pthread_mutex_lock(&s->waiting);
+    while (s->changes == before && !served_is_cancelled(s))
+        if (pthread_cond_clockwait(&s->awake, &s->waiting, CLOCK_MONOTONIC, &until))
+            break;
+    pthread_mutex_unlock(&s->waiting);
+    hub_lock(s);
 }
 
 /* ---- all of them ---- */
 
-/* The hub's mutex is held. What its own mutex guards is looked at last, when nobody is left who could change it. */
-static bool in_use(const struct served *s) {
-    return s->references || (s->has_thread && !s->thread_ended) || s->n_out || s->state == STORED_SESSION_RUNNING ||
-           s->state == STORED_SESSION_PAUSED;
+/* Offers that nobody took are made again from the same random stream. */
+static bool has_taken(const struct served *s) {
+    for (size_t i = 0; i < s->n_out; i++)
+        if (s->out[i].taken)
+            return true;
+    return false;
 }
 
-/* The hub's mutex is held. Ended sessions that nobody uses, beyond the HUB_KEEP newest. */
-static void evict(struct hub *hub) {
+/* The hub's mutex is held. What its own mutex guards is looked at last, when nobody is left who could change it. */
+static bool in_use(const struct served *s) {
+    return s->references || (s->has_thread && !s->thread_ended) || has_taken(s);
+}
+
+/* The hub's mutex is held. Takes out what nobody uses: beyond the HUB_KEEP newest, and what was idle for long. */
+static struct served *evict(struct hub *hub) {
+    const double long_ago_us = clock_now_us() - hub->options.idle_us;
+    struct served *gone = NULL;
     size_t idle = 0;
     for (struct served **at = &hub->first; *at;) {
         struct served *s = *at;
-        if (in_use(s) || ++idle <= HUB_KEEP) {
+        if (in_use(s) || (++idle <= HUB_KEEP && s->used_us > long_ago_us)) {
             at = &s->next;
             continue;
         }
         *at = s->next;
+        s->next = gone;
+        gone = s;
+    }
+    return gone;
+}
+
+/* Not under the hub's mutex: a thread that learns may have to end first. */
+static void free_gone(struct served *s) {
+    const bool any = s != NULL;
+    for (struct served *next; s; s = next) {
+        next = s->next;
         hub_own_stop(s);
+        served_cancel(s);
         served_free(s);
     }
+    if (any)
+        malloc_trim(0); /* an engine is many small pieces, which the heap would keep */
 }
 
 void hub_add(struct served *s) {
     struct hub *hub = s->hub;
     struct error err;
-    pthread_mutex_lock(&s->mutex);
+    hub_lock(s);
     if (s->mode == STORED_SESSION_OWN && hub_own_start(s, &err))
         log_error("session %s: %s", s->id, err.message);
-    pthread_mutex_unlock(&s->mutex);
+    hub_unlock(s);
     pthread_mutex_lock(&hub->mutex);
     s->next = hub->first;
     hub->first = s;
-    evict(hub);
+    struct served *gone = evict(hub);
     pthread_mutex_unlock(&hub->mutex);
+    free_gone(gone);
     hub_notify(s);
 }
 
@@ -323,8 +405,9 @@ enum status hub_find(struct hub *hub, const char *id, struct served **out, struc
             loaded->next = hub->first;
             hub->first = s = loaded;
         }
-        evict(hub);
+        struct served *gone = evict(hub);
         pthread_mutex_unlock(&hub->mutex);
+        free_gone(gone);
     }
     *out = s;
     return ST_OK;
@@ -333,8 +416,16 @@ enum status hub_find(struct hub *hub, const char *id, struct served **out, struc
 void hub_drop(struct served *s) {
     if (!s)
         return;
-    pthread_mutex_lock(&s->hub->mutex);
+    struct hub *hub = s->hub;
+    pthread_mutex_lock(&hub->mutex);
     s->references--;
+    s->used_us = clock_now_us();
+    pthread_mutex_unlock(&hub->mutex);
+}
+
+void hub_keep(struct served *s) {
+    pthread_mutex_lock(&s->hub->mutex);
+    s->references++;
     pthread_mutex_unlock(&s->hub->mutex);
 }
 
@@ -373,6 +464,10 @@ static enum status take_up(struct served *s, struct store *store, struct error *
 static enum status record_run(void *context, struct store *store, struct error *err) {
     struct served *s = context;
     return session_record_run(s->engine, store, err);
+}
+
+bool hub_is_awake(const struct served *s) {
+    return s->engine;
 }
 
 enum status hub_wake(struct served *s, struct error *err) {
@@ -425,12 +520,16 @@ static struct served *step_on(struct hub *hub, struct served *s) {
 static void tick(struct hub *hub) {
     for (struct served *s = step_on(hub, NULL); s; s = step_on(hub, s)) {
         struct error err;
-        if (pthread_mutex_trylock(&s->mutex)) /* it is making a suggestion: next time */
+        if (!hub_try(s)) /* it is making a suggestion: next time */
             continue;
         if (hub_expire(s, &err))
             log_error("session %s: %s", s->id, err.message);
-        pthread_mutex_unlock(&s->mutex);
+        hub_unlock(s);
     }
+    pthread_mutex_lock(&hub->mutex);
+    struct served *gone = evict(hub);
+    pthread_mutex_unlock(&hub->mutex);
+    free_gone(gone);
 }
 
 static void forget_at_times(struct hub *hub, double *due_us) {
@@ -482,11 +581,11 @@ static void go_on(struct hub *hub, const char *id) {
     struct error err;
     enum status st = hub_find(hub, id, &s, &err);
     if (!st) {
-        st = hub_lock(s, &err);
-        if (!st) {
+        hub_lock(s);
+        st = hub_wake(s, &err);
+        if (!st)
             st = hub_own_start(s, &err);
-            hub_unlock(s);
-        }
+        hub_unlock(s);
         hub_drop(s);
     }
     if (st)
@@ -554,6 +653,8 @@ void hub_close(struct hub *hub) {
     pthread_mutex_unlock(&hub->mutex);
     if (hub->has_thread)
         pthread_join(hub->thread, NULL);
+    for (struct served *s = hub->first; s; s = s->next)
+        served_cancel(s); /* all at once, so that none waits for another's end */
     for (struct served *s = hub->first; s; s = s->next)
         hub_own_stop(s);
     while (hub->first) {

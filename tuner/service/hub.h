@@ -6,9 +6,9 @@
  * request leaves nothing to mend, and a session that is not in memory is read again from its records.
  *
  * A client's change is made in three steps, so that it shares its transaction with the answer that is kept for
- * repetitions of the request: hub_lock; the change, between store_begin and store_end; hub_catch_up and hub_unlock,
- * whether it was committed or not. Whoever holds a session must not wait for another one.
- * Units: microseconds. Threads: any; what takes a locked session says so. */
+ * repetitions of the request: hub_lock or hub_try; the change, between store_begin and store_end; hub_catch_up and
+ * hub_unlock, whether it was committed or not. Whoever holds a session must not wait for another one. Units:
+ * microseconds. Threads: any; what takes a locked session says so. */
 #ifndef TUNER_SERVICE_HUB_H
 #define TUNER_SERVICE_HUB_H
 
@@ -27,6 +27,7 @@ struct served; /* a session in it */
 struct hub_options {
     uint64_t max_attempts; /* of a trial, before it counts as lost */
     double lease_us;       /* when a client asks for none */
+    double idle_us;        /* a session that nobody used for so long, and of which no trial is out, leaves the memory */
 };
 struct hub_options hub_default_options(void);
 
@@ -73,10 +74,28 @@ bool hub_is_own(const struct served *served); /* the service runs its trials, cl
 enum status hub_find(struct hub *hub, const char *id, struct served **out, struct error *err);
 void hub_drop(struct served *served); /* NULL is allowed */
 
-/* Read from its records where it is not in memory yet, which may take a second. Fails: as the store, and then it is not
- * locked. */
-enum status hub_lock(struct served *served, struct error *err);
+void hub_keep(struct served *served); /* one hub_drop more */
+
+/* Lock it, if nobody else has it. Who must not wait and gets false calls hub_wait and goes on with something else. */
+bool hub_try(struct served *served);
+
+/* Wait for it and lock it: for threads that have nothing else to do. */
+void hub_lock(struct served *served);
 void hub_unlock(struct served *served);
+
+/* Whether its engine is in memory; and read it from its records where it is not, which may take seconds. Locked. Fails:
+ * as the store. */
+bool hub_is_awake(const struct served *served);
+enum status hub_wake(struct served *served, struct error *err);
+
+/* Have run(context) called once, in any thread, when somebody gives up the lock: then try again. Where nobody has it,
+ * that is at once. `waiter` is the caller's until then. The session may be given back meanwhile only by run. */
+struct hub_waiter {
+    void (*run)(void *context);
+    void *context;
+    struct hub_waiter *next; /* the hub's */
+};
+void hub_wait(struct served *served, struct hub_waiter *waiter);
 
 /* Bring the locked session up to what the dataset says of its trials. Fails: as the store; it may then be called again.
  */

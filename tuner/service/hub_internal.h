@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 
+#include "base/work.h"
 #include "tuner/rankers.h"
 #include "tuner/service/hub.h"
 
@@ -27,6 +28,12 @@ struct served {
     struct served *next;
     unsigned references; /* guarded by the hub's mutex, as is `next` */
     pthread_mutex_t mutex;
+    double used_us;          /* when it was last given back, by clock_now_us; guarded by the hub's mutex */
+    pthread_mutex_t waiting; /* nothing is waited for while it is held */
+    struct hub_waiter *first_waiter, **last_waiter;
+    uint64_t changes;     /* under `waiting`, as are the waiters: how often the session has changed */
+    pthread_cond_t awake; /* `changes` has grown, or the session's thread is to end */
+    struct work work;     /* what its own thread does */
     char id[64];
     char *team, *shared, *runner, *hosts; /* NULL: none */
     enum stored_session_mode mode;
@@ -43,7 +50,6 @@ struct served {
     bool has_thread;   /* own sessions */
     bool thread_ended; /* guarded by the hub's mutex: it touches the session no more */
     pthread_t thread;
-    pthread_cond_t awake;
     volatile sig_atomic_t cancel; /* read without the mutex: served_cancel and served_is_cancelled */
 };
 
@@ -71,6 +77,7 @@ struct hub {
 
 static inline void served_cancel(struct served *served) {
     __atomic_store_n(&served->cancel, 1, __ATOMIC_RELAXED);
+    work_stop(&served->work, WORK_STOPPED);
 }
 
 static inline bool served_is_cancelled(struct served *served) {
@@ -80,8 +87,12 @@ static inline bool served_is_cancelled(struct served *served) {
 /* Run `step` in a transaction of the one writer; in whatever thread, so it must not use this thread's reader. */
 enum status hub_commit(struct hub *hub, write_step *step, void *context, struct error *err);
 
-/* The engine of a locked session, read from its records where it is not in memory. */
-enum status hub_wake(struct served *served, struct error *err);
+/* The session has changed: its own thread looks again. */
+void hub_stir(struct served *served);
+
+/* Give up the lock until the session changes, for at most `patience_us`, or until its thread is to end. Locked before
+ * and after. */
+void hub_sleep(struct served *served, double patience_us);
 
 /* An event about it: `kind`, and a JSON object that is freed. In a transaction. */
 enum status hub_tell(struct served *served, struct store *store, const char *kind, cJSON *content, struct error *err);

@@ -16,6 +16,7 @@
 
 static const char OWN[] = "service";
 static const double OWN_LEASE_US = 86400e6; /* nobody else decides that it is lost */
+static const double PATIENCE_US = 1e6, LONG_US = 3600e6;
 
 enum status hub_register(struct hub *hub, const char *cluster, const char *runner, const char *hosts,
                          struct error *err) {
@@ -83,15 +84,6 @@ static enum status give_back_step(void *context, struct store *store, struct err
     return lease_release(store, own->offers[0].row, OWN, own->offers[0].attempt, err);
 }
 
-/* Wait a second, or until the thread shall end. Locked, but while it waits. */
-static void rest(struct served *s) {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec++;
-    while (!served_is_cancelled(s) && !pthread_cond_clockwait(&s->awake, &s->mutex, CLOCK_MONOTONIC, &until))
-        ;
-}
-
 /* Commit, again and again while the disk refuses: what was measured is worth waiting for. Locked, but while it waits.
  * Fails: as the step; ST_CANCELLED when the thread shall end before the disk takes it. */
 static enum status commit_patiently(struct own *own, write_step *step, struct error *err) {
@@ -100,7 +92,7 @@ static enum status commit_patiently(struct own *own, write_step *step, struct er
     if (st == ST_ENVIRONMENT)
         log_error("session %s waits: %s", s->id, err->message);
     while (st == ST_ENVIRONMENT && !served_is_cancelled(s)) {
-        rest(s);
+        hub_sleep(s, PATIENCE_US);
         st = hub_commit(s->hub, step, own, err);
     }
     return st == ST_ENVIRONMENT ? error_set(err, ST_CANCELLED, "the service ends") : st;
@@ -113,7 +105,7 @@ static enum status take_next(struct own *own, struct error *err) {
     enum session_step step;
     own->n = 0;
     while (s->state == STORED_SESSION_PAUSED && !served_is_cancelled(s))
-        pthread_cond_wait(&s->awake, &s->mutex);
+        hub_sleep(s, LONG_US);
     if (s->state != STORED_SESSION_RUNNING || served_is_cancelled(s))
         return ST_OK;
     enum status st = hub_make_ready(s, 1, &ready, &step, err);
@@ -147,9 +139,9 @@ static enum status one_trial(struct own *own, struct tune_runner *run, bool *mor
     enum status st = take_next(own, err);
     if (st || !own->n)
         return st;
-    pthread_mutex_unlock(&s->mutex);
+    hub_unlock(s);
     st = run_trial(own, run, &outcome, err);
-    pthread_mutex_lock(&s->mutex);
+    hub_lock(s);
     if (st == ST_CANCELLED && stored_session_is_open(s->state))
         return hub_commit(s->hub, give_back_step, own, err);
     own->outcome = &outcome;
@@ -184,7 +176,8 @@ static void *serve(void *context) {
     bool more = true;
     enum status st = runner_init(&runner, &(struct runner_words){.runner = s->runner, .hosts = s->hosts}, &s->model,
                                  &s->cluster, &s->cancel, &err);
-    pthread_mutex_lock(&s->mutex);
+    work_enter(&s->work);
+    hub_lock(s);
     if (!st) {
         struct tune_runner run = runner_for_session(&runner);
         while (more && !st)
@@ -197,7 +190,8 @@ static void *serve(void *context) {
         hub_commit(s->hub, fail_step, &(struct failure){s, err.message}, &ignored);
         hub_catch_up(s, &ignored);
     }
-    pthread_mutex_unlock(&s->mutex);
+    hub_unlock(s);
+    work_leave();
     pthread_mutex_lock(&s->hub->mutex);
     s->thread_ended = true;
     pthread_mutex_unlock(&s->hub->mutex);
@@ -234,9 +228,7 @@ void hub_own_stop(struct served *s) {
     if (!s->has_thread)
         return;
     served_cancel(s);
-    pthread_mutex_lock(&s->mutex);
-    pthread_cond_broadcast(&s->awake);
-    pthread_mutex_unlock(&s->mutex);
+    hub_stir(s);
     pthread_join(s->thread, NULL);
     s->has_thread = false;
 }

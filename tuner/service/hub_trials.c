@@ -107,7 +107,7 @@ enum status hub_catch_up(struct served *s, struct error *err) {
     }
     if (!st && s->engine)
         st = hub_finish_if_over(s, err);
-    pthread_cond_broadcast(&s->awake);
+    hub_stir(s);
     hub_notify(s);
     return st;
 }

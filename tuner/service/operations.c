@@ -16,7 +16,7 @@ struct operations {
     struct service *service;
     pthread_mutex_t mutex;
     pthread_cond_t work;
-    struct work *first, **last;
+    struct operation_work *first, **last;
     size_t waiting;
     volatile sig_atomic_t cancel;
     bool has_thread;
@@ -26,11 +26,11 @@ struct operations {
 /* ---- how a row ends ---- */
 
 struct ending {
-    struct work *work;
+    struct operation_work *work;
     const char *failure; /* JSON; NULL: it is done */
 };
 
-static enum status end_done(struct work *work, struct store *store, struct error *err) {
+static enum status end_done(struct operation_work *work, struct store *store, struct error *err) {
     cJSON *result = cJSON_CreateObject();
     enum status st = result ? work->keep(work, store, result, err) : error_no_memory(err);
     char *text = st ? NULL : json_line(result);
@@ -57,7 +57,7 @@ static char *failure_text(enum status st, const struct error *why) {
     return text;
 }
 
-static void fail(struct operations *o, struct work *work, enum status st, const struct error *why) {
+static void fail(struct operations *o, struct operation_work *work, enum status st, const struct error *why) {
     struct error err = {0}, said = *why;
     service_hide_path(o->service, said.message);
     char *text = o->cancel ? NULL : failure_text(st, &said);
@@ -67,7 +67,7 @@ static void fail(struct operations *o, struct work *work, enum status st, const 
     free(text);
 }
 
-static void perform(struct operations *o, struct work *work) {
+static void perform(struct operations *o, struct operation_work *work) {
     struct error err = {0};
     enum status st = o->cancel ? ST_CANCELLED : work->run(work, o->service, &o->cancel, &err);
     if (!st)
@@ -85,7 +85,7 @@ static void *serve(void *context) {
     for (;;) {
         while (!o->first && !o->cancel)
             pthread_cond_wait(&o->work, &o->mutex);
-        struct work *work = o->first;
+        struct operation_work *work = o->first;
         if (!work)
             break;
         o->first = work->next;
@@ -154,7 +154,7 @@ bool operations_have_room(struct operations *o) {
     return room;
 }
 
-void operations_submit(struct operations *o, struct work *work) {
+void operations_submit(struct operations *o, struct operation_work *work) {
     work->next = NULL;
     pthread_mutex_lock(&o->mutex);
     *o->last = work;

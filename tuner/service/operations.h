@@ -17,16 +17,16 @@ struct operations; /* opaque */
 struct service;
 
 /* A piece of work; a kind of work embeds it as its first member. */
-struct work {
-    struct work *next;
+struct operation_work {
+    struct operation_work *next;
     char id[OPERATION_ID_ROOM]; /* of its row */
     /* Take as long as needed; read through service_reader. To end soon with ST_CANCELLED when *cancel is set. */
-    enum status (*run)(struct work *work, struct service *service, const volatile sig_atomic_t *cancel,
+    enum status (*run)(struct operation_work *work, struct service *service, const volatile sig_atomic_t *cancel,
                        struct error *err);
     /* Write what came out, in the transaction that ends the row, and add to the result. May run a second time, after an
      * undone first time. */
-    enum status (*keep)(struct work *work, struct store *store, cJSON *result, struct error *err);
-    void (*release)(struct work *work); /* frees it */
+    enum status (*keep)(struct operation_work *work, struct store *store, cJSON *result, struct error *err);
+    void (*release)(struct operation_work *work); /* frees it */
 };
 
 /* What a dead process left running fails now. Fails: as the store, ST_ENVIRONMENT (no thread). */
@@ -39,6 +39,6 @@ void operations_close(struct operations *operations);
 bool operations_have_room(struct operations *operations);
 
 /* Do it when what came before is done. Its row is there and running. Taken. */
-void operations_submit(struct operations *operations, struct work *work);
+void operations_submit(struct operations *operations, struct operation_work *work);
 
 #endif

@@ -10,7 +10,7 @@
 #include "tuner/service/service.h"
 
 struct training_work {
-    struct work work;
+    struct operation_work work;
     struct arena arena;
     struct training wanted;
     struct examples examples;
@@ -27,7 +27,7 @@ static enum status read_inputs(struct training_work *t, struct service *service,
     return st ? st : examples_load(store, &t->wanted.query, &t->examples, &t->left_out, err);
 }
 
-static enum status run(struct work *work, struct service *service, const volatile sig_atomic_t *cancel,
+static enum status run(struct operation_work *work, struct service *service, const volatile sig_atomic_t *cancel,
                        struct error *err) {
     struct training_work *t = (struct training_work *)work;
     enum status st = read_inputs(t, service, err);
@@ -42,7 +42,7 @@ static enum status run(struct work *work, struct service *service, const volatil
     return ranker_fit_run(&t->examples, &options, &t->fit, err);
 }
 
-static enum status keep(struct work *work, struct store *store, cJSON *result, struct error *err) {
+static enum status keep(struct operation_work *work, struct store *store, cJSON *result, struct error *err) {
     struct training_work *t = (struct training_work *)work;
     struct stored_object kept;
     char name[RANKER_NAME_ROOM];
@@ -62,7 +62,7 @@ static enum status keep(struct work *work, struct store *store, cJSON *result, s
                : error_no_memory(err);
 }
 
-static void release(struct work *work) {
+static void release(struct operation_work *work) {
     struct training_work *t = (struct training_work *)work;
     ranker_fit_release(&t->fit);
     examples_release(&t->examples);
@@ -77,11 +77,11 @@ static bool copy_text(struct arena *arena, const char **text) {
     return *text || !given;
 }
 
-enum status training_new(const struct training *wanted, struct work **out, struct error *err) {
+enum status training_new(const struct training *wanted, struct operation_work **out, struct error *err) {
     struct training_work *t = calloc(1, sizeof *t);
     if (!t)
         return error_no_memory(err);
-    t->work = (struct work){.run = run, .keep = keep, .release = release};
+    t->work = (struct operation_work){.run = run, .keep = keep, .release = release};
     t->wanted = *wanted;
     const char **const texts[] = {&t->wanted.from, &t->wanted.name, &t->wanted.query.filter, &t->wanted.query.viewer};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)

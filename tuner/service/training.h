@@ -17,6 +17,6 @@ struct training {
 };
 
 /* Texts are copied. The result is {"ranker":ID,"name","trials","left_out","seconds"}. Fails: ST_NO_MEMORY. */
-enum status training_new(const struct training *wanted, struct work **out, struct error *err);
+enum status training_new(const struct training *wanted, struct operation_work **out, struct error *err);
 
 #endif

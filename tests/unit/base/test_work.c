@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <time.h>
 
+#include "base/arena.h"
 #include "base/work.h"
 #include "tests/support/check.h"
 
@@ -74,6 +75,24 @@ static void threads_of_one_work_share_its_limit(void **state) {
     assert_true(work_used_us(&work) >= 50e3);
 }
 
+static void arenas_hold_no_more_than_the_work_may(void **state) {
+    (void)state;
+    struct work work = {.limit_bytes = 3 << 20};
+    struct arena a = {0}, b = {0}, large = {0};
+    work_enter(&work);
+    assert_non_null(arena_alloc(&a, 2 << 20, 1));
+    assert_false(atomic_load(&work.starved));
+    assert_null(arena_alloc(&b, 2 << 20, 1));
+    assert_null(arena_alloc(&large, SIZE_MAX / 4, 1));
+    assert_true(atomic_load(&work.starved));
+    arena_release(&a);
+    assert_non_null(arena_alloc(&b, 2 << 20, 1));
+    work_leave();
+    assert_non_null(arena_alloc(&large, 8 << 20, 1)); /* without work there is no limit */
+    arena_release(&b);
+    arena_release(&large);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_entered_nothing_goes_on),
@@ -81,6 +100,7 @@ int main(void) {
         cmocka_unit_test(sleeping_uses_nothing),
         cmocka_unit_test(the_first_reason_to_stop_stays),
         cmocka_unit_test(threads_of_one_work_share_its_limit),
+        cmocka_unit_test(arenas_hold_no_more_than_the_work_may),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -187,7 +187,8 @@ static void export_best(const char *form, struct export *out) {
     struct tuning tuning;
     struct served *served;
     assert_ok(hub_find(service_hub(site.service), session, &served, &err));
-    assert_ok(hub_lock(served, &err));
+    hub_lock(served);
+    assert_ok(hub_wake(served, &err));
     assert_ok(hub_answer(served, &tuning, &err));
     hub_unlock(served);
     assert_ok(export_build(exporters_find(form), &tuning.strategy, hub_model(served), hub_cluster(served), out, &err));

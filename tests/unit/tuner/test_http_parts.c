@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "tests/support/check.h"
 #include "tuner/http/events.h"
+#include "tuner/http/memory.h"
 #include "tuner/http/pool.h"
 #include "tuner/http/problem.h"
 #include "tuner/http/routes.h"
@@ -29,35 +30,91 @@ static void count_one(void *context) {
 
 static void every_job_runs_once_even_those_that_wait_at_the_end(void **state) {
     (void)state;
+    static struct pool_job jobs[1000];
     atomic_store(&done, 0);
-    struct pool *pool = pool_new(3, 1000);
-    for (int i = 0; i < 1000; i++)
-        while (!pool_submit(pool, count_one, NULL))
+    struct pool *pool = pool_new(&(struct pool_options){.threads = 3, .queue = 1000});
+    for (int i = 0; i < 1000; i++) {
+        jobs[i] = (struct pool_job){.run = count_one};
+        while (pool_submit(pool, i % 2 ? "a" : "b", &jobs[i]) != POOL_TAKEN)
             clock_sleep_us(100);
+    }
     pool_free(pool);
     assert_int_equal(atomic_load(&done), 1000);
 }
 
 static void a_full_queue_refuses(void **state) {
     (void)state;
+    static struct pool_job jobs[100], late = {.run = count_one};
     atomic_store(&done, 0);
     atomic_store(&hold, true);
-    struct pool *pool = pool_new(1, 3);
+    struct pool *pool = pool_new(&(struct pool_options){.threads = 1, .queue = 3});
     int taken = 0;
     for (int i = 0; i < 100; i++) {
-        taken += pool_submit(pool, count_one, NULL);
+        jobs[i] = (struct pool_job){.run = count_one};
+        taken += pool_submit(pool, "a", &jobs[i]) == POOL_TAKEN;
         clock_sleep_us(100);
     }
-    assert_in_range(taken, 3, 4); /* three wait, and one may run */
+    assert_in_range(taken, 3, 4);                 /* three wait, and one may run */
+    assert_true(pool_resubmit(pool, "a", &late)); /* what was taken before always finds room */
     atomic_store(&hold, false);
     pool_close(pool);
-    assert_false(pool_submit(pool, count_one, NULL));
+    assert_int_equal(pool_submit(pool, "a", &jobs[0]), POOL_FULL);
+    assert_false(pool_resubmit(pool, "a", &jobs[0]));
     pool_free(pool);
-    assert_int_equal(atomic_load(&done), taken);
+    assert_int_equal(atomic_load(&done), taken + 1);
+}
+
+static void no_owner_has_more_than_its_share_of_threads_or_queue(void **state) {
+    (void)state;
+    static struct pool_job greedy[40], other = {.run = count_one};
+    atomic_store(&done, 0);
+    atomic_store(&hold, true);
+    struct pool *pool = pool_new(&(struct pool_options){.threads = 3, .share = 2, .queue = 30, .queue_share = 10});
+    int taken = 0;
+    for (int i = 0; i < 40; i++) {
+        greedy[i] = (struct pool_job){.run = count_one};
+        const enum pool_answer answer = pool_submit(pool, "greedy", &greedy[i]);
+        taken += answer == POOL_TAKEN;
+        assert_true(answer == POOL_TAKEN || answer == POOL_OWNER_FULL);
+        clock_sleep_us(300);
+    }
+    assert_in_range(taken, 11, 12);
+    assert_int_equal(pool_waiting(pool), 10); /* one thread is idle, and not for this owner */
+    assert_int_equal(pool_submit(pool, "other", &other), POOL_TAKEN);
+    for (int i = 0; i < 5000 && pool_waiting(pool) > 10; i++)
+        clock_sleep_us(1000);
+    assert_int_equal(pool_waiting(pool), 10); /* the other's job runs */
+    atomic_store(&hold, false);
+    pool_free(pool);
+    assert_int_equal(atomic_load(&done), taken + 1);
+}
+
+static char order[16];
+static atomic_int n_order;
+
+static void note(void *context) {
+    order[atomic_fetch_add(&n_order, 1)] = *(const char *)context;
+}
+
+static void owners_take_turns(void **state) {
+    (void)state;
+    static struct pool_job first = {.run = count_one}, jobs[6];
+    atomic_store(&hold, true);
+    struct pool *pool = pool_new(&(struct pool_options){.threads = 1, .queue = 30});
+    assert_int_equal(pool_submit(pool, "x", &first), POOL_TAKEN);
+    for (int i = 0; i < 6; i++) {
+        char *owner = i < 4 ? "a" : "b";
+        jobs[i] = (struct pool_job){.run = note, .context = owner};
+        assert_int_equal(pool_submit(pool, owner, &jobs[i]), POOL_TAKEN);
+    }
+    atomic_store(&hold, false);
+    pool_free(pool);
+    assert_string_equal(order, "ababaa");
 }
 
 struct parts {
     struct pool *pool;
+    struct pool_job job;
     atomic_int times[500];
 };
 
@@ -68,7 +125,7 @@ static void mark(void *context, size_t i) {
 
 static void spread_from_a_job(void *context) {
     struct parts *parts = context;
-    pool_each(parts->pool, 500, mark, parts);
+    pool_each(parts->pool, "a", 500, mark, parts);
     atomic_fetch_add(&done, 1);
 }
 
@@ -77,17 +134,38 @@ static void every_part_is_done_once_even_when_all_workers_spread(void **state) {
     enum { JOBS = 20 };
     static struct parts parts[JOBS];
     atomic_store(&done, 0);
-    struct pool *pool = pool_new(2, 30);
+    struct pool *pool = pool_new(&(struct pool_options){.threads = 2, .queue = 30});
     memset(parts, 0, sizeof parts);
     for (int i = 0; i < JOBS; i++) {
         parts[i].pool = pool;
-        assert_true(pool_submit(pool, spread_from_a_job, &parts[i]));
+        parts[i].job = (struct pool_job){.run = spread_from_a_job, .context = &parts[i]};
+        assert_int_equal(pool_submit(pool, "a", &parts[i].job), POOL_TAKEN);
     }
     pool_free(pool);
     assert_int_equal(atomic_load(&done), JOBS);
     for (int i = 0; i < JOBS; i++)
         for (int k = 0; k < 500; k++)
             assert_int_equal(atomic_load(&parts[i].times[k]), 1);
+}
+
+/* Memory of requests. */
+
+static void no_owner_holds_more_than_half_and_all_not_more_than_all(void **state) {
+    (void)state;
+    struct memory *m = memory_new(1000);
+    assert_int_equal(memory_share(m), 500);
+    assert_false(memory_take(m, "a", 501));
+    assert_true(memory_take(m, "a", 400));
+    assert_false(memory_take(m, "a", 101));
+    assert_true(memory_take(m, "b", 500));
+    assert_true(memory_take(m, "a", 100));
+    assert_false(memory_take(m, "c", 1));
+    memory_give(m, "b", 500);
+    assert_true(memory_take(m, "c", 500));
+    memory_give(m, "a", 500);
+    memory_give(m, "c", 500);
+    assert_int_equal(memory_held(m), 0);
+    memory_free(m);
 }
 
 /* Paths. */
@@ -287,6 +365,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_job_runs_once_even_those_that_wait_at_the_end),
         cmocka_unit_test(a_full_queue_refuses),
+        cmocka_unit_test(no_owner_has_more_than_its_share_of_threads_or_queue),
+        cmocka_unit_test(owners_take_turns),
+        cmocka_unit_test(no_owner_holds_more_than_half_and_all_not_more_than_all),
         cmocka_unit_test(every_part_is_done_once_even_when_all_workers_spread),
         cmocka_unit_test(paths_find_their_rows),
         cmocka_unit_test(random_paths_never_hurt),

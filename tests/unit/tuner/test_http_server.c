@@ -95,6 +95,7 @@ static int start(void **state, struct server_options options) {
     site = (struct site){.service_options.open = true, .options = options};
     site.options.routes = routes;
     site.options.n_routes = sizeof routes / sizeof *routes;
+    site.options.workers = options.workers ? options.workers : 3; /* of which one team may have two */
     atomic_store(&published, 0);
     atomic_store(&released, 0);
     atomic_store(&slow_most, 0);
@@ -114,7 +115,7 @@ static int set_up_strict(void **state) {
 
 static int set_up_small(void **state) {
     return start(state,
-                 (struct server_options){.workers = 2, .queue = 2, .body_bytes = 1000, .connections_per_address = 12});
+                 (struct server_options){.workers = 3, .queue = 4, .body_bytes = 1000, .connections_per_address = 12});
 }
 
 static int tear_down(void **state) {
@@ -440,7 +441,7 @@ static void when_too_much_waits_the_rest_is_told_to_come_again(void **state) {
     int fds[6], good = 0, busy = 0;
     char text[8192];
     atomic_store(&hold, true);
-    for (size_t i = 0; i < 6; i++) { /* two run, two wait, two are refused */
+    for (size_t i = 0; i < 6; i++) { /* one team has two of three threads and half of the queue; two are refused */
         fds[i] = site_connect(*state);
         site_say(fds[i], "GET /slow HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
         if (i < 2)
@@ -450,7 +451,7 @@ static void when_too_much_waits_the_rest_is_told_to_come_again(void **state) {
     atomic_store(&hold, false);
     for (size_t i = 0; i < 6; i++) {
         site_hear(fds[i], NULL, 5, text, sizeof text, NULL);
-        busy += strstr(text, " 503 ") && strstr(text, "Retry-After: 1") && strstr(text, "\"overloaded\"");
+        busy += strstr(text, " 429 ") && strstr(text, "Retry-After: 1") && strstr(text, "\"rate-limited\"");
         good += strstr(text, " 200 ") != NULL;
     }
     for (size_t i = 0; i < 6; i++)
@@ -468,7 +469,7 @@ static void slow_handlers_hold_up_nobody(void **state) {
         site_say(fds[i], "GET /slow HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     }
     wait_until(&slow_now, 2);
-    assert_int_equal(site_get(*state, "/nothing")->status, 404); /* while all workers are held */
+    assert_int_equal(site_get(*state, "/nothing")->status, 404); /* while the workers are held */
     atomic_store(&hold, false);
     for (size_t i = 0; i < 8; i++) {
         site_hear(fds[i], NULL, 5, text, sizeof text, NULL);
