@@ -245,7 +245,8 @@ fuzz-run: $(FUZZ)
 	@OUT=$(OUT) tests/fuzz/run.sh $(FUZZ_SECONDS) $(FUZZ)
 
 lint:  ## the folder law, headers that compile alone, house rules
-	@FOLDERS="$(FOLDERS)" DEPS='$(foreach f,$(FOLDERS),$(f):$(subst $() ,$(comma),$(strip $(DEPS.$(f)))))' CC=$(CC) tests/lint/lint.sh
+	@FOLDERS="$(FOLDERS)" DEPS='$(foreach f,$(FOLDERS),$(f):$(subst $() ,$(comma),$(strip $(DEPS.$(f)))))' CC=$(CC) \
+	    NCCL_HOME=$(NCCL_HOME) tests/lint/lint.sh
 format:  ## clang-format in place (CHECK=1 only checks)
 	$(Q)clang-format $(if $(CHECK),--dry-run -Werror,-i) $(ALL_C)
 tidy:  ## clang-tidy, one file a process

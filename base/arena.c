@@ -89,6 +89,13 @@ char *arena_printf(struct arena *arena, const char *format, ...) {
     return text;
 }
 
+size_t arena_bytes(const struct arena *arena) {
+    size_t bytes = 0;
+    for (const struct arena_block *block = arena->blocks; block; block = block->next)
+        bytes += block->size;
+    return bytes;
+}
+
 void arena_release(struct arena *arena) {
     while (arena->blocks) {
         struct arena_block *next = arena->blocks->next;

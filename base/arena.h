@@ -22,6 +22,9 @@ char *arena_copy(struct arena *arena, const char *text, size_t n);
 char *arena_strdup(struct arena *arena, const char *text);
 char *arena_printf(struct arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* How much memory it holds. O(blocks). */
+size_t arena_bytes(const struct arena *arena);
+
 /* Free everything and make the arena empty again. */
 void arena_release(struct arena *arena);
 

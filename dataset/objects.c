@@ -53,6 +53,12 @@ static const char *const gets[] = {
 #undef X
 };
 
+static const char *const names[] = {
+#define X(constant, table, word) "SELECT id, name, created FROM " #table " WHERE id = ?",
+    STORE_KIND_TABLE(X)
+#undef X
+};
+
 static const char *const rows[] = {
 #define X(constant, table, word) "SELECT row FROM " #table " WHERE id = ?",
     STORE_KIND_TABLE(X)
@@ -127,12 +133,12 @@ static enum status copy_object(sqlite3_stmt *stmt, bool with_content, struct are
     return status;
 }
 
-/* *stmt is at its row. */
-static enum status find_row(struct store *store, enum store_kind kind, const char *id, sqlite3_stmt **stmt,
-                            struct error *err) {
+/* *stmt is at its row; without content SQLite does not read it, which may be a megabyte. */
+static enum status find_row(struct store *store, enum store_kind kind, const char *id, bool with_content,
+                            sqlite3_stmt **stmt, struct error *err) {
     bool row;
-    enum status status =
-        sql_start_kept(store, &store->object_get[kind], gets[kind], SQL_VALUES(sql_text(id)), stmt, err);
+    enum status status = sql_start_kept(store, with_content ? &store->object_get[kind] : &store->object_name[kind],
+                                        (with_content ? gets : names)[kind], SQL_VALUES(sql_text(id)), stmt, err);
     if (status == ST_OK)
         status = sql_next(store, *stmt, &row, err);
     if (status == ST_OK && !row)
@@ -143,7 +149,7 @@ static enum status find_row(struct store *store, enum store_kind kind, const cha
 enum status store_get(struct store *store, enum store_kind kind, const char *id, struct arena *arena,
                       struct stored_object *out, struct error *err) {
     sqlite3_stmt *stmt;
-    enum status status = find_row(store, kind, id, &stmt, err);
+    enum status status = find_row(store, kind, id, true, &stmt, err);
     if (status != ST_OK)
         return status;
     status = copy_object(stmt, true, arena, out, err);
@@ -151,10 +157,20 @@ enum status store_get(struct store *store, enum store_kind kind, const char *id,
     return status;
 }
 
-/* What is not asked for SQLite does not read. */
+enum status store_get_name(struct store *store, enum store_kind kind, const char *id, struct arena *arena,
+                           struct stored_object *out, struct error *err) {
+    sqlite3_stmt *stmt;
+    enum status status = find_row(store, kind, id, false, &stmt, err);
+    if (status != ST_OK)
+        return status;
+    status = copy_object(stmt, false, arena, out, err);
+    sqlite3_reset(stmt);
+    return status;
+}
+
 enum status store_has(struct store *store, enum store_kind kind, const char *id, struct error *err) {
     sqlite3_stmt *stmt;
-    enum status status = find_row(store, kind, id, &stmt, err);
+    enum status status = find_row(store, kind, id, false, &stmt, err);
     if (status == ST_OK)
         sqlite3_reset(stmt);
     return status;

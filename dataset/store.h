@@ -91,6 +91,10 @@ enum status store_put(struct store *store, enum store_kind kind, const char *nam
 enum status store_get(struct store *store, enum store_kind kind, const char *id, struct arena *arena,
                       struct stored_object *out, struct error *err);
 
+/* The same without its content, which may be large. */
+enum status store_get_name(struct store *store, enum store_kind kind, const char *id, struct arena *arena,
+                           struct stored_object *out, struct error *err);
+
 /* Whether it is there, by its whole id. Fails: ST_NOT_FOUND. */
 enum status store_has(struct store *store, enum store_kind kind, const char *id, struct error *err);
 

@@ -164,6 +164,7 @@ struct store {
     bool reading;     /* between sql_begin_read and sql_end_read, outside a write step */
     struct lock lock; /* held when not read_only */
     struct sqlite3_stmt *statements[STATEMENT_COUNT];
+    struct sqlite3_stmt *object_name[STORE_KIND_COUNT];
     struct sqlite3_stmt *object_get[STORE_KIND_COUNT], *object_insert[STORE_KIND_COUNT], *object_row[STORE_KIND_COUNT];
 };
 

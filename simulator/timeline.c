@@ -35,6 +35,10 @@ void timeline_free(struct timeline *tl) {
     free(tl);
 }
 
+size_t timeline_bytes(const struct timeline *tl) {
+    return arena_bytes(&tl->arena);
+}
+
 /* ---- timers ---- */
 
 static bool comes_before(const struct timer *a, const struct timer *b) {

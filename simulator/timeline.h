@@ -79,6 +79,9 @@ enum { TIMELINE_MAX_PASSES = 64 };
 struct timeline *timeline_new(void);
 void timeline_free(struct timeline *timeline); /* NULL is allowed */
 
+/* How much memory it keeps for the next run. */
+size_t timeline_bytes(const struct timeline *timeline);
+
 /* Make room for this plan, so that runs of it or of smaller ones allocate nothing. Fails: ST_NO_MEMORY, ST_TOO_LARGE.
  */
 enum status timeline_reserve(struct timeline *timeline, const struct plan *plan, const struct cost *cost,

@@ -83,6 +83,10 @@ void predictor_release(struct predictor *p) {
     *p = (struct predictor){0};
 }
 
+size_t predictor_bytes(const struct predictor *p) {
+    return arena_bytes(&p->arena) + arena_bytes(&p->plan.arena) + timeline_bytes(p->timeline);
+}
+
 enum status predictor_run(struct predictor *p, const struct strategy *strategy, struct prediction *out,
                           struct error *err) {
     enum status st = p->limits ? export_limits_check(p->limits, strategy, p->model, p->cluster, err) : ST_OK;

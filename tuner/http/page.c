@@ -254,7 +254,7 @@ const char *page_viewer(const struct request *rq) {
 
 const char *page_name(struct request *rq, struct store *store, enum store_kind kind, const char *id) {
     struct stored_object object;
-    if (!store_get(store, kind, id, &rq->arena, &object, NULL) && *object.name)
+    if (!store_get_name(store, kind, id, &rq->arena, &object, NULL) && *object.name)
         return object.name;
     const char *digits = arena_printf(&rq->arena, "%.12s", id);
     return digits ? digits : "";

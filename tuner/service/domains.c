@@ -13,6 +13,9 @@
 #include "simulator/bound.h"
 
 enum { STRATEGIES_KEPT = 8192, NAME_KEPT = 128, SLOTS = 2 * STRATEGIES_KEPT };
+/* Beyond these a predictor and descriptions are freed when nobody uses them: what one request made large stays no longer
+ * than the request. */
+enum { SPARE_BYTES = 1 << 20, SPARES = 16, KEPT_BYTES = 128 << 20 };
 
 struct spare {
     struct spare *next;
@@ -35,6 +38,8 @@ struct entry {
     struct entry *next; /* most recently used first */
     pthread_mutex_t mutex;
     struct spare *spares;
+    unsigned n_spares;
+    size_t bytes; /* of its descriptions */
     size_t n_known;
     struct known **known; /* open addressing by the id's first digits; NULL until the first */
 };
@@ -113,6 +118,7 @@ static enum status make_entry(struct model *model, struct cluster *cluster, stru
         return st;
     }
     e->domain.lower_bound_us = bound.iteration_us;
+    e->bytes = arena_bytes(&e->model.arena) + arena_bytes(&e->cluster.arena);
     *out = e;
     return ST_OK;
 }
@@ -159,7 +165,8 @@ static struct entry *look_up(struct domains *d, const char *model, const char *c
  */
 static struct entry *evict(struct domains *d) {
     struct entry **at = &d->first, *gone = NULL;
-    for (size_t kept = 0; *at && kept < d->most; kept++)
+    size_t bytes = 0;
+    for (size_t kept = 0; *at && kept < d->most && (bytes += (*at)->bytes) <= KEPT_BYTES; kept++)
         at = &(*at)->next;
     while (*at) {
         struct entry *e = *at;
@@ -230,8 +237,10 @@ enum status domain_take_predictor(struct domain *domain, struct predictor **out,
     struct entry *e = (struct entry *)domain;
     pthread_mutex_lock(&e->mutex);
     struct spare *spare = e->spares;
-    if (spare)
+    if (spare) {
         e->spares = spare->next;
+        e->n_spares--;
+    }
     pthread_mutex_unlock(&e->mutex);
     if (!spare) {
         spare = calloc(1, sizeof *spare);
@@ -248,10 +257,19 @@ enum status domain_take_predictor(struct domain *domain, struct predictor **out,
 void domain_give_predictor(struct domain *domain, struct predictor *predictor) {
     struct entry *e = (struct entry *)domain;
     struct spare *spare = (struct spare *)((char *)predictor - offsetof(struct spare, predictor));
+    const bool small = predictor_bytes(predictor) <= SPARE_BYTES;
     pthread_mutex_lock(&e->mutex);
-    spare->next = e->spares;
-    e->spares = spare;
+    const bool kept = small && e->n_spares < SPARES;
+    if (kept) {
+        spare->next = e->spares;
+        e->spares = spare;
+        e->n_spares++;
+    }
     pthread_mutex_unlock(&e->mutex);
+    if (kept)
+        return;
+    predictor_release(predictor);
+    free(spare);
 }
 
 /* With the mutex held: where `id` is, or would be. */

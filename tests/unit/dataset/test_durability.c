@@ -462,6 +462,12 @@ static void the_last_who_reads_leaves_one_file(void **state) {
     struct store *first = must_open(path, STORE_READ_ONLY), *second = must_open(path, STORE_READ_ONLY);
     struct error err = {0};
     assert_ok(store_has(first, STORE_MODEL, f.model.hex, &err));
+    struct arena named = {0};
+    struct stored_object object;
+    assert_ok(store_get_name(first, STORE_MODEL, f.model.hex, &named, &object, &err));
+    assert_null(object.content); /* which may be large */
+    assert_true(*object.name);
+    arena_release(&named);
     store_close(first);
     assert_ok(store_has(second, STORE_MODEL, f.model.hex, &err));
     store_close(second);
