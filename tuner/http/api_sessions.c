@@ -95,8 +95,8 @@ static bool add_object(cJSON *to, struct store *store, struct arena *arena, enum
                        const char *id) {
     struct stored_object object;
     cJSON *named = cJSON_AddObjectToObject(to, key);
-    return named && !store_get_name(store, kind, id, arena, &object, NULL) && cJSON_AddStringToObject(named, "id", id) &&
-           cJSON_AddStringToObject(named, "name", object.name);
+    return named && !store_get_name(store, kind, id, arena, &object, NULL) &&
+           cJSON_AddStringToObject(named, "id", id) && cJSON_AddStringToObject(named, "name", object.name);
 }
 
 static bool add_budget(cJSON *to, const char *text) {

@@ -51,6 +51,7 @@ void *exchange_begin(void *context, const char *uri, struct MHD_Connection *conn
     x->server = context;
     x->connection = connection;
     x->peer = peer_of(connection);
+    x->target = uri;
     x->uri = strdup(uri);
     x->started_us = clock_now_us();
     make_id(x->request.id);
@@ -72,7 +73,9 @@ void *exchange_begin(void *context, const char *uri, struct MHD_Connection *conn
 struct headers {
     struct request *request;
     unsigned repeated;
-    bool malformed; /* a name that is no token */
+    bool malformed;  /* a name that is no token, or a value with control characters */
+    bool torn;       /* some bytes are in no name and no value */
+    const char *end; /* where the next name would be */
     size_t bytes;
     const char *length, *encoding, *expect;
 };
@@ -86,13 +89,23 @@ static bool is_token(const char *name, size_t n) {
     return n > 0;
 }
 
+/* A tab may stand in a value; a CR alone would be a line's end for others (RFC 9110 §5.5). */
+static bool is_value(const char *value, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (((unsigned char)value[i] < ' ' && value[i] != '\t') || value[i] == 0x7f)
+            return false;
+    return true;
+}
+
 static enum MHD_Result see_header(void *context, enum MHD_ValueKind kind, const char *name, size_t name_bytes,
                                   const char *value, size_t value_bytes) {
     (void)kind;
     struct headers *h = context;
     struct request *rq = h->request;
     h->bytes += name_bytes + value_bytes + 4;
-    h->malformed = h->malformed || !is_token(name, name_bytes);
+    h->malformed = h->malformed || !is_token(name, name_bytes) || !is_value(value, value ? value_bytes : 0);
+    h->torn = h->torn || name != h->end;
+    h->end = value ? value + value_bytes + 2 : NULL;
     struct {
         const char *name, **to;
     } const once[] = {
@@ -122,10 +135,26 @@ static enum MHD_Result see_header(void *context, enum MHD_ValueKind kind, const 
     return MHD_YES;
 }
 
+/* libmicrohttpd 0.9.75 takes a line's end without CR, cuts a target and a value at a NUL, and joins folded lines,
+ * without telling. It leaves method, target, version, names and values where they came in, one after the other, so that
+ * bytes between them that are no blank, colon, CR or LF show. Later versions refuse these themselves. */
+static bool is_library_lenient(void) {
+    return !strcmp(MHD_get_version(), "0.9.75");
+}
+
+static bool is_torn(const struct exchange *x, const struct headers *h, const char *method, const char *version) {
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    return is_library_lenient() && (h->torn || !info || version != x->target + strlen(x->uri) + 1 || !h->end ||
+                                    h->end + 2 != method + info->header_size);
+}
+
 /* What two readers could take for two different requests (RFC 9112 §6.3, §11.2). NULL: nothing. */
 static const char *ambiguity(const struct headers *h, const char *uri, const char *version) {
     if (h->malformed)
-        return "a header's name is no token";
+        return "a header's name is no token, or its value has control characters";
+    if (h->torn)
+        return "a line's end that is not CR LF, a NUL, or a folded line";
     if (h->repeated)
         return "a header that may come once is repeated";
     if (!h->request->host && !strcmp(version, "HTTP/1.1"))
@@ -232,6 +261,8 @@ static void add_headers(struct exchange *x, struct MHD_Response *r) {
 static enum MHD_Result queue_answer(struct exchange *x) {
     struct response *rs = &x->response;
     dispatch_finish(&x->request, rs);
+    if (rs->source && !strcmp(x->request.method, "HEAD"))
+        stream_head(rs);
     if (rs->n >= COUNTED_BYTES && !request_charge(&x->request, rs->n, rs))
         dispatch_finish(&x->request, rs);
     struct MHD_Response *r = rs->source
@@ -359,7 +390,7 @@ static void refuse_length(struct exchange *x) {
 
 static enum MHD_Result start(struct exchange *x, const char *method, const char *version) {
     struct request *rq = &x->request;
-    struct headers h = {.request = rq};
+    struct headers h = {.request = rq, .end = version + strlen(version) + 2};
     copy_method(rq, method);
     rq->path = "";
     rq->service = x->server->service;
@@ -370,6 +401,7 @@ static enum MHD_Result start(struct exchange *x, const char *method, const char 
     MHD_get_connection_values_n(x->connection, MHD_HEADER_KIND, see_header, &h);
     peer_enter(x->peer, PEER_BODY);
     x->phase = EXCHANGE_BODY;
+    h.torn = is_torn(x, &h, method, version);
     const char *trouble = ambiguity(&h, x->uri, version);
     if (trouble) {
         metrics_increment(x->server->metrics, METRICS_REFUSED);

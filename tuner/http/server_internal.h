@@ -40,6 +40,7 @@ struct exchange {
     struct server *server;
     struct MHD_Connection *connection;
     struct peer *peer;
+    const char *target; /* where the library has what `uri` is a copy of */
     char *uri;
     enum { EXCHANGE_NEW, EXCHANGE_BODY, EXCHANGE_WORKING, EXCHANGE_READY, EXCHANGE_SENT } phase;
     bool refused, close, slept;
@@ -124,6 +125,7 @@ void exchange_abandon(struct server *server, struct exchange *exchange);
 
 /* stream.c: event sources as responses. */
 struct MHD_Response *stream_response(struct exchange *exchange);
+void stream_head(struct response *response); /* what HEAD is told of a stream: its type, and no events */
 void streams_close(struct event_hub *hub);
 /* End the streams whose client has left, wake who is due a heartbeat, shut down who has not taken anything for
  * `stall_us`. */

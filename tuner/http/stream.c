@@ -173,6 +173,14 @@ static void set_alarm(struct event_hub *hub, int fd) {
         epoll_ctl(hub->alarm, EPOLL_CTL_MOD, fd, &event); /* it had another stream before */
 }
 
+static const char media[] = "text/event-stream";
+
+void stream_head(struct response *rs) {
+    event_source_free(rs->source);
+    rs->source = NULL;
+    rs->content_type = media;
+}
+
 struct MHD_Response *stream_response(struct exchange *x) {
     struct event_hub *hub = &x->server->hub;
     struct stream *s = calloc(1, sizeof *s);
@@ -193,7 +201,7 @@ struct MHD_Response *stream_response(struct exchange *x) {
     set_alarm(hub, x->peer->fd);
     metrics_add(hub->metrics, METRICS_STREAMS, 1);
     x->response.source = NULL;
-    x->response.content_type = "text/event-stream";
+    x->response.content_type = media;
     peer_enter(x->peer, PEER_STREAM);
     struct MHD_Response *r = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, on_read, s, on_free);
     if (!r)

@@ -273,6 +273,64 @@ static void what_makes_no_request_is_told_as_a_problem(void **state) {
     assert_problem(say_long(*state, 25000), 431, "headers-too-large");
 }
 
+/* Bytes with NULs, or line ends that others read otherwise. Each is followed by a request that must not be taken for
+ * one.
+ */
+static void what_the_library_would_pass_over_is_refused(void **state) {
+#define BYTES(text)                                                                                                    \
+    { text, sizeof text - 1 }
+    static const struct {
+        const char *text;
+        size_t n;
+    } heads[] = {
+        BYTES("GET /slow HTTP/1.1\nHost: x\r\n\r\n"),
+        BYTES("GET /slow HTTP/1.1\r\nHost: x\nX: y\r\n\r\n"),
+        BYTES("GET /slow HTTP/1.1\r\nHost: x\n\n"),
+        BYTES("GET /slow HTTP/1.1\r\nHost: x\r\n\n"),
+        BYTES("GET /slow\0/x HTTP/1.1\r\nHost: x\r\n\r\n"),
+        BYTES("GET /slow?ms=1\0 HTTP/1.1\r\nHost: x\r\n\r\n"),
+        BYTES("GET /slow HTTP/1.1\r\nHost: x\r\nX: y\0z\r\n\r\n"),
+        BYTES("GET /slow HTTP/1.1\r\nHost: x\0\r\n\r\n"),
+        BYTES("GET /slow HTTP/1.1\r\nHost: x\0\r\nX: y\r\n\r\n"),
+        BYTES("GET /slow HTTP/1.1\r\nHost: x\rX: y\r\n\r\n"),
+        BYTES("GET /slow HTTP/1.1\r\nHost: x\r\nX: y\r\n z\r\n\r\n"),
+        BYTES("GET /slow HTTP/1.1\r\nHost: x\r\nX: \x1b[31m\r\n\r\n"),
+    };
+#undef BYTES
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+        char text[8192];
+        bool closed;
+        int fd = site_connect(*state);
+        site_send(fd, heads[i].text, heads[i].n);
+        site_say(fd, "GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n");
+        site_hear(fd, NULL, 5, text, sizeof text, &closed);
+        if (!closed || !strstr(text, "HTTP/1.1 400 ") || !strstr(text, "bad-framing") || strstr(text, " 404 "))
+            fail_msg("case %zu -> closed %d: %s", i, closed, text);
+        close(fd);
+    }
+}
+
+static void what_is_unusual_and_clear_is_taken(void **state) {
+    static const char *const texts[] = {
+        "GET /slow?ms=1&ms=%31 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", /* 400 for the repetition alone */
+        "GET /slow?ms=1 HTTP/1.1\r\nHost:x\r\nConnection:  close \t\r\nX:\r\nY: \r\nZ: a\tb\r\n\r\n",
+        "GET /slow?ms=1 HTTP/1.1\r\nHost: x\r\nCookie: a=b; c=d\r\nConnection: close\r\nAccept: \xc3\xa4\r\n\r\n",
+        "GET /slow HTTP/1.0\r\n\r\n",
+    };
+    assert_problem(say_raw(*state, texts[0], strlen(texts[0])), 400, "bad-parameter");
+    for (size_t i = 1; i < sizeof texts / sizeof *texts; i++)
+        assert_int_equal(say_raw(*state, texts[i], strlen(texts[i]))->status, 200);
+}
+
+static void head_of_a_stream_has_no_events(void **state) {
+    atomic_store(&published, 3);
+    struct reply *r = site_ask(*state, "HEAD", "/ticks", "", NULL);
+    assert_int_equal(r->status, 200);
+    assert_string_equal(reply_header(r, "Content-Type"), "text/event-stream");
+    assert_string_equal(r->body, "");
+    assert_int_equal(atomic_load(&released), 1);
+}
+
 /* A gauge without labels. */
 static int gauge(const struct site *site, const char *name) {
     char *text = NULL, line[100];
@@ -748,6 +806,9 @@ int main(void) {
         TEST(what_runs_ends_well_when_the_service_is_told_to_stop),
         TEST(stopping_with_sleeping_connections_is_clean),
         TEST(a_second_server_on_the_port_is_refused_with_a_reason),
+        cmocka_unit_test_setup_teardown(what_the_library_would_pass_over_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_unusual_and_clear_is_taken, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(head_of_a_stream_has_no_events, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_byte_now_and_then_does_not_hold_a_connection, set_up_strict, tear_down),
         cmocka_unit_test_setup_teardown(too_large_a_body_is_413_before_or_after_it_came, set_up_small, tear_down),
         cmocka_unit_test_setup_teardown(a_refused_body_is_not_asked_for, set_up_small, tear_down),
