@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/work.h"
 #include "base/grow.h"
 #include "dataset/select_internal.h"
 
@@ -474,7 +475,7 @@ static enum status walk_all(struct walk *walk, const struct cursor *cursor, stru
 /* Asked by SQLite every LOOK_AROUND of its instructions, about 0.1 ms. */
 enum { LOOK_AROUND = 10000 };
 static int is_late(void *deadline_us) {
-    return clock_now_us() > *(const double *)deadline_us;
+    return clock_now_us() > *(const double *)deadline_us || work_check(NULL) != ST_OK;
 }
 
 static enum status walk_in_time(struct walk *walk, const struct cursor *cursor, struct error *err) {
@@ -485,7 +486,7 @@ static enum status walk_in_time(struct walk *walk, const struct cursor *cursor, 
     sqlite3_progress_handler(walk->store->db, LOOK_AROUND, is_late, &deadline_us);
     enum status status = walk_all(walk, cursor, err);
     sqlite3_progress_handler(walk->store->db, 0, NULL, NULL);
-    return status;
+    return status == ST_TIMEOUT && work_check(NULL) != ST_OK ? work_check(err) : status;
 }
 
 enum status query_run(struct store *store, const struct query *query, query_visit *visit, void *context,

@@ -15,7 +15,7 @@
 #include "tuner/http/records.h"
 
 enum { PAGE_SIZE = 100, PAGE_MAX = 1000 };
-static const double PATIENCE_US = 10e6; /* so that questions without an index do not hold the workers for long */
+static const double QUICK_US = 0.2e6, PATIENCE_US = 10e6;
 
 static const char *viewer_of(const struct request *rq) {
     return rq->principal.role == ROLE_ADMIN ? NULL : rq->principal.team;
@@ -55,10 +55,8 @@ static enum status read_order(const struct request *rq, struct query *query, str
 
 static enum status read_query(const struct request *rq, struct query *out, struct error *err) {
     uint64_t size = PAGE_SIZE;
-    *out = (struct query){.filter = request_query(rq, "filter"),
-                          .after = request_query(rq, "page_token"),
-                          .viewer = viewer_of(rq),
-                          .patience_us = PATIENCE_US};
+    *out = (struct query){
+        .filter = request_query(rq, "filter"), .after = request_query(rq, "page_token"), .viewer = viewer_of(rq)};
     enum status st = read_order(rq, out, err);
     if (!st)
         st = request_query_integer(rq, "page_size", 1, PAGE_MAX, &size, err);
@@ -146,13 +144,21 @@ static enum status read_references(const struct request *rq, enum format format,
     return st;
 }
 
+enum status records_page(struct request *rq, struct store *store, struct query *query, size_t *n, struct record **out,
+                         char next[QUERY_CURSOR_ROOM], bool *again, struct error *err) {
+    query->patience_us = rq->heavy ? PATIENCE_US : QUICK_US;
+    const enum status st = query_page(store, query, &rq->arena, n, out, next, err);
+    *again = rq->wants_heavy = st == ST_TIMEOUT && !rq->heavy;
+    return *again ? ST_OK : st;
+}
+
 enum status api_records_list(struct request *rq, struct response *rs, struct error *err) {
     struct query query;
     enum format format;
     struct store *store;
     struct record *records;
     size_t n;
-    bool references;
+    bool references, again = false;
     char *next = arena_alloc(&rq->arena, QUERY_CURSOR_ROOM, 1);
     enum status st = next ? read_format(rq, &format, err) : error_no_memory(err);
     if (!st)
@@ -162,13 +168,11 @@ enum status api_records_list(struct request *rq, struct response *rs, struct err
     if (!st)
         st = request_reader(rq, &store, err);
     if (!st)
-        st = query_page(store, &query, &rq->arena, &n, &records, next, err);
+        st = records_page(rq, store, &query, &n, &records, next, &again, err);
     st = list_fault(st, query.after, err);
     if (st == ST_TIMEOUT)
-        return response_problem(rs, &rq->arena, PROBLEM_TIMEOUT,
-                                "no index serves this filter in this order; narrow it to a session, a strategy, or a "
-                                "model and a cluster");
-    if (st)
+        return response_problem(rs, &rq->arena, PROBLEM_TIMEOUT, RECORDS_NO_INDEX);
+    if (st || again)
         return st;
     if (format != FORMAT_JSON && *next)
         response_header(rs, HEADER_NEXT_PAGE_TOKEN, next);

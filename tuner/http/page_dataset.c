@@ -9,10 +9,10 @@
 #include "tuner/http/api.h"
 #include "tuner/http/lists.h"
 #include "tuner/http/page.h"
+#include "tuner/http/records.h"
 #include "tuner/report/html.h"
 
 enum { RECORDS_A_PAGE = 50, OBJECTS_A_PAGE = 100 };
-static const double PATIENCE_US = 10e6;
 
 /* ---- asking ---- */
 
@@ -188,8 +188,7 @@ static enum status read_asked(struct request *rq, struct asked *out, struct erro
                                 .after = request_query(rq, "page_token"),
                                 .viewer = page_viewer(rq),
                                 .limit = RECORDS_A_PAGE,
-                                .descending = *out->order == '-',
-                                .patience_us = PATIENCE_US};
+                                .descending = *out->order == '-'};
     if (!query_order_parse(out->order + out->query.descending, &out->query.order))
         return error_set(err, ST_USAGE, "query parameter order: must be recorded, number, predicted or measured");
     return ST_OK;
@@ -202,16 +201,17 @@ enum status page_dataset(struct request *rq, struct response *rs, struct error *
     struct record *records = NULL;
     struct error why = {0};
     size_t n = 0;
+    bool again;
     char next[QUERY_CURSOR_ROOM] = "";
     enum status st = read_asked(rq, &asked, err);
     st = st ? st : request_reader(rq, &store, err);
     if (st)
         return st;
-    st = query_page(store, &asked.query, &rq->arena, &n, &records, next, &why);
+    st = records_page(rq, store, &asked.query, &n, &records, next, &again, &why);
+    if (again)
+        return ST_OK;
     if (st == ST_TIMEOUT)
-        error_set(&why, st,
-                  "no index serves this filter in this order; narrow it to a session, a strategy, or a model "
-                  "and a cluster");
+        error_set(&why, st, RECORDS_NO_INDEX);
     else if (st && st != ST_USAGE && st != ST_INVALID)
         return error_set(err, st, "%s", why.message);
     page_begin(rq, &m, "Dataset", PAGE_DATASET);

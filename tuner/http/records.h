@@ -8,6 +8,13 @@
 /* A trial's JSON (syncopate.record/1), malloc'd; NULL when memory is out. */
 char *record_text(const struct record *record);
 
+/* As query_page, within what a question may take: what is not answered at once is asked again where computing is done,
+ * so that questions which no index serves hold up no others. *again: then return ST_OK at once. */
+enum status records_page(struct request *request, struct store *store, struct query *query, size_t *n,
+                         struct record **out, char next[QUERY_CURSOR_ROOM], bool *again, struct error *err);
+#define RECORDS_NO_INDEX                                                                                               \
+    "no index serves this filter in this order; narrow it to a session, a strategy, or a model and a cluster"
+
 /* The member "iterations_us" of `at`: at most 100,000 times, in the request's arena. Fails: ST_INVALID, ST_NO_MEMORY.
  */
 enum status record_iterations(struct request *request, const struct json_at *at, size_t *n, const double **out,
