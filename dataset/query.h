@@ -76,8 +76,8 @@ struct record {
 typedef enum status query_visit(void *context, const struct record *record, struct error *err);
 
 /* All of one query sees one state of the file. Fails: what `visit` fails with, ST_USAGE (the filter, with the place),
- * ST_INVALID (`after` is a cursor of another order or other conditions), ST_TIMEOUT (patience_us), and with a patience as
- * work_check. */
+ * ST_INVALID (`after` is a cursor of another order or other conditions), ST_TIMEOUT (patience_us), and with
+ * a patience as work_check. */
 enum status query_run(struct store *store, const struct query *query, query_visit *visit, void *context,
                       struct error *err);
 

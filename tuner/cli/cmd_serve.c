@@ -24,6 +24,7 @@
 #include "tuner/service/service.h"
 
 #define DEFAULT_LISTEN "127.0.0.1:8642"
+enum { LEAST_MEMORY = 64 << 20 };
 
 /* "HOST:PORT", "[::1]:PORT", "PORT". */
 static enum status parse_listen(const char *text, char *host, size_t n, uint16_t *port, struct error *err) {
@@ -89,8 +90,8 @@ struct serve {
     const char *listen, *launchers;
     struct service_options service;
     struct server_options server;
-    uint64_t threads, workers, connections, per_address;
-    double drain_us;
+    uint64_t threads, workers, computers, connections, per_address;
+    double drain_us, compute_us;
     bool no_access_log;
 };
 
@@ -189,7 +190,15 @@ static enum status serve_command(int argc, char **argv, struct error *err) {
          "serve https, TLS 1.2 and up, with this PEM certificate chain"},
         {"tls-key", OPTION_TEXT, &s.server.key, "FILE", "the certificate's PEM key"},
         {"threads", OPTION_INTEGER, &s.threads, "N", "how many threads serve connections (default: one a core)"},
-        {"workers", OPTION_INTEGER, &s.workers, "N", "how many threads do long work (default: two a core, at least 4)"},
+        {"workers", OPTION_INTEGER, &s.workers, "N",
+         "how many threads read and write the dataset (default: two a core, at least 4)"},
+        {"computers", OPTION_INTEGER, &s.computers, "N",
+         "how many threads predict and search (default: one a core, and one more)"},
+        {"compute", OPTION_TIME, &s.compute_us, "TIME",
+         "processor time that a request which readers may make can take (default: 20s)"},
+        {"memory", OPTION_BYTES, &s.server.memory_bytes, "SIZE",
+         "what requests may hold together: a quarter as bodies and answers, the rest while they are computed "
+         "(default: 256M, and as much again for each of --computers)"},
         {"connections", OPTION_INTEGER, &s.connections, "N", "how many connections there may be (default: 1024)"},
         {"connections-per-address", OPTION_INTEGER, &s.per_address, "N",
          "how many connections an address may have (default: 256)"},
@@ -214,10 +223,14 @@ static enum status serve_command(int argc, char **argv, struct error *err) {
     enum status st = options_parse(&line, argc, argv, &arguments, err);
     if (st)
         return st;
-    if (s.threads > 256 || s.workers > 256 || s.connections > 1000000 || s.per_address > 1000000)
-        return error_set(err, ST_USAGE, "at most 256 threads and workers, and 1000000 connections");
+    if (s.server.memory_bytes && s.server.memory_bytes < LEAST_MEMORY)
+        return error_set(err, ST_USAGE, "--memory: at least 64M");
+    if (s.threads > 256 || s.workers > 256 || s.computers > 256 || s.connections > 1000000 || s.per_address > 1000000)
+        return error_set(err, ST_USAGE, "at most 256 threads, workers and computers, and 1000000 connections");
     s.server.threads = (unsigned)s.threads;
     s.server.workers = (unsigned)s.workers;
+    s.server.computers = (unsigned)s.computers;
+    s.server.compute_s = s.compute_us * 1e-6;
     s.server.connections = (unsigned)s.connections;
     s.server.connections_per_address = (unsigned)s.per_address;
     s.server.access_log = !s.no_access_log;

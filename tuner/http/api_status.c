@@ -36,6 +36,7 @@ enum status api_metrics(struct request *rq, struct response *rs, struct error *e
     if (!to)
         return error_no_memory(err);
     metrics_write(server_metrics(rq->server), to);
+    metrics_write_held(server_memory_held(rq->server), to);
     metrics_write_service(rq->service, to);
     if (fclose(to)) {
         free(text);

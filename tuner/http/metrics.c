@@ -194,6 +194,11 @@ void metrics_write(struct metrics *m, FILE *out) {
     write_process(out, m);
 }
 
+void metrics_write_held(uint64_t bytes, FILE *out) {
+    write_head(out, "syncopate_http_held_bytes", "gauge", "What requests hold as bodies and answers.");
+    fprintf(out, "syncopate_http_held_bytes %" PRIu64 "\n", bytes);
+}
+
 /* ---- what the service does ---- */
 
 static void write_sessions(FILE *out, struct service *service) {
@@ -209,6 +214,11 @@ static void write_sessions(FILE *out, struct service *service) {
     for (size_t i = 0; i < STORED_SESSION_STATE_COUNT; i++)
         fprintf(out, "%s{state=\"%s\"} %" PRIu64 "\n", name, stored_session_state_word((enum stored_session_state)i),
                 counts[i]);
+}
+
+static void write_in_memory(FILE *out, struct service *service) {
+    write_head(out, "syncopate_sessions_in_memory", "gauge", "Sessions in memory: in use, or used a minute ago.");
+    fprintf(out, "syncopate_sessions_in_memory %zu\n", hub_in_memory(service_hub(service)));
 }
 
 static void write_trials(FILE *out, struct service *service) {
@@ -247,6 +257,7 @@ static void write_dataset(FILE *out, struct service *service) {
 
 void metrics_write_service(struct service *service, FILE *out) {
     write_sessions(out, service);
+    write_in_memory(out, service);
     write_trials(out, service);
     write_dataset(out, service);
 }

@@ -44,6 +44,7 @@ void metrics_write(struct metrics *metrics, FILE *out);
 /* Sessions and trials, the dataset's size and what room its disk has. What cannot be read is left out, so that the rest
  * can be told when the disk is in trouble. O(sessions). */
 struct service;
+void metrics_write_held(uint64_t bytes, FILE *out); /* server_memory_held */
 void metrics_write_service(struct service *service, FILE *out);
 
 #endif

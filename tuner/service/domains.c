@@ -13,8 +13,8 @@
 #include "simulator/bound.h"
 
 enum { STRATEGIES_KEPT = 8192, NAME_KEPT = 128, SLOTS = 2 * STRATEGIES_KEPT };
-/* Beyond these a predictor and descriptions are freed when nobody uses them: what one request made large stays no longer
- * than the request. */
+/* Beyond these a predictor and descriptions are freed when nobody uses them: what one request made large stays no
+ * longer than the request. */
 enum { SPARE_BYTES = 1 << 20, SPARES = 16, KEPT_BYTES = 128 << 20 };
 
 struct spare {

@@ -77,6 +77,15 @@ void hub_ends(struct hub *hub, uint64_t counts[HUB_ENDS]) {
         counts[i] = atomic_load(&hub->ends[i]);
 }
 
+size_t hub_in_memory(struct hub *hub) {
+    size_t n = 0;
+    pthread_mutex_lock(&hub->mutex);
+    for (const struct served *s = hub->first; s; s = s->next)
+        n++;
+    pthread_mutex_unlock(&hub->mutex);
+    return n;
+}
+
 /* ---- one session ---- */
 
 static void served_free(struct served *s) {
@@ -544,6 +553,7 @@ static void forget_at_times(struct hub *hub, double *due_us) {
 static void *keep_time(void *context) {
     struct hub *hub = context;
     double due_us = 0;
+    work_enter(&hub->work);
     pthread_mutex_lock(&hub->mutex);
     while (!hub->closing) {
         struct timespec until;
@@ -558,6 +568,7 @@ static void *keep_time(void *context) {
         pthread_mutex_lock(&hub->mutex);
     }
     pthread_mutex_unlock(&hub->mutex);
+    work_leave();
     return NULL;
 }
 
@@ -649,6 +660,7 @@ void hub_close(struct hub *hub) {
         return;
     pthread_mutex_lock(&hub->mutex);
     hub->closing = true;
+    work_stop(&hub->work, WORK_STOPPED);
     pthread_cond_broadcast(&hub->wake);
     pthread_mutex_unlock(&hub->mutex);
     if (hub->has_thread)

@@ -49,6 +49,9 @@ enum hub_end { HUB_COMPLETE, HUB_FAILED, HUB_INFEASIBLE, HUB_CANCELLED, HUB_LOST
 /* HUB_RETURNED: leases that ran out, of trials that were offered again. Threads: any. */
 void hub_ends(struct hub *hub, uint64_t counts[HUB_ENDS]);
 
+/* How many sessions are in memory. Threads: any. */
+size_t hub_in_memory(struct hub *hub);
+
 /* Where the service itself may run trials: a cluster that an administrator registered, and how. The texts are copied.
  * Fails: ST_USAGE (no such runner), ST_NO_MEMORY. */
 enum status hub_register(struct hub *hub, const char *cluster, const char *runner, const char *hosts,

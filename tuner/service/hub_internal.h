@@ -73,6 +73,7 @@ struct hub {
     pthread_cond_t wake;
     bool has_thread;
     pthread_t thread; /* ends leases */
+    struct work work; /* what that thread does */
 };
 
 static inline void served_cancel(struct served *served) {

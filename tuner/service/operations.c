@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "base/work.h"
 #include "tuner/service/service.h"
 
 enum { MOST_WAITING = 64 };
@@ -15,10 +16,11 @@ static const char ended[] = "{\"code\":\"cancelled\",\"detail\":\"the service en
 struct operations {
     struct service *service;
     pthread_mutex_t mutex;
-    pthread_cond_t work;
+    pthread_cond_t wake;
     struct operation_work *first, **last;
     size_t waiting;
     volatile sig_atomic_t cancel;
+    struct work work; /* all that the thread does, so that predictions end with the service too */
     bool has_thread;
     pthread_t thread;
 };
@@ -81,10 +83,11 @@ static void perform(struct operations *o, struct operation_work *work) {
 
 static void *serve(void *context) {
     struct operations *o = context;
+    work_enter(&o->work);
     pthread_mutex_lock(&o->mutex);
     for (;;) {
         while (!o->first && !o->cancel)
-            pthread_cond_wait(&o->work, &o->mutex);
+            pthread_cond_wait(&o->wake, &o->mutex);
         struct operation_work *work = o->first;
         if (!work)
             break;
@@ -96,6 +99,7 @@ static void *serve(void *context) {
         pthread_mutex_lock(&o->mutex);
     }
     pthread_mutex_unlock(&o->mutex);
+    work_leave();
     return NULL;
 }
 
@@ -124,7 +128,7 @@ enum status operations_open(struct service *service, struct operations **out, st
     o->service = service;
     o->last = &o->first;
     pthread_mutex_init(&o->mutex, NULL);
-    pthread_cond_init(&o->work, NULL);
+    pthread_cond_init(&o->wake, NULL);
     if (!start_thread(o)) {
         operations_close(o);
         return error_set(err, ST_ENVIRONMENT, "no more threads");
@@ -138,11 +142,12 @@ void operations_close(struct operations *o) {
         return;
     pthread_mutex_lock(&o->mutex);
     o->cancel = 1;
-    pthread_cond_signal(&o->work);
+    work_stop(&o->work, WORK_STOPPED);
+    pthread_cond_signal(&o->wake);
     pthread_mutex_unlock(&o->mutex);
     if (o->has_thread)
         pthread_join(o->thread, NULL);
-    pthread_cond_destroy(&o->work);
+    pthread_cond_destroy(&o->wake);
     pthread_mutex_destroy(&o->mutex);
     free(o);
 }
@@ -160,6 +165,6 @@ void operations_submit(struct operations *o, struct operation_work *work) {
     *o->last = work;
     o->last = &work->next;
     o->waiting++;
-    pthread_cond_signal(&o->work);
+    pthread_cond_signal(&o->wake);
     pthread_mutex_unlock(&o->mutex);
 }

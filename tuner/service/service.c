@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/work.h"
 #include "dataset/requests.h"
 #include "tuner/service/domains.h"
 #include "tuner/service/hub.h"
@@ -54,7 +55,7 @@ static enum status open_quota(struct service *s, struct error *err) {
     return quota_open(path, &s->quota, err);
 }
 
-static enum status open_parts(struct service *s, struct error *err) {
+static enum status open_parts(struct service *s, double session_idle_us, struct error *err) {
     if (!s->dataset || !(s->domains = domains_new(DOMAINS_KEPT)))
         return error_no_memory(err);
     s->has_key = !pthread_key_create(&s->reader, close_reader);
@@ -66,7 +67,8 @@ static enum status open_parts(struct service *s, struct error *err) {
     st = st ? st : store_open(s->dataset, STORE_READ_WRITE, &s->store, err);
     umask(mask);
     st = st ? st : writer_new(s->store, &s->writer, err);
-    const struct hub_options hub = hub_default_options();
+    struct hub_options hub = hub_default_options();
+    hub.idle_us = session_idle_us > 0 ? session_idle_us : hub.idle_us;
     st = st ? st : hub_open(s, &hub, &s->hub, err);
     return st ? st : operations_open(s, &s->operations, err);
 }
@@ -77,7 +79,7 @@ enum status service_open(const struct service_options *options, struct service *
         return error_no_memory(err);
     s->dataset = strdup(options->dataset);
     s->open = options->open;
-    enum status st = open_parts(s, err);
+    enum status st = open_parts(s, options->session_idle_us, err);
     if (st) {
         service_close(s);
         return st;
@@ -178,6 +180,6 @@ enum status service_forget(struct service *s, struct error *err) {
     enum status st;
     do
         st = writer_run(s->writer, forget, &n, err);
-    while (!st && n);
+    while (!st && n && work_check(NULL) == ST_OK);
     return st;
 }

@@ -20,6 +20,7 @@ struct domains; /* domains.h */
 struct service_options {
     const char *dataset; /* path; created when it is not there */
     bool open; /* a request from the loopback, through no proxy and without a token, is an administrator of "local" */
+    double session_idle_us; /* how long a session stays in memory that nobody uses; 0: hub_default_options() */
 };
 
 /* Holds the dataset's lock until closed. Fails: as store_open and tokens_read; ST_USAGE (no tokens, and not open:

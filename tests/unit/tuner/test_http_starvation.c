@@ -24,7 +24,7 @@ static int start(struct server_options options) {
     static int number;
     char name[32];
     snprintf(name, sizeof name, "starvation-%d", number++);
-    site = (struct site){.options = options};
+    site = (struct site){.options = options, .service_options.session_idle_us = 0.3e6};
     snprintf(site.dataset, sizeof site.dataset, "%s/%s.db", test_dir(), name);
     make_token("greedy", greedy);
     make_token("other", other);
@@ -249,6 +249,38 @@ static void who_waits_for_a_session_and_leaves_takes_no_trial(void **state) {
     cJSON_Delete(json);
 }
 
+static double wait_for_sessions_in_memory(double wanted) {
+    for (int i = 0; i < 400 && fabs(gauge("syncopate_sessions_in_memory") - wanted) > 0.5; i++)
+        clock_sleep_us(25e3);
+    return gauge("syncopate_sessions_in_memory");
+}
+
+static void sessions_that_nobody_uses_leave_the_memory_and_come_back(void **state) {
+    (void)state;
+    char first[64], id[64], path[160];
+    struct error err = {0};
+    assert_ok(hub_start(service_hub(site.service), &err));
+    open_session(first);
+    for (int i = 0; i < 3; i++) { /* cancelled ones, and running ones of which no trial is out */
+        cJSON *json = reply_json(site_ask(&site, "POST", "/api/v1/sessions", greedy,
+                                          "{\"model\":\"toy\",\"cluster\":\"four\",\"budget\":{\"trials\":40}}"),
+                                 201);
+        snprintf(id, sizeof id, "%s", cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "id")));
+        cJSON_Delete(json);
+        snprintf(path, sizeof path, "/api/v1/sessions/%s:cancel", id);
+        if (i)
+            assert_int_equal(site_ask(&site, "POST", path, greedy, NULL)->status, 200);
+    }
+    assert_close(wait_for_sessions_in_memory(0), 0, 0);
+    snprintf(path, sizeof path, "/api/v1/sessions/%s/trials:suggest", first);
+    assert_int_equal(site_ask(&site, "POST", path, greedy, "{\"client\":\"c\"}")->status, 200);
+    clock_sleep_us(1e6);
+    assert_close(wait_for_sessions_in_memory(1), 1, 0); /* its trial is out */
+    snprintf(path, sizeof path, "/api/v1/sessions/%s:cancel", first);
+    assert_int_equal(site_ask(&site, "POST", path, greedy, NULL)->status, 200);
+    assert_close(wait_for_sessions_in_memory(0), 0, 0);
+}
+
 /* ---- memory ---- */
 
 static void a_form_is_small_and_nobody_buffers_more(void **state) {
@@ -314,6 +346,7 @@ int main(void) {
         TEST(a_prediction_that_needs_too_much_memory_is_told_so, set_up_patient),
         TEST(a_session_that_is_busy_holds_up_nobody_and_all_who_waited_are_answered, set_up),
         TEST(who_waits_for_a_session_and_leaves_takes_no_trial, set_up),
+        TEST(sessions_that_nobody_uses_leave_the_memory_and_come_back, set_up),
         TEST(a_form_is_small_and_nobody_buffers_more, set_up),
         TEST(small_requests_have_small_bodies, set_up),
         TEST(many_tiny_values_are_counted_as_what_they_become, set_up),
