@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/work.h"
 #include "base/grow.h"
+#include "base/work.h"
 #include "dataset/select_internal.h"
 
 /* The trials are the outermost loop, so that they come in the order of their index. */
