@@ -21,8 +21,9 @@
 #include "base/log.h"
 #include "dataset/store.h"
 
-enum { MAX_FILE_BYTES = 16 << 20, BUCKET_S = 2 };
+enum { MAX_FILE_BYTES = 16 << 20, BUCKET_S = 2, SETTLED_S = 2 };
 static const double LOOK_AGAIN_US = 500000; /* how often the file's stamp is looked at */
+static const double TELL_AGAIN_US = 60e6;   /* how often the log says that the file cannot be read */
 
 static const char *const words[] = {
 #define X(constant, word) #word,
@@ -88,47 +89,79 @@ static enum status read_token(const struct json_at *at, struct token *out, struc
     return ST_OK;
 }
 
+static enum status cannot(const char *path, struct error *err) {
+    return error_set(err, ST_ENVIRONMENT, "%s: %s", path, strerror(errno));
+}
+
+static enum status check_file(int fd, const char *path, struct stat *at, struct error *err) {
+    if (fd < 0 || fstat(fd, at))
+        return cannot(path, err);
+    if (at->st_mode & (S_IRWXG | S_IRWXO))
+        return error_set(err, ST_INVALID, "%s: others can read it; chmod 600 it, and revoke what is in it", path);
+    if (at->st_size > MAX_FILE_BYTES)
+        return error_set(err, ST_INVALID, "%s: too large for a file of tokens", path);
+    return ST_OK;
+}
+
+/* All n bytes: a file that ends before is not whole, and an error is no end. */
+static enum status read_bytes(int fd, const char *path, char *text, size_t n, struct error *err) {
+    size_t used = 0;
+    while (used < n) {
+        const ssize_t got = read(fd, text + used, n - used);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return error_set(err, ST_ENVIRONMENT, "%s: %s", path,
+                             got < 0 ? strerror(errno) : "became shorter while it was read");
+        used += (size_t)got;
+    }
+    return ST_OK;
+}
+
 /* The whole file in the arena, "" when it is not there. */
 static enum status read_text(const char *path, struct arena *arena, char **out, size_t *n, struct error *err) {
-    struct stat at;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 && errno == ENOENT) {
-        *n = 0;
-        *out = arena_strdup(arena, "");
-        return *out ? ST_OK : error_no_memory(err);
-    }
-    enum status st = ST_OK;
-    if (fd < 0 || fstat(fd, &at))
-        st = error_set(err, ST_ENVIRONMENT, "%s: %s", path, strerror(errno));
-    else if (at.st_mode & (S_IRWXG | S_IRWXO))
-        st = error_set(err, ST_INVALID, "%s: others can read it; chmod 600 it, and revoke what is in it", path);
-    else if (at.st_size > MAX_FILE_BYTES)
-        st = error_set(err, ST_INVALID, "%s: too large for a file of tokens", path);
+    struct stat at = {0};
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    enum status st = fd < 0 && errno == ENOENT ? ST_OK : check_file(fd, path, &at, err);
     char *text = st ? NULL : arena_alloc(arena, (size_t)at.st_size + 1, 1);
-    size_t used = 0;
-    for (ssize_t got = 1; text && got > 0 && used < (size_t)at.st_size; used += (size_t)(got > 0 ? got : 0))
-        got = read(fd, text + used, (size_t)at.st_size - used);
+    if (!st && !text)
+        st = error_no_memory(err);
+    if (!st && fd >= 0)
+        st = read_bytes(fd, path, text, (size_t)at.st_size, err);
     if (fd >= 0)
         close(fd);
     if (st)
         return st;
-    if (!text)
-        return error_no_memory(err);
     *out = text;
-    *n = used;
+    *n = (size_t)at.st_size;
     return ST_OK;
+}
+
+/* A line of the text: text[begin..end). Empty ones are those of tokens that were revoked in place. */
+struct line {
+    size_t begin, end, number;
+};
+
+static bool next_line(const char *text, size_t n, struct line *line) {
+    do {
+        line->begin = line->number++ ? line->end + 1 : 0;
+        line->end = line->begin;
+        while (line->end < n && text[line->end] != '\n')
+            line->end++;
+    } while (line->begin < n && line->end == line->begin);
+    return line->begin < n;
 }
 
 static int compare_tokens(const void *a, const void *b) {
     return strcmp(((const struct token *)a)->id, ((const struct token *)b)->id);
 }
 
-static enum status read_line(const char *path, size_t number, const char *line, size_t n, struct token *out,
+static enum status read_line(const char *path, const char *text, const struct line *line, struct token *out,
                              struct error *err) {
     char name[4200];
     cJSON *json;
-    snprintf(name, sizeof name, "%.4096s:%zu", path, number);
-    enum status st = json_parse(line, n, name, &json, err);
+    snprintf(name, sizeof name, "%.4096s:%zu", path, line->number);
+    enum status st = json_parse(text + line->begin, line->end - line->begin, name, &json, err);
     if (st)
         return st;
     const struct json_at root = json_root(json, name);
@@ -146,14 +179,8 @@ enum status tokens_read(const char *path, struct arena *arena, size_t *n, struct
     struct token *tokens = st ? NULL : arena_alloc(arena, lines + 1, sizeof *tokens);
     if (!st && !tokens)
         st = error_no_memory(err);
-    for (size_t at = 0, number = 1; !st && at < size; number++) {
-        size_t end = at;
-        while (end < size && text[end] != '\n')
-            end++;
-        if (end > at)
-            st = read_line(path, number, text + at, end - at, &tokens[count++], err);
-        at = end + 1;
-    }
+    for (struct line line = {0}; !st && next_line(text, size, &line);)
+        st = read_line(path, text, &line, &tokens[count++], err);
     if (st)
         return st;
     qsort(tokens, count, sizeof *tokens, compare_tokens);
@@ -164,7 +191,7 @@ enum status tokens_read(const char *path, struct arena *arena, size_t *n, struct
 
 /* Changing. */
 
-static bool write_token(FILE *to, const struct token *t) {
+static char *token_line(const struct token *t) {
     cJSON *json = cJSON_CreateObject();
     bool ok = json && cJSON_AddStringToObject(json, "id", t->id) && cJSON_AddStringToObject(json, "name", t->name) &&
               cJSON_AddStringToObject(json, "team", t->principal.team) &&
@@ -177,10 +204,48 @@ static bool write_token(FILE *to, const struct token *t) {
               (!t->principal.trials_per_day ||
                cJSON_AddNumberToObject(json, "trials_per_day", (double)t->principal.trials_per_day));
     char *line = ok ? json_line(json) : NULL;
-    ok = line && fprintf(to, "%s\n", line) > 0;
-    free(line);
     cJSON_Delete(json);
-    return ok;
+    return line;
+}
+
+static bool write_bytes(int fd, const char *text, size_t n) {
+    while (n) {
+        const ssize_t done = write(fd, text, n);
+        if (done < 0 && errno != EINTR)
+            return false;
+        text += done > 0 ? done : 0;
+        n -= done > 0 ? (size_t)done : 0;
+    }
+    return true;
+}
+
+static enum status write_lines(int fd, const char *path, size_t n, const struct token *tokens, struct error *err) {
+    for (size_t i = 0; i < n; i++) {
+        char *line = token_line(&tokens[i]);
+        if (!line)
+            return error_no_memory(err);
+        const bool whole = write_bytes(fd, line, strlen(line)) && write_bytes(fd, "\n", 1);
+        free(line);
+        if (!whole)
+            return cannot(path, err);
+    }
+    return fchmod(fd, 0600) || fsync(fd) ? cannot(path, err) : ST_OK;
+}
+
+/* A rename that is not on disk would bring the old file back after a crash, and a revoked token with it. */
+static enum status sync_folder(const char *path, struct error *err) {
+    const char *slash = strrchr(path, '/');
+    char folder[4096] = ".";
+    if (slash)
+        snprintf(folder, sizeof folder, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const bool synced = fd >= 0 && (!fsync(fd) || errno == EINVAL); /* EINVAL: that file system cannot */
+    const int problem = errno;
+    if (fd >= 0)
+        close(fd);
+    return synced ? ST_OK
+                  : error_set(err, ST_ENVIRONMENT, "%s has changed, but may be as before after a crash: %s", path,
+                              strerror(problem));
 }
 
 /* Replace the file whole: a temporary one beside it, synced, renamed. */
@@ -188,34 +253,32 @@ static enum status write_tokens(const char *path, size_t n, const struct token *
     char temporary[4096];
     if ((size_t)snprintf(temporary, sizeof temporary, "%s.new", path) >= sizeof temporary)
         return error_set(err, ST_ENVIRONMENT, "%.200s...: the path is too long", path);
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    FILE *to = fd < 0 ? NULL : fdopen(fd, "w");
-    bool ok = to && !fchmod(fd, 0600);
-    for (size_t i = 0; i < n && ok; i++)
-        ok = write_token(to, &tokens[i]);
-    ok = ok && !fflush(to) && !fsync(fd);
-    int problem = errno;
-    if (to && fclose(to) && ok) {
-        ok = false;
-        problem = errno;
-    }
-    if (ok && !rename(temporary, path))
-        return ST_OK;
-    problem = ok ? errno : problem;
+    const int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    enum status st = fd < 0 ? cannot(path, err) : write_lines(fd, path, n, tokens, err);
+    if (fd >= 0 && close(fd) && !st)
+        st = cannot(path, err);
+    if (!st && rename(temporary, path))
+        st = cannot(path, err);
+    if (!st)
+        return sync_folder(path, err);
     unlink(temporary);
-    return error_set(err, ST_ENVIRONMENT, "%s: %s", path, strerror(problem));
+    return st;
 }
 
-/* Changers come one after another. */
+/* Changers come one after another. Where the disk has no room for the lock's file, the file of tokens is locked. */
 static enum status lock_file(const char *path, int *fd, struct error *err) {
     char name[4096];
-    snprintf(name, sizeof name, "%.4080s.lock", path);
+    if ((size_t)snprintf(name, sizeof name, "%s.lock", path) >= sizeof name)
+        return error_set(err, ST_ENVIRONMENT, "%.200s...: the path is too long", path);
     *fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (*fd < 0 && (errno == ENOSPC || errno == EDQUOT))
+        *fd = open(path, O_RDWR | O_CLOEXEC);
     if (*fd >= 0 && !flock(*fd, LOCK_EX))
         return ST_OK;
+    enum status st = cannot(name, err);
     if (*fd >= 0)
         close(*fd);
-    return error_set(err, ST_ENVIRONMENT, "%s: %s", name, strerror(errno));
+    return st;
 }
 
 static bool random_bytes(unsigned char *out, size_t n) {
@@ -305,16 +368,54 @@ enum status tokens_create(const char *path, const struct token *wanted, struct t
     return st;
 }
 
+static bool is_called(const struct token *token, const char *word) {
+    return !strcmp(token->id, word) || !strcmp(token->name, word);
+}
+
+static bool write_newlines(int fd, const struct line *line) {
+    char newlines[512];
+    memset(newlines, '\n', sizeof newlines);
+    for (size_t at = line->begin, n; at < line->end; at += n) {
+        n = line->end - at < sizeof newlines ? line->end - at : sizeof newlines;
+        if (pwrite(fd, newlines, n, (off_t)at) != (ssize_t)n)
+            return false;
+    }
+    return true;
+}
+
+/* Overwrite the token's line, and no more, with newlines: that needs no room on the disk. A crash in the middle leaves
+ * half a line, a file that cannot be read and lets nobody in. */
+static enum status blank_token(const char *path, const char *word, struct arena *arena, struct error *err) {
+    char *text = NULL;
+    size_t n = 0;
+    struct token token;
+    enum status st = read_text(path, arena, &text, &n, err);
+    const int fd = st ? -1 : open(path, O_WRONLY | O_CLOEXEC);
+    if (!st && fd < 0)
+        st = cannot(path, err);
+    for (struct line line = {0}; !st && next_line(text, n, &line);) {
+        st = read_line(path, text, &line, &token, err);
+        if (!st && is_called(&token, word) && !write_newlines(fd, &line))
+            st = cannot(path, err);
+    }
+    if (!st && fsync(fd))
+        st = cannot(path, err);
+    if (fd >= 0)
+        close(fd);
+    return st;
+}
+
 static enum status remove_token(const char *path, const char *word, struct arena *arena, struct error *err) {
     size_t n, kept = 0;
     struct token *tokens;
     enum status st = tokens_read(path, arena, &n, &tokens, err);
     for (size_t i = 0; i < n && !st; i++)
-        if (strcmp(tokens[i].id, word) && strcmp(tokens[i].name, word))
+        if (!is_called(&tokens[i], word))
             tokens[kept++] = tokens[i];
     if (!st && kept == n)
         return error_set(err, ST_NOT_FOUND, "%s: no token has the id or name \"%s\"", path, word);
-    return st ? st : write_tokens(path, kept, tokens, err);
+    st = st ? st : write_tokens(path, kept, tokens, err);
+    return st == ST_ENVIRONMENT ? blank_token(path, word, arena, err) : st;
 }
 
 enum status tokens_revoke(const char *path, const char *word, struct error *err) {
@@ -344,7 +445,10 @@ struct tokens {
     struct token *rows;     /* by id */
     struct bucket *buckets; /* of the rows; malloc'd */
     struct stat stamp;
-    double looked_us;
+    double looked_us, told_us; /* when the stamp was looked at, and when a fault was last told of */
+    bool seen;                 /* the file was there */
+    bool settled;              /* the file is so old that another change of it has another stamp */
+    struct error fault;        /* why the file cannot be read; ST_OK: it can */
 };
 
 /* Buckets keep their level over a change of the file. */
@@ -360,18 +464,33 @@ static struct bucket *carry_buckets(const struct tokens *t, size_t n, const stru
     return buckets;
 }
 
+/* File systems stamp changes by a clock that ticks every few milliseconds: a file that changed just now may change
+ * again under the same stamp. */
+static bool has_settled(const struct stat *stamp) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return llabs((long long)now.tv_sec - (long long)stamp->st_mtim.tv_sec) > SETTLED_S;
+}
+
+/* A file that was there and is gone has no tokens to go by; *rows is then as it was. */
+static enum status read_rows(struct tokens *t, const struct stat *stamp, struct arena *arena, size_t *n,
+                             struct token **rows, struct error *err) {
+    if (!stamp->st_ino && t->seen)
+        return error_set(err, ST_NOT_FOUND, "%s: the file is gone; put it back, or make new tokens", t->path);
+    return tokens_read(t->path, arena, n, rows, err);
+}
+
 static enum status load(struct tokens *t, struct error *err) {
     struct arena arena = {0};
-    struct token *rows;
+    struct token *rows = NULL;
     struct bucket *buckets = NULL;
     struct stat stamp = {0};
-    size_t n;
+    size_t n = 0;
     if (stat(t->path, &stamp))
         stamp = (struct stat){0};
-    enum status st = tokens_read(t->path, &arena, &n, &rows, err);
+    enum status st = read_rows(t, &stamp, &arena, &n, &rows, err);
     if (!st && !(buckets = carry_buckets(t, n, rows)))
         st = error_no_memory(err);
-    t->stamp = stamp; /* also when it failed: the same bad file is read and told of once */
     if (st) {
         arena_release(&arena);
         return st;
@@ -382,6 +501,9 @@ static enum status load(struct tokens *t, struct error *err) {
     t->rows = rows;
     t->n = n;
     t->buckets = buckets;
+    t->stamp = stamp;
+    t->settled = has_settled(&stamp);
+    t->seen |= stamp.st_ino != 0;
     return ST_OK;
 }
 
@@ -390,7 +512,19 @@ static bool same_stamp(const struct stat *a, const struct stat *b) {
            a->st_mtim.tv_nsec == b->st_mtim.tv_nsec && a->st_mode == b->st_mode;
 }
 
-/* With the mutex held. A file that has become unreadable leaves the tokens as they were, and is told of. */
+static void tell(struct tokens *t, const struct error *err, double now) {
+    const bool news = strcmp(err->message, t->fault.message) != 0;
+    if (err->status && (news || now - t->told_us > TELL_AGAIN_US)) {
+        log_error("the file of tokens cannot be read, so no token is good: %s", err->message);
+        t->told_us = now;
+    } else if (!err->status && t->fault.status) {
+        log_info("the file of tokens can be read again");
+    }
+    t->fault = *err;
+}
+
+/* With the mutex held. A file that has become unreadable lets nobody in, since who was revoked meanwhile cannot be
+ * known; it is tried again at every look. */
 static void refresh(struct tokens *t) {
     struct error err = {0};
     struct stat now = {0};
@@ -400,8 +534,10 @@ static void refresh(struct tokens *t) {
     t->looked_us = at;
     if (stat(t->path, &now))
         now = (struct stat){0};
-    if (!same_stamp(&now, &t->stamp) && load(t, &err))
-        log_error("tokens stay as they were: %s", err.message);
+    if (t->fault.status || !t->settled || !same_stamp(&now, &t->stamp)) {
+        load(t, &err);
+        tell(t, &err, at);
+    }
 }
 
 enum status tokens_open(const char *path, struct tokens **out, struct error *err) {
@@ -447,10 +583,20 @@ bool tokens_have_team(struct tokens *t, const char *team) {
     return found;
 }
 
+bool tokens_unreadable(struct tokens *t, char why[TOKENS_WHY_MAX]) {
+    pthread_mutex_lock(&t->mutex);
+    refresh(t);
+    const bool unreadable = t->fault.status != ST_OK;
+    if (unreadable)
+        snprintf(why, TOKENS_WHY_MAX, "%s", t->fault.message);
+    pthread_mutex_unlock(&t->mutex);
+    return unreadable;
+}
+
 static const struct token *find(const struct tokens *t, const char *id) {
     struct token key = {0};
     snprintf(key.id, sizeof key.id, "%s", id);
-    return t->n ? bsearch(&key, t->rows, t->n, sizeof *t->rows, compare_tokens) : NULL;
+    return t->n && !t->fault.status ? bsearch(&key, t->rows, t->n, sizeof *t->rows, compare_tokens) : NULL;
 }
 
 static bool has_expired(const struct token *token) {

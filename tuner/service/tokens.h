@@ -7,7 +7,9 @@
  * digits and SECRET 43 characters of base64url (256 random bits). A token is found by its id and compared in constant
  * time.
  * Changes replace the file by a rename under flock of DATASET.tokens.lock, so a reader sees the old file or the new
- * one. Threads: struct tokens may be shared. */
+ * one. Where the disk has no room for another file, a token is revoked by overwriting its line with newlines. A running
+ * service lets no token in while the file cannot be read: damaged, open to others, or gone. Threads: struct tokens may
+ * be shared. */
 #ifndef TUNER_SERVICE_TOKENS_H
 #define TUNER_SERVICE_TOKENS_H
 
@@ -70,7 +72,7 @@ enum status tokens_read(const char *path, struct arena *arena, size_t *n, struct
 enum status tokens_create(const char *path, const struct token *wanted, struct token *out,
                           char secret[TOKEN_LENGTH + 1], struct error *err);
 
-/* Remove the token of this id or name. Fails: ST_NOT_FOUND, and as tokens_read. */
+/* Remove the token of this id or name; a full disk does not keep it. Fails: ST_NOT_FOUND, and as tokens_read. */
 enum status tokens_revoke(const char *path, const char *word, struct error *err);
 
 /* The tokens of a running service; read again when the file changes. */
@@ -78,6 +80,10 @@ struct tokens;
 enum status tokens_open(const char *path, struct tokens **out, struct error *err);
 void tokens_close(struct tokens *tokens); /* NULL is allowed */
 size_t tokens_count(struct tokens *tokens);
+
+/* Whether the file cannot be read, and why; meanwhile tokens_check and tokens_confirm know nobody. */
+enum { TOKENS_WHY_MAX = 512 };
+bool tokens_unreadable(struct tokens *tokens, char why[TOKENS_WHY_MAX]);
 
 /* Whether there is a token of this team. */
 bool tokens_have_team(struct tokens *tokens, const char *team);

@@ -1,8 +1,12 @@
 /* Tokens: the file that nobody else may read, who a secret belongs to, and how often it may ask. */
+#include <dirent.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -146,6 +150,94 @@ static void a_damaged_file_is_refused_with_its_line(void **state) {
     assert_fails(tokens_open(path, &tokens, &err), ST_INVALID, ".tokens:2");
 }
 
+static void write_all(const char *text) {
+    FILE *to = fopen(path, "w");
+    assert_non_null(to);
+    assert_true(fputs(text, to) >= 0);
+    assert_int_equal(fclose(to), 0);
+}
+
+/* A folder opens like a file, and reading it fails. */
+static void an_error_of_reading_is_no_end_of_the_file(void **state) {
+    (void)state;
+    struct error err;
+    struct arena arena = {0};
+    struct token *read, made;
+    char secret[TOKEN_LENGTH + 1];
+    size_t n;
+    const struct token t = wanted("t", "x", ROLE_READ);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_fails(tokens_read(path, &arena, &n, &read, &err), ST_ENVIRONMENT, "directory");
+    assert_fails(tokens_create(path, &t, &made, secret, &err), ST_ENVIRONMENT, "directory");
+    arena_release(&arena);
+}
+
+/* What a running service does when `break_it` is done to the file. Mended, the file is good again. */
+static void check_fails_closed(void (*break_it)(void)) {
+    struct error err;
+    struct tokens *tokens;
+    struct principal who;
+    char secret[TOKEN_LENGTH + 1], text[65536], why[TOKENS_WHY_MAX];
+    const struct token t = wanted("t", "x", ROLE_READ);
+    strcpy(secret, make(&t));
+    strcpy(text, read_all());
+    assert_ok(tokens_open(path, &tokens, &err));
+    assert_true(tokens_check(tokens, secret, &who));
+    assert_false(tokens_unreadable(tokens, why));
+    break_it();
+    clock_sleep_us(600e3);
+    assert_false(tokens_check(tokens, secret, &who));
+    assert_false(tokens_confirm(tokens, &who));
+    assert_true(tokens_unreadable(tokens, why));
+    assert_contains(why, ".tokens");
+    write_all(text);
+    chmod(path, 0600);
+    clock_sleep_us(600e3);
+    assert_true(tokens_check(tokens, secret, &who));
+    assert_false(tokens_unreadable(tokens, why));
+    tokens_close(tokens);
+}
+
+static void damage(void) {
+    write_all("{\"id\":\n");
+}
+
+static void expose(void) {
+    chmod(path, 0644);
+}
+
+static void take_away(void) {
+    assert_int_equal(unlink(path), 0);
+}
+
+static void a_damaged_file_lets_nobody_in(void **state) {
+    (void)state;
+    check_fails_closed(damage);
+}
+
+static void a_file_that_others_can_read_lets_nobody_in(void **state) {
+    (void)state;
+    check_fails_closed(expose);
+}
+
+static void a_file_that_is_gone_lets_nobody_in(void **state) {
+    (void)state;
+    check_fails_closed(take_away);
+}
+
+/* Before the first token there is no file, which is no fault. */
+static void a_file_that_never_was_is_readable(void **state) {
+    (void)state;
+    struct error err;
+    struct tokens *tokens;
+    char why[TOKENS_WHY_MAX];
+    assert_ok(tokens_open(path, &tokens, &err));
+    clock_sleep_us(600e3);
+    assert_int_equal(tokens_count(tokens), 0);
+    assert_false(tokens_unreadable(tokens, why));
+    tokens_close(tokens);
+}
+
 static void names_are_checked_and_unique(void **state) {
     (void)state;
     struct error err;
@@ -255,6 +347,79 @@ static void a_bucket_empties_and_fills_again(void **state) {
     tokens_close(tokens);
 }
 
+/* ---- a full disk ---- */
+
+static size_t open_descriptors(void) {
+    size_t n = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    assert_non_null(folder);
+    while (readdir(folder))
+        n++;
+    closedir(folder);
+    return n;
+}
+
+/* A file system of a few pages at `at`, of this process alone. False: that needs root. */
+static bool mount_small(const char *at) {
+    return !unshare(CLONE_NEWNS) && !mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) && !mkdir(at, 0700) &&
+           !mount("small", at, "tmpfs", 0, "size=24k,nr_inodes=4");
+}
+
+static void fill(const char *name) {
+    static const char page[4096];
+    const int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    while (write(fd, page, sizeof page) > 0)
+        ;
+    close(fd);
+}
+
+static void a_token_is_revoked_on_a_full_disk(void **state) {
+    (void)state;
+    struct error err;
+    struct tokens *tokens;
+    struct principal who;
+    struct token made;
+    char folder[480], filler[500], more[500], lock[600], first[TOKEN_LENGTH + 1], second[TOKEN_LENGTH + 1],
+        third[TOKEN_LENGTH + 1];
+    snprintf(folder, sizeof folder, "%s/small", test_dir());
+    if (!mount_small(folder)) {
+        print_message("a full disk: mounting a small file system needs root\n");
+        skip();
+    }
+    snprintf(path, sizeof path, "%s/d.db.tokens", folder);
+    snprintf(filler, sizeof filler, "%s/filler", folder);
+    snprintf(more, sizeof more, "%s/more", folder);
+    snprintf(lock, sizeof lock, "%s.lock", path);
+    const struct token a = wanted("a", "x", ROLE_READ), b = wanted("b", "x", ROLE_READ),
+                       c = wanted("c", "x", ROLE_READ);
+    strcpy(first, make(&a));
+    strcpy(second, make(&b));
+    assert_ok(tokens_open(path, &tokens, &err));
+    assert_true(tokens_check(tokens, first, &who));
+    fill(filler);
+    const size_t open_before = open_descriptors();
+    for (int i = 0; i < 3; i++)
+        assert_fails(tokens_create(path, &c, &made, third, &err), ST_ENVIRONMENT, "No space");
+    assert_int_equal(unlink(lock), 0);
+    fill(more); /* no room for the lock either */
+    assert_ok(tokens_revoke(path, "a", &err));
+    assert_fails(tokens_revoke(path, "a", &err), ST_NOT_FOUND, "\"a\"");
+    assert_int_equal(open_descriptors(), open_before);
+    clock_sleep_us(600e3);
+    assert_false(tokens_check(tokens, first, &who));
+    assert_true(tokens_check(tokens, second, &who));
+    assert_int_equal(unlink(filler), 0);
+    assert_int_equal(unlink(more), 0);
+    strcpy(third, make(&c));
+    clock_sleep_us(600e3);
+    assert_false(tokens_check(tokens, first, &who));
+    assert_true(tokens_check(tokens, second, &who));
+    assert_true(tokens_check(tokens, third, &who));
+    tokens_close(tokens);
+    umount(folder);
+}
+
 static void roles_have_words_and_an_order(void **state) {
     (void)state;
     enum role role;
@@ -273,12 +438,18 @@ int main(void) {
         TEST(an_expired_token_is_nobodys),
         TEST(a_file_that_others_can_read_is_refused),
         TEST(a_damaged_file_is_refused_with_its_line),
+        TEST(an_error_of_reading_is_no_end_of_the_file),
+        TEST(a_damaged_file_lets_nobody_in),
+        TEST(a_file_that_others_can_read_lets_nobody_in),
+        TEST(a_file_that_is_gone_lets_nobody_in),
+        TEST(a_file_that_never_was_is_readable),
         TEST(names_are_checked_and_unique),
         TEST(tokens_made_at_the_same_time_are_all_kept),
         TEST(a_team_is_not_called_what_everybody_is_called),
         TEST(a_team_that_is_called_so_already_stays),
         TEST(a_bucket_empties_and_fills_again),
         TEST(roles_have_words_and_an_order),
+        TEST(a_token_is_revoked_on_a_full_disk), /* last: it leaves this process in a mount namespace of its own */
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
