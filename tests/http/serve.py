@@ -2,6 +2,7 @@
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import sqlite3
@@ -151,8 +152,60 @@ def tls_is_1_2_and_up():
     assert wrong.returncode == 2 and "belong together" in wrong.stderr, wrong
 
 
-def make_certificate(name, chain="cert.pem", key="key.pem"):
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout",
+def speaks(service, *options):
+    """The cipher that openssl and the service agree on; "" where they agree on none."""
+    client = subprocess.run(["openssl", "s_client", "-connect", f"127.0.0.1:{service.port}", "-tls1_2", *options],
+                            input="", capture_output=True, text=True, timeout=20)
+    agreed = re.search(r"Cipher is ([A-Z0-9-]+|\(NONE\))", client.stdout)
+    assert agreed and (client.returncode == 0) == (agreed.group(1) != "(NONE)"), client
+    return agreed.group(1).strip("()").replace("NONE", "")
+
+
+def what_was_recorded_stays_secret_when_the_key_is_lost():
+    """TLS 1.2 needs a key of the connection's own, and ciphers that seal what they hide."""
+    for kind, key, good, bad in (
+            ("rsa", ("rsa:2048",),
+             ("ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-RSA-AES256-GCM-SHA384", "ECDHE-RSA-CHACHA20-POLY1305"),
+             ("AES128-SHA", "AES256-SHA", "AES128-GCM-SHA256", "AES256-GCM-SHA384", "AES128-CCM", "ECDHE-RSA-AES128-SHA",
+              "ECDHE-RSA-AES256-SHA", "DHE-RSA-AES128-SHA", "DHE-RSA-AES256-SHA256")),
+            ("ec", ("ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"),
+             ("ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-ECDSA-CHACHA20-POLY1305"),
+             ("ECDHE-ECDSA-AES128-SHA", "ECDHE-ECDSA-AES256-SHA", "ECDHE-ECDSA-AES128-SHA256"))):
+        make_certificate("localhost", newkey=key)
+        service = Service("--open", "--tls-cert", "cert.pem", "--tls-key", "key.pem", dataset=f"{kind}.db")
+        for cipher in good:
+            assert speaks(service, "-cipher", cipher + ":@SECLEVEL=0") == cipher, cipher
+        spoken = [cipher for cipher in bad if speaks(service, "-cipher", cipher + ":@SECLEVEL=0")]
+        assert not spoken, spoken
+        service.stop()
+
+
+def over_tls_the_cookie_is_for_this_host_and_tls_alone():
+    make_certificate("localhost")
+    token = run("serve", "token", "create", "anna", "--role", "read", "--dataset", "cookie.db").stdout.strip()
+    service = Service("--tls-cert", "cert.pem", "--tls-key", "key.pem", dataset="cookie.db")
+
+    def ask(method, path, body=None, **headers):
+        connection = http.client.HTTPSConnection("localhost", service.port, timeout=20)
+        connection.sock = connect_tls(service)
+        connection.request(method, path, body, {"Origin": f"https://localhost:{service.port}", **headers})
+        answer = connection.getresponse()
+        return answer.status, answer.getheader("Set-Cookie"), answer.read()
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    status, cookie, _ = ask("POST", "/sign-in", "token=" + token, **form)
+    assert status == 303 and re.fullmatch("__Host-syncopate=[0-9a-f]{64}; Path=/; Max-Age=604800; HttpOnly; SameSite=Strict; Secure",
+                                          cookie), (status, cookie)
+    value = cookie.split(";")[0]
+    assert ask("GET", "/models", Cookie=value)[0] == 200
+    assert ask("GET", "/models", Cookie=value.replace("__Host-syncopate", "syncopate_session"))[0] == 401
+    assert ask("GET", "/models", Cookie="syncopate_token=" + token)[0] == 401
+    assert ask("POST", "/sign-out", "", Cookie=value, **form)[0] == 303
+    assert ask("GET", "/models", Cookie=value)[0] == 401
+    service.stop()
+
+
+def make_certificate(name, chain="cert.pem", key="key.pem", newkey=("ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")):
+    subprocess.run(["openssl", "req", "-x509", "-newkey", *newkey, "-nodes", "-keyout",
                     key, "-out", chain, "-days", "2", "-subj", "/CN=" + name, "-addext", "subjectAltName=DNS:localhost"],
                    check=True, capture_output=True)
 
@@ -438,6 +491,7 @@ def every_answer_is_as_described():
 TESTS = [without_tokens_and_not_open_it_refuses_to_start, bad_options_are_told,
          it_says_where_it_listens_and_ends_on_a_signal,
          while_it_stops_what_runs_ends_well_and_others_are_told, tokens_are_made_listed_and_revoked, tls_is_1_2_and_up,
+         what_was_recorded_stays_secret_when_the_key_is_lost, over_tls_the_cookie_is_for_this_host_and_tls_alone,
          a_renewed_certificate_is_taken_up_and_drops_no_connection, a_hangup_ends_nothing,
          it_runs_trials_only_by_launchers_of_its_own, what_is_old_is_forgotten_and_nothing_else,
          open_is_not_for_those_who_come_through_a_proxy,

@@ -10,12 +10,12 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "dataset/requests.h"
+#include "tuner/http/cookies.h"
 #include "tuner/http/page.h"
 #include "tuner/http/server.h"
 
 enum { MAX_KEY = 255 };
 static const char needs_body[] = "this needs a body";
-static const char cookie_name[] = "syncopate_token=";
 
 /* Who asks. */
 
@@ -27,19 +27,6 @@ static bool bearer(const struct request *rq, char secret[TOKEN_LENGTH + 1]) {
     text += sizeof scheme - 1;
     text += strspn(text, " ");
     return snprintf(secret, TOKEN_LENGTH + 1, "%s", text) == TOKEN_LENGTH;
-}
-
-/* The page's token: a cookie that its sign-in form set. */
-static bool cookie(const struct request *rq, char secret[TOKEN_LENGTH + 1]) {
-    const char *at = rq->cookie;
-    while (at && strncmp(at, cookie_name, sizeof cookie_name - 1)) {
-        at = strchr(at, ';');
-        at = at ? at + 1 + strspn(at + 1, " ") : NULL;
-    }
-    if (!at)
-        return false;
-    at += sizeof cookie_name - 1;
-    return snprintf(secret, TOKEN_LENGTH + 1, "%.*s", (int)strcspn(at, "; "), at) == TOKEN_LENGTH;
 }
 
 /* Names of this machine only: a page elsewhere whose name was made to point here (DNS rebinding) has another. */
@@ -54,15 +41,22 @@ static bool host_is_local(const struct request *rq) {
 }
 
 static bool authenticate(struct request *rq) {
-    char secret[TOKEN_LENGTH + 1];
+    char secret[TOKEN_LENGTH + 1], value[SIGN_IN_LENGTH + 1];
     if (rq->authorization)
         return bearer(rq, secret) && tokens_check(service_tokens(rq->service), secret, &rq->principal);
-    if (rq->cookie && cookie(rq, secret))
-        return tokens_check(service_tokens(rq->service), secret, &rq->principal);
+    if (cookie_read(rq, value))
+        return cookie_principal(rq, &rq->principal);
     if (!service_is_open(rq->service) || !rq->loopback || rq->forwarded || !host_is_local(rq))
         return false;
     rq->principal = (struct principal){.team = "local", .role = ROLE_ADMIN};
     return true;
+}
+
+/* Whether who asks showed something that only the file of tokens could tell good from bad. Not known is not refused:
+ * a client that is told to come again does so, and one whose token is refused gives up. */
+static bool cannot_tell(struct request *rq) {
+    char value[SIGN_IN_LENGTH + 1], why[TOKENS_WHY_MAX];
+    return (rq->authorization || cookie_read(rq, value)) && tokens_unreadable(service_tokens(rq->service), why);
 }
 
 static bool authorize(struct request *rq, struct response *rs) {
@@ -71,7 +65,9 @@ static bool authorize(struct request *rq, struct response *rs) {
     bool known = authenticate(rq);
     if (least == ROLE_NONE)
         return true;
-    if (!known) {
+    if (!known && cannot_tell(rq)) {
+        response_problem(rs, &rq->arena, PROBLEM_TOKENS_UNREADABLE, PROBLEM_TOKENS_DETAIL);
+    } else if (!known) {
         response_header(rs, HEADER_WWW_AUTHENTICATE, "Bearer realm=\"syncopate\"");
         response_problem(rs, &rq->arena, PROBLEM_UNAUTHORIZED,
                          rq->authorization ? "the token is unknown, revoked or expired"

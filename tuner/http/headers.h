@@ -28,7 +28,7 @@
     X(HEADER_REQUEST_ID, "X-Request-Id", "{'type':'string','pattern':'^[0-9a-f]{16}$'}",                               \
       "What the service's log calls this request")                                                                     \
     X(HEADER_RETRY_AFTER, "Retry-After", "{'type':'integer','minimum':1}", "Seconds after which to ask again")         \
-    X(HEADER_SET_COOKIE, "Set-Cookie", "{'type':'string'}", "The page's token")                                        \
+    X(HEADER_SET_COOKIE, "Set-Cookie", "{'type':'string'}", "Who is signed in at the pages")                           \
     X(HEADER_STRICT_TRANSPORT_SECURITY, "Strict-Transport-Security", "{'type':'string'}",                              \
       "Over TLS alone: come by TLS from now on")                                                                       \
     X(HEADER_WWW_AUTHENTICATE, "WWW-Authenticate", "{'type':'string'}", "How to say who asks")                         \

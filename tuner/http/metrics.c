@@ -255,7 +255,14 @@ static void write_dataset(FILE *out, struct service *service) {
     }
 }
 
+static void write_tokens(FILE *out, struct service *service) {
+    static const char name[] = "syncopate_tokens_unreadable_total";
+    write_head(out, name, "counter", "How often the file of tokens became unreadable, so that nobody was let in.");
+    fprintf(out, "%s %" PRIu64 "\n", name, tokens_faults(service_tokens(service)));
+}
+
 void metrics_write_service(struct service *service, FILE *out) {
+    write_tokens(out, service);
     write_sessions(out, service);
     write_in_memory(out, service);
     write_trials(out, service);

@@ -9,6 +9,7 @@
 
 #include "base/units.h"
 #include "tuner/http/api.h"
+#include "tuner/http/cookies.h"
 #include "tuner/http/routes.h"
 #include "tuner/http/server.h"
 #include "tuner/report/html.h"
@@ -26,6 +27,7 @@ static void navigation(struct request *rq, struct markup *m, enum page_place pla
                   [PAGE_DATASET] = {"Dataset", "/dataset"},
                   [PAGE_MODELS] = {"Models", "/models"},
                   [PAGE_CLUSTERS] = {"Clusters", "/clusters"}};
+    char value[SIGN_IN_LENGTH + 1];
     html_begin(m, "nav", "places");
     markup_attribute(m, "aria-label", "Pages");
     html_leaff(m, "b", NULL, "syncopate");
@@ -37,7 +39,7 @@ static void navigation(struct request *rq, struct markup *m, enum page_place pla
         markup_text(m, places[i].words);
         markup_end(m);
     }
-    if (rq->cookie && *rq->principal.token) {
+    if (cookie_read(rq, value) && !rq->authorization && *rq->principal.token) {
         page_form_begin(m, "post", "/sign-out", "away");
         html_leaff(m, "span", "soft", "%s, %s", rq->principal.team, role_word(rq->principal.role));
         page_button(m, "Sign out", NULL, NULL);
@@ -90,7 +92,8 @@ static void sign_in_form(struct request *rq, struct markup *m) {
     const bool back = !strcmp(rq->method, "GET");
     markup_leaf(m, "h1", "Sign in");
     markup_leaf(m, "p",
-                "This service wants to know who asks. Paste a token; it stays in this browser until you sign out.");
+                "This service wants to know who asks. Paste a token. It is not kept: the browser stays signed in "
+                "until you sign out, for 12 hours without use, and for a week at most.");
     page_form_begin(m, "post", "/sign-in", "fields");
     page_hidden(m, "to", back && strcmp(rq->path, "/sign-in") ? rq->path : "/");
     page_label_begin(m, "Token");
@@ -112,12 +115,16 @@ static void sign_in_form(struct request *rq, struct markup *m) {
 
 enum status page_problem(struct request *rq, struct response *rs, struct error *err) {
     struct markup m = {0};
+    char value[SIGN_IN_LENGTH + 1];
     const enum problem problem = rs->problem;
     const char *detail = rs->problem_detail ? rs->problem_detail : problem_title(problem);
     const bool unknown = problem == PROBLEM_UNAUTHORIZED;
     page_begin(rq, &m, unknown ? "Sign in" : problem_title(problem), PAGE_ELSEWHERE);
-    if (unknown && rq->cookie && strstr(rq->cookie, "syncopate_token="))
+    if (unknown && !strcmp(rq->method, "POST") && !strcmp(rq->path, "/sign-in"))
         html_leaff(&m, "p", "trouble", "The token is unknown, revoked or expired.");
+    else if (unknown && cookie_read(rq, value))
+        html_leaff(&m, "p", "trouble",
+                   "You are signed out: it was long ago, your token is revoked or expired, or the service restarted.");
     if (unknown) {
         sign_in_form(rq, &m);
     } else {

@@ -1,15 +1,16 @@
-/* Signing in: a cookie that holds a token, which a script cannot read and no other site's page can send, checked like
- * the Authorization header. And what pages need beside themselves: style sheet, script, icon. */
+/* Signing in: a token is shown once and a cookie kept instead of it (cookies.h). And what pages need beside themselves:
+ * style sheet, script, icon. */
 #include <stdio.h>
 #include <string.h>
 
 #include "tuner/http/api.h"
 #include "tuner/http/assets.h"
+#include "tuner/http/cookies.h"
 #include "tuner/http/page.h"
 #include "tuner/http/server.h"
 #include "tuner/report/html.h"
 
-enum { KEPT_S = 30 * 86400 };
+enum { KEPT_S = 7 * 86400 }; /* the service ends it by then, too */
 
 enum status page_sign_in(struct request *rq, struct response *rs, struct error *err) {
     (void)err;
@@ -18,15 +19,11 @@ enum status page_sign_in(struct request *rq, struct response *rs, struct error *
     return response_problem(rs, &rq->arena, PROBLEM_UNAUTHORIZED, "sign in");
 }
 
-static enum status set_cookie(struct request *rq, const char *value, int seconds, struct response *rs,
-                              struct error *err) {
-    const bool tls = !strncmp(server_url(rq->server), "https", 5);
-    const char *text = arena_printf(&rq->arena, "syncopate_token=%s; Path=/; Max-Age=%d; HttpOnly; SameSite=Strict%s",
-                                    value, seconds, tls ? "; Secure" : "");
-    if (!text)
-        return error_no_memory(err);
-    response_header(rs, HEADER_SET_COOKIE, text);
-    return ST_OK;
+/* What the browser was signed in as ends, whoever signs in next. */
+static void end_sign_in(struct request *rq) {
+    char value[SIGN_IN_LENGTH + 1];
+    if (cookie_read(rq, value))
+        sign_ins_end(service_sign_ins(rq->service), value);
 }
 
 /* A path here, and not "//elsewhere" in any spelling. */
@@ -35,19 +32,28 @@ static const char *way_back(const char *to) {
     return to && *to == '/' && to[1] != '/' && !to[strspn(to, plain)] ? to : "/";
 }
 
+static enum status refuse(struct request *rq, struct response *rs) {
+    char why[TOKENS_WHY_MAX];
+    if (tokens_unreadable(service_tokens(rq->service), why))
+        return response_problem(rs, &rq->arena, PROBLEM_TOKENS_UNREADABLE, PROBLEM_TOKENS_DETAIL);
+    return response_problem(rs, &rq->arena, PROBLEM_UNAUTHORIZED, "the token is unknown, revoked or expired");
+}
+
 enum status page_sign_in_send(struct request *rq, struct response *rs, struct error *err) {
     struct principal who;
+    char value[SIGN_IN_LENGTH + 1];
     const char *token = form_field(rq, "token");
-    if (!token || !tokens_check(service_tokens(rq->service), token, &who)) {
-        rq->cookie = "syncopate_token=";
-        return response_problem(rs, &rq->arena, PROBLEM_UNAUTHORIZED, "the token is unknown, revoked or expired");
-    }
-    enum status st = set_cookie(rq, token, KEPT_S, rs, err);
+    if (!token || !tokens_check(service_tokens(rq->service), token, &who))
+        return refuse(rq, rs);
+    end_sign_in(rq);
+    enum status st = sign_ins_begin(service_sign_ins(rq->service), who.token, value, err);
+    st = st ? st : cookie_set(rq, value, KEPT_S, rs, err);
     return st ? st : page_redirect(rs, way_back(form_field(rq, "to")));
 }
 
 enum status page_sign_out(struct request *rq, struct response *rs, struct error *err) {
-    enum status st = set_cookie(rq, "", 0, rs, err);
+    end_sign_in(rq);
+    enum status st = cookie_set(rq, "", 0, rs, err);
     return st ? st : page_redirect(rs, "/sign-in");
 }
 

@@ -40,6 +40,7 @@
     X(PROBLEM_INTERNAL, "internal", 500, "The service failed")                                                         \
     X(PROBLEM_DRAINING, "draining", 503, "The service is stopping")                                                    \
     X(PROBLEM_OVERLOADED, "overloaded", 503, "The service is busy")                                                    \
+    X(PROBLEM_TOKENS_UNREADABLE, "tokens-unreadable", 503, "The service cannot read its tokens")                       \
     X(PROBLEM_TIMEOUT, "timeout", 504, "It took too long")                                                             \
     X(PROBLEM_STORAGE, "insufficient-storage", 507, "Memory or disk is full, or the disk refuses")
 
@@ -53,6 +54,9 @@ enum problem {
 const char *problem_code(enum problem problem);
 const char *problem_title(enum problem problem);
 unsigned problem_status(enum problem problem);
+
+/* What clients are told when the file of tokens cannot be read; the log says why. */
+#define PROBLEM_TOKENS_DETAIL "the service cannot read its tokens, so it lets nobody in; its log says why"
 
 /* The problem that a failed function's error is. */
 enum problem problem_of_status(enum status status);

@@ -22,7 +22,8 @@ enum {
 static const struct route routes[] = {
     {"GET", "/healthz", ROLE_NONE, ROUTE_WHILE_DRAINING, "", NULL, "Health", NULL, "200", "", "", api_healthz,
      "Whether the process runs"},
-    {"GET", "/readyz", ROLE_NONE, ROUTE_WHILE_DRAINING, "", NULL, "Health", NULL, "200", "", "draining", api_readyz,
+    {"GET", "/readyz", ROLE_NONE, ROUTE_WHILE_DRAINING, "", NULL, "Health", NULL, "200", "",
+     "draining tokens-unreadable", api_readyz,
      "Whether it takes requests: its dataset can be read and it is not stopping"},
     {"GET", "/metrics", ROLE_READ, ROUTE_WHILE_DRAINING, "", NULL, NULL, "text/plain; version=0.0.4; charset=utf-8",
      "200", "", "", api_metrics, "What the service counts, for Prometheus"},
@@ -157,10 +158,10 @@ static const struct route routes[] = {
     {"GET", "/clusters", ROLE_READ, PAGE, "page_token", NULL, NULL, HTML, "200", "", "", page_clusters, "Clusters"},
     {"GET", "/sign-in", ROLE_NONE, PAGE, "", NULL, NULL, HTML, "303", "Location", "unauthorized", page_sign_in,
      "A form for a token"},
-    {"POST", "/sign-in", ROLE_NONE, FORM, "", NULL, NULL, HTML, "303", "Location Set-Cookie", "unauthorized",
-     page_sign_in_send, "Keep a token in a cookie"},
+    {"POST", "/sign-in", ROLE_NONE, FORM, "", NULL, NULL, HTML, "303", "Location Set-Cookie",
+     "unauthorized tokens-unreadable", page_sign_in_send, "Sign a browser in with a token"},
     {"POST", "/sign-out", ROLE_NONE, FORM, "", NULL, NULL, HTML, "303", "Location Set-Cookie", "", page_sign_out,
-     "Forget the cookie"},
+     "Sign the browser out"},
     {"GET", "/problems/{code}", ROLE_NONE, PAGE, "", NULL, NULL, HTML, "200", "", "not-found", page_problem_kind,
      "What a code of a problem means"},
     {"GET", "/assets/page.css", ROLE_NONE, ASSET, "", NULL, NULL, "text/css; charset=utf-8", "200", "", "", page_style,
@@ -274,7 +275,8 @@ void routes_problems(const struct route *route, bool out[PROBLEM_COUNT]) {
     out[PROBLEM_HEADERS_TOO_LARGE] = out[PROBLEM_INTERNAL] = out[PROBLEM_STORAGE] = true;
     out[PROBLEM_OVERLOADED] = true;
     if (route->role != ROLE_NONE)
-        out[PROBLEM_UNAUTHORIZED] = out[PROBLEM_FORBIDDEN] = out[PROBLEM_RATE_LIMITED] = true;
+        out[PROBLEM_UNAUTHORIZED] = out[PROBLEM_TOKENS_UNREADABLE] = out[PROBLEM_FORBIDDEN] =
+            out[PROBLEM_RATE_LIMITED] = true;
     if (!(route->flags & ROUTE_WHILE_DRAINING))
         out[PROBLEM_DRAINING] = true;
     if (route->flags & ROUTE_SLOW)

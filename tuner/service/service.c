@@ -13,9 +13,10 @@
 #include "tuner/service/domains.h"
 #include "tuner/service/hub.h"
 #include "tuner/service/operations.h"
+#include "tuner/service/sign_ins.h"
 
 enum { DOMAINS_KEPT = 32 };
-static const double DAY_US = 86400e6;
+static const double DAY_US = 86400e6, SIGN_IN_IDLE_US = 12 * 3600e6, SIGN_IN_WHOLE_US = 7 * 86400e6;
 
 struct service {
     char *dataset;
@@ -24,6 +25,7 @@ struct service {
     struct writer *writer;
     struct tokens *tokens;
     struct quota *quota;
+    struct sign_ins *sign_ins;
     struct domains *domains;
     struct hub *hub;
     struct operations *operations;
@@ -56,7 +58,8 @@ static enum status open_quota(struct service *s, struct error *err) {
 }
 
 static enum status open_parts(struct service *s, double session_idle_us, struct error *err) {
-    if (!s->dataset || !(s->domains = domains_new(DOMAINS_KEPT)))
+    s->sign_ins = sign_ins_new(SIGN_IN_IDLE_US, SIGN_IN_WHOLE_US);
+    if (!s->dataset || !s->sign_ins || !(s->domains = domains_new(DOMAINS_KEPT)))
         return error_no_memory(err);
     s->has_key = !pthread_key_create(&s->reader, close_reader);
     if (!s->has_key)
@@ -101,6 +104,7 @@ void service_close(struct service *s) {
     store_close(s->store);
     tokens_close(s->tokens);
     quota_close(s->quota);
+    sign_ins_free(s->sign_ins);
     domains_free(s->domains);
     free(s->dataset);
     free(s);
@@ -116,6 +120,10 @@ struct tokens *service_tokens(struct service *s) {
 
 struct quota *service_quota(struct service *s) {
     return s->quota;
+}
+
+struct sign_ins *service_sign_ins(struct service *s) {
+    return s->sign_ins;
 }
 
 struct domains *service_domains(struct service *s) {

@@ -14,8 +14,9 @@
 #include "tuner/service/quota.h"
 #include "tuner/service/tokens.h"
 
-struct service; /* opaque */
-struct domains; /* domains.h */
+struct service;  /* opaque */
+struct domains;  /* domains.h */
+struct sign_ins; /* sign_ins.h */
 
 struct service_options {
     const char *dataset; /* path; created when it is not there */
@@ -31,6 +32,7 @@ void service_close(struct service *service); /* NULL is allowed; every other thr
 bool service_is_open(const struct service *service);
 struct tokens *service_tokens(struct service *service);
 struct quota *service_quota(struct service *service);
+struct sign_ins *service_sign_ins(struct service *service);
 struct domains *service_domains(struct service *service);
 const char *service_dataset(const struct service *service);
 

@@ -448,7 +448,8 @@ struct tokens {
     double looked_us, told_us; /* when the stamp was looked at, and when a fault was last told of */
     bool seen;                 /* the file was there */
     bool settled;              /* the file is so old that another change of it has another stamp */
-    struct error fault;        /* why the file cannot be read; ST_OK: it can */
+    uint64_t faults;
+    struct error fault; /* why the file cannot be read; ST_OK: it can */
 };
 
 /* Buckets keep their level over a change of the file. */
@@ -514,6 +515,7 @@ static bool same_stamp(const struct stat *a, const struct stat *b) {
 
 static void tell(struct tokens *t, const struct error *err, double now) {
     const bool news = strcmp(err->message, t->fault.message) != 0;
+    t->faults += err->status && !t->fault.status;
     if (err->status && (news || now - t->told_us > TELL_AGAIN_US)) {
         log_error("the file of tokens cannot be read, so no token is good: %s", err->message);
         t->told_us = now;
@@ -591,6 +593,13 @@ bool tokens_unreadable(struct tokens *t, char why[TOKENS_WHY_MAX]) {
         snprintf(why, TOKENS_WHY_MAX, "%s", t->fault.message);
     pthread_mutex_unlock(&t->mutex);
     return unreadable;
+}
+
+uint64_t tokens_faults(struct tokens *t) {
+    pthread_mutex_lock(&t->mutex);
+    const uint64_t faults = t->faults;
+    pthread_mutex_unlock(&t->mutex);
+    return faults;
 }
 
 static const struct token *find(const struct tokens *t, const char *id) {

@@ -84,6 +84,7 @@ size_t tokens_count(struct tokens *tokens);
 /* Whether the file cannot be read, and why; meanwhile tokens_check and tokens_confirm know nobody. */
 enum { TOKENS_WHY_MAX = 512 };
 bool tokens_unreadable(struct tokens *tokens, char why[TOKENS_WHY_MAX]);
+uint64_t tokens_faults(struct tokens *tokens); /* how often that began */
 
 /* Whether there is a token of this team. */
 bool tokens_have_team(struct tokens *tokens, const char *team);

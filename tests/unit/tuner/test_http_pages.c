@@ -1,5 +1,7 @@
 /* The pages over HTTP: whole documents without anything inline, nothing of a user's text as markup, forms that only
  * this service's own pages can send, and cookies that only it can read. tests/http/browser.sh has them in a browser. */
+#include <sys/stat.h>
+
 #include "tests/unit/tuner/http_site.h"
 #include "tests/unit/tuner/strict_xml.h"
 
@@ -260,7 +262,7 @@ static void without_a_token_a_page_is_a_form_to_sign_in(void **state) {
 
 static void signing_in_sets_a_cookie_that_no_script_reads(void **state) {
     (void)state;
-    char form[200], cookie[300];
+    char form[200], cookie[300], out[400];
     snprintf(form, sizeof form, "to=%%2Fmodels&token=%s", reader);
     assert_int_equal(send_form("/sign-in", "Origin: http://evil.example\r\n", form)->status, 403);
     const struct reply *r = send_own("/sign-in", form);
@@ -269,14 +271,79 @@ static void signing_in_sets_a_cookie_that_no_script_reads(void **state) {
     const char *set = reply_header(r, "Set-Cookie");
     assert_contains(set, "; HttpOnly");
     assert_contains(set, "; SameSite=Strict");
+    assert_contains(set, "syncopate_session=");
+    assert_null(strstr(set, "syn_"));
+    assert_null(strstr(set, "Secure")); /* a browser would not send it back without TLS */
     snprintf(cookie, sizeof cookie, "Cookie: %.*s\r\n", (int)strcspn(set, ";"), set);
     r = site_ask(&site, "GET", "/models", cookie, NULL);
     assert_int_equal(r->status, 200);
     assert_contains(r->body, "Sign out");
-    assert_contains(reply_header(send_own("/sign-out", ""), "Set-Cookie"), "syncopate_token=; Path=/; Max-Age=0");
+    snprintf(out, sizeof out, "%sOrigin: http://127.0.0.1:%u\r\n", cookie, server_port(site.server));
+    assert_contains(reply_header(send_form("/sign-out", out, ""), "Set-Cookie"),
+                    "syncopate_session=; Path=/; Max-Age=0");
+    r = site_ask(&site, "GET", "/models", cookie, NULL); /* who kept the cookie is signed out as well */
+    assert_int_equal(r->status, 401);
+    assert_contains(r->body, "You are signed out");
     r = send_own("/sign-in", "token=syn_0&to=/");
     assert_int_equal(r->status, 401);
     assert_null(reply_header(r, "Set-Cookie"));
+}
+
+/* "Cookie: name=value" as a browser sends back what signing in with the token set. */
+static void sign_in(const char *token, char *out, size_t n) {
+    char form[200];
+    snprintf(form, sizeof form, "token=%s", token);
+    const char *set = reply_header(send_own("/sign-in", form), "Set-Cookie");
+    assert_non_null(set);
+    snprintf(out, n, "Cookie: %.*s\r\n", (int)strcspn(set, ";"), set);
+}
+
+static void a_sign_in_ends_with_its_token(void **state) {
+    (void)state;
+    struct error err;
+    char path[600], cookie[300];
+    sign_in(reader, cookie, sizeof cookie);
+    assert_int_equal(site_ask(&site, "GET", "/models", cookie, NULL)->status, 200);
+    snprintf(path, sizeof path, "%s.tokens", site.dataset);
+    assert_ok(tokens_revoke(path, "reader", &err));
+    clock_sleep_us(600e3);
+    assert_int_equal(site_ask(&site, "GET", "/models", cookie, NULL)->status, 401);
+}
+
+/* What pages set before: the browser keeps it for 30 days, and is told to forget it. */
+static void a_cookie_with_a_token_is_nobodys(void **state) {
+    (void)state;
+    char headers[400], form[200];
+    snprintf(headers, sizeof headers, "Cookie: syncopate_token=%s\r\n", reader);
+    assert_int_equal(site_ask(&site, "GET", "/models", headers, NULL)->status, 401);
+    snprintf(headers, sizeof headers, "Cookie: syncopate_token=%s\r\nOrigin: http://127.0.0.1:%u\r\n", reader,
+             server_port(site.server));
+    snprintf(form, sizeof form, "token=%s", reader);
+    const struct reply *r = send_form("/sign-in", headers, form);
+    assert_int_equal(r->status, 303);
+    assert_contains(r->head, "syncopate_token=; Path=/; Max-Age=0");
+    assert_contains(r->head, "syncopate_session=");
+}
+
+/* 503 and not 401: whose token was refused gives up, and who was told to come again comes again. */
+static void unreadable_tokens_let_nobody_in_and_say_so(void **state) {
+    (void)state;
+    char path[600], cookie[300], bearer[200];
+    sign_in(reader, cookie, sizeof cookie);
+    snprintf(bearer, sizeof bearer, "Authorization: Bearer %s\r\n", reader);
+    snprintf(path, sizeof path, "%s.tokens", site.dataset);
+    assert_int_equal(site_get(&site, "/readyz")->status, 200);
+    assert_int_equal(chmod(path, 0644), 0);
+    clock_sleep_us(600e3);
+    assert_problem(site_ask(&site, "GET", "/api/v1/models", bearer, NULL), 503, "tokens-unreadable");
+    assert_int_equal(site_ask(&site, "GET", "/models", cookie, NULL)->status, 503);
+    assert_int_equal(site_get(&site, "/models")->status, 401);
+    assert_problem(site_get(&site, "/readyz"), 503, "tokens-unreadable");
+    assert_int_equal(send_own("/sign-in", "token=syn_x")->status, 503);
+    assert_int_equal(chmod(path, 0600), 0);
+    clock_sleep_us(600e3);
+    assert_int_equal(site_ask(&site, "GET", "/models", cookie, NULL)->status, 200);
+    assert_int_equal(site_get(&site, "/readyz")->status, 200);
 }
 
 static void signing_in_leads_nowhere_else(void **state) {
@@ -294,9 +361,9 @@ static void signing_in_leads_nowhere_else(void **state) {
 
 static void a_reader_sees_no_form_that_would_be_refused(void **state) {
     (void)state;
-    char headers[400];
-    snprintf(headers, sizeof headers, "Cookie: syncopate_token=%s\r\nOrigin: http://127.0.0.1:%u\r\n", reader,
-             server_port(site.server));
+    char headers[400], cookie[300];
+    sign_in(reader, cookie, sizeof cookie);
+    snprintf(headers, sizeof headers, "%sOrigin: http://127.0.0.1:%u\r\n", cookie, server_port(site.server));
     assert_null(strstr(site_ask(&site, "GET", "/", headers, NULL)->body, "action=\"/sessions\""));
     assert_int_equal(send_form("/sessions", headers, "model=a&cluster=b&trials=1")->status, 403);
 }
@@ -331,6 +398,9 @@ int main(void) {
         OPEN(buttons_steer_a_session),
         CLOSED(without_a_token_a_page_is_a_form_to_sign_in),
         CLOSED(signing_in_sets_a_cookie_that_no_script_reads),
+        CLOSED(a_sign_in_ends_with_its_token),
+        CLOSED(a_cookie_with_a_token_is_nobodys),
+        CLOSED(unreadable_tokens_let_nobody_in_and_say_so),
         CLOSED(signing_in_leads_nowhere_else),
         CLOSED(a_reader_sees_no_form_that_would_be_refused),
         OPEN(assets_are_asked_for_once),

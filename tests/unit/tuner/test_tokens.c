@@ -195,6 +195,7 @@ static void check_fails_closed(void (*break_it)(void)) {
     clock_sleep_us(600e3);
     assert_true(tokens_check(tokens, secret, &who));
     assert_false(tokens_unreadable(tokens, why));
+    assert_int_equal(tokens_faults(tokens), 1);
     tokens_close(tokens);
 }
 
