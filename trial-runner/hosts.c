@@ -4,6 +4,28 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { MOST_NAME = 255 };
+
+static const char alphanumeric[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+static const char all[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+
+/* How many characters of a name stand at the beginning; 0: none. */
+static size_t name_length(const char *text) {
+    return *text && strchr(alphanumeric, *text) ? strspn(text, all) : 0;
+}
+
+enum status hosts_check_name(const char *name, struct error *err) {
+    const size_t first = name_length(name), second = first && name[first] == '@' ? name_length(name + first + 1) : 0;
+    const size_t whole = second ? first + 1 + second : first;
+    if (whole && !name[whole] && whole <= MOST_NAME)
+        return ST_OK;
+    return error_set(
+        err, ST_INVALID,
+        "\"%.80s\" is no name of a host: letters, digits, '.', '-' and '_', the first a letter or a digit; "
+        "say where the nodes are by --hosts FILE",
+        name);
+}
+
 enum status hosts_read_file(const char *path, uint32_t n, struct arena *arena, const char ***out, struct error *err) {
     char line[1024], name[256];
     uint32_t found = 0;
@@ -18,7 +40,10 @@ enum status hosts_read_file(const char *path, uint32_t n, struct arena *arena, c
         line[strcspn(line, "#")] = '\0';
         if (sscanf(line, "%255s", name) != 1)
             continue;
-        if (found < n && !(names[found] = arena_strdup(arena, name)))
+        status = hosts_check_name(name, err);
+        if (status != ST_OK)
+            error_prefix(err, "%s", path);
+        else if (found < n && !(names[found] = arena_strdup(arena, name)))
             status = error_no_memory(err);
         found++;
     }

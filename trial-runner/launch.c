@@ -207,6 +207,8 @@ static enum status list_hosts(struct launch *launch, struct error *err) {
         status = hosts_read_file(runner->host_file, cluster->n_nodes, &launch->arena, &names, err);
     for (uint32_t i = 0; i < cluster->n_nodes && status == ST_OK; i++) {
         const unsigned slots = cluster->nodes[i].devices + (serves && serves[i] ? 1 : 0);
+        if (slots > 0 && remote && !names)
+            status = hosts_check_name(cluster->nodes[i].name, err);
         if (slots > 0)
             launch->hosts[launch->n_hosts++] = (struct host){names ? names[i] : cluster->nodes[i].name, slots};
     }

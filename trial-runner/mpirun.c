@@ -75,10 +75,13 @@ static enum status validate(const struct mpirun_config *config, struct error *er
         return error_set(err, ST_INVALID, "mpirun has no program to run");
     if (config->n_hosts == 0 && !(config->place == MPIRUN_HOST_FILE && config->host_file))
         return error_set(err, ST_INVALID, "mpirun has no hosts");
-    for (size_t i = 0; i < config->n_hosts; i++)
+    enum status status = ST_OK;
+    for (size_t i = 0; i < config->n_hosts && status == ST_OK; i++)
         if (config->hosts[i].slots == 0)
-            return error_set(err, ST_INVALID, "host %zu has no slots", i);
-    return ST_OK;
+            status = error_set(err, ST_INVALID, "host %zu has no slots", i);
+        else if (config->place != MPIRUN_LOCAL)
+            status = hosts_check_name(config->hosts[i].name, err);
+    return status;
 }
 
 enum status mpirun_command(const struct mpirun_config *config, struct arena *arena, const char *const **out,

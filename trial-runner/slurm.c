@@ -141,13 +141,13 @@ static enum status validate(const struct slurm_config *config, struct error *err
         return error_set(err, ST_INVALID, "srun has no program to run");
     if (config->n_hosts == 0)
         return error_set(err, ST_INVALID, "srun has no hosts");
-    for (size_t i = 0; i < config->n_hosts; i++) {
+    enum status status = ST_OK;
+    for (size_t i = 0; i < config->n_hosts && status == ST_OK; i++)
         if (config->hosts[i].slots == 0)
-            return error_set(err, ST_INVALID, "host %zu has no slots", i);
-        if (config->hosts[i].name[strcspn(config->hosts[i].name, ",[]/ ")])
-            return error_set(err, ST_INVALID, "\"%s\" is no name of a Slurm node", config->hosts[i].name);
-    }
-    return ST_OK;
+            status = error_set(err, ST_INVALID, "host %zu has no slots", i);
+        else
+            status = hosts_check_name(config->hosts[i].name, err);
+    return status;
 }
 
 enum status slurm_command(const struct slurm_config *config, struct arena *arena, const char *const **out,

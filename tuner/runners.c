@@ -24,6 +24,14 @@ static enum status check_lab(const struct cluster *cluster, struct error *err) {
     return st;
 }
 
+/* Without a host file nodes are hosts. */
+static enum status check_nodes(const struct cluster *cluster, struct error *err) {
+    enum status st = ST_OK;
+    for (uint32_t i = 0; i < cluster->n_nodes && !st; i++)
+        st = hosts_check_name(cluster->nodes[i].name, err);
+    return st;
+}
+
 /* What the runner needs here. */
 static enum status check(const struct trial_runner *place, const struct cluster *cluster, struct error *err) {
     struct arena arena = {0};
@@ -32,6 +40,8 @@ static enum status check(const struct trial_runner *place, const struct cluster 
     enum status st = launch_worker_path(place, &arena, &path, err);
     if (!st && place->host_file)
         st = hosts_read_file(place->host_file, cluster->n_nodes, &arena, &names, err);
+    else if (!st && (place->place == TRIAL_MPIRUN || place->place == TRIAL_SLURM))
+        st = check_nodes(cluster, err);
     if (!st && place->logs)
         st = transcript_check_folder(place->logs, err);
     if (!st && place->place == TRIAL_LAB)

@@ -110,6 +110,82 @@ static void mpirun_gets_the_hosts_of_a_file_and_a_rank_for_each_server(void **st
     assert_true(has_line("called", "/bin/true"));
 }
 
+static const char **second_name(void) {
+    return &((struct node *)gpus.nodes)[1].name;
+}
+
+/* Arguments of mpirun become ssh's, and ssh runs what -oProxyCommand names. */
+static void names_that_are_options_or_shell_words_reach_no_launcher(void **state) {
+    (void)state;
+    static const char *const names[] = {"-oProxyCommand=touch x",
+                                        "--mca",
+                                        "n;id",
+                                        "n`id`",
+                                        "$(id)",
+                                        "a,b",
+                                        "n:4",
+                                        "a b",
+                                        "n/x",
+                                        "n[1-4]",
+                                        "a\"b",
+                                        "@n",
+                                        "user@-oProxyCommand=x",
+                                        "u@h@h2",
+                                        "n\xc2\x9bm",
+                                        "-x@n",
+                                        ".hidden",
+                                        "u@"};
+    static const enum trial_place places[] = {TRIAL_MPIRUN, TRIAL_SLURM};
+    char called[4200], text[300];
+    struct launch_result result;
+    struct error err = {0};
+    int events;
+    snprintf(called, sizeof called, "%s/called", test_dir());
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        for (size_t k = 0; k < 2; k++) {
+            const char **second = second_name(), *kept = *second;
+            *second = names[i];
+            unlink(called);
+            assert_fails(launch(&(struct trial_runner){.place = places[k]}, "", &events, &result, &err), ST_INVALID,
+                         "is no name of a host");
+            *second = kept;
+            snprintf(text, sizeof text, "n1\n%s\n", names[i]);
+            const char *file = test_file("odd", text);
+            if (!strchr(names[i], ' ')) /* only the first word of a line counts */
+                assert_fails(
+                    launch(&(struct trial_runner){.place = places[k], .host_file = file}, "", &events, &result, &err),
+                    ST_INVALID, "/odd: ");
+            assert_int_equal(access(called, F_OK), -1);
+        }
+}
+
+static void names_that_hosts_have_are_taken(void **state) {
+    (void)state;
+    static const char *const names[] = {"n1", "node-7.rack_3.example", "10.0.0.7", "alice@n2", "9"};
+    struct error err = {0};
+    char longest[300];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        assert_ok(hosts_check_name(names[i], &err));
+    memset(longest, 'a', sizeof longest);
+    longest[256] = '\0';
+    assert_fails(hosts_check_name(longest, &err), ST_INVALID, "no name of a host");
+    assert_ok(hosts_check_name(longest + 1, &err));
+}
+
+/* Here no name is an argument: a cluster with odd names can still be tried on this machine. */
+static void locally_nodes_may_be_called_anything(void **state) {
+    (void)state;
+    struct launch_result result;
+    struct error err = {0};
+    int events;
+    const char **second = second_name(), *kept = *second;
+    *second = "-oProxyCommand=x";
+    assert_ok(launch(&(struct trial_runner){.place = TRIAL_LOCAL}, "", &events, &result, &err));
+    *second = kept;
+    assert_true(has_line("called", "mpirun"));
+    assert_false(has_line("called", "-oProxyCommand=x"));
+}
+
 static void a_gpu_is_shared_wherever_ranks_run(void **state) {
     (void)state;
     static const enum trial_place places[] = {TRIAL_LOCAL, TRIAL_MPIRUN};
@@ -344,6 +420,9 @@ static void words_grow_and_remember_a_failure(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mpirun_gets_the_hosts_of_a_file_and_a_rank_for_each_server),
+        cmocka_unit_test(names_that_are_options_or_shell_words_reach_no_launcher),
+        cmocka_unit_test(names_that_hosts_have_are_taken),
+        cmocka_unit_test(locally_nodes_may_be_called_anything),
         cmocka_unit_test(a_gpu_is_shared_wherever_ranks_run),
         cmocka_unit_test(srun_lines_are_read_behind_their_labels),
         cmocka_unit_test(what_ranks_say_is_kept_and_the_reason_names_the_file),
