@@ -24,10 +24,11 @@ static enum status check_lab(const struct cluster *cluster, struct error *err) {
     return st;
 }
 
-/* Without a host file nodes are hosts. */
-static enum status check_nodes(const struct cluster *cluster, struct error *err) {
+enum status runner_check_hosts(enum trial_place place, const char *host_file, const struct cluster *cluster,
+                               struct error *err) {
+    const bool are_hosts = !host_file && (place == TRIAL_MPIRUN || place == TRIAL_SLURM);
     enum status st = ST_OK;
-    for (uint32_t i = 0; i < cluster->n_nodes && !st; i++)
+    for (uint32_t i = 0; i < cluster->n_nodes && !st && are_hosts; i++)
         st = hosts_check_name(cluster->nodes[i].name, err);
     return st;
 }
@@ -40,8 +41,7 @@ static enum status check(const struct trial_runner *place, const struct cluster 
     enum status st = launch_worker_path(place, &arena, &path, err);
     if (!st && place->host_file)
         st = hosts_read_file(place->host_file, cluster->n_nodes, &arena, &names, err);
-    else if (!st && (place->place == TRIAL_MPIRUN || place->place == TRIAL_SLURM))
-        st = check_nodes(cluster, err);
+    st = st ? st : runner_check_hosts(place->place, place->host_file, cluster, err);
     if (!st && place->logs)
         st = transcript_check_folder(place->logs, err);
     if (!st && place->place == TRIAL_LAB)

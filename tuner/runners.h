@@ -39,6 +39,11 @@ struct runner {
 enum status runner_place(const struct runner_words *words, const struct cluster *cluster, struct trial_runner *out,
                          struct error *err);
 
+/* Whether the nodes' names can be hosts where they have to be: for mpirun and slurm, without a host file. Fails:
+ * ST_INVALID. */
+enum status runner_check_hosts(enum trial_place place, const char *host_file, const struct cluster *cluster,
+                               struct error *err);
+
 /* A sentence on who starts which worker program, where there was a choice; else nothing. */
 void runner_tell(const struct trial_runner *place);
 

@@ -12,12 +12,11 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "dataset/describe.h"
 #include "tuner/cli/commands.h"
-#include "tuner/cli/inputs.h"
 #include "tuner/cli/options.h"
 #include "tuner/cli/output.h"
 #include "tuner/cli/paths.h"
+#include "tuner/cli/serve_launchers.h"
 #include "tuner/cli/table.h"
 #include "tuner/http/server.h"
 #include "tuner/service/hub.h"
@@ -95,60 +94,6 @@ struct serve {
     bool no_access_log;
 };
 
-/* The cluster that `word` names: in the dataset, or else an example or a file, which is then put there. */
-struct place {
-    const char *word;
-    struct id id;
-};
-
-static enum status find_cluster(void *context, struct store *store, struct error *err) {
-    struct place *place = context;
-    struct cluster cluster;
-    char path[4096];
-    enum status st = store_find(store, STORE_CLUSTER, place->word, &place->id, err);
-    if (st != ST_NOT_FOUND)
-        return st;
-    st = inputs_find(place->word, "clusters", path, sizeof path, err);
-    st = st ? st : cluster_read_file(path, &cluster, err);
-    if (st)
-        return st;
-    st = store_put_cluster(store, &cluster, err);
-    place->id = cluster.id;
-    cluster_release(&cluster);
-    return st;
-}
-
-static enum status register_one(const struct json_at *at, struct service *service, struct error *err) {
-    static const char *const known[] = {"cluster", "runner", "hosts", NULL};
-    struct place place;
-    const char *runner, *hosts = NULL;
-    enum status st = json_expect_object(at, known, err);
-    st = st ? st : json_get_string(at, "cluster", JSON_REQUIRED, &place.word, err);
-    st = st ? st : json_get_string(at, "runner", JSON_REQUIRED, &runner, err);
-    st = st ? st : json_get_string(at, "hosts", JSON_OPTIONAL, &hosts, err);
-    st = st ? st : writer_run(service_writer(service), find_cluster, &place, err);
-    return st ? st : hub_register(service_hub(service), place.id.hex, runner, hosts, err);
-}
-
-/* {"launchers":[{"cluster":"lab-4x1g","runner":"lab"}]} */
-static enum status register_launchers(const char *path, struct service *service, struct error *err) {
-    static const char *const known[] = {"launchers", NULL};
-    cJSON *json;
-    struct json_at list;
-    size_t n;
-    enum status st = json_read_file(path, &json, err);
-    if (st)
-        return st;
-    const struct json_at root = json_root(json, path);
-    st = json_expect_object(&root, known, err);
-    st = st ? st : json_array(&root, "launchers", 1000, &list, &n, err);
-    if (!st)
-        for (struct json_at e = json_first(&list); !st && e.node; e = json_next(&e))
-            st = register_one(&e, service, err);
-    cJSON_Delete(json);
-    return st;
-}
-
 static enum status serve(struct serve *s, struct error *err) {
     char host[64];
     struct service *service;
@@ -162,7 +107,7 @@ static enum status serve(struct serve *s, struct error *err) {
         return st;
     if (!s->server.certificate && strncmp(host, "127.", 4) && strcmp(host, "::1") && strcmp(host, "localhost"))
         log_warn("without --tls-cert, tokens go over the network in clear");
-    st = s->launchers ? register_launchers(s->launchers, service, err) : ST_OK;
+    st = s->launchers ? serve_launchers(s->launchers, service, err) : ST_OK;
     st = st ? st : hub_start(service_hub(service), err);
     st = st ? st : server_start(&s->server, service, &server, err);
     if (!st) {
@@ -185,7 +130,8 @@ static enum status serve_command(int argc, char **argv, struct error *err) {
         {"dataset", OPTION_TEXT, &s.service.dataset, "FILE", "the dataset (default: " DEFAULT_DATASET ")"},
         {"open", OPTION_FLAG, &s.service.open, NULL, "from this machine no token is needed, and everything is allowed"},
         {"launchers", OPTION_TEXT, &s.launchers, "FILE",
-         "on which clusters the service runs trials itself, and how, as JSON (see examples/launchers.json)"},
+         "on which clusters the service runs trials itself, and how, as JSON (see examples/launchers.json); a cluster is "
+         "a \"file\" beside FILE, or \"cluster\", a whole id"},
         {"tls-cert", OPTION_TEXT, &s.server.certificate, "FILE",
          "serve https, TLS 1.2 and up, with this PEM certificate chain"},
         {"tls-key", OPTION_TEXT, &s.server.key, "FILE", "the certificate's PEM key"},
