@@ -130,7 +130,8 @@ static enum status serve_command(int argc, char **argv, struct error *err) {
         {"dataset", OPTION_TEXT, &s.service.dataset, "FILE", "the dataset (default: " DEFAULT_DATASET ")"},
         {"open", OPTION_FLAG, &s.service.open, NULL, "from this machine no token is needed, and everything is allowed"},
         {"launchers", OPTION_TEXT, &s.launchers, "FILE",
-         "on which clusters the service runs trials itself, and how, as JSON (see examples/launchers.json); a cluster is "
+         "on which clusters the service runs trials itself, and how, as JSON (see examples/launchers.json); a cluster "
+         "is "
          "a \"file\" beside FILE, or \"cluster\", a whole id"},
         {"tls-cert", OPTION_TEXT, &s.server.certificate, "FILE",
          "serve https, TLS 1.2 and up, with this PEM certificate chain"},
@@ -147,7 +148,7 @@ static enum status serve_command(int argc, char **argv, struct error *err) {
          "(default: 256M, and as much again for each of --computers)"},
         {"connections", OPTION_INTEGER, &s.connections, "N", "how many connections there may be (default: 1024)"},
         {"connections-per-address", OPTION_INTEGER, &s.per_address, "N",
-         "how many connections an address may have (default: 256)"},
+         "how many connections an address (IPv6: a /64) may have (default: 256)"},
         {"drain", OPTION_TIME, &s.drain_us, "TIME", "how long requests may take to end when it stops (default: 30s)"},
         {"no-access-log", OPTION_FLAG, &s.no_access_log, NULL, "do not log a line a request"},
         {0}};

@@ -14,12 +14,25 @@
 enum { TICK_MS = 250 };
 static const double STREAM_STALL_US = 60e6;
 
+static void cut(struct peer *peer);
+
+/* With the mutex held. The library counts whole addresses only, and it refuses before this. */
+static bool has_too_many(const struct server *server, const struct network *network) {
+    unsigned n = 0;
+    for (const struct peer *peer = server->peers; peer; peer = peer->next)
+        n += network_same(&peer->network, network);
+    return n > server->options.connections_per_address;
+}
+
 static struct peer *peer_open(struct server *server, struct MHD_Connection *connection) {
     struct peer *peer = calloc(1, sizeof *peer);
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     if (!peer)
         return NULL;
     peer->fd = info ? info->connect_fd : -1;
+    info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    if (info && info->client_addr)
+        network_of(info->client_addr, &peer->network);
     peer_enter(peer, PEER_IDLE);
     pthread_mutex_lock(&server->peers_mutex);
     peer->next = server->peers;
@@ -27,6 +40,8 @@ static struct peer *peer_open(struct server *server, struct MHD_Connection *conn
     if (peer->next)
         peer->next->back = &peer->next;
     server->peers = peer;
+    if (has_too_many(server, &peer->network))
+        cut(peer);
     pthread_mutex_unlock(&server->peers_mutex);
     metrics_add(server->metrics, METRICS_CONNECTIONS, 1);
     return peer;

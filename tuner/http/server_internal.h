@@ -8,6 +8,7 @@
 
 #include "tuner/http/certificates.h"
 #include "tuner/http/memory.h"
+#include "tuner/http/networks.h"
 #include "tuner/http/server.h"
 #include "tuner/service/hub.h"
 
@@ -25,6 +26,7 @@ enum peer_phase {
 struct peer {
     struct peer *next, **back;
     int fd;
+    struct network network;
     _Atomic enum peer_phase phase;
     _Atomic double since_us;   /* when the phase began */
     _Atomic double request_us; /* when the request's headers were complete */
