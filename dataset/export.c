@@ -231,7 +231,16 @@ static enum status put_rows(struct store *store, const struct query *query, cons
     return status == ST_OK && ferror(out) ? cannot_write(err) : status;
 }
 
-static enum status put_references(struct store *store, const struct query *query, FILE *out, struct error *err) {
+#define OPTIONS "options"
+#define SHARED_OPTIONS                                                                                                 \
+    "CASE WHEN json_valid(options) AND json_extract(options, '$.job.command') IS NOT NULL"                             \
+    " THEN json_remove(options, '$.job.command') ELSE options END"
+#define SESSIONS(options)                                                                                              \
+    "SELECT id, model, cluster, printf('%llu', seed) AS \"*seed\", budget AS \"*budget\", " options                    \
+    " AS \"*options\", state, reason, started, ended, team, shared AS \"|shared\", mode FROM sessions WHERE id"
+
+static enum status put_references(struct store *store, const struct query *query, bool shared, FILE *out,
+                                  struct error *err) {
     static const enum store_kind kinds[] = {STORE_MODEL, STORE_CLUSTER, STORE_STRATEGY};
     enum status status = ST_OK;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds && status == ST_OK; i++) {
@@ -242,11 +251,8 @@ static enum status put_references(struct store *store, const struct query *query
                           object_word(kinds[i]), out, err);
     }
     if (status == ST_OK)
-        status = put_rows(store, query,
-                          "SELECT id, model, cluster, printf('%llu', seed) AS \"*seed\", budget AS \"*budget\","
-                          " options AS \"*options\", state, reason, started, ended, team, shared AS \"|shared\", mode"
-                          " FROM sessions WHERE id",
-                          "session", ") ORDER BY rowid", "syncopate.session/1", NULL, out, err);
+        status = put_rows(store, query, shared ? SESSIONS(SHARED_OPTIONS) : SESSIONS(OPTIONS), "session",
+                          ") ORDER BY rowid", "syncopate.session/1", NULL, out, err);
     if (status == ST_OK)
         status = put_rows(store, query,
                           "SELECT session, CAST(after_trial AS TEXT) AS \"*after_trial\", created,"
@@ -255,13 +261,22 @@ static enum status put_references(struct store *store, const struct query *query
     return status;
 }
 
-enum status export_references(struct store *store, const struct query *query, FILE *out, struct error *err) {
+static enum status put_in_one_look(struct store *store, const struct query *query, bool shared, FILE *out,
+                                   struct error *err) {
     bool began;
     enum status status = sql_begin_read(store, &began, err);
     if (status == ST_OK)
-        status = put_references(store, query, out, err);
+        status = put_references(store, query, shared, out, err);
     sql_end_read(store, began);
     return status;
+}
+
+enum status export_references(struct store *store, const struct query *query, FILE *out, struct error *err) {
+    return put_in_one_look(store, query, false, out, err);
+}
+
+enum status export_shared_references(struct store *store, const struct query *query, FILE *out, struct error *err) {
+    return put_in_one_look(store, query, true, out, err);
 }
 
 struct writer {

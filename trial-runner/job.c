@@ -243,11 +243,45 @@ static enum status judge(struct running *r, struct process_result *process, stru
     return r->enough_us > 0 && process->ending == PROCESS_STOPPED ? ST_OK : judge_exit(r, process, err);
 }
 
+/* Letters, digits and what else stands in names, and nothing that means something to a shell. */
+static size_t plain_length(const char *text) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+/";
+    return strspn(text, plain);
+}
+
+/* Behind "NAME=value " or "exec "; `at` itself where there is no such word, or where a shell would have to read it. */
+static const char *skip_word(const char *at) {
+    size_t n = plain_length(at);
+    const bool assigns = n && at[n] == '=';
+    n += assigns ? 1 + plain_length(at + n + 1) : 0;
+    const bool passes = assigns || (n == 4 && !memcmp(at, "exec", 4));
+    const size_t space = strspn(at + n, " \t\n");
+    return passes && space ? at + n + space : at;
+}
+
+void job_label(const char *command, char out[JOB_LABEL + 1]) {
+    const char *at = command + strspn(command, " \t\n"), *name;
+    for (const char *next; (next = skip_word(at)) != at;)
+        at = next;
+    size_t n = plain_length(at);
+    const bool whole = !at[n] || strchr(" \t\n;&|<>", at[n]);
+    for (name = at + n; name > at && name[-1] != '/';)
+        name--;
+    n -= (size_t)(name - at);
+    snprintf(out, JOB_LABEL + 1, "%.*s", (int)n, name);
+    if (!whole || !n || n > JOB_LABEL)
+        strcpy(out, "command");
+}
+
 static enum status describe(struct running *r, struct error *err) {
+    const struct job *job = r->job;
     struct utsname host;
+    char label[JOB_LABEL + 1];
     cJSON *json = cJSON_CreateObject();
+    job_label(job->command, label);
     bool whole = json && cJSON_AddStringToObject(json, "runner", "command") &&
-                 cJSON_AddStringToObject(json, "command", r->job->command);
+                 cJSON_AddStringToObject(json, "label", job->label ? job->label : label) &&
+                 (!job->publish || cJSON_AddStringToObject(json, "command", job->command));
     if (whole && !uname(&host))
         whole = cJSON_AddStringToObject(json, "host", host.nodename) &&
                 cJSON_AddStringToObject(json, "kernel", host.release);

@@ -33,8 +33,12 @@ enum {
     JOB_FINISH_S = 5 /* to end by itself after the last iteration */
 };
 
+enum { JOB_LABEL = 64 };
+
 struct job {
     const char *command;
+    const char *label; /* what records call it; NULL: its program's name */
+    bool publish;      /* its whole text is told in records, for whoever may read them; it may have keys in it */
     struct job_times times;
     size_t n_forms; /* whose variables are set in its environment */
     const struct exporter *forms[JOB_MAX_FORMS];
@@ -42,6 +46,10 @@ struct job {
     const char *logs;            /* folder for a folder a trial; NULL: nothing is kept */
     bool heard; /* some trial told a time: what is missing from now on is missing for a reason of its own */
 };
+
+/* The base name of the program that a command starts with, behind assignments and "exec": "train.sh" of
+ * "KEY=x exec ./train.sh --fast". What cannot be told from its text without a shell is "command". */
+void job_label(const char *command, char out[JOB_LABEL + 1]);
 
 /* How many samples an iteration takes on all devices together, by which a rate becomes a time; 0: unknown. */
 double job_samples(const struct model *model, const struct cluster *cluster);

@@ -124,7 +124,7 @@ static enum status put_some(struct store *store, const char *filter, struct line
     char *text = NULL;
     size_t size;
     FILE *memory = open_memstream(&text, &size);
-    enum status st = memory ? export_references(store, &query, memory, err) : error_no_memory(err);
+    enum status st = memory ? export_shared_references(store, &query, memory, err) : error_no_memory(err);
     if (memory && fclose(memory) && !st)
         st = error_no_memory(err);
     st = st ? st : put_new_lines(text, seen, out, err);

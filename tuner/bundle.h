@@ -20,8 +20,8 @@ enum status line_set_add(struct line_set *set, const char *line, size_t n, bool 
 bool line_set_has(const struct line_set *set, const char *line, size_t n);
 void line_set_release(struct line_set *set);
 
-/* Write what n records of `store` refer to (dataset/export.h: export_references), each line once, but for lines that
- * are in `seen` already. The records themselves are written by export_json. Fails: as export_references. */
+/* Write what n records of `store` refer to (dataset/export.h: export_shared_references), each line once, but for lines
+ * that are in `seen` already. The records themselves are written by export_json. Fails: as export_references. */
 enum status bundle_references(struct store *store, size_t n, const struct record *records, struct line_set *seen,
                               FILE *out, struct error *err);
 

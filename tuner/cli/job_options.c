@@ -10,13 +10,11 @@
 static const struct {
     const char *key;
     size_t offset;
-} texts[] = {{"command", offsetof(struct job_words, command)},
-             {"pattern", offsetof(struct job_words, pattern)},
-             {"unit", offsetof(struct job_words, unit)},
-             {"export_env", offsetof(struct job_words, export_env)},
-             {"export_to", offsetof(struct job_words, export_to)},
-             {"accept", offsetof(struct job_words, accept)},
-             {"logs", offsetof(struct job_words, logs)}};
+} texts[] = {
+    {"command", offsetof(struct job_words, command)},     {"pattern", offsetof(struct job_words, pattern)},
+    {"unit", offsetof(struct job_words, unit)},           {"export_env", offsetof(struct job_words, export_env)},
+    {"export_to", offsetof(struct job_words, export_to)}, {"accept", offsetof(struct job_words, accept)},
+    {"label", offsetof(struct job_words, label)},         {"logs", offsetof(struct job_words, logs)}};
 enum { N_TEXTS = sizeof texts / sizeof *texts };
 
 static const char **text_at(struct job_words *words, size_t i) {
@@ -60,7 +58,8 @@ enum status job_unit_read(const char *unit, const char *pattern, enum job_unit *
 
 enum status job_setup_init(struct job_setup *out, const struct job_words *words, const struct inputs *inputs,
                            struct error *err) {
-    struct job_setup setup = {.job = {.command = words->command, .logs = words->logs}};
+    struct job_setup setup = {
+        .job = {.command = words->command, .label = words->label, .publish = words->publish, .logs = words->logs}};
     enum job_unit unit = JOB_UNIT_SUFFIX;
     const double samples = job_samples(&inputs->model, &inputs->cluster);
     enum status st = job_unit_read(words->unit, words->pattern, &unit, err);
@@ -84,8 +83,18 @@ static const char *job_words_without_command(const struct job_words *words) {
     return words->pattern             ? "pattern"
            : words->unit              ? "unit"
            : words->export_env        ? "export-env"
+           : words->label             ? "label"
+           : words->publish           ? "publish-command"
            : words->time_limit_us > 0 ? "time-limit"
                                       : NULL;
+}
+
+static enum status check_label(const char *label, struct error *err) {
+    const size_t n = strlen(label);
+    bool plain = n && n <= JOB_LABEL;
+    for (const char *c = label; *c; c++)
+        plain = plain && (unsigned char)*c >= ' ' && *c != 0x7f;
+    return plain ? ST_OK : error_set(err, ST_USAGE, "--label: 1 to %d bytes on one line", JOB_LABEL);
 }
 
 enum status job_runner_init(struct job_setup *setup, const struct job_words *words, const struct runner_words *runner,
@@ -98,7 +107,8 @@ enum status job_runner_init(struct job_setup *setup, const struct job_words *wor
         return error_set(err, ST_USAGE, "--%s is about the job of --command", lonely);
     if (words->command && !words->command[strspn(words->command, " \t\n")])
         return error_set(err, ST_USAGE, "--command: it is empty");
-    enum status st = job_setup_init(setup, words, inputs, err);
+    enum status st = words->label ? check_label(words->label, err) : ST_OK;
+    st = st ? st : job_setup_init(setup, words, inputs, err);
     if (st)
         return st;
     if (words->command && words->logs)
@@ -119,6 +129,8 @@ char *job_words_text(const struct job_words *words) {
     for (size_t i = 0; i < N_TEXTS && whole; i++)
         if (*text_at(&copy, i))
             whole = cJSON_AddStringToObject(json, texts[i].key, *text_at(&copy, i));
+    if (words->publish && whole)
+        whole = cJSON_AddTrueToObject(json, "publish");
     if (words->time_limit_us > 0 && whole)
         whole = cJSON_AddNumberToObject(json, "time_limit_us", words->time_limit_us);
     char *text = whole ? json_line(json) : NULL;
@@ -134,6 +146,7 @@ enum status job_words_read(const cJSON *json, struct arena *arena, struct job_wo
         if (text && !(*text_at(&read, i) = arena_strdup(arena, text)))
             return error_no_memory(err);
     }
+    read.publish = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(json, "publish"));
     read.time_limit_us = cJSON_IsNumber(limit) ? limit->valuedouble : 0;
     *words = read;
     return ST_OK;

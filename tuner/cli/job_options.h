@@ -16,6 +16,8 @@
 struct job_words {
     const char *command; /* NULL: a runner runs the trials */
     const char *pattern, *unit, *export_env, *export_to, *accept;
+    const char *label;
+    bool publish;
     double time_limit_us;
     const char *logs; /* of the command's own option --logs */
 };
@@ -44,6 +46,9 @@ struct job_words {
          "set the variables of these forms in its environment: horovod, byteps, bytescheduler, nccl"},                 \
         {"time-limit", OPTION_TIME, &(j).time_limit_us, "T",                                                           \
          "a command that takes longer has failed (default 10m and ten times what its iterations should take)"},        \
+        {"label", OPTION_TEXT, &(j).label, "TEXT", "what records call the command (default: its program's name)"},     \
+        {"publish-command", OPTION_FLAG, &(j).publish, NULL,                                                           \
+         "put the command's whole text into records, for all who may read them (default: the label alone)"},           \
         JOB_LIMIT_OPTIONS(j)
 
 /* The unit of a pattern's number; left alone without one. Fails: ST_USAGE (no such unit, or no pattern). */

@@ -250,7 +250,7 @@ static enum status write_references(struct store *store, const char *session, si
         return ST_OK;
     snprintf(filter, sizeof filter, "number >= %lu AND number <= %lu", (unsigned long)records[0].number,
              (unsigned long)records[n - 1].number);
-    return export_references(store, &query, to, err);
+    return export_shared_references(store, &query, to, err);
 }
 
 static void write_records(enum file_form form, size_t n, const struct record *records, FILE *to) {

@@ -76,8 +76,54 @@ static void times_after_the_warm_up_are_kept_in_order(void **state) {
         assert_close(r.time_us[i], 100.0 * (i + 2), 1e-12);
     assert_close(r.median_us, 350, 1e-12);
     assert_contains(r.environment, "\"runner\":\"command\"");
+    assert_null(strstr(r.environment, "time_us")); /* its text */
     assert_string_equal(r.reason, "");
     assert_true(job.heard);
+    trial_result_release(&r);
+}
+
+static void a_command_is_known_by_its_program_alone(void **state) {
+    (void)state;
+    static const struct {
+        const char *command, *label;
+    } cases[] = {
+        {"./train.sh", "train.sh"},
+        {"python3 train.py --key k0123", "python3"},
+        {"  /opt/x/torchrun --x", "torchrun"},
+        {"KEY=k0123 ./train.sh", "train.sh"},
+        {"A=1 B=/x/y exec /bin/run-it;true", "run-it"},
+        {"exec ./a|tee log", "a"},
+        {"exec", "exec"},
+        {"exec env", "env"},
+        {"KEY='k 0123' ./train.sh", "command"},
+        {"KEY=$(cat key) ./train.sh", "command"},
+        {"KEY=\"k\" x", "command"},
+        {"KEY=k0123", "command"},
+        {"$CMD --x", "command"},
+        {"'k0123'", "command"},
+        {"for i in 1 2; do x; done", "for"},
+        {"(cd x; ./train)", "command"},
+        {"curl -H k0123", "curl"},
+        {"k0123=", "command"},
+        {"/", "command"},
+        {"", "command"},
+        {"a23456789b23456789c23456789d23456789e23456789f23456789g23456789h23456789", "command"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char label[JOB_LABEL + 1];
+        job_label(cases[i].command, label);
+        assert_string_equal(label, cases[i].label);
+    }
+}
+
+static void what_is_published_is_asked_for(void **state) {
+    const struct stage *s = *state;
+    struct job job = job_of(TELL(1, 5), NULL);
+    job.label = "nightly";
+    job.publish = true;
+    struct trial_result r = run_with(&s->request, &job);
+    assert_contains(r.environment, "\"label\":\"nightly\"");
+    assert_contains(r.environment, "\"command\":\"for i in");
     trial_result_release(&r);
 }
 
@@ -273,6 +319,8 @@ static void logs_are_kept_and_never_written_over(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(times_after_the_warm_up_are_kept_in_order),
+        cmocka_unit_test(a_command_is_known_by_its_program_alone),
+        cmocka_unit_test(what_is_published_is_asked_for),
         cmocka_unit_test(more_than_was_asked_for_is_left_out),
         cmocka_unit_test(fewer_count_when_they_are_enough_to_tell),
         cmocka_unit_test(the_first_to_tell_is_the_source),
