@@ -148,7 +148,7 @@ static enum status serve_command(int argc, char **argv, struct error *err) {
          "(default: 256M, and as much again for each of --computers)"},
         {"connections", OPTION_INTEGER, &s.connections, "N", "how many connections there may be (default: 1024)"},
         {"connections-per-address", OPTION_INTEGER, &s.per_address, "N",
-         "how many connections an address (IPv6: a /64) may have (default: 256)"},
+         "how many connections an address may have, an IPv6 /64 being one (default: 256)"},
         {"drain", OPTION_TIME, &s.drain_us, "TIME", "how long requests may take to end when it stops (default: 30s)"},
         {"no-access-log", OPTION_FLAG, &s.no_access_log, NULL, "do not log a line a request"},
         {0}};

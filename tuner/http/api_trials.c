@@ -11,6 +11,7 @@
 #include "dataset/events.h"
 #include "dataset/export.h"
 #include "tuner/http/api.h"
+#include "tuner/http/cookies.h"
 #include "tuner/http/lists.h"
 #include "tuner/http/quotas.h"
 #include "tuner/http/records.h"
@@ -483,17 +484,19 @@ enum status api_sessions_importance(struct request *rq, struct response *rs, str
 struct stream {
     struct service *service;
     struct principal who;
+    char sign_in[SIGN_IN_LENGTH + 1]; /* by which they listen; "": by a token */
     char session[64];
     int64_t after;
 };
 
-/* Tokens are revoked and sessions shared anew while somebody listens. */
+/* Tokens are revoked, people sign out, and sessions are shared anew while somebody listens. */
 static bool may_listen(void *context) {
     struct stream *s = context;
     struct stored_session stored;
     struct arena arena = {0};
     struct store *store;
-    bool may = tokens_confirm(service_tokens(s->service), &s->who) && !service_reader(s->service, &store, NULL) &&
+    bool may = (!*s->sign_in || sign_ins_holds(service_sign_ins(s->service), s->sign_in)) &&
+               tokens_confirm(service_tokens(s->service), &s->who) && !service_reader(s->service, &store, NULL) &&
                !store_session_get(store, s->session, &arena, &stored, NULL) && session_may_see(&s->who, &stored);
     arena_release(&arena);
     return may;
@@ -541,6 +544,8 @@ enum status api_sessions_events(struct request *rq, struct response *rs, struct 
         return error_no_memory(err);
     s->service = rq->service;
     s->who = rq->principal;
+    if (rq->authorization || !cookie_read(rq, s->sign_in))
+        *s->sign_in = '\0';
     snprintf(s->session, sizeof s->session, "%s", stored.id);
     s->after = after;
     struct event_source source = {.context = s, .read = read_events, .allowed = may_listen, .release = free};

@@ -118,6 +118,17 @@ bool sign_ins_find(struct sign_ins *s, const char *value, char token[TOKEN_ID_LE
     return valid;
 }
 
+bool sign_ins_holds(struct sign_ins *s, const char *value) {
+    struct id hash;
+    if (strlen(value) != SIGN_IN_LENGTH || id_of(value, SIGN_IN_LENGTH, &hash, NULL))
+        return false;
+    pthread_mutex_lock(&s->mutex);
+    const struct sign_in *row = find(s, &hash);
+    const bool holds = row && !has_ended(s, row, now_us());
+    pthread_mutex_unlock(&s->mutex);
+    return holds;
+}
+
 void sign_ins_end(struct sign_ins *s, const char *value) {
     struct id hash;
     if (strlen(value) != SIGN_IN_LENGTH || id_of(value, SIGN_IN_LENGTH, &hash, NULL))

@@ -30,6 +30,9 @@ enum status sign_ins_begin(struct sign_ins *sign_ins, const char *token, char va
  * O(SIGN_INS_MOST) and one SHA-256. */
 bool sign_ins_find(struct sign_ins *sign_ins, const char *value, char token[TOKEN_ID_LENGTH + 1]);
 
+/* Whether it has not ended, which is no use of it: for what goes on for long. */
+bool sign_ins_holds(struct sign_ins *sign_ins, const char *value);
+
 /* It ends; nothing happens when there is none. */
 void sign_ins_end(struct sign_ins *sign_ins, const char *value);
 

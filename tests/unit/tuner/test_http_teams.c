@@ -74,15 +74,20 @@ static int tear_down(void **state) {
 /* ---- listening ---- */
 
 /* A stream of the session's events on which its first event has come. */
-static int listen_as(const char *token) {
+static int listen_with(const char *header) {
     char head[512], text[4096];
     const int fd = site_connect(&site);
-    snprintf(head, sizeof head, "GET %s/events HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\n\r\n",
-             session, token);
+    snprintf(head, sizeof head, "GET %s/events HTTP/1.1\r\nHost: 127.0.0.1\r\n%s\r\n", session, header);
     site_say(fd, head);
     site_hear(fd, "\nevent: ", 5, text, sizeof text, NULL);
     assert_contains(text, "\nevent: ");
     return fd;
+}
+
+static int listen_as(const char *token) {
+    char header[200];
+    snprintf(header, sizeof header, "Authorization: Bearer %s\r\n", token);
+    return listen_with(header);
 }
 
 /* The stream's last chunk comes within two seconds, and without the event of the change. */
@@ -127,6 +132,30 @@ static void a_stream_ends_when_its_token_is_revoked(void **state) {
     snprintf(path, sizeof path, "%s.tokens", site.dataset);
     assert_ok(tokens_revoke(path, "blue", &err));
     assert_ends(watcher);
+}
+
+static struct reply *send_page_form(const char *path, const char *cookie, const char *form) {
+    char headers[400];
+    snprintf(headers, sizeof headers,
+             "%sOrigin: http://127.0.0.1:%u\r\nContent-Type: application/x-www-form-urlencoded\r\n", cookie,
+             server_port(site.server));
+    return site_ask(&site, "POST", path, headers, form);
+}
+
+static void a_stream_ends_when_its_listener_signs_out(void **state) {
+    (void)state;
+    char form[200], cookie[200];
+    snprintf(form, sizeof form, "token=%s", blue);
+    const char *set = reply_header(send_page_form("/sign-in", "", form), "Set-Cookie");
+    assert_non_null(set);
+    snprintf(cookie, sizeof cookie, "Cookie: %.*s\r\n", (int)strcspn(set, ";"), set);
+    const int watcher = listen_with(cookie), other = listen_as(blue);
+    assert_int_equal(send_page_form("/sign-out", cookie, "")->status, 303);
+    assert_ends(watcher);
+    char text[4096];
+    site_hear(other, "0\r\n\r\n", 1.6, text, sizeof text, NULL);
+    assert_null(strstr(text, "0\r\n\r\n")); /* whose token is good goes on */
+    close(other);
 }
 
 static void a_stream_ends_when_its_token_expires(void **state) {
@@ -374,6 +403,7 @@ int main(void) {
         TEAMS(a_stream_ends_when_its_listener_may_see_the_session_no_more),
         TEAMS(a_stream_goes_on_while_its_listener_may_see_the_session),
         TEAMS(a_stream_ends_when_its_token_is_revoked),
+        TEAMS(a_stream_ends_when_its_listener_signs_out),
         TEAMS(a_stream_ends_when_its_token_expires),
         TEAMS(a_trial_is_changed_only_as_it_was_looked_at),
         TEAMS(a_precondition_is_never_passed_over),
