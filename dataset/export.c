@@ -233,8 +233,9 @@ static enum status put_rows(struct store *store, const struct query *query, cons
 
 #define OPTIONS "options"
 #define SHARED_OPTIONS                                                                                                 \
-    "CASE WHEN json_valid(options) AND json_extract(options, '$.job.command') IS NOT NULL"                             \
-    " THEN json_remove(options, '$.job.command') ELSE options END"
+    "CASE WHEN json_valid(options)"                                                                                    \
+    " AND coalesce(json_extract(options, '$.job.command'), json_extract(options, '$.launch.launch_options')) NOT NULL" \
+    " THEN json_remove(options, '$.job.command', '$.launch.launch_options') ELSE options END"
 #define SESSIONS(options)                                                                                              \
     "SELECT id, model, cluster, printf('%llu', seed) AS \"*seed\", budget AS \"*budget\", " options                    \
     " AS \"*options\", state, reason, started, ended, team, shared AS \"|shared\", mode FROM sessions WHERE id"

@@ -311,6 +311,47 @@ static void what_is_put_into_a_session_is_shared_no_wider_than_it_is_here(void *
     arena_release(&arena);
 }
 
+static char *references_of(struct store *store, bool shared) {
+    struct error err = {0};
+    char *text = NULL;
+    size_t n;
+    const struct query query = {0};
+    FILE *out = open_memstream(&text, &n);
+    assert_ok((shared ? export_shared_references : export_references)(store, &query, out, &err));
+    fclose(out);
+    return text;
+}
+
+static void others_get_sessions_without_the_texts_that_may_have_keys(void **state) {
+    (void)state;
+    static const char *const options[] = {
+        "{\"runner\":\"command\",\"job\":{\"command\":\"KEY=k0123 x\",\"pattern\":\"p(1)\"},\"least_gain\":0.1}",
+        "{\"runner\":\"mpirun\",\"launch\":{\"launch_options\":\"-x KEY=k0123\",\"pass\":\"HOME\"}}",
+        "{\"runner\":\"ask\"}"};
+    struct error err = {0};
+    struct store *store = must_open(dataset_path("commands.db"), STORE_READ_WRITE);
+    const struct fixture f = put_fixture(store);
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        char id[16];
+        snprintf(id, sizeof id, "s%zu", i);
+        const struct stored_session session = {
+            .id = id, .model = f.model.hex, .cluster = f.cluster.hex, .budget = "{}", .options = options[i]};
+        assert_ok(store_session_begin(store, &session, &err));
+        const struct new_trial trial = request_of(&f, id);
+        must_begin_trial(store, &trial);
+    }
+    char *own = references_of(store, false), *shared = references_of(store, true);
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        assert_contains(own, options[i]);
+    assert_null(strstr(shared, "k0123"));
+    assert_contains(shared, "{\"runner\":\"command\",\"job\":{\"pattern\":\"p(1)\"},\"least_gain\":0.1}");
+    assert_contains(shared, "\"launch\":{\"pass\":\"HOME\"}");
+    assert_contains(shared, options[2]);
+    free(own);
+    free(shared);
+    store_close(store);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_said_is_read_as_it_was_kept),
@@ -320,6 +361,7 @@ int main(void) {
         cmocka_unit_test(a_wrong_sharing_is_told_as_it_was_said),
         cmocka_unit_test(a_filter_finds_what_is_shared_so),
         cmocka_unit_test(an_export_brings_it_back_also_from_the_form_of_before),
+        cmocka_unit_test(others_get_sessions_without_the_texts_that_may_have_keys),
         cmocka_unit_test(what_is_put_into_a_session_is_shared_no_wider_than_it_is_here),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
