@@ -52,8 +52,8 @@ void hub_ends(struct hub *hub, uint64_t counts[HUB_ENDS]);
 /* How many sessions are in memory. Threads: any. */
 size_t hub_in_memory(struct hub *hub);
 
-/* Where the service itself may run trials: a cluster that an administrator registered, and how. The texts are copied.
- * Fails: ST_USAGE (no such runner), ST_NO_MEMORY. */
+/* Where the service itself may run trials: a cluster, by its whole id, that an administrator registered, and how. The
+ * texts are copied. Fails: ST_USAGE (no such runner, no whole id), ST_NO_MEMORY. */
 enum status hub_register(struct hub *hub, const char *cluster, const char *runner, const char *hosts,
                          struct error *err);
 

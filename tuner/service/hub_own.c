@@ -24,13 +24,15 @@ enum status hub_register(struct hub *hub, const char *cluster, const char *runne
     if (!trial_runner_parse(runner, &place))
         return error_set(err, ST_USAGE, "launcher of cluster %s: \"%s\" is none of lab, local, mpirun, slurm", cluster,
                          runner);
+    if (strlen(cluster) != ID_LENGTH)
+        return error_set(err, ST_USAGE, "launcher of cluster %s: that is no whole id", cluster);
     struct launcher *grown = realloc(hub->launchers, (hub->n_launchers + 1) * sizeof *grown);
     if (!grown)
         return error_no_memory(err);
     hub->launchers = grown;
     struct launcher *l = &grown[hub->n_launchers];
     *l = (struct launcher){.runner = strdup(runner), .hosts = hosts ? strdup(hosts) : NULL};
-    memcpy(l->cluster, cluster, strlen(cluster) < sizeof l->cluster ? strlen(cluster) : sizeof l->cluster - 1);
+    memcpy(l->cluster, cluster, ID_LENGTH);
     if (!l->runner || (hosts && !l->hosts)) {
         free(l->runner);
         free(l->hosts);
