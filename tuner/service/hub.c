@@ -654,6 +654,16 @@ enum status hub_start(struct hub *hub, struct error *err) {
     return st;
 }
 
+/* All at once, so that none waits for another's end. */
+void hub_halt(struct hub *hub) {
+    pthread_mutex_lock(&hub->mutex);
+    for (struct served *s = hub->first; s; s = s->next) {
+        served_cancel(s);
+        hub_stir(s);
+    }
+    pthread_mutex_unlock(&hub->mutex);
+}
+
 /* Own threads see `closing`, end their trial and give it back. */
 void hub_close(struct hub *hub) {
     if (!hub)
@@ -665,8 +675,7 @@ void hub_close(struct hub *hub) {
     pthread_mutex_unlock(&hub->mutex);
     if (hub->has_thread)
         pthread_join(hub->thread, NULL);
-    for (struct served *s = hub->first; s; s = s->next)
-        served_cancel(s); /* all at once, so that none waits for another's end */
+    hub_halt(hub);
     for (struct served *s = hub->first; s; s = s->next)
         hub_own_stop(s);
     while (hub->first) {

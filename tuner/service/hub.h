@@ -41,6 +41,9 @@ void hub_listen(struct hub *hub, void (*changed)(void *context, const char *sess
 /* Every running lease begins anew, and sessions that the service was running itself go on. Fails: as the store. */
 enum status hub_start(struct hub *hub, struct error *err);
 
+/* The service stops: own trials and what the sessions' threads compute end soon. Then hub_close. */
+void hub_halt(struct hub *hub);
+
 /* Own trials are given back, to be run when the service is up again. NULL is allowed. */
 void hub_close(struct hub *hub);
 
