@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/json_internal.h"
+#include "base/text.h"
 
 enum { FEW_MEMBERS = 24, MAX_STRING = 4096, MAX_POINTER = 240 };
 
@@ -27,10 +28,8 @@ static const uint64_t max_exact = (UINT64_C(1) << 53) - 1;
 /* Places and messages. */
 
 void json_clean_message(struct error *err) {
-    for (char *p = err ? err->message : NULL; p && *p; p++) {
-        if ((unsigned char)*p < 0x20 || *p == 0x7f)
-            *p = '?';
-    }
+    if (err)
+        text_clean(err->message);
 }
 
 /* Text that grows up to a fixed end and then stays as it is. */
@@ -447,6 +446,14 @@ enum status json_array(const struct json_at *at, const char *key, size_t max, st
 
 /* Values. */
 
+static enum status refuse_character(const struct json_at *at, const char *text, size_t n, struct error *err) {
+    char shown[TEXT_SHOWN];
+    if ((unsigned char)*text < 0x20 || *text == 0x7f)
+        return json_fail(at, err, "has a control character (code %d); remove it", *text);
+    text_show(text, n, shown);
+    return json_fail(at, err, "has a character that terminals obey (%s); remove it", shown);
+}
+
 enum status json_string_at(const struct json_at *at, const char **out, struct error *err) {
     if (!cJSON_IsString(at->node))
         return json_fail(at, err, "must be a string, not %s", kind(at->node));
@@ -455,10 +462,9 @@ enum status json_string_at(const struct json_at *at, const char **out, struct er
         return json_fail(at, err, "must not be empty");
     if (strnlen(text, MAX_STRING + 1) > MAX_STRING)
         return json_fail(at, err, "is a string of %zu bytes; at most %d are allowed", strlen(text), MAX_STRING);
-    for (const char *p = text; *p; p++) {
-        if ((unsigned char)*p < 0x20 || *p == 0x7f)
-            return json_fail(at, err, "has a control character (code %d); remove it", *p);
-    }
+    const size_t n = strlen(text), clean = text_clean_length(text, n);
+    if (clean < n)
+        return refuse_character(at, text + clean, n - clean, err);
     *out = text;
     return ST_OK;
 }

@@ -16,6 +16,7 @@
 
 #include "base/grow.h"
 #include "base/json.h"
+#include "base/text.h"
 
 enum { PRETTY_WIDTH = 110, INDENT = 2 };
 
@@ -27,6 +28,7 @@ struct text {
 
 struct style {
     bool sorted, spaced;
+    bool shown; /* what is not clean (text.h) as an escape: for everything but canonical text, which is hashed */
 };
 
 static void put(struct text *t, const char *bytes, size_t n) {
@@ -85,14 +87,31 @@ void json_format_number(double x, char *out) {
     shorten_exponent(out);
 }
 
-static void put_string(struct text *t, const char *s) {
+/* As json_line and json_pretty have it: a terminal obeys nothing of it. */
+static void put_shown(struct text *t, const char *json, size_t n) {
+    char shown[TEXT_SHOWN];
+    for (size_t i = 0; i < n;) {
+        const size_t plain = text_clean_length(json + i, n - i);
+        put(t, json + i, plain);
+        i += plain;
+        if (i < n) {
+            i += text_show_json(json + i, n - i, shown);
+            put_word(t, shown);
+        }
+    }
+}
+
+static void put_string(struct text *t, const char *s, struct style style) {
     static const char names[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
     put(t, "\"", 1);
     while (*s) {
         size_t plain = 0;
         while ((unsigned char)s[plain] >= 0x20 && s[plain] != '"' && s[plain] != '\\')
             plain++;
-        put(t, s, plain);
+        if (style.shown)
+            put_shown(t, s, plain);
+        else
+            put(t, s, plain);
         s += plain;
         if (*s == '\0')
             break;
@@ -106,7 +125,7 @@ static void put_string(struct text *t, const char *s) {
     put(t, "\"", 1);
 }
 
-static void put_scalar(struct text *t, const cJSON *node) {
+static void put_scalar(struct text *t, const cJSON *node, struct style style) {
     char number[32];
     switch (node->type & 0xff) {
     case cJSON_False:
@@ -120,10 +139,13 @@ static void put_scalar(struct text *t, const cJSON *node) {
         put_word(t, number);
         break;
     case cJSON_String:
-        put_string(t, node->valuestring);
+        put_string(t, node->valuestring, style);
         break;
     case cJSON_Raw:
-        put_word(t, node->valuestring);
+        if (style.shown)
+            put_shown(t, node->valuestring, strlen(node->valuestring));
+        else
+            put_word(t, node->valuestring);
         break;
     default:
         put_word(t, "null");
@@ -145,7 +167,7 @@ static void put_member(struct text *t, const cJSON *member, bool first, struct s
     if (!first)
         put_word(t, style.spaced ? ", " : ",");
     if (member->string) {
-        put_string(t, member->string);
+        put_string(t, member->string, style);
         put_word(t, style.spaced ? ": " : ":");
     }
     put_line(t, member, style, limit);
@@ -173,7 +195,7 @@ static void put_line(struct text *t, const cJSON *node, struct style style, size
     if (t->n > limit || t->failed)
         return;
     if (!is_container(node)) {
-        put_scalar(t, node);
+        put_scalar(t, node, style);
         return;
     }
     const bool object = cJSON_IsObject(node);
@@ -197,7 +219,7 @@ static void put_indent(struct text *t, int depth) {
 static void put_pretty(struct text *t, const cJSON *node, int depth, size_t start) {
     const size_t before = t->n, limit = start + PRETTY_WIDTH - 1; /* a comma may follow */
     const bool divisible = is_container(node) && node->child;
-    put_line(t, node, (struct style){false, true}, divisible ? limit : SIZE_MAX);
+    put_line(t, node, (struct style){.spaced = true, .shown = true}, divisible ? limit : SIZE_MAX);
     if (t->failed || !divisible || t->n <= limit)
         return;
     t->n = before;
@@ -206,7 +228,7 @@ static void put_pretty(struct text *t, const cJSON *node, int depth, size_t star
         put_indent(t, depth + 1);
         start = t->n - (size_t)((depth + 1) * INDENT);
         if (m->string) {
-            put_string(t, m->string);
+            put_string(t, m->string, (struct style){.shown = true});
             put_word(t, ": ");
         }
         put_pretty(t, m, depth + 1, start);
@@ -219,7 +241,7 @@ static void put_pretty(struct text *t, const cJSON *node, int depth, size_t star
 
 char *json_canonical(const cJSON *node) {
     struct text t = {0};
-    put_line(&t, node, (struct style){true, false}, SIZE_MAX);
+    put_line(&t, node, (struct style){.sorted = true}, SIZE_MAX);
     return finish(&t);
 }
 
@@ -234,7 +256,7 @@ bool json_add_named(cJSON *object, const char *key, const char *id, const char *
 
 char *json_line(const cJSON *node) {
     struct text t = {0};
-    put_line(&t, node, (struct style){false, false}, SIZE_MAX);
+    put_line(&t, node, (struct style){.shown = true}, SIZE_MAX);
     return finish(&t);
 }
 

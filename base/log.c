@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
+
 static atomic_int current_level = LOG_INFO;
 
 static const char *const words[] = {"quiet", "error", "warn", "info", "debug"};
@@ -47,10 +49,8 @@ void log_write(enum log_level level, const char *format, ...) {
     size_t n = (size_t)snprintf(line, sizeof line, "%s", prefixes[level]);
     va_list args;
     va_start(args, format);
-    int more = vsnprintf(line + n, sizeof line - n - 1, format, args);
+    n += text_vformat(line + n, sizeof line - n - 1, format, args);
     va_end(args);
-    if (more > 0)
-        n = n + (size_t)more < sizeof line - 2 ? n + (size_t)more : sizeof line - 2;
     line[n++] = '\n';
     write_all(line, n);
     errno = saved;

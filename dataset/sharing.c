@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "dataset/store.h"
+
 /* The next name of a list from *at on, n bytes; NULL behind the last. */
 static const char *next_team(const char **at, size_t *n) {
     const char *name = *at + 1;
@@ -13,7 +15,10 @@ static const char *next_team(const char **at, size_t *n) {
     return name;
 }
 
+/* A file of others may say what is none of the three: that counts as the narrowest. */
 static const char *one_word(const char *shared) {
+    if (!shared_is_valid(shared))
+        return "team";
     return !strcmp(shared, "*") ? "all" : !*shared ? "team" : NULL;
 }
 

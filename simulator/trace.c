@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "base/text.h"
 
 enum { PASSES = 2, MAX_ROWS = 4096 };
 
@@ -33,13 +34,12 @@ static int by_start(const void *a, const void *b) {
 
 static void write_text(FILE *out, const char *text) {
     fputc('"', out);
-    for (const unsigned char *p = (const unsigned char *)text; *p; p++)
-        if (*p == '"' || *p == '\\')
-            fprintf(out, "\\%c", *p);
-        else if (*p < 0x20)
-            fprintf(out, "\\u%04x", *p);
-        else
-            fputc(*p, out);
+    char shown[TEXT_SHOWN];
+    for (size_t i = 0, n = strlen(text); i < n;) {
+        const bool special = text[i] == '"' || text[i] == '\\';
+        i += text_show_json(text + i, n - i, shown);
+        fprintf(out, "%s%s", special ? "\\" : "", shown);
+    }
     fputc('"', out);
 }
 

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
+
 struct proto_message proto_root(const struct source *source) {
     return (struct proto_message){source, 0, source->n};
 }
@@ -123,19 +125,12 @@ enum status proto_integer(const struct proto_message *message, const struct prot
     return st;
 }
 
-static bool has_control_characters(const char *text, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
-            return true;
-    return false;
-}
-
 enum status proto_text(const struct proto_message *message, const struct proto_value *field, struct arena *arena,
                        const char **out, struct error *err) {
     enum status st = expect(message, field, PROTO_TYPE_LENGTH, err);
     if (!st && text_valid_bytes(field->bytes, field->n) != field->n)
         st = proto_fail(message, field, err, "field %u is not UTF-8 text", field->number);
-    if (!st && has_control_characters(field->bytes, field->n))
+    if (!st && !text_is_clean(field->bytes, field->n))
         st = proto_fail(message, field, err, "field %u is a name with control characters", field->number);
     if (st)
         return st;

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
+
 static const char STANDARD_INPUT[] = "standard input";
 
 static enum status read_all(FILE *f, const char *path, struct arena *arena, struct source *out, struct error *err) {
@@ -171,9 +173,7 @@ enum status(lines_fail)(const struct lines *lines, struct error *err, const char
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    for (char *p = what; *p; p++)
-        if ((unsigned char)*p < 0x20 || *p == 0x7f)
-            *p = '?';
+    text_clean(what);
     return error_set(err, ST_INVALID, "%s:%zu: %s", lines->name, lines->line, what);
 }
 

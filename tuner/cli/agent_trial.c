@@ -2,12 +2,12 @@
  * which it is offered again. */
 #include "tuner/cli/agent_trial.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "tuner/statistics.h"
 
@@ -89,13 +89,6 @@ static bool add_runner(cJSON *body, const struct held *h) {
     return cJSON_AddStringToObject(body, "runner", runner_for_session(h->place->runner).name) != NULL;
 }
 
-/* The interface takes texts without control characters. */
-static void clean(char *text) {
-    for (char *c = text; *c; c++)
-        if (iscntrl((unsigned char)*c))
-            *c = ' ';
-}
-
 static enum status complete(const struct held *h, const struct tune_outcome *outcome, struct error *err) {
     struct summary summary;
     char median[32];
@@ -121,7 +114,7 @@ static enum status fail(const struct held *h, const struct tune_outcome *outcome
     cJSON *body = new_body(h, &whole);
     snprintf(reason, sizeof reason, "%s",
              outcome->reason && *outcome->reason ? outcome->reason : "the trial gave no reason");
-    clean(reason);
+    text_clean(reason); /* the interface takes no other */
     whole = whole && cJSON_AddStringToObject(body, "reason", reason) &&
             cJSON_AddBoolToObject(body, "infeasible", outcome->state == RECORD_INFEASIBLE) && add_runner(body, h);
     enum status st = whole ? deliver(h, "fail", body, err) : error_no_memory(err);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "tuner/report/placing.h"
 
 static const double LEFT = 78, TOP = 78, BOTTOM = 62, PLOT_WIDTH = 700, LEAST_HEIGHT = 420;
@@ -98,29 +99,30 @@ static enum status chart_init(struct chart *chart, const struct plot *plot, FILE
     return ST_OK;
 }
 
-/* Text for XML: the five special characters escaped, what XML 1.0 does not allow left out, at most `most` characters.
- */
+static const char *entity(char c) {
+    return c == '&'    ? "&amp;"
+           : c == '<'  ? "&lt;"
+           : c == '>'  ? "&gt;"
+           : c == '"'  ? "&quot;"
+           : c == '\'' ? "&apos;"
+                       : NULL;
+}
+
+/* Text for XML: the five special characters escaped, what is not clean (base/text.h) or no character of XML left out,
+ * at most `most` characters. */
 static void put_text(FILE *to, const char *text, size_t most) {
-    for (size_t n = 0; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        if ((c & 0xc0) != 0x80 && n++ == most) {
+    char shown[TEXT_SHOWN];
+    for (size_t n = 0; *text;) {
+        const size_t length = text_character(text, strnlen(text, 4));
+        const bool allowed = length && strncmp(text, "\xef\xbf\xbe", 3) && strncmp(text, "\xef\xbf\xbf", 3);
+        if (allowed && n++ == most) {
             fputs("…", to);
             return;
         }
-        if (!strncmp(text, "\xef\xbf\xbe", 3) || !strncmp(text, "\xef\xbf\xbf", 3))
-            text += 2;
-        else if (c == '&')
-            fputs("&amp;", to);
-        else if (c == '<')
-            fputs("&lt;", to);
-        else if (c == '>')
-            fputs("&gt;", to);
-        else if (c == '"')
-            fputs("&quot;", to);
-        else if (c == '\'')
-            fputs("&apos;", to);
-        else if (c >= ' ' && c != 0x7f)
-            fputc(c, to);
+        if (allowed)
+            fprintf(to, "%.*s", entity(*text) ? (int)strlen(entity(*text)) : (int)length,
+                    entity(*text) ? entity(*text) : text);
+        text += length ? length : text_show(text, strnlen(text, 4), shown);
     }
 }
 

@@ -2,7 +2,6 @@
  * (trial-runner/job.h), so that one script serves both. */
 #include "tuner/cli/session_trials.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "tuner/cli/interrupt.h"
 #include "tuner/cli/job_options.h"
@@ -63,9 +63,8 @@ static enum status check_asker(struct asker_words *w, struct error *err) {
     }
     if (!*w->client || strlen(w->client) > ASKING_CLIENT_MAX)
         return error_set(err, ST_USAGE, "--client is a name of 1 to %d bytes", ASKING_CLIENT_MAX);
-    for (const char *c = w->client; *c; c++)
-        if (iscntrl((unsigned char)*c))
-            return error_set(err, ST_USAGE, "--client: no control characters");
+    if (!text_is_clean(w->client, strlen(w->client)))
+        return error_set(err, ST_USAGE, "--client: no control characters");
     if (w->lease_us < LEAST_LEASE_US || w->lease_us > MOST_LEASE_US)
         return error_set(err, ST_USAGE, "--lease must be 1s to 168h");
     return ST_OK;

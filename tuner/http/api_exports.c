@@ -13,7 +13,7 @@
 #include "tuner/http/api.h"
 #include "tuner/http/lists.h"
 #include "tuner/http/sessions.h"
-#include "tuner/http/text.h"
+#include "base/text.h"
 
 enum { PAGE_SIZE = 100, PAGE_MAX = 1000 };
 

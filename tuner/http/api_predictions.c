@@ -12,7 +12,7 @@
 #include "tuner/http/api.h"
 #include "tuner/http/references.h"
 #include "tuner/http/server.h"
-#include "tuner/http/text.h"
+#include "base/text.h"
 
 enum { MAX_STRATEGIES = 10000, MAX_TIMELINES = 16, NAME_ROOM = 128, SAMPLES = 3, FEW = 8 };
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "tuner/http/text.h"
+#include "base/text.h"
 
 static const struct {
     const char *code, *title;

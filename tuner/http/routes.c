@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tuner/http/api.h"
-#include "tuner/http/text.h"
+#include "base/text.h"
 
 #define CREATED "200 201"
 #define HTML    "text/html; charset=utf-8"

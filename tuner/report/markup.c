@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "base/text.h"
 
 /* ---- bytes ---- */
 
@@ -29,27 +30,19 @@ static void put_word(struct markup *m, const char *word) {
     put(m, word, strlen(word));
 }
 
-/* The length of the character at `p` if XML may contain it, else 0 (RFC 3629: no overlong forms, no surrogates). */
-static size_t character(const unsigned char *p) {
-    size_t n = *p < 0x80                 ? 1
-               : *p >= 0xc2 && *p < 0xe0 ? 2
-               : *p >= 0xe0 && *p < 0xf0 ? 3
-               : *p >= 0xf0 && *p < 0xf5 ? 4
-                                         : 0;
-    uint32_t code = n == 1 ? *p : n == 2 ? *p & 0x1fu : n == 3 ? *p & 0xfu : *p & 7u;
-    for (size_t i = 1; i < n; i++) {
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-        code = code << 6 | (p[i] & 0x3fu);
-    }
-    if ((n == 3 && code < 0x800) || (n == 4 && (code < 0x10000 || code > 0x10ffff)) || (code & ~0x7ffu) == 0xd800 ||
-        code == 0xfffe || code == 0xffff || code == 0x7f)
-        return 0;
-    return code < 0x20 && code != '\t' && code != '\n' ? 0 : n;
+/* The length of the character at `text` if it may stand there, else 0. Two that are clean (text.h) are none of XML's.
+ */
+static size_t character(const char *text) {
+    if (*text == '\t' || *text == '\n')
+        return 1;
+    return !strncmp(text, "\xef\xbf\xbe", 3) || !strncmp(text, "\xef\xbf\xbf", 3)
+               ? 0
+               : text_character(text, strnlen(text, 4));
 }
 
 static void put_escaped(struct markup *m, const char *text) {
-    for (const unsigned char *p = (const unsigned char *)text; *p;) {
+    char shown[TEXT_SHOWN];
+    for (const char *p = text; *p;) {
         size_t n = character(p);
         if (!n)
             put_word(m, "\xef\xbf\xbd");
@@ -62,8 +55,8 @@ static void put_escaped(struct markup *m, const char *text) {
         else if (*p == '"')
             put_word(m, "&quot;");
         else
-            put(m, (const char *)p, n);
-        p += n ? n : 1;
+            put(m, p, n);
+        p += n ? n : text_show(p, strnlen(p, 4), shown);
     }
 }
 

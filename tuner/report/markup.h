@@ -2,7 +2,7 @@
  * way to write anything else.
  *
  * Elements nest by markup_begin and markup_end; attributes come before content. Texts and values may hold anything:
- * markup is escaped, and bytes that no XML may contain (control characters, what is no UTF-8) become U+FFFD. Element
+ * markup is escaped, and what is not clean (base/text.h) or no character of XML becomes U+FFFD; tabs and line ends stay. Element
  * and attribute names come from the program, never from data. The same text is HTML and XML: void elements and all of
  * SVG close themselves, other elements always have an end tag.
  *

@@ -219,8 +219,9 @@ static void a_schema_is_exact_and_a_newer_one_is_refused_by_name(void **state) {
 static void values_are_checked_for_type_and_range(void **state) {
     (void)state;
     struct error err = {0};
-    cJSON *tree = parsed("{\"n\":2.5,\"i\":7,\"s\":\"text\",\"e\":\"\",\"b\":true,\"z\":null,\"neg\":-1,\"big\":"
-                         "9007199254740992,\"max\":9007199254740991,\"c\":\"a\\u001bb\"}");
+    cJSON *tree = parsed(
+        "{\"n\":2.5,\"i\":7,\"s\":\"text\",\"e\":\"\",\"b\":true,\"z\":null,\"neg\":-1,\"big\":"
+        "9007199254740992,\"max\":9007199254740991,\"c\":\"a\\u001bb\",\"c1\":\"a\\u009b\",\"rlo\":\"\\u202eb\"}");
     const struct json_at at = json_root(tree, "x");
     double x = -1;
     uint64_t i = 0;
@@ -251,6 +252,9 @@ static void values_are_checked_for_type_and_range(void **state) {
                  "whole numbers are exact only up to 9007199254740991");
     assert_fails(json_get_string(&at, "e", JSON_REQUIRED, &s, &err), ST_INVALID, "x: /e: must not be empty");
     assert_fails(json_get_string(&at, "c", JSON_REQUIRED, &s, &err), ST_INVALID, "control character (code 27)");
+    assert_fails(json_get_string(&at, "c1", JSON_REQUIRED, &s, &err), ST_INVALID,
+                 "x: /c1: has a character that terminals obey (\\u009b); remove it");
+    assert_fails(json_get_string(&at, "rlo", JSON_REQUIRED, &s, &err), ST_INVALID, "terminals obey (\\u202e)");
     assert_fails(json_get_bool(&at, "z", JSON_REQUIRED, &b, &err), ST_INVALID, "must be true or false, not null");
     assert_close(x, 2.5, 0); /* failures left the outputs alone */
     assert_string_equal(s, "text");
@@ -328,7 +332,7 @@ static void messages_carry_no_control_characters_and_fit_their_buffer(void **sta
     strcpy(text + n + 3000, "\":1}}");
     cJSON *tree = parsed(text);
     const struct json_at root = json_root(tree, "x");
-    assert_fails(json_expect_object(&root, known, &err), ST_INVALID, "x: /?[31mred?: unknown member \"?[31mred?\"");
+    assert_fails(json_expect_object(&root, known, &err), ST_INVALID, "x: /?[31mred : unknown member \"?[31mred \"");
     const struct json_at red = json_first(&root), long_name = json_first(&red);
     assert_fails(json_fail(&long_name, &err, "is %s", "wrong"), ST_INVALID, "kkk...: is wrong");
     assert_true(strlen(err.message) < 300);

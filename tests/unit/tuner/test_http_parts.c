@@ -14,7 +14,7 @@
 #include "tuner/http/pool.h"
 #include "tuner/http/problem.h"
 #include "tuner/http/routes.h"
-#include "tuner/http/text.h"
+#include "base/text.h"
 
 /* The pool. */
 
@@ -273,26 +273,6 @@ static void words_are_found_whole(void **state) {
     assert_false(routes_has_word("page_size", "size"));
 }
 
-/* Texts. */
-
-static void only_utf8_without_controls_is_clean(void **state) {
-    (void)state;
-    static const char *const good[] = {"", "abc", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xf4\x8f\xbf\xbf"};
-    static const char *const bad[] = {
-        "\xc3", "\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80",
-        "\x80", "a\tb",     "\x7f",         "\xe2\x82",     "\xf0\x80\x80\x80", "\xff"};
-    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
-        assert_true(text_is_clean(good[i], strlen(good[i])));
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        char text[16];
-        assert_false(text_is_clean(bad[i], strlen(bad[i])));
-        snprintf(text, sizeof text, "%s", bad[i]);
-        text_clean(text);
-        assert_true(text_is_clean(text, strlen(text)));
-        assert_int_equal(strlen(text), strlen(bad[i]));
-    }
-}
-
 static void messages_give_up_their_pointers(void **state) {
     (void)state;
     static const struct {
@@ -372,7 +352,6 @@ int main(void) {
         cmocka_unit_test(paths_find_their_rows),
         cmocka_unit_test(random_paths_never_hurt),
         cmocka_unit_test(words_are_found_whole),
-        cmocka_unit_test(only_utf8_without_controls_is_clean),
         cmocka_unit_test(messages_give_up_their_pointers),
         cmocka_unit_test(every_status_has_a_problem_of_a_fitting_code),
         cmocka_unit_test(etags_are_compared_as_rfc_9110_says),
