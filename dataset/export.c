@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "dataset/select_internal.h"
 #include "dataset/sharing.h"
 
@@ -61,19 +62,7 @@ static void put_times(const struct record *r, char between, FILE *out) {
 }
 
 static void csv_text(const char *text, FILE *out) {
-    if (!text)
-        return;
-    if (!strpbrk(text, ",\"\r\n")) {
-        fputs(text, out);
-        return;
-    }
-    putc('"', out);
-    for (; *text; text++) {
-        if (*text == '"')
-            putc('"', out);
-        putc(*text, out);
-    }
-    putc('"', out);
+    text_print_csv(out, text);
 }
 
 static void csv_number(double x, FILE *out) {
@@ -125,19 +114,40 @@ static void json_key(const char *key, FILE *out) {
     fprintf(out, ",\"%s\":", key);
 }
 
+/* How many bytes go out as they are. */
+static size_t plain_length(const char *text, size_t n) {
+    size_t i = 0;
+    while (i < n && text[i] >= 0x20 && text[i] < 0x7f && text[i] != '"' && text[i] != '\\')
+        i++;
+    return i;
+}
+
+/* One character that is no plain one; what is not clean goes out as an escape, which means the same. */
+static size_t put_special(const char *text, size_t n, FILE *out) {
+    char shown[TEXT_SHOWN];
+    if ((unsigned char)*text < 0x20)
+        snprintf(shown, sizeof shown, "\\u%04x", *text);
+    else if (*text == '"' || *text == '\\')
+        snprintf(shown, sizeof shown, "\\%c", *text);
+    else
+        n = text_show_json(text, n, shown);
+    fputs(shown, out);
+    return (unsigned char)*text < 0x80 ? 1 : n;
+}
+
 static void json_text(const char *key, const char *text, FILE *out) {
     if (!text)
         return;
     json_key(key, out);
     putc('"', out);
-    for (; *text; text++) {
-        const unsigned char c = (unsigned char)*text;
-        if (c < 0x20)
-            fprintf(out, "\\u%04x", c);
-        else if (c == '"' || c == '\\')
-            fprintf(out, "\\%c", c);
-        else
-            putc(c, out);
+    for (size_t n = strlen(text); n;) {
+        const size_t plain = plain_length(text, n);
+        fwrite(text, 1, plain, out);
+        text += plain;
+        n -= plain;
+        const size_t taken = n ? put_special(text, n, out) : 0;
+        text += taken;
+        n -= taken;
     }
     putc('"', out);
 }
@@ -166,13 +176,19 @@ static void json_sharing(const char *key, const char *shared, FILE *out) {
     shared_print_json(shared, out);
 }
 
+/* A value that is JSON already. */
+static void json_raw(const char *key, const char *json, FILE *out) {
+    json_key(key, out);
+    text_print_json(out, json, strlen(json));
+}
+
 void export_json(const struct record *r, FILE *out) {
     fputs("{\"schema\":\"syncopate.record/1\"", out);
 #define X(column, kind, expression) json_##kind(#column, expression, out);
     COLUMN_TABLE(X)
 #undef X
     if (r->environment_json)
-        fprintf(out, ",\"environment_details\":%s", r->environment_json);
+        json_raw("environment_details", r->environment_json, out);
     if (r->n_iterations) {
         fputs(",\"iterations_us\":[", out);
         put_times(r, ',', out);
@@ -201,7 +217,7 @@ static void put_line(sqlite3_stmt *stmt, const char *schema, const char *kind, F
         else if (*name != '*')
             json_text(name, text, out);
         else if (text)
-            fprintf(out, ",\"%s\":%s", name + 1, text);
+            json_raw(name + 1, text, out);
     }
     fputs("}\n", out);
 }

@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "strategy/cluster.h"
 #include "trial-runner/bench.h"
@@ -21,8 +22,8 @@ static void show(void *context, const char *what, uint64_t bytes, double time_us
     char size[32], time[32];
     if (!isatty(STDERR_FILENO))
         return;
-    fprintf(stderr, "\r\033[K%s of %s: %s", what, units_format_bytes(bytes, size, sizeof size),
-            units_format_time(time_us, time, sizeof time));
+    text_print(stderr, "\r\033[K%s of %s: %s", what, units_format_bytes(bytes, size, sizeof size),
+               units_format_time(time_us, time, sizeof time));
     fflush(stderr);
 }
 
@@ -72,7 +73,7 @@ enum status cmd_bench(int argc, char **argv, struct error *err) {
     if (!st)
         st = bench_run(json, path, &o, &measured, err);
     if (isatty(STDERR_FILENO))
-        fprintf(stderr, "\r\033[K");
+        text_print(stderr, "\r\033[K");
     char *text = st ? NULL : json_pretty(measured);
     if (!st)
         st = text ? json_write_file(out, text, err) : error_no_memory(err);

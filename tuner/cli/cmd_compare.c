@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "tuner/cli/commands.h"
 #include "tuner/cli/inputs.h"
 #include "tuner/cli/options.h"
@@ -100,7 +101,7 @@ static void print_block(const struct column *columns, size_t n) {
         table_cell(&table, "%.1f%%", fmax(comparison_gap(&columns[c].comparison), 0) * 100);
     table_print(&table, stdout);
     table_release(&table);
-    printf("\n");
+    text_print(stdout, "\n");
 }
 
 /* ---- for programs ---- */
@@ -130,7 +131,7 @@ static enum status print_json(const struct column *column, struct error *err) {
 /* ---- the command ---- */
 
 static void print_cluster(const struct column *columns, size_t n) {
-    printf("%s: %u nodes, %u devices\n\n", columns[0].cluster, columns[0].n_nodes, columns[0].n_devices);
+    text_print(stdout, "%s: %u nodes, %u devices\n\n", columns[0].cluster, columns[0].n_nodes, columns[0].n_devices);
     for (size_t at = 0; at < n; at += COLUMNS)
         print_block(columns + at, n - at < COLUMNS ? n - at : COLUMNS);
 }

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "dataset/check.h"
 #include "dataset/describe.h"
@@ -270,7 +271,7 @@ static enum status dataset_export(int argc, char **argv, struct error *err) {
 
 static void print_problem(void *context, const char *problem) {
     (void)context;
-    puts(problem);
+    text_print(stdout, "%s\n", problem);
 }
 
 static enum status dataset_check(int argc, char **argv, struct error *err) {
@@ -416,6 +417,9 @@ static enum status print_object(struct store *store, const struct show *show, st
     enum status st = store_find(store, show->kind, show->word, &id, err);
     if (!st)
         st = store_get(store, show->kind, id.hex, &arena, &object, err);
+    if (!st && show->canonical && !strcmp(show->out, "-") && !text_is_clean(object.content, strlen(object.content)))
+        st = error_set(err, ST_USAGE, "%s %.12s holds characters that a terminal obeys; write it to a file by --out",
+                       show->word, id.hex);
     if (!st && show->canonical) {
         st = json_write_file(show->out, object.content, err);
     } else if (!st) {

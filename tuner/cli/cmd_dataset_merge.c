@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "tuner/cli/commands.h"
 #include "tuner/cli/interrupt.h"
 #include "tuner/cli/options.h"
@@ -12,7 +13,7 @@
 
 static void print_conflict(void *context, const struct merge_conflict *conflict) {
     (void)context;
-    printf("%s: here %s, there %s\n", conflict->what, conflict->ours, conflict->theirs);
+    text_print(stdout, "%s: here %s, there %s\n", conflict->what, conflict->ours, conflict->theirs);
 }
 
 static void tell(const struct merge_report *report) {

@@ -6,6 +6,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "trial-runner/lab.h"
 #include "trial-runner/launch.h"
 #include "trial-runner/process.h"
@@ -16,17 +17,18 @@
 static unsigned problems;
 
 static void line_ok(const char *what, const char *detail) {
-    printf("ok       %-16s %s\n", what, detail);
+    text_print(stdout, "ok       %-16s %s\n", what, detail);
 }
 
 static void line_missing(const char *what, const char *why, const char *remedy) {
-    printf("missing  %-16s %s%s%s\n", what, why, remedy ? "\n                          -> " : "", remedy ? remedy : "");
+    text_print(stdout, "missing  %-16s %s%s%s\n", what, why, remedy ? "\n                          -> " : "",
+               remedy ? remedy : "");
     problems++;
 }
 
 /* What only some need. */
 static void line_without(const char *what, const char *why, const char *remedy) {
-    printf("without  %-16s %s\n                          -> %s\n", what, why, remedy);
+    text_print(stdout, "without  %-16s %s\n                          -> %s\n", what, why, remedy);
 }
 
 static bool keep_first_line(void *context, enum process_stream stream, const char *text, size_t n) {
@@ -141,8 +143,8 @@ static void show_machine(void) {
     struct sysinfo info;
     if (uname(&name) || sysinfo(&info))
         return;
-    printf("machine  %-16s %s %s, %d cores, %.1f GiB of memory\n", "", name.sysname, name.release, get_nprocs(),
-           (double)info.totalram * info.mem_unit / (1 << 30));
+    text_print(stdout, "machine  %-16s %s %s, %d cores, %.1f GiB of memory\n", "", name.sysname, name.release,
+               get_nprocs(), (double)info.totalram * info.mem_unit / (1 << 30));
 }
 
 enum status cmd_doctor(int argc, char **argv, struct error *err) {

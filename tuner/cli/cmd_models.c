@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "tuner/cli/commands.h"
 #include "tuner/cli/options.h"
 #include "tuner/cli/output.h"
@@ -157,7 +158,7 @@ static enum status add_object(const struct kind *kind, const struct remote_optio
     snprintf(collection, sizeof collection, "/api/v1/%s", kind->command);
     st = remote_post(client, collection, json, true, &answer, NULL, err);
     if (!st)
-        printf("%s\n", remote_text(answer, "id"));
+        text_print(stdout, "%s\n", remote_text(answer, "id"));
     cJSON_Delete(answer);
     client_close(client);
     return st;

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "dataset/query.h"
 #include "strategy/baselines/baselines.h"
@@ -186,20 +187,21 @@ static enum status print_accuracy(const struct ranking *r, struct error *err) {
     double by_ranker = whole ? ranker_pairwise_accuracy(r->n, us, score, domain) : NAN;
     double by_timeline = whole ? ranker_pairwise_accuracy(r->n, us, timeline, domain) : NAN;
     if (!isnan(by_ranker))
-        printf("\nOf the pairs that were measured the ranker has %.1f%% in the right order, the timeline %.1f%%.\n",
-               by_ranker * 100, by_timeline * 100);
+        text_print(stdout,
+                   "\nOf the pairs that were measured the ranker has %.1f%% in the right order, the timeline %.1f%%.\n",
+                   by_ranker * 100, by_timeline * 100);
     arena_release(&arena);
     return whole ? ST_OK : error_no_memory(err);
 }
 
 static enum status print_words(const struct ranking *r, struct error *err) {
     const struct ranker_origin *o = &r->ranker.origin;
-    printf("%s on %s by %s (%s, %lu trials of %zu domain%s", r->inputs->model.name, r->inputs->cluster.name,
-           r->ranker.name, ranker_kind_name(ranker_kind_of(r->ranker.ranker)), (unsigned long)o->n_trials, o->n_domains,
-           o->n_domains == 1 ? "" : "s");
+    text_print(stdout, "%s on %s by %s (%s, %lu trials of %zu domain%s", r->inputs->model.name, r->inputs->cluster.name,
+               r->ranker.name, ranker_kind_name(ranker_kind_of(r->ranker.ranker)), (unsigned long)o->n_trials,
+               o->n_domains, o->n_domains == 1 ? "" : "s");
     if (!isnan(r->distance))
-        printf("; the nearest at a distance of %.2f", r->distance);
-    puts(")\n");
+        text_print(stdout, "; the nearest at a distance of %.2f", r->distance);
+    text_print(stdout, ")\n\n");
     print_table(r);
     return print_accuracy(r, err);
 }

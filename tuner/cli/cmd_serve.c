@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "tuner/cli/commands.h"
 #include "tuner/cli/options.h"
@@ -111,7 +112,7 @@ static enum status serve(struct serve *s, struct error *err) {
     st = st ? st : hub_start(service_hub(service), err);
     st = st ? st : server_start(&s->server, service, &server, err);
     if (!st) {
-        printf("syncopate serves %s at %s\n", s->service.dataset, server_url(server));
+        text_print(stdout, "syncopate serves %s at %s\n", s->service.dataset, server_url(server));
         fflush(stdout);
         wait_for_signal(&signals, server);
         server_stop(server, s->drain_us * 1e-6);
@@ -241,7 +242,7 @@ static enum status create_command(int argc, char **argv, struct error *err) {
         clock_utc_after(expires_us, wanted.expires, sizeof wanted.expires);
     st = tokens_create(path, &wanted, &made, secret, err);
     if (!st)
-        puts(secret);
+        text_print(stdout, "%s\n", secret);
     return st;
 }
 

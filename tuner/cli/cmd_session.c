@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "tuner/cli/inputs.h"
 #include "tuner/cli/interrupt.h"
@@ -78,7 +79,7 @@ static enum status tell_opened(const struct open_words *words, const char *id, s
         const bool whole = cJSON_AddStringToObject(json, "session", id) != NULL;
         return output_line(json, whole, err);
     }
-    printf("%s\n", id);
+    text_print(stdout, "%s\n", id);
     log_info("take its trials with: syncopate session suggest %s%s%s", id,
              strcmp(words->dataset, DEFAULT_DATASET) ? " --dataset " : "",
              strcmp(words->dataset, DEFAULT_DATASET) ? words->dataset : "");
@@ -215,8 +216,9 @@ static enum status print_words(const struct shown *s) {
     const struct stored_session *stored = &s->asking.stored;
     const bool goes_on = stored->state == STORED_SESSION_RUNNING;
     const char *standing = goes_on ? "it goes on" : stored->reason ? stored->reason : "it has ended";
-    printf("Session %s is %s: %lu trials were given, %lu are complete.\n", stored->id,
-           stored_session_state_word(stored->state), (unsigned long)stored->trials, (unsigned long)stored->complete);
+    text_print(stdout, "Session %s is %s: %lu trials were given, %lu are complete.\n", stored->id,
+               stored_session_state_word(stored->state), (unsigned long)stored->trials,
+               (unsigned long)stored->complete);
     print_open_trials(s);
     if (s->answered)
         tuning_print(&s->tuning, &s->inputs, standing);

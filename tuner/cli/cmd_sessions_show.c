@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "dataset/sharing.h"
 #include "tuner/cli/options.h"
@@ -23,33 +24,33 @@ static const char *time_text(double us, char out[32]) {
 
 static void print_head(const struct findings *f) {
     const struct stored_session *s = &f->session;
-    printf("session %s is %s%s%s\n", s->id, stored_session_state_word(s->state), s->reason ? ": " : "",
-           s->reason ? s->reason : "");
-    printf("  %s on %s, trials run by %s, seed %llu\n", f->model.name, f->cluster.name,
-           s->mode == STORED_SESSION_ASK ? "those who ask" : "its owner", (unsigned long long)s->seed);
-    printf("  begun %.16s%s%.16s, %s%s%sshared with ", s->started, s->ended ? ", ended " : "", s->ended ? s->ended : "",
-           s->team ? "team " : "", s->team ? s->team : "", s->team ? ", " : "");
+    text_print(stdout, "session %s is %s%s%s\n", s->id, stored_session_state_word(s->state), s->reason ? ": " : "",
+               s->reason ? s->reason : "");
+    text_print(stdout, "  %s on %s, trials run by %s, seed %llu\n", f->model.name, f->cluster.name,
+               s->mode == STORED_SESSION_ASK ? "those who ask" : "its owner", (unsigned long long)s->seed);
+    text_print(stdout, "  begun %.16s%s%.16s, %s%s%sshared with ", s->started, s->ended ? ", ended " : "",
+               s->ended ? s->ended : "", s->team ? "team " : "", s->team ? s->team : "", s->team ? ", " : "");
     shared_print_words(s->shared, stdout);
-    printf("\n  %lu trials, %lu complete", (unsigned long)s->trials, (unsigned long)s->complete);
+    text_print(stdout, "\n  %lu trials, %lu complete", (unsigned long)s->trials, (unsigned long)s->complete);
     if (f->budget_trials)
-        printf(", of %lu", (unsigned long)f->budget_trials);
-    printf("\n");
+        text_print(stdout, ", of %lu", (unsigned long)f->budget_trials);
+    text_print(stdout, "\n");
 }
 
 static void print_best(const struct findings *f) {
     char median[32], low[32], high[32], bound[32];
     if (f->best == SIZE_MAX) {
-        printf("no trial has completed\n");
+        text_print(stdout, "no trial has completed\n");
         return;
     }
     const struct finding *best = &f->items[f->best];
-    printf("best: %s (%.12s), %s an iteration, %s to %s (95%%)\n", best->name, best->strategy,
-           time_text(best->measured.median_us, median), time_text(best->measured.low_us, low),
-           time_text(best->measured.high_us, high));
+    text_print(stdout, "best: %s (%.12s), %s an iteration, %s to %s (95%%)\n", best->name, best->strategy,
+               time_text(best->measured.median_us, median), time_text(best->measured.low_us, low),
+               time_text(best->measured.high_us, high));
     if (f->baseline != SIZE_MAX && f->baseline != f->best)
-        printf("  %.2f times as fast as the best baseline, %s%s\n", f->speedup, f->items[f->baseline].name,
-               f->overlap ? "; their intervals overlap: no measurable difference" : "");
-    printf("  no strategy takes less than %s\n", time_text(f->bound_us, bound));
+        text_print(stdout, "  %.2f times as fast as the best baseline, %s%s\n", f->speedup, f->items[f->baseline].name,
+                   f->overlap ? "; their intervals overlap: no measurable difference" : "");
+    text_print(stdout, "  no strategy takes less than %s\n", time_text(f->bound_us, bound));
 }
 
 /* Fastest first; what never completed comes last, as it was tried. */

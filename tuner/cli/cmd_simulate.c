@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "tuner/cli/commands.h"
 #include "tuner/cli/grid.h"
@@ -42,8 +43,8 @@ static double over_bound(double us, double bound_us) {
 static void print_table(const struct simulation *s, const struct row *rows, size_t n) {
     struct table table;
     char text[32];
-    printf("%s on %s: %u devices, lower bound %s\n\n", s->model->name, s->cluster->name, s->cluster->n_devices,
-           units_format_time(s->bound_us, text, sizeof text));
+    text_print(stdout, "%s on %s: %u devices, lower bound %s\n\n", s->model->name, s->cluster->name,
+               s->cluster->n_devices, units_format_time(s->bound_us, text, sizeof text));
     table_init(&table, (const char *const[]){"STRATEGY", ">ITERATION", ">COMPUTE", ">EXPOSED", ">OVER BOUND",
                                              ">MESSAGES", ">SAMPLES/S", NULL});
     for (size_t i = 0; i < n; i++) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "strategy/plan.h"
 #include "tuner/cli/commands.h"
@@ -97,7 +98,7 @@ static void show_groups(const struct looked_at *l) {
         table_cell(&table, "%s", cut_text(&l->strategy, g, cut, sizeof cut));
         table_cell(&table, "%s", members);
     }
-    printf("\nAll-reduce:\n");
+    text_print(stdout, "\nAll-reduce:\n");
     table_print(&table, stdout);
     table_release(&table);
 }
@@ -126,7 +127,7 @@ static void show_served(const struct looked_at *l) {
                                          : "whole");
         table_cell(&table, "%s", servers);
     }
-    printf("\nParameter server:\n");
+    text_print(stdout, "\nParameter server:\n");
     table_print(&table, stdout);
     table_release(&table);
 }
@@ -137,7 +138,7 @@ static enum status print_json(const struct looked_at *l, struct error *err) {
     cJSON_Delete(json);
     if (!text)
         return error_no_memory(err);
-    puts(text);
+    text_print(stdout, "%s\n", text);
     free(text);
     return ST_OK;
 }
@@ -167,15 +168,15 @@ static enum status strategy_show(int argc, char **argv, struct error *err) {
     if (!st && json) {
         st = print_json(&l, err);
     } else if (!st) {
-        printf("%s (%.12s) for %s on %s\n", l.strategy.name, l.strategy.id.hex, l.inputs.model.name,
-               l.inputs.cluster.name);
-        printf("schedule: %s, credit %s, %s\n", policy_text(&l.strategy, policy, sizeof policy),
-               credit_text(l.strategy.credit_bytes, credit, sizeof credit),
-               l.strategy.cross_iteration ? "communication runs on into the next forward pass"
-                                          : "barrier between iterations");
-        printf("messages: %u an iteration, %s in all, the largest %s\n", l.plan.n_messages,
-               units_format_bytes(l.plan.bytes, total, sizeof total),
-               units_format_bytes(l.plan.max_bytes, largest, sizeof largest));
+        text_print(stdout, "%s (%.12s) for %s on %s\n", l.strategy.name, l.strategy.id.hex, l.inputs.model.name,
+                   l.inputs.cluster.name);
+        text_print(stdout, "schedule: %s, credit %s, %s\n", policy_text(&l.strategy, policy, sizeof policy),
+                   credit_text(l.strategy.credit_bytes, credit, sizeof credit),
+                   l.strategy.cross_iteration ? "communication runs on into the next forward pass"
+                                              : "barrier between iterations");
+        text_print(stdout, "messages: %u an iteration, %s in all, the largest %s\n", l.plan.n_messages,
+                   units_format_bytes(l.plan.bytes, total, sizeof total),
+                   units_format_bytes(l.plan.max_bytes, largest, sizeof largest));
         show_groups(&l);
         show_served(&l);
     }
@@ -199,7 +200,7 @@ static enum status strategy_check_command(int argc, char **argv, struct error *e
         return st;
     st = look(&arguments, arguments.items[2], NULL, &l, err);
     if (!st)
-        printf("%s\n", l.strategy.id.hex);
+        text_print(stdout, "%s\n", l.strategy.id.hex);
     looked_at_release(&l);
     return st;
 }

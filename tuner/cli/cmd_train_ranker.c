@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "trial-runner/launch.h"
 #include "tuner/cli/commands.h"
@@ -97,7 +98,7 @@ static enum status list_rankers(const struct request *r, struct error *err) {
 static void show_progress(const char *verb, size_t n, const char *noun) {
     if (!isatty(STDERR_FILENO))
         return;
-    fprintf(stderr, "\r\033[K%s %zu %s", verb, n, noun);
+    text_print(stderr, "\r\033[K%s %zu %s", verb, n, noun);
     fflush(stderr);
 }
 
@@ -129,20 +130,23 @@ static void print_words(const struct request *r, const struct examples *e, const
                         const struct stored_ranker *stored) {
     char a[16], b[16], time[32];
     const struct ranker_report *report = &fit->report;
-    printf("%s ranker%s from %lu trials\n\n", ranker_kind_name(ranker_kind_of(stored->ranker)),
-           ranker_residual(stored->ranker) ? ", correcting the timeline," : "", (unsigned long)fit->origin.n_trials);
+    text_print(stdout, "%s ranker%s from %lu trials\n\n", ranker_kind_name(ranker_kind_of(stored->ranker)),
+               ranker_residual(stored->ranker) ? ", correcting the timeline," : "",
+               (unsigned long)fit->origin.n_trials);
     print_fit(e, fit);
-    printf("\nPairs of strategies in the right order: %s in training (%zu strategies), %s in validation (%zu).\n",
-           percent(report->training_accuracy, a, sizeof a), report->n_training,
-           percent(report->validation_accuracy, b, sizeof b), report->n_validation);
-    printf("The table is about those %s: %s in all", fit->all.held_out ? "held out" : "trained on",
-           percent(fit->all.ranker_accuracy, a, sizeof a));
-    printf(", the timeline alone %s.\n", percent(fit->all.timeline_accuracy, b, sizeof b));
+    text_print(stdout,
+               "\nPairs of strategies in the right order: %s in training (%zu strategies), %s in validation (%zu).\n",
+               percent(report->training_accuracy, a, sizeof a), report->n_training,
+               percent(report->validation_accuracy, b, sizeof b), report->n_validation);
+    text_print(stdout, "The table is about those %s: %s in all", fit->all.held_out ? "held out" : "trained on",
+               percent(fit->all.ranker_accuracy, a, sizeof a));
+    text_print(stdout, ", the timeline alone %s.\n", percent(fit->all.timeline_accuracy, b, sizeof b));
     if (report->best_epoch == 0)
-        printf("Nothing was learned: no step did better on the validation than the start%s. Another --kind may.\n",
-               ranker_residual(stored->ranker) ? ", which is the timeline" : "");
-    printf("Trained in %s; kept in %s as %s (%.12s).\n", units_format_time(report->seconds * 1e6, time, sizeof time),
-           r->dataset, stored->name, stored->id.hex);
+        text_print(stdout,
+                   "Nothing was learned: no step did better on the validation than the start%s. Another --kind may.\n",
+                   ranker_residual(stored->ranker) ? ", which is the timeline" : "");
+    text_print(stdout, "Trained in %s; kept in %s as %s (%.12s).\n",
+               units_format_time(report->seconds * 1e6, time, sizeof time), r->dataset, stored->name, stored->id.hex);
 }
 
 static enum status print_json(const struct ranker_fit *fit, size_t left_out, const struct stored_ranker *stored,

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "tuner/cli/commands.h"
 #include "tuner/cli/inputs.h"
@@ -48,10 +49,10 @@ static enum status print_json(const struct strategy *strategy, const struct summ
 
 static void print_words(const struct strategy *strategy, const struct summary *m, double predicted_us) {
     char median[32], low[32], high[32], predicted[32];
-    printf("%s: %s an iteration (95%% interval %s .. %s, %zu iterations), predicted %s (%+.1f%%)\n", strategy->name,
-           units_format_time(m->median_us, median, sizeof median), units_format_time(m->low_us, low, sizeof low),
-           units_format_time(m->high_us, high, sizeof high), m->n,
-           units_format_time(predicted_us, predicted, sizeof predicted), (predicted_us / m->median_us - 1) * 100);
+    text_print(stdout, "%s: %s an iteration (95%% interval %s .. %s, %zu iterations), predicted %s (%+.1f%%)\n",
+               strategy->name, units_format_time(m->median_us, median, sizeof median),
+               units_format_time(m->low_us, low, sizeof low), units_format_time(m->high_us, high, sizeof high), m->n,
+               units_format_time(predicted_us, predicted, sizeof predicted), (predicted_us / m->median_us - 1) * 100);
 }
 
 static enum status report(const struct strategy *strategy, const struct trial_words *words, double predicted_us,

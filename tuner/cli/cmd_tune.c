@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "dataset/describe.h"
 #include "dataset/query.h"
 #include "tuner/asking.h"
@@ -113,7 +114,7 @@ static enum status tell(const struct tuning *tuning, const struct inputs *inputs
     if (!st && words->out)
         st = tuning_write_strategy(tuning, inputs, words->out, err);
     if (!st && words->out && !words->json)
-        printf("Written to %s.\n", words->out);
+        text_print(stdout, "Written to %s.\n", words->out);
     return st;
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "tuner/cli/output.h"
 
 static struct grid_point describe_point(const struct simulation *s, double value) {
@@ -35,14 +36,14 @@ static enum status print_json(const struct grid *grid, const struct simulation *
 
 static void show_progress(const struct grid *grid, size_t point, size_t column) {
     if (isatty(STDERR_FILENO))
-        fprintf(stderr, "\r\033[K[%zu/%zu] %s=%g %s", point * grid->n_columns + column + 1,
-                grid->sweep->n * grid->n_columns, sweep_axis_name(grid->sweep->axis), grid->sweep->values[point],
-                grid->columns[column].name);
+        text_print(stderr, "\r\033[K[%zu/%zu] %s=%g %s", point * grid->n_columns + column + 1,
+                   grid->sweep->n * grid->n_columns, sweep_axis_name(grid->sweep->axis), grid->sweep->values[point],
+                   grid->columns[column].name);
 }
 
 static void end_progress(void) {
     if (isatty(STDERR_FILENO))
-        fprintf(stderr, "\r\033[K");
+        text_print(stderr, "\r\033[K");
 }
 
 static enum status run_cell(struct grid *grid, struct simulation *s, size_t point, size_t column, bool json,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "tuner/cli/grid.h"
 #include "tuner/cli/plot.h"
@@ -97,21 +98,11 @@ static void print_by_strategy(const struct grid *grid) {
 void grid_print(const struct grid *grid) {
     static_assert(MAX_CONTENDERS + 2 <= TABLE_MAX_COLUMNS, "every strategy, the value and the bound have a column");
     static_assert(MAX_CONTENDERS + 2 <= PLOT_MAX_LINES, "every strategy and both references have a line");
-    printf("%s on %s: time of an iteration; %s\n\n", grid->model, grid->cluster, grid->note);
+    text_print(stdout, "%s on %s: time of an iteration; %s\n\n", grid->model, grid->cluster, grid->note);
     if (grid->n_columns > grid->sweep->n)
         print_by_strategy(grid);
     else
         print_by_value(grid);
-}
-
-static void put_quoted(FILE *to, const char *text) {
-    fputc('"', to);
-    for (; *text; text++) {
-        if (*text == '"')
-            fputc('"', to);
-        fputc(*text, to);
-    }
-    fputc('"', to);
 }
 
 static void put_csv(const struct grid *grid, FILE *to) {
@@ -122,10 +113,7 @@ static void put_csv(const struct grid *grid, FILE *to) {
         const char *name = grid->columns[i % grid->n_columns].name;
         double us = cell->iteration_us;
         fprintf(to, "%s,%g,%u,", sweep_axis_name(grid->sweep->axis), point->value, point->devices);
-        if (strpbrk(name, ",\" "))
-            put_quoted(to, name);
-        else
-            fputs(name, to);
+        text_print_csv(to, name);
         if (cell->there)
             fprintf(to, ",%.3f,%.3f,%.6g,%.6g,%.3f,%u\n", us, grid_measured(point, GRID_THROUGHPUT, us),
                     grid_measured(point, GRID_SPEEDUP, us), grid_measured(point, GRID_EFFICIENCY, us) / 100,

@@ -9,6 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "base/units.h"
 
 /* NAME: of a strategy, the least and the most columns. FIXED: columns of a result beside it, with words and without. */
@@ -41,7 +42,7 @@ static void put(char out[PROGRESS_LINE], const char *format, ...) {
     size_t used = strlen(out);
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(out + used, PROGRESS_LINE - used, format, arguments);
+    text_vformat(out + used, PROGRESS_LINE - used, format, arguments);
     va_end(arguments);
 }
 
@@ -106,11 +107,11 @@ void progress_listen(void *context, const struct tune_event *event) {
         progress_result(event, columns, line);
     else
         progress_bar(event, columns, line);
-    fprintf(stderr, "\r\033[K%s%s", line, event->outcome ? "\n" : "");
+    text_print(stderr, "\r\033[K%s%s", line, event->outcome ? "\n" : "");
     fflush(stderr);
 }
 
 void progress_end(void) {
     if (on_terminal())
-        fprintf(stderr, "\r\033[K");
+        text_print(stderr, "\r\033[K");
 }

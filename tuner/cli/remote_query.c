@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "tuner/bundle.h"
 #include "tuner/cli/remote.h"
 
@@ -146,13 +147,66 @@ static size_t line_length(const char *text, bool csv) {
     return n + (text[n] != '\0');
 }
 
+static void put_json_line(const char *line, size_t n, FILE *out) {
+    n -= n && line[n - 1] == '\n';
+    text_print_json(out, line, n);
+    putc('\n', out);
+}
+
+static bool is_number(const char *text) {
+    char *end;
+    strtod(text, &end);
+    return *text && !*end && strspn(text, "+-0123456789.eE") == strlen(text);
+}
+
+/* Take the cell at *at out of its quotes, into the room of `cell`; *at is then at what ends it. */
+static void take_cell(const char **at, const char *end, char *cell) {
+    bool quoted = false;
+    const char *p = *at;
+    for (; p < end && (quoted || (*p != ',' && *p != '\n')); p++) {
+        const bool doubled = quoted && *p == '"' && p + 1 < end && p[1] == '"';
+        if (doubled || *p != '"')
+            *cell++ = *p;
+        else
+            quoted = !quoted;
+        p += doubled;
+    }
+    *cell = '\0';
+    *at = p;
+}
+
+/* Cell by cell, as export_csv writes them: a service of an earlier version, or another's, wrote what it liked. Numbers
+ * stay; a ' that stands before a formula's sign already is not written twice. */
+static enum status put_csv_line(const char *line, size_t n, FILE *out, struct error *err) {
+    const char *end = line + n;
+    char *cell = malloc(n + 1);
+    if (!cell)
+        return error_no_memory(err);
+    end -= end > line && end[-1] == '\n';
+    end -= end > line && end[-1] == '\r';
+    for (const char *at = line;; at++) {
+        take_cell(&at, end, cell);
+        const bool marked = *cell == '\'' && cell[1] && strchr("=+-@'", cell[1]);
+        if (is_number(cell))
+            fputs(cell, out);
+        else
+            text_print_csv(out, cell + marked);
+        if (at >= end)
+            break;
+        putc(',', out);
+    }
+    fputs("\r\n", out);
+    free(cell);
+    return ST_OK;
+}
+
 static enum status copy_line(struct copy *c, const char *line, size_t n, struct error *err) {
     static const char record[] = "{\"schema\":\"syncopate.record/1\"";
     bool fresh;
     if (!c->csv && strncmp(line, record, sizeof record - 1) != 0) {
         enum status st = line_set_add(&c->seen, line, n, &fresh, err);
         if (!st && fresh)
-            fwrite(line, 1, n, c->out);
+            put_json_line(line, n, c->out);
         return st;
     }
     if (c->skip) {
@@ -160,7 +214,9 @@ static enum status copy_line(struct copy *c, const char *line, size_t n, struct 
     } else if (c->left) {
         c->left -= c->left != SIZE_MAX;
         c->n++;
-        fwrite(line, 1, n, c->out);
+        if (c->csv)
+            return put_csv_line(line, n, c->out, err);
+        put_json_line(line, n, c->out);
     }
     return ST_OK;
 }
@@ -170,8 +226,7 @@ static enum status copy_page(struct copy *c, const char *text, struct error *err
     enum status st = ST_OK;
     if (c->csv) {
         const size_t n = line_length(text, true);
-        if (!c->begun)
-            fwrite(text, 1, n, c->out);
+        st = c->begun ? ST_OK : put_csv_line(text, n, c->out, err);
         text += n;
     }
     c->begun = true;

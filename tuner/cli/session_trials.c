@@ -116,15 +116,16 @@ static bool add_trial(cJSON *list, const struct asking *a, const struct asked *t
            cJSON_AddStringToObject(json, "strategy_id", t->order->strategy->id.hex);
 }
 
-/* A value as a shell takes it. */
+/* A value as a shell takes it, and a terminal. */
 static void print_variable(const char *name, const char *value) {
-    printf("export %s='", name);
-    for (; *value; value++)
-        if (*value == '\'')
-            fputs("'\\''", stdout);
-        else
-            putchar(*value);
-    puts("'");
+    char shown[TEXT_SHOWN];
+    text_print(stdout, "export %s='", name);
+    for (size_t i = 0, n = strlen(value); i < n;) {
+        const bool quote = value[i] == '\'';
+        i += text_show(value + i, n - i, shown);
+        text_print(stdout, "%s", quote ? "'\\''" : shown);
+    }
+    text_print(stdout, "'\n");
 }
 
 static void print_trial(const struct asked *t, const char *session, const char *client, const char *folder) {
@@ -330,7 +331,7 @@ enum status session_heartbeat(int argc, char **argv, struct error *err) {
     if (!st)
         st = asking_renew(store, &asker, w.lease_us, until, err);
     if (!st)
-        printf("%s\n", until);
+        text_print(stdout, "%s\n", until);
     store_close(store);
     return st;
 }

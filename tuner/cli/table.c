@@ -6,12 +6,15 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "base/text.h"
 
 void table_init(struct table *table, const char *const heads[]) {
     *table = (struct table){0};
     while (heads[table->n_columns] && table->n_columns < TABLE_MAX_COLUMNS) {
-        table->heads[table->n_columns] = heads[table->n_columns];
-        table->n_columns++;
+        char text[512];
+        text_format(text, sizeof text, "%s", heads[table->n_columns]); /* it may be a strategy's name */
+        const char *head = arena_strdup(&table->arena, text);
+        table->heads[table->n_columns++] = head ? head : "";
     }
 }
 
@@ -19,7 +22,7 @@ void table_cell(struct table *table, const char *format, ...) {
     char text[512];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    text_vformat(text, sizeof text, format, args);
     va_end(args);
     if (GROW(&table->cells, &table->capacity, table->n_rows + 1))
         table->cells[table->n_rows++] = arena_strdup(&table->arena, text);

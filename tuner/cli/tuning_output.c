@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "tuner/cli/output.h"
 #include "tuner/cli/table.h"
@@ -41,10 +42,10 @@ static void print_rows(const struct tuning *t) {
     table_print(&table, stdout);
     table_release(&table);
     if (others > OTHERS)
-        printf("  and %zu more candidates\n", others - OTHERS);
+        text_print(stdout, "  and %zu more candidates\n", others - OTHERS);
     if (t->hopeless)
-        printf("  %zu more baselines were predicted to take over %g times the fastest, and were not run\n", t->hopeless,
-               STARTS_HOPELESS);
+        text_print(stdout, "  %zu more baselines were predicted to take over %g times the fastest, and were not run\n",
+                   t->hopeless, STARTS_HOPELESS);
 }
 
 /* The one sentence that somebody in a hurry reads. */
@@ -53,23 +54,29 @@ static void print_verdict(const struct tuning *t) {
     char text[32], bound[32];
     units_format_time(best->measured.median_us, text, sizeof text);
     if (t->best_baseline == SIZE_MAX)
-        printf("\nUse %s: %s an iteration. No baseline completed to compare it with.\n", best->name, text);
+        text_print(stdout, "\nUse %s: %s an iteration. No baseline completed to compare it with.\n", best->name, text);
     else if (t->best == t->best_baseline)
-        printf("\nNothing to gain: the baseline %s is the fastest of all that was tried, %s an iteration.\n",
-               best->name, text);
+        text_print(stdout,
+                   "\nNothing to gain: the baseline %s is the fastest of all that was tried, %s an iteration.\n",
+                   best->name, text);
     else if (t->overlap)
-        printf("\nNo measurable difference: %s (%s) and the baseline %s are within each other's noise. Keep what you "
-               "have.\n",
-               best->name, text, t->rows[t->best_baseline].name);
+        text_print(
+            stdout,
+            "\nNo measurable difference: %s (%s) and the baseline %s are within each other's noise. Keep what you "
+            "have.\n",
+            best->name, text, t->rows[t->best_baseline].name);
     else
-        printf("\nUse %s: %s an iteration, %.2fx as fast as the best baseline, %s.\n", best->name, text, t->speedup,
-               t->rows[t->best_baseline].name);
+        text_print(stdout, "\nUse %s: %s an iteration, %.2fx as fast as the best baseline, %s.\n", best->name, text,
+                   t->speedup, t->rows[t->best_baseline].name);
     units_format_time(t->lower_bound_us, bound, sizeof bound);
     if (t->gap >= 0)
-        printf("No strategy can take less than %s here; this one is %.0f%% above that.\n", bound, t->gap * 100);
+        text_print(stdout, "No strategy can take less than %s here; this one is %.0f%% above that.\n", bound,
+                   t->gap * 100);
     else
-        printf("By its description this cluster allows no less than %s: it is faster than described; bench it again.\n",
-               bound);
+        text_print(
+            stdout,
+            "By its description this cluster allows no less than %s: it is faster than described; bench it again.\n",
+            bound);
 }
 
 static bool best_is_confirmed(const struct tuning *t) {
@@ -94,7 +101,8 @@ static void print_accuracy(const struct tuning *t) {
         }
     }
     if (n > 1)
-        printf(
+        text_print(
+            stdout,
             "\nPredictions, made before each trial, were off by %.1f%% (median of %zu) and ordered %.0f%% of all pairs "
             "as measured.\n",
             median_of(n, off) * 100, n, 100 * (double)right / (double)pairs);
@@ -116,7 +124,7 @@ static void print_proposers(const struct tuning *t) {
         rows++;
     }
     if (rows) {
-        printf("\nWho earned the trials of the search (a record was faster than all before it):\n");
+        text_print(stdout, "\nWho earned the trials of the search (a record was faster than all before it):\n");
         table_print(&table, stdout);
     }
     table_release(&table);
@@ -128,7 +136,8 @@ static void print_importance(const struct tuning *t) {
     bool shown[SKETCH_KNOBS] = {[SKETCH_TIMELINE] = true};
     if (!t->has_importance)
         return;
-    printf("\nWhich knobs mattered (share of the variance of measured times that changes with the knob):\n");
+    text_print(stdout,
+               "\nWhich knobs mattered (share of the variance of measured times that changes with the knob):\n");
     for (;;) {
         enum sketch_knob most = SKETCH_KNOBS;
         for (enum sketch_knob k = 0; k < SKETCH_KNOBS; k++)
@@ -138,19 +147,20 @@ static void print_importance(const struct tuning *t) {
         if (most == SKETCH_KNOBS)
             break;
         int filled = (int)(fmin(t->importance[most], 1) * BAR + 0.5);
-        printf("  %3.0f%%  %-50s %.*s\n", t->importance[most] * 100, sketch_knob_words(most), filled,
-               "##############################");
+        text_print(stdout, "  %3.0f%%  %-50s %.*s\n", t->importance[most] * 100, sketch_knob_words(most), filled,
+                   "##############################");
         shown[most] = true;
     }
 }
 
 void tuning_print(const struct tuning *t, const struct inputs *inputs, const char *standing) {
-    printf("%s on %s, session %s, %lu trials; %s\n\n", inputs->model.name, inputs->cluster.name, t->session,
-           (unsigned long)t->trials, standing ? standing : tune_stop_words(t->stop));
+    text_print(stdout, "%s on %s, session %s, %lu trials; %s\n\n", inputs->model.name, inputs->cluster.name, t->session,
+               (unsigned long)t->trials, standing ? standing : tune_stop_words(t->stop));
     print_rows(t);
     print_verdict(t);
     if (!best_is_confirmed(t))
-        printf("Not confirmed: no final was run, or none of its trials completed; these are single runs.\n");
+        text_print(stdout,
+                   "Not confirmed: no final was run, or none of its trials completed; these are single runs.\n");
     print_accuracy(t);
     print_proposers(t);
     print_importance(t);

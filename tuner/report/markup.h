@@ -2,9 +2,9 @@
  * way to write anything else.
  *
  * Elements nest by markup_begin and markup_end; attributes come before content. Texts and values may hold anything:
- * markup is escaped, and what is not clean (base/text.h) or no character of XML becomes U+FFFD; tabs and line ends stay. Element
- * and attribute names come from the program, never from data. The same text is HTML and XML: void elements and all of
- * SVG close themselves, other elements always have an end tag.
+ * markup is escaped, and what is not clean (base/text.h) or no character of XML becomes U+FFFD; tabs and line ends
+ * stay. Element and attribute names come from the program, never from data. The same text is HTML and XML: void
+ * elements and all of SVG close themselves, other elements always have an end tag.
  *
  * Running out of memory sticks: later calls do nothing, and markup_take tells. Equal calls give equal bytes.
  * Threads: one at a time. */
