@@ -12,7 +12,7 @@
 
 #include "dataset/store_internal.h"
 
-static enum status copy_pages(struct store *store, const char *temporary, struct error *err) {
+enum status backup_copy(struct store *store, const char *temporary, struct error *err) {
     sqlite3 *to = NULL;
     int code =
         sqlite3_open_v2(temporary, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_EXRESCODE, NULL);
@@ -64,7 +64,7 @@ enum status backup_write(struct store *store, const char *path, struct error *er
     if (asprintf(&temporary, "%s.part-%ld", path, (long)getpid()) < 0)
         return error_no_memory(err);
     unlink(temporary);
-    enum status status = copy_pages(store, temporary, err);
+    enum status status = backup_copy(store, temporary, err);
     if (status == ST_OK)
         status = give_name(temporary, path, err);
     unlink(temporary);

@@ -10,8 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
+#include "base/text.h"
 #include "dataset/query.h"
 #include "dataset/store_internal.h"
+#include "dataset/validate_internal.h"
+
+enum { STAMP_MAX = 64 };
 
 struct check {
     struct store *store;
@@ -88,7 +93,29 @@ static enum status check_json(struct check *check, const char *name, const char 
     return ST_OK;
 }
 
-/* Columns id, content, word of the kind. */
+/* What is wrong with something, unless it is that memory is out. */
+static enum status tell(struct check *check, const char *what, const struct error *why, struct error *err) {
+    if (why->status == ST_NO_MEMORY)
+        return error_no_memory(err);
+    problem(check, "%s: %s", what, why->message);
+    return ST_OK;
+}
+
+/* Is it what its kind says? */
+static enum status look_into(struct check *check, sqlite3_stmt *stmt, const char *content, struct error *err) {
+    const enum store_kind kind = (enum store_kind)sqlite3_column_int(stmt, 3);
+    struct error why = {0};
+    cJSON *json = NULL;
+    char what[64];
+    snprintf(what, sizeof what, "%s %.12s", column_text(stmt, 2), column_text(stmt, 0));
+    enum status status = json_parse(content, strlen(content), "content", &json, &why);
+    if (status == ST_OK)
+        status = validate_object(kind, column_text(stmt, 4), json, &why);
+    cJSON_Delete(json);
+    return status == ST_OK ? ST_OK : tell(check, what, &why, err);
+}
+
+/* Columns id, content, word of the kind, kind, name. */
 static enum status look_at_object(struct check *check, sqlite3_stmt *stmt, struct error *err) {
     struct id id;
     const char *content = (const char *)sqlite3_column_text(stmt, 1), *stated = column_text(stmt, 0);
@@ -100,14 +127,15 @@ static enum status look_at_object(struct check *check, sqlite3_stmt *stmt, struc
     check->report.objects++;
     if (strcmp(id.hex, stated) != 0)
         problem(check, "%s %.12s: its content was changed (its hash is %.12s)", column_text(stmt, 2), stated, id.hex);
-    return check_json(check, stated, content, err);
+    return look_into(check, stmt, content, err);
 }
 
 static enum status check_objects(struct check *check, struct error *err) {
     enum status status = ST_OK;
     for (enum store_kind kind = 0; kind < STORE_KIND_COUNT && status == ST_OK; kind++) {
         char sql[128];
-        snprintf(sql, sizeof sql, "SELECT id, content, '%s' FROM %s", object_word(kind), object_table(kind));
+        snprintf(sql, sizeof sql, "SELECT id, content, '%s', %d, name FROM %s", object_word(kind), (int)kind,
+                 object_table(kind));
         status = each_row(check, sql, look_at_object, err);
     }
     return status;
@@ -123,11 +151,22 @@ static double median(double *times, size_t n) {
     return n % 2 ? times[n / 2] : (times[n / 2 - 1] + times[n / 2]) / 2;
 }
 
+static void look_at_names(struct check *check, const struct record *record) {
+    const char *const stamps[] = {record->queued, record->started, record->ended};
+    struct error why = {0};
+    if (validate_record(record, &why) != ST_OK)
+        problem(check, "trial %lld: %s", (long long)record->trial, why.message);
+    for (size_t i = 0; i < sizeof stamps / sizeof *stamps; i++)
+        if (stamps[i] && !text_is_name(stamps[i], STAMP_MAX))
+            problem(check, "trial %lld: its time is no time: %.80s", (long long)record->trial, stamps[i]);
+}
+
 static enum status look_at_trial(void *context, const struct record *record, struct error *err) {
     struct check *check = context;
     const size_t n = record->n_iterations;
     check->report.trials++;
     check->report.iterations += n;
+    look_at_names(check, record);
     if (record->state != RECORD_COMPLETE) {
         if (n)
             problem(check, "trial %lld: %s, but has %zu iterations", (long long)record->trial,
@@ -207,6 +246,36 @@ static const char texts[] = "SELECT 'session ' || id || ': budget', budget FROM 
                             " SELECT 'operation ' || id || ': request', request FROM operations UNION ALL"
                             " SELECT 'operation ' || id || ': result', result FROM operations WHERE result IS NOT NULL";
 
+/* Columns id, origin. */
+static enum status look_at_session(struct check *check, sqlite3_stmt *stmt, struct error *err) {
+    struct error why = {0};
+    (void)err;
+    enum status status = validate_session_id(column_text(stmt, 0), &why);
+    if (status == ST_OK)
+        status = validate_name("origin", (const char *)sqlite3_column_text(stmt, 1), VALID_ORIGIN_MAX, &why);
+    if (status != ST_OK)
+        problem(check, "session %s: %s", column_text(stmt, 0), why.message);
+    return ST_OK;
+}
+
+/* Columns what it is, stamp. */
+static enum status look_at_stamp(struct check *check, sqlite3_stmt *stmt, struct error *err) {
+    (void)err;
+    if (!text_is_name(column_text(stmt, 1), STAMP_MAX))
+        problem(check, "%s: its time is no time: %.80s", column_text(stmt, 0), column_text(stmt, 1));
+    return ST_OK;
+}
+
+/* Those of trials are looked at with the trials. */
+static const char stamps[] = "SELECT 'session ' || id, started FROM sessions UNION ALL"
+                             " SELECT 'session ' || id, ended FROM sessions WHERE ended IS NOT NULL UNION ALL"
+                             " SELECT 'calibration of ' || session, created FROM calibrations UNION ALL"
+                             " SELECT 'model ' || substr(id, 1, 12), created FROM models UNION ALL"
+                             " SELECT 'cluster ' || substr(id, 1, 12), created FROM clusters UNION ALL"
+                             " SELECT 'strategy ' || substr(id, 1, 12), created FROM strategies UNION ALL"
+                             " SELECT 'environment ' || substr(id, 1, 12), created FROM environments UNION ALL"
+                             " SELECT 'ranker ' || substr(id, 1, 12), created FROM rankers";
+
 /* Columns what it is, team, shared. */
 static enum status look_at_sharing(struct check *check, sqlite3_stmt *stmt, struct error *err) {
     struct error why = {0};
@@ -226,6 +295,10 @@ static enum status check_rules(struct check *check, struct error *err) {
     enum status status = each_row(check, texts, look_at_json, err);
     if (status == ST_OK)
         status = each_row(check, sharing, look_at_sharing, err);
+    if (status == ST_OK)
+        status = each_row(check, "SELECT id, origin FROM sessions", look_at_session, err);
+    if (status == ST_OK)
+        status = each_row(check, stamps, look_at_stamp, err);
     for (size_t i = 0; i < sizeof rules / sizeof *rules && status == ST_OK; i++)
         status = each_row(check, rules[i], look_at_line, err);
     return status;

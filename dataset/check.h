@@ -11,9 +11,11 @@ struct check_report {
 
 typedef void check_visit(void *context, const char *problem);
 
-/* SQLite's own checks of pages, indexes and references; the hash of every object; of every complete trial that its
- * iterations are whole and their median is the one it states. Each problem is one line to `visit` (may be NULL). A
- * file that has problems is still ST_OK: *out counts them. Fails only when the file cannot be read to the end. */
+/* SQLite's own checks of pages, indexes and references; the hash of every object, and that it is what its kind
+ * says; that names and ids hold nothing that a terminal obeys (reasons may: they are printed safely); of every complete
+ * trial that its iterations are whole and their median is the one it states. Each problem is one line to `visit` (may
+ * be NULL). A file that has problems is still ST_OK: *out counts them. Fails only when the file cannot be read to the
+ * end. */
 enum status check_run(struct store *store, check_visit *visit, void *context, struct check_report *out,
                       struct error *err);
 

@@ -11,8 +11,10 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "dataset/sharing.h"
 #include "dataset/store_internal.h"
+#include "dataset/validate_internal.h"
 
 enum { BATCH = 500 };
 
@@ -20,6 +22,7 @@ struct importer {
     struct store *store;
     const char *name;
     struct import_options options;
+    char origin[VALID_ORIGIN_MAX + 1];
     struct import_counts counts;
     uint64_t line;
     struct arena arena; /* of the batch */
@@ -63,6 +66,13 @@ static enum status raw_member(struct arena *arena, const char *text, const char 
 
 static enum status fail(const struct importer *im, struct error *err, const char *what, const char *key) {
     return error_set(err, ST_INVALID, "%s: line %llu: %s %s", im->name, (unsigned long long)im->line, what, key);
+}
+
+/* With the line before what is wrong. */
+static enum status place(const struct importer *im, enum status status, struct error *err) {
+    return status == ST_OK || status == ST_NO_MEMORY
+               ? status
+               : error_prefix(err, "%s: line %llu", im->name, (unsigned long long)im->line);
 }
 
 static enum status check_stamp(const struct importer *im, const char *key, const char *stamp, struct error *err) {
@@ -230,6 +240,11 @@ static enum status read_object(struct importer *im, const cJSON *json, const cha
         return status;
     if (id && strcmp(id, hash.hex) != 0)
         return fail(im, err, "the content is not that of", id);
+    /* What is here already was looked at when it came. */
+    if (added)
+        status = place(im, validate_object(k, name, cJSON_GetObjectItemCaseSensitive(json, "content"), err), err);
+    if (status != ST_OK)
+        return status;
     im->counts.objects += added;
     im->counts.duplicates += !added;
     return ST_OK;
@@ -268,9 +283,13 @@ static enum status read_session(struct importer *im, const cJSON *json, const ch
     if (status == ST_OK)
         status = check_stamp(im, "ended", t[6], err);
     if (status == ST_OK)
-        status = check_team(t[7], shared, err);
+        status = place(im, validate_session_id(t[0], err), err);
+    if (status == ST_OK)
+        status = place(im, check_team(t[7], shared, err), err);
     if (status != ST_OK)
         return status;
+    if (t[4])
+        validate_reason((char *)t[4]); /* it is the arena's */
     struct arena *arena = &im->arena;
     struct stored_session here;
     status = store_session_get(im->store, t[0], arena, &here, NULL);
@@ -286,7 +305,7 @@ static enum status read_session(struct importer *im, const cJSON *json, const ch
                        SQL_VALUES(sql_text(t[0]), sql_text(t[1]), sql_text(t[2]), sql_integer((int64_t)seed),
                                   sql_text(budget), sql_text(options), sql_text(t[3]), sql_text(t[4]), sql_text(t[5]),
                                   sql_text(t[6]), sql_text(t[7]), sql_text(shared ? shared : "*"),
-                                  sql_text(t[8] ? t[8] : "own")),
+                                  sql_text(t[8] ? t[8] : "own"), sql_text(im->origin)),
                        &im->counts.sessions, err);
 }
 
@@ -393,6 +412,8 @@ enum status import_run(struct store *store, FILE *in, const char *name, const st
     im->name = name;
     if (options)
         im->options = *options;
+    text_format(im->origin, sizeof im->origin, "%s",
+                im->options.origin && *im->options.origin ? im->options.origin : "import");
     enum status status = store_begin(store, err);
     if (status == ST_OK)
         status = store_end(store, read_lines(im, in, err), err);

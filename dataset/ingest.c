@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "dataset/store_internal.h"
+#include "dataset/validate_internal.h"
 
 bool record_uid_is_valid(const char *uid) {
     const size_t n = strlen(uid);
@@ -22,8 +23,6 @@ bool record_uid_is_valid(const char *uid) {
 enum status record_uid_make(char out[RECORD_UID_MAX + 1], struct error *err) {
     return make_uid(out, err);
 }
-
-enum { UID_MAX = 128 };
 
 /* Of one kind, where ids with the same last digits displace each other. */
 enum { KNOWN = 64 };
@@ -88,8 +87,6 @@ static enum status check_record(const struct record *r, double middle, struct er
         return error_set(err, ST_INVALID, "a trial that is %s cannot be imported", record_state_word(r->state));
     if (!r->model || !r->cluster || !r->strategy || !r->proposer || !r->runner)
         return error_set(err, ST_INVALID, "model, cluster, strategy, proposer and runner are needed");
-    if (r->uid && (!*r->uid || strlen(r->uid) > UID_MAX))
-        return error_set(err, ST_INVALID, "a uid has 1 to %d bytes", UID_MAX);
     if (complete && (!is_time(r->median_us) || !is_time(r->mean_us)))
         return error_set(err, ST_INVALID, "a complete trial has a median and a mean, positive and finite");
     if (!complete && (!isnan(r->median_us) || !isnan(r->mean_us) || r->n_iterations))
@@ -102,7 +99,9 @@ static enum status check_record(const struct record *r, double middle, struct er
         return error_set(err, ST_INVALID, "queued, started and ended are UTC, as 2026-11-21T08:41:17.123Z");
     if (r->number && !r->session)
         return error_set(err, ST_INVALID, "a number belongs to a session");
-    enum status status = check_times(r->n_iterations, r->iterations_us, err);
+    enum status status = validate_record(r, err);
+    if (status == ST_OK)
+        status = check_times(r->n_iterations, r->iterations_us, err);
     if (status == ST_OK && fabs(r->median_us - middle) > 1e-9 * middle)
         status = error_set(err, ST_INVALID, "the median is %.9g us, that of the iterations %.9g", r->median_us, middle);
     return status;
@@ -213,8 +212,13 @@ static enum status insert(struct batch *batch, const struct record *r, const cha
 
 static enum status add_record(struct batch *batch, const struct record *record, struct error *err) {
     struct record r = *record;
-    char made[UID_ROOM];
+    char made[UID_ROOM], *reason = r.reason ? strdup(r.reason) : NULL;
     double middle;
+    if (r.reason && !reason)
+        return error_no_memory(err);
+    if (reason)
+        validate_reason(reason);
+    r.reason = reason;
     enum status status = fill_times(&r, &middle, err);
     if (status == ST_OK)
         status = check_record(&r, middle, err);
@@ -222,7 +226,10 @@ static enum status add_record(struct batch *batch, const struct record *record, 
         status = make_uid(made, err);
     if (status == ST_OK && r.state == RECORD_COMPLETE)
         status = put_environment(batch, r.environment_json ? r.environment_json : "{}", err);
-    return status == ST_OK ? insert(batch, &r, r.uid ? r.uid : made, err) : status;
+    if (status == ST_OK)
+        status = insert(batch, &r, r.uid ? r.uid : made, err);
+    free(reason);
+    return status;
 }
 
 static enum status read_last_row(struct batch *batch, struct error *err) {

@@ -18,6 +18,8 @@ struct import_options {
     /* What a record without a team belongs to and how it is shared; NULL: as its session, or of no team and with all.
      */
     const char *team, *shared;
+    /* What a session that is added says of where it came from (store.h); NULL: "import". */
+    const char *origin;
 };
 
 struct import_report {
@@ -28,12 +30,12 @@ struct import_report {
 /* Add n finished trials, all in one transaction or none. Of a record are read: uid (NULL: a new one), session, number
  * (0: the next of its session), round, seed, model, cluster, strategy (whole ids, put before), state, proposer, runner,
  * reason, queued, started, ended (NULL: now), the times, environment_json (complete: NULL is "{}"), iterations (may be
- * none), team, shared, attempt (0: 1), client. A uid that is here with the same content is a duplicate and changes
- * nothing. Without median and mean, and with iterations, both come from these. A trial of a session is shared as the
- * session is here, or with fewer: it goes to nobody that the session is hidden from.
- * Fails: ST_CONFLICT (a uid that is here with other content, or a number of a session that another trial has),
- * ST_NOT_FOUND (session or object), ST_INVALID; the message begins with "record I", and *failed (may be NULL) is that I
- * even though the status is not ST_OK. */
+ * none), team, shared, attempt (0: 1), client. Names must be clean (base/text.h); a reason is made so. A uid that is
+ * here with the same content is a duplicate and changes nothing. Without median and mean, and with iterations, both
+ * come from these. A trial of a session is shared as the session is here, or with fewer: it goes to nobody that the
+ * session is hidden from. Fails: ST_CONFLICT (a uid that is here with other content, or a number of a session that
+ * another trial has), ST_NOT_FOUND (session or object), ST_INVALID; the message begins with "record I", and *failed
+ * (may be NULL) is that I even though the status is not ST_OK. */
 enum status store_trials_import(struct store *store, size_t n, const struct record *records,
                                 const struct import_options *options, struct import_report *out, size_t *failed,
                                 struct error *err);

@@ -13,7 +13,7 @@
 
 #define TRIAL_COLUMNS                                                                                                  \
     "uid, session, number, round, proposer, runner, predicted_us, seed, state, queued, started, ended, mean_us,"       \
-    " median_us, low_us, high_us, reason, team, attempt, client, n_iterations"
+    " median_us, low_us, high_us, team, attempt, client, n_iterations"
 
 /* The row here of the object that `row` stands for there; NULL where it is not here. */
 #define ROW_HERE(table, row)                                                                                           \
@@ -44,16 +44,22 @@ static const char *const clashes[] = {
                                                                                  "IS NOT b.median_us OR a.mean_us IS "
                                                                                  "NOT b.mean_us))) ORDER BY b.id",
 };
-static const char add_sessions[] = "INSERT INTO main.sessions SELECT * FROM source.sessions b"
-                                   " WHERE NOT EXISTS (SELECT 1 FROM main.sessions a WHERE a.id = b.id)";
+/* All are foreign here, also those that were opened there. */
+static const char add_sessions[] =
+    "INSERT INTO main.sessions (id, model, cluster, seed, budget, options, state, reason, started, ended, team, shared,"
+    " mode, origin) SELECT id, model, cluster, seed, budget, options, state, reason_kept(reason), started, ended, team,"
+    " shared, mode, coalesce(origin, 'merge') FROM source.sessions b"
+    " WHERE NOT EXISTS (SELECT 1 FROM main.sessions a WHERE a.id = b.id) ORDER BY b.rowid";
 static const char update_sessions[] =
-    "UPDATE main.sessions AS a SET state = b.state, reason = b.reason, ended = b.ended FROM source.sessions b"
+    "UPDATE main.sessions AS a SET state = b.state, reason = reason_kept(b.reason), ended = b.ended FROM "
+    "source.sessions b"
     " WHERE b.id = a.id AND a.ended IS NULL AND (b.ended IS NOT NULL OR a.state = 'running') AND b.state <> a.state";
 static const char add_trials[] =
-    "INSERT INTO main.trials (model, cluster, strategy, environment, shared, " TRIAL_COLUMNS ")"
+    "INSERT INTO main.trials (model, cluster, strategy, environment, shared, reason, " TRIAL_COLUMNS ")"
     " SELECT " ROW_HERE("models", "b.model") ", " ROW_HERE("clusters", "b.cluster") ", " ROW_HERE(
         "strategies", "b.strategy") ", " ROW_HERE("environments",
-                                                  "b.environment") ", " SHARED_HERE ", " TRIAL_COLUMNS
+                                                  "b.environment") ", " SHARED_HERE
+                                                                   ", reason_kept(b.reason), " TRIAL_COLUMNS
                                                                    " FROM source.trials b WHERE b.ended IS NOT NULL"
                                                                    " AND NOT EXISTS (SELECT 1 FROM main.trials a WHERE "
                                                                    "a.uid = b.uid) ORDER BY b.id";
@@ -72,8 +78,8 @@ static void keep_first(void *context, const char *problem) {
         snprintf(line, 256, "%s", problem);
 }
 
-/* The source's URI, once it is known to be a sound dataset and another one. */
-static enum status inspect(struct store *store, const char *path, char **uri, struct error *err) {
+/* The source, once it is known to be a sound dataset and another one. */
+static enum status inspect(struct store *store, const char *path, struct store **out, struct error *err) {
     struct store *source;
     struct check_report report;
     char first[256] = "";
@@ -86,13 +92,14 @@ static enum status inspect(struct store *store, const char *path, char **uri, st
                            (unsigned long long)report.problems, first);
     if (status == ST_OK && !strcmp(source->file, store->file))
         status = error_set(err, ST_INVALID, "%s: cannot be merged into itself", path);
-    if (status == ST_OK && !(*uri = sql_uri(source->file, source->immutable)))
-        status = error_no_memory(err);
-    store_close(source);
+    if (status == ST_OK)
+        *out = source;
+    else
+        store_close(source);
     return status;
 }
 
-static enum status attach(struct store *store, const char *uri, struct error *err) {
+static enum status attach_uri(struct store *store, const char *uri, struct error *err) {
     sqlite3_stmt *stmt;
     bool row;
     enum status status = sql_prepare(store, "ATTACH ? AS source", &stmt, err);
@@ -103,6 +110,25 @@ static enum status attach(struct store *store, const char *uri, struct error *er
         status = sql_next(store, stmt, &row, err);
     sqlite3_finalize(stmt);
     return status;
+}
+
+/* It stays open meanwhile: the copy of an older one goes away with it. */
+static enum status attach(struct store *store, const char *path, struct store **source, struct error *err) {
+    enum status status = inspect(store, path, source, err);
+    if (status != ST_OK)
+        return status;
+    const struct store *s = *source;
+    char *uri = sql_uri(s->copy ? s->copy : s->file, !s->copy && s->immutable);
+    status = uri ? attach_uri(store, uri, err) : error_no_memory(err);
+    free(uri);
+    if (status != ST_OK)
+        store_close(*source);
+    return status;
+}
+
+static void detach(struct store *store, struct store *source) {
+    sql_exec(store, "DETACH source", NULL);
+    store_close(source);
 }
 
 struct finding {
@@ -194,20 +220,17 @@ static enum status add_all(struct store *store, struct merge_report *report, str
 }
 
 enum status merge_run(struct store *store, const char *path, struct merge_report *out, struct error *err) {
-    char *uri = NULL;
+    struct store *source;
     struct merge_report report = {0};
     if (store->read_only)
         return error_set(err, ST_CONFLICT, "%s: opened for reading only", store->path);
-    enum status status = inspect(store, path, &uri, err);
-    if (status == ST_OK)
-        status = attach(store, uri, err);
-    free(uri);
+    enum status status = attach(store, path, &source, err);
     if (status != ST_OK)
         return status;
     status = store_begin(store, err);
     if (status == ST_OK)
         status = store_end(store, add_all(store, &report, err), err);
-    sql_exec(store, "DETACH source", NULL);
+    detach(store, source);
     if (status == ST_OK)
         *out = report;
     return status;
@@ -215,20 +238,17 @@ enum status merge_run(struct store *store, const char *path, struct merge_report
 
 enum status merge_conflicts(struct store *store, const char *path, merge_visit *visit, void *context, uint64_t *n,
                             struct error *err) {
-    char *uri = NULL;
+    struct store *source;
     bool began;
     struct finding finding = {.visit = visit, .context = context};
-    enum status status = inspect(store, path, &uri, err);
-    if (status == ST_OK)
-        status = attach(store, uri, err);
-    free(uri);
+    enum status status = attach(store, path, &source, err);
     if (status != ST_OK)
         return status;
     status = sql_begin_read(store, &began, err);
     if (status == ST_OK)
         status = find_all_clashes(store, &finding, err);
     sql_end_read(store, began);
-    sql_exec(store, "DETACH source", NULL);
+    detach(store, source);
     if (status == ST_OK)
         *n = finding.n;
     return status;

@@ -225,6 +225,10 @@ static const char *const versions[SCHEMA_VERSION] = {
                             "  ORDER BY t.id;\n"
                             "DROP TABLE trials;\n"
                             "ALTER TABLE trials_4 RENAME TO trials;\n",
+
+    /* 5: where a session came from that was not opened in this file. Nothing tells the two apart in older files. */
+    "ALTER TABLE sessions ADD COLUMN origin TEXT;\n"
+    "UPDATE sessions SET origin = '" SESSION_BEFORE "';\n",
 };
 
 /* X(name, table and columns, statistics). The statistics are fixed: how many rows, and how many of these share the
@@ -331,7 +335,7 @@ static enum status migrate_to(struct store *store, int version, struct error *er
 
 enum status schema_migrate(struct store *store, int version, struct error *err) {
     enum status status = ST_OK;
-    if (version > 0 && version < SCHEMA_VERSION)
+    if (version > 0 && version < SCHEMA_VERSION && !store->copy)
         status = keep_copy(store, version, err);
     while (status == ST_OK && version < SCHEMA_VERSION)
         status = migrate_to(store, ++version, err);

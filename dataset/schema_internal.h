@@ -4,13 +4,14 @@
 
 #include "dataset/store_internal.h"
 
-enum { SCHEMA_VERSION = 4 };
+enum { SCHEMA_VERSION = 5 };
 
 /* The schema version of the open file, 0 when it is empty. Reads only. Fails: ST_INVALID (no SQLite file, another
  * program's, or of a newer schema). */
 enum status schema_read_version(struct store *store, int *version, struct error *err);
 
-/* From `version` to SCHEMA_VERSION, each step one transaction; a file that holds records is copied first. */
+/* From `version` to SCHEMA_VERSION, each step one transaction; a file that holds records is copied first, but for a
+ * copy that nobody keeps (store->copy). */
 enum status schema_migrate(struct store *store, int version, struct error *err);
 
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "dataset/store_internal.h"
 
 static const char *const words[] = {
@@ -48,6 +49,10 @@ bool stored_session_mode_parse(const char *word, enum stored_session_mode *out) 
         return false;
     *out = (enum stored_session_mode)i;
     return true;
+}
+
+bool session_id_is_valid(const char *id) {
+    return text_is_word(id, SESSION_ID_MAX);
 }
 
 static enum status no_session(const struct store *store, const char *id, struct error *err) {
@@ -101,6 +106,8 @@ enum status session_read(sqlite3_stmt *stmt, struct arena *arena, struct stored_
         status = sql_copy_text(stmt, 12, arena, &session.team, err);
     if (status == ST_OK)
         status = sql_copy_text(stmt, 13, arena, &session.shared, err);
+    if (status == ST_OK)
+        status = sql_copy_text(stmt, 15, arena, &session.origin, err);
     if (status == ST_OK)
         status = parse_words((const char *)sqlite3_column_text(stmt, 6), (const char *)sqlite3_column_text(stmt, 14),
                              &session, err);
@@ -214,16 +221,26 @@ enum status store_session_update(struct store *store, const char *id, enum store
     return status == ST_OK ? store_end(store, set_state(store, id, state, reason, now, err), err) : status;
 }
 
-enum status store_session_budget(struct store *store, const char *id, const char *budget, struct error *err) {
-    enum status status = sql_check_json(budget, "budget", err);
+/* `which` sets the one text of JSON that it takes. */
+static enum status change_text(struct store *store, enum statement which, const char *id, const char *text,
+                               const char *name, struct error *err) {
+    enum status status = sql_check_json(text, name, err);
     if (status == ST_OK)
         status = store_begin(store, err);
     if (status != ST_OK)
         return status;
-    status = sql_run(store, SQL_SESSION_BUDGET, SQL_VALUES(sql_text(id), sql_text(budget)), err);
+    status = sql_run(store, which, SQL_VALUES(sql_text(id), sql_text(text)), err);
     if (status == ST_OK && sql_changes(store) == 0)
         status = no_session(store, id, err);
     return store_end(store, status, err);
+}
+
+enum status store_session_budget(struct store *store, const char *id, const char *budget, struct error *err) {
+    return change_text(store, SQL_SESSION_BUDGET, id, budget, "budget", err);
+}
+
+enum status store_session_adopt(struct store *store, const char *id, const char *options, struct error *err) {
+    return change_text(store, SQL_SESSION_ADOPT, id, options, "options", err);
 }
 
 static enum status set_shared(struct store *store, const char *id, const char *shared, struct error *err) {

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "dataset/sharing.h"
 #include "dataset/store_internal.h"
+#include "dataset/validate_internal.h"
 
 static const char *const texts[] = {
 #define X(name, sql) sql,
@@ -349,7 +350,24 @@ static void narrow(sqlite3_context *to, int n, sqlite3_value **values) {
     sqlite3_result_text(to, text, -1, sqlite3_free);
 }
 
+/* reason_kept(text) */
+static void keep_reason(sqlite3_context *to, int n, sqlite3_value **values) {
+    (void)n;
+    const char *reason = (const char *)sqlite3_value_text(values[0]);
+    char *text = reason ? sqlite3_mprintf("%s", reason) : NULL;
+    if (reason && !text) {
+        sqlite3_result_error_nomem(to);
+        return;
+    }
+    if (text)
+        validate_reason(text);
+    sqlite3_result_text(to, text, -1, sqlite3_free);
+}
+
 int sql_add_functions(sqlite3 *db) {
     const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY;
-    return sqlite3_create_function_v2(db, "shared_narrow", 2, flags, NULL, narrow, NULL, NULL, NULL);
+    const int code = sqlite3_create_function_v2(db, "shared_narrow", 2, flags, NULL, narrow, NULL, NULL, NULL);
+    return code != SQLITE_OK
+               ? code
+               : sqlite3_create_function_v2(db, "reason_kept", 1, flags, NULL, keep_reason, NULL, NULL, NULL);
 }

@@ -55,10 +55,11 @@ static void configure(void) {
 static enum status open_database(struct store *store, struct error *err) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, configure);
-    char *uri = store->read_only ? sql_uri(store->file, store->immutable) : strdup(store->file);
+    const bool reads = store->read_only && !store->copy;
+    char *uri = reads ? sql_uri(store->file, store->immutable) : strdup(store->copy ? store->copy : store->file);
     if (!uri)
         return error_no_memory(err);
-    const int flags = store->read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+    const int flags = reads ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
     int code =
         sqlite3_open_v2(uri, &store->db, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL);
     free(uri);
@@ -110,27 +111,6 @@ static enum status read_for_reading(struct store *store, int *version, struct er
     return status == ST_OK ? schema_read_version(store, version, err) : status;
 }
 
-static enum status open_for_reading(struct store *store, struct error *err) {
-    int version = 0;
-    enum status status = read_for_reading(store, &version, err);
-    /* The log's index needs a writable folder. Where there is none and the log is empty, nobody is writing, and SQLite
-     * may take the file as it stands. */
-    if (status == ST_ENVIRONMENT && exists(store->file) && wal_bytes(store->file) <= 0) {
-        sqlite3_close(store->db);
-        store->db = NULL;
-        store->immutable = true;
-        status = read_for_reading(store, &version, err);
-    }
-    if (status == ST_OK && version == 0)
-        return error_set(err, ST_INVALID, "%s: an empty file, not a dataset", store->path);
-    if (status == ST_OK && version < SCHEMA_VERSION)
-        return error_set(err, ST_INVALID,
-                         "%s: of schema version %d, this program reads %d; open it once for writing to bring it up to "
-                         "date (a copy is kept)",
-                         store->path, version, SCHEMA_VERSION);
-    return status;
-}
-
 static void remove_files(const char *file) {
     static const char *const tails[] = {"", "-wal", "-shm", "-journal"};
     for (size_t i = 0; i < sizeof tails / sizeof *tails; i++) {
@@ -140,18 +120,6 @@ static void remove_files(const char *file) {
         unlink(path);
         free(path);
     }
-}
-
-static void close_database(struct store *store) {
-    for (size_t i = 0; i < STATEMENT_COUNT; i++)
-        sqlite3_finalize(store->statements[i]);
-    for (size_t i = 0; i < STORE_KIND_COUNT; i++) {
-        sqlite3_finalize(store->object_get[i]);
-        sqlite3_finalize(store->object_name[i]);
-        sqlite3_finalize(store->object_insert[i]);
-        sqlite3_finalize(store->object_row[i]);
-    }
-    sqlite3_close(store->db);
 }
 
 /* SQLite makes a log and its index for who only reads as well, and removes them when the last connection closes, if
@@ -167,8 +135,80 @@ static void remove_empty_log(const char *file) {
     sqlite3_close(db);
 }
 
+/* An empty file with a name of its own, which nobody else can read. */
+static enum status make_copy(char **out, struct error *err) {
+    const char *folder = getenv("TMPDIR");
+    if (asprintf(out, "%s/syncopate-XXXXXX", folder && *folder ? folder : "/tmp") < 0) {
+        *out = NULL;
+        return error_no_memory(err);
+    }
+    const int fd = mkstemp(*out);
+    if (fd >= 0) {
+        close(fd);
+        return ST_OK;
+    }
+    error_set(err, ST_ENVIRONMENT, "%s: cannot be made, for a copy of a dataset of an earlier version: %s", *out,
+              strerror(errno));
+    free(*out);
+    *out = NULL;
+    return ST_ENVIRONMENT;
+}
+
+/* A file of an older schema stays as it is: a copy is brought up to date, and read. */
+static enum status open_copy(struct store *store, int version, struct error *err) {
+    static const char quick[] = "PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF";
+    enum status status = make_copy(&store->copy, err);
+    if (status != ST_OK)
+        return status;
+    status = backup_copy(store, store->copy, err);
+    sqlite3_close(store->db);
+    store->db = NULL;
+    if (!store->immutable)
+        remove_empty_log(store->file);
+    store->read_only = false;
+    if (status == ST_OK)
+        status = open_database(store, err);
+    if (status == ST_OK)
+        status = sql_exec(store, quick, err);
+    if (status == ST_OK)
+        status = schema_migrate(store, version, err);
+    store->read_only = true;
+    return status;
+}
+
+static enum status open_for_reading(struct store *store, struct error *err) {
+    int version = 0;
+    enum status status = read_for_reading(store, &version, err);
+    /* The log's index needs a writable folder. Where there is none and the log is empty, nobody is writing, and SQLite
+     * may take the file as it stands. */
+    if (status == ST_ENVIRONMENT && exists(store->file) && wal_bytes(store->file) <= 0) {
+        sqlite3_close(store->db);
+        store->db = NULL;
+        store->immutable = true;
+        status = read_for_reading(store, &version, err);
+    }
+    if (status == ST_OK && version == 0)
+        return error_set(err, ST_INVALID, "%s: an empty file, not a dataset", store->path);
+    return status == ST_OK && version < SCHEMA_VERSION ? open_copy(store, version, err) : status;
+}
+
+static void close_database(struct store *store) {
+    for (size_t i = 0; i < STATEMENT_COUNT; i++)
+        sqlite3_finalize(store->statements[i]);
+    for (size_t i = 0; i < STORE_KIND_COUNT; i++) {
+        sqlite3_finalize(store->object_get[i]);
+        sqlite3_finalize(store->object_name[i]);
+        sqlite3_finalize(store->object_insert[i]);
+        sqlite3_finalize(store->object_row[i]);
+    }
+    sqlite3_close(store->db);
+}
+
 static void release(struct store *store) {
     lock_drop(&store->lock);
+    if (store->copy)
+        remove_files(store->copy);
+    free(store->copy);
     free(store->path);
     free(store->file);
     free(store);
@@ -213,7 +253,7 @@ enum status store_open(const char *path, enum store_mode mode, struct store **ou
 void store_close(struct store *store) {
     if (!store)
         return;
-    const bool looked = store->db && store->read_only && !store->immutable;
+    const bool looked = store->db && store->read_only && !store->immutable && !store->copy;
     close_database(store);
     if (looked)
         remove_empty_log(store->file);

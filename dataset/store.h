@@ -30,10 +30,11 @@ struct store; /* opaque */
 
 enum store_mode { STORE_READ_ONLY, STORE_READ_WRITE };
 
-/* Open `path`. STORE_READ_WRITE creates it when it is not there, brings an older schema up to date (after a copy to
- * PATH.vN.backup), and holds PATH.lock while open. A failed open leaves the file as it was, and none where none was.
- * Fails: ST_CONFLICT (another process, which is named, has it open for writing), ST_NOT_FOUND, ST_ENVIRONMENT,
- * ST_INVALID (no SQLite file, another program's, of a newer schema; or of an older one and read-only). */
+/* Open `path`. STORE_READ_ONLY reads a file of an older schema from a copy in TMPDIR, which is brought up to date and
+ * goes away with the store [O(file)]. STORE_READ_WRITE creates it when it is not there, brings an older schema up to
+ * date (after a copy to PATH.vN.backup), and holds PATH.lock while open. A failed open leaves the file as it was, and
+ * none where none was. Fails: ST_CONFLICT (another process, which is named, has it open for writing), ST_NOT_FOUND,
+ * ST_ENVIRONMENT, ST_INVALID (no SQLite file, another program's, of a newer schema). */
 enum status store_open(const char *path, enum store_mode mode, struct store **out, struct error *err);
 void store_close(struct store *store); /* NULL is allowed. Who closes as the last leaves one file */
 const char *store_path(const struct store *store);
@@ -143,7 +144,18 @@ struct stored_session {
     const char *team;          /* NULL: of no team */
     const char *shared;        /* NULL when it begins: with all */
     enum stored_session_mode mode;
+    /* NULL: opened in this dataset, by its own tools. Else it is foreign, and this says where it came from. What a
+     * foreign session says of how trials are run is somebody else's word: nobody runs it unasked. */
+    const char *origin;
 };
+
+/* The origin of sessions that were in a file before its schema told the two apart. */
+#define SESSION_BEFORE "before version 5"
+
+/* A session's id: 1 to 63 letters, digits and . _ - , the first a letter or a digit, so that no id is a path or an
+ * option. */
+enum { SESSION_ID_MAX = 63 };
+bool session_id_is_valid(const char *id);
 
 /* Record a new session, running, started now; reads id, model, cluster, seed, budget, options (NULL: "{}"), team,
  * shared, mode. Fails: ST_CONFLICT (the id is taken), ST_NOT_FOUND (model or cluster was not put), ST_INVALID. */
@@ -166,6 +178,10 @@ enum status store_session_update(struct store *store, const char *id, enum store
 
 /* Replace its budget. Fails: ST_NOT_FOUND, ST_INVALID when it is no JSON. */
 enum status store_session_budget(struct store *store, const char *id, const char *budget, struct error *err);
+
+/* A foreign session becomes the dataset's own, with these options in place of its own. Fails: ST_NOT_FOUND, ST_INVALID
+ * when they are no JSON. */
+enum status store_session_adopt(struct store *store, const char *id, const char *options, struct error *err);
 
 /* Share a session and all its trials anew. Fails: ST_NOT_FOUND, ST_INVALID. */
 enum status store_session_share(struct store *store, const char *id, const char *shared, struct error *err);

@@ -16,9 +16,9 @@ struct sqlite3_stmt;
     "s.id, s.model, s.cluster, s.seed, s.budget, s.options, s.state, s.reason, s.started, s.ended,"                    \
     " (SELECT count(*) FROM trials t WHERE t.session = s.id),"                                                         \
     " (SELECT count(*) FROM trials t WHERE t.session = s.id AND t.state = 'complete'),"                                \
-    " s.team, s.shared, s.mode, s.rowid "
+    " s.team, s.shared, s.mode, s.origin, s.rowid "
 
-enum { SESSION_ROW = 15 }; /* the column of the row number */
+enum { SESSION_ROW = 16 }; /* the column of the row number */
 
 /* The row of the object with that id; where there is none, one that no object has, which its foreign key refuses. */
 #define ROW_OF(table, id) "coalesce((SELECT row FROM " table " WHERE id = " id "), 0)"
@@ -40,6 +40,7 @@ enum { SESSION_ROW = 15 }; /* the column of the row number */
     X(SQL_SESSION_COUNTS, "SELECT state, count(*) FROM sessions GROUP BY state")                                       \
     X(SQL_SESSION_UPDATE, "UPDATE sessions SET state = ?2, reason = ?3, ended = ?4 WHERE id = ?1")                     \
     X(SQL_SESSION_BUDGET, "UPDATE sessions SET budget = ?2 WHERE id = ?1")                                             \
+    X(SQL_SESSION_ADOPT, "UPDATE sessions SET options = ?2, origin = NULL WHERE id = ?1")                              \
     X(SQL_SESSION_SHARED, "UPDATE sessions SET shared = ?2 WHERE id = ?1")                                             \
     X(SQL_SESSION_TRIALS_SHARED, "UPDATE trials SET shared = ?2 WHERE session = ?1")                                   \
     X(SQL_TRIAL_SHARED, "UPDATE trials SET shared = ?2 WHERE uid = ?1")                                                \
@@ -111,7 +112,7 @@ enum { SESSION_ROW = 15 }; /* the column of the row number */
       "UPDATE operations SET state = 'failed', result = ?1, ended = ?2 WHERE state = 'running'")                       \
     X(SQL_SESSION_IMPORT,                                                                                              \
       "INSERT INTO sessions (id, model, cluster, seed, budget, options, state, reason, started, ended, team, shared,"  \
-      " mode) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING")                             \
+      " mode, origin) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING")                  \
     X(SQL_CALIBRATION_IMPORT, "INSERT INTO calibrations (session, after_trial, content, created) VALUES (?, ?, ?, ?)"  \
                               " ON CONFLICT DO NOTHING")                                                               \
     X(SQL_TRIAL_LAST, "SELECT coalesce(max(id), 0) FROM trials")                                                       \
@@ -128,7 +129,8 @@ enum { SESSION_ROW = 15 }; /* the column of the row number */
       "SELECT CASE WHEN session IS NOT ?3 THEN 'session' WHEN ?4 > 0 AND number IS NOT ?4 THEN 'number'"               \
       " WHEN round <> ?5 THEN 'round' WHEN seed <> ?6 THEN 'seed' WHEN model <> ?7 THEN 'model'"                       \
       " WHEN cluster <> ?8 THEN 'cluster' WHEN strategy <> ?9 THEN 'strategy' WHEN proposer <> ?10 THEN 'proposer'"    \
-      " WHEN runner <> ?11 THEN 'runner' WHEN state <> ?12 THEN 'state' WHEN reason IS NOT ?13 THEN 'reason'"          \
+      " WHEN runner <> ?11 THEN 'runner' WHEN state <> ?12 THEN 'state'"                                               \
+      " WHEN reason_kept(reason) IS NOT ?13 THEN 'reason'"                                                             \
       " WHEN predicted_us IS NOT ?17 THEN 'predicted_us' WHEN mean_us IS NOT ?18 THEN 'mean_us'"                       \
       " WHEN median_us IS NOT ?19 THEN 'median_us' WHEN low_us IS NOT ?20 THEN 'low_us'"                               \
       " WHEN high_us IS NOT ?21 THEN 'high_us' WHEN environment IS NOT ?22 THEN 'environment' END"                     \
@@ -157,6 +159,7 @@ struct store {
     struct sqlite3 *db;
     char *path; /* as the caller wrote it, for messages */
     char *file; /* absolute, without symbolic links */
+    char *copy; /* what is open in place of a file of an older schema; NULL: the file */
     bool read_only, immutable;
     unsigned depth;   /* of write steps that are open */
     unsigned bare;    /* how many of these are inner ones without a savepoint: nothing was written before them */
@@ -194,8 +197,8 @@ static inline struct sql_value sql_blob(const char *bytes, size_t n) {
     }
 
 /* The failure that `db` just met, as one line about the file `path`. `code` is SQLite's extended result. */
-/* What our statements call beside SQLite's own functions: shared_narrow (sharing.h), where NULL is no bound. A result
- * code of SQLite. */
+/* What our statements call beside SQLite's own functions: shared_narrow (sharing.h), where NULL is no bound, and
+ * reason_kept (validate_internal.h). A result code of SQLite. */
 int sql_add_functions(struct sqlite3 *db);
 
 enum status sql_fail(struct sqlite3 *db, int code, const char *path, struct error *err);
@@ -258,7 +261,8 @@ double sql_column_real(struct sqlite3_stmt *stmt, int i); /* NaN where the colum
 /* "file:/the%20path?mode=ro" for the file of a read-only store, or any other; malloc'd, NULL when memory is out. */
 char *sql_uri(const char *file, bool immutable);
 
-/* Copy the open database to `path` (see store_backup). */
+/* Copy the open database to `path` (see store_backup); or into the empty file of that name. */
+enum status backup_copy(struct store *store, const char *path, struct error *err);
 enum status backup_write(struct store *store, const char *path, struct error *err);
 
 /* store_put without a transaction of its own. `created` NULL is now; *added (may be NULL): it was not there. */

@@ -18,7 +18,9 @@ static void tell(const struct import_counts *counts, const char *end) {
 }
 
 static enum status import_here(const char *dataset, FILE *in, const char *path, struct error *err) {
-    const struct import_options keep = {.keep_rows = true};
+    char origin[300];
+    snprintf(origin, sizeof origin, "import of %.200s", path);
+    const struct import_options keep = {.keep_rows = true, .origin = origin};
     struct import_counts counts;
     struct store *store;
     enum status st = store_open(dataset, STORE_READ_WRITE, &store, err);

@@ -1,6 +1,7 @@
 /* Bringing a service's trials here: pages of JSON Lines, each with what its trials refer to, imported one after the
  * other into a dataset of their own; where the next page begins stands in a file beside it. Pages repeat what they
  * refer to, and an interrupted fetch repeats a page, which costs time and changes nothing. See remote_merge.h. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -67,7 +68,9 @@ static enum status get_page(struct fetch *f, struct client_text *out, struct err
 }
 
 static enum status keep_page(struct fetch *f, const struct client_text *page, struct error *err) {
-    static const struct import_options keep = {.keep_rows = true};
+    char origin[300];
+    snprintf(origin, sizeof origin, "merge of %.200s", client_url(f->pages.client));
+    const struct import_options keep = {.keep_rows = true, .origin = origin};
     struct import_counts counts = {0};
     if (!page->n)
         return ST_OK;

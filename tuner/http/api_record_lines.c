@@ -128,7 +128,7 @@ static enum status answer(const struct import_counts *counts, struct response *r
 
 static enum status import_effect(struct request *rq, struct store *store, void *context, struct response *rs,
                                  struct error *err) {
-    static const struct import_options keep = {.keep_rows = true};
+    static const struct import_options keep = {.keep_rows = true, .origin = "records:import"};
     struct lines *lines = context;
     request_settle(rq, lines->reserved, 0); /* of an effect that was undone */
     lines->reserved = 0;

@@ -1,0 +1,98 @@
+/* See validate_internal.h. What is refused here was never written by these tools; a reason is a program's last words,
+ * which are cleaned, because a trial should not be lost for them. */
+#include <string.h>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "dataset/ingest.h"
+#include "dataset/store_internal.h"
+#include "dataset/validate_internal.h"
+#include "strategy/cluster.h"
+#include "strategy/model.h"
+
+enum status validate_name(const char *what, const char *text, size_t most, struct error *err) {
+    if (!text || text_is_name(text, most))
+        return ST_OK;
+    const size_t n = strnlen(text, most + 1), clean = text_clean_length(text, n);
+    if (clean == n)
+        return error_set(err, ST_INVALID, "%s: must have 1 to %zu bytes", what, most);
+    char shown[TEXT_SHOWN];
+    text_show(text + clean, n - clean, shown);
+    return error_set(err, ST_INVALID, "%s: \"%.100s\" has a character that terminals obey (%s)", what, text, shown);
+}
+
+enum status validate_session_id(const char *id, struct error *err) {
+    return session_id_is_valid(id) ? ST_OK
+                                   : error_set(err, ST_INVALID,
+                                               "id: \"%.80s\" is not 1 to %d letters, digits and . _ - that begin with "
+                                               "a letter or a digit",
+                                               id, SESSION_ID_MAX);
+}
+
+enum status validate_record(const struct record *r, struct error *err) {
+    if (r->uid && !record_uid_is_valid(r->uid))
+        return error_set(err, ST_INVALID, "uid: \"%.80s\" is not 1 to %d letters, digits and . _ -", r->uid,
+                         RECORD_UID_MAX);
+    enum status status = validate_name("proposer", r->proposer, VALID_NAME_MAX, err);
+    if (status == ST_OK)
+        status = validate_name("runner", r->runner, VALID_NAME_MAX, err);
+    return status == ST_OK ? validate_name("client", r->client, VALID_NAME_MAX, err) : status;
+}
+
+/* Member names and texts, at any depth. */
+static enum status check_texts(const cJSON *node, struct error *err) {
+    enum status status = ST_OK;
+    for (const cJSON *e = node; e && status == ST_OK; e = e->next) {
+        const char *text = cJSON_IsString(e) ? e->valuestring : NULL;
+        if (e->string && *e->string)
+            status = validate_name("a member's name", e->string, SIZE_MAX - 1, err);
+        if (status == ST_OK && text && *text)
+            status = validate_name(e->string ? e->string : "a text", text, SIZE_MAX - 1, err);
+        if (status == ST_OK && e->child)
+            status = check_texts(e->child, err);
+    }
+    return status;
+}
+
+static enum status check_model(const cJSON *content, struct error *err) {
+    struct model model;
+    enum status status = model_read(content, "content", &model, err);
+    if (status == ST_OK)
+        model_release(&model);
+    return status;
+}
+
+static enum status check_cluster(const cJSON *content, struct error *err) {
+    struct cluster cluster;
+    enum status status = cluster_read(content, "content", &cluster, err);
+    if (status == ST_OK)
+        cluster_release(&cluster);
+    return status;
+}
+
+static enum status check_strategy(const cJSON *content, struct error *err) {
+    const struct json_at at = json_root(content, "content");
+    return json_expect_schema(&at, "syncopate.strategy/1", err);
+}
+
+enum status validate_object(enum store_kind kind, const char *name, const cJSON *content, struct error *err) {
+    enum status status = validate_name("name", name, VALID_NAME_MAX, err);
+    if (status == ST_OK)
+        status = check_texts(content, err);
+    if (status != ST_OK)
+        return status;
+    return kind == STORE_MODEL      ? check_model(content, err)
+           : kind == STORE_CLUSTER  ? check_cluster(content, err)
+           : kind == STORE_STRATEGY ? check_strategy(content, err)
+                                    : ST_OK;
+}
+
+void validate_reason(char *reason) {
+    size_t n = strlen(reason);
+    if (n > VALID_REASON_MAX) {
+        for (n = VALID_REASON_MAX; n > 0 && ((unsigned char)reason[n] & 0xc0) == 0x80;)
+            n--;
+        reason[n] = '\0';
+    }
+    text_clean(reason);
+}

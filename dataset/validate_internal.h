@@ -1,0 +1,28 @@
+/* What may be kept of what others wrote: the one place that says so, for import, merge and check. */
+#ifndef DATASET_VALIDATE_INTERNAL_H
+#define DATASET_VALIDATE_INTERNAL_H
+
+#include <cjson/cJSON.h>
+
+#include "dataset/query.h"
+#include "dataset/store.h"
+
+/* Names, proposers, runners, clients: as long as a text of a description may be. Stamps and origins are shorter. */
+enum { VALID_NAME_MAX = 4096, VALID_ORIGIN_MAX = 256, VALID_REASON_MAX = 16384 };
+
+/* NULL is fine. Fails: ST_INVALID, with `what` before what is wrong. */
+enum status validate_name(const char *what, const char *text, size_t most, struct error *err);
+enum status validate_session_id(const char *id, struct error *err);
+
+/* The names of a record that ended, and its uid. Fails: ST_INVALID. */
+enum status validate_record(const struct record *record, struct error *err);
+
+/* An object is what its kind says. A model and a cluster are read as any file is; a strategy, whose reader needs both,
+ * must say that it is one; and no text in any kind of object may hold what a terminal obeys. `content` is the parsed
+ * text. Cost: as reading the description. Fails: ST_INVALID, ST_NO_MEMORY. */
+enum status validate_object(enum store_kind kind, const char *name, const cJSON *content, struct error *err);
+
+/* A reason as it is kept: clean, and not longer than VALID_REASON_MAX; in place. */
+void validate_reason(char *reason);
+
+#endif
