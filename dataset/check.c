@@ -125,9 +125,10 @@ static enum status look_at_object(struct check *check, sqlite3_stmt *stmt, struc
     if (status != ST_OK)
         return status;
     check->report.objects++;
-    if (strcmp(id.hex, stated) != 0)
-        problem(check, "%s %.12s: its content was changed (its hash is %.12s)", column_text(stmt, 2), stated, id.hex);
-    return look_into(check, stmt, content, err);
+    if (!strcmp(id.hex, stated))
+        return look_into(check, stmt, content, err);
+    problem(check, "%s %.12s: its content was changed (its hash is %.12s)", column_text(stmt, 2), stated, id.hex);
+    return check_json(check, stated, content, err);
 }
 
 static enum status check_objects(struct check *check, struct error *err) {

@@ -11,6 +11,16 @@
 #include "dataset/store.h"
 #include "tests/support/check.h"
 
+/* The shortest that their readers take. */
+#define TINY_MODEL                                                                                                     \
+    "{\"batch_per_device\":1,\"layers\":[{\"backward_us\":1,\"forward_us\":1,\"name\":\"l\",\"variables\":[\"w\"]}],"  \
+    "\"name\":\"tiny\",\"schema\":\"syncopate.model/"                                                                  \
+    "1\",\"variables\":[{\"dtype\":\"f32\",\"name\":\"w\",\"shape\":[4]}]}"
+#define PAIR_CLUSTER                                                                                                   \
+    "{\"name\":\"pair\",\"nodes\":[{\"count\":2,\"name\":\"n\",\"nic_gbit_per_s\":1,\"nic_latency_us\":5}],"           \
+    "\"schema\":\"syncopate.cluster/1\"}"
+#define EMPTY_STRATEGY "{\"groups\":[],\"schema\":\"syncopate.strategy/1\"}"
+
 struct fixture {
     struct id model, cluster, strategy;
 };
@@ -38,10 +48,30 @@ static inline struct id must_put(struct store *store, enum store_kind kind, cons
     return id;
 }
 
+/* The i-th of its kind, called "x". */
+static inline struct id must_put_variant(struct store *store, enum store_kind kind, int i) {
+    char content[512];
+    if (kind == STORE_MODEL)
+        snprintf(
+            content, sizeof content,
+            "{\"batch_per_device\":%d,\"layers\":[{\"backward_us\":1,\"forward_us\":1,\"name\":\"l\",\"variables\":"
+            "[\"w\"]}],\"name\":\"x\",\"schema\":\"syncopate.model/1\",\"variables\":[{\"dtype\":\"f32\",\"name\":"
+            "\"w\",\"shape\":[4]}]}",
+            i + 1);
+    else if (kind == STORE_CLUSTER)
+        snprintf(content, sizeof content,
+                 "{\"name\":\"x\",\"nodes\":[{\"count\":%d,\"name\":\"n\",\"nic_gbit_per_s\":1,\"nic_latency_us\":5}],"
+                 "\"schema\":\"syncopate.cluster/1\"}",
+                 i + 1);
+    else
+        snprintf(content, sizeof content, "{\"groups\":[%d],\"schema\":\"syncopate.strategy/1\"}", i);
+    return must_put(store, kind, "x", content);
+}
+
 static inline struct fixture put_fixture(struct store *store) {
-    return (struct fixture){.model = must_put(store, STORE_MODEL, "tiny", "{\"name\":\"tiny\"}"),
-                            .cluster = must_put(store, STORE_CLUSTER, "pair", "{\"name\":\"pair\"}"),
-                            .strategy = must_put(store, STORE_STRATEGY, "wfbp", "{\"groups\":[]}")};
+    return (struct fixture){.model = must_put(store, STORE_MODEL, "tiny", TINY_MODEL),
+                            .cluster = must_put(store, STORE_CLUSTER, "pair", PAIR_CLUSTER),
+                            .strategy = must_put(store, STORE_STRATEGY, "wfbp", EMPTY_STRATEGY)};
 }
 
 static inline void must_begin_session(struct store *store, const struct fixture *f, const char *id, uint64_t seed) {

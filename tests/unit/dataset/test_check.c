@@ -53,6 +53,28 @@ static void a_changed_object_is_found_by_its_hash(void **state) {
     assert_contains(problems, "its content was changed");
 }
 
+/* Each is told, and read on. */
+static void names_that_terminals_obey_are_found(void **state) {
+    (void)state;
+#define EVIL "x' || char(27, 7, 13, 10, 155, 8238) || 'y"
+    static const char *const changes[][2] = {
+        {"UPDATE models SET name = '" EVIL "'", "model "},
+        {"UPDATE trials SET proposer = '" EVIL "' WHERE id = 1", "trial 1: proposer: "},
+        {"UPDATE trials SET runner = '" EVIL "' WHERE id = 1", "trial 1: runner: "},
+        {"UPDATE trials SET client = '" EVIL "' WHERE id = 1", "trial 1: client: "},
+        {"UPDATE trials SET uid = '" EVIL "' WHERE id = 1", "trial 1: uid: "},
+        {"UPDATE trials SET queued = '" EVIL "' WHERE id = 1", "trial 1: its time is no time"},
+        {"UPDATE sessions SET origin = '" EVIL "'", "origin: "},
+        {"UPDATE sessions SET started = '" EVIL "'", "session s: its time is no time"},
+        {"UPDATE sessions SET id = '../s'; UPDATE trials SET session = '../s'", "session ../s: id: "}};
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        assert_true(problems_after(changes[i][0]) >= 1);
+        assert_contains(problems, changes[i][1]);
+    }
+    assert_int_equal(problems_after("UPDATE trials SET reason = '" EVIL "' WHERE reason IS NOT NULL"), 0);
+#undef EVIL
+}
+
 static void a_median_that_the_iterations_do_not_have_is_found(void **state) {
     (void)state;
     assert_int_equal(problems_after("UPDATE trials SET median_us = 10.5 WHERE id = 1"), 1);
@@ -114,7 +136,7 @@ static void a_trial_of_another_model_than_its_session_is_found(void **state) {
     (void)state;
     assert_int_equal(problems_after("INSERT INTO models SELECT 9, id, name, content, created FROM clusters;"
                                     "UPDATE trials SET model = 9 WHERE id = 2"),
-                     1);
+                     2); /* and a model that is a cluster */
     assert_contains(problems, "of another model or cluster than its session s");
 }
 
@@ -122,6 +144,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sound_file_has_no_problem),
         cmocka_unit_test(a_changed_object_is_found_by_its_hash),
+        cmocka_unit_test(names_that_terminals_obey_are_found),
         cmocka_unit_test(a_median_that_the_iterations_do_not_have_is_found),
         cmocka_unit_test(missing_iterations_are_found),
         cmocka_unit_test(iterations_of_a_trial_without_a_result_are_found),

@@ -1,9 +1,11 @@
 /* Nothing acknowledged is lost and nothing half-written stays, whatever happens to the process, the disk or the file.
  */
+#include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <sqlite3.h>
+#include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -14,6 +16,10 @@
 #include "base/rng.h"
 #include "dataset/check.h"
 #include "tests/unit/dataset/fixture.h"
+
+#define MODEL_ID    "3cabfda91943c32359a9af62c46cd92f9fdc78a0a4c8553b3077ddc094dfc597"
+#define CLUSTER_ID  "4e08da696136f4c9395daba89cc70f3ae42adab874b34b9e1c0e659951e38943"
+#define STRATEGY_ID "50b31351bac1fce46239fdd7ff91983733e42647878bd4febe4b4d8b08373569"
 
 /* A version 1 file as the first release made it, with one trial in it. */
 static const char version_1[] =
@@ -37,11 +43,13 @@ static const char version_1[] =
     "environments (id), UNIQUE (session, number)) STRICT;"
     "CREATE TABLE iterations (trial INTEGER NOT NULL REFERENCES trials (id) ON DELETE CASCADE, number INTEGER NOT "
     "NULL, time_us REAL NOT NULL, PRIMARY KEY (trial, number)) STRICT, WITHOUT ROWID;"
-    "INSERT INTO models VALUES ('44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a', 'm', '{}', '2026');"
-    "INSERT INTO clusters SELECT * FROM models; INSERT INTO strategies SELECT * FROM models;"
-    "INSERT INTO environments SELECT * FROM models;"
-    "INSERT INTO trials SELECT 1, 'u', NULL, NULL, 0, id, id, id, 'wfbp', 'lab', NULL, 1, 'complete', '2026', '2026', "
-    "'2026', 5, 5, 5, 5, NULL, id FROM models;"
+    "INSERT INTO models VALUES ('" MODEL_ID "', 'tiny', '" TINY_MODEL "', '2026');"
+    "INSERT INTO clusters VALUES ('" CLUSTER_ID "', 'pair', '" PAIR_CLUSTER "', '2026');"
+    "INSERT INTO strategies VALUES ('" STRATEGY_ID "', 'wfbp', '" EMPTY_STRATEGY "', '2026');"
+    "INSERT INTO environments VALUES ('44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a', 'm', '{}', "
+    "'2026');"
+    "INSERT INTO trials SELECT 1, 'u', NULL, NULL, 0, m.id, c.id, s.id, 'wfbp', 'lab', NULL, 1, 'complete', '2026', "
+    "'2026', '2026', 5, 5, 5, 5, NULL, e.id FROM models m, clusters c, strategies s, environments e;"
     "INSERT INTO iterations VALUES (1, 0, 5.0);";
 
 /* What version 2 added, with a session of that time and a calibration. */
@@ -54,11 +62,14 @@ static const char version_2[] =
     "(session, after_trial)) STRICT;"
     "CREATE INDEX sessions_started ON sessions (started);"
     "CREATE INDEX trials_session ON trials (session, state, median_us);"
-    "INSERT INTO sessions SELECT 'old', id, id, -1, '{\"trials\":9}', '{}', 'done', NULL, '2026', '2027' FROM models;"
-    "INSERT INTO sessions SELECT 'open', id, id, 7, '{}', '{}', 'running', NULL, '2026', NULL FROM models;"
+    "INSERT INTO sessions SELECT 'old', m.id, c.id, -1, '{\"trials\":9}', '{}', 'done', NULL, '2026', '2027' FROM "
+    "models m, clusters c;"
+    "INSERT INTO sessions SELECT 'open', m.id, c.id, 7, '{}', '{}', 'running', NULL, '2026', NULL FROM models m, "
+    "clusters c;"
     "UPDATE trials SET session = 'old', number = 1;"
-    "INSERT INTO trials SELECT 2, 'v', 'open', 1, 0, id, id, id, 'wfbp', 'lab', 8.5, 1, 'running', '2026', '2026', "
-    "NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM models;"
+    "INSERT INTO trials SELECT 2, 'v', 'open', 1, 0, m.id, c.id, s.id, 'wfbp', 'lab', 8.5, 1, 'running', '2026', "
+    "'2026', "
+    "NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM models m, clusters c, strategies s;"
     "INSERT INTO calibrations VALUES ('old', 0, '{}', '2026');";
 
 static void run_sql(const char *path, const char *sql) {
@@ -93,13 +104,78 @@ static void assert_sound(struct store *store) {
     assert_int_equal(report.problems, 0);
 }
 
-static void an_older_file_is_migrated_after_a_copy(void **state) {
+static int version_of(const char *path) {
+    sqlite3 *db;
+    sqlite3_stmt *stmt;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &stmt, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+    const int version = sqlite3_column_int(stmt, 0);
+    sqlite3_finalize(stmt);
+    sqlite3_close(db);
+    return version;
+}
+
+static size_t files_in(const char *folder) {
+    DIR *dir = opendir(folder);
+    size_t n = 0;
+    assert_non_null(dir);
+    while (readdir(dir))
+        n++;
+    closedir(dir);
+    return n;
+}
+
+/* Who only reads has a copy of it, which is gone with who reads. */
+static void an_older_file_is_read_and_stays_as_it_is(void **state) {
     (void)state;
     struct error err = {0};
+    struct arena arena = {0};
+    struct stored_session session;
+    const char *path = dataset_path("reading.db");
+    char folder[300];
+    run_sql(path, version_1);
+    run_sql(path, version_2);
+    snprintf(folder, sizeof folder, "%s/copies", test_dir());
+    assert_int_equal(mkdir(folder, 0700), 0);
+    const char *kept = getenv("TMPDIR");
+    char *tmpdir = kept ? strdup(kept) : NULL;
+    setenv("TMPDIR", folder, 1);
+    size_t before, after;
+    char *old = slurp(path, &before);
+    struct store *store = must_open(path, STORE_READ_ONLY);
+    assert_int_equal(files_in(folder), 3); /* . and .. */
+    assert_int_equal(count_trials(store), 2);
+    assert_ok(store_session_get(store, "old", &arena, &session, &err));
+    assert_string_equal(session.origin, SESSION_BEFORE);
+    assert_fails(store_session_budget(store, "old", "{}", &err), ST_CONFLICT, "reading only");
+    assert_sound(store);
+    store_close(store);
+    assert_int_equal(files_in(folder), 2);
+    char *new = slurp(path, &after);
+    assert_int_equal(before, after);
+    assert_memory_equal(old, new, before);
+    assert_false(is_there(path, ".v2.backup"));
+    run_sql(path, "CREATE TABLE trials_4 (mine INTEGER)");
+    assert_fails(store_open(path, STORE_READ_ONLY, &store, &err), ST_ENVIRONMENT, "to schema version 4");
+    assert_int_equal(files_in(folder), 2);
+    setenv("TMPDIR", "/nowhere", 1);
+    assert_fails(store_open(path, STORE_READ_ONLY, &store, &err), ST_ENVIRONMENT, "for a copy of a dataset");
+    if (tmpdir)
+        setenv("TMPDIR", tmpdir, 1);
+    else
+        unsetenv("TMPDIR");
+    free(tmpdir);
+    free(old);
+    free(new);
+    arena_release(&arena);
+}
+
+static void an_older_file_is_migrated_after_a_copy(void **state) {
+    (void)state;
     const char *path = dataset_path("old.db");
     run_sql(path, version_1);
     struct store *store = NULL;
-    assert_fails(store_open(path, STORE_READ_ONLY, &store, &err), ST_INVALID, "open it once for writing");
     store = must_open(path, STORE_READ_WRITE);
     assert_int_equal(count_trials(store), 1);
     must_put(store, STORE_RANKER, "new table", "{}");
@@ -110,7 +186,7 @@ static void an_older_file_is_migrated_after_a_copy(void **state) {
     /* The copy is still version 1, and migrates in its turn. */
     char copy[300];
     snprintf(copy, sizeof copy, "%s.v1.backup", path);
-    assert_fails(store_open(copy, STORE_READ_ONLY, &store, &err), ST_INVALID, "schema version 1");
+    assert_int_equal(version_of(copy), 1);
     store = must_open(copy, STORE_READ_WRITE);
     assert_int_equal(count_trials(store), 1);
     store_close(store);
@@ -137,6 +213,7 @@ static void version_2_keeps_its_sessions_and_gets_what_a_service_needs(void **st
     assert_string_equal(session.ended, "2027");
     assert_string_equal(session.shared, "*");
     assert_true(!session.team && session.mode == STORED_SESSION_OWN);
+    assert_string_equal(session.origin, SESSION_BEFORE);
     assert_ok(store_session_update(store, "open", STORED_SESSION_PAUSED, NULL, &err)); /* which version 2 knew not */
     assert_ok(query_collect(store, &(struct query){.iterations = true}, &arena, &n, &records, &err));
     assert_int_equal(n, 2);
@@ -159,7 +236,8 @@ static void a_migration_that_fails_leaves_the_old_version(void **state) {
     run_sql(path, version_1);
     run_sql(path, "CREATE TABLE calibrations (mine INTEGER)");
     assert_fails(store_open(path, STORE_READ_WRITE, &store, &err), ST_ENVIRONMENT, "to schema version 2");
-    assert_fails(store_open(path, STORE_READ_ONLY, &store, &err), ST_INVALID, "of schema version 1");
+    assert_fails(store_open(path, STORE_READ_ONLY, &store, &err), ST_ENVIRONMENT, "to schema version 2");
+    assert_int_equal(version_of(path), 1);
     run_sql(path, "DROP TABLE calibrations");
     store = must_open(path, STORE_READ_WRITE);
     assert_int_equal(count_trials(store), 1);
@@ -651,6 +729,7 @@ static void a_lost_index_is_made_again_at_opening(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_older_file_is_read_and_stays_as_it_is),
         cmocka_unit_test(an_older_file_is_migrated_after_a_copy),
         cmocka_unit_test(version_2_keeps_its_sessions_and_gets_what_a_service_needs),
         cmocka_unit_test(a_migration_that_fails_leaves_the_old_version),

@@ -173,7 +173,7 @@ static enum status import_text(struct store *store, const char *text, struct imp
 static void fill(struct store *store, struct rng *rng) {
     struct error err = {0};
     const struct fixture f = put_fixture(store);
-    const struct stored_session session = {.id = "red \"1\"",
+    const struct stored_session session = {.id = "red-1",
                                            .model = f.model.hex,
                                            .cluster = f.cluster.hex,
                                            .seed = UINT64_MAX - 1,
@@ -183,14 +183,14 @@ static void fill(struct store *store, struct rng *rng) {
                                            .shared = "",
                                            .mode = STORED_SESSION_ASK};
     assert_ok(store_session_begin(store, &session, &err));
-    must_put(store, STORE_STRATEGY, "nobody ran it", "[]");
+    must_put_variant(store, STORE_STRATEGY, 7);
     assert_ok(store_calibration_put(store, session.id, 0, "{\"k\": 1.5}", &err));
     assert_ok(store_calibration_put(store, session.id, 3, "{\"seed\":1}", &err));
     for (int i = 0; i < 700; i++) { /* more than a batch of the import */
         struct new_trial request = request_of(&f, rng_below(rng, 2) ? session.id : NULL);
         request.seed = rng_next(rng);
         request.predicted_us = rng_below(rng, 2) ? rng_log_between(rng, 1e-3, 1e9) : (double)NAN;
-        request.proposer = i % 2 ? "with \"quotes\", commas\tand tabs" : "\xc3\xa9t\xc3\xa9";
+        request.proposer = i % 2 ? "with \"quotes\", commas, and = signs" : "\xc3\xa9t\xc3\xa9";
         const int64_t trial = must_begin_trial(store, &request);
         if (i % 3)
             assert_ok(finish_trial(store, trial, rng_log_between(rng, 2, 1e9), &err));
@@ -280,6 +280,100 @@ static void a_bad_line_is_named_and_nothing_stays(void **state) {
     store_close(b);
 }
 
+#define EVIL "\\u001b]0;x\\u0007\\r\\n\\u009b\\u202e"
+#define OBJECT(kind, name, content)                                                                                    \
+    "{\"schema\":\"syncopate.object/1\",\"kind\":\"" kind "\",\"name\":\"" name "\",\"content\":" content "}"
+#define SESSION(id)                                                                                                    \
+    "{\"schema\":\"syncopate.session/1\",\"id\":\"" id                                                                 \
+    "\",\"model\":\"%s\",\"cluster\":\"%s\",\"seed\":1,\"budget\":{},"                                                 \
+    "\"options\":{},\"state\":\"done\",\"reason\":\"a" EVIL "\",\"started\":\"2026-11-21T08:41:17.123Z\",\"ended\":"   \
+    "\"2026-11-21T08:41:17.123Z\"}"
+#define RECORD(uid, proposer, runner, client)                                                                          \
+    "{\"schema\":\"syncopate.record/1\",\"uid\":\"" uid "\",\"model\":\"%s\",\"cluster\":\"%s\",\"strategy\":\"%s\","  \
+    "\"proposer\":\"" proposer "\",\"runner\":\"" runner "\",\"client\":\"" client                                     \
+    "\",\"state\":\"failed\",\"reason\":"                                                                              \
+    "\"line 1\\nline 2" EVIL "\"}"
+
+/* `line` takes the ids of the fixture. */
+static enum status import_line(struct store *store, const char *line, const struct fixture *f,
+                               struct import_counts *counts, struct error *err) {
+    char *text = NULL;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    assert_true(asprintf(&text, line, f->model.hex, f->cluster.hex, f->strategy.hex) > 0);
+#pragma GCC diagnostic pop
+    const enum status status = import_text(store, text, counts, err);
+    free(text);
+    return status;
+}
+
+static void what_others_named_badly_is_refused_with_its_line(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct import_counts counts;
+    struct store *to = must_open(dataset_path("picky.db"), STORE_READ_WRITE);
+    const struct fixture f = put_fixture(to);
+    static const char *const cases[][2] = {
+        {OBJECT("ranker", "r" EVIL, "{}"), "text: line 1: name: "},
+        {OBJECT("ranker", "r", "{\"a\":[\"b" EVIL "\"]}"), "text: line 1: a text: "},
+        {OBJECT("environment", "e", "{\"b" EVIL "\":1}"), "text: line 1: a member's name: "},
+        {OBJECT("model", "m", "{}"), "text: line 1: content: "},
+        {OBJECT("model", "m", "{\"schema\":\"syncopate.model/1\",\"name\":\"m\"}"), "text: line 1: content: "},
+        {OBJECT("cluster", "c", TINY_MODEL), "text: line 1: content: "},
+        {OBJECT("strategy", "s", "{\"groups\":[]}"), "text: line 1: content: "},
+        {SESSION("../pwned"), "text: line 1: id: \"../pwned\" is not 1 to 63"},
+        {SESSION("-o"), "text: line 1: id: "},
+        {SESSION("a b"), "text: line 1: id: "},
+        {SESSION("a" EVIL), "text: line 1: id: "},
+        {SESSION("0123456789012345678901234567890123456789012345678901234567890123"), "text: line 1: id: "},
+        {RECORD("u" EVIL, "p", "r", "c"), "text: line 1: uid: "},
+        {RECORD("a/b", "p", "r", "c"), "text: line 1: uid: "},
+        {RECORD("u", "p" EVIL, "r", "c"), "text: line 1: proposer: "},
+        {RECORD("u", "p", "r" EVIL, "c"), "text: line 1: runner: "},
+        {RECORD("u", "p", "r", "c" EVIL), "text: line 1: client: "},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_fails(import_line(to, cases[i][0], &f, &counts, &err), ST_INVALID, cases[i][1]);
+        assert_int_equal(count_trials(to), 0);
+    }
+    assert_sound(to);
+    store_close(to);
+}
+
+static void a_session_of_others_is_foreign_and_its_reason_clean(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct arena arena = {0};
+    struct import_counts counts;
+    struct stored_session session;
+    struct record *records;
+    size_t n;
+    struct store *to = must_open(dataset_path("foreign-sessions.db"), STORE_READ_WRITE);
+    const struct fixture f = put_fixture(to);
+    must_begin_session(to, &f, "mine", 1);
+    assert_ok(import_line(to, SESSION("theirs"), &f, &counts, &err));
+    assert_ok(store_session_get(to, "mine", &arena, &session, &err));
+    assert_null(session.origin);
+    assert_ok(store_session_get(to, "theirs", &arena, &session, &err));
+    assert_string_equal(session.origin, "import");
+    assert_string_equal(session.reason, "a?]0;x?  ?????");
+    assert_ok(store_session_adopt(to, "theirs", "{\"runner\":\"lab\"}", &err));
+    assert_ok(store_session_get(to, "theirs", &arena, &session, &err));
+    assert_null(session.origin);
+    assert_string_equal(session.options, "{\"runner\":\"lab\"}");
+    assert_fails(store_session_adopt(to, "none", "{}", &err), ST_NOT_FOUND, "no session none");
+    assert_fails(store_session_adopt(to, "theirs", "{", &err), ST_INVALID, "options");
+    assert_ok(import_line(to, RECORD("u", "p", "r", "c"), &f, &counts, &err));
+    assert_int_equal(counts.trials, 1);
+    assert_ok(import_line(to, RECORD("u", "p", "r", "c"), &f, &counts, &err)); /* again: the same, although cleaned */
+    assert_true(counts.trials == 0 && counts.duplicates == 1);
+    assert_ok(query_collect(to, &(struct query){0}, &arena, &n, &records, &err));
+    assert_string_equal(records[0].reason, "line 1 line 2?]0;x?  ?????");
+    assert_sound(to);
+    store_close(to);
+    arena_release(&arena);
+}
+
 /* How many trials a team may see that has none of its own. */
 static uint64_t shared_with_all(struct store *store) {
     struct error err = {0};
@@ -328,6 +422,8 @@ int main(void) {
         cmocka_unit_test(an_export_comes_back_byte_for_byte),
         cmocka_unit_test(unfinished_trials_stay_out),
         cmocka_unit_test(a_bad_line_is_named_and_nothing_stays),
+        cmocka_unit_test(what_others_named_badly_is_refused_with_its_line),
+        cmocka_unit_test(a_session_of_others_is_foreign_and_its_reason_clean),
         cmocka_unit_test(a_step_that_changes_megabytes_is_kept_whole_or_undone_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -84,17 +84,14 @@ static void a_merged_trial_is_about_the_same_as_in_its_file(void **state) {
     struct store *source = must_open(from, STORE_READ_WRITE),
                  *store = must_open(dataset_path("rows.db"), STORE_READ_WRITE);
     for (int i = 0; i < 4; i++) {
-        char content[16];
         for (enum store_kind kind = STORE_MODEL; kind <= STORE_STRATEGY; kind++) {
-            snprintf(content, sizeof content, "[%d,%d]", (int)kind, i);
-            must_put(source, kind, "x", content);
-            snprintf(content, sizeof content, "[%d,%d]", (int)kind, 5 - i); /* only 2 and 3 are in both */
-            must_put(store, kind, "x", content);
+            must_put_variant(source, kind, i);
+            must_put_variant(store, kind, 5 - i); /* only 2 and 3 are in both */
         }
     }
-    const struct fixture f = {.model = must_put(source, STORE_MODEL, "x", "[0,0]"),
-                              .cluster = must_put(source, STORE_CLUSTER, "x", "[1,3]"),
-                              .strategy = must_put(source, STORE_STRATEGY, "x", "[2,2]")};
+    const struct fixture f = {.model = must_put_variant(source, STORE_MODEL, 0),
+                              .cluster = must_put_variant(source, STORE_CLUSTER, 3),
+                              .strategy = must_put_variant(source, STORE_STRATEGY, 2)};
     must_run_trial(source, &f, NULL, 50);
     for (int again = 0; again < 2; again++) { /* and the second time nothing contradicts */
         assert_ok(merge_run(store, from, &report, &err));
@@ -264,6 +261,47 @@ static void a_source_that_fails_its_check_is_refused(void **state) {
     store_close(store);
 }
 
+static void change_file(const char *path, const char *sql) {
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
+/* A name refuses the whole file, a reason is made clean, and what is merged is foreign, whatever the file says. */
+static void what_comes_of_others_is_foreign_and_clean(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct arena arena = {0};
+    struct merge_report report;
+    struct fixture f;
+    struct stored_session session;
+    struct record *records;
+    size_t n;
+    const char *from = dataset_path("hostile.db");
+    struct store *source = make(from, &f);
+    must_begin_session(source, &f, "theirs", 7);
+    const struct new_trial request = request_of(&f, "theirs");
+    assert_ok(store_trial_fail(source, must_begin_trial(source, &request), RECORD_FAILED, "hung", &err));
+    store_close(source);
+    change_file(from, "UPDATE trials SET reason = 'a' || char(10, 27, 8238) || 'b'; UPDATE sessions SET origin = NULL");
+    struct store *store = make(dataset_path("clean-of-others.db"), &f);
+    assert_ok(merge_run(store, from, &report, &err));
+    assert_ok(store_session_get(store, "theirs", &arena, &session, &err));
+    assert_string_equal(session.origin, "merge");
+    assert_ok(query_collect(store, &(struct query){0}, &arena, &n, &records, &err));
+    assert_string_equal(records[n - 1].reason, "a ????b");
+    assert_sound(store);
+    assert_ok(merge_run(store, from, &report, &err)); /* again: nothing, and no contradiction */
+    assert_int_equal(report.trials, 0);
+    change_file(from, "UPDATE trials SET proposer = 'a' || char(155)");
+    assert_fails(merge_run(store, from, &report, &err), ST_INVALID,
+                 "fails its check (1 problems; the first: trial 1: "
+                 "proposer: ");
+    store_close(store);
+    arena_release(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(merging_adds_what_is_missing_and_again_nothing),
@@ -274,6 +312,7 @@ int main(void) {
         cmocka_unit_test(one_uid_with_two_results_is_a_contradiction),
         cmocka_unit_test(teams_and_attempts_are_merged_too),
         cmocka_unit_test(a_source_that_fails_its_check_is_refused),
+        cmocka_unit_test(what_comes_of_others_is_foreign_and_clean),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@ static int set_up(void **state) {
     struct error err = {0};
     store = must_open(dataset_path("query.db"), STORE_READ_WRITE);
     f = put_fixture(store);
-    other_strategy = must_put(store, STORE_STRATEGY, "tuned", "{\"groups\":[0]}");
+    other_strategy = must_put(store, STORE_STRATEGY, "tuned", "{\"groups\":[0],\"schema\":\"syncopate.strategy/1\"}");
     must_begin_session(store, &f, "s", 1);
     for (int k = 0; k < 12; k++) {
         struct new_trial request = request_of(&f, k % 2 ? NULL : "s");
@@ -203,7 +203,7 @@ static void csv_quotes_as_rfc_4180_says(void **state) {
     char *text = export_text(EXPORT_CSV, &(struct query){.state = &failed}, &n);
     assert_int_equal(n, 1);
     assert_contains(text, ",reason,environment,iterations_us,team,shared,attempt,client\r\n");
-    assert_contains(text, ",\"rank 3 said \"\"no\"\",\nand left\",,,,all,1,\r\n");
+    assert_contains(text, ",\"rank 3 said \"\"no\"\", and left\",,,,all,1,\r\n");
     assert_contains(text, ",18446744073709551615,failed,100,,,,,");
     free(text);
     text = export_text(EXPORT_CSV, &(struct query){.limit = 1, .offset = 1, .iterations = true}, NULL);
@@ -249,7 +249,7 @@ static void every_json_line_is_one_object(void **state) {
         assert_int_equal(cJSON_GetArraySize(times), seen < 10 ? 3 : 0);
         assert_int_equal(cJSON_HasObjectItem(json, "session"), seen % 2 == 0);
         if (seen == 10)
-            assert_string_equal(cJSON_GetObjectItem(json, "reason")->valuestring, "rank 3 said \"no\",\nand left");
+            assert_string_equal(cJSON_GetObjectItem(json, "reason")->valuestring, "rank 3 said \"no\", and left");
         if (seen < 10)
             assert_string_equal(
                 cJSON_GetObjectItem(cJSON_GetObjectItem(json, "environment_details"), "host")->valuestring, "here");

@@ -204,7 +204,7 @@ static void write_one(struct writes *w) {
     struct error err = {0};
     char content[64];
     snprintf(content, sizeof content, "{\"write\":%d}", number++);
-    assert_ok(store_put(store, STORE_MODEL, "m", content, &w->ids[w->n], &err));
+    assert_ok(store_put(store, STORE_RANKER, "m", content, &w->ids[w->n], &err));
     w->kept[w->n++] = true;
 }
 
@@ -219,7 +219,7 @@ static void random_step(struct rng *rng, int depth, struct writes *w) {
         if (what < 3)
             write_one(w);
         else if (what == 3)
-            assert_fails(store_put(store, STORE_MODEL, "m", "no JSON", NULL, &err), ST_INVALID, "");
+            assert_fails(store_put(store, STORE_RANKER, "m", "no JSON", NULL, &err), ST_INVALID, "");
         else if (depth < MOST_DEPTH)
             random_step(rng, depth + 1, w);
     }
@@ -239,7 +239,7 @@ static void steps_within_steps_leave_what_those_wrote_that_ended_well(void **sta
         struct writes w = {0};
         random_step(&rng, 1, &w);
         for (int i = 0; i < w.n; i++) {
-            assert_int_equal(store_has(store, STORE_MODEL, w.ids[i].hex, &err), w.kept[i] ? ST_OK : ST_NOT_FOUND);
+            assert_int_equal(store_has(store, STORE_RANKER, w.ids[i].hex, &err), w.kept[i] ? ST_OK : ST_NOT_FOUND);
             left += w.kept[i];
             gone += !w.kept[i];
         }
