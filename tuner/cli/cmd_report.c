@@ -49,7 +49,7 @@ enum status cmd_report(int argc, char **argv, struct error *err) {
     const struct option options[] = {
         REMOTE_OPTIONS(remote),
         {"dataset", OPTION_ONE_OF, &dataset, "FILE", "the dataset that it is in (default " DEFAULT_DATASET ")"},
-        {"out", OPTION_TEXT, &out, "FILE", "where to (default SESSION.html; - is standard output)"},
+        {"out", OPTION_TEXT, &out, "FILE", "where to (default SESSION.html, here; - is standard output)"},
         {0}};
     const struct command_line line = {
         .usage = "report SESSION [options]",
@@ -71,6 +71,8 @@ enum status cmd_report(int argc, char **argv, struct error *err) {
     if (st)
         return st;
     snprintf(path, sizeof path, "%.200s.html", arguments.items[0]);
+    if (!out && !session_id_is_valid(arguments.items[0])) /* it may be a path */
+        return error_set(err, ST_USAGE, "%s: is no name of a file; give --out", arguments.items[0]);
     out = out ? out : path;
     if (strcmp(out, "-") != 0)
         st = output_check(out, err);

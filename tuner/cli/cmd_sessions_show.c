@@ -35,6 +35,8 @@ static void print_head(const struct findings *f) {
     if (f->budget_trials)
         text_print(stdout, ", of %lu", (unsigned long)f->budget_trials);
     text_print(stdout, "\n");
+    if (s->origin)
+        text_print(stdout, "  not opened in this dataset: %s\n", s->origin);
 }
 
 static void print_best(const struct findings *f) {

@@ -12,6 +12,7 @@
 #include "dataset/query.h"
 #include "tuner/asking.h"
 #include "tuner/cli/commands.h"
+#include "tuner/cli/foreign.h"
 #include "tuner/cli/inputs.h"
 #include "tuner/cli/interrupt.h"
 #include "tuner/cli/job_options.h"
@@ -38,29 +39,39 @@ struct tune_words {
     struct runner_words launch;
     struct job_words job;
     struct remote_options remote;
+    struct stored_session session; /* that is resumed; in an arena */
+    bool adopt;                    /* it is foreign, and what was typed becomes its own */
 };
+
+/* How its trials are run, from its options; those of a foreign session are not taken at their word. */
+static enum status words_of_session(const cJSON *options, struct arena *arena, struct tune_words *words,
+                                    struct error *err) {
+    if (words->session.origin)
+        return foreign_read(&words->session, arena, &words->job, &words->launch, &words->adopt, err);
+    const char *hosts = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(options, "hosts"));
+    if (hosts && !(words->launch.hosts = arena_strdup(arena, hosts)))
+        return error_no_memory(err);
+    enum status st = runner_words_read(cJSON_GetObjectItemCaseSensitive(options, "launch"), arena, &words->launch, err);
+    return st ? st : job_words_read(cJSON_GetObjectItemCaseSensitive(options, "job"), arena, &words->job, err);
+}
 
 /* A resumed session knows its model, its cluster and its runner; words live in `arena`. */
 static enum status inputs_of_session(struct store *store, const char *session, struct arena *arena, struct inputs *out,
                                      struct tune_words *words, struct error *err) {
-    struct stored_session stored;
-    enum status st = asking_find(store, session, arena, &stored, err);
+    struct stored_session *stored = &words->session;
+    enum status st = asking_find(store, session, arena, stored, err);
     if (!st)
-        st = store_get_model(store, stored.model, &out->model, err);
+        st = store_get_model(store, stored->model, &out->model, err);
     if (!st)
-        st = store_get_cluster(store, stored.cluster, &out->cluster, err);
-    cJSON *options = st ? NULL : cJSON_Parse(stored.options);
+        st = store_get_cluster(store, stored->cluster, &out->cluster, err);
+    cJSON *options = st ? NULL : cJSON_Parse(stored->options);
     const char *runner = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(options, "runner"));
-    const char *hosts = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(options, "hosts"));
     const char *ranker = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(options, "ranker"));
     if ((runner && !(words->launch.runner = arena_strdup(arena, runner))) ||
-        (hosts && !(words->launch.hosts = arena_strdup(arena, hosts))) ||
         !(words->ranker = arena_strdup(arena, ranker ? ranker : "none")))
         st = error_no_memory(err);
     if (!st)
-        st = runner_words_read(cJSON_GetObjectItemCaseSensitive(options, "launch"), arena, &words->launch, err);
-    if (!st)
-        st = job_words_read(cJSON_GetObjectItemCaseSensitive(options, "job"), arena, &words->job, err);
+        st = words_of_session(options, arena, words, err);
     cJSON_Delete(options);
     return st;
 }
@@ -86,6 +97,11 @@ static enum status run_session(struct store *store, const struct inputs *inputs,
     enum status st = job_runner_init(&setup, &words->job, &words->launch, inputs, interrupt_flag(), &runner, err);
     if (st)
         return st;
+    if (words->adopt && (st = foreign_adopt(store, &words->session, &words->job, &words->launch, err))) {
+        runner_release(&runner);
+        job_setup_release(&setup);
+        return st;
+    }
     if (!runner.job)
         runner_tell(&runner.place);
     words->options.limits = setup.limits.n ? &setup.limits : NULL;
@@ -319,7 +335,8 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
             "a trial: proposers draw and improve thousands against the simulator, and a Gaussian process over all\n"
             "trials so far (with a learned ranker, if the dataset has one) picks. At the end the best few run again,\n"
             "interleaved with the best baseline. Every run is recorded in the dataset. A session that was\n"
-            "interrupted goes on with --resume.\n"
+            "interrupted goes on with --resume; one that was merged or imported runs nothing of its own: what it ran\n"
+            "is shown, and given again.\n"
             "On a service the session goes on when this command ends; --resume shows it again.",
         .examples = "  syncopate tune cnn-small lab-4x1g --trials 24 --out best.json\n"
                     "  syncopate tune model.json cluster.json --command ./train.sh --export-env horovod \\\n"

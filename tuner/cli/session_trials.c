@@ -155,6 +155,8 @@ static void print_trial(const struct asked *t, const char *session, const char *
 static enum status make_folder(const struct asking *a, const struct suggest_words *w, const struct asked *t,
                                char folder[JOB_PATH], struct error *err) {
     const char *parent = w->out ? w->out : a->stored.id;
+    if (!w->out && !session_id_is_valid(a->stored.id)) /* it may be a path */
+        return error_set(err, ST_USAGE, "session %s: its id is no name of a folder; give --out", a->stored.id);
     enum status st = job_folder_make(parent, t->number, folder, err);
     return st ? st : job_folder_write(folder, t->order->strategy, &a->model, &a->cluster, err);
 }

@@ -579,8 +579,11 @@ static enum status refresh_leases(void *context, struct store *store, struct err
     return leases_refresh(store, NULL, err);
 }
 
-/* Begun by a service, and not by `syncopate tune` on this file. */
+/* Begun by a service, and not by `syncopate tune` on this file, nor in a file that was imported or merged: nobody here
+ * asked for those. */
 static bool was_served(const struct stored_session *stored) {
+    if (stored->origin && strcmp(stored->origin, SESSION_BEFORE) != 0)
+        return false;
     cJSON *options = cJSON_Parse(stored->options);
     bool served = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(options, "served"));
     cJSON_Delete(options);
