@@ -78,6 +78,20 @@ rule() {
     grep -nE "$1" "${all[@]}" /dev/null | sed -E "s|^([^:]*:[0-9]+:).*|\1 $2|"
 }
 
+# What others wrote goes to a terminal by text_print alone (base/text.h). The listed files print their own words.
+raw_prints() {
+    local file
+    for file in "${ours[@]}"; do
+        case $file in
+        tuner/cli/options.c | tuner/cli/manual.c | tuner/cli/completion.c | tuner/cli/main.c) continue ;;
+        tuner/cli/*.c) ;;
+        *) continue ;;
+        esac
+        grep -nE '(^|[^_[:alnum:]])(printf|puts|putchar|vprintf|perror) *\(|fprintf\((stdout|stderr)|fputs\(.*, *(stdout|stderr)\)' \
+            "$file" /dev/null | sed -E 's|^([^:]*:[0-9]+:).*|\1 prints what a terminal may obey; use text_print of base/text.h|'
+    done
+}
+
 first_lines() {
     local file
     for file in "${all[@]}"; do
@@ -106,6 +120,7 @@ readmes() {
         rule '\b(TO''DO|FIX''ME|XXX)\b' 'a note to do something later; do it or leave it out'
         LC_ALL=C.UTF-8 rule '^.{121,}$' 'is longer than 120 columns; run make format'
         first_lines
+        raw_prints
     fi
     readmes
 } >"$found"

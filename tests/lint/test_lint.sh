@@ -36,6 +36,14 @@ expect() {
     fresh
 }
 
+# The same, where there is a folder tuner as well.
+expect_in_tuner() {
+    local out
+    out=$(FOLDERS="low high tuner" DEPS="low: high:low tuner:low" "$lint" 2>/dev/null)
+    if [ "$(wc -l <<<"$out")" = 1 ] && [[ $out == *"$2"* ]]; then echo "ok $1"; else echo "not ok $1: $out"; fi
+    fresh
+}
+
 fresh
 if out=$(run) && [ -z "$out" ]; then echo "ok a clean project has no findings"; else echo "not ok a clean project has no findings: $out"; fi
 
@@ -71,5 +79,9 @@ if out=$(run); then echo "ok columns are characters, not bytes"; else echo "not 
 fresh
 printf 'int x;\n' >low/d.c
 expect "a file starts with a comment" "low/d.c:1: does not start"
+mkdir -p tuner/cli
+printf '/* Prints. */\nvoid f(const char *name) {\n    printf("%%s", name);\n}\n' >tuner/cli/f.c
+echo "Tuner." >tuner/README.md
+expect_in_tuner "what others wrote is printed safely" "tuner/cli/f.c:3: prints what a terminal may obey"
 rm high/README.md
 expect "a folder has a README" "high/README.md:1: is missing"

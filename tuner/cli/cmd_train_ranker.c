@@ -104,7 +104,7 @@ static void show_progress(const char *verb, size_t n, const char *noun) {
 
 static void wipe_progress(void) {
     if (isatty(STDERR_FILENO))
-        fputs("\r\033[K", stderr);
+        text_print(stderr, "\r\033[K");
 }
 
 static void print_fit(const struct examples *e, const struct ranker_fit *fit) {

@@ -20,7 +20,8 @@ struct table {
 /* heads: NULL-terminated. */
 void table_init(struct table *table, const char *const heads[]);
 
-/* Append a cell to the current row, its texts as text_format (base/text.h) shows them; rows fill from left to right. A cell that memory has no room for is left empty. */
+/* Append a cell to the current row, its texts as text_format (base/text.h) shows them; rows fill from left to right. A
+ * cell that memory has no room for is left empty. */
 void table_cell(struct table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 void table_print(const struct table *table, FILE *to);
