@@ -136,11 +136,9 @@ static enum status print_json(const struct looked_at *l, struct error *err) {
     cJSON *json = strategy_write(&l->strategy, &l->inputs.model, &l->inputs.cluster);
     char *text = json ? json_pretty(json) : NULL;
     cJSON_Delete(json);
-    if (!text)
-        return error_no_memory(err);
-    text_print(stdout, "%s\n", text);
+    enum status st = text ? json_write_file("-", text, err) : error_no_memory(err);
     free(text);
-    return ST_OK;
+    return st;
 }
 
 static enum status strategy_show(int argc, char **argv, struct error *err) {

@@ -8,12 +8,12 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "dataset/export.h"
 #include "strategy/export/export.h"
 #include "tuner/http/api.h"
 #include "tuner/http/lists.h"
 #include "tuner/http/sessions.h"
-#include "base/text.h"
 
 enum { PAGE_SIZE = 100, PAGE_MAX = 1000 };
 

@@ -7,12 +7,12 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "simulator/trace.h"
 #include "strategy/baselines/baselines.h"
 #include "tuner/http/api.h"
 #include "tuner/http/references.h"
 #include "tuner/http/server.h"
-#include "base/text.h"
 
 enum { MAX_STRATEGIES = 10000, MAX_TIMELINES = 16, NAME_ROOM = 128, SAMPLES = 3, FEW = 8 };
 

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tuner/http/api.h"
 #include "base/text.h"
+#include "tuner/http/api.h"
 
 #define CREATED "200 201"
 #define HTML    "text/html; charset=utf-8"
