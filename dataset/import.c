@@ -288,8 +288,6 @@ static enum status read_session(struct importer *im, const cJSON *json, const ch
         status = place(im, check_team(t[7], shared, err), err);
     if (status != ST_OK)
         return status;
-    if (t[4])
-        validate_reason((char *)t[4]); /* it is the arena's */
     struct arena *arena = &im->arena;
     struct stored_session here;
     status = store_session_get(im->store, t[0], arena, &here, NULL);

@@ -212,13 +212,8 @@ static enum status insert(struct batch *batch, const struct record *r, const cha
 
 static enum status add_record(struct batch *batch, const struct record *record, struct error *err) {
     struct record r = *record;
-    char made[UID_ROOM], *reason = r.reason ? strdup(r.reason) : NULL;
+    char made[UID_ROOM];
     double middle;
-    if (r.reason && !reason)
-        return error_no_memory(err);
-    if (reason)
-        validate_reason(reason);
-    r.reason = reason;
     enum status status = fill_times(&r, &middle, err);
     if (status == ST_OK)
         status = check_record(&r, middle, err);
@@ -226,10 +221,7 @@ static enum status add_record(struct batch *batch, const struct record *record, 
         status = make_uid(made, err);
     if (status == ST_OK && r.state == RECORD_COMPLETE)
         status = put_environment(batch, r.environment_json ? r.environment_json : "{}", err);
-    if (status == ST_OK)
-        status = insert(batch, &r, r.uid ? r.uid : made, err);
-    free(reason);
-    return status;
+    return status == ST_OK ? insert(batch, &r, r.uid ? r.uid : made, err) : status;
 }
 
 static enum status read_last_row(struct batch *batch, struct error *err) {

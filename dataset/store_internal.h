@@ -38,7 +38,7 @@ enum { SESSION_ROW = 16 }; /* the column of the row number */
     X(SQL_SESSION_LIST,                                                                                                \
       "SELECT " SESSION_COLUMNS "FROM sessions s ORDER BY s.started DESC, s.rowid DESC LIMIT ? OFFSET ?")              \
     X(SQL_SESSION_COUNTS, "SELECT state, count(*) FROM sessions GROUP BY state")                                       \
-    X(SQL_SESSION_UPDATE, "UPDATE sessions SET state = ?2, reason = ?3, ended = ?4 WHERE id = ?1")                     \
+    X(SQL_SESSION_UPDATE, "UPDATE sessions SET state = ?2, reason = reason_kept(?3), ended = ?4 WHERE id = ?1")        \
     X(SQL_SESSION_BUDGET, "UPDATE sessions SET budget = ?2 WHERE id = ?1")                                             \
     X(SQL_SESSION_ADOPT, "UPDATE sessions SET options = ?2, origin = NULL WHERE id = ?1")                              \
     X(SQL_SESSION_SHARED, "UPDATE sessions SET shared = ?2 WHERE id = ?1")                                             \
@@ -70,8 +70,8 @@ enum { SESSION_ROW = 16 }; /* the column of the row number */
       "UPDATE trials SET state = 'complete', mean_us = ?2, median_us = ?3, low_us = ?4, high_us = ?5,"                 \
       " environment = " ROW_OF(                                                                                        \
           "environments", "?6") ", ended = ?7, n_iterations = ?8, lease_until = NULL, lease_us = NULL WHERE id = ?1")  \
-    X(SQL_TRIAL_FAIL,                                                                                                  \
-      "UPDATE trials SET state = ?2, reason = ?3, ended = ?4, lease_until = NULL, lease_us = NULL WHERE id = ?1")      \
+    X(SQL_TRIAL_FAIL, "UPDATE trials SET state = ?2, reason = reason_kept(?3), ended = ?4, lease_until = NULL, "       \
+                      "lease_us = NULL WHERE id = ?1")                                                                 \
     X(SQL_LEASE_GET, "SELECT state, client, attempt, lease_until FROM trials WHERE id = ?")                            \
     X(SQL_LEASE_TAKE, "UPDATE trials SET state = 'running', client = ?2, lease_us = ?3, lease_until = ?4,"             \
                       " started = ?5 WHERE id = ?1")                                                                   \
@@ -112,7 +112,7 @@ enum { SESSION_ROW = 16 }; /* the column of the row number */
       "UPDATE operations SET state = 'failed', result = ?1, ended = ?2 WHERE state = 'running'")                       \
     X(SQL_SESSION_IMPORT,                                                                                              \
       "INSERT INTO sessions (id, model, cluster, seed, budget, options, state, reason, started, ended, team, shared,"  \
-      " mode, origin) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING")                  \
+      " mode, origin) VALUES (?, ?, ?, ?, ?, ?, ?, reason_kept(?), ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING")     \
     X(SQL_CALIBRATION_IMPORT, "INSERT INTO calibrations (session, after_trial, content, created) VALUES (?, ?, ?, ?)"  \
                               " ON CONFLICT DO NOTHING")                                                               \
     X(SQL_TRIAL_LAST, "SELECT coalesce(max(id), 0) FROM trials")                                                       \
@@ -121,7 +121,7 @@ enum { SESSION_ROW = 16 }; /* the column of the row number */
       " reason, queued, started, ended, predicted_us, mean_us, median_us, low_us, high_us, environment, team,"         \
       " shared, attempt, client, n_iterations) VALUES (?1, ?2, ?3, CASE WHEN ?3 IS NULL THEN NULL WHEN ?4 > 0 THEN ?4" \
       " ELSE (SELECT coalesce(max(number), 0) + 1 FROM trials WHERE session = ?3) END, ?5, ?6, ?7, ?8, ?9, ?10, ?11,"  \
-      " ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,"                                                        \
+      " ?12, reason_kept(?13), ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,"                                           \
       " coalesce(?23, (SELECT team FROM sessions WHERE id = ?3)),"                                                     \
       " shared_narrow(?24, (SELECT shared FROM sessions WHERE id = ?3)), ?25, ?26, ?27)"                               \
       " ON CONFLICT (uid) DO NOTHING")                                                                                 \
@@ -130,7 +130,7 @@ enum { SESSION_ROW = 16 }; /* the column of the row number */
       " WHEN round <> ?5 THEN 'round' WHEN seed <> ?6 THEN 'seed' WHEN model <> ?7 THEN 'model'"                       \
       " WHEN cluster <> ?8 THEN 'cluster' WHEN strategy <> ?9 THEN 'strategy' WHEN proposer <> ?10 THEN 'proposer'"    \
       " WHEN runner <> ?11 THEN 'runner' WHEN state <> ?12 THEN 'state'"                                               \
-      " WHEN reason_kept(reason) IS NOT ?13 THEN 'reason'"                                                             \
+      " WHEN reason_kept(reason) IS NOT reason_kept(?13) THEN 'reason'"                                                \
       " WHEN predicted_us IS NOT ?17 THEN 'predicted_us' WHEN mean_us IS NOT ?18 THEN 'mean_us'"                       \
       " WHEN median_us IS NOT ?19 THEN 'median_us' WHEN low_us IS NOT ?20 THEN 'low_us'"                               \
       " WHEN high_us IS NOT ?21 THEN 'high_us' WHEN environment IS NOT ?22 THEN 'environment' END"                     \

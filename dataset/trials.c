@@ -4,14 +4,12 @@
 #include <errno.h>
 #include <math.h>
 #include <sqlite3.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "dataset/store_internal.h"
-#include "dataset/validate_internal.h"
 
 static const char *const words[] = {
 #define X(constant, word) #word,
@@ -188,15 +186,8 @@ static enum status end_without_result(struct store *store, int64_t trial, enum r
     enum status status = expect_state(store, trial, RECORD_WAITING, RECORD_RUNNING, err);
     if (status != ST_OK)
         return status;
-    char *kept = reason ? strdup(reason) : NULL;
-    if (reason && !kept)
-        return error_no_memory(err);
-    if (kept)
-        validate_reason(kept);
-    status = sql_run(store, SQL_TRIAL_FAIL,
-                     SQL_VALUES(sql_integer(trial), sql_text(words[state]), sql_text(kept), sql_text(now)), err);
-    free(kept);
-    return status;
+    return sql_run(store, SQL_TRIAL_FAIL,
+                   SQL_VALUES(sql_integer(trial), sql_text(words[state]), sql_text(reason), sql_text(now)), err);
 }
 
 enum status store_trial_fail(struct store *store, int64_t trial, enum record_state state, const char *reason,

@@ -4,7 +4,6 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "dataset/ingest.h"
 #include "dataset/store_internal.h"
 #include "dataset/validate_internal.h"
 #include "strategy/cluster.h"
@@ -30,10 +29,9 @@ enum status validate_session_id(const char *id, struct error *err) {
 }
 
 enum status validate_record(const struct record *r, struct error *err) {
-    if (r->uid && !record_uid_is_valid(r->uid))
-        return error_set(err, ST_INVALID, "uid: \"%.80s\" is not 1 to %d letters, digits and . _ -", r->uid,
-                         RECORD_UID_MAX);
-    enum status status = validate_name("proposer", r->proposer, VALID_NAME_MAX, err);
+    enum status status = validate_name("uid", r->uid, VALID_UID_MAX, err);
+    if (status == ST_OK)
+        status = validate_name("proposer", r->proposer, VALID_NAME_MAX, err);
     if (status == ST_OK)
         status = validate_name("runner", r->runner, VALID_NAME_MAX, err);
     return status == ST_OK ? validate_name("client", r->client, VALID_NAME_MAX, err) : status;

@@ -7,8 +7,9 @@
 #include "dataset/query.h"
 #include "dataset/store.h"
 
-/* Names, proposers, runners, clients: as long as a text of a description may be. Stamps and origins are shorter. */
-enum { VALID_NAME_MAX = 4096, VALID_ORIGIN_MAX = 256, VALID_REASON_MAX = 16384 };
+/* Names, proposers, runners, clients: as long as a text of a description may be. Stamps and origins are shorter, and so
+ * is a uid: new ones are words (record_uid_is_valid), but files have what other programs called theirs. */
+enum { VALID_NAME_MAX = 4096, VALID_ORIGIN_MAX = 256, VALID_UID_MAX = 128, VALID_REASON_MAX = 16384 };
 
 /* NULL is fine. Fails: ST_INVALID, with `what` before what is wrong. */
 enum status validate_name(const char *what, const char *text, size_t most, struct error *err);

@@ -39,11 +39,17 @@ static void put_objects(struct store *store) {
     assert_ok(store_put(store, STORE_MODEL,
                         "m\xc3\xb6"
                         "del \"1\"",
-                        "{\"n\":[1,2.50,-0.125e3]}", &model, &err));
-    assert_ok(store_put(store, STORE_CLUSTER, "pair", "{\"name\":\"pair\\u0001\"}", &cluster, &err));
+                        "{\"schema\":\"syncopate.model/1\",\"name\":\"m\\u00f6del\",\"batch_per_device\":1.0,"
+                        "\"variables\":[{\"name\":\"w\",\"shape\":[4],\"dtype\":\"f32\"}],\"layers\":[{\"name\":\"l\","
+                        "\"forward_us\":2.50,\"backward_us\":0.125e3,\"variables\":[\"w\"]}]}",
+                        &model, &err));
+    assert_ok(store_put(store, STORE_CLUSTER, "pair",
+                        "{\"schema\":\"syncopate.cluster/1\",\"name\":\"p\\u00e4ir\",\"nodes\":[{\"name\":\"n\","
+                        "\"count\":2,\"nic_gbit_per_s\":1,\"nic_latency_us\":5}]}",
+                        &cluster, &err));
     for (int i = 0; i < STRATEGIES; i++) {
         char content[64], name[32];
-        snprintf(content, sizeof content, "{\"groups\":[%d]}", i);
+        snprintf(content, sizeof content, "{\"groups\":[%d],\"schema\":\"syncopate.strategy/1\"}", i);
         snprintf(name, sizeof name, "s,%d", i);
         assert_ok(store_put(store, STORE_STRATEGY, name, content, &strategies[i], &err));
     }
@@ -75,7 +81,7 @@ static void random_record(struct record *r, double times[16], char uid[64]) {
     r->model = model.hex;
     r->cluster = cluster.hex;
     r->strategy = strategies[rng_below(&rng, STRATEGIES)].hex;
-    r->proposer = rng_below(&rng, 2) ? "with \"quotes\", commas\tand tabs" : "\xc3\xa9t\xc3\xa9";
+    r->proposer = rng_below(&rng, 2) ? "with \"quotes\", commas, and = signs" : "\xc3\xa9t\xc3\xa9";
     r->runner = "lab";
     r->reason = r->state == RECORD_COMPLETE ? NULL : "line 1\nline 2 \\ \"x\"";
     r->started = rng_below(&rng, 2) ? "2026-11-21T08:41:17.123Z" : NULL;
@@ -105,7 +111,7 @@ static void fill(struct store *store, size_t n) {
     struct error err = {0};
     put_objects(store);
     for (int i = 0; i < SESSIONS; i++) {
-        snprintf(session_ids[i], sizeof session_ids[i], "red \"%d\"", i);
+        snprintf(session_ids[i], sizeof session_ids[i], "red-%d", i);
         begin_session(store, session_ids[i], true);
     }
     for (size_t i = 0; i < n; i++) {
@@ -492,7 +498,11 @@ static void lines_that_may_not_be_imported_are_named(void **state) {
         {LINES(""), "invalid", "\"pointer\":\"/lines\"", 422},
         {LINES("\"" SESSION_LINE("x", "paused") "\""), "invalid", "session x has not ended", 422},
         {LINES("\"{\\\"schema\\\":\\\"syncopate.object/1\\\",\\\"kind\\\":\\\"model\\\",\\\"name\\\":\\\"m\\\","
-               "\\\"content\\\":{}}\",\"{\\\"schema\\\":\\\"syncopate.record/9\\\"}\""),
+               "\\\"content\\\":{\\\"schema\\\":\\\"syncopate.model/1\\\",\\\"name\\\":\\\"m\\\",\\\"batch_per_d"
+               "evice\\\":1,\\\"variables\\\":[{\\\"name\\\":\\\"w\\\",\\\"shape\\\":[4],\\\"dtype\\\":\\\"f32\\\"}],"
+               "\\\"layer"
+               "s\\\":[{\\\"name\\\":\\\"l\\\",\\\"forward_us\\\":1,\\\"backward_us\\\":1,\\\"variables\\\":[\\\"w\\\"]"
+               "}]}}\",\"{\\\"schema\\\":\\\"syncopate.record/9\\\"}\""),
          "invalid", "\"pointer\":\"/lines/1\"", 422},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -545,13 +555,24 @@ static void only_an_administrator_may_send_what_others_measured(void **state) {
 
 #define OBJECT_LINE(kind, name, content)                                                                               \
     "{\"schema\":\"syncopate.object/1\",\"kind\":\"" kind "\",\"name\":\"" name "\",\"content\":" content "}\n"
-#define ID_OF_1 "6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b"
+#define A_MODEL                                                                                                        \
+    "{\"schema\":\"syncopate.model/1\",\"name\":\"m\",\"batch_per_device\":1,\"variables\":[{\"name\":\"w\",\"sh"      \
+    "ape\":[4],\"dtype\":\"f32\"}],\"layers\":[{\"name\":\"l\",\"forward_us\":1,\"backward_us\":1,\"variables\":["     \
+    "\"w\"]}]}"
+#define A_CLUSTER                                                                                                      \
+    "{\"schema\":\"syncopate.cluster/1\",\"name\":\"c\",\"nodes\":[{\"name\":"                                         \
+    "\"n\",\"count\":2,\"nic_gbit_per_s\":1,\"nic_latency_us\":5}]}"
+#define A_STRATEGY  "{\"schema\":\"syncopate.strategy/1\"}"
+#define MODEL_ID    "3fc0db18ff74d307dc78f10e8e4894995b84faae72e11a7cc975d7f6b7854930"
+#define CLUSTER_ID  "a21e3c78c6bd2779764846f72a1abbdcb51a1b7f3863779fb271bad7fcdce3a7"
+#define STRATEGY_ID "540869794359118b2e3201646e2008d371dd751833764b8810e990d32d5001cb"
 #define RECORD_LINE(uid)                                                                                               \
-    OBJECT_LINE("model", "m", "1")                                                                                     \
-    OBJECT_LINE("cluster", "c", "1")                                                                                   \
-    OBJECT_LINE("strategy", "s", "1")                                                                                  \
-    "{\"schema\":\"syncopate.record/1\",\"uid\":\"" uid "\",\"model\":\"" ID_OF_1 "\",\"cluster\":\"" ID_OF_1          \
-    "\",\"strategy\":\"" ID_OF_1 "\",\"proposer\":\"p\",\"runner\":\"lab\",\"state\":\"failed\",\"reason\":\"x\"}\n"
+    OBJECT_LINE("model", "m", A_MODEL)                                                                                 \
+    OBJECT_LINE("cluster", "c", A_CLUSTER)                                                                             \
+    OBJECT_LINE("strategy", "s", A_STRATEGY)                                                                           \
+    "{\"schema\":\"syncopate.record/1\",\"uid\":\"" uid "\",\"model\":\"" MODEL_ID "\",\"cluster\":\"" CLUSTER_ID      \
+    "\",\"strategy\":\"" STRATEGY_ID                                                                                   \
+    "\",\"proposer\":\"p\",\"runner\":\"lab\",\"state\":\"failed\",\"reason\":\"x\"}\n"
 #define PAGE(more, lines) ANSWER("200 OK", more, "application/jsonl", lines)
 
 /* A pull from a service that answers as the script says. */
