@@ -119,6 +119,25 @@ refused what_came_over_http 'give --command again' tune --resume "$id" --dataset
 [ "$(column d.db origin)" = records:import ]
 verdict says_so $? "$(column d.db origin)"
 
+# ---- a service that starts ----
+# Without a launcher it says so of the sessions that it would go on with.
+cp own.db d.db
+sqlite3 d.db "UPDATE sessions SET options = json_set(options, '\$.served', json('true')), state = 'running', ended = NULL,
+    budget = '{\"trials\":4,\"time_us\":0,\"gap\":0}'"
+goes_on() { # ORIGIN, in SQL
+    sqlite3 d.db "UPDATE sessions SET origin = $1"
+    : >serve.err
+    start 127.0.0.1:0 --open
+    stop
+    grep -q "session $id does not go on: no launcher" serve.err
+}
+goes_on NULL
+verdict a_service_goes_on_with_its_own $? "$(cat serve.err)"
+goes_on "'before version 5'"
+verdict and_with_those_of_before $? "$(cat serve.err)"
+! goes_on "'import of x'"
+verdict and_not_with_others $? "$(cat serve.err)"
+
 # ---- a name that is a path ----
 cp own.db path.db
 sqlite3 path.db "PRAGMA foreign_keys = OFF; UPDATE sessions SET id = '../pwned'; UPDATE trials SET session = '../pwned';

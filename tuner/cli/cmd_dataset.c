@@ -239,10 +239,12 @@ static enum status dataset_export(int argc, char **argv, struct error *err) {
         {"references", OPTION_FLAG, &references, NULL,
          "write the descriptions and sessions as well, for \"dataset import\""},
         {0}};
-    const struct command_line line = {.usage = "dataset export [filters]",
-                                      .about = "Trials for other programs, as JSON Lines or CSV (RFC 4180).",
-                                      .examples = "  syncopate dataset export --format csv --out trials.csv",
-                                      .options = options};
+    const struct command_line line = {
+        .usage = "dataset export [filters]",
+        .about = "Trials for other programs, as JSON Lines or CSV (RFC 4180). In CSV a text that a\n"
+                 "spreadsheet would take for a formula has a ' before it.",
+        .examples = "  syncopate dataset export --format csv --out trials.csv",
+        .options = options};
     struct arguments arguments;
     struct store *store;
     uint64_t n = 0;
@@ -281,8 +283,8 @@ static enum status dataset_check(int argc, char **argv, struct error *err) {
     const struct command_line line = {
         .usage = "dataset check",
         .about =
-            "Is the file whole? Pages, references, the hash of every description, every median. Exit status 1 when\n"
-            "something is wrong, each problem on a line.",
+            "Is the file whole? Pages, references, the hash of every description and what it says, names and ids,\n"
+            "every median. Exit status 1 when something is wrong, each problem on a line.",
         .options = options};
     struct arguments arguments;
     struct store *store;

@@ -81,7 +81,8 @@ enum status dataset_merge(int argc, char **argv, struct error *err) {
     const struct command_line line = {
         .usage = "dataset merge [OTHER] [options]",
         .about =
-            "Add what another dataset has and this one lacks; merging twice adds nothing. OTHER is a file, or the URL\n"
+            "Add what another dataset has and this one lacks; merging twice adds nothing. Sessions that come so run\n"
+            "nothing of their own (tune --resume shows what). OTHER is a file, or the URL\n"
             "of a service, which gives what its token may see; what was fetched when it goes away is kept for the\n"
             "next try. A file with --server goes into the service's dataset, by an administrator's token. --server\n"
             "without OTHER is the same as its URL in place of OTHER.",

@@ -243,10 +243,28 @@ static void ticks_are_told_in_the_unit(void **state) {
     free(text);
 }
 
+/* One sign for each, and no more: U+009B, U+202E, U+2066. */
+static void marks_that_turn_text_around_are_replaced(void **state) {
+    (void)state;
+    struct markup m = {0};
+    markup_leaf(&m, "p",
+                "a\xc2\x9b"
+                "b\xe2\x80\xae"
+                "c\xe2\x81\xa6"
+                "d\te\nf");
+    char *text = take(&m);
+    assert_string_equal(text, "<p>a\xef\xbf\xbd"
+                              "b\xef\xbf\xbd"
+                              "c\xef\xbf\xbd"
+                              "d\te\nf</p>");
+    free(text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(markup_in_texts_and_values_is_escaped),
         cmocka_unit_test(what_no_xml_may_hold_is_replaced),
+        cmocka_unit_test(marks_that_turn_text_around_are_replaced),
         cmocka_unit_test(numbers_are_tenths_and_short),
         cmocka_unit_test(void_elements_and_svg_close_themselves_and_others_never_do),
         cmocka_unit_test(random_trees_of_random_bytes_are_well_formed),
