@@ -96,8 +96,9 @@ size_t text_show_json(const char *json, size_t n, char out[TEXT_SHOWN]) {
     const unsigned char *s = (const unsigned char *)json;
     const size_t length = character_length(s, n);
     const uint32_t code = length ? code_of(s, length) : 0xfffd;
-    if (code == '\n' || code == '\r' || code == '\t')
-        strcpy(out, " ");
+    if (code == '\n' || code == '\r' ||
+        code == '\t') /* between values a tab is as good as a blank, and its hash another */
+        strcpy(out, code == '\t' ? "\t" : " ");
     else if (!length || misleads(code))
         snprintf(out, TEXT_SHOWN, "\\u%04x", code & 0xffff);
     else

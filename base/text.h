@@ -49,8 +49,8 @@ size_t text_format(char *out, size_t room, const char *format, ...) __attribute_
 size_t text_vformat(char *out, size_t room, const char *format, va_list arguments)
     __attribute__((format(printf, 3, 0)));
 
-/* n bytes of JSON: inside its strings what is not clean becomes \u00xx or \u202x, which means the same; a line end or
- * a tab becomes a blank, and a byte that is no UTF-8 becomes \ufffd. */
+/* n bytes of JSON: inside its strings what is not clean becomes \u00xx or \u202x, which means the same; a line end
+ * becomes a blank, a tab stays, and a byte that is no UTF-8 becomes \ufffd. */
 void text_print_json(FILE *to, const char *json, size_t n);
 
 /* The same for one character of JSON; returns as text_show. */

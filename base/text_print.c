@@ -80,23 +80,41 @@ static size_t whole_characters(const char *text, size_t n) {
     return n - start < need ? start - 1 : n;
 }
 
+static size_t characters(const char *text, size_t n) {
+    size_t found = 0;
+    for (size_t i = 0; i < n; i++)
+        found += ((unsigned char)text[i] & 0xc0) != 0x80;
+    return found;
+}
+
 /* How many columns the n bytes take as they are shown. */
 static size_t columns_of(const char *text, size_t n) {
     size_t columns = 0;
     char shown[TEXT_SHOWN];
     for (size_t i = 0; i < n;) {
-        i += text_show(text + i, n - i, shown);
-        for (const char *p = shown; *p; p++)
-            columns += ((unsigned char)*p & 0xc0) != 0x80;
+        const size_t clean = text_clean_length(text + i, n - i);
+        columns += characters(text + i, clean);
+        i += clean;
+        if (i < n) {
+            i += text_show(text + i, n - i, shown);
+            columns += strlen(shown);
+        }
     }
     return columns;
 }
 
+/* What is clean goes out in one piece, where there is room for it: a buffer is filled a character at a time. */
 static void put_shown(struct sink *sink, const char *text, size_t n) {
     char shown[TEXT_SHOWN];
     for (size_t i = 0; i < n;) {
-        i += text_show(text + i, n - i, shown);
-        put(sink, shown, strlen(shown));
+        const size_t clean = text_clean_length(text + i, n - i);
+        if (clean && (sink->to || clean < sink->room - sink->n)) {
+            put(sink, text + i, clean);
+            i += clean;
+        } else {
+            i += text_show(text + i, n - i, shown);
+            put(sink, shown, strlen(shown));
+        }
     }
 }
 

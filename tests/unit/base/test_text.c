@@ -151,8 +151,8 @@ static void print_json(FILE *to, const char *text) {
 
 static void json_means_the_same_and_is_clean(void **state) {
     (void)state;
-    char *out = printed(print_json, "{\"a\":\"" CSI RLO "\xc3\xa9\x7f\"\n}");
-    assert_string_equal(out, "{\"a\":\"\\u009b\\u202e\xc3\xa9\\u007f\" }");
+    char *out = printed(print_json, "{\"a\":\t\"" CSI RLO "\xc3\xa9\x7f\"\n}");
+    assert_string_equal(out, "{\"a\":\t\"\\u009b\\u202e\xc3\xa9\\u007f\" }");
     cJSON *json = cJSON_Parse(out);
     assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(json, "a")), CSI RLO "\xc3\xa9\x7f");
     char *line = json_line(json), *pretty = json_pretty(json), *canonical = json_canonical(json);
