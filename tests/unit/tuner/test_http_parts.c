@@ -8,13 +8,13 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
+#include "base/text.h"
 #include "tests/support/check.h"
 #include "tuner/http/events.h"
 #include "tuner/http/memory.h"
 #include "tuner/http/pool.h"
 #include "tuner/http/problem.h"
 #include "tuner/http/routes.h"
-#include "base/text.h"
 
 /* The pool. */
 

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "tests/support/check.h"
 #include "tuner/cli/progress.h"
 
@@ -47,6 +48,25 @@ static void no_line_is_wider_than_the_terminal(void **state) {
         }
 }
 
+/* A name and a reason of somebody else's dataset or service. */
+static void no_line_obeys_what_it_shows(void **state) {
+    (void)state;
+    const struct tune_outcome outcome = {.state = RECORD_FAILED,
+                                         .reason = "a\x1b[2J\r\n\xc2\x9b\xe2\x80\xae"
+                                                   "b"};
+    const struct tune_event event = event_of("n\x1b]0;x\x07\xe2\x80\xae", &outcome);
+    char line[PROGRESS_LINE];
+    for (size_t columns = 20; columns <= 200; columns += 20) {
+        progress_result(&event, columns, line);
+        assert_true(columns_of(line) <= columns && text_is_clean(line, strlen(line)));
+        progress_bar(&event, columns, line);
+        assert_true(columns_of(line) <= columns && text_is_clean(line, strlen(line)));
+    }
+    progress_result(&event, 200, line);
+    assert_contains(line, "n\\x1b]0;x\\x07\\u202e");
+    assert_contains(line, "failed: a\\x1b[2J\\x0d\\x0a\\u009b\\u202eb");
+}
+
 static void eighty_columns_hold_a_result(void **state) {
     (void)state;
     const struct tune_event event = event_of("bytescheduler-all-reduce", &complete);
@@ -87,9 +107,9 @@ static void the_bar_says_where_we_are(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_line_is_wider_than_the_terminal), cmocka_unit_test(eighty_columns_hold_a_result),
-        cmocka_unit_test(fifty_columns_hold_both_times),      cmocka_unit_test(a_wide_terminal_holds_every_word),
-        cmocka_unit_test(the_bar_says_where_we_are),
+        cmocka_unit_test(no_line_is_wider_than_the_terminal), cmocka_unit_test(no_line_obeys_what_it_shows),
+        cmocka_unit_test(eighty_columns_hold_a_result),       cmocka_unit_test(fifty_columns_hold_both_times),
+        cmocka_unit_test(a_wide_terminal_holds_every_word),   cmocka_unit_test(the_bar_says_where_we_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
