@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "dataset/query.h"
+#include "dataset/schema_internal.h"
 #include "dataset/store_internal.h"
 #include "dataset/validate_internal.h"
 
@@ -305,6 +306,29 @@ static enum status check_rules(struct check *check, struct error *err) {
     return status;
 }
 
+static enum status look_at_audiences(struct check *check, sqlite3_stmt *stmt, struct error *err) {
+    (void)err;
+    if (sqlite3_column_int64(stmt, 0))
+        problem(check,
+                "%lld rows of audiences, which say what teams may see, are not as trials, sessions and holdings are",
+                (long long)sqlite3_column_int64(stmt, 0));
+    return ST_OK;
+}
+
+/* A row without a reason counts for nothing. Only of a file that is sound otherwise: from a row that is wrong others
+ * follow. */
+static enum status check_audiences(struct check *check, struct error *err) {
+    char sql[4096];
+    if (check->report.problems)
+        return ST_OK;
+    snprintf(sql, sizeof sql,
+             "WITH kept AS (SELECT kind, audience, object, reasons, own FROM audiences WHERE reasons <> 0), due AS (%s)"
+             " SELECT count(*) FROM (SELECT * FROM (SELECT * FROM kept EXCEPT SELECT * FROM due)"
+             " UNION ALL SELECT * FROM (SELECT * FROM due EXCEPT SELECT * FROM kept))",
+             schema_audiences);
+    return each_row(check, sql, look_at_audiences, err);
+}
+
 static enum status check_all(struct check *check, struct error *err) {
     enum status status = each_row(check, "PRAGMA integrity_check", look_at_integrity, err);
     if (status == ST_OK)
@@ -327,7 +351,7 @@ static enum status check_all(struct check *check, struct error *err) {
             "SELECT t.id, s.id FROM trials t JOIN sessions s ON s.id = t.session"
             " WHERE t.model <> " ROW_OF("models", "s.model") " OR t.cluster <> " ROW_OF("clusters", "s.cluster"),
             look_at_stray, err);
-    return status;
+    return status == ST_OK ? check_audiences(check, err) : status;
 }
 
 enum status check_run(struct store *store, check_visit *visit, void *context, struct check_report *out,

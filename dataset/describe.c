@@ -8,6 +8,17 @@
 #include "base/json.h"
 #include "dataset/store_internal.h"
 
+/* A strategy comes with a trial, which shows it to whoever sees the trial; a model and a cluster are put for all. */
+static enum status put(struct store *store, enum store_kind kind, const char *name, const char *text,
+                       struct error *err) {
+    if (kind != STORE_STRATEGY)
+        return store_put(store, kind, name, text, NULL, err);
+    enum status status = store_begin(store, err);
+    if (status != ST_OK)
+        return status;
+    return store_end(store, object_put(store, kind, name, text, NULL, NULL, NULL, err), err);
+}
+
 /* Takes `text`; NULL stands for no memory. */
 static enum status put_text(struct store *store, enum store_kind kind, const char *name, char *text,
                             const struct id *expected, struct error *err) {
@@ -18,7 +29,7 @@ static enum status put_text(struct store *store, enum store_kind kind, const cha
     if (status == ST_OK && strcmp(id.hex, expected->hex) != 0)
         status = error_set(err, ST_INVALID, "%s %s: changed after its id was computed", object_word(kind), name);
     if (status == ST_OK)
-        status = store_put(store, kind, name, text, NULL, err);
+        status = put(store, kind, name, text, err);
     free(text);
     return status;
 }

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "dataset/holdings.h"
 #include "dataset/sharing.h"
 #include "dataset/store_internal.h"
 #include "dataset/validate_internal.h"
@@ -243,6 +244,8 @@ static enum status read_object(struct importer *im, const cJSON *json, const cha
     /* What is here already was looked at when it came. */
     if (added)
         status = place(im, validate_object(k, name, cJSON_GetObjectItemCaseSensitive(json, "content"), err), err);
+    if (status == ST_OK && added && k != STORE_STRATEGY && k != STORE_ENVIRONMENT) /* who sees its trials sees a strategy */
+        status = holding_put(im->store, k, hash.hex, NULL, name, NULL, err);
     if (status != ST_OK)
         return status;
     im->counts.objects += added;
@@ -401,6 +404,17 @@ static enum status read_lines(struct importer *im, FILE *in, struct error *err) 
     return status == ST_OK ? flush(im, err) : status;
 }
 
+/* Strategies that came without a trial are, as other objects, of no team and seen by all. */
+static enum status read_all(struct importer *im, FILE *in, struct error *err) {
+    int64_t last = 0;
+    enum status status = sql_get_integer(im->store, "SELECT max(row) FROM strategies", &last, err);
+    if (status == ST_OK)
+        status = read_lines(im, in, err);
+    if (status == ST_OK)
+        status = sql_run(im->store, SQL_HOLD_STRATEGIES, SQL_VALUES(sql_integer(last)), err);
+    return status;
+}
+
 enum status import_run(struct store *store, FILE *in, const char *name, const struct import_options *options,
                        struct import_counts *out, struct error *err) {
     struct importer *im = calloc(1, sizeof *im);
@@ -414,7 +428,7 @@ enum status import_run(struct store *store, FILE *in, const char *name, const st
                 im->options.origin && *im->options.origin ? im->options.origin : "import");
     enum status status = store_begin(store, err);
     if (status == ST_OK)
-        status = store_end(store, read_lines(im, in, err), err);
+        status = store_end(store, read_all(im, in, err), err);
     if (status == ST_OK)
         *out = im->counts;
     arena_release(&im->arena);

@@ -201,11 +201,29 @@ static enum status add_objects(struct store *store, uint64_t *n, struct error *e
     return status;
 }
 
+/* Who holds what, with the names and sharing that it has there; what both have stays as it is here. */
+static enum status add_holdings(struct store *store, struct error *err) {
+    enum status status = ST_OK;
+    for (enum store_kind kind = 0; kind < STORE_KIND_COUNT && status == ST_OK; kind++) {
+        char sql[512];
+        snprintf(sql, sizeof sql,
+                 "INSERT INTO main.holdings (kind, object, team, name, shared, created)"
+                 " SELECT h.kind, o.row, h.team, h.name, h.shared, h.created FROM source.holdings h"
+                 " JOIN source.%s p ON p.row = h.object JOIN main.%s o ON o.id = p.id WHERE h.kind = '%s'"
+                 " ON CONFLICT DO NOTHING",
+                 object_table(kind), object_table(kind), object_word(kind));
+        status = sql_exec(store, sql, err);
+    }
+    return status;
+}
+
 static enum status add_all(struct store *store, struct merge_report *report, struct error *err) {
     uint64_t iterations = 0;
     enum status status = refuse_clashes(store, err);
     if (status == ST_OK)
         status = add_objects(store, &report->objects, err);
+    if (status == ST_OK)
+        status = add_holdings(store, err);
     if (status == ST_OK)
         status = add(store, add_sessions, &report->sessions, err);
     if (status == ST_OK)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "dataset/holdings.h"
 #include "dataset/select_internal.h"
 
 static const struct {
@@ -103,21 +104,25 @@ enum status object_put(struct store *store, enum store_kind kind, const char *na
     return status;
 }
 
+/* What was here has its holders already. */
 enum status store_put(struct store *store, enum store_kind kind, const char *name, const char *content, struct id *id,
                       struct error *err) {
+    struct id hash;
+    bool added;
     enum status status = store_begin(store, err);
     if (status != ST_OK)
         return status;
-    struct id hash;
-    status = store_end(store, object_put(store, kind, name, content, NULL, &hash, NULL, err), err);
+    status = object_put(store, kind, name, content, NULL, &hash, &added, err);
+    if (status == ST_OK && added)
+        status = holding_put(store, kind, hash.hex, NULL, name, NULL, err);
+    status = store_end(store, status, err);
     if (status == ST_OK && id)
         *id = hash;
     return status;
 }
 
-/* Columns id, name, created and, where it is asked for, content. */
-static enum status copy_object(sqlite3_stmt *stmt, bool with_content, struct arena *arena, struct stored_object *out,
-                               struct error *err) {
+enum status object_read(sqlite3_stmt *stmt, bool with_content, struct arena *arena, struct stored_object *out,
+                        struct error *err) {
     const char *id = (const char *)sqlite3_column_text(stmt, 0);
     struct stored_object object = {0};
     if (!id)
@@ -152,7 +157,7 @@ enum status store_get(struct store *store, enum store_kind kind, const char *id,
     enum status status = find_row(store, kind, id, true, &stmt, err);
     if (status != ST_OK)
         return status;
-    status = copy_object(stmt, true, arena, out, err);
+    status = object_read(stmt, true, arena, out, err);
     sqlite3_reset(stmt);
     return status;
 }
@@ -163,7 +168,7 @@ enum status store_get_name(struct store *store, enum store_kind kind, const char
     enum status status = find_row(store, kind, id, false, &stmt, err);
     if (status != ST_OK)
         return status;
-    status = copy_object(stmt, false, arena, out, err);
+    status = object_read(stmt, false, arena, out, err);
     sqlite3_reset(stmt);
     return status;
 }
@@ -176,52 +181,8 @@ enum status store_has(struct store *store, enum store_kind kind, const char *id,
     return status;
 }
 
-/* The first row's id; *several says whether there was a second. */
-static enum status first_id(struct store *store, sqlite3_stmt *stmt, struct id *out, bool *found, bool *several,
-                            struct error *err) {
-    enum status status = sql_next(store, stmt, found, err);
-    if (status != ST_OK || !*found)
-        return status;
-    const char *id = (const char *)sqlite3_column_text(stmt, 0);
-    if (!id)
-        return error_no_memory(err);
-    snprintf(out->hex, sizeof out->hex, "%s", id);
-    return sql_next(store, stmt, several, err);
-}
-
-static enum status find_by(struct store *store, enum store_kind kind, const char *format, size_t n,
-                           const struct sql_value *values, struct id *out, bool *found, bool *several,
-                           struct error *err) {
-    sqlite3_stmt *stmt;
-    *several = false;
-    enum status status = prepare(store, kind, format, n, values, &stmt, err);
-    if (status != ST_OK)
-        return status;
-    status = first_id(store, stmt, out, found, several, err);
-    sqlite3_finalize(stmt);
-    return status;
-}
-
 enum status store_find(struct store *store, enum store_kind kind, const char *word, struct id *out, struct error *err) {
-    static const char by_name[] = "SELECT id FROM %s WHERE name = ? ORDER BY created DESC, rowid DESC LIMIT 1",
-                      by_prefix[] = "SELECT id FROM %s WHERE id >= ?1 AND id < ?1 || 'g' LIMIT 2"; /* g is behind f */
-    const bool prefix = object_is_prefix(word), long_enough = prefix && strlen(word) >= ID_SHORT;
-    const char *const ways[] = {long_enough ? by_prefix : by_name, long_enough ? by_name : prefix ? by_prefix : NULL};
-    struct id id = {""};
-    bool found = false, several = false;
-    enum status status = ST_OK;
-    for (size_t i = 0; i < 2 && ways[i] && status == ST_OK && !found; i++)
-        status = find_by(store, kind, ways[i], SQL_VALUES(sql_text(word)), &id, &found, &several, err);
-    if (status != ST_OK)
-        return status;
-    if (!found)
-        return error_set(err, ST_NOT_FOUND, "%s: no %s called or numbered \"%s\"", store->path, object_word(kind),
-                         word);
-    if (several)
-        return error_set(err, ST_USAGE, "%s: several %s begin with %s; give more digits", store->path,
-                         object_table(kind), word);
-    *out = id;
-    return ST_OK;
+    return seen_find(store, kind, word, NULL, out, err);
 }
 
 static enum status list_rows(struct store *store, sqlite3_stmt *stmt, struct arena *arena, size_t n,
@@ -230,7 +191,7 @@ static enum status list_rows(struct store *store, sqlite3_stmt *stmt, struct are
     for (size_t i = 0; i < n; i++) {
         enum status status = sql_next(store, stmt, &row, err);
         if (status == ST_OK)
-            status = copy_object(stmt, false, arena, &objects[i], err);
+            status = object_read(stmt, false, arena, &objects[i], err);
         if (status != ST_OK)
             return status;
     }

@@ -62,7 +62,24 @@ static enum status read_object(sqlite3_stmt *stmt, struct arena *arena, void *el
     return status == ST_OK ? sql_copy_text(stmt, 2, arena, &row->object.created, err) : status;
 }
 
-static void add_object_list(struct select *select, const struct object_list *list, const struct place *after,
+static void add_behind(struct select *select, const char *column, const struct object_list *list,
+                       const struct place *after) {
+    if (!after)
+        return;
+    select_add(select, " AND ");
+    select_add(select, column);
+    select_add(select, list->descending ? " < " : " > ");
+    select_bind(select, sql_integer(after->row));
+}
+
+static void add_order(struct select *select, const char *column, bool descending, size_t limit) {
+    select_add(select, " ORDER BY ");
+    select_add(select, column);
+    select_add(select, descending ? " DESC LIMIT " : " LIMIT ");
+    select_bind(select, sql_integer((int64_t)limit + 1));
+}
+
+static void add_all_objects(struct select *select, const struct object_list *list, const struct place *after,
                             size_t limit) {
     select_add(select, "SELECT id, name, created, rowid FROM ");
     select_add(select, object_table(list->kind));
@@ -71,12 +88,65 @@ static void add_object_list(struct select *select, const struct object_list *lis
         select_add(select, " AND name = ");
         select_bind(select, sql_text(list->name));
     }
-    if (after) {
-        select_add(select, list->descending ? " AND rowid < " : " AND rowid > ");
-        select_bind(select, sql_integer(after->row));
+    add_behind(select, "rowid", list, after);
+    add_order(select, "rowid", list->descending, limit);
+}
+
+/* Texts of the one statement for what somebody may see: ?1 is the kind, ?2 the team, ?3 the name. */
+#define SHOWN_NAME                                                                                                     \
+    "coalesce((SELECT h.name FROM holdings h WHERE h.kind = ?1 AND h.object = o.row AND h.team = ?2),"                 \
+    " (SELECT h.name FROM holdings h WHERE h.kind = ?1 AND h.object = o.row AND h.shared = '*'"                        \
+    " ORDER BY h.team <> '', h.created LIMIT 1), o.name)"
+#define TO_ALL  "SELECT object AS row FROM audiences WHERE kind = ?1 AND audience = '*' AND reasons > 0"
+#define TO_TEAM "SELECT object FROM audiences WHERE kind = ?1 AND audience = ?2 AND reasons > 0"
+#define HELD_SO                                                                                                        \
+    "SELECT object AS row FROM holdings WHERE kind = ?1 AND name = ?3"                                                 \
+    " AND (shared = '*' OR team = ?2 OR instr(shared, '|' || ?2 || '|') > 0)"
+
+/* Both halves come in the order of rows, so that SQLite merges them and stops at the page's end. */
+static void add_shown_rows(struct select *select, const struct object_list *list, const struct place *after) {
+    select_add(select, list->name ? HELD_SO : TO_ALL);
+    add_behind(select, "object", list, after);
+    select_add(select, " UNION ");
+    if (list->name) {
+        select_add(select, "SELECT row FROM ");
+        select_add(select, object_table(list->kind));
+        select_add(select, " o WHERE name = ?3 AND EXISTS (SELECT 1 FROM audiences a WHERE a.kind = ?1"
+                           " AND a.audience IN ('*', ?2) AND a.object = o.row AND a.reasons > 0)");
+    } else {
+        select_add(select, TO_TEAM);
     }
-    select_add(select, list->descending ? " ORDER BY rowid DESC LIMIT " : " ORDER BY rowid LIMIT ");
-    select_bind(select, sql_integer((int64_t)limit + 1));
+    add_behind(select, list->name ? "row" : "object", list, after);
+}
+
+static void add_shown_objects(struct select *select, const struct object_list *list, const struct place *after,
+                              size_t limit) {
+    const struct sql_value values[] = {sql_text(object_word(list->kind)), sql_text(list->asker->team),
+                                       sql_text(list->name)};
+    for (size_t i = 0; i < 3; i++)
+        select_value(select, values[i]);
+    select_add(select, list->name ? "SELECT o.id, ?3, o.created, o.row FROM ("
+                                  : "SELECT o.id, " SHOWN_NAME ", o.created, o.row FROM (");
+    add_shown_rows(select, list, after);
+    add_order(select, "1", list->descending, limit);
+    select_add(select, ") s JOIN ");
+    select_add(select, object_table(list->kind));
+    select_add(select,
+               list->descending ? " o ON o.row = s.row ORDER BY s.row DESC" : " o ON o.row = s.row ORDER BY s.row");
+}
+
+static void add_object_list(struct select *select, const struct object_list *list, const struct place *after,
+                            size_t limit) {
+    if (list->asker && !list->asker->sees_all)
+        add_shown_objects(select, list, after, limit);
+    else
+        add_all_objects(select, list, after, limit);
+}
+
+static char *describe_objects(const struct object_list *list, struct arena *arena) {
+    const char *team = list->asker && !list->asker->sees_all ? list->asker->team : NULL;
+    return arena_printf(arena, "%d %d %s%s%s%s", (int)list->kind, list->descending, team ? "@" : "", team ? team : "",
+                        list->name ? "=" : "", list->name ? list->name : "");
 }
 
 /* The first `limit` rows of a select that asks for one more, in *out without what follows their first `item` bytes; the
@@ -116,9 +186,7 @@ enum status page_objects(struct store *store, const struct object_list *list, co
     char hash[17];
     enum status status = check_limit(limit, err);
     if (status == ST_OK)
-        status = hash_list(arena_printf(arena, "%d %d %s%s", (int)list->kind, list->descending, list->name ? "=" : "",
-                                        list->name ? list->name : ""),
-                           hash, err);
+        status = hash_list(describe_objects(list, arena), hash, err);
     if (status == ST_OK && after)
         status = read_place(after, hash, &place, err);
     if (status != ST_OK)

@@ -5,7 +5,7 @@
 #ifndef DATASET_PAGES_H
 #define DATASET_PAGES_H
 
-#include "dataset/store.h"
+#include "dataset/holdings.h"
 
 enum { PAGE_CURSOR_ROOM = 192 };
 
@@ -13,6 +13,9 @@ struct object_list {
     enum store_kind kind;
     const char *name; /* only these; NULL: all */
     bool descending;  /* newest first */
+    /* Only what it may see, under the names that it has for it (holdings.h); NULL: all, under their first names. Under
+     * `name` that is what they are called. */
+    const struct asker *asker;
 };
 
 /* At most `limit` (1 to 10,000) objects without their contents after the cursor `after` (NULL: from the first).

@@ -32,6 +32,32 @@ enum { APPLICATION_ID = 0x73596e63 };
     "DROP TABLE " table ";\n"                                                                                          \
     "ALTER TABLE " table "_4 RENAME TO " table ";\n"
 
+/* Who sees a row of team and shared, as a JSON array: its own team first, where it has one ("" is that of a holding of
+ * no team), then "*" or the teams it is shared with. */
+#define SEEN_BY(row)                                                                                                   \
+    "'[' || CASE WHEN " row ".team IS NULL THEN '' ELSE json_quote(" row ".team) || CASE " row                         \
+    ".shared WHEN '' THEN '' ELSE ',' END END || CASE " row                                                            \
+    ".shared WHEN '' THEN '' ELSE replace(json_quote(trim(" row ".shared, '|')), '|', '\",\"') END || ']'"
+#define IS_OWN(row) "(a.key = 0 AND " row ".team IS NOT NULL)"
+
+/* What shows a model, cluster or strategy: that somebody holds it, and trials and sessions that are about it. */
+#define SHOWN_BY_TRIALS(kind)                                                                                          \
+    "SELECT '" kind "' AS kind, " kind " AS object, team, shared, count(*) AS n FROM trials GROUP BY 2, 3, 4 "
+#define SHOWN_BY_SESSIONS(kind, table)                                                                                 \
+    "SELECT '" kind "', o.row, s.team, s.shared, count(*) FROM sessions s JOIN " table " o ON o.id = s." kind          \
+    " GROUP BY 2, 3, 4 "
+#define AUDIENCES                                                                                                                                                                       \
+    "SELECT s.kind AS kind, a.value AS audience, s.object AS object, sum(s.n) AS reasons,"                                                                                              \
+    " sum(s.n * " IS_OWN("s") ") AS own FROM (" SHOWN_BY_TRIALS("model") "UNION ALL " SHOWN_BY_TRIALS(                                                                                  \
+        "cluster") "UNION ALL " SHOWN_BY_TRIALS("strategy") "UNION ALL " SHOWN_BY_SESSIONS("model",                                                                                     \
+                                                                                           "models") "UNION "                                                                           \
+                                                                                                     "ALL"                                                                              \
+                                                                                                     " " SHOWN_BY_SESSIONS(                                                             \
+                                                                                                         "cluster",                                                                     \
+                                                                                                         "clusters") "UNION ALL SELECT kind, object, team, shared, 1 FROM holdings) s," \
+                                                                                                                     " json_each(" SEEN_BY(                                             \
+                                                                                                                         "s") ") a GROUP BY 1, 2, 3"
+
 static const char *const versions[SCHEMA_VERSION] = {
     /* 1 */
     OBJECT_TABLE("models") OBJECT_TABLE("clusters") OBJECT_TABLE("strategies") OBJECT_TABLE(
@@ -229,7 +255,65 @@ static const char *const versions[SCHEMA_VERSION] = {
     /* 5: where a session came from that was not opened in this file. Nothing tells the two apart in older files. */
     "ALTER TABLE sessions ADD COLUMN origin TEXT;\n"
     "UPDATE sessions SET origin = '" SESSION_BEFORE "';\n",
+
+    /* 6: names are a team's own, and what a team may see is found without a walk through trials. Everything that was
+     * here belongs to no team and is shared with all, but for strategies that only hidden trials are about. */
+    "CREATE TABLE holdings (\n"
+    "  kind    TEXT NOT NULL CHECK (kind IN ('model', 'cluster', 'strategy', 'environment', 'ranker')),\n"
+    "  object  INTEGER NOT NULL,\n" /* the row in the kind's table */
+    "  team    TEXT NOT NULL,\n"    /* '' of no team */
+    "  name    TEXT NOT NULL,\n"
+    "  shared  TEXT NOT NULL,\n" /* as of sessions */
+    "  created TEXT NOT NULL,\n"
+    "  PRIMARY KEY (kind, object, team)\n"
+    ") STRICT, WITHOUT ROWID;\n"
+    "CREATE TABLE audiences (\n"
+    "  kind     TEXT NOT NULL,\n"
+    "  audience TEXT NOT NULL,\n" /* a team, '*' for all, '' for what is held of no team */
+    "  object   INTEGER NOT NULL,\n"
+    "  reasons  INTEGER NOT NULL,\n" /* how many holdings, trials and sessions show it to this audience, */
+    "  own      INTEGER NOT NULL,\n" /* and how many of these are the audience's own */
+    "  PRIMARY KEY (kind, audience, object)\n"
+    ") STRICT, WITHOUT ROWID;\n"
+    "INSERT INTO holdings SELECT 'model', row, '', name, '*', created FROM models;\n"
+    "INSERT INTO holdings SELECT 'cluster', row, '', name, '*', created FROM clusters;\n"
+    "INSERT INTO holdings SELECT 'ranker', row, '', name, '*', created FROM rankers;\n"
+    "INSERT INTO holdings SELECT 'strategy', row, '', name, '*', created FROM strategies s\n"
+    "  WHERE s.row NOT IN (SELECT strategy FROM trials)\n"
+    "  OR s.row IN (SELECT strategy FROM trials WHERE shared = '*');\n"
+    "INSERT INTO audiences " AUDIENCES ";\n",
 };
+
+const char schema_audiences[] = AUDIENCES;
+
+/* The triggers are of the connection, not of the file: a file from elsewhere brings none that act (store.c). Each row
+ * counts `by` more for everyone who sees it. A row that has come down to no reasons stays, and counts for nothing.
+ * Who adds many trials holds them back and counts by itself (ingest.c). */
+#define COUNT(row, by, objects)                                                                                        \
+    "  INSERT INTO audiences (kind, audience, object, reasons, own) SELECT k.kind, a.value, k.object, " by ", " by     \
+    " * " IS_OWN(row) " FROM json_each(" SEEN_BY(row) ") a, (" objects(                                                \
+        row) ") k WHERE k.object NOT NULL ON CONFLICT DO UPDATE"                                                       \
+             " SET reasons = reasons + excluded.reasons, own = own + excluded.own;\n"
+#define TRIAL_OBJECTS(row)                                                                                             \
+    "SELECT 'model' AS kind, " row ".model AS object UNION ALL SELECT 'cluster', " row                                 \
+    ".cluster UNION ALL SELECT 'strategy', " row ".strategy"
+#define SESSION_OBJECTS(row)                                                                                           \
+    "SELECT 'model' AS kind, (SELECT row FROM models WHERE id = " row                                                  \
+    ".model) AS object UNION ALL SELECT 'cluster', (SELECT row FROM clusters WHERE id = " row ".cluster)"
+#define HELD_OBJECT(row) "SELECT " row ".kind AS kind, " row ".object AS object"
+#define FOLLOW(table, objects)                                                                                         \
+    "CREATE TEMP TRIGGER " table "_added AFTER INSERT ON main." table " WHEN NOT audiences_held() BEGIN\n" COUNT(      \
+        "new", "1", objects) "END;\n"                                                                                  \
+                             "CREATE TEMP TRIGGER " table "_changed AFTER UPDATE OF team, shared ON main." table       \
+                             " WHEN new.team IS NOT old.team OR new.shared IS NOT old.shared BEGIN\n" COUNT(           \
+                                 "new", "1", objects) COUNT("old", "-1", objects) "END;\n"
+
+static const char followers[] =
+    FOLLOW("trials", TRIAL_OBJECTS) FOLLOW("sessions", SESSION_OBJECTS) FOLLOW("holdings", HELD_OBJECT);
+
+enum status schema_follow(struct store *store, struct error *err) {
+    return sql_exec(store, followers, err);
+}
 
 /* X(name, table and columns, statistics). The statistics are fixed: how many rows, and how many of these share the
  * first column, the first two, ... They are of a dataset of a million trials, and make SQLite choose the same plan for
@@ -238,6 +322,8 @@ static const char *const versions[SCHEMA_VERSION] = {
     X("models_name", "models (name)", "1000 10")                                                                       \
     X("clusters_name", "clusters (name)", "1000 10")                                                                   \
     X("strategies_name", "strategies (name)", "100000 1000")                                                           \
+    X("holdings_team", "holdings (kind, team, name, created)", "100000 20000 2000 2 2")                                \
+    X("holdings_name", "holdings (kind, name, object)", "100000 20000 10 1")                                           \
     X("sessions_started", "sessions (started)", "10000 1")                                                             \
     X("trials_session", "trials (session, state, median_us) WHERE session IS NOT NULL", "1000000 1000 300 2")          \
     X("trials_problem", "trials (model, cluster, median_us)", "1000000 50000 20000 2")                                 \

@@ -4,7 +4,7 @@
 
 #include "dataset/store_internal.h"
 
-enum { SCHEMA_VERSION = 5 };
+enum { SCHEMA_VERSION = 6 };
 
 /* The schema version of the open file, 0 when it is empty. Reads only. Fails: ST_INVALID (no SQLite file, another
  * program's, or of a newer schema). */
@@ -13,5 +13,11 @@ enum status schema_read_version(struct store *store, int *version, struct error 
 /* From `version` to SCHEMA_VERSION, each step one transaction; a file that holds records is copied first, but for a
  * copy that nobody keeps (store->copy). */
 enum status schema_migrate(struct store *store, int version, struct error *err);
+
+/* Have this connection keep the table of audiences with whatever it writes. */
+enum status schema_follow(struct store *store, struct error *err);
+
+/* Every row that the table of audiences should have, from the tables that it follows from. */
+extern const char schema_audiences[];
 
 #endif

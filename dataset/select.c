@@ -18,13 +18,19 @@ void select_add(struct select *select, const char *text) {
     select->length += n;
 }
 
-void select_bind(struct select *select, struct sql_value value) {
-    char number[24];
+bool select_value(struct select *select, struct sql_value value) {
     if (!GROW(&select->values, &select->values_room, select->n + 1)) {
         select->no_memory = true;
-        return;
+        return false;
     }
     select->values[select->n++] = value;
+    return true;
+}
+
+void select_bind(struct select *select, struct sql_value value) {
+    char number[24];
+    if (!select_value(select, value))
+        return;
     snprintf(number, sizeof number, "?%zu", select->n);
     select_add(select, number);
 }

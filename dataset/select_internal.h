@@ -27,7 +27,8 @@ struct select {
 };
 
 void select_add(struct select *select, const char *text);
-void select_bind(struct select *select, struct sql_value value); /* appends ?N */
+void select_bind(struct select *select, struct sql_value value);  /* appends ?N */
+bool select_value(struct select *select, struct sql_value value); /* appends nothing: the text names it itself */
 void select_release(struct select *select);
 
 enum status select_prepare(struct store *store, const struct select *select, struct sqlite3_stmt **out,

@@ -66,12 +66,13 @@ static enum status open_database(struct store *store, struct error *err) {
     if (code != SQLITE_OK)
         return sql_fail(store->db, code, store->path, err);
     sqlite3_busy_timeout(store->db, BUSY_MS);
-    /* Ours has no triggers and views, so those of a file from elsewhere must not act. */
+    /* Our files have no triggers and views, so those of a file from elsewhere must not act. The triggers of
+     * schema_follow are the connection's own, which this leaves alone. */
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_ENABLE_FKEY, 1, NULL);
-    code = sql_add_functions(store->db);
+    code = sql_add_functions(store);
     return code == SQLITE_OK ? ST_OK : sql_fail(store->db, code, store->path, err);
 }
 
@@ -92,7 +93,7 @@ static enum status open_for_writing(struct store *store, struct error *err) {
         status = sql_exec(store, settings, err);
     if (status == ST_OK)
         status = schema_migrate(store, version, err);
-    return status;
+    return status == ST_OK ? schema_follow(store, err) : status;
 }
 
 /* Bytes in the log; -1: there is none. */
@@ -200,6 +201,8 @@ static void close_database(struct store *store) {
         sqlite3_finalize(store->object_name[i]);
         sqlite3_finalize(store->object_insert[i]);
         sqlite3_finalize(store->object_row[i]);
+        sqlite3_finalize(store->object_seen[i]);
+        sqlite3_finalize(store->object_shown[i]);
     }
     sqlite3_close(store->db);
 }

@@ -83,8 +83,8 @@ struct stored_object {
     const char *created;
 };
 
-/* Keep `content` under the SHA-256 of its bytes; *id may be NULL. The first name that an object came with stays.
- * Fails: ST_INVALID when it is no JSON. */
+/* Keep `content` under the SHA-256 of its bytes; *id may be NULL. The first name that an object came with stays. What
+ * was not here is then of no team, and shared with all (holdings.h). Fails: ST_INVALID when it is no JSON. */
 enum status store_put(struct store *store, enum store_kind kind, const char *name, const char *content, struct id *id,
                       struct error *err);
 
@@ -99,9 +99,8 @@ enum status store_get_name(struct store *store, enum store_kind kind, const char
 /* Whether it is there, by its whole id. Fails: ST_NOT_FOUND. */
 enum status store_has(struct store *store, enum store_kind kind, const char *id, struct error *err);
 
-/* The one object whose name is `word` (the newest of one name) or whose id begins with it (4 hex digits at least). What
- * could be both is a name first, from ID_SHORT digits on an id: nobody may name a thing as another's id begins.
- * Fails: ST_NOT_FOUND, ST_USAGE when the digits fit several. */
+/* The one object whose id begins with `word` (4 hex digits at least), or else whose name it is (the newest of one
+ * name). Fails: ST_NOT_FOUND, ST_USAGE when the digits fit several. */
 enum status store_find(struct store *store, enum store_kind kind, const char *word, struct id *out, struct error *err);
 
 /* All of a kind, oldest first, without their contents. */

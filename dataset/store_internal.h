@@ -115,6 +115,17 @@ enum { SESSION_ROW = 16 }; /* the column of the row number */
       " mode, origin) VALUES (?, ?, ?, ?, ?, ?, ?, reason_kept(?), ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING")     \
     X(SQL_CALIBRATION_IMPORT, "INSERT INTO calibrations (session, after_trial, content, created) VALUES (?, ?, ?, ?)"  \
                               " ON CONFLICT DO NOTHING")                                                               \
+    X(SQL_HOLDING_PUT,                                                                                                 \
+      "INSERT INTO holdings (kind, object, team, name, shared, created) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"               \
+      " ON CONFLICT DO UPDATE SET shared = excluded.shared WHERE shared <> excluded.shared")                           \
+    X(SQL_HOLD_STRATEGIES, /* those behind a row that no trial is about */                                             \
+      "INSERT INTO holdings (kind, object, team, name, shared, created) SELECT 'strategy', row, '', name, '*', "       \
+      "created"                                                                                                        \
+      " FROM strategies s WHERE row > ? AND NOT EXISTS (SELECT 1 FROM trials t WHERE t.strategy = s.row)"              \
+      " ON CONFLICT DO NOTHING")                                                                                       \
+    X(SQL_AUDIENCE_ADD, "INSERT INTO audiences (kind, audience, object, reasons, own) VALUES (?, ?, ?, ?, ?)"          \
+                        " ON CONFLICT DO UPDATE SET reasons = reasons + excluded.reasons, own = own + excluded.own")   \
+    X(SQL_SESSION_SEEN, "SELECT team, shared FROM sessions WHERE id = ?")                                              \
     X(SQL_TRIAL_LAST, "SELECT coalesce(max(id), 0) FROM trials")                                                       \
     X(SQL_TRIAL_IMPORT,                                                                                                \
       "INSERT INTO trials (id, uid, session, number, round, seed, model, cluster, strategy, proposer, runner, state,"  \
@@ -161,14 +172,16 @@ struct store {
     char *file; /* absolute, without symbolic links */
     char *copy; /* what is open in place of a file of an older schema; NULL: the file */
     bool read_only, immutable;
-    unsigned depth;   /* of write steps that are open */
-    unsigned bare;    /* how many of these are inner ones without a savepoint: nothing was written before them */
-    int64_t written;  /* rows changed on this connection when the transaction began; -1: it may have changed more */
-    bool reading;     /* between sql_begin_read and sql_end_read, outside a write step */
-    struct lock lock; /* held when not read_only */
+    unsigned depth;     /* of write steps that are open */
+    unsigned bare;      /* how many of these are inner ones without a savepoint: nothing was written before them */
+    int64_t written;    /* rows changed on this connection when the transaction began; -1: it may have changed more */
+    bool counts_itself; /* who sees the rows that are added (schema.c) */
+    bool reading;       /* between sql_begin_read and sql_end_read, outside a write step */
+    struct lock lock;   /* held when not read_only */
     struct sqlite3_stmt *statements[STATEMENT_COUNT];
     struct sqlite3_stmt *object_name[STORE_KIND_COUNT];
-    struct sqlite3_stmt *object_get[STORE_KIND_COUNT], *object_insert[STORE_KIND_COUNT], *object_row[STORE_KIND_COUNT];
+    struct sqlite3_stmt *object_get[STORE_KIND_COUNT], *object_insert[STORE_KIND_COUNT], *object_row[STORE_KIND_COUNT],
+        *object_seen[STORE_KIND_COUNT], *object_shown[STORE_KIND_COUNT];
 };
 
 /* A value to bind. */
@@ -198,8 +211,9 @@ static inline struct sql_value sql_blob(const char *bytes, size_t n) {
 
 /* The failure that `db` just met, as one line about the file `path`. `code` is SQLite's extended result. */
 /* What our statements call beside SQLite's own functions: shared_narrow (sharing.h), where NULL is no bound, and
- * reason_kept (validate_internal.h). A result code of SQLite. */
-int sql_add_functions(struct sqlite3 *db);
+ * reason_kept (validate_internal.h), and audiences_held, which says whether triggers shall leave new rows to who adds
+ * them. A result code of SQLite. */
+int sql_add_functions(struct store *store);
 
 enum status sql_fail(struct sqlite3 *db, int code, const char *path, struct error *err);
 
@@ -268,6 +282,10 @@ enum status backup_write(struct store *store, const char *path, struct error *er
 /* store_put without a transaction of its own. `created` NULL is now; *added (may be NULL): it was not there. */
 enum status object_put(struct store *store, enum store_kind kind, const char *name, const char *content,
                        const char *created, struct id *id, bool *added, struct error *err);
+
+/* A row of the columns id, name, created and, where it is asked for, content. */
+enum status object_read(struct sqlite3_stmt *stmt, bool with_content, struct arena *arena, struct stored_object *out,
+                        struct error *err);
 
 /* The row that other tables know an object by, 0 when it is not here. */
 enum status object_row(struct store *store, enum store_kind kind, const char *id, int64_t *out, struct error *err);

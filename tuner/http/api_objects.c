@@ -1,5 +1,6 @@
 /* Models, clusters and strategies: put, get, list. Each is named by the hash of what it says, so putting one twice is
- * one resource, an entity tag is the id, and what was got can be kept for ever. */
+ * one resource, an entity tag is the id, and what was got can be kept for ever. Who may not see one finds nothing, and
+ * puts it as if it were new. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +48,8 @@ static enum status list_objects(struct request *rq, enum store_kind kind, struct
     char next[PAGE_CURSOR_ROOM];
     uint64_t size = PAGE_SIZE;
     size_t n;
+    const struct asker asker = request_asker(rq);
+    list.asker = &asker;
     enum status st = list_options(rq, &list, &size, err);
     st = st ? st : request_reader(rq, &store, err);
     if (st)
@@ -80,11 +83,12 @@ static const char *with_name(struct arena *arena, const struct stored_object *ob
 /* Its text, and for a client that has it only whether it is there. */
 static enum status read_object(struct request *rq, struct store *store, enum store_kind kind, const struct id *id,
                                const char **text, struct error *err) {
+    const struct asker asker = request_asker(rq);
     struct stored_object object;
     *text = "";
     if (request_has_etag(rq, id->hex))
-        return store_has(store, kind, id->hex, err);
-    enum status st = store_get(store, kind, id->hex, &rq->arena, &object, err);
+        return seen_has(store, kind, id->hex, &asker, err);
+    enum status st = seen_get(store, kind, id->hex, &asker, &rq->arena, &object, err);
     if (st)
         return st;
     *text = kind == STORE_STRATEGY ? with_name(&rq->arena, &object) : object.content;
@@ -123,17 +127,17 @@ struct put {
 static enum status put_effect(struct request *rq, struct store *store, void *context, struct response *rs,
                               struct error *err) {
     const struct put *put = context;
+    const struct asker asker = request_asker(rq);
     struct stored_object object;
     struct id id;
     enum status st = id_of(put->content, strlen(put->content), &id, err);
     if (st)
         return st;
-    st = store_get(store, put->kind, id.hex, &rq->arena, &object, err);
+    st = seen_has(store, put->kind, id.hex, &asker, err);
     const bool fresh = st == ST_NOT_FOUND;
-    if (fresh) {
-        st = store_put(store, put->kind, put->name, put->content, NULL, err);
-        st = st ? st : store_get(store, put->kind, id.hex, &rq->arena, &object, err);
-    }
+    st = fresh || !st ? holding_make(store, put->kind, rq->principal.team, put->name, put->content, NULL, NULL, err)
+                      : st;
+    st = st ? st : seen_get(store, put->kind, id.hex, &asker, &rq->arena, &object, err);
     if (st)
         return st;
     char *location = arena_printf(&rq->arena, "/api/v1/%s/%s", folders[put->kind], id.hex);

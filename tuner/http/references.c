@@ -12,17 +12,28 @@ static bool is_whole_id(const char *word) {
     return strlen(word) == ID_LENGTH && strspn(word, "0123456789abcdef") == ID_LENGTH;
 }
 
+struct asker request_asker(const struct request *rq) {
+    return (struct asker){rq->principal.team, rq->principal.role == ROLE_ADMIN};
+}
+
+static enum status find(struct store *store, enum store_kind kind, const char *word, const struct asker *asker,
+                        struct id *out, struct error *err) {
+    if (!is_whole_id(word))
+        return seen_find(store, kind, word, asker, out, err);
+    enum status st = seen_has(store, kind, word, asker, err);
+    if (!st)
+        memcpy(out->hex, word, ID_LENGTH + 1);
+    return st;
+}
+
 enum status reference_id(struct request *rq, enum store_kind kind, const char *word, struct id *out,
                          struct error *err) {
     struct store *store;
-    if (is_whole_id(word)) {
-        memcpy(out->hex, word, ID_LENGTH + 1);
-        return ST_OK;
-    }
+    const struct asker asker = request_asker(rq);
     enum status st = request_reader(rq, &store, err);
     if (st)
         return st;
-    st = store_find(store, kind, word, out, err);
+    st = find(store, kind, word, &asker, out, err);
     if (st == ST_NOT_FOUND)
         return error_set(err, ST_NOT_FOUND, "there is no %s called or numbered \"%.80s\"", words[kind], word);
     if (st == ST_USAGE)

@@ -287,7 +287,7 @@ static void a_batch_goes_in_whole_or_not_at_all(void **state) {
         {"model", NULL, 422, "invalid", "/records/7"},
         {"cluster", "3", 422, "invalid", "/records/7/cluster"},
         {"strategy", "\"00000000000000000000000000000000000000000000000000000000000000ff\"", 404, "not-found",
-         "/records/7"},
+         "/records/7/strategy"},
         {"state", "\"running\"", 422, "invalid", "/records/7/state"},
         {"state", "\"failed\"", 422, "invalid", "/records/7"},
         {"reason", "\"why\"", 422, "invalid", "/records/7"},

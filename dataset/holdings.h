@@ -1,0 +1,42 @@
+/* Whose models, clusters, strategies and rankers are: who put them, under which name, and who may see them.
+ *
+ * An object is one for all, since its id is the hash of what it says. A holding says that a team put it, what the team
+ * calls it, and whom the team shares it with. A team sees what it holds, what is shared with it, and what occurs in a
+ * trial or session that it may see; everything else is as if it were not there. What was put without a team (the
+ * command line, a file of an earlier version) is of no team and shared with all. Errors and threads as in store.h. */
+#ifndef DATASET_HOLDINGS_H
+#define DATASET_HOLDINGS_H
+
+#include "dataset/store.h"
+
+/* Who asks. A NULL asker is whoever has the file: everything is seen, and nothing is anybody's own. */
+struct asker {
+    const char *team;
+    bool sees_all; /* an administrator: hidden things are seen, names still mean the own team's first */
+};
+
+/* `team` holds the object, which is here; team NULL: of no team, and shared NULL: with all. The first name that a team
+ * gives stays; how it is shared is as was said last. Fails: ST_NOT_FOUND (no such object), ST_INVALID (a team that is
+ * none). */
+enum status holding_put(struct store *store, enum store_kind kind, const char *id, const char *team, const char *name,
+                        const char *shared, struct error *err);
+
+/* Put the object and hold it, as one step; *id may be NULL. Fails as store_put and holding_put. */
+enum status holding_make(struct store *store, enum store_kind kind, const char *team, const char *name,
+                         const char *content, const char *shared, struct id *id, struct error *err);
+
+/* As store_get and store_has, of what the asker may see, with the name that it has for the asker. Fails: ST_NOT_FOUND,
+ * also where it is hidden. O(log n). */
+enum status seen_get(struct store *store, enum store_kind kind, const char *id, const struct asker *asker,
+                     struct arena *arena, struct stored_object *out, struct error *err);
+enum status seen_has(struct store *store, enum store_kind kind, const char *id, const struct asker *asker,
+                     struct error *err);
+
+/* The one object that `word` means to the asker. The beginning of an id (4 hex digits at least) comes before names.
+ * Each is looked for among what the asker's team holds or made, then among what is of no team, then among all that the
+ * asker may see; of one name the newest. So nobody takes another team's names or short ids. Fails: ST_NOT_FOUND,
+ * ST_USAGE when the digits fit several. */
+enum status seen_find(struct store *store, enum store_kind kind, const char *word, const struct asker *asker,
+                      struct id *out, struct error *err);
+
+#endif

@@ -1,0 +1,219 @@
+/* Who may see what follows from holdings, trials and sessions, however these came and were changed. */
+#include <sqlite3.h>
+
+#include "dataset/check.h"
+#include "dataset/holdings.h"
+#include "dataset/ingest.h"
+#include "dataset/merge.h"
+#include "tests/unit/dataset/fixture.h"
+
+static const struct asker red = {"red", false}, blue = {"blue", false}, admin = {"core", true};
+
+static bool sees(struct store *store, enum store_kind kind, const struct id *id, const struct asker *asker) {
+    struct error err = {0};
+    const enum status status = seen_has(store, kind, id->hex, asker, &err);
+    assert_true(status == ST_OK || status == ST_NOT_FOUND);
+    return status == ST_OK;
+}
+
+/* A strategy that only a trial with this team and sharing is about. */
+static struct id strategy_of(struct store *store, const struct fixture *f, int number, const char *team,
+                             const char *shared) {
+    struct error err = {0};
+    char content[32], uid[16];
+    struct id id;
+    struct import_report report;
+    snprintf(content, sizeof content, "{\"s\":%d}", number);
+    snprintf(uid, sizeof uid, "u%d", number);
+    assert_ok(store_begin(store, &err));
+    assert_ok(holding_make(store, STORE_STRATEGY, "maker", "s", content, "", &id, &err));
+    const double times[] = {10};
+    const struct record record = {.uid = uid,
+                                  .model = f->model.hex,
+                                  .cluster = f->cluster.hex,
+                                  .strategy = id.hex,
+                                  .proposer = "p",
+                                  .runner = "lab",
+                                  .state = RECORD_COMPLETE,
+                                  .predicted_us = NAN,
+                                  .mean_us = NAN,
+                                  .median_us = NAN,
+                                  .low_us = NAN,
+                                  .high_us = NAN,
+                                  .n_iterations = 1,
+                                  .iterations_us = times,
+                                  .team = team,
+                                  .shared = shared};
+    assert_ok(store_trials_import(store, 1, &record, NULL, &report, NULL, &err));
+    assert_ok(store_end(store, ST_OK, &err));
+    return id;
+}
+
+static void assert_sound(struct store *store) {
+    struct error err = {0};
+    struct check_report report;
+    assert_ok(check_run(store, NULL, NULL, &report, &err));
+    assert_int_equal(report.problems, 0);
+}
+
+static void who_sees_a_trial_sees_what_it_is_about(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct store *store = must_open(dataset_path("seen.db"), STORE_READ_WRITE);
+    const struct fixture f = put_fixture(store);
+    const struct id own = strategy_of(store, &f, 1, "red", ""),
+                    listed = strategy_of(store, &f, 2, "red", "|blue|green|"),
+                    open = strategy_of(store, &f, 3, "red", "*"), nobodys = strategy_of(store, &f, 4, NULL, "");
+    assert_true(sees(store, STORE_STRATEGY, &own, &red) && !sees(store, STORE_STRATEGY, &own, &blue));
+    assert_true(sees(store, STORE_STRATEGY, &listed, &red) && sees(store, STORE_STRATEGY, &listed, &blue));
+    assert_true(sees(store, STORE_STRATEGY, &open, &red) && sees(store, STORE_STRATEGY, &open, &blue));
+    assert_false(sees(store, STORE_STRATEGY, &nobodys, &red));
+    assert_true(sees(store, STORE_STRATEGY, &nobodys, &admin) && sees(store, STORE_STRATEGY, &nobodys, NULL));
+    assert_ok(store_trial_share(store, "u1", "|blue|", &err));
+    assert_true(sees(store, STORE_STRATEGY, &own, &blue));
+    assert_ok(store_trial_share(store, "u1", "", &err));
+    assert_ok(store_trial_share(store, "u3", "", &err));
+    assert_false(sees(store, STORE_STRATEGY, &own, &blue) || sees(store, STORE_STRATEGY, &open, &blue));
+    assert_true(sees(store, STORE_STRATEGY, &open, &red));
+    assert_sound(store);
+    store_close(store);
+}
+
+static void sharing_a_session_anew_shows_and_hides_its_strategies(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct store *store = must_open(dataset_path("session.db"), STORE_READ_WRITE);
+    const struct fixture f = put_fixture(store);
+    must_begin_session(store, &f, "s", 1);
+    must_run_trial(store, &f, "s", 10);
+    must_run_trial(store, &f, "s", 20);
+    assert_ok(store_session_share(store, "s", "|blue|", &err));
+    assert_sound(store);
+    assert_ok(store_session_share(store, "s", "", &err));
+    assert_sound(store);
+    assert_ok(store_session_share(store, "s", "*", &err));
+    assert_sound(store);
+    store_close(store);
+}
+
+/* 200 trials of all kinds of sharing in batches, changed at random; then merged into another file. */
+static void the_table_of_audiences_is_what_it_follows_from(void **state) {
+    (void)state;
+    static const char *const shares[] = {"*", "", "|blue|", "|blue|red|", "|green|"};
+    static const char *const teams[] = {"red", "blue", NULL};
+    struct error err = {0};
+    struct merge_report report;
+    struct store *store = must_open(dataset_path("random.db"), STORE_READ_WRITE);
+    const struct fixture f = put_fixture(store);
+    uint32_t x = 12345;
+    for (int i = 0; i < 200; i++) {
+        x = x * 1664525 + 1013904223;
+        strategy_of(store, &f, (int)(x >> 28) * 1000 + i, teams[(x >> 8) % 3], shares[(x >> 16) % 5]);
+        char uid[16];
+        snprintf(uid, sizeof uid, "u%d", (int)(x >> 28) * 1000 + i);
+        if (x >> 31)
+            assert_ok(store_trial_share(store, uid, shares[(x >> 20) % 5], &err));
+    }
+    assert_sound(store);
+    store_close(store);
+    store = must_open(dataset_path("merged.db"), STORE_READ_WRITE);
+    put_fixture(store);
+    assert_ok(merge_run(store, dataset_path("random.db"), &report, &err));
+    assert_int_equal(report.trials, 200);
+    assert_sound(store);
+    store_close(store);
+}
+
+static void a_table_of_audiences_that_was_tampered_with_fails_the_check(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct check_report report;
+    sqlite3 *db;
+    const char *path = dataset_path("tampered.db");
+    struct store *store = must_open(path, STORE_READ_WRITE);
+    const struct fixture f = put_fixture(store);
+    strategy_of(store, &f, 1, "red", "");
+    store_close(store);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "INSERT INTO audiences VALUES ('strategy', 'blue', 1, 1, 0)", NULL, NULL, NULL),
+                     SQLITE_OK);
+    sqlite3_close(db);
+    store = must_open(path, STORE_READ_ONLY);
+    assert_ok(check_run(store, NULL, NULL, &report, &err));
+    assert_int_equal(report.problems, 1);
+    store_close(store);
+}
+
+/* ---- what a word means ---- */
+
+static void assert_finds(struct store *store, const char *word, const struct asker *asker, const struct id *wanted) {
+    struct error err = {0};
+    struct id found;
+    assert_ok(seen_find(store, STORE_MODEL, word, asker, &found, &err));
+    assert_string_equal(found.hex, wanted->hex);
+}
+
+static struct id make(struct store *store, const char *team, const char *name, int number, const char *shared) {
+    struct error err = {0};
+    char content[32];
+    struct id id;
+    snprintf(content, sizeof content, "{\"m\":%d}", number);
+    assert_ok(holding_make(store, STORE_MODEL, team, name, content, shared, &id, &err));
+    return id;
+}
+
+static void a_name_is_ones_own_then_of_no_team_then_anybodys(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct id found;
+    struct store *store = must_open(dataset_path("means.db"), STORE_READ_WRITE);
+    const struct id theirs = make(store, "blue", "m", 1, "*");
+    assert_finds(store, "m", &red, &theirs);
+    const struct id nobodys = make(store, NULL, "m", 2, "*");
+    make(store, "blue", "m", 3, "*");
+    assert_finds(store, "m", &red, &nobodys);
+    const struct id mine = make(store, "red", "m", 4, "");
+    make(store, "blue", "m", 5, "|red|");
+    assert_finds(store, "m", &red, &mine);
+    make(store, "blue", "secret", 6, "");
+    assert_fails(seen_find(store, STORE_MODEL, "secret", &red, &found, &err), ST_NOT_FOUND, "secret");
+    assert_ok(seen_find(store, STORE_MODEL, "secret", &admin, &found, &err));
+    store_close(store);
+}
+
+/* As many of blue's as it takes until one begins as red's does. */
+static void ones_own_short_id_stays_good_when_another_team_makes_one_that_begins_so(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct id found, other = {""};
+    char word[5];
+    struct store *store = must_open(dataset_path("short.db"), STORE_READ_WRITE);
+    assert_ok(store_begin(store, &err));
+    const struct id mine = make(store, "red", "mine", 0, "*");
+    snprintf(word, sizeof word, "%.4s", mine.hex);
+    for (int i = 1; strncmp(other.hex, word, 4); i++) {
+        char content[32];
+        snprintf(content, sizeof content, "{\"m\":%d}", i);
+        assert_ok(id_of(content, strlen(content), &other, &err));
+        if (!strncmp(other.hex, word, 4))
+            other = make(store, "blue", word, i, "*");
+    }
+    assert_ok(store_end(store, ST_OK, &err));
+    assert_finds(store, word, &red, &mine);
+    assert_finds(store, word, &blue, &other);
+    assert_fails(seen_find(store, STORE_MODEL, word, &(struct asker){"green", false}, &found, &err), ST_USAGE,
+                 "give more digits");
+    store_close(store);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_sees_a_trial_sees_what_it_is_about),
+        cmocka_unit_test(sharing_a_session_anew_shows_and_hides_its_strategies),
+        cmocka_unit_test(the_table_of_audiences_is_what_it_follows_from),
+        cmocka_unit_test(a_table_of_audiences_that_was_tampered_with_fails_the_check),
+        cmocka_unit_test(a_name_is_ones_own_then_of_no_team_then_anybodys),
+        cmocka_unit_test(ones_own_short_id_stays_good_when_another_team_makes_one_that_begins_so),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
