@@ -240,11 +240,31 @@ static enum status note_trial(struct batch *batch, const struct record *r, const
 
 /* ---- one record ---- */
 
+/* The same words whatever the hidden trial is, also when it is the same: that a uid is taken is all that can be learned
+ * of it, and who learns that knew the uid. */
+static enum status refuse_hidden(struct batch *batch, const char *uid, struct error *err) {
+    sqlite3_stmt *stmt;
+    bool row = true;
+    if (!batch->options->viewer)
+        return ST_OK;
+    enum status status = sql_start(batch->store, SQL_TRIAL_SEEN,
+                                   SQL_VALUES(sql_text(uid), sql_text(batch->options->viewer)), &stmt, err);
+    if (status == ST_OK)
+        status = sql_next(batch->store, stmt, &row, err);
+    if (status != ST_OK)
+        return status;
+    sqlite3_reset(stmt);
+    return row ? ST_OK
+               : error_set(err, ST_CONFLICT, "uid %.64s cannot be used here; leave it out, and one is made", uid);
+}
+
 /* The uid was there. */
 static enum status look_at_duplicate(struct batch *batch, size_t n, const struct sql_value *values, struct error *err) {
     sqlite3_stmt *stmt;
     bool row;
-    enum status status = sql_start(batch->store, SQL_TRIAL_DIFFERENCE, n, values, &stmt, err);
+    enum status status = refuse_hidden(batch, values[1].text, err);
+    if (status == ST_OK)
+        status = sql_start(batch->store, SQL_TRIAL_DIFFERENCE, n, values, &stmt, err);
     if (status == ST_OK)
         status = sql_next(batch->store, stmt, &row, err);
     if (status != ST_OK)

@@ -20,6 +20,9 @@ struct import_options {
     const char *team, *shared;
     /* What a session that is added says of where it came from (store.h); NULL: "import". */
     const char *origin;
+    /* A team: a uid of a trial that it may not see is refused in words that say nothing of that trial. NULL sees all.
+     */
+    const char *viewer;
 };
 
 struct import_report {

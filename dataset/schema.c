@@ -41,22 +41,18 @@ enum { APPLICATION_ID = 0x73596e63 };
 #define IS_OWN(row) "(a.key = 0 AND " row ".team IS NOT NULL)"
 
 /* What shows a model, cluster or strategy: that somebody holds it, and trials and sessions that are about it. */
-#define SHOWN_BY_TRIALS(kind)                                                                                          \
-    "SELECT '" kind "' AS kind, " kind " AS object, team, shared, count(*) AS n FROM trials GROUP BY 2, 3, 4 "
-#define SHOWN_BY_SESSIONS(kind, table)                                                                                 \
-    "SELECT '" kind "', o.row, s.team, s.shared, count(*) FROM sessions s JOIN " table " o ON o.id = s." kind          \
-    " GROUP BY 2, 3, 4 "
-#define AUDIENCES                                                                                                                                                                       \
-    "SELECT s.kind AS kind, a.value AS audience, s.object AS object, sum(s.n) AS reasons,"                                                                                              \
-    " sum(s.n * " IS_OWN("s") ") AS own FROM (" SHOWN_BY_TRIALS("model") "UNION ALL " SHOWN_BY_TRIALS(                                                                                  \
-        "cluster") "UNION ALL " SHOWN_BY_TRIALS("strategy") "UNION ALL " SHOWN_BY_SESSIONS("model",                                                                                     \
-                                                                                           "models") "UNION "                                                                           \
-                                                                                                     "ALL"                                                                              \
-                                                                                                     " " SHOWN_BY_SESSIONS(                                                             \
-                                                                                                         "cluster",                                                                     \
-                                                                                                         "clusters") "UNION ALL SELECT kind, object, team, shared, 1 FROM holdings) s," \
-                                                                                                                     " json_each(" SEEN_BY(                                             \
-                                                                                                                         "s") ") a GROUP BY 1, 2, 3"
+#define SHOWN                                                                                                          \
+    "(SELECT 'model' AS kind, model AS object, team, shared, count(*) AS n FROM trials GROUP BY 2, 3, 4 UNION ALL"     \
+    " SELECT 'cluster', cluster, team, shared, count(*) FROM trials GROUP BY 2, 3, 4 UNION ALL"                        \
+    " SELECT 'strategy', strategy, team, shared, count(*) FROM trials GROUP BY 2, 3, 4 UNION ALL"                      \
+    " SELECT 'model', o.row, x.team, x.shared, 1 FROM sessions x JOIN models o ON o.id = x.model UNION ALL"            \
+    " SELECT 'cluster', o.row, x.team, x.shared, 1 FROM sessions x JOIN clusters o ON o.id = x.cluster UNION ALL"      \
+    " SELECT kind, object, team, shared, 1 FROM holdings)"
+/* clang-format off */
+#define AUDIENCES                                                                                                      \
+    "SELECT s.kind AS kind, a.value AS audience, s.object AS object, sum(s.n) AS reasons, sum(s.n * " IS_OWN("s")      \
+    ") AS own FROM " SHOWN " s, json_each(" SEEN_BY("s") ") a GROUP BY 1, 2, 3"
+/* clang-format on */
 
 static const char *const versions[SCHEMA_VERSION] = {
     /* 1 */

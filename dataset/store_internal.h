@@ -136,6 +136,8 @@ enum { SESSION_ROW = 16 }; /* the column of the row number */
       " coalesce(?23, (SELECT team FROM sessions WHERE id = ?3)),"                                                     \
       " shared_narrow(?24, (SELECT shared FROM sessions WHERE id = ?3)), ?25, ?26, ?27)"                               \
       " ON CONFLICT (uid) DO NOTHING")                                                                                 \
+    X(SQL_TRIAL_SEEN, "SELECT 1 FROM trials WHERE uid = ?1 AND (shared = '*' OR team = ?2"                             \
+                      " OR instr(shared, '|' || ?2 || '|') > 0)")                                                      \
     X(SQL_TRIAL_DIFFERENCE,                                                                                            \
       "SELECT CASE WHEN session IS NOT ?3 THEN 'session' WHEN ?4 > 0 AND number IS NOT ?4 THEN 'number'"               \
       " WHEN round <> ?5 THEN 'round' WHEN seed <> ?6 THEN 'seed' WHEN model <> ?7 THEN 'model'"                       \

@@ -5,10 +5,12 @@
  * A run lasts from its beginning to its last sign of life: the end of a trial, the beginning of one that never ended,
  * or the word that the session was stopped. Where a run begins, the budget takes down when that was and what had
  * been used by then. */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -17,14 +19,23 @@
 #include "dataset/query.h"
 #include "tuner/session_internal.h"
 
-/* Session ids are for people to type: the time, and four hex digits that keep two of one second apart. */
-static void make_id(char out[64]) {
+enum { ID_LETTERS = 16 };
+
+/* Session ids sort by time and can be typed; 80 random bits keep two apart and cannot be guessed. Base 32 without what
+ * is read as another letter (Crockford's). Fails: ST_ENVIRONMENT. */
+static enum status make_id(char out[64], struct error *err) {
+    static const char letters[] = "0123456789abcdefghjkmnpqrstvwxyz";
+    unsigned char bytes[ID_LETTERS];
     char stamp[32];
-    struct rng rng;
-    rng_seed(&rng, (uint64_t)(clock_now_us() * 1e3));
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        return error_set(err, ST_ENVIRONMENT, "getrandom: %s", strerror(errno));
     clock_utc(stamp, sizeof stamp);
-    snprintf(out, 64, "%.4s%.2s%.2s-%.2s%.2s%.2s-%04x", stamp, stamp + 5, stamp + 8, stamp + 11, stamp + 14, stamp + 17,
-             (unsigned)(rng_next(&rng) & 0xffff));
+    char *to = out + sprintf(out, "%.4s%.2s%.2s-%.2s%.2s%.2s-", stamp, stamp + 5, stamp + 8, stamp + 11, stamp + 14,
+                             stamp + 17);
+    for (size_t i = 0; i < sizeof bytes; i++)
+        *to++ = letters[bytes[i] % 32];
+    *to = '\0';
+    return ST_OK;
 }
 
 /* What a resumed session must know again; malloc'd. */
@@ -111,7 +122,9 @@ static enum status load_earlier_of(struct session *s, struct store *store, struc
 
 enum status session_begin(struct session *s, struct store *store, struct error *err) {
     char budget[256];
-    make_id(s->id);
+    enum status made = make_id(s->id, err);
+    if (made)
+        return made;
     snprintf(budget, sizeof budget, "{\"trials\":%lu,\"time_us\":%.17g,\"gap\":%.17g,\"used_us\":%.17g}",
              (unsigned long)s->options.trials, s->options.time_us, s->options.gap, clock_now_us() - s->started_us);
     char *options = options_text(s);

@@ -1,7 +1,8 @@
 /* Trials that ended elsewhere, many in one request: into the dataset, or into a session, whose search then knows them.
  * All go in or none, and what is wrong is told with the record's JSON pointer. A record has the members of one that was
  * exported, so lines of an export can be sent; who it belongs to is whose token it came with. A uid that is here with
- * the same content is a duplicate, so a batch may be sent again. */
+ * the same content is a duplicate, so a batch may be sent again; one of a trial that is hidden from the sender is
+ * refused, and says nothing of that trial. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -290,10 +291,14 @@ static enum status commit(struct request *rq, struct batch *batch, struct respon
     return st;
 }
 
+static const char *viewer_of(const struct request *rq) {
+    return rq->principal.role == ROLE_ADMIN ? NULL : rq->principal.team;
+}
+
 enum status api_records_create(struct request *rq, struct response *rs, struct error *err) {
     static const char *const known[] = {"records", "shared", NULL};
     const struct json_at body = request_body(rq);
-    struct batch batch = {.list = "records", .options.team = rq->principal.team};
+    struct batch batch = {.list = "records", .options = {.team = rq->principal.team, .viewer = viewer_of(rq)}};
     enum status st = json_expect_object(&body, known, err);
     if (!st)
         st = request_shared(rq, &body, &batch.options.shared, err);
@@ -340,7 +345,7 @@ enum status api_trials_import(struct request *rq, struct response *rs, struct er
     static const char *const known[] = {"trials", NULL};
     const struct json_at body = request_body(rq);
     struct stored_session session;
-    struct batch batch = {.list = "trials", .session = &session};
+    struct batch batch = {.list = "trials", .session = &session, .options.viewer = viewer_of(rq)};
     bool refused;
     enum status st = json_expect_object(&body, known, err);
     if (!st)

@@ -196,6 +196,24 @@ static void pages_of_a_list_skip_what_is_hidden(void **state) {
     assert_int_equal(n, 0);
 }
 
+/* Of ids that another team could count through, it would find the hidden sessions. */
+static void a_sessions_id_cannot_be_guessed(void **state) {
+    (void)state;
+    char first[128];
+    open_private_session();
+    snprintf(first, sizeof first, "%s", session);
+    member(ask_as(red, "POST", "/api/v1/sessions",
+                  "{\"model\":\"toy\",\"cluster\":\"four\",\"ranker\":\"none\",\"budget\":{\"trials\":20}}"),
+           201, "href", session, sizeof session);
+    const char *tails[] = {strrchr(first, '-') + 1, strrchr(session, '-') + 1};
+    size_t differ = 0;
+    for (size_t i = 0; i < 2; i++) /* of 5 bits each */
+        assert_int_equal(strspn(tails[i], "0123456789abcdefghjkmnpqrstvwxyz"), 16);
+    for (size_t i = 0; i < 16; i++)
+        differ += tails[0][i] != tails[1][i];
+    assert_true(differ >= 8 && strlen(tails[0]) == 16);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_short_id_is_never_another_models_name, set_up, tear_down),
@@ -203,6 +221,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_strategy_that_only_a_private_session_made_is_not_there_for_others, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(putting_a_hidden_strategy_is_as_putting_a_new_one, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_sessions_id_cannot_be_guessed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(pages_of_a_list_skip_what_is_hidden, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

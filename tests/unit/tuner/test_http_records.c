@@ -961,6 +961,31 @@ static void stopping_ends_what_runs_and_what_waits(void **state) {
     assert_ok(server_start(&site.options, site.service, &site.server, &err));
 }
 
+static struct reply *put_uid(const char *token, const char *uid, int us) {
+    char body[600];
+    snprintf(
+        body, sizeof body,
+        "{\"shared\":\"team\",\"records\":[{\"uid\":\"%s\",\"model\":\"toy\",\"cluster\":\"four\",\"strategy\":\"%s\","
+        "\"proposer\":\"p\",\"runner\":\"lab\",\"iterations_us\":[%d]}]}",
+        uid, strategies[0], us);
+    return ask_as(token, "POST", "/api/v1/records:batchCreate", body);
+}
+
+static void a_uid_of_a_hidden_trial_tells_nothing_of_it(void **state) {
+    (void)state;
+    static const char words[] = "uid hidden-1 cannot be used here; leave it out, and one is made";
+    assert_int_equal(put_uid(red, "hidden-1", 1000)->status, 201);
+    assert_int_equal(put_uid(red, "hidden-1", 1000)->status, 200); /* its own: a duplicate */
+    for (int us = 1000; us <= 1001; us++) {                        /* the same content, and other */
+        struct reply *reply = put_uid(blue, "hidden-1", us);
+        assert_problem(reply, 409, "conflict");
+        assert_contains(reply->body, words);
+        assert_null(strstr(reply->body, "_us"));
+    }
+    assert_int_equal(put_uid(admin, "hidden-1", 1001)->status, 409);
+    assert_int_equal(put_uid(blue, "hidden-2", 1000)->status, 201);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
 #define OPEN(name)  cmocka_unit_test_setup_teardown(name, set_up_open, tear_down)
@@ -975,6 +1000,7 @@ int main(void) {
         OPEN(wrong_questions_are_told_what_is_wrong),
         OPEN(a_filter_finds_what_it_says),
         TEAMS(a_team_sees_its_own_and_what_is_shared_with_it),
+        TEAMS(a_uid_of_a_hidden_trial_tells_nothing_of_it),
         TEAMS(who_sees_a_trial_its_team_can_change),
         TEAMS(who_sees_a_session_can_be_changed_alone_and_when_it_has_ended),
         OPEN(a_trial_says_what_ran_it),
