@@ -74,17 +74,17 @@ enum status holding_make(struct store *store, enum store_kind kind, const char *
 
 /* ---- one that is seen ---- */
 
-static const char *team_of(const struct asker *asker) {
+static const char *team_of(const struct viewer *asker) {
     return asker && asker->team ? asker->team : "";
 }
 
-static bool sees_all(const struct asker *asker) {
+static bool sees_all(const struct viewer *asker) {
     return !asker || asker->sees_all;
 }
 
 /* *stmt is at its row. */
 static enum status start_seen(struct store *store, enum store_kind kind, sqlite3_stmt **kept, const char *sql,
-                              const char *id, const struct asker *asker, sqlite3_stmt **stmt, struct error *err) {
+                              const char *id, const struct viewer *asker, sqlite3_stmt **stmt, struct error *err) {
     bool row;
     enum status status = sql_start_kept(
         store, kept, sql, SQL_VALUES(sql_text(id), sql_text(team_of(asker)), sql_integer(sees_all(asker))), stmt, err);
@@ -95,7 +95,7 @@ static enum status start_seen(struct store *store, enum store_kind kind, sqlite3
     return status;
 }
 
-enum status seen_get(struct store *store, enum store_kind kind, const char *id, const struct asker *asker,
+enum status seen_get(struct store *store, enum store_kind kind, const char *id, const struct viewer *asker,
                      struct arena *arena, struct stored_object *out, struct error *err) {
     sqlite3_stmt *stmt;
     if (!asker)
@@ -108,7 +108,7 @@ enum status seen_get(struct store *store, enum store_kind kind, const char *id, 
     return status;
 }
 
-enum status seen_has(struct store *store, enum store_kind kind, const char *id, const struct asker *asker,
+enum status seen_has(struct store *store, enum store_kind kind, const char *id, const struct viewer *asker,
                      struct error *err) {
     sqlite3_stmt *stmt;
     enum status status = start_seen(store, kind, &store->object_seen[kind], asks[kind], id, asker, &stmt, err);
@@ -123,7 +123,7 @@ struct search {
     struct store *store;
     enum store_kind kind;
     const char *word;
-    const struct asker *asker;
+    const struct viewer *asker;
     struct id id;
     bool found, several;
 };
@@ -225,7 +225,7 @@ static enum status find_by_name(struct search *s, struct error *err) {
     return status == ST_OK && !s->asker ? look(s, name_shared, NULL, err) : status;
 }
 
-enum status seen_find(struct store *store, enum store_kind kind, const char *word, const struct asker *asker,
+enum status seen_find(struct store *store, enum store_kind kind, const char *word, const struct viewer *asker,
                       struct id *out, struct error *err) {
     struct search s = {.store = store, .kind = kind, .word = word, .asker = asker};
     enum status status = find_by_digits(&s, err);

@@ -10,7 +10,7 @@
 #include "dataset/store.h"
 
 /* Who asks. A NULL asker is whoever has the file: everything is seen, and nothing is anybody's own. */
-struct asker {
+struct viewer {
     const char *team;
     bool sees_all; /* an administrator: hidden things are seen, names still mean the own team's first */
 };
@@ -27,16 +27,16 @@ enum status holding_make(struct store *store, enum store_kind kind, const char *
 
 /* As store_get and store_has, of what the asker may see, with the name that it has for the asker. Fails: ST_NOT_FOUND,
  * also where it is hidden. O(log n). */
-enum status seen_get(struct store *store, enum store_kind kind, const char *id, const struct asker *asker,
+enum status seen_get(struct store *store, enum store_kind kind, const char *id, const struct viewer *asker,
                      struct arena *arena, struct stored_object *out, struct error *err);
-enum status seen_has(struct store *store, enum store_kind kind, const char *id, const struct asker *asker,
+enum status seen_has(struct store *store, enum store_kind kind, const char *id, const struct viewer *asker,
                      struct error *err);
 
 /* The one object that `word` means to the asker. The beginning of an id (4 hex digits at least) comes before names.
  * Each is looked for among what the asker's team holds or made, then among what is of no team, then among all that the
  * asker may see; of one name the newest. So nobody takes another team's names or short ids. Fails: ST_NOT_FOUND,
  * ST_USAGE when the digits fit several. */
-enum status seen_find(struct store *store, enum store_kind kind, const char *word, const struct asker *asker,
+enum status seen_find(struct store *store, enum store_kind kind, const char *word, const struct viewer *asker,
                       struct id *out, struct error *err);
 
 #endif

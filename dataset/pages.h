@@ -15,7 +15,7 @@ struct object_list {
     bool descending;  /* newest first */
     /* Only what it may see, under the names that it has for it (holdings.h); NULL: all, under their first names. Under
      * `name` that is what they are called. */
-    const struct asker *asker;
+    const struct viewer *asker;
 };
 
 /* At most `limit` (1 to 10,000) objects without their contents after the cursor `after` (NULL: from the first).

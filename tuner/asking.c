@@ -92,7 +92,7 @@ static enum status prepare(struct asking *a, asking_limits *limits, void *contex
     if (!st && limits && a->options.job)
         st = limits(context, a->options.job, &a->model, &a->cluster, &a->options.limits, err);
     if (!st)
-        st = rankers_for_session(a->store, &here, ranker, &a->ranker, err);
+        st = rankers_for_session(a->store, NULL, &here, ranker, &a->ranker, err);
     a->options.ranker = st ? NULL : a->ranker.ranker;
     if (!st && trial_runner_parse(a->options.runner, &place)) /* of other runners nothing is known */
         a->options.space.algorithms = runner_algorithms(&(struct runner){.cluster = &a->cluster});

@@ -140,8 +140,14 @@ static char *write_stored(const struct ranker *ranker, const struct ranker_origi
 
 enum status rankers_put(struct store *store, const char *name, const struct ranker *ranker,
                         const struct ranker_origin *origin, struct id *id, struct error *err) {
+    return rankers_put_for(store, NULL, NULL, name, ranker, origin, id, err);
+}
+
+enum status rankers_put_for(struct store *store, const char *team, const char *shared, const char *name,
+                            const struct ranker *ranker, const struct ranker_origin *origin, struct id *id,
+                            struct error *err) {
     char *text = write_stored(ranker, origin);
-    enum status st = text ? store_put(store, STORE_RANKER, name, text, id, err) : error_no_memory(err);
+    enum status st = text ? holding_make(store, STORE_RANKER, team, name, text, shared, id, err) : error_no_memory(err);
     free(text);
     return st;
 }
@@ -261,12 +267,13 @@ static enum status read_tree(const struct json_at *root, struct stored_ranker *o
 }
 
 /* By its whole id. When it cannot be used here, ST_INVALID, and out has what is known of it; release it always. */
-static enum status read_stored(struct store *store, const char *id, struct stored_ranker *out, struct error *err) {
+static enum status read_stored(struct store *store, const struct viewer *asker, const char *id,
+                               struct stored_ranker *out, struct error *err) {
     struct arena arena = {0};
     struct stored_object object;
     cJSON *tree = NULL;
     *out = (struct stored_ranker){.ranker = NULL};
-    enum status st = store_get(store, STORE_RANKER, id, &arena, &object, err);
+    enum status st = seen_get(store, STORE_RANKER, id, asker, &arena, &object, err);
     if (!st) {
         out->id = object.id;
         out->name = object.name;
@@ -292,12 +299,13 @@ void stored_ranker_release(struct stored_ranker *stored) {
     *stored = (struct stored_ranker){.ranker = NULL};
 }
 
-enum status rankers_get(struct store *store, const char *word, struct stored_ranker *out, struct error *err) {
+enum status rankers_get(struct store *store, const struct viewer *asker, const char *word, struct stored_ranker *out,
+                        struct error *err) {
     struct stored_ranker stored = {.ranker = NULL};
     struct id id;
-    enum status st = store_find(store, STORE_RANKER, word, &id, err);
+    enum status st = seen_find(store, STORE_RANKER, word, asker, &id, err);
     if (!st)
-        st = read_stored(store, id.hex, &stored, err);
+        st = read_stored(store, asker, id.hex, &stored, err);
     if (st)
         stored_ranker_release(&stored);
     else
@@ -305,12 +313,13 @@ enum status rankers_get(struct store *store, const char *word, struct stored_ran
     return st;
 }
 
-enum status rankers_look(struct store *store, const char *word, struct stored_ranker *out, struct error *err) {
+enum status rankers_look(struct store *store, const struct viewer *asker, const char *word, struct stored_ranker *out,
+                         struct error *err) {
     struct stored_ranker stored = {.ranker = NULL};
     struct id id;
-    enum status st = store_find(store, STORE_RANKER, word, &id, err);
+    enum status st = seen_find(store, STORE_RANKER, word, asker, &id, err);
     if (!st)
-        st = read_stored(store, id.hex, &stored, err);
+        st = read_stored(store, asker, id.hex, &stored, err);
     if (st && st != ST_INVALID) {
         stored_ranker_release(&stored);
         return st;
@@ -319,7 +328,8 @@ enum status rankers_look(struct store *store, const char *word, struct stored_ra
     return ST_OK;
 }
 
-enum status rankers_list(struct store *store, struct stored_rankers *out, struct error *err) {
+enum status rankers_list(struct store *store, const struct viewer *asker, struct stored_rankers *out,
+                         struct error *err) {
     struct arena arena = {0};
     struct stored_object *objects;
     struct stored_rankers list = {.n = 0};
@@ -327,10 +337,13 @@ enum status rankers_list(struct store *store, struct stored_rankers *out, struct
     enum status st = store_list(store, STORE_RANKER, &arena, &n, &objects, err);
     if (!st && !(list.items = calloc(n + 1, sizeof *list.items)))
         st = error_no_memory(err);
-    for (; list.n < n && !st; list.n++) {
-        st = read_stored(store, objects[list.n].id.hex, &list.items[list.n], err);
-        if (st == ST_INVALID)
-            st = ST_OK;
+    for (size_t i = 0; i < n && !st; i++) {
+        const enum status seen = read_stored(store, asker, objects[i].id.hex, &list.items[list.n], err);
+        if (seen == ST_OK || seen == ST_INVALID)
+            list.n++;
+        else
+            stored_ranker_release(&list.items[list.n]);
+        st = seen == ST_INVALID || seen == ST_NOT_FOUND ? ST_OK : seen;
     }
     arena_release(&arena);
     if (st)
@@ -431,12 +444,12 @@ static enum status find_nearest(struct store *store, const struct stored_rankers
     return st;
 }
 
-enum status rankers_nearest(struct store *store, const struct domain *here, struct stored_ranker *out, double *distance,
-                            struct error *err) {
+enum status rankers_nearest(struct store *store, const struct viewer *asker, const struct domain *here,
+                            struct stored_ranker *out, double *distance, struct error *err) {
     struct stored_rankers list;
     size_t best;
     double nearest;
-    enum status st = rankers_list(store, &list, err);
+    enum status st = rankers_list(store, asker, &list, err);
     if (st)
         return st;
     st = find_nearest(store, &list, here, &best, &nearest, err);
@@ -453,13 +466,14 @@ enum status rankers_nearest(struct store *store, const struct domain *here, stru
     return st;
 }
 
-enum status rankers_for_session(struct store *store, const struct domain *here, const char *word,
-                                struct stored_ranker *out, struct error *err) {
+enum status rankers_for_session(struct store *store, const struct viewer *asker, const struct domain *here,
+                                const char *word, struct stored_ranker *out, struct error *err) {
     const bool nearest = !strcmp(word, "nearest");
     *out = (struct stored_ranker){0};
     if (!strcmp(word, "none"))
         return ST_OK;
-    enum status st = nearest ? rankers_nearest(store, here, out, NULL, err) : rankers_get(store, word, out, err);
+    enum status st =
+        nearest ? rankers_nearest(store, asker, here, out, NULL, err) : rankers_get(store, asker, word, out, err);
     if (nearest && st == ST_NOT_FOUND)
         return ST_OK;
     if (st || ranker_residual(out->ranker))

@@ -14,7 +14,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/id.h"
-#include "dataset/store.h"
+#include "dataset/holdings.h"
 #include "simulator/learned/ranker.h"
 #include "tuner/examples.h"
 
@@ -53,16 +53,24 @@ struct stored_ranker {
 };
 void stored_ranker_release(struct stored_ranker *stored); /* a zeroed one is allowed */
 
-/* Keep it; *id may be NULL. The same ranker put again under another name keeps its first one. Fails: as the store. */
+/* Keep it, of no team and shared with all, or for a team (holding_put); *id may be NULL. The same ranker put again
+ * under another name keeps its first one. Fails: as the store. */
 enum status rankers_put(struct store *store, const char *name, const struct ranker *ranker,
                         const struct ranker_origin *origin, struct id *id, struct error *err);
 
-/* The one that `word` names, by name (the newest of one name) or by the beginning of its id. Fails: ST_NOT_FOUND,
- * ST_USAGE (several begin so), ST_INVALID (this version cannot use it). */
-enum status rankers_get(struct store *store, const char *word, struct stored_ranker *out, struct error *err);
+enum status rankers_put_for(struct store *store, const char *team, const char *shared, const char *name,
+                            const struct ranker *ranker, const struct ranker_origin *origin, struct id *id,
+                            struct error *err);
+
+/* Who asks finds, in this function and those below, only what it may see; NULL finds all.
+ * The one that `word` means (seen_find), by name or by the beginning of its id. Fails: ST_NOT_FOUND, ST_USAGE (several
+ * begin so), ST_INVALID (this version cannot use it). */
+enum status rankers_get(struct store *store, const struct viewer *asker, const char *word, struct stored_ranker *out,
+                        struct error *err);
 
 /* The same, but one that this version cannot use has ranker NULL. Fails: ST_NOT_FOUND, ST_USAGE. */
-enum status rankers_look(struct store *store, const char *word, struct stored_ranker *out, struct error *err);
+enum status rankers_look(struct store *store, const struct viewer *asker, const char *word, struct stored_ranker *out,
+                         struct error *err);
 
 /* What is known of it, without what it learned: syncopate.trained-ranker/1. NULL when memory is out. */
 cJSON *ranker_describe(const struct stored_ranker *stored);
@@ -71,17 +79,18 @@ struct stored_rankers {
     size_t n;
     struct stored_ranker *items; /* oldest first; malloc'd */
 };
-enum status rankers_list(struct store *store, struct stored_rankers *out, struct error *err);
+enum status rankers_list(struct store *store, const struct viewer *asker, struct stored_rankers *out,
+                         struct error *err);
 void stored_rankers_release(struct stored_rankers *list);
 
 /* The usable residual ranker with the domain nearest to `here` (domain_distance); of equally near ones that of most
  * trials, and of these the newest. *distance may be NULL. Fails: ST_NOT_FOUND when there is none. */
-enum status rankers_nearest(struct store *store, const struct domain *here, struct stored_ranker *out, double *distance,
-                            struct error *err);
+enum status rankers_nearest(struct store *store, const struct viewer *asker, const struct domain *here,
+                            struct stored_ranker *out, double *distance, struct error *err);
 
 /* The ranker that a session is to use: `word` is a name or id, "none", or "nearest". *out has ranker NULL for none and
  * where no ranker is near. Fails: ST_USAGE (it tells no times), as rankers_get. */
-enum status rankers_for_session(struct store *store, const struct domain *here, const char *word,
-                                struct stored_ranker *out, struct error *err);
+enum status rankers_for_session(struct store *store, const struct viewer *asker, const struct domain *here,
+                                const char *word, struct stored_ranker *out, struct error *err);
 
 #endif

@@ -230,8 +230,8 @@ static enum status choose_ranker(struct ranking *r, struct error *err) {
     const struct request *request = r->request;
     const struct domain here = {.model = r->inputs->model, .cluster = r->inputs->cluster, .runner = ""};
     r->distance = NAN;
-    enum status st = request->ranker ? rankers_get(r->store, request->ranker, &r->ranker, err)
-                                     : rankers_nearest(r->store, &here, &r->ranker, &r->distance, err);
+    enum status st = request->ranker ? rankers_get(r->store, NULL, request->ranker, &r->ranker, err)
+                                     : rankers_nearest(r->store, NULL, &here, &r->ranker, &r->distance, err);
     if (st == ST_NOT_FOUND)
         return request->ranker
                    ? error_set(err, st, "%s has no ranker \"%s\"; \"syncopate train-ranker --list\" lists them",

@@ -36,7 +36,7 @@ static enum status record_session(const struct inputs *inputs, struct open_words
     const struct domain here = {.model = inputs->model, .cluster = inputs->cluster};
     struct stored_ranker ranker;
     struct session *engine = NULL;
-    enum status st = rankers_for_session(store, &here, words->ranker, &ranker, err);
+    enum status st = rankers_for_session(store, NULL, &here, words->ranker, &ranker, err);
     if (st)
         return st;
     words->options.ranker = ranker.ranker;

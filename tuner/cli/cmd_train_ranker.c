@@ -75,7 +75,7 @@ static enum status list_rankers(const struct request *r, struct error *err) {
     enum status st = store_open(r->dataset, STORE_READ_ONLY, &store, err);
     if (st)
         return st;
-    st = rankers_list(store, &list, err);
+    st = rankers_list(store, NULL, &list, err);
     if (!st) {
         for (size_t i = 0; i < list.n && r->json && !st; i++) {
             cJSON *json = ranker_describe(&list.items[i]);
@@ -168,7 +168,7 @@ static enum status keep(struct store *store, const char *name, const struct rank
     }
     enum status st = rankers_put(store, name, fit->ranker, &fit->origin, &id, err);
     if (!st)
-        st = rankers_get(store, id.hex, out, err);
+        st = rankers_get(store, NULL, id.hex, out, err);
     if (!st && strcmp(out->name, name))
         log_warn("these trials and options had made this very ranker before: it keeps its name, %s; \"%s\" is not used",
                  out->name, name);
@@ -254,7 +254,7 @@ static enum status train(const struct request *r, enum ranker_kind kind, struct 
     enum status st = store_open(r->dataset, STORE_READ_WRITE, &store, err);
     if (st)
         return st;
-    if (r->from && !(st = rankers_get(store, r->from, &from, err))) {
+    if (r->from && !(st = rankers_get(store, NULL, r->from, &from, err))) {
         options.training = training_options(r, ranker_kind_of(from.ranker), ranker_residual(from.ranker));
         options.from = &from;
     }

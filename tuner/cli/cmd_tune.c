@@ -80,7 +80,7 @@ static enum status inputs_of_session(struct store *store, const char *session, s
 static enum status use_ranker(struct store *store, const struct inputs *inputs, struct tune_words *words,
                               struct stored_ranker *out, struct error *err) {
     const struct domain here = {.model = inputs->model, .cluster = inputs->cluster};
-    enum status st = rankers_for_session(store, &here, words->ranker, out, err);
+    enum status st = rankers_for_session(store, NULL, &here, words->ranker, out, err);
     if (!st && out->ranker) {
         words->options.ranker = out->ranker;
         words->options.ranker_id = out->id.hex;

@@ -48,7 +48,7 @@ static enum status list_objects(struct request *rq, enum store_kind kind, struct
     char next[PAGE_CURSOR_ROOM];
     uint64_t size = PAGE_SIZE;
     size_t n;
-    const struct asker asker = request_asker(rq);
+    const struct viewer asker = request_asker(rq);
     list.asker = &asker;
     enum status st = list_options(rq, &list, &size, err);
     st = st ? st : request_reader(rq, &store, err);
@@ -83,7 +83,7 @@ static const char *with_name(struct arena *arena, const struct stored_object *ob
 /* Its text, and for a client that has it only whether it is there. */
 static enum status read_object(struct request *rq, struct store *store, enum store_kind kind, const struct id *id,
                                const char **text, struct error *err) {
-    const struct asker asker = request_asker(rq);
+    const struct viewer asker = request_asker(rq);
     struct stored_object object;
     *text = "";
     if (request_has_etag(rq, id->hex))
@@ -127,7 +127,7 @@ struct put {
 static enum status put_effect(struct request *rq, struct store *store, void *context, struct response *rs,
                               struct error *err) {
     const struct put *put = context;
-    const struct asker asker = request_asker(rq);
+    const struct viewer asker = request_asker(rq);
     struct stored_object object;
     struct id id;
     enum status st = id_of(put->content, strlen(put->content), &id, err);

@@ -1,5 +1,5 @@
 /* Learned rankers: looked at, and trained. Training takes minutes, so it is an operation: 202 says where to ask. A team
- * trains on what it may see; the ranker is everybody's. */
+ * trains on what it may see; the ranker is its own, and leads the searches of others where it is shared with them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +8,7 @@
 #include "dataset/filter.h"
 #include "tuner/http/api.h"
 #include "tuner/http/operations.h"
+#include "tuner/http/sessions.h"
 #include "tuner/rankers.h"
 #include "tuner/service/operations.h"
 #include "tuner/service/training.h"
@@ -18,11 +19,12 @@ enum { MOST_DOMAINS = 16 }; /* three comparisons each: within what a filter may 
 
 enum status api_rankers_get(struct request *rq, struct response *rs, struct error *err) {
     const char *word = request_parameter(rq, "id");
+    const struct viewer asker = request_asker(rq);
     struct store *store;
     struct stored_ranker ranker;
     enum status st = request_reader(rq, &store, err);
     if (!st)
-        st = rankers_look(store, word, &ranker, err);
+        st = rankers_look(store, &asker, word, &ranker, err);
     if (st == ST_NOT_FOUND)
         return error_set(err, ST_NOT_FOUND, "there is no ranker %.80s", word);
     if (st)
@@ -104,11 +106,11 @@ static enum status read_trials(struct request *rq, const struct json_at *body, s
 
 static enum status read_new(struct request *rq, struct training *out, struct error *err) {
     static const char *const known[] = {"kind",     "residual", "domains", "filter", "from",
-                                        "held_out", "name",     "seed",    NULL};
+                                        "held_out", "name",     "seed",    "shared", NULL};
     const struct json_at body = request_body(rq);
     const char *kind = NULL;
     struct json_at unused;
-    *out = (struct training){.kind = RANKER_trees, .residual = true, .seed = 1};
+    *out = (struct training){.kind = RANKER_trees, .residual = true, .seed = 1, .shared = ""};
     enum status st = json_expect_object(&body, known, err);
     if (!st)
         st = json_get_string(&body, "kind", JSON_OPTIONAL, &kind, err);
@@ -126,6 +128,10 @@ static enum status read_new(struct request *rq, struct training *out, struct err
         st = json_get_string(&body, "name", JSON_OPTIONAL, &out->name, err);
     if (!st)
         st = json_get_integer(&body, "seed", JSON_OPTIONAL, 0, 1ull << 53, &out->seed, err);
+    out->team = rq->principal.team;
+    out->sees_all = rq->principal.role == ROLE_ADMIN;
+    if (!st && json_has(&body, "shared", &unused))
+        st = request_shared(rq, &body, &out->shared, err);
     return st ? st : read_trials(rq, &body, &out->query, err);
 }
 

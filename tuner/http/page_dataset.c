@@ -10,7 +10,6 @@
 #include "tuner/http/lists.h"
 #include "tuner/http/page.h"
 #include "tuner/http/records.h"
-#include "tuner/http/references.h"
 #include "tuner/report/html.h"
 
 enum { RECORDS_A_PAGE = 50, OBJECTS_A_PAGE = 100 };
@@ -266,7 +265,7 @@ static void teach_shelf(struct request *rq, struct markup *m, const struct shelf
 }
 
 static enum status shelf_page(struct request *rq, const struct shelf *shelf, struct response *rs, struct error *err) {
-    const struct asker asker = request_asker(rq);
+    const struct viewer asker = request_asker(rq);
     const struct object_list list = {.kind = shelf->kind, .descending = true, .asker = &asker};
     struct markup m = {0};
     struct store *store;

@@ -8,7 +8,6 @@
 #include "tuner/http/api.h"
 #include "tuner/http/lists.h"
 #include "tuner/http/page.h"
-#include "tuner/http/references.h"
 #include "tuner/report/findings.h"
 #include "tuner/report/html.h"
 
@@ -91,7 +90,7 @@ struct choices {
 
 static enum status read_choices(struct request *rq, struct store *store, enum store_kind kind, struct choices *out,
                                 struct error *err) {
-    const struct asker asker = request_asker(rq);
+    const struct viewer asker = request_asker(rq);
     const struct object_list list = {.kind = kind, .descending = true, .asker = &asker};
     char next[PAGE_CURSOR_ROOM];
     return page_objects(store, &list, NULL, CHOICES, &rq->arena, &out->n, &out->objects, next, err);

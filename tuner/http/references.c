@@ -12,11 +12,7 @@ static bool is_whole_id(const char *word) {
     return strlen(word) == ID_LENGTH && strspn(word, "0123456789abcdef") == ID_LENGTH;
 }
 
-struct asker request_asker(const struct request *rq) {
-    return (struct asker){rq->principal.team, rq->principal.role == ROLE_ADMIN};
-}
-
-static enum status find(struct store *store, enum store_kind kind, const char *word, const struct asker *asker,
+static enum status find(struct store *store, enum store_kind kind, const char *word, const struct viewer *asker,
                         struct id *out, struct error *err) {
     if (!is_whole_id(word))
         return seen_find(store, kind, word, asker, out, err);
@@ -29,7 +25,7 @@ static enum status find(struct store *store, enum store_kind kind, const char *w
 enum status reference_id(struct request *rq, enum store_kind kind, const char *word, struct id *out,
                          struct error *err) {
     struct store *store;
-    const struct asker asker = request_asker(rq);
+    const struct viewer asker = request_asker(rq);
     enum status st = request_reader(rq, &store, err);
     if (st)
         return st;

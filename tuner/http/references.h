@@ -4,13 +4,9 @@
 #define TUNER_HTTP_REFERENCES_H
 
 #include "base/json.h"
-#include "dataset/holdings.h"
 #include "strategy/strategy.h"
 #include "tuner/http/request.h"
 #include "tuner/service/domains.h"
-
-/* Who asks, for what is looked up in the dataset; borrows from the request. */
-struct asker request_asker(const struct request *request);
 
 /* The whole id of what `word` means to who asks (seen_find in dataset/holdings.h). Fails: ST_NOT_FOUND, also of what is
  * hidden, ST_USAGE (several). */

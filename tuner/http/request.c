@@ -53,6 +53,10 @@ struct json_at request_body(const struct request *request) {
     return json_root(request->json, "body");
 }
 
+struct viewer request_asker(const struct request *request) {
+    return (struct viewer){request->principal.team, request->principal.role == ROLE_ADMIN};
+}
+
 enum status request_reader(struct request *request, struct store **out, struct error *err) {
     return service_reader(request->service, out, err);
 }

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/work.h"
+#include "dataset/holdings.h"
 #include "tuner/http/events.h"
 #include "tuner/http/response.h"
 #include "tuner/service/service.h"
@@ -71,6 +72,9 @@ enum status request_query_bool(const struct request *request, const char *name, 
 
 /* The body's root; the document is called "body", from which problems take their JSON pointers. */
 struct json_at request_body(const struct request *request);
+
+/* Who asks, for what is looked up in the dataset; borrows from the request. */
+struct viewer request_asker(const struct request *request);
 
 /* This thread's read-only store. */
 enum status request_reader(struct request *request, struct store **out, struct error *err);

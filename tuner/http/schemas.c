@@ -218,7 +218,7 @@ static const struct schema schemas[] = {
      ",'cluster':" TEXT ",'runner':" TEXT "}}},'filter':" TEXT ",'from':{'type':'string','minLength':1,"
      "'description':'a ranker to train on, which keeps its kind and residual'},"
      "'held_out':{'type':'number','minimum':0,'maximum':0.99,'description':'share of each domain to judge by'},"
-     "'name':" TEXT ",'seed':" COUNT "}}"},
+     "'name':" TEXT ",'seed':" COUNT ",'shared':" SHARED "}}"},
     {"Ranker",
      "{'type':'object','required':['schema','id','name','created','usable','trials','held_out','domains'],"
      "'additionalProperties':false,'properties':{'schema':{'const':'syncopate.trained-ranker/1'},'id':" ID

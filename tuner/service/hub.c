@@ -145,7 +145,8 @@ static void narrow(struct served *s) {
 
 static enum status prepare_engine(struct served *s, struct store *store, const char *ranker, struct error *err) {
     const struct domain here = {.model = s->model, .cluster = s->cluster};
-    enum status st = rankers_for_session(store, &here, ranker, &s->ranker, err);
+    const struct viewer team = {.team = s->team}; /* also where an administrator opened it: its team has no other's */
+    enum status st = rankers_for_session(store, &team, &here, ranker, &s->ranker, err);
     if (st)
         return st;
     s->options.ranker = s->ranker.ranker;

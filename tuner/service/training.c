@@ -20,10 +20,11 @@ struct training_work {
 };
 
 static enum status read_inputs(struct training_work *t, struct service *service, struct error *err) {
+    const struct viewer asker = {t->wanted.team, t->wanted.sees_all};
     struct store *store;
     enum status st = service_reader(service, &store, err);
     if (!st && t->wanted.from)
-        st = rankers_get(store, t->wanted.from, &t->from, err);
+        st = rankers_get(store, &asker, t->wanted.from, &t->from, err);
     return st ? st : examples_load(store, &t->wanted.query, &t->examples, &t->left_out, err);
 }
 
@@ -48,10 +49,11 @@ static enum status keep(struct operation_work *work, struct store *store, cJSON 
     char name[RANKER_NAME_ROOM];
     struct id id;
     ranker_fit_name(&t->fit, name, sizeof name);
-    enum status st =
-        rankers_put(store, t->wanted.name ? t->wanted.name : name, t->fit.ranker, &t->fit.origin, &id, err);
+    const struct viewer asker = {t->wanted.team, t->wanted.sees_all};
+    enum status st = rankers_put_for(store, t->wanted.team, t->wanted.shared, t->wanted.name ? t->wanted.name : name,
+                                     t->fit.ranker, &t->fit.origin, &id, err);
     if (!st)
-        st = store_get(store, STORE_RANKER, id.hex, &t->arena, &kept, err);
+        st = seen_get(store, STORE_RANKER, id.hex, &asker, &t->arena, &kept, err);
     if (st)
         return st;
     return cJSON_AddStringToObject(result, "ranker", id.hex) && cJSON_AddStringToObject(result, "name", kept.name) &&
@@ -83,7 +85,8 @@ enum status training_new(const struct training *wanted, struct operation_work **
         return error_no_memory(err);
     t->work = (struct operation_work){.run = run, .keep = keep, .release = release};
     t->wanted = *wanted;
-    const char **const texts[] = {&t->wanted.from, &t->wanted.name, &t->wanted.query.filter, &t->wanted.query.viewer};
+    const char **const texts[] = {&t->wanted.from,         &t->wanted.name, &t->wanted.query.filter,
+                                  &t->wanted.query.viewer, &t->wanted.team, &t->wanted.shared};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (!copy_text(&t->arena, texts[i])) {
             release(&t->work);

@@ -13,7 +13,9 @@ struct training {
     const char *from; /* a ranker's name or id to train on, which keeps its kind and form; NULL: begin anew */
     const char *name; /* NULL: of its kind and what it was trained on */
     uint64_t seed;
-    double held_out; /* share of each domain, below 1 */
+    double held_out;           /* share of each domain, below 1 */
+    const char *team, *shared; /* whose it is, and with whom it is shared (holding_put) */
+    bool sees_all;             /* `from` may be any team's */
 };
 
 /* Texts are copied. The result is {"ranker":ID,"name","trials","left_out","seconds"}. Fails: ST_NO_MEMORY. */

@@ -7,9 +7,9 @@
 #include "dataset/merge.h"
 #include "tests/unit/dataset/fixture.h"
 
-static const struct asker red = {"red", false}, blue = {"blue", false}, admin = {"core", true};
+static const struct viewer red = {"red", false}, blue = {"blue", false}, admin = {"core", true};
 
-static bool sees(struct store *store, enum store_kind kind, const struct id *id, const struct asker *asker) {
+static bool sees(struct store *store, enum store_kind kind, const struct id *id, const struct viewer *asker) {
     struct error err = {0};
     const enum status status = seen_has(store, kind, id->hex, asker, &err);
     assert_true(status == ST_OK || status == ST_NOT_FOUND);
@@ -146,7 +146,7 @@ static void a_table_of_audiences_that_was_tampered_with_fails_the_check(void **s
 
 /* ---- what a word means ---- */
 
-static void assert_finds(struct store *store, const char *word, const struct asker *asker, const struct id *wanted) {
+static void assert_finds(struct store *store, const char *word, const struct viewer *asker, const struct id *wanted) {
     struct error err = {0};
     struct id found;
     assert_ok(seen_find(store, STORE_MODEL, word, asker, &found, &err));
@@ -201,7 +201,7 @@ static void ones_own_short_id_stays_good_when_another_team_makes_one_that_begins
     assert_ok(store_end(store, ST_OK, &err));
     assert_finds(store, word, &red, &mine);
     assert_finds(store, word, &blue, &other);
-    assert_fails(seen_find(store, STORE_MODEL, word, &(struct asker){"green", false}, &found, &err), ST_USAGE,
+    assert_fails(seen_find(store, STORE_MODEL, word, &(struct viewer){"green", false}, &found, &err), ST_USAGE,
                  "give more digits");
     store_close(store);
 }

@@ -29,7 +29,7 @@ static enum status find_nearest(void *arg, struct error *err) {
     struct life *life = arg;
     struct stored_ranker found = {.ranker = NULL};
     const struct domain here = {.model = life->domain.model, .cluster = life->domain.cluster};
-    enum status st = rankers_nearest(life->store, &here, &found, NULL, err);
+    enum status st = rankers_nearest(life->store, NULL, &here, &found, NULL, err);
     stored_ranker_release(&found);
     return st;
 }

@@ -915,6 +915,61 @@ static void a_team_trains_on_what_it_sees_and_sees_its_operations(void **state) 
     cJSON_Delete(json);
 }
 
+/* The ranker that a new session of this token's team has taken, as the dataset says; "" none. */
+static void ranker_of_session(const char *token, const char *ranker, char out[80]) {
+    struct error err;
+    struct store *store;
+    struct stored_session stored;
+    char body[400];
+    snprintf(body, sizeof body, "{\"model\":\"toy\",\"cluster\":\"four\",\"budget\":{\"trials\":20}%s%s%s}",
+             ranker ? ",\"ranker\":\"" : "", ranker ? ranker : "", ranker ? "\"" : "");
+    cJSON *json = reply_json(ask_as(token, "POST", "/api/v1/sessions", body), 201);
+    assert_ok(store_open(site.dataset, STORE_READ_ONLY, &store, &err));
+    struct arena arena = {0};
+    assert_ok(store_session_get(store, text_of(json, "id"), &arena, &stored, &err));
+    cJSON *options = cJSON_Parse(stored.options);
+    const char *id = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(options, "ranker"));
+    snprintf(out, 80, "%s", id ? id : "");
+    cJSON_Delete(options);
+    cJSON_Delete(json);
+    arena_release(&arena);
+    store_close(store);
+}
+
+/* The id of a ranker that red trained, `more` being members of the request. */
+static void train_as_red(const char *more, char id[80]) {
+    char path[128], body[160];
+    snprintf(body, sizeof body, "{\"kind\":\"linear\"%s}", more);
+    cJSON *json = train(red, body, path);
+    snprintf(id, 80, "%s", text_of(cJSON_GetObjectItemCaseSensitive(json, "result"), "ranker"));
+    cJSON_Delete(json);
+}
+
+static void a_ranker_is_its_teams_unless_it_is_shared(void **state) {
+    (void)state;
+    char id[80], taken[80], path[160], body[200];
+    for (int i = 0; i < STRATEGIES; i++)
+        assert_int_equal(put_trial(red, i, 20000 - 500 * i, "")->status, 201);
+    train_as_red("", id);
+    snprintf(path, sizeof path, "/api/v1/rankers/%s", id);
+    assert_int_equal(ask_as(red, "GET", path, NULL)->status, 200);
+    assert_int_equal(ask_as(admin, "GET", path, NULL)->status, 200);
+    assert_problem(ask_as(blue, "GET", path, NULL), 404, "not-found");
+    assert_int_equal(items_of(ask_as(red, "GET", "/api/v1/rankers", NULL)), 1);
+    assert_int_equal(items_of(ask_as(blue, "GET", "/api/v1/rankers", NULL)), 0);
+    ranker_of_session(red, NULL, taken);
+    assert_string_equal(taken, id);
+    ranker_of_session(blue, NULL, taken);
+    assert_string_equal(taken, "");
+    snprintf(body, sizeof body, "{\"model\":\"toy\",\"cluster\":\"four\",\"ranker\":\"%s\"}", id);
+    assert_problem(ask_as(blue, "POST", "/api/v1/sessions", body), 404, "not-found");
+    train_as_red(",\"shared\":[\"blue\"]", taken);
+    assert_string_equal(taken, id); /* the same trials make the same one */
+    assert_int_equal(ask_as(blue, "GET", path, NULL)->status, 200);
+    ranker_of_session(blue, id, taken);
+    assert_string_equal(taken, id);
+}
+
 static void what_was_running_when_the_service_died_has_failed(void **state) {
     (void)state;
     struct error err;
@@ -1012,6 +1067,7 @@ int main(void) {
         OPEN(training_that_cannot_be_is_refused_or_fails),
         OPEN(a_key_makes_a_repeated_training_one),
         TEAMS(a_team_trains_on_what_it_sees_and_sees_its_operations),
+        TEAMS(a_ranker_is_its_teams_unless_it_is_shared),
         OPEN(what_was_running_when_the_service_died_has_failed),
         OPEN(stopping_ends_what_runs_and_what_waits),
     };

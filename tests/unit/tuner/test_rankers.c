@@ -70,7 +70,7 @@ static void a_ranker_of_each_kind_comes_back_bit_for_bit(void **state) {
         struct stored_ranker stored;
         struct id id;
         assert_ok(rankers_put(w->store, ranker_kind_name((enum ranker_kind)kind), fit.ranker, &fit.origin, &id, &err));
-        assert_ok(rankers_get(w->store, id.hex, &stored, &err));
+        assert_ok(rankers_get(w->store, NULL, id.hex, &stored, &err));
         assert_same_ranker(fit.ranker, stored.ranker);
         for (size_t i = 0; i < w->examples.n; i++) {
             double a, b;
@@ -90,7 +90,7 @@ static void the_origin_comes_back_with_all_it_says(void **state) {
     struct ranker_fit fit = must_fit(&w->examples, &options);
     struct stored_ranker stored;
     assert_ok(rankers_put(w->store, "origin", fit.ranker, &fit.origin, NULL, &err));
-    assert_ok(rankers_get(w->store, "origin", &stored, &err));
+    assert_ok(rankers_get(w->store, NULL, "origin", &stored, &err));
     const struct ranker_origin *a = &fit.origin, *b = &stored.origin;
     assert_string_equal(stored.name, "origin");
     assert_string_equal(b->version, SYNCOPATE_VERSION);
@@ -122,9 +122,9 @@ static void the_same_fit_is_the_same_object_under_its_first_name(void **state) {
     assert_ok(rankers_put(w->store, "first name", a.ranker, &a.origin, &first, &err));
     assert_ok(rankers_put(w->store, "second name", b.ranker, &b.origin, &second, &err));
     assert_string_equal(first.hex, second.hex);
-    assert_ok(rankers_get(w->store, second.hex, &stored, &err));
+    assert_ok(rankers_get(w->store, NULL, second.hex, &stored, &err));
     assert_string_equal(stored.name, "first name");
-    assert_fails(rankers_get(w->store, "second name", &stored, &err), ST_NOT_FOUND, "second name");
+    assert_fails(rankers_get(w->store, NULL, "second name", &stored, &err), ST_NOT_FOUND, "second name");
     stored_ranker_release(&stored);
     ranker_fit_release(&a);
     ranker_fit_release(&b);
@@ -225,7 +225,7 @@ static void the_nearest_ranker_is_that_of_the_same_domain_and_the_newest_of_seve
     rng_seed(&rng, test_seed());
     record_random(store, &w->small, 12, &rng);
     record_random(store, &w->large, 12, &rng);
-    assert_fails(rankers_nearest(store, &small, &found, NULL, &err), ST_NOT_FOUND, "no ranker");
+    assert_fails(rankers_nearest(store, NULL, &small, &found, NULL, &err), ST_NOT_FOUND, "no ranker");
     const char *const models[] = {"small", "large", "small"}, *const names[] = {"older", "other", "newer"};
     for (size_t i = 0; i < 3; i++) {
         struct examples e;
@@ -237,11 +237,11 @@ static void the_nearest_ranker_is_that_of_the_same_domain_and_the_newest_of_seve
         ranker_fit_release(&fit);
         examples_release(&e);
     }
-    assert_ok(rankers_nearest(store, &small, &found, &distance, &err));
+    assert_ok(rankers_nearest(store, NULL, &small, &found, &distance, &err));
     assert_string_equal(found.name, "newer");
     assert_close(distance, 0, 0);
     stored_ranker_release(&found);
-    assert_ok(rankers_nearest(store, &large, &found, NULL, &err));
+    assert_ok(rankers_nearest(store, NULL, &large, &found, NULL, &err));
     assert_string_equal(found.name, "other");
     stored_ranker_release(&found);
     store_close(store);
@@ -257,13 +257,13 @@ static void rankers_of_another_version_are_listed_and_not_used(void **state) {
     make_domain(&d, "small", 64, "four", 4, 1);
     const struct domain here = {.model = d.model, .cluster = d.cluster};
     assert_ok(store_put(store, STORE_RANKER, "future", "{\"schema\":\"syncopate.stored-ranker/9\"}", NULL, &err));
-    assert_ok(rankers_list(store, &list, &err));
+    assert_ok(rankers_list(store, NULL, &list, &err));
     assert_int_equal(list.n, 1);
     assert_string_equal(list.items[0].name, "future");
     assert_null(list.items[0].ranker);
     stored_rankers_release(&list);
-    assert_fails(rankers_get(store, "future", &found, &err), ST_INVALID, "stored-ranker/9");
-    assert_fails(rankers_nearest(store, &here, &found, NULL, &err), ST_NOT_FOUND, "this version");
+    assert_fails(rankers_get(store, NULL, "future", &found, &err), ST_INVALID, "stored-ranker/9");
+    assert_fails(rankers_nearest(store, NULL, &here, &found, NULL, &err), ST_NOT_FOUND, "this version");
     free_domain(&d);
     store_close(store);
 }
@@ -278,11 +278,11 @@ static void a_stored_ranker_of_each_kind_is_trained_on_and_named_as_the_origin(v
         struct stored_ranker from, tuned;
         struct id id;
         assert_ok(rankers_put(w->store, "base", base.ranker, &base.origin, &id, &err));
-        assert_ok(rankers_get(w->store, id.hex, &from, &err));
+        assert_ok(rankers_get(w->store, NULL, id.hex, &from, &err));
         options.from = &from;
         struct ranker_fit fit = must_fit(&w->examples, &options);
         assert_ok(rankers_put(w->store, "tuned", fit.ranker, &fit.origin, &id, &err));
-        assert_ok(rankers_get(w->store, id.hex, &tuned, &err));
+        assert_ok(rankers_get(w->store, NULL, id.hex, &tuned, &err));
         assert_string_equal(tuned.origin.from, from.id.hex);
         assert_string_not_equal(tuned.id.hex, from.id.hex);
         assert_int_equal(ranker_kind_of(tuned.ranker), kind);
