@@ -60,5 +60,26 @@ enum status event_last(struct store *store, const char *session, int64_t *id, st
 }
 
 enum status event_prune(struct store *store, const char *before, uint64_t *n, struct error *err) {
-    return sql_step(store, SQL_EVENT_PRUNE, SQL_VALUES(sql_text(before)), n, err);
+    enum status status = store_begin(store, err);
+    if (status != ST_OK)
+        return status;
+    status = sql_run(store, SQL_EVENT_NOTE, SQL_VALUES(sql_text(before)), err);
+    if (status == ST_OK)
+        status = sql_run(store, SQL_EVENT_CREDIT, SQL_VALUES(sql_text(before)), err);
+    if (status == ST_OK)
+        status = sql_step(store, SQL_EVENT_PRUNE, SQL_VALUES(sql_text(before)), n, err);
+    return store_end(store, status, err);
+}
+
+enum status event_pruned(struct store *store, const char *session, int64_t *last, struct error *err) {
+    sqlite3_stmt *stmt;
+    bool row;
+    enum status status = sql_start(store, SQL_EVENT_PRUNED, SQL_VALUES(sql_text(session)), &stmt, err);
+    if (status == ST_OK)
+        status = sql_next(store, stmt, &row, err);
+    if (status != ST_OK)
+        return status;
+    *last = row ? sqlite3_column_int64(stmt, 0) : 0;
+    sqlite3_reset(stmt);
+    return ST_OK;
 }

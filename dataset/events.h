@@ -27,7 +27,11 @@ enum status event_list(struct store *store, const char *session, int64_t after, 
 /* The newest id of a session (NULL: of all); 0 when there is none. */
 enum status event_last(struct store *store, const char *session, int64_t *id, struct error *err);
 
-/* Forget events created before the stamp; *n (may be NULL) how many. Ids are not used again. */
+/* Forget events created before the stamp, oldest first, a thousand at most; *n (may be NULL) how many. Those of
+ * sessions that are open stay. Ids are not used again. */
 enum status event_prune(struct store *store, const char *before, uint64_t *n, struct error *err);
+
+/* The newest event of a session that was forgotten, 0 when none was: who heard less has missed some. */
+enum status event_pruned(struct store *store, const char *session, int64_t *last, struct error *err);
 
 #endif

@@ -7,6 +7,8 @@
 #include "base/clock.h"
 #include "dataset/store_internal.h"
 
+enum { TRIM_EVERY = 64, LARGE_BYTES = 64 << 10 };
+
 static enum status read_response(sqlite3_stmt *stmt, struct arena *arena, struct stored_response *out,
                                  struct error *err) {
     struct stored_response response = {.status = sqlite3_column_int(stmt, 1)};
@@ -56,11 +58,20 @@ enum status response_put(struct store *store, const char *token, const char *key
                          const struct stored_response *response, struct error *err) {
     char now[32];
     clock_utc(now, sizeof now);
-    return sql_step(store, SQL_RESPONSE_INSERT,
-                    SQL_VALUES(sql_text(token), sql_text(key), sql_text(fingerprint), sql_integer(response->status),
-                               sql_text(response->content_type),
-                               sql_blob(response->length ? response->body : "", response->length), sql_text(now)),
-                    NULL, err);
+    enum status status = store_begin(store, err);
+    if (status != ST_OK)
+        return status;
+    status = sql_run(store, SQL_RESPONSE_INSERT,
+                     SQL_VALUES(sql_text(token), sql_text(key), sql_text(fingerprint), sql_integer(response->status),
+                                sql_text(response->content_type),
+                                sql_blob(response->length ? response->body : "", response->length), sql_text(now)),
+                     err);
+    /* One in so many, and each that is large: what is over the bound by then is little. */
+    if (status == ST_OK && (sqlite3_last_insert_rowid(store->db) % TRIM_EVERY == 0 || response->length > LARGE_BYTES))
+        status =
+            sql_run(store, SQL_RESPONSE_TRIM,
+                    SQL_VALUES(sql_text(token), sql_integer(RESPONSES_MAX), sql_integer(RESPONSES_MAX_BYTES)), err);
+    return store_end(store, status, err);
 }
 
 enum status response_prune(struct store *store, const char *before, uint64_t *n, struct error *err) {
@@ -105,5 +116,11 @@ enum status audit_list(struct store *store, int64_t before, size_t limit, struct
 }
 
 enum status audit_prune(struct store *store, const char *before, uint64_t *n, struct error *err) {
-    return sql_step(store, SQL_AUDIT_PRUNE, SQL_VALUES(sql_text(before)), n, err);
+    enum status status = store_begin(store, err);
+    if (status != ST_OK)
+        return status;
+    status = sql_run(store, SQL_AUDIT_CREDIT, SQL_VALUES(sql_text(before)), err);
+    if (status == ST_OK)
+        status = sql_step(store, SQL_AUDIT_PRUNE, SQL_VALUES(sql_text(before)), n, err);
+    return store_end(store, status, err);
 }

@@ -34,6 +34,9 @@ enum status response_find(struct store *store, const char *token, const char *ke
                           struct arena *arena, enum response_match *match, struct stored_response *out,
                           struct error *err);
 
+/* A token's answers are bounded: beyond these, its oldest are forgotten. */
+enum { RESPONSES_MAX = 10000, RESPONSES_MAX_BYTES = 64 << 20 };
+
 /* Reads status, content_type, body and length. Fails: ST_CONFLICT (the key was used). */
 enum status response_put(struct store *store, const char *token, const char *key, const char *fingerprint,
                          const struct stored_response *response, struct error *err);

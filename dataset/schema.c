@@ -277,7 +277,16 @@ static const char *const versions[SCHEMA_VERSION] = {
     "INSERT INTO holdings SELECT 'strategy', row, '', name, '*', created FROM strategies s\n"
     "  WHERE s.row NOT IN (SELECT strategy FROM trials)\n"
     "  OR s.row IN (SELECT strategy FROM trials WHERE shared = '*');\n"
-    "INSERT INTO audiences " AUDIENCES ";\n",
+    "INSERT INTO audiences " AUDIENCES ";\n"
+    "CREATE TABLE usage (\n" /* what each team has written (usage.h) */
+    "  team  TEXT NOT NULL PRIMARY KEY,\n"
+    "  rows  INTEGER NOT NULL,\n"
+    "  bytes INTEGER NOT NULL\n"
+    ") STRICT, WITHOUT ROWID;\n"
+    "CREATE TABLE pruned_events (\n"
+    "  session TEXT NOT NULL PRIMARY KEY,\n"
+    "  last    INTEGER NOT NULL\n" /* the newest event of it that was forgotten */
+    ") STRICT, WITHOUT ROWID;\n",
 };
 
 const char schema_audiences[] = AUDIENCES;
@@ -320,6 +329,8 @@ enum status schema_follow(struct store *store, struct error *err) {
     X("strategies_name", "strategies (name)", "100000 1000")                                                           \
     X("holdings_team", "holdings (kind, team, name, created)", "100000 20000 2000 2 2")                                \
     X("holdings_name", "holdings (kind, name, object)", "100000 20000 10 1")                                           \
+    X("sessions_open", "sessions (team) WHERE ended IS NULL", "1000 30")                                               \
+    X("idempotency_token", "idempotency (token)", "100000 1000")                                                       \
     X("sessions_started", "sessions (started)", "10000 1")                                                             \
     X("trials_session", "trials (session, state, median_us) WHERE session IS NOT NULL", "1000000 1000 300 2")          \
     X("trials_problem", "trials (model, cluster, median_us)", "1000000 50000 20000 2")                                 \

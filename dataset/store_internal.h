@@ -23,6 +23,11 @@ enum { SESSION_ROW = 16 }; /* the column of the row number */
 /* The row of the object with that id; where there is none, one that no object has, which its foreign key refuses. */
 #define ROW_OF(table, id) "coalesce((SELECT row FROM " table " WHERE id = " id "), 0)"
 
+/* A thousand events from before ?1, of sessions that have ended or are not here. */
+#define OLD_EVENTS                                                                                                     \
+    "SELECT e.id FROM events e WHERE e.created < ?1 AND NOT EXISTS"                                                    \
+    " (SELECT 1 FROM sessions s WHERE s.id = e.session AND s.ended IS NULL) ORDER BY e.created, e.id LIMIT 1000"
+
 /* X(name, SQL) */
 #define STATEMENT_TABLE(X)                                                                                             \
     X(SQL_BEGIN, "BEGIN IMMEDIATE")                                                                                    \
@@ -87,7 +92,15 @@ enum { SESSION_ROW = 16 }; /* the column of the row number */
                          " ORDER BY id LIMIT ?2")                                                                      \
     X(SQL_EVENT_LAST, "SELECT coalesce(max(id), 0) FROM events")                                                       \
     X(SQL_EVENT_LAST_OF, "SELECT coalesce(max(id), 0) FROM events WHERE session = ?")                                  \
-    X(SQL_EVENT_PRUNE, "DELETE FROM events WHERE created < ?")                                                         \
+    X(SQL_EVENT_PRUNED, "SELECT last FROM pruned_events WHERE session = ?")                                            \
+    X(SQL_EVENT_NOTE,                                                                                                  \
+      "INSERT INTO pruned_events (session, last) SELECT session, max(id) FROM events WHERE id IN (" OLD_EVENTS         \
+      ") AND session IS NOT NULL GROUP BY session ON CONFLICT DO UPDATE SET last = excluded.last")                     \
+    X(SQL_EVENT_CREDIT,                                                                                                \
+      "UPDATE usage SET rows = max(0, rows - x.n), bytes = max(0, bytes - x.size) FROM (SELECT s.team AS team,"        \
+      " count(*) AS n, sum(100 + length(e.content)) AS size FROM events e JOIN sessions s ON s.id = e.session"         \
+      " WHERE e.id IN (" OLD_EVENTS ") GROUP BY s.team) x WHERE usage.team = x.team")                                  \
+    X(SQL_EVENT_PRUNE, "DELETE FROM events WHERE id IN (" OLD_EVENTS ")")                                              \
     X(SQL_RESPONSE_GET,                                                                                                \
       "SELECT fingerprint, status, content_type, body, created FROM idempotency WHERE token = ? AND key = ?")          \
     X(SQL_RESPONSE_INSERT, "INSERT INTO idempotency (token, key, fingerprint, status, content_type, body, created)"    \
@@ -98,6 +111,21 @@ enum { SESSION_ROW = 16 }; /* the column of the row number */
                         " VALUES (?, ?, ?, ?, ?, ?, ?, ?)")                                                            \
     X(SQL_AUDIT_LIST, "SELECT id, at, token, team, address, method, path, status, request_id FROM audit"               \
                       " WHERE id < ?1 ORDER BY id DESC LIMIT ?2")                                                      \
+    X(SQL_RESPONSE_TRIM,                                                                                               \
+      "DELETE FROM idempotency WHERE token = ?1 AND rowid <= (SELECT rowid FROM (SELECT rowid,"                        \
+      " row_number() OVER (ORDER BY rowid DESC) AS n, sum(length(body) + 200) OVER (ORDER BY rowid DESC) AS size"      \
+      " FROM idempotency WHERE token = ?1) WHERE n > ?2 OR size > ?3 ORDER BY rowid DESC LIMIT 1)")                    \
+    X(SQL_AUDIT_CREDIT,                                                                                                \
+      "UPDATE usage SET rows = max(0, rows - x.n), bytes = max(0, bytes - x.size) FROM (SELECT team, count(*) AS n,"   \
+      " sum(150 + length(path)) AS size FROM audit WHERE id IN (SELECT id FROM audit WHERE at < ? LIMIT 1000)"         \
+      " GROUP BY team) x WHERE usage.team = x.team")                                                                   \
+    X(SQL_PAGES, "PRAGMA page_count")                                                                                  \
+    X(SQL_PAGES_FREE, "PRAGMA freelist_count")                                                                         \
+    X(SQL_PAGE_SIZE, "PRAGMA page_size")                                                                               \
+    X(SQL_USAGE_ADD, "INSERT INTO usage (team, rows, bytes) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET"             \
+                     " rows = rows + excluded.rows, bytes = bytes + excluded.bytes")                                   \
+    X(SQL_USAGE_LIST, "SELECT team, rows, bytes FROM usage WHERE ?1 IS NULL OR team = ?1 ORDER BY team")               \
+    X(SQL_USAGE_OPEN, "SELECT count(*) FROM sessions WHERE team = ? AND ended IS NULL")                                \
     X(SQL_AUDIT_PRUNE, "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < ? LIMIT 1000)")                 \
     X(SQL_OPERATION_INSERT, "INSERT INTO operations (id, kind, team, state, request, created)"                         \
                             " VALUES (?, ?, ?, 'running', ?, ?)")                                                      \

@@ -124,7 +124,10 @@ static enum status serve(struct serve *s, struct error *err) {
 static command_function token_command;
 
 static enum status serve_command(int argc, char **argv, struct error *err) {
-    struct serve s = {.listen = DEFAULT_LISTEN, .service.dataset = DEFAULT_DATASET, .drain_us = 30e6};
+    struct serve s = {.listen = DEFAULT_LISTEN,
+                      .service = {.dataset = DEFAULT_DATASET,
+                                  .limits = {.sessions = 64, .rows = 20000000, .bytes = UINT64_C(4) << 30}},
+                      .drain_us = 30e6};
     const struct option options[] = {
         {"listen", OPTION_TEXT, &s.listen, "ADDRESS:PORT",
          "where to listen (default: " DEFAULT_LISTEN "; port 0: any free one)"},
@@ -151,6 +154,18 @@ static enum status serve_command(int argc, char **argv, struct error *err) {
         {"connections-per-address", OPTION_INTEGER, &s.per_address, "N",
          "how many connections an address may have, an IPv6 /64 being one (default: 256)"},
         {"drain", OPTION_TIME, &s.drain_us, "TIME", "how long requests may take to end when it stops (default: 30s)"},
+        {"team-sessions", OPTION_INTEGER, &s.service.limits.sessions, "N",
+         "how many sessions a team may have open, 0: any number (default: 64)"},
+        {"team-rows", OPTION_INTEGER, &s.service.limits.rows, "N",
+         "how many rows a team may write into the dataset, 0: any number (default: 20000000)"},
+        {"team-bytes", OPTION_BYTES, &s.service.limits.bytes, "SIZE",
+         "by how much a team may make the dataset grow, 0: any (default: 4GiB)"},
+        {"keep-events", OPTION_TIME, &s.service.keep_events_us, "TIME",
+         "forget events of sessions that have ended after so long, 90d say (default: never)"},
+        {"keep-audit", OPTION_TIME, &s.service.keep_audit_us, "TIME",
+         "forget who changed what after so long (default: 730d)"},
+        {"keep-answers", OPTION_TIME, &s.service.keep_answers_us, "TIME",
+         "forget answers to repeat after so long (default: 1d)"},
         {"no-access-log", OPTION_FLAG, &s.no_access_log, NULL, "do not log a line a request"},
         {0}};
     static const struct command groups[] = {

@@ -324,7 +324,10 @@ static enum status read_new(struct request *rq, struct new_session *out, struct 
 static enum status create_effect(struct request *rq, struct store *store, void *context, struct response *rs,
                                  struct error *err) {
     struct served *served = context;
-    enum status st = hub_record(served, store, err);
+    enum status st = request_may_open(rq, store, rs, err);
+    if (st || rs->problem)
+        return st;
+    st = hub_record(served, store, err);
     if (!st)
         st = answer_session(rq, store, hub_session_id(served), 201, rs, err);
     char *location = st ? NULL : arena_printf(&rq->arena, "/api/v1/sessions/%s", hub_session_id(served));

@@ -40,7 +40,7 @@ enum status api_metrics(struct request *rq, struct response *rs, struct error *e
         return error_no_memory(err);
     metrics_write(server_metrics(rq->server), to);
     metrics_write_held(server_memory_held(rq->server), to);
-    metrics_write_service(rq->service, to);
+    metrics_write_service(rq->service, rq->principal.role == ROLE_ADMIN ? NULL : rq->principal.team, to);
     if (fclose(to)) {
         free(text);
         return error_no_memory(err);

@@ -487,6 +487,7 @@ struct stream {
     char sign_in[SIGN_IN_LENGTH + 1]; /* by which they listen; "": by a token */
     char session[64];
     int64_t after;
+    bool begun;
 };
 
 /* Tokens are revoked, people sign out, and sessions are shared anew while somebody listens. */
@@ -502,6 +503,19 @@ static bool may_listen(void *context) {
     return may;
 }
 
+/* Who was cut off for longer than events are kept, or begins when some are gone, is told up to which he has missed. */
+static enum status tell_pruned(struct stream *s, struct store *store, struct event_text *out, struct error *err) {
+    int64_t last = 0;
+    char content[64];
+    enum status st = s->begun ? ST_OK : event_pruned(store, s->session, &last, err);
+    s->begun = !st;
+    if (st || last <= s->after)
+        return st;
+    snprintf(content, sizeof content, "{\"after\":%lld,\"up_to\":%lld}", (long long)s->after, (long long)last);
+    s->after = last;
+    return event_append(out, (uint64_t)last, "pruned", content, err);
+}
+
 static enum status read_events(void *context, struct event_text *out, bool *more, bool *end, struct error *err) {
     struct stream *s = context;
     struct arena arena = {0};
@@ -510,6 +524,8 @@ static enum status read_events(void *context, struct event_text *out, bool *more
     size_t n = 0;
     *end = false;
     enum status st = service_reader(s->service, &store, err);
+    if (!st)
+        st = tell_pruned(s, store, out, err);
     if (!st)
         st = event_list(store, s->session, s->after, EVENTS_AT_ONCE, &arena, &n, &events, err);
     for (size_t i = 0; i < n && !st; i++) {

@@ -11,7 +11,9 @@
 #include "base/log.h"
 #include "dataset/requests.h"
 #include "tuner/http/cookies.h"
+#include "dataset/usage.h"
 #include "tuner/http/page.h"
+#include "tuner/http/quotas.h"
 #include "tuner/http/server.h"
 
 enum { MAX_KEY = 255 };
@@ -420,15 +422,23 @@ static enum status audit(const struct commit *c, struct store *store, struct err
 /* A problem that the effect answers with undoes it: the status is then any failure, and *rs says which problem. */
 static enum status commit_step(void *context, struct store *store, struct error *err) {
     struct commit *c = context;
+    struct usage_mark mark;
     bool known = false;
     response_clear(c->rs);
     enum status st = has_key(c->rq) ? replay(c->rq, store, &c->rq->fingerprint, c->rs, &known, err) : ST_OK;
     if (st || known)
         return st;
-    st = c->effect(c->rq, store, c->context, c->rs, err);
+    st = request_has_room(c->rq, store, c->rs, err);
     if (!st && c->rs->problem)
         return error_set(err, ST_CANCELLED, "undone");
-    st = st ? st : audit(c, store, err);
+    st = st ? st : usage_mark(store, &mark, err);
+    st = st ? st : c->effect(c->rq, store, c->context, c->rs, err);
+    if (!st && c->rs->problem)
+        return error_set(err, ST_CANCELLED, "undone");
+    if (st || !usage_changed(store, &mark)) /* what changed nothing may be done again, and nothing tells of it */
+        return st;
+    st = audit(c, store, err);
+    st = st ? st : usage_add(store, &mark, c->rq->principal.team, err);
     return !st && has_key(c->rq) ? keep_answer(c, store, err) : st;
 }
 

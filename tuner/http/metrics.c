@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "dataset/usage.h"
 #include "tuner/http/routes.h"
 #include "tuner/service/hub.h"
 #include "tuner/version.h"
@@ -261,7 +262,28 @@ static void write_tokens(FILE *out, struct service *service) {
     fprintf(out, "%s %" PRIu64 "\n", name, tokens_faults(service_tokens(service)));
 }
 
-void metrics_write_service(struct service *service, FILE *out) {
+/* Names of teams hold no character that would need an escape. */
+static void write_usage(FILE *out, struct service *service, const char *team) {
+    struct arena arena = {0};
+    struct usage *used;
+    struct error err;
+    struct store *store;
+    size_t n;
+    if (service_reader(service, &store, &err) || usage_list(store, team, &arena, &n, &used, &err)) {
+        log_error("metrics: %s", err.message);
+        n = 0;
+    }
+    write_head(out, "syncopate_team_rows", "gauge", "Rows that a team has written, of those it may (--team-rows).");
+    for (size_t i = 0; i < n; i++)
+        fprintf(out, "syncopate_team_rows{team=\"%s\"} %" PRId64 "\n", used[i].team, used[i].rows);
+    write_head(out, "syncopate_team_bytes", "gauge", "Bytes by which a team made the dataset grow (--team-bytes).");
+    for (size_t i = 0; i < n; i++)
+        fprintf(out, "syncopate_team_bytes{team=\"%s\"} %" PRId64 "\n", used[i].team, used[i].bytes);
+    arena_release(&arena);
+}
+
+void metrics_write_service(struct service *service, const char *team, FILE *out) {
+    write_usage(out, service, team);
     write_tokens(out, service);
     write_sessions(out, service);
     write_in_memory(out, service);

@@ -35,7 +35,7 @@
     X(PROBLEM_NOT_EXPRESSED, "not-expressed", 422, "The framework's form cannot say all of it")                        \
     X(PROBLEM_IDEMPOTENCY_MISMATCH, "idempotency-mismatch", 422, "The key was used for another request")               \
     X(PROBLEM_RATE_LIMITED, "rate-limited", 429, "Too many requests")                                                  \
-    X(PROBLEM_QUOTA, "quota-exceeded", 429, "The token's daily quota is used up")                                      \
+    X(PROBLEM_QUOTA, "quota-exceeded", 429, "A quota is used up")                                                      \
     X(PROBLEM_HEADERS_TOO_LARGE, "headers-too-large", 431, "The request's target and headers are too long")            \
     X(PROBLEM_INTERNAL, "internal", 500, "The service failed")                                                         \
     X(PROBLEM_DRAINING, "draining", 503, "The service is stopping")                                                    \

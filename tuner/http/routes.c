@@ -17,6 +17,8 @@ enum {
     PAGE = ROUTE_HIDDEN | ROUTE_PAGE | ROUTE_SLOW,
     FORM = PAGE | ROUTE_FORM,
     ASSET = ROUTE_HIDDEN | ROUTE_CONDITIONAL,
+    GOES_ON = ROUTE_KEYED | ROUTE_SLOW | ROUTE_GOES_ON,
+    STEER = GOES_ON | ROUTE_IF_MATCH,
 };
 
 static const struct route routes[] = {
@@ -63,16 +65,14 @@ static const struct route routes[] = {
     {"PATCH", "/api/v1/sessions/{session}", ROLE_RUN, ROUTE_KEYED | ROUTE_IF_MATCH | ROUTE_SLOW, "", "SessionChange",
      "Session", NULL, "200", "", "invalid not-found conflict quota-exceeded", api_sessions_patch,
      "Change a session's budget or who sees it"},
-    {"POST", "/api/v1/sessions/{session}:pause", ROLE_RUN, ROUTE_KEYED | ROUTE_IF_MATCH | ROUTE_SLOW, "", NULL,
-     "Session", NULL, "200", "", "not-found conflict", api_sessions_pause,
-     "Suggest no more trials until it is resumed"},
+    {"POST", "/api/v1/sessions/{session}:pause", ROLE_RUN, STEER, "", NULL, "Session", NULL, "200", "",
+     "not-found conflict", api_sessions_pause, "Suggest no more trials until it is resumed"},
     {"POST", "/api/v1/sessions/{session}:resume", ROLE_RUN, ROUTE_KEYED | ROUTE_IF_MATCH | ROUTE_SLOW, "", NULL,
      "Session", NULL, "200", "", "not-found conflict", api_sessions_resume, "Go on with a paused session"},
-    {"POST", "/api/v1/sessions/{session}:stop", ROLE_RUN, ROUTE_KEYED | ROUTE_IF_MATCH | ROUTE_SLOW, "", NULL,
-     "Session", NULL, "200", "", "not-found conflict", api_sessions_stop,
-     "End it; what was found so far is its answer"},
-    {"POST", "/api/v1/sessions/{session}:cancel", ROLE_RUN, ROUTE_KEYED | ROUTE_IF_MATCH | ROUTE_SLOW, "", NULL,
-     "Session", NULL, "200", "", "not-found conflict", api_sessions_cancel, "End it as a mistake"},
+    {"POST", "/api/v1/sessions/{session}:stop", ROLE_RUN, STEER, "", NULL, "Session", NULL, "200", "",
+     "not-found conflict", api_sessions_stop, "End it; what was found so far is its answer"},
+    {"POST", "/api/v1/sessions/{session}:cancel", ROLE_RUN, STEER, "", NULL, "Session", NULL, "200", "",
+     "not-found conflict", api_sessions_cancel, "End it as a mistake"},
     {"GET", "/api/v1/sessions/{session}/best", ROLE_READ, ROUTE_HEAVY, "", NULL, "Best", NULL, "200", "",
      "not-found conflict invalid", api_sessions_best,
      "The best strategy so far, and how much better it is than the best baseline"},
@@ -97,17 +97,16 @@ static const struct route routes[] = {
     {"POST", "/api/v1/sessions/{session}/trials:suggest", ROLE_RUN, ROUTE_KEYED | ROUTE_HEAVY, "", "SuggestRequest",
      "Suggestions", NULL, "200", "", "invalid not-found conflict quota-exceeded", api_trials_suggest,
      "Take trials to run, under a lease"},
-    {"POST", "/api/v1/sessions/{session}/trials/{number}:heartbeat", ROLE_RUN, ROUTE_KEYED | ROUTE_SLOW, "",
-     "Heartbeat", "Turn", NULL, "200", "", "invalid not-found stale-attempt", api_trials_heartbeat,
-     "The trial still runs: renew its lease"},
-    {"POST", "/api/v1/sessions/{session}/trials/{number}:report", ROLE_RUN, ROUTE_KEYED | ROUTE_SLOW | ROUTE_BULK, "",
-     "Report", "Turn", NULL, "200", "", "invalid not-found stale-attempt", api_trials_report,
+    {"POST", "/api/v1/sessions/{session}/trials/{number}:heartbeat", ROLE_RUN, GOES_ON, "", "Heartbeat", "Turn", NULL,
+     "200", "", "invalid not-found stale-attempt", api_trials_heartbeat, "The trial still runs: renew its lease"},
+    {"POST", "/api/v1/sessions/{session}/trials/{number}:report", ROLE_RUN, GOES_ON | ROUTE_BULK, "", "Report", "Turn",
+     NULL, "200", "", "invalid not-found stale-attempt", api_trials_report,
      "Times so far; is the trial worth going on with?"},
-    {"POST", "/api/v1/sessions/{session}/trials/{number}:complete", ROLE_RUN, ROUTE_KEYED | ROUTE_SLOW | ROUTE_BULK, "",
-     "Completion", "Record", NULL, "200", "", "invalid not-found stale-attempt", api_trials_complete,
+    {"POST", "/api/v1/sessions/{session}/trials/{number}:complete", ROLE_RUN, GOES_ON | ROUTE_BULK, "", "Completion",
+     "Record", NULL, "200", "", "invalid not-found stale-attempt", api_trials_complete,
      "The trial has ended: its iterations"},
-    {"POST", "/api/v1/sessions/{session}/trials/{number}:fail", ROLE_RUN, ROUTE_KEYED | ROUTE_SLOW, "", "Failure",
-     "Record", NULL, "200", "", "invalid not-found stale-attempt", api_trials_fail, "The trial went wrong"},
+    {"POST", "/api/v1/sessions/{session}/trials/{number}:fail", ROLE_RUN, GOES_ON, "", "Failure", "Record", NULL, "200",
+     "", "invalid not-found stale-attempt", api_trials_fail, "The trial went wrong"},
 
     {"GET", "/api/v1/records", ROLE_READ, ROUTE_SLOW, "filter order iterations format references page_size page_token",
      NULL, "RecordList", "text/csv; charset=utf-8; header=present|application/jsonl", "200", "Next-Page-Token?",
@@ -146,7 +145,7 @@ static const struct route routes[] = {
      page_session_whole, "The same with all that must be simulated, however long it takes"},
     {"GET", "/sessions/{session}/live", ROLE_READ, PAGE | ROUTE_HEAVY, "", NULL, NULL, HTML, "200", "", "not-found",
      page_session_live, "What changes of that page while the session runs"},
-    {"POST", "/sessions/{session}/steer", ROLE_RUN, FORM, "", NULL, NULL, HTML, "303", "Location",
+    {"POST", "/sessions/{session}/steer", ROLE_RUN, FORM | ROUTE_GOES_ON, "", NULL, NULL, HTML, "303", "Location",
      "invalid not-found conflict", page_session_steer, "Pause, resume, stop or cancel a session"},
     {"GET", "/strategies/{id}", ROLE_READ, PAGE | ROUTE_HEAVY, "model cluster", NULL, NULL, HTML, "200", "",
      "not-found invalid", page_strategy, "A strategy: what it does, and when"},
@@ -287,6 +286,8 @@ void routes_problems(const struct route *route, bool out[PROBLEM_COUNT]) {
         out[PROBLEM_PRECONDITION_FAILED] = true;
     if (route->flags & ROUTE_KEYED)
         out[PROBLEM_IDEMPOTENCY_MISMATCH] = true;
+    if (route->flags & ROUTE_KEYED && !(route->flags & ROUTE_GOES_ON))
+        out[PROBLEM_QUOTA] = true;
     if (strcmp(route->method, "GET"))
         out[PROBLEM_CROSS_ORIGIN] = out[PROBLEM_TOO_LARGE] = true;
     if (route->request)

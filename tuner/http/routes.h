@@ -26,6 +26,7 @@ enum route_flags {
     ROUTE_FORM = 256,   /* its body is a form of one of our pages (form_field() in page.h) */
     ROUTE_PAGE = 512,   /* its problems are pages too */
     ROUTE_BULK = 1024,  /* its body may be as large as the server takes; that of others is small (routes_body_bytes) */
+    ROUTE_GOES_ON = 2048, /* goes on with a trial or ends something: a team whose room is used up may still */
 };
 
 struct route {

@@ -1,6 +1,7 @@
 /* See service.h. A thread's reader hangs on a pthread key, whose destructor closes it when the thread ends. */
 #include "tuner/service/service.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/work.h"
+#include "dataset/events.h"
 #include "dataset/requests.h"
 #include "tuner/service/domains.h"
 #include "tuner/service/hub.h"
@@ -18,9 +20,13 @@
 enum { DOMAINS_KEPT = 32 };
 static const double DAY_US = 86400e6, SIGN_IN_IDLE_US = 12 * 3600e6, SIGN_IN_WHOLE_US = 7 * 86400e6;
 
+enum kept { KEPT_ANSWERS, KEPT_AUDIT, KEPT_EVENTS, KEPT };
+
 struct service {
     char *dataset;
     bool open, has_key;
+    struct service_limits limits;
+    double keep_us[KEPT];
     struct store *store; /* the writer's */
     struct writer *writer;
     struct tokens *tokens;
@@ -82,6 +88,10 @@ enum status service_open(const struct service_options *options, struct service *
         return error_no_memory(err);
     s->dataset = strdup(options->dataset);
     s->open = options->open;
+    s->limits = options->limits;
+    s->keep_us[KEPT_ANSWERS] = options->keep_answers_us > 0 ? options->keep_answers_us : DAY_US;
+    s->keep_us[KEPT_AUDIT] = options->keep_audit_us > 0 ? options->keep_audit_us : 2 * 365 * DAY_US;
+    s->keep_us[KEPT_EVENTS] = options->keep_events_us > 0 ? options->keep_events_us : INFINITY;
     enum status st = open_parts(s, options->session_idle_us, err);
     if (st) {
         service_close(s);
@@ -108,6 +118,10 @@ void service_close(struct service *s) {
     domains_free(s->domains);
     free(s->dataset);
     free(s);
+}
+
+const struct service_limits *service_limits(const struct service *s) {
+    return &s->limits;
 }
 
 bool service_is_open(const struct service *s) {
@@ -170,24 +184,36 @@ struct operations *service_operations(struct service *s) {
     return s->operations;
 }
 
+struct forgetting {
+    struct service *service;
+    uint64_t n;
+};
+
 /* A little at a time: others write in between, and what can be undone is in memory. */
 static enum status forget(void *context, struct store *store, struct error *err) {
-    char before[32];
-    uint64_t *n = context, answers = 0, entries = 0;
-    clock_utc_after(-DAY_US, before, sizeof before);
-    enum status st = response_prune(store, before, &answers, err);
-    clock_utc_after(-2 * 365 * DAY_US, before, sizeof before);
-    if (!st)
-        st = audit_prune(store, before, &entries, err);
-    *n = answers + entries;
+    static enum status (*const prune[KEPT])(struct store * store, const char *before, uint64_t *n,
+                                            struct error *err) = {
+        [KEPT_ANSWERS] = response_prune, [KEPT_AUDIT] = audit_prune, [KEPT_EVENTS] = event_prune};
+    struct forgetting *f = context;
+    enum status st = ST_OK;
+    f->n = 0;
+    for (enum kept kind = 0; kind < KEPT && !st; kind++) {
+        char before[32];
+        uint64_t n = 0;
+        if (!isfinite(f->service->keep_us[kind]))
+            continue;
+        clock_utc_after(-f->service->keep_us[kind], before, sizeof before);
+        st = prune[kind](store, before, &n, err);
+        f->n += n;
+    }
     return st;
 }
 
 enum status service_forget(struct service *s, struct error *err) {
-    uint64_t n;
+    struct forgetting f = {.service = s};
     enum status st;
     do
-        st = writer_run(s->writer, forget, &n, err);
-    while (!st && n && work_check(NULL) == ST_OK);
+        st = writer_run(s->writer, forget, &f, err);
+    while (!st && f.n && work_check(NULL) == ST_OK);
     return st;
 }

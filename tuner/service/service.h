@@ -7,6 +7,7 @@
 #define TUNER_SERVICE_SERVICE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/error.h"
 #include "dataset/store.h"
@@ -18,8 +19,18 @@ struct service;  /* opaque */
 struct domains;  /* domains.h */
 struct sign_ins; /* sign_ins.h */
 
+/* What a team may have; 0: no limit. Administrators have none. */
+struct service_limits {
+    uint64_t sessions;    /* that are open */
+    uint64_t rows, bytes; /* that it has written (dataset/usage.h) */
+};
+
 struct service_options {
     const char *dataset; /* path; created when it is not there */
+    struct service_limits limits;
+    /* How long events, the audit and answers to repeat are kept, in microseconds; 0: events for ever, the audit for two
+     * years, answers for a day. Events of open sessions stay. */
+    double keep_events_us, keep_audit_us, keep_answers_us;
     bool open; /* a request from the loopback, through no proxy and without a token, is an administrator of "local" */
     double session_idle_us; /* how long a session stays in memory that nobody uses; 0: hub_default_options() */
 };
@@ -29,6 +40,7 @@ struct service_options {
 enum status service_open(const struct service_options *options, struct service **out, struct error *err);
 void service_close(struct service *service); /* NULL is allowed; every other thread must have stopped using it */
 
+const struct service_limits *service_limits(const struct service *service);
 bool service_is_open(const struct service *service);
 struct tokens *service_tokens(struct service *service);
 struct quota *service_quota(struct service *service);
@@ -45,7 +57,7 @@ enum status service_reader(struct service *service, struct store **out, struct e
 /* The one store that writes, for writer_run. */
 struct writer *service_writer(struct service *service);
 
-/* Take out of the dataset what need not be remembered: answers to repeat after a day, the audit after two years. */
+/* Take out of the dataset what need not be remembered, as the options say. */
 enum status service_forget(struct service *service, struct error *err);
 
 /* The sessions (hub.h). */

@@ -1,0 +1,36 @@
+/* What each team has written, so that one cannot fill the disk of all: rows that were added or changed for it, and
+ * bytes by which the file grew. Both are counted in the transaction of the write. What is pruned of a team's audit and
+ * events is taken off again, roughly. Errors and threads as in store.h. */
+#ifndef DATASET_USAGE_H
+#define DATASET_USAGE_H
+
+#include "dataset/store.h"
+
+struct usage {
+    const char *team;
+    int64_t rows, bytes;
+};
+
+/* Where the writer stands before a step. Take it inside the step's transaction. */
+struct usage_mark {
+    int64_t rows, bytes;
+};
+enum status usage_mark(struct store *store, struct usage_mark *out, struct error *err);
+
+/* Whether the step has changed any row since. */
+bool usage_changed(struct store *store, const struct usage_mark *since);
+
+/* Count what was written since for `team`. */
+enum status usage_add(struct store *store, const struct usage_mark *since, const char *team, struct error *err);
+
+/* What a team has in all; `team` is borrowed. */
+enum status usage_get(struct store *store, const char *team, struct usage *out, struct error *err);
+
+/* Of one team or, with NULL, of all, by name. */
+enum status usage_list(struct store *store, const char *team, struct arena *arena, size_t *n, struct usage **out,
+                       struct error *err);
+
+/* How many sessions of the team are running or paused. O(log n + found). */
+enum status usage_open_sessions(struct store *store, const char *team, uint64_t *out, struct error *err);
+
+#endif
