@@ -5,14 +5,17 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "dataset/check.h"
 #include "dataset/describe.h"
+#include "dataset/events.h"
 #include "dataset/export.h"
 #include "dataset/query.h"
+#include "dataset/requests.h"
 #include "dataset/store.h"
 #include "tuner/cli/commands.h"
 #include "tuner/cli/options.h"
@@ -325,6 +328,61 @@ static enum status dataset_backup(int argc, char **argv, struct error *err) {
     return st;
 }
 
+/* Like event_prune: a thousand at most. */
+typedef enum status prune_some(struct store *store, const char *before, uint64_t *n, struct error *err);
+
+/* All that is older than `age_us`; nothing where no age was given. */
+static enum status prune_all(struct store *store, prune_some *prune, double age_us, uint64_t *total,
+                             struct error *err) {
+    char before[32];
+    uint64_t n = 1;
+    enum status st = ST_OK;
+    if (isnan(age_us))
+        return ST_OK;
+    clock_utc_after(-age_us, before, sizeof before);
+    while (!st && n) {
+        st = prune(store, before, &n, err);
+        *total += st ? 0 : n;
+    }
+    return st;
+}
+
+static enum status dataset_prune(int argc, char **argv, struct error *err) {
+    const char *dataset = DEFAULT_DATASET;
+    double events_us = NAN, audit_us = NAN, answers_us = NAN;
+    const struct option options[] = {
+        {"dataset", OPTION_TEXT, &dataset, "FILE", "the dataset (default: " DEFAULT_DATASET ")"},
+        {"events", OPTION_TIME, &events_us, "TIME", "forget events of sessions that have ended, older than this"},
+        {"audit", OPTION_TIME, &audit_us, "TIME", "forget who changed what, longer ago than this"},
+        {"answers", OPTION_TIME, &answers_us, "TIME", "forget a service's answers to repeat, older than this"},
+        {0}};
+    const struct command_line line = {
+        .usage = "dataset prune [options]",
+        .about =
+            "Forget what was kept for watching and looking back. Trials, sessions and descriptions stay. The file\n"
+            "does not shrink: what comes takes the room. A service does the same by serve --keep-events.",
+        .examples = "  syncopate dataset prune --events 90d --audit 365d",
+        .options = options};
+    struct arguments arguments;
+    struct store *store;
+    uint64_t events = 0, entries = 0, answers = 0;
+    enum status st = options_parse(&line, argc, argv, &arguments, err);
+    if (!st && isnan(events_us) && isnan(audit_us) && isnan(answers_us))
+        return error_set(err, ST_USAGE, "say what: --events, --audit or --answers, each with an age like 90d");
+    if (!st)
+        st = store_open(dataset, STORE_READ_WRITE, &store, err);
+    if (st)
+        return st;
+    st = prune_all(store, event_prune, events_us, &events, err);
+    st = st ? st : prune_all(store, audit_prune, audit_us, &entries, err);
+    st = st ? st : prune_all(store, response_prune, answers_us, &answers, err);
+    store_close(store);
+    if (!st)
+        log_info("%s: %lu events, %lu audit entries and %lu answers forgotten", dataset, (unsigned long)events,
+                 (unsigned long)entries, (unsigned long)answers);
+    return st;
+}
+
 static enum status show_sessions(struct store *store, struct error *err) {
     struct arena arena = {0};
     struct stored_session *sessions;
@@ -488,6 +546,7 @@ enum status cmd_dataset(int argc, char **argv, struct error *err) {
         {"merge", dataset_merge, "add another dataset"},
         {"check", dataset_check, "check that the file is whole"},
         {"backup", dataset_backup, "make a consistent copy"},
+        {"prune", dataset_prune, "forget old events, audit entries and answers"},
         {0}};
     return commands_run(rows, "dataset", "Every model, cluster, strategy, session and trial, in one SQLite file.", argc,
                         argv, err);

@@ -1,5 +1,11 @@
 /* See quota.h. A token has a list of minutes with their trials, oldest first; one older than a day is dropped when the
- * token is looked at. The file is written anew when most of it is of no use. */
+ * token is looked at. The file is written anew when most of it is of no use.
+ *
+ * A day is counted by the machine's own clock since it began (CLOCK_BOOTTIME), which nobody sets and which goes on
+ * while the machine sleeps. A line has that clock and which beginning it counts from, so that a restart of the service
+ * knows its age as well. After the machine itself began anew only the wall clock is left: a line has the later one of
+ * what it showed and what it should have shown, and one that is still to come is of now. So a quota comes late by as
+ * much as a clock was wrong, up to a day, and never early. */
 #include "tuner/service/quota.h"
 
 #include <cjson/cJSON.h>
@@ -16,10 +22,10 @@
 #include "base/grow.h"
 #include "base/log.h"
 
-enum { DAY_S = 86400, MINUTE_S = 60, MOST_LINES = 10000 };
+enum { DAY_S = 86400, MINUTE_S = 60, MOST_LINES = 10000, BOOT_LENGTH = 8 };
 
 struct minute {
-    int64_t at_s; /* of its last trial */
+    int64_t at_s; /* of its last trial, by the machine's own clock; below 0: before it began */
     uint64_t trials;
 };
 
@@ -35,13 +41,32 @@ struct quota {
     pthread_mutex_t mutex;
     size_t n;
     struct account *accounts;
-    uint64_t lines;  /* of the file */
-    uint64_t needed; /* of them, when it was last rewritten */
-    bool failing;    /* the last write was refused, and that was told */
+    uint64_t lines;             /* of the file */
+    uint64_t needed;            /* of them, when it was last rewritten */
+    bool failing;               /* the last write was refused, and that was told */
+    char boot[BOOT_LENGTH + 1]; /* which beginning of the machine it is, "" when that cannot be known */
+    int64_t opened_s, opened_wall_s;
 };
 
 static int64_t now_s(void) {
-    return (int64_t)time(NULL);
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (int64_t)now.tv_sec;
+}
+
+static void read_boot(char out[BOOT_LENGTH + 1]) {
+    FILE *from = fopen("/proc/sys/kernel/random/boot_id", "re");
+    if (!from || fread(out, 1, BOOT_LENGTH, from) != BOOT_LENGTH || strspn(out, "0123456789abcdef") < BOOT_LENGTH)
+        out[0] = '\0';
+    out[BOOT_LENGTH] = '\0';
+    if (from)
+        fclose(from);
+}
+
+/* The wall's, or where that was set back since the file was opened, what it would show. */
+static int64_t later_wall_s(const struct quota *q, int64_t now) {
+    const int64_t shown = (int64_t)time(NULL), due = q->opened_wall_s + now - q->opened_s;
+    return shown > due ? shown : due;
 }
 
 /* NULL: not there, or (with `make`) no memory. */
@@ -59,12 +84,9 @@ static struct account *find(struct quota *q, const char *token, bool make) {
     return a;
 }
 
-/* A clock that was set back leaves minutes that are still to come; they are of now. */
 static void forget_old(struct account *a, int64_t now) {
     size_t kept = 0;
     for (size_t i = 0; i < a->n; i++) {
-        if (a->minutes[i].at_s > now)
-            a->minutes[i].at_s = now;
         if (now - a->minutes[i].at_s < DAY_S)
             a->minutes[kept++] = a->minutes[i];
     }
@@ -90,19 +112,34 @@ static uint64_t used(const struct account *a) {
 
 /* ---- the file ---- */
 
-static void read_line(struct quota *q, const char *line, int64_t now) {
+static bool get_seconds(const cJSON *json, const char *key, int64_t *out) {
+    const cJSON *number = cJSON_GetObjectItemCaseSensitive(json, key);
+    if (!cJSON_IsNumber(number) || !(number->valuedouble >= 0) || number->valuedouble >= 1e15)
+        return false;
+    *out = (int64_t)number->valuedouble;
+    return true;
+}
+
+/* How long ago it was written; 0 where a clock was set back since. */
+static int64_t age_of(const struct quota *q, const cJSON *json, int64_t at_s) {
+    const char *boot = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "boot"));
+    int64_t boot_s;
+    const bool exact = boot && *q->boot && !strcmp(boot, q->boot) && get_seconds(json, "boot_s", &boot_s);
+    const int64_t age = exact ? q->opened_s - boot_s : q->opened_wall_s - at_s;
+    return age > 0 ? age : 0;
+}
+
+static void read_line(struct quota *q, const char *line) {
     cJSON *json = cJSON_Parse(line);
     const char *token = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "token"));
-    const cJSON *at = cJSON_GetObjectItemCaseSensitive(json, "at_s");
-    const cJSON *trials = cJSON_GetObjectItemCaseSensitive(json, "trials");
-    const bool whole = token && strlen(token) == TOKEN_ID_LENGTH && cJSON_IsNumber(at) && cJSON_IsNumber(trials) &&
-                       at->valuedouble >= 0 && at->valuedouble < 1e15 && trials->valuedouble >= 0 &&
-                       trials->valuedouble < 1e15;
-    if (whole && now - (int64_t)at->valuedouble < DAY_S) {
+    int64_t at_s, trials;
+    const bool whole = token && strlen(token) == TOKEN_ID_LENGTH && get_seconds(json, "at_s", &at_s) &&
+                       get_seconds(json, "trials", &trials);
+    const int64_t age = whole ? age_of(q, json, at_s) : DAY_S;
+    if (age < DAY_S) {
         struct account *a = find(q, token, true);
         if (a)
-            add_trials(a, (int64_t)at->valuedouble < now ? (int64_t)at->valuedouble : now,
-                       (uint64_t)trials->valuedouble);
+            add_trials(a, q->opened_s - age, (uint64_t)trials);
     }
     cJSON_Delete(json);
 }
@@ -111,13 +148,12 @@ static enum status read_file(struct quota *q, struct error *err) {
     FILE *from = fopen(q->path, "re");
     char *line = NULL;
     size_t room = 0;
-    const int64_t now = now_s();
     if (!from && errno == ENOENT)
         return ST_OK;
     if (!from)
         return error_set(err, ST_ENVIRONMENT, "%s: %s", q->path, strerror(errno));
     while (getline(&line, &room, from) > 0) {
-        read_line(q, line, now);
+        read_line(q, line);
         q->lines++;
     }
     free(line);
@@ -125,8 +161,12 @@ static enum status read_file(struct quota *q, struct error *err) {
     return ST_OK;
 }
 
-static int write_line(FILE *to, const char *token, int64_t at_s, uint64_t trials) {
-    return fprintf(to, "{\"token\":\"%s\",\"at_s\":%" PRId64 ",\"trials\":%" PRIu64 "}\n", token, at_s, trials);
+static int write_line(const struct quota *q, FILE *to, const char *token, const struct minute *m) {
+    const int64_t now = now_s();
+    fprintf(to, "{\"token\":\"%s\",\"at_s\":%" PRId64 ",\"trials\":%" PRIu64, token,
+            later_wall_s(q, now) - (now - m->at_s), m->trials);
+    return *q->boot && m->at_s >= 0 ? fprintf(to, ",\"boot\":\"%s\",\"boot_s\":%" PRId64 "}\n", q->boot, m->at_s)
+                                    : fprintf(to, "}\n");
 }
 
 /* NULL, and fd closed, when that cannot be. */
@@ -149,7 +189,7 @@ static bool rewrite(struct quota *q) {
     for (size_t i = 0; i < q->n; i++) {
         forget_old(&q->accounts[i], now_s());
         for (size_t k = 0; k < q->accounts[i].n; k++, lines++)
-            write_line(to, q->accounts[i].token, q->accounts[i].minutes[k].at_s, q->accounts[i].minutes[k].trials);
+            write_line(q, to, q->accounts[i].token, &q->accounts[i].minutes[k]);
     }
     const bool failed = ferror(to) || fflush(to) || fsync(fd);
     if (fclose(to) || failed || rename(path, q->path)) {
@@ -166,7 +206,7 @@ static bool append(struct quota *q, const char *token, int64_t at_s, uint64_t tr
     FILE *to = stream_of(fd, "a");
     if (!to)
         return false;
-    write_line(to, token, at_s, trials);
+    write_line(q, to, token, &(struct minute){at_s, trials});
     q->lines++;
     return !fclose(to);
 }
@@ -188,6 +228,9 @@ enum status quota_open(const char *path, struct quota **out, struct error *err) 
         return error_no_memory(err);
     }
     pthread_mutex_init(&q->mutex, NULL);
+    read_boot(q->boot);
+    q->opened_s = now_s();
+    q->opened_wall_s = (int64_t)time(NULL);
     enum status st = read_file(q, err);
     if (st)
         quota_close(q);

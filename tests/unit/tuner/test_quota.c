@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -13,6 +14,26 @@
 
 static const struct principal who = {.token = "0123456789ab", .team = "t", .role = ROLE_RUN, .trials_per_day = 10};
 static char path[600];
+
+/* The clocks of this test: the wall's is so much ahead, and so much time has passed for both. */
+static long ahead_s, passed_s;
+
+int clock_gettime(clockid_t clock, struct timespec *out) {
+    const int result = (int)syscall(SYS_clock_gettime, clock, out);
+    if (!result && clock == CLOCK_REALTIME)
+        out->tv_sec += ahead_s + passed_s;
+    if (!result && clock == CLOCK_BOOTTIME)
+        out->tv_sec += passed_s;
+    return result;
+}
+
+time_t time(time_t *out) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (out)
+        *out = now.tv_sec;
+    return now.tv_sec;
+}
 
 static int set_up(void **state) {
     static int number;
@@ -116,6 +137,64 @@ static void a_restart_forgets_nothing_that_was_used(void **state) {
     quota_close(q);
 }
 
+static void assert_used_up(struct quota *q) {
+    uint64_t granted;
+    unsigned wait_s;
+    assert_int_equal(quota_used(q, who.token), 10);
+    assert_false(quota_reserve(q, &who, 1, 1, &granted, &wait_s));
+    assert_in_range(wait_s, 1, 86400);
+}
+
+/* Forward, back again, far back, each with and without a restart in between. */
+static void a_clock_that_jumps_gives_no_fresh_quota_and_locks_nobody_out(void **state) {
+    (void)state;
+    static const long jumps_s[] = {2 * 86400, 0, -30 * 86400, 400 * 86400, 0};
+    uint64_t granted;
+    unsigned wait_s;
+    struct quota *q = reopen(NULL);
+    assert_true(quota_reserve(q, &who, 10, 10, &granted, &wait_s));
+    quota_settle(q, &who, 10, 10);
+    for (size_t i = 0; i < sizeof jumps_s / sizeof *jumps_s; i++) {
+        ahead_s = jumps_s[i];
+        assert_used_up(q);
+        q = reopen(q);
+        assert_used_up(q);
+    }
+    ahead_s = -30 * 86400;
+    passed_s = 86400 + 1;
+    assert_int_equal(quota_used(q, who.token), 0);
+    q = reopen(q);
+    assert_int_equal(quota_used(q, who.token), 0);
+    ahead_s = passed_s = 0;
+    quota_close(q);
+}
+
+/* What was written while the clock was behind, and read after the machine has begun anew with the clock set right. */
+static void a_machine_that_begins_anew_believes_the_later_clock(void **state) {
+    (void)state;
+    char text[300];
+    uint64_t granted;
+    unsigned wait_s;
+    struct quota *q = reopen(NULL);
+    ahead_s = -2 * 86400;
+    assert_true(quota_reserve(q, &who, 10, 10, &granted, &wait_s));
+    quota_settle(q, &who, 10, 10);
+    quota_close(q);
+    ahead_s = 0;
+    FILE *file = fopen(path, "r+");
+    assert_non_null(file);
+    assert_non_null(fgets(text, sizeof text, file));
+    char *boot = strstr(text, "\"boot\":\"");
+    assert_non_null(boot);
+    memcpy(boot + 8, "otherone", 8);
+    rewind(file);
+    fputs(text, file);
+    fclose(file);
+    q = reopen(NULL);
+    assert_used_up(q);
+    quota_close(q);
+}
+
 static void lines_that_are_none_are_skipped(void **state) {
     (void)state;
     FILE *to = fopen(path, "w");
@@ -197,6 +276,8 @@ int main(void) {
         cmocka_unit_test_setup(what_is_left_is_granted_and_no_more, set_up),
         cmocka_unit_test_setup(without_a_quota_nothing_is_counted, set_up),
         cmocka_unit_test_setup(trials_free_when_they_are_a_day_old, set_up),
+        cmocka_unit_test_setup(a_clock_that_jumps_gives_no_fresh_quota_and_locks_nobody_out, set_up),
+        cmocka_unit_test_setup(a_machine_that_begins_anew_believes_the_later_clock, set_up),
         cmocka_unit_test_setup(a_restart_forgets_nothing_that_was_used, set_up),
         cmocka_unit_test_setup(lines_that_are_none_are_skipped, set_up),
         cmocka_unit_test_setup(the_file_does_not_grow_for_ever, set_up),
