@@ -15,7 +15,7 @@ from service import ROOT, Service, free_port
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 BLOCK_SECONDS = 60
-VARIES = [("session", r"\d{8}-\d{6}-[0-9a-f]{4}"), ("stamp", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"),
+VARIES = [("session", r"\d{8}-\d{6}-(?:[0-9a-hjkmnp-tv-z]{16}|[0-9a-f]{4})"), ("stamp", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"),
           ("date", r"\d{4}-\d\d-\d\d"), ("token", r"syn_[0-9a-f]{12}_[\w-]{43}"), ("content", r"[0-9a-f]{64}"),
           ("uid", r"[0-9a-f]{32}"), ("request", r"[0-9a-f]{16}"), ("short", r"(?=[0-9]*[a-f])[0-9a-f]{12}"),
           ("number", r"\d+\.\d+")]
