@@ -358,8 +358,10 @@ static const char fixed_statistics[] =
 #define X(name, on, statistics) "('" name "', '" statistics "'),"
     INDEX_TABLE(X)
 #undef X
-        "('sqlite_autoindex_trials_1', '1000000 1'), ('sqlite_autoindex_trials_2', '1000000 1000 1')) v"
-        " JOIN sqlite_schema i ON i.type = 'index' AND i.name = v.column1"
+        "('sqlite_autoindex_trials_1', '1000000 1'), ('sqlite_autoindex_trials_2', '1000000 1000 1'),"
+        /* a table without row numbers is the index of its key */
+        " ('holdings', '100000 25000 1 1'), ('audiences', '200000 50000 2000 1')) v"
+        " JOIN sqlite_schema i ON i.type IN ('index', 'table') AND i.name = v.column1"
         " WHERE NOT EXISTS (SELECT 1 FROM sqlite_stat1 s WHERE s.idx = i.name)";
 
 static enum status make_indexes(struct store *store, struct error *err) {
