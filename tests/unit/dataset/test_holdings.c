@@ -144,6 +144,38 @@ static void a_table_of_audiences_that_was_tampered_with_fails_the_check(void **s
     store_close(store);
 }
 
+/* What a file of schema 4 had is of no team and seen by all, but for strategies that only hidden trials are about. */
+static void an_older_files_objects_are_of_no_team(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct id found;
+    sqlite3 *db;
+    char *message = NULL;
+    const char *path = dataset_path("older.db");
+    struct store *store = must_open(path, STORE_READ_WRITE);
+    const struct fixture f = put_fixture(store);
+    const struct id hidden = strategy_of(store, &f, 1, "red", ""), open = strategy_of(store, &f, 2, "red", "*"),
+                    listed = strategy_of(store, &f, 3, "red", "|blue|"),
+                    unused = must_put(store, STORE_STRATEGY, "unused", "{\"s\":4}");
+    store_close(store);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    if (sqlite3_exec(db,
+                     "DROP TABLE holdings; DROP TABLE audiences; DROP TABLE usage; DROP TABLE pruned_events;"
+                     "ALTER TABLE sessions DROP COLUMN origin; PRAGMA user_version = 4",
+                     NULL, NULL, &message) != SQLITE_OK)
+        fail_msg("%s", message);
+    sqlite3_close(db);
+    store = must_open(path, STORE_READ_WRITE);
+    assert_sound(store);
+    assert_true(sees(store, STORE_STRATEGY, &hidden, &red) && !sees(store, STORE_STRATEGY, &hidden, &blue));
+    assert_true(sees(store, STORE_STRATEGY, &listed, &blue) && sees(store, STORE_STRATEGY, &open, &blue));
+    assert_true(sees(store, STORE_STRATEGY, &unused, &blue) && sees(store, STORE_MODEL, &f.model, &blue));
+    assert_false(sees(store, STORE_STRATEGY, &listed, &(struct viewer){"green", false}));
+    assert_ok(seen_find(store, STORE_STRATEGY, "unused", &blue, &found, &err));
+    assert_string_equal(found.hex, unused.hex);
+    store_close(store);
+}
+
 /* ---- what a word means ---- */
 
 static void assert_finds(struct store *store, const char *word, const struct viewer *asker, const struct id *wanted) {
@@ -212,6 +244,7 @@ int main(void) {
         cmocka_unit_test(sharing_a_session_anew_shows_and_hides_its_strategies),
         cmocka_unit_test(the_table_of_audiences_is_what_it_follows_from),
         cmocka_unit_test(a_table_of_audiences_that_was_tampered_with_fails_the_check),
+        cmocka_unit_test(an_older_files_objects_are_of_no_team),
         cmocka_unit_test(a_name_is_ones_own_then_of_no_team_then_anybodys),
         cmocka_unit_test(ones_own_short_id_stays_good_when_another_team_makes_one_that_begins_so),
     };

@@ -196,6 +196,24 @@ static void pages_of_a_list_skip_what_is_hidden(void **state) {
     assert_int_equal(n, 0);
 }
 
+/* A list of one name has the newest of each team's that is seen, under that name, and nothing hidden. */
+static void a_list_of_one_name_has_what_is_seen(void **state) {
+    (void)state;
+    char mine[65], theirs[65];
+    put_model(red, "one name", 1, mine);
+    put_model(blue, "one name", 2, theirs);
+    put_model(blue, "another", 3, theirs);
+    const struct reply *reply = ask_as(red, "GET", "/api/v1/models?name=one%20name", NULL);
+    assert_contains(reply->body, mine);
+    assert_null(strstr(reply->body, theirs));
+    cJSON *json = reply_json(ask_as(red, "GET", "/api/v1/models?name=one%20name&order=-created", NULL), 200);
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(json, "items")), 2);
+    cJSON_Delete(json);
+    open_private_session();
+    assert_false(lists(blue, "/api/v1/strategies?name=horovod", strategy));
+    assert_true(lists(red, "/api/v1/strategies?name=horovod", strategy));
+}
+
 /* Of ids that another team could count through, it would find the hidden sessions. */
 static void a_sessions_id_cannot_be_guessed(void **state) {
     (void)state;
@@ -221,6 +239,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_strategy_that_only_a_private_session_made_is_not_there_for_others, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(putting_a_hidden_strategy_is_as_putting_a_new_one, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_list_of_one_name_has_what_is_seen, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_sessions_id_cannot_be_guessed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(pages_of_a_list_skip_what_is_hidden, set_up, tear_down),
     };
