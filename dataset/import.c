@@ -244,7 +244,8 @@ static enum status read_object(struct importer *im, const cJSON *json, const cha
     /* What is here already was looked at when it came. */
     if (added)
         status = place(im, validate_object(k, name, cJSON_GetObjectItemCaseSensitive(json, "content"), err), err);
-    if (status == ST_OK && added && k != STORE_STRATEGY && k != STORE_ENVIRONMENT) /* who sees its trials sees a strategy */
+    if (status == ST_OK && added && k != STORE_STRATEGY &&
+        k != STORE_ENVIRONMENT) /* who sees its trials sees a strategy */
         status = holding_put(im->store, k, hash.hex, NULL, name, NULL, err);
     if (status != ST_OK)
         return status;

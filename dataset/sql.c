@@ -378,7 +378,7 @@ int sql_add_functions(struct store *store) {
     if (code == SQLITE_OK)
         code = sqlite3_create_function_v2(store->db, "reason_kept", 1, flags, NULL, keep_reason, NULL, NULL, NULL);
     if (code == SQLITE_OK)
-        code = sqlite3_create_function_v2(store->db, "audiences_held", 0, SQLITE_UTF8, &store->counts_itself, held, NULL,
-                                          NULL, NULL);
+        code = sqlite3_create_function_v2(store->db, "audiences_held", 0, SQLITE_UTF8, &store->counts_itself, held,
+                                          NULL, NULL, NULL);
     return code;
 }
