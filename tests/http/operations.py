@@ -21,10 +21,10 @@ def fenced(language):
 
 def limits_are_those_of_the_options():
     told = {option: row[1] for row in alerts.table("Limits") for option in re.findall(r"`--([a-z-]+)`", row[0])}
-    there = {name: default.replace("30s", "30 s") for name, default in
+    there = {name: re.sub(r"^(\d+)s$", r"\1 s", default) for name, default in
              re.findall(r"^  --([a-z-]+) (?:(?!^  --).)*?\(default: ([^;)]*)", run("serve", "--help").stdout, re.M | re.S)}
-    assert set(told) == {"connections", "connections-per-address", "threads", "workers", "drain", "team-sessions",
-                         "team-rows", "team-bytes"}, told
+    assert set(told) == {"connections", "connections-per-address", "threads", "workers", "computers", "compute",
+                         "memory", "drain", "team-sessions", "team-rows", "team-bytes"}, told
     assert not [(n, v, there.get(n)) for n, v in told.items() if there.get(n) != v], (told, there)
 
 

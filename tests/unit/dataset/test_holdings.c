@@ -20,10 +20,10 @@ static bool sees(struct store *store, enum store_kind kind, const struct id *id,
 static struct id strategy_of(struct store *store, const struct fixture *f, int number, const char *team,
                              const char *shared) {
     struct error err = {0};
-    char content[32], uid[16];
+    char content[96], uid[16];
     struct id id;
     struct import_report report;
-    snprintf(content, sizeof content, "{\"s\":%d}", number);
+    snprintf(content, sizeof content, "{\"n\":%d,\"schema\":\"syncopate.strategy/1\"}", number);
     snprintf(uid, sizeof uid, "u%d", number);
     assert_ok(store_begin(store, &err));
     assert_ok(holding_make(store, STORE_STRATEGY, "maker", "s", content, "", &id, &err));
