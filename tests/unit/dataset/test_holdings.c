@@ -156,7 +156,7 @@ static void an_older_files_objects_are_of_no_team(void **state) {
     const struct fixture f = put_fixture(store);
     const struct id hidden = strategy_of(store, &f, 1, "red", ""), open = strategy_of(store, &f, 2, "red", "*"),
                     listed = strategy_of(store, &f, 3, "red", "|blue|"),
-                    unused = must_put(store, STORE_STRATEGY, "unused", "{\"s\":4}");
+                    unused = must_put(store, STORE_STRATEGY, "unused", "{\"n\":4,\"schema\":\"syncopate.strategy/1\"}");
     store_close(store);
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     if (sqlite3_exec(db,
