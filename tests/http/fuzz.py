@@ -1,8 +1,10 @@
 """REQUESTS (5,000) requests made from /openapi.json, valid ones and mutated ones, for at most SECONDS (20; 0: as long as it
 takes): no crash, no status but those of the description, no 5xx but 503 and 507, and every body fits the schema of its
-status. What valid requests made (sessions, trials on lease, records) is what later ones are about.
+status. What valid requests made (sessions, trials on lease, records) is what later ones are about. One in twelve goes by
+a connection of its own in a frame of framing.py, good or bad, with a second request behind it.
 SYNCOPATE_TEST_SEED gives other requests. Needs OUT and ROOT."""
 import collections
+import http.client
 import json
 import os
 import random
@@ -11,6 +13,7 @@ import string
 import time
 import urllib.parse
 
+import framing
 import schema
 import service
 from service import GONE, Service, check_dataset, report
@@ -27,6 +30,10 @@ RARE = {"POST /api/v1/rankers": 0.1, "POST /api/v1/sessions": 0.3, "POST /api/v1
         "GET /api/v1/sessions/{session}/best": 0.5, "GET /api/v1/sessions/{session}/importance": 0.5,
         "POST /api/v1/sessions/{session}:stop": 0.1, "POST /api/v1/sessions/{session}:cancel": 0.1,
         "POST /api/v1/sessions/{session}:pause": 0.3}
+
+
+# Whose answers take long, or make work that goes on.
+FEW_FRAMES = ("/api/v1/rankers", "/api/v1/sessions")
 
 
 class Makers:
@@ -209,6 +216,7 @@ class Fuzzer:
         self.mutator = Mutator(self.makers)
         self.routes = [(m.upper(), p, o) for p, ms in self.document["paths"].items() for m, o in ms.items() if m != "parameters"]
         self.weights = [RARE.get(f"{m} {p}", 1) for m, p, _ in self.routes]
+        self.framer, self.frames = framing.Framer(rng), collections.Counter()
         self.statuses, self.succeeded, self.connection, self.trail = collections.Counter(), set(), None, collections.deque(maxlen=3)
 
     # ---- what to send ----
@@ -354,7 +362,43 @@ class Fuzzer:
                 known["offer"].append({"session": session, "client": client, "number": trial["number"], "attempt": trial["attempt"]})
                 known["whole Strategy"].append(json.dumps(trial["strategy"]))
 
+    # ---- frames ----
+
+    def framed(self):
+        """A request that is right, in a frame that may not be."""
+        while True:
+            (_, pattern, _), method, path, headers, body = self.request()
+            plain = not headers or list(headers) == ["Content-Type"]
+            if plain and len(body or b"") < 20000 and method in ("GET", "HEAD", "POST", "PATCH") and "/events" not in path and pattern not in FEW_FRAMES:
+                return method, path, headers, body
+
+    def framed_step(self):
+        method, path, headers, body = self.framed()
+        name, kind, parts = self.framer.frame(method, path, headers, body)
+        self.trail.append((name, kind, [part[:2000] for part in parts[:50]]))
+        connection = self.site.raw(timeout=60)
+        try:
+            patience = 60 if kind == framing.GOOD else 0.3
+            answers, whole, closed = framing.converse(connection, [*parts, framing.SECOND], [method == "HEAD"], patience)
+            framing.check(name, kind, answers, whole, closed)
+            if kind == framing.GOOD:
+                status, got, data = answers[0]
+                self.judge(method, path, headers, status, titled(got), data)
+        except (AssertionError, ValueError, KeyError, framing.Malformed) as error:
+            raise AssertionError((str(error)[:300], self.trail[-1])) from error
+        finally:
+            connection.close()
+        assert self.site.alive(), ("the service died", self.site.process.returncode, self.trail[-1], self.site.tail())
+        self.frames[kind] += 1
+        if self.frames.total() % 50 == 0:
+            assert self.site.ask("GET", "/healthz")[0] == 200
+
+    # ---- a step ----
+
     def step(self):
+        if self.rng.random() < 1 / 12:
+            self.framed_step()
+            return
         route, method, path, headers, body = self.request()
         self.trail.append((method, path[:300], headers, body and body[:2000]))
         got = self.send(method, path, headers, body)
@@ -371,6 +415,14 @@ class Fuzzer:
             self.succeeded.add(f"{route[0]} {route[1]}")
             if isinstance(answer, dict):
                 self.learn(route, method, path, body, answer)
+
+
+def titled(headers):
+    """As http.client has them: found by any case."""
+    message = http.client.HTTPMessage()
+    for name, value in headers.items():
+        message[name] = value
+    return message
 
 
 def export(site, path):
@@ -425,6 +477,7 @@ def every_route_answers_as_described_whatever_is_sent():
     seconds = time.monotonic() - start
     print(f"# {n} requests in {seconds:.1f} s:", ", ".join(f"{k}: {v}" for k, v in sorted(fuzzer.statuses.items(), key=str)))
     never = [f"{m} {p}" for m, p, _ in fuzzer.routes if f"{m} {p}" not in fuzzer.succeeded]
+    print("# frames:", ", ".join(f"{k}: {v}" for k, v in sorted(fuzzer.frames.items())))
     print("# never succeeded:", ", ".join(never) or "none")
     assert site.ask("GET", "/healthz")[0] == 200
     assert site.stop() == 0, site.tail()

@@ -3,6 +3,7 @@ import atexit
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -37,10 +38,12 @@ def run(*arguments, check=True):
 
 
 class Service:
-    """`wrapper` is a command that runs the command behind it; `environment` is added to this process's."""
+    """`wrapper` is a command that runs the command behind it; `environment` is added to this process's. Without `opened`
+    it asks for tokens, and `headers` go with every request."""
 
-    def __init__(self, *options, dataset="d.db", wrapper=(), environment={}, log="serve.err"):
-        self.command = [*wrapper, PROGRAM, "serve", "--open", "--dataset", dataset, *options]
+    def __init__(self, *options, dataset="d.db", wrapper=(), environment={}, log="serve.err", opened=True):
+        self.command = [*wrapper, PROGRAM, "serve", *(["--open"] if opened else []), "--dataset", dataset, *options]
+        self.headers = {}
         self.environment = {**os.environ, **environment}
         self.dataset, self.log, self.port, self.process = dataset, log, free_port(), None
         atexit.register(lambda: self.process and self.alive() and self.process.kill())  # after a test that failed
@@ -81,7 +84,7 @@ class Service:
         """(status, JSON or bytes)"""
         connection = self.connect(timeout)
         try:
-            sent = {**headers, **({"Content-Type": "application/json"} if body is not None else {})}
+            sent = {**self.headers, **headers, **({"Content-Type": "application/json"} if body is not None else {})}
             connection.request(method, path, None if body is None else json.dumps(body), sent)
             answer = connection.getresponse()
             data = answer.read()
@@ -109,6 +112,22 @@ class Service:
                                    {"model": model["name"], "cluster": cluster["name"], **options})
         assert status == 201, session
         return session["href"]
+
+
+def make_token(name, role, team, dataset, *options):
+    return run("serve", "token", "create", name, "--role", role, "--team", team, "--dataset", dataset, *options).stdout.strip()
+
+
+def bearer(secret):
+    return {"Authorization": "Bearer " + secret} if secret else {}
+
+
+def routes():
+    """[(method, pattern, role)] of the whole table, pages too: from the source, since /openapi.json leaves pages out."""
+    with open(f"{ROOT}/tuner/http/routes.c", encoding="utf-8") as file:
+        rows = re.findall(r'\{"([A-Z]+)",\s*"(/[^"]*)",\s*ROLE_([A-Z]+)', file.read())
+    assert len(rows) > 50, len(rows)
+    return [(method, pattern, role.lower()) for method, pattern, role in rows]
 
 
 def check_dataset(dataset):
