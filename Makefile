@@ -234,13 +234,15 @@ $(OUT)/tests/fuzz/replay_%: $(OUT)/obj/tests/fuzz/fuzz_%.o $(OUT)/obj/tests/fuzz
 FUZZ_SECONDS ?= 60
 fuzz:  ## every parser for FUZZ_SECONDS (60) under libFuzzer
 	@$(MAKE) --no-print-directory MODE=fuzz CC=clang fuzz-run
-.PHONY: fuzz-run fuzz-http faults
+.PHONY: fuzz-run fuzz-http faults attack
 fuzz-http:  ## REQUESTS (100000) requests after /openapi.json to a service under AddressSanitizer
 	@$(MAKE) --no-print-directory MODE=asan all
 	@OUT=$(BUILD)/asan REQUESTS=$(or $(REQUESTS),100000) SECONDS=0 tests/http/fuzz.sh
-faults: all  ## SIGKILL of the service at KILLS (50) random moments, then the other faults
-	@OUT=$(OUT) KILLS=$(or $(KILLS),50) tests/http/kill.sh
+faults: all  ## SIGKILL of the service at KILLS (50) random moments among CLIENTS (8) clients, then the other faults
+	@OUT=$(OUT) KILLS=$(or $(KILLS),50) CLIENTS=$(or $(CLIENTS),8) tests/http/kill.sh
 	@OUT=$(OUT) tests/http/faults.sh
+attack: all  ## the service under attack for SECONDS (600): who withstands what, the witness's waits, memory (tests/http/attack.py)
+	@OUT=$(OUT) SHORT=0 SECONDS=$(or $(SECONDS),600) tests/http/attack.sh
 fuzz-run: $(FUZZ)
 	@OUT=$(OUT) tests/fuzz/run.sh $(FUZZ_SECONDS) $(FUZZ)
 

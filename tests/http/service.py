@@ -92,7 +92,7 @@ class Service:
         finally:
             connection.close()
 
-    def insist(self, method, path, body=None, headers={}, until=lambda: False):
+    def insist(self, method, path, body=None, headers={}, until=lambda: False, pause_s=0.05):
         """As ask, again and again while there is no answer or it is "later"; (0, None) when `until` says to give up."""
         while not until():
             try:
@@ -101,7 +101,7 @@ class Service:
                     return status, answer
             except GONE:
                 pass
-            time.sleep(0.05)
+            time.sleep(pause_s)
         return 0, None
 
     def open_session(self, model=MODEL, cluster=CLUSTER, **options):
