@@ -316,7 +316,18 @@ def one(attack, seconds, secrets, things):
     return line_of(attack, seen, wrong)
 
 
-# ---- rows that are programs of their own ----
+# ---- rows that are something of their own ----
+
+def names():
+    """Hostile names; in a folder of its own, since it looks whether anything is written elsewhere."""
+    program = "import hostile, json, sys; print(json.dumps(hostile.faults(bool(int(sys.argv[1])))))"
+    os.makedirs("names", exist_ok=True)
+    done = subprocess.run([sys.executable, "-c", program, str(int(SHORT))], capture_output=True, text=True, check=False, cwd="names")
+    wrong = json.loads(done.stdout) if done.returncode == 0 else [done.stderr[-500:]]
+    said = "; ".join(wrong).replace("\n", " ")
+    print(f"not ok withstands names: {len(wrong)} of {said[:900]}" if wrong else "ok withstands names", flush=True)
+    return f"# {'names':16} {'any':6} {'rules of names; what is printed is made safe':58} {'':20}  {said[:160] or 'withstood'}"
+
 
 def scripts():
     """SIGKILL among mixed writes; full disks and clocks that jump. `make test` has them anyway."""
@@ -333,12 +344,14 @@ def scripts():
 def main():
     wanted = os.environ.get("ATTACKS", "").split()
     rows = [a for a in ATTACKS if not wanted or a.name in wanted]
-    more = not SHORT and not wanted
-    print(f"1..{len(rows) + 2 * more}\n# seed {SEED}", flush=True)
+    more, named = not SHORT and not wanted, not wanted or "names" in wanted
+    print(f"1..{len(rows) + named + 2 * more}\n# seed {SEED}", flush=True)
     secrets, things = make_dataset()
     seconds = SHORT_S if SHORT else max(3.0, SECONDS * (0.8 if more else 1) / len(rows) - DRAIN_S)
     with concurrent.futures.ThreadPoolExecutor(4 if SHORT else 1) as pool:
+        first = pool.submit(names) if named else None
         lines = list(pool.map(lambda attack: one(attack, seconds, secrets, things), rows))
+        lines += [first.result()] if named else []
     lines += scripts() if more else []
     print(f"# {'attack':16} {'role':6} {'what it meets':58} {'wait s':>6} {'MiB':>6} {'exit s':>6}  verdict")
     print("\n".join(lines), flush=True)
