@@ -195,6 +195,6 @@ def through_a_file(trial, most):
 def faults(short=False):
     """What came out that should not have."""
     trial = Trial(4 if short else len(NAMES))
-    through_a_file(trial, 12 if short else 400)
+    through_a_file(trial, 12 if short else 200)
     through_a_service(trial)
     return list(dict.fromkeys(trial.faults))
