@@ -261,7 +261,9 @@ def check(name, kind, answers, whole, closed):
         raise Malformed(f"{name}: a request within a body was answered")
     if len(answers) > 2:
         raise Malformed(f"{name}: {len(answers)} answers to two requests")
-    for status, _, _ in answers:
+    for status, _, body in answers:
+        if body.startswith(b"HTTP/1."):
+            raise Malformed(f"{name}: two status lines")
         if status >= 500 and status not in (501, 503, 504, 505, 507):
             raise Malformed(f"{name}: status {status}")
     if kind == BAD:
