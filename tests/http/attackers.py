@@ -295,7 +295,8 @@ def filters(aim, rng):
                         "number > 0 OR measured_us < 1000000000", ""))
     order = rng.choice(("measured", "-measured", "predicted", "-number"))
     form = rng.choice(("", "&format=csv", "&format=jsonl&references=true", "&iterations=true"))
-    aim.ask("reader", "GET", f"/api/v1/records?page_size=1000&filter={urllib.parse.quote(where)}&order={order}{form}")
+    where = "&filter=" + urllib.parse.quote(where) if where else ""
+    aim.ask("reader", "GET", f"/api/v1/records?page_size=1000&order={order}{where}{form}")
 
 
 def exports(aim, rng):
