@@ -291,7 +291,7 @@ def pages(aim, rng):
 
 def filters(aim, rng):
     """What no index serves, and all there is."""
-    where = rng.choice(("reason ~ x OR proposer != a AND runner != b", "NOT (" + " OR ".join(f"measured_us = {i}" for i in range(20)) + ")",
+    where = rng.choice(("client ~ x OR proposer != a AND runner != b", "NOT (" + " OR ".join(f"measured_us = {i}" for i in range(20)) + ")",
                         "number > 0 OR measured_us < 1000000000", ""))
     order = rng.choice(("measured", "-measured", "predicted", "-number"))
     form = rng.choice(("", "&format=csv", "&format=jsonl&references=true", "&iterations=true"))
