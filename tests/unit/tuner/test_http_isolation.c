@@ -25,6 +25,7 @@ struct example {
 #define DONE   "{\"client\":\"c\",\"attempt\":1,\"iterations_us\":[9000,9001]}"
 #define DOMAIN "\"model\":\"$\",\"cluster\":\"^\""
 
+/* No example shares anything: an administrator's would show others what is hidden. */
 static const struct example examples[] = {
     {"GET", "/healthz", NOTHING, .body = NULL},
     {"GET", "/readyz", NOTHING, .body = NULL},
@@ -71,11 +72,11 @@ static const struct example examples[] = {
      .body = "{\"client\":\"c\",\"attempt\":1,\"reason\":\"it broke\"}"},
     {"GET", "/api/v1/records", NOTHING, .body = NULL},
     {"GET", "/api/v1/records/{uid}", RECORD, .body = NULL},
-    {"PATCH", "/api/v1/records/{uid}", RECORD, .body = "{\"shared\":\"all\"}"},
+    {"PATCH", "/api/v1/records/{uid}", RECORD, .body = "{\"shared\":\"team\"}"},
     {"POST", "/api/v1/records:batchCreate", STRATEGY,
-     .body =
-         "{\"records\":[{\"uid\":\"put-#\"," DOMAIN ",\"strategy\":\"@\",\"proposer\":\"wfbp\",\"runner\":\"mpirun\","
-         "\"iterations_us\":[9,9]}]}"},
+     .body = "{\"shared\":\"team\",\"records\":[{\"uid\":\"put-#\"," DOMAIN
+             ",\"strategy\":\"@\",\"proposer\":\"wfbp\",\"runner\":\"mpirun\","
+             "\"iterations_us\":[9,9]}]}"},
     {"POST", "/api/v1/records:import", NOTHING, .body = "import"},
     {"GET", "/api/v1/rankers", NOTHING, .body = NULL},
     {"POST", "/api/v1/rankers", NOTHING, .body = "{\"kind\":\"linear\",\"name\":\"another-#\"}"},
