@@ -214,11 +214,11 @@ static void put_ranker(enum whose whose) {
     assert_true(ask_as(owner_of(whose), "POST", "/api/v1/models", SITE_MODEL)->status < 300);
     assert_true(ask_as(owner_of(whose), "POST", "/api/v1/clusters", SITE_CLUSTER)->status < 300);
     put_trials_to_learn(whose);
-    snprintf(
-        body, sizeof body,
-        "{\"kind\":\"linear\",\"name\":\"ranker-%d\",\"domains\":[{\"model\":\"toy\",\"cluster\":\"four\",\"runner\":"
-        "\"mpirun\"}]}",
-        whose);
+    snprintf(body, sizeof body,
+             "{\"kind\":\"linear\",\"name\":\"ranker-%d\",\"shared\":\"%s\",\"domains\":[{\"model\":\"toy\","
+             "\"cluster\":\"four\",\"runner\":"
+             "\"mpirun\"}]}",
+             whose, sharing_of(whose));
     take(owner_of(whose), "/api/v1/rankers", body, 202, "id", ids[OPERATION][whose]);
     snprintf(path, sizeof path, "/api/v1/operations/%s", ids[OPERATION][whose]);
     for (int i = 0; i < 1000 && !*ids[RANKER][whose]; i++) {
@@ -252,8 +252,7 @@ static int set_up(void **state) {
         put_domain(w);
         put_session(w);
         put_record(w, ids[RECORD][w]);
-        if (w != SHARED)
-            put_ranker(w);
+        put_ranker(w);
     }
     for (enum thing t = MODEL; t < N_THINGS; t++)
         snprintf(ids[t][ABSENT], 96, t >= RECORD ? "absent" : "%064d", 7);
@@ -396,10 +395,9 @@ static enum answer answer_of(const struct example *e, const struct reply *reply)
     return reply->status == e->as_absent ? NOT_THERE : (enum answer)reply->status;
 }
 
-/* Models and clusters are put for all to see; rankers and operations are of one team. */
+/* Models and clusters are put for all to see; nobody shares an operation. */
 static bool exists(const struct example *e, enum whose whose) {
-    const bool seen_by_all = e->about == MODEL || e->about == CLUSTER,
-               of_one = e->about == RANKER || e->about == OPERATION;
+    const bool seen_by_all = e->about == MODEL || e->about == CLUSTER, of_one = e->about == OPERATION;
     return whose == OWN || (e->about != NOTHING && !(whose == SHARED && of_one) && !(whose == HIDDEN && seen_by_all));
 }
 
