@@ -10,6 +10,8 @@ import select
 import time
 
 GOOD, BAD, MAYBE = "good", "bad", "maybe"
+# What a version of the library does of itself where no service can help: words of what is said of it here. None is.
+TOLERATED = ()
 REFUSALS = (400, 411, 413, 414, 417, 431, 501, 505)
 # Both are there without a token. The hidden one must never be answered.
 SECOND = b"GET /assets/page.css HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
@@ -262,7 +264,7 @@ def check(name, kind, answers, whole, closed):
     if len(answers) > 2:
         raise Malformed(f"{name}: {len(answers)} answers to two requests")
     for status, _, body in answers:
-        if body.startswith(b"HTTP/1."):
+        if body.startswith(b"HTTP/1.") and "two status lines" not in TOLERATED:
             raise Malformed(f"{name}: two status lines")
         if status >= 500 and status not in (501, 503, 504, 505, 507):
             raise Malformed(f"{name}: status {status}")
