@@ -10,8 +10,9 @@ import select
 import time
 
 GOOD, BAD, MAYBE = "good", "bad", "maybe"
-# What a version of the library does of itself where no service can help: words of what is said of it here. None is.
-TOLERATED = ()
+# What a version of the library does of itself where no service can help: words of what is said of it here. libmicrohttpd
+# 0.9.75 refuses a Content-Length that is no number before it calls anybody, and writes the head of its answer twice.
+TOLERATED = ("two status lines",)
 REFUSALS = (400, 411, 413, 414, 417, 431, 501, 505)
 # Both are there without a token. The hidden one must never be answered.
 SECOND = b"GET /assets/page.css HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"

@@ -145,8 +145,9 @@ static bool is_library_lenient(void) {
 static bool is_torn(const struct exchange *x, const struct headers *h, const char *method, const char *version) {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
-    return is_library_lenient() && (h->torn || !info || version != x->target + strlen(x->uri) + 1 || !h->end ||
-                                    h->end + 2 != method + info->header_size);
+    return is_library_lenient() &&
+           (h->torn || !info || x->target != method + strlen(method) + 1 || version != x->target + strlen(x->uri) + 1 ||
+            !h->end || h->end + 2 != method + info->header_size);
 }
 
 /* What two readers could take for two different requests (RFC 9112 §6.3, §11.2). NULL: nothing. */

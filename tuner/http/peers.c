@@ -1,6 +1,7 @@
 /* Connections and their absolute deadlines. libmicrohttpd's timeout is of inactivity: a byte now and then holds a
  * connection for ever. So one thread looks at all of them four times a second, and when a client leaves an event
- * stream, and shuts down the sockets of those that are in a phase for too long; the library then sees the end and
+ * stream, and shuts down the sockets of those that are in a phase for too long (which is less while
+ * most connections are taken); the library then sees the end and
  * cleans up. */
 #include <math.h>
 #include <poll.h>
@@ -13,6 +14,8 @@
 
 enum { TICK_MS = 250 };
 static const double STREAM_STALL_US = 60e6;
+/* Deadlines of those that have said nothing, and nothing more, while it is crowded. */
+static const double CROWDED_S = 0.4, CROWDED_IDLE_S = 5;
 
 static void cut(struct peer *peer);
 
@@ -40,6 +43,7 @@ static struct peer *peer_open(struct server *server, struct MHD_Connection *conn
     if (peer->next)
         peer->next->back = &peer->next;
     server->peers = peer;
+    server->n_peers++;
     if (has_too_many(server, &peer->network))
         cut(peer);
     pthread_mutex_unlock(&server->peers_mutex);
@@ -52,6 +56,7 @@ static void peer_close(struct server *server, struct peer *peer) {
     *peer->back = peer->next;
     if (peer->next)
         peer->next->back = peer->back;
+    server->n_peers--;
     pthread_mutex_unlock(&server->peers_mutex);
     metrics_add(server->metrics, METRICS_CONNECTIONS, -1);
     free(peer);
@@ -102,14 +107,19 @@ void peers_stop_work(struct server *server) {
     pthread_mutex_unlock(&server->peers_mutex);
 }
 
+/* With the mutex held. Three quarters of all connections are taken: those that say nothing keep others out. */
+static bool is_crowded(const struct server *server) {
+    return 4 * (uint64_t)server->n_peers > 3 * (uint64_t)server->options.connections;
+}
+
 /* How long ago its deadline was, negative while there is time. */
-static double overdue_us(const struct server_options *o, struct peer *peer, double now) {
+static double overdue_us(const struct server_options *o, bool crowded, struct peer *peer, double now) {
     const double age = now - atomic_load(&peer->since_us), request = now - atomic_load(&peer->request_us);
     switch (atomic_load(&peer->phase)) {
     case PEER_IDLE:
-        return age - 1e6 * (peer->served ? o->idle_s : o->headers_s);
+        return age - 1e6 * (peer->served ? (crowded ? CROWDED_IDLE_S : o->idle_s) : crowded ? CROWDED_S : o->headers_s);
     case PEER_HEADERS:
-        return age - 1e6 * o->headers_s;
+        return age - 1e6 * (crowded ? CROWDED_S : o->headers_s);
     case PEER_BODY:
         return fmax(age - 1e6 * o->body_s, request - 1e6 * o->request_s);
     case PEER_ANSWER:
@@ -146,8 +156,9 @@ static void cut(struct peer *peer) {
 /* With the mutex held. */
 static void cut_overdue(struct server *server) {
     const double now = clock_now_us();
+    const bool crowded = is_crowded(server);
     for (struct peer *peer = server->peers; peer; peer = peer->next)
-        if (peer->fd >= 0 && overdue_us(&server->options, peer, now) > 0) {
+        if (peer->fd >= 0 && overdue_us(&server->options, crowded, peer, now) > 0) {
             cut(peer);
             metrics_increment(server->metrics, METRICS_DEADLINES);
         } else if (peer->fd >= 0 && (has_left(peer) || has_left_work(peer))) {

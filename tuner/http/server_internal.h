@@ -90,6 +90,7 @@ struct server {
     struct event_hub hub;
     pthread_mutex_t peers_mutex;
     struct peer *peers;
+    unsigned n_peers;
     pthread_t watchman;
     bool watching; /* its thread was started */
     int stopping;  /* an eventfd: it is to end */

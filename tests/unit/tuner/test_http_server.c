@@ -118,6 +118,10 @@ static int set_up_small(void **state) {
                  (struct server_options){.workers = 3, .queue = 4, .body_bytes = 1000, .connections_per_address = 12});
 }
 
+static int set_up_crowded(void **state) {
+    return start(state, (struct server_options){.connections = 16, .threads = 1});
+}
+
 static int tear_down(void **state) {
     atomic_store(&hold, false);
     site_stop(*state);
@@ -287,6 +291,7 @@ static void what_the_library_would_pass_over_is_refused(void **state) {
         BYTES("GET /slow HTTP/1.1\r\nHost: x\nX: y\r\n\r\n"),
         BYTES("GET /slow HTTP/1.1\r\nHost: x\n\n"),
         BYTES("GET /slow HTTP/1.1\r\nHost: x\r\n\n"),
+        BYTES("GET\0 /slow HTTP/1.1\r\nHost: x\r\n\r\n"),
         BYTES("GET /slow\0/x HTTP/1.1\r\nHost: x\r\n\r\n"),
         BYTES("GET /slow?ms=1\0 HTTP/1.1\r\nHost: x\r\n\r\n"),
         BYTES("GET /slow HTTP/1.1\r\nHost: x\r\nX: y\0z\r\n\r\n"),
@@ -434,6 +439,24 @@ static void clients_that_leave_early_leave_nothing_behind(void **state) {
 }
 
 /* Limits. */
+
+static void who_says_nothing_leaves_soon_where_it_is_crowded(void **state) {
+    enum { FEW = 8, MANY = 14 };
+    int fds[MANY];
+    char text[256];
+    bool closed;
+    for (int i = 0; i < FEW; i++)
+        fds[i] = site_connect(*state);
+    site_hear(fds[0], NULL, 1.5, text, sizeof text, &closed);
+    assert_false(closed); /* there is room */
+    for (int i = FEW; i < MANY; i++)
+        fds[i] = site_connect(*state);
+    site_hear(fds[0], NULL, 8, text, sizeof text, &closed); /* the usual deadline is 10 s, of which 1.5 are over */
+    assert_true(closed);
+    assert_int_equal(site_get(*state, "/slow")->status, 200);
+    for (int i = 0; i < MANY; i++)
+        close(fds[i]);
+}
 
 static void too_large_a_body_is_413_before_or_after_it_came(void **state) {
     char text[8192], body[4096];
@@ -810,6 +833,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(what_is_unusual_and_clear_is_taken, set_up, tear_down),
         cmocka_unit_test_setup_teardown(head_of_a_stream_has_no_events, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_byte_now_and_then_does_not_hold_a_connection, set_up_strict, tear_down),
+        cmocka_unit_test_setup_teardown(who_says_nothing_leaves_soon_where_it_is_crowded, set_up_crowded, tear_down),
         cmocka_unit_test_setup_teardown(too_large_a_body_is_413_before_or_after_it_came, set_up_small, tear_down),
         cmocka_unit_test_setup_teardown(a_refused_body_is_not_asked_for, set_up_small, tear_down),
         cmocka_unit_test_setup_teardown(one_address_has_so_many_connections, set_up_small, tear_down),
