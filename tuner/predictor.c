@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/work.h"
+
 enum { FIT_LEVELS = 4, BRIEF_PASSES = 3 };
 
 static const double FIT_FIRST_STEP = 0.35; /* of a factor's logarithm */
@@ -89,7 +91,9 @@ size_t predictor_bytes(const struct predictor *p) {
 
 enum status predictor_run(struct predictor *p, const struct strategy *strategy, struct prediction *out,
                           struct error *err) {
-    enum status st = p->limits ? export_limits_check(p->limits, strategy, p->model, p->cluster, err) : ST_OK;
+    enum status st = work_check(err); /* before lowering: who searches asks for thousands */
+    if (!st && p->limits)
+        st = export_limits_check(p->limits, strategy, p->model, p->cluster, err);
     if (!st)
         st = plan_relower(&p->plan, p->model, &p->corrected, strategy, err);
     const struct timeline_options options = {.max_passes = p->brief ? BRIEF_PASSES : 0};

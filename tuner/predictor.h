@@ -47,7 +47,7 @@ void predictor_release(struct predictor *predictor);
 /* How much memory it keeps for the next prediction. */
 size_t predictor_bytes(const struct predictor *predictor);
 
-/* One prediction. Fails: as plan_lower and timeline_run, ST_INFEASIBLE (beyond the limits). */
+/* One prediction. Fails: as work_check, plan_lower and timeline_run, ST_INFEASIBLE (beyond the limits). */
 enum status predictor_run(struct predictor *predictor, const struct strategy *strategy, struct prediction *out,
                           struct error *err);
 

@@ -97,8 +97,10 @@ static void predict_item(void *context, size_t i) {
     if (item->done)
         return;
     item->done = true;
-    item->status = item->id && !batch->timeline ? predict_stored(batch, item, &item->error)
-                                                : predict_built(batch, item, &item->error);
+    item->status = work_check(&item->error);
+    if (!item->status)
+        item->status = item->id && !batch->timeline ? predict_stored(batch, item, &item->error)
+                                                    : predict_built(batch, item, &item->error);
     if (item->status == ST_NO_MEMORY && atomic_load(&batch->rq->work.starved))
         item->status = say_too_large(batch->rq, &item->error);
     text_clean(item->name); /* it may have been cut within a character */
