@@ -39,9 +39,13 @@ static struct arena_block *block_new(struct arena *arena, size_t need) {
         if (size < need)
             size = need;
     }
-    struct arena_block *block = work_take(size) ? malloc(sizeof *block + size) : NULL;
-    if (!block)
+    if (!work_take(size))
         return NULL;
+    struct arena_block *block = malloc(sizeof *block + size);
+    if (!block) {
+        work_give(size);
+        return NULL;
+    }
     *block = (struct arena_block){arena->blocks, size, 0};
     arena->blocks = block;
     return block;

@@ -46,19 +46,25 @@ double work_used_us(const struct work *work) {
     return (double)atomic_load_explicit(&work->used_ns, memory_order_relaxed) / 1e3;
 }
 
+static const char *reason_of(int end) {
+    return end == WORK_LEFT      ? "whoever asked has gone"
+           : end == WORK_STOPPED ? "stopped before it was done; try again soon"
+                                 : "it takes more processor time than it may";
+}
+
 enum status work_check(struct error *err) {
     struct work *work = current;
     if (!work)
         return ST_OK;
-    const int end = atomic_load_explicit(&work->end, memory_order_relaxed);
-    if (end != WORK_GOES_ON)
-        return error_set(err, ST_CANCELLED,
-                         end == WORK_LEFT ? "whoever asked has gone" : "stopped before it was done; try again soon");
-    count(work);
-    if (work->limit_us > 0 && work_used_us(work) > work->limit_us)
-        return error_set(err, ST_TOO_LARGE, "takes more than %g s of processor time; ask for less at once",
-                         work->limit_us / 1e6);
-    return ST_OK;
+    int end = atomic_load_explicit(&work->end, memory_order_relaxed);
+    if (end == WORK_GOES_ON) {
+        count(work);
+        if (!(work->limit_us > 0) || work_used_us(work) <= work->limit_us)
+            return ST_OK;
+        work_stop(work, WORK_SPENT);
+        end = atomic_load(&work->end);
+    }
+    return error_set(err, ST_CANCELLED, "%s", reason_of(end));
 }
 
 bool work_take(size_t bytes) {

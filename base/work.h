@@ -19,6 +19,7 @@ enum work_end {
     WORK_GOES_ON,
     WORK_LEFT,    /* who asked for it has gone */
     WORK_STOPPED, /* the program stops */
+    WORK_SPENT,   /* it has used its limit */
 };
 
 struct work {
@@ -39,8 +40,8 @@ struct work *work_current(void); /* what this thread has entered, or NULL */
 /* End it: the next work_check() of each of its threads fails. The first reason stays. */
 void work_stop(struct work *work, enum work_end reason);
 
-/* Fails: ST_CANCELLED (stopped, or nobody waits), ST_TOO_LARGE (over its limit). Costs one system call, so that a loop
- * may ask every few microseconds. */
+/* Fails: ST_CANCELLED, which nobody takes for "this one does not fit, try the next"; work->end says why it ended. Costs
+ * one system call, so that a loop may ask every few microseconds. */
 enum status work_check(struct error *err);
 
 /* May this thread's work hold `bytes` more? True for a thread without work. What is freed is given back, whoever took

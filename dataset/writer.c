@@ -7,6 +7,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/work.h"
+
 struct job {
     struct job *next;
     write_step *step;
@@ -76,7 +78,10 @@ static void lead(struct writer *writer) {
     writer->last = &writer->first;
     writer->writing = true;
     pthread_mutex_unlock(&writer->lock);
+    struct work *work = work_current(); /* whose bounds are not those of the others' steps */
+    work_leave();
     const uint64_t commits = jobs->next ? run_together(writer, jobs) : run_alone(writer, jobs);
+    work_enter(work);
     pthread_mutex_lock(&writer->lock);
     writer->commits += commits;
     writer->writing = false;

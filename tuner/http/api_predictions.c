@@ -117,7 +117,7 @@ static void say_what_fits(const struct batch *batch, double fits, struct respons
     if (fits >= 1)
         response_problem(rs, &batch->rq->arena, PROBLEM_TOO_LARGE,
                          "predicting these %zu takes more than the %g s of processor time that a request may have; "
-                         "about %.0f would fit",
+                         "at most about %.0f would fit",
                          batch->n, seconds, fits);
     else
         response_problem(rs, &batch->rq->arena, PROBLEM_TOO_LARGE,
@@ -126,19 +126,24 @@ static void say_what_fits(const struct batch *batch, double fits, struct respons
                          seconds);
 }
 
-/* Some of them, spread over the list, are predicted first: what they take is what the others will. False: the rest
- * would not fit into the time that a request has, and the response says how many would. */
-static bool sample(struct batch *batch, struct response *rs) {
-    struct work *work = &batch->rq->work;
+static double used_us(const struct batch *batch) {
     work_check(NULL); /* counts what was used */
-    const double before = work_used_us(work);
-    for (size_t k = 0; k < SAMPLES; k++)
+    return work_used_us(&batch->rq->work);
+}
+
+/* Some of them, spread over the list, are predicted first. False: if all took only what the quickest of these took,
+ * they would not fit into the time that a request has, and the response says how many would at most. */
+static bool sample(struct batch *batch, struct response *rs) {
+    const double begun = used_us(batch), limit = batch->rq->work.limit_us;
+    double least = INFINITY;
+    for (size_t k = 0; k < SAMPLES && !is_over(batch); k++) {
+        const double before = used_us(batch);
         predict_item(batch, k * batch->n / SAMPLES);
-    work_check(NULL);
-    const double each_us = (work_used_us(work) - before) / SAMPLES;
-    if (!is_over(batch) && before + each_us * (double)batch->n <= work->limit_us)
+        least = fmin(least, used_us(batch) - before);
+    }
+    if (!is_over(batch) && begun + least * (double)batch->n <= limit)
         return true;
-    say_what_fits(batch, floor((work->limit_us - before) / each_us), rs);
+    say_what_fits(batch, floor((limit - begun) / least), rs);
     return false;
 }
 

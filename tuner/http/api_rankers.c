@@ -157,14 +157,16 @@ enum status api_rankers_create(struct request *rq, struct response *rs, struct e
     struct operations *operations = service_operations(rq->service);
     struct operation_work *work;
     enum status st = read_new(rq, &wanted, err);
-    if (!st && !operations_have_room(operations)) {
+    if (!st && !operations_have_room(operations, rq->principal.team)) {
         response_header(rs, HEADER_RETRY_AFTER, "60");
-        return response_problem(rs, &rq->arena, PROBLEM_OVERLOADED, "too many operations wait already");
+        return response_problem(rs, &rq->arena, PROBLEM_OVERLOADED,
+                                "too many operations of your team, or of all, wait already");
     }
     if (!st)
         st = training_new(&wanted, &work, err);
     if (st)
         return st;
+    snprintf(work->team, sizeof work->team, "%s", rq->principal.team);
     st = request_commit(rq, begin_effect, work, rs, err);
     if (st || !*work->id) /* it failed, or the answer to an earlier request was repeated */
         work->release(work);

@@ -262,6 +262,13 @@ void dispatch_fail(struct request *rq, struct response *rs, const struct error *
                          (unsigned long long)rq->work.limit_bytes >> 20);
         return;
     }
+    if (err->status == ST_CANCELLED && atomic_load(&rq->work.end) == WORK_SPENT) {
+        response_problem(
+            rs, &rq->arena, PROBLEM_TOO_LARGE,
+            "this takes more than the %g s of processor time that a request may have; ask for less at once",
+            rq->work.limit_us / 1e6);
+        return;
+    }
     if (err->status == ST_CANCELLED) { /* the service stops, or the client has left */
         response_problem(rs, &rq->arena, problem, "%s", err->message);
         return;

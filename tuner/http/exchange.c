@@ -218,6 +218,11 @@ bool request_charge(struct request *rq, uint64_t bytes, struct response *rs) {
     return true;
 }
 
+static void count_memory(struct exchange *x, uint64_t bytes) {
+    if (memory_count(x->server->memory, x->request.principal.team, bytes))
+        x->request.charged += bytes;
+}
+
 static void give_memory(struct exchange *x) {
     const uint64_t charged = x->request.charged;
     x->request.charged = 0;
@@ -264,7 +269,9 @@ static enum MHD_Result queue_answer(struct exchange *x) {
     dispatch_finish(&x->request, rs);
     if (rs->source && !strcmp(x->request.method, "HEAD"))
         stream_head(rs);
-    if (rs->n >= COUNTED_BYTES && !request_charge(&x->request, rs->n, rs))
+    if (rs->n >= COUNTED_BYTES && x->request.route && strcmp(x->request.route->method, "GET") != 0)
+        count_memory(x, rs->n); /* what was changed is told, whatever it takes */
+    else if (rs->n >= COUNTED_BYTES && !request_charge(&x->request, rs->n, rs))
         dispatch_finish(&x->request, rs);
     struct MHD_Response *r = rs->source
                                  ? stream_response(x)
@@ -300,18 +307,28 @@ static struct pool *pool_of(const struct exchange *x) {
     return x->request.heavy ? x->server->heavy : x->server->pool;
 }
 
+/* Whoever was called and did not take the session would leave those behind it waiting. */
+static void pass_turn(struct exchange *x) {
+    if (!x->turn)
+        return;
+    hub_pass(x->turn);
+    hub_drop(x->turn);
+    x->turn = NULL;
+}
+
 static void go_on(struct exchange *x) {
-    if (!pool_resubmit(pool_of(x), x->request.principal.team, &x->job))
-        refuse_work(x, POOL_FULL);
+    if (pool_resubmit(pool_of(x), x->request.principal.team, &x->job))
+        return;
+    pass_turn(x);
+    refuse_work(x, POOL_FULL);
 }
 
 /* The session that it waited for is free. */
 static void take_up(void *context) {
     struct exchange *x = context;
-    struct served *served = x->waits_on;
+    x->turn = x->waits_on;
     x->waits_on = NULL;
     go_on(x);
-    hub_drop(served);
 }
 
 /* The exchange is not touched after it was handed on. */
@@ -332,6 +349,7 @@ static void call_again(struct exchange *x) {
 static void work(void *context) {
     struct exchange *x = context;
     dispatch_run(&x->request, &x->response);
+    pass_turn(x);
     if (request_is_again(&x->request))
         call_again(x);
     else
@@ -355,11 +373,16 @@ static enum MHD_Result run(struct exchange *x) {
         dispatch_run(&x->request, &x->response);
         return queue_answer(x);
     }
+    atomic_fetch_add(&x->server->asleep, 1);
+    if (atomic_load(&x->server->halting)) { /* looked at after counting: who halts waits for those that are counted */
+        atomic_fetch_sub(&x->server->asleep, 1);
+        response_problem(&x->response, &x->request.arena, PROBLEM_DRAINING, "the service is stopping; try again soon");
+        return queue_answer(x);
+    }
     x->phase = EXCHANGE_WORKING;
     x->slept = true;
     bound_work(x);
     peer_works(x->server, x->peer, &x->request.work);
-    atomic_fetch_add(&x->server->asleep, 1);
     MHD_suspend_connection(x->connection); /* before the worker may resume it */
     x->job = (struct pool_job){.run = work, .context = x};
     const enum pool_answer answer = pool_submit(pool_of(x), x->request.principal.team, &x->job);

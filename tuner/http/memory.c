@@ -51,10 +51,13 @@ static struct owner **find(struct memory *m, const char *name) {
     return at;
 }
 
-static bool take(struct memory *m, const char *name, uint64_t bytes) {
+static bool fits(struct memory *m, const char *name, uint64_t bytes) {
+    const struct owner *o = *find(m, name);
+    return m->held <= m->most && bytes <= m->most - m->held && (o ? o->held : 0) + bytes <= memory_share(m);
+}
+
+static bool add(struct memory *m, const char *name, uint64_t bytes) {
     struct owner **at = find(m, name);
-    if (bytes > m->most - m->held || (*at ? (*at)->held : 0) + bytes > memory_share(m))
-        return false;
     if (!*at && (*at = calloc(1, sizeof **at)))
         snprintf((*at)->name, sizeof(*at)->name, "%s", name);
     if (!*at)
@@ -66,9 +69,16 @@ static bool take(struct memory *m, const char *name, uint64_t bytes) {
 
 bool memory_take(struct memory *m, const char *name, uint64_t bytes) {
     pthread_mutex_lock(&m->mutex);
-    const bool taken = take(m, name, bytes);
+    const bool taken = fits(m, name, bytes) && add(m, name, bytes);
     pthread_mutex_unlock(&m->mutex);
     return taken;
+}
+
+bool memory_count(struct memory *m, const char *name, uint64_t bytes) {
+    pthread_mutex_lock(&m->mutex);
+    const bool counted = add(m, name, bytes);
+    pthread_mutex_unlock(&m->mutex);
+    return counted;
 }
 
 void memory_give(struct memory *m, const char *name, uint64_t bytes) {

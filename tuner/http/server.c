@@ -209,6 +209,7 @@ static void wait_for_none(atomic_int *count, double patience_us) {
 static void stop_daemon(struct server *s, double patience_s) {
     wait_for_none(&s->in_flight, 1e6 * patience_s);
     streams_close(&s->hub);
+    atomic_store(&s->halting, true);
     hub_halt(service_hub(s->service));    /* requests may wait for what a session computes */
     while (atomic_load(&s->asleep) > 0) { /* some may begin just now */
         peers_stop_work(s);

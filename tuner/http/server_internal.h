@@ -51,6 +51,7 @@ struct exchange {
     struct pool_job job;
     struct hub_waiter waiter;
     struct served *waits_on; /* the session, one reference of which is ours */
+    struct served *turn;     /* the session that called us, likewise, until the next one is called */
     double started_us;
 };
 
@@ -92,10 +93,10 @@ struct server {
     struct peer *peers;
     unsigned n_peers;
     pthread_t watchman;
-    bool watching; /* its thread was started */
-    int stopping;  /* an eventfd: it is to end */
-    atomic_bool draining;
-    atomic_int in_flight, asleep; /* exchanges; of these suspended */
+    bool watching;                 /* its thread was started */
+    int stopping;                  /* an eventfd: it is to end */
+    atomic_bool draining, halting; /* halting: nothing more goes to the pools */
+    atomic_int in_flight, asleep;  /* exchanges; of these suspended */
     int listener;
     uint16_t port;
     char url[128];

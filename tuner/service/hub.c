@@ -254,12 +254,20 @@ void hub_unlock(struct served *s) {
  * see it: then the session is free, and is locked and given up once more. */
 void hub_wait(struct served *s, struct hub_waiter *waiter) {
     waiter->next = NULL;
+    hub_keep(s); /* the waiter may be through with it before this returns */
     pthread_mutex_lock(&s->waiting);
     *s->last_waiter = waiter;
     s->last_waiter = &waiter->next;
     const bool is_free = hub_try(s);
     pthread_mutex_unlock(&s->waiting);
     if (is_free)
+        hub_unlock(s);
+    hub_drop(s);
+}
+
+/* Where somebody has it now, that one calls the next. */
+void hub_pass(struct served *s) {
+    if (hub_try(s))
         hub_unlock(s);
 }
 
@@ -544,10 +552,12 @@ static void tick(struct hub *hub) {
 
 static void forget_at_times(struct hub *hub, double *due_us) {
     struct error err;
+    bool more = false;
     if (clock_now_us() < *due_us)
         return;
-    *due_us = clock_now_us() + FORGET_US;
-    if (service_forget(hub->service, &err))
+    const enum status st = service_forget(hub->service, &more, &err);
+    *due_us = more ? 0 : clock_now_us() + FORGET_US; /* leases are looked at in between */
+    if (st)
         log_error("what is old stays in the dataset for now: %s", err.message);
 }
 

@@ -103,6 +103,9 @@ struct hub_waiter {
 };
 void hub_wait(struct served *served, struct hub_waiter *waiter);
 
+/* Whoever was called by hub_wait and is through with the session, or will not take it: the next one is called. */
+void hub_pass(struct served *served);
+
 /* Bring the locked session up to what the dataset says of its trials. Fails: as the store; it may then be called again.
  */
 enum status hub_catch_up(struct served *served, struct error *err);

@@ -4,13 +4,14 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/json.h"
 #include "base/log.h"
 #include "base/work.h"
 #include "tuner/service/service.h"
 
-enum { MOST_WAITING = 64 };
+enum { MOST_WAITING = 64, MOST_OF_A_TEAM = 8 };
 static const char ended[] = "{\"code\":\"cancelled\",\"detail\":\"the service ended\"}";
 
 struct operations {
@@ -19,6 +20,7 @@ struct operations {
     pthread_cond_t wake;
     struct operation_work *first, **last;
     size_t waiting;
+    char turn[TEAM_NAME_MAX + 1]; /* whose work was begun last */
     volatile sig_atomic_t cancel;
     struct work work; /* all that the thread does, so that predictions end with the service too */
     bool has_thread;
@@ -81,6 +83,23 @@ static void perform(struct operations *o, struct operation_work *work) {
 
 /* ---- the thread ---- */
 
+/* With the mutex held: the first of another team's than the last one, or else the first; NULL when none waits. */
+static struct operation_work *take(struct operations *o) {
+    struct operation_work **at = &o->first;
+    while (*at && !strcmp((*at)->team, o->turn))
+        at = &(*at)->next;
+    at = *at ? at : &o->first;
+    struct operation_work *work = *at;
+    if (!work)
+        return NULL;
+    *at = work->next;
+    if (!work->next)
+        o->last = at;
+    o->waiting--;
+    memcpy(o->turn, work->team, sizeof o->turn);
+    return work;
+}
+
 static void *serve(void *context) {
     struct operations *o = context;
     work_enter(&o->work);
@@ -88,12 +107,9 @@ static void *serve(void *context) {
     for (;;) {
         while (!o->first && !o->cancel)
             pthread_cond_wait(&o->wake, &o->mutex);
-        struct operation_work *work = o->first;
+        struct operation_work *work = take(o);
         if (!work)
             break;
-        o->first = work->next;
-        o->last = o->first ? o->last : &o->first;
-        o->waiting--;
         pthread_mutex_unlock(&o->mutex);
         perform(o, work);
         pthread_mutex_lock(&o->mutex);
@@ -152,9 +168,12 @@ void operations_close(struct operations *o) {
     free(o);
 }
 
-bool operations_have_room(struct operations *o) {
+bool operations_have_room(struct operations *o, const char *team) {
+    size_t own = 0;
     pthread_mutex_lock(&o->mutex);
-    const bool room = o->waiting < MOST_WAITING;
+    for (const struct operation_work *work = o->first; work; work = work->next)
+        own += !strcmp(work->team, team);
+    const bool room = o->waiting < MOST_WAITING && own < MOST_OF_A_TEAM;
     pthread_mutex_unlock(&o->mutex);
     return room;
 }

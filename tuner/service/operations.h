@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "dataset/operations.h"
+#include "tuner/service/tokens.h"
 
 struct operations; /* opaque */
 struct service;
@@ -19,7 +20,8 @@ struct service;
 /* A piece of work; a kind of work embeds it as its first member. */
 struct operation_work {
     struct operation_work *next;
-    char id[OPERATION_ID_ROOM]; /* of its row */
+    char id[OPERATION_ID_ROOM];   /* of its row */
+    char team[TEAM_NAME_MAX + 1]; /* whose it is */
     /* Take as long as needed; read through service_reader. To end soon with ST_CANCELLED when *cancel is set. */
     enum status (*run)(struct operation_work *work, struct service *service, const volatile sig_atomic_t *cancel,
                        struct error *err);
@@ -35,8 +37,8 @@ enum status operations_open(struct service *service, struct operations **out, st
 /* Cancels what runs and waits for its end. NULL is allowed. */
 void operations_close(struct operations *operations);
 
-/* Whether one more may wait. */
-bool operations_have_room(struct operations *operations);
+/* Whether one more of the team's may wait. Teams take turns, and none has more than a share of the queue. */
+bool operations_have_room(struct operations *operations, const char *team);
 
 /* Do it when what came before is done. Its row is there and running. Taken. */
 void operations_submit(struct operations *operations, struct operation_work *work);

@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
-#include "base/work.h"
 #include "dataset/events.h"
 #include "dataset/requests.h"
 #include "tuner/service/domains.h"
@@ -209,11 +208,9 @@ static enum status forget(void *context, struct store *store, struct error *err)
     return st;
 }
 
-enum status service_forget(struct service *s, struct error *err) {
+enum status service_forget(struct service *s, bool *more, struct error *err) {
     struct forgetting f = {.service = s};
-    enum status st;
-    do
-        st = writer_run(s->writer, forget, &f, err);
-    while (!st && f.n && work_check(NULL) == ST_OK);
+    enum status st = writer_run(s->writer, forget, &f, err);
+    *more = !st && f.n;
     return st;
 }

@@ -57,8 +57,9 @@ enum status service_reader(struct service *service, struct store **out, struct e
 /* The one store that writes, for writer_run. */
 struct writer *service_writer(struct service *service);
 
-/* Take out of the dataset what need not be remembered, as the options say. */
-enum status service_forget(struct service *service, struct error *err);
+/* Take out of the dataset what need not be remembered, as the options say. A thousand rows of
+ * each at a time: *more says that there are others. */
+enum status service_forget(struct service *service, bool *more, struct error *err);
 
 /* The sessions (hub.h). */
 struct hub;

@@ -385,24 +385,30 @@ static bool write_newlines(int fd, const struct line *line) {
 
 /* Overwrite the token's line, and no more, with newlines: that needs no room on the disk. A crash in the middle leaves
  * half a line, a file that cannot be read and lets nobody in. */
+/* The first failure stays where the token is not in the file any more: it was replaced, and its folder may forget that.
+ */
 static enum status blank_token(const char *path, const char *word, struct arena *arena, struct error *err) {
     char *text = NULL;
-    size_t n = 0;
+    size_t n = 0, blanked = 0;
     struct token token;
+    const struct error first = *err;
     enum status st = read_text(path, arena, &text, &n, err);
     const int fd = st ? -1 : open(path, O_WRONLY | O_CLOEXEC);
     if (!st && fd < 0)
         st = cannot(path, err);
     for (struct line line = {0}; !st && next_line(text, n, &line);) {
         st = read_line(path, text, &line, &token, err);
-        if (!st && is_called(&token, word) && !write_newlines(fd, &line))
+        if (st || !is_called(&token, word))
+            continue;
+        blanked++;
+        if (!write_newlines(fd, &line))
             st = cannot(path, err);
     }
     if (!st && fsync(fd))
         st = cannot(path, err);
     if (fd >= 0)
         close(fd);
-    return st;
+    return st || blanked ? st : error_set(err, first.status, "%s", first.message);
 }
 
 static enum status remove_token(const char *path, const char *word, struct arena *arena, struct error *err) {

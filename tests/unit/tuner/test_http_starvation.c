@@ -37,6 +37,18 @@ static int set_up(void **state) {
     return start((struct server_options){.workers = 2, .computers = 2, .compute_s = 1});
 }
 
+static int set_up_short(void **state) {
+    (void)state;
+    return start((struct server_options){.workers = 2, .computers = 2, .compute_s = 0.05});
+}
+
+/* A team's half of what bodies and answers may hold is 512 KiB. */
+static int set_up_narrow(void **state) {
+    (void)state;
+    return start((struct server_options){
+        .workers = 2, .computers = 2, .compute_s = 20, .memory_bytes = 4 << 20, .work_bytes = 256 << 20});
+}
+
 static int set_up_patient(void **state) {
     (void)state;
     return start((struct server_options){.workers = 2, .computers = 2, .compute_s = 300});
@@ -49,23 +61,34 @@ static int tear_down(void **state) {
     return 0;
 }
 
-/* `list` times the baseline for a model of VARIABLES variables on `nodes` nodes. */
-static char *costly(const char *baseline, size_t list, size_t nodes) {
-    char *text = NULL;
-    size_t n;
-    FILE *to = open_memstream(&text, &n);
-    fputs("{\"model\":{\"schema\":\"syncopate.model/1\",\"name\":\"wide\",\"batch_per_device\":8,\"variables\":[", to);
+static void write_model(FILE *to) {
+    fputs("{\"schema\":\"syncopate.model/1\",\"name\":\"wide\",\"batch_per_device\":8,\"variables\":[", to);
     for (int i = 0; i < VARIABLES; i++)
         fprintf(to, "%s{\"name\":\"v%d\",\"shape\":[1024,256],\"dtype\":\"f32\"}", i ? "," : "", i);
     fputs("],\"layers\":[", to);
     for (int i = 0; i < VARIABLES; i++)
         fprintf(to, "%s{\"name\":\"l%d\",\"forward_us\":200,\"backward_us\":400,\"variables\":[\"v%d\"]}", i ? "," : "",
                 i, i);
-    fprintf(
-        to,
-        "]},\"cluster\":{\"schema\":\"syncopate.cluster/1\",\"name\":\"many\",\"nodes\":[{\"name\":\"n\",\"count\":%zu,"
-        "\"nic_gbit_per_s\":10,\"nic_latency_us\":20}]},\"baselines\":[",
-        nodes);
+    fputs("]}", to);
+}
+
+static void write_cluster(FILE *to, size_t nodes) {
+    fprintf(to,
+            "{\"schema\":\"syncopate.cluster/1\",\"name\":\"many\",\"nodes\":[{\"name\":\"n\",\"count\":%zu,"
+            "\"nic_gbit_per_s\":10,\"nic_latency_us\":20}]}",
+            nodes);
+}
+
+/* `list` times the baseline for a model of VARIABLES variables on `nodes` nodes. */
+static char *costly(const char *baseline, size_t list, size_t nodes) {
+    char *text = NULL;
+    size_t n;
+    FILE *to = open_memstream(&text, &n);
+    fputs("{\"model\":", to);
+    write_model(to);
+    fputs(",\"cluster\":", to);
+    write_cluster(to, nodes);
+    fputs(",\"baselines\":[", to);
     for (size_t i = 0; i < list; i++)
         fprintf(to, "%s\"%s\"", i ? "," : "", baseline);
     fputs("]}", to);
@@ -92,6 +115,27 @@ static struct reply *hear_reply(int fd) {
     close(fd);
     site_parse(&reply);
     return &reply;
+}
+
+/* A session on a model that is dear to think about: its path. */
+static void open_costly_session(size_t nodes, char path[160]) {
+    char *model = NULL, *cluster = NULL;
+    size_t n;
+    FILE *to = open_memstream(&model, &n);
+    write_model(to);
+    fclose(to);
+    to = open_memstream(&cluster, &n);
+    write_cluster(to, nodes);
+    fclose(to);
+    cJSON_Delete(reply_json(hear_reply(send_post("/api/v1/models", greedy, model)), 201));
+    cJSON_Delete(reply_json(site_ask(&site, "POST", "/api/v1/clusters", greedy, cluster), 201));
+    cJSON *json = reply_json(site_ask(&site, "POST", "/api/v1/sessions", greedy,
+                                      "{\"model\":\"wide\",\"cluster\":\"many\",\"budget\":{\"trials\":40}}"),
+                             201);
+    snprintf(path, 160, "%s", cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "href")));
+    cJSON_Delete(json);
+    free(model);
+    free(cluster);
 }
 
 /* The longest that the other team waits for its records and its sessions while it asks for `seconds`. */
@@ -192,6 +236,12 @@ static void a_prediction_that_needs_too_much_memory_is_told_so(void **state) {
 
 /* ---- sessions ---- */
 
+static double wait_for_sessions_in_memory(double wanted) {
+    for (int i = 0; i < 400 && fabs(gauge("syncopate_sessions_in_memory") - wanted) > 0.5; i++)
+        clock_sleep_us(25e3);
+    return gauge("syncopate_sessions_in_memory");
+}
+
 static void open_session(char id[64]) {
     cJSON_Delete(reply_json(site_ask(&site, "POST", "/api/v1/models", greedy, SITE_MODEL), 201));
     cJSON_Delete(reply_json(site_ask(&site, "POST", "/api/v1/clusters", greedy, SITE_CLUSTER), 201));
@@ -227,6 +277,67 @@ static void a_session_that_is_busy_holds_up_nobody_and_all_who_waited_are_answer
     }
 }
 
+static void who_waits_and_leaves_takes_no_turn_from_others(void **state) {
+    (void)state;
+    enum { GONE = 10 };
+    struct served *served;
+    struct error err = {0};
+    char id[64], path[160];
+    int fds[GONE];
+    open_session(id);
+    assert_ok(hub_find(service_hub(site.service), id, &served, &err));
+    hub_lock(served);
+    snprintf(path, sizeof path, "/api/v1/sessions/%s/trials:suggest", id);
+    for (int i = 0; i < GONE; i++)
+        fds[i] = send_post(path, greedy, "{\"client\":\"gone\"}");
+    clock_sleep_us(300e3);
+    const int alive = send_post(path, greedy, "{\"client\":\"alive\"}");
+    for (int i = 0; i < GONE; i++)
+        close(fds[i]);
+    clock_sleep_us(1e6); /* the watchman looks four times a second */
+    hub_unlock(served);  /* nothing else calls anybody: hub_start was not called */
+    hub_drop(served);
+    cJSON_Delete(reply_json(hear_reply(alive), 200));
+}
+
+static void a_readers_limit_spoils_no_session(void **state) {
+    (void)state;
+    char path[160], best[200], suggest[200];
+    struct error err = {0};
+    assert_ok(hub_start(service_hub(site.service), &err));
+    open_costly_session(16, path);
+    assert_close(wait_for_sessions_in_memory(0), 0, 0);
+    snprintf(best, sizeof best, "%s/best", path);
+    assert_problem(site_ask(&site, "GET", best, other, NULL), 413, "too-large"); /* which wakes the session */
+    snprintf(suggest, sizeof suggest, "%s/trials:suggest", path);
+    cJSON_Delete(reply_json(site_ask(&site, "POST", suggest, greedy, "{\"client\":\"c\"}"), 200));
+    assert_problem(site_ask(&site, "GET", best, other, NULL), 404, "not-found"); /* no trial has completed */
+}
+
+static void what_was_changed_is_told_however_much_memory_is_held(void **state) {
+    (void)state;
+    enum { HELD = 400 << 10 };
+    char path[160], suggest[200], head[512];
+    static char piece[HELD];
+    open_costly_session(4, path);
+    int fd = site_connect(&site);
+    snprintf(
+        head, sizeof head,
+        "POST /api/v1/models HTTP/1.1\r\nHost: x\r\n%sContent-Type: application/json\r\nContent-Length: %d\r\n\r\n",
+        greedy, HELD + 1000);
+    site_say(fd, head);
+    memset(piece, ' ', sizeof piece);
+    site_send(fd, piece, sizeof piece);
+    for (int i = 0; i < 2000 && server_memory_held(site.server) < HELD; i++)
+        clock_sleep_us(1000);
+    assert_true(server_memory_held(site.server) >= HELD);
+    snprintf(suggest, sizeof suggest, "%s/trials:suggest", path);
+    struct reply *reply = site_ask(&site, "POST", suggest, greedy, "{\"client\":\"c\",\"count\":6}");
+    assert_true(strlen(reply->body) > 64 << 10);
+    cJSON_Delete(reply_json(reply, 200));
+    close(fd);
+}
+
 static void who_waits_for_a_session_and_leaves_takes_no_trial(void **state) {
     (void)state;
     struct served *served;
@@ -247,12 +358,6 @@ static void who_waits_for_a_session_and_leaves_takes_no_trial(void **state) {
     cJSON *json = reply_json(site_ask(&site, "GET", path, greedy, NULL), 200);
     assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(json, "items")), 0);
     cJSON_Delete(json);
-}
-
-static double wait_for_sessions_in_memory(double wanted) {
-    for (int i = 0; i < 400 && fabs(gauge("syncopate_sessions_in_memory") - wanted) > 0.5; i++)
-        clock_sleep_us(25e3);
-    return gauge("syncopate_sessions_in_memory");
 }
 
 static void sessions_that_nobody_uses_leave_the_memory_and_come_back(void **state) {
@@ -346,6 +451,9 @@ int main(void) {
         TEST(a_prediction_that_needs_too_much_memory_is_told_so, set_up_patient),
         TEST(a_session_that_is_busy_holds_up_nobody_and_all_who_waited_are_answered, set_up),
         TEST(who_waits_for_a_session_and_leaves_takes_no_trial, set_up),
+        TEST(who_waits_and_leaves_takes_no_turn_from_others, set_up),
+        TEST(a_readers_limit_spoils_no_session, set_up_short),
+        TEST(what_was_changed_is_told_however_much_memory_is_held, set_up_narrow),
         TEST(sessions_that_nobody_uses_leave_the_memory_and_come_back, set_up),
         TEST(a_form_is_small_and_nobody_buffers_more, set_up),
         TEST(small_requests_have_small_bodies, set_up),
