@@ -70,17 +70,17 @@ static enum status find_alone(struct place *place, struct store *store, struct a
     return st ? st : store_find(store, STORE_CLUSTER, place->word, &place->id, err);
 }
 
-/* A name that is not registered yet: the dataset's only cluster of that name, or else a shipped one. */
+/* A name that is not registered yet: a shipped cluster, which nobody can put another in place of, or else the dataset's
+ * only one of that name. */
 static enum status find_named(void *context, struct store *store, struct error *err) {
     struct place *place = context;
     struct arena arena = {0};
     char path[4096];
+    if (!inputs_find(place->word, "clusters", path, sizeof path, err))
+        return put_file(place, path, store, err);
     enum status st = find_alone(place, store, &arena, err);
     arena_release(&arena);
-    if (st != ST_NOT_FOUND)
-        return st;
-    st = inputs_find(place->word, "clusters", path, sizeof path, err);
-    return st ? st : put_file(place, path, store, err);
+    return st;
 }
 
 static enum status find_pinned(void *context, struct store *store, struct error *err) {
