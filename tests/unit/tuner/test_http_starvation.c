@@ -129,9 +129,10 @@ static void open_costly_session(size_t nodes, char path[160]) {
     fclose(to);
     cJSON_Delete(reply_json(hear_reply(send_post("/api/v1/models", greedy, model)), 201));
     cJSON_Delete(reply_json(site_ask(&site, "POST", "/api/v1/clusters", greedy, cluster), 201));
-    cJSON *json = reply_json(site_ask(&site, "POST", "/api/v1/sessions", greedy,
-                                      "{\"model\":\"wide\",\"cluster\":\"many\",\"budget\":{\"trials\":40}}"),
-                             201);
+    cJSON *json =
+        reply_json(hear_reply(send_post("/api/v1/sessions", greedy,
+                                        "{\"model\":\"wide\",\"cluster\":\"many\",\"budget\":{\"trials\":40}}")),
+                   201);
     snprintf(path, 160, "%s", cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "href")));
     cJSON_Delete(json);
     free(model);
@@ -305,12 +306,12 @@ static void a_readers_limit_spoils_no_session(void **state) {
     char path[160], best[200], suggest[200];
     struct error err = {0};
     assert_ok(hub_start(service_hub(site.service), &err));
-    open_costly_session(16, path);
+    open_costly_session(6, path);
     assert_close(wait_for_sessions_in_memory(0), 0, 0);
     snprintf(best, sizeof best, "%s/best", path);
     assert_problem(site_ask(&site, "GET", best, other, NULL), 413, "too-large"); /* which wakes the session */
     snprintf(suggest, sizeof suggest, "%s/trials:suggest", path);
-    cJSON_Delete(reply_json(site_ask(&site, "POST", suggest, greedy, "{\"client\":\"c\"}"), 200));
+    cJSON_Delete(reply_json(hear_reply(send_post(suggest, greedy, "{\"client\":\"c\"}")), 200));
     assert_problem(site_ask(&site, "GET", best, other, NULL), 404, "not-found"); /* no trial has completed */
 }
 
@@ -332,7 +333,7 @@ static void what_was_changed_is_told_however_much_memory_is_held(void **state) {
         clock_sleep_us(1000);
     assert_true(server_memory_held(site.server) >= HELD);
     snprintf(suggest, sizeof suggest, "%s/trials:suggest", path);
-    struct reply *reply = site_ask(&site, "POST", suggest, greedy, "{\"client\":\"c\",\"count\":6}");
+    struct reply *reply = hear_reply(send_post(suggest, greedy, "{\"client\":\"c\",\"count\":6}"));
     assert_true(strlen(reply->body) > 64 << 10);
     cJSON_Delete(reply_json(reply, 200));
     close(fd);
