@@ -34,7 +34,7 @@ class Aim:
                 self.bad.append(f"{what}: {why}"[:300])
 
     def judge(self, what, status, data=b""):
-        self.note(what, status, f"status {status}: {data[:150]!r}" if status >= 500 and status not in (503, 504, 507) else None)
+        self.note(what, status, f"status {status}: {data[:150]!r}" if status >= 500 and status not in (503, 504, 505, 507) else None)
 
     def connect(self, source=None, timeout=20, small=False):
         connection = socket.socket()
