@@ -83,8 +83,29 @@ refused a_command_is_no_worker 'are run by local' tune --resume "$id" --dataset 
 spoil 's["options"].pop("job"); s["options"].update(runner="mpirun", hosts="pwned", launch={"launch_options": "--x",
     "pass": "HOME", "partition": "p", "account": "a"})'
 import_into launch.db
-refused words_for_launchers 'give --hosts, --partition, --account, --launch-options and --pass again' \
+refused words_for_launchers 'give --runner, --hosts, --partition, --account, --launch-options and --pass again' \
     tune --resume "$id" --dataset launch.db
+# A stand-in for mpirun and srun: whatever starts it has started a program.
+mkdir fake
+printf '#!/bin/sh\ntouch %s/pwned\nexit 1\n' "$dir" | tee fake/mpirun fake/srun >fake/salloc
+chmod +x fake/*
+for runner in mpirun slurm; do
+    spoil "s['options'].pop('job'); s['options']['runner'] = '$runner'"
+    import_into $runner.db
+    refused "$runner"_itself 'give --runner and --hosts again' env PATH="$dir/fake:$PATH" \
+        timeout 100 "$syncopate" tune --resume "$id" --dataset $runner.db
+    grep -qF -- "--runner $runner" err && grep -qF -- '--hosts (the names of its cluster'"'"'s nodes)' err
+    verdict "$runner"_is_shown $? "$(cat err)"
+    refused "$runner"_without_hosts 'give --hosts again' env PATH="$dir/fake:$PATH" \
+        timeout 100 "$syncopate" tune --resume "$id" --dataset $runner.db --runner $runner
+    refused not_"$runner"_but_another "are run by $runner" tune --resume "$id" --dataset $runner.db --runner local
+done
+seq -f '127.0.0.%g' 4 >hosts.txt
+env PATH="$dir/fake:$PATH" timeout 100 "$syncopate" tune --resume "$id" --dataset mpirun.db --runner mpirun \
+    --hosts hosts.txt --worker /bin/true >out 2>err </dev/null
+! grep -q 'came from elsewhere' err && [ -e pwned ]
+verdict what_is_typed_starts_it $? "$(cat err)"
+rm -f pwned
 spoil 's["options"].pop("job"); s["options"]["runner"] = "command"'
 import_into none.db
 refused a_command_that_is_not_said 'give --command again' tune --resume "$id" --dataset none.db

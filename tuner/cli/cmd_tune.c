@@ -40,14 +40,18 @@ struct tune_words {
     struct job_words job;
     struct remote_options remote;
     struct stored_session session; /* that is resumed; in an arena */
+    const char *typed_runner;      /* NULL: none was typed */
     bool adopt;                    /* it is foreign, and what was typed becomes its own */
 };
 
 /* How its trials are run, from its options; those of a foreign session are not taken at their word. */
 static enum status words_of_session(const cJSON *options, struct arena *arena, struct tune_words *words,
                                     struct error *err) {
-    if (words->session.origin)
-        return foreign_read(&words->session, arena, &words->job, &words->launch, &words->adopt, err);
+    if (words->session.origin) {
+        const char *runner = words->launch.runner;
+        words->launch.runner = words->typed_runner;
+        return foreign_read(&words->session, runner, arena, &words->job, &words->launch, &words->adopt, err);
+    }
     const char *hosts = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(options, "hosts"));
     if (hosts && !(words->launch.hosts = arena_strdup(arena, hosts)))
         return error_no_memory(err);
@@ -240,6 +244,7 @@ static enum status check_remote(const struct tune_words *words, struct error *er
 }
 
 static void set_defaults(struct tune_words *words) {
+    words->typed_runner = words->launch.runner;
     words->launch.runner = words->launch.runner ? words->launch.runner : words->job.command ? RUNNER_COMMAND : "lab";
     words->dataset = words->dataset ? words->dataset : DEFAULT_DATASET;
 }

@@ -13,11 +13,16 @@ struct claim {
     const char *option, *said, *typed;
 };
 
-enum { N_CLAIMS = 8 };
+enum { N_CLAIMS = 9 };
 
 /* mpi and nccl are our own programs. */
 static const char *program(const char *worker) {
     return worker && strcmp(worker, "mpi") != 0 && strcmp(worker, "nccl") != 0 ? worker : NULL;
+}
+
+/* These start programs on hosts that the session chose: its own, or those that its cluster's nodes are called. */
+static const char *launcher(const char *runner) {
+    return runner && (!strcmp(runner, "mpirun") || !strcmp(runner, "slurm")) ? runner : NULL;
 }
 
 static void list_claims(const struct job_words *said_job, const struct runner_words *said, const struct job_words *job,
@@ -25,6 +30,7 @@ static void list_claims(const struct job_words *said_job, const struct runner_wo
     const struct claim claims[N_CLAIMS] = {{"command", said_job->command, job->command},
                                            {"logs", said_job->logs, job->logs},
                                            {"worker", program(said->worker), launch->worker},
+                                           {"runner", launcher(said->runner), launch->runner},
                                            {"hosts", said->hosts, launch->hosts},
                                            {"partition", said->partition, launch->partition},
                                            {"account", said->account, launch->account},
@@ -76,8 +82,8 @@ static void take_harmless(const struct job_words *said_job, const struct runner_
     launch->share_gpu |= said->share_gpu;
 }
 
-enum status foreign_read(const struct stored_session *session, struct arena *arena, struct job_words *job,
-                         struct runner_words *launch, bool *adopt, struct error *err) {
+enum status foreign_read(const struct stored_session *session, const char *runner, struct arena *arena,
+                         struct job_words *job, struct runner_words *launch, bool *adopt, struct error *err) {
     struct job_words said_job;
     struct runner_words said = {0};
     struct claim claims[N_CLAIMS];
@@ -86,15 +92,19 @@ enum status foreign_read(const struct stored_session *session, struct arena *are
     enum status st = job_words_read(cJSON_GetObjectItemCaseSensitive(options, "job"), arena, &said_job, err);
     if (!st)
         st = runner_words_read(cJSON_GetObjectItemCaseSensitive(options, "launch"), arena, &said, err);
+    said.runner = runner;
+    said.hosts = launcher(runner) ? "(the names of its cluster's nodes)" : NULL;
     if (!st && hosts && !(said.hosts = arena_strdup(arena, hosts)))
         st = error_no_memory(err);
     cJSON_Delete(options);
     if (st)
         return st;
-    const bool by_command = !strcmp(launch->runner, RUNNER_COMMAND);
+    const bool by_command = !strcmp(runner, RUNNER_COMMAND);
     if (job->command && !by_command)
-        return error_set(err, ST_USAGE, "--command: the trials of session %s are run by %s", session->id,
-                         launch->runner);
+        return error_set(err, ST_USAGE, "--command: the trials of session %s are run by %s", session->id, runner);
+    if (launch->runner && strcmp(launch->runner, runner) != 0)
+        return error_set(err, ST_USAGE, "--runner %s: the trials of session %s are run by %s", launch->runner,
+                         session->id, runner);
     if (by_command && !said_job.command)
         said_job.command = "(a command that it does not say)";
     list_claims(&said_job, &said, job, launch, claims);
@@ -102,6 +112,7 @@ enum status foreign_read(const struct stored_session *session, struct arena *are
         if (claims[i].said && !claims[i].typed)
             return refuse(session, claims, err);
     take_harmless(&said_job, &said, job, launch);
+    launch->runner = runner;
     *adopt = true;
     return ST_OK;
 }
