@@ -122,7 +122,9 @@ static enum status put_environment(struct batch *batch, const char *json, struct
     if (batch->environment_json && !strcmp(json, batch->environment_json))
         return ST_OK;
     struct id id;
-    enum status status = object_put(batch->store, STORE_ENVIRONMENT, "environment", json, NULL, &id, NULL, err);
+    enum status status = validate_environment(json, err);
+    if (status == ST_OK)
+        status = object_put(batch->store, STORE_ENVIRONMENT, "environment", json, NULL, &id, NULL, err);
     if (status == ST_OK)
         status = object_row(batch->store, STORE_ENVIRONMENT, id.hex, &batch->environment, err);
     batch->environment_json = status == ST_OK ? json : NULL;

@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <math.h>
 #include <sqlite3.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "dataset/store_internal.h"
+#include "dataset/validate_internal.h"
 
 static const char *const words[] = {
 #define X(constant, word) #word,
@@ -153,6 +155,16 @@ enum status insert_iterations(struct store *store, int64_t trial, size_t n, cons
     return status;
 }
 
+/* What is not clean in it is made so: no measurement is lost for the name of its machine. */
+static enum status put_environment(struct store *store, const char *json, struct id *out, struct error *err) {
+    char *cleaned = NULL;
+    enum status status = validate_clean_environment(json, &cleaned, err);
+    if (status == ST_OK)
+        status = object_put(store, STORE_ENVIRONMENT, "environment", cleaned ? cleaned : json, NULL, out, NULL, err);
+    free(cleaned);
+    return status;
+}
+
 static enum status complete(struct store *store, int64_t trial, const struct finished_trial *result,
                             struct error *err) {
     struct id environment;
@@ -160,8 +172,7 @@ static enum status complete(struct store *store, int64_t trial, const struct fin
     clock_utc(now, sizeof now);
     enum status status = expect_state(store, trial, RECORD_RUNNING, RECORD_RUNNING, err);
     if (status == ST_OK)
-        status =
-            object_put(store, STORE_ENVIRONMENT, "environment", result->environment, NULL, &environment, NULL, err);
+        status = put_environment(store, result->environment, &environment, err);
     if (status == ST_OK)
         status = sql_run(store, SQL_TRIAL_COMPLETE,
                          SQL_VALUES(sql_integer(trial), sql_real(result->mean_us), sql_real(result->median_us),

@@ -1,5 +1,6 @@
 /* See validate_internal.h. What is refused here was never written by these tools; a reason is a program's last words,
  * which are cleaned, because a trial should not be lost for them. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -37,18 +38,82 @@ enum status validate_record(const struct record *r, struct error *err) {
     return status == ST_OK ? validate_name("client", r->client, VALID_NAME_MAX, err) : status;
 }
 
+/* The first character that is not clean, nor a line end or a tab where these may be; NULL: none. */
+static char *find_unclean(char *text, bool lines) {
+    char *at = text + text_clean_length(text, strlen(text));
+    while (lines && (*at == '\n' || *at == '\t')) {
+        at++;
+        at += text_clean_length(at, strlen(at));
+    }
+    return *at ? at : NULL;
+}
+
+static enum status check_text(const char *what, char *text, bool lines, struct error *err) {
+    const char *bad = text ? find_unclean(text, lines) : NULL;
+    return bad ? validate_name(what, lines ? bad : text, SIZE_MAX - 1, err) : ST_OK;
+}
+
 /* Member names and texts, at any depth. */
-static enum status check_texts(const cJSON *node, struct error *err) {
+static enum status check_texts(const cJSON *node, bool lines, struct error *err) {
     enum status status = ST_OK;
     for (const cJSON *e = node; e && status == ST_OK; e = e->next) {
-        const char *text = cJSON_IsString(e) ? e->valuestring : NULL;
-        if (e->string && *e->string)
-            status = validate_name("a member's name", e->string, SIZE_MAX - 1, err);
-        if (status == ST_OK && text && *text)
-            status = validate_name(e->string ? e->string : "a text", text, SIZE_MAX - 1, err);
+        char *text = cJSON_IsString(e) ? e->valuestring : NULL;
+        status = check_text("a member's name", e->string, lines, err);
+        if (status == ST_OK)
+            status = check_text(e->string ? e->string : "a text", text, lines, err);
         if (status == ST_OK && e->child)
-            status = check_texts(e->child, err);
+            status = check_texts(e->child, lines, err);
     }
+    return status;
+}
+
+/* Most environments: without an escape in it a text is as clean as the JSON that it stands in. */
+static bool is_plain(const char *json) {
+    return !strchr(json, '\\') && text_is_clean(json, strlen(json));
+}
+
+enum status validate_environment(const char *json, struct error *err) {
+    cJSON *content = NULL;
+    if (is_plain(json))
+        return ST_OK;
+    enum status status = json_parse(json, strlen(json), "environment", &content, err);
+    if (status == ST_OK)
+        status = check_texts(content, true, err);
+    cJSON_Delete(content);
+    return status;
+}
+
+static bool clean_text(char *text) {
+    char *bad = text ? find_unclean(text, true) : NULL;
+    const bool any = bad;
+    for (; bad; bad = find_unclean(bad, true))
+        *bad = '?';
+    return any;
+}
+
+static bool clean_texts(cJSON *node) {
+    bool any = false;
+    for (cJSON *e = node; e; e = e->next) {
+        any |= clean_text(e->string);
+        any |= clean_text(cJSON_IsString(e) ? e->valuestring : NULL);
+        any |= clean_texts(e->child);
+    }
+    return any;
+}
+
+enum status validate_clean_environment(const char *json, char **out, struct error *err) {
+    cJSON *content = NULL;
+    char *text = NULL;
+    if (is_plain(json)) {
+        *out = NULL;
+        return ST_OK;
+    }
+    enum status status = json_parse(json, strlen(json), "environment", &content, err);
+    if (status == ST_OK && clean_texts(content) && !(text = json_line(content)))
+        status = error_no_memory(err);
+    cJSON_Delete(content);
+    if (status == ST_OK)
+        *out = text;
     return status;
 }
 
@@ -76,7 +141,7 @@ static enum status check_strategy(const cJSON *content, struct error *err) {
 enum status validate_object(enum store_kind kind, const char *name, const cJSON *content, struct error *err) {
     enum status status = validate_name("name", name, VALID_NAME_MAX, err);
     if (status == ST_OK)
-        status = check_texts(content, err);
+        status = check_texts(content, kind == STORE_ENVIRONMENT, err);
     if (status != ST_OK)
         return status;
     return kind == STORE_MODEL      ? check_model(content, err)

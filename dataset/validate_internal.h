@@ -19,9 +19,18 @@ enum status validate_session_id(const char *id, struct error *err);
 enum status validate_record(const struct record *record, struct error *err);
 
 /* An object is what its kind says. A model and a cluster are read as any file is; a strategy, whose reader needs both,
- * must say that it is one; and no text in any kind of object may hold what a terminal obeys. `content` is the parsed
+ * must say that it is one; and no text in any kind of object may hold what a terminal obeys, but for line ends and tabs
+ * in those of an environment: the command of a job has them. `content` is the parsed
  * text. Cost: as reading the description. Fails: ST_INVALID, ST_NO_MEMORY. */
 enum status validate_object(enum store_kind kind, const char *name, const cJSON *content, struct error *err);
+
+/* The texts of an environment: clean but for line ends and tabs, which commands have. Fails: ST_INVALID, ST_NO_MEMORY.
+ */
+enum status validate_environment(const char *json, struct error *err);
+
+/* The same made so: each byte that does not belong becomes a '?'. *out is the caller's, or NULL where nothing is to be
+ * changed. Fails: ST_INVALID (no JSON), ST_NO_MEMORY. */
+enum status validate_clean_environment(const char *json, char **out, struct error *err);
 
 /* A reason as it is kept: clean, and not longer than VALID_REASON_MAX; in place. */
 void validate_reason(char *reason);

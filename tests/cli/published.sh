@@ -65,6 +65,7 @@ curl -s "$url/api/v1/sessions/$id/trials/1" >trial.json
 grep -q '"command":"./train.sh published"' trial.json
 verdict one_may_publish_it $? "$(cat trial.json)"
 check a_label_is_a_line 2 'label' "$syncopate" agent --server "$url" --session "$id" --command true --label "$(printf 'a\nb')"
+check nor_turns_it_words_around 2 'label' "$syncopate" agent --server "$url" --session "$id" --command true --label $'a\u202eb'
 check a_label_needs_a_command 2 'is about the job of --command' "$syncopate" tune mlp-small lab-4x1g --label x
 
 # ---- a dataset of one's own, merged into the service ----
@@ -80,3 +81,10 @@ verdict nobody_gets_its_command $? "$(grep -a k0123secret there.db* other.db* | 
 "$syncopate" tune --resume "$own" --dataset here.db >resumed.out 2>&1
 verdict it_is_known_here $? "$(cat resumed.out)"
 stop
+
+# ---- what these tools keep, they take ----
+"$syncopate" tune mlp-small lab-4x1g --command $'export A=1\n\tif true; then exec ./train.sh; fi' --publish-command --trials 2 --rounds 0 \
+    --dataset lines.db >lines.out 2>lines.err
+verdict a_command_of_lines_runs $? "$(cat lines.err)"
+check and_its_dataset_passes_the_check 0 '' "$syncopate" dataset check --dataset lines.db
+check and_is_merged 0 '' "$syncopate" dataset merge lines.db --dataset of_lines.db

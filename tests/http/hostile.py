@@ -143,6 +143,9 @@ def through_a_service(trial):
         trial.hold("the log", log.read())
     for table in TABLES:
         trial.command(*table, "--dataset", "names.db")
+    checked = trial.command("dataset", "check", "--dataset", "names.db")
+    if checked.returncode:
+        trial.faults.append(f"the service's dataset fails its check: {checked.stdout[-300:] + checked.stderr[-300:]}")
     trial.command("dataset", "export", "--format", "csv", "--dataset", "names.db")
 
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "trial-runner/transcript.h"
 
 /* The members that are texts, in a session's options. */
@@ -90,11 +91,9 @@ static const char *job_words_without_command(const struct job_words *words) {
 }
 
 static enum status check_label(const char *label, struct error *err) {
-    const size_t n = strlen(label);
-    bool plain = n && n <= JOB_LABEL;
-    for (const char *c = label; *c; c++)
-        plain = plain && (unsigned char)*c >= ' ' && *c != 0x7f;
-    return plain ? ST_OK : error_set(err, ST_USAGE, "--label: 1 to %d bytes on one line", JOB_LABEL);
+    return text_is_name(label, JOB_LABEL)
+               ? ST_OK
+               : error_set(err, ST_USAGE, "--label: 1 to %d bytes on one line, clean text", JOB_LABEL);
 }
 
 enum status job_runner_init(struct job_setup *setup, const struct job_words *words, const struct runner_words *runner,

@@ -307,6 +307,52 @@ static enum status import_line(struct store *store, const char *line, const stru
     return status;
 }
 
+static void an_environment_has_lines_and_tabs_and_nothing_worse(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct import_report report;
+    struct store *store = must_open(dataset_path("environments.db"), STORE_READ_WRITE);
+    const struct fixture f = put_fixture(store);
+    struct record r = finished(&f, "u", 10);
+    r.environment_json = "{\"host\":\"\\u001b]0;x\\u0007\"}";
+    assert_fails(store_trials_import(store, 1, &r, NULL, &report, NULL, &err), ST_INVALID, "record 0: host: ");
+    r.environment_json = "{\"a\\u202e\":1}";
+    assert_fails(store_trials_import(store, 1, &r, NULL, &report, NULL, &err), ST_INVALID,
+                 "record 0: a member's name: ");
+    r.environment_json = "{\"command\":\"export A=1\\n\\tif true\"}";
+    assert_ok(store_trials_import(store, 1, &r, NULL, &report, NULL, &err));
+    assert_sound(store);
+    store_close(store);
+}
+
+/* Nobody's measurement is lost because its machine has a strange name. */
+static void what_a_finished_trial_says_of_its_environment_is_cleaned(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct arena arena = {0};
+    struct record *r;
+    size_t n;
+    struct store *store = must_open(dataset_path("cleaned.db"), STORE_READ_WRITE);
+    const struct fixture f = put_fixture(store);
+    const struct new_trial request = request_of(&f, NULL);
+    const int64_t trial = must_begin_trial(store, &request);
+    static const double times[] = {5};
+    const struct finished_trial result = {.mean_us = 5,
+                                          .median_us = 5,
+                                          .low_us = 5,
+                                          .high_us = 5,
+                                          .n_iterations = 1,
+                                          .iterations_us = times,
+                                          .environment =
+                                              "{\"a\\u001b\":[\"b\\u0007c\\n\\td\"],\"e\":0.1,\"f\":\"g\\u202e\"}"};
+    assert_ok(store_trial_finish(store, trial, &result, &err));
+    assert_ok(query_collect(store, &(struct query){0}, &arena, &n, &r, &err));
+    assert_string_equal(r[0].environment_json, "{\"a?\":[\"b?c\\n\\td\"],\"e\":0.1,\"f\":\"g???\"}");
+    assert_sound(store);
+    store_close(store);
+    arena_release(&arena);
+}
+
 static void what_others_named_badly_is_refused_with_its_line(void **state) {
     (void)state;
     struct error err = {0};
@@ -421,6 +467,8 @@ int main(void) {
         cmocka_unit_test(an_export_comes_back_byte_for_byte),
         cmocka_unit_test(unfinished_trials_stay_out),
         cmocka_unit_test(a_bad_line_is_named_and_nothing_stays),
+        cmocka_unit_test(an_environment_has_lines_and_tabs_and_nothing_worse),
+        cmocka_unit_test(what_a_finished_trial_says_of_its_environment_is_cleaned),
         cmocka_unit_test(what_others_named_badly_is_refused_with_its_line),
         cmocka_unit_test(a_session_of_others_is_foreign_and_its_reason_clean),
         cmocka_unit_test(a_step_that_changes_megabytes_is_kept_whole_or_undone_whole),
