@@ -75,7 +75,13 @@ enum status response_put(struct store *store, const char *token, const char *key
 }
 
 enum status response_prune(struct store *store, const char *before, uint64_t *n, struct error *err) {
-    return sql_step(store, SQL_RESPONSE_PRUNE, SQL_VALUES(sql_text(before)), n, err);
+    enum status status = store_begin(store, err);
+    if (status != ST_OK)
+        return status;
+    status = sql_run(store, SQL_RESPONSE_CREDIT, SQL_VALUES(sql_text(before)), err);
+    if (status == ST_OK)
+        status = sql_step(store, SQL_RESPONSE_PRUNE, SQL_VALUES(sql_text(before)), n, err);
+    return store_end(store, status, err);
 }
 
 enum status audit_add(struct store *store, const struct audit_entry *entry, struct error *err) {

@@ -118,6 +118,20 @@ enum status sql_start(struct store *store, enum statement which, size_t n, const
     return sql_start_kept(store, &store->statements[which], texts[which], n, values, out, err);
 }
 
+/* What a statement added to the dataset for good. Tables that only count or say who sees something are nobody's. */
+static void count_inserted(struct store *store, sqlite3_stmt *stmt) {
+    static const char insert[] = "INSERT INTO ";
+    static const char *const kept_apart[] = {"usage", "audiences", "holdings", "pruned_events"};
+    const char *sql = sqlite3_sql(stmt);
+    if (*sql != 'I' && *sql != 'D')
+        return;
+    const bool into = !strncmp(sql, insert, sizeof insert - 1);
+    for (size_t i = 0; i < sizeof kept_apart / sizeof *kept_apart && into; i++)
+        if (!strncmp(sql + sizeof insert - 1, kept_apart[i], strlen(kept_apart[i])))
+            return;
+    store->inserted += *sql == 'I' ? sqlite3_changes64(store->db) : -sqlite3_changes64(store->db);
+}
+
 enum status sql_next(struct store *store, sqlite3_stmt *stmt, bool *row, struct error *err) {
     int code = sqlite3_step(stmt);
     if (code == SQLITE_ROW) {
@@ -126,6 +140,8 @@ enum status sql_next(struct store *store, sqlite3_stmt *stmt, bool *row, struct 
     }
     enum status status = code == SQLITE_DONE ? ST_OK : fail(store, err);
     sqlite3_reset(stmt);
+    if (status == ST_OK && !sqlite3_stmt_readonly(stmt))
+        count_inserted(store, stmt);
     if (status == ST_OK)
         *row = false;
     return status;

@@ -100,6 +100,9 @@ enum { SESSION_ROW = 16 }; /* the column of the row number */
       "UPDATE usage SET rows = max(0, rows - x.n), bytes = max(0, bytes - x.size) FROM (SELECT s.team AS team,"        \
       " count(*) AS n, sum(100 + length(e.content)) AS size FROM events e JOIN sessions s ON s.id = e.session"         \
       " WHERE e.id IN (" OLD_EVENTS ") GROUP BY s.team) x WHERE usage.team = x.team")                                  \
+    X(SQL_EVENT_CHARGE,                                                                                                \
+      "INSERT INTO usage (team, rows, bytes) SELECT team, 1, 100 + length(?2) FROM sessions WHERE id = ?1"             \
+      " AND team NOT NULL ON CONFLICT DO UPDATE SET rows = rows + 1, bytes = bytes + excluded.bytes")                  \
     X(SQL_EVENT_PRUNE, "DELETE FROM events WHERE id IN (" OLD_EVENTS ")")                                              \
     X(SQL_RESPONSE_GET,                                                                                                \
       "SELECT fingerprint, status, content_type, body, created FROM idempotency WHERE token = ? AND key = ?")          \
@@ -115,6 +118,11 @@ enum { SESSION_ROW = 16 }; /* the column of the row number */
       "DELETE FROM idempotency WHERE token = ?1 AND rowid <= (SELECT rowid FROM (SELECT rowid,"                        \
       " row_number() OVER (ORDER BY rowid DESC) AS n, sum(length(body) + 200) OVER (ORDER BY rowid DESC) AS size"      \
       " FROM idempotency WHERE token = ?1) WHERE n > ?2 OR size > ?3 ORDER BY rowid DESC LIMIT 1)")                    \
+    X(SQL_RESPONSE_CREDIT, /* those of before their owner named a team (dispatch.c) were never charged */              \
+      "UPDATE usage SET rows = max(0, rows - x.n), bytes = max(0, bytes - x.size) FROM (SELECT"                        \
+      " substr(token, instr(token, '@') + 1) AS team, count(*) AS n, sum(200 + length(body)) AS size FROM idempotency" \
+      " WHERE instr(token, '@') > 0 AND rowid IN (SELECT rowid FROM idempotency WHERE created < ? LIMIT 1000)"         \
+      " GROUP BY team) x WHERE usage.team = x.team")                                                                   \
     X(SQL_AUDIT_CREDIT,                                                                                                \
       "UPDATE usage SET rows = max(0, rows - x.n), bytes = max(0, bytes - x.size) FROM (SELECT team, count(*) AS n,"   \
       " sum(150 + length(path)) AS size FROM audit WHERE id IN (SELECT id FROM audit WHERE at < ? LIMIT 1000)"         \
@@ -122,8 +130,8 @@ enum { SESSION_ROW = 16 }; /* the column of the row number */
     X(SQL_PAGES, "PRAGMA page_count")                                                                                  \
     X(SQL_PAGES_FREE, "PRAGMA freelist_count")                                                                         \
     X(SQL_PAGE_SIZE, "PRAGMA page_size")                                                                               \
-    X(SQL_USAGE_ADD, "INSERT INTO usage (team, rows, bytes) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET"             \
-                     " rows = rows + excluded.rows, bytes = bytes + excluded.bytes")                                   \
+    X(SQL_USAGE_ADD, "INSERT INTO usage (team, rows, bytes) VALUES (?1, max(0, ?2), ?3) ON CONFLICT DO UPDATE SET"     \
+                     " rows = max(0, rows + ?2), bytes = bytes + ?3")                                                  \
     X(SQL_USAGE_LIST, "SELECT team, rows, bytes FROM usage WHERE ?1 IS NULL OR team = ?1 ORDER BY team")               \
     X(SQL_USAGE_OPEN, "SELECT count(*) FROM sessions WHERE team = ? AND ended IS NULL")                                \
     X(SQL_AUDIT_PRUNE, "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < ? LIMIT 1000)")                 \
@@ -202,12 +210,14 @@ struct store {
     char *file; /* absolute, without symbolic links */
     char *copy; /* what is open in place of a file of an older schema; NULL: the file */
     bool read_only, immutable;
-    unsigned depth;     /* of write steps that are open */
-    unsigned bare;      /* how many of these are inner ones without a savepoint: nothing was written before them */
-    int64_t written;    /* rows changed on this connection when the transaction began; -1: it may have changed more */
-    bool counts_itself; /* who sees the rows that are added (schema.c) */
-    bool reading;       /* between sql_begin_read and sql_end_read, outside a write step */
-    struct lock lock;   /* held when not read_only */
+    unsigned depth;   /* of write steps that are open */
+    unsigned bare;    /* how many of these are inner ones without a savepoint: nothing was written before them */
+    int64_t written;  /* rows changed on this connection when the transaction began; -1: it may have changed more */
+    int64_t inserted; /* rows of things that stay, less those deleted, on this connection (usage.c) */
+    int64_t apart_rows, apart_bytes; /* of these, events: who has their session is charged for them at once */
+    bool counts_itself;              /* who sees the rows that are added (schema.c) */
+    bool reading;                    /* between sql_begin_read and sql_end_read, outside a write step */
+    struct lock lock;                /* held when not read_only */
     struct sqlite3_stmt *statements[STATEMENT_COUNT];
     struct sqlite3_stmt *object_name[STORE_KIND_COUNT];
     struct sqlite3_stmt *object_get[STORE_KIND_COUNT], *object_insert[STORE_KIND_COUNT], *object_row[STORE_KIND_COUNT],

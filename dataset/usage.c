@@ -28,23 +28,22 @@ enum status usage_mark(struct store *store, struct usage_mark *out, struct error
     if (status == ST_OK)
         status = get_one(store, SQL_PAGE_SIZE, &size, err);
     if (status == ST_OK)
-        *out = (struct usage_mark){sqlite3_total_changes64(store->db), (pages - unused) * size};
+        *out = (struct usage_mark){sqlite3_total_changes64(store->db), store->inserted - store->apart_rows,
+                                   (pages - unused) * size - store->apart_bytes};
     return status;
 }
 
 bool usage_changed(struct store *store, const struct usage_mark *since) {
-    return sqlite3_total_changes64(store->db) != since->rows;
+    return sqlite3_total_changes64(store->db) != since->changes;
 }
 
 enum status usage_add(struct store *store, const struct usage_mark *since, const char *team, struct error *err) {
-    struct usage_mark now;
+    struct usage_mark now = *since;
     enum status status = usage_mark(store, &now, err);
-    if (status != ST_OK)
+    const int64_t rows = now.rows - since->rows, bytes = now.bytes > since->bytes ? now.bytes - since->bytes : 0;
+    if (status != ST_OK || (!rows && !bytes))
         return status;
-    return sql_run(store, SQL_USAGE_ADD,
-                   SQL_VALUES(sql_text(team), sql_integer(now.rows - since->rows),
-                              sql_integer(now.bytes > since->bytes ? now.bytes - since->bytes : 0)),
-                   err);
+    return sql_run(store, SQL_USAGE_ADD, SQL_VALUES(sql_text(team), sql_integer(rows), sql_integer(bytes)), err);
 }
 
 enum status usage_get(struct store *store, const char *team, struct usage *out, struct error *err) {

@@ -1,6 +1,8 @@
-/* What each team has written, so that one cannot fill the disk of all: rows that were added or changed for it, and
- * bytes by which the file grew. Both are counted in the transaction of the write. What is pruned of a team's audit and
- * events is taken off again, roughly. Errors and threads as in store.h. */
+/* What stays in the dataset because of each team, so that one cannot fill the disk of all: rows that were added for it,
+ * and bytes by which the file grew. Both are counted in the transaction of the write. A change of a row counts nothing,
+ * such as a renewed lease, nor do the rows that say who sees something. Audits and answers are charged to who asked,
+ * events to their session's team. Pruning credits the rows of all three, and their bytes roughly. Errors and threads as
+ * in store.h. */
 #ifndef DATASET_USAGE_H
 #define DATASET_USAGE_H
 
@@ -13,7 +15,7 @@ struct usage {
 
 /* Where the writer stands before a step. Take it inside the step's transaction. */
 struct usage_mark {
-    int64_t rows, bytes;
+    int64_t changes, rows, bytes;
 };
 enum status usage_mark(struct store *store, struct usage_mark *out, struct error *err);
 

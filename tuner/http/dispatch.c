@@ -331,7 +331,13 @@ static bool has_key(const struct request *rq) {
     return rq->idempotency_key && rq->route->flags & ROUTE_KEYED;
 }
 
-static const char *key_owner(const struct request *rq) {
+/* Whose key it is: "token@team", since who forgets an answer credits the team (dataset/requests.c). */
+static const char *key_owner(struct request *rq) {
+    return arena_printf(&rq->arena, "%s@%s", rq->principal.token, rq->principal.team);
+}
+
+/* As answers of before have it. */
+static const char *old_key_owner(const struct request *rq) {
     return *rq->principal.token ? rq->principal.token : rq->principal.team;
 }
 
@@ -355,8 +361,11 @@ static enum status replay(struct request *rq, struct store *store, const struct 
                           bool *known, struct error *err) {
     enum response_match match;
     struct stored_response found;
+    const char *owner = key_owner(rq), *key = rq->idempotency_key;
     enum status st =
-        response_find(store, key_owner(rq), rq->idempotency_key, print->hex, &rq->arena, &match, &found, err);
+        owner ? response_find(store, owner, key, print->hex, &rq->arena, &match, &found, err) : error_no_memory(err);
+    if (!st && match == RESPONSE_NEW)
+        st = response_find(store, old_key_owner(rq), key, print->hex, &rq->arena, &match, &found, err);
     if (st)
         return st;
     *known = match != RESPONSE_NEW;
@@ -411,7 +420,10 @@ static enum status keep_answer(const struct commit *c, struct store *store, stru
                                            .content_type = c->rs->content_type ? c->rs->content_type : "",
                                            .body = c->rs->body ? c->rs->body : "",
                                            .length = c->rs->n};
-    return response_put(store, key_owner(c->rq), c->rq->idempotency_key, c->rq->fingerprint.hex, &answer, err);
+    const char *owner = key_owner(c->rq);
+    if (!owner)
+        return error_no_memory(err);
+    return response_put(store, owner, c->rq->idempotency_key, c->rq->fingerprint.hex, &answer, err);
 }
 
 static enum status audit(const struct commit *c, struct store *store, struct error *err) {
@@ -444,9 +456,11 @@ static enum status commit_step(void *context, struct store *store, struct error 
         return error_set(err, ST_CANCELLED, "undone");
     if (st || !usage_changed(store, &mark)) /* what changed nothing may be done again, and nothing tells of it */
         return st;
-    st = audit(c, store, err);
-    st = st ? st : usage_add(store, &mark, c->rq->principal.team, err);
-    return !st && has_key(c->rq) ? keep_answer(c, store, err) : st;
+    if (!(c->rq->route->flags & ROUTE_LEASE))
+        st = audit(c, store, err);
+    if (!st && has_key(c->rq))
+        st = keep_answer(c, store, err);
+    return st ? st : usage_add(store, &mark, c->rq->principal.team, err);
 }
 
 enum status request_commit(struct request *rq, request_effect *effect, void *context, struct response *rs,

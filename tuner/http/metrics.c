@@ -273,7 +273,7 @@ static void write_usage(FILE *out, struct service *service, const char *team) {
         log_error("metrics: %s", err.message);
         n = 0;
     }
-    write_head(out, "syncopate_team_rows", "gauge", "Rows that a team has written, of those it may (--team-rows).");
+    write_head(out, "syncopate_team_rows", "gauge", "Rows that stay because of a team, of those it may (--team-rows).");
     for (size_t i = 0; i < n; i++)
         fprintf(out, "syncopate_team_rows{team=\"%s\"} %" PRId64 "\n", used[i].team, used[i].rows);
     write_head(out, "syncopate_team_bytes", "gauge", "Bytes by which a team made the dataset grow (--team-bytes).");

@@ -30,7 +30,9 @@ void request_settle(struct request *rq, uint64_t granted, uint64_t used) {
 /* It is not a matter of waiting a moment: an administrator raises the limit, or prunes. */
 static enum status refuse(struct request *rq, struct response *rs, const char *what, uint64_t most) {
     response_header(rs, HEADER_RETRY_AFTER, "3600");
-    return response_problem(rs, &rq->arena, PROBLEM_QUOTA, "team %s may have %llu %s in the dataset, and has them",
+    return response_problem(rs, &rq->arena, PROBLEM_QUOTA,
+                            "team %s may leave %llu %s in the dataset, and has left them; an administrator raises the "
+                            "bound or prunes",
                             rq->principal.team, (unsigned long long)most, what);
 }
 

@@ -27,6 +27,7 @@ enum route_flags {
     ROUTE_PAGE = 512,   /* its problems are pages too */
     ROUTE_BULK = 1024,  /* its body may be as large as the server takes; that of others is small (routes_body_bytes) */
     ROUTE_GOES_ON = 2048, /* goes on with a trial or ends something: a team whose room is used up may still */
+    ROUTE_LEASE = 4096,   /* changes a lease only, again and again: leaves no audit */
 };
 
 struct route {

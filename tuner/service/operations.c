@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/work.h"
+#include "dataset/usage.h"
 #include "tuner/service/service.h"
 
 enum { MOST_WAITING = 64, MOST_OF_A_TEAM = 8 };
@@ -34,6 +35,17 @@ struct ending {
     const char *failure; /* JSON; NULL: it is done */
 };
 
+/* What it leaves is charged to the team that asked. */
+static enum status charge(struct store *store, const char *id, const struct usage_mark *since, struct error *err) {
+    struct arena arena = {0};
+    struct stored_operation operation;
+    enum status st = operation_get(store, id, &arena, &operation, err);
+    if (!st && operation.team)
+        st = usage_add(store, since, operation.team, err);
+    arena_release(&arena);
+    return st;
+}
+
 static enum status end_done(struct operation_work *work, struct store *store, struct error *err) {
     cJSON *result = cJSON_CreateObject();
     enum status st = result ? work->keep(work, store, result, err) : error_no_memory(err);
@@ -47,8 +59,12 @@ static enum status end_done(struct operation_work *work, struct store *store, st
 
 static enum status end_step(void *context, struct store *store, struct error *err) {
     const struct ending *e = context;
-    return e->failure ? operation_end(store, e->work->id, OPERATION_FAILED, e->failure, err)
-                      : end_done(e->work, store, err);
+    struct usage_mark mark;
+    if (e->failure)
+        return operation_end(store, e->work->id, OPERATION_FAILED, e->failure, err);
+    enum status st = usage_mark(store, &mark, err);
+    st = st ? st : end_done(e->work, store, err);
+    return st ? st : charge(store, e->work->id, &mark, err);
 }
 
 /* {"code","detail"}, malloc'd; NULL when memory is out. */

@@ -138,6 +138,79 @@ static void a_team_writes_so_many_rows_and_may_still_end_what_it_began(void **st
     site_stop(&site);
 }
 
+static int64_t rows_of(const char *team) {
+    char sql[120];
+    snprintf(sql, sizeof sql, "SELECT coalesce(sum(rows), 0) FROM usage WHERE team = '%s'", team);
+    return count(sql);
+}
+
+/* A job that renews its lease for a month fills nothing. */
+static void heartbeats_leave_nothing_and_cost_nothing(void **state) {
+    (void)state;
+    char session[128], path[200];
+    start((struct service_options){0});
+    cJSON *json = reply_json(open_session(red), 201);
+    snprintf(session, sizeof session, "%s", cJSON_GetObjectItemCaseSensitive(json, "href")->valuestring);
+    cJSON_Delete(json);
+    snprintf(path, sizeof path, "%s/trials:suggest", session);
+    assert_int_equal(ask_as(red, "POST", path, "{\"client\":\"c\"}")->status, 200);
+    const int64_t rows = rows_of("red"), audits = count("SELECT count(*) FROM audit");
+    snprintf(path, sizeof path, "%s/trials/1:heartbeat", session);
+    for (int i = 0; i < 50; i++)
+        assert_int_equal(ask_as(red, "POST", path, "{\"client\":\"c\",\"attempt\":1}")->status, 200);
+    assert_int_equal(rows_of("red"), rows);
+    assert_int_equal(count("SELECT count(*) FROM audit"), audits);
+    site_stop(&site);
+}
+
+/* Rows of a team and what it is charged, to the row: a session and its first event, an audit, an answer. */
+static void what_stays_is_charged_and_credited_to_the_row(void **state) {
+    (void)state;
+    struct error err;
+    char path[200];
+    start((struct service_options){.keep_events_us = 1, .keep_audit_us = 1, .keep_answers_us = 1});
+    static const char body[] = "{\"model\":\"toy\",\"cluster\":\"four\",\"ranker\":\"none\",\"budget\":{\"trials\":9}}";
+    cJSON *json = reply_json(ask_with(red, "POST", "/api/v1/sessions", "Idempotency-Key: k\r\n", body), 201);
+    snprintf(path, sizeof path, "%s:cancel", cJSON_GetObjectItemCaseSensitive(json, "href")->valuestring);
+    cJSON_Delete(json);
+    const int64_t of_session = count("SELECT count(*) FROM sessions") + count("SELECT count(*) FROM calibrations");
+    assert_int_equal(rows_of("red"), of_session + count("SELECT count(*) FROM events") + 2);
+    assert_int_equal(ask_with(red, "POST", path, "Idempotency-Key: l\r\n", NULL)->status, 200);
+    assert_int_equal(rows_of("red"), of_session + count("SELECT count(*) FROM events") + 4);
+    usleep(5000);
+    assert_ok(service_forget(site.service, &err));
+    assert_int_equal(count("SELECT count(*) FROM idempotency") + count("SELECT count(*) FROM events"), 0);
+    assert_int_equal(rows_of("red"), of_session);
+    site_stop(&site);
+}
+
+static void a_ranker_is_charged_to_the_team_that_asked_for_it(void **state) {
+    (void)state;
+    char body[400];
+    static const char *const baselines[] = {"horovod", "wfbp", "pytorch-ddp", "p3"};
+    start((struct service_options){0});
+    for (int i = 0; i < 12; i++) {
+        snprintf(body, sizeof body, "{\"model\":\"toy\",\"cluster\":\"four\",\"baseline\":\"%s\"}", baselines[i % 4]);
+        struct reply *reply = ask_as(red, "POST", "/api/v1/strategies", body);
+        assert_true(reply->status == 200 || reply->status == 201);
+        cJSON *json = reply_json(reply, reply->status);
+        snprintf(body, sizeof body,
+                 "{\"records\":[{\"model\":\"toy\",\"cluster\":\"four\",\"strategy\":\"%.64s\",\"proposer\":\"p\","
+                 "\"runner\":\"lab\",\"iterations_us\":[%d]}]}",
+                 cJSON_GetObjectItemCaseSensitive(json, "id")->valuestring, 9000 + 100 * i);
+        cJSON_Delete(json);
+        assert_int_equal(ask_as(red, "POST", "/api/v1/records:batchCreate", body)->status, 201);
+    }
+    const int64_t rows = rows_of("red");
+    assert_int_equal(ask_as(red, "POST", "/api/v1/rankers", "{\"kind\":\"linear\"}")->status, 202);
+    for (int i = 0; i < 400 && count("SELECT count(*) FROM operations WHERE state = 'running'"); i++)
+        usleep(20000);
+    assert_int_equal(count("SELECT count(*) FROM operations WHERE state = 'done'"), 1);
+    assert_int_equal(count("SELECT count(*) FROM rankers"), 1);
+    assert_int_equal(rows_of("red") - rows, 3); /* the operation, its audit, the ranker */
+    site_stop(&site);
+}
+
 static void a_team_makes_the_file_grow_so_much(void **state) {
     (void)state;
     start((struct service_options){.limits.bytes = 1 << 20});
@@ -195,6 +268,9 @@ int main(void) {
         cmocka_unit_test(a_repetition_that_changes_nothing_leaves_nothing),
         cmocka_unit_test(a_team_has_so_many_sessions_open),
         cmocka_unit_test(a_team_writes_so_many_rows_and_may_still_end_what_it_began),
+        cmocka_unit_test(heartbeats_leave_nothing_and_cost_nothing),
+        cmocka_unit_test(what_stays_is_charged_and_credited_to_the_row),
+        cmocka_unit_test(a_ranker_is_charged_to_the_team_that_asked_for_it),
         cmocka_unit_test(a_team_makes_the_file_grow_so_much),
         cmocka_unit_test(what_is_old_is_forgotten_and_said_to_be),
     };
