@@ -23,10 +23,15 @@
     " (SELECT h.name FROM holdings h WHERE h.kind = '" kind "' AND h.object = " row                                    \
     " AND h.shared = '*' ORDER BY h.team <> '', h.created LIMIT 1), o.name)"
 
+/* When the asker's team put it, so that nobody learns when another did. */
+#define SHOWN_CREATED(kind, row)                                                                                       \
+    "coalesce((SELECT h.created FROM holdings h WHERE h.kind = '" kind "' AND h.object = " row                         \
+    " AND h.team = ?2), o.created)"
+
 static const char *const gets[] = {
 #define X(constant, table, word)                                                                                       \
-    "SELECT o.id, " SHOWN_NAME(#word, "o.row") ", o.created, o.content FROM " #table                                   \
-                                               " o WHERE o.id = ?1 AND " IS_SEEN(#word, "o.row"),
+    "SELECT o.id, " SHOWN_NAME(#word, "o.row") ", " SHOWN_CREATED(                                                     \
+        #word, "o.row") ", o.content FROM " #table " o WHERE o.id = ?1 AND " IS_SEEN(#word, "o.row"),
     STORE_KIND_TABLE(X)
 #undef X
 };

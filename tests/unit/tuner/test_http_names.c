@@ -170,6 +170,19 @@ static void putting_a_hidden_strategy_is_as_putting_a_new_one(void **state) {
 }
 
 /* Pages of a list show each thing once, whatever lies between that is hidden. */
+static void what_a_team_has_put_was_made_when_it_did(void **state) {
+    (void)state;
+    char reds[64], blues[64], seen[64];
+    member(ask_as(red, "POST", "/api/v1/models", SITE_MODEL), 201, "created", reds, sizeof reds);
+    usleep(20000);
+    struct reply *reply = ask_as(blue, "POST", "/api/v1/models", SITE_MODEL);
+    assert_true(reply->status == 200 || reply->status == 201);
+    member(ask_as(blue, "POST", "/api/v1/models", SITE_MODEL), 200, "created", blues, sizeof blues);
+    assert_true(strcmp(blues, reds) > 0);
+    member(ask_as(red, "POST", "/api/v1/models", SITE_MODEL), 200, "created", seen, sizeof seen);
+    assert_string_equal(seen, reds);
+}
+
 static void pages_of_a_list_skip_what_is_hidden(void **state) {
     (void)state;
     size_t n = 0;
@@ -241,6 +254,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(putting_a_hidden_strategy_is_as_putting_a_new_one, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_list_of_one_name_has_what_is_seen, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_sessions_id_cannot_be_guessed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_a_team_has_put_was_made_when_it_did, set_up, tear_down),
         cmocka_unit_test_setup_teardown(pages_of_a_list_skip_what_is_hidden, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
