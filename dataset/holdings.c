@@ -1,6 +1,6 @@
-/* What shows an object to whom is counted in the table of audiences, which triggers of the writing connection keep
- * (schema.c), so that whether a team may see something is two look-ups, however many trials are about it. Cost: O(log
- * n), and for the beginning of an id and for a name as many steps as there are such ids and names. */
+/* What shows an object to whom is counted in the table of audiences (schema.c, COUNT_TRIALS), so that whether a team
+ * may see something is two look-ups, however many trials are about it. Cost: O(log n), and for the beginning of an id
+ * and for a name as many steps as there are such ids and names. */
 #include "dataset/holdings.h"
 
 #include <sqlite3.h>

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "dataset/sharing.h"
 #include "dataset/store_internal.h"
 #include "dataset/validate_internal.h"
 
@@ -26,17 +25,10 @@ enum status record_uid_make(char out[RECORD_UID_MAX + 1], struct error *err) {
 }
 
 /* Of one kind, where ids with the same last digits displace each other. */
-enum { KNOWN = 64, SEEN = 256 };
+enum { KNOWN = 64 };
 struct known {
     char id[ID_LENGTH + 1];
     int64_t row;
-};
-
-/* How many records of one team and sharing are about an object: counted when another takes its place, and at the end.
- */
-struct seen {
-    int64_t object, n;
-    const char *team, *shared;
 };
 
 struct batch {
@@ -48,9 +40,6 @@ struct batch {
     const char *environment_json; /* the last one, */
     int64_t environment;          /* and its row */
     struct known known[STORE_KIND_COUNT][KNOWN];
-    struct seen seen[STORE_KIND_COUNT][SEEN];
-    struct arena texts; /* of the session below, and what seen refers to */
-    const char *session, *session_team, *session_shared;
 };
 
 static int compare(const void *a, const void *b) {
@@ -151,97 +140,6 @@ static enum status find_row(struct batch *batch, enum store_kind kind, const cha
     return status;
 }
 
-/* ---- who sees what the records are about ---- */
-
-static enum status add_audience(struct batch *batch, enum store_kind kind, const struct seen *seen,
-                                const char *audience, bool own, struct error *err) {
-    return sql_run(batch->store, SQL_AUDIENCE_ADD,
-                   SQL_VALUES(sql_text(object_word(kind)), sql_text(audience), sql_integer(seen->object),
-                              sql_integer(seen->n), sql_integer(own ? seen->n : 0)),
-                   err);
-}
-
-/* As the triggers of schema.c count one. */
-static enum status count_seen(struct batch *batch, enum store_kind kind, struct seen *seen, struct error *err) {
-    if (!seen->n)
-        return ST_OK;
-    enum status status = seen->team ? add_audience(batch, kind, seen, seen->team, true, err) : ST_OK;
-    if (!strcmp(seen->shared, "*") && status == ST_OK)
-        status = add_audience(batch, kind, seen, "*", false, err);
-    for (const char *at = seen->shared; *at == '|' && at[1] && status == ST_OK; at += 1 + strcspn(at + 1, "|")) {
-        char team[72];
-        snprintf(team, sizeof team, "%.*s", (int)strcspn(at + 1, "|"), at + 1);
-        status = add_audience(batch, kind, seen, team, false, err);
-    }
-    seen->n = 0;
-    return status;
-}
-
-static bool same_text(const char *a, const char *b) {
-    return a == b || (a && b && !strcmp(a, b));
-}
-
-static enum status note_seen(struct batch *batch, enum store_kind kind, int64_t object, const char *team,
-                             const char *shared, struct error *err) {
-    struct seen *seen = &batch->seen[kind][(uint64_t)object % SEEN];
-    const bool same = seen->object == object && same_text(seen->team, team) && same_text(seen->shared, shared);
-    enum status status = same ? ST_OK : count_seen(batch, kind, seen, err);
-    if (status == ST_OK)
-        *seen = (struct seen){object, same ? seen->n + 1 : 1, team, shared};
-    return status;
-}
-
-static enum status count_all(struct batch *batch, struct error *err) {
-    enum status status = ST_OK;
-    for (enum store_kind kind = 0; kind < STORE_KIND_COUNT && status == ST_OK; kind++)
-        for (size_t i = 0; i < SEEN && status == ST_OK; i++)
-            status = count_seen(batch, kind, &batch->seen[kind][i], err);
-    return status;
-}
-
-/* Team and sharing of the record's session, which mostly is the last one's. */
-static enum status read_session(struct batch *batch, const char *session, struct error *err) {
-    sqlite3_stmt *stmt;
-    bool row;
-    if (same_text(batch->session, session))
-        return ST_OK;
-    batch->session_team = batch->session_shared = NULL;
-    batch->session = session;
-    if (!session)
-        return ST_OK;
-    enum status status = sql_start(batch->store, SQL_SESSION_SEEN, SQL_VALUES(sql_text(session)), &stmt, err);
-    if (status == ST_OK)
-        status = sql_next(batch->store, stmt, &row, err);
-    if (status != ST_OK || !row)
-        return status;
-    status = sql_copy_text(stmt, 0, &batch->texts, &batch->session_team, err);
-    if (status == ST_OK)
-        status = sql_copy_text(stmt, 1, &batch->texts, &batch->session_shared, err);
-    sqlite3_reset(stmt);
-    return status;
-}
-
-/* What SQL_TRIAL_IMPORT has just added, with the team and sharing that it was told. */
-static enum status note_trial(struct batch *batch, const struct record *r, const char *team, const char *shared,
-                              const int64_t *objects, struct error *err) {
-    static const enum store_kind kinds[] = {STORE_MODEL, STORE_CLUSTER, STORE_STRATEGY};
-    enum status status = read_session(batch, r->session, err);
-    const char *a = shared ? shared : "*", *b = batch->session_shared ? batch->session_shared : "*";
-    const char *narrow = !strcmp(a, "*") ? b : a;
-    if (strcmp(a, "*") && strcmp(b, "*")) {
-        char *both = arena_alloc(&batch->texts, strlen(a) + strlen(b) + 1, 1);
-        if (!both)
-            return error_no_memory(err);
-        shared_narrow(a, b, both);
-        narrow = both;
-    }
-    for (size_t i = 0; i < 3 && status == ST_OK; i++)
-        status = note_seen(batch, kinds[i], objects[i], team ? team : batch->session_team, narrow, err);
-    return status;
-}
-
-/* ---- one record ---- */
-
 /* The same words whatever the hidden trial is, also when it is the same: that a uid is taken is all that can be learned
  * of it, and who learns that knew the uid. */
 static enum status refuse_hidden(struct batch *batch, const char *uid, struct error *err) {
@@ -331,8 +229,7 @@ static enum status insert(struct batch *batch, const struct record *r, const cha
         return look_at_duplicate(batch, N - 5, values, err); /* all that it compares */
     batch->last_row = row;
     batch->report.added++;
-    status = note_trial(batch, r, team, shared, (const int64_t[]){model, cluster, strategy}, err);
-    return status != ST_OK ? status : insert_iterations(batch->store, row, r->n_iterations, r->iterations_us, err);
+    return insert_iterations(batch->store, row, r->n_iterations, r->iterations_us, err);
 }
 
 static enum status add_record(struct batch *batch, const struct record *record, struct error *err) {
@@ -372,8 +269,8 @@ enum status store_trials_import(struct store *store, size_t n, const struct reco
     enum status status = store_begin(store, err);
     if (status != ST_OK)
         return status;
-    store->counts_itself = true;
     status = read_last_row(&batch, err);
+    const int64_t before = batch.last_row;
     while (i < n && status == ST_OK) {
         status = add_record(&batch, &records[i], err);
         if (status == ST_OK)
@@ -383,10 +280,8 @@ enum status store_trials_import(struct store *store, size_t n, const struct reco
         error_prefix(err, "record %zu", i);
     if (status != ST_OK && failed)
         *failed = i;
-    if (status == ST_OK)
-        status = count_all(&batch, err);
-    store->counts_itself = false;
-    arena_release(&batch.texts);
+    if (status == ST_OK && batch.report.added)
+        status = sql_run(store, SQL_TRIALS_COUNT, SQL_VALUES(sql_integer(before)), err);
     status = store_end(store, status, err);
     if (status == ST_OK)
         *out = batch.report;

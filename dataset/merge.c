@@ -217,6 +217,20 @@ static enum status add_holdings(struct store *store, struct error *err) {
     return status;
 }
 
+/* The newest rows are those that were added. */
+static enum status add_and_count_trials(struct store *store, uint64_t *n, struct error *err) {
+    char count[4096];
+    int64_t last;
+    enum status status = sql_get_integer(store, "SELECT coalesce(max(id), 0) FROM main.trials", &last, err);
+    if (status == ST_OK)
+        status = add(store, add_trials, n, err);
+    snprintf(count, sizeof count,
+             "WITH added (first) AS (VALUES (%lld)) " COUNT_TRIALS(
+                 "main.trials NOT INDEXED WHERE id >= (SELECT first FROM added)"),
+             (long long)last + 1);
+    return status == ST_OK ? sql_exec(store, count, err) : status;
+}
+
 static enum status add_all(struct store *store, struct merge_report *report, struct error *err) {
     uint64_t iterations = 0;
     enum status status = refuse_clashes(store, err);
@@ -229,7 +243,7 @@ static enum status add_all(struct store *store, struct merge_report *report, str
     if (status == ST_OK)
         status = add(store, update_sessions, &report->updated, err);
     if (status == ST_OK)
-        status = add(store, add_trials, &report->trials, err);
+        status = add_and_count_trials(store, &report->trials, err);
     if (status == ST_OK)
         status = add(store, add_iterations, &iterations, err);
     if (status == ST_OK)

@@ -32,25 +32,18 @@ enum { APPLICATION_ID = 0x73596e63 };
     "DROP TABLE " table ";\n"                                                                                          \
     "ALTER TABLE " table "_4 RENAME TO " table ";\n"
 
-/* Who sees a row of team and shared, as a JSON array: its own team first, where it has one ("" is that of a holding of
- * no team), then "*" or the teams it is shared with. */
-#define SEEN_BY(row)                                                                                                   \
-    "'[' || CASE WHEN " row ".team IS NULL THEN '' ELSE json_quote(" row ".team) || CASE " row                         \
-    ".shared WHEN '' THEN '' ELSE ',' END END || CASE " row                                                            \
-    ".shared WHEN '' THEN '' ELSE replace(json_quote(trim(" row ".shared, '|')), '|', '\",\"') END || ']'"
-#define IS_OWN(row) "(a.key = 0 AND " row ".team IS NOT NULL)"
-
 /* What shows a model, cluster or strategy: that somebody holds it, and trials and sessions that are about it. */
 #define SHOWN                                                                                                          \
-    "(SELECT 'model' AS kind, model AS object, team, shared, count(*) AS n FROM trials GROUP BY 2, 3, 4 UNION ALL"     \
-    " SELECT 'cluster', cluster, team, shared, count(*) FROM trials GROUP BY 2, 3, 4 UNION ALL"                        \
-    " SELECT 'strategy', strategy, team, shared, count(*) FROM trials GROUP BY 2, 3, 4 UNION ALL"                      \
-    " SELECT 'model', o.row, x.team, x.shared, 1 FROM sessions x JOIN models o ON o.id = x.model UNION ALL"            \
-    " SELECT 'cluster', o.row, x.team, x.shared, 1 FROM sessions x JOIN clusters o ON o.id = x.cluster UNION ALL"      \
-    " SELECT kind, object, team, shared, 1 FROM holdings)"
+    "(" TRIALS_SHOW("shared",                                                                                          \
+                    "trials") " UNION ALL"                                                                             \
+                              " SELECT 'model', o.row, x.team, x.shared, 1 FROM sessions x JOIN models o ON "          \
+                              "o.id = x.model UNION ALL"                                                               \
+                              " SELECT 'cluster', o.row, x.team, x.shared, 1 FROM sessions x JOIN clusters o "         \
+                              "ON o.id = x.cluster UNION ALL"                                                          \
+                              " SELECT kind, object, team, shared, 1 FROM holdings)"
 /* clang-format off */
 #define AUDIENCES                                                                                                      \
-    "SELECT s.kind AS kind, a.value AS audience, s.object AS object, sum(s.n) AS reasons, sum(s.n * " IS_OWN("s")      \
+    "SELECT s.kind AS kind, a.value AS audience, s.object AS object, sum(s.n) AS reasons, sum(s.n * " OWNS("s")      \
     ") AS own FROM " SHOWN " s, json_each(" SEEN_BY("s") ") a GROUP BY 1, 2, 3"
 /* clang-format on */
 
@@ -293,28 +286,25 @@ const char schema_audiences[] = AUDIENCES;
 
 /* The triggers are of the connection, not of the file: a file from elsewhere brings none that act (store.c). Each row
  * counts `by` more for everyone who sees it. A row that has come down to no reasons stays, and counts for nothing.
- * Who adds many trials holds them back and counts by itself (ingest.c). */
+ * Trials have no trigger: with one, SQLite keeps a journal of every single insertion, which takes longer than the
+ * insertion. Whoever adds trials or shares them counts them (COUNT_TRIALS); `make lint` knows who may. */
 #define COUNT(row, by, objects)                                                                                        \
     "  INSERT INTO audiences (kind, audience, object, reasons, own) SELECT k.kind, a.value, k.object, " by ", " by     \
-    " * " IS_OWN(row) " FROM json_each(" SEEN_BY(row) ") a, (" objects(                                                \
-        row) ") k WHERE k.object NOT NULL ON CONFLICT DO UPDATE"                                                       \
-             " SET reasons = reasons + excluded.reasons, own = own + excluded.own;\n"
-#define TRIAL_OBJECTS(row)                                                                                             \
-    "SELECT 'model' AS kind, " row ".model AS object UNION ALL SELECT 'cluster', " row                                 \
-    ".cluster UNION ALL SELECT 'strategy', " row ".strategy"
+    " * " OWNS(row) " FROM json_each(" SEEN_BY(row) ") a, (" objects(row) ") k WHERE k.object NOT NULL " COUNT_MORE    \
+                                                                          ";\n"
 #define SESSION_OBJECTS(row)                                                                                           \
     "SELECT 'model' AS kind, (SELECT row FROM models WHERE id = " row                                                  \
     ".model) AS object UNION ALL SELECT 'cluster', (SELECT row FROM clusters WHERE id = " row ".cluster)"
 #define HELD_OBJECT(row) "SELECT " row ".kind AS kind, " row ".object AS object"
 #define FOLLOW(table, objects)                                                                                         \
-    "CREATE TEMP TRIGGER " table "_added AFTER INSERT ON main." table " WHEN NOT audiences_held() BEGIN\n" COUNT(      \
+    "CREATE TEMP TRIGGER " table "_added AFTER INSERT ON main." table " BEGIN\n" COUNT(                                \
         "new", "1", objects) "END;\n"                                                                                  \
-                             "CREATE TEMP TRIGGER " table "_changed AFTER UPDATE OF team, shared ON main." table       \
+                             "CREATE "                                                                                 \
+                             "TEMP TRIGGER " table "_changed AFTER UPDATE OF team, shared ON main." table              \
                              " WHEN new.team IS NOT old.team OR new.shared IS NOT old.shared BEGIN\n" COUNT(           \
                                  "new", "1", objects) COUNT("old", "-1", objects) "END;\n"
 
-static const char followers[] =
-    FOLLOW("trials", TRIAL_OBJECTS) FOLLOW("sessions", SESSION_OBJECTS) FOLLOW("holdings", HELD_OBJECT);
+static const char followers[] = FOLLOW("sessions", SESSION_OBJECTS) FOLLOW("holdings", HELD_OBJECT);
 
 enum status schema_follow(struct store *store, struct error *err) {
     return sql_exec(store, followers, err);

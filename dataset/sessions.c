@@ -247,8 +247,10 @@ static enum status set_shared(struct store *store, const char *id, const char *s
     enum status status = sql_run(store, SQL_SESSION_SHARED, SQL_VALUES(sql_text(id), sql_text(shared)), err);
     if (status == ST_OK && sql_changes(store) == 0)
         return no_session(store, id, err);
-    return status == ST_OK ? sql_run(store, SQL_SESSION_TRIALS_SHARED, SQL_VALUES(sql_text(id), sql_text(shared)), err)
-                           : status;
+    const struct sql_value values[] = {sql_text(id), sql_text(shared)};
+    if (status == ST_OK)
+        status = sql_run(store, SQL_SESSION_TRIALS_COUNT, 2, values, err);
+    return status == ST_OK ? sql_run(store, SQL_SESSION_TRIALS_SHARED, 2, values, err) : status;
 }
 
 enum status store_session_share(struct store *store, const char *id, const char *shared, struct error *err) {
@@ -258,13 +260,21 @@ enum status store_session_share(struct store *store, const char *id, const char 
     return status == ST_OK ? store_end(store, set_shared(store, id, shared, err), err) : status;
 }
 
-enum status store_trial_share(struct store *store, const char *uid, const char *shared, struct error *err) {
-    enum status status = check_team(NULL, shared, err);
+static enum status set_trial_shared(struct store *store, const char *uid, const char *shared, struct error *err) {
+    const struct sql_value values[] = {sql_text(uid), sql_text(shared)};
+    enum status status = sql_run(store, SQL_TRIAL_SHARED_COUNT, 2, values, err);
     if (status == ST_OK)
-        status = sql_run(store, SQL_TRIAL_SHARED, SQL_VALUES(sql_text(uid), sql_text(shared)), err);
+        status = sql_run(store, SQL_TRIAL_SHARED, 2, values, err);
     if (status == ST_OK && sql_changes(store) == 0)
         status = error_set(err, ST_NOT_FOUND, "%s: no trial %s", store->path, uid);
     return status;
+}
+
+enum status store_trial_share(struct store *store, const char *uid, const char *shared, struct error *err) {
+    enum status status = check_team(NULL, shared, err);
+    if (status == ST_OK)
+        status = store_begin(store, err);
+    return status == ST_OK ? store_end(store, set_trial_shared(store, uid, shared, err), err) : status;
 }
 
 enum status store_session_reconcile(struct store *store, const char *id, uint64_t *cancelled, struct error *err) {

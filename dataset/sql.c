@@ -380,21 +380,10 @@ static void keep_reason(sqlite3_context *to, int n, sqlite3_value **values) {
     sqlite3_result_text(to, text, -1, sqlite3_free);
 }
 
-/* audiences_held() */
-static void held(sqlite3_context *to, int n, sqlite3_value **values) {
-    const bool *counts_itself = sqlite3_user_data(to);
-    (void)n;
-    (void)values;
-    sqlite3_result_int(to, *counts_itself);
-}
-
-int sql_add_functions(struct store *store) {
+int sql_add_functions(sqlite3 *db) {
     const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY;
-    int code = sqlite3_create_function_v2(store->db, "shared_narrow", 2, flags, NULL, narrow, NULL, NULL, NULL);
+    int code = sqlite3_create_function_v2(db, "shared_narrow", 2, flags, NULL, narrow, NULL, NULL, NULL);
     if (code == SQLITE_OK)
-        code = sqlite3_create_function_v2(store->db, "reason_kept", 1, flags, NULL, keep_reason, NULL, NULL, NULL);
-    if (code == SQLITE_OK)
-        code = sqlite3_create_function_v2(store->db, "audiences_held", 0, SQLITE_UTF8, &store->counts_itself, held,
-                                          NULL, NULL, NULL);
+        code = sqlite3_create_function_v2(db, "reason_kept", 1, flags, NULL, keep_reason, NULL, NULL, NULL);
     return code;
 }

@@ -72,7 +72,7 @@ static enum status open_database(struct store *store, struct error *err) {
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_ENABLE_FKEY, 1, NULL);
-    code = sql_add_functions(store);
+    code = sql_add_functions(store->db);
     return code == SQLITE_OK ? ST_OK : sql_fail(store->db, code, store->path, err);
 }
 

@@ -23,6 +23,47 @@ enum { SESSION_ROW = 16 }; /* the column of the row number */
 /* The row of the object with that id; where there is none, one that no object has, which its foreign key refuses. */
 #define ROW_OF(table, id) "coalesce((SELECT row FROM " table " WHERE id = " id "), 0)"
 
+/* Who sees a row of team and shared, as a JSON array: its own team first, where it has one ("" is that of a holding of
+ * no team), then "*" or the teams it is shared with. */
+#define SEEN_BY(row)                                                                                                   \
+    "'[' || CASE WHEN " row ".team IS NULL THEN '' ELSE json_quote(" row ".team) || CASE " row                         \
+    ".shared WHEN '' THEN '' ELSE ',' END END || CASE " row                                                            \
+    ".shared WHEN '' THEN '' ELSE replace(json_quote(trim(" row ".shared, '|')), '|', '\",\"') END || ']'"
+#define OWNS(row) "(a.key = 0 AND " row ".team IS NOT NULL)"
+
+/* What trials show, each object once for each team and sharing; `shared` is the sharing that is counted for. */
+#define TRIALS_SHOW(shared, trials)                                                                                    \
+    "SELECT 'model' AS kind, model AS object, team, " shared " AS shared, count(*) AS n FROM " trials                  \
+    " GROUP BY 2, 3, 4 UNION ALL SELECT 'cluster', cluster, team, " shared ", count(*) FROM " trials                   \
+    " GROUP BY 2, 3, 4 UNION ALL SELECT 'strategy', strategy, team, " shared ", count(*) FROM " trials                 \
+    " GROUP BY 2, 3, 4"
+#define COUNT_MORE "ON CONFLICT DO UPDATE SET reasons = reasons + excluded.reasons, own = own + excluded.own"
+
+/* Count trials that were just added. The rows of audiences come in the order of their key. */
+#define COUNT_TRIALS(trials)                                                                                           \
+    "INSERT INTO main.audiences (kind, audience, object, reasons, own)"                                                \
+    " SELECT s.kind, a.value, s.object, sum(s.n), sum(s.n * " OWNS("s") ") FROM (" TRIALS_SHOW(                        \
+        "shared", trials) ") s, json_each(" SEEN_BY("s") ") a WHERE true GROUP BY 1, 2, 3 " COUNT_MORE
+
+/* Count trials that are about to be shared with ?2; only what differs is written. */
+#define UNSHARED(where) "main.trials WHERE " where " AND shared <> ?2"
+#define COUNT_SHARED(where)                                                                                            \
+    "INSERT INTO main.audiences (kind, audience, object, reasons, own) SELECT kind, audience, object, sum(n), "        \
+    "sum(own)"                                                                                                         \
+    " FROM (SELECT s.kind, a.value AS audience, s.object, -s.n AS n, -s.n * " OWNS("s") " AS own FROM (" TRIALS_SHOW(  \
+        "shared",                                                                                                      \
+        UNSHARED(                                                                                                      \
+            where)) ") s, json_each(" SEEN_BY("s") ") a UNION ALL"                                                     \
+                                                   " SELECT s.kind, a.value, "                                         \
+                                                   "s.object, s.n, s.n * " OWNS("s") " FROM (" TRIALS_SHOW(            \
+                                                       "?2",                                                           \
+                                                       UNSHARED(                                                       \
+                                                           where)) ") s, "                                             \
+                                                                   "json_"                                             \
+                                                                   "each(" SEEN_BY(                                    \
+                                                                       "s") ") a) WHERE true GROUP BY 1, 2, 3 HAVING " \
+                                                                            "sum(n) <> 0 OR sum(own) <> 0 " COUNT_MORE
+
 /* A thousand events from before ?1, of sessions that have ended or are not here. */
 #define OLD_EVENTS                                                                                                     \
     "SELECT e.id FROM events e WHERE e.created < ?1 AND NOT EXISTS"                                                    \
@@ -47,7 +88,9 @@ enum { SESSION_ROW = 16 }; /* the column of the row number */
     X(SQL_SESSION_BUDGET, "UPDATE sessions SET budget = ?2 WHERE id = ?1")                                             \
     X(SQL_SESSION_ADOPT, "UPDATE sessions SET options = ?2, origin = NULL WHERE id = ?1")                              \
     X(SQL_SESSION_SHARED, "UPDATE sessions SET shared = ?2 WHERE id = ?1")                                             \
-    X(SQL_SESSION_TRIALS_SHARED, "UPDATE trials SET shared = ?2 WHERE session = ?1")                                   \
+    X(SQL_SESSION_TRIALS_COUNT, COUNT_SHARED("session = ?1"))                                                          \
+    X(SQL_SESSION_TRIALS_SHARED, "UPDATE trials SET shared = ?2 WHERE session = ?1 AND shared <> ?2")                  \
+    X(SQL_TRIAL_SHARED_COUNT, COUNT_SHARED("uid = ?1"))                                                                \
     X(SQL_TRIAL_SHARED, "UPDATE trials SET shared = ?2 WHERE uid = ?1")                                                \
     X(SQL_SESSION_RECONCILE,                                                                                           \
       "UPDATE trials SET state = 'cancelled', ended = ?2, reason = 'the process that ran it ended before it did'"      \
@@ -68,6 +111,8 @@ enum { SESSION_ROW = 16 }; /* the column of the row number */
                                                               "team FROM sessions WHERE id = ?2)),"                    \
                                                               " coalesce(?16, (SELECT shared FROM sessions WHERE id "  \
                                                               "= ?2), '*'))")                                          \
+    X(SQL_TRIAL_COUNT, COUNT_TRIALS("main.trials WHERE id = ?1"))                                                      \
+    X(SQL_TRIALS_COUNT, COUNT_TRIALS("main.trials NOT INDEXED WHERE id > ?1"))                                         \
     X(SQL_TRIAL_STATE, "SELECT state FROM trials WHERE id = ?")                                                        \
     X(SQL_TRIAL_RAN_BY, "UPDATE trials SET runner = ?2 WHERE id = ?1 AND ended IS NULL")                               \
     X(SQL_TRIAL_START, "UPDATE trials SET state = 'running', started = ?2 WHERE id = ?1")                              \
@@ -159,9 +204,6 @@ enum { SESSION_ROW = 16 }; /* the column of the row number */
       "created"                                                                                                        \
       " FROM strategies s WHERE row > ? AND NOT EXISTS (SELECT 1 FROM trials t WHERE t.strategy = s.row)"              \
       " ON CONFLICT DO NOTHING")                                                                                       \
-    X(SQL_AUDIENCE_ADD, "INSERT INTO audiences (kind, audience, object, reasons, own) VALUES (?, ?, ?, ?, ?)"          \
-                        " ON CONFLICT DO UPDATE SET reasons = reasons + excluded.reasons, own = own + excluded.own")   \
-    X(SQL_SESSION_SEEN, "SELECT team, shared FROM sessions WHERE id = ?")                                              \
     X(SQL_TRIAL_LAST, "SELECT coalesce(max(id), 0) FROM trials")                                                       \
     X(SQL_TRIAL_IMPORT,                                                                                                \
       "INSERT INTO trials (id, uid, session, number, round, seed, model, cluster, strategy, proposer, runner, state,"  \
@@ -215,7 +257,6 @@ struct store {
     int64_t written;  /* rows changed on this connection when the transaction began; -1: it may have changed more */
     int64_t inserted; /* rows of things that stay, less those deleted, on this connection (usage.c) */
     int64_t apart_rows, apart_bytes; /* of these, events: who has their session is charged for them at once */
-    bool counts_itself;              /* who sees the rows that are added (schema.c) */
     bool reading;                    /* between sql_begin_read and sql_end_read, outside a write step */
     struct lock lock;                /* held when not read_only */
     struct sqlite3_stmt *statements[STATEMENT_COUNT];
@@ -251,9 +292,8 @@ static inline struct sql_value sql_blob(const char *bytes, size_t n) {
 
 /* The failure that `db` just met, as one line about the file `path`. `code` is SQLite's extended result. */
 /* What our statements call beside SQLite's own functions: shared_narrow (sharing.h), where NULL is no bound, and
- * reason_kept (validate_internal.h), and audiences_held, which says whether triggers shall leave new rows to who adds
- * them. A result code of SQLite. */
-int sql_add_functions(struct store *store);
+ * reason_kept (validate_internal.h). A result code of SQLite. */
+int sql_add_functions(struct sqlite3 *db);
 
 enum status sql_fail(struct sqlite3 *db, int code, const char *path, struct error *err);
 

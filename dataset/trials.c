@@ -52,15 +52,19 @@ enum status make_uid(char out[UID_ROOM], struct error *err) {
 }
 
 static enum status insert(struct store *store, const struct new_trial *r, const char *uid, const char *now,
-                          struct error *err) {
+                          int64_t *trial, struct error *err) {
     const char *state = words[r->waiting ? RECORD_WAITING : RECORD_RUNNING];
-    return sql_run(store, SQL_TRIAL_INSERT,
-                   SQL_VALUES(sql_text(uid), sql_text(r->session), sql_integer((int64_t)r->number),
-                              sql_integer((int64_t)r->round), sql_text(r->model), sql_text(r->cluster),
-                              sql_text(r->strategy), sql_text(r->proposer), sql_text(r->runner),
-                              sql_real(r->predicted_us), sql_integer((int64_t)r->seed), sql_text(state), sql_text(now),
-                              sql_text(r->waiting ? NULL : now), sql_text(r->team), sql_text(r->shared)),
-                   err);
+    enum status status = sql_run(
+        store, SQL_TRIAL_INSERT,
+        SQL_VALUES(sql_text(uid), sql_text(r->session), sql_integer((int64_t)r->number), sql_integer((int64_t)r->round),
+                   sql_text(r->model), sql_text(r->cluster), sql_text(r->strategy), sql_text(r->proposer),
+                   sql_text(r->runner), sql_real(r->predicted_us), sql_integer((int64_t)r->seed), sql_text(state),
+                   sql_text(now), sql_text(r->waiting ? NULL : now), sql_text(r->team), sql_text(r->shared)),
+        err);
+    if (status != ST_OK)
+        return status;
+    *trial = sqlite3_last_insert_rowid(store->db);
+    return sql_run(store, SQL_TRIAL_COUNT, SQL_VALUES(sql_integer(*trial)), err);
 }
 
 enum status store_trial_begin(struct store *store, const struct new_trial *request, int64_t *trial, struct error *err) {
@@ -73,9 +77,10 @@ enum status store_trial_begin(struct store *store, const struct new_trial *reque
         status = store_begin(store, err);
     if (status != ST_OK)
         return status;
-    status = store_end(store, insert(store, request, uid, now, err), err);
+    int64_t row = 0;
+    status = store_end(store, insert(store, request, uid, now, &row, err), err);
     if (status == ST_OK)
-        *trial = sqlite3_last_insert_rowid(store->db);
+        *trial = row;
     return status;
 }
 

@@ -92,6 +92,21 @@ raw_prints() {
     done
 }
 
+# Who adds or shares trials counts who sees what they are about (COUNT_TRIALS). These do: the first two statements of
+# dataset/store_internal.h, the first of dataset/merge.c.
+uncounted_trials() {
+    local file counted
+    for file in "${ours[@]}"; do
+        case $file in
+        dataset/store_internal.h) counted=2 ;;
+        dataset/merge.c) counted=1 ;;
+        *) counted=0 ;;
+        esac
+        grep -nE 'INTO (main\.)?trials\b' "$file" /dev/null | tail -n +$((counted + 1)) |
+            sed -E 's|^([^:]*:[0-9]+:).*|\1 adds trials; whoever does must count them for audiences, and be listed here|'
+    done
+}
+
 first_lines() {
     local file
     for file in "${all[@]}"; do
@@ -121,6 +136,7 @@ readmes() {
         LC_ALL=C.UTF-8 rule '^.{121,}$' 'is longer than 120 columns; run make format'
         first_lines
         raw_prints
+        uncounted_trials
     fi
     readmes
 } >"$found"

@@ -36,10 +36,11 @@ expect() {
     fresh
 }
 
-# The same, where there is a folder tuner as well.
-expect_in_tuner() {
-    local out
-    out=$(FOLDERS="low high tuner" DEPS="low: high:low tuner:low" "$lint" 2>/dev/null)
+# The same, where there is that folder as well.
+expect_in() {
+    local out folder=$1
+    shift
+    out=$(FOLDERS="low high $folder" DEPS="low: high:low $folder:low" "$lint" 2>/dev/null)
     if [ "$(wc -l <<<"$out")" = 1 ] && [[ $out == *"$2"* ]]; then echo "ok $1"; else echo "not ok $1: $out"; fi
     fresh
 }
@@ -82,6 +83,10 @@ expect "a file starts with a comment" "low/d.c:1: does not start"
 mkdir -p tuner/cli
 printf '/* Prints. */\nvoid f(const char *name) {\n    printf("%%s", name);\n}\n' >tuner/cli/f.c
 echo "Tuner." >tuner/README.md
-expect_in_tuner "what others wrote is printed safely" "tuner/cli/f.c:3: prints what a terminal may obey"
+expect_in tuner "what others wrote is printed safely" "tuner/cli/f.c:3: prints what a terminal may obey"
+mkdir dataset
+printf '/* Adds. */\nconst char *const add = "INSERT INTO trials (uid) VALUES (1)";\n' >dataset/a.c
+echo "Dataset." >dataset/README.md
+expect_in dataset "who adds trials is known" "dataset/a.c:2: adds trials"
 rm high/README.md
 expect "a folder has a README" "high/README.md:1: is missing"

@@ -5,6 +5,7 @@
 #include "dataset/holdings.h"
 #include "dataset/ingest.h"
 #include "dataset/merge.h"
+#include "dataset/store_internal.h"
 #include "tests/unit/dataset/fixture.h"
 
 static const struct viewer red = {"red", false}, blue = {"blue", false}, admin = {"core", true};
@@ -92,6 +93,27 @@ static void sharing_a_session_anew_shows_and_hides_its_strategies(void **state) 
     assert_ok(store_session_share(store, "s", "", &err));
     assert_sound(store);
     assert_ok(store_session_share(store, "s", "*", &err));
+    assert_sound(store);
+    store_close(store);
+}
+
+/* Fifty trials of one strategy, shown to two teams more: the session, the trials, and for each team three objects. */
+static void sharing_a_session_anew_writes_each_object_once(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct store *store = must_open(dataset_path("once.db"), STORE_READ_WRITE);
+    const struct fixture f = put_fixture(store);
+    must_begin_session(store, &f, "s", 1);
+    for (int i = 0; i < 50; i++)
+        must_run_trial(store, &f, "s", 10 + i);
+    assert_ok(store_session_share(store, "s", "", &err));
+    int64_t before = sqlite3_total_changes64(store->db);
+    assert_ok(store_session_share(store, "s", "|blue|red|", &err));
+    /* those of the session itself come from its trigger */
+    assert_in_range(sqlite3_total_changes64(store->db) - before, 51, 51 + 2 * 3 + 2 * 2);
+    before = sqlite3_total_changes64(store->db);
+    assert_ok(store_session_share(store, "s", "|blue|red|", &err));
+    assert_int_equal(sqlite3_total_changes64(store->db) - before, 1);
     assert_sound(store);
     store_close(store);
 }
@@ -242,6 +264,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_sees_a_trial_sees_what_it_is_about),
         cmocka_unit_test(sharing_a_session_anew_shows_and_hides_its_strategies),
+        cmocka_unit_test(sharing_a_session_anew_writes_each_object_once),
         cmocka_unit_test(the_table_of_audiences_is_what_it_follows_from),
         cmocka_unit_test(a_table_of_audiences_that_was_tampered_with_fails_the_check),
         cmocka_unit_test(an_older_files_objects_are_of_no_team),
