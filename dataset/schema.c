@@ -246,7 +246,7 @@ static const char *const versions[SCHEMA_VERSION] = {
     "UPDATE sessions SET origin = '" SESSION_BEFORE "';\n",
 
     /* 6: names are a team's own, and what a team may see is found without a walk through trials. Everything that was
-     * here belongs to no team and is shared with all, but for strategies that only hidden trials are about. */
+     * here belongs to no team and is shared with all, but for strategies that trials are about: these trials show them. */
     "CREATE TABLE holdings (\n"
     "  kind    TEXT NOT NULL CHECK (kind IN ('model', 'cluster', 'strategy', 'environment', 'ranker')),\n"
     "  object  INTEGER NOT NULL,\n" /* the row in the kind's table */
@@ -268,8 +268,7 @@ static const char *const versions[SCHEMA_VERSION] = {
     "INSERT INTO holdings SELECT 'cluster', row, '', name, '*', created FROM clusters;\n"
     "INSERT INTO holdings SELECT 'ranker', row, '', name, '*', created FROM rankers;\n"
     "INSERT INTO holdings SELECT 'strategy', row, '', name, '*', created FROM strategies s\n"
-    "  WHERE s.row NOT IN (SELECT strategy FROM trials)\n"
-    "  OR s.row IN (SELECT strategy FROM trials WHERE shared = '*');\n"
+    "  WHERE s.row NOT IN (SELECT strategy FROM trials);\n"
     "INSERT INTO audiences " AUDIENCES ";\n"
     "CREATE TABLE usage (\n" /* what each team has written (usage.h) */
     "  team  TEXT NOT NULL PRIMARY KEY,\n"

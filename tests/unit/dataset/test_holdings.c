@@ -166,7 +166,7 @@ static void a_table_of_audiences_that_was_tampered_with_fails_the_check(void **s
     store_close(store);
 }
 
-/* What a file of schema 4 had is of no team and seen by all, but for strategies that only hidden trials are about. */
+/* What a file of schema 4 had is of no team and seen by all, but for strategies that trials are about: these go by their trials. */
 static void an_older_files_objects_are_of_no_team(void **state) {
     (void)state;
     struct error err = {0};
@@ -195,6 +195,9 @@ static void an_older_files_objects_are_of_no_team(void **state) {
     assert_false(sees(store, STORE_STRATEGY, &listed, &(struct viewer){"green", false}));
     assert_ok(seen_find(store, STORE_STRATEGY, "unused", &blue, &found, &err));
     assert_string_equal(found.hex, unused.hex);
+    assert_ok(store_trial_share(store, "u2", "", &err));
+    assert_false(sees(store, STORE_STRATEGY, &open, &blue));
+    assert_true(sees(store, STORE_STRATEGY, &open, &red));
     store_close(store);
 }
 
