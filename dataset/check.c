@@ -293,10 +293,36 @@ static const char sharing[] =
     "SELECT 'trial ' || id, team, shared FROM trials WHERE team IS NOT NULL OR shared <> '*' UNION ALL"
     " SELECT 'session ' || id, team, shared FROM sessions WHERE team IS NOT NULL OR shared <> '*'";
 
+/* Columns what it is, team, shared, name, created, whether the object is here, whether it is of tomorrow or later:
+ * the newest holding says what a name means. */
+static enum status look_at_holding(struct check *check, sqlite3_stmt *stmt, struct error *err) {
+    struct error why = {0};
+    const char *what = column_text(stmt, 0), *team = column_text(stmt, 1);
+    enum status status = check_team(*team ? team : NULL, column_text(stmt, 2), &why);
+    (void)err;
+    if (status == ST_OK)
+        status = validate_name("name", column_text(stmt, 3), VALID_NAME_MAX, &why);
+    if (status == ST_OK && (!text_is_name(column_text(stmt, 4), STAMP_MAX) || sqlite3_column_int(stmt, 6)))
+        status = error_set(&why, ST_INVALID, "its time is no time, or to come: %.80s", column_text(stmt, 4));
+    if (status == ST_OK && !sqlite3_column_int(stmt, 5))
+        status = error_set(&why, ST_INVALID, "no such object is here");
+    if (status != ST_OK)
+        problem(check, "%s: %s", what, why.message);
+    return ST_OK;
+}
+
+static const char holdings[] = "SELECT 'holding of ' || kind || ' ' || object, team, shared, name, created, CASE kind"
+#define X(constant, table, word) " WHEN '" #word "' THEN EXISTS (SELECT 1 FROM " #table " WHERE row = object)"
+    STORE_KIND_TABLE(X)
+#undef X
+        " END, created > strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '+1 day') FROM holdings";
+
 static enum status check_rules(struct check *check, struct error *err) {
     enum status status = each_row(check, texts, look_at_json, err);
     if (status == ST_OK)
         status = each_row(check, sharing, look_at_sharing, err);
+    if (status == ST_OK)
+        status = each_row(check, holdings, look_at_holding, err);
     if (status == ST_OK)
         status = each_row(check, "SELECT id, origin FROM sessions", look_at_session, err);
     if (status == ST_OK)
@@ -308,10 +334,12 @@ static enum status check_rules(struct check *check, struct error *err) {
 
 static enum status look_at_audiences(struct check *check, sqlite3_stmt *stmt, struct error *err) {
     (void)err;
-    if (sqlite3_column_int64(stmt, 0))
+    check->report.audiences = (uint64_t)sqlite3_column_int64(stmt, 0);
+    if (check->report.audiences)
         problem(check,
-                "%lld rows of audiences, which say what teams may see, are not as trials, sessions and holdings are",
-                (long long)sqlite3_column_int64(stmt, 0));
+                "%llu rows of audiences, which say what teams may see, are not as trials, sessions and holdings are;"
+                " merge this file into a new one, which counts them anew",
+                (unsigned long long)check->report.audiences);
     return ST_OK;
 }
 

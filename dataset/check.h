@@ -7,6 +7,8 @@
 struct check_report {
     uint64_t objects, trials, iterations; /* looked at */
     uint64_t problems;
+    uint64_t
+        audiences; /* rows of audiences that are wrong, where nothing else is: the one problem, which a merge mends */
 };
 
 typedef void check_visit(void *context, const char *problem);

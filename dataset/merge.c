@@ -78,7 +78,8 @@ static void keep_first(void *context, const char *problem) {
         snprintf(line, 256, "%s", problem);
 }
 
-/* The source, once it is known to be a sound dataset and another one. */
+/* The source, once it is known to be a sound dataset and another one. Its audiences are not copied, and may be wrong.
+ */
 static enum status inspect(struct store *store, const char *path, struct store **out, struct error *err) {
     struct store *source;
     struct check_report report;
@@ -87,7 +88,7 @@ static enum status inspect(struct store *store, const char *path, struct store *
     if (status != ST_OK)
         return status;
     status = check_run(source, keep_first, first, &report, err);
-    if (status == ST_OK && report.problems > 0)
+    if (status == ST_OK && report.problems > 0 && !report.audiences)
         status = error_set(err, ST_INVALID, "%s: fails its check (%llu problems; the first: %s)", path,
                            (unsigned long long)report.problems, first);
     if (status == ST_OK && !strcmp(source->file, store->file))

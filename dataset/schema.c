@@ -246,7 +246,8 @@ static const char *const versions[SCHEMA_VERSION] = {
     "UPDATE sessions SET origin = '" SESSION_BEFORE "';\n",
 
     /* 6: names are a team's own, and what a team may see is found without a walk through trials. Everything that was
-     * here belongs to no team and is shared with all, but for strategies that trials are about: these trials show them. */
+     * here belongs to no team and is shared with all, but for strategies that trials are about: these trials show them.
+     */
     "CREATE TABLE holdings (\n"
     "  kind    TEXT NOT NULL CHECK (kind IN ('model', 'cluster', 'strategy', 'environment', 'ranker')),\n"
     "  object  INTEGER NOT NULL,\n" /* the row in the kind's table */

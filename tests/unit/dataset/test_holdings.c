@@ -164,9 +164,51 @@ static void a_table_of_audiences_that_was_tampered_with_fails_the_check(void **s
     assert_ok(check_run(store, NULL, NULL, &report, &err));
     assert_int_equal(report.problems, 1);
     store_close(store);
+    /* Merged into a new file it is sound: that counts anew. */
+    struct merge_report merged;
+    store = must_open(dataset_path("counted.db"), STORE_READ_WRITE);
+    assert_ok(merge_run(store, path, &merged, &err));
+    assert_int_equal(merged.trials, 1);
+    assert_sound(store);
+    store_close(store);
 }
 
-/* What a file of schema 4 had is of no team and seen by all, but for strategies that trials are about: these go by their trials. */
+/* A file with that change of its holdings is refused, and the check says why. */
+static void assert_refused(const char *name, const char *change) {
+    struct error err = {0};
+    struct check_report report;
+    struct merge_report merged;
+    sqlite3 *db;
+    const char *path = dataset_path(name);
+    struct store *store = must_open(path, STORE_READ_WRITE);
+    const struct fixture f = put_fixture(store);
+    assert_ok(holding_put(store, STORE_MODEL, f.model.hex, "red", "mine", "", &err));
+    assert_sound(store);
+    store_close(store);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, change, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    store = must_open(path, STORE_READ_ONLY);
+    assert_ok(check_run(store, NULL, NULL, &report, &err));
+    assert_true(report.problems >= 1 && report.audiences == 0);
+    store_close(store);
+    store = must_open(dataset_path("into.db"), STORE_READ_WRITE);
+    assert_fails(merge_run(store, path, &merged, &err), ST_INVALID, "holding of model");
+    store_close(store);
+}
+
+static void a_holding_that_no_program_of_ours_makes_fails_the_check(void **state) {
+    (void)state;
+    assert_refused("name.db", "UPDATE holdings SET name = char(27) || ']0;x' WHERE team = 'red'");
+    assert_refused("long.db", "UPDATE holdings SET name = printf('%5000d', 1) WHERE team = 'red'");
+    assert_refused("team.db", "UPDATE holdings SET team = 'al pha|x' WHERE team = 'red'");
+    assert_refused("shared.db", "UPDATE holdings SET shared = 'nonsense' WHERE team = 'red'");
+    assert_refused("future.db", "UPDATE holdings SET created = '9999-12-31T00:00:00.000Z' WHERE team = 'red'");
+    assert_refused("object.db", "UPDATE holdings SET object = 99 WHERE team = 'red'");
+}
+
+/* What a file of schema 4 had is of no team and seen by all, but for strategies that trials are about: these go by
+ * their trials. */
 static void an_older_files_objects_are_of_no_team(void **state) {
     (void)state;
     struct error err = {0};
@@ -270,6 +312,7 @@ int main(void) {
         cmocka_unit_test(sharing_a_session_anew_writes_each_object_once),
         cmocka_unit_test(the_table_of_audiences_is_what_it_follows_from),
         cmocka_unit_test(a_table_of_audiences_that_was_tampered_with_fails_the_check),
+        cmocka_unit_test(a_holding_that_no_program_of_ours_makes_fails_the_check),
         cmocka_unit_test(an_older_files_objects_are_of_no_team),
         cmocka_unit_test(a_name_is_ones_own_then_of_no_team_then_anybodys),
         cmocka_unit_test(ones_own_short_id_stays_good_when_another_team_makes_one_that_begins_so),
