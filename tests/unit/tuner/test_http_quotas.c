@@ -178,7 +178,8 @@ static void what_stays_is_charged_and_credited_to_the_row(void **state) {
     assert_int_equal(ask_with(red, "POST", path, "Idempotency-Key: l\r\n", NULL)->status, 200);
     assert_int_equal(rows_of("red"), of_session + count("SELECT count(*) FROM events") + 4);
     usleep(5000);
-    assert_ok(service_forget(site.service, &err));
+    bool left;
+    assert_ok(service_forget(site.service, &left, &err));
     assert_int_equal(count("SELECT count(*) FROM idempotency") + count("SELECT count(*) FROM events"), 0);
     assert_int_equal(rows_of("red"), of_session);
     site_stop(&site);
