@@ -60,18 +60,8 @@ enum status event_list(struct store *store, const char *session, int64_t after, 
 }
 
 enum status event_last(struct store *store, const char *session, int64_t *id, struct error *err) {
-    sqlite3_stmt *stmt;
-    bool row;
     const struct sql_value value = sql_text(session);
-    enum status status =
-        sql_start(store, session ? SQL_EVENT_LAST_OF : SQL_EVENT_LAST, session ? 1 : 0, &value, &stmt, err);
-    if (status == ST_OK)
-        status = sql_next(store, stmt, &row, err);
-    if (status != ST_OK)
-        return status;
-    *id = sqlite3_column_int64(stmt, 0);
-    sqlite3_reset(stmt);
-    return ST_OK;
+    return sql_first_integer(store, session ? SQL_EVENT_LAST_OF : SQL_EVENT_LAST, session ? 1 : 0, &value, id, err);
 }
 
 enum status event_prune(struct store *store, const char *before, uint64_t *n, struct error *err) {
@@ -87,14 +77,5 @@ enum status event_prune(struct store *store, const char *before, uint64_t *n, st
 }
 
 enum status event_pruned(struct store *store, const char *session, int64_t *last, struct error *err) {
-    sqlite3_stmt *stmt;
-    bool row;
-    enum status status = sql_start(store, SQL_EVENT_PRUNED, SQL_VALUES(sql_text(session)), &stmt, err);
-    if (status == ST_OK)
-        status = sql_next(store, stmt, &row, err);
-    if (status != ST_OK)
-        return status;
-    *last = row ? sqlite3_column_int64(stmt, 0) : 0;
-    sqlite3_reset(stmt);
-    return ST_OK;
+    return sql_first_integer(store, SQL_EVENT_PRUNED, SQL_VALUES(sql_text(session)), last, err);
 }

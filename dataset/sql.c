@@ -157,6 +157,20 @@ enum status sql_run(struct store *store, enum statement which, size_t n, const s
     return status;
 }
 
+enum status sql_first_integer(struct store *store, enum statement which, size_t n, const struct sql_value *values,
+                              int64_t *out, struct error *err) {
+    sqlite3_stmt *stmt;
+    bool row;
+    enum status status = sql_start(store, which, n, values, &stmt, err);
+    if (status == ST_OK)
+        status = sql_next(store, stmt, &row, err);
+    if (status != ST_OK)
+        return status;
+    *out = row ? sqlite3_column_int64(stmt, 0) : 0;
+    sqlite3_reset(stmt);
+    return ST_OK;
+}
+
 enum status sql_get_integer(struct store *store, const char *sql, int64_t *out, struct error *err) {
     sqlite3_stmt *stmt;
     bool row = false;

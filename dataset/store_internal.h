@@ -324,7 +324,11 @@ enum status check_team(const char *team, const char *shared, struct error *err);
 /* A statement of this call alone; finalize with sqlite3_finalize. */
 enum status sql_prepare(struct store *store, const char *sql, struct sqlite3_stmt **out, struct error *err);
 
-/* One integer, the first column of the first row of `sql`. */
+/* The first column of a statement's first row; 0 where there is no row. */
+enum status sql_first_integer(struct store *store, enum statement which, size_t n, const struct sql_value *values,
+                              int64_t *out, struct error *err);
+
+/* The same of `sql`, which has a row. */
 enum status sql_get_integer(struct store *store, const char *sql, int64_t *out, struct error *err);
 
 /* One statement as one step of its own; *n (may be NULL) is how many rows it changed. */

@@ -7,26 +7,13 @@
 
 #include "dataset/store_internal.h"
 
-static enum status get_one(struct store *store, enum statement which, int64_t *out, struct error *err) {
-    sqlite3_stmt *stmt;
-    bool row;
-    enum status status = sql_start(store, which, 0, NULL, &stmt, err);
-    if (status == ST_OK)
-        status = sql_next(store, stmt, &row, err);
-    if (status != ST_OK)
-        return status;
-    *out = row ? sqlite3_column_int64(stmt, 0) : 0;
-    sqlite3_reset(stmt);
-    return ST_OK;
-}
-
 enum status usage_mark(struct store *store, struct usage_mark *out, struct error *err) {
     int64_t pages = 0, unused = 0, size = 0;
-    enum status status = get_one(store, SQL_PAGES, &pages, err);
+    enum status status = sql_first_integer(store, SQL_PAGES, 0, NULL, &pages, err);
     if (status == ST_OK)
-        status = get_one(store, SQL_PAGES_FREE, &unused, err);
+        status = sql_first_integer(store, SQL_PAGES_FREE, 0, NULL, &unused, err);
     if (status == ST_OK)
-        status = get_one(store, SQL_PAGE_SIZE, &size, err);
+        status = sql_first_integer(store, SQL_PAGE_SIZE, 0, NULL, &size, err);
     if (status == ST_OK)
         *out = (struct usage_mark){sqlite3_total_changes64(store->db), store->inserted - store->apart_rows,
                                    (pages - unused) * size - store->apart_bytes};
@@ -79,14 +66,9 @@ enum status usage_list(struct store *store, const char *team, struct arena *aren
 }
 
 enum status usage_open_sessions(struct store *store, const char *team, uint64_t *out, struct error *err) {
-    sqlite3_stmt *stmt;
-    bool row;
-    enum status status = sql_start(store, SQL_USAGE_OPEN, SQL_VALUES(sql_text(team)), &stmt, err);
+    int64_t n;
+    enum status status = sql_first_integer(store, SQL_USAGE_OPEN, SQL_VALUES(sql_text(team)), &n, err);
     if (status == ST_OK)
-        status = sql_next(store, stmt, &row, err);
-    if (status != ST_OK)
-        return status;
-    *out = (uint64_t)sqlite3_column_int64(stmt, 0);
-    sqlite3_reset(stmt);
-    return ST_OK;
+        *out = (uint64_t)n;
+    return status;
 }

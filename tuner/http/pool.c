@@ -58,14 +58,13 @@ static void forget_idle(struct pool *pool, struct pool_owner *owner) {
     free(owner);
 }
 
-static void to_the_end(struct pool *pool, struct pool_owner **at) {
+static void to_the_end(struct pool_owner **at) {
     struct pool_owner *owner = *at;
     *at = owner->next;
     while (*at)
         at = &(*at)->next;
     owner->next = NULL;
     *at = owner;
-    (void)pool;
 }
 
 static void append(struct pool *pool, struct pool_owner *owner, struct pool_job *job) {
@@ -90,7 +89,7 @@ static struct pool_job *take(struct pool *pool) {
         owner->waiting--;
         owner->running++;
         pool->waiting--;
-        to_the_end(pool, at);
+        to_the_end(at);
         return job;
     }
     return NULL;
