@@ -11,7 +11,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 2
 
-# Count the results in FILE of something that ended with STATUS: "passed failed skipped".
+# Count the results in FILE of something that ended with STATUS: "passed failed skipped missing".
 count() {
     awk -v status="$2" '
         { sub(/^[ \t]+/, "") }
@@ -24,7 +24,7 @@ count() {
             # A crash, a time-out, a bad exit that no test admits to, tests that never ran, or none at all.
             if (status >= 124 || (status != 0 && failed == 0) || seen < planned || seen == 0)
                 failed++
-            print passed + 0, failed + 0, skipped + 0
+            print passed + 0, failed + 0, skipped + 0, (planned > seen ? planned - seen : 0)
         }' "$1"
 }
 
@@ -40,7 +40,7 @@ why() {
 
 # Run one program or script and report it; RESULTS gets the counts.
 run_one() {
-    local test=$1 limit=$2 folder name log status counts passed failed skipped
+    local test=$1 limit=$2 folder name log status counts passed failed skipped missing why
     folder=$(mktemp -d "$WORK/XXXXXX")
     chmod 711 "$WORK" "$folder" # tests that become another user must reach their files
     log=$folder.log
@@ -49,18 +49,20 @@ run_one() {
     { TMPDIR=$folder/tmp timeout --kill-after=10 "$limit" "$test" </dev/null >"$log" 2>&1; } 2>/dev/null
     status=$?
     counts=$(count "$log" "$status")
-    read -r passed failed skipped <<<"$counts"
+    read -r passed failed skipped missing <<<"$counts"
+    why=$(why "$status")
+    [ "$missing" = 0 ] || why="$why ($missing planned, and no result)"
     name=${test#"$OUT"/tests/}
     name=${name#tests/}
     {
         flock 9
         printf '  %-44s %4d passed' "$name" "$passed"
-        [ "$failed" = 0 ] || printf ', %d FAILED%s' "$failed" "$(why "$status")"
+        [ "$failed" = 0 ] || printf ', %d FAILED%s' "$failed" "$why"
         [ "$skipped" = 0 ] || printf ', %d skipped' "$skipped"
         printf '\n'
         if [ "$failed" != 0 ]; then
             sed 's/^/    | /' "$log"
-            echo "failed: $name$(why "$status")" >>"$WORK/failures"
+            echo "failed: $name$why" >>"$WORK/failures"
             { grep -A 3 '^[[:space:]]*not ok' "$log" || tail -n 5 "$log"; } | head -n 40 | sed 's/^/    | /' >>"$WORK/failures"
         elif [ "$skipped" != 0 ]; then
             grep -E '^[[:space:]]*(skip |ok .*# SKIP)' "$log" | sed 's/^[[:space:]]*/    | /'
