@@ -5,8 +5,8 @@
 #
 # Programs run up to two at a time, then so does every executable tests/FOLDER/*.sh, and last, one at a time, those that
 # say "# Alone: why" since others beside them would change what they see. Each has a time limit, a closed
-# standard input and a TMPDIR of its own. At the end stand what failed, once more, and the line "N passed, N failed,
-# N skipped"; the exit status is 1 when anything failed or nothing ran. TEST_TIMEOUT (300) and TEST_SCRIPT_TIMEOUT (900)
+# standard input and a TMPDIR of its own. At the end stand the ten slowest, what failed, once more, and the line "N passed,
+# N failed, N skipped"; the exit status is 1 when anything failed or nothing ran. TEST_TIMEOUT (300) and TEST_SCRIPT_TIMEOUT (900)
 # are seconds; TEST_SCRIPTS=0 leaves the scripts out.
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -45,6 +45,7 @@ run_one() {
     chmod 711 "$WORK" "$folder" # tests that become another user must reach their files
     log=$folder.log
     mkdir "$folder/tmp"
+    local start=$EPOCHREALTIME
     # The braces keep the shell's own word about a crash out of the report.
     { TMPDIR=$folder/tmp timeout --kill-after=10 "$limit" "$test" </dev/null >"$log" 2>&1; } 2>/dev/null
     status=$?
@@ -56,6 +57,7 @@ run_one() {
     name=${name#tests/}
     {
         flock 9
+        awk -v start="$start" -v end="$EPOCHREALTIME" -v name="$name" 'BEGIN { printf "%8.1f s  %s\n", end - start, name }' >>"$WORK/times"
         printf '  %-44s %4d passed' "$name" "$passed"
         [ "$failed" = 0 ] || printf ', %d FAILED%s' "$failed" "$why"
         [ "$skipped" = 0 ] || printf ', %d skipped' "$skipped"
@@ -87,6 +89,7 @@ trap 'rm -rf "$WORK"' EXIT
 trap 'exit 130' INT TERM
 : >"$WORK/results"
 : >"$WORK/failures"
+: >"$WORK/times"
 
 jobs=$(nproc)
 [ "$jobs" -le 2 ] || jobs=2
@@ -109,6 +112,8 @@ if [ "${TEST_SCRIPTS:-1}" != 0 ]; then
     done
 fi
 
+echo "the slowest of them:"
+sort -rn "$WORK/times" | head -n 10
 cat "$WORK/failures"
 awk '{ p += $1; f += $2; s += $3 }
      END { printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f > 0 || p + s == 0 }' "$WORK/results"
