@@ -24,7 +24,7 @@ static int grow(struct rng *rng, const char *folder, int depth) {
         char name[64], path[4096];
         snprintf(name, sizeof name, "%d %s", i, depth % 2 ? ".x" : "y");
         assert_true((size_t)snprintf(path, sizeof path, "%s/%s", folder, name) < sizeof path);
-        if (depth < 8 && rng_below(rng, 3) > 0) {
+        if (depth < 5 && rng_below(rng, 3) > 0) {
             assert_int_equal(mkdir(path, 0700), 0);
             made += grow(rng, path, depth + 1);
         } else if (rng_below(rng, 3) == 0) {
@@ -41,7 +41,7 @@ static void random_trees_go(void **state) {
     struct rng rng;
     rng_seed(&rng, test_seed());
     int made = 0;
-    for (int i = 0; i < 30; i++) {
+    for (int i = 0; i < 12; i++) {
         char folder[512];
         snprintf(folder, sizeof folder, "%s/tree", test_dir());
         assert_int_equal(mkdir(folder, 0700), 0);
