@@ -3,11 +3,11 @@
 #
 #   OUT=build/release tests/run.sh PROGRAM...
 #
-# Programs run up to two at a time, then so does every executable tests/FOLDER/*.sh, and last, one at a time, those that
-# say "# Alone: why" since others beside them would change what they see. Each has a time limit, a closed
-# standard input and a TMPDIR of its own. At the end stand the ten slowest, what failed, once more, and the line "N passed,
-# N failed, N skipped"; the exit status is 1 when anything failed or nothing ran. TEST_TIMEOUT (300) and TEST_SCRIPT_TIMEOUT (900)
-# are seconds; TEST_SCRIPTS=0 leaves the scripts out.
+# Programs run up to two at a time, and beside them up to two of the executable tests/FOLDER/*.sh. Last, one at a time, come
+# those that say "# Alone: why" since others beside them would change what they see. One that says "# Once: why" is left out
+# where OUT is no release build. Each has a time limit, a closed standard input and a TMPDIR of its own. At the end stand the
+# ten slowest, what failed, once more, and the line "N passed, N failed, N skipped"; the exit status is 1 when anything failed
+# or nothing ran. TEST_TIMEOUT (300) and TEST_SCRIPT_TIMEOUT (900) are seconds; TEST_SCRIPTS=0 leaves the scripts out.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 
@@ -93,24 +93,28 @@ trap 'exit 130' INT TERM
 
 jobs=$(nproc)
 [ "$jobs" -le 2 ] || jobs=2
-if [ $# -gt 0 ]; then
-    printf '%s\0' "$@" | xargs -0 -n 1 -P "${TEST_JOBS:-$jobs}" tests/run.sh --one "${TEST_TIMEOUT:-300}"
-fi
-if [ "${TEST_SCRIPTS:-1}" != 0 ]; then
-    together=() alone=()
-    for script in tests/*/*.sh; do
-        case $script in
-        tests/support/* | tests/fuzz/* | tests/lint/lint.sh) continue ;;
-        esac
-        [ -x "$script" ] || continue
-        if grep -q '^# Alone: ' "$script"; then alone+=("$script"); else together+=("$script"); fi
-    done
-    printf '%s\0' "${together[@]}" |
-        xargs -0 -n 1 -P "${TEST_JOBS:-$jobs}" tests/run.sh --one "${TEST_SCRIPT_TIMEOUT:-900}"
-    for script in "${alone[@]}"; do
-        run_one "$script" "${TEST_SCRIPT_TIMEOUT:-900}"
-    done
-fi
+
+# run_all LIMIT TEST...: some at once, each for LIMIT seconds at most.
+run_all() {
+    printf '%s\0' "${@:2}" | xargs -0 -n 1 -P "${TEST_JOBS:-$jobs}" tests/run.sh --one "$1"
+}
+
+together=() alone=()
+for script in tests/*/*.sh; do
+    case $script in
+    tests/support/* | tests/fuzz/* | tests/lint/lint.sh) continue ;;
+    esac
+    [ -x "$script" ] && [ "${TEST_SCRIPTS:-1}" != 0 ] || continue
+    [ "${OUT##*/}" = release ] || ! grep -q '^# Once: ' "$script" || continue
+    if grep -q '^# Alone: ' "$script"; then alone+=("$script"); else together+=("$script"); fi
+done
+# Scripts wait for most of their time, and programs compute.
+[ ${#together[@]} = 0 ] || run_all "${TEST_SCRIPT_TIMEOUT:-900}" "${together[@]}" &
+[ $# = 0 ] || run_all "${TEST_TIMEOUT:-300}" "$@"
+wait
+for script in "${alone[@]}"; do
+    run_one "$script" "${TEST_SCRIPT_TIMEOUT:-900}"
+done
 
 echo "the slowest of them:"
 sort -rn "$WORK/times" | head -n 10
