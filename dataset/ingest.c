@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "dataset/audiences_internal.h"
 #include "dataset/store_internal.h"
 #include "dataset/validate_internal.h"
 
@@ -24,9 +25,10 @@ enum status record_uid_make(char out[RECORD_UID_MAX + 1], struct error *err) {
     return make_uid(out, err);
 }
 
-/* Of one kind, where ids with the same last digits displace each other. */
-enum { KNOWN = 64 };
+/* Ids with the same last digits displace each other. */
+enum { KNOWN = 512 };
 struct known {
+    enum store_kind kind;
     char id[ID_LENGTH + 1];
     int64_t row;
 };
@@ -39,7 +41,7 @@ struct batch {
     int64_t last_row;             /* the largest row number of a trial */
     const char *environment_json; /* the last one, */
     int64_t environment;          /* and its row */
-    struct known known[STORE_KIND_COUNT][KNOWN];
+    struct known known[KNOWN];
 };
 
 static int compare(const void *a, const void *b) {
@@ -127,15 +129,16 @@ static enum status find_row(struct batch *batch, enum store_kind kind, const cha
     *out = 0;
     if (n != ID_LENGTH)
         return ST_OK;
-    struct known *known = &batch->known[kind][((unsigned char)id[n - 1] + 16u * (unsigned char)id[n - 2]) % KNOWN];
-    if (!strcmp(known->id, id)) {
+    const unsigned last = (unsigned char)id[n - 1] + 16u * (unsigned char)id[n - 2] + 256u * (unsigned char)id[n - 3];
+    struct known *known = &batch->known[last % KNOWN];
+    if (known->kind == kind && !strcmp(known->id, id)) {
         *out = known->row;
         return ST_OK;
     }
     enum status status = object_row(batch->store, kind, id, out, err);
     if (status == ST_OK && *out) {
+        *known = (struct known){.kind = kind, .row = *out};
         memcpy(known->id, id, sizeof known->id);
-        known->row = *out;
     }
     return status;
 }
@@ -281,7 +284,7 @@ enum status store_trials_import(struct store *store, size_t n, const struct reco
     if (status != ST_OK && failed)
         *failed = i;
     if (status == ST_OK && batch.report.added)
-        status = sql_run(store, SQL_TRIALS_COUNT, SQL_VALUES(sql_integer(before)), err);
+        status = audiences_add(store, before + 1, batch.last_row, err);
     status = store_end(store, status, err);
     if (status == ST_OK)
         *out = batch.report;
