@@ -19,8 +19,12 @@
 #include "tuner/http/server.h"
 #include "tuner/http/sessions.h"
 
-enum { MOST_RECORDS = 1000, MOST_ITERATIONS = 100000, MOST_ATTEMPTS = 1000 };
+enum { MOST_RECORDS = 1000, MOST_ITERATIONS = 100000, MOST_ATTEMPTS = 1000, KNOWN = 256 };
 static const double LEAST_US = 1e-3, MOST_US = 1e13;
+
+struct known {
+    const char *word, *id; /* what it names */
+};
 
 struct batch {
     const char *list; /* the body's member with the records */
@@ -33,8 +37,8 @@ struct batch {
     struct import_report report;
     bool done;
     uint64_t reserved; /* of the asker's daily quota */
-    /* The last word of each kind and what it names: records of one batch mostly name the same model and cluster. */
-    const char *word[STORE_KIND_COUNT], *id[STORE_KIND_COUNT];
+    /* Records of one batch name few models and clusters, and the strategies of a session or two. */
+    struct known known[STORE_KIND_COUNT][KNOWN];
 };
 
 /* ---- a record ---- */
@@ -92,6 +96,15 @@ static enum status read_times(struct request *rq, const struct json_at *at, stru
                : record_iterations(rq, at, &out->n_iterations, &out->iterations_us, err);
 }
 
+/* Where a word is kept: those with the same end displace each other. */
+static struct known *place_of(struct batch *batch, enum store_kind kind, const char *word) {
+    const size_t n = strlen(word);
+    unsigned hash = 0;
+    for (size_t i = n > 4 ? n - 4 : 0; i < n; i++)
+        hash = hash * 31 + (unsigned char)word[i];
+    return &batch->known[kind][hash % KNOWN];
+}
+
 /* The whole id of what the member names. */
 static enum status read_reference(struct request *rq, struct batch *batch, const struct json_at *at,
                                   enum store_kind kind, const char *key, const char **out, struct error *err) {
@@ -104,8 +117,9 @@ static enum status read_reference(struct request *rq, struct batch *batch, const
         st = json_string_at(&member, &word, err);
     if (st)
         return st;
-    if (batch->word[kind] && !strcmp(batch->word[kind], word)) {
-        *out = batch->id[kind];
+    struct known *known = place_of(batch, kind, word);
+    if (known->word && !strcmp(known->word, word)) {
+        *out = known->id;
         return ST_OK;
     }
     st = reference_id(rq, kind, word, &id, &why);
@@ -114,8 +128,7 @@ static enum status read_reference(struct request *rq, struct batch *batch, const
         return err->status = st == ST_USAGE ? ST_INVALID : st;
     }
     *out = arena_strdup(&rq->arena, id.hex);
-    batch->word[kind] = *out ? word : NULL;
-    batch->id[kind] = *out;
+    *known = (struct known){*out ? word : NULL, *out};
     return *out ? ST_OK : error_no_memory(err);
 }
 
