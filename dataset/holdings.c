@@ -96,7 +96,7 @@ static enum status start_seen(struct store *store, enum store_kind kind, sqlite3
     if (status == ST_OK)
         status = sql_next(store, *stmt, &row, err);
     if (status == ST_OK && !row)
-        status = error_set(err, ST_NOT_FOUND, "%s: no %s %.12s", store->path, object_word(kind), id);
+        status = no_object(store, kind, id, err);
     return status;
 }
 
@@ -113,15 +113,26 @@ enum status seen_get(struct store *store, enum store_kind kind, const char *id, 
     return status;
 }
 
+enum status seen_row(struct store *store, enum store_kind kind, const char *id, const struct viewer *asker,
+                     int64_t *row, struct error *err) {
+    sqlite3_stmt *stmt;
+    enum status status;
+    if (sees_all(asker)) {
+        status = object_row(store, kind, id, row, err);
+        return status == ST_OK && !*row ? no_object(store, kind, id, err) : status;
+    }
+    status = start_seen(store, kind, &store->object_seen[kind], asks[kind], id, asker, &stmt, err);
+    if (status != ST_OK)
+        return status;
+    *row = sqlite3_column_int64(stmt, 0);
+    sqlite3_reset(stmt);
+    return ST_OK;
+}
+
 enum status seen_has(struct store *store, enum store_kind kind, const char *id, const struct viewer *asker,
                      struct error *err) {
-    sqlite3_stmt *stmt;
-    if (sees_all(asker))
-        return store_has(store, kind, id, err);
-    enum status status = start_seen(store, kind, &store->object_seen[kind], asks[kind], id, asker, &stmt, err);
-    if (status == ST_OK)
-        sqlite3_reset(stmt);
-    return status;
+    int64_t row;
+    return seen_row(store, kind, id, asker, &row, err);
 }
 
 /* ---- searching ---- */

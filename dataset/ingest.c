@@ -182,18 +182,19 @@ static enum status look_at_duplicate(struct batch *batch, size_t n, const struct
     return status;
 }
 
-static enum status insert(struct batch *batch, const struct record *r, const char *uid, struct error *err) {
+static enum status insert(struct batch *batch, const struct record *r, const char *uid, int64_t strategy,
+                          struct error *err) {
     const struct import_options *o = batch->options;
     const bool complete = r->state == RECORD_COMPLETE, keep = o->keep_rows && r->trial > batch->last_row;
     const int64_t row = keep ? r->trial : batch->last_row + 1;
     const char *team = r->team ? r->team : o->team, *shared = r->shared ? r->shared : o->shared;
-    int64_t model, cluster, strategy;
+    int64_t model, cluster;
     enum status status = check_team(team, shared, err);
     if (status == ST_OK)
         status = find_row(batch, STORE_MODEL, r->model, &model, err);
     if (status == ST_OK)
         status = find_row(batch, STORE_CLUSTER, r->cluster, &cluster, err);
-    if (status == ST_OK)
+    if (status == ST_OK && !strategy)
         status = find_row(batch, STORE_STRATEGY, r->strategy, &strategy, err);
     if (status != ST_OK)
         return status;
@@ -235,7 +236,8 @@ static enum status insert(struct batch *batch, const struct record *r, const cha
     return insert_iterations(batch->store, row, r->n_iterations, r->iterations_us, err);
 }
 
-static enum status add_record(struct batch *batch, const struct record *record, struct error *err) {
+/* `strategy` is the row of its strategy, or 0. */
+static enum status add_record(struct batch *batch, const struct record *record, int64_t strategy, struct error *err) {
     struct record r = *record;
     char made[UID_ROOM];
     double middle;
@@ -246,7 +248,7 @@ static enum status add_record(struct batch *batch, const struct record *record, 
         status = make_uid(made, err);
     if (status == ST_OK && r.state == RECORD_COMPLETE)
         status = put_environment(batch, r.environment_json ? r.environment_json : "{}", err);
-    return status == ST_OK ? insert(batch, &r, r.uid ? r.uid : made, err) : status;
+    return status == ST_OK ? insert(batch, &r, r.uid ? r.uid : made, strategy, err) : status;
 }
 
 static enum status read_last_row(struct batch *batch, struct error *err) {
@@ -275,7 +277,8 @@ enum status store_trials_import(struct store *store, size_t n, const struct reco
     status = read_last_row(&batch, err);
     const int64_t before = batch.last_row;
     while (i < n && status == ST_OK) {
-        status = add_record(&batch, &records[i], err);
+        const int64_t *rows = batch.options->strategy_rows;
+        status = add_record(&batch, &records[i], rows ? rows[i] : 0, err);
         if (status == ST_OK)
             i++;
     }

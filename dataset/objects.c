@@ -138,7 +138,7 @@ enum status object_read(sqlite3_stmt *stmt, bool with_content, struct arena *are
     return status;
 }
 
-static enum status no_object(const struct store *store, enum store_kind kind, const char *id, struct error *err) {
+enum status no_object(const struct store *store, enum store_kind kind, const char *id, struct error *err) {
     return error_set(err, ST_NOT_FOUND, "%s: no %s %.12s", store->path, object_word(kind), id);
 }
 
@@ -178,9 +178,7 @@ enum status store_get_name(struct store *store, enum store_kind kind, const char
 }
 
 enum status store_has(struct store *store, enum store_kind kind, const char *id, struct error *err) {
-    int64_t row;
-    enum status status = object_row(store, kind, id, &row, err);
-    return status == ST_OK && !row ? no_object(store, kind, id, err) : status;
+    return seen_has(store, kind, id, NULL, err);
 }
 
 enum status store_find(struct store *store, enum store_kind kind, const char *word, struct id *out, struct error *err) {

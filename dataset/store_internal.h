@@ -364,6 +364,8 @@ enum status insert_iterations(struct store *store, int64_t trial, size_t n, cons
 
 /* A row of SESSION_COLUMNS. */
 enum status session_read(struct sqlite3_stmt *stmt, struct arena *arena, struct stored_session *out, struct error *err);
+/* ST_NOT_FOUND, of an object that is not here. */
+enum status no_object(const struct store *store, enum store_kind kind, const char *id, struct error *err);
 const char *object_table(enum store_kind kind);
 const char *object_word(enum store_kind kind);
 

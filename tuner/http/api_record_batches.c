@@ -23,13 +23,15 @@ enum { MOST_RECORDS = 1000, MOST_ITERATIONS = 100000, MOST_ATTEMPTS = 1000, KNOW
 static const double LEAST_US = 1e-3, MOST_US = 1e13;
 
 struct known {
-    const char *word, *id; /* what it names */
+    const char *word, *id; /* what it names, */
+    int64_t row;           /* and its row, or 0 (reference_row) */
 };
 
 struct batch {
     const char *list; /* the body's member with the records */
     size_t n;
     struct record *records;
+    int64_t *strategy_rows;
     const char **uids;
     struct import_options options;
     struct served *served; /* the session they go to, or NULL */
@@ -105,12 +107,14 @@ static struct known *place_of(struct batch *batch, enum store_kind kind, const c
     return &batch->known[kind][hash % KNOWN];
 }
 
-/* The whole id of what the member names. */
+/* The whole id of what the member names, and its row (may be NULL). */
 static enum status read_reference(struct request *rq, struct batch *batch, const struct json_at *at,
-                                  enum store_kind kind, const char *key, const char **out, struct error *err) {
+                                  enum store_kind kind, const char *key, const char **out, int64_t *row,
+                                  struct error *err) {
     const char *word;
     struct json_at member;
     struct id id;
+    int64_t found;
     struct error why = {0};
     enum status st = json_member(at, key, &member, err);
     if (!st)
@@ -120,15 +124,19 @@ static enum status read_reference(struct request *rq, struct batch *batch, const
     struct known *known = place_of(batch, kind, word);
     if (known->word && !strcmp(known->word, word)) {
         *out = known->id;
+        if (row)
+            *row = known->row;
         return ST_OK;
     }
-    st = reference_id(rq, kind, word, &id, &why);
+    st = reference_row(rq, kind, word, &id, &found, &why);
     if (st) { /* of its own kind, and with its place */
         json_fail(&member, err, "%s", why.message);
         return err->status = st == ST_USAGE ? ST_INVALID : st;
     }
     *out = arena_strdup(&rq->arena, id.hex);
-    *known = (struct known){*out ? word : NULL, *out};
+    *known = (struct known){*out ? word : NULL, *out, found};
+    if (row)
+        *row = found;
     return *out ? ST_OK : error_no_memory(err);
 }
 
@@ -169,9 +177,9 @@ static enum status read_domain(struct request *rq, struct batch *batch, const st
     const struct stored_session *session = batch->session;
     const bool both = !session || cJSON_GetObjectItemCaseSensitive(at->node, "model") ||
                       cJSON_GetObjectItemCaseSensitive(at->node, "cluster");
-    enum status st = both ? read_reference(rq, batch, at, STORE_MODEL, "model", &out->model, err) : ST_OK;
+    enum status st = both ? read_reference(rq, batch, at, STORE_MODEL, "model", &out->model, NULL, err) : ST_OK;
     if (!st && both)
-        st = read_reference(rq, batch, at, STORE_CLUSTER, "cluster", &out->cluster, err);
+        st = read_reference(rq, batch, at, STORE_CLUSTER, "cluster", &out->cluster, NULL, err);
     if (st || !session)
         return st;
     if (both && (strcmp(out->model, session->model) || strcmp(out->cluster, session->cluster)))
@@ -186,7 +194,8 @@ static enum status read_names(struct request *rq, struct batch *batch, const str
                               struct error *err) {
     enum status st = read_domain(rq, batch, at, out, err);
     if (!st)
-        st = read_reference(rq, batch, at, STORE_STRATEGY, "strategy", &out->strategy, err);
+        st = read_reference(rq, batch, at, STORE_STRATEGY, "strategy", &out->strategy,
+                            &batch->strategy_rows[out - batch->records], err);
     if (!st)
         st = json_get_string(at, "proposer", JSON_REQUIRED, &out->proposer, err);
     return st ? st : json_get_string(at, "runner", JSON_REQUIRED, &out->runner, err);
@@ -231,8 +240,10 @@ static enum status read_records(struct request *rq, struct batch *batch, struct 
     if (st)
         return st;
     batch->records = arena_alloc(&rq->arena, batch->n, sizeof *batch->records);
-    if (!batch->records)
+    batch->strategy_rows = arena_alloc(&rq->arena, batch->n, sizeof *batch->strategy_rows);
+    if (!batch->records || !batch->strategy_rows)
         return error_no_memory(err);
+    batch->options.strategy_rows = batch->strategy_rows;
     size_t i = 0;
     for (struct json_at e = json_first(&list); e.node && !st; e = json_next(&e))
         st = read_record(rq, batch, &e, &batch->records[i++], err);
