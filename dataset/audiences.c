@@ -30,6 +30,7 @@ struct remembered {
     size_t next;                              /* the place that the next new one takes */
     uint64_t noted[NOTED];                    /* strategies */
     struct count counts[COUNTS];
+    bool hides; /* a trial of those at hand was shared with all, and shall not be */
 };
 
 /* A row of a trial; texts are good until the next. */
@@ -162,6 +163,7 @@ static enum status add_trial(struct store *store, const struct trial_row *row, c
 static enum status share_trial(struct store *store, const struct trial_row *row, const char *shared,
                                struct error *err) {
     enum status status = count_shared(store, row, row->shared, -1, err);
+    store->remembered->hides |= is_open(row->shared);
     return status == ST_OK ? count_shared(store, row, shared, 1, err) : status;
 }
 
@@ -182,6 +184,7 @@ static enum status each_trial(struct store *store, enum statement which, size_t 
     bool more = true;
     if (!store->remembered && !(store->remembered = calloc(1, sizeof *store->remembered)))
         return error_no_memory(err);
+    store->remembered->hides = false;
     enum status status = sql_start(store, which, n, values, &stmt, err);
     if (status != ST_OK)
         return status;
@@ -209,7 +212,7 @@ static enum status share(struct store *store, enum statement changed, enum state
     if (status == ST_OK)
         status = sql_run(store, update, 2, values, err);
     *n = sql_changes(store);
-    if (status != ST_OK || *n == 0 || is_open(shared))
+    if (status != ST_OK || !store->remembered->hides)
         return status;
     audiences_forget(store);
     return sql_run(store, hide, 1, values, err);
