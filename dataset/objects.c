@@ -138,6 +138,10 @@ enum status object_read(sqlite3_stmt *stmt, bool with_content, struct arena *are
     return status;
 }
 
+enum status no_object(const struct store *store, enum store_kind kind, const char *id, struct error *err) {
+    return error_set(err, ST_NOT_FOUND, "%s: no %s %.12s", store->path, object_word(kind), id);
+}
+
 /* *stmt is at its row; without content SQLite does not read it, which may be a megabyte. */
 static enum status find_row(struct store *store, enum store_kind kind, const char *id, bool with_content,
                             sqlite3_stmt **stmt, struct error *err) {
@@ -147,7 +151,7 @@ static enum status find_row(struct store *store, enum store_kind kind, const cha
     if (status == ST_OK)
         status = sql_next(store, *stmt, &row, err);
     if (status == ST_OK && !row)
-        status = error_set(err, ST_NOT_FOUND, "%s: no %s %.12s", store->path, object_word(kind), id);
+        status = no_object(store, kind, id, err);
     return status;
 }
 
@@ -174,11 +178,7 @@ enum status store_get_name(struct store *store, enum store_kind kind, const char
 }
 
 enum status store_has(struct store *store, enum store_kind kind, const char *id, struct error *err) {
-    sqlite3_stmt *stmt;
-    enum status status = find_row(store, kind, id, false, &stmt, err);
-    if (status == ST_OK)
-        sqlite3_reset(stmt);
-    return status;
+    return seen_has(store, kind, id, NULL, err);
 }
 
 enum status store_find(struct store *store, enum store_kind kind, const char *word, struct id *out, struct error *err) {

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "dataset/audiences_internal.h"
 #include "dataset/store_internal.h"
 #include "dataset/validate_internal.h"
 
@@ -64,7 +65,7 @@ static enum status insert(struct store *store, const struct new_trial *r, const 
     if (status != ST_OK)
         return status;
     *trial = sqlite3_last_insert_rowid(store->db);
-    return sql_run(store, SQL_TRIAL_COUNT, SQL_VALUES(sql_integer(*trial)), err);
+    return audiences_add(store, *trial, *trial, err);
 }
 
 enum status store_trial_begin(struct store *store, const struct new_trial *request, int64_t *trial, struct error *err) {

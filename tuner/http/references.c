@@ -13,28 +13,35 @@ static bool is_whole_id(const char *word) {
 }
 
 static enum status find(struct store *store, enum store_kind kind, const char *word, const struct viewer *asker,
-                        struct id *out, struct error *err) {
+                        struct id *out, int64_t *row, struct error *err) {
+    *row = 0;
     if (!is_whole_id(word))
         return seen_find(store, kind, word, asker, out, err);
-    enum status st = seen_has(store, kind, word, asker, err);
+    enum status st = seen_row(store, kind, word, asker, row, err);
     if (!st)
         memcpy(out->hex, word, ID_LENGTH + 1);
     return st;
 }
 
-enum status reference_id(struct request *rq, enum store_kind kind, const char *word, struct id *out,
-                         struct error *err) {
+enum status reference_row(struct request *rq, enum store_kind kind, const char *word, struct id *out, int64_t *row,
+                          struct error *err) {
     struct store *store;
     const struct viewer asker = request_asker(rq);
     enum status st = request_reader(rq, &store, err);
     if (st)
         return st;
-    st = find(store, kind, word, &asker, out, err);
+    st = find(store, kind, word, &asker, out, row, err);
     if (st == ST_NOT_FOUND)
         return error_set(err, ST_NOT_FOUND, "there is no %s called or numbered \"%.80s\"", words[kind], word);
     if (st == ST_USAGE)
         return error_set(err, ST_USAGE, "several ids begin with \"%.80s\"; give more digits", word);
     return st;
+}
+
+enum status reference_id(struct request *rq, enum store_kind kind, const char *word, struct id *out,
+                         struct error *err) {
+    int64_t row;
+    return reference_row(rq, kind, word, out, &row, err);
 }
 
 /* The id of a member that is a string. */
