@@ -17,9 +17,10 @@
 
 #include "dataset/audiences_internal.h"
 
-/* What a store remembers: audiences by their place; strategies whose trials are known to be a reason for an audience,
- * so that most trials need no look at the table; and counts to be written, of the trials at hand. Keys are of an object
- * and an audience's place, 0 is none. Another one that needs the place of a count has that written first. */
+/* What a store remembers, which no other can change, since a file has one writer: audiences by their place; strategies
+ * whose trials are known to be a reason for an audience, so that most trials need no look at the table; and counts to
+ * be written, of the trials at hand. Keys are of an object and an audience's place, 0 is none. Another one that needs
+ * the place of a count has that written first. */
 enum { AUDIENCES = 16, AUDIENCE_ROOM = 72, NOTED = 1 << 15, COUNTS = 1 << 11 };
 struct count {
     uint64_t key;
