@@ -281,10 +281,10 @@ static enum status put_references(struct store *store, const struct query *query
 static enum status put_in_one_look(struct store *store, const struct query *query, bool shared, FILE *out,
                                    struct error *err) {
     bool began;
-    enum status status = sql_begin_read(store, &began, err);
+    enum status status = store_begin_read(store, &began, err);
     if (status == ST_OK)
         status = put_references(store, query, shared, out, err);
-    sql_end_read(store, began);
+    store_end_read(store, began);
     return status;
 }
 

@@ -224,9 +224,9 @@ static enum status list(struct store *store, enum store_kind kind, struct arena 
 enum status store_list(struct store *store, enum store_kind kind, struct arena *arena, size_t *n,
                        struct stored_object **out, struct error *err) {
     bool began;
-    enum status status = sql_begin_read(store, &began, err);
+    enum status status = store_begin_read(store, &began, err);
     if (status == ST_OK)
         status = list(store, kind, arena, n, out, err);
-    sql_end_read(store, began);
+    store_end_read(store, began);
     return status;
 }

@@ -496,12 +496,12 @@ enum status query_run(struct store *store, const struct query *query, query_visi
     bool began;
     enum status status = query->after ? read_cursor(query, &cursor, err) : ST_OK;
     if (status == ST_OK)
-        status = sql_begin_read(store, &began, err);
+        status = store_begin_read(store, &began, err);
     if (status != ST_OK)
         return status;
     status = walk_in_time(&walk, query->after ? &cursor : NULL, err);
     free(walk.times.us);
-    sql_end_read(store, began);
+    store_end_read(store, began);
     return status;
 }
 
@@ -509,7 +509,7 @@ enum status query_count(struct store *store, const struct query *query, uint64_t
     struct select select = {0};
     sqlite3_stmt *stmt = NULL;
     bool row, began;
-    enum status status = sql_begin_read(store, &began, err);
+    enum status status = store_begin_read(store, &began, err);
     if (status != ST_OK)
         return status;
     select_add(&select, "SELECT count(*) FROM trials t WHERE true");
@@ -522,7 +522,7 @@ enum status query_count(struct store *store, const struct query *query, uint64_t
         *out = (uint64_t)sqlite3_column_int64(stmt, 0);
     sqlite3_finalize(stmt);
     select_release(&select);
-    sql_end_read(store, began);
+    store_end_read(store, began);
     return status;
 }
 

@@ -101,7 +101,7 @@ struct median_place {
 };
 
 /* Trials with a median in its order, whatever their model and cluster, within the pins, from behind `after` on (NULL:
- * all). All calls in one sql_begin_read. fastest_next gives their places, and trial 0 behind the last. */
+ * all). All calls in one store_begin_read. fastest_next gives their places, and trial 0 behind the last. */
 struct fastest;
 enum status fastest_new(struct store *store, bool descending, const struct median_place *after,
                         const struct pins *within, struct fastest **out, struct error *err);

@@ -278,7 +278,7 @@ enum status sql_step(struct store *store, enum statement which, size_t n_values,
     return status;
 }
 
-enum status sql_begin_read(struct store *store, bool *began, struct error *err) {
+enum status store_begin_read(struct store *store, bool *began, struct error *err) {
     *began = false;
     if (store->reading || store->depth > 0)
         return ST_OK;
@@ -287,7 +287,7 @@ enum status sql_begin_read(struct store *store, bool *began, struct error *err) 
     return status;
 }
 
-void sql_end_read(struct store *store, bool began) {
+void store_end_read(struct store *store, bool began) {
     if (!began)
         return;
     sql_run(store, SQL_ROLLBACK, 0, NULL, NULL);

@@ -203,6 +203,9 @@ static void close_database(struct store *store) {
         sqlite3_finalize(store->object_row[i]);
         sqlite3_finalize(store->object_seen[i]);
         sqlite3_finalize(store->object_shown[i]);
+        sqlite3_finalize(store->object_named[i]);
+        for (size_t k = 0; k < STORE_SEARCH_COUNT; k++)
+            sqlite3_finalize(store->object_found[k][i]);
     }
     sqlite3_close(store->db);
 }

@@ -51,6 +51,11 @@ enum status store_backup(struct store *store, const char *path, struct error *er
 enum status store_begin(struct store *store, struct error *err);
 enum status store_end(struct store *store, enum status status, struct error *err);
 
+/* One consistent view over several reads, which costs less than as many looks of their own; pairs nest. *began goes to
+ * store_end_read. */
+enum status store_begin_read(struct store *store, bool *began, struct error *err);
+void store_end_read(struct store *store, bool began);
+
 /* Teams: 1 to 64 letters, digits and . _ - */
 bool team_is_valid(const char *team);
 

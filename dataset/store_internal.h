@@ -246,6 +246,15 @@ enum statement {
         STATEMENT_COUNT
 };
 
+/* Ways to find an object by what somebody typed (holdings.c). */
+enum store_search {
+    STORE_SEARCH_DIGITS,
+    STORE_SEARCH_HELD,
+    STORE_SEARCH_SHARED,
+    STORE_SEARCH_UNHELD,
+    STORE_SEARCH_COUNT
+};
+
 struct store {
     struct sqlite3 *db;
     char *path; /* as the caller wrote it, for messages */
@@ -257,12 +266,13 @@ struct store {
     int64_t written;  /* rows changed on this connection when the transaction began; -1: it may have changed more */
     int64_t inserted; /* rows of things that stay, less those deleted, on this connection (usage.c) */
     int64_t apart_rows, apart_bytes; /* of these, events: who has their session is charged for them at once */
-    bool reading;                    /* between sql_begin_read and sql_end_read, outside a write step */
+    bool reading;                    /* between store_begin_read and store_end_read, outside a write step */
     struct lock lock;                /* held when not read_only */
     struct sqlite3_stmt *statements[STATEMENT_COUNT];
     struct sqlite3_stmt *object_name[STORE_KIND_COUNT];
     struct sqlite3_stmt *object_get[STORE_KIND_COUNT], *object_insert[STORE_KIND_COUNT], *object_row[STORE_KIND_COUNT],
-        *object_seen[STORE_KIND_COUNT], *object_shown[STORE_KIND_COUNT];
+        *object_seen[STORE_KIND_COUNT], *object_shown[STORE_KIND_COUNT], *object_named[STORE_KIND_COUNT],
+        *object_found[STORE_SEARCH_COUNT][STORE_KIND_COUNT];
 };
 
 /* A value to bind. */
@@ -344,10 +354,6 @@ static inline int64_t sql_limit(size_t limit) {
 typedef enum status sql_read_row(struct sqlite3_stmt *stmt, struct arena *arena, void *element, struct error *err);
 enum status sql_collect(struct store *store, struct sqlite3_stmt *stmt, sql_read_row *read, size_t size,
                         struct arena *arena, size_t *n, void **out, struct error *err);
-
-/* One consistent view over several reads; nests. *began goes to sql_end_read. */
-enum status sql_begin_read(struct store *store, bool *began, struct error *err);
-void sql_end_read(struct store *store, bool began);
 
 /* How many rows the last statement changed. */
 int64_t sql_changes(const struct store *store);

@@ -8,17 +8,25 @@
 static const char *const words[] = {
     [STORE_MODEL] = "model", [STORE_CLUSTER] = "cluster", [STORE_STRATEGY] = "strategy", [STORE_RANKER] = "ranker"};
 
-static bool is_whole_id(const char *word) {
+bool reference_is_id(const char *word) {
     return strlen(word) == ID_LENGTH && strspn(word, "0123456789abcdef") == ID_LENGTH;
 }
 
 static enum status find(struct store *store, enum store_kind kind, const char *word, const struct viewer *asker,
                         struct id *out, struct error *err) {
-    if (!is_whole_id(word))
+    if (!reference_is_id(word))
         return seen_find(store, kind, word, asker, out, err);
     enum status st = seen_has(store, kind, word, asker, err);
     if (!st)
         memcpy(out->hex, word, ID_LENGTH + 1);
+    return st;
+}
+
+static enum status explain(enum status st, enum store_kind kind, const char *word, struct error *err) {
+    if (st == ST_NOT_FOUND)
+        return error_set(err, ST_NOT_FOUND, "there is no %s called or numbered \"%.80s\"", words[kind], word);
+    if (st == ST_USAGE)
+        return error_set(err, ST_USAGE, "several ids begin with \"%.80s\"; give more digits", word);
     return st;
 }
 
@@ -27,14 +35,22 @@ enum status reference_id(struct request *rq, enum store_kind kind, const char *w
     struct store *store;
     const struct viewer asker = request_asker(rq);
     enum status st = request_reader(rq, &store, err);
+    return st ? st : explain(find(store, kind, word, &asker, out, err), kind, word, err);
+}
+
+enum status reference_name(struct request *rq, enum store_kind kind, const char *word, struct id *out,
+                           const char **name, struct error *err) {
+    struct store *store;
+    const struct viewer asker = request_asker(rq);
+    enum status st = request_reader(rq, &store, err);
     if (st)
         return st;
-    st = find(store, kind, word, &asker, out, err);
-    if (st == ST_NOT_FOUND)
-        return error_set(err, ST_NOT_FOUND, "there is no %s called or numbered \"%.80s\"", words[kind], word);
-    if (st == ST_USAGE)
-        return error_set(err, ST_USAGE, "several ids begin with \"%.80s\"; give more digits", word);
-    return st;
+    if (reference_is_id(word))
+        memcpy(out->hex, word, sizeof out->hex);
+    else
+        st = seen_find(store, kind, word, &asker, out, err);
+    st = st ? st : seen_name(store, kind, out->hex, &asker, &rq->arena, name, err);
+    return explain(st, kind, word, err);
 }
 
 /* The id of a member that is a string. */
