@@ -48,6 +48,11 @@ static const char *const asks[] = {
 
 enum status holding_put(struct store *store, enum store_kind kind, const char *id, const char *team, const char *name,
                         const char *shared, struct error *err) {
+    return holding_put_at(store, kind, id, team, name, shared, NULL, err);
+}
+
+enum status holding_put_at(struct store *store, enum store_kind kind, const char *id, const char *team,
+                           const char *name, const char *shared, const char *created, struct error *err) {
     char now[32];
     int64_t row;
     clock_utc(now, sizeof now);
@@ -60,7 +65,7 @@ enum status holding_put(struct store *store, enum store_kind kind, const char *i
         return status;
     return sql_step(store, SQL_HOLDING_PUT,
                     SQL_VALUES(sql_text(object_word(kind)), sql_integer(row), sql_text(team ? team : ""),
-                               sql_text(name), sql_text(shared ? shared : "*"), sql_text(now)),
+                               sql_text(name), sql_text(shared ? shared : "*"), sql_text(created ? created : now)),
                     NULL, err);
 }
 

@@ -269,17 +269,18 @@ static const char *const versions[SCHEMA_VERSION] = {
     "INSERT INTO holdings SELECT 'cluster', row, '', name, '*', created FROM clusters;\n"
     "INSERT INTO holdings SELECT 'ranker', row, '', name, '*', created FROM rankers;\n"
     "INSERT INTO holdings SELECT 'strategy', row, '', name, '*', created FROM strategies s\n"
-    "  WHERE s.row NOT IN (SELECT strategy FROM trials);\n"
-    "INSERT INTO audiences " AUDIENCES ";\n"
-    "CREATE TABLE usage (\n" /* what each team has written (usage.h) */
-    "  team  TEXT NOT NULL PRIMARY KEY,\n"
-    "  rows  INTEGER NOT NULL,\n"
-    "  bytes INTEGER NOT NULL\n"
-    ") STRICT, WITHOUT ROWID;\n"
-    "CREATE TABLE pruned_events (\n"
-    "  session TEXT NOT NULL PRIMARY KEY,\n"
-    "  last    INTEGER NOT NULL\n" /* the newest event of it that was forgotten */
-    ") STRICT, WITHOUT ROWID;\n",
+    "  WHERE s.row NOT IN (SELECT strategy FROM trials);\n" HOLD_STRATEGIES_OF_TRIALS(
+        "") ";\n"
+            "INSERT INTO audiences " AUDIENCES ";\n"
+            "CREATE TABLE usage (\n" /* what each team has written (usage.h) */
+            "  team  TEXT NOT NULL PRIMARY KEY,\n"
+            "  rows  INTEGER NOT NULL,\n"
+            "  bytes INTEGER NOT NULL\n"
+            ") STRICT, WITHOUT ROWID;\n"
+            "CREATE TABLE pruned_events (\n"
+            "  session TEXT NOT NULL PRIMARY KEY,\n"
+            "  last    INTEGER NOT NULL\n" /* the newest event of it that was forgotten */
+            ") STRICT, WITHOUT ROWID;\n",
 };
 
 const char schema_audiences[] = AUDIENCES;

@@ -20,6 +20,7 @@ struct select {
     struct sql_value *values;
     size_t n, values_room;
     struct arena texts; /* of values */
+    const char *viewer; /* whose names of strategies count; NULL: anybody's */
     /* Columns, 1 << enum filter_column, that every trial that fits has, and such that none has. */
     uint32_t required, absent;
     struct pins pins;
@@ -29,6 +30,7 @@ struct select {
 void select_add(struct select *select, const char *text);
 void select_bind(struct select *select, struct sql_value value);  /* appends ?N */
 bool select_value(struct select *select, struct sql_value value); /* appends nothing: the text names it itself */
+void select_add_with(struct select *select, const char *text, struct sql_value value); /* ?N wherever it has an @ */
 void select_release(struct select *select);
 
 enum status select_prepare(struct store *store, const struct select *select, struct sqlite3_stmt **out,

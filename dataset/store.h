@@ -97,10 +97,6 @@ enum status store_put(struct store *store, enum store_kind kind, const char *nam
 enum status store_get(struct store *store, enum store_kind kind, const char *id, struct arena *arena,
                       struct stored_object *out, struct error *err);
 
-/* The same without its content, which may be large. */
-enum status store_get_name(struct store *store, enum store_kind kind, const char *id, struct arena *arena,
-                           struct stored_object *out, struct error *err);
-
 /* Whether it is there, by its whole id. Fails: ST_NOT_FOUND. */
 enum status store_has(struct store *store, enum store_kind kind, const char *id, struct error *err);
 
@@ -230,6 +226,7 @@ struct new_trial {
     uint64_t number;                        /* within the session, from 1; 0: the next one */
     uint64_t round;                         /* which repetition of its strategy this is, from 0 */
     const char *model, *cluster, *strategy; /* ids, put before */
+    const char *strategy_name;              /* what its team calls the strategy; NULL: says nothing */
     const char *proposer;                   /* a baseline's name, "sampler", "neighbour", ... */
     const char *runner;                     /* "lab", "local", "mpirun", ... */
     double predicted_us;

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "dataset/lock_internal.h"
+#include "dataset/names_internal.h"
 #include "dataset/store.h"
 
 struct sqlite3;
@@ -204,6 +205,9 @@ enum { SESSION_ROW = 16 }; /* the column of the row number */
       "created"                                                                                                        \
       " FROM strategies s WHERE row > ? AND NOT EXISTS (SELECT 1 FROM trials t WHERE t.strategy = s.row)"              \
       " ON CONFLICT DO NOTHING")                                                                                       \
+    X(SQL_STRATEGY_NAME, STRATEGY_NAME)                                                                                \
+    X(SQL_HOLD_STRATEGY, HOLD_STRATEGY)                                                                                \
+    X(SQL_HOLD_IMPORTED, HOLD_STRATEGIES_OF_TRIALS("AND t.id > ?1 AND s.row > ?2"))                                    \
     X(SQL_TRIAL_LAST, "SELECT coalesce(max(id), 0) FROM trials")                                                       \
     X(SQL_TRIAL_IMPORT,                                                                                                \
       "INSERT INTO trials (id, uid, session, number, round, seed, model, cluster, strategy, proposer, runner, state,"  \
@@ -269,7 +273,6 @@ struct store {
     bool reading;                    /* between store_begin_read and store_end_read, outside a write step */
     struct lock lock;                /* held when not read_only */
     struct sqlite3_stmt *statements[STATEMENT_COUNT];
-    struct sqlite3_stmt *object_name[STORE_KIND_COUNT];
     struct sqlite3_stmt *object_get[STORE_KIND_COUNT], *object_insert[STORE_KIND_COUNT], *object_row[STORE_KIND_COUNT],
         *object_seen[STORE_KIND_COUNT], *object_shown[STORE_KIND_COUNT], *object_named[STORE_KIND_COUNT],
         *object_found[STORE_SEARCH_COUNT][STORE_KIND_COUNT];
@@ -372,6 +375,10 @@ enum status backup_write(struct store *store, const char *path, struct error *er
 /* store_put without a transaction of its own. `created` NULL is now; *added (may be NULL): it was not there. */
 enum status object_put(struct store *store, enum store_kind kind, const char *name, const char *content,
                        const char *created, struct id *id, bool *added, struct error *err);
+
+/* holding_put, made at `created`; NULL is now. */
+enum status holding_put_at(struct store *store, enum store_kind kind, const char *id, const char *team,
+                           const char *name, const char *shared, const char *created, struct error *err);
 
 /* A row of the columns id, name, created and, where it is asked for, content. */
 enum status object_read(struct sqlite3_stmt *stmt, bool with_content, struct arena *arena, struct stored_object *out,

@@ -116,13 +116,27 @@ enum status reference_domain(struct request *rq, const struct json_at *at, struc
     return domain_new(&m, &c, out, err);
 }
 
+enum status reference_stored(struct request *rq, const struct domain *domain, const struct id *id, const char *name,
+                             struct strategy *out, struct error *err) {
+    struct store *store;
+    enum status st = request_reader(rq, &store, err);
+    st = st ? st : store_get_strategy(store, id->hex, domain->model, domain->cluster, out, err);
+    if (st)
+        return st;
+    out->name = arena_strdup(&out->arena, name);
+    if (out->name)
+        return ST_OK;
+    strategy_release(out);
+    return error_no_memory(err);
+}
+
 enum status reference_strategy(struct request *rq, const struct domain *domain, const struct json_at *at,
                                struct strategy *out, struct error *err) {
     struct id id;
-    struct store *store;
+    const char *word, *name;
     if (cJSON_IsObject(at->node))
         return strategy_read(at->node, "body", domain->model, domain->cluster, out, err);
-    enum status st = member_id(rq, STORE_STRATEGY, at, &id, err);
-    st = st ? st : request_reader(rq, &store, err);
-    return st ? st : store_get_strategy(store, id.hex, domain->model, domain->cluster, out, err);
+    enum status st = json_string_at(at, &word, err);
+    st = st ? st : reference_name(rq, STORE_STRATEGY, word, &id, &name, err);
+    return st ? st : reference_stored(rq, domain, &id, name, out, err);
 }

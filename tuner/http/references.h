@@ -27,4 +27,8 @@ enum status reference_domain(struct request *request, const struct json_at *at, 
 enum status reference_strategy(struct request *request, const struct domain *domain, const struct json_at *at,
                                struct strategy *out, struct error *err);
 
+/* The stored strategy under the name that it has for who asks (reference_name). */
+enum status reference_stored(struct request *request, const struct domain *domain, const struct id *id,
+                             const char *name, struct strategy *out, struct error *err);
+
 #endif
