@@ -63,10 +63,15 @@ enum status holding_put_at(struct store *store, enum store_kind kind, const char
         status = error_set(err, ST_NOT_FOUND, "%s: no %s %.12s", store->path, object_word(kind), id);
     if (status != ST_OK)
         return status;
-    return sql_step(store, SQL_HOLDING_PUT,
-                    SQL_VALUES(sql_text(object_word(kind)), sql_integer(row), sql_text(team ? team : ""),
-                               sql_text(name), sql_text(shared ? shared : "*"), sql_text(created ? created : now)),
-                    NULL, err);
+    const struct sql_value word = sql_text(object_word(kind)), held = sql_integer(row),
+                           who = sql_text(team ? team : ""), seen = sql_text(shared ? shared : "*");
+    uint64_t added;
+    status =
+        sql_step(store, SQL_HOLDING_PUT,
+                 SQL_VALUES(word, held, who, sql_text(name), seen, sql_text(created ? created : now)), &added, err);
+    if (status != ST_OK || added)
+        return status;
+    return sql_step(store, SQL_HOLDING_SHARE, SQL_VALUES(word, held, who, seen), NULL, err);
 }
 
 enum status holding_make(struct store *store, enum store_kind kind, const char *team, const char *name,

@@ -80,9 +80,11 @@ static void add_order(struct select *select, const char *column, bool descending
 }
 
 /* Texts of the statements for who asks: ?1 is the kind, ?2 the team, ?3 the name. */
-#define TO_ALL         "SELECT object AS row FROM audiences WHERE kind = ?1 AND audience = '*' AND reasons > 0"
-#define TO_TEAM        "SELECT object FROM audiences WHERE kind = ?1 AND audience = ?2 AND reasons > 0"
-#define HELD_SO        "SELECT h.object AS row FROM holdings h WHERE h.kind = ?1 AND h.name = ?3 AND " IS_TOLD("h", "?2", "0")
+#define TO_ALL  "SELECT object AS row FROM audiences WHERE kind = ?1 AND audience = '*' AND reasons > 0"
+#define TO_TEAM "SELECT object FROM audiences WHERE kind = ?1 AND audience = ?2 AND reasons > 0"
+#define TOLD_SO IS_TOLD("h", "?2", "0")
+#define HELD_SO "SELECT h.object AS row FROM holdings h WHERE h.kind = ?1 AND h.name = ?3 AND " TOLD_SO
+
 #define JOIN_NAME(all) JOIN_NAMER("?1", "?2", all, "NULL")
 
 /* Both halves come in the order of rows, so that SQLite merges them and stops at the page's end. */
@@ -93,9 +95,9 @@ static void add_shown_rows(struct select *select, const struct object_list *list
     if (list->name) {
         select_add(select, "SELECT row FROM ");
         select_add(select, object_table(list->kind));
-        select_add(select, " o WHERE name = ?3 AND NOT " IS_HELD(
-                               "?1", "o.row") " AND EXISTS (SELECT 1 FROM audiences a WHERE a.kind = ?1"
-                                              " AND a.audience IN ('*', ?2) AND a.object = o.row AND a.reasons > 0)");
+        select_add(select, " o WHERE name = ?3 AND NOT " IS_HELD("?1", "o.row"));
+        select_add(select, " AND EXISTS (SELECT 1 FROM audiences a WHERE a.kind = ?1"
+                           " AND a.audience IN ('*', ?2) AND a.object = o.row AND a.reasons > 0)");
     } else {
         select_add(select, TO_TEAM);
     }

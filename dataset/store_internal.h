@@ -151,7 +151,9 @@ enum { SESSION_ROW = 16 }; /* the column of the row number */
       " AND team NOT NULL ON CONFLICT DO UPDATE SET rows = rows + 1, bytes = bytes + excluded.bytes")                  \
     X(SQL_EVENT_PRUNE, "DELETE FROM events WHERE id IN (" OLD_EVENTS ")")                                              \
     X(SQL_RESPONSE_GET,                                                                                                \
-      "SELECT fingerprint, status, content_type, body, created FROM idempotency WHERE token = ? AND key = ?")          \
+      "SELECT fingerprint, status, content_type, body, created FROM idempotency WHERE token IN (?1,"                   \
+      " CASE instr(?1, '@') WHEN 0 THEN ?1 WHEN 1 THEN substr(?1, 2) ELSE substr(?1, 1, instr(?1, '@') - 1) END)"      \
+      " AND key = ?2")                                                                                                 \
     X(SQL_RESPONSE_INSERT, "INSERT INTO idempotency (token, key, fingerprint, status, content_type, body, created)"    \
                            " VALUES (?, ?, ?, ?, ?, ?, ?)")                                                            \
     X(SQL_RESPONSE_PRUNE,                                                                                              \
@@ -199,7 +201,9 @@ enum { SESSION_ROW = 16 }; /* the column of the row number */
                               " ON CONFLICT DO NOTHING")                                                               \
     X(SQL_HOLDING_PUT,                                                                                                 \
       "INSERT INTO holdings (kind, object, team, name, shared, created) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"               \
-      " ON CONFLICT DO UPDATE SET shared = excluded.shared WHERE shared <> excluded.shared")                           \
+      " ON CONFLICT DO NOTHING")                                                                                       \
+    X(SQL_HOLDING_SHARE,                                                                                               \
+      "UPDATE holdings SET shared = ?4 WHERE kind = ?1 AND object = ?2 AND team = ?3 AND shared <> ?4")                \
     X(SQL_HOLD_STRATEGIES, /* those behind a row that no trial is about */                                             \
       "INSERT INTO holdings (kind, object, team, name, shared, created) SELECT 'strategy', row, '', name, '*', "       \
       "created"                                                                                                        \
