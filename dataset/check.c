@@ -386,11 +386,11 @@ enum status check_run(struct store *store, check_visit *visit, void *context, st
                       struct error *err) {
     struct check check = {.store = store, .visit = visit, .context = context};
     bool began;
-    enum status status = sql_begin_read(store, &began, err);
+    enum status status = store_begin_read(store, &began, err);
     if (status != ST_OK)
         return status;
     status = check_all(&check, err);
-    sql_end_read(store, began);
+    store_end_read(store, began);
     /* Damage that SQLite's check has named also stops the reading of what lies behind it. */
     if (status == ST_INVALID && check.report.problems > 0)
         status = ST_OK;

@@ -2,6 +2,7 @@
  * that text has no name; its name comes from the column beside it. */
 #include "dataset/describe.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,11 +92,13 @@ enum status store_get_strategy(struct store *store, const char *id, const struct
     struct arena arena = {0};
     struct stored_object object;
     cJSON *json = NULL;
+    char digits[ID_SHORT + 1];
+    snprintf(digits, sizeof digits, "%s", id);
     enum status status = get_json(store, STORE_STRATEGY, id, &arena, &object, &json, err);
     if (status == ST_OK && !cJSON_AddStringToObject(json, "name", object.name))
         status = error_no_memory(err);
     if (status == ST_OK)
-        status = strategy_read(json, object.name, model, cluster, out, err);
+        status = strategy_read(json, digits, model, cluster, out, err); /* the name may be another team's */
     cJSON_Delete(json);
     arena_release(&arena);
     return status;

@@ -228,7 +228,7 @@ static enum status put_rows(struct store *store, const struct query *query, cons
     struct select select = {0};
     sqlite3_stmt *stmt = NULL;
     bool row = true;
-    select_add(&select, head);
+    select_add_with(&select, head, sql_text(query->viewer));
     select_add(&select, " IN (SELECT t.");
     select_add(&select, column);
     select_add(&select, " FROM trials t WHERE true");
@@ -256,17 +256,24 @@ static enum status put_rows(struct store *store, const struct query *query, cons
     "SELECT id, model, cluster, printf('%llu', seed) AS \"*seed\", budget AS \"*budget\", " options                    \
     " AS \"*options\", state, reason, started, ended, team, shared AS \"|shared\", mode FROM sessions WHERE id"
 
+/* As they are called for the query's viewer; without one, as they came. */
+#define OBJECTS(name, created, table, join)                                                                            \
+    "SELECT o.id, " name " AS name, " created " AS created, o.content AS \"*content\" FROM " table " o" join           \
+    " WHERE o.row"
+#define TOLD_OBJECTS(table, kind)                                                                                      \
+    OBJECTS(TOLD_NAME("'" kind "'"), TOLD_CREATED("'" kind "'"), table, JOIN_NAMER("'" kind "'", "@", "0", "NULL"))
+#define ALL_OBJECTS(table) OBJECTS("o.name", "o.created", table, "")
+
 static enum status put_references(struct store *store, const struct query *query, bool shared, FILE *out,
                                   struct error *err) {
     static const enum store_kind kinds[] = {STORE_MODEL, STORE_CLUSTER, STORE_STRATEGY};
+    static const char *const told[] = {TOLD_OBJECTS("models", "model"), TOLD_OBJECTS("clusters", "cluster"),
+                                       TOLD_OBJECTS("strategies", "strategy")},
+                             *const all[] = {ALL_OBJECTS("models"), ALL_OBJECTS("clusters"), ALL_OBJECTS("strategies")};
     enum status status = ST_OK;
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && status == ST_OK; i++) {
-        char head[160];
-        snprintf(head, sizeof head, "SELECT id, name, created, content AS \"*content\" FROM %s WHERE row",
-                 object_table(kinds[i]));
-        status = put_rows(store, query, head, object_word(kinds[i]), ") ORDER BY row", "syncopate.object/1",
-                          object_word(kinds[i]), out, err);
-    }
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && status == ST_OK; i++)
+        status = put_rows(store, query, (query->viewer ? told : all)[i], object_word(kinds[i]), ") ORDER BY o.row",
+                          "syncopate.object/1", object_word(kinds[i]), out, err);
     if (status == ST_OK)
         status = put_rows(store, query, shared ? SESSIONS(SHARED_OPTIONS) : SESSIONS(OPTIONS), "session",
                           ") ORDER BY rowid", "syncopate.session/1", NULL, out, err);
@@ -281,10 +288,10 @@ static enum status put_references(struct store *store, const struct query *query
 static enum status put_in_one_look(struct store *store, const struct query *query, bool shared, FILE *out,
                                    struct error *err) {
     bool began;
-    enum status status = sql_begin_read(store, &began, err);
+    enum status status = store_begin_read(store, &began, err);
     if (status == ST_OK)
         status = put_references(store, query, shared, out, err);
-    sql_end_read(store, began);
+    store_end_read(store, began);
     return status;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "dataset/names_internal.h"
 #include "dataset/select_internal.h"
 
 /* Parameters of every statement here: ?1 an id or a word, ?2 the asker's team, ?3 whether everything is seen, ?4 in
@@ -18,20 +19,21 @@
 #define IS_OWN(kind, row)                                                                                              \
     "EXISTS (SELECT 1 FROM audiences a WHERE a.kind = '" kind "' AND a.audience = ?4 AND a.object = " row              \
     " AND a.own > 0)"
-#define SHOWN_NAME(kind, row)                                                                                          \
-    "coalesce((SELECT h.name FROM holdings h WHERE h.kind = '" kind "' AND h.object = " row " AND h.team = ?2),"       \
-    " (SELECT h.name FROM holdings h WHERE h.kind = '" kind "' AND h.object = " row                                    \
-    " AND h.shared = '*' ORDER BY h.team <> '', h.created LIMIT 1), o.name)"
 
-/* When the asker's team put it, so that nobody learns when another did. */
-#define SHOWN_CREATED(kind, row)                                                                                       \
-    "coalesce((SELECT h.created FROM holdings h WHERE h.kind = '" kind "' AND h.object = " row                         \
-    " AND h.team = ?2), o.created)"
+/* Who has a name for it by one of the rules may see it. */
+#define SHOWN(table, kind, more)                                                                                       \
+    "SELECT o.id, " TOLD_NAME("'" kind "'") more " FROM " table " o" JOIN_NAMER(                                       \
+        "'" kind "'", "?2", "?3", "NULL") " WHERE o.id = ?1 AND (n.team NOT NULL OR " IS_SEEN(kind, "o.row") ")"
 
 static const char *const gets[] = {
-#define X(constant, table, word)                                                                                       \
-    "SELECT o.id, " SHOWN_NAME(#word, "o.row") ", " SHOWN_CREATED(                                                     \
-        #word, "o.row") ", o.content FROM " #table " o WHERE o.id = ?1 AND " IS_SEEN(#word, "o.row"),
+#define X(constant, table, word) SHOWN(#table, #word, ", " TOLD_CREATED("'" #word "'") ", o.content"),
+    STORE_KIND_TABLE(X)
+#undef X
+};
+
+/* Without what lies behind the content in the file: to get there SQLite reads all of it. */
+static const char *const names[] = {
+#define X(constant, table, word) SHOWN(#table, #word, ""),
     STORE_KIND_TABLE(X)
 #undef X
 };
@@ -46,6 +48,11 @@ static const char *const asks[] = {
 
 enum status holding_put(struct store *store, enum store_kind kind, const char *id, const char *team, const char *name,
                         const char *shared, struct error *err) {
+    return holding_put_at(store, kind, id, team, name, shared, NULL, err);
+}
+
+enum status holding_put_at(struct store *store, enum store_kind kind, const char *id, const char *team,
+                           const char *name, const char *shared, const char *created, struct error *err) {
     char now[32];
     int64_t row;
     clock_utc(now, sizeof now);
@@ -56,10 +63,15 @@ enum status holding_put(struct store *store, enum store_kind kind, const char *i
         status = error_set(err, ST_NOT_FOUND, "%s: no %s %.12s", store->path, object_word(kind), id);
     if (status != ST_OK)
         return status;
-    return sql_step(store, SQL_HOLDING_PUT,
-                    SQL_VALUES(sql_text(object_word(kind)), sql_integer(row), sql_text(team ? team : ""),
-                               sql_text(name), sql_text(shared ? shared : "*"), sql_text(now)),
-                    NULL, err);
+    const struct sql_value word = sql_text(object_word(kind)), held = sql_integer(row),
+                           who = sql_text(team ? team : ""), seen = sql_text(shared ? shared : "*");
+    uint64_t added;
+    status =
+        sql_step(store, SQL_HOLDING_PUT,
+                 SQL_VALUES(word, held, who, sql_text(name), seen, sql_text(created ? created : now)), &added, err);
+    if (status != ST_OK || added)
+        return status;
+    return sql_step(store, SQL_HOLDING_SHARE, SQL_VALUES(word, held, who, seen), NULL, err);
 }
 
 enum status holding_make(struct store *store, enum store_kind kind, const char *team, const char *name,
@@ -129,6 +141,17 @@ enum status seen_row(struct store *store, enum store_kind kind, const char *id, 
     return ST_OK;
 }
 
+enum status seen_name(struct store *store, enum store_kind kind, const char *id, const struct viewer *asker,
+                      struct arena *arena, const char **name, struct error *err) {
+    sqlite3_stmt *stmt;
+    enum status status = start_seen(store, kind, &store->object_named[kind], names[kind], id, asker, &stmt, err);
+    if (status != ST_OK)
+        return status;
+    status = sql_copy_text(stmt, 1, arena, name, err);
+    sqlite3_reset(stmt);
+    return status;
+}
+
 enum status seen_has(struct store *store, enum store_kind kind, const char *id, const struct viewer *asker,
                      struct error *err) {
     int64_t row;
@@ -158,89 +181,75 @@ static enum status take_first(struct search *s, sqlite3_stmt *stmt, struct error
     return sql_next(s->store, stmt, &s->several, err);
 }
 
-/* `owner` is whose things are looked at, NULL where the statement has no ?4. */
-static enum status look(struct search *s, const char *const *ways, const char *owner, struct error *err) {
-    sqlite3_stmt *stmt = NULL;
+/* Where ?4 is NULL, whose things they are does not matter. */
+#define OF_OWNER(kind, row) "(?4 IS NULL OR " IS_OWN(kind, row) ")"
+
+/* g is behind f */
+#define BY_DIGITS(table, kind)                                                                                         \
+    "SELECT o.id FROM " table                                                                                          \
+    " o WHERE o.id >= ?1 AND o.id < ?1 || 'g' AND " OF_OWNER(kind, "o.row") " AND " IS_SEEN(kind, "o.row") " LIMIT 2"
+#define HELD(table, kind, which)                                                                                       \
+    "SELECT o.id FROM holdings h JOIN " table " o ON o.row = h.object WHERE h.kind = '" kind                           \
+    "' AND h.name = ?1 AND " which " ORDER BY h.created DESC, o.row DESC LIMIT 1"
+#define UNHELD(table, kind)                                                                                            \
+    "SELECT o.id FROM " table " o WHERE o.name = ?1 AND (?3 OR NOT " IS_HELD("'" kind "'", "o.row") ") AND " OF_OWNER( \
+        kind, "o.row") " AND " IS_SEEN(kind, "o.row") " ORDER BY o.row DESC LIMIT 1"
+
+static const char *const searches[STORE_SEARCH_COUNT][STORE_KIND_COUNT] = {
+#define X(constant, table, word) [constant] = BY_DIGITS(#table, #word),
+    [STORE_SEARCH_DIGITS] = {STORE_KIND_TABLE(X)},
+#undef X
+#define X(constant, table, word) [constant] = HELD(#table, #word, "h.team = ?4 AND " IS_SEEN(#word, "o.row")),
+    [STORE_SEARCH_HELD] = {STORE_KIND_TABLE(X)},
+#undef X
+#define X(constant, table, word) [constant] = HELD(#table, #word, IS_TOLD("h", "?2", "?3")),
+    [STORE_SEARCH_SHARED] = {STORE_KIND_TABLE(X)},
+#undef X
+#define X(constant, table, word) [constant] = UNHELD(#table, #word),
+    [STORE_SEARCH_UNHELD] = {STORE_KIND_TABLE(X)},
+#undef X
+};
+
+/* `owner` is whose things are looked at; NULL: anybody's. What is shared is not asked for by owner. */
+static enum status look(struct search *s, enum store_search which, const char *owner, struct error *err) {
+    sqlite3_stmt *stmt;
     const struct sql_value values[] = {sql_text(s->word), sql_text(team_of(s->asker)), sql_integer(sees_all(s->asker)),
                                        sql_text(owner)};
     if (s->found)
         return ST_OK;
-    enum status status = sql_prepare(s->store, ways[s->kind], &stmt, err);
-    if (status == ST_OK)
-        status = sql_bind(s->store, stmt, owner ? 4 : 3, values, err);
-    if (status == ST_OK)
-        status = take_first(s, stmt, err);
-    sqlite3_finalize(stmt);
+    enum status status = sql_start_kept(s->store, &s->store->object_found[which][s->kind], searches[which][s->kind],
+                                        which == STORE_SEARCH_SHARED ? 3 : 4, values, &stmt, err);
+    if (status != ST_OK)
+        return status;
+    status = take_first(s, stmt, err);
+    sqlite3_reset(stmt);
     return status;
 }
-
-/* g is behind f */
-static const char *const prefix_own[] = {
-#define X(constant, table, word)                                                                                       \
-    "SELECT o.id FROM " #table                                                                                         \
-    " o WHERE o.id >= ?1 AND o.id < ?1 || 'g' AND " IS_OWN(#word, "o.row") " AND " IS_SEEN(#word, "o.row") " LIMIT 2",
-    STORE_KIND_TABLE(X)
-#undef X
-};
-static const char *const prefix_any[] = {
-#define X(constant, table, word)                                                                                       \
-    "SELECT o.id FROM " #table " o WHERE o.id >= ?1 AND o.id < ?1 || 'g' AND " IS_SEEN(#word, "o.row") " LIMIT 2",
-    STORE_KIND_TABLE(X)
-#undef X
-};
-static const char *const name_held[] = {
-#define X(constant, table, word)                                                                                       \
-    "SELECT o.id FROM holdings h JOIN " #table " o ON o.row = h.object WHERE h.kind = '" #word                         \
-    "' AND h.team = ?4 AND h.name = ?1 AND " IS_SEEN(#word, "o.row") " ORDER BY h.created DESC, o.row DESC LIMIT 1",
-    STORE_KIND_TABLE(X)
-#undef X
-};
-static const char *const name_made[] = {
-#define X(constant, table, word)                                                                                       \
-    "SELECT o.id FROM " #table                                                                                         \
-    " o WHERE o.name = ?1 AND " IS_OWN(#word, "o.row") " AND " IS_SEEN(#word, "o.row") " ORDER BY o.row DESC LIMIT 1",
-    STORE_KIND_TABLE(X)
-#undef X
-};
-static const char *const name_shared[] = {
-#define X(constant, table, word)                                                                                       \
-    "SELECT o.id FROM holdings h JOIN " #table " o ON o.row = h.object WHERE h.kind = '" #word                         \
-    "' AND h.name = ?1 AND (?3 OR h.shared = '*' OR instr(h.shared, '|' || ?2 || '|') > 0)"                            \
-    " ORDER BY h.created DESC, o.row DESC LIMIT 1",
-    STORE_KIND_TABLE(X)
-#undef X
-};
-static const char *const name_any[] = {
-#define X(constant, table, word)                                                                                       \
-    "SELECT o.id FROM " #table " o WHERE o.name = ?1 AND " IS_SEEN(#word, "o.row") " ORDER BY o.row DESC LIMIT 1",
-    STORE_KIND_TABLE(X)
-#undef X
-};
 
 static enum status find_by_digits(struct search *s, struct error *err) {
     enum status status = ST_OK;
     if (!object_is_prefix(s->word))
         return ST_OK;
     if (*team_of(s->asker))
-        status = look(s, prefix_own, team_of(s->asker), err);
+        status = look(s, STORE_SEARCH_DIGITS, team_of(s->asker), err);
     if (status == ST_OK && s->asker)
-        status = look(s, prefix_own, "", err);
-    return status == ST_OK ? look(s, prefix_any, NULL, err) : status;
+        status = look(s, STORE_SEARCH_DIGITS, "", err);
+    return status == ST_OK ? look(s, STORE_SEARCH_DIGITS, NULL, err) : status;
 }
 
 static enum status find_by_name(struct search *s, struct error *err) {
     const char *const owners[] = {team_of(s->asker), ""};
     enum status status = ST_OK;
     for (size_t i = *owners[0] ? 0 : 1; i < 2 && s->asker && status == ST_OK; i++) {
-        status = look(s, name_held, owners[i], err);
+        status = look(s, STORE_SEARCH_HELD, owners[i], err);
         if (status == ST_OK)
-            status = look(s, name_made, owners[i], err);
+            status = look(s, STORE_SEARCH_UNHELD, owners[i], err);
     }
     if (status == ST_OK && s->asker)
-        status = look(s, name_shared, NULL, err);
+        status = look(s, STORE_SEARCH_SHARED, NULL, err);
     if (status == ST_OK)
-        status = look(s, name_any, NULL, err);
-    return status == ST_OK && !s->asker ? look(s, name_shared, NULL, err) : status;
+        status = look(s, STORE_SEARCH_UNHELD, NULL, err);
+    return status == ST_OK && !s->asker ? look(s, STORE_SEARCH_SHARED, NULL, err) : status;
 }
 
 enum status seen_find(struct store *store, enum store_kind kind, const char *word, const struct viewer *asker,

@@ -25,10 +25,13 @@ enum status holding_put(struct store *store, enum store_kind kind, const char *i
 enum status holding_make(struct store *store, enum store_kind kind, const char *team, const char *name,
                          const char *content, const char *shared, struct id *id, struct error *err);
 
-/* As store_get and store_has, of what the asker may see, with the name that it has for the asker. Fails: ST_NOT_FOUND,
- * also where it is hidden. O(log n). */
+/* As store_get and store_has, of what the asker may see, with the name and the time of creation that it has for the
+ * asker (names_internal.h); seen_name is of the name alone. Fails: ST_NOT_FOUND, also where it is hidden.
+ * O(log n + teams that hold it). */
 enum status seen_get(struct store *store, enum store_kind kind, const char *id, const struct viewer *asker,
                      struct arena *arena, struct stored_object *out, struct error *err);
+enum status seen_name(struct store *store, enum store_kind kind, const char *id, const struct viewer *asker,
+                      struct arena *arena, const char **name, struct error *err);
 enum status seen_has(struct store *store, enum store_kind kind, const char *id, const struct viewer *asker,
                      struct error *err);
 

@@ -246,7 +246,7 @@ static enum status read_object(struct importer *im, const cJSON *json, const cha
         status = place(im, validate_object(k, name, cJSON_GetObjectItemCaseSensitive(json, "content"), err), err);
     if (status == ST_OK && added && k != STORE_STRATEGY &&
         k != STORE_ENVIRONMENT) /* who sees its trials sees a strategy */
-        status = holding_put(im->store, k, hash.hex, NULL, name, NULL, err);
+        status = holding_put_at(im->store, k, hash.hex, NULL, name, NULL, created, err);
     if (status != ST_OK)
         return status;
     im->counts.objects += added;
@@ -405,14 +405,19 @@ static enum status read_lines(struct importer *im, FILE *in, struct error *err) 
     return status == ST_OK ? flush(im, err) : status;
 }
 
-/* Strategies that came without a trial are, as other objects, of no team and seen by all. */
+/* Strategies that came without a trial are, as other objects, of no team and seen by all. Those that came with one are
+ * held by its team. */
 static enum status read_all(struct importer *im, FILE *in, struct error *err) {
-    int64_t last = 0;
+    int64_t last = 0, last_trial = 0;
     enum status status = sql_get_integer(im->store, "SELECT max(row) FROM strategies", &last, err);
+    if (status == ST_OK)
+        status = sql_get_integer(im->store, "SELECT max(id) FROM trials", &last_trial, err);
     if (status == ST_OK)
         status = read_lines(im, in, err);
     if (status == ST_OK)
         status = sql_run(im->store, SQL_HOLD_STRATEGIES, SQL_VALUES(sql_integer(last)), err);
+    if (status == ST_OK)
+        status = sql_run(im->store, SQL_HOLD_IMPORTED, SQL_VALUES(sql_integer(last_trial), sql_integer(last)), err);
     return status;
 }
 

@@ -273,10 +273,10 @@ enum status merge_conflicts(struct store *store, const char *path, merge_visit *
     enum status status = attach(store, path, &source, err);
     if (status != ST_OK)
         return status;
-    status = sql_begin_read(store, &began, err);
+    status = store_begin_read(store, &began, err);
     if (status == ST_OK)
         status = find_all_clashes(store, &finding, err);
-    sql_end_read(store, began);
+    store_end_read(store, began);
     detach(store, source);
     if (status == ST_OK)
         *n = finding.n;

@@ -54,12 +54,6 @@ static const char *const gets[] = {
 #undef X
 };
 
-static const char *const names[] = {
-#define X(constant, table, word) "SELECT id, name, created FROM " #table " WHERE id = ?",
-    STORE_KIND_TABLE(X)
-#undef X
-};
-
 static const char *const rows[] = {
 #define X(constant, table, word) "SELECT row FROM " #table " WHERE id = ?",
     STORE_KIND_TABLE(X)
@@ -121,6 +115,10 @@ enum status store_put(struct store *store, enum store_kind kind, const char *nam
     return status;
 }
 
+enum status no_object(const struct store *store, enum store_kind kind, const char *id, struct error *err) {
+    return error_set(err, ST_NOT_FOUND, "%s: no %s %.12s", store->path, object_word(kind), id);
+}
+
 enum status object_read(sqlite3_stmt *stmt, bool with_content, struct arena *arena, struct stored_object *out,
                         struct error *err) {
     const char *id = (const char *)sqlite3_column_text(stmt, 0);
@@ -138,41 +136,19 @@ enum status object_read(sqlite3_stmt *stmt, bool with_content, struct arena *are
     return status;
 }
 
-enum status no_object(const struct store *store, enum store_kind kind, const char *id, struct error *err) {
-    return error_set(err, ST_NOT_FOUND, "%s: no %s %.12s", store->path, object_word(kind), id);
-}
-
-/* *stmt is at its row; without content SQLite does not read it, which may be a megabyte. */
-static enum status find_row(struct store *store, enum store_kind kind, const char *id, bool with_content,
-                            sqlite3_stmt **stmt, struct error *err) {
-    bool row;
-    enum status status = sql_start_kept(store, with_content ? &store->object_get[kind] : &store->object_name[kind],
-                                        (with_content ? gets : names)[kind], SQL_VALUES(sql_text(id)), stmt, err);
-    if (status == ST_OK)
-        status = sql_next(store, *stmt, &row, err);
-    if (status == ST_OK && !row)
-        status = no_object(store, kind, id, err);
-    return status;
-}
-
 enum status store_get(struct store *store, enum store_kind kind, const char *id, struct arena *arena,
                       struct stored_object *out, struct error *err) {
     sqlite3_stmt *stmt;
-    enum status status = find_row(store, kind, id, true, &stmt, err);
+    bool row;
+    enum status status =
+        sql_start_kept(store, &store->object_get[kind], gets[kind], SQL_VALUES(sql_text(id)), &stmt, err);
+    if (status == ST_OK)
+        status = sql_next(store, stmt, &row, err);
     if (status != ST_OK)
         return status;
+    if (!row)
+        return no_object(store, kind, id, err);
     status = object_read(stmt, true, arena, out, err);
-    sqlite3_reset(stmt);
-    return status;
-}
-
-enum status store_get_name(struct store *store, enum store_kind kind, const char *id, struct arena *arena,
-                           struct stored_object *out, struct error *err) {
-    sqlite3_stmt *stmt;
-    enum status status = find_row(store, kind, id, false, &stmt, err);
-    if (status != ST_OK)
-        return status;
-    status = object_read(stmt, false, arena, out, err);
     sqlite3_reset(stmt);
     return status;
 }
@@ -224,9 +200,9 @@ static enum status list(struct store *store, enum store_kind kind, struct arena 
 enum status store_list(struct store *store, enum store_kind kind, struct arena *arena, size_t *n,
                        struct stored_object **out, struct error *err) {
     bool began;
-    enum status status = sql_begin_read(store, &began, err);
+    enum status status = store_begin_read(store, &began, err);
     if (status == ST_OK)
         status = list(store, kind, arena, n, out, err);
-    sql_end_read(store, began);
+    store_end_read(store, began);
     return status;
 }

@@ -79,29 +79,13 @@ static void add_order(struct select *select, const char *column, bool descending
     select_bind(select, sql_integer((int64_t)limit + 1));
 }
 
-static void add_all_objects(struct select *select, const struct object_list *list, const struct place *after,
-                            size_t limit) {
-    select_add(select, "SELECT id, name, created, rowid FROM ");
-    select_add(select, object_table(list->kind));
-    select_add(select, " WHERE true");
-    if (list->name) {
-        select_add(select, " AND name = ");
-        select_bind(select, sql_text(list->name));
-    }
-    add_behind(select, "rowid", list, after);
-    add_order(select, "rowid", list->descending, limit);
-}
-
-/* Texts of the one statement for what somebody may see: ?1 is the kind, ?2 the team, ?3 the name. */
-#define SHOWN_NAME                                                                                                     \
-    "coalesce((SELECT h.name FROM holdings h WHERE h.kind = ?1 AND h.object = o.row AND h.team = ?2),"                 \
-    " (SELECT h.name FROM holdings h WHERE h.kind = ?1 AND h.object = o.row AND h.shared = '*'"                        \
-    " ORDER BY h.team <> '', h.created LIMIT 1), o.name)"
+/* Texts of the statements for who asks: ?1 is the kind, ?2 the team, ?3 the name. */
 #define TO_ALL  "SELECT object AS row FROM audiences WHERE kind = ?1 AND audience = '*' AND reasons > 0"
 #define TO_TEAM "SELECT object FROM audiences WHERE kind = ?1 AND audience = ?2 AND reasons > 0"
-#define HELD_SO                                                                                                        \
-    "SELECT object AS row FROM holdings WHERE kind = ?1 AND name = ?3"                                                 \
-    " AND (shared = '*' OR team = ?2 OR instr(shared, '|' || ?2 || '|') > 0)"
+#define TOLD_SO IS_TOLD("h", "?2", "0")
+#define HELD_SO "SELECT h.object AS row FROM holdings h WHERE h.kind = ?1 AND h.name = ?3 AND " TOLD_SO
+
+#define JOIN_NAME(all) JOIN_NAMER("?1", "?2", all, "NULL")
 
 /* Both halves come in the order of rows, so that SQLite merges them and stops at the page's end. */
 static void add_shown_rows(struct select *select, const struct object_list *list, const struct place *after) {
@@ -111,7 +95,8 @@ static void add_shown_rows(struct select *select, const struct object_list *list
     if (list->name) {
         select_add(select, "SELECT row FROM ");
         select_add(select, object_table(list->kind));
-        select_add(select, " o WHERE name = ?3 AND EXISTS (SELECT 1 FROM audiences a WHERE a.kind = ?1"
+        select_add(select, " o WHERE name = ?3 AND NOT " IS_HELD("?1", "o.row"));
+        select_add(select, " AND EXISTS (SELECT 1 FROM audiences a WHERE a.kind = ?1"
                            " AND a.audience IN ('*', ?2) AND a.object = o.row AND a.reasons > 0)");
     } else {
         select_add(select, TO_TEAM);
@@ -119,20 +104,40 @@ static void add_shown_rows(struct select *select, const struct object_list *list
     add_behind(select, list->name ? "row" : "object", list, after);
 }
 
+static void bind_asker(struct select *select, const struct object_list *list) {
+    select_value(select, sql_text(object_word(list->kind)));
+    select_value(select, sql_text(list->asker->team));
+    select_value(select, sql_text(list->name));
+}
+
 static void add_shown_objects(struct select *select, const struct object_list *list, const struct place *after,
                               size_t limit) {
-    const struct sql_value values[] = {sql_text(object_word(list->kind)), sql_text(list->asker->team),
-                                       sql_text(list->name)};
-    for (size_t i = 0; i < 3; i++)
-        select_value(select, values[i]);
-    select_add(select, list->name ? "SELECT o.id, ?3, o.created, o.row FROM ("
-                                  : "SELECT o.id, " SHOWN_NAME ", o.created, o.row FROM (");
+    bind_asker(select, list);
+    select_add(select, "SELECT o.id, ");
+    select_add(select, list->name ? "?3" : TOLD_NAME("?1"));
+    select_add(select, ", " TOLD_CREATED("?1") ", o.row FROM (");
     add_shown_rows(select, list, after);
     add_order(select, "1", list->descending, limit);
     select_add(select, ") s JOIN ");
     select_add(select, object_table(list->kind));
-    select_add(select,
-               list->descending ? " o ON o.row = s.row ORDER BY s.row DESC" : " o ON o.row = s.row ORDER BY s.row");
+    select_add(select, " o ON o.row = s.row" JOIN_NAME("0") " ORDER BY s.row");
+    select_add(select, list->descending ? " DESC" : "");
+}
+
+static void add_all_objects(struct select *select, const struct object_list *list, const struct place *after,
+                            size_t limit) {
+    if (list->asker)
+        bind_asker(select, list);
+    select_add(select, list->asker ? "SELECT o.id, " TOLD_NAME("?1") ", " TOLD_CREATED("?1") ", o.row FROM "
+                                   : "SELECT o.id, o.name, o.created, o.row FROM ");
+    select_add(select, object_table(list->kind));
+    select_add(select, list->asker ? " o" JOIN_NAME("1") " WHERE true" : " o WHERE true");
+    if (list->name) {
+        select_add(select, " AND o.name = ");
+        select_bind(select, sql_text(list->name));
+    }
+    add_behind(select, "o.row", list, after);
+    add_order(select, "o.row", list->descending, limit);
 }
 
 static void add_object_list(struct select *select, const struct object_list *list, const struct place *after,

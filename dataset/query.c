@@ -20,7 +20,7 @@ static const char columns[] =
     "SELECT t.id, t.number, t.round, t.seed, t.predicted_us, t.mean_us, t.median_us, t.low_us, t.high_us, t.attempt,"
     " t.state, t.uid, t.session, m.id, m.name, c.id, c.name, s.id, s.name, t.proposer, t.runner, "
     "t.reason,"
-    " t.queued, t.started, t.ended, e.id, e.content, t.team, t.shared, t.client, t.lease_until"
+    " t.queued, t.started, t.ended, e.id, e.content, t.team, t.shared, t.client, t.lease_until, t.strategy"
     " FROM trials t CROSS JOIN models m ON m.row = t.model CROSS JOIN clusters c ON c.row = t.cluster"
     " CROSS JOIN strategies s ON s.row = t.strategy LEFT JOIN environments e ON e.row = t.environment WHERE true";
 
@@ -88,6 +88,7 @@ void select_viewer(struct select *select, const char *alias, const char *viewer)
 }
 
 enum status query_conditions(struct store *store, struct select *select, const struct query *query, struct error *err) {
+    select->viewer = query->viewer;
     enum status status = where_object(store, select, STORE_MODEL, "model", query->model, err);
     if (status == ST_OK)
         status = where_object(store, select, STORE_CLUSTER, "cluster", query->cluster, err);
@@ -241,7 +242,7 @@ static enum status query_select(struct store *store, struct select *select, cons
     return ST_OK;
 }
 
-enum { TEXTS = 20, STATE = 10, FIRST_TEXT = 11 };
+enum { TEXTS = 20, STATE = 10, FIRST_TEXT = 11, STRATEGY_ROW = FIRST_TEXT + TEXTS };
 
 /* Where the texts of a record go, in the order of `columns`. */
 static void text_places(struct record *r, const char **at[TEXTS]) {
@@ -308,6 +309,42 @@ static enum status read_times(struct store *store, int64_t trial, struct times *
     return status;
 }
 
+/* Of one strategy, in a buffer that grows with the longest. */
+struct name {
+    char *text;
+    size_t room;
+};
+
+static enum status keep_name(struct name *name, const char *text, size_t n, struct error *err) {
+    if (!GROW(&name->text, &name->room, n + 1))
+        return error_no_memory(err);
+    memcpy(name->text, text, n);
+    name->text[n] = '\0';
+    return ST_OK;
+}
+
+/* What the strategy is called for who asks, where anybody holds it (names_internal.h). When nobody asks, as its own
+ * team is told. */
+static enum status read_name(struct store *store, const char *viewer, int64_t strategy, struct record *r,
+                             struct name *name, struct error *err) {
+    sqlite3_stmt *stmt;
+    bool held;
+    if (!viewer && !r->team) /* whoever has the file asks, and nobody owns the record: as it came */
+        return ST_OK;
+    enum status status = sql_start(
+        store, SQL_STRATEGY_NAME,
+        SQL_VALUES(sql_integer(strategy), sql_text(viewer ? viewer : r->team), sql_text(r->team)), &stmt, err);
+    if (status == ST_OK)
+        status = sql_next(store, stmt, &held, err);
+    if (status != ST_OK || !held)
+        return status;
+    const char *told = (const char *)sqlite3_column_text(stmt, 0);
+    status = told ? keep_name(name, told, strlen(told), err) : keep_name(name, r->strategy, ID_SHORT, err);
+    sqlite3_reset(stmt);
+    r->strategy_name = name->text;
+    return status;
+}
+
 /* A query on its way. */
 struct walk {
     struct store *store;
@@ -315,6 +352,7 @@ struct walk {
     query_visit *visit;
     void *context;
     struct times times;
+    struct name name;
     uint64_t skip;
     int64_t left; /* of the limit */
     bool all;     /* those that lack the column of the order have been visited with the others */
@@ -333,6 +371,9 @@ static enum status visit_rows(struct walk *walk, sqlite3_stmt *stmt, struct erro
             continue;
         }
         status = read_record(stmt, &record, err);
+        if (status == ST_OK)
+            status = read_name(walk->store, walk->query->viewer, sqlite3_column_int64(stmt, STRATEGY_ROW), &record,
+                               &walk->name, err);
         if (status == ST_OK && walk->query->iterations) {
             status = read_times(walk->store, record.trial, &walk->times, err);
             record.n_iterations = walk->times.n;
@@ -491,17 +532,23 @@ static enum status walk_in_time(struct walk *walk, const struct cursor *cursor, 
 
 enum status query_run(struct store *store, const struct query *query, query_visit *visit, void *context,
                       struct error *err) {
-    struct walk walk = {store, query, visit, context, {0}, query->offset, sql_limit(query->limit), false};
+    struct walk walk = {.store = store,
+                        .query = query,
+                        .visit = visit,
+                        .context = context,
+                        .skip = query->offset,
+                        .left = sql_limit(query->limit)};
     struct cursor cursor;
     bool began;
     enum status status = query->after ? read_cursor(query, &cursor, err) : ST_OK;
     if (status == ST_OK)
-        status = sql_begin_read(store, &began, err);
+        status = store_begin_read(store, &began, err);
     if (status != ST_OK)
         return status;
     status = walk_in_time(&walk, query->after ? &cursor : NULL, err);
     free(walk.times.us);
-    sql_end_read(store, began);
+    free(walk.name.text);
+    store_end_read(store, began);
     return status;
 }
 
@@ -509,7 +556,7 @@ enum status query_count(struct store *store, const struct query *query, uint64_t
     struct select select = {0};
     sqlite3_stmt *stmt = NULL;
     bool row, began;
-    enum status status = sql_begin_read(store, &began, err);
+    enum status status = store_begin_read(store, &began, err);
     if (status != ST_OK)
         return status;
     select_add(&select, "SELECT count(*) FROM trials t WHERE true");
@@ -522,7 +569,7 @@ enum status query_count(struct store *store, const struct query *query, uint64_t
         *out = (uint64_t)sqlite3_column_int64(stmt, 0);
     sqlite3_finalize(stmt);
     select_release(&select);
-    sql_end_read(store, began);
+    store_end_read(store, began);
     return status;
 }
 

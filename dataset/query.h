@@ -47,7 +47,7 @@ struct query {
     size_t limit, offset; /* limit 0 is all */
     bool iterations;      /* fill in record.iterations_us */
     const char *filter;   /* in the language of filter.h */
-    const char *viewer;   /* a team: only what it may see; NULL sees all */
+    const char *viewer;   /* a team: only what it may see, as it is called for it; NULL sees all */
     const char *after;    /* a cursor: begin behind its record; `offset` counts from there */
     double patience_us;   /* give up after this long; 0: never */
 };

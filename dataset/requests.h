@@ -28,8 +28,9 @@ enum response_match {
     RESPONSE_OTHER /* for another request */
 };
 
-/* `token` and `key` name the answer, `fingerprint` is a hash of method, path and body. *out is written when *match is
- * RESPONSE_SAME. */
+/* `token` ("token@team" or, of who has no token, "@team") and `key` name the answer; answers of before this form, of
+ * "token" or "team" alone, are found too. `fingerprint` is a hash of method, path and body. *out is written when
+ * *match is RESPONSE_SAME. */
 enum status response_find(struct store *store, const char *token, const char *key, const char *fingerprint,
                           struct arena *arena, enum response_match *match, struct stored_response *out,
                           struct error *err);

@@ -257,13 +257,16 @@ static const char *const versions[SCHEMA_VERSION] = {
                             "DROP TABLE trials;\n"
                             "ALTER TABLE trials_4 RENAME TO trials;\n",
 
-    /* 5: where a session came from that was not opened in this file. Nothing tells the two apart in older files. */
+    /* 5: `origin` says where a session came from; NULL: it was opened in this file. An older file does not say which of
+     * its sessions were opened in it, so all of them get a word for "unknown". */
     "ALTER TABLE sessions ADD COLUMN origin TEXT;\n"
     "UPDATE sessions SET origin = '" SESSION_BEFORE "';\n",
 
-    /* 6: names are a team's own, and what a team may see is found without a walk through trials. Everything that was
-     * here belongs to no team and is shared with all, but for strategies that trials are about: these trials show them.
-     */
+    /* 6: who holds an object, and who may see it (holdings.h). `holdings` has a row for each team that put an object,
+     * with the team's name for it. `audiences` counts, for each team and object, the reasons why the team may see it,
+     * so that nobody has to search the trials. In an older file models, clusters and rankers become objects of no team
+     * that are shared with all. A strategy becomes so too if no trial is about it. A strategy that trials are about is
+     * held by the teams of these trials, and seen by whoever sees one of them. */
     "CREATE TABLE holdings (\n"
     "  kind    TEXT NOT NULL CHECK (kind IN ('model', 'cluster', 'strategy', 'environment', 'ranker')),\n"
     "  object  INTEGER NOT NULL,\n" /* the row in the kind's table */
@@ -286,17 +289,18 @@ static const char *const versions[SCHEMA_VERSION] = {
     "INSERT INTO holdings SELECT 'cluster', row, '', name, '*', created FROM clusters;\n"
     "INSERT INTO holdings SELECT 'ranker', row, '', name, '*', created FROM rankers;\n"
     "INSERT INTO holdings SELECT 'strategy', row, '', name, '*', created FROM strategies s\n"
-    "  WHERE s.row NOT IN (SELECT strategy FROM trials);\n"
-    "INSERT INTO audiences " AUDIENCES ";\n"
-    "CREATE TABLE usage (\n" /* what each team has written (usage.h) */
-    "  team  TEXT NOT NULL PRIMARY KEY,\n"
-    "  rows  INTEGER NOT NULL,\n"
-    "  bytes INTEGER NOT NULL\n"
-    ") STRICT, WITHOUT ROWID;\n"
-    "CREATE TABLE pruned_events (\n"
-    "  session TEXT NOT NULL PRIMARY KEY,\n"
-    "  last    INTEGER NOT NULL\n" /* the newest event of it that was forgotten */
-    ") STRICT, WITHOUT ROWID;\n",
+    "  WHERE s.row NOT IN (SELECT strategy FROM trials);\n" HOLD_STRATEGIES_OF_TRIALS(
+        "") ";\n"
+            "INSERT INTO audiences " AUDIENCES ";\n"
+            "CREATE TABLE usage (\n" /* what stays because of each team (usage.h) */
+            "  team  TEXT NOT NULL PRIMARY KEY,\n"
+            "  rows  INTEGER NOT NULL,\n"
+            "  bytes INTEGER NOT NULL\n"
+            ") STRICT, WITHOUT ROWID;\n"
+            "CREATE TABLE pruned_events (\n"
+            "  session TEXT NOT NULL PRIMARY KEY,\n"
+            "  last    INTEGER NOT NULL\n" /* the newest event of it that was forgotten */
+            ") STRICT, WITHOUT ROWID;\n",
 };
 
 const char schema_audiences[] = AUDIENCES;

@@ -35,6 +35,20 @@ void select_bind(struct select *select, struct sql_value value) {
     select_add(select, number);
 }
 
+void select_add_with(struct select *select, const char *text, struct sql_value value) {
+    char number[24];
+    if (strchr(text, '@') && !select_value(select, value))
+        return;
+    snprintf(number, sizeof number, "?%zu", select->n);
+    for (const char *at; (at = strchr(text, '@')); text = at + 1) {
+        const char *part = arena_copy(&select->texts, text, (size_t)(at - text));
+        select->no_memory = select->no_memory || !part;
+        select_add(select, part ? part : "");
+        select_add(select, number);
+    }
+    select_add(select, text);
+}
+
 void select_release(struct select *select) {
     free(select->sql);
     free(select->values);
@@ -71,18 +85,43 @@ const char *select_prefix_end(struct select *select, const char *text) {
     return end;
 }
 
-/* "(SELECT row FROM models WHERE name = ?1 OR (id >= ?1 AND id < ?2))" */
-static void add_rows(struct select *select, enum store_kind kind, const char *word) {
-    select_add(select, "(SELECT row FROM ");
-    select_add(select, object_table(kind));
-    select_add(select, " WHERE name = ");
+/* Those whose `column` is `word` or, with an `end`, from `word` to before `end`. */
+static void add_text_is(struct select *select, const char *column, const char *word, const char *end) {
+    select_add(select, column);
+    select_add(select, end ? " >= " : " = ");
     select_bind(select, sql_text(word));
-    if (object_is_prefix(word)) {
-        select_add(select, " OR (id >= ");
-        select_bind(select, sql_text(word));
-        select_add(select, " AND id < ");
-        select_bind(select, sql_text(select_prefix_end(select, word)));
-        select_add(select, ")");
+    if (!end)
+        return;
+    select_add(select, " AND ");
+    select_add(select, column);
+    select_add(select, " < ");
+    select_bind(select, sql_text(end));
+}
+
+/* Strategies that some team calls so and lets who asks know it. */
+static void add_told(struct select *select, const char *word, const char *end) {
+    select_add(select, " UNION SELECT h.object FROM holdings h WHERE h.kind = 'strategy' AND ");
+    add_text_is(select, "h.name", word, end);
+    if (select->viewer)
+        select_add_with(select, " AND " IS_TOLD("h", "@", "0"), sql_text(select->viewer));
+}
+
+/* "(SELECT o.row FROM models o WHERE o.name = ?1 UNION SELECT row FROM models WHERE id >= ?2 AND id < ?3)". A model's
+ * and a cluster's name is part of what its id is the hash of, and the same for all. With `end`, see add_text_is. */
+static void add_rows(struct select *select, enum store_kind kind, const char *word, const char *end) {
+    select_add(select, "(SELECT o.row FROM ");
+    select_add(select, object_table(kind));
+    select_add(select, " o WHERE ");
+    add_text_is(select, "o.name", word, end);
+    if (kind == STORE_STRATEGY && select->viewer)
+        select_add(select, " AND NOT " IS_HELD("'strategy'", "o.row"));
+    if (kind == STORE_STRATEGY)
+        add_told(select, word, end);
+    if (end || object_is_prefix(word)) {
+        select_add(select, " UNION SELECT row FROM ");
+        select_add(select, object_table(kind));
+        select_add(select, " WHERE ");
+        add_text_is(select, "id", word, end ? end : select_prefix_end(select, word));
     }
     select_add(select, ")");
 }
@@ -93,13 +132,13 @@ static void add_column(struct select *select, const char *column) {
 }
 
 /* How many fit, at most two, and the row of the first. */
-static enum status look_up(struct store *store, enum store_kind kind, const char *word, int64_t *first, unsigned *n,
-                           struct error *err) {
-    struct select rows = {0};
+static enum status look_up(struct store *store, const char *viewer, enum store_kind kind, const char *word,
+                           int64_t *first, unsigned *n, struct error *err) {
+    struct select rows = {.viewer = viewer};
     sqlite3_stmt *stmt = NULL;
     bool row = true;
     select_add(&rows, "SELECT * FROM ");
-    add_rows(&rows, kind, word);
+    add_rows(&rows, kind, word, NULL);
     select_add(&rows, " LIMIT 2");
     enum status status = select_prepare(store, &rows, &stmt, err);
     for (*n = 0; status == ST_OK; ++*n) {
@@ -137,7 +176,7 @@ enum status select_object(struct store *store, struct select *select, enum store
                           const char *word, bool negated, struct error *err) {
     int64_t first = 0;
     unsigned n = 2;
-    enum status status = store ? look_up(store, kind, word, &first, &n, err) : ST_OK;
+    enum status status = store ? look_up(store, select->viewer, kind, word, &first, &n, err) : ST_OK;
     if (status != ST_OK)
         return status;
     if (n < 2 && !negated)
@@ -149,7 +188,7 @@ enum status select_object(struct store *store, struct select *select, enum store
     add_column(select, column);
     if (n > 1) {
         select_add(select, negated ? " NOT IN " : " IN ");
-        add_rows(select, kind, word);
+        add_rows(select, kind, word, NULL);
         return ST_OK;
     }
     select_add(select, negated ? " <> " : " = ");
@@ -163,17 +202,7 @@ void select_objects_like(struct select *select, enum store_kind kind, const char
         select_add(select, negated ? "false" : "true");
         return;
     }
-    const char *end = select_prefix_end(select, word);
     add_column(select, column);
-    select_add(select, negated ? " NOT IN (SELECT row FROM " : " IN (SELECT row FROM ");
-    select_add(select, object_table(kind));
-    select_add(select, " WHERE (name >= ");
-    select_bind(select, sql_text(word));
-    select_add(select, " AND name < ");
-    select_bind(select, sql_text(end));
-    select_add(select, ") OR (id >= ");
-    select_bind(select, sql_text(word));
-    select_add(select, " AND id < ");
-    select_bind(select, sql_text(end));
-    select_add(select, "))");
+    select_add(select, negated ? " NOT IN " : " IN ");
+    add_rows(select, kind, word, select_prefix_end(select, word));
 }

@@ -20,6 +20,7 @@ struct select {
     struct sql_value *values;
     size_t n, values_room;
     struct arena texts; /* of values */
+    const char *viewer; /* whose names of strategies count; NULL: anybody's */
     /* Columns, 1 << enum filter_column, that every trial that fits has, and such that none has. */
     uint32_t required, absent;
     struct pins pins;
@@ -29,6 +30,7 @@ struct select {
 void select_add(struct select *select, const char *text);
 void select_bind(struct select *select, struct sql_value value);  /* appends ?N */
 bool select_value(struct select *select, struct sql_value value); /* appends nothing: the text names it itself */
+void select_add_with(struct select *select, const char *text, struct sql_value value); /* ?N wherever it has an @ */
 void select_release(struct select *select);
 
 enum status select_prepare(struct store *store, const struct select *select, struct sqlite3_stmt **out,
@@ -101,7 +103,7 @@ struct median_place {
 };
 
 /* Trials with a median in its order, whatever their model and cluster, within the pins, from behind `after` on (NULL:
- * all). All calls in one sql_begin_read. fastest_next gives their places, and trial 0 behind the last. */
+ * all). All calls in one store_begin_read. fastest_next gives their places, and trial 0 behind the last. */
 struct fastest;
 enum status fastest_new(struct store *store, bool descending, const struct median_place *after,
                         const struct pins *within, struct fastest **out, struct error *err);

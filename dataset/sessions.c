@@ -179,10 +179,10 @@ static enum status list(struct store *store, size_t offset, size_t limit, struct
 enum status store_session_list(struct store *store, size_t offset, size_t limit, struct arena *arena, size_t *n,
                                struct stored_session **out, struct error *err) {
     bool began;
-    enum status status = sql_begin_read(store, &began, err);
+    enum status status = store_begin_read(store, &began, err);
     if (status == ST_OK)
         status = list(store, offset, limit, arena, n, out, err);
-    sql_end_read(store, began);
+    store_end_read(store, began);
     return status;
 }
 

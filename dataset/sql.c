@@ -119,10 +119,10 @@ enum status sql_start(struct store *store, enum statement which, size_t n, const
     return sql_start_kept(store, &store->statements[which], texts[which], n, values, out, err);
 }
 
-/* What a statement added to the dataset for good. Tables that only count or say who sees something are nobody's. */
+/* What a statement added to the dataset for good. Tables that only count are nobody's. */
 static void count_inserted(struct store *store, sqlite3_stmt *stmt) {
     static const char insert[] = "INSERT INTO ";
-    static const char *const kept_apart[] = {"usage", "audiences", "holdings", "pruned_events"};
+    static const char *const kept_apart[] = {"usage", "audiences", "pruned_events"};
     const char *sql = sqlite3_sql(stmt);
     if (*sql != 'I' && *sql != 'D')
         return;
@@ -284,7 +284,7 @@ enum status sql_step(struct store *store, enum statement which, size_t n_values,
     return status;
 }
 
-enum status sql_begin_read(struct store *store, bool *began, struct error *err) {
+enum status store_begin_read(struct store *store, bool *began, struct error *err) {
     *began = false;
     if (store->reading || store->depth > 0)
         return ST_OK;
@@ -293,7 +293,7 @@ enum status sql_begin_read(struct store *store, bool *began, struct error *err) 
     return status;
 }
 
-void sql_end_read(struct store *store, bool began) {
+void store_end_read(struct store *store, bool began) {
     if (!began)
         return;
     sql_run(store, SQL_ROLLBACK, 0, NULL, NULL);

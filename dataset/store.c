@@ -199,11 +199,13 @@ static void close_database(struct store *store) {
         sqlite3_finalize(store->statements[i]);
     for (size_t i = 0; i < STORE_KIND_COUNT; i++) {
         sqlite3_finalize(store->object_get[i]);
-        sqlite3_finalize(store->object_name[i]);
         sqlite3_finalize(store->object_insert[i]);
         sqlite3_finalize(store->object_row[i]);
         sqlite3_finalize(store->object_seen[i]);
         sqlite3_finalize(store->object_shown[i]);
+        sqlite3_finalize(store->object_named[i]);
+        for (size_t k = 0; k < STORE_SEARCH_COUNT; k++)
+            sqlite3_finalize(store->object_found[k][i]);
     }
     sqlite3_close(store->db);
 }

@@ -51,6 +51,11 @@ enum status store_backup(struct store *store, const char *path, struct error *er
 enum status store_begin(struct store *store, struct error *err);
 enum status store_end(struct store *store, enum status status, struct error *err);
 
+/* One consistent view over several reads, which costs less than as many looks of their own; pairs nest. *began goes to
+ * store_end_read. */
+enum status store_begin_read(struct store *store, bool *began, struct error *err);
+void store_end_read(struct store *store, bool began);
+
 /* Teams: 1 to 64 letters, digits and . _ - */
 bool team_is_valid(const char *team);
 
@@ -91,10 +96,6 @@ enum status store_put(struct store *store, enum store_kind kind, const char *nam
 /* Texts are copied into `arena`. Fails: ST_NOT_FOUND. */
 enum status store_get(struct store *store, enum store_kind kind, const char *id, struct arena *arena,
                       struct stored_object *out, struct error *err);
-
-/* The same without its content, which may be large. */
-enum status store_get_name(struct store *store, enum store_kind kind, const char *id, struct arena *arena,
-                           struct stored_object *out, struct error *err);
 
 /* Whether it is there, by its whole id. Fails: ST_NOT_FOUND. */
 enum status store_has(struct store *store, enum store_kind kind, const char *id, struct error *err);
@@ -225,6 +226,7 @@ struct new_trial {
     uint64_t number;                        /* within the session, from 1; 0: the next one */
     uint64_t round;                         /* which repetition of its strategy this is, from 0 */
     const char *model, *cluster, *strategy; /* ids, put before */
+    const char *strategy_name;              /* what its team calls the strategy; NULL: says nothing */
     const char *proposer;                   /* a baseline's name, "sampler", "neighbour", ... */
     const char *runner;                     /* "lab", "local", "mpirun", ... */
     double predicted_us;

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "dataset/lock_internal.h"
+#include "dataset/names_internal.h"
 #include "dataset/store.h"
 
 struct sqlite3;
@@ -126,7 +127,9 @@ enum { SESSION_ROW = 16 }; /* the column of the row number */
       " AND team NOT NULL ON CONFLICT DO UPDATE SET rows = rows + 1, bytes = bytes + excluded.bytes")                  \
     X(SQL_EVENT_PRUNE, "DELETE FROM events WHERE id IN (" OLD_EVENTS ")")                                              \
     X(SQL_RESPONSE_GET,                                                                                                \
-      "SELECT fingerprint, status, content_type, body, created FROM idempotency WHERE token = ? AND key = ?")          \
+      "SELECT fingerprint, status, content_type, body, created FROM idempotency WHERE token IN (?1,"                   \
+      " CASE instr(?1, '@') WHEN 0 THEN ?1 WHEN 1 THEN substr(?1, 2) ELSE substr(?1, 1, instr(?1, '@') - 1) END)"      \
+      " AND key = ?2")                                                                                                 \
     X(SQL_RESPONSE_INSERT, "INSERT INTO idempotency (token, key, fingerprint, status, content_type, body, created)"    \
                            " VALUES (?, ?, ?, ?, ?, ?, ?)")                                                            \
     X(SQL_RESPONSE_PRUNE,                                                                                              \
@@ -174,12 +177,17 @@ enum { SESSION_ROW = 16 }; /* the column of the row number */
                               " ON CONFLICT DO NOTHING")                                                               \
     X(SQL_HOLDING_PUT,                                                                                                 \
       "INSERT INTO holdings (kind, object, team, name, shared, created) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"               \
-      " ON CONFLICT DO UPDATE SET shared = excluded.shared WHERE shared <> excluded.shared")                           \
+      " ON CONFLICT DO NOTHING")                                                                                       \
+    X(SQL_HOLDING_SHARE,                                                                                               \
+      "UPDATE holdings SET shared = ?4 WHERE kind = ?1 AND object = ?2 AND team = ?3 AND shared <> ?4")                \
     X(SQL_HOLD_STRATEGIES, /* those behind a row that no trial is about */                                             \
       "INSERT INTO holdings (kind, object, team, name, shared, created) SELECT 'strategy', row, '', name, '*', "       \
       "created"                                                                                                        \
       " FROM strategies s WHERE row > ? AND NOT EXISTS (SELECT 1 FROM trials t WHERE t.strategy = s.row)"              \
       " ON CONFLICT DO NOTHING")                                                                                       \
+    X(SQL_STRATEGY_NAME, STRATEGY_NAME)                                                                                \
+    X(SQL_HOLD_STRATEGY, HOLD_STRATEGY)                                                                                \
+    X(SQL_HOLD_IMPORTED, HOLD_STRATEGIES_OF_TRIALS("AND t.id > ?1 AND s.row > ?2"))                                    \
     X(SQL_TRIAL_LAST, "SELECT coalesce(max(id), 0) FROM trials")                                                       \
     X(SQL_TRIAL_IMPORT,                                                                                                \
       "INSERT INTO trials (id, uid, session, number, round, seed, model, cluster, strategy, proposer, runner, state,"  \
@@ -222,6 +230,15 @@ enum statement {
         STATEMENT_COUNT
 };
 
+/* Ways to find an object by what somebody typed (holdings.c). */
+enum store_search {
+    STORE_SEARCH_DIGITS,
+    STORE_SEARCH_HELD,
+    STORE_SEARCH_SHARED,
+    STORE_SEARCH_UNHELD,
+    STORE_SEARCH_COUNT
+};
+
 struct store {
     struct sqlite3 *db;
     char *path; /* as the caller wrote it, for messages */
@@ -233,13 +250,13 @@ struct store {
     int64_t written;  /* rows changed on this connection when the transaction began; -1: it may have changed more */
     int64_t inserted; /* rows of things that stay, less those deleted, on this connection (usage.c) */
     int64_t apart_rows, apart_bytes; /* of these, events: who has their session is charged for them at once */
-    bool reading;                    /* between sql_begin_read and sql_end_read, outside a write step */
+    bool reading;                    /* between store_begin_read and store_end_read, outside a write step */
     struct lock lock;                /* held when not read_only */
     struct remembered *remembered;   /* of audiences (audiences.c); NULL until it is needed */
     struct sqlite3_stmt *statements[STATEMENT_COUNT];
-    struct sqlite3_stmt *object_name[STORE_KIND_COUNT];
     struct sqlite3_stmt *object_get[STORE_KIND_COUNT], *object_insert[STORE_KIND_COUNT], *object_row[STORE_KIND_COUNT],
-        *object_seen[STORE_KIND_COUNT], *object_shown[STORE_KIND_COUNT];
+        *object_seen[STORE_KIND_COUNT], *object_shown[STORE_KIND_COUNT], *object_named[STORE_KIND_COUNT],
+        *object_found[STORE_SEARCH_COUNT][STORE_KIND_COUNT];
 };
 
 /* A value to bind. */
@@ -322,10 +339,6 @@ typedef enum status sql_read_row(struct sqlite3_stmt *stmt, struct arena *arena,
 enum status sql_collect(struct store *store, struct sqlite3_stmt *stmt, sql_read_row *read, size_t size,
                         struct arena *arena, size_t *n, void **out, struct error *err);
 
-/* One consistent view over several reads; nests. *began goes to sql_end_read. */
-enum status sql_begin_read(struct store *store, bool *began, struct error *err);
-void sql_end_read(struct store *store, bool began);
-
 /* How many rows the last statement changed. */
 int64_t sql_changes(const struct store *store);
 
@@ -343,6 +356,10 @@ enum status backup_write(struct store *store, const char *path, struct error *er
 /* store_put without a transaction of its own. `created` NULL is now; *added (may be NULL): it was not there. */
 enum status object_put(struct store *store, enum store_kind kind, const char *name, const char *content,
                        const char *created, struct id *id, bool *added, struct error *err);
+
+/* holding_put, made at `created`; NULL is now. */
+enum status holding_put_at(struct store *store, enum store_kind kind, const char *id, const char *team,
+                           const char *name, const char *shared, const char *created, struct error *err);
 
 /* A row of the columns id, name, created and, where it is asked for, content. */
 enum status object_read(struct sqlite3_stmt *stmt, bool with_content, struct arena *arena, struct stored_object *out,

@@ -65,7 +65,11 @@ static enum status insert(struct store *store, const struct new_trial *r, const 
     if (status != ST_OK)
         return status;
     *trial = sqlite3_last_insert_rowid(store->db);
-    return audiences_add(store, *trial, *trial, err);
+    status = audiences_add(store, *trial, *trial, err);
+    if (status != ST_OK || !r->strategy_name)
+        return status;
+    return sql_run(store, SQL_HOLD_STRATEGY, SQL_VALUES(sql_integer(*trial), sql_text(r->strategy_name), sql_text(now)),
+                   err);
 }
 
 enum status store_trial_begin(struct store *store, const struct new_trial *request, int64_t *trial, struct error *err) {

@@ -56,6 +56,19 @@ static char *options_text(const struct session *s) {
     return text;
 }
 
+/* The strategy of a record under the name that the record has for it. */
+static enum status get_strategy(const struct session *s, struct store *store, const struct record *record,
+                                struct strategy *out, struct error *err) {
+    enum status st = store_get_strategy(store, record->strategy, s->model, s->cluster, out, err);
+    if (st)
+        return st;
+    out->name = arena_strdup(&out->arena, record->strategy_name);
+    if (out->name)
+        return ST_OK;
+    strategy_release(out);
+    return error_no_memory(err);
+}
+
 /* Take one record in: trials of one strategy become their mean; what can no longer be lowered or predicted is left
  * out. */
 static enum status add_earlier(struct session *s, struct store *store, const struct record *record, size_t *counts,
@@ -67,7 +80,7 @@ static enum status add_earlier(struct session *s, struct store *store, const str
             s->earlier[i].us += (record->median_us - s->earlier[i].us) / (double)++counts[i];
             return ST_OK;
         }
-    enum status st = store_get_strategy(store, record->strategy, s->model, s->cluster, strategy, err);
+    enum status st = get_strategy(s, store, record, strategy, err);
     if (!st && (st = predictor_run(&s->predictor, strategy, &prediction, err)))
         strategy_release(strategy);
     if (st)
@@ -188,7 +201,7 @@ static enum status entry_of(struct session *s, struct store *store, const struct
     *out = session_find(s, &id);
     if (*out)
         return ST_OK;
-    enum status st = store_get_strategy(store, record->strategy, s->model, s->cluster, &strategy, err);
+    enum status st = get_strategy(s, store, record, &strategy, err);
     if (st)
         return st;
     *out = session_add(s, &strategy, record->proposer, record->predicted_us);

@@ -19,6 +19,7 @@ enum status trial_record_start(struct store *store, const struct trial_start *st
                                   .model = start->model->id.hex,
                                   .cluster = start->cluster->id.hex,
                                   .strategy = start->strategy->id.hex,
+                                  .strategy_name = start->strategy->name,
                                   .proposer = start->proposer,
                                   .runner = start->runner,
                                   .predicted_us = start->predicted_us > 0 ? start->predicted_us : NAN,

@@ -104,7 +104,7 @@ def poison(path):
     shutil.copy("d.db", path)
     broken = EVIL.encode() + b"\x9b]"  # and no UTF-8
     change(path, "PRAGMA foreign_keys = OFF",
-           *[(f"UPDATE {kind} SET name = ?", (EVIL,)) for kind in ("models", "clusters", "strategies")],
+           *[(f"UPDATE {kind} SET name = ?", (EVIL,)) for kind in ("models", "clusters", "strategies", "holdings")],
            ("UPDATE trials SET proposer = ?, runner = ?, client = ?, session = ?", (FORMULA, EVIL, FORMULA, EVIL)),
            ("UPDATE trials SET proposer = ? WHERE number = 1", (EVIL,)),
            ("UPDATE trials SET uid = ? || number, queued = ?, started = ?", (EVIL, EVIL, EVIL)),

@@ -242,10 +242,10 @@ static enum status answer_framework(struct request *rq, const char *session, con
 /* ---- the trials ---- */
 
 /* What the records of the page refer to; they are in the order of their numbers. */
-static enum status write_references(struct store *store, const char *session, size_t n, const struct record *records,
-                                    FILE *to, struct error *err) {
+static enum status write_references(struct store *store, const char *session, const char *viewer, size_t n,
+                                    const struct record *records, FILE *to, struct error *err) {
     char filter[96];
-    const struct query query = {.session = session, .filter = filter};
+    const struct query query = {.session = session, .filter = filter, .viewer = viewer};
     if (!n)
         return ST_OK;
     snprintf(filter, sizeof filter, "number >= %lu AND number <= %lu", (unsigned long)records[0].number,
@@ -271,7 +271,8 @@ static enum status answer_page(struct request *rq, struct store *store, const ch
     if (!to)
         return error_no_memory(err);
     __fsetlocking(to, FSETLOCKING_BYCALLER);
-    enum status st = form == FORM_JSON_LINES ? write_references(store, session, n, records, to, err) : ST_OK;
+    enum status st =
+        form == FORM_JSON_LINES ? write_references(store, session, request_viewer(rq), n, records, to, err) : ST_OK;
     write_records(form, n, records, to);
     const bool failed = ferror(to);
     if (fclose(to) || failed)
@@ -284,8 +285,11 @@ static enum status answer_page(struct request *rq, struct store *store, const ch
 
 static enum status answer_trials(struct request *rq, const char *session, enum file_form form, struct response *rs,
                                  struct error *err) {
-    struct query query = {
-        .session = session, .order = QUERY_BY_number, .iterations = true, .after = request_query(rq, "page_token")};
+    struct query query = {.session = session,
+                          .order = QUERY_BY_number,
+                          .iterations = true,
+                          .after = request_query(rq, "page_token"),
+                          .viewer = request_viewer(rq)};
     struct store *store;
     struct record *records;
     uint64_t size = PAGE_SIZE;

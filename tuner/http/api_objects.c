@@ -99,8 +99,11 @@ static enum status get_object(struct request *rq, enum store_kind kind, struct r
     const char *word = request_parameter(rq, "id"), *text;
     struct id id;
     struct store *store;
-    enum status st = reference_id(rq, kind, word, &id, err);
-    st = st ? st : request_reader(rq, &store, err);
+    enum status st = request_reader(rq, &store, err);
+    if (!st && reference_is_id(word))
+        memcpy(id.hex, word, sizeof id.hex); /* whether it is there is seen when it is read */
+    else if (!st)
+        st = reference_id(rq, kind, word, &id, err);
     if (st)
         return st;
     st = read_object(rq, store, kind, &id, &text, err);

@@ -20,7 +20,7 @@ enum { MAX_STRATEGIES = 10000, MAX_TIMELINES = 16, NAME_ROOM = 128, SAMPLES = 3,
 struct item {
     struct json_at at; /* of the member that names it */
     const struct baseline *baseline;
-    const struct id *id; /* of a stored one, or NULL */
+    const char *stored; /* what a stored one is called, or NULL */
     bool done;
     enum status status;
     struct error error;
@@ -64,8 +64,11 @@ static enum status write_timeline(struct batch *batch, const struct strategy *st
 static enum status predict_built(struct batch *batch, struct item *item, struct error *err) {
     const struct domain *d = batch->domain;
     struct strategy strategy;
-    enum status st = item->baseline ? baselines_build(item->baseline, d->model, d->cluster, &strategy, err)
-                                    : reference_strategy(batch->rq, d, &item->at, &strategy, err);
+    enum status st = work_check(err);
+    if (st)
+        return st;
+    st = item->baseline ? baselines_build(item->baseline, d->model, d->cluster, &strategy, err)
+                        : reference_strategy(batch->rq, d, &item->at, &strategy, err);
     if (st)
         return st;
     st = domain_predict(batch->domain, &strategy, &item->prediction, err);
@@ -77,13 +80,12 @@ static enum status predict_built(struct batch *batch, struct item *item, struct 
     return st;
 }
 
+/* Whether the work may go on is asked where it is predicted: what was predicted before costs less than to ask. */
 static enum status predict_stored(struct batch *batch, struct item *item, struct error *err) {
     struct store *store;
-    item->strategy = *item->id;
+    snprintf(item->name, sizeof item->name, "%s", item->stored);
     enum status st = request_reader(batch->rq, &store, err);
-    return st ? st
-              : domain_predict_stored(batch->domain, store, item->id->hex, item->name, sizeof item->name,
-                                      &item->prediction, err);
+    return st ? st : domain_predict_stored(batch->domain, store, item->strategy.hex, &item->prediction, err);
 }
 
 /* What would take more memory than this request may have is no fault of the service's. */
@@ -97,9 +99,7 @@ static void predict_item(void *context, size_t i) {
     if (item->done)
         return;
     item->done = true;
-    item->status = work_check(&item->error);
-    if (!item->status)
-        item->status = item->id && !batch->timeline ? predict_stored(batch, item, &item->error)
+    item->status = item->stored && !batch->timeline ? predict_stored(batch, item, &item->error)
                                                     : predict_built(batch, item, &item->error);
     if (item->status == ST_NO_MEMORY && atomic_load(&batch->rq->work.starved))
         item->status = say_too_large(batch->rq, &item->error);
@@ -166,19 +166,29 @@ static enum status add_strategies(struct batch *batch, const struct json_at *lis
     for (struct json_at e = json_first(list); e.node; e = json_next(&e)) {
         struct item *item = &batch->items[batch->n];
         item->at = e;
-        if (cJSON_IsString(e.node)) {
-            struct id *id = arena_alloc(&batch->rq->arena, 1, sizeof *id);
-            enum status st =
-                id ? reference_id(batch->rq, STORE_STRATEGY, e.node->valuestring, id, err) : error_no_memory(err);
-            if (st)
-                return st;
-            item->id = id;
-        } else if (!cJSON_IsObject(e.node)) {
-            return json_fail(&e, err, "must be a strategy or a stored one's id");
-        }
+        enum status st = ST_OK;
+        if (cJSON_IsString(e.node))
+            st = reference_name(batch->rq, STORE_STRATEGY, e.node->valuestring, &item->strategy, &item->stored, err);
+        else if (!cJSON_IsObject(e.node))
+            st = json_fail(&e, err, "must be a strategy or a stored one's id");
+        if (st)
+            return st;
         batch->n++;
     }
     return ST_OK;
+}
+
+/* One view of the dataset for them all, since to begin one costs more than to look a strategy up. */
+static enum status look_up_strategies(struct batch *batch, const struct json_at *list, struct error *err) {
+    struct store *store;
+    bool began;
+    enum status st = request_reader(batch->rq, &store, err);
+    st = st ? st : store_begin_read(store, &began, err);
+    if (st)
+        return st;
+    st = add_strategies(batch, list, err);
+    store_end_read(store, began);
+    return st;
 }
 
 static enum status add_baselines(struct batch *batch, const struct json_at *list, struct error *err) {
@@ -213,7 +223,7 @@ static enum status add_items(struct batch *batch, const struct json_at *body, st
     batch->items = arena_alloc(&batch->rq->arena, n + m, sizeof *batch->items);
     if (!batch->items)
         return error_no_memory(err);
-    st = n ? add_strategies(batch, strategies, err) : ST_OK;
+    st = n ? look_up_strategies(batch, strategies, err) : ST_OK;
     return !st && m ? add_baselines(batch, baselines, err) : st;
 }
 

@@ -100,7 +100,7 @@ static enum status read_trials(struct request *rq, const struct json_at *body, s
                               : ST_OK;
     if (!st && query->filter && filter_check(query->filter, &why))
         st = json_fail(domains ? body : &at, err, "%s", why.message);
-    query->viewer = rq->principal.role == ROLE_ADMIN ? NULL : rq->principal.team;
+    query->viewer = request_viewer(rq);
     return st;
 }
 

@@ -315,14 +315,10 @@ static enum status commit(struct request *rq, struct batch *batch, struct respon
     return st;
 }
 
-static const char *viewer_of(const struct request *rq) {
-    return rq->principal.role == ROLE_ADMIN ? NULL : rq->principal.team;
-}
-
 enum status api_records_create(struct request *rq, struct response *rs, struct error *err) {
     static const char *const known[] = {"records", "shared", NULL};
     const struct json_at body = request_body(rq);
-    struct batch batch = {.list = "records", .options = {.team = rq->principal.team, .viewer = viewer_of(rq)}};
+    struct batch batch = {.list = "records", .options = {.team = rq->principal.team, .viewer = request_viewer(rq)}};
     enum status st = json_expect_object(&body, known, err);
     if (!st)
         st = request_shared(rq, &body, &batch.options.shared, err);
@@ -369,7 +365,7 @@ enum status api_trials_import(struct request *rq, struct response *rs, struct er
     static const char *const known[] = {"trials", NULL};
     const struct json_at body = request_body(rq);
     struct stored_session session;
-    struct batch batch = {.list = "trials", .session = &session, .options.viewer = viewer_of(rq)};
+    struct batch batch = {.list = "trials", .session = &session, .options.viewer = request_viewer(rq)};
     bool refused;
     enum status st = json_expect_object(&body, known, err);
     if (!st)

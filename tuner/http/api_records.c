@@ -17,10 +17,6 @@
 enum { PAGE_SIZE = 100, PAGE_MAX = 1000 };
 static const double QUICK_US = 0.2e6, PATIENCE_US = 10e6;
 
-static const char *viewer_of(const struct request *rq) {
-    return rq->principal.role == ROLE_ADMIN ? NULL : rq->principal.team;
-}
-
 /* ---- a page ---- */
 
 enum format { FORMAT_JSON, FORMAT_CSV, FORMAT_JSON_LINES, FORMATS };
@@ -56,7 +52,7 @@ static enum status read_order(const struct request *rq, struct query *query, str
 static enum status read_query(const struct request *rq, struct query *out, struct error *err) {
     uint64_t size = PAGE_SIZE;
     *out = (struct query){
-        .filter = request_query(rq, "filter"), .after = request_query(rq, "page_token"), .viewer = viewer_of(rq)};
+        .filter = request_query(rq, "filter"), .after = request_query(rq, "page_token"), .viewer = request_viewer(rq)};
     enum status st = read_order(rq, out, err);
     if (!st)
         st = request_query_integer(rq, "page_size", 1, PAGE_MAX, &size, err);
@@ -188,7 +184,7 @@ enum status api_records_get(struct request *rq, struct response *rs, struct erro
     struct record *records;
     size_t n = 0;
     char filter[RECORD_UID_MAX + 16];
-    const struct query query = {.filter = filter, .viewer = viewer_of(rq), .iterations = true};
+    const struct query query = {.filter = filter, .viewer = request_viewer(rq), .iterations = true};
     snprintf(filter, sizeof filter, "uid = \"%s\"", record_uid_is_valid(uid) ? uid : "");
     enum status st = request_reader(rq, &store, err);
     if (!st)

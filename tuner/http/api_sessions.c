@@ -91,12 +91,13 @@ static bool add_text(cJSON *to, const char *key, const char *text) {
     return !text || cJSON_AddStringToObject(to, key, text);
 }
 
-static bool add_object(cJSON *to, struct store *store, struct arena *arena, enum store_kind kind, const char *key,
+static bool add_object(cJSON *to, struct request *rq, struct store *store, enum store_kind kind, const char *key,
                        const char *id) {
-    struct stored_object object;
+    const struct viewer asker = request_asker(rq);
+    const char *name;
     cJSON *named = cJSON_AddObjectToObject(to, key);
-    return named && !store_get_name(store, kind, id, arena, &object, NULL) &&
-           cJSON_AddStringToObject(named, "id", id) && cJSON_AddStringToObject(named, "name", object.name);
+    return named && !seen_name(store, kind, id, &asker, &rq->arena, &name, NULL) &&
+           cJSON_AddStringToObject(named, "id", id) && cJSON_AddStringToObject(named, "name", name);
 }
 
 static bool add_budget(cJSON *to, const char *text) {
@@ -119,12 +120,12 @@ static bool add_shared(cJSON *to, const char *shared) {
     return false;
 }
 
-static bool add_session(cJSON *to, struct store *store, struct arena *arena, const struct stored_session *s) {
+static bool add_session(cJSON *to, struct request *rq, struct store *store, const struct stored_session *s) {
     char href[128];
     snprintf(href, sizeof href, "/api/v1/sessions/%s", s->id);
     return cJSON_AddStringToObject(to, "id", s->id) && cJSON_AddStringToObject(to, "href", href) &&
-           add_object(to, store, arena, STORE_MODEL, "model", s->model) &&
-           add_object(to, store, arena, STORE_CLUSTER, "cluster", s->cluster) &&
+           add_object(to, rq, store, STORE_MODEL, "model", s->model) &&
+           add_object(to, rq, store, STORE_CLUSTER, "cluster", s->cluster) &&
            cJSON_AddStringToObject(to, "mode", stored_session_mode_word(s->mode)) &&
            cJSON_AddStringToObject(to, "state", stored_session_state_word(s->state)) &&
            add_text(to, "reason", s->reason) && cJSON_AddNumberToObject(to, "seed", (double)s->seed) &&
@@ -143,7 +144,7 @@ static enum status answer_session(struct request *rq, struct store *store, const
     cJSON *root = cJSON_CreateObject();
     rs->etag = entity_tag(&rq->arena, &stored);
     rs->cache_control = "private, no-cache";
-    bool whole = root && rs->etag && add_session(root, store, &rq->arena, &stored);
+    bool whole = root && rs->etag && add_session(root, rq, store, &stored);
     return response_json(rs, status, root, whole, err);
 }
 
@@ -152,7 +153,7 @@ static enum status answer_session(struct request *rq, struct store *store, const
 static enum status list_options(struct request *rq, struct session_list *list, enum stored_session_state *state,
                                 uint64_t *size, struct error *err) {
     const char *word = request_query(rq, "state");
-    list->viewer = rq->principal.role == ROLE_ADMIN ? NULL : rq->principal.team;
+    list->viewer = request_viewer(rq);
     list->team = request_query(rq, "team");
     if (word && !stored_session_state_parse(word, state))
         return error_set(err, ST_USAGE, "query parameter state: there is no state %.40s", word);
@@ -182,7 +183,7 @@ enum status api_sessions_list(struct request *rq, struct response *rs, struct er
     list_begin(&answer);
     for (size_t i = 0; i < n && answer.whole; i++) {
         cJSON *item = list_add(&answer);
-        answer.whole = item && add_session(item, store, &rq->arena, &sessions[i]);
+        answer.whole = item && add_session(item, rq, store, &sessions[i]);
     }
     return list_end(&answer, next, rs, err);
 }

@@ -76,7 +76,8 @@ enum status api_trials_list(struct request *rq, struct response *rs, struct erro
     uint64_t size = PAGE_SIZE;
     size_t n;
     bool refused;
-    struct query query = {.order = QUERY_BY_number, .after = request_query(rq, "page_token")};
+    struct query query = {
+        .order = QUERY_BY_number, .after = request_query(rq, "page_token"), .viewer = request_viewer(rq)};
     enum status st = request_session(rq, false, &stored, rs, &refused, err);
     if (!st)
         st = request_query_integer(rq, "page_size", 1, PAGE_MAX, &size, err);
@@ -111,7 +112,7 @@ static enum status answer_trial(struct request *rq, struct store *store, const c
     char filter[48];
     struct record *records;
     size_t n;
-    const struct query query = {.session = session, .filter = filter, .iterations = true};
+    const struct query query = {.session = session, .filter = filter, .iterations = true, .viewer = request_viewer(rq)};
     snprintf(filter, sizeof filter, "number = %lu", (unsigned long)number);
     enum status st = query_collect(store, &query, &rq->arena, &n, &records, err);
     if (!st && !n)

@@ -336,11 +336,6 @@ static const char *key_owner(struct request *rq) {
     return arena_printf(&rq->arena, "%s@%s", rq->principal.token, rq->principal.team);
 }
 
-/* As answers of before have it. */
-static const char *old_key_owner(const struct request *rq) {
-    return *rq->principal.token ? rq->principal.token : rq->principal.team;
-}
-
 /* Headers are not kept with an answer: where the thing is that was made, its body says in "href". */
 static enum status repeat_location(struct request *rq, const struct stored_response *found, struct response *rs,
                                    struct error *err) {
@@ -364,8 +359,6 @@ static enum status replay(struct request *rq, struct store *store, const struct 
     const char *owner = key_owner(rq), *key = rq->idempotency_key;
     enum status st =
         owner ? response_find(store, owner, key, print->hex, &rq->arena, &match, &found, err) : error_no_memory(err);
-    if (!st && match == RESPONSE_NEW)
-        st = response_find(store, old_key_owner(rq), key, print->hex, &rq->arena, &match, &found, err);
     if (st)
         return st;
     *known = match != RESPONSE_NEW;

@@ -301,7 +301,7 @@ static void refuse_work(struct exchange *x, enum pool_answer why) {
     metrics_increment(x->server->metrics, METRICS_OVERLOADS);
     if (why == POOL_OWNER_FULL)
         response_problem(&x->response, &rq->arena, PROBLEM_RATE_LIMITED,
-                         "too many requests of this team wait already; %u fit", x->server->options.queue / 2);
+                         "too many requests of this team wait already; %zu fit", server_queue_share(x->server));
     else
         response_problem(&x->response, &rq->arena, PROBLEM_OVERLOADED, "too much is waiting; try again soon");
     resume(x);

@@ -255,14 +255,11 @@ const char *page_curl(const struct request *rq) {
     return *rq->principal.token ? "curl -H \"Authorization: Bearer $TOKEN\"" : "curl";
 }
 
-const char *page_viewer(const struct request *rq) {
-    return rq->principal.role == ROLE_ADMIN ? NULL : rq->principal.team;
-}
-
 const char *page_name(struct request *rq, struct store *store, enum store_kind kind, const char *id) {
-    struct stored_object object;
-    if (!store_get_name(store, kind, id, &rq->arena, &object, NULL) && *object.name)
-        return object.name;
+    const struct viewer asker = request_asker(rq);
+    const char *name;
+    if (!seen_name(store, kind, id, &asker, &rq->arena, &name, NULL) && *name)
+        return name;
     const char *digits = arena_printf(&rq->arena, "%.12s", id);
     return digits ? digits : "";
 }

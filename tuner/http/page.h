@@ -55,9 +55,6 @@ const char *page_origin(struct request *request);
 /* "curl" for commands to type, with the header that has the token where there are tokens. */
 const char *page_curl(const struct request *request);
 
-/* The team whose trials may be seen; NULL: all. */
-const char *page_viewer(const struct request *request);
-
 /* A stored object's name, or the first digits of its id where there is none; in the request's arena. */
 const char *page_name(struct request *request, struct store *store, enum store_kind kind, const char *id);
 

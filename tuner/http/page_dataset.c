@@ -186,7 +186,7 @@ static enum status read_asked(struct request *rq, struct asked *out, struct erro
                           .order = order ? order : "-recorded"};
     out->query = (struct query){.filter = out->filter,
                                 .after = request_query(rq, "page_token"),
-                                .viewer = page_viewer(rq),
+                                .viewer = request_viewer(rq),
                                 .limit = RECORDS_A_PAGE,
                                 .descending = *out->order == '-'};
     if (!query_order_parse(out->order + out->query.descending, &out->query.order))

@@ -193,7 +193,7 @@ static enum status sessions_page(struct request *rq, unsigned status, const char
     struct markup m = {0};
     struct store *store;
     struct choices models = {0}, clusters = {0};
-    const struct session_list list = {.viewer = page_viewer(rq)};
+    const struct session_list list = {.viewer = request_viewer(rq)};
     const char *after = request_query(rq, "page_token");
     struct stored_session *sessions;
     char next[PAGE_CURSOR_ROOM] = "";

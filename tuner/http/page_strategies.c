@@ -22,6 +22,7 @@ struct view {
     struct store *store;
     struct id model, cluster, ids[2];
     struct domain *domain;
+    const char *names[2];
     size_t n, read;
     struct strategy strategies[2]; /* `read` of them */
     struct chart_timeline timelines[2];
@@ -38,7 +39,7 @@ static void release(struct view *v) {
 
 static enum status find_domain(struct request *rq, struct view *v, struct error *err) {
     const char *model = request_query(rq, "model"), *cluster = request_query(rq, "cluster");
-    const struct query query = {.strategy = v->ids[0].hex, .limit = 1, .viewer = page_viewer(rq)};
+    const struct query query = {.strategy = v->ids[0].hex, .limit = 1, .viewer = request_viewer(rq)};
     if (!model || !cluster) {
         struct record *records;
         size_t n;
@@ -58,7 +59,7 @@ static enum status find_domain(struct request *rq, struct view *v, struct error 
 
 static enum status simulate(struct request *rq, struct view *v, struct predictor *p, size_t k, struct error *err) {
     struct strategy *strategy = &v->strategies[k];
-    enum status st = store_get_strategy(v->store, v->ids[k].hex, v->domain->model, v->domain->cluster, strategy, err);
+    enum status st = reference_stored(rq, v->domain, &v->ids[k], v->names[k], strategy, err);
     if (st == ST_NOT_FOUND)
         return error_set(err, st, "there is no strategy %.64s", v->ids[k].hex);
     if (st)
@@ -75,7 +76,7 @@ static enum status look(struct request *rq, struct view *v, const char *const wo
     struct predictor *p = NULL;
     enum status st = request_reader(rq, &v->store, err);
     for (size_t k = 0; k < v->n && !st; k++)
-        st = reference_id(rq, STORE_STRATEGY, words[k], &v->ids[k], err);
+        st = reference_name(rq, STORE_STRATEGY, words[k], &v->ids[k], &v->names[k], err);
     st = st ? st : find_domain(rq, v, err);
     st = st ? st : domain_take_predictor(v->domain, &p, err);
     for (size_t k = 0; k < v->n && !st; k++)
@@ -141,7 +142,7 @@ static enum status measured(struct request *rq, struct view *v, size_t k, size_t
                                 .state = &complete,
                                 .order = QUERY_BY_measured,
                                 .limit = limit,
-                                .viewer = page_viewer(rq)};
+                                .viewer = request_viewer(rq)};
     return query_collect(v->store, &query, &rq->arena, n, out, err);
 }
 
@@ -215,7 +216,7 @@ static enum status comparer(struct request *rq, struct markup *m, struct view *v
                                 .state = &complete,
                                 .order = QUERY_BY_measured,
                                 .limit = CHOICES,
-                                .viewer = page_viewer(rq)};
+                                .viewer = request_viewer(rq)};
     struct record *records;
     size_t n;
     bool others = false;

@@ -57,6 +57,10 @@ struct viewer request_asker(const struct request *request) {
     return (struct viewer){request->principal.team, request->principal.role == ROLE_ADMIN};
 }
 
+const char *request_viewer(const struct request *request) {
+    return request->principal.role == ROLE_ADMIN ? NULL : request->principal.team;
+}
+
 enum status request_reader(struct request *request, struct store **out, struct error *err) {
     return service_reader(request->service, out, err);
 }

@@ -76,6 +76,9 @@ struct json_at request_body(const struct request *request);
 /* Who asks, for what is looked up in the dataset; borrows from the request. */
 struct viewer request_asker(const struct request *request);
 
+/* Whose trials and sessions are seen: the team; NULL of an administrator, who sees all. */
+const char *request_viewer(const struct request *request);
+
 /* This thread's read-only store. */
 enum status request_reader(struct request *request, struct store **out, struct error *err);
 

@@ -128,13 +128,17 @@ static enum status start_watchman(struct server *s, struct error *err) {
     return s->watching ? ST_OK : error_set(err, ST_ENVIRONMENT, "no more threads");
 }
 
+size_t server_queue_share(const struct server *s) {
+    return (s->options.queue + 1) / 2;
+}
+
 /* A team that asks for as much as it can leaves one thread of each pool to others. */
 static bool open_pools(struct server *s) {
     const struct server_options *o = &s->options;
     const struct pool_options quick = {.threads = o->workers,
                                        .share = o->workers > 1 ? o->workers - 1 : 1,
                                        .queue = o->queue,
-                                       .queue_share = (o->queue + 1) / 2};
+                                       .queue_share = server_queue_share(s)};
     struct pool_options heavy = quick;
     heavy.threads = o->computers;
     heavy.share = o->computers > 1 ? o->computers - 1 : 1;

@@ -134,6 +134,9 @@ void exchange_end(void *server, struct MHD_Connection *connection, void **contex
  */
 void exchange_abandon(struct server *server, struct exchange *exchange);
 
+/* server.c: how many of one team's requests may wait in a pool. */
+size_t server_queue_share(const struct server *server);
+
 /* stream.c: event sources as responses. */
 struct MHD_Response *stream_response(struct exchange *exchange);
 void stream_head(struct response *response); /* what HEAD is told of a stream: its type, and no events */

@@ -12,7 +12,7 @@
 #include "dataset/describe.h"
 #include "simulator/bound.h"
 
-enum { STRATEGIES_KEPT = 8192, NAME_KEPT = 128, SLOTS = 2 * STRATEGIES_KEPT };
+enum { STRATEGIES_KEPT = 8192, SLOTS = 2 * STRATEGIES_KEPT };
 /* Beyond these a predictor and descriptions are freed when nobody uses them: what one request made large stays no
  * longer than the request. */
 enum { SPARE_BYTES = 1 << 20, SPARES = 16, KEPT_BYTES = 128 << 20 };
@@ -25,7 +25,6 @@ struct spare {
 /* A prediction that is the same for ever. */
 struct known {
     struct id id;
-    char name[NAME_KEPT]; /* "" of one that was predicted in place */
     struct prediction prediction;
 };
 
@@ -282,22 +281,17 @@ static struct known **find_known(struct entry *e, const char *id) {
     return &e->known[i];
 }
 
-/* A caller that wants the name (not NULL) is not served by a prediction of one in place, which has none. */
-static bool recall(struct entry *e, const char *id, char *name, size_t n, struct prediction *out) {
+static bool recall(struct entry *e, const char *id, struct prediction *out) {
     pthread_mutex_lock(&e->mutex);
     const struct known *known = e->known ? *find_known(e, id) : NULL;
-    const bool found = known && (!name || *known->name);
-    if (found) {
+    if (known)
         *out = known->prediction;
-        if (name)
-            snprintf(name, n, "%s", known->name);
-    }
     pthread_mutex_unlock(&e->mutex);
-    return found;
+    return known;
 }
 
-/* `name` is that of a stored strategy, or "". Without memory the prediction is made again next time. */
-static void remember(struct entry *e, const struct id *id, const char *name, const struct prediction *prediction) {
+/* Without memory the prediction is made again next time. */
+static void remember(struct entry *e, const struct id *id, const struct prediction *prediction) {
     struct known *known = calloc(1, sizeof *known);
     if (!known)
         return;
@@ -314,8 +308,6 @@ static void remember(struct entry *e, const struct id *id, const char *name, con
         e->n_known++;
         known = NULL;
     }
-    if (*name)
-        snprintf((*at)->name, sizeof(*at)->name, "%s", name);
     pthread_mutex_unlock(&e->mutex);
     free(known);
 }
@@ -324,7 +316,7 @@ enum status domain_predict(struct domain *domain, const struct strategy *strateg
                            struct error *err) {
     struct entry *e = (struct entry *)domain;
     struct predictor *predictor;
-    if (e->owner && recall(e, strategy->id.hex, NULL, 0, out))
+    if (e->owner && recall(e, strategy->id.hex, out))
         return ST_OK;
     enum status st = domain_take_predictor(domain, &predictor, err);
     if (st)
@@ -332,23 +324,20 @@ enum status domain_predict(struct domain *domain, const struct strategy *strateg
     st = predictor_run(predictor, strategy, out, err);
     domain_give_predictor(domain, predictor);
     if (!st && e->owner)
-        remember(e, &strategy->id, "", out);
+        remember(e, &strategy->id, out);
     return st;
 }
 
-enum status domain_predict_stored(struct domain *domain, struct store *store, const char *id, char *name, size_t n,
-                                  struct prediction *out, struct error *err) {
+enum status domain_predict_stored(struct domain *domain, struct store *store, const char *id, struct prediction *out,
+                                  struct error *err) {
     struct entry *e = (struct entry *)domain;
     struct strategy strategy;
-    if (recall(e, id, name, n, out))
+    if (recall(e, id, out))
         return ST_OK;
     enum status st = store_get_strategy(store, id, &e->model, &e->cluster, &strategy, err);
     if (st)
         return st;
     st = domain_predict(domain, &strategy, out, err);
-    if (!st && e->owner)
-        remember(e, &strategy.id, strategy.name, out);
-    snprintf(name, n, "%s", strategy.name);
     strategy_release(&strategy);
     return st;
 }

@@ -42,9 +42,9 @@ void domain_give_predictor(struct domain *domain, struct predictor *predictor);
 enum status domain_predict(struct domain *domain, const struct strategy *strategy, struct prediction *out,
                            struct error *err);
 
-/* What strategy `id` (whole) of the dataset is predicted to take here, its name in name[n]. Fails: ST_NOT_FOUND,
- * ST_INVALID (it is for another model or cluster), and as predictor_run. */
-enum status domain_predict_stored(struct domain *domain, struct store *store, const char *id, char *name, size_t n,
-                                  struct prediction *out, struct error *err);
+/* What strategy `id` (whole) of the dataset is predicted to take here. Fails: ST_NOT_FOUND, ST_INVALID (it is for
+ * another model or cluster), and as predictor_run. */
+enum status domain_predict_stored(struct domain *domain, struct store *store, const char *id, struct prediction *out,
+                                  struct error *err);
 
 #endif

@@ -22,7 +22,7 @@ struct sign_ins; /* sign_ins.h */
 /* What a team may have; 0: no limit. Administrators have none. */
 struct service_limits {
     uint64_t sessions;    /* that are open */
-    uint64_t rows, bytes; /* that it has written (dataset/usage.h) */
+    uint64_t rows, bytes; /* that stay because of it (dataset/usage.h) */
 };
 
 struct service_options {

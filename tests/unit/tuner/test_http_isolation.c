@@ -2,6 +2,8 @@
  * route's role and from one rule of sharing, so a new route without an example here fails, and so does one that forgets
  * either. docs/isolation.md is the table; SYNCOPATE_WRITE_TABLES=1 writes it, without that the test holds it against
  * this. */
+#include <sqlite3.h>
+
 #include "tests/unit/tuner/http_site.h"
 #include "tuner/http/routes.h"
 
@@ -474,6 +476,80 @@ static void another_teams_ranker_is_nothing_to_train_on_from(void **state) {
     assert_contains(ask_as(blue[ROLE_RUN], "GET", path, NULL)->body, "not-found");
 }
 
+/* ---- names ---- */
+
+#define GREENS_NAME "name-of-green"
+#define GREENS_TIME "2020-02-20T20:20:20"
+
+/* What else prints names, and what finds by name. */
+static const struct example names[] = {
+    {"GET", "/api/v1/records", NOTHING, .query = "?page_size=1000&format=csv"},
+    {"GET", "/api/v1/records", NOTHING, .query = "?page_size=1000&format=jsonl"},
+    {"GET", "/api/v1/records", NOTHING, .query = "?order=measured&page_size=1000"},
+    {"GET", "/api/v1/strategies", NOTHING, .query = "?page_size=1000&order=-created"},
+    {"GET", "/api/v1/sessions/{session}/export", SESSION, .query = "?format=csv"},
+    {"GET", "/api/v1/sessions/{session}/export", SESSION, .query = "?format=jsonl"},
+    {"POST", "/api/v1/predictions", STRATEGY, .body = "{" DOMAIN ",\"strategies\":[\"@\"]}"},
+    {"POST", "/api/v1/predictions", STRATEGY, .body = "{" DOMAIN ",\"strategies\":[\"@\"],\"timeline\":true}"},
+    {"POST", "/api/v1/strategies", STRATEGY, .body = "{" DOMAIN ",\"strategy\":\"@\"}"},
+};
+static const char *const finds[] = {
+    "/api/v1/records?filter=strategy+%3D+" GREENS_NAME, "/api/v1/records?filter=strategy+~+%22name-of*%22",
+    "/api/v1/strategies?name=" GREENS_NAME, "/dataset?filter=strategy+%3D+" GREENS_NAME};
+
+/* Every strategy and every description is one that team green put first and keeps for itself. */
+static void let_green_be_first(void) {
+    sqlite3 *db;
+    char *message = NULL;
+    assert_int_equal(sqlite3_open(site.dataset, &db), SQLITE_OK);
+    sqlite3_busy_timeout(db, 10000);
+    if (sqlite3_exec(db,
+                     "BEGIN IMMEDIATE; UPDATE strategies SET name = '" GREENS_NAME "', created = '" GREENS_TIME
+                     ".000Z';"
+                     "UPDATE models SET created = '" GREENS_TIME ".000Z';"
+                     "UPDATE clusters SET created = '" GREENS_TIME ".000Z';"
+                     "INSERT INTO holdings SELECT 'strategy', row, 'green', '" GREENS_NAME "', '', created"
+                     " FROM strategies; COMMIT",
+                     NULL, NULL, &message) != SQLITE_OK)
+        fail_msg("%s", message);
+    sqlite3_close(db);
+}
+
+static unsigned tells(const struct example *e, enum role role, enum whose whose) {
+    const struct reply *reply = send_example(e, role, whose);
+    if (!strstr(reply->body, GREENS_NAME) && !strstr(reply->body, GREENS_TIME))
+        return 0;
+    print_error("%s %s%s tells role %s what team green calls a strategy, or when it put something: %s\n", e->method,
+                e->pattern, e->query ? e->query : "", role_word(role), reply->body);
+    return 1;
+}
+
+static void what_a_team_calls_something_is_in_no_answer_to_others(void **state) {
+    (void)state;
+    unsigned told = 0;
+    let_green_be_first();
+    for (enum role r = ROLE_READ; r < ROLE_ADMIN; r++)
+        for (enum whose w = OWN; w <= SHARED; w++) {
+            for (size_t i = 0; i < N_EXAMPLES; i++)
+                told += tells(&examples[i], r, w);
+            for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+                told += tells(&names[i], r, w);
+        }
+    assert_int_equal(told, 0);
+}
+
+/* Or who guesses a name learns that it is one. */
+static void nothing_is_found_by_a_name_that_another_team_keeps_for_itself(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof finds / sizeof *finds; i++) {
+        const struct reply *reply = ask_as(blue[ROLE_READ], "GET", finds[i], NULL);
+        assert_int_equal(reply->status, 200);
+        for (enum whose w = OWN; w <= SHARED; w++)
+            if (strstr(reply->body, ids[STRATEGY][w]) || strstr(reply->body, ids[RECORD][w]))
+                fail_msg("%s finds what is called otherwise: %s", finds[i], reply->body);
+    }
+}
+
 /* ---- the table ---- */
 
 static void write_cell(FILE *to, const struct example *e, enum role role) {
@@ -549,6 +625,8 @@ int main(void) {
         cmocka_unit_test(every_answer_follows_from_the_role_and_whose_it_is),
         cmocka_unit_test(what_is_hidden_is_named_in_no_answer_to_others),
         cmocka_unit_test(another_teams_ranker_is_nothing_to_train_on_from),
+        cmocka_unit_test(what_a_team_calls_something_is_in_no_answer_to_others),
+        cmocka_unit_test(nothing_is_found_by_a_name_that_another_team_keeps_for_itself),
         cmocka_unit_test(the_documentation_has_this_table),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

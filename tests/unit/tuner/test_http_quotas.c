@@ -185,6 +185,20 @@ static void what_stays_is_charged_and_credited_to_the_row(void **state) {
     site_stop(&site);
 }
 
+/* Many names for what others put would fill the disk as well. */
+static void a_teams_own_name_for_what_is_here_is_charged(void **state) {
+    (void)state;
+    static const char body[] = "{\"model\":\"toy\",\"cluster\":\"four\",\"baseline\":\"wfbp\"}";
+    start((struct service_options){.limits.rows = 2});
+    assert_int_equal(ask_as(admin, "POST", "/api/v1/strategies", body)->status, 201);
+    assert_int_equal(rows_of("blue"), 0);
+    assert_int_equal(ask_as(blue, "POST", "/api/v1/strategies", body)->status, 200);
+    assert_int_equal(rows_of("blue"), 2); /* the holding, its audit */
+    assert_true(ask_as(blue, "POST", "/api/v1/models", SITE_MODEL)->status >= 400);
+    assert_int_equal(rows_of("blue"), 2);
+    site_stop(&site);
+}
+
 static void a_ranker_is_charged_to_the_team_that_asked_for_it(void **state) {
     (void)state;
     char body[400];
@@ -208,7 +222,7 @@ static void a_ranker_is_charged_to_the_team_that_asked_for_it(void **state) {
         usleep(20000);
     assert_int_equal(count("SELECT count(*) FROM operations WHERE state = 'done'"), 1);
     assert_int_equal(count("SELECT count(*) FROM rankers"), 1);
-    assert_int_equal(rows_of("red") - rows, 3); /* the operation, its audit, the ranker */
+    assert_int_equal(rows_of("red") - rows, 4); /* the operation, its audit, the ranker, the name */
     site_stop(&site);
 }
 
@@ -271,6 +285,7 @@ int main(void) {
         cmocka_unit_test(a_team_writes_so_many_rows_and_may_still_end_what_it_began),
         cmocka_unit_test(heartbeats_leave_nothing_and_cost_nothing),
         cmocka_unit_test(what_stays_is_charged_and_credited_to_the_row),
+        cmocka_unit_test(a_teams_own_name_for_what_is_here_is_charged),
         cmocka_unit_test(a_ranker_is_charged_to_the_team_that_asked_for_it),
         cmocka_unit_test(a_team_makes_the_file_grow_so_much),
         cmocka_unit_test(what_is_old_is_forgotten_and_said_to_be),

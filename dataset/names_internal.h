@@ -1,0 +1,84 @@
+/* What an object is called, in SQL: the one rule for every place that prints a name or a time of creation.
+ *
+ * A team that holds an object calls it by a name of its own (holdings.h). Who asks is told the name, and the time, of
+ * 1. its own team's holding;
+ * 2. the holding of the team that a record belongs to, where the object is asked for as part of a record;
+ * 3. a holding that is shared with who asks: of no team before others, the oldest first;
+ * 4. the holding of a team that shares a trial about the strategy with who asks;
+ * 5. where nobody at all holds it: the name that it came with, which is no team's;
+ * 6. else nobody's: the first digits of the id, and the time 0. Others call it something that is theirs.
+ *
+ * Parameters of the macros are SQL: `kind` a word of STORE_KIND_TABLE, `row` the object's row, `team` who asks (NULL:
+ * nobody), `all` whether everything is seen, `owner` the team of the record (NULL: none).
+ * Cost: O(log n) where the first rule holds; O(teams that hold it) for the third; the fourth looks at TRIALS_TRIED
+ * trials, so that many hidden ones cost no more. */
+#ifndef DATASET_NAMES_INTERNAL_H
+#define DATASET_NAMES_INTERNAL_H
+
+#define NAME_DIGITS  "12"
+#define TRIALS_TRIED "100"
+#define NO_TIME      "'1970-01-01T00:00:00.000Z'"
+
+/* clang-format off */
+#define SHARED_WITH(row, team, all)                                                                                    \
+    "(" all " OR " row ".shared = '*' OR " row ".team = " team                                                         \
+    " OR instr(" row ".shared, '|' || " team " || '|') > 0)"
+#define HOLDINGS_OF(kind, row) "FROM holdings h WHERE h.kind = " kind " AND h.object = " row
+#define IS_HELD(kind, row)     "EXISTS (SELECT 1 " HOLDINGS_OF(kind, row) ")"
+#define HELD_BY(kind, row, who) "(SELECT h.team " HOLDINGS_OF(kind, row) " AND h.team = " who ")"
+
+/* Trials about a strategy that who asks may see, as a FROM clause with an open WHERE. */
+#define SEEN_TRIALS(row, team, all)                                                                                    \
+    "FROM (SELECT team, shared FROM trials WHERE strategy = " row " LIMIT " TRIALS_TRIED ") t"                         \
+    " WHERE " SHARED_WITH("t", team, all)
+
+/* Whether the name of holding `h` may be told: rules 1, 3 and 4. */
+#define IS_TOLD(h, team, all)                                                                                          \
+    "(" SHARED_WITH(h, team, all) " OR (" h ".kind = 'strategy' AND EXISTS (SELECT 1 "                                 \
+    SEEN_TRIALS(h ".object", team, all) " AND t.team = " h ".team)))"
+
+/* Of the holdings that are shared with who asks, the first by rule 3; one row, NULL where there is none. min() brings
+ * the team along with the least key, which is cheaper than to sort. */
+#define FIRST_SHARED(kind, row, team, all)                                                                             \
+    "(SELECT m.team FROM (SELECT h.team AS team, min((h.team <> '') || h.created) " HOLDINGS_OF(kind, row)             \
+    " AND " SHARED_WITH("h", team, all) ") m)"
+
+/* Of the holdings of a strategy, one whose team shares a trial with who asks. */
+#define FIRST_BY_TRIAL(row, team, all)                                                                                 \
+    "(SELECT t.team " SEEN_TRIALS(row, team, all)                                                                      \
+    " AND EXISTS (SELECT 1 " HOLDINGS_OF("'strategy'", row) " AND h.team = t.team) LIMIT 1)"
+
+/* The team whose holding names the object: rules 1 to 4; NULL by the others. */
+#define NAMER(kind, row, team, all, owner)                                                                             \
+    "CASE WHEN " IS_HELD(kind, row) " THEN coalesce(" HELD_BY(kind, row, team) ", " HELD_BY(kind, row, owner) ", "     \
+    FIRST_SHARED(kind, row, team, all) ", CASE " kind " WHEN 'strategy' THEN " FIRST_BY_TRIAL(row, team, all)          \
+    " END) END"
+
+/* Where a SELECT has the object as `o`: the join, and with it the two columns. */
+#define JOIN_NAMER(kind, team, all, owner)                                                                             \
+    " LEFT JOIN holdings n ON n.kind = " kind " AND n.object = o.row"                                                  \
+    " AND n.team = " NAMER(kind, "o.row", team, all, owner)
+#define TOLD_NAME(kind)                                                                                                \
+    "coalesce(n.name, CASE WHEN " IS_HELD(kind, "o.row") " THEN substr(o.id, 1, " NAME_DIGITS ") ELSE o.name END)"
+#define TOLD_CREATED(kind)                                                                                             \
+    "coalesce(n.created, CASE WHEN " IS_HELD(kind, "o.row") " THEN " NO_TIME " ELSE o.created END)"
+
+/* The name of the strategy in row ?1 for team ?2, in a record of team ?3: no row by rule 5, NULL by rule 6. */
+#define STRATEGY_NAME                                                                                                  \
+    "SELECT (SELECT n.name FROM holdings n WHERE n.kind = 'strategy' AND n.object = ?1 AND n.team = "                  \
+    NAMER("'strategy'", "?1", "?2", "0", "?3") ") WHERE " IS_HELD("'strategy'", "?1")
+
+/* A trial that begins gives its team a name for its strategy: ?1 the trial, ?2 the name, ?3 now. Those that share the
+ * trial see the strategy already (rule 4), so that the holding itself is shared with nobody. */
+#define HOLD_STRATEGY                                                                                                  \
+    "INSERT INTO holdings (kind, object, team, name, shared, created) SELECT 'strategy', strategy, team, ?2, '', ?3"   \
+    " FROM trials WHERE id = ?1 AND team NOT NULL ON CONFLICT DO NOTHING"
+
+/* The same for what comes from elsewhere, under the names that it came with. */
+#define HOLD_STRATEGIES_OF_TRIALS(where)                                                                               \
+    "INSERT INTO holdings (kind, object, team, name, shared, created) SELECT DISTINCT 'strategy', s.row, t.team,"      \
+    " s.name, '', s.created FROM trials t JOIN strategies s ON s.row = t.strategy WHERE t.team NOT NULL " where        \
+    " ON CONFLICT DO NOTHING"
+/* clang-format on */
+
+#endif
