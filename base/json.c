@@ -183,17 +183,27 @@ static enum status check_tree(const struct json_at *at, struct error *err) {
     return ST_OK;
 }
 
+/* From behind a string's opening quote to behind its closing one, or to `end`. An odd number of backslashes makes a
+ * quote part of the string. */
+static const char *skip_string(const char *text, const char *end) {
+    for (const char *at = text; (at = memchr(at, '"', (size_t)(end - at))); at++) {
+        const char *back = at;
+        while (back > text && back[-1] == '\\')
+            back--;
+        if ((at - back) % 2 == 0)
+            return at + 1;
+    }
+    return end;
+}
+
 size_t json_count_values(const char *text, size_t n) {
+    static const bool begins[256] = {[','] = true, ['['] = true, ['{'] = true};
     size_t values = 1;
-    bool inside = false; /* a string */
-    for (size_t i = 0; i < n; i++) {
-        const char c = text[i];
-        if (inside && c == '\\')
-            i++;
-        else if (c == '"')
-            inside = !inside;
-        else if (!inside)
-            values += c == ',' || c == '[' || c == '{';
+    for (const char *at = text, *end = text + n; at < end;) {
+        const unsigned char c = (unsigned char)*at++;
+        values += begins[c];
+        if (c == '"')
+            at = skip_string(at, end);
     }
     return values;
 }

@@ -350,7 +350,7 @@ static enum status check_audiences(struct check *check, struct error *err) {
     if (check->report.problems)
         return ST_OK;
     snprintf(sql, sizeof sql,
-             "WITH kept AS (SELECT kind, audience, object, reasons, own FROM audiences WHERE reasons <> 0), due AS (%s)"
+             "WITH kept AS (SELECT * FROM audiences WHERE reasons <> 0), due AS (%s)"
              " SELECT count(*) FROM (SELECT * FROM (SELECT * FROM kept EXCEPT SELECT * FROM due)"
              " UNION ALL SELECT * FROM (SELECT * FROM due EXCEPT SELECT * FROM kept))",
              schema_audiences);

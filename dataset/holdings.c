@@ -1,5 +1,5 @@
-/* What shows an object to whom is counted in the table of audiences (schema.c, COUNT_TRIALS), so that whether a team
- * may see something is two look-ups, however many trials are about it. Cost: O(log n), and for the beginning of an id
+/* What shows an object to whom is in the table of audiences (schema.c, audiences.c), so that whether a team may see
+ * something is two look-ups, however many trials are about it. Cost: O(log n), and for the beginning of an id
  * and for a name as many steps as there are such ids and names. */
 #include "dataset/holdings.h"
 
@@ -108,7 +108,7 @@ static enum status start_seen(struct store *store, enum store_kind kind, sqlite3
     if (status == ST_OK)
         status = sql_next(store, *stmt, &row, err);
     if (status == ST_OK && !row)
-        status = error_set(err, ST_NOT_FOUND, "%s: no %s %.12s", store->path, object_word(kind), id);
+        status = no_object(store, kind, id, err);
     return status;
 }
 
@@ -136,13 +136,26 @@ enum status seen_name(struct store *store, enum store_kind kind, const char *id,
     return status;
 }
 
+enum status seen_row(struct store *store, enum store_kind kind, const char *id, const struct viewer *asker,
+                     int64_t *row, struct error *err) {
+    sqlite3_stmt *stmt;
+    enum status status;
+    if (sees_all(asker)) {
+        status = object_row(store, kind, id, row, err);
+        return status == ST_OK && !*row ? no_object(store, kind, id, err) : status;
+    }
+    status = start_seen(store, kind, &store->object_seen[kind], asks[kind], id, asker, &stmt, err);
+    if (status != ST_OK)
+        return status;
+    *row = sqlite3_column_int64(stmt, 0);
+    sqlite3_reset(stmt);
+    return ST_OK;
+}
+
 enum status seen_has(struct store *store, enum store_kind kind, const char *id, const struct viewer *asker,
                      struct error *err) {
-    sqlite3_stmt *stmt;
-    enum status status = start_seen(store, kind, &store->object_seen[kind], asks[kind], id, asker, &stmt, err);
-    if (status == ST_OK)
-        sqlite3_reset(stmt);
-    return status;
+    int64_t row;
+    return seen_row(store, kind, id, asker, &row, err);
 }
 
 /* ---- searching ---- */

@@ -35,6 +35,10 @@ enum status seen_name(struct store *store, enum store_kind kind, const char *id,
 enum status seen_has(struct store *store, enum store_kind kind, const char *id, const struct viewer *asker,
                      struct error *err);
 
+/* As seen_has; *row is the number that trials refer to it by, which never changes. */
+enum status seen_row(struct store *store, enum store_kind kind, const char *id, const struct viewer *asker,
+                     int64_t *row, struct error *err);
+
 /* The one object that `word` means to the asker. The beginning of an id (4 hex digits at least) comes before names.
  * Each is looked for among what the asker's team holds or made, then among what is of no team, then among all that the
  * asker may see; of one name the newest. So nobody takes another team's names or short ids. Fails: ST_NOT_FOUND,

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "dataset/audiences_internal.h"
 #include "dataset/store_internal.h"
 #include "dataset/validate_internal.h"
 
@@ -24,9 +25,10 @@ enum status record_uid_make(char out[RECORD_UID_MAX + 1], struct error *err) {
     return make_uid(out, err);
 }
 
-/* Of one kind, where ids with the same last digits displace each other. */
-enum { KNOWN = 64 };
+/* Ids with the same last digits displace each other. */
+enum { KNOWN = 512 };
 struct known {
+    enum store_kind kind;
     char id[ID_LENGTH + 1];
     int64_t row;
 };
@@ -39,7 +41,7 @@ struct batch {
     int64_t last_row;             /* the largest row number of a trial */
     const char *environment_json; /* the last one, */
     int64_t environment;          /* and its row */
-    struct known known[STORE_KIND_COUNT][KNOWN];
+    struct known known[KNOWN];
 };
 
 static int compare(const void *a, const void *b) {
@@ -127,15 +129,16 @@ static enum status find_row(struct batch *batch, enum store_kind kind, const cha
     *out = 0;
     if (n != ID_LENGTH)
         return ST_OK;
-    struct known *known = &batch->known[kind][((unsigned char)id[n - 1] + 16u * (unsigned char)id[n - 2]) % KNOWN];
-    if (!strcmp(known->id, id)) {
+    const unsigned last = (unsigned char)id[n - 1] + 16u * (unsigned char)id[n - 2] + 256u * (unsigned char)id[n - 3];
+    struct known *known = &batch->known[last % KNOWN];
+    if (known->kind == kind && !strcmp(known->id, id)) {
         *out = known->row;
         return ST_OK;
     }
     enum status status = object_row(batch->store, kind, id, out, err);
     if (status == ST_OK && *out) {
+        *known = (struct known){.kind = kind, .row = *out};
         memcpy(known->id, id, sizeof known->id);
-        known->row = *out;
     }
     return status;
 }
@@ -179,18 +182,19 @@ static enum status look_at_duplicate(struct batch *batch, size_t n, const struct
     return status;
 }
 
-static enum status insert(struct batch *batch, const struct record *r, const char *uid, struct error *err) {
+static enum status insert(struct batch *batch, const struct record *r, const char *uid, int64_t strategy,
+                          struct error *err) {
     const struct import_options *o = batch->options;
     const bool complete = r->state == RECORD_COMPLETE, keep = o->keep_rows && r->trial > batch->last_row;
     const int64_t row = keep ? r->trial : batch->last_row + 1;
     const char *team = r->team ? r->team : o->team, *shared = r->shared ? r->shared : o->shared;
-    int64_t model, cluster, strategy;
+    int64_t model, cluster;
     enum status status = check_team(team, shared, err);
     if (status == ST_OK)
         status = find_row(batch, STORE_MODEL, r->model, &model, err);
     if (status == ST_OK)
         status = find_row(batch, STORE_CLUSTER, r->cluster, &cluster, err);
-    if (status == ST_OK)
+    if (status == ST_OK && !strategy)
         status = find_row(batch, STORE_STRATEGY, r->strategy, &strategy, err);
     if (status != ST_OK)
         return status;
@@ -232,7 +236,8 @@ static enum status insert(struct batch *batch, const struct record *r, const cha
     return insert_iterations(batch->store, row, r->n_iterations, r->iterations_us, err);
 }
 
-static enum status add_record(struct batch *batch, const struct record *record, struct error *err) {
+/* `strategy` is the row of its strategy, or 0. */
+static enum status add_record(struct batch *batch, const struct record *record, int64_t strategy, struct error *err) {
     struct record r = *record;
     char made[UID_ROOM];
     double middle;
@@ -243,7 +248,7 @@ static enum status add_record(struct batch *batch, const struct record *record, 
         status = make_uid(made, err);
     if (status == ST_OK && r.state == RECORD_COMPLETE)
         status = put_environment(batch, r.environment_json ? r.environment_json : "{}", err);
-    return status == ST_OK ? insert(batch, &r, r.uid ? r.uid : made, err) : status;
+    return status == ST_OK ? insert(batch, &r, r.uid ? r.uid : made, strategy, err) : status;
 }
 
 static enum status read_last_row(struct batch *batch, struct error *err) {
@@ -272,7 +277,8 @@ enum status store_trials_import(struct store *store, size_t n, const struct reco
     status = read_last_row(&batch, err);
     const int64_t before = batch.last_row;
     while (i < n && status == ST_OK) {
-        status = add_record(&batch, &records[i], err);
+        const int64_t *rows = batch.options->strategy_rows;
+        status = add_record(&batch, &records[i], rows ? rows[i] : 0, err);
         if (status == ST_OK)
             i++;
     }
@@ -281,7 +287,7 @@ enum status store_trials_import(struct store *store, size_t n, const struct reco
     if (status != ST_OK && failed)
         *failed = i;
     if (status == ST_OK && batch.report.added)
-        status = sql_run(store, SQL_TRIALS_COUNT, SQL_VALUES(sql_integer(before)), err);
+        status = audiences_add(store, before + 1, batch.last_row, err);
     status = store_end(store, status, err);
     if (status == ST_OK)
         *out = batch.report;

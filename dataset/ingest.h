@@ -23,6 +23,8 @@ struct import_options {
     /* A team: a uid of a trial that it may not see is refused in words that say nothing of that trial. NULL sees all.
      */
     const char *viewer;
+    /* The rows of the records' strategies (seen_row in holdings.h), 0 where it is not known; NULL: none is. */
+    const int64_t *strategy_rows;
 };
 
 struct import_report {

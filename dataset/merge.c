@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dataset/audiences_internal.h"
 #include "dataset/check.h"
 #include "dataset/store_internal.h"
 
@@ -220,16 +221,11 @@ static enum status add_holdings(struct store *store, struct error *err) {
 
 /* The newest rows are those that were added. */
 static enum status add_and_count_trials(struct store *store, uint64_t *n, struct error *err) {
-    char count[4096];
     int64_t last;
     enum status status = sql_get_integer(store, "SELECT coalesce(max(id), 0) FROM main.trials", &last, err);
     if (status == ST_OK)
         status = add(store, add_trials, n, err);
-    snprintf(count, sizeof count,
-             "WITH added (first) AS (VALUES (%lld)) " COUNT_TRIALS(
-                 "main.trials NOT INDEXED WHERE id >= (SELECT first FROM added)"),
-             (long long)last + 1);
-    return status == ST_OK ? sql_exec(store, count, err) : status;
+    return status == ST_OK ? audiences_add(store, last + 1, INT64_MAX, err) : status;
 }
 
 static enum status add_all(struct store *store, struct merge_report *report, struct error *err) {

@@ -115,7 +115,7 @@ enum status store_put(struct store *store, enum store_kind kind, const char *nam
     return status;
 }
 
-static enum status no_such(const struct store *store, enum store_kind kind, const char *id, struct error *err) {
+enum status no_object(const struct store *store, enum store_kind kind, const char *id, struct error *err) {
     return error_set(err, ST_NOT_FOUND, "%s: no %s %.12s", store->path, object_word(kind), id);
 }
 
@@ -147,16 +147,14 @@ enum status store_get(struct store *store, enum store_kind kind, const char *id,
     if (status != ST_OK)
         return status;
     if (!row)
-        return no_such(store, kind, id, err);
+        return no_object(store, kind, id, err);
     status = object_read(stmt, true, arena, out, err);
     sqlite3_reset(stmt);
     return status;
 }
 
 enum status store_has(struct store *store, enum store_kind kind, const char *id, struct error *err) {
-    int64_t row;
-    enum status status = object_row(store, kind, id, &row, err);
-    return status == ST_OK && !row ? no_such(store, kind, id, err) : status;
+    return seen_has(store, kind, id, NULL, err);
 }
 
 enum status store_find(struct store *store, enum store_kind kind, const char *word, struct id *out, struct error *err) {

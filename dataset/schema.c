@@ -32,19 +32,35 @@ enum { APPLICATION_ID = 0x73596e63 };
     "DROP TABLE " table ";\n"                                                                                          \
     "ALTER TABLE " table "_4 RENAME TO " table ";\n"
 
-/* What shows a model, cluster or strategy: that somebody holds it, and trials and sessions that are about it. */
-#define SHOWN                                                                                                          \
-    "(" TRIALS_SHOW("shared",                                                                                          \
-                    "trials") " UNION ALL"                                                                             \
-                              " SELECT 'model', o.row, x.team, x.shared, 1 FROM sessions x JOIN models o ON "          \
-                              "o.id = x.model UNION ALL"                                                               \
-                              " SELECT 'cluster', o.row, x.team, x.shared, 1 FROM sessions x JOIN clusters o "         \
-                              "ON o.id = x.cluster UNION ALL"                                                          \
-                              " SELECT kind, object, team, shared, 1 FROM holdings)"
+/* Who sees a row of team and shared, as a JSON array: its own team first, where it has one ("" is that of a holding of
+ * no team), then "*" or the teams it is shared with. */
+#define SEEN_BY(row)                                                                                                   \
+    "'[' || CASE WHEN " row ".team IS NULL THEN '' ELSE json_quote(" row ".team) || CASE " row                         \
+    ".shared WHEN '' THEN '' ELSE ',' END END || CASE " row                                                            \
+    ".shared WHEN '' THEN '' ELSE replace(json_quote(trim(" row ".shared, '|')), '|', '\",\"') END || ']'"
+#define OWNS(row) "(a.key = 0 AND " row ".team IS NOT NULL)"
+
+/* What shows a model, cluster or strategy, counted: that somebody holds it, and trials and sessions that are about it;
+ * of a strategy's trials those that are shared with teams by name. */
 /* clang-format off */
+#define SHOWN                                                                                                          \
+    "(SELECT 'model' AS kind, model AS object, team, shared, count(*) AS n FROM trials GROUP BY 2, 3, 4"               \
+    " UNION ALL SELECT 'cluster', cluster, team, shared, count(*) FROM trials GROUP BY 2, 3, 4"                        \
+    " UNION ALL SELECT 'strategy', strategy, NULL, shared, count(*) FROM trials WHERE shared NOT IN ('', '*')"         \
+    " GROUP BY 2, 4"                                                                                                   \
+    " UNION ALL SELECT 'model', o.row, x.team, x.shared, 1 FROM sessions x JOIN models o ON o.id = x.model"            \
+    " UNION ALL SELECT 'cluster', o.row, x.team, x.shared, 1 FROM sessions x JOIN clusters o ON o.id = x.cluster"      \
+    " UNION ALL SELECT kind, object, team, shared, 1 FROM holdings)"
+
+/* That a strategy has trials of a team's own, and trials that are shared with all, is one reason each. */
+#define TRIED                                                                                                          \
+    "(SELECT DISTINCT team AS audience, strategy, 1 AS own FROM trials WHERE team NOT NULL"                            \
+    " UNION ALL SELECT DISTINCT '*', strategy, 0 FROM trials WHERE shared = '*')"
 #define AUDIENCES                                                                                                      \
-    "SELECT s.kind AS kind, a.value AS audience, s.object AS object, sum(s.n) AS reasons, sum(s.n * " OWNS("s")      \
-    ") AS own FROM " SHOWN " s, json_each(" SEEN_BY("s") ") a GROUP BY 1, 2, 3"
+    "SELECT kind, audience, object, sum(n) AS reasons, sum(n * own) AS own, max(trials) AS trials FROM ("              \
+    "SELECT s.kind AS kind, a.value AS audience, s.object AS object, s.n AS n, " OWNS("s") " AS own, 0 AS trials"      \
+    " FROM " SHOWN " s, json_each(" SEEN_BY("s") ") a"                                                                 \
+    " UNION ALL SELECT 'strategy', audience, strategy, 1, own, 1 FROM " TRIED ") GROUP BY 1, 2, 3"
 /* clang-format on */
 
 static const char *const versions[SCHEMA_VERSION] = {
@@ -264,8 +280,9 @@ static const char *const versions[SCHEMA_VERSION] = {
     "  kind     TEXT NOT NULL,\n"
     "  audience TEXT NOT NULL,\n" /* a team, '*' for all, '' for what is held of no team */
     "  object   INTEGER NOT NULL,\n"
-    "  reasons  INTEGER NOT NULL,\n" /* how many holdings, trials and sessions show it to this audience, */
-    "  own      INTEGER NOT NULL,\n" /* and how many of these are the audience's own */
+    "  reasons  INTEGER NOT NULL,\n"           /* how many there are for this audience to see it, */
+    "  own      INTEGER NOT NULL,\n"           /* and how many of these are the audience's own */
+    "  trials   INTEGER NOT NULL DEFAULT 0,\n" /* of a strategy, 1: that it has trials is one reason (audiences.c) */
     "  PRIMARY KEY (kind, audience, object)\n"
     ") STRICT, WITHOUT ROWID;\n"
     "INSERT INTO holdings SELECT 'model', row, '', name, '*', created FROM models;\n"
@@ -291,7 +308,7 @@ const char schema_audiences[] = AUDIENCES;
 /* The triggers are of the connection, not of the file: a file from elsewhere brings none that act (store.c). Each row
  * counts `by` more for everyone who sees it. A row that has come down to no reasons stays, and counts for nothing.
  * Trials have no trigger: with one, SQLite keeps a journal of every single insertion, which takes longer than the
- * insertion. Whoever adds trials or shares them counts them (COUNT_TRIALS); `make lint` knows who may. */
+ * insertion (audiences_internal.h). */
 #define COUNT(row, by, objects)                                                                                        \
     "  INSERT INTO audiences (kind, audience, object, reasons, own) SELECT k.kind, a.value, k.object, " by ", " by     \
     " * " OWNS(row) " FROM json_each(" SEEN_BY(row) ") a, (" objects(row) ") k WHERE k.object NOT NULL " COUNT_MORE    \

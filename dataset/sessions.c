@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "dataset/audiences_internal.h"
 #include "dataset/store_internal.h"
 
 static const char *const words[] = {
@@ -247,10 +248,7 @@ static enum status set_shared(struct store *store, const char *id, const char *s
     enum status status = sql_run(store, SQL_SESSION_SHARED, SQL_VALUES(sql_text(id), sql_text(shared)), err);
     if (status == ST_OK && sql_changes(store) == 0)
         return no_session(store, id, err);
-    const struct sql_value values[] = {sql_text(id), sql_text(shared)};
-    if (status == ST_OK)
-        status = sql_run(store, SQL_SESSION_TRIALS_COUNT, 2, values, err);
-    return status == ST_OK ? sql_run(store, SQL_SESSION_TRIALS_SHARED, 2, values, err) : status;
+    return status == ST_OK ? audiences_share_session(store, id, shared, err) : status;
 }
 
 enum status store_session_share(struct store *store, const char *id, const char *shared, struct error *err) {
@@ -261,11 +259,9 @@ enum status store_session_share(struct store *store, const char *id, const char 
 }
 
 static enum status set_trial_shared(struct store *store, const char *uid, const char *shared, struct error *err) {
-    const struct sql_value values[] = {sql_text(uid), sql_text(shared)};
-    enum status status = sql_run(store, SQL_TRIAL_SHARED_COUNT, 2, values, err);
-    if (status == ST_OK)
-        status = sql_run(store, SQL_TRIAL_SHARED, 2, values, err);
-    if (status == ST_OK && sql_changes(store) == 0)
+    bool found;
+    enum status status = audiences_share_trial(store, uid, shared, &found, err);
+    if (status == ST_OK && !found)
         status = error_set(err, ST_NOT_FOUND, "%s: no trial %s", store->path, uid);
     return status;
 }

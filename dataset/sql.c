@@ -7,6 +7,7 @@
 
 #include "base/grow.h"
 #include "base/json.h"
+#include "dataset/audiences_internal.h"
 #include "dataset/sharing.h"
 #include "dataset/store_internal.h"
 #include "dataset/validate_internal.h"
@@ -252,14 +253,19 @@ static enum status end_inner(struct store *store, enum status status, struct err
     return status == ST_OK ? released : status;
 }
 
-enum status store_end(struct store *store, enum status status, struct error *err) {
-    if (--store->depth > 0)
-        return end_inner(store, status, err);
+static enum status end_outer(struct store *store, enum status status, struct error *err) {
     if (status == ST_OK)
         status = sqlite3_get_autocommit(store->db) ? undone(store, err) : sql_run(store, SQL_COMMIT, 0, NULL, err);
     /* Some failures have rolled back already. */
     if (status != ST_OK && !sqlite3_get_autocommit(store->db))
         sql_run(store, SQL_ROLLBACK, 0, NULL, NULL);
+    return status;
+}
+
+enum status store_end(struct store *store, enum status status, struct error *err) {
+    status = --store->depth > 0 ? end_inner(store, status, err) : end_outer(store, status, err);
+    if (status != ST_OK)
+        audiences_forget(store);
     return status;
 }
 

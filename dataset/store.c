@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "dataset/audiences_internal.h"
 #include "dataset/schema_internal.h"
 #include "dataset/store_internal.h"
 
@@ -211,6 +212,7 @@ static void close_database(struct store *store) {
 
 static void release(struct store *store) {
     lock_drop(&store->lock);
+    audiences_forget(store);
     if (store->copy)
         remove_files(store->copy);
     free(store->copy);

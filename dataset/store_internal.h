@@ -12,6 +12,7 @@
 
 struct sqlite3;
 struct sqlite3_stmt;
+struct remembered;
 
 #define SESSION_COLUMNS                                                                                                \
     "s.id, s.model, s.cluster, s.seed, s.budget, s.options, s.state, s.reason, s.started, s.ended,"                    \
@@ -24,46 +25,15 @@ enum { SESSION_ROW = 16 }; /* the column of the row number */
 /* The row of the object with that id; where there is none, one that no object has, which its foreign key refuses. */
 #define ROW_OF(table, id) "coalesce((SELECT row FROM " table " WHERE id = " id "), 0)"
 
-/* Who sees a row of team and shared, as a JSON array: its own team first, where it has one ("" is that of a holding of
- * no team), then "*" or the teams it is shared with. */
-#define SEEN_BY(row)                                                                                                   \
-    "'[' || CASE WHEN " row ".team IS NULL THEN '' ELSE json_quote(" row ".team) || CASE " row                         \
-    ".shared WHEN '' THEN '' ELSE ',' END END || CASE " row                                                            \
-    ".shared WHEN '' THEN '' ELSE replace(json_quote(trim(" row ".shared, '|')), '|', '\",\"') END || ']'"
-#define OWNS(row) "(a.key = 0 AND " row ".team IS NOT NULL)"
+/* What a trial is about and who sees it (audiences.c). */
+#define SHOWN_TRIAL "SELECT t.model, t.cluster, t.strategy, t.team, t.shared FROM trials t "
 
-/* What trials show, each object once for each team and sharing; `shared` is the sharing that is counted for. */
-#define TRIALS_SHOW(shared, trials)                                                                                    \
-    "SELECT 'model' AS kind, model AS object, team, " shared " AS shared, count(*) AS n FROM " trials                  \
-    " GROUP BY 2, 3, 4 UNION ALL SELECT 'cluster', cluster, team, " shared ", count(*) FROM " trials                   \
-    " GROUP BY 2, 3, 4 UNION ALL SELECT 'strategy', strategy, team, " shared ", count(*) FROM " trials                 \
-    " GROUP BY 2, 3, 4"
+/* No trial of a strategy that `trials` has is shared with all any more. */
+#define HIDE_STRATEGIES(trials)                                                                                        \
+    "UPDATE audiences SET reasons = reasons - 1, trials = 0 WHERE kind = 'strategy' AND audience = '*' AND trials"     \
+    " AND object IN (SELECT strategy FROM trials WHERE " trials ") AND NOT EXISTS"                                     \
+    " (SELECT 1 FROM trials t WHERE t.strategy = audiences.object AND t.shared = '*')"
 #define COUNT_MORE "ON CONFLICT DO UPDATE SET reasons = reasons + excluded.reasons, own = own + excluded.own"
-
-/* Count trials that were just added. The rows of audiences come in the order of their key. */
-#define COUNT_TRIALS(trials)                                                                                           \
-    "INSERT INTO main.audiences (kind, audience, object, reasons, own)"                                                \
-    " SELECT s.kind, a.value, s.object, sum(s.n), sum(s.n * " OWNS("s") ") FROM (" TRIALS_SHOW(                        \
-        "shared", trials) ") s, json_each(" SEEN_BY("s") ") a WHERE true GROUP BY 1, 2, 3 " COUNT_MORE
-
-/* Count trials that are about to be shared with ?2; only what differs is written. */
-#define UNSHARED(where) "main.trials WHERE " where " AND shared <> ?2"
-#define COUNT_SHARED(where)                                                                                            \
-    "INSERT INTO main.audiences (kind, audience, object, reasons, own) SELECT kind, audience, object, sum(n), "        \
-    "sum(own)"                                                                                                         \
-    " FROM (SELECT s.kind, a.value AS audience, s.object, -s.n AS n, -s.n * " OWNS("s") " AS own FROM (" TRIALS_SHOW(  \
-        "shared",                                                                                                      \
-        UNSHARED(                                                                                                      \
-            where)) ") s, json_each(" SEEN_BY("s") ") a UNION ALL"                                                     \
-                                                   " SELECT s.kind, a.value, "                                         \
-                                                   "s.object, s.n, s.n * " OWNS("s") " FROM (" TRIALS_SHOW(            \
-                                                       "?2",                                                           \
-                                                       UNSHARED(                                                       \
-                                                           where)) ") s, "                                             \
-                                                                   "json_"                                             \
-                                                                   "each(" SEEN_BY(                                    \
-                                                                       "s") ") a) WHERE true GROUP BY 1, 2, 3 HAVING " \
-                                                                            "sum(n) <> 0 OR sum(own) <> 0 " COUNT_MORE
 
 /* A thousand events from before ?1, of sessions that have ended or are not here. */
 #define OLD_EVENTS                                                                                                     \
@@ -89,10 +59,17 @@ enum { SESSION_ROW = 16 }; /* the column of the row number */
     X(SQL_SESSION_BUDGET, "UPDATE sessions SET budget = ?2 WHERE id = ?1")                                             \
     X(SQL_SESSION_ADOPT, "UPDATE sessions SET options = ?2, origin = NULL WHERE id = ?1")                              \
     X(SQL_SESSION_SHARED, "UPDATE sessions SET shared = ?2 WHERE id = ?1")                                             \
-    X(SQL_SESSION_TRIALS_COUNT, COUNT_SHARED("session = ?1"))                                                          \
+    X(SQL_SESSION_TRIALS, SHOWN_TRIAL "WHERE t.session = ?1 AND t.shared <> ?2")                                       \
     X(SQL_SESSION_TRIALS_SHARED, "UPDATE trials SET shared = ?2 WHERE session = ?1 AND shared <> ?2")                  \
-    X(SQL_TRIAL_SHARED_COUNT, COUNT_SHARED("uid = ?1"))                                                                \
+    X(SQL_SESSION_TRIALS_HIDDEN, HIDE_STRATEGIES("session = ?1"))                                                      \
+    X(SQL_TRIAL_OF_UID, SHOWN_TRIAL "WHERE t.uid = ?1 AND t.shared <> ?2")                                             \
     X(SQL_TRIAL_SHARED, "UPDATE trials SET shared = ?2 WHERE uid = ?1")                                                \
+    X(SQL_TRIAL_HIDDEN, HIDE_STRATEGIES("uid = ?1"))                                                                   \
+    X(SQL_AUDIENCE_COUNT,                                                                                              \
+      "INSERT INTO audiences (kind, audience, object, reasons, own) VALUES (?, ?, ?, ?, ?) " COUNT_MORE)               \
+    X(SQL_AUDIENCE_NOTE, "INSERT INTO audiences (kind, audience, object, reasons, own, trials)"                        \
+                         " VALUES ('strategy', ?, ?, 1, ?, 1) ON CONFLICT DO UPDATE SET reasons = reasons + 1,"        \
+                         " own = own + excluded.own, trials = 1 WHERE NOT trials")                                     \
     X(SQL_SESSION_RECONCILE,                                                                                           \
       "UPDATE trials SET state = 'cancelled', ended = ?2, reason = 'the process that ran it ended before it did'"      \
       " WHERE session = ?1 AND state = 'running' AND lease_until IS NULL")                                             \
@@ -112,8 +89,7 @@ enum { SESSION_ROW = 16 }; /* the column of the row number */
                                                               "team FROM sessions WHERE id = ?2)),"                    \
                                                               " coalesce(?16, (SELECT shared FROM sessions WHERE id "  \
                                                               "= ?2), '*'))")                                          \
-    X(SQL_TRIAL_COUNT, COUNT_TRIALS("main.trials WHERE id = ?1"))                                                      \
-    X(SQL_TRIALS_COUNT, COUNT_TRIALS("main.trials NOT INDEXED WHERE id > ?1"))                                         \
+    X(SQL_TRIALS_ADDED, SHOWN_TRIAL "NOT INDEXED WHERE t.id BETWEEN ?1 AND ?2")                                        \
     X(SQL_TRIAL_STATE, "SELECT state FROM trials WHERE id = ?")                                                        \
     X(SQL_TRIAL_RAN_BY, "UPDATE trials SET runner = ?2 WHERE id = ?1 AND ended IS NULL")                               \
     X(SQL_TRIAL_START, "UPDATE trials SET state = 'running', started = ?2 WHERE id = ?1")                              \
@@ -276,6 +252,7 @@ struct store {
     int64_t apart_rows, apart_bytes; /* of these, events: who has their session is charged for them at once */
     bool reading;                    /* between store_begin_read and store_end_read, outside a write step */
     struct lock lock;                /* held when not read_only */
+    struct remembered *remembered;   /* of audiences (audiences.c); NULL until it is needed */
     struct sqlite3_stmt *statements[STATEMENT_COUNT];
     struct sqlite3_stmt *object_get[STORE_KIND_COUNT], *object_insert[STORE_KIND_COUNT], *object_row[STORE_KIND_COUNT],
         *object_seen[STORE_KIND_COUNT], *object_shown[STORE_KIND_COUNT], *object_named[STORE_KIND_COUNT],
@@ -404,6 +381,8 @@ enum status insert_iterations(struct store *store, int64_t trial, size_t n, cons
 
 /* A row of SESSION_COLUMNS. */
 enum status session_read(struct sqlite3_stmt *stmt, struct arena *arena, struct stored_session *out, struct error *err);
+/* ST_NOT_FOUND, of an object that is not here. */
+enum status no_object(const struct store *store, enum store_kind kind, const char *id, struct error *err);
 const char *object_table(enum store_kind kind);
 const char *object_word(enum store_kind kind);
 

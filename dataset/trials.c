@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "dataset/audiences_internal.h"
 #include "dataset/store_internal.h"
 #include "dataset/validate_internal.h"
 
@@ -64,7 +65,7 @@ static enum status insert(struct store *store, const struct new_trial *r, const 
     if (status != ST_OK)
         return status;
     *trial = sqlite3_last_insert_rowid(store->db);
-    status = sql_run(store, SQL_TRIAL_COUNT, SQL_VALUES(sql_integer(*trial)), err);
+    status = audiences_add(store, *trial, *trial, err);
     if (status != ST_OK || !r->strategy_name)
         return status;
     return sql_run(store, SQL_HOLD_STRATEGY, SQL_VALUES(sql_integer(*trial), sql_text(r->strategy_name), sql_text(now)),

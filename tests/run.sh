@@ -3,15 +3,15 @@
 #
 #   OUT=build/release tests/run.sh PROGRAM...
 #
-# Programs run up to two at a time, then so does every executable tests/FOLDER/*.sh, and last, one at a time, those that
-# say "# Alone: why" since others beside them would change what they see. Each has a time limit, a closed
-# standard input and a TMPDIR of its own. At the end stand what failed, once more, and the line "N passed, N failed,
-# N skipped"; the exit status is 1 when anything failed or nothing ran. TEST_TIMEOUT (300) and TEST_SCRIPT_TIMEOUT (900)
-# are seconds; TEST_SCRIPTS=0 leaves the scripts out.
+# Programs run up to two at a time, and beside them up to two of the executable tests/FOLDER/*.sh. Last, one at a time, come
+# those that say "# Alone: why" since others beside them would change what they see. One that says "# Once: why" is left out
+# where OUT is no release build. Each has a time limit, a closed standard input and a TMPDIR of its own. At the end stand the
+# ten slowest, what failed, once more, and the line "N passed, N failed, N skipped"; the exit status is 1 when anything failed
+# or nothing ran. TEST_TIMEOUT (300) and TEST_SCRIPT_TIMEOUT (900) are seconds; TEST_SCRIPTS=0 leaves the scripts out.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 
-# Count the results in FILE of something that ended with STATUS: "passed failed skipped".
+# Count the results in FILE of something that ended with STATUS: "passed failed skipped missing".
 count() {
     awk -v status="$2" '
         { sub(/^[ \t]+/, "") }
@@ -24,7 +24,7 @@ count() {
             # A crash, a time-out, a bad exit that no test admits to, tests that never ran, or none at all.
             if (status >= 124 || (status != 0 && failed == 0) || seen < planned || seen == 0)
                 failed++
-            print passed + 0, failed + 0, skipped + 0
+            print passed + 0, failed + 0, skipped + 0, (planned > seen ? planned - seen : 0)
         }' "$1"
 }
 
@@ -40,27 +40,31 @@ why() {
 
 # Run one program or script and report it; RESULTS gets the counts.
 run_one() {
-    local test=$1 limit=$2 folder name log status counts passed failed skipped
+    local test=$1 limit=$2 folder name log status counts passed failed skipped missing why
     folder=$(mktemp -d "$WORK/XXXXXX")
     chmod 711 "$WORK" "$folder" # tests that become another user must reach their files
     log=$folder.log
     mkdir "$folder/tmp"
+    local start=$EPOCHREALTIME
     # The braces keep the shell's own word about a crash out of the report.
     { TMPDIR=$folder/tmp timeout --kill-after=10 "$limit" "$test" </dev/null >"$log" 2>&1; } 2>/dev/null
     status=$?
     counts=$(count "$log" "$status")
-    read -r passed failed skipped <<<"$counts"
+    read -r passed failed skipped missing <<<"$counts"
+    why=$(why "$status")
+    [ "$missing" = 0 ] || why="$why ($missing planned, and no result)"
     name=${test#"$OUT"/tests/}
     name=${name#tests/}
     {
         flock 9
+        awk -v start="$start" -v end="$EPOCHREALTIME" -v name="$name" 'BEGIN { printf "%8.1f s  %s\n", end - start, name }' >>"$WORK/times"
         printf '  %-44s %4d passed' "$name" "$passed"
-        [ "$failed" = 0 ] || printf ', %d FAILED%s' "$failed" "$(why "$status")"
+        [ "$failed" = 0 ] || printf ', %d FAILED%s' "$failed" "$why"
         [ "$skipped" = 0 ] || printf ', %d skipped' "$skipped"
         printf '\n'
         if [ "$failed" != 0 ]; then
             sed 's/^/    | /' "$log"
-            echo "failed: $name$(why "$status")" >>"$WORK/failures"
+            echo "failed: $name$why" >>"$WORK/failures"
             { grep -A 3 '^[[:space:]]*not ok' "$log" || tail -n 5 "$log"; } | head -n 40 | sed 's/^/    | /' >>"$WORK/failures"
         elif [ "$skipped" != 0 ]; then
             grep -E '^[[:space:]]*(skip |ok .*# SKIP)' "$log" | sed 's/^[[:space:]]*/    | /'
@@ -85,28 +89,35 @@ trap 'rm -rf "$WORK"' EXIT
 trap 'exit 130' INT TERM
 : >"$WORK/results"
 : >"$WORK/failures"
+: >"$WORK/times"
 
 jobs=$(nproc)
 [ "$jobs" -le 2 ] || jobs=2
-if [ $# -gt 0 ]; then
-    printf '%s\0' "$@" | xargs -0 -n 1 -P "${TEST_JOBS:-$jobs}" tests/run.sh --one "${TEST_TIMEOUT:-300}"
-fi
-if [ "${TEST_SCRIPTS:-1}" != 0 ]; then
-    together=() alone=()
-    for script in tests/*/*.sh; do
-        case $script in
-        tests/support/* | tests/fuzz/* | tests/lint/lint.sh) continue ;;
-        esac
-        [ -x "$script" ] || continue
-        if grep -q '^# Alone: ' "$script"; then alone+=("$script"); else together+=("$script"); fi
-    done
-    printf '%s\0' "${together[@]}" |
-        xargs -0 -n 1 -P "${TEST_JOBS:-$jobs}" tests/run.sh --one "${TEST_SCRIPT_TIMEOUT:-900}"
-    for script in "${alone[@]}"; do
-        run_one "$script" "${TEST_SCRIPT_TIMEOUT:-900}"
-    done
-fi
 
+# run_all LIMIT TEST...: some at once, each for LIMIT seconds at most.
+run_all() {
+    printf '%s\0' "${@:2}" | xargs -0 -n 1 -P "${TEST_JOBS:-$jobs}" tests/run.sh --one "$1"
+}
+
+together=() alone=()
+for script in tests/*/*.sh; do
+    case $script in
+    tests/support/* | tests/fuzz/* | tests/lint/lint.sh) continue ;;
+    esac
+    [ -x "$script" ] && [ "${TEST_SCRIPTS:-1}" != 0 ] || continue
+    [ "${OUT##*/}" = release ] || ! grep -q '^# Once: ' "$script" || continue
+    if grep -q '^# Alone: ' "$script"; then alone+=("$script"); else together+=("$script"); fi
+done
+# Scripts wait for most of their time, and programs compute.
+[ ${#together[@]} = 0 ] || run_all "${TEST_SCRIPT_TIMEOUT:-900}" "${together[@]}" &
+[ $# = 0 ] || run_all "${TEST_TIMEOUT:-300}" "$@"
+wait
+for script in "${alone[@]}"; do
+    run_one "$script" "${TEST_SCRIPT_TIMEOUT:-900}"
+done
+
+echo "the slowest of them:"
+sort -rn "$WORK/times" | head -n 10
 cat "$WORK/failures"
 awk '{ p += $1; f += $2; s += $3 }
      END { printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f > 0 || p + s == 0 }' "$WORK/results"

@@ -5,14 +5,12 @@
  * caller's pidfd says that it is dead. (PR_SET_PDEATHSIG would not do: it speaks of the caller's thread, and says
  * nothing when that died before it was set but other threads of the dying caller still live.) Everything that the
  * caller must know comes through one pipe: a failure before exec, or a wait status; its end says that the guard has
- * cleaned up. Cost: two forks, and one scan of /proc for each generation of survivors. */
+ * cleaned up. Guard and child allocate nothing (hooks may): the caller may have other threads, and one of them the
+ * allocator's locks. Cost: two forks, and one scan of /proc for each generation of survivors. */
 #include "trial-runner/process.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <math.h>
 #include <poll.h>
 #include <stdio.h>
@@ -25,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "trial-runner/sweep.h"
 
 enum {
     REPORT_FD = 3,       /* in the guard and in the child before exec */
@@ -38,6 +37,25 @@ struct report {
     bool failed;
     int wait_status;
     struct error error;
+};
+
+struct line_reader {
+    int fd; /* -1 after its end */
+    enum process_stream stream;
+    char *text; /* the line so far */
+    size_t n, capacity;
+};
+
+struct run {
+    const struct process_options *options;
+    struct process_result *result;
+    struct line_reader readers[2];
+    int report_fd;
+    pid_t guard;
+    bool stopping, reported;
+    struct report report;
+    double started_us, stopped_us;
+    char **environment; /* room for the child's */
 };
 
 static void report_send(const struct report *report) {
@@ -62,12 +80,6 @@ static bool is_dead(int pidfd) {
 
 /* ---- the guard and the child ---- */
 
-static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *where) {
-    (void)info, (void)kind, (void)where;
-    remove(path);
-    return 0;
-}
-
 /* In memory where possible: Open MPI maps its shared segments there. */
 static bool scratch_make(char *path, size_t n) {
     const char *wanted = getenv("TMPDIR");
@@ -78,50 +90,6 @@ static bool scratch_make(char *path, size_t n) {
             return true;
     }
     return false;
-}
-
-void process_remove_folder(const char *path) {
-    if (*path)
-        nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
-}
-
-static pid_t parent_of(const char *pid) {
-    char path[64], text[512];
-    snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -1;
-    ssize_t n = read(fd, text, sizeof text - 1);
-    close(fd);
-    text[n > 0 ? n : 0] = 0;
-    const char *after_name = strrchr(text, ')'); /* the name itself may hold anything */
-    int parent = -1;
-    if (!after_name || sscanf(after_name + 1, " %*c %d", &parent) != 1)
-        return -1;
-    return parent;
-}
-
-static void kill_children(pid_t self) {
-    DIR *processes = opendir("/proc");
-    if (!processes)
-        return;
-    for (const struct dirent *entry; (entry = readdir(processes));)
-        if (isdigit((unsigned char)entry->d_name[0]) && parent_of(entry->d_name) == self)
-            kill((pid_t)strtol(entry->d_name, NULL, 10), SIGKILL);
-    closedir(processes);
-}
-
-/* A killed child hands its own children to us, so this ends when a generation leaves none. */
-static void kill_descendants(void) {
-    pid_t self = getpid();
-    for (;;) {
-        kill_children(self);
-        pid_t dead = waitpid(-1, NULL, 0);
-        if (dead < 0 && errno == ECHILD)
-            return;
-        while (waitpid(-1, NULL, WNOHANG) > 0)
-            ;
-    }
 }
 
 /* True when the child is among the dead, with its status. */
@@ -154,17 +122,32 @@ static bool guard_wait(pid_t child, const sigset_t *watched, int *wait_status) {
     }
 }
 
-static void child_environment(const struct process_options *options, const char *scratch) {
-    for (const char *const *e = options->environment; e && *e; e++) {
-        char *pair = strdup(*e); /* putenv keeps it */
-        if (pair)
-            putenv(pair);
-    }
-    if (*scratch)
-        setenv("TMPDIR", scratch, 1);
+/* The caller's environment, but for what `pair` ("NAME=VALUE") names, and that; `room` is large enough. */
+static void replace(char **environment, char *pair) {
+    const size_t n = strcspn(pair, "=") + 1;
+    while (*environment && strncmp(*environment, pair, n) != 0)
+        environment++;
+    if (!*environment)
+        environment[1] = NULL;
+    *environment = pair;
 }
 
-static _Noreturn void child_run(const struct process_options *options, const char *scratch, int guard_pidfd) {
+static void child_environment(const struct process_options *options, const char *scratch, char **room) {
+    static char folder[4096 + sizeof "TMPDIR="];
+    size_t n = 0;
+    for (char **e = environ; *e; e++)
+        room[n++] = *e;
+    room[n] = NULL;
+    for (const char *const *e = options->environment; e && *e; e++)
+        replace(room, (char *)*e);
+    snprintf(folder, sizeof folder, "TMPDIR=%s", scratch);
+    if (*scratch)
+        replace(room, folder);
+    environ = room;
+}
+
+static _Noreturn void child_run(const struct run *run, const char *scratch, int guard_pidfd) {
+    const struct process_options *options = run->options;
     struct error err = {0};
     close(CALLER_FD);
     if (options->grace_s > 0)
@@ -173,7 +156,7 @@ static _Noreturn void child_run(const struct process_options *options, const cha
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    child_environment(options, scratch);
+    child_environment(options, scratch, run->environment);
     if (options->directory && chdir(options->directory) != 0) {
         error_set(&err, ST_ENVIRONMENT, "cannot enter the folder %s: %s", options->directory, strerror(errno));
         report_failure(&err);
@@ -213,9 +196,8 @@ static void reset_signals(sigset_t *watched) {
     sigprocmask(SIG_SETMASK, watched, NULL);
 }
 
-static enum status guard_start_child(const struct process_options *options, const char *scratch, pid_t *child,
-                                     struct error *err) {
-    const struct process_hook *hook = options->hook;
+static enum status guard_start_child(const struct run *run, const char *scratch, pid_t *child, struct error *err) {
+    const struct process_hook *hook = run->options->hook;
     if (hook && hook->before_fork) {
         enum status status = hook->before_fork(hook->context, err);
         if (status != ST_OK)
@@ -226,7 +208,7 @@ static enum status guard_start_child(const struct process_options *options, cons
     if (*child < 0)
         return error_set(err, ST_ENVIRONMENT, "cannot start another process: %s", strerror(errno));
     if (*child == 0)
-        child_run(options, scratch, self);
+        child_run(run, scratch, self);
     return ST_OK;
 }
 
@@ -248,7 +230,8 @@ static void guard_ask_to_end(pid_t child, const sigset_t *watched, double grace_
     }
 }
 
-static _Noreturn void guard_run(const struct process_options *options, const sigset_t *watched) {
+static _Noreturn void guard_run(const struct run *run, const sigset_t *watched) {
+    const struct process_options *options = run->options;
     prctl(PR_SET_NAME, "syncopate-guard");
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     char scratch[4096] = "";
@@ -258,8 +241,8 @@ static _Noreturn void guard_run(const struct process_options *options, const sig
         report_failure(&err);
     }
     pid_t child;
-    if (guard_start_child(options, scratch, &child, &err) != ST_OK) {
-        process_remove_folder(scratch);
+    if (guard_start_child(run, scratch, &child, &err) != ST_OK) {
+        sweep_folder(scratch);
         report_failure(&err);
     }
     for (int fd = 0; fd < 3; fd++)
@@ -268,34 +251,16 @@ static _Noreturn void guard_run(const struct process_options *options, const sig
     bool ended = guard_wait(child, watched, &wait_status);
     if (!ended && options->grace_s > 0)
         guard_ask_to_end(child, watched, options->grace_s);
-    kill_descendants();
-    process_remove_folder(scratch);
+    sweep_descendants();
+    sweep_folder(scratch);
     if (options->sweep)
-        process_remove_folder(options->sweep);
+        sweep_folder(options->sweep);
     if (ended)
         process_report(wait_status);
     _exit(0);
 }
 
 /* ---- the caller ---- */
-
-struct line_reader {
-    int fd; /* -1 after its end */
-    enum process_stream stream;
-    char *text; /* the line so far */
-    size_t n, capacity;
-};
-
-struct run {
-    const struct process_options *options;
-    struct process_result *result;
-    struct line_reader readers[2];
-    int report_fd;
-    pid_t guard;
-    bool stopping, reported;
-    struct report report;
-    double started_us, stopped_us;
-};
 
 static void run_stop(struct run *run, enum process_ending why) {
     if (run->stopping)
@@ -486,7 +451,7 @@ static enum status run_start(struct run *run, struct error *err) {
         reset_signals(&watched);
         setsid();
         guard_descriptors(pipes[0][1], pipes[1][1], pipes[2][1], self);
-        guard_run(run->options, &watched);
+        guard_run(run, &watched);
     }
     enum status status = ST_OK;
     if (run->guard < 0)
@@ -503,10 +468,23 @@ static enum status run_start(struct run *run, struct error *err) {
     return status;
 }
 
+/* Made here, since there must be no allocation in the child. */
+static char **environment_room(const struct process_options *options) {
+    size_t n = 2; /* TMPDIR and the end */
+    for (char **e = environ; *e; e++)
+        n++;
+    for (const char *const *e = options->environment; e && *e; e++)
+        n++;
+    return calloc(n, sizeof(char *));
+}
+
 enum status process_run(const struct process_options *options, struct process_result *out, struct error *err) {
     struct process_result result = {.first_line_s = -1};
-    struct run run = {.options = options, .result = &result};
+    struct run run = {.options = options, .result = &result, .environment = environment_room(options)};
+    if (!run.environment)
+        return error_no_memory(err);
     enum status status = run_start(&run, err);
+    free(run.environment); /* the child has a copy */
     if (status != ST_OK)
         return status;
     status = run_poll(&run, err);

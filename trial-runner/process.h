@@ -77,9 +77,6 @@ enum status process_run(const struct process_options *options, struct process_re
  * ST_CANCELLED. */
 enum status process_judge(const struct process_result *result, const char *what, struct error *err);
 
-/* Remove a folder and what is in it; what is not there is passed over. */
-void process_remove_folder(const char *path);
-
 /* For hooks: tell the caller of process_run how the program ended. */
 void process_report(int wait_status);
 

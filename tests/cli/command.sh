@@ -144,7 +144,7 @@ tune=$!
 for _ in $(seq 100); do [ "$(wc -l 2>/dev/null <again || echo 0)" -ge 3 ] && break; sleep 0.1; done
 kill -9 $tune
 wait $tune 2>/dev/null
-for _ in $(seq 50); do [ -z "$(ls tmp)" ] && break; sleep 0.1; done
+for _ in $(seq 300); do [ -z "$(ls tmp)" ] && break; sleep 0.1; done
 [ -z "$(ls tmp)" ]
 verdict a_killed_session_leaves_no_folder $? "$(ls tmp)"
 before=$("$syncopate" dataset query --dataset k.db --state complete --json 2>/dev/null | wc -l)

@@ -2,6 +2,7 @@
 # What the command tables are made into: completion for bash and zsh, manual pages. Each must have every command and every
 # option that --help has; what TAB offers is looked at in real shells.
 # Needs OUT; prints ok, not ok and skip lines (tests/README.md).
+# Once: it is the shells' time.
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash

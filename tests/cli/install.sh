@@ -1,6 +1,7 @@
 #!/bin/bash
 # `make install` and `make uninstall`: which files, where, whether what is installed works there, and that nothing stays.
 # Needs OUT; prints ok, not ok and skip lines (tests/README.md).
+# Once: it looks at files.
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash

@@ -105,10 +105,9 @@ printf '2560 samples/s\n%.0s' 1 2 3 >times
 told a_rate_a_line --times times
 
 # ---- leases ----
-check a_heartbeat 0 'Z' session heartbeat "$id" 4 --lease 6s --client a
-sleep 3
-session heartbeat "$id" 4 --lease 6s --client a >out 2>err
-sleep 3.5
+check a_heartbeat 0 'Z' session heartbeat "$id" 4 --lease 4s --client a
+session heartbeat "$id" 4 --lease 60s --client a >out 2>err
+sleep 4.5
 check keeps_it 0 'Z' session heartbeat "$id" 4 --lease 1s --client a
 sleep 1.2
 check one_that_comes_too_late 1 'its lease ran out, and it waits to be suggested as attempt 2' session heartbeat "$id" 4 --client a

@@ -306,14 +306,19 @@ def line_of(attack, seen, wrong):
             f"{'; '.join(wrong)[:160] or 'withstood'}  [{statuses}]")
 
 
+def say(name, wrong):
+    """One line at once, since several threads say theirs: print() writes a line's end by itself."""
+    sys.stdout.write(f"not ok withstands {name}: {wrong}\n" if wrong else f"ok withstands {name}\n")
+    sys.stdout.flush()
+
+
 def one(attack, seconds, secrets, things):
     try:
         seen = row(attack, seconds, secrets, things)
         wrong = verdicts(attack, seen)
     except Exception as error:  # pylint: disable=broad-except
         seen, wrong = Seen(), [repr(error)]
-    said = "; ".join(wrong).replace("\n", " ")[:900]
-    print(f"not ok withstands {attack.name}: {said}" if wrong else f"ok withstands {attack.name}", flush=True)
+    say(attack.name, "; ".join(wrong).replace("\n", " ")[:900])
     return line_of(attack, seen, wrong)
 
 
@@ -326,7 +331,7 @@ def names():
     done = subprocess.run([sys.executable, "-c", program, str(int(SHORT))], capture_output=True, text=True, check=False, cwd="names")
     wrong = json.loads(done.stdout) if done.returncode == 0 else [done.stderr[-500:]]
     said = "; ".join(wrong).replace("\n", " ")
-    print(f"not ok withstands names: {len(wrong)} of {said[:900]}" if wrong else "ok withstands names", flush=True)
+    say("names", f"{len(wrong)} of {said[:900]}" if wrong else "")
     return f"# {'names':16} {'any':6} {'rules of names; what is printed is made safe':58} {'':20}  {said[:160] or 'withstood'}"
 
 
@@ -338,7 +343,7 @@ def scripts():
         done = subprocess.run([sys.executable, f"{service.ROOT}/tests/http/{program}"], capture_output=True, text=True, check=False, cwd=name)
         said = [line for line in done.stdout.splitlines() if line.startswith(("not ok ", "ok ", "skip "))]
         wrong = [line for line in said if line.startswith("not ok ")] or ([] if done.returncode == 0 and said else [done.stderr[-300:]])
-        print(f"not ok withstands {name}: {wrong[0][:500]!r}" if wrong else f"ok withstands {name}", flush=True)
+        say(name, repr(wrong[0][:500]) if wrong else "")
         lines.append(f"# {name:16} {'-':6} {limit:58} {'':20}  {wrong[0][:100] if wrong else 'withstood'}")
     return lines
 

@@ -92,8 +92,8 @@ raw_prints() {
     done
 }
 
-# Who adds or shares trials counts who sees what they are about (COUNT_TRIALS). These do: the first two statements of
-# dataset/store_internal.h, the first of dataset/merge.c.
+# Who adds trials says who sees what they are about (dataset/audiences_internal.h). These do: the first two statements
+# of dataset/store_internal.h, the first of dataset/merge.c.
 uncounted_trials() {
     local file counted
     for file in "${ours[@]}"; do
@@ -103,7 +103,7 @@ uncounted_trials() {
         *) counted=0 ;;
         esac
         grep -nE 'INTO (main\.)?trials\b' "$file" /dev/null | tail -n +$((counted + 1)) |
-            sed -E 's|^([^:]*:[0-9]+:).*|\1 adds trials; whoever does must count them for audiences, and be listed here|'
+            sed -E 's|^([^:]*:[0-9]+:).*|\1 adds trials; whoever does must call audiences_add, and be listed here|'
     done
 }
 

@@ -1,5 +1,6 @@
 #!/bin/bash
 # Breaks every rule of lint.sh once, in a small project of its own, and expects exactly that finding.
+# Once: it runs nothing that is built.
 set -u
 lint=$(cd "$(dirname "$0")" && pwd)/lint.sh
 work=$(mktemp -d)

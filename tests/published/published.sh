@@ -2,6 +2,7 @@
 # docs/published.md: what is there is what the programs say, and every claim of a paper that it calls met, or met in
 # part, comes out in the range that it states.
 # Needs OUT; prints ok, not ok and skip lines (tests/README.md).
+# Once: it computes for minutes, by code that the property tests run.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 dir=$(mktemp -d)

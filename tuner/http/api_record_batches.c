@@ -19,13 +19,19 @@
 #include "tuner/http/server.h"
 #include "tuner/http/sessions.h"
 
-enum { MOST_RECORDS = 1000, MOST_ITERATIONS = 100000, MOST_ATTEMPTS = 1000 };
+enum { MOST_RECORDS = 1000, MOST_ITERATIONS = 100000, MOST_ATTEMPTS = 1000, KNOWN = 256 };
 static const double LEAST_US = 1e-3, MOST_US = 1e13;
+
+struct known {
+    const char *word, *id; /* what it names, */
+    int64_t row;           /* and its row, or 0 (reference_row) */
+};
 
 struct batch {
     const char *list; /* the body's member with the records */
     size_t n;
     struct record *records;
+    int64_t *strategy_rows;
     const char **uids;
     struct import_options options;
     struct served *served; /* the session they go to, or NULL */
@@ -33,8 +39,8 @@ struct batch {
     struct import_report report;
     bool done;
     uint64_t reserved; /* of the asker's daily quota */
-    /* The last word of each kind and what it names: records of one batch mostly name the same model and cluster. */
-    const char *word[STORE_KIND_COUNT], *id[STORE_KIND_COUNT];
+    /* Records of one batch name few models and clusters, and the strategies of a session or two. */
+    struct known known[STORE_KIND_COUNT][KNOWN];
 };
 
 /* ---- a record ---- */
@@ -92,30 +98,45 @@ static enum status read_times(struct request *rq, const struct json_at *at, stru
                : record_iterations(rq, at, &out->n_iterations, &out->iterations_us, err);
 }
 
-/* The whole id of what the member names. */
+/* Where a word is kept: those with the same end displace each other. */
+static struct known *place_of(struct batch *batch, enum store_kind kind, const char *word) {
+    const size_t n = strlen(word);
+    unsigned hash = 0;
+    for (size_t i = n > 4 ? n - 4 : 0; i < n; i++)
+        hash = hash * 31 + (unsigned char)word[i];
+    return &batch->known[kind][hash % KNOWN];
+}
+
+/* The whole id of what the member names, and its row (may be NULL). */
 static enum status read_reference(struct request *rq, struct batch *batch, const struct json_at *at,
-                                  enum store_kind kind, const char *key, const char **out, struct error *err) {
+                                  enum store_kind kind, const char *key, const char **out, int64_t *row,
+                                  struct error *err) {
     const char *word;
     struct json_at member;
     struct id id;
+    int64_t found;
     struct error why = {0};
     enum status st = json_member(at, key, &member, err);
     if (!st)
         st = json_string_at(&member, &word, err);
     if (st)
         return st;
-    if (batch->word[kind] && !strcmp(batch->word[kind], word)) {
-        *out = batch->id[kind];
+    struct known *known = place_of(batch, kind, word);
+    if (known->word && !strcmp(known->word, word)) {
+        *out = known->id;
+        if (row)
+            *row = known->row;
         return ST_OK;
     }
-    st = reference_id(rq, kind, word, &id, &why);
+    st = reference_row(rq, kind, word, &id, &found, &why);
     if (st) { /* of its own kind, and with its place */
         json_fail(&member, err, "%s", why.message);
         return err->status = st == ST_USAGE ? ST_INVALID : st;
     }
     *out = arena_strdup(&rq->arena, id.hex);
-    batch->word[kind] = *out ? word : NULL;
-    batch->id[kind] = *out;
+    *known = (struct known){*out ? word : NULL, *out, found};
+    if (row)
+        *row = found;
     return *out ? ST_OK : error_no_memory(err);
 }
 
@@ -156,9 +177,9 @@ static enum status read_domain(struct request *rq, struct batch *batch, const st
     const struct stored_session *session = batch->session;
     const bool both = !session || cJSON_GetObjectItemCaseSensitive(at->node, "model") ||
                       cJSON_GetObjectItemCaseSensitive(at->node, "cluster");
-    enum status st = both ? read_reference(rq, batch, at, STORE_MODEL, "model", &out->model, err) : ST_OK;
+    enum status st = both ? read_reference(rq, batch, at, STORE_MODEL, "model", &out->model, NULL, err) : ST_OK;
     if (!st && both)
-        st = read_reference(rq, batch, at, STORE_CLUSTER, "cluster", &out->cluster, err);
+        st = read_reference(rq, batch, at, STORE_CLUSTER, "cluster", &out->cluster, NULL, err);
     if (st || !session)
         return st;
     if (both && (strcmp(out->model, session->model) || strcmp(out->cluster, session->cluster)))
@@ -173,7 +194,8 @@ static enum status read_names(struct request *rq, struct batch *batch, const str
                               struct error *err) {
     enum status st = read_domain(rq, batch, at, out, err);
     if (!st)
-        st = read_reference(rq, batch, at, STORE_STRATEGY, "strategy", &out->strategy, err);
+        st = read_reference(rq, batch, at, STORE_STRATEGY, "strategy", &out->strategy,
+                            &batch->strategy_rows[out - batch->records], err);
     if (!st)
         st = json_get_string(at, "proposer", JSON_REQUIRED, &out->proposer, err);
     return st ? st : json_get_string(at, "runner", JSON_REQUIRED, &out->runner, err);
@@ -218,8 +240,10 @@ static enum status read_records(struct request *rq, struct batch *batch, struct 
     if (st)
         return st;
     batch->records = arena_alloc(&rq->arena, batch->n, sizeof *batch->records);
-    if (!batch->records)
+    batch->strategy_rows = arena_alloc(&rq->arena, batch->n, sizeof *batch->strategy_rows);
+    if (!batch->records || !batch->strategy_rows)
         return error_no_memory(err);
+    batch->options.strategy_rows = batch->strategy_rows;
     size_t i = 0;
     for (struct json_at e = json_first(&list); e.node && !st; e = json_next(&e))
         st = read_record(rq, batch, &e, &batch->records[i++], err);

@@ -287,9 +287,13 @@ static enum MHD_Result queue_answer(struct exchange *x) {
 
 /* Work. */
 
+/* The exchange may have ended when the call returns, and the library still be at it: who stops it waits for that. */
 static void resume(struct exchange *x) {
+    struct server *server = x->server;
     x->phase = EXCHANGE_READY;
+    atomic_fetch_add(&server->waking, 1);
     MHD_resume_connection(x->connection);
+    atomic_fetch_sub(&server->waking, 1);
 }
 
 static void refuse_work(struct exchange *x, enum pool_answer why) {

@@ -1,8 +1,7 @@
 /* Connections and their absolute deadlines. libmicrohttpd's timeout is of inactivity: a byte now and then holds a
  * connection for ever. So one thread looks at all of them four times a second, and when a client leaves an event
- * stream, and shuts down the sockets of those that are in a phase for too long (which is less while
- * most connections are taken); the library then sees the end and
- * cleans up. */
+ * stream, and shuts down the sockets of those that are in a phase for too long (which is less while most connections
+ * are taken); the library then sees the end and cleans up. */
 #include <math.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -14,6 +13,8 @@
 
 enum { TICK_MS = 250 };
 static const double STREAM_STALL_US = 60e6;
+/* How long answers may still be sent when the server ends, and how long all that takes at most. */
+static const double LAST_WORDS_US = 0.1e6, END_US = 1e6, END_POLL_US = 2e3;
 /* Deadlines of those that have said nothing, and nothing more, while it is crowded. */
 static const double CROWDED_S = 0.4, CROWDED_IDLE_S = 5;
 
@@ -148,22 +149,47 @@ static bool has_left_work(const struct peer *peer) {
 /* With the mutex held. */
 static void cut(struct peer *peer) {
     shutdown(peer->fd, SHUT_RDWR);
-    peer->fd = -1;
+    peer->is_cut = true;
     if (peer->work)
         work_stop(peer->work, WORK_LEFT);
 }
 
-/* With the mutex held. */
+/* With the mutex held. One that was cut before is shut down again, in case the library missed it. */
 static void cut_overdue(struct server *server) {
     const double now = clock_now_us();
     const bool crowded = is_crowded(server);
     for (struct peer *peer = server->peers; peer; peer = peer->next)
-        if (peer->fd >= 0 && overdue_us(&server->options, crowded, peer, now) > 0) {
+        if (!peer->is_cut && overdue_us(&server->options, crowded, peer, now) > 0) {
             cut(peer);
             metrics_increment(server->metrics, METRICS_DEADLINES);
-        } else if (peer->fd >= 0 && (has_left(peer) || has_left_work(peer))) {
+        } else if (peer->is_cut || has_left(peer) || has_left_work(peer)) {
             cut(peer);
         }
+}
+
+enum MHD_Result peers_admit(void *context, const struct sockaddr *address, socklen_t n) {
+    (void)address, (void)n;
+    const struct server *server = context;
+    return atomic_load(&server->halting) ? MHD_NO : MHD_YES;
+}
+
+/* False: there is none. */
+static bool shut_down_all(struct server *server, int how) {
+    pthread_mutex_lock(&server->peers_mutex);
+    for (struct peer *peer = server->peers; peer; peer = peer->next)
+        shutdown(peer->fd, how);
+    const bool any = server->peers;
+    pthread_mutex_unlock(&server->peers_mutex);
+    return any;
+}
+
+void peers_end(struct server *server) {
+    const double start = clock_now_us();
+    double us = 0;
+    while (us < END_US && shut_down_all(server, us < LAST_WORDS_US ? SHUT_RD : SHUT_RDWR)) {
+        clock_sleep_us(END_POLL_US);
+        us = clock_now_us() - start;
+    }
 }
 
 /* Until the next look is due, or a client has left its stream. False: the server ends. */

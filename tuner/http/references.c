@@ -13,10 +13,11 @@ bool reference_is_id(const char *word) {
 }
 
 static enum status find(struct store *store, enum store_kind kind, const char *word, const struct viewer *asker,
-                        struct id *out, struct error *err) {
+                        struct id *out, int64_t *row, struct error *err) {
+    *row = 0;
     if (!reference_is_id(word))
         return seen_find(store, kind, word, asker, out, err);
-    enum status st = seen_has(store, kind, word, asker, err);
+    enum status st = seen_row(store, kind, word, asker, row, err);
     if (!st)
         memcpy(out->hex, word, ID_LENGTH + 1);
     return st;
@@ -30,12 +31,12 @@ static enum status explain(enum status st, enum store_kind kind, const char *wor
     return st;
 }
 
-enum status reference_id(struct request *rq, enum store_kind kind, const char *word, struct id *out,
-                         struct error *err) {
+enum status reference_row(struct request *rq, enum store_kind kind, const char *word, struct id *out, int64_t *row,
+                          struct error *err) {
     struct store *store;
     const struct viewer asker = request_asker(rq);
     enum status st = request_reader(rq, &store, err);
-    return st ? st : explain(find(store, kind, word, &asker, out, err), kind, word, err);
+    return st ? st : explain(find(store, kind, word, &asker, out, row, err), kind, word, err);
 }
 
 enum status reference_name(struct request *rq, enum store_kind kind, const char *word, struct id *out,
@@ -51,6 +52,12 @@ enum status reference_name(struct request *rq, enum store_kind kind, const char 
         st = seen_find(store, kind, word, &asker, out, err);
     st = st ? st : seen_name(store, kind, out->hex, &asker, &rq->arena, name, err);
     return explain(st, kind, word, err);
+}
+
+enum status reference_id(struct request *rq, enum store_kind kind, const char *word, struct id *out,
+                         struct error *err) {
+    int64_t row;
+    return reference_row(rq, kind, word, out, &row, err);
 }
 
 /* The id of a member that is a string. */

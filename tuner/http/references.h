@@ -20,6 +20,10 @@ enum status reference_name(struct request *request, enum store_kind kind, const 
 /* A whole id needs no look at the dataset to be told from a name. */
 bool reference_is_id(const char *word);
 
+/* The same; *row is its row number (seen_row) where the word is a whole id, else 0. */
+enum status reference_row(struct request *request, enum store_kind kind, const char *word, struct id *out, int64_t *row,
+                          struct error *err);
+
 /* The members "model" and "cluster" of `at`. Drop with domain_drop. Fails: ST_NOT_FOUND, ST_INVALID. */
 enum status reference_domain(struct request *request, const struct json_at *at, struct domain **out, struct error *err);
 

@@ -1,6 +1,7 @@
-/* See server.h. Stopping libmicrohttpd 0.9.75 with a suspended connection ends the process, so stopping goes in steps:
- * no new requests, no new connections, streams end, workers finish and resume their connections, and only then the
- * daemon. */
+/* See server.h. Stopping libmicrohttpd 0.9.75 with a suspended connection ends the process, and so does stopping it
+ * while it makes a refusal of its own, to which it then finds no answer. So stopping goes in steps: no new requests,
+ * streams end, workers finish and resume their connections, no new connections, all of them close, and only then the
+ * daemon ends, which has nothing left to do. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -106,14 +107,14 @@ static enum status start_daemon(struct server *s, struct error *err) {
                                    {MHD_OPTION_END, 0, NULL}};
     struct MHD_OptionItem plain[] = {{MHD_OPTION_END, 0, NULL}};
     const int listener = fcntl(s->listener, F_DUPFD_CLOEXEC, 0); /* the library's, which closes it */
-    s->daemon = MHD_start_daemon(flags, 0, NULL, NULL, exchange_continue, s, MHD_OPTION_EXTERNAL_LOGGER, log_library,
-                                 NULL, MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_THREAD_POOL_SIZE, o->threads,
-                                 MHD_OPTION_CONNECTION_LIMIT, o->connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
-                                 o->connections_per_address, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_BYTES,
-                                 MHD_OPTION_STRICT_FOR_CLIENT, 0, MHD_OPTION_NOTIFY_CONNECTION, peers_notify, s,
-                                 MHD_OPTION_NOTIFY_COMPLETED, exchange_end, s, MHD_OPTION_URI_LOG_CALLBACK,
-                                 exchange_begin, s, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, s, MHD_OPTION_ARRAY,
-                                 s->certificates ? tls : plain, MHD_OPTION_END);
+    s->daemon = MHD_start_daemon(
+        flags, 0, peers_admit, s, exchange_continue, s, MHD_OPTION_EXTERNAL_LOGGER, log_library, NULL,
+        MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_THREAD_POOL_SIZE, o->threads, MHD_OPTION_CONNECTION_LIMIT,
+        o->connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT, o->connections_per_address,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 0,
+        MHD_OPTION_NOTIFY_CONNECTION, peers_notify, s, MHD_OPTION_NOTIFY_COMPLETED, exchange_end, s,
+        MHD_OPTION_URI_LOG_CALLBACK, exchange_begin, s, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, s, MHD_OPTION_ARRAY,
+        s->certificates ? tls : plain, MHD_OPTION_END);
     return s->daemon ? ST_OK : error_set(err, ST_ENVIRONMENT, "the server did not start");
 }
 
@@ -208,8 +209,9 @@ static void wait_for_none(atomic_int *count, double patience_us) {
         clock_sleep_us(STOP_POLL_US);
 }
 
-/* New connections are still taken, and told that the service is stopping. MHD_quiesce_daemon is not for that: it races
- * with the library's threads for the listener, and who loses ends the process (libmicrohttpd 0.9.75, and since). */
+/* While it drains, new connections are still taken, and told that the service is stopping. MHD_quiesce_daemon is not
+ * for that: it races with the library's threads for the listener, and who loses ends the process (libmicrohttpd 0.9.75,
+ * and since). */
 static void stop_daemon(struct server *s, double patience_s) {
     wait_for_none(&s->in_flight, 1e6 * patience_s);
     streams_close(&s->hub);
@@ -219,6 +221,8 @@ static void stop_daemon(struct server *s, double patience_s) {
         peers_stop_work(s);
         wait_for_none(&s->asleep, AGAIN_US);
     }
+    wait_for_none(&s->waking, -1);
+    peers_end(s);
     MHD_stop_daemon(s->daemon);
 }
 

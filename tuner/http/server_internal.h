@@ -25,7 +25,8 @@ enum peer_phase {
  * down, so that no socket is that has been closed and given to another. */
 struct peer {
     struct peer *next, **back;
-    int fd;
+    int fd;      /* open as long as this is in the list */
+    bool is_cut; /* it was shut down, under peers_mutex */
     struct network network;
     _Atomic enum peer_phase phase;
     _Atomic double since_us;   /* when the phase began */
@@ -97,6 +98,7 @@ struct server {
     int stopping;                  /* an eventfd: it is to end */
     atomic_bool draining, halting; /* halting: nothing more goes to the pools */
     atomic_int in_flight, asleep;  /* exchanges; of these suspended */
+    atomic_int waking;             /* threads that are resuming one */
     int listener;
     uint16_t port;
     char url[128];
@@ -116,6 +118,11 @@ void *peers_watch(void *server); /* the watchman's thread */
 void peer_works(struct server *server, struct peer *peer, struct work *work);
 /* The service stops: everything on the pools ends at its next check. */
 void peers_stop_work(struct server *server);
+/* Whether a connection is taken: not any more once the server halts. */
+enum MHD_Result peers_admit(void *server, const struct sockaddr *address, socklen_t n);
+/* Close every connection, what waits for its client at once and what is being answered a little later. Returns when
+ * the library has let go of all of them, or after a second. No thread of the pools works for any of them any more. */
+void peers_end(struct server *server);
 
 /* exchange.c: libmicrohttpd's calls about one request. */
 void *exchange_begin(void *server, const char *uri, struct MHD_Connection *connection);

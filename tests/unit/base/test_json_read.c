@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/rng.h"
 #include "tests/support/check.h"
 
 static enum status parse(const char *text, cJSON **out, struct error *err) {
@@ -410,6 +411,35 @@ static void standard_input_is_read_through_a_pipe(void **state) {
     cJSON_Delete(tree);
 }
 
+/* As its description says, a character at a time. */
+static size_t count_plainly(const char *text, size_t n) {
+    size_t values = 1;
+    bool inside = false;
+    for (size_t i = 0; i < n; i++)
+        if (inside && text[i] == '\\')
+            i++;
+        else if (text[i] == '"')
+            inside = !inside;
+        else if (!inside && strchr(",[{", text[i]))
+            values++;
+    return values;
+}
+
+static void values_are_counted_outside_strings_alone(void **state) {
+    (void)state;
+    static const char some[] = "\"\"\\\\,[{a:";
+    char text[24];
+    struct rng rng;
+    assert_int_equal(json_count_values("[1,\"a,b\",{\"c\\\\\":2,\"d\\\",\":3}]", 27), 6);
+    rng_seed(&rng, test_seed());
+    for (int round = 0; round < 20000; round++) {
+        const size_t n = rng_below(&rng, sizeof text);
+        for (size_t i = 0; i < n; i++)
+            text[i] = some[rng_below(&rng, sizeof some - 1)];
+        assert_int_equal(json_count_values(text, n), count_plainly(text, n));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(syntax_errors_name_line_and_column),
@@ -431,6 +461,7 @@ int main(void) {
         cmocka_unit_test(a_file_is_read_whole_and_named_in_messages),
         cmocka_unit_test(files_and_pipes_over_the_limit_are_refused),
         cmocka_unit_test(standard_input_is_read_through_a_pipe),
+        cmocka_unit_test(values_are_counted_outside_strings_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,12 @@
 /* Who may see what follows from holdings, trials and sessions, however these came and were changed. */
 #include <sqlite3.h>
 
+#include "base/rng.h"
 #include "dataset/check.h"
 #include "dataset/holdings.h"
 #include "dataset/ingest.h"
 #include "dataset/merge.h"
+#include "dataset/pages.h"
 #include "dataset/store_internal.h"
 #include "tests/unit/dataset/fixture.h"
 
@@ -47,6 +49,24 @@ static struct id strategy_of(struct store *store, const struct fixture *f, int n
                                   .shared = shared};
     assert_ok(store_trials_import(store, 1, &record, NULL, &report, NULL, &err));
     assert_ok(store_end(store, ST_OK, &err));
+    return id;
+}
+
+/* The i-th, which nobody sees but its maker. */
+static struct id make_hidden(struct store *store, enum store_kind kind, int i) {
+    struct error err = {0};
+    char content[256];
+    struct id id;
+    if (kind == STORE_MODEL)
+        snprintf(
+            content, sizeof content,
+            "{\"batch_per_device\":%d,\"layers\":[{\"backward_us\":1,\"forward_us\":1,\"name\":\"l\",\"variables\":"
+            "[\"w\"]}],\"name\":\"m\",\"schema\":\"syncopate.model/1\",\"variables\":[{\"dtype\":\"f32\","
+            "\"name\":\"w\",\"shape\":[4]}]}",
+            i + 2);
+    else
+        snprintf(content, sizeof content, "{\"n\":%d,\"schema\":\"syncopate.strategy/1\"}", i);
+    assert_ok(holding_make(store, kind, "maker", "hidden", content, "", &id, &err));
     return id;
 }
 
@@ -146,6 +166,189 @@ static void the_table_of_audiences_is_what_it_follows_from(void **state) {
     store_close(store);
 }
 
+/* ---- any history, against the definition ---- */
+
+enum { SOME_TEAMS = 20, SOME_STRATEGIES = 60, SOME_MODELS = 3, SOME_SESSIONS = 4, STEPS = 300 };
+struct history {
+    struct store *store;
+    struct fixture f;
+    struct rng rng;
+    struct id models[SOME_MODELS], strategies[SOME_STRATEGIES];
+    char uids[STEPS * 8][16];
+    size_t n;
+};
+
+static const char *team_name(size_t i) {
+    static char names[SOME_TEAMS][8];
+    snprintf(names[i], sizeof names[i], "t%zu", i);
+    return names[i];
+}
+
+static void some_sharing(struct rng *rng, char out[64]) {
+    const size_t a = rng_below(rng, SOME_TEAMS - 1), way = rng_below(rng, 4);
+    if (way < 2)
+        snprintf(out, 64, "%s", way ? "*" : "");
+    else
+        snprintf(out, 64, "|%s|%s%s", team_name(a), way == 2 ? team_name(a + 1) : "", way == 2 ? "|" : "");
+}
+
+static void begin_history(struct history *h) {
+    struct error err = {0};
+    h->store = must_open(dataset_path("history.db"), STORE_READ_WRITE);
+    h->f = put_fixture(h->store);
+    rng_seed(&h->rng, test_seed());
+    for (int i = 0; i < SOME_MODELS; i++)
+        h->models[i] = make_hidden(h->store, STORE_MODEL, i);
+    for (int i = 0; i < SOME_STRATEGIES; i++)
+        h->strategies[i] = make_hidden(h->store, STORE_STRATEGY, i);
+    for (size_t i = 0; i < SOME_SESSIONS; i++) {
+        char id[8];
+        snprintf(id, sizeof id, "s%zu", i);
+        const struct stored_session session = {.id = id,
+                                               .model = h->models[0].hex,
+                                               .cluster = h->f.cluster.hex,
+                                               .budget = "{}",
+                                               .team = team_name(i),
+                                               .shared = i % 2 ? "" : "*"};
+        assert_ok(store_session_begin(h->store, &session, &err));
+    }
+}
+
+/* Of one session or of none; with a number of its own, or as a session has it. */
+static void import_some(struct history *h) {
+    struct error err = {0};
+    struct record records[8];
+    struct import_report report;
+    char shared[8][64];
+    const double times[] = {10};
+    const size_t n = 1 + rng_below(&h->rng, 8), s = rng_below(&h->rng, 2 * SOME_SESSIONS);
+    char session[8];
+    snprintf(session, sizeof session, "s%zu", s);
+    for (size_t i = 0; i < n; i++) {
+        some_sharing(&h->rng, shared[i]);
+        snprintf(h->uids[h->n + i], sizeof h->uids[0], "h%zu", h->n + i);
+        records[i] = (struct record){.uid = h->uids[h->n + i],
+                                     .session = s < SOME_SESSIONS ? session : NULL,
+                                     .model = h->models[s < SOME_SESSIONS ? 0 : rng_below(&h->rng, SOME_MODELS)].hex,
+                                     .cluster = h->f.cluster.hex,
+                                     .strategy = h->strategies[rng_below(&h->rng, SOME_STRATEGIES)].hex,
+                                     .proposer = "p",
+                                     .runner = "lab",
+                                     .state = RECORD_COMPLETE,
+                                     .predicted_us = NAN,
+                                     .mean_us = NAN,
+                                     .median_us = NAN,
+                                     .low_us = NAN,
+                                     .high_us = NAN,
+                                     .n_iterations = 1,
+                                     .iterations_us = times,
+                                     .team = rng_below(&h->rng, 4) ? team_name(rng_below(&h->rng, SOME_TEAMS)) : NULL,
+                                     .shared = shared[i]};
+    }
+    assert_ok(store_trials_import(h->store, n, records, NULL, &report, NULL, &err));
+    h->n += n;
+}
+
+static void share_one(struct history *h) {
+    struct error err = {0};
+    char shared[64];
+    some_sharing(&h->rng, shared);
+    if (h->n)
+        assert_ok(store_trial_share(h->store, h->uids[rng_below(&h->rng, h->n)], shared, &err));
+}
+
+static void share_session(struct history *h) {
+    struct error err = {0};
+    char id[8], shared[64];
+    snprintf(id, sizeof id, "s%zu", rng_below(&h->rng, SOME_SESSIONS));
+    some_sharing(&h->rng, shared);
+    assert_ok(store_session_share(h->store, id, shared, &err));
+}
+
+/* A step, which now and then fails in the end; sometimes within another that does not. */
+static void take_step(struct history *h) {
+    struct error err = {0};
+    const bool within = rng_below(&h->rng, 2), fails = rng_below(&h->rng, 16) == 0;
+    const size_t what = rng_below(&h->rng, 24), n = h->n;
+    if (within)
+        assert_ok(store_begin(h->store, &err));
+    if (within && rng_below(&h->rng, 8) == 0)
+        share_one(h);
+    assert_ok(store_begin(h->store, &err));
+    what < 20 ? import_some(h) : what < 23 ? share_one(h) : share_session(h);
+    store_end(h->store, fails ? ST_CANCELLED : ST_OK, &err);
+    if (fails)
+        h->n = n;
+    if (within)
+        assert_ok(store_end(h->store, ST_OK, &err));
+}
+
+/* The definition: somebody sees what it has a trial of, and what it is shared with. */
+static bool is_shown(struct history *h, enum store_kind kind, const struct id *id, const char *team) {
+    char sql[1024];
+    int64_t n;
+    struct error err = {0};
+    snprintf(sql, sizeof sql,
+             "WITH it AS (SELECT row FROM %s WHERE id = '%s') SELECT (SELECT count(*) FROM trials t, it"
+             " WHERE t.%s = it.row AND (t.team = '%s' OR t.shared = '*' OR instr(t.shared, '|%s|')))"
+             " + (SELECT count(*) FROM sessions s WHERE '%s' = 'model' AND s.model = '%s'"
+             " AND (s.team = '%s' OR s.shared = '*' OR instr(s.shared, '|%s|')))",
+             object_table(kind), id->hex, object_word(kind), team, team, object_word(kind), id->hex, team, team);
+    assert_ok(sql_get_integer(h->store, sql, &n, &err));
+    return n > 0;
+}
+
+static void assert_seen_as_defined(struct history *h) {
+    for (size_t t = 0; t < SOME_TEAMS; t++) {
+        const struct viewer asker = {team_name(t), false};
+        for (size_t i = 0; i < SOME_STRATEGIES; i++)
+            assert_int_equal(sees(h->store, STORE_STRATEGY, &h->strategies[i], &asker),
+                             is_shown(h, STORE_STRATEGY, &h->strategies[i], asker.team));
+        for (size_t i = 0; i < SOME_MODELS; i++)
+            assert_int_equal(sees(h->store, STORE_MODEL, &h->models[i], &asker),
+                             is_shown(h, STORE_MODEL, &h->models[i], asker.team));
+    }
+}
+
+/* Pages of three have what the team sees, and nothing else, in the order of rows; all see the fixture's. */
+static void assert_listed_as_defined(struct history *h, const char *team) {
+    const struct viewer asker = {team, false};
+    const struct object_list list = {.kind = STORE_STRATEGY, .asker = &asker};
+    struct error err = {0};
+    struct arena arena = {0};
+    struct stored_object *objects;
+    const char *due[SOME_STRATEGIES + 1] = {h->f.strategy.hex};
+    char next[PAGE_CURSOR_ROOM] = "", after[PAGE_CURSOR_ROOM];
+    size_t n, n_due = 1, i = 0;
+    for (size_t k = 0; k < SOME_STRATEGIES; k++)
+        if (is_shown(h, STORE_STRATEGY, &h->strategies[k], team))
+            due[n_due++] = h->strategies[k].hex;
+    do {
+        snprintf(after, sizeof after, "%s", next);
+        assert_ok(page_objects(h->store, &list, *after ? after : NULL, 3, &arena, &n, &objects, next, &err));
+        for (size_t k = 0; k < n; k++, i++)
+            assert_string_equal(objects[k].id.hex, i < n_due ? due[i] : "");
+    } while (*next);
+    assert_int_equal(i, n_due);
+    arena_release(&arena);
+}
+
+static void after_any_history_a_team_sees_what_the_definition_says(void **state) {
+    (void)state;
+    static struct history h;
+    begin_history(&h);
+    for (int step = 0; step < STEPS; step++) {
+        take_step(&h);
+        if (step % 30 == 0)
+            assert_seen_as_defined(&h);
+        if (step % 30 == 0)
+            assert_listed_as_defined(&h, team_name(rng_below(&h.rng, SOME_TEAMS)));
+    }
+    assert_seen_as_defined(&h);
+    assert_sound(h.store);
+    store_close(h.store);
+}
+
 static void a_table_of_audiences_that_was_tampered_with_fails_the_check(void **state) {
     (void)state;
     struct error err = {0};
@@ -157,8 +360,8 @@ static void a_table_of_audiences_that_was_tampered_with_fails_the_check(void **s
     strategy_of(store, &f, 1, "red", "");
     store_close(store);
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, "INSERT INTO audiences VALUES ('strategy', 'blue', 1, 1, 0)", NULL, NULL, NULL),
-                     SQLITE_OK);
+    assert_int_equal(
+        sqlite3_exec(db, "INSERT INTO audiences VALUES ('strategy', 'blue', 1, 1, 0, 0)", NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(db);
     store = must_open(path, STORE_READ_ONLY);
     assert_ok(check_run(store, NULL, NULL, &report, &err));
@@ -311,6 +514,7 @@ int main(void) {
         cmocka_unit_test(sharing_a_session_anew_shows_and_hides_its_strategies),
         cmocka_unit_test(sharing_a_session_anew_writes_each_object_once),
         cmocka_unit_test(the_table_of_audiences_is_what_it_follows_from),
+        cmocka_unit_test(after_any_history_a_team_sees_what_the_definition_says),
         cmocka_unit_test(a_table_of_audiences_that_was_tampered_with_fails_the_check),
         cmocka_unit_test(a_holding_that_no_program_of_ours_makes_fails_the_check),
         cmocka_unit_test(an_older_files_objects_are_of_no_team),

@@ -1,0 +1,234 @@
+/* The table of audiences says how many reasons there are for an audience, which is a team or all, to see an object.
+ * Trials give these reasons:
+ *
+ *   - a model or a cluster has one a trial. A batch of trials has few models and clusters, so their counts are added up
+ *     here and written once.
+ *   - a strategy has one for each audience, however many trials: that there is a trial of the audience's own, or one
+ *     that is shared with all. Strategies are many, and to count their trials would write one more page for most of
+ *     them. The column `trials` says that the reason is there.
+ *   - a strategy has one more for each team that a trial is shared with by name, which is rare.
+ *
+ * A team's own trials stay its own, so only that a trial was shared with all can end; then the other trials of its
+ * strategy are looked at. */
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dataset/audiences_internal.h"
+
+/* What a store remembers: audiences by their place; strategies whose trials are known to be a reason for an audience,
+ * so that most trials need no look at the table; and counts to be written, of the trials at hand. Keys are of an object
+ * and an audience's place, 0 is none. Another one that needs the place of a count has that written first. */
+enum { AUDIENCES = 16, AUDIENCE_ROOM = 72, NOTED = 1 << 15, COUNTS = 1 << 11 };
+struct count {
+    uint64_t key;
+    int64_t reasons, own;
+};
+struct remembered {
+    char audiences[AUDIENCES][AUDIENCE_ROOM]; /* "": none yet */
+    size_t next;                              /* the place that the next new one takes */
+    uint64_t noted[NOTED];                    /* strategies */
+    struct count counts[COUNTS];
+    bool hides; /* a trial of those at hand was shared with all, and shall not be */
+};
+
+/* A row of a trial; texts are good until the next. */
+struct trial_row {
+    int64_t objects[3]; /* of kinds */
+    const char *team, *shared;
+};
+static const enum store_kind kinds[] = {STORE_MODEL, STORE_CLUSTER, STORE_STRATEGY};
+
+static uint64_t key_of(size_t k, int64_t object, size_t place) {
+    return ((uint64_t)object * 3 + k) * AUDIENCES + place;
+}
+
+static enum status write_count(struct store *store, struct count *c, struct error *err) {
+    const char *audience = store->remembered->audiences[c->key % AUDIENCES];
+    const uint64_t object = c->key / AUDIENCES;
+    enum status status = ST_OK;
+    if (c->reasons || c->own)
+        status = sql_run(store, SQL_AUDIENCE_COUNT,
+                         SQL_VALUES(sql_text(object_word(kinds[object % 3])), sql_text(audience),
+                                    sql_integer((int64_t)(object / 3)), sql_integer(c->reasons), sql_integer(c->own)),
+                         err);
+    *c = (struct count){0};
+    return status;
+}
+
+static enum status write_counts(struct store *store, struct error *err) {
+    enum status status = ST_OK;
+    for (size_t i = 0; i < COUNTS && status == ST_OK; i++)
+        if (store->remembered->counts[i].key)
+            status = write_count(store, &store->remembered->counts[i], err);
+    return status;
+}
+
+/* The place of the audience called the n bytes at `name`. A new one takes that of another, of which all is forgotten.
+ */
+static enum status place_of(struct store *store, const char *name, size_t n, size_t *out, struct error *err) {
+    struct remembered *r = store->remembered;
+    for (*out = 0; *out < AUDIENCES; ++*out)
+        if (!strncmp(r->audiences[*out], name, n) && !r->audiences[*out][n])
+            return ST_OK;
+    *out = r->next++ % AUDIENCES;
+    enum status status = *r->audiences[*out] ? write_counts(store, err) : ST_OK;
+    for (size_t i = 0; i < NOTED && *r->audiences[*out]; i++)
+        if (r->noted[i] % AUDIENCES == *out)
+            r->noted[i] = 0;
+    memset(r->audiences[*out], 0, AUDIENCE_ROOM);
+    memcpy(r->audiences[*out], name, n);
+    return status;
+}
+
+/* `by` reasons more for the audience at `place` to see an object, `own` of them its own. */
+static enum status count(struct store *store, size_t k, int64_t object, size_t place, int64_t by, int64_t own,
+                         struct error *err) {
+    const uint64_t key = key_of(k, object, place);
+    struct count *c = &store->remembered->counts[(key / AUDIENCES + place * 131) % COUNTS];
+    enum status status = c->key && c->key != key ? write_count(store, c, err) : ST_OK;
+    c->key = key;
+    c->reasons += by;
+    c->own += own;
+    return status;
+}
+
+/* A strategy's trials are a reason for the audience at `place`. Rows of strategies count from 1, so that up to NOTED of
+ * them have places of their own for one audience. */
+static enum status note(struct store *store, int64_t strategy, size_t place, bool own, struct error *err) {
+    const uint64_t key = key_of(2, strategy, place);
+    uint64_t *known = &store->remembered->noted[((uint64_t)strategy + place * 12289) % NOTED];
+    if (*known == key)
+        return ST_OK;
+    const char *audience = store->remembered->audiences[place];
+    enum status status =
+        sql_run(store, SQL_AUDIENCE_NOTE, SQL_VALUES(sql_text(audience), sql_integer(strategy), sql_integer(own)), err);
+    if (status == ST_OK)
+        *known = key;
+    return status;
+}
+
+void audiences_forget(struct store *store) {
+    free(store->remembered);
+    store->remembered = NULL;
+}
+
+/* ---- trials ---- */
+
+static bool is_open(const char *shared) {
+    return !strcmp(shared, "*");
+}
+
+/* The trial is `by` reasons more for the n bytes at `name`: for a team by its name in a list, for all, or as its own.
+ */
+enum reason { BY_NAME, FOR_ALL, OWN };
+static enum status count_for(struct store *store, const struct trial_row *row, const char *name, size_t n,
+                             enum reason reason, int64_t by, struct error *err) {
+    size_t place;
+    if (n >= AUDIENCE_ROOM) /* no team is called so */
+        return ST_OK;
+    enum status status = place_of(store, name, n, &place, err);
+    for (size_t k = 0; k < (reason == BY_NAME ? 3 : 2) && status == ST_OK; k++)
+        status = count(store, k, row->objects[k], place, by, reason == OWN ? by : 0, err);
+    return status == ST_OK && reason != BY_NAME && by > 0 ? note(store, row->objects[2], place, reason == OWN, err)
+                                                          : status;
+}
+
+/* For those that `shared` names. */
+static enum status count_shared(struct store *store, const struct trial_row *row, const char *shared, int64_t by,
+                                struct error *err) {
+    const enum reason reason = is_open(shared) ? FOR_ALL : BY_NAME;
+    const char *name = shared + (*shared == '|');
+    enum status status = ST_OK;
+    while (*name && status == ST_OK) {
+        const size_t n = strcspn(name, "|");
+        status = count_for(store, row, name, n, reason, by, err);
+        name += n + (name[n] == '|');
+    }
+    return status;
+}
+
+/* What is done with each trial; `shared` is what it shall be. */
+typedef enum status use_trial(struct store *store, const struct trial_row *row, const char *shared, struct error *err);
+
+static enum status add_trial(struct store *store, const struct trial_row *row, const char *shared, struct error *err) {
+    enum status status = ST_OK;
+    (void)shared;
+    if (row->team)
+        status = count_for(store, row, row->team, strlen(row->team), OWN, 1, err);
+    return status == ST_OK ? count_shared(store, row, row->shared, 1, err) : status;
+}
+
+static enum status share_trial(struct store *store, const struct trial_row *row, const char *shared,
+                               struct error *err) {
+    enum status status = count_shared(store, row, row->shared, -1, err);
+    store->remembered->hides |= is_open(row->shared);
+    return status == ST_OK ? count_shared(store, row, shared, 1, err) : status;
+}
+
+static enum status read_row(sqlite3_stmt *stmt, struct trial_row *out, struct error *err) {
+    for (int k = 0; k < 3; k++)
+        out->objects[k] = sqlite3_column_int64(stmt, k);
+    out->team = (const char *)sqlite3_column_text(stmt, 3);
+    out->shared = (const char *)sqlite3_column_text(stmt, 4);
+    const bool lost = !out->shared || (!out->team && sqlite3_column_type(stmt, 3) != SQLITE_NULL);
+    return lost ? error_no_memory(err) : ST_OK;
+}
+
+/* Rows of SHOWN_TRIAL, each used as it comes. */
+static enum status each_trial(struct store *store, enum statement which, size_t n, const struct sql_value *values,
+                              use_trial *use, const char *shared, struct error *err) {
+    struct trial_row row;
+    sqlite3_stmt *stmt;
+    bool more = true;
+    if (!store->remembered && !(store->remembered = calloc(1, sizeof *store->remembered)))
+        return error_no_memory(err);
+    store->remembered->hides = false;
+    enum status status = sql_start(store, which, n, values, &stmt, err);
+    if (status != ST_OK)
+        return status;
+    while (status == ST_OK) {
+        status = sql_next(store, stmt, &more, err);
+        if (status != ST_OK || !more)
+            break;
+        status = read_row(stmt, &row, err);
+        if (status == ST_OK)
+            status = use(store, &row, shared, err);
+    }
+    sqlite3_reset(stmt);
+    return status == ST_OK ? write_counts(store, err) : status;
+}
+
+enum status audiences_add(struct store *store, int64_t first, int64_t last, struct error *err) {
+    return each_trial(store, SQL_TRIALS_ADDED, SQL_VALUES(sql_integer(first), sql_integer(last)), add_trial, NULL, err);
+}
+
+/* The statements take a session's id or a trial's uid, and `shared`. *n is how many trials `update` wrote. */
+static enum status share(struct store *store, enum statement changed, enum statement update, enum statement hide,
+                         const char *id, const char *shared, int64_t *n, struct error *err) {
+    const struct sql_value values[] = {sql_text(id), sql_text(shared)};
+    enum status status = each_trial(store, changed, 2, values, share_trial, shared, err);
+    if (status == ST_OK)
+        status = sql_run(store, update, 2, values, err);
+    *n = sql_changes(store);
+    if (status != ST_OK || !store->remembered->hides)
+        return status;
+    audiences_forget(store);
+    return sql_run(store, hide, 1, values, err);
+}
+
+enum status audiences_share_session(struct store *store, const char *session, const char *shared, struct error *err) {
+    int64_t n;
+    return share(store, SQL_SESSION_TRIALS, SQL_SESSION_TRIALS_SHARED, SQL_SESSION_TRIALS_HIDDEN, session, shared, &n,
+                 err);
+}
+
+enum status audiences_share_trial(struct store *store, const char *uid, const char *shared, bool *found,
+                                  struct error *err) {
+    int64_t n;
+    enum status status = share(store, SQL_TRIAL_OF_UID, SQL_TRIAL_SHARED, SQL_TRIAL_HIDDEN, uid, shared, &n, err);
+    if (status == ST_OK)
+        *found = n > 0;
+    return status;
+}

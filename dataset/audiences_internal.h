@@ -1,0 +1,22 @@
+/* Who sees what trials are about: models, clusters and strategies. Trials have no trigger for it (schema.c says why),
+ * so whoever adds trials or shares them calls these, in the same transaction; `make lint` knows who does. */
+#ifndef DATASET_AUDIENCES_INTERNAL_H
+#define DATASET_AUDIENCES_INTERNAL_H
+
+#include "dataset/store_internal.h"
+
+/* The trials of the rows `first` to `last` were just added [a look at each, and where its strategy is new to an
+ * audience one row written; for models and clusters a row each for all these trials]. */
+enum status audiences_add(struct store *store, int64_t first, int64_t last, struct error *err);
+
+/* Share the trials of a session, or the one with a uid, with `shared`; *found is whether that one is here. Cost: where
+ * trials were shared with all and shall not be, a walk through the other trials of their strategies, up to the first
+ * that still is. */
+enum status audiences_share_session(struct store *store, const char *session, const char *shared, struct error *err);
+enum status audiences_share_trial(struct store *store, const char *uid, const char *shared, bool *found,
+                                  struct error *err);
+
+/* What a store remembers of the table, which a step that failed may have undone. */
+void audiences_forget(struct store *store);
+
+#endif

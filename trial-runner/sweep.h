@@ -1,0 +1,13 @@
+/* What is cleared away after a program. Without the heap, so that a process forked from one with many threads may call
+ * it: another thread may have held the allocator's locks when it was forked. */
+#ifndef TRIAL_RUNNER_SWEEP_H
+#define TRIAL_RUNNER_SWEEP_H
+
+/* Kill all descendants of this process, which must be a child subreaper (prctl(2)), and reap its children. */
+void sweep_descendants(void);
+
+/* Remove a folder and what is in it, but for what is mounted there; what is not there is passed over, and so is an
+ * empty path. */
+void sweep_folder(const char *path);
+
+#endif
