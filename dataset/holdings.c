@@ -125,6 +125,17 @@ enum status seen_get(struct store *store, enum store_kind kind, const char *id, 
     return status;
 }
 
+enum status seen_name(struct store *store, enum store_kind kind, const char *id, const struct viewer *asker,
+                      struct arena *arena, const char **name, struct error *err) {
+    sqlite3_stmt *stmt;
+    enum status status = start_seen(store, kind, &store->object_named[kind], names[kind], id, asker, &stmt, err);
+    if (status != ST_OK)
+        return status;
+    status = sql_copy_text(stmt, 1, arena, name, err);
+    sqlite3_reset(stmt);
+    return status;
+}
+
 enum status seen_row(struct store *store, enum store_kind kind, const char *id, const struct viewer *asker,
                      int64_t *row, struct error *err) {
     sqlite3_stmt *stmt;
@@ -139,17 +150,6 @@ enum status seen_row(struct store *store, enum store_kind kind, const char *id, 
     *row = sqlite3_column_int64(stmt, 0);
     sqlite3_reset(stmt);
     return ST_OK;
-}
-
-enum status seen_name(struct store *store, enum store_kind kind, const char *id, const struct viewer *asker,
-                      struct arena *arena, const char **name, struct error *err) {
-    sqlite3_stmt *stmt;
-    enum status status = start_seen(store, kind, &store->object_named[kind], names[kind], id, asker, &stmt, err);
-    if (status != ST_OK)
-        return status;
-    status = sql_copy_text(stmt, 1, arena, name, err);
-    sqlite3_reset(stmt);
-    return status;
 }
 
 enum status seen_has(struct store *store, enum store_kind kind, const char *id, const struct viewer *asker,
