@@ -17,10 +17,13 @@
 
 #include "dataset/audiences_internal.h"
 
-/* What a store remembers, which no other can change, since a file has one writer: audiences by their place; strategies
- * whose trials are known to be a reason for an audience, so that most trials need no look at the table; and counts to
- * be written, of the trials at hand. Keys are of an object and an audience's place, 0 is none. Another one that needs
- * the place of a count has that written first. */
+/* What a store remembers. It stays true, since a file has one writer.
+ *
+ *   - audiences, by their place
+ *   - strategies whose trials are known to be a reason for an audience, so that most trials need no look at the table
+ *   - counts that are to be written, of the trials at hand. A count whose place is taken writes the one there first.
+ *
+ * Keys are of an object and an audience's place; 0 is none. */
 enum { AUDIENCES = 16, AUDIENCE_ROOM = 72, NOTED = 1 << 15, COUNTS = 1 << 11 };
 struct count {
     uint64_t key;
@@ -66,8 +69,8 @@ static enum status write_counts(struct store *store, struct error *err) {
     return status;
 }
 
-/* The place of the audience called the n bytes at `name`. A new one takes that of another, of which all is forgotten.
- */
+/* The place of the audience that is called the n bytes at `name`. A new audience takes the place of an older one. What
+ * was remembered of the older one is forgotten. */
 static enum status place_of(struct store *store, const char *name, size_t n, size_t *out, struct error *err) {
     struct remembered *r = store->remembered;
     for (*out = 0; *out < AUDIENCES; ++*out)

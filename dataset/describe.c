@@ -56,11 +56,14 @@ enum status store_put_strategy(struct store *store, const struct strategy *strat
                     err);
 }
 
-/* The stored text as a tree; `object` borrows from `arena`. */
+/* The stored text as a tree; `object` borrows from `arena`. Errors name it by digits: its name may be another team's.
+ */
 static enum status get_json(struct store *store, enum store_kind kind, const char *id, struct arena *arena,
                             struct stored_object *object, cJSON **out, struct error *err) {
+    char digits[ID_SHORT + 1];
+    snprintf(digits, sizeof digits, "%s", id);
     enum status status = store_get(store, kind, id, arena, object, err);
-    return status == ST_OK ? json_parse(object->content, strlen(object->content), object->name, out, err) : status;
+    return status == ST_OK ? json_parse(object->content, strlen(object->content), digits, out, err) : status;
 }
 
 enum status store_get_model(struct store *store, const char *id, struct model *out, struct error *err) {

@@ -65,13 +65,12 @@ enum status holding_put_at(struct store *store, enum store_kind kind, const char
         return status;
     const struct sql_value word = sql_text(object_word(kind)), held = sql_integer(row),
                            who = sql_text(team ? team : ""), seen = sql_text(shared ? shared : "*");
+    const struct sql_value called = sql_text(name), when = sql_text(created ? created : now);
     uint64_t added;
-    status =
-        sql_step(store, SQL_HOLDING_PUT,
-                 SQL_VALUES(word, held, who, sql_text(name), seen, sql_text(created ? created : now)), &added, err);
+    status = sql_step(store, SQL_HOLDING_PUT, SQL_VALUES(word, held, who, called, seen, when), &added, err);
     if (status != ST_OK || added)
         return status;
-    return sql_step(store, SQL_HOLDING_SHARE, SQL_VALUES(word, held, who, seen), NULL, err);
+    return sql_step(store, SQL_HOLDING_SHARE, SQL_VALUES(word, held, who, seen, called, when), NULL, err);
 }
 
 enum status holding_make(struct store *store, enum store_kind kind, const char *team, const char *name,

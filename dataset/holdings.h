@@ -16,8 +16,8 @@ struct viewer {
 };
 
 /* `team` holds the object, which is here; team NULL: of no team, and shared NULL: with all. The first name that a team
- * gives stays; how it is shared is as was said last. Fails: ST_NOT_FOUND (no such object), ST_INVALID (a team that is
- * none). */
+ * gives stays once it is shared; until then, and how it is shared, is as was said last. Fails: ST_NOT_FOUND (no such
+ * object), ST_INVALID (a team that is none). */
 enum status holding_put(struct store *store, enum store_kind kind, const char *id, const char *team, const char *name,
                         const char *shared, struct error *err);
 

@@ -138,6 +138,31 @@ static enum status get_times(struct importer *im, const cJSON *json, struct reco
     return ST_OK;
 }
 
+static bool is_same(const char *a, const char *b) {
+    return a && b && !strcmp(a, b);
+}
+
+/* Each record's team holds the strategy under the record's name for it. */
+static enum status hold_strategies(struct importer *im, struct error *err) {
+    char now[32];
+    enum status status = ST_OK;
+    clock_utc(now, sizeof now);
+    for (size_t i = 0; i < im->n && status == ST_OK; i++) {
+        const struct record *r = &im->records[i], *before = i ? r - 1 : NULL;
+        if (!r->team || !r->strategy_name ||
+            (before && is_same(before->team, r->team) && is_same(before->strategy, r->strategy)))
+            continue;
+        status = validate_name("strategy_name", r->strategy_name, VALID_NAME_MAX, err);
+        if (status != ST_OK)
+            return error_prefix(err, "%s: line %llu", im->name, (unsigned long long)im->lines[i]);
+        status = sql_run(im->store, SQL_HOLD_NAMED,
+                         SQL_VALUES(sql_text(r->strategy), sql_text(r->team), sql_text(r->strategy_name),
+                                    sql_text(r->ended ? r->ended : now)),
+                         err);
+    }
+    return status;
+}
+
 static enum status flush(struct importer *im, struct error *err) {
     struct import_report report = {0};
     size_t failed = 0;
@@ -155,9 +180,10 @@ static enum status flush(struct importer *im, struct error *err) {
     }
     im->counts.trials += report.added;
     im->counts.duplicates += report.duplicates;
+    status = hold_strategies(im, err);
     im->n = 0;
     arena_clear(&im->arena);
-    return ST_OK;
+    return status;
 }
 
 static enum status read_record(struct importer *im, const cJSON *json, const char *line, struct error *err) {
@@ -167,10 +193,11 @@ static enum status read_record(struct importer *im, const cJSON *json, const cha
     const struct {
         const char *key;
         const char **at;
-    } texts[] = {{"uid", &r.uid},           {"session", &r.session},   {"model", &r.model},   {"cluster", &r.cluster},
-                 {"strategy", &r.strategy}, {"proposer", &r.proposer}, {"runner", &r.runner}, {"state", &state},
-                 {"queued", &r.queued},     {"started", &r.started},   {"ended", &r.ended},   {"reason", &r.reason},
-                 {"team", &r.team},         {"client", &r.client}};
+    } texts[] = {{"uid", &r.uid},         {"session", &r.session},   {"model", &r.model},
+                 {"cluster", &r.cluster}, {"strategy", &r.strategy}, {"proposer", &r.proposer},
+                 {"runner", &r.runner},   {"state", &state},         {"queued", &r.queued},
+                 {"started", &r.started}, {"ended", &r.ended},       {"reason", &r.reason},
+                 {"team", &r.team},       {"client", &r.client},     {"strategy_name", &r.strategy_name}};
     const struct {
         const char *key;
         double *at;
@@ -406,7 +433,7 @@ static enum status read_lines(struct importer *im, FILE *in, struct error *err) 
 }
 
 /* Strategies that came without a trial are, as other objects, of no team and seen by all. Those that came with one are
- * held by its team. */
+ * held by its team, also where the records name none. */
 static enum status read_all(struct importer *im, FILE *in, struct error *err) {
     int64_t last = 0, last_trial = 0;
     enum status status = sql_get_integer(im->store, "SELECT max(row) FROM strategies", &last, err);

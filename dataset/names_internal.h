@@ -6,7 +6,7 @@
  * 3. a holding that is shared with who asks: of no team before others, the oldest first;
  * 4. the holding of a team that shares a trial about the strategy with who asks;
  * 5. where nobody at all holds it: the name that it came with, which is no team's;
- * 6. else nobody's: the first digits of the id, and the time 0. Others call it something that is theirs.
+ * 6. else, where only other teams have names for it: the first digits of the id, and the time 0.
  *
  * Parameters of the macros are SQL: `kind` a word of STORE_KIND_TABLE, `row` the object's row, `team` who asks (NULL:
  * nobody), `all` whether everything is seen, `owner` the team of the record (NULL: none).
@@ -32,10 +32,11 @@
     "FROM (SELECT team, shared FROM trials WHERE strategy = " row " LIMIT " TRIALS_TRIED ") t"                         \
     " WHERE " SHARED_WITH("t", team, all)
 
-/* Whether the name of holding `h` may be told: rules 1, 3 and 4. */
+/* Whether the name of holding `h` may be told: rules 1, 3 and 4. Trials are looked at where one is seen. */
 #define IS_TOLD(h, team, all)                                                                                          \
-    "(" SHARED_WITH(h, team, all) " OR (" h ".kind = 'strategy' AND EXISTS (SELECT 1 "                                 \
-    SEEN_TRIALS(h ".object", team, all) " AND t.team = " h ".team)))"
+    "(" SHARED_WITH(h, team, all) " OR (" h ".kind = 'strategy' AND EXISTS (SELECT 1 FROM audiences a"                 \
+    " WHERE a.kind = 'strategy' AND a.audience IN ('*', " team ") AND a.object = " h ".object AND a.reasons > 0)"      \
+    " AND EXISTS (SELECT 1 " SEEN_TRIALS(h ".object", team, all) " AND t.team = " h ".team)))"
 
 /* Of the holdings that are shared with who asks, the first by rule 3; one row, NULL where there is none. min() brings
  * the team along with the least key, which is cheaper than to sort. */

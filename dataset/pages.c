@@ -86,6 +86,9 @@ static void add_order(struct select *select, const char *column, bool descending
 #define HELD_SO "SELECT h.object AS row FROM holdings h WHERE h.kind = ?1 AND h.name = ?3 AND " TOLD_SO
 
 #define JOIN_NAME(all) JOIN_NAMER("?1", "?2", all, "NULL")
+#define CALLED_SO                                                                                                      \
+    "(o.row IN (SELECT object FROM holdings WHERE kind = ?1 AND name = ?3) OR (o.name = ?3 AND NOT " IS_HELD(          \
+        "?1", "o.row") "))"
 
 /* Both halves come in the order of rows, so that SQLite merges them and stops at the page's end. */
 static void add_shown_rows(struct select *select, const struct object_list *list, const struct place *after) {
@@ -128,11 +131,15 @@ static void add_all_objects(struct select *select, const struct object_list *lis
                             size_t limit) {
     if (list->asker)
         bind_asker(select, list);
-    select_add(select, list->asker ? "SELECT o.id, " TOLD_NAME("?1") ", " TOLD_CREATED("?1") ", o.row FROM "
-                                   : "SELECT o.id, o.name, o.created, o.row FROM ");
+    select_add(select, !list->asker ? "SELECT o.id, o.name, o.created"
+                       : list->name ? "SELECT o.id, ?3, " TOLD_CREATED("?1")
+                                    : "SELECT o.id, " TOLD_NAME("?1") ", " TOLD_CREATED("?1"));
+    select_add(select, ", o.row FROM ");
     select_add(select, object_table(list->kind));
     select_add(select, list->asker ? " o" JOIN_NAME("1") " WHERE true" : " o WHERE true");
-    if (list->name) {
+    if (list->name && list->asker) {
+        select_add(select, " AND " CALLED_SO);
+    } else if (list->name) {
         select_add(select, " AND o.name = ");
         select_bind(select, sql_text(list->name));
     }

@@ -339,7 +339,10 @@ static enum status read_name(struct store *store, const char *viewer, int64_t st
     if (status != ST_OK || !held)
         return status;
     const char *told = (const char *)sqlite3_column_text(stmt, 0);
-    status = told ? keep_name(name, told, strlen(told), err) : keep_name(name, r->strategy, ID_SHORT, err);
+    if (!told && sqlite3_column_type(stmt, 0) != SQLITE_NULL)
+        status = error_no_memory(err);
+    else
+        status = told ? keep_name(name, told, strlen(told), err) : keep_name(name, r->strategy, ID_SHORT, err);
     sqlite3_reset(stmt);
     r->strategy_name = name->text;
     return status;

@@ -179,7 +179,8 @@ enum { SESSION_ROW = 16 }; /* the column of the row number */
       "INSERT INTO holdings (kind, object, team, name, shared, created) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"               \
       " ON CONFLICT DO NOTHING")                                                                                       \
     X(SQL_HOLDING_SHARE,                                                                                               \
-      "UPDATE holdings SET shared = ?4 WHERE kind = ?1 AND object = ?2 AND team = ?3 AND shared <> ?4")                \
+      "UPDATE holdings SET shared = ?4, name = iif(shared = '', ?5, name), created = iif(shared = '', ?6, created)"    \
+      " WHERE kind = ?1 AND object = ?2 AND team = ?3 AND (shared <> ?4 OR (shared = '' AND name <> ?5))")             \
     X(SQL_HOLD_STRATEGIES, /* those behind a row that no trial is about */                                             \
       "INSERT INTO holdings (kind, object, team, name, shared, created) SELECT 'strategy', row, '', name, '*', "       \
       "created"                                                                                                        \
@@ -187,6 +188,9 @@ enum { SESSION_ROW = 16 }; /* the column of the row number */
       " ON CONFLICT DO NOTHING")                                                                                       \
     X(SQL_STRATEGY_NAME, STRATEGY_NAME)                                                                                \
     X(SQL_HOLD_STRATEGY, HOLD_STRATEGY)                                                                                \
+    X(SQL_HOLD_NAMED, /* a name that is the id's first digits is nobody's */                                           \
+      "INSERT INTO holdings (kind, object, team, name, shared, created) SELECT 'strategy', row, ?2, ?3, '', ?4"        \
+      " FROM strategies WHERE id = ?1 AND ?3 <> substr(id, 1, " NAME_DIGITS ") ON CONFLICT DO NOTHING")                \
     X(SQL_HOLD_IMPORTED, HOLD_STRATEGIES_OF_TRIALS("AND t.id > ?1 AND s.row > ?2"))                                    \
     X(SQL_TRIAL_LAST, "SELECT coalesce(max(id), 0) FROM trials")                                                       \
     X(SQL_TRIAL_IMPORT,                                                                                                \

@@ -1,9 +1,8 @@
 /* What stays in the dataset because of each team, so that one cannot fill the disk of all: rows that were added for it,
  * and bytes by which the file grew. Both are counted in the transaction of the write. A change of a row counts nothing,
  * such as a renewed lease, nor do the rows that count who sees something. A team's own name for an object that was here
- * already is a row of its own (holdings.h). Audits and answers are charged to who asked,
- * events to their session's team. Pruning credits the rows of all three, and their bytes roughly. Errors and threads as
- * in store.h. */
+ * already is a row of its own (holdings.h). Audits and answers are charged to who asked, events to their session's
+ * team. Pruning credits the rows of all three, and their bytes roughly. Errors and threads as in store.h. */
 #ifndef DATASET_USAGE_H
 #define DATASET_USAGE_H
 

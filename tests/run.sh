@@ -4,8 +4,8 @@
 #   OUT=build/release tests/run.sh PROGRAM...
 #
 # Programs run up to two at a time, and beside them up to two of the executable tests/FOLDER/*.sh. Last, one at a time, come
-# those that say "# Alone: why" since others beside them would change what they see. One that says "# Once: why" is left out
-# where OUT is no release build. Each has a time limit, a closed standard input and a TMPDIR of its own. At the end stand the
+# those that say "# Alone: why" since others beside them would change what they see. One that says "# Once: why" runs
+# for the builds release and coverage alone. Each has a time limit, a closed standard input and a TMPDIR of its own. At the end stand the
 # ten slowest, what failed, once more, and the line "N passed, N failed, N skipped"; the exit status is 1 when anything failed
 # or nothing ran. TEST_TIMEOUT (300) and TEST_SCRIPT_TIMEOUT (900) are seconds; TEST_SCRIPTS=0 leaves the scripts out.
 set -u
@@ -105,7 +105,7 @@ for script in tests/*/*.sh; do
     tests/support/* | tests/fuzz/* | tests/lint/lint.sh) continue ;;
     esac
     [ -x "$script" ] && [ "${TEST_SCRIPTS:-1}" != 0 ] || continue
-    [ "${OUT##*/}" = release ] || ! grep -q '^# Once: ' "$script" || continue
+    [[ ${OUT##*/} = @(release|coverage) ]] || ! grep -q '^# Once: ' "$script" || continue
     if grep -q '^# Alone: ' "$script"; then alone+=("$script"); else together+=("$script"); fi
 done
 # Scripts wait for most of their time, and programs compute.

@@ -87,12 +87,11 @@ static void empty(int fd, dev_t device, int depth) {
         if (!strcmp(name, ".") || !strcmp(name, "..") || !unlinkat(fd, name, 0) || (errno != EISDIR && errno != EPERM))
             continue;
         int below = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (below < 0)
-            continue;
-        if (depth < MOST_DEPTH && is_on(below, device))
+        if (below >= 0 && depth < MOST_DEPTH && is_on(below, device))
             empty(below, device, depth + 1);
-        close(below);
-        unlinkat(fd, name, AT_REMOVEDIR);
+        if (below >= 0)
+            close(below);
+        unlinkat(fd, name, AT_REMOVEDIR); /* one that may not be read may be empty */
     }
 }
 

@@ -6,8 +6,8 @@
 /* Kill all descendants of this process, which must be a child subreaper (prctl(2)), and reap its children. */
 void sweep_descendants(void);
 
-/* Remove a folder and what is in it, but for what is mounted there; what is not there is passed over, and so is an
- * empty path. */
+/* Remove a folder and what is in it, but for what is mounted there and for what lies more than 64 folders deep. What is
+ * not there is passed over, and so is an empty path. */
 void sweep_folder(const char *path);
 
 #endif

@@ -287,7 +287,8 @@ static enum MHD_Result queue_answer(struct exchange *x) {
 
 /* Work. */
 
-/* The exchange may have ended when the call returns, and the library still be at it: who stops it waits for that. */
+/* The library may end the exchange before its call returns here. Who stops the library waits until the call has
+ * returned. */
 static void resume(struct exchange *x) {
     struct server *server = x->server;
     x->phase = EXCHANGE_READY;

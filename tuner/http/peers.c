@@ -154,15 +154,16 @@ static void cut(struct peer *peer) {
         work_stop(peer->work, WORK_LEFT);
 }
 
-/* With the mutex held. One that was cut before is shut down again, in case the library missed it. */
+/* With the mutex held. One that was cut before is shut down again, in case the library missed it. A server that halts
+ * closes all of them itself (peers_end), and to the system that looks as if their clients had left. */
 static void cut_overdue(struct server *server) {
     const double now = clock_now_us();
-    const bool crowded = is_crowded(server);
+    const bool crowded = is_crowded(server), halts = atomic_load(&server->halting);
     for (struct peer *peer = server->peers; peer; peer = peer->next)
         if (!peer->is_cut && overdue_us(&server->options, crowded, peer, now) > 0) {
             cut(peer);
             metrics_increment(server->metrics, METRICS_DEADLINES);
-        } else if (peer->is_cut || has_left(peer) || has_left_work(peer)) {
+        } else if (peer->is_cut || (!halts && (has_left(peer) || has_left_work(peer)))) {
             cut(peer);
         }
 }

@@ -120,8 +120,9 @@ void peer_works(struct server *server, struct peer *peer, struct work *work);
 void peers_stop_work(struct server *server);
 /* Whether a connection is taken: not any more once the server halts. */
 enum MHD_Result peers_admit(void *server, const struct sockaddr *address, socklen_t n);
-/* Close every connection, what waits for its client at once and what is being answered a little later. Returns when
- * the library has let go of all of them, or after a second. No thread of the pools works for any of them any more. */
+/* Close every connection: at once those that wait for their client, a little later those that are being answered.
+ * Returns when the library has let go of all of them, or after a second. Call it when no thread of the pools works for
+ * any of them. */
 void peers_end(struct server *server);
 
 /* exchange.c: libmicrohttpd's calls about one request. */

@@ -4,6 +4,7 @@
 #include "base/rng.h"
 #include "dataset/check.h"
 #include "dataset/holdings.h"
+#include "dataset/import.h"
 #include "dataset/ingest.h"
 #include "dataset/merge.h"
 #include "dataset/pages.h"
@@ -508,6 +509,82 @@ static void ones_own_short_id_stays_good_when_another_team_makes_one_that_begins
     store_close(store);
 }
 
+static void assert_called(struct store *store, const struct id *id, const struct viewer *asker, const char *wanted) {
+    struct error err = {0};
+    struct arena arena = {0};
+    const char *name;
+    assert_ok(seen_name(store, STORE_STRATEGY, id->hex, asker, &arena, &name, &err));
+    assert_string_equal(name, wanted);
+    arena_release(&arena);
+}
+
+/* A trial of a private session called it; then its team does. */
+static void a_name_that_nobody_else_saw_gives_way_to_one_that_is_chosen(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct store *store = must_open(dataset_path("chosen.db"), STORE_READ_WRITE);
+    const struct fixture f = put_fixture(store);
+    const struct id id = strategy_of(store, &f, 1, "red", "");
+    assert_ok(holding_put(store, STORE_STRATEGY, id.hex, "red", "advisor-7", "", &err));
+    assert_called(store, &id, &red, "advisor-7");
+    assert_ok(holding_put(store, STORE_STRATEGY, id.hex, "red", "best", "*", &err));
+    assert_called(store, &id, &red, "best");
+    assert_called(store, &id, &blue, "best");
+    assert_ok(holding_put(store, STORE_STRATEGY, id.hex, "red", "later", "*", &err)); /* others know the other */
+    assert_called(store, &id, &blue, "best");
+    assert_sound(store);
+    store_close(store);
+}
+
+static void what_is_imported_is_called_as_its_record_says(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct store *store = must_open(dataset_path("imported.db"), STORE_READ_WRITE);
+    const struct fixture f = put_fixture(store);
+    const struct id id = strategy_of(store, &f, 1, "blue", "");
+    struct import_counts counts;
+    char *text;
+    assert_ok(holding_put(store, STORE_STRATEGY, id.hex, "blue", "secret", "", &err));
+    assert_true(asprintf(&text,
+                         "{\"schema\":\"syncopate.record/1\",\"uid\":\"i1\",\"model\":\"%s\",\"cluster\":\"%s\","
+                         "\"strategy\":\"%s\",\"strategy_name\":\"known\",\"proposer\":\"p\",\"runner\":\"lab\","
+                         "\"state\":\"complete\",\"iterations_us\":[9],\"team\":\"red\",\"shared\":\"team\"}\n",
+                         f.model.hex, f.cluster.hex, id.hex) > 0);
+    FILE *in = fmemopen(text, strlen(text), "r");
+    assert_ok(import_run(store, in, "lines", &(struct import_options){0}, &counts, &err));
+    fclose(in);
+    free(text);
+    assert_int_equal(counts.trials, 1);
+    assert_called(store, &id, &red, "known");
+    assert_called(store, &id, &blue, "secret");
+    assert_sound(store);
+    store_close(store);
+}
+
+/* The list of one name has what some team calls so, and says that name. */
+static void an_administrator_finds_by_every_name(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct store *store = must_open(dataset_path("every.db"), STORE_READ_WRITE);
+    const struct id id = make_hidden(store, STORE_STRATEGY, 1); /* "hidden", of another */
+    assert_ok(holding_put(store, STORE_STRATEGY, id.hex, "core", "mine", "", &err));
+    const struct viewer core = {"core", true};
+    static const char *const called[] = {"hidden", "mine", "nobody's"};
+    for (size_t i = 0; i < 3; i++) {
+        const struct object_list list = {.kind = STORE_STRATEGY, .asker = &core, .name = called[i]};
+        struct arena arena = {0};
+        struct stored_object *objects;
+        char next[PAGE_CURSOR_ROOM];
+        size_t n;
+        assert_ok(page_objects(store, &list, NULL, 3, &arena, &n, &objects, next, &err));
+        assert_int_equal(n, i < 2);
+        for (size_t k = 0; k < n; k++)
+            assert_string_equal(objects[k].name, called[i]);
+        arena_release(&arena);
+    }
+    store_close(store);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_sees_a_trial_sees_what_it_is_about),
@@ -519,6 +596,9 @@ int main(void) {
         cmocka_unit_test(a_holding_that_no_program_of_ours_makes_fails_the_check),
         cmocka_unit_test(an_older_files_objects_are_of_no_team),
         cmocka_unit_test(a_name_is_ones_own_then_of_no_team_then_anybodys),
+        cmocka_unit_test(a_name_that_nobody_else_saw_gives_way_to_one_that_is_chosen),
+        cmocka_unit_test(what_is_imported_is_called_as_its_record_says),
+        cmocka_unit_test(an_administrator_finds_by_every_name),
         cmocka_unit_test(ones_own_short_id_stays_good_when_another_team_makes_one_that_begins_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/rng.h"
@@ -84,11 +85,34 @@ static void what_a_link_leads_to_stays(void **state) {
     assert_int_equal(access(path, F_OK), 0);
 }
 
+/* By a user whom permissions bind. */
+static void an_empty_folder_that_may_not_be_read_goes(void **state) {
+    (void)state;
+    char folder[512], path[600];
+    snprintf(folder, sizeof folder, "%s/bound", test_dir());
+    snprintf(path, sizeof path, "%s/locked", folder);
+    assert_int_equal(chmod(test_dir(), 0777) | mkdir(folder, 0777) | chmod(folder, 0777), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        if (geteuid() == 0 && setuid(65534) != 0)
+            _exit(2);
+        if (mkdir(path, 0) != 0)
+            _exit(3);
+        sweep_folder(folder);
+        _exit(access(path, F_OK) == 0);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    sweep_folder(folder);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_trees_go),
         cmocka_unit_test(a_folder_of_many_files_goes),
         cmocka_unit_test(what_a_link_leads_to_stays),
+        cmocka_unit_test(an_empty_folder_that_may_not_be_read_goes),
     };
     return cmocka_run_group_tests_name("sweep", tests, NULL, NULL);
 }
