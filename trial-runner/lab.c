@@ -183,7 +183,7 @@ static enum status become_lab(void *context, struct error *err) {
     enum status status = lab_build(context, err);
     if (status != ST_OK)
         return status;
-    pid_t program = fork();
+    pid_t program = _Fork(); /* as in process.c */
     if (program < 0)
         return cannot("start another process", err);
     if (program == 0)

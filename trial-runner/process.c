@@ -6,7 +6,8 @@
  * nothing when that died before it was set but other threads of the dying caller still live.) Everything that the
  * caller must know comes through one pipe: a failure before exec, or a wait status; its end says that the guard has
  * cleaned up. Guard and child allocate nothing (hooks may): the caller may have other threads, and one of them the
- * allocator's locks. Cost: two forks, and one scan of /proc for each generation of survivors. */
+ * allocator's locks. Nor does the guard run what libraries do at a fork: OpenBLAS waits there for threads, which only
+ * the caller has. Cost: two forks, and one scan of /proc for each generation of survivors. */
 #include "trial-runner/process.h"
 
 #include <errno.h>
@@ -204,7 +205,7 @@ static enum status guard_start_child(const struct run *run, const char *scratch,
             return status;
     }
     int self = pidfd_open(getpid(), 0);
-    *child = self < 0 ? -1 : fork();
+    *child = self < 0 ? -1 : _Fork();
     if (*child < 0)
         return error_set(err, ST_ENVIRONMENT, "cannot start another process: %s", strerror(errno));
     if (*child == 0)

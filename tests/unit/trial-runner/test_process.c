@@ -260,6 +260,23 @@ static void runs_in_several_threads_do_not_mix(void **state) {
     }
 }
 
+static pid_t forks; /* the one process that may */
+
+static void wait_for_ever(void) {
+    while (getpid() != forks)
+        pause();
+}
+
+/* As OpenBLAS does, which joins its threads there: in the guard they are none. */
+static void what_a_library_does_at_a_fork_is_done_in_the_caller_alone(void **state) {
+    (void)state;
+    struct heard heard = {0};
+    forks = getpid();
+    assert_int_equal(pthread_atfork(wait_for_ever, NULL, NULL), 0);
+    run_shell("echo here", (struct process_options){.timeout_s = 20}, &heard);
+    assert_string_equal(heard.last, "here");
+}
+
 static void ignore_signal(int signal) {
     (void)signal;
 }
@@ -312,6 +329,7 @@ int main(void) {
         cmocka_unit_test(a_full_descriptor_table_is_not_inherited),
         cmocka_unit_test(runs_in_several_threads_do_not_mix),
         cmocka_unit_test(sigkill_of_the_caller_at_any_moment_leaves_nothing),
+        cmocka_unit_test(what_a_library_does_at_a_fork_is_done_in_the_caller_alone), /* last: it stays so */
     };
     return cmocka_run_group_tests_name("process", tests, adopt_orphans, NULL);
 }
