@@ -1,5 +1,5 @@
-/* Who sees what trials are about: models, clusters and strategies. Trials have no trigger for it (schema.c says why),
- * so whoever adds trials or shares them calls these, in the same transaction; `make lint` knows who does. */
+/* The audiences of models, clusters and strategies, as trials give them. Trials have no trigger (schema.c says why), so
+ * whoever adds or shares trials calls these functions in the same transaction. `make lint` knows the callers. */
 #ifndef DATASET_AUDIENCES_INTERNAL_H
 #define DATASET_AUDIENCES_INTERNAL_H
 
@@ -16,7 +16,7 @@ enum status audiences_share_session(struct store *store, const char *session, co
 enum status audiences_share_trial(struct store *store, const char *uid, const char *shared, bool *found,
                                   struct error *err);
 
-/* What a store remembers of the table, which a step that failed may have undone. */
+/* Drop what a store remembers of the table. A step that failed may have undone it. */
 void audiences_forget(struct store *store);
 
 #endif

@@ -13,9 +13,7 @@
 
 /* Parameters of every statement here: ?1 an id or a word, ?2 the asker's team, ?3 whether everything is seen, ?4 in
  * searches the team whose things are looked at. */
-#define IS_SEEN(kind, row)                                                                                             \
-    "(?3 OR EXISTS (SELECT 1 FROM audiences a WHERE a.kind = '" kind                                                   \
-    "' AND a.audience IN ('*', ?2) AND a.object = " row " AND a.reasons > 0))"
+#define IS_SEEN(kind, row) "(?3 OR " HAS_REASON("'" kind "'", row, "?2") ")"
 #define IS_OWN(kind, row)                                                                                              \
     "EXISTS (SELECT 1 FROM audiences a WHERE a.kind = '" kind "' AND a.audience = ?4 AND a.object = " row              \
     " AND a.own > 0)"
@@ -60,7 +58,7 @@ enum status holding_put_at(struct store *store, enum store_kind kind, const char
     if (status == ST_OK)
         status = object_row(store, kind, id, &row, err);
     if (status == ST_OK && !row)
-        status = error_set(err, ST_NOT_FOUND, "%s: no %s %.12s", store->path, object_word(kind), id);
+        status = no_object(store, kind, id, err);
     if (status != ST_OK)
         return status;
     const struct sql_value word = sql_text(object_word(kind)), held = sql_integer(row),

@@ -432,8 +432,8 @@ static enum status read_lines(struct importer *im, FILE *in, struct error *err) 
     return status == ST_OK ? flush(im, err) : status;
 }
 
-/* Strategies that came without a trial are, as other objects, of no team and seen by all. Those that came with one are
- * held by its team, also where the records name none. */
+/* A strategy that came without a trial belongs to no team, and all see it, as with other objects. A strategy that came
+ * with a trial is held by the trial's team, also where the record gives it no name. */
 static enum status read_all(struct importer *im, FILE *in, struct error *err) {
     int64_t last = 0, last_trial = 0;
     enum status status = sql_get_integer(im->store, "SELECT max(row) FROM strategies", &last, err);

@@ -32,11 +32,17 @@
     "FROM (SELECT team, shared FROM trials WHERE strategy = " row " LIMIT " TRIALS_TRIED ") t"                         \
     " WHERE " SHARED_WITH("t", team, all)
 
-/* Whether the name of holding `h` may be told: rules 1, 3 and 4. Trials are looked at where one is seen. */
+/* Whether the table of audiences has a reason for the team to see the object (audiences.c). */
+#define HAS_REASON(kind, row, team)                                                                                    \
+    "EXISTS (SELECT 1 FROM audiences a WHERE a.kind = " kind " AND a.audience IN ('*', " team ") AND a.object = " row  \
+    " AND a.reasons > 0)"
+
+/* Whether the name of holding `h` may be told: rules 1, 3 and 4. A strategy that the team may not see has no trial that
+ * the team may see, so its trials are not read. */
 #define IS_TOLD(h, team, all)                                                                                          \
-    "(" SHARED_WITH(h, team, all) " OR (" h ".kind = 'strategy' AND EXISTS (SELECT 1 FROM audiences a"                 \
-    " WHERE a.kind = 'strategy' AND a.audience IN ('*', " team ") AND a.object = " h ".object AND a.reasons > 0)"      \
-    " AND EXISTS (SELECT 1 " SEEN_TRIALS(h ".object", team, all) " AND t.team = " h ".team)))"
+    "(" SHARED_WITH(h, team, all) " OR (" h ".kind = 'strategy' AND "                                                  \
+    HAS_REASON("'strategy'", h ".object", team) " AND EXISTS (SELECT 1 "                                               \
+    SEEN_TRIALS(h ".object", team, all) " AND t.team = " h ".team)))"
 
 /* Of the holdings that are shared with who asks, the first by rule 3; one row, NULL where there is none. min() brings
  * the team along with the least key, which is cheaper than to sort. */

@@ -99,8 +99,7 @@ static void add_shown_rows(struct select *select, const struct object_list *list
         select_add(select, "SELECT row FROM ");
         select_add(select, object_table(list->kind));
         select_add(select, " o WHERE name = ?3 AND NOT " IS_HELD("?1", "o.row"));
-        select_add(select, " AND EXISTS (SELECT 1 FROM audiences a WHERE a.kind = ?1"
-                           " AND a.audience IN ('*', ?2) AND a.object = o.row AND a.reasons > 0)");
+        select_add(select, " AND " HAS_REASON("?1", "o.row", "?2"));
     } else {
         select_add(select, TO_TEAM);
     }

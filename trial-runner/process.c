@@ -123,7 +123,7 @@ static bool guard_wait(pid_t child, const sigset_t *watched, int *wait_status) {
     }
 }
 
-/* The caller's environment, but for what `pair` ("NAME=VALUE") names, and that; `room` is large enough. */
+/* Set a variable by its `pair`, "NAME=VALUE". The environment has room for one more. */
 static void replace(char **environment, char *pair) {
     const size_t n = strcspn(pair, "=") + 1;
     while (*environment && strncmp(*environment, pair, n) != 0)

@@ -1,5 +1,5 @@
-/* What is cleared away after a program. Without the heap, so that a process forked from one with many threads may call
- * it: another thread may have held the allocator's locks when it was forked. */
+/* Clear away what a program left: processes and files. These functions do not use the heap. So a process may call them
+ * that was forked from one with many threads, one of which may have held the allocator's locks at that moment. */
 #ifndef TRIAL_RUNNER_SWEEP_H
 #define TRIAL_RUNNER_SWEEP_H
 

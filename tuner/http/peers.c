@@ -154,8 +154,9 @@ static void cut(struct peer *peer) {
         work_stop(peer->work, WORK_LEFT);
 }
 
-/* With the mutex held. One that was cut before is shut down again, in case the library missed it. A server that halts
- * closes all of them itself (peers_end), and to the system that looks as if their clients had left. */
+/* With the mutex held. A peer that was cut before is shut down again, in case the library missed the first time. While
+ * the server halts, peers_end closes all connections. A closed connection looks as if its client had left, so nobody
+ * looks for clients that left then. */
 static void cut_overdue(struct server *server) {
     const double now = clock_now_us();
     const bool crowded = is_crowded(server), halts = atomic_load(&server->halting);

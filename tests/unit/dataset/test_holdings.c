@@ -20,6 +20,27 @@ static bool sees(struct store *store, enum store_kind kind, const struct id *id,
     return status == ST_OK;
 }
 
+static struct record record_of(const char *uid, const struct id *model, const struct id *cluster,
+                               const struct id *strategy, const char *team, const char *shared) {
+    static const double times[] = {10};
+    return (struct record){.uid = uid,
+                           .model = model->hex,
+                           .cluster = cluster->hex,
+                           .strategy = strategy->hex,
+                           .proposer = "p",
+                           .runner = "lab",
+                           .state = RECORD_COMPLETE,
+                           .predicted_us = NAN,
+                           .mean_us = NAN,
+                           .median_us = NAN,
+                           .low_us = NAN,
+                           .high_us = NAN,
+                           .n_iterations = 1,
+                           .iterations_us = times,
+                           .team = team,
+                           .shared = shared};
+}
+
 /* A strategy that only a trial with this team and sharing is about. */
 static struct id strategy_of(struct store *store, const struct fixture *f, int number, const char *team,
                              const char *shared) {
@@ -31,23 +52,7 @@ static struct id strategy_of(struct store *store, const struct fixture *f, int n
     snprintf(uid, sizeof uid, "u%d", number);
     assert_ok(store_begin(store, &err));
     assert_ok(holding_make(store, STORE_STRATEGY, "maker", "s", content, "", &id, &err));
-    const double times[] = {10};
-    const struct record record = {.uid = uid,
-                                  .model = f->model.hex,
-                                  .cluster = f->cluster.hex,
-                                  .strategy = id.hex,
-                                  .proposer = "p",
-                                  .runner = "lab",
-                                  .state = RECORD_COMPLETE,
-                                  .predicted_us = NAN,
-                                  .mean_us = NAN,
-                                  .median_us = NAN,
-                                  .low_us = NAN,
-                                  .high_us = NAN,
-                                  .n_iterations = 1,
-                                  .iterations_us = times,
-                                  .team = team,
-                                  .shared = shared};
+    const struct record record = record_of(uid, &f->model, &f->cluster, &id, team, shared);
     assert_ok(store_trials_import(store, 1, &record, NULL, &report, NULL, &err));
     assert_ok(store_end(store, ST_OK, &err));
     return id;
@@ -221,30 +226,16 @@ static void import_some(struct history *h) {
     struct record records[8];
     struct import_report report;
     char shared[8][64];
-    const double times[] = {10};
     const size_t n = 1 + rng_below(&h->rng, 8), s = rng_below(&h->rng, 2 * SOME_SESSIONS);
     char session[8];
     snprintf(session, sizeof session, "s%zu", s);
     for (size_t i = 0; i < n; i++) {
         some_sharing(&h->rng, shared[i]);
         snprintf(h->uids[h->n + i], sizeof h->uids[0], "h%zu", h->n + i);
-        records[i] = (struct record){.uid = h->uids[h->n + i],
-                                     .session = s < SOME_SESSIONS ? session : NULL,
-                                     .model = h->models[s < SOME_SESSIONS ? 0 : rng_below(&h->rng, SOME_MODELS)].hex,
-                                     .cluster = h->f.cluster.hex,
-                                     .strategy = h->strategies[rng_below(&h->rng, SOME_STRATEGIES)].hex,
-                                     .proposer = "p",
-                                     .runner = "lab",
-                                     .state = RECORD_COMPLETE,
-                                     .predicted_us = NAN,
-                                     .mean_us = NAN,
-                                     .median_us = NAN,
-                                     .low_us = NAN,
-                                     .high_us = NAN,
-                                     .n_iterations = 1,
-                                     .iterations_us = times,
-                                     .team = rng_below(&h->rng, 4) ? team_name(rng_below(&h->rng, SOME_TEAMS)) : NULL,
-                                     .shared = shared[i]};
+        records[i] = record_of(h->uids[h->n + i], &h->models[s < SOME_SESSIONS ? 0 : rng_below(&h->rng, SOME_MODELS)],
+                               &h->f.cluster, &h->strategies[rng_below(&h->rng, SOME_STRATEGIES)],
+                               rng_below(&h->rng, 4) ? team_name(rng_below(&h->rng, SOME_TEAMS)) : NULL, shared[i]);
+        records[i].session = s < SOME_SESSIONS ? session : NULL;
     }
     assert_ok(store_trials_import(h->store, n, records, NULL, &report, NULL, &err));
     h->n += n;
