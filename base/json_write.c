@@ -69,6 +69,26 @@ static void shorten_exponent(char *number) {
     memmove(to, from, strlen(from) + 1);
 }
 
+enum { MOST_DIGITS = 17 }; /* that a double needs to be read back */
+enum fit { FITS, MISSES, UNSURE };
+
+/* Whether the decimal of so many digits that is nearest to x > 0 reads back as x. With x scaled to a whole number of
+ * that many digits, what rounding changes must be less than half of the distance to the next double. */
+static enum fit fits(double x, int digits) {
+    static const long double powers[] = {1e0L,  1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1e6L,  1e7L,  1e8L,  1e9L,
+                                         1e10L, 1e11L, 1e12L, 1e13L, 1e14L, 1e15L, 1e16L, 1e17L, 1e18L, 1e19L,
+                                         1e20L, 1e21L, 1e22L, 1e23L, 1e24L, 1e25L, 1e26L, 1e27L};
+    const int up = digits - 1 - (int)floor(log10(x));
+    int exponent;
+    if (up < 0 || up >= (int)(sizeof powers / sizeof *powers) || frexp(x, &exponent) == 0.5)
+        return UNSURE; /* a power of two is nearer to the double below it */
+    const long double scaled = x * powers[up], changed = fabsl(scaled - rintl(scaled)),
+                      half = ldexpl(powers[up], exponent - DBL_MANT_DIG - 1), doubt = 2 * LDBL_EPSILON * scaled;
+    if (scaled < powers[digits - 1] || scaled >= powers[digits])
+        return UNSURE;
+    return changed + doubt < half ? FITS : changed - doubt > half ? MISSES : UNSURE;
+}
+
 void json_format_number(double x, char *out) {
     if (!isfinite(x)) {
         strcpy(out, "null"); /* JSON has no other word for it */
@@ -78,10 +98,14 @@ void json_format_number(double x, char *out) {
         snprintf(out, 32, "%lld", (long long)x); /* and -0 is 0 */
         return;
     }
-    /* Fifteen digits always survive a double, so fewer need not be tried, except where doubles thin out near 0. */
-    for (int digits = fabs(x) < DBL_MIN ? 1 : 15; digits <= 17; digits++) {
+    /* Fifteen digits always survive a double, so fewer need not be tried, except where doubles thin out near 0. To
+     * print and to read back takes ten times as long as to ask whether it is worth it. */
+    for (int digits = fabs(x) < DBL_MIN ? 1 : 15; digits <= MOST_DIGITS; digits++) {
+        const enum fit fit = digits < MOST_DIGITS ? fits(fabs(x), digits) : FITS;
+        if (fit == MISSES)
+            continue;
         snprintf(out, 32, "%.*g", digits, x);
-        if (strtod(out, NULL) == x)
+        if (fit == FITS || strtod(out, NULL) == x)
             break;
     }
     shorten_exponent(out);

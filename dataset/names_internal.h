@@ -55,11 +55,11 @@
     "(SELECT t.team " SEEN_TRIALS(row, team, all)                                                                      \
     " AND EXISTS (SELECT 1 " HOLDINGS_OF("'strategy'", row) " AND h.team = t.team) LIMIT 1)"
 
-/* The team whose holding names the object: rules 1 to 4; NULL by the others. */
+/* The team whose holding names the object: rules 1 to 4; NULL by the others. Most who ask hold it themselves. */
 #define NAMER(kind, row, team, all, owner)                                                                             \
-    "CASE WHEN " IS_HELD(kind, row) " THEN coalesce(" HELD_BY(kind, row, team) ", " HELD_BY(kind, row, owner) ", "     \
-    FIRST_SHARED(kind, row, team, all) ", CASE " kind " WHEN 'strategy' THEN " FIRST_BY_TRIAL(row, team, all)          \
-    " END) END"
+    "coalesce(" HELD_BY(kind, row, team) ", CASE WHEN " IS_HELD(kind, row) " THEN coalesce("                           \
+    HELD_BY(kind, row, owner) ", " FIRST_SHARED(kind, row, team, all) ", CASE " kind " WHEN 'strategy' THEN "          \
+    FIRST_BY_TRIAL(row, team, all) " END) END)"
 
 /* Where a SELECT has the object as `o`: the join, and with it the two columns. */
 #define JOIN_NAMER(kind, team, all, owner)                                                                             \

@@ -72,6 +72,48 @@ static void every_number_reads_back_the_same(void **state) {
     }
 }
 
+/* Written without a thought: all numbers of digits tried in turn. */
+static void shortest(double x, char *out) {
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(out, 32, "%.*g", digits, x);
+        if (strtod(out, NULL) == x)
+            return;
+    }
+}
+
+/* A number as people and measurements have it: few digits, many, or the neighbour of one with few. */
+static double likely_number(struct rng *rng) {
+    const double scale = pow(10, (double)rng_below(rng, 24) - 8), x = (double)rng_below(rng, 1000000) * scale;
+    switch (rng_below(rng, 4)) {
+    case 0:
+        return x / 1000;
+    case 1:
+        return nextafter(x / 1000, rng_below(rng, 2) ? INFINITY : 0);
+    case 2:
+        return ldexp(1, (int)rng_below(rng, 120) - 60) * (double)(1 + rng_below(rng, 3));
+    default:
+        return rng_uniform(rng) * scale;
+    }
+}
+
+static void no_number_is_longer_than_it_must_be(void **state) {
+    (void)state;
+    struct rng rng;
+    rng_seed(&rng, test_seed());
+    for (int i = 0; i < 50000; i++) {
+        char got[32], want[32];
+        const double x = likely_number(&rng);
+        if (fabs(x) <= 0x1p53 && x == floor(x))
+            continue;
+        json_format_number(x, got);
+        shortest(x, want);
+        assert_true(strtod(got, NULL) == x);
+        const size_t digits = strspn(want, "0123456789.");
+        assert_int_equal(strspn(got, "0123456789."), digits);
+        assert_memory_equal(got, want, digits);
+    }
+}
+
 static void canonical_text_sorts_members_by_bytes_and_drops_blanks(void **state) {
     (void)state;
     written(json_canonical,
@@ -282,6 +324,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_have_their_shortest_form),
         cmocka_unit_test(every_number_reads_back_the_same),
+        cmocka_unit_test(no_number_is_longer_than_it_must_be),
         cmocka_unit_test(canonical_text_sorts_members_by_bytes_and_drops_blanks),
         cmocka_unit_test(strings_are_escaped_only_where_needed),
         cmocka_unit_test(one_line_text_keeps_the_order_of_members),
