@@ -9,20 +9,26 @@ SHELL  := /bin/bash
 comma  := ,
 
 # The layers, lowest first. DEPS.<folder> is both the include law (make lint) and the link order.
-FOLDERS           := base strategy featurize simulator dataset trial-runner tuner
+FOLDERS           := base strategy interop featurize simulator dataset trial-runner tuner report service cli
 DEPS.base         :=
 DEPS.strategy     := base
+DEPS.interop      := strategy base
 DEPS.featurize    := strategy base
 DEPS.simulator    := featurize strategy base
 DEPS.dataset      := strategy base
-DEPS.trial-runner := strategy base
-DEPS.tuner        := trial-runner dataset simulator featurize strategy base
+DEPS.trial-runner := interop strategy base
+DEPS.tuner        := trial-runner dataset simulator featurize interop strategy base
+DEPS.report       := tuner $(DEPS.tuner)
+DEPS.service      := report $(DEPS.report)
+DEPS.cli          := service $(DEPS.service)
 LIBS.base         := -lcjson -lcrypto -lm
 # Only programs that import need it, so workers do not ask for it where they run.
-LIBS.strategy     := -Wl,--push-state,--as-needed -lyaml -Wl,--pop-state
+LIBS.interop      := -Wl,--push-state,--as-needed -lyaml -Wl,--pop-state
 LIBS.simulator    := -lopenblas -lxgboost
 LIBS.dataset      := -lsqlite3
-LIBS.tuner        := -llapacke -lnlopt -lopenblas -lmicrohttpd -lgnutls -lcurl -pthread
+LIBS.tuner        := -llapacke -lnlopt -lopenblas -pthread
+LIBS.service      := -lmicrohttpd -lgnutls -pthread
+LIBS.cli          := -lcurl -pthread
 # Programs of trial-runner/worker/ are linked by mpicc and never by the tuner.
 
 WARN          := -std=c17 -D_GNU_SOURCE -Wall -Wextra -Wshadow -Wconversion -Wvla -Wmissing-prototypes -Wstrict-prototypes
@@ -59,13 +65,12 @@ CUDA_INCLUDE := $(addprefix -isystem ,$(filter-out /usr/include,$(sort $(CUDA_HO
 NCCL_SOURCES := $(if $(and $(CUDART),$(NCCL),$(wildcard $(CUDA_HOME)/bin/nvcc),$(wildcard $(NCCL_HOME)/include/nccl.h)),\
                   $(wildcard trial-runner/worker/nccl/*.c))
 NCCL_TUNER := $(OUT)/lib/libnccl-tuner-syncopate.so
-PROGRAMS := $(if $(call sources,tuner),$(OUT)/bin/syncopate) $(if $(WORKER_SOURCES),$(OUT)/bin/syncopate-worker-mpi) \
+PROGRAMS := $(if $(call sources,cli),$(OUT)/bin/syncopate) $(if $(WORKER_SOURCES),$(OUT)/bin/syncopate-worker-mpi) \
             $(if $(NCCL_SOURCES),$(OUT)/bin/syncopate-worker-nccl)
 UNIT_SOURCES := $(wildcard tests/unit/*/test_*.c) $(wildcard tests/property/*/test_*.c)
 UNIT := $(patsubst tests/%.c,$(OUT)/tests/%,$(UNIT_SOURCES))
 FUZZ := $(patsubst tests/fuzz/%.c,$(OUT)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 REPLAY := $(patsubst tests/fuzz/fuzz_%.c,$(OUT)/tests/fuzz/replay_%,$(wildcard tests/fuzz/fuzz_*.c))
-HEADERS := $(wildcard $(addsuffix /*.h,$(FOLDERS)) $(addsuffix /*/*.h,$(FOLDERS)))
 ALL_C := $(wildcard $(foreach f,$(FOLDERS) tests,$(f)/*.[ch] $(f)/*/*.[ch] $(f)/*/*/*.[ch]))
 
 .PHONY: all demo demo-pytorch test bench bench-service accuracy curves evaluate evaluate-live asan tsan coverage fuzz lint format tidy man install \
@@ -94,17 +99,17 @@ $(OUT)/obj/trial-runner/worker/nccl/kernels.o: trial-runner/worker/nccl/kernels.
 	$(call say,NVCC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CUDA_HOME)/bin/nvcc -std=c++17 -O2 -I. $(NVCC_ARCH) -Xcompiler -Wall,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics -c $< -o $@
-$(OUT)/obj/tuner/http/assets.o: $(wildcard tuner/http/assets/*)
-$(OUT)/obj/tuner/cli/completion.o: $(wildcard tuner/cli/completion/*)
+$(OUT)/obj/service/http/pages/assets.o: $(wildcard service/http/pages/assets/*)
+$(OUT)/obj/cli/completion.o: $(wildcard cli/completion/*)
 $(OUT)/obj/%.o: %.c
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP -c $< -o $@
 
-$(OUT)/bin/syncopate: $$(foreach f,$$(call closure,tuner),$$(call lib,$$(f)))
+$(OUT)/bin/syncopate: $$(foreach f,$$(call closure,cli),$$(call lib,$$(f)))
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ -Wl,--whole-archive $(call lib,tuner) -Wl,--no-whole-archive $(call link,tuner)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ -Wl,--whole-archive $(call lib,cli) -Wl,--no-whole-archive $(call link,cli)
 $(OUT)/bin/syncopate-worker-mpi: $(patsubst %.c,$(OUT)/obj/%.o,$(WORKER_SOURCES)) $(call lib,strategy) $(call lib,base)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
@@ -129,7 +134,7 @@ $(OUT)/tests/support/syncopate-worker-nccl: $(NCCL_OBJECTS) $(NCCL_DOUBLES) $(ca
 	$(Q)OMPI_CC=$(CC) $(MPICC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(call link,strategy) -pthread
 
 # NCCL loads this into training processes: the C library and what is listed here, no symbols but NCCL's two.
-NCCL_TUNER_OBJECTS := $(patsubst %.c,$(OUT)/pic/%.o,$(wildcard strategy/export/nccl/*.c) base/error.c)
+NCCL_TUNER_OBJECTS := $(patsubst %.c,$(OUT)/pic/%.o,$(wildcard interop/export/nccl/*.c) base/error.c)
 $(OUT)/pic/%.o: %.c
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
@@ -192,45 +197,45 @@ $(OUT)/tests/load/load: $(LOAD) $$(foreach f,$$(call closure,dataset),$$(call li
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(LOAD) $(call link,dataset)
 accuracy: all $(OUT)/tests/accuracy/accuracy  ## predicted against measured over real trials in four lab clusters
 	@OUT=$(OUT) tests/accuracy.sh
-$(OUT)/tests/accuracy/accuracy: $(OUT)/obj/tests/accuracy/accuracy.o $$(foreach f,$$(call closure,tuner),$$(call lib,$$(f)))
+$(OUT)/tests/accuracy/accuracy: $(OUT)/obj/tests/accuracy/accuracy.o $$(foreach f,$$(call closure,cli),$$(call lib,$$(f)))
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< $(call link,tuner)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< $(call link,cli)
 CURVES := $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard tests/curves/*.c)) $(SUPPORT_STRATEGY)
 curves: $(OUT)/tests/curves/curves  ## cost curves: every measured size told from the others, on public tables and the corpus
 	@OUT=$(OUT) tests/curves.sh
-$(OUT)/tests/curves/curves: $(CURVES) $$(foreach f,$$(call closure,tuner),$$(call lib,$$(f)))
+$(OUT)/tests/curves/curves: $(CURVES) $$(foreach f,$$(call closure,cli),$$(call lib,$$(f)))
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(CURVES) $(call link,tuner)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(CURVES) $(call link,cli)
 EVALUATE := $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard tests/evaluate/*.c))
 evaluate: all $(OUT)/tests/evaluate/evaluate  ## learned rankers against recorded trials: accuracy, transfer, features, search, ablation, bayes
 	@OUT=$(OUT) tests/evaluate.sh
-$(OUT)/tests/evaluate/evaluate: $(EVALUATE) $$(foreach f,$$(call closure,tuner),$$(call lib,$$(f)))
+$(OUT)/tests/evaluate/evaluate: $(EVALUATE) $$(foreach f,$$(call closure,cli),$$(call lib,$$(f)))
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(EVALUATE) $(call link,tuner)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(EVALUATE) $(call link,cli)
 
 # Of evaluate/ the live plays use what is no table.
 EVALUATE_LIVE := $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard tests/evaluate/live/*.c) \
                    tests/evaluate/corpus.c tests/evaluate/optuna_functions.c tests/evaluate/quantile.c)
 evaluate-live: all $(OUT)/tests/evaluate/live  ## search methods against each other, live in the lab: an hour, and root
 	@OUT=$(OUT) tests/evaluate-live.sh
-$(OUT)/tests/evaluate/live: $(EVALUATE_LIVE) $$(foreach f,$$(call closure,tuner),$$(call lib,$$(f)))
+$(OUT)/tests/evaluate/live: $(EVALUATE_LIVE) $$(foreach f,$$(call closure,cli),$$(call lib,$$(f)))
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(EVALUATE_LIVE) $(call link,tuner)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(EVALUATE_LIVE) $(call link,cli)
 
-$(OUT)/fuzz/%: $(OUT)/obj/tests/fuzz/%.o $$(foreach f,$$(call closure,tuner),$$(call lib,$$(f)))
+$(OUT)/fuzz/%: $(OUT)/obj/tests/fuzz/%.o $$(foreach f,$$(call closure,cli),$$(call lib,$$(f)))
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(subst fuzzer-no-link,fuzzer,$(LDFLAGS_ALL)) -o $@ $< $(call link,tuner)
+	$(Q)$(CC) $(subst fuzzer-no-link,fuzzer,$(LDFLAGS_ALL)) -o $@ $< $(call link,cli)
 # The same targets without libFuzzer: each input of their corpus once, with any compiler.
 $(OUT)/tests/fuzz/replay_%: $(OUT)/obj/tests/fuzz/fuzz_%.o $(OUT)/obj/tests/fuzz/replay.o \
-                            $$(foreach f,$$(call closure,tuner),$$(call lib,$$(f)))
+                            $$(foreach f,$$(call closure,cli),$$(call lib,$$(f)))
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(call link,tuner)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(call link,cli)
 FUZZ_SECONDS ?= 60
 fuzz:  ## every parser for FUZZ_SECONDS (60) under libFuzzer
 	@$(MAKE) --no-print-directory MODE=fuzz CC=clang fuzz-run
@@ -280,7 +285,7 @@ install: all man $(COMPLETION)/bash $(COMPLETION)/zsh  ## into PREFIX (/usr/loca
 	$(Q)install -m 644 examples/models/*.json $(SHARE)/models/
 	$(Q)install -m 644 examples/clusters/*.json $(SHARE)/clusters/
 	$(Q)install -m 644 examples/launchers.json $(SHARE)/
-	$(Q)install -m 644 strategy/import/pytorch/syncopate_torch/*.py $(SHARE)/python/syncopate_torch/
+	$(Q)install -m 644 interop/pytorch/syncopate_torch/*.py $(SHARE)/python/syncopate_torch/
 	$(Q)install -m 644 $(MAN)/*.1 $(TO)/share/man/man1/
 	$(Q)install -m 644 $(COMPLETION)/bash $(TO)/share/bash-completion/completions/syncopate
 	$(Q)install -m 644 $(COMPLETION)/zsh $(TO)/share/zsh/site-functions/_syncopate

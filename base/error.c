@@ -44,7 +44,9 @@ enum status(error_set)(struct error *err, enum status status, const char *format
     return status;
 }
 
-enum status error_prefix(struct error *err, const char *format, ...) {
+enum status error_prefix(struct error *err, enum status status, const char *format, ...) {
+    if (!err)
+        return status;
     char old[sizeof err->message];
     memcpy(old, err->message, sizeof old);
     va_list args;
@@ -55,7 +57,7 @@ enum status error_prefix(struct error *err, const char *format, ...) {
         snprintf(err->message + n, sizeof err->message - (size_t)n, ": %.*s",
                  (int)(sizeof err->message - (size_t)n - 3), old);
     trim_cut_character(err->message, sizeof err->message);
-    return err->status;
+    return status;
 }
 
 enum status(error_no_memory)(struct error *err) {

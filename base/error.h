@@ -38,8 +38,10 @@ struct error {
 enum status error_set(struct error *err, enum status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Put "prefix: " before the message, once, where the caller knows a place that the detector could not. */
-enum status error_prefix(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Put "prefix: " before the message of *err (may be NULL), where the caller knows a place that the detector could not.
+ * Returns `status`. */
+enum status error_prefix(struct error *err, enum status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 enum status error_no_memory(struct error *err);
 

@@ -6,7 +6,7 @@
  * U+2066 to U+2069) and without line and paragraph separators (U+2028, U+2029).
  *
  * Whoever takes text in refuses what is not clean. Whoever prints, prints by text_print: datasets of earlier versions
- * and other people's services hold what was never refused. `make lint` looks for printf in tuner/cli.
+ * and other people's services hold what was never refused. `make lint` looks for printf in cli.
  * Threads: any. */
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H

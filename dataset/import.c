@@ -73,7 +73,7 @@ static enum status fail(const struct importer *im, struct error *err, const char
 static enum status place(const struct importer *im, enum status status, struct error *err) {
     return status == ST_OK || status == ST_NO_MEMORY
                ? status
-               : error_prefix(err, "%s: line %llu", im->name, (unsigned long long)im->line);
+               : error_prefix(err, status, "%s: line %llu", im->name, (unsigned long long)im->line);
 }
 
 static enum status check_stamp(const struct importer *im, const char *key, const char *stamp, struct error *err) {
@@ -97,7 +97,7 @@ static enum status get_shared(struct importer *im, const cJSON *json, const char
     const cJSON *node = cJSON_GetObjectItemCaseSensitive(json, "shared");
     *out = NULL;
     enum status status = node ? shared_read(node, &im->arena, out, err) : ST_OK;
-    return status == ST_OK ? ST_OK : error_prefix(err, "%s: line %llu", im->name, (unsigned long long)im->line);
+    return status == ST_OK ? ST_OK : error_prefix(err, status, "%s: line %llu", im->name, (unsigned long long)im->line);
 }
 
 static enum status get_number(struct importer *im, const cJSON *json, const char *key, double *out, struct error *err) {
@@ -154,7 +154,7 @@ static enum status hold_strategies(struct importer *im, struct error *err) {
             continue;
         status = validate_name("strategy_name", r->strategy_name, VALID_NAME_MAX, err);
         if (status != ST_OK)
-            return error_prefix(err, "%s: line %llu", im->name, (unsigned long long)im->lines[i]);
+            return error_prefix(err, status, "%s: line %llu", im->name, (unsigned long long)im->lines[i]);
         status = sql_run(im->store, SQL_HOLD_NAMED,
                          SQL_VALUES(sql_text(r->strategy), sql_text(r->team), sql_text(r->strategy_name),
                                     sql_text(r->ended ? r->ended : now)),
@@ -285,7 +285,7 @@ static enum status run_counted(struct importer *im, enum statement which, size_t
                                uint64_t *added, struct error *err) {
     enum status status = sql_run(im->store, which, n, values, err);
     if (status != ST_OK)
-        return error_prefix(err, "%s: line %llu", im->name, (unsigned long long)im->line);
+        return error_prefix(err, status, "%s: line %llu", im->name, (unsigned long long)im->line);
     if (sql_changes(im->store) > 0)
         ++*added;
     else

@@ -282,8 +282,8 @@ enum status store_trials_import(struct store *store, size_t n, const struct reco
         if (status == ST_OK)
             i++;
     }
-    if (status != ST_OK && err && i < n)
-        error_prefix(err, "record %zu", i);
+    if (status != ST_OK && i < n)
+        error_prefix(err, status, "record %zu", i);
     if (status != ST_OK && failed)
         *failed = i;
     if (status == ST_OK && batch.report.added)

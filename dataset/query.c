@@ -94,6 +94,9 @@ enum status query_conditions(struct store *store, struct select *select, const s
         status = where_object(store, select, STORE_CLUSTER, "cluster", query->cluster, err);
     if (status == ST_OK)
         status = where_object(store, select, STORE_STRATEGY, "strategy", query->strategy, err);
+    where_text(select, " AND t.uid = ", query->uid);
+    if (query->uid)
+        select->pins.columns |= UINT32_C(1) << FILTER_uid;
     where_text(select, " AND t.session = ", query->session);
     if (query->session)
         select->pins.columns |= UINT32_C(1) << FILTER_session;
@@ -127,8 +130,8 @@ struct cursor {
 
 /* A hash of all that makes one list of trials another. */
 static enum status fingerprint(const struct query *q, char out[17], struct error *err) {
-    const char *const texts[] = {q->model,    q->cluster, q->strategy, q->session, q->runner,
-                                 q->proposer, q->since,   q->until,    q->filter,  q->viewer};
+    const char *const texts[] = {q->uid,      q->model, q->cluster, q->strategy, q->session, q->runner,
+                                 q->proposer, q->since, q->until,   q->filter,   q->viewer};
     struct arena arena = {0};
     struct id id;
     char *all =

@@ -36,7 +36,7 @@ enum query_order {
 /* Every member narrows; {0} is every trial in the order they were recorded. */
 struct query {
     const char *model, *cluster, *strategy; /* a name, or the first hex digits of an id */
-    const char *session, *runner, *proposer;
+    const char *uid, *session, *runner, *proposer;
     const enum record_state *state;
     /* UTC stamps or their beginnings ("2026-11-21"), of when the trial was queued: since <= queued < until. */
     const char *since, *until;

@@ -435,7 +435,7 @@ static enum status migrate_to(struct store *store, int version, struct error *er
     status = store_end(store, status, err);
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_ENABLE_FKEY, 1, NULL);
     if (status != ST_OK)
-        error_prefix(err, "to schema version %d", version);
+        error_prefix(err, status, "to schema version %d", version);
     return status;
 }
 

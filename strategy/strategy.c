@@ -262,7 +262,7 @@ static enum status read_whole(const struct json_at *root, const struct model *mo
     if (!(out->name = arena_strdup(&out->arena, name)))
         return error_no_memory(err);
     st = strategy_seal(out, model, cluster, err);
-    return st == ST_INVALID && err ? error_prefix(err, "%s", root->key) : st;
+    return st == ST_INVALID ? error_prefix(err, st, "%s", root->key) : st;
 }
 
 enum status strategy_read(const cJSON *json, const char *name, const struct model *model, const struct cluster *cluster,

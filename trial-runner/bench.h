@@ -3,7 +3,7 @@
 #define TRIAL_RUNNER_BENCH_H
 
 #include <cjson/cJSON.h>
-#include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -13,7 +13,7 @@ struct bench_options {
     struct trial_runner runner;
     uint64_t max_bytes;  /* of a message; 0: 16 MiB */
     double time_limit_s; /* for the measurements, not counting the start; 0: 40 s */
-    const volatile sig_atomic_t *cancel;
+    const atomic_int *cancel;
     /* A figure has come in: "all_reduce ring", its bytes and time. May be NULL. */
     void (*on_measurement)(void *context, const char *what, uint64_t bytes, double time_us);
     void *context;

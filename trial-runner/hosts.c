@@ -42,7 +42,7 @@ enum status hosts_read_file(const char *path, uint32_t n, struct arena *arena, c
             continue;
         status = hosts_check_name(name, err);
         if (status != ST_OK)
-            error_prefix(err, "%s", path);
+            error_prefix(err, status, "%s", path);
         else if (found < n && !(names[found] = arena_strdup(arena, name)))
             status = error_no_memory(err);
         found++;

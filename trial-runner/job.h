@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "strategy/export/limits.h"
+#include "interop/export/limits.h"
 #include "trial-runner/job_folder.h"
 #include "trial-runner/job_times.h"
 #include "trial-runner/trial.h"

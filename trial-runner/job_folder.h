@@ -1,4 +1,4 @@
-/* What a job is given of a strategy: a folder with strategy.json and every form of strategy/export that can be made of
+/* What a job is given of a strategy: a folder with strategy.json and every form of interop/export that can be made of
  * it (ddp.json, horovod.env, ...), and variables for its environment.
  * Threads: functions have no state. */
 #ifndef TRIAL_RUNNER_JOB_FOLDER_H
@@ -9,7 +9,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "strategy/export/export.h"
+#include "interop/export/export.h"
 
 enum { JOB_MAX_FORMS = 8, JOB_PATH = 4096 };
 

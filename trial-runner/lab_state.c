@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
@@ -351,10 +352,21 @@ enum status lab_list(struct arena *arena, struct lab_info **out, size_t *n, stru
     return ST_OK;
 }
 
-/* Into the lab with a pidfd, and further through the agent when a node is meant. Does not return. */
+/* Into the lab with a pidfd, and further through the agent when a node is meant. Does not return. The lab has mounts of
+ * its own, and to enter them leads to "/": the command runs in the folder of the same name as where it was called. */
 static _Noreturn void exec_inside(int pidfd, const char *const *argv) {
+    char folder[PATH_MAX];
+    if (!getcwd(folder, sizeof folder)) {
+        fprintf(stderr, "syncopate: the folder that this was called in is gone: %s\n", strerror(errno));
+        _exit(126);
+    }
     if (setns(pidfd, CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWPID) != 0) {
         fprintf(stderr, "syncopate: cannot enter the lab: %s\n", strerror(errno));
+        _exit(126);
+    }
+    if (chdir(folder) != 0) {
+        fprintf(stderr, "syncopate: the lab has no folder %s (%s); call the command in another one\n", folder,
+                strerror(errno));
         _exit(126);
     }
     pid_t program = fork(); /* only a child is in the pid namespace */

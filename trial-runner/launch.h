@@ -14,7 +14,7 @@
 #define TRIAL_RUNNER_LAUNCH_H
 
 #include <cjson/cJSON.h>
-#include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "base/arena.h"
@@ -87,7 +87,7 @@ struct launch_options {
     const char *title;            /* of the log */
     uint64_t number;              /* likewise; 0: none */
     double time_limit_s;          /* 0: none. Time in a queue does not count */
-    const volatile sig_atomic_t *cancel;
+    const atomic_int *cancel;
     /* One JSON object with an "event"; false ends the run. */
     bool (*on_event)(void *context, const char *event, const cJSON *line);
     void *context;

@@ -10,6 +10,7 @@
 #define TRIAL_RUNNER_PROCESS_H
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -52,7 +53,7 @@ struct process_options {
                                    */
     double grace_s;               /* > 0: what is stopped gets SIGTERM, with its process group, and this long to end */
     double first_line_timeout_s;  /* 0: no limit */
-    const volatile sig_atomic_t *cancel;
+    const atomic_int *cancel;
     /* Called in the caller's thread; `line` has no line end, n bytes and a NUL. False stops the program. */
     bool (*on_line)(void *context, enum process_stream stream, const char *line, size_t n);
     bool (*on_tick)(void *context); /* some 20 times a second, and once at the end; false stops the program. NULL */

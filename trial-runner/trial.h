@@ -8,7 +8,7 @@
 #ifndef TRIAL_RUNNER_TRIAL_H
 #define TRIAL_RUNNER_TRIAL_H
 
-#include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -49,7 +49,7 @@ struct trial_request {
     uint64_t number;               /* within a session, for the log's name; 0: none */
     double time_limit_s;           /* of the whole trial; 0: none */
     double stop_if_slower_than_us; /* 0: never */
-    const volatile sig_atomic_t *cancel;
+    const atomic_int *cancel;
     void (*on_iteration)(void *context, uint32_t index, double time_us);       /* may be NULL */
     void (*on_interval)(void *context, const struct trial_interval *interval); /* after the run; NULL: not traced */
     void *context;

@@ -362,8 +362,8 @@ static enum status add_member(struct ranker *ranker, const struct ranker *member
 }
 
 static enum status train_member(const struct ranker *ranker, const struct ranker *from, uint64_t number, size_t n,
-                                const struct ranker_example *examples, const volatile sig_atomic_t *cancel,
-                                struct ranker **out, struct error *err) {
+                                const struct ranker_example *examples, const atomic_int *cancel, struct ranker **out,
+                                struct error *err) {
     struct ranker *member = ranker_new(ranker->options.kind);
     if (!member)
         return error_no_memory(err);

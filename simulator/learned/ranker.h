@@ -17,7 +17,7 @@
 #ifndef SIMULATOR_LEARNED_RANKER_H
 #define SIMULATOR_LEARNED_RANKER_H
 
-#include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -59,7 +59,7 @@ struct ranker_options {
     uint32_t epochs;   /* at most */
     uint32_t patience; /* epochs without a better validation before it stops */
     double learning_rate, weight_decay;
-    const volatile sig_atomic_t *cancel; /* NULL: none. Checked once an epoch */
+    const atomic_int *cancel; /* NULL: none. Checked once an epoch */
 };
 
 /* Good for `kind` with a few hundred examples. */

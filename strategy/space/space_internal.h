@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/rng.h"
-#include "strategy/space.h"
+#include "strategy/space/space.h"
 
 /* A strategy being built. Functions that need memory set no_memory and go on; draft_finish looks at it. */
 struct draft {

@@ -12,13 +12,13 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "base/statistics.h"
+#include "cli/inputs.h"
 #include "dataset/query.h"
-#include "strategy/space.h"
-#include "tuner/cli/inputs.h"
-#include "tuner/predictor.h"
-#include "tuner/runners.h"
-#include "tuner/statistics.h"
-#include "tuner/trials.h"
+#include "strategy/space/space.h"
+#include "tuner/predict/predictor.h"
+#include "tuner/session/runners.h"
+#include "tuner/session/trials.h"
 
 static void fail(const struct error *err) {
     fprintf(stderr, "accuracy: %s\n", err->message);

@@ -155,7 +155,7 @@ assert ends == sorted(ends)"
 # ---- PyTorch ----
 for python in python3 /usr/bin/python3; do $python -c 'import torch' 2>/dev/null && break; done
 if $python -c 'import torch' 2>/dev/null; then
-    timeout 200 $python "$root/tests/cli/export_torch.py" "$root/strategy/import/pytorch" \
+    timeout 200 $python "$root/tests/cli/export_torch.py" "$root/interop/pytorch" \
         "$root/examples/models/googlenet.json" each-* 2>err || echo "not ok torch_ends_well: $(tail -n 1 err)"
 else
     echo "skip hook_trains_as_DDP_does: needs PyTorch (Debian: python3-torch)"

@@ -64,8 +64,8 @@ sed 's/262144/262143/' all_reduce.log >bad.log
 check a_bad_row_is_named 2 'bad.log:5: 1048576 bytes are not' "$syncopate" import cluster hosts bad.log --nic-gbit-per-s 1
 for kind in $("$syncopate" import model --help | sed -n '/Kinds:/,/^$/s/^  \([a-z-]*\) .*/\1/p') \
     $("$syncopate" import cluster --help | sed -n '/Kinds:/,/^$/s/^  \([a-z-]*\) .*/\1/p'); do
-    [ -s "$root/strategy/import/README.md" ] && grep -q -- "\`$kind\`" "$root/strategy/import/README.md" &&
-        echo "ok kind_${kind//-/_}_is_explained" || echo "not ok kind_${kind//-/_}_is_explained: no $kind in strategy/import/README.md"
+    [ -s "$root/interop/import/README.md" ] && grep -q -- "\`$kind\`" "$root/interop/import/README.md" &&
+        echo "ok kind_${kind//-/_}_is_explained" || echo "not ok kind_${kind//-/_}_is_explained: no $kind in interop/import/README.md"
 done
 
 # ---- real files ----
@@ -125,7 +125,7 @@ for candidate in python3 /usr/bin/python3; do
 done
 if [ -n "$python" ]; then
     mkdir torch
-    PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 PYTHONPATH=$root/strategy/import/pytorch "$python" "$root/tests/cli/import_torch.py" torch 2>err ||
+    PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 PYTHONPATH=$root/interop/pytorch "$python" "$root/tests/cli/import_torch.py" torch 2>err ||
         echo "not ok torch_module: $(tail -n 1 err)"
     for file in torch/*.json; do
         check "torch_file_$(basename "$file" .json)_is_a_model" 0 wfbp "$syncopate" simulate "$file" lab-4x1g --baseline wfbp

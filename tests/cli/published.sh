@@ -65,7 +65,7 @@ curl -s "$url/api/v1/sessions/$id/trials/1" >trial.json
 grep -q '"command":"./train.sh published"' trial.json
 verdict one_may_publish_it $? "$(cat trial.json)"
 check a_label_is_a_line 2 'label' "$syncopate" agent --server "$url" --session "$id" --command true --label "$(printf 'a\nb')"
-check nor_turns_it_words_around 2 'label' "$syncopate" agent --server "$url" --session "$id" --command true --label $'a\u202eb'
+check nor_turns_it_words_around 2 'label' "$syncopate" agent --server "$url" --session "$id" --command true --label $'a\xe2\x80\xaeb'
 check a_label_needs_a_command 2 'is about the job of --command' "$syncopate" tune mlp-small lab-4x1g --label x
 
 # ---- a dataset of one's own, merged into the service ----

@@ -10,7 +10,7 @@ syncopate=$PWD/${OUT:-build/release}/bin/syncopate
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 2
-export OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$root/strategy/import/pytorch
+export OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$root/interop/pytorch
 for python in python3 /usr/bin/python3; do $python -c 'import torch.distributed' 2>/dev/null && break; done
 if ! $python -c 'import torch.distributed as d; assert d.is_available() and d.is_gloo_available' 2>/dev/null; then
     echo "skip pytorch: needs PyTorch with gloo (Debian: python3-torch)"
@@ -18,7 +18,7 @@ if ! $python -c 'import torch.distributed as d; assert d.is_available() and d.is
 fi
 
 # ---- a model and a cluster of this machine ----
-module=$root/strategy/import/pytorch
+module=$root/interop/pytorch
 timeout 100 $python "$root/tests/cli/pytorch.py" "$module" profile . 2>err ||
     echo "not ok profile_ends_well: $(tail -n 1 err)"
 cat >cluster.json <<'JSON'

@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/table.h"
 #include "tests/curves/methods.h"
 #include "tests/support/strategy/measured_tables.h"
-#include "tuner/cli/table.h"
-#include "tuner/examples.h"
+#include "tuner/learn/examples.h"
 
 static const double LIMIT = 0.15;
 

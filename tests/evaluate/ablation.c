@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/statistics.h"
+#include "cli/table.h"
 #include "tests/evaluate/games.h"
 #include "tests/evaluate/methods.h"
-#include "tuner/cli/table.h"
 #include "tuner/search/advisor.h"
-#include "tuner/statistics.h"
 
 /* ---- the advisor's parts ---- */
 

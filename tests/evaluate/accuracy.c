@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "cli/table.h"
 #include "tests/evaluate/evaluate.h"
-#include "tuner/cli/table.h"
 
 /* Rows: three that learn nothing of the features, the rankers, and two made of rankers. */
 enum { ROW_TIMELINE, ROW_CLOSED, ROW_CORRECTED, ROW_LEARNED, ROW_CHOSEN = ROW_LEARNED + LEARNED, ROW_MEAN, ROWS };

@@ -21,10 +21,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "cli/table.h"
 #include "tests/evaluate/evaluate.h"
 #include "tests/evaluate/optuna_functions.h"
 #include "tests/evaluate/surfaces.h"
-#include "tuner/cli/table.h"
 
 enum { SEEDS = 20, TRIALS = 60, MARKS = 5, QUARTILES_MARK = 2 };
 static const size_t marks[MARKS] = {5, 10, 20, 40, 60};

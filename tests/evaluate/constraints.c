@@ -1,6 +1,6 @@
 /* What are AutoSync's constraints (its §3.2) worth, one by one? c_lb: servers carry load in proportion to their
  * bandwidth; c_am: only gradients that become ready one after another are merged. Strategies are drawn with both, with
- * one and with none; all else is drawn in the same way (strategy/space.h, space_sample_constrained).
+ * one and with none; all else is drawn in the same way (strategy/space/space.h, space_sample_constrained).
  *
  * Simulated: DRAWS of each kind in every domain that has trials enough, by the timeline without correction, over the
  * fastest predicted of all that was drawn or tried there. Measured: the trials of `collect --draw`, over the fastest of
@@ -10,12 +10,12 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "cli/table.h"
 #include "dataset/query.h"
-#include "strategy/space.h"
+#include "strategy/space/space.h"
 #include "tests/evaluate/evaluate.h"
 #include "tests/evaluate/quantile.h"
-#include "tuner/cli/table.h"
-#include "tuner/predictor.h"
+#include "tuner/predict/predictor.h"
 
 enum { WAYS = 4, DRAWS = 200, FEW = 20, BLOCKS = DRAWS / FEW, MOST_DOMAINS = 64 };
 static const struct {

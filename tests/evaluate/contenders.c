@@ -5,7 +5,7 @@
 
 #include "simulator/closed_form.h"
 #include "tests/evaluate/evaluate.h"
-#include "tuner/predictor.h"
+#include "tuner/predict/predictor.h"
 
 const struct contender timeline = {.name = "timeline", .kind = CONTENDER_TIMELINE};
 const struct contender closed_form = {.name = "AutoSync's closed form", .kind = CONTENDER_CLOSED_FORM};

@@ -14,7 +14,7 @@
 #include "base/rng.h"
 #include "dataset/store.h"
 #include "simulator/learned/ranker.h"
-#include "tuner/examples.h"
+#include "tuner/learn/examples.h"
 
 struct corpus {
     struct examples examples;

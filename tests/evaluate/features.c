@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/table.h"
 #include "tests/evaluate/evaluate.h"
-#include "tuner/cli/table.h"
 
 enum { NETWORK_SPLITS = 2 };
 

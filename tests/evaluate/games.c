@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "cli/table.h"
 #include "tests/evaluate/quantile.h"
-#include "tuner/cli/table.h"
 
 const size_t games_marks[GAMES_MARKS] = {1, 2, 5, 10, 20, 40};
 enum { LAST_MARK = 40 };

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tests/evaluate/methods.h"
-#include "tuner/learner.h"
+#include "tuner/learn/learner.h"
 #include "tuner/search/advisor.h"
 
 struct state {

@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/statistics.h"
 #include "dataset/query.h"
 #include "tests/evaluate/evaluate.h"
-#include "tuner/statistics.h"
 
 enum { RESAMPLES = 100, LEAST_REPEATED = 10 };
 

@@ -18,9 +18,9 @@
 #include "base/arena.h"
 #include "base/rng.h"
 #include "simulator/learned/ranker.h"
-#include "strategy/space.h"
+#include "strategy/space/space.h"
 #include "tests/evaluate/evaluate.h"
-#include "tuner/examples.h"
+#include "tuner/learn/examples.h"
 
 /* The box that methods with points search: X(global feature), each scaled to [0, 1] over the pool. A strategy has one
  * value of each; a point stands for the nearest entry that is not yet tried. */

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/table.h"
 #include "tests/evaluate/games.h"
 #include "tests/evaluate/methods.h"
-#include "tuner/cli/table.h"
 
 static const struct ours order_only = {.diversity = 1};
 static const struct ours process = {.process = true, .diversity = 1};

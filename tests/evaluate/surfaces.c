@@ -8,7 +8,7 @@
 
 #include "strategy/baselines/baselines.h"
 #include "tests/evaluate/evaluate.h"
-#include "tuner/predictor.h"
+#include "tuner/predict/predictor.h"
 
 enum { NODES = SURFACE_SIDE * SURFACE_SIDE };
 

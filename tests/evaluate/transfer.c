@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/table.h"
 #include "tests/evaluate/evaluate.h"
-#include "tuner/cli/table.h"
 
 enum { POOLED_TRIALS = 40, SEED = 1 };
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tuner/client/event_parser.h"
+#include "cli/client/event_parser.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "strategy/export/nccl/table.h"
+#include "interop/export/nccl/table.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

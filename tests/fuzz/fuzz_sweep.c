@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tuner/cli/sweep.h"
+#include "cli/sweep.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

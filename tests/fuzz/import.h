@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "interop/import/import.h"
 #include "strategy/cluster.h"
-#include "strategy/import/import.h"
 #include "strategy/model.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

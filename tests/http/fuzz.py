@@ -320,7 +320,7 @@ class Fuzzer:
     def judge(self, method, path, sent, status, headers, data):
         assert status < 500 or status in (503, 507), status
         media = headers.get("Content-Type", "")
-        if "X-Request-Id" not in headers:  # the library's own: what it could not read as a request (tuner/http/README.md)
+        if "X-Request-Id" not in headers:  # the library's own: what it could not read as a request (service/http/README.md)
             assert status in (400, 413, 414, 431, 505) and not media, "no request id"
             return None
         operation = self.operation_of(method, path)

@@ -124,7 +124,7 @@ def bearer(secret):
 
 def routes():
     """[(method, pattern, role)] of the whole table, pages too: from the source, since /openapi.json leaves pages out."""
-    with open(f"{ROOT}/tuner/http/routes.c", encoding="utf-8") as file:
+    with open(f"{ROOT}/service/http/routes.c", encoding="utf-8") as file:
         rows = re.findall(r'\{"([A-Z]+)",\s*"(/[^"]*)",\s*ROLE_([A-Z]+)', file.read())
     assert len(rows) > 50, len(rows)
     return [(method, pattern, role.lower()) for method, pattern, role in rows]

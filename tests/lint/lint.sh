@@ -27,6 +27,7 @@ mapfile -t all < <(printf '%s\n' "${all[@]}" | grep .)
 # A folder includes itself and what DEPS allows it, by names that start at the root.
 include_law() {
     grep -nE '^[[:space:]]*#[[:space:]]*include' "${ours[@]}" /dev/null | awk -v deps="$DEPS" -v folders="$FOLDERS" '
+        function own(path) { sub(/[^\/]*$/, "", path); return path }
         BEGIN {
             n = split(deps, rows, " ")
             for (i = 1; i <= n; i++) { split(rows[i], r, ":"); law[r[1]] = r[2]; allowed[r[1]] = "," r[1] "," r[2] "," }
@@ -34,8 +35,8 @@ include_law() {
             for (i = 1; i <= n; i++) is_folder[list[i]] = 1
             home["sqlite3.h"] = "dataset/"; home["mpi.h"] = "trial-runner/worker/"
             home["nccl.h"] = home["cuda_runtime.h"] = home["cuda_runtime_api.h"] = "trial-runner/worker/nccl/"
-            home["microhttpd.h"] = home["gnutls/abstract.h"] = "tuner/http/"; home["curl/curl.h"] = "tuner/client/"; home["lapacke.h"] = home["nlopt.h"] = "tuner/"
-            home["xgboost/c_api.h"] = "simulator/learned/"; home["yaml.h"] = "strategy/import/"
+            home["microhttpd.h"] = home["gnutls/abstract.h"] = "service/http/"; home["curl/curl.h"] = "cli/client/"; home["lapacke.h"] = home["nlopt.h"] = "tuner/"
+            home["xgboost/c_api.h"] = "simulator/learned/"; home["yaml.h"] = "interop/import/"
         }
         {
             match($0, /^[^:]*:[0-9]+:/); place = substr($0, 1, RLENGTH); folder = place; sub(/\/.*/, "", folder)
@@ -48,14 +49,24 @@ include_law() {
                         (law[folder] == "" ? "nothing of ours" : law[folder]) ": move the code, or pass the value in"
                 else if (to == "tests")
                     print place " the program must not include tests/"
-                else if (name ~ /_internal\.h$/ && to != folder)
-                    print place " includes the private header " name "; use the public one of " to "/"
+                else if (name ~ /_internal\.h$/ && own(name) != own(place))
+                    print place " includes the private header " name "; use the public one of " own(name)
             } else if (match($0, /<[^>]*>/)) {
                 name = substr($0, RSTART + 1, RLENGTH - 2)
                 if (name in home && index(place, home[name]) != 1)
                     print place " <" name "> belongs in " home[name] " only; call what is there"
             }
         }'
+}
+
+# Inner folders have an order too, whatever it is: none may use, by whatever way, what uses it.
+folder_circles() {
+    grep -oE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"[^"]*"' "${ours[@]}" /dev/null | awk -F '[:"]' '
+        function folder(path) { sub(/\/[^\/]*$/, "", path); return path }
+        function room(path) { sub(/\/.*/, "", path); return path }
+        room($1) == room($3) && folder($1) != folder($3) { print folder($1), folder($3) }' | sort -u |
+        tsort 2>&1 >"$work/sorted" | sed -nE '/loop:$/!s|^tsort: ||p' | paste -s -d ' ' |
+        sed -nE 's|.+|&: these folders use each other in a circle; move what they share below them|p'
 }
 
 # Headers that need CUDA are left out where it is not.
@@ -83,8 +94,8 @@ raw_prints() {
     local file
     for file in "${ours[@]}"; do
         case $file in
-        tuner/cli/options.c | tuner/cli/manual.c | tuner/cli/completion.c | tuner/cli/main.c) continue ;;
-        tuner/cli/*.c) ;;
+        cli/options.c | cli/manual.c | cli/completion.c | cli/main.c) continue ;;
+        cli/*.c) ;;
         *) continue ;;
         esac
         grep -nE '(^|[^_[:alnum:]])(printf|puts|putchar|vprintf|perror) *\(|fprintf\((stdout|stderr)|fputs\(.*, *(stdout|stderr)\)' \
@@ -128,6 +139,7 @@ readmes() {
 {
     if [ ${#all[@]} -gt 0 ]; then
         include_law
+        folder_circles
         headers_compile_alone
         rule $'\t' 'a tab; indent with 4 spaces'
         rule '[ ]+$' 'blanks at the end of the line; remove them'

@@ -56,6 +56,13 @@ expect "includes are written from the root" 'low/a.c:3: includes "a.h"'
 printf '/* Private. */\n' >low/a_internal.h
 printf '#include "low/a_internal.h"\n' >>high/b.c
 expect "private headers stay in their folder" "high/b.c:5: includes the private header"
+printf '/* Private. */\n' >high/worker/w_internal.h
+printf '#include "high/worker/w_internal.h"\n' >>high/b.c
+expect "and in the inner folder that has them" "high/b.c:5: includes the private header"
+printf '/* Of the worker. */\n#include "high/e.h"\n' >high/worker/w.h
+printf '/* Of high. */\n#include "high/worker/w.h"\n' >high/d.c
+printf '/* Of high. */\n' >high/e.h
+expect "inner folders use each other in one direction" "high high/worker: these folders use each other in a circle"
 printf '#include "tests/t.h"\n' >>high/b.c
 expect "the program must not include tests" "high/b.c:5: the program must not include tests/"
 for header in sqlite3.h mpi.h nccl.h cuda_runtime.h microhttpd.h gnutls/abstract.h curl/curl.h lapacke.h nlopt.h xgboost/c_api.h yaml.h; do
@@ -81,10 +88,10 @@ if out=$(run); then echo "ok columns are characters, not bytes"; else echo "not 
 fresh
 printf 'int x;\n' >low/d.c
 expect "a file starts with a comment" "low/d.c:1: does not start"
-mkdir -p tuner/cli
-printf '/* Prints. */\nvoid f(const char *name) {\n    printf("%%s", name);\n}\n' >tuner/cli/f.c
-echo "Tuner." >tuner/README.md
-expect_in tuner "what others wrote is printed safely" "tuner/cli/f.c:3: prints what a terminal may obey"
+mkdir -p cli
+printf '/* Prints. */\nvoid f(const char *name) {\n    printf("%%s", name);\n}\n' >cli/f.c
+echo "Commands." >cli/README.md
+expect_in cli "what others wrote is printed safely" "cli/f.c:3: prints what a terminal may obey"
 mkdir dataset
 printf '/* Adds. */\nconst char *const add = "INSERT INTO trials (uid) VALUES (1)";\n' >dataset/a.c
 echo "Dataset." >dataset/README.md

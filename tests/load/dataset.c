@@ -12,7 +12,7 @@
 #include "dataset/describe.h"
 #include "dataset/ingest.h"
 #include "dataset/query.h"
-#include "strategy/space.h"
+#include "strategy/space/space.h"
 
 enum { PER_SESSION = 250, AT_ONCE = 20, BATCH = 1000 };
 

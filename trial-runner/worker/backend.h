@@ -2,8 +2,8 @@
  *
  * main.c reads the command line, the files and the plan, and measure.c knows what to measure; both programs have
  * them. Beside this header a program implements execute.h and operations.h. */
-#ifndef WORKER_BACKEND_H
-#define WORKER_BACKEND_H
+#ifndef TRIAL_RUNNER_WORKER_BACKEND_H
+#define TRIAL_RUNNER_WORKER_BACKEND_H
 
 #include <cjson/cJSON.h>
 

@@ -4,8 +4,8 @@
  * Each worker tells device 0 how many steps it has finished, which says what is ready there; device 0 takes what is
  * ready everywhere through its own schedule and tells all which messages go, in order. A message so costs one small
  * message to device 0 and one back to each: the plan's runtime cost coordination_us. */
-#ifndef WORKER_COORDINATOR_H
-#define WORKER_COORDINATOR_H
+#ifndef TRIAL_RUNNER_WORKER_COORDINATOR_H
+#define TRIAL_RUNNER_WORKER_COORDINATOR_H
 
 #include <stdbool.h>
 #include <stdint.h>

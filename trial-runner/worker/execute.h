@@ -4,8 +4,8 @@
  * clock and not by when the program came to look, so that polling does not add up; on a GPU a step that waits for
  * messages is timed from where it starts. One iteration's time is the time between the starts of two successive forward
  * passes on device 0; nobody can be more than one message ahead of the others, so over a run this is every device's. */
-#ifndef WORKER_EXECUTE_H
-#define WORKER_EXECUTE_H
+#ifndef TRIAL_RUNNER_WORKER_EXECUTE_H
+#define TRIAL_RUNNER_WORKER_EXECUTE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
  *
  * Every variable has a contiguous run of as many bytes as the plan moves of it. A message is proved at up to
  * LAYOUT_SAMPLES elements: the first, the last and evenly between. */
-#ifndef WORKER_LAYOUT_H
-#define WORKER_LAYOUT_H
+#ifndef TRIAL_RUNNER_WORKER_LAYOUT_H
+#define TRIAL_RUNNER_WORKER_LAYOUT_H
 
 #include <stdint.h>
 

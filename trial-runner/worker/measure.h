@@ -3,8 +3,8 @@
  * On device 0's standard output: {"event":"measurement","operation","algorithm","devices","bytes","time_us"} for sizes
  * from 1 KiB, four times larger each, and {"event":"runtime",...} with strategy/cluster.h's runtime costs. Every figure
  * is the median of several repeats, each the slowest rank's time. */
-#ifndef WORKER_MEASURE_H
-#define WORKER_MEASURE_H
+#ifndef TRIAL_RUNNER_WORKER_MEASURE_H
+#define TRIAL_RUNNER_WORKER_MEASURE_H
 
 #include <stdint.h>
 

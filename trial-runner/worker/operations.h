@@ -1,6 +1,6 @@
 /* Single operations, each to its end on every rank that has a part in it: what the bench times. */
-#ifndef WORKER_OPERATIONS_H
-#define WORKER_OPERATIONS_H
+#ifndef TRIAL_RUNNER_WORKER_OPERATIONS_H
+#define TRIAL_RUNNER_WORKER_OPERATIONS_H
 
 #include <stdint.h>
 

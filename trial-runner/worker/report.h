@@ -2,8 +2,8 @@
  *
  * One worker speaks (device 0) while all goes well; any rank may say why it failed. A line that cannot be written
  * means that the caller has gone, and ends the whole job. */
-#ifndef WORKER_REPORT_H
-#define WORKER_REPORT_H
+#ifndef TRIAL_RUNNER_WORKER_REPORT_H
+#define TRIAL_RUNNER_WORKER_REPORT_H
 
 #include <cjson/cJSON.h>
 #include <stdint.h>

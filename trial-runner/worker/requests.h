@@ -1,6 +1,6 @@
 /* The MPI requests that a rank has in flight, and what each one's completion means. */
-#ifndef WORKER_REQUESTS_H
-#define WORKER_REQUESTS_H
+#ifndef TRIAL_RUNNER_WORKER_REQUESTS_H
+#define TRIAL_RUNNER_WORKER_REQUESTS_H
 
 #include <mpi.h>
 #include <stddef.h>

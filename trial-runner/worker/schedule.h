@@ -2,8 +2,8 @@
  *
  * fifo and preemptive: strictly in the plan's order; a later message never overtakes one that is not ready yet.
  * priority: the lowest of those that are ready. When the one whose turn it is does not fit, nothing goes. */
-#ifndef WORKER_SCHEDULE_H
-#define WORKER_SCHEDULE_H
+#ifndef TRIAL_RUNNER_WORKER_SCHEDULE_H
+#define TRIAL_RUNNER_WORKER_SCHEDULE_H
 
 #include <stdbool.h>
 #include <stdint.h>

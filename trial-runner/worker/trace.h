@@ -1,6 +1,6 @@
 /* What device 0 did and when: kept in memory while a run is timed, told afterwards. */
-#ifndef WORKER_TRACE_H
-#define WORKER_TRACE_H
+#ifndef TRIAL_RUNNER_WORKER_TRACE_H
+#define TRIAL_RUNNER_WORKER_TRACE_H
 
 #include <stdbool.h>
 #include <stddef.h>

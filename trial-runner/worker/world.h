@@ -3,8 +3,8 @@
  * Ranks follow from arithmetic alone: nodes in the cluster's order; on each node first one worker a device, then one
  * server if the plan uses that node as a server. The launcher must give each node that many slots.
  * Units: ranks are of MPI_COMM_WORLD unless a name says otherwise; devices are the cluster's numbers. */
-#ifndef WORKER_WORLD_H
-#define WORKER_WORLD_H
+#ifndef TRIAL_RUNNER_WORKER_WORLD_H
+#define TRIAL_RUNNER_WORKER_WORLD_H
 
 #include <mpi.h>
 #include <stdbool.h>

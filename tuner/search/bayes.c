@@ -92,7 +92,7 @@ static enum status read_trial(const struct bayes *b, const struct bayes_trial *t
                               struct error *err) {
     enum status status = bayes_space_encode(&b->space, t->x, r->rows + i * b->space.columns, err);
     if (status) {
-        error_prefix(err, "trial %zu", i);
+        error_prefix(err, status, "trial %zu", i);
         return status;
     }
     r->y[i] = t->y;
@@ -118,7 +118,7 @@ static enum status records_read(struct bayes *b, const struct bayes_history *h, 
         const double *x = h->pending + i * b->space.dimensions;
         status = bayes_space_encode(&b->space, x, r->rows + (h->n + i) * b->space.columns, err);
         if (status)
-            error_prefix(err, "point %zu under way", i);
+            error_prefix(err, status, "point %zu under way", i);
         else
             see(b, r, x);
     }

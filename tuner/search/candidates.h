@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 #include "base/rng.h"
-#include "strategy/space.h"
-#include "tuner/predictor.h"
+#include "strategy/space/space.h"
+#include "tuner/predict/predictor.h"
 #include "tuner/search/starts.h"
 
 /* X(name, what it does) */

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/rng.h"
-#include "strategy/space.h"
+#include "strategy/space/space.h"
 
 struct genetic_parent {
     const struct strategy *strategy;

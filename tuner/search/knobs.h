@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "strategy/space.h"
+#include "strategy/space/space.h"
 
 /* Who is served, the others being all-reduced: nobody, all, variables of at least served_bytes, sparse variables. */
 #define KNOB_ARCHITECTURE_TABLE(X) X(all_reduce) X(server) X(large_served) X(sparse_served)

@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/rng.h"
-#include "strategy/space.h"
-#include "tuner/predictor.h"
+#include "strategy/space/space.h"
+#include "tuner/predict/predictor.h"
 #include "tuner/search/advisor.h"
 #include "tuner/search/candidates.h"
 

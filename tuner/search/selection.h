@@ -13,7 +13,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "strategy/space.h"
+#include "strategy/space/space.h"
 
 /* Similarity in [0, 1] of candidate a and item b: candidate b when b is below the number of candidates, otherwise item
  * b - n_candidates of those tried. */

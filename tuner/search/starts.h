@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "strategy/baselines/baselines.h"
-#include "tuner/predictor.h"
+#include "tuner/predict/predictor.h"
 
 struct start {
     const struct baseline *baseline;

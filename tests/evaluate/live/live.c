@@ -20,11 +20,11 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "cli/interrupt.h"
 #include "tests/evaluate/evaluate.h"
 #include "tests/evaluate/live/players.h"
 #include "tests/evaluate/live/records.h"
 #include "tests/evaluate/live/table.h"
-#include "tuner/cli/interrupt.h"
 
 static const struct player *const players[] = {
     &player_random, &player_grid,           &player_momentum, &player_genetic, &player_bayes,
@@ -271,7 +271,7 @@ static int play(struct settings settings, const char *dataset, const char *corpu
     struct examples corpus;
     struct optuna optuna;
     struct error err;
-    const volatile sig_atomic_t *cancel = interrupt_flag();
+    const atomic_int *cancel = interrupt_flag();
     const bool has_optuna = optuna_start(&optuna);
     if (!has_optuna)
         fprintf(stderr, "Optuna is not installed (Debian: python3-optuna): it does not play.\n");

@@ -1,5 +1,5 @@
-/* See players.h. The session of tuner/session.h itself, with its default budget and the ranker of the stage, in a
- * thread: where it would run a trial it waits, and the play's trial is the answer. It is cancelled at the end of the
+/* See players.h. The session of tuner/session/session.h itself, with its default budget and the ranker of the stage, in
+ * a thread: where it would run a trial it waits, and the play's trial is the answer. It is cancelled at the end of the
  * play, before its final. Its records go to a file that is gone afterwards. */
 #include <math.h>
 #include <pthread.h>
@@ -9,7 +9,7 @@
 
 #include "tests/evaluate/evaluate.h"
 #include "tests/evaluate/live/players.h"
-#include "tuner/session.h"
+#include "tuner/session/tune.h"
 
 enum { FINAL_TRIALS = 10 }; /* of the budget, kept for a final that no play reaches */
 
@@ -136,7 +136,7 @@ static void session_tell(void *state, const struct strategy *strategy, double us
     wait_for_turn(s);
 }
 
-static void session_close(void *state) {
+static void close_session(void *state) {
     struct state *s = state;
     wait_for_turn(s);
     pthread_mutex_lock(&s->lock);
@@ -155,4 +155,4 @@ const struct player player_session = {.name = "session",
                                       .open = session_open,
                                       .ask = session_ask,
                                       .tell = session_tell,
-                                      .close = session_close};
+                                      .close = close_session};

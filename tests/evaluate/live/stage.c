@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/statistics.h"
 #include "simulator/bound.h"
 #include "tests/evaluate/evaluate.h"
-#include "tuner/statistics.h"
-#include "tuner/trials.h"
+#include "tuner/session/trials.h"
 
 enum { WARMUP = 1 };
 
@@ -46,7 +46,7 @@ static struct ranker *train_on_others(const struct examples *corpus, const struc
 }
 
 void stage_init(struct stage *stage, const struct examples *corpus, const char *words, struct optuna *optuna,
-                const volatile sig_atomic_t *cancel) {
+                const atomic_int *cancel) {
     const size_t place = find_domain(corpus, words);
     const struct domain *domain = &corpus->domains[place];
     struct space_options options = space_default_options();

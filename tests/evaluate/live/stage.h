@@ -6,17 +6,17 @@
 #ifndef TESTS_EVALUATE_LIVE_STAGE_H
 #define TESTS_EVALUATE_LIVE_STAGE_H
 
-#include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "dataset/store.h"
 #include "simulator/learned/ranker.h"
-#include "strategy/space.h"
+#include "strategy/space/space.h"
 #include "tests/evaluate/optuna_functions.h"
-#include "tuner/examples.h"
-#include "tuner/predictor.h"
-#include "tuner/runners.h"
+#include "tuner/learn/examples.h"
+#include "tuner/predict/predictor.h"
+#include "tuner/session/runners.h"
 
 struct stage {
     const struct domain *domain;
@@ -32,7 +32,7 @@ struct stage {
 
 /* `words` is MODEL-CLUSTER by their names. Needs root and the worker program. Release with stage_release. */
 void stage_init(struct stage *stage, const struct examples *corpus, const char *words, struct optuna *optuna,
-                const volatile sig_atomic_t *cancel);
+                const atomic_int *cancel);
 void stage_release(struct stage *stage);
 
 /* How a trial is run, and beside whom. */

@@ -13,9 +13,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/table.h"
 #include "tests/evaluate/evaluate.h"
 #include "tests/evaluate/quantile.h"
-#include "tuner/cli/table.h"
 
 enum { MOST_TRIALS = 100, MOST_NAMES = 32, MARKS = 6, STRETCH = 20, FIT_STEPS = 60 };
 static const size_t marks[MARKS] = {1, 2, 5, 10, 20, 30};

@@ -11,7 +11,7 @@
 #include "simulator/bound.h"
 #include "simulator/timeline.h"
 #include "strategy/baselines/baselines.h"
-#include "strategy/space.h"
+#include "strategy/space/space.h"
 #include "tests/support/check.h"
 #include "tests/support/strategy/handmade_cluster.h"
 #include "tests/support/strategy/random_instances.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "strategy/plan.h"
-#include "strategy/space.h"
+#include "strategy/space/space.h"
 #include "tests/support/check.h"
 #include "tests/support/strategy/random_instances.h"
 

@@ -42,12 +42,13 @@ static void a_prefix_goes_before_the_message_and_keeps_the_status(void **state) 
     (void)state;
     struct error err = {0};
     error_set(&err, ST_NOT_FOUND, "no such node");
-    assert_int_equal(error_prefix(&err, "trial %d", 7), ST_NOT_FOUND);
+    assert_int_equal(error_prefix(&err, ST_NOT_FOUND, "trial %d", 7), ST_NOT_FOUND);
     assert_string_equal(err.message, "trial 7: no such node");
     char text[600];
     memset(text, 'p', sizeof text);
     text[sizeof text - 1] = '\0';
-    assert_int_equal(error_prefix(&err, "%s", text), ST_NOT_FOUND);
+    assert_int_equal(error_prefix(&err, ST_NOT_FOUND, "%s", text), ST_NOT_FOUND);
+    assert_int_equal(error_prefix(NULL, ST_INVALID, "%s", text), ST_INVALID);
     assert_int_equal(strlen(err.message), sizeof err.message - 1);
 }
 

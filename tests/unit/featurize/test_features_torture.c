@@ -3,7 +3,7 @@
 
 #include "base/rng.h"
 #include "featurize/features.h"
-#include "strategy/space.h"
+#include "strategy/space/space.h"
 #include "tests/support/check.h"
 #include "tests/support/strategy/random_instances.h"
 #include "tests/support/torture.h"

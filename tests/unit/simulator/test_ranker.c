@@ -460,7 +460,7 @@ static void steps_that_overflow_end_in_a_numeric_error(void **state) {
 
 static void a_set_flag_cancels_training(void **state) {
     (void)state;
-    static const volatile sig_atomic_t set = 1;
+    static const atomic_int set = 1;
     struct error err;
     struct made made = make_examples(20, 1, test_seed());
     plant_correction(&made);

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "strategy/import/source.h"
+#include "interop/import/source.h"
 
 struct proto_bytes {
     char data[4000];

@@ -1,5 +1,5 @@
 /* Every allocation of a crossover fails once. */
-#include "strategy/space.h"
+#include "strategy/space/space.h"
 #include "tests/support/check.h"
 #include "tests/support/strategy/random_instances.h"
 #include "tests/support/torture.h"

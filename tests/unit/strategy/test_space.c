@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "strategy/space.h"
 #include "strategy/space/ready_order.h"
+#include "strategy/space/space.h"
 #include "strategy/space/space_internal.h"
 #include "tests/support/check.h"
 

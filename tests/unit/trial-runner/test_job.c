@@ -261,7 +261,7 @@ static void a_time_limit_ends_it_with_its_children(void **state) {
     trial_result_release(&r);
 }
 
-static volatile sig_atomic_t cancelled;
+static atomic_int cancelled;
 
 static void cancel_on_iteration(void *context, uint32_t index, double time_us) {
     (void)context, (void)time_us;

@@ -190,7 +190,7 @@ static void a_silent_start_ends_it_but_a_line_satisfies(void **state) {
     assert_int_equal(run_shell("echo up; sleep 0.5", options, NULL).ending, PROCESS_EXITED);
 }
 
-static volatile sig_atomic_t cancelled;
+static atomic_int cancelled;
 
 static bool cancel_on_line(void *context, enum process_stream stream, const char *line, size_t n) {
     (void)context, (void)stream, (void)line, (void)n;

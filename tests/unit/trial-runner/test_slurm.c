@@ -146,7 +146,7 @@ static void a_time_limit_lets_srun_end_its_step(void **state) {
 
 static void a_cancelled_run_lets_srun_end_its_step(void **state) {
     (void)state;
-    const volatile sig_atomic_t cancel = 1;
+    const atomic_int cancel = 1;
     struct process_result result;
     run_stand_in(true, "at-once", &(struct process_options){.cancel = &cancel}, &result);
     assert_int_equal(result.ending, PROCESS_CANCELLED);
@@ -229,7 +229,7 @@ static void a_job_that_waits_has_no_limit_until_it_runs(void **state) {
 
 static void a_waiting_job_that_is_cancelled_leaves_the_queue(void **state) {
     (void)state;
-    const volatile sig_atomic_t cancel = 1;
+    const atomic_int cancel = 1;
     struct process_result result;
     assert_int_equal(system("srun -Q --exclusive -N2 sleep 2 & sleep 0.5"), 0);
     run_real("echo up", &(struct process_options){.cancel = &cancel}, &result);

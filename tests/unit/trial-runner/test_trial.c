@@ -275,7 +275,7 @@ static void a_traced_trial_tells_every_step_and_message_of_measured_iterations(v
     subject_release(&subject);
 }
 
-static volatile sig_atomic_t cancelled;
+static atomic_int cancelled;
 
 static void cancel_at_second(void *context, uint32_t index, double time_us) {
     (void)context, (void)time_us;

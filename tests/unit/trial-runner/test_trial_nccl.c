@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "base/rng.h"
-#include "strategy/space.h"
+#include "strategy/space/space.h"
 #include "tests/support/check.h"
 #include "tests/unit/trial-runner/left_behind.h"
 #include "trial-runner/bench.h"

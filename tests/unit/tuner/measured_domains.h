@@ -11,10 +11,10 @@
 #include "base/json.h"
 #include "base/rng.h"
 #include "dataset/store.h"
-#include "strategy/space.h"
+#include "strategy/space/space.h"
 #include "tests/support/check.h"
-#include "tuner/predictor.h"
-#include "tuner/trials.h"
+#include "tuner/predict/predictor.h"
+#include "tuner/session/trials.h"
 
 struct measured_domain {
     struct model model;

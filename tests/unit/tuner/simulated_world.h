@@ -9,8 +9,8 @@
 #include "base/json.h"
 #include "base/rng.h"
 #include "tests/support/check.h"
-#include "tuner/predictor.h"
-#include "tuner/trials.h"
+#include "tuner/predict/predictor.h"
+#include "tuner/session/trials.h"
 
 static const char MODEL[] =
     "{\"schema\":\"syncopate.model/1\",\"name\":\"toy\",\"batch_per_device\":8,\"variables\":["

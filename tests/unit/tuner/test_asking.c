@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "tests/unit/tuner/simulated_world.h"
-#include "tuner/asking.h"
+#include "tuner/session/asking.h"
 
 struct desk {
     struct world *world;

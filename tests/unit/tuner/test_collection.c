@@ -6,8 +6,8 @@
 #include "dataset/query.h"
 #include "tests/support/check.h"
 #include "tests/support/strategy/random_instances.h"
-#include "tuner/collection.h"
-#include "tuner/tune.h"
+#include "tuner/session/collection.h"
+#include "tuner/session/tune.h"
 
 struct scene {
     struct model model;

@@ -1,6 +1,6 @@
 /* Examples from datasets whose trials the test has put there itself. */
 #include "tests/unit/tuner/measured_domains.h"
-#include "tuner/examples.h"
+#include "tuner/learn/examples.h"
 
 struct world {
     struct measured_domain small, large;

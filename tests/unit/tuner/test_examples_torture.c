@@ -1,8 +1,8 @@
 /* Every allocation fails once while examples are loaded, a ranker is fitted to them, kept, found and read back. */
 #include "tests/support/torture.h"
 #include "tests/unit/tuner/measured_domains.h"
-#include "tuner/ranker_fit.h"
-#include "tuner/rankers.h"
+#include "tuner/learn/ranker_fit.h"
+#include "tuner/learn/rankers.h"
 
 struct life {
     struct measured_domain domain;

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "strategy/space.h"
+#include "strategy/space/space.h"
 #include "tests/support/check.h"
 #include "tests/support/strategy/random_instances.h"
-#include "tuner/learner.h"
+#include "tuner/learn/learner.h"
 
 enum { N = 40, KNOWN = 20, TRIED = LEARNER_LEAST + 6 };
 

@@ -5,10 +5,10 @@
 
 #include "base/json.h"
 #include "base/rng.h"
-#include "strategy/space.h"
+#include "strategy/space/space.h"
 #include "tests/support/check.h"
-#include "tuner/predictions.h"
-#include "tuner/predictor.h"
+#include "tuner/predict/predictions.h"
+#include "tuner/predict/predictor.h"
 
 enum { KEPT = 5000, STRATEGIES = 12 };
 

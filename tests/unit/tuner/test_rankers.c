@@ -1,10 +1,10 @@
 /* Rankers fitted on made-up measurements, kept, and read back. */
 #include <stdlib.h>
 
+#include "base/version.h"
 #include "tests/unit/tuner/measured_domains.h"
-#include "tuner/ranker_fit.h"
-#include "tuner/rankers.h"
-#include "tuner/version.h"
+#include "tuner/learn/ranker_fit.h"
+#include "tuner/learn/rankers.h"
 
 struct world {
     struct measured_domain small, large;

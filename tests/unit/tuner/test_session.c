@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "dataset/query.h"
 #include "tests/unit/tuner/simulated_world.h"
-#include "tuner/learner.h"
-#include "tuner/tune.h"
+#include "tuner/learn/learner.h"
+#include "tuner/session/tune.h"
 
 static struct tune_options options_of(uint64_t trials) {
     struct tune_options o = tune_default_options();
@@ -118,6 +118,72 @@ static void check_interruptions(struct world *w, const char *name, const struct 
 
 static void interrupted_session_goes_on_as_if_nothing_had_happened(void **state) {
     check_interruptions(*state, "plain", NULL, 18, 4);
+}
+
+static struct stored_session stored_of(const char *file, const char *id, struct arena *arena) {
+    struct error err;
+    struct store *store;
+    struct stored_session out;
+    assert_ok(store_open(file, STORE_READ_ONLY, &store, &err));
+    assert_ok(store_session_get(store, id, arena, &out, &err));
+    store_close(store);
+    return out;
+}
+
+static void session_that_cannot_be_resumed_stays_as_it_was(void **state) {
+    struct world *w = *state;
+    struct error err;
+    struct tuning t;
+    struct store *store;
+    struct arena arena = {0};
+    struct tune_options o = options_of(6);
+    char file[4096], id[64];
+    snprintf(file, sizeof file, "%s/stays.db", test_dir());
+    assert_ok(tune(w, file, &o, NULL, &t, &err));
+    tuning_release(&t);
+    only_session(file, id);
+    assert_ok(store_open(file, STORE_READ_WRITE, &store, &err));
+    assert_ok(store_session_budget(store, id, "{\"trials\":0}", &err)); /* as a collection's is */
+    store_close(store);
+    const struct stored_session before = stored_of(file, id, &arena);
+    assert_fails(tune(w, file, &o, id, &t, &err), ST_CONFLICT, "go on with: syncopate collect");
+    const struct stored_session after = stored_of(file, id, &arena);
+    assert_int_equal(after.state, STORED_SESSION_DONE);
+    assert_string_equal(after.reason, before.reason);
+    assert_string_equal(after.ended, before.ended);
+    arena_release(&arena);
+}
+
+enum { MANY_ITERATIONS = 100000 };
+
+/* As a client may report it. */
+static enum status long_run(void *context, const struct tune_order *order, struct tune_outcome *out,
+                            struct error *err) {
+    static double times[MANY_ITERATIONS];
+    enum status st = simulated_run(context, order, out, err);
+    for (size_t i = 0; !st && i < MANY_ITERATIONS; i++)
+        times[i] = out->iterations_us[i % out->n];
+    if (!st)
+        *out = (struct tune_outcome){.state = RECORD_COMPLETE, .n = MANY_ITERATIONS, .iterations_us = times};
+    return st;
+}
+
+static void trials_of_any_number_of_iterations_count(void **state) {
+    struct world *w = *state;
+    struct error err;
+    struct tuning t;
+    struct store *store;
+    struct tune_options o = options_of(3);
+    const struct tune_runner runner = {"simulated", w, long_run};
+    char file[4096];
+    o.final_rounds = 0;
+    snprintf(file, sizeof file, "%s/long.db", test_dir());
+    assert_ok(store_open(file, STORE_READ_WRITE, &store, &err));
+    assert_ok(tune_run(store, &w->model, &w->cluster, &runner, &o, NULL, &t, &err));
+    store_close(store);
+    for (size_t i = 0; i < t.n_rows; i++)
+        assert_int_equal(t.rows[i].measured.n, MANY_ITERATIONS);
+    tuning_release(&t);
 }
 
 /* A ranker of this world's true times. */
@@ -362,6 +428,8 @@ int main(void) {
         T(interrupted_session_goes_on_as_if_nothing_had_happened),
         T(interrupted_session_with_a_ranker_goes_on_too),
         T(resumed_session_has_used_the_time_that_it_ran_and_not_the_pauses),
+        T(session_that_cannot_be_resumed_stays_as_it_was),
+        T(trials_of_any_number_of_iterations_count),
         T(trial_that_was_ended_early_is_told_recorded_and_told_again),
         T(session_without_a_completed_trial_says_why),
         T(session_stops_when_the_best_is_close_to_the_bound),

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "tests/unit/tuner/simulated_world.h"
-#include "tuner/session.h"
+#include "tuner/session/session.h"
 
 static struct tune_options options_of(uint64_t trials) {
     struct tune_options o = tune_default_options();

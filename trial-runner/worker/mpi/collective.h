@@ -1,6 +1,6 @@
 /* All-reduce by a named algorithm, and element types, in MPI's terms. */
-#ifndef WORKER_MPI_COLLECTIVE_H
-#define WORKER_MPI_COLLECTIVE_H
+#ifndef TRIAL_RUNNER_WORKER_MPI_COLLECTIVE_H
+#define TRIAL_RUNNER_WORKER_MPI_COLLECTIVE_H
 
 #include <mpi.h>
 #include <stdbool.h>

@@ -7,8 +7,8 @@
  * The schedule says which message goes next; under priority device 0 decides for the all-reduces of all. Credit comes
  * back when an all-reduce has completed here and when a push has left. Nothing here blocks: exchange_progress is one
  * turn of the event loop. Times are clock_now_us. */
-#ifndef WORKER_MPI_EXCHANGE_H
-#define WORKER_MPI_EXCHANGE_H
+#ifndef TRIAL_RUNNER_WORKER_MPI_EXCHANGE_H
+#define TRIAL_RUNNER_WORKER_MPI_EXCHANGE_H
 
 #include <stdbool.h>
 #include <stdint.h>

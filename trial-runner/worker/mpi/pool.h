@@ -1,7 +1,7 @@
 /* Buffers that are taken for a while and given back: fusion, staging, accumulators. Memory is kept, so that after the
  * first iteration no message pays for page faults. */
-#ifndef WORKER_MPI_POOL_H
-#define WORKER_MPI_POOL_H
+#ifndef TRIAL_RUNNER_WORKER_MPI_POOL_H
+#define TRIAL_RUNNER_WORKER_MPI_POOL_H
 
 #include <stddef.h>
 #include <stdint.h>

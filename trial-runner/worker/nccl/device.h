@@ -4,8 +4,8 @@
  * Workers have a GPU of their own, unless SYNCOPATE_SHARE_GPU=1: then all take the first. NCCL refuses two ranks on one
  * GPU of one host; ranks whose NCCL_HOSTID differ are on different hosts to it and talk over the network. So every rank
  * of a shared run gets a NCCL_HOSTID of its own, and so does a server that has to use a worker's GPU. */
-#ifndef WORKER_NCCL_DEVICE_H
-#define WORKER_NCCL_DEVICE_H
+#ifndef TRIAL_RUNNER_WORKER_NCCL_DEVICE_H
+#define TRIAL_RUNNER_WORKER_NCCL_DEVICE_H
 
 #include <cuda_runtime_api.h>
 #include <stdbool.h>

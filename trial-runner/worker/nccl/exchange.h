@@ -12,8 +12,8 @@
  *
  * The compute stream waits for a message on the GPU: exchange_gate puts its event there as soon as the message's last
  * stage has been enqueued, which exchange_is_enqueued tells. */
-#ifndef WORKER_NCCL_EXCHANGE_H
-#define WORKER_NCCL_EXCHANGE_H
+#ifndef TRIAL_RUNNER_WORKER_NCCL_EXCHANGE_H
+#define TRIAL_RUNNER_WORKER_NCCL_EXCHANGE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * All bytes are zero but for the layout's samples, where kernels write what only the device, the iteration, the message
  * and the place determine, and compare afterwards (kernel_bodies.h). A message in one run is moved where it lies; one
  * of several runs has a fused buffer of its own. Everything here only puts work on streams. */
-#ifndef WORKER_NCCL_GRADIENTS_H
-#define WORKER_NCCL_GRADIENTS_H
+#ifndef TRIAL_RUNNER_WORKER_NCCL_GRADIENTS_H
+#define TRIAL_RUNNER_WORKER_NCCL_GRADIENTS_H
 
 #include <stdbool.h>
 #include <stdint.h>

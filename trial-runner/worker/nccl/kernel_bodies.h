@@ -2,8 +2,8 @@
  *
  * kernels.cu wraps these for a GPU; tests run them on the processor. `thread` of `threads` work on one job together:
  * each takes every threads-th part, so that one thread alone does all of it. */
-#ifndef WORKER_NCCL_KERNEL_BODIES_H
-#define WORKER_NCCL_KERNEL_BODIES_H
+#ifndef TRIAL_RUNNER_WORKER_NCCL_KERNEL_BODIES_H
+#define TRIAL_RUNNER_WORKER_NCCL_KERNEL_BODIES_H
 
 #include <stdint.h>
 #include <string.h>

@@ -2,8 +2,8 @@
  *
  * Each call puts one kernel on the stream and returns; cudaSuccess says that it was launched. Pointers are to device
  * memory unless said otherwise. */
-#ifndef WORKER_NCCL_KERNELS_H
-#define WORKER_NCCL_KERNELS_H
+#ifndef TRIAL_RUNNER_WORKER_NCCL_KERNELS_H
+#define TRIAL_RUNNER_WORKER_NCCL_KERNELS_H
 
 #include <cuda_runtime_api.h>
 #include <stdbool.h>

@@ -6,8 +6,8 @@
  *
  * Every call that makes a communicator is collective over its ranks, in one order on all. Notes are small words between
  * hosts by MPI: what is about to be sent, so that nobody posts a receive that blocks others. */
-#ifndef WORKER_NCCL_NETWORK_H
-#define WORKER_NCCL_NETWORK_H
+#ifndef TRIAL_RUNNER_WORKER_NCCL_NETWORK_H
+#define TRIAL_RUNNER_WORKER_NCCL_NETWORK_H
 
 #include <nccl.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* A server's side of the plan's pushes, on a GPU: sum what the workers send, and send the sum back to each. */
-#ifndef WORKER_NCCL_SERVER_H
-#define WORKER_NCCL_SERVER_H
+#ifndef TRIAL_RUNNER_WORKER_NCCL_SERVER_H
+#define TRIAL_RUNNER_WORKER_NCCL_SERVER_H
 
 #include <stdint.h>
 

@@ -2,8 +2,8 @@
  *
  * Events complete in the order in which they were recorded, so that one question about the oldest tells whether
  * anything has happened. */
-#ifndef WORKER_NCCL_STREAM_H
-#define WORKER_NCCL_STREAM_H
+#ifndef TRIAL_RUNNER_WORKER_NCCL_STREAM_H
+#define TRIAL_RUNNER_WORKER_NCCL_STREAM_H
 
 #include <cuda_runtime_api.h>
 #include <stdbool.h>

@@ -1,0 +1,53 @@
+/* See refusal.h. */
+#include "cli/client/refusal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static enum status status_of(long http, const char *code) {
+    switch (http) {
+    case 400:
+    case 405:
+    case 415:
+        return ST_USAGE;
+    case 404:
+        return ST_NOT_FOUND;
+    case 409:
+    case 412:
+    case 428:
+        return ST_CONFLICT;
+    case 413:
+        return ST_TOO_LARGE;
+    case 422:
+        return !strcmp(code, "infeasible") ? ST_INFEASIBLE : ST_INVALID;
+    default:
+        return ST_UNREACHABLE;
+    }
+}
+
+static const char *text_of(const cJSON *json, const char *key) {
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, key));
+    return text ? text : "";
+}
+
+/* Where in the body, of the first of its errors. */
+static const char *pointer_of(const cJSON *json) {
+    return text_of(cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(json, "errors"), 0), "pointer");
+}
+
+enum status client_refused(const char *service, long http, const cJSON *json, struct client_refusal *out,
+                           struct error *err) {
+    const char *code = text_of(json, "code"), *id = text_of(json, "request_id"), *pointer = pointer_of(json);
+    const char *detail = text_of(json, "detail");
+    const enum status st = *code || http == 413 ? status_of(http, code) : ST_UNREACHABLE;
+    if (out) {
+        *out = (struct client_refusal){.status = http};
+        snprintf(out->code, sizeof out->code, "%s", code);
+        snprintf(out->request_id, sizeof out->request_id, "%s", id);
+    }
+    if (!*code)
+        return error_set(err, st, "%.200s answered with HTTP status %ld, and not as a syncopate service does", service,
+                         http);
+    return error_set(err, st, "%.120s: %s%s%.250s (%ld %s, request %.40s)%s", service, pointer, *pointer ? ": " : "",
+                     detail, http, code, id, http == 401 ? "; give --token-file FILE or set SYNCOPATE_TOKEN" : "");
+}

@@ -1,0 +1,21 @@
+/* What a service says when it cannot (RFC 9457), made into an error. */
+#ifndef CLI_CLIENT_REFUSAL_H
+#define CLI_CLIENT_REFUSAL_H
+
+#include <cjson/cJSON.h>
+
+#include "base/error.h"
+
+struct client_refusal {
+    long status;         /* HTTP; 0: there was no answer */
+    char code[40];       /* "stale-attempt", or empty */
+    char request_id[40]; /* what the service's log knows it by, or empty */
+};
+
+/* Fill *err from an answer of `status`, with the problem document `json` (NULL: it had none, or another body), and
+ * return its status: what can be mended by who asked keeps its own; everything else, and every answer without such a
+ * document (a proxy's), is ST_UNREACHABLE, but for ST_TOO_LARGE. `out` may be NULL. */
+enum status client_refused(const char *service, long status, const cJSON *json, struct client_refusal *out,
+                           struct error *err);
+
+#endif

@@ -1,0 +1,388 @@
+/* syncopate agent: a service's hands on a cluster that it does not reach itself. One trial at a time: taken, run,
+ * reported; where nothing is on offer it waits, longer each time. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "cli/agent_trial.h"
+#include "cli/client/retry.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/job_options.h"
+#include "cli/options.h"
+#include "cli/remote.h"
+#include "cli/remote_records.h"
+#include "cli/remote_session.h"
+#include "cli/runner_options.h"
+
+static const double DEFAULT_LEASE_US = 60e6, LEAST_LEASE_US = 3e6, MOST_LEASE_US = 86400e6;
+enum { CLIENT_NAME_MAX = 64 };
+
+struct agent_words {
+    struct remote_options remote;
+    struct runner_words launch;
+    struct job_words job;
+    const char *session, *cluster, *name;
+    double lease_us, patience_us, idle_us; /* of the last two, 0: for ever */
+    bool once;
+};
+
+struct agent {
+    const struct agent_words *words;
+    struct client *client; /* to find work; ends what it does when we are to end */
+    struct client *steady; /* to deliver */
+    const atomic_int *interrupted;
+    char name[CLIENT_NAME_MAX + 1];
+    struct rng rng;
+    char cluster[ID_LENGTH + 1]; /* whose sessions are served; empty: those of one session */
+    /* What the runner is ready for. */
+    bool ready;
+    struct inputs inputs;
+    struct job_setup setup;
+    struct runner runner;
+    char key[160]; /* of a suggestion that was asked for and not answered; or empty */
+    uint64_t asked, ran, turn;
+};
+
+enum turn { TURN_NOTHING, TURN_RAN, TURN_OVER };
+
+/* ---- readiness ---- */
+
+static void let_go(struct agent *a) {
+    if (a->ready) {
+        runner_release(&a->runner);
+        job_setup_release(&a->setup);
+        inputs_release(&a->inputs);
+    }
+    a->ready = false;
+}
+
+/* Descriptions and runner for this session; kept from one trial to the next. */
+static enum status get_ready(struct agent *a, const struct remote_session *s, struct error *err) {
+    if (a->ready && !strcmp(a->inputs.model.id.hex, s->model) && !strcmp(a->inputs.cluster.id.hex, s->cluster))
+        return ST_OK;
+    let_go(a);
+    enum status st = remote_inputs_of_ids(a->client, s->model, s->cluster, &a->inputs, err);
+    if (st)
+        return st;
+    st = job_runner_init(&a->setup, &a->words->job, &a->words->launch, &a->inputs, NULL, &a->runner, err);
+    if (st)
+        inputs_release(&a->inputs);
+    else if (!a->runner.job)
+        runner_tell(&a->runner.place);
+    a->ready = !st;
+    return st;
+}
+
+/* ---- one trial of one session ---- */
+
+/* An answer that was lost is asked for again under its key, or its trial would wait until its lease runs out. */
+static enum status suggest(struct agent *a, const char *session, cJSON **out, struct client_refusal *refusal,
+                           struct error *err) {
+    char path[128], key[96];
+    cJSON *body = cJSON_CreateObject();
+    const bool whole = body && cJSON_AddStringToObject(body, "client", a->name) &&
+                       cJSON_AddNumberToObject(body, "lease_s", a->words->lease_us / 1e6);
+    snprintf(path, sizeof path, "/api/v1/sessions/%s/trials:suggest", session);
+    snprintf(key, sizeof key, "%.64s/", session);
+    if (strncmp(a->key, key, strlen(key)) != 0)
+        snprintf(a->key, sizeof a->key, "%s%lu/%08lx", key, (unsigned long)++a->asked,
+                 (unsigned long)(rng_next(&a->rng) >> 32));
+    const struct client_request request = {.method = "POST", .path = path, .body = body, .key = a->key};
+    enum status st = whole ? client_call(a->client, &request, out, refusal, err) : error_no_memory(err);
+    if (st != ST_UNREACHABLE && st != ST_CANCELLED)
+        a->key[0] = 0;
+    cJSON_Delete(body);
+    return st;
+}
+
+/* A session that suggests nothing has ended, or is paused. */
+static enum status look_again(struct agent *a, struct remote_session *s, enum turn *out, struct error *err) {
+    enum status st = remote_session_find(a->client, s->id, s, err);
+    const bool on = !strcmp(s->state, "running") || !strcmp(s->state, "paused");
+    *out = on ? TURN_NOTHING : TURN_OVER;
+    return st;
+}
+
+static enum status serve_session(struct agent *a, struct remote_session *s, enum turn *out, struct error *err) {
+    struct client_refusal refusal = {0};
+    cJSON *answer = NULL;
+    *out = TURN_NOTHING;
+    enum status st = get_ready(a, s, err);
+    if (st)
+        return st;
+    st = suggest(a, s->id, &answer, &refusal, err);
+    if (st == ST_CONFLICT)
+        return look_again(a, s, out, err);
+    if (st)
+        return st;
+    const struct agent_place place = {&a->words->remote,  a->steady,      a->name,    s->id,
+                                      a->words->lease_us, a->interrupted, &a->inputs, &a->runner};
+    const cJSON *trial = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(answer, "trials"), 0);
+    if (trial) {
+        st = agent_trial_run(&place, trial, err);
+        *out = TURN_RAN;
+    } else if (!strcmp(remote_text(answer, "next"), "over")) {
+        *out = TURN_OVER;
+    }
+    cJSON_Delete(answer);
+    return st;
+}
+
+/* ---- the sessions of a cluster ---- */
+
+enum { MOST_SESSIONS = 256 };
+
+struct sessions {
+    const char *cluster; /* id */
+    size_t n;
+    char ids[MOST_SESSIONS][64];
+};
+
+static enum status keep_session(void *context, const cJSON *item, bool *done, struct error *err) {
+    struct sessions *s = context;
+    (void)err;
+    const char *cluster = remote_text(cJSON_GetObjectItemCaseSensitive(item, "cluster"), "id");
+    if (!strcmp(remote_text(item, "mode"), "ask") && !strcmp(cluster, s->cluster))
+        snprintf(s->ids[s->n++], sizeof s->ids[0], "%s", remote_text(item, "id"));
+    *done = s->n == MOST_SESSIONS;
+    return ST_OK;
+}
+
+/* Who may not have the trials of one session, of another team, may have those of the next. */
+static bool is_forbidden(const struct agent *a, enum status st) {
+    return st == ST_UNREACHABLE && client_last_status(a->client) == 403;
+}
+
+/* Each in turn, so that none waits for another's end. */
+static enum status serve_cluster(struct agent *a, enum turn *out, struct error *err) {
+    struct sessions *open = calloc(1, sizeof *open);
+    if (!open)
+        return error_no_memory(err);
+    open->cluster = a->cluster;
+    *out = TURN_NOTHING;
+    enum status st = remote_each(a->client, "/api/v1/sessions?state=running", keep_session, open, err);
+    for (size_t i = 0; i < open->n && !st && *out != TURN_RAN && !*a->interrupted; i++) {
+        struct remote_session s;
+        st = remote_session_find(a->client, open->ids[a->turn++ % open->n], &s, err);
+        if (!st)
+            st = serve_session(a, &s, out, err);
+        if (is_forbidden(a, st) && i + 1 < open->n)
+            st = ST_OK;
+    }
+    free(open);
+    return st;
+}
+
+/* ---- the agent ---- */
+
+static enum status take_turn(struct agent *a, enum turn *out, struct error *err) {
+    struct remote_session s;
+    if (*a->cluster)
+        return serve_cluster(a, out, err);
+    enum status st = remote_session_find(a->client, a->words->session, &s, err);
+    return st ? st : serve_session(a, &s, out, err);
+}
+
+/* The service is there, and grants this token nothing for now: its quota of a day is used up, or it asks too often. */
+static bool is_refused_for_now(const struct agent *a, enum status st) {
+    return st == ST_UNREACHABLE && client_last_status(a->client) == 429;
+}
+
+/* A service that was there before and does not say no will come back. */
+static bool is_away(const struct agent *a, enum status st) {
+    const long status = client_last_status(a->client);
+    return st == ST_UNREACHABLE && status != 401 && status != 403 && status != 429;
+}
+
+/* How long nothing but waiting has been done, and for what. */
+struct waiting {
+    double away_us, idle_us; /* since when, on the monotonic clock; 0: not */
+    unsigned turns;          /* in a row */
+    bool refused;            /* for now, which was told */
+};
+
+static bool is_over(double since_us, double most_us) {
+    return since_us > 0 && most_us > 0 && clock_now_us() - since_us >= most_us;
+}
+
+/* The service is away, as *err says, which is told once. Fails with it when patience is at its end; ST_CANCELLED. */
+static enum status wait_for_service(struct agent *a, struct waiting *w, struct error *err) {
+    if (w->away_us <= 0) {
+        log_warn("%s; trying on", err->message);
+        w->away_us = clock_now_us();
+    }
+    w->idle_us = 0;
+    if (is_over(w->away_us, a->words->patience_us))
+        return err->status;
+    return client_pause(a->client, retry_backoff(&a->rng, ++w->turns), err);
+}
+
+static enum status wait_for_work(struct agent *a, struct waiting *w, struct error *err) {
+    w->idle_us = w->idle_us > 0 ? w->idle_us : clock_now_us();
+    return client_pause(a->client, retry_backoff(&a->rng, ++w->turns), err);
+}
+
+static enum status wait_for_leave(struct agent *a, struct waiting *w, struct error *err) {
+    if (!w->refused)
+        log_warn("%s; waiting", err->message);
+    w->refused = true;
+    w->away_us = 0;
+    return wait_for_work(a, w, err);
+}
+
+/* Until it is asked to end, its session is over, there is nothing to do for too long, or something goes wrong that does
+ * not pass. */
+static enum status work(struct agent *a, struct error *err) {
+    enum status st = ST_OK;
+    struct waiting waiting = {0};
+    while (!st && !*a->interrupted && !is_over(waiting.idle_us, a->words->idle_us)) {
+        enum turn turn = TURN_NOTHING;
+        st = take_turn(a, &turn, err);
+        if (is_away(a, st)) {
+            st = wait_for_service(a, &waiting, err);
+            continue;
+        }
+        if (is_refused_for_now(a, st)) {
+            st = wait_for_leave(a, &waiting, err);
+            continue;
+        }
+        waiting.away_us = 0;
+        waiting.refused = false;
+        a->ran += turn == TURN_RAN && !st;
+        if (st || (turn == TURN_RAN ? a->words->once : turn == TURN_OVER && !*a->cluster))
+            break;
+        if (turn == TURN_RAN)
+            waiting = (struct waiting){0};
+        else
+            st = wait_for_work(a, &waiting, err);
+    }
+    return st;
+}
+
+/* Who is served must be there once the service is, and for agents. */
+static enum status find_work_once(struct agent *a, struct error *err) {
+    cJSON *json = NULL;
+    struct remote_session s;
+    const struct agent_words *w = a->words;
+    enum status st = ST_OK;
+    if (w->session) {
+        st = remote_session_find(a->client, w->session, &s, err);
+        if (!st && s.own)
+            st = error_set(err, ST_CONFLICT, "session %s is not for agents: the service runs its trials", s.id);
+        return st ? st : get_ready(a, &s, err);
+    }
+    char *escaped = client_escape(a->client, w->cluster);
+    st = escaped ? remote_get(a->client, &json, err, "/api/v1/clusters/%s", escaped) : error_no_memory(err);
+    free(escaped);
+    struct cluster cluster;
+    st = st ? st : cluster_read(json, "answer", &cluster, err);
+    cJSON_Delete(json);
+    if (st)
+        return st;
+    snprintf(a->cluster, sizeof a->cluster, "%s", cluster.id.hex);
+    cluster_release(&cluster);
+    return ST_OK;
+}
+
+/* A service that is not up yet is waited for; one that has another certificate, or is none, is a mistake. */
+static enum status find_work(struct agent *a, struct error *err) {
+    struct waiting waiting = {0};
+    for (;;) {
+        enum status st = find_work_once(a, err);
+        if (st != ST_UNREACHABLE || !client_may_come_back(a->client))
+            return st;
+        st = wait_for_service(a, &waiting, err);
+        if (st)
+            return st;
+    }
+}
+
+static void make_name(struct agent *a) {
+    char host[CLIENT_NAME_MAX + 1] = "agent";
+    gethostname(host, sizeof host - 1);
+    if (a->words->name)
+        snprintf(a->name, sizeof a->name, "%s", a->words->name);
+    else
+        snprintf(a->name, sizeof a->name, "%.40s-%ld-%06lx", host, (long)getpid(),
+                 (unsigned long)(rng_next(&a->rng) & 0xffffff));
+}
+
+static enum status run_agent(const struct agent_words *words, struct error *err) {
+    struct agent a = {.words = words, .interrupted = interrupt_flag()};
+    rng_seed(&a.rng, (uint64_t)getpid() * 1000003u + (uint64_t)clock_now_us());
+    make_name(&a);
+    enum status st = remote_open(&words->remote, REMOTE_TRIES, a.interrupted, &a.client, err);
+    if (!st)
+        st = remote_open(&words->remote, 0, NULL, &a.steady, err);
+    if (!st)
+        st = find_work(&a, err);
+    if (!st) {
+        log_info("agent %s takes trials of %s %s", a.name, words->session ? "session" : "cluster",
+                 words->session ? words->session : words->cluster);
+        st = work(&a, err);
+    }
+    if (st == ST_CANCELLED && *a.interrupted)
+        st = ST_OK;
+    if (!st)
+        log_info("agent %s ran %lu trials", a.name, (unsigned long)a.ran);
+    let_go(&a);
+    client_close(a.client);
+    client_close(a.steady);
+    return st;
+}
+
+static enum status check_words(const struct agent_words *w, struct error *err) {
+    if (!w->session == !w->cluster)
+        return error_set(err, ST_USAGE, "give either --session ID or --cluster NAME");
+    if (!w->launch.runner == !w->job.command)
+        return error_set(
+            err, ST_USAGE,
+            "either --runner says how trials are run here (lab, local, mpirun or slurm), or --command does");
+    if (w->lease_us < LEAST_LEASE_US || w->lease_us > MOST_LEASE_US)
+        return error_set(err, ST_USAGE, "--lease must be 3s to 24h");
+    if (w->patience_us < 0 || w->idle_us < 0)
+        return error_set(err, ST_USAGE, "--patience and --idle must not be negative");
+    if (w->name && (!*w->name || strlen(w->name) > CLIENT_NAME_MAX || !strcmp(w->name, "service")))
+        return error_set(err, ST_USAGE, "--name must have 1 to %d bytes, and not be \"service\"", CLIENT_NAME_MAX);
+    return ST_OK;
+}
+
+enum status cmd_agent(int argc, char **argv, struct error *err) {
+    struct agent_words w = {.lease_us = DEFAULT_LEASE_US};
+    const struct option options[] = {
+        REMOTE_OPTIONS(w.remote),
+        {"session", OPTION_TEXT, &w.session, "ID", "run trials of this session, until it is over"},
+        {"cluster", OPTION_TEXT, &w.cluster, "CLUSTER",
+         "or of every session on this cluster: a name or id of the service's"},
+        {"runner", OPTION_TEXT, &w.launch.runner, RUNNER_NAMES, "where they run"},
+        RUNNER_OPTIONS(w.launch),
+        JOB_OPTIONS(w.job),
+        {"logs", OPTION_TEXT, &w.job.logs, "DIR", "keep what trials write, and what they were given, in folders there"},
+        {"once", OPTION_FLAG, &w.once, NULL, "run one trial and end"},
+        {"lease", OPTION_TIME, &w.lease_us, "T", "a trial whose agent is silent for T is another's (default 60s)"},
+        {"patience", OPTION_TIME, &w.patience_us, "T",
+         "end, with status 4, when the service is away for T (default: never)"},
+        {"idle", OPTION_TIME, &w.idle_us, "T", "end when there was nothing to run for T (default: never)"},
+        {"name", OPTION_TEXT, &w.name, "NAME", "what the service calls this agent (default: host, process, chance)"},
+        {0}};
+    const struct command_line line = {
+        .usage =
+            "agent --server URL (--session ID | --cluster CLUSTER) (--runner RUNNER | --command COMMAND) [options]",
+        .about =
+            "Run a service's trials on the cluster that this machine belongs to: take one, run it, report it, and so\n"
+            "on. It waits where nothing is on offer and for a service that is not up, outlasts its restarts, and ends\n"
+            "in order on SIGTERM: the trial that runs is given back.",
+        .examples = "  syncopate agent --server https://tuner.example:8642 --token-file ~/.syncopate-token \\\n"
+                    "      --cluster v100-16x10g --runner mpirun --hosts hosts",
+        .options = options};
+    struct arguments arguments;
+    enum status st = options_parse(&line, argc, argv, &arguments, err);
+    st = st ? st : remote_required(&w.remote, "agent", err);
+    st = st ? st : check_words(&w, err);
+    return st ? st : run_agent(&w, err);
+}

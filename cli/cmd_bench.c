@@ -1,0 +1,87 @@
+/* syncopate bench: a cluster's costs, measured into its description. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "cli/commands.h"
+#include "cli/inputs.h"
+#include "cli/interrupt.h"
+#include "cli/options.h"
+#include "cli/paths.h"
+#include "cli/runner_options.h"
+#include "strategy/cluster.h"
+#include "trial-runner/bench.h"
+
+static void show(void *context, const char *what, uint64_t bytes, double time_us) {
+    (void)context;
+    char size[32], time[32];
+    if (!isatty(STDERR_FILENO))
+        return;
+    text_print(stderr, "\r\033[K%s of %s: %s", what, units_format_bytes(bytes, size, sizeof size),
+               units_format_time(time_us, time, sizeof time));
+    fflush(stderr);
+}
+
+enum status cmd_bench(int argc, char **argv, struct error *err) {
+    struct runner_words words = {.runner = "lab"};
+    const char *out = "-";
+    struct bench_options o = {.cancel = interrupt_flag(), .on_measurement = show};
+    double limit_us = 0;
+    const struct option options[] = {
+        {"runner", OPTION_TEXT, &words.runner, RUNNER_NAMES, "where messages are timed (default lab)"},
+        RUNNER_OPTIONS(words),
+        {"logs", OPTION_TEXT, &words.logs, "DIR", "keep what the ranks say in a file there"},
+        {"max-bytes", OPTION_BYTES, &o.max_bytes, "N", "time messages of up to N bytes (default 16M)"},
+        {"time", OPTION_TIME, &limit_us, "T", "end within about T (default 40s)"},
+        {"out", OPTION_TEXT, &out, "FILE", "where the new description goes (default: standard output)"},
+        {0}};
+    const struct command_line line = {
+        .usage = "bench CLUSTER [options]",
+        .about =
+            "Measure what messages really cost on CLUSTER: all-reduce curves by algorithm, pushes and pulls, launch\n"
+            "and coordination. The result is CLUSTER's description with these figures in it; give it to tune,\n"
+            "simulate and trial in place of the old one.",
+        .examples = "  syncopate bench lab-4x1g --out my-lab.json",
+        .options = options,
+        .min_arguments = 1,
+        .max_arguments = 1};
+    struct arguments arguments;
+    char path[4096];
+    cJSON *json = NULL, *measured = NULL;
+    struct cluster checked = {0};
+    enum status st = options_parse(&line, argc, argv, &arguments, err);
+    if (!st)
+        st = output_check(out, err);
+    if (!st && o.max_bytes > 1 << 30)
+        st = error_set(err, ST_USAGE, "--max-bytes is at most 1G");
+    if (!st)
+        st = inputs_find(arguments.items[0], "clusters", path, sizeof path, err);
+    if (!st)
+        st = json_read_file(path, &json, err);
+    if (!st)
+        st = cluster_read(json, path, &checked, err);
+    if (!st)
+        st = runner_place(&words, &checked, &o.runner, err);
+    if (!st)
+        runner_tell(&o.runner);
+    o.time_limit_s = limit_us / 1e6;
+    if (!st)
+        st = bench_run(json, path, &o, &measured, err);
+    if (isatty(STDERR_FILENO))
+        text_print(stderr, "\r\033[K");
+    char *text = st ? NULL : json_pretty(measured);
+    if (!st)
+        st = text ? json_write_file(out, text, err) : error_no_memory(err);
+    if (!st && strcmp(out, "-"))
+        log_info("%s: measured, written to %s", checked.name, out);
+    free(text);
+    cJSON_Delete(measured);
+    cJSON_Delete(json);
+    cluster_release(&checked);
+    return st;
+}

@@ -1,0 +1,336 @@
+/* syncopate simulate: predicted iteration times, of one strategy or many, at one size or over a sweep. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "cli/commands.h"
+#include "cli/grid.h"
+#include "cli/inputs.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/paths.h"
+#include "cli/remote.h"
+#include "cli/remote_predict.h"
+#include "cli/simulation.h"
+#include "cli/sweep.h"
+#include "cli/table.h"
+
+struct request {
+    const char *path, *baselines, *trace, *kind, *sweep, *all_reduce, *csv, *plot, *measure;
+    bool all, json;
+    struct remote_options remote;
+};
+
+/* The strategies to compare; `given` holds the one of --strategy. */
+struct field {
+    struct strategy given;
+    struct contender contenders[MAX_CONTENDERS];
+    size_t n;
+};
+
+/* ---- one size ---- */
+
+/* In percent; without the sign of a zero. */
+static double over_bound(double us, double bound_us) {
+    double percent = bound_us > 0 ? (us / bound_us - 1) * 100 : 0;
+    return fabs(percent) < 0.5 ? 0 : percent;
+}
+
+static void print_table(const struct simulation *s, const struct row *rows, size_t n) {
+    struct table table;
+    char text[32];
+    text_print(stdout, "%s on %s: %u devices, lower bound %s\n\n", s->model->name, s->cluster->name,
+               s->cluster->n_devices, units_format_time(s->bound_us, text, sizeof text));
+    table_init(&table, (const char *const[]){"STRATEGY", ">ITERATION", ">COMPUTE", ">EXPOSED", ">OVER BOUND",
+                                             ">MESSAGES", ">SAMPLES/S", NULL});
+    for (size_t i = 0; i < n; i++) {
+        const struct prediction *p = &rows[i].prediction;
+        table_cell(&table, "%s", rows[i].name);
+        table_cell(&table, "%s", units_format_time(p->iteration_us, text, sizeof text));
+        table_cell(&table, "%s", units_format_time(p->compute_us, text, sizeof text));
+        table_cell(&table, "%s", units_format_time(p->exposed_us, text, sizeof text));
+        table_cell(&table, "%.0f%%", over_bound(p->iteration_us, s->bound_us));
+        table_cell(&table, "%u", p->messages);
+        table_cell(&table, "%.1f", p->samples_per_s);
+    }
+    table_print(&table, stdout);
+    table_release(&table);
+}
+
+static enum status print_json(const struct simulation *s, const struct row *rows, size_t n, struct error *err) {
+    enum status st = ST_OK;
+    for (size_t i = 0; i < n && !st; i++) {
+        bool whole;
+        cJSON *json = simulation_json(s, &rows[i], &whole);
+        st = output_line(json, whole, err);
+    }
+    return st;
+}
+
+static int compare_rows(const void *a, const void *b) {
+    double x = ((const struct row *)a)->prediction.iteration_us, y = ((const struct row *)b)->prediction.iteration_us;
+    return (x > y) - (x < y);
+}
+
+/* Among several, one that cannot run here is told about and left out. */
+static enum status predict_all(struct simulation *s, const struct field *field, const char *trace, struct row *rows,
+                               size_t *n, struct error *err) {
+    *n = 0;
+    for (size_t i = 0; i < field->n; i++) {
+        enum status st = simulation_predict(s, &field->contenders[i], trace, &rows[*n], err);
+        if (st == ST_INFEASIBLE && field->n > 1)
+            log_info("%s: %s", field->contenders[i].name, err->message);
+        else if (st)
+            return st;
+        else
+            ++*n;
+    }
+    qsort(rows, *n, sizeof *rows, compare_rows);
+    return ST_OK;
+}
+
+static enum status show_rows(const struct simulation *s, const struct row *rows, size_t n,
+                             const struct request *request, struct error *err) {
+    enum status st = ST_OK;
+    if (request->json)
+        st = print_json(s, rows, n, err);
+    else
+        print_table(s, rows, n);
+    if (!st && request->trace)
+        log_info("timeline written to %s; open it at https://ui.perfetto.dev", request->trace);
+    return st;
+}
+
+static enum status simulate_once(const struct inputs *inputs, const struct field *field, const struct request *request,
+                                 struct error *err) {
+    struct simulation s;
+    struct row rows[MAX_CONTENDERS];
+    size_t n;
+    enum status st = simulation_init(&s, &inputs->model, &inputs->cluster, !strcmp(request->kind, "autosync"), err);
+    if (!st)
+        st = predict_all(&s, field, request->trace, rows, &n, err);
+    if (!st)
+        st = show_rows(&s, rows, n, request, err);
+    simulation_release(&s);
+    return st;
+}
+
+/* ---- a sweep ---- */
+
+static enum status show_grid(const struct grid *grid, const struct request *request, enum grid_measure measure,
+                             struct error *err) {
+    bool csv_alone = request->csv && !strcmp(request->csv, "-");
+    enum status st = ST_OK;
+    if (!request->json && !csv_alone)
+        grid_print(grid);
+    if (request->csv)
+        st = grid_write_csv(grid, request->csv, err);
+    if (!st && request->plot)
+        st = grid_write_plot(grid, measure, request->plot, err);
+    if (!st && request->plot)
+        log_info("chart written to %s; any browser opens it", request->plot);
+    return st;
+}
+
+static enum status parse_algorithm(const char *word, enum algorithm *out, struct error *err) {
+    for (int a = 0; a < ALGORITHM_COUNT; a++)
+        if (!strcmp(algorithm_name((enum algorithm)a), word)) {
+            *out = (enum algorithm)a;
+            return ST_OK;
+        }
+    return error_set(err, ST_USAGE,
+                     "--all-reduce: \"%s\" is none of auto, ring, tree, double_tree, recursive_doubling, "
+                     "halving_doubling, hierarchical",
+                     word);
+}
+
+static enum status simulate_sweep(const struct inputs *inputs, const struct field *field, const struct request *request,
+                                  const struct sweep *sweep, struct error *err) {
+    struct grid_options options = {ALGORITHM_auto, !strcmp(request->kind, "autosync"), request->json};
+    enum grid_measure measure = GRID_SPEEDUP;
+    struct grid grid;
+    enum status st = parse_algorithm(request->all_reduce, &options.all_reduce, err);
+    if (!st)
+        st = grid_parse_measure(request->measure, &measure, err);
+    if (!st && request->csv)
+        st = output_check(request->csv, err);
+    if (!st && request->plot)
+        st = output_check(request->plot, err);
+    if (!st)
+        st = grid_run(sweep, &inputs->model, &inputs->cluster, field->contenders, field->n, &options, &grid, err);
+    if (st)
+        return st;
+    st = show_grid(&grid, request, measure, err);
+    grid_release(&grid);
+    return st;
+}
+
+/* ---- what is asked ---- */
+
+static enum status check_request(const struct request *r, const struct sweep *sweep, struct error *err) {
+    bool several = r->all || (r->baselines && strchr(r->baselines, ','));
+    if (strcmp(r->kind, "autosync") && strcmp(r->kind, "timeline"))
+        return error_set(err, ST_USAGE, "--model: \"%s\" is neither timeline nor autosync", r->kind);
+    if (r->all && (r->path || r->baselines || r->trace))
+        return error_set(err, ST_USAGE,
+                         "--strategy, --baseline and --timeline are about one strategy: drop --all-baselines");
+    if (r->path && r->baselines)
+        return error_set(err, ST_USAGE, "give either --strategy FILE or --baseline NAME");
+    if (r->trace && !strcmp(r->kind, "autosync"))
+        return error_set(err, ST_USAGE, "the closed form has no timeline: drop --model autosync");
+    if (r->trace && (several || r->sweep))
+        return error_set(err, ST_USAGE,
+                         "--timeline is about one strategy at one size: give one --baseline, no --sweep");
+    if (!r->sweep && (r->csv || r->plot || strcmp(r->all_reduce, "auto") || strcmp(r->measure, "speedup")))
+        return error_set(err, ST_USAGE, "--csv, --plot, --y and --all-reduce are about a --sweep: give one");
+    if (r->json && r->csv && !strcmp(r->csv, "-"))
+        return error_set(err, ST_USAGE, "--json and --csv - both want standard output: give --csv a file");
+    if (r->path && r->sweep && sweep->axis == SWEEP_WORKERS)
+        return error_set(err, ST_USAGE,
+                         "a strategy file names the nodes of one cluster: sweep it over bandwidth or batch, "
+                         "or give --baseline");
+    return ST_OK;
+}
+
+static enum status add_baseline(struct field *field, const struct baseline *row, const char *name, struct error *err) {
+    if (!row)
+        return error_set(err, ST_USAGE, "there is no baseline \"%.60s\"; \"syncopate baselines\" lists them", name);
+    for (size_t i = 0; i < field->n; i++)
+        if (field->contenders[i].baseline == row)
+            return error_set(err, ST_USAGE, "--baseline names %s twice", row->name);
+    if (field->n == MAX_CONTENDERS)
+        return error_set(err, ST_USAGE, "more than %d strategies at once", MAX_CONTENDERS);
+    field->contenders[field->n++] = (struct contender){row->name, row, NULL};
+    return ST_OK;
+}
+
+/* "a,b,c" */
+static enum status add_listed(struct field *field, const char *list, struct error *err) {
+    enum status st = ST_OK;
+    char name[64];
+    for (const char *at = list; at && !st; at = strchr(at, ',')) {
+        at += *at == ',';
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
+        st = add_baseline(field, baselines_find(name), name, err);
+    }
+    return st;
+}
+
+static enum status gather_field(const struct inputs *inputs, const struct request *request, struct field *out,
+                                struct error *err) {
+    size_t n;
+    const struct baseline *rows = baselines_list(&n);
+    enum status st = ST_OK;
+    *out = (struct field){.n = 0};
+    if (request->path) {
+        st = inputs_strategy(inputs, request->path, NULL, &out->given, err);
+        if (!st)
+            out->contenders[out->n++] = (struct contender){out->given.name, NULL, &out->given};
+        return st;
+    }
+    if (!request->all)
+        return add_listed(out, request->baselines, err);
+    for (size_t i = 0; i < n && !st; i++)
+        st = add_baseline(out, &rows[i], rows[i].name, err);
+    return st;
+}
+
+static enum status simulate_remotely(const char *model, const char *cluster, const struct request *request,
+                                     struct error *err) {
+    struct client *client;
+    struct inputs inputs;
+    struct field field = {.n = 0};
+    struct simulation s;
+    struct row rows[MAX_CONTENDERS];
+    size_t n;
+    if (request->sweep || strcmp(request->kind, "timeline") != 0)
+        return error_set(err, ST_USAGE, "a service knows no --sweep and no --model autosync: drop it, or --server");
+    enum status st = check_request(request, NULL, err);
+    st = st ? st : remote_open(&request->remote, REMOTE_TRIES, NULL, &client, err);
+    if (st)
+        return st;
+    st = remote_inputs(client, model, cluster, &inputs, err);
+    if (!st) {
+        st = gather_field(&inputs, request, &field, err);
+        if (!st)
+            st = remote_predict(client, &inputs.model, &inputs.cluster, field.n, field.contenders, request->trace, &s,
+                                rows, &n, err);
+        if (!st) {
+            qsort(rows, n, sizeof *rows, compare_rows);
+            st = show_rows(&s, rows, n, request, err);
+        }
+        strategy_release(&field.given);
+        inputs_release(&inputs);
+    }
+    client_close(client);
+    return st;
+}
+
+static enum status simulate(const char *model, const char *cluster, const struct request *request, struct error *err) {
+    struct inputs inputs = {0};
+    struct field field = {.n = 0};
+    struct sweep sweep;
+    enum status st = request->sweep ? sweep_parse(request->sweep, &sweep, err) : ST_OK;
+    if (!st)
+        st = check_request(request, &sweep, err);
+    if (!st)
+        st = inputs_read(model, cluster, &inputs, err);
+    if (!st)
+        st = gather_field(&inputs, request, &field, err);
+    if (!st && request->sweep)
+        st = simulate_sweep(&inputs, &field, request, &sweep, err);
+    else if (!st)
+        st = simulate_once(&inputs, &field, request, err);
+    strategy_release(&field.given);
+    inputs_release(&inputs);
+    return st;
+}
+
+enum status cmd_simulate(int argc, char **argv, struct error *err) {
+    struct request r = {.kind = "timeline", .all_reduce = "auto", .measure = "speedup"};
+    const struct option options[] = {
+        {"strategy", OPTION_TEXT, &r.path, "FILE", "predict this strategy"},
+        {"baseline", OPTION_TEXT, &r.baselines, "BASELINE[,BASELINE]", "predict these baselines"},
+        {"all-baselines", OPTION_FLAG, &r.all, NULL, "predict every baseline, fastest first (the default)"},
+        {"timeline", OPTION_TEXT, &r.trace, "FILE",
+         "write a Chrome trace of one strategy: who computes and sends when"},
+        {"model", OPTION_TEXT, &r.kind, "timeline|autosync",
+         "predict by the timeline (default), or by the closed form of AutoSync's equation 2"},
+        {"sweep", OPTION_TEXT, &r.sweep, "AXIS=VALUES",
+         "vary workers (devices), bandwidth (Gbit/s of every NIC) or batch (a device) over A..BxF, A..B+S or A,B,C"},
+        {"all-reduce", OPTION_TEXT, &r.all_reduce,
+         "auto|ring|tree|double_tree|recursive_doubling|halving_doubling|hierarchical",
+         "in a sweep, do every all-reduce by this algorithm (default auto)"},
+        {"plot", OPTION_TEXT, &r.plot, "FILE", "draw the sweep as SVG"},
+        {"y", OPTION_TEXT, &r.measure, "speedup|throughput|efficiency|time",
+         "what the chart shows (default speedup, over one device)"},
+        {"csv", OPTION_TEXT, &r.csv, "FILE",
+         "write the sweep's figures, a line a strategy and value; - is standard output"},
+        {"json", OPTION_FLAG, &r.json, NULL, "print one syncopate.prediction/1 object a line"},
+        REMOTE_OPTIONS(r.remote),
+        {0}};
+    const struct command_line line = {
+        .usage = "simulate MODEL CLUSTER [options]",
+        .about = "Predict iteration times without running anything. MODEL and CLUSTER are files, or names of the\n"
+                 "descriptions that come with syncopate.\n"
+                 "A sweep over workers repeats the cluster's nodes; one over batch assumes operator times in\n"
+                 "proportion to it.",
+        .examples = "  syncopate simulate resnet50 v100-16x10g\n"
+                    "  syncopate simulate bert-large h100-64x8 --baseline pytorch-ddp --timeline trace.json\n"
+                    "  syncopate simulate resnet50-k80 k80-8x10g --baseline wfbp,single --sweep workers=4..2048x2 \\\n"
+                    "      --plot scaling.svg",
+        .options = options,
+        .min_arguments = 2,
+        .max_arguments = 2};
+    struct arguments arguments;
+    enum status st = options_parse(&line, argc, argv, &arguments, err);
+    if (st)
+        return st;
+    if (!r.path && !r.baselines)
+        r.all = true;
+    return (r.remote.server ? simulate_remotely : simulate)(arguments.items[0], arguments.items[1], &r, err);
+}

@@ -1,0 +1,312 @@
+/* syncopate strategy export: a strategy in the form that a training framework takes, and the best strategy of a
+ * service's session, as a file or in such a form. Words about what a form cannot say go to standard error; nothing is
+ * written when --strict makes them an error. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "cli/commands.h"
+#include "cli/inputs.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/paths.h"
+#include "cli/remote.h"
+#include "cli/remote_session.h"
+#include "cli/table.h"
+#include "interop/export/export.h"
+
+/* ---- writing ---- */
+
+/* Whole or not at all. */
+static enum status write_file(const char *path, const struct export_file *file, struct error *err) {
+    char name[4200];
+    snprintf(name, sizeof name, "%s.%ld", path, (long)getpid());
+    FILE *to = fopen(name, "we");
+    bool whole = to && fwrite(file->text, 1, file->n, to) == file->n;
+    whole = to && !fclose(to) && whole;
+    if (whole && !rename(name, path))
+        return ST_OK;
+    enum status st = error_set(err, ST_ENVIRONMENT, "%s: cannot be written: %s", path, strerror(errno));
+    unlink(name);
+    return st;
+}
+
+static bool is_folder(const char *path) {
+    struct stat st;
+    const size_t n = strlen(path);
+    return (n && path[n - 1] == '/') || (!stat(path, &st) && S_ISDIR(st.st_mode));
+}
+
+static enum status make_folder(const char *path, struct error *err) {
+    if (!mkdir(path, 0777) || (errno == EEXIST && is_folder(path)))
+        return ST_OK;
+    return error_set(err, ST_ENVIRONMENT, "%s: cannot make this folder: %s", path, strerror(errno));
+}
+
+static enum status write_into(const char *folder, const struct export *export, struct error *err) {
+    char path[4096];
+    enum status st = make_folder(folder, err);
+    for (uint32_t i = 0; i < export->n_files && !st; i++) {
+        const size_t n = strlen(folder);
+        snprintf(path, sizeof path, "%s%s%s", folder, n && folder[n - 1] == '/' ? "" : "/", export->files[i].name);
+        st = write_file(path, &export->files[i], err);
+    }
+    return st;
+}
+
+/* One file goes to `out` or to standard output, several into a folder. */
+static enum status write_export(const char *out, const struct export *export, struct error *err) {
+    const struct export_file *first = &export->files[0];
+    if (out && (is_folder(out) || export->n_files > 1))
+        return write_into(out, export, err);
+    if (out && strcmp(out, "-") != 0)
+        return write_file(out, first, err);
+    if (export->n_files > 1)
+        return error_set(err, ST_USAGE, "this form has %u files, %s and others: give --out DIR", export->n_files,
+                         first->name);
+    return fwrite(first->text, 1, first->n, stdout) == first->n
+               ? ST_OK
+               : error_set(err, ST_ENVIRONMENT, "standard output: %s", strerror(errno));
+}
+
+/* ---- what gets lost ---- */
+
+static void losses_text(const struct export *export, const char *none, char *out, size_t size) {
+    size_t used = (size_t)snprintf(out, size, "%s", export->n_notes ? "" : none);
+    for (uint32_t i = 0; i < export->n_notes && used < size; i++)
+        used +=
+            (size_t)snprintf(out + used, size - used, "%s%s", i ? ", " : "", export_loss_word(export->notes[i].loss));
+}
+
+static cJSON *export_json(const struct exporter *exporter, const struct export *export, bool *whole) {
+    cJSON *json = cJSON_CreateObject();
+    *whole = cJSON_AddStringToObject(json, "to", exporter->name) && *whole;
+    cJSON *files = cJSON_AddArrayToObject(json, "files"), *losses = cJSON_AddArrayToObject(json, "not_expressed");
+    for (uint32_t i = 0; i < export->n_files; i++) {
+        cJSON *name = cJSON_CreateString(export->files[i].name);
+        *whole = cJSON_AddItemToArray(files, name) && *whole;
+    }
+    for (uint32_t i = 0; i < export->n_notes; i++) {
+        cJSON *note = cJSON_CreateObject();
+        *whole = cJSON_AddStringToObject(note, "what", export_loss_word(export->notes[i].loss)) &&
+                 cJSON_AddStringToObject(note, "why", export->notes[i].text) && cJSON_AddItemToArray(losses, note) &&
+                 *whole;
+    }
+    return json;
+}
+
+/* ---- one form, all forms ---- */
+
+struct words {
+    struct remote_options remote;
+    const char *model, *cluster, *to, *out;
+    bool strict, json;
+};
+
+/* A strategy with what it belongs to. */
+struct subject {
+    struct inputs inputs;
+    struct strategy strategy;
+};
+
+static enum status export_one(const struct words *words, const struct subject *s, struct error *err) {
+    const struct exporter *exporter = exporters_find(words->to);
+    struct export export;
+    char losses[512];
+    if (!exporter)
+        return error_set(err, ST_USAGE, "there is no form \"%s\"; see: syncopate strategy export --help", words->to);
+    if (words->json && !words->out)
+        return error_set(err, ST_USAGE, "--json tells about files: give --out as well");
+    enum status st = export_build(exporter, &s->strategy, &s->inputs.model, &s->inputs.cluster, &export, err);
+    if (st)
+        return st;
+    losses_text(&export, "", losses, sizeof losses);
+    if (words->strict && export.n_notes)
+        st = error_set(err, ST_INFEASIBLE, "%s cannot say everything that %s does: %s", exporter->name,
+                       s->strategy.name, losses);
+    else
+        st = write_export(words->out, &export, err);
+    for (uint32_t i = 0; i < export.n_notes && !st; i++)
+        log_warn("%s cannot say: %s: %s", exporter->name, export_loss_word(export.notes[i].loss), export.notes[i].text);
+    if (!st && words->json) {
+        bool whole = true;
+        cJSON *json = export_json(exporter, &export, &whole);
+        st = output_line(json, whole, err);
+    }
+    export_release(&export);
+    return st;
+}
+
+/* One form into its folder, a row of the table, a member of the list. */
+static enum status export_row(const struct words *words, const struct exporter *exporter, const struct subject *s,
+                              struct table *table, cJSON *list, struct error *err) {
+    struct export export;
+    char folder[4000], losses[512];
+    bool whole = true;
+    enum status st = export_build(exporter, &s->strategy, &s->inputs.model, &s->inputs.cluster, &export, err);
+    if (st)
+        return st;
+    snprintf(folder, sizeof folder, "%s/%s", words->out, exporter->name);
+    st = write_into(folder, &export, err);
+    losses_text(&export, "-", losses, sizeof losses);
+    table_cell(table, "%s", exporter->name);
+    for (size_t at = 0, i = 0; i < export.n_files; i++)
+        at += (size_t)snprintf(folder + at, sizeof folder - at, "%s%s", i ? " " : "", export.files[i].name);
+    table_cell(table, "%s", folder);
+    table_cell(table, "%s", losses);
+    cJSON *json = export_json(exporter, &export, &whole);
+    if (!st && !(whole && cJSON_AddItemToArray(list, json))) {
+        cJSON_Delete(json);
+        st = error_no_memory(err);
+    }
+    export_release(&export);
+    return st;
+}
+
+static enum status write_summary(const struct words *words, const struct subject *s, cJSON *summary,
+                                 struct error *err) {
+    char path[4096];
+    const bool whole = cJSON_AddStringToObject(summary, "strategy", s->strategy.id.hex) &&
+                       cJSON_AddStringToObject(summary, "model", s->inputs.model.id.hex) &&
+                       cJSON_AddStringToObject(summary, "cluster", s->inputs.cluster.id.hex);
+    char *text = whole ? json_pretty(summary) : NULL;
+    snprintf(path, sizeof path, "%s/summary.json", words->out);
+    enum status st = text ? json_write_file(path, text, err) : error_no_memory(err);
+    free(text);
+    return st;
+}
+
+static enum status export_all(const struct words *words, const struct subject *s, struct error *err) {
+    struct table table;
+    size_t n;
+    const struct exporter *rows = exporters_list(&n);
+    if (!words->out || !strcmp(words->out, "-"))
+        return error_set(err, ST_USAGE, "--to all writes many files: give --out DIR");
+    if (words->strict)
+        return error_set(err, ST_USAGE, "--strict is for one form; what each cannot say is in summary.json");
+    enum status st = make_folder(words->out, err);
+    if (st)
+        return st;
+    cJSON *summary = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(summary, "exports");
+    table_init(&table, (const char *const[]){"FORM", "FILES", "CANNOT SAY", NULL});
+    for (size_t i = 0; i < n && !st; i++)
+        st = export_row(words, &rows[i], s, &table, list, err);
+    st = st ? st : write_summary(words, s, summary, err);
+    if (!st && words->json) {
+        st = output_line(summary, true, err);
+        summary = NULL;
+    } else if (!st) {
+        table_print(&table, stdout);
+    }
+    table_release(&table);
+    cJSON_Delete(summary);
+    return st;
+}
+
+static enum status export_subject(const struct words *words, const struct subject *s, struct error *err) {
+    return strcmp(words->to, "all") ? export_one(words, s, err) : export_all(words, s, err);
+}
+
+/* ---- a file here ---- */
+
+static enum status export_local(const struct words *words, const char *strategy, struct error *err) {
+    struct subject s = {0};
+    if (!words->to)
+        return error_set(err, ST_USAGE,
+                         "give --to FORM for a strategy here, or --server URL for a session of a service");
+    if (!words->model || !words->cluster)
+        return error_set(err, ST_USAGE, "give --model and --cluster: whose variables and nodes the strategy names");
+    enum status st = inputs_read(words->model, words->cluster, &s.inputs, err);
+    st = st ? st : inputs_strategy_word(&s.inputs, strategy, &s.strategy, err);
+    st = st ? st : export_subject(words, &s, err);
+    strategy_release(&s.strategy);
+    inputs_release(&s.inputs);
+    return st;
+}
+
+/* ---- the best of a session ---- */
+
+static enum status write_strategy(const char *out, const cJSON *strategy, struct error *err) {
+    char *text = json_pretty(strategy);
+    enum status st = text ? json_write_file(out ? out : "-", text, err) : error_no_memory(err);
+    free(text);
+    return st;
+}
+
+static enum status export_fetched(struct client *client, const struct words *words, const char *session,
+                                  const cJSON *strategy, struct error *err) {
+    struct remote_session found;
+    struct subject s = {0};
+    enum status st = remote_session_find(client, session, &found, err);
+    st = st ? st : remote_inputs_of_ids(client, found.model, found.cluster, &s.inputs, err);
+    st = st ? st : strategy_read(strategy, "best", &s.inputs.model, &s.inputs.cluster, &s.strategy, err);
+    st = st ? st : export_subject(words, &s, err);
+    strategy_release(&s.strategy);
+    inputs_release(&s.inputs);
+    return st;
+}
+
+static enum status export_best(const struct words *words, const char *session, struct error *err) {
+    struct client *client;
+    cJSON *json = NULL;
+    if (words->model || words->cluster)
+        return error_set(err, ST_USAGE, "the session knows its model and cluster: drop --model and --cluster");
+    enum status st = remote_open(&words->remote, REMOTE_TRIES, NULL, &client, err);
+    if (st)
+        return st;
+    char *escaped = client_escape(client, session);
+    st = escaped ? remote_get(client, &json, err, "/api/v1/sessions/%s/best", escaped) : error_no_memory(err);
+    const cJSON *strategy = cJSON_GetObjectItemCaseSensitive(json, "strategy");
+    if (!st && !strategy)
+        st = error_set(err, ST_UNREACHABLE, "the service's answer has no strategy");
+    if (!st)
+        st = words->to ? export_fetched(client, words, session, strategy, err)
+                       : write_strategy(words->out, strategy, err);
+    free(escaped);
+    cJSON_Delete(json);
+    client_close(client);
+    return st;
+}
+
+enum status strategy_export(int argc, char **argv, struct error *err) {
+    struct words words = {0};
+    const struct option options[] = {
+        REMOTE_OPTIONS(words.remote),
+        {"model", OPTION_TEXT, &words.model, "MODEL", "the model that the strategy is for"},
+        {"cluster", OPTION_TEXT, &words.cluster, "CLUSTER", "the cluster that it is for"},
+        {"to", OPTION_TEXT, &words.to,
+         "all|pytorch-ddp|pytorch-hook|horovod|deepspeed|tensorflow|byteps|bytescheduler|autodist|nccl",
+         "the form; all: every form in a folder of its own, and summary.json"},
+        {"out", OPTION_TEXT, &words.out, "PATH",
+         "a file, or a folder for forms of several files (default: standard output)"},
+        {"strict", OPTION_FLAG, &words.strict, NULL, "fail, and write nothing, when the form cannot say everything"},
+        {"json", OPTION_FLAG, &words.json, NULL, "print what was written and what could not be said as JSON"},
+        {0}};
+    const struct command_line line = {
+        .usage = "strategy export STRATEGY [--model MODEL --cluster CLUSTER --to FORM | --server URL] [--out PATH]",
+        .about =
+            "A strategy in the form that a training framework takes: options, an environment file, groups. STRATEGY\n"
+            "is a file or the name of a baseline; with --server it is a session of the service, and its best\n"
+            "strategy so far is written in the form, or without --to as a file that every command takes.\n"
+            "What of the strategy a form cannot say is told on standard error. For a session here:\n"
+            "syncopate tune --resume SESSION --out FILE.",
+        .examples = "  syncopate strategy export best.json --model resnet50 --cluster lab-4x1g --to pytorch-ddp\n"
+                    "  syncopate strategy export best.json --model resnet50 --cluster lab-4x1g --to all --out exports\n"
+                    "  syncopate --server http://127.0.0.1:8642 strategy export 20261121-084117-3fa2 --out best.json",
+        .options = options,
+        .min_arguments = 1,
+        .max_arguments = 1};
+    struct arguments arguments;
+    enum status st = options_parse(&line, argc, argv, &arguments, err);
+    if (!st && words.out)
+        st = output_check(words.out, err);
+    if (st)
+        return st;
+    return words.remote.server ? export_best(&words, arguments.items[0], err)
+                               : export_local(&words, arguments.items[0], err);
+}

@@ -1,0 +1,207 @@
+/* syncopate trial: one real run of one strategy. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/statistics.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "cli/commands.h"
+#include "cli/inputs.h"
+#include "cli/interrupt.h"
+#include "cli/job_options.h"
+#include "cli/measured_trace.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/paths.h"
+#include "cli/runner_options.h"
+#include "tuner/predict/predictor.h"
+#include "tuner/session/runners.h"
+#include "tuner/session/trials.h"
+
+struct trial_words {
+    const char *strategy, *baseline, *dataset, *trace;
+    uint64_t iterations, warmup;
+    bool json;
+    struct runner_words launch;
+    struct job_words job;
+};
+
+static enum status print_json(const struct strategy *strategy, const struct summary *m, double predicted_us,
+                              const struct tune_outcome *outcome, struct error *err) {
+    cJSON *root = cJSON_CreateObject();
+    bool ok = root && cJSON_AddStringToObject(root, "schema", "syncopate.trial/1") &&
+              cJSON_AddStringToObject(root, "strategy", strategy->id.hex) &&
+              cJSON_AddNumberToObject(root, "predicted_us", predicted_us) &&
+              cJSON_AddNumberToObject(root, "measured_us", m->median_us) &&
+              cJSON_AddNumberToObject(root, "low_us", m->low_us) &&
+              cJSON_AddNumberToObject(root, "high_us", m->high_us);
+    cJSON *times = ok ? cJSON_AddArrayToObject(root, "iterations_us") : NULL;
+    ok = ok && times;
+    for (size_t i = 0; i < outcome->n && ok; i++)
+        ok = cJSON_AddItemToArray(times, cJSON_CreateNumber(outcome->iterations_us[i]));
+    return output_line(root, ok, err);
+}
+
+static void print_words(const struct strategy *strategy, const struct summary *m, double predicted_us) {
+    char median[32], low[32], high[32], predicted[32];
+    text_print(stdout, "%s: %s an iteration (95%% interval %s .. %s, %zu iterations), predicted %s (%+.1f%%)\n",
+               strategy->name, units_format_time(m->median_us, median, sizeof median),
+               units_format_time(m->low_us, low, sizeof low), units_format_time(m->high_us, high, sizeof high), m->n,
+               units_format_time(predicted_us, predicted, sizeof predicted), (predicted_us / m->median_us - 1) * 100);
+}
+
+static enum status report(const struct strategy *strategy, const struct trial_words *words, double predicted_us,
+                          const struct tune_outcome *outcome, struct error *err) {
+    struct summary summary;
+    if (outcome->state != RECORD_COMPLETE)
+        return error_set(err, outcome->state == RECORD_INFEASIBLE ? ST_INFEASIBLE : ST_TRIAL, "%s", outcome->reason);
+    enum status st = summary_of_copy(outcome->n, outcome->iterations_us, &summary, err);
+    if (!st && words->json)
+        st = print_json(strategy, &summary, predicted_us, outcome, err);
+    else if (!st)
+        print_words(strategy, &summary, predicted_us);
+    return st;
+}
+
+/* With a store, recorded before and after. */
+static enum status run_recorded(const struct trial_start *start, const struct tune_runner *run,
+                                const struct tune_order *order, struct store *store, struct tune_outcome *outcome,
+                                struct error *err) {
+    int64_t trial;
+    enum status st = store ? trial_record_start(store, start, &trial, err) : ST_OK;
+    if (st)
+        return st;
+    st = run->run(run->context, order, outcome, err);
+    if (st && store)
+        store_trial_fail(store, trial, RECORD_CANCELLED, err->message, &(struct error){0});
+    else if (store)
+        st = trial_record_end(store, trial, outcome, err);
+    return st;
+}
+
+static enum status write_trace(const struct measured_trace *trace, const struct inputs *inputs,
+                               const struct strategy *strategy, const char *path, struct error *err) {
+    enum status st = measured_trace_write(trace, inputs, strategy, path, err);
+    if (!st)
+        log_info("timelines written to %s; open it at https://ui.perfetto.dev", path);
+    return st;
+}
+
+static enum status predict(const struct inputs *inputs, const struct strategy *strategy, double *out,
+                           struct error *err) {
+    struct predictor predictor;
+    struct prediction prediction;
+    enum status st = predictor_init(&predictor, &inputs->model, &inputs->cluster, err);
+    if (st)
+        return st;
+    st = predictor_run(&predictor, strategy, &prediction, err);
+    predictor_release(&predictor);
+    if (!st)
+        *out = prediction.iteration_us;
+    return st;
+}
+
+static enum status run_trial(const struct inputs *inputs, const struct strategy *strategy,
+                             const struct trial_words *words, struct store *store, struct error *err) {
+    struct runner runner;
+    struct job_setup setup;
+    struct tune_outcome outcome;
+    struct measured_trace trace = {0};
+    double predicted_us;
+    enum status st = predict(inputs, strategy, &predicted_us, err);
+    if (!st)
+        st = job_runner_init(&setup, &words->job, &words->launch, inputs, interrupt_flag(), &runner, err);
+    if (st)
+        return st;
+    if (!runner.job)
+        runner_tell(&runner.place);
+    if (setup.limits.n)
+        st = export_limits_check(&setup.limits, strategy, &inputs->model, &inputs->cluster, err);
+    if (words->trace) {
+        runner.on_interval = measured_trace_take;
+        runner.context = &trace;
+    }
+    const struct tune_order order = {.strategy = strategy,
+                                     .iterations = words->iterations,
+                                     .warmup = words->warmup,
+                                     .expected_us = predicted_us,
+                                     .number = 1};
+    const struct tune_runner run = runner_for_session(&runner);
+    const struct trial_start start = {.model = &inputs->model,
+                                      .cluster = &inputs->cluster,
+                                      .strategy = strategy,
+                                      .proposer = words->baseline ? words->baseline : "user",
+                                      .runner = run.name,
+                                      .predicted_us = predicted_us};
+    if (!st)
+        st = run_recorded(&start, &run, &order, store, &outcome, err);
+    if (!st)
+        st = report(strategy, words, predicted_us, &outcome, err);
+    if (!st && words->trace)
+        st = write_trace(&trace, inputs, strategy, words->trace, err);
+    measured_trace_release(&trace);
+    runner_release(&runner);
+    job_setup_release(&setup);
+    return st;
+}
+
+enum status cmd_trial(int argc, char **argv, struct error *err) {
+    struct trial_words words = {.iterations = 10, .warmup = 2};
+    const struct option options[] = {
+        {"strategy", OPTION_TEXT, &words.strategy, "FILE", "run this strategy"},
+        {"baseline", OPTION_TEXT, &words.baseline, "BASELINE", "or this baseline"},
+        {"runner", OPTION_TEXT, &words.launch.runner, RUNNER_NAMES, "where it runs (default lab)"},
+        RUNNER_OPTIONS(words.launch),
+        JOB_OPTIONS(words.job),
+        {"logs", OPTION_TEXT, &words.job.logs, "DIR", "keep what it writes, and what it was given, in a folder there"},
+        {"iterations", OPTION_INTEGER, &words.iterations, "N", "how many iterations are measured (default 10)"},
+        {"warmup", OPTION_INTEGER, &words.warmup, "N", "how many before them do not count (default 2)"},
+        {"trace", OPTION_TEXT, &words.trace, "FILE",
+         "write a Chrome trace of the first device: predicted, and next to it measured"},
+        {"dataset", OPTION_TEXT, &words.dataset, "FILE", "record it there (default: not recorded)"},
+        {"json", OPTION_FLAG, &words.json, NULL, "print one JSON object with every iteration's time"},
+        {0}};
+    const struct command_line line = {
+        .usage = "trial MODEL CLUSTER (--strategy FILE | --baseline BASELINE)",
+        .about =
+            "Run one strategy for real: compute is replayed, communication is real MPI traffic between processes.\n"
+            "The lab emulates CLUSTER's links on this machine; it needs root.",
+        .examples =
+            "  syncopate trial cnn-small lab-4x1g --baseline pytorch-ddp\n"
+            "  syncopate trial cnn-small lab-4x1g --strategy best.json --trace trace.json\n"
+            "  syncopate trial model.json cluster.json --baseline horovod --command ./train.sh --export-env horovod",
+        .options = options,
+        .min_arguments = 2,
+        .max_arguments = 2};
+    struct arguments arguments;
+    struct inputs inputs = {0};
+    struct strategy strategy = {0};
+    struct store *store = NULL;
+    enum status st = options_parse(&line, argc, argv, &arguments, err);
+    if (!st && (words.iterations < 1 || words.iterations > 100000 || words.warmup > 100000))
+        st = error_set(err, ST_USAGE, "--iterations is 1 to 100000, --warmup at most 100000");
+    if (!st && words.job.command && words.launch.runner)
+        st = error_set(err, ST_USAGE, "--command and --runner: one of the two runs the trial");
+    if (!st && words.job.command && words.trace)
+        st = error_set(err, ST_USAGE, "--trace is of a runner's trial; a command has its own profiler");
+    words.launch.runner = words.launch.runner ? words.launch.runner : "lab";
+    if (!st && words.trace)
+        st = output_check(words.trace, err);
+    if (!st)
+        st = inputs_read(arguments.items[0], arguments.items[1], &inputs, err);
+    if (!st)
+        st = inputs_strategy(&inputs, words.strategy, words.baseline, &strategy, err);
+    if (!st && words.dataset)
+        st = store_open(words.dataset, STORE_READ_WRITE, &store, err);
+    if (!st)
+        st = run_trial(&inputs, &strategy, &words, store, err);
+    store_close(store);
+    strategy_release(&strategy);
+    inputs_release(&inputs);
+    return st;
+}

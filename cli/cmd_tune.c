@@ -1,0 +1,373 @@
+/* syncopate tune: a session, and its answer. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/foreign.h"
+#include "cli/inputs.h"
+#include "cli/interrupt.h"
+#include "cli/job_options.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/paths.h"
+#include "cli/progress.h"
+#include "cli/remote.h"
+#include "cli/remote_session.h"
+#include "cli/runner_options.h"
+#include "cli/tuning_output.h"
+#include "dataset/describe.h"
+#include "dataset/query.h"
+#include "tuner/learn/rankers.h"
+#include "tuner/session/asking.h"
+#include "tuner/session/runners.h"
+#include "tuner/session/tune.h"
+
+static const double DEFAULT_TRIAL_US = 4e6;
+enum { DEFAULT_TRIALS = 40 };
+
+/* What was asked for. */
+struct tune_words {
+    const char *dataset, *resume, *out, *ranker; /* dataset and launch.runner: NULL until defaults are set */
+    bool json, cold;
+    struct tune_options options;
+    struct runner_words launch;
+    struct job_words job;
+    struct remote_options remote;
+    struct stored_session session; /* that is resumed; in an arena */
+    const char *typed_runner;      /* NULL: none was typed */
+    bool adopt;                    /* it is foreign, and what was typed becomes its own */
+};
+
+/* How its trials are run, from its options; those of a foreign session are not taken at their word. */
+static enum status words_of_session(const cJSON *options, struct arena *arena, struct tune_words *words,
+                                    struct error *err) {
+    if (words->session.origin) {
+        const char *runner = words->launch.runner;
+        words->launch.runner = words->typed_runner;
+        return foreign_read(&words->session, runner, arena, &words->job, &words->launch, &words->adopt, err);
+    }
+    const char *hosts = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(options, "hosts"));
+    if (hosts && !(words->launch.hosts = arena_strdup(arena, hosts)))
+        return error_no_memory(err);
+    enum status st = runner_words_read(cJSON_GetObjectItemCaseSensitive(options, "launch"), arena, &words->launch, err);
+    return st ? st : job_words_read(cJSON_GetObjectItemCaseSensitive(options, "job"), arena, &words->job, err);
+}
+
+/* A resumed session knows its model, its cluster and its runner; words live in `arena`. */
+static enum status inputs_of_session(struct store *store, const char *session, struct arena *arena, struct inputs *out,
+                                     struct tune_words *words, struct error *err) {
+    struct stored_session *stored = &words->session;
+    enum status st = asking_find(store, session, arena, stored, err);
+    if (!st)
+        st = store_get_model(store, stored->model, &out->model, err);
+    if (!st)
+        st = store_get_cluster(store, stored->cluster, &out->cluster, err);
+    cJSON *options = st ? NULL : cJSON_Parse(stored->options);
+    const char *runner = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(options, "runner"));
+    const char *ranker = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(options, "ranker"));
+    if ((runner && !(words->launch.runner = arena_strdup(arena, runner))) ||
+        !(words->ranker = arena_strdup(arena, ranker ? ranker : "none")))
+        st = error_no_memory(err);
+    if (!st)
+        st = words_of_session(options, arena, words, err);
+    cJSON_Delete(options);
+    return st;
+}
+
+/* The ranker that is asked for, into the options; *out owns it. */
+static enum status use_ranker(struct store *store, const struct inputs *inputs, struct tune_words *words,
+                              struct stored_ranker *out, struct error *err) {
+    const struct domain here = {.model = inputs->model, .cluster = inputs->cluster};
+    enum status st = rankers_for_session(store, NULL, &here, words->ranker, out, err);
+    if (!st && out->ranker) {
+        words->options.ranker = out->ranker;
+        words->options.ranker_id = out->id.hex;
+        log_info("ranker %s, trained on %lu trials", out->name, (unsigned long)out->origin.n_trials);
+    }
+    return st;
+}
+
+/* How trials are run. It must not move, since the runner refers to the setup. */
+struct runs {
+    struct job_setup setup;
+    struct runner runner;
+    bool ready;
+};
+
+/* Fails: what the runner lacks. */
+static enum status runs_init(struct runs *runs, const struct tune_words *words, const struct inputs *inputs,
+                             struct error *err) {
+    enum status st =
+        job_runner_init(&runs->setup, &words->job, &words->launch, inputs, interrupt_flag(), &runs->runner, err);
+    runs->ready = !st;
+    return st;
+}
+
+static void runs_release(struct runs *runs) {
+    if (!runs->ready)
+        return;
+    runner_release(&runs->runner);
+    job_setup_release(&runs->setup);
+}
+
+static enum status run_session(struct store *store, const struct inputs *inputs, struct tune_words *words,
+                               struct runs *runs, struct tuning *out, struct error *err) {
+    struct stored_ranker ranker;
+    const struct export_limits *limits = &runs->setup.limits;
+    enum status st = words->adopt ? foreign_adopt(store, &words->session, &words->job, &words->launch, err) : ST_OK;
+    if (st)
+        return st;
+    if (!runs->runner.job)
+        runner_tell(&runs->runner.place);
+    words->options.limits = limits->n ? limits : NULL;
+    if (limits->n)
+        log_info("only strategies that %s can say are tried",
+                 words->job.export_to ? words->job.export_to : words->job.export_env);
+    words->options.space.algorithms = runner_algorithms(&runs->runner);
+    const struct tune_runner run = runner_for_session(&runs->runner);
+    st = use_ranker(store, inputs, words, &ranker, err);
+    if (!st)
+        st = tune_run(store, &inputs->model, &inputs->cluster, &run, &words->options, words->resume, out, err);
+    progress_end();
+    stored_ranker_release(&ranker);
+    return st;
+}
+
+static enum status tell(const struct tuning *tuning, const struct inputs *inputs, const struct tune_words *words,
+                        struct error *err) {
+    enum status st = ST_OK;
+    if (words->json)
+        st = tuning_print_json(tuning, err);
+    else
+        tuning_print(tuning, inputs, NULL);
+    if (!st && words->out)
+        st = tuning_write_strategy(tuning, inputs, words->out, err);
+    if (!st && words->out && !words->json)
+        text_print(stdout, "Written to %s.\n", words->out);
+    return st;
+}
+
+/* Said at the start, for whoever loses this process. */
+static void tell_how_to_resume(void *context, const char *session) {
+    const struct tune_words *words = context;
+    const bool elsewhere = strcmp(words->dataset, DEFAULT_DATASET) != 0;
+    log_info("session %s; should it be interrupted, it goes on with: syncopate tune --resume %s%s%s%s%s", session,
+             session, elsewhere ? " --dataset " : "", elsewhere ? words->dataset : "", words->out ? " --out " : "",
+             words->out ? words->out : "");
+}
+
+static enum status tune(struct store *store, struct inputs *inputs, struct tune_words *words, struct runs *runs,
+                        struct error *err) {
+    struct tuning tuning;
+    words->options.hosts = words->launch.hosts;
+    words->options.earlier = words->cold ? 0 : words->options.earlier;
+    words->options.cancel = interrupt_flag();
+    words->options.opened = tell_how_to_resume;
+    words->options.listen = progress_listen;
+    words->options.context = words;
+    char *job = job_words_text(&words->job), *launch = runner_words_text(&words->launch);
+    words->options.job = job && strcmp(job, "{}") != 0 ? job : NULL;
+    words->options.launch = launch;
+    enum status st = job && launch ? run_session(store, inputs, words, runs, &tuning, err) : error_no_memory(err);
+    free(job);
+    free(launch);
+    if (st)
+        return st;
+    st = tell(&tuning, inputs, words, err);
+    tuning_release(&tuning);
+    return st;
+}
+
+/* ---- on a service ---- */
+
+static void tell_who_runs_it(const struct remote_session *s, const struct tune_words *words) {
+    const char *url = words->remote.server;
+    if (words->resume) /* it may have ended, and runs are as its first command said */
+        return;
+    if (s->own)
+        log_info("session %s: the service runs its trials", s->id);
+    else
+        log_info("session %s waits for agents; on a machine of the cluster run\n"
+                 "  syncopate agent --server %s --session %s --runner %s",
+                 s->id, url, s->id, words->launch.runner ? words->launch.runner : "lab");
+}
+
+static void tell_how_to_come_back(const struct remote_session *s, const char *url) {
+    log_info("session %s goes on without you; to see more of it, and to stop it:\n"
+             "  syncopate --server %s tune --resume %s\n"
+             "  syncopate --server %s sessions stop %s",
+             s->id, url, s->id, url, s->id);
+}
+
+static enum status begin_remotely(struct client *client, const struct tune_words *words,
+                                  const struct arguments *arguments, struct inputs *inputs,
+                                  struct remote_session *session, struct error *err) {
+    if (words->resume) {
+        enum status st = remote_session_find(client, words->resume, session, err);
+        return st ? st : remote_inputs_of_ids(client, session->model, session->cluster, inputs, err);
+    }
+    enum status st = remote_inputs(client, arguments->items[0], arguments->items[1], inputs, err);
+    return st ? st
+              : remote_session_open(client, inputs, &words->options, words->ranker, words->launch.runner, session, err);
+}
+
+static enum status tune_remotely(struct tune_words *words, const struct arguments *arguments, struct error *err) {
+    struct client *client;
+    struct inputs inputs = {0};
+    struct remote_session session;
+    struct tuning tuning;
+    words->options.earlier = words->cold ? 0 : words->options.earlier;
+    enum status st = remote_open(&words->remote, REMOTE_TRIES, interrupt_flag(), &client, err);
+    if (st)
+        return st;
+    st = begin_remotely(client, words, arguments, &inputs, &session, err);
+    if (!st) {
+        tell_who_runs_it(&session, words);
+        st = remote_session_follow(client, &session, err);
+        if (st == ST_CANCELLED)
+            tell_how_to_come_back(&session, words->remote.server);
+    }
+    if (!st)
+        st = remote_session_answer(client, &session, &inputs, &tuning, err);
+    if (!st) {
+        st = tell(&tuning, &inputs, words, err);
+        tuning_release(&tuning);
+    }
+    inputs_release(&inputs);
+    client_close(client);
+    return st;
+}
+
+/* ---- what is asked ---- */
+
+static enum status check_remote(const struct tune_words *words, struct error *err) {
+    enum status st = remote_or_here(&words->remote, words->dataset, err);
+    if (st)
+        return st;
+    if (words->launch.hosts)
+        return error_set(err, ST_USAGE, "--hosts is for who runs the trials: the service, or \"syncopate agent\"");
+    if (words->job.command)
+        return error_set(err, ST_USAGE, "--command is for who runs the trials: \"syncopate agent\"");
+    if (words->job.export_to || words->job.accept)
+        return error_set(err, ST_USAGE, "--export-to and --accept are for sessions here, not yet for a service's");
+    return ST_OK;
+}
+
+static void set_defaults(struct tune_words *words) {
+    words->typed_runner = words->launch.runner;
+    words->launch.runner = words->launch.runner ? words->launch.runner : words->job.command ? RUNNER_COMMAND : "lab";
+    words->dataset = words->dataset ? words->dataset : DEFAULT_DATASET;
+}
+
+static enum status check_words(struct tune_words *words, const struct command_line *line, size_t n_arguments,
+                               struct error *err) {
+    struct tune_options *o = &words->options;
+    if (words->job.command && !words->remote.server && strcmp(words->launch.runner, RUNNER_COMMAND) != 0)
+        return error_set(err, ST_USAGE, "--command and --runner: one of the two runs the trials");
+    if (words->resume && n_arguments)
+        return error_set(err, ST_USAGE, "a resumed session knows its model and cluster: give --resume alone");
+    if (words->resume && words->dataset && access(words->dataset, F_OK))
+        return error_set(err, ST_NOT_FOUND, "%s: no such dataset; --dataset names the one that the session is in",
+                         words->dataset);
+    if (!words->resume && n_arguments != 2)
+        return error_set(err, ST_USAGE, "usage: syncopate %s   (--help explains)", line->usage);
+    if (o->trials == UINT64_MAX)
+        o->trials = o->time_us > 0 ? 0 : DEFAULT_TRIALS;
+    if (!o->trials && o->time_us <= 0)
+        return error_set(err, ST_USAGE, "without a limit on trials a session needs --time");
+    return words->out ? output_check(words->out, err) : ST_OK;
+}
+
+/* What a new session's runner lacks is said at once, before there is a dataset. */
+static enum status begin_or_resume(struct tune_words *words, const struct arguments *arguments, struct error *err) {
+    struct inputs inputs = {0};
+    struct runs runs = {0};
+    struct arena arena = {0};
+    struct store *store = NULL;
+    enum status st = ST_OK;
+    if (!words->resume)
+        st = inputs_read(arguments->items[0], arguments->items[1], &inputs, err);
+    if (!st && !words->resume)
+        st = runs_init(&runs, words, &inputs, err);
+    if (!st)
+        st = store_open(words->dataset, STORE_READ_WRITE, &store, err);
+    if (!st && words->resume)
+        st = inputs_of_session(store, words->resume, &arena, &inputs, words, err);
+    if (!st && words->resume)
+        st = runs_init(&runs, words, &inputs, err);
+    if (!st)
+        st = tune(store, &inputs, words, &runs, err);
+    runs_release(&runs);
+    store_close(store);
+    inputs_release(&inputs);
+    arena_release(&arena);
+    return st;
+}
+
+enum status cmd_tune(int argc, char **argv, struct error *err) {
+    struct tune_words words = {.ranker = "nearest", .options = tune_default_options()};
+    struct tune_options *o = &words.options;
+    o->trial_us = DEFAULT_TRIAL_US;
+    o->trials = UINT64_MAX; /* not said */
+    const struct option options[] = {
+        {"trials", OPTION_INTEGER, &o->trials, "N",
+         "how many real runs, repeats included (default 40, or no limit with --time)"},
+        {"time", OPTION_TIME, &o->time_us, "T",
+         "end within about T: 90s, 10m, 1h; pauses before --resume do not count"},
+        {"gap", OPTION_PERCENT, &o->gap, "P%", "end when the best is within P% of the lower bound"},
+        {"least-gain", OPTION_PERCENT, &o->least_gain, "P%",
+         "end when no candidate promises to be P% faster than the best"},
+        {"ranker", OPTION_TEXT, &words.ranker, "RANKER",
+         "rank with this one, by name or id, or with none (default: nearest, the nearest domain's, if any)"},
+        {"cold", OPTION_FLAG, &words.cold, NULL, "learn nothing from earlier sessions on this model and cluster"},
+        {"runner", OPTION_TEXT, &words.launch.runner, RUNNER_NAMES,
+         "where trials run (default lab); on a service: where its agents run them"},
+        RUNNER_OPTIONS(words.launch),
+        JOB_OPTIONS(words.job),
+        {"logs", OPTION_TEXT, &words.job.logs, "DIR",
+         "keep what trials write, and what they were given, in folders there"},
+        {"seed", OPTION_INTEGER, &o->seed, "K", "where every random choice comes from (default 1)"},
+        {"rounds", OPTION_INTEGER, &o->final_rounds, "N", "how often each finalist runs again (default 3)"},
+        {"trial-time", OPTION_TIME, &o->trial_us, "T", "measure for about T in each trial (default 4s)"},
+        {"dataset", OPTION_ONE_OF, &words.dataset, "FILE", "where measurements are kept (default " DEFAULT_DATASET ")"},
+        {"resume", OPTION_TEXT, &words.resume, "ID",
+         "go on with a session that was interrupted, with the budget that it began with"},
+        {"out", OPTION_TEXT, &words.out, "FILE", "write the best strategy there"},
+        {"json", OPTION_FLAG, &words.json, NULL, "print the answer as one JSON object"},
+        REMOTE_OPTIONS(words.remote),
+        {0}};
+    const struct command_line line = {
+        .usage = "tune MODEL CLUSTER [options]",
+        .about =
+            "Find the fastest way to synchronize MODEL's gradients on CLUSTER.\n\n"
+            "Framework defaults and the best baselines run first; then, one after another, the candidate most worth\n"
+            "a trial: proposers draw and improve thousands against the simulator, and a Gaussian process over all\n"
+            "trials so far (with a learned ranker, if the dataset has one) picks. At the end the best few run again,\n"
+            "interleaved with the best baseline. Every run is recorded in the dataset. A session that was\n"
+            "interrupted goes on with --resume; one that was merged or imported runs nothing of its own: what it ran\n"
+            "is shown, and given again.\n"
+            "On a service the session goes on when this command ends; --resume shows it again.",
+        .examples = "  syncopate tune cnn-small lab-4x1g --trials 24 --out best.json\n"
+                    "  syncopate tune model.json cluster.json --command ./train.sh --export-env horovod \\\n"
+                    "      --pattern 'iteration [0-9]+: ([0-9.]+) ms'\n"
+                    "  syncopate tune --resume 20261121-084117-3fa2",
+        .options = options,
+        .max_arguments = 2};
+    struct arguments arguments;
+    enum status st = options_parse(&line, argc, argv, &arguments, err);
+    if (!st && words.remote.server)
+        st = check_remote(&words, err);
+    else
+        set_defaults(&words);
+    if (!st)
+        st = check_words(&words, &line, arguments.n, err);
+    if (st)
+        return st;
+    return words.remote.server ? tune_remotely(&words, &arguments, err) : begin_or_resume(&words, &arguments, err);
+}

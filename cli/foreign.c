@@ -1,0 +1,140 @@
+/* See foreign.h. */
+#include "cli/foreign.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/text.h"
+
+/* An option that runs, reads or writes something: what the session says, and what was typed. */
+struct claim {
+    const char *option, *said, *typed;
+};
+
+enum { N_CLAIMS = 9 };
+
+/* mpi and nccl are our own programs. */
+static const char *program(const char *worker) {
+    return worker && strcmp(worker, "mpi") != 0 && strcmp(worker, "nccl") != 0 ? worker : NULL;
+}
+
+/* These start programs on hosts that the session chose: its own, or those that its cluster's nodes are called. */
+static const char *launcher(const char *runner) {
+    return runner && (!strcmp(runner, "mpirun") || !strcmp(runner, "slurm")) ? runner : NULL;
+}
+
+static void list_claims(const struct job_words *said_job, const struct runner_words *said, const struct job_words *job,
+                        const struct runner_words *launch, struct claim out[N_CLAIMS]) {
+    const struct claim claims[N_CLAIMS] = {{"command", said_job->command, job->command},
+                                           {"logs", said_job->logs, job->logs},
+                                           {"worker", program(said->worker), launch->worker},
+                                           {"runner", launcher(said->runner), launch->runner},
+                                           {"hosts", said->hosts, launch->hosts},
+                                           {"partition", said->partition, launch->partition},
+                                           {"account", said->account, launch->account},
+                                           {"launch-options", said->launch_options, launch->launch_options},
+                                           {"pass", said->pass, launch->pass}};
+    memcpy(out, claims, sizeof claims);
+}
+
+/* "--command and --logs" */
+static void name_missing(const struct claim claims[N_CLAIMS], char *out, size_t room) {
+    size_t n = 0, seen = 0, used = 0;
+    for (size_t i = 0; i < N_CLAIMS; i++)
+        n += claims[i].said && !claims[i].typed;
+    *out = '\0';
+    for (size_t i = 0; i < N_CLAIMS; i++)
+        if (claims[i].said && !claims[i].typed) {
+            const char *between = !seen ? "" : seen + 1 == n ? " and " : ", ";
+            used += text_format(out + used, room - used, "%s--%s", between, claims[i].option);
+            seen++;
+        }
+}
+
+static enum status refuse(const struct stored_session *session, const struct claim claims[N_CLAIMS],
+                          struct error *err) {
+    char missing[256];
+    text_print(stderr, "session %s was not opened in this dataset (%s); it would use\n", session->id, session->origin);
+    for (size_t i = 0; i < N_CLAIMS; i++)
+        if (claims[i].said)
+            text_print(stderr, "  --%s %s\n", claims[i].option, claims[i].said);
+    name_missing(claims, missing, sizeof missing);
+    return error_set(err, ST_USAGE, "session %s came from elsewhere: give %s again, as you mean it", session->id,
+                     missing);
+}
+
+static const char *or_else(const char *typed, const char *said) {
+    return typed ? typed : said;
+}
+
+/* What runs nothing is taken over. */
+static void take_harmless(const struct job_words *said_job, const struct runner_words *said, struct job_words *job,
+                          struct runner_words *launch) {
+    job->pattern = or_else(job->pattern, said_job->pattern);
+    job->unit = or_else(job->unit, said_job->unit);
+    job->export_env = or_else(job->export_env, said_job->export_env);
+    job->export_to = or_else(job->export_to, said_job->export_to);
+    job->accept = or_else(job->accept, said_job->accept);
+    job->time_limit_us = job->time_limit_us > 0 ? job->time_limit_us : said_job->time_limit_us;
+    launch->worker = or_else(launch->worker, program(said->worker) ? NULL : said->worker);
+    launch->share_gpu |= said->share_gpu;
+}
+
+enum status foreign_read(const struct stored_session *session, const char *runner, struct arena *arena,
+                         struct job_words *job, struct runner_words *launch, bool *adopt, struct error *err) {
+    struct job_words said_job;
+    struct runner_words said = {0};
+    struct claim claims[N_CLAIMS];
+    cJSON *options = cJSON_Parse(session->options);
+    const char *hosts = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(options, "hosts"));
+    enum status st = job_words_read(cJSON_GetObjectItemCaseSensitive(options, "job"), arena, &said_job, err);
+    if (!st)
+        st = runner_words_read(cJSON_GetObjectItemCaseSensitive(options, "launch"), arena, &said, err);
+    said.runner = runner;
+    said.hosts = launcher(runner) ? "(the names of its cluster's nodes)" : NULL;
+    if (!st && hosts && !(said.hosts = arena_strdup(arena, hosts)))
+        st = error_no_memory(err);
+    cJSON_Delete(options);
+    if (st)
+        return st;
+    const bool by_command = !strcmp(runner, RUNNER_COMMAND);
+    if (job->command && !by_command)
+        return error_set(err, ST_USAGE, "--command: the trials of session %s are run by %s", session->id, runner);
+    if (launch->runner && strcmp(launch->runner, runner) != 0)
+        return error_set(err, ST_USAGE, "--runner %s: the trials of session %s are run by %s", launch->runner,
+                         session->id, runner);
+    if (by_command && !said_job.command)
+        said_job.command = "(a command that it does not say)";
+    list_claims(&said_job, &said, job, launch, claims);
+    for (size_t i = 0; i < N_CLAIMS; i++)
+        if (claims[i].said && !claims[i].typed)
+            return refuse(session, claims, err);
+    take_harmless(&said_job, &said, job, launch);
+    launch->runner = runner;
+    *adopt = true;
+    return ST_OK;
+}
+
+static bool set_raw(cJSON *options, const char *key, char *text) {
+    cJSON_DeleteItemFromObjectCaseSensitive(options, key);
+    const bool whole = text && (!strcmp(text, "{}") || cJSON_AddRawToObject(options, key, text));
+    free(text);
+    return whole;
+}
+
+enum status foreign_adopt(struct store *store, const struct stored_session *session, const struct job_words *job,
+                          const struct runner_words *launch, struct error *err) {
+    cJSON *options = cJSON_Parse(session->options);
+    bool whole = options && set_raw(options, "job", job_words_text(job));
+    whole = whole && set_raw(options, "launch", runner_words_text(launch));
+    if (whole)
+        cJSON_DeleteItemFromObjectCaseSensitive(options, "hosts");
+    whole = whole && (!launch->hosts || cJSON_AddStringToObject(options, "hosts", launch->hosts));
+    char *text = whole ? json_line(options) : NULL;
+    enum status st = text ? store_session_adopt(store, session->id, text, err) : error_no_memory(err);
+    free(text);
+    cJSON_Delete(options);
+    return st;
+}

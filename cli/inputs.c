@@ -1,0 +1,105 @@
+/* See inputs.h. Shipped descriptions are looked for beside the program: examples/ of a build tree, or share/syncopate
+ * of an installation. */
+#include "cli/inputs.h"
+
+#include <glob.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "strategy/baselines/baselines.h"
+
+static const char *const places[] = {"../share/syncopate", "../../../examples"};
+
+/* The folder two levels above the program's own, in `out`. */
+static bool program_folder(char *out, size_t n) {
+    ssize_t length = readlink("/proc/self/exe", out, n - 1);
+    if (length <= 0)
+        return false;
+    out[length] = 0;
+    char *slash = strrchr(out, '/');
+    if (slash)
+        *slash = 0;
+    return slash;
+}
+
+enum status inputs_find(const char *word, const char *kind, char *out, size_t n, struct error *err) {
+    char folder[PATH_MAX];
+    snprintf(out, n, "%s", word);
+    if (!strcmp(word, "-") || strchr(word, '/') || !access(word, F_OK))
+        return ST_OK;
+    bool named = !strchr(word, '.') && program_folder(folder, sizeof folder);
+    for (size_t i = 0; named && i < sizeof places / sizeof *places; i++) {
+        int length = snprintf(out, n, "%s/%s/%s/%s.json", folder, places[i], kind, word);
+        if (length > 0 && (size_t)length < n && !access(out, R_OK))
+            return ST_OK;
+    }
+    return error_set(err, ST_NOT_FOUND, "%s: no such file, and no description of that name is shipped under %s/", word,
+                     kind);
+}
+
+/* The pattern of all shipped files of a kind, in a folder that has any. */
+static bool find_shipped(const char *kind, glob_t *out) {
+    char folder[PATH_MAX], pattern[PATH_MAX + 64];
+    if (!program_folder(folder, sizeof folder))
+        return false;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        snprintf(pattern, sizeof pattern, "%s/%s/%s/*.json", folder, places[i], kind);
+        if (!glob(pattern, 0, NULL, out))
+            return true;
+        globfree(out);
+    }
+    return false;
+}
+
+enum status inputs_shipped(const char *kind, char *out, size_t n, struct error *err) {
+    glob_t files;
+    size_t used = 0;
+    if (!find_shipped(kind, &files))
+        return error_set(err, ST_NOT_FOUND, "no descriptions are shipped under %s/", kind);
+    for (size_t i = 0; i < files.gl_pathc && used < n; i++) {
+        const char *name = strrchr(files.gl_pathv[i], '/') + 1;
+        used +=
+            (size_t)snprintf(out + used, n - used, "%s%.*s", i ? "," : "", (int)(strlen(name) - strlen(".json")), name);
+    }
+    globfree(&files);
+    return used < n ? ST_OK : error_set(err, ST_TOO_LARGE, "too many descriptions under %s/", kind);
+}
+
+enum status inputs_read(const char *model, const char *cluster, struct inputs *out, struct error *err) {
+    *out = (struct inputs){0};
+    enum status st = inputs_find(model, "models", out->model_path, sizeof out->model_path, err);
+    if (!st)
+        st = inputs_find(cluster, "clusters", out->cluster_path, sizeof out->cluster_path, err);
+    if (!st)
+        st = model_read_file(out->model_path, &out->model, err);
+    if (!st)
+        st = cluster_read_file(out->cluster_path, &out->cluster, err);
+    if (st)
+        inputs_release(out);
+    return st;
+}
+
+void inputs_release(struct inputs *inputs) {
+    model_release(&inputs->model);
+    cluster_release(&inputs->cluster);
+}
+
+enum status inputs_strategy(const struct inputs *inputs, const char *path, const char *baseline, struct strategy *out,
+                            struct error *err) {
+    if (!path == !baseline)
+        return error_set(err, ST_USAGE, "give either --strategy FILE or --baseline NAME");
+    if (path)
+        return strategy_read_file(path, &inputs->model, &inputs->cluster, out, err);
+    const struct baseline *row = baselines_find(baseline);
+    if (!row)
+        return error_set(err, ST_USAGE, "there is no baseline \"%s\"; \"syncopate baselines\" lists them", baseline);
+    return baselines_build(row, &inputs->model, &inputs->cluster, out, err);
+}
+
+enum status inputs_strategy_word(const struct inputs *inputs, const char *word, struct strategy *out,
+                                 struct error *err) {
+    bool baseline = baselines_find(word);
+    return inputs_strategy(inputs, baseline ? NULL : word, baseline ? word : NULL, out, err);
+}

@@ -1,0 +1,78 @@
+/* The options of commands that run the user's own job as the trial, and what is made of them. */
+#ifndef CLI_JOB_OPTIONS_H
+#define CLI_JOB_OPTIONS_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "cli/inputs.h"
+#include "interop/export/limits.h"
+#include "trial-runner/job.h"
+#include "tuner/session/runners.h"
+
+/* The words of a command line, borrowed. */
+struct job_words {
+    const char *command; /* NULL: a runner runs the trials */
+    const char *pattern, *unit, *export_env, *export_to, *accept;
+    const char *label;
+    bool publish;
+    double time_limit_us;
+    const char *logs; /* of the command's own option --logs */
+};
+
+#define JOB_LIMIT_OPTIONS(j)                                                                                           \
+    {"export-to", OPTION_TEXT, &(j).export_to, "FORM,...",                                                             \
+     "try only what these forms of \"strategy export\" say whole (default: those of --export-env; else everything)"},  \
+    {                                                                                                                  \
+        "accept", OPTION_TEXT, &(j).accept, "LOSS,...",                                                                \
+            "what a form cannot say and the job sees to by itself, such as groups,partition"                           \
+    }
+
+/* How times are found in a text: "its output", or a file that is told. */
+#define JOB_TIMES_OPTIONS(p, u, where)                                                                                 \
+    {"pattern", OPTION_TEXT, &(p), "REGEX",                                                                            \
+     "an iteration's time in a line of " where ", the number in ( and ) (default: JSON lines)"},                       \
+    {                                                                                                                  \
+        "unit", OPTION_TEXT, &(u), "s|ms|us|samples/s", "of that number (default: what stands behind it)"              \
+    }
+
+#define JOB_OPTIONS(j)                                                                                                 \
+    {"command", OPTION_TEXT, &(j).command, "COMMAND",                                                                  \
+     "run this for each trial, in place of a runner: your own job, which trains with the strategy that it is given"},  \
+        JOB_TIMES_OPTIONS((j).pattern, (j).unit, "its output"),                                                        \
+        {"export-env", OPTION_TEXT, &(j).export_env, "FORM,...",                                                       \
+         "set the variables of these forms in its environment: horovod, byteps, bytescheduler, nccl"},                 \
+        {"time-limit", OPTION_TIME, &(j).time_limit_us, "T",                                                           \
+         "a command that takes longer has failed (default 10m and ten times what its iterations should take)"},        \
+        {"label", OPTION_TEXT, &(j).label, "TEXT", "what records call the command (default: its program's name)"},     \
+        {"publish-command", OPTION_FLAG, &(j).publish, NULL,                                                           \
+         "put the command's whole text into records, for all who may read them (default: the label alone)"},           \
+        JOB_LIMIT_OPTIONS(j)
+
+/* The unit of a pattern's number; left alone without one. Fails: ST_USAGE (no such unit, or no pattern). */
+enum status job_unit_read(const char *unit, const char *pattern, enum job_unit *out, struct error *err);
+
+/* What the words mean; borrows them. */
+struct job_setup {
+    struct job job;
+    struct export_limits limits; /* n = 0: none */
+};
+
+/* Fails: ST_USAGE. Release with job_setup_release; {0} is allowed. */
+enum status job_setup_init(struct job_setup *out, const struct job_words *words, const struct inputs *inputs,
+                           struct error *err);
+void job_setup_release(struct job_setup *setup);
+
+/* The job, or without one the runner of that name. What is missing for it, a folder for logs as well, is said at once.
+ * `setup` goes with the runner and is released after it. Fails: ST_USAGE, as runner_init. */
+enum status job_runner_init(struct job_setup *setup, const struct job_words *words, const struct runner_words *runner,
+                            const struct inputs *inputs, const atomic_int *cancel, struct runner *out,
+                            struct error *err);
+
+/* The words as a session keeps them, malloc'd; NULL when memory is out. And again; *words is in the arena. */
+char *job_words_text(const struct job_words *words);
+enum status job_words_read(const cJSON *json, struct arena *arena, struct job_words *words, struct error *err);
+
+#endif

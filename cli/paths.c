@@ -1,0 +1,23 @@
+/* See paths.h. */
+#include "cli/paths.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum status output_check(const char *path, struct error *err) {
+    char folder[PATH_MAX];
+    if (!strcmp(path, "-"))
+        return ST_OK;
+    snprintf(folder, sizeof folder, "%s", path);
+    char *slash = strrchr(folder, '/');
+    if (!slash)
+        strcpy(folder, ".");
+    else
+        slash[slash == folder] = 0;
+    if (access(folder, W_OK))
+        return error_set(err, ST_ENVIRONMENT, "%s: cannot write into %s: %s", path, folder, strerror(errno));
+    return ST_OK;
+}

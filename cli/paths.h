@@ -1,0 +1,12 @@
+/* Where things are when nothing else is said, and whether results can go where they should. */
+#ifndef CLI_PATHS_H
+#define CLI_PATHS_H
+
+#include "base/error.h"
+
+#define DEFAULT_DATASET "syncopate.db"
+
+/* Can a file of this path be written? To be asked before long work whose result goes there. Fails: ST_ENVIRONMENT. */
+enum status output_check(const char *path, struct error *err);
+
+#endif

@@ -1,0 +1,25 @@
+/* What a person sees on a terminal while a session runs: a line a trial, and under it where we are and how long it
+ * will take. Nothing when standard error is no terminal.
+ *
+ * No line is wider than the terminal (COLUMNS, else what the terminal says, else 80): names of strategies give way
+ * first, then words, then the end of the line. */
+#ifndef CLI_PROGRESS_H
+#define CLI_PROGRESS_H
+
+#include <stddef.h>
+
+#include "tuner/session/session.h"
+
+/* A tune_options.listen; context is unused. */
+void progress_listen(void *context, const struct tune_event *event);
+
+/* Wipe the line that is still standing. */
+void progress_end(void);
+
+/* The two lines, without a line end, at most `columns` wide; `event` is one of after a trial for the
+ * first, of before one for the second. */
+enum { PROGRESS_LINE = 512 };
+void progress_result(const struct tune_event *event, size_t columns, char out[PROGRESS_LINE]);
+void progress_bar(const struct tune_event *event, size_t columns, char out[PROGRESS_LINE]);
+
+#endif

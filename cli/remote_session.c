@@ -1,0 +1,165 @@
+/* See remote_session.h: opening and following. The answer is in remote_answer.c. */
+#include "cli/remote_session.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cli/progress.h"
+#include "cli/remote.h"
+#include "cli/remote_records.h"
+#include "strategy/baselines/baselines.h"
+
+/* ---- opening ---- */
+
+static enum status read_session(const cJSON *json, struct remote_session *out, struct error *err) {
+    struct remote_session s = {.own = !strcmp(remote_text(json, "mode"), "own")};
+    snprintf(s.id, sizeof s.id, "%s", remote_text(json, "id"));
+    snprintf(s.model, sizeof s.model, "%s", remote_text(cJSON_GetObjectItemCaseSensitive(json, "model"), "id"));
+    snprintf(s.cluster, sizeof s.cluster, "%s", remote_text(cJSON_GetObjectItemCaseSensitive(json, "cluster"), "id"));
+    snprintf(s.state, sizeof s.state, "%s", remote_text(json, "state"));
+    snprintf(s.reason, sizeof s.reason, "%s", remote_text(json, "reason"));
+    s.trials = remote_count(cJSON_GetObjectItemCaseSensitive(json, "budget"), "trials");
+    if (!*s.id || !*s.state || !*s.model || !*s.cluster)
+        return error_set(err, ST_UNREACHABLE, "the service's answer is no session: it speaks another version");
+    *out = s;
+    return ST_OK;
+}
+
+static cJSON *new_session(const struct inputs *inputs, const struct tune_options *o, const char *ranker,
+                          const char *runner, bool own, bool *whole) {
+    cJSON *root = cJSON_CreateObject(), *budget = root ? cJSON_AddObjectToObject(root, "budget") : NULL;
+    *whole = budget && cJSON_AddNumberToObject(budget, "trials", (double)o->trials) &&
+             cJSON_AddNumberToObject(budget, "time_us", o->time_us) && cJSON_AddNumberToObject(budget, "gap", o->gap) &&
+             cJSON_AddStringToObject(root, "model", inputs->model.id.hex) &&
+             cJSON_AddStringToObject(root, "cluster", inputs->cluster.id.hex) &&
+             cJSON_AddStringToObject(root, "mode", own ? "own" : "ask") &&
+             cJSON_AddNumberToObject(root, "seed", (double)o->seed) &&
+             cJSON_AddNumberToObject(root, "final_rounds", (double)o->final_rounds) &&
+             cJSON_AddNumberToObject(root, "trial_us", o->trial_us) &&
+             cJSON_AddNumberToObject(root, "least_gain", o->least_gain) &&
+             cJSON_AddNumberToObject(root, "earlier", (double)o->earlier) &&
+             cJSON_AddStringToObject(root, "ranker", ranker) &&
+             (!runner || cJSON_AddStringToObject(root, "runner", runner));
+    return root;
+}
+
+enum status remote_session_open(struct client *client, const struct inputs *inputs, const struct tune_options *options,
+                                const char *ranker, const char *runner, struct remote_session *out, struct error *err) {
+    cJSON *answer = NULL;
+    struct client_refusal refusal = {0};
+    enum status st = ST_CONFLICT;
+    bool whole;
+    if (!runner) {
+        cJSON *body = new_session(inputs, options, ranker, NULL, true, &whole);
+        st = remote_post(client, "/api/v1/sessions", body, whole, &answer, &refusal, err);
+    }
+    if (st == ST_CONFLICT && (runner || !strcmp(refusal.code, "no-launcher"))) { /* others run the trials */
+        cJSON *body = new_session(inputs, options, ranker, runner, false, &whole);
+        st = remote_post(client, "/api/v1/sessions", body, whole, &answer, NULL, err);
+    }
+    st = st ? st : read_session(answer, out, err);
+    cJSON_Delete(answer);
+    return st;
+}
+
+enum status remote_session_find(struct client *client, const char *id, struct remote_session *out, struct error *err) {
+    cJSON *answer = NULL;
+    char *escaped = client_escape(client, id);
+    enum status st = escaped ? remote_get(client, &answer, err, "/api/v1/sessions/%s", escaped) : error_no_memory(err);
+    st = st ? st : read_session(answer, out, err);
+    cJSON_Delete(answer);
+    free(escaped);
+    return st;
+}
+
+/* ---- following ---- */
+
+struct follow {
+    struct client *client;
+    struct remote_session *session;
+    double begin_us, best_us;
+    uint64_t ended; /* trials, since we look */
+    enum status status;
+    struct error *err;
+};
+
+static bool has_ended(const struct remote_session *s) {
+    return strcmp(s->state, "running") != 0 && strcmp(s->state, "paused") != 0;
+}
+
+static enum tune_phase phase_of(const struct record *r) {
+    const struct baseline *baseline = r->proposer ? baselines_find(r->proposer) : NULL;
+    return r->round ? TUNE_FINAL : baseline && baseline->kind != BASELINE_EXACT ? TUNE_BASELINES : TUNE_SEARCH;
+}
+
+static double left_us(const struct follow *f, uint64_t number, double elapsed_us) {
+    const uint64_t budget = f->session->trials;
+    if (!budget || !f->ended || number > budget)
+        return INFINITY;
+    return elapsed_us / (double)f->ended * (double)(budget - number + 1);
+}
+
+/* One line; `ended`: of its outcome. */
+static void show(struct follow *f, const struct record *r, bool ended) {
+    const double elapsed_us = clock_now_us() - f->begin_us;
+    const struct tune_outcome outcome = {.state = r->state, .early = trial_ended_early(r), .reason = r->reason};
+    f->ended += ended;
+    if (ended && r->state == RECORD_COMPLETE && r->median_us < f->best_us)
+        f->best_us = r->median_us;
+    const struct tune_event event = {.phase = phase_of(r),
+                                     .number = r->number,
+                                     .budget = f->session->trials,
+                                     .name = r->strategy_name,
+                                     .proposer = r->proposer,
+                                     .predicted_us = r->predicted_us,
+                                     .outcome = ended ? &outcome : NULL,
+                                     .median_us = r->median_us,
+                                     .best_us = f->best_us,
+                                     .elapsed_us = elapsed_us,
+                                     .left_us = left_us(f, r->number, elapsed_us)};
+    progress_listen(NULL, &event);
+}
+
+static enum status show_trial(struct follow *f, uint64_t number, bool ended) {
+    struct arena arena = {0};
+    struct record record;
+    cJSON *json = NULL;
+    enum status st =
+        remote_get(f->client, &json, f->err, "/api/v1/sessions/%s/trials/%lu", f->session->id, (unsigned long)number);
+    st = st ? st : remote_record(json, &arena, &record, f->err);
+    if (!st)
+        show(f, &record, ended);
+    cJSON_Delete(json);
+    arena_release(&arena);
+    return st;
+}
+
+static bool on_event(void *context, const struct client_event *event) {
+    struct follow *f = context;
+    cJSON *content = cJSON_Parse(event->data);
+    if (!strcmp(event->kind, "trial-taken") || !strcmp(event->kind, "trial-ended")) {
+        f->status = show_trial(f, remote_count(content, "number"), !strcmp(event->kind, "trial-ended"));
+    } else if (!strcmp(event->kind, "budget")) {
+        f->session->trials = remote_count(content, "trials");
+    } else if (!strcmp(event->kind, "session")) {
+        snprintf(f->session->state, sizeof f->session->state, "%s", remote_text(content, "state"));
+        snprintf(f->session->reason, sizeof f->session->reason, "%s", remote_text(content, "reason"));
+    }
+    cJSON_Delete(content);
+    return !f->status && !has_ended(f->session);
+}
+
+enum status remote_session_follow(struct client *client, struct remote_session *session, struct error *err) {
+    struct follow f = {
+        .client = client, .session = session, .begin_us = clock_now_us(), .best_us = INFINITY, .err = err};
+    char path[128];
+    if (has_ended(session))
+        return ST_OK;
+    snprintf(path, sizeof path, "/api/v1/sessions/%s/events", session->id);
+    enum status st = client_listen(client, path, NULL, 0, on_event, &f, err);
+    progress_end();
+    return f.status ? f.status : st;
+}

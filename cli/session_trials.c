@@ -1,0 +1,464 @@
+/* See session_trials.h. What "suggest" prints can be evaluated by a shell and names what a job is told
+ * (trial-runner/job.h), so that one script serves both. */
+#include "cli/session_trials.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "cli/interrupt.h"
+#include "cli/job_options.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/paths.h"
+#include "cli/told_times.h"
+
+static const double TURN_US = 60e6, LEASE_US = 600e6, LEAST_LEASE_US = 1e6, MOST_LEASE_US = 7 * 86400e6;
+static const double LOOK_AGAIN_US = 0.5e6;
+
+enum status session_limits(void *context, const char *job, const struct model *model, const struct cluster *cluster,
+                           const struct export_limits **limits, struct error *err) {
+    struct export_limits *own = context;
+    struct arena arena = {0};
+    struct job_words words;
+    (void)model, (void)cluster;
+    cJSON *json = cJSON_Parse(job);
+    enum status st = json ? job_words_read(json, &arena, &words, err) : error_no_memory(err);
+    cJSON_Delete(json);
+    if (!st && words.export_to) {
+        st = export_limits_parse(words.export_to, words.accept, own, err);
+        *limits = st ? NULL : own;
+    }
+    arena_release(&arena);
+    return st;
+}
+
+/* ---- who asks ---- */
+
+/* What "suggest" tells of a trial and the commands that speak of it look for. */
+#define OF_SESSION "SYNCOPATE_TRIAL_SESSION"
+#define OF_NUMBER  "SYNCOPATE_TRIAL_NUMBER"
+#define OF_ATTEMPT "SYNCOPATE_TRIAL_ATTEMPT"
+#define OF_CLIENT  "SYNCOPATE_TRIAL_CLIENT"
+#define OF_TIMES   "SYNCOPATE_TRIAL_TIMES"
+#define OF_WARMUP  "SYNCOPATE_TRIAL_WARMUP"
+
+struct asker_words {
+    const char *dataset, *client;
+    char host[ASKING_CLIENT_MAX + 1];
+    double lease_us;
+    uint64_t attempt; /* 0: not said */
+};
+
+static enum status check_asker(struct asker_words *w, struct error *err) {
+    if (!w->client) {
+        gethostname(w->host, sizeof w->host - 1);
+        w->client = w->host;
+    }
+    if (!*w->client || strlen(w->client) > ASKING_CLIENT_MAX)
+        return error_set(err, ST_USAGE, "--client is a name of 1 to %d bytes", ASKING_CLIENT_MAX);
+    if (!text_is_clean(w->client, strlen(w->client)))
+        return error_set(err, ST_USAGE, "--client: no control characters");
+    if (w->lease_us < LEAST_LEASE_US || w->lease_us > MOST_LEASE_US)
+        return error_set(err, ST_USAGE, "--lease must be 1s to 168h");
+    return ST_OK;
+}
+
+#define DATASET_OPTION(w)                                                                                              \
+    { "dataset", OPTION_TEXT, &(w).dataset, "FILE", "where the session is (default " DEFAULT_DATASET ")" }
+#define CLIENT_OPTION(w)                                                                                               \
+    {                                                                                                                  \
+        "client", OPTION_TEXT, &(w).client, "NAME",                                                                    \
+            "who took it (default: as in the environment, else this host's name)"                                      \
+    }
+#define LEASE_OPTION(w)                                                                                                \
+    { "lease", OPTION_TIME, &(w).lease_us, "T", "who is silent for T has lost the trial (default 10m)" }
+#define ATTEMPT_OPTION(w)                                                                                              \
+    {                                                                                                                  \
+        "attempt", OPTION_INTEGER, &(w).attempt, "N",                                                                  \
+            "which attempt of the trial, as it was suggested (default: as in the environment, else 1)"                 \
+    }
+
+/* ---- suggest ---- */
+
+struct suggest_words {
+    struct asker_words asker;
+    const char *out;
+    uint64_t count;
+    double patience_us; /* for a trial; INFINITY: as long as it takes */
+    bool json;
+};
+
+static bool add_trial(cJSON *list, const struct asking *a, const struct asked *t, const char *folder) {
+    cJSON *json = cJSON_CreateObject();
+    cJSON *strategy = strategy_write(t->order->strategy, &a->model, &a->cluster);
+    if (!json || !strategy || !cJSON_AddItemToArray(list, json)) {
+        cJSON_Delete(strategy);
+        return false;
+    }
+    return cJSON_AddItemToObject(json, "strategy", strategy) &&
+           cJSON_AddNumberToObject(json, "number", (double)t->number) &&
+           cJSON_AddNumberToObject(json, "attempt", (double)t->attempt) &&
+           cJSON_AddNumberToObject(json, "round", (double)t->round) &&
+           cJSON_AddStringToObject(json, "proposer", t->proposer) &&
+           cJSON_AddStringToObject(json, "lease_until", t->until) &&
+           cJSON_AddNumberToObject(json, "iterations", (double)t->order->iterations) &&
+           cJSON_AddNumberToObject(json, "warmup", (double)t->order->warmup) &&
+           (!(t->predicted_us > 0) || cJSON_AddNumberToObject(json, "predicted_us", t->predicted_us)) &&
+           (!(t->order->give_up_us > 0) || cJSON_AddNumberToObject(json, "give_up_us", t->order->give_up_us)) &&
+           (!folder || cJSON_AddStringToObject(json, "folder", folder)) &&
+           cJSON_AddStringToObject(json, "strategy_id", t->order->strategy->id.hex);
+}
+
+/* A value as a shell takes it, and a terminal. */
+static void print_variable(const char *name, const char *value) {
+    char shown[TEXT_SHOWN];
+    text_print(stdout, "export %s='", name);
+    for (size_t i = 0, n = strlen(value); i < n;) {
+        const bool quote = value[i] == '\'';
+        i += text_show(value + i, n - i, shown);
+        text_print(stdout, "%s", quote ? "'\\''" : shown);
+    }
+    text_print(stdout, "'\n");
+}
+
+static void print_trial(const struct asked *t, const char *session, const char *client, const char *folder) {
+    char path[JOB_PATH + 32], number[32];
+    print_variable(OF_SESSION, session);
+    print_variable(OF_CLIENT, client);
+    print_variable("SYNCOPATE_TRIAL_DIR", folder);
+    snprintf(path, sizeof path, "%s/strategy.json", folder);
+    print_variable("SYNCOPATE_TRIAL_STRATEGY", path);
+    snprintf(path, sizeof path, "%s/times.jsonl", folder);
+    print_variable(OF_TIMES, path);
+    const struct {
+        const char *name;
+        uint64_t value;
+    } numbers[] = {{OF_NUMBER, t->number},
+                   {OF_ATTEMPT, t->attempt},
+                   {"SYNCOPATE_TRIAL_ITERATIONS", t->order->iterations},
+                   {OF_WARMUP, t->order->warmup}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        snprintf(number, sizeof number, "%lu", (unsigned long)numbers[i].value);
+        print_variable(numbers[i].name, number);
+    }
+    print_variable("SYNCOPATE_TRIAL_LEASE_UNTIL", t->until);
+}
+
+/* With --out, and for shells, each trial's folder; as jobs get one. */
+static enum status make_folder(const struct asking *a, const struct suggest_words *w, const struct asked *t,
+                               char folder[JOB_PATH], struct error *err) {
+    const char *parent = w->out ? w->out : a->stored.id;
+    if (!w->out && !session_id_is_valid(a->stored.id)) /* it may be a path */
+        return error_set(err, ST_USAGE, "session %s: its id is no name of a folder; give --out", a->stored.id);
+    enum status st = job_folder_make(parent, t->number, folder, err);
+    return st ? st : job_folder_write(folder, t->order->strategy, &a->model, &a->cluster, err);
+}
+
+static enum status print_json(const struct asking *a, const struct suggest_words *w, struct error *err) {
+    cJSON *json = cJSON_CreateObject();
+    const char *next = a->n ? "trials" : a->step == SESSION_OVER ? "over" : "wait";
+    bool whole = json && cJSON_AddStringToObject(json, "session", a->stored.id) &&
+                 cJSON_AddStringToObject(json, "client", w->asker.client) &&
+                 cJSON_AddStringToObject(json, "next", next);
+    cJSON *list = whole ? cJSON_AddArrayToObject(json, "trials") : NULL;
+    enum status st = ST_OK;
+    for (size_t i = 0; i < a->n && list && !st; i++) {
+        char folder[JOB_PATH];
+        st = w->out ? make_folder(a, w, &a->trials[i], folder, err) : ST_OK;
+        whole = whole && !st && add_trial(list, a, &a->trials[i], w->out ? folder : NULL);
+    }
+    if (!st)
+        return output_line(json, whole && list, err);
+    cJSON_Delete(json);
+    return st;
+}
+
+static enum status print_shell(const struct asking *a, const struct suggest_words *w, struct error *err) {
+    enum status st = ST_OK;
+    for (size_t i = 0; i < a->n && !st; i++) {
+        char folder[JOB_PATH];
+        st = make_folder(a, w, &a->trials[i], folder, err);
+        if (!st)
+            print_trial(&a->trials[i], a->stored.id, w->asker.client, folder);
+    }
+    return st;
+}
+
+/* Ask once. *again: there is nothing now, and there may be later. */
+static enum status ask_once(const char *session, const struct suggest_words *w, bool patient, bool *again,
+                            struct error *err) {
+    struct asking asking = {0};
+    struct export_limits limits;
+    struct store *store = NULL;
+    enum status st = asking_open(w->asker.dataset, TURN_US, interrupt_flag(), &store, err);
+    if (!st)
+        st = asking_expire(store, session, err);
+    if (!st)
+        st = asking_load(&asking, store, session, session_limits, &limits, err);
+    *again = false;
+    if (!st)
+        st = asking_take(&asking, w->asker.client, (size_t)w->count, w->asker.lease_us, err);
+    store_close(store); /* what follows needs no turn */
+    if (st == ST_CONFLICT && asking.engine && (w->json || asking.step == SESSION_OVER))
+        st = w->json ? ST_OK
+                     : error_set(err, ST_INFEASIBLE, "session %s is over: %s", session,
+                                 asking.stored.reason ? asking.stored.reason
+                                                      : stored_session_state_word(asking.stored.state));
+    else if (!st && !asking.n && asking.step == SESSION_OVER && !w->json)
+        st = error_set(err, ST_INFEASIBLE, "session %s is over: %s", session,
+                       tune_stop_words(session_stop(asking.engine)));
+    *again = !st && !asking.n && asking.step == SESSION_WAIT && patient;
+    if (!st && !*again && !asking.n && !w->json)
+        st = error_set(err, ST_TIMEOUT, "session %s has no trial to give until one that runs has ended", session);
+    if (!st && !*again)
+        st = w->json ? print_json(&asking, w, err) : print_shell(&asking, w, err);
+    asking_release(&asking);
+    return st;
+}
+
+static enum status ask(const char *session, const struct suggest_words *w, struct error *err) {
+    const double end_us = clock_now_us() + w->patience_us;
+    const atomic_int *interrupted = interrupt_flag();
+    bool again = true;
+    enum status st = ST_OK;
+    while (!st && again) {
+        const double left_us = w->patience_us < 0 ? MOST_LEASE_US : end_us - clock_now_us();
+        st = ask_once(session, w, left_us > 0, &again, err);
+        if (!st && again)
+            clock_sleep_us(left_us < LOOK_AGAIN_US ? left_us : LOOK_AGAIN_US);
+        if (!st && again && *interrupted)
+            st = error_set(err, ST_CANCELLED, "interrupted");
+    }
+    return st;
+}
+
+enum status session_suggest_trials(int argc, char **argv, struct error *err) {
+    struct suggest_words w = {
+        .asker = {.dataset = DEFAULT_DATASET, .lease_us = LEASE_US}, .count = 1, .patience_us = -1};
+    const struct option options[] = {
+        {"count", OPTION_INTEGER, &w.count, "N", "take up to N trials at once (default 1; more need --json)"},
+        LEASE_OPTION(w.asker),
+        {"client", OPTION_TEXT, &w.asker.client, "NAME", "who takes it (default: this host's name)"},
+        {"patience", OPTION_TIME, &w.patience_us, "T",
+         "where all wait for trials that run: give up after T, with status 1 (default: never)"},
+        {"out", OPTION_TEXT, &w.out, "DIR", "where each trial gets its folder (default: one named like the session)"},
+        DATASET_OPTION(w.asker),
+        {"json", OPTION_FLAG, &w.json, NULL, "print one JSON object; folders only with --out"},
+        {0}};
+    const struct command_line line = {
+        .usage = "session suggest SESSION [options]",
+        .about =
+            "Take the next trial of a session, and print what a script must know, for eval: SYNCOPATE_TRIAL_DIR\n"
+            "(with every form of \"strategy export\"), SYNCOPATE_TRIAL_STRATEGY, _TIMES, _NUMBER, _ITERATIONS and\n"
+            "_WARMUP, as \"tune --command\" tells a job, and _SESSION, _ATTEMPT, _CLIENT and _LEASE_UNTIL. Where they\n"
+            "are of the trial that \"session complete\" is about, it takes what it is not told from them. Ends with\n"
+            "status 3 when the session is over.",
+        .examples = "  while trial=$(syncopate session suggest $id); do\n"
+                    "      eval \"$trial\"\n"
+                    "      ./train.sh && syncopate session complete $id $SYNCOPATE_TRIAL_NUMBER\n"
+                    "  done",
+        .options = options,
+        .min_arguments = 1,
+        .max_arguments = 1};
+    struct arguments arguments;
+    enum status st = options_parse(&line, argc, argv, &arguments, err);
+    if (!st)
+        st = check_asker(&w.asker, err);
+    if (!st && (w.count < 1 || w.count > ASKING_MOST))
+        st = error_set(err, ST_USAGE, "--count is 1 to %d", ASKING_MOST);
+    if (!st && w.count > 1 && !w.json)
+        st = error_set(err, ST_USAGE, "--count is for --json: variables are of one trial");
+    return st ? st : ask(arguments.items[0], &w, err);
+}
+
+/* ---- telling ---- */
+
+static enum status read_number(const char *text, const char *what, uint64_t *out, struct error *err) {
+    char *end;
+    *out = strtoull(text, &end, 10);
+    return *text >= '1' && *text <= '9' && !*end && end - text < 16
+               ? ST_OK
+               : error_set(err, ST_USAGE, "\"%.40s\" is the number of no %s", text, what);
+}
+
+static bool is_said_here(const struct arguments *arguments) {
+    const char *session = getenv(OF_SESSION), *number = getenv(OF_NUMBER);
+    return session && number && !strcmp(session, arguments->items[0]) && !strcmp(number, arguments->items[1]);
+}
+
+/* A variable of "session suggest", when what it printed is about this very trial; else NULL. */
+static const char *said_here(const struct arguments *arguments, const char *name) {
+    const char *value = is_said_here(arguments) ? getenv(name) : NULL;
+    return value && *value ? value : NULL;
+}
+
+static enum status asker_of(struct asker_words *w, const struct arguments *arguments, struct asker *out,
+                            struct error *err) {
+    const char *attempt = w->attempt ? NULL : said_here(arguments, OF_ATTEMPT);
+    w->client = w->client ? w->client : said_here(arguments, OF_CLIENT);
+    w->attempt = w->attempt ? w->attempt : 1;
+    enum status st = attempt ? read_number(attempt, "attempt", &w->attempt, err) : ST_OK;
+    if (!st)
+        st = check_asker(w, err);
+    if (st)
+        return st;
+    *out = (struct asker){.session = arguments->items[0], .client = w->client, .attempt = w->attempt};
+    return read_number(arguments->items[1], "trial", &out->number, err);
+}
+
+enum status session_heartbeat(int argc, char **argv, struct error *err) {
+    struct asker_words w = {.dataset = DEFAULT_DATASET, .lease_us = LEASE_US};
+    const struct option options[] = {ATTEMPT_OPTION(w), LEASE_OPTION(w), CLIENT_OPTION(w), DATASET_OPTION(w), {0}};
+    const struct command_line line = {.usage = "session heartbeat SESSION TRIAL [options]",
+                                      .about = "Keep a trial: its lease begins anew, and when it will end is printed.",
+                                      .options = options,
+                                      .min_arguments = 2,
+                                      .max_arguments = 2};
+    struct arguments arguments;
+    struct asker asker;
+    struct store *store = NULL;
+    char until[32];
+    enum status st = options_parse(&line, argc, argv, &arguments, err);
+    if (!st)
+        st = asker_of(&w, &arguments, &asker, err);
+    if (!st)
+        st = asking_open(w.dataset, TURN_US, interrupt_flag(), &store, err);
+    if (!st)
+        st = asking_renew(store, &asker, w.lease_us, until, err);
+    if (!st)
+        text_print(stdout, "%s\n", until);
+    store_close(store);
+    return st;
+}
+
+static enum status end_trial(const struct asker_words *w, const struct asker *asker, const struct tune_outcome *outcome,
+                             struct error *err) {
+    struct store *store = NULL;
+    enum status st = asking_open(w->dataset, TURN_US, interrupt_flag(), &store, err);
+    if (!st)
+        st = asking_end(store, asker, outcome, err);
+    store_close(store);
+    return st;
+}
+
+struct complete_words {
+    struct asker_words asker;
+    struct told_words told; /* warmup UINT64_MAX: not said */
+};
+
+/* What was not said is as the environment says of this trial. A pattern may stand in the settings for other commands:
+ * it is for a file that is named, as a job's own file of times has JSON lines. */
+static enum status complete_words(struct complete_words *w, const struct arguments *arguments, struct error *err) {
+    struct told_words *told = &w->told;
+    const char *warmup = said_here(arguments, OF_WARMUP), *number = getenv(OF_NUMBER);
+    if (told->list && told->file)
+        return error_set(err, ST_USAGE, "--time and --times: give one of them");
+    if (told->list || !told->file)
+        told->pattern = told->unit = NULL;
+    if (!told->list && !told->file)
+        told->file = said_here(arguments, OF_TIMES);
+    if (!told->list && !told->file && number)
+        return error_set(err, ST_USAGE, "the environment is of trial %.20s, not of this one: give --time or --times",
+                         number);
+    if (!told->list && !told->file)
+        return error_set(err, ST_USAGE, "give --time or --times");
+    if (told->warmup != UINT64_MAX)
+        return ST_OK;
+    told->warmup = 0;
+    return warmup && strcmp(warmup, "0") != 0 ? read_number(warmup, "iteration", &told->warmup, err) : ST_OK;
+}
+
+/* The model that the session is about says what a rate is worth. */
+static enum status read_samples(const char *dataset, const char *session, double *out, struct error *err) {
+    struct store *store;
+    enum status st = store_open(dataset, STORE_READ_ONLY, &store, err);
+    if (st)
+        return st;
+    st = asking_samples(store, session, out, err);
+    store_close(store);
+    return st;
+}
+
+static enum status tell(struct complete_words *w, const struct arguments *arguments, struct error *err) {
+    struct asker asker;
+    struct tune_outcome outcome = {.state = RECORD_COMPLETE};
+    double *times_us = NULL;
+    enum status st = complete_words(w, arguments, err);
+    if (!st)
+        st = asker_of(&w->asker, arguments, &asker, err);
+    if (!st)
+        st = read_samples(w->asker.dataset, asker.session, &w->told.samples, err);
+    if (!st)
+        st = told_times_read(&w->told, &outcome.n, &times_us, err);
+    outcome.iterations_us = times_us;
+    if (!st)
+        st = end_trial(&w->asker, &asker, &outcome, err);
+    free(times_us);
+    return st;
+}
+
+enum status session_complete(int argc, char **argv, struct error *err) {
+    struct complete_words w = {.asker = {.dataset = DEFAULT_DATASET, .lease_us = LEASE_US},
+                               .told = {.warmup = UINT64_MAX}};
+    const struct option options[] = {
+        {"time", OPTION_ONE_OF, &w.told.list, "T,...",
+         "the time of each iteration, with its unit, or its rate: 12.3ms,12.1ms or 2560samples/s,2544samples/s"},
+        {"times", OPTION_ONE_OF, &w.told.file, "FILE",
+         "or a file of them, - for standard input: JSON lines as a job tells them, or a time a line (default: as in "
+         "the environment)"},
+        JOB_TIMES_OPTIONS(w.told.pattern, w.told.unit, "that file"),
+        {"warmup", OPTION_INTEGER, &w.told.warmup, "N",
+         "how many times at the head of the file do not count (default: as in the environment, else 0)"},
+        ATTEMPT_OPTION(w.asker),
+        CLIENT_OPTION(w.asker),
+        DATASET_OPTION(w.asker),
+        {0}};
+    const struct command_line line = {
+        .usage = "session complete SESSION TRIAL [--time T,... | --times FILE] [options]",
+        .about = "Tell what a trial measured, in three iterations or more. Status 1, and nothing is written, when the\n"
+                 "trial is not yours any more.",
+        .examples = "  syncopate session complete 20261121-084117-3fa2 7 --time 213ms,209ms,211ms\n"
+                    "  syncopate session complete 20261121-084117-3fa2 7 --times train.log --warmup 2 \\\n"
+                    "      --pattern 'speed: ([0-9.]+)' --unit samples/s",
+        .options = options,
+        .min_arguments = 2,
+        .max_arguments = 2};
+    struct arguments arguments;
+    const enum status st = options_parse(&line, argc, argv, &arguments, err);
+    return st ? st : tell(&w, &arguments, err);
+}
+
+enum status session_fail(int argc, char **argv, struct error *err) {
+    struct asker_words w = {.dataset = DEFAULT_DATASET, .lease_us = LEASE_US};
+    const char *reason = NULL;
+    bool infeasible = false;
+    const struct option options[] = {
+        {"reason", OPTION_TEXT, &reason, "TEXT", "why, in a sentence"},
+        {"infeasible", OPTION_FLAG, &infeasible, NULL, "this strategy cannot run there at all"},
+        ATTEMPT_OPTION(w),
+        CLIENT_OPTION(w),
+        DATASET_OPTION(w),
+        {0}};
+    const struct command_line line = {.usage = "session fail SESSION TRIAL --reason TEXT [options]",
+                                      .about =
+                                          "Tell that a trial failed. It counts as a trial, and is not tried again.",
+                                      .options = options,
+                                      .min_arguments = 2,
+                                      .max_arguments = 2};
+    struct arguments arguments;
+    struct asker asker;
+    enum status st = options_parse(&line, argc, argv, &arguments, err);
+    if (!st && (!reason || !*reason))
+        st = error_set(err, ST_USAGE, "--reason says why, for those who look at the session later");
+    if (!st)
+        st = asker_of(&w, &arguments, &asker, err);
+    const struct tune_outcome outcome = {.state = infeasible ? RECORD_INFEASIBLE : RECORD_FAILED, .reason = reason};
+    return st ? st : end_trial(&w, &asker, &outcome, err);
+}

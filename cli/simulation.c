@@ -1,0 +1,104 @@
+/* See simulation.h. */
+#include "cli/simulation.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "simulator/bound.h"
+#include "simulator/closed_form.h"
+#include "simulator/trace.h"
+
+enum status simulation_init(struct simulation *out, const struct model *model, const struct cluster *cluster,
+                            bool autosync, struct error *err) {
+    struct simulation s = {.model = model, .cluster = cluster, .autosync = autosync};
+    struct bound bound;
+    *out = (struct simulation){0};
+    enum status st = cost_init(&s.cost, cluster, err);
+    if (st)
+        return st;
+    st = bound_iteration(model, &s.cost, &bound, err);
+    if (!st && !(s.timeline = timeline_new()))
+        st = error_no_memory(err);
+    if (st) {
+        simulation_release(&s);
+        return st;
+    }
+    s.bound_us = bound.iteration_us;
+    *out = s;
+    return ST_OK;
+}
+
+void simulation_release(struct simulation *s) {
+    timeline_free(s->timeline);
+    cost_release(&s->cost);
+    *s = (struct simulation){0};
+}
+
+static enum status write_trace(struct simulation *s, const struct plan *plan, const char *path, struct error *err) {
+    char *text = NULL;
+    size_t size;
+    FILE *memory = open_memstream(&text, &size);
+    enum status st = memory ? trace_write(memory, s->timeline, plan, &s->cost, err) : error_no_memory(err);
+    if (memory && fclose(memory) && !st)
+        st = error_no_memory(err);
+    if (!st)
+        st = json_write_file(path, text, err);
+    free(text);
+    return st;
+}
+
+static enum status predict_strategy(struct simulation *s, const struct strategy *strategy, const char *trace,
+                                    struct row *out, struct error *err) {
+    struct plan plan;
+    enum status st = plan_lower(s->model, s->cluster, strategy, &plan, err);
+    if (st)
+        return st;
+    st = s->autosync ? closed_form_run(&plan, &s->cost, &out->prediction, err)
+                     : timeline_run(s->timeline, &plan, &s->cost, NULL, &out->prediction, err);
+    if (!st && trace)
+        st = write_trace(s, &plan, trace, err);
+    plan_release(&plan);
+    out->id = strategy->id;
+    snprintf(out->name, sizeof out->name, "%s", strategy->name);
+    return st;
+}
+
+enum status simulation_predict(struct simulation *s, const struct contender *contender, const char *trace,
+                               struct row *out, struct error *err) {
+    struct strategy built;
+    struct row row;
+    enum status st;
+    if (contender->baseline) {
+        st = baselines_build(contender->baseline, s->model, s->cluster, &built, err);
+        if (st)
+            return st;
+        st = predict_strategy(s, &built, trace, &row, err);
+        strategy_release(&built);
+    } else {
+        st = predict_strategy(s, contender->strategy, trace, &row, err);
+    }
+    if (!st)
+        *out = row;
+    return st;
+}
+
+cJSON *simulation_json(const struct simulation *s, const struct row *row, bool *whole) {
+    const struct prediction *p = &row->prediction;
+    cJSON *root = cJSON_CreateObject();
+    cJSON *strategy = NULL;
+    *whole = root && cJSON_AddStringToObject(root, "schema", "syncopate.prediction/1") &&
+             cJSON_AddStringToObject(root, "model", s->model->name) &&
+             cJSON_AddStringToObject(root, "cluster", s->cluster->name) &&
+             (strategy = cJSON_AddObjectToObject(root, "strategy")) &&
+             cJSON_AddStringToObject(strategy, "id", row->id.hex) &&
+             cJSON_AddStringToObject(strategy, "name", row->name) &&
+             cJSON_AddNumberToObject(root, "iteration_us", p->iteration_us) &&
+             cJSON_AddNumberToObject(root, "compute_us", p->compute_us) &&
+             cJSON_AddNumberToObject(root, "exposed_us", p->exposed_us) &&
+             cJSON_AddNumberToObject(root, "lower_bound_us", s->bound_us) &&
+             cJSON_AddNumberToObject(root, "gap", s->bound_us > 0 ? p->iteration_us / s->bound_us - 1 : 0) &&
+             cJSON_AddNumberToObject(root, "messages", p->messages) &&
+             cJSON_AddNumberToObject(root, "samples_per_s", p->samples_per_s);
+    return root;
+}

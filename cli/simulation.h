@@ -1,0 +1,53 @@
+/* Predictions of several strategies for one model on one cluster: what simulate and its sweeps share.
+ * Units: microseconds (_us). */
+#ifndef CLI_SIMULATION_H
+#define CLI_SIMULATION_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/id.h"
+#include "simulator/timeline.h"
+#include "strategy/baselines/baselines.h"
+#include "strategy/cost/cost.h"
+
+struct simulation {
+    const struct model *model; /* borrowed, both */
+    const struct cluster *cluster;
+    bool autosync; /* AutoSync's closed form instead of the timeline */
+    struct cost cost;
+    struct timeline *timeline;
+    double bound_us; /* bound_iteration */
+};
+
+enum { MAX_CONTENDERS = 48 };
+
+/* Who is compared: a baseline, or a strategy that is given. */
+struct contender {
+    const char *name;
+    const struct baseline *baseline;
+    const struct strategy *strategy; /* when baseline is NULL */
+};
+
+struct row {
+    struct id id;
+    char name[64];
+    struct prediction prediction;
+};
+
+/* Fails: ST_INVALID, ST_NO_MEMORY. A failed one holds nothing; release is allowed. */
+enum status simulation_init(struct simulation *out, const struct model *model, const struct cluster *cluster,
+                            bool autosync, struct error *err);
+void simulation_release(struct simulation *simulation);
+
+/* Predict one contender; a Chrome trace goes to the file `trace` unless NULL. Fails: as baselines_build, plan_lower and
+ * timeline_run; ST_ENVIRONMENT (the trace cannot be written). */
+enum status simulation_predict(struct simulation *simulation, const struct contender *contender, const char *trace,
+                               struct row *out, struct error *err);
+
+/* syncopate.prediction/1, to be printed by output_line; *whole says that nothing is missing for want of memory. */
+cJSON *simulation_json(const struct simulation *simulation, const struct row *row, bool *whole);
+
+#endif

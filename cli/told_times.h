@@ -1,0 +1,29 @@
+/* The times of a trial that a script tells: the words of "session complete", read as "--command" reads what a job says
+ * (trial-runner/job_times.h).
+ *
+ * A list is told in the words of a shell, "213ms,209ms" or "2560samples/s,...". A file has JSON lines; or a value like
+ * those of the list a line; or, with a pattern, lines in some of which the pattern finds the number. Unlike a job's own
+ * output, a file that is told is looked at strictly: without a pattern, a line that is none of these is an error.
+ * Units: microseconds (_us). Threads: functions have no state. */
+#ifndef CLI_TOLD_TIMES_H
+#define CLI_TOLD_TIMES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct told_words {
+    const char *list;           /* NULL: the file counts */
+    const char *file;           /* "-": standard input */
+    const char *pattern, *unit; /* of the file; NULL: none. The unit needs the pattern */
+    uint64_t warmup;            /* so many times at the head of the file do not count */
+    double samples;             /* of an iteration on all devices, for rates; 0: unknown */
+};
+
+/* *times_us[0..n) is malloc'd, for the caller to free. Fails: ST_USAGE, ST_NOT_FOUND (no such file), ST_ENVIRONMENT
+ * (it cannot be read to its end), ST_INVALID (no time, with the file's line), ST_TOO_LARGE,
+ * ST_NO_MEMORY. */
+enum status told_times_read(const struct told_words *words, size_t *n, double **times_us, struct error *err);
+
+#endif

@@ -1,0 +1,26 @@
+/* From a strategy's groups to the cap of a bucket rule: what PyTorch, TensorFlow and DeepSpeed share. */
+#ifndef INTEROP_EXPORT_BUCKET_KNOB_H
+#define INTEROP_EXPORT_BUCKET_KNOB_H
+
+#include "interop/export/buckets.h"
+#include "interop/export/export_internal.h"
+
+struct bucket_knob {
+    enum bucket_rule rule;
+    bool elements; /* sizes are elements, not bytes */
+    bool reverse;  /* the order is the reverse of declaration, not that of readiness */
+    bool one_kind; /* all dtypes share buckets */
+    /* filled in: */
+    bool fits;                 /* some caps make the groups */
+    struct bucket_caps caps;   /* if so, they */
+    uint64_t nearest;          /* if not: the cap of as many messages as there are groups */
+    uint32_t n_groups, n_made; /* wanted, and with `nearest` made */
+};
+
+/* Served variables count as lying wherever they fall. Fails: ST_NO_MEMORY. */
+enum status bucket_knob_find(struct form *f, struct bucket_knob *knob, struct error *err);
+
+/* The note about groups that do not fit. */
+void bucket_knob_note(struct form *f, const struct bucket_knob *knob);
+
+#endif

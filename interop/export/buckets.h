@@ -1,0 +1,56 @@
+/* Rules that fill buckets with gradients in a fixed order up to a cap, and the caps that make given groups.
+ *
+ * Each kind (dtype) fills buckets of its own; the k-th bucket of a kind has the k-th cap, the last cap serves all
+ * later ones.
+ *   BUCKET_REACHED   a bucket is full once it holds its cap or more       (PyTorch: bytes, order of readiness)
+ *   BUCKET_EXCEEDED  a bucket is full once it holds more than its cap     (TensorFlow: bytes, reverse of declaration)
+ *   BUCKET_BEFORE    a bucket is full before it would exceed its cap      (DeepSpeed: elements, order of readiness) */
+#ifndef INTEROP_EXPORT_BUCKETS_H
+#define INTEROP_EXPORT_BUCKETS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "strategy/model.h"
+
+enum bucket_rule { BUCKET_REACHED, BUCKET_EXCEEDED, BUCKET_BEFORE };
+
+struct bucket_item {
+    uint32_t kind;  /* below DTYPE_COUNT */
+    uint32_t label; /* the group that it is in, or that the rule puts it in */
+    uint64_t size;  /* at least 1 */
+};
+
+enum { BUCKET_ANY = UINT32_MAX }; /* a label: wherever it falls */
+
+/* The caps of the k-th bucket of every kind that make the groups: low <= cap <= high. */
+struct bucket_caps {
+    uint32_t n;
+    struct cap_range {
+        uint64_t low, high;
+    } * ranges;
+};
+
+/* Give items of label BUCKET_ANY that of the item of their kind before them, or else behind them; without either, one a
+ * kind, from n_labels up. Returns the number of labels then. O(n). */
+uint32_t buckets_place(uint32_t n, struct bucket_item *items, uint32_t n_labels);
+
+/* The caps that make the labels of items[n]; n_labels are in use. *fits is false when none do, because a label is no
+ * run of its kind or a range is empty. Fails: ST_NO_MEMORY. O(n). */
+enum status buckets_infer(enum bucket_rule rule, uint32_t n, const struct bucket_item *items, uint32_t n_labels,
+                          struct arena *arena, struct bucket_caps *out, bool *fits, struct error *err);
+
+/* The caps that serve for all buckets at once; false when there are none. */
+bool buckets_common(const struct bucket_caps *caps, struct cap_range *out);
+
+/* Fill items[].label by the rule, 0, 1, ... in the order in which buckets open; returns how many. n_caps >= 1. O(n). */
+uint32_t buckets_fill(enum bucket_rule rule, uint32_t n, struct bucket_item *items, uint32_t n_caps,
+                      const uint64_t *caps);
+
+/* The least cap that makes no more than n_buckets of them, for groups that no cap makes; changes the labels.
+ * O(n log total). */
+uint64_t buckets_nearest(enum bucket_rule rule, uint32_t n, struct bucket_item *items, uint32_t n_buckets);
+
+#endif

@@ -1,0 +1,122 @@
+/* The table of exporters, and the frame of every export: the order of readiness before, the notes and the check of
+ * memory after. */
+#include "interop/export/export.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "interop/export/export_internal.h"
+#include "strategy/space/ready_order.h"
+
+static const struct exporter exporters[] = {
+    {"pytorch-ddp", "arguments of DistributedDataParallel; exact groups for a communication hook where they do not fit",
+     export_pytorch_ddp},
+    {"pytorch-hook", "groups, messages, order, credit and barrier, for the communication hook of syncopate_torch",
+     export_pytorch_hook},
+    {"horovod", "environment, and the groups of DistributedOptimizer", export_horovod},
+    {"deepspeed", "the zero_optimization part of its JSON configuration", export_deepspeed},
+    {"tensorflow", "tf.distribute.experimental.CommunicationOptions as JSON", export_tensorflow},
+    {"byteps", "environment", export_byteps},
+    {"bytescheduler", "environment", export_bytescheduler},
+    {"autodist", "its Strategy message, as JSON and as protobuf", export_autodist},
+    {"nccl", "environment, and a table for syncopate's NCCL tuner plugin", export_nccl},
+};
+
+const struct exporter *exporters_list(size_t *n) {
+    *n = sizeof exporters / sizeof exporters[0];
+    return exporters;
+}
+
+const struct exporter *exporters_find(const char *name) {
+    for (size_t i = 0; i < sizeof exporters / sizeof exporters[0]; i++)
+        if (!strcmp(exporters[i].name, name))
+            return &exporters[i];
+    return NULL;
+}
+
+const char *export_loss_word(enum export_loss loss) {
+    static const char *const words[] = {
+#define X(name, word) word,
+        EXPORT_LOSS_TABLE(X)
+#undef X
+    };
+    return words[loss];
+}
+
+static void take_notes(struct form *f) {
+    struct export *out = f->out;
+    for (int i = 0; i < EXPORT_LOSS_COUNT; i++)
+        if (f->notes[i])
+            out->notes[out->n_notes++] = (struct export_note){(enum export_loss)i, f->notes[i]};
+}
+
+enum status export_build(const struct exporter *exporter, const struct strategy *strategy, const struct model *model,
+                         const struct cluster *cluster, struct export *out, struct error *err) {
+    struct export built = {0};
+    uint32_t *ready = arena_alloc(&built.arena, model->n_variables, sizeof *ready);
+    struct form form = {.strategy = strategy, .model = model, .cluster = cluster, .ready = ready, .out = &built};
+    enum status st = ready ? ready_order(model, ready, err) : error_no_memory(err);
+    for (uint32_t v = 0; v < strategy->n_variables; v++)
+        form.n_served += strategy->variables[v].kind == SYNC_PARAMETER_SERVER;
+    if (!st)
+        st = exporter->write(&form, err);
+    if (!st && form.no_memory)
+        st = error_no_memory(err);
+    if (st) {
+        arena_release(&built.arena);
+        return st;
+    }
+    take_notes(&form);
+    *out = built;
+    return ST_OK;
+}
+
+void export_release(struct export *export) {
+    arena_release(&export->arena);
+    *export = (struct export){0};
+}
+
+/* ---- files ---- */
+
+FILE *form_open(struct form *f) {
+    FILE *file = open_memstream(&f->open_text, &f->open_size);
+    f->no_memory |= !file;
+    return file;
+}
+
+void form_close(struct form *f, const char *name, FILE *file) {
+    if (!file)
+        return;
+    bool whole = !ferror(file);
+    whole = !fclose(file) && whole;
+    if (whole)
+        form_add_bytes(f, name, f->open_text, f->open_size);
+    f->no_memory |= !whole;
+    free(f->open_text);
+    f->open_text = NULL;
+}
+
+void form_write_head(const struct form *f, FILE *file, const char *use) {
+    fprintf(file, "# syncopate: strategy %s (%.*s) for %s on %s\n# %s\n", f->strategy->name, ID_SHORT,
+            f->strategy->id.hex, f->model->name, f->cluster->name, use);
+}
+
+void form_add_json(struct form *f, const char *name, cJSON *json, bool whole) {
+    char *text = whole && json ? json_pretty(json) : NULL;
+    cJSON_Delete(json);
+    FILE *file = text ? form_open(f) : NULL;
+    f->no_memory |= !text;
+    if (file)
+        fprintf(file, "%s\n", text);
+    form_close(f, name, file);
+    free(text);
+}
+
+void form_add_bytes(struct form *f, const char *name, const void *bytes, size_t n) {
+    struct export *out = f->out;
+    char *copy = arena_copy(&out->arena, bytes, n);
+    if (copy)
+        out->files[out->n_files++] = (struct export_file){name, copy, n};
+    f->no_memory |= !copy;
+}

@@ -1,0 +1,87 @@
+/* A strategy in the forms that training frameworks take today: environment files, option files, a table for NCCL.
+ *
+ * Frameworks say less than a strategy does. What of the strategy a form could not say is a note, from a fixed
+ * vocabulary, so that nothing is lost in silence; a form without notes makes the framework do what the strategy says.
+ * Where a framework has one knob and a rule (PyTorch's buckets), the knob is inferred from the groups and is exact when
+ * there is no note about groups.
+ *
+ *     struct export export;
+ *     st = export_build(exporters_find("horovod"), &strategy, &model, &cluster, &export, err);
+ *     ... export.files[0].name, .text ... export.notes[0].text ...
+ *     export_release(&export);
+ * Threads: functions have no state. */
+#ifndef INTEROP_EXPORT_EXPORT_H
+#define INTEROP_EXPORT_EXPORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "strategy/cluster.h"
+#include "strategy/model.h"
+#include "strategy/strategy.h"
+
+/* What a form can fail to say: X(name, word for people and programs). */
+#define EXPORT_LOSS_TABLE(X)                                                                                           \
+    X(GROUPS, "groups")                                                                                                \
+    X(ALL_REDUCE, "all-reduce")                                                                                        \
+    X(PARAMETER_SERVER, "parameter-server")                                                                            \
+    X(SHARDS, "shards")                                                                                                \
+    X(PARTITION, "partition")                                                                                          \
+    X(PLACEMENT, "placement")                                                                                          \
+    X(LOCAL_REDUCTION, "local-reduction")                                                                              \
+    X(ORDER, "order")                                                                                                  \
+    X(PREEMPTION, "preemption")                                                                                        \
+    X(CREDIT, "credit")                                                                                                \
+    X(CROSS_ITERATION, "cross-iteration")                                                                              \
+    X(ALGORITHM, "algorithm")                                                                                          \
+    X(ENCODING, "encoding")
+
+enum export_loss {
+#define X(name, word) EXPORT_LOSS_##name,
+    EXPORT_LOSS_TABLE(X)
+#undef X
+        EXPORT_LOSS_COUNT
+};
+
+struct export_note {
+    enum export_loss loss;
+    const char *text; /* a sentence without its full stop */
+};
+
+struct export_file {
+    const char *name; /* "horovod.env": no folder */
+    const char *text; /* n bytes, and a NUL behind them that does not count */
+    size_t n;
+};
+
+enum { EXPORT_MAX_FILES = 4 };
+
+struct export {
+    struct arena arena; /* owns the texts */
+    uint32_t n_files, n_notes;
+    struct export_file files[EXPORT_MAX_FILES];  /* the main one first */
+    struct export_note notes[EXPORT_LOSS_COUNT]; /* at most one of each loss, in the order of the table */
+};
+
+struct form; /* private: an export while it is written */
+
+struct exporter {
+    const char *name;    /* "pytorch-ddp" */
+    const char *summary; /* one line for people: what comes out */
+    enum status (*write)(struct form *f, struct error *err);
+};
+
+const struct exporter *exporters_list(size_t *n);
+const struct exporter *exporters_find(const char *name); /* or NULL */
+const char *export_loss_word(enum export_loss loss);
+
+/* Write a sealed strategy in one form. Fails: ST_NO_MEMORY, ST_INFEASIBLE (plan_lower's). Release with export_release.
+ * O(variables log variables + messages). */
+enum status export_build(const struct exporter *exporter, const struct strategy *strategy, const struct model *model,
+                         const struct cluster *cluster, struct export *out, struct error *err);
+
+void export_release(struct export *export); /* {0} is allowed */
+
+#endif

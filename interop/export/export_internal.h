@@ -1,0 +1,103 @@
+/* What the exporters share: an export while it is written, and the words for what gets lost.
+ *
+ * Memory that runs out is remembered in the form and reported once by export_build, so that notes and files are
+ * single calls. */
+#ifndef INTEROP_EXPORT_EXPORT_INTERNAL_H
+#define INTEROP_EXPORT_EXPORT_INTERNAL_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "interop/export/export.h"
+
+struct form {
+    const struct strategy *strategy;
+    const struct model *model;
+    const struct cluster *cluster;
+    const uint32_t *ready; /* the variables in the order of readiness */
+    uint32_t n_served;     /* variables on parameter servers; the rest is all-reduced */
+    const char *notes[EXPORT_LOSS_COUNT];
+    bool no_memory;
+    struct export *out;
+    char *open_text; /* of the file that is being written */
+    size_t open_size;
+};
+
+typedef enum status export_function(struct form *f, struct error *err);
+export_function export_pytorch_ddp, export_pytorch_hook, export_horovod, export_deepspeed, export_tensorflow,
+    export_byteps, export_bytescheduler, export_nccl, export_autodist;
+
+/* ---- files ---- */
+
+/* A new file's text: write to what is returned, then form_close. NULL (remembered) when memory is out. */
+FILE *form_open(struct form *f);
+void form_close(struct form *f, const char *name, FILE *file);
+
+/* "# " lines that say what strategy this is and where it goes: the top of every environment file. */
+void form_write_head(const struct form *f, FILE *file, const char *use);
+
+/* A JSON file; `json` is deleted, `whole` says that nothing is missing in it for want of memory. */
+void form_add_json(struct form *f, const char *name, cJSON *json, bool whole);
+
+/* n bytes as they are. */
+void form_add_bytes(struct form *f, const char *name, const void *bytes, size_t n);
+
+/* ---- notes ---- */
+
+/* Say what is lost; the first note of a loss stays. */
+void form_note(struct form *f, enum export_loss loss, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* What a form can say; the rest of what the strategy does is noted by form_note_rest. */
+enum ability {
+    CAN_ALL_REDUCE = 1,
+    CAN_SERVE = 2,
+    CAN_SHARD = 4,
+    CAN_PARTITION = 8,
+    CAN_ORDER = 16,
+    CAN_CREDIT = 32, /* any; without it one message at a time is understood for all-reduce, and no limit for servers */
+    CAN_CROSS = 64,
+    CAN_ALGORITHM = 128,
+    CAN_ENCODE = 256,
+    CAN_REDUCE_LOCALLY = 512, /* always does */
+    CAN_PREEMPT = 1024,
+};
+void form_note_rest(struct form *f, unsigned can);
+
+/* ---- facts ---- */
+
+/* The one value that all all-reduced variables share, or -1: their groups' algorithm; their encoding, served ones
+ * included. */
+int form_algorithm(const struct form *f);
+int form_encoding(const struct form *f);
+
+/* The largest message that is asked for (partition_bytes of groups and served variables): the one size that all share,
+ * *uniform, else the one that most bytes have. 0: whole. */
+uint64_t form_partition(struct form *f, bool *uniform);
+
+/* Bytes of each of the n_groups groups as the strategy moves them; NULL (remembered) when memory is out. */
+const uint64_t *form_group_bytes(struct form *f);
+
+/* Nodes with devices, and nodes that serve. */
+uint32_t form_workers(const struct form *f);
+uint32_t form_servers(struct form *f);
+
+/* The groups as lists of variables' names, in the order of readiness; NULL when memory is out. */
+cJSON *form_groups(struct form *f);
+
+/* Add "groups" to `json`: each with its algorithm, largest message, place of first need and members; a served variable
+ * is a group of its own. False when memory is out. */
+bool form_add_exact_groups(struct form *f, cJSON *json);
+
+/* Has `other`, which serves everything, the same servers for every variable that this strategy serves; the same cuts?
+ */
+bool form_same_servers(const struct form *f, const struct strategy *other);
+bool form_same_shards(const struct form *f, const struct strategy *other);
+
+/* ---- one number from an interval ---- */
+
+/* `preferred` if it lies in [low, high]; else the number with the most trailing zeros in `base`, the least of these;
+ * where high is UINT64_MAX, no end, among those up to base * low. low <= high. */
+uint64_t export_round(uint64_t low, uint64_t high, uint64_t preferred, uint64_t base);
+
+#endif

@@ -1,0 +1,237 @@
+/* See limits.h. What a form can say is in its code and nowhere else, so the options of a space are narrowed by probes:
+ * strategies that have one property and nothing else that could get lost under the same name. */
+#include "interop/export/limits.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- words ---- */
+
+static const struct exporter *form_called(const char *word, size_t n) {
+    size_t count;
+    const struct exporter *rows = exporters_list(&count);
+    for (size_t i = 0; i < count; i++)
+        if (strlen(rows[i].name) == n && !memcmp(rows[i].name, word, n))
+            return &rows[i];
+    return NULL;
+}
+
+static int loss_called(const char *word, size_t n) {
+    for (int i = 0; i < EXPORT_LOSS_COUNT; i++) {
+        const char *name = export_loss_word((enum export_loss)i);
+        if (strlen(name) == n && !memcmp(name, word, n))
+            return i;
+    }
+    return -1;
+}
+
+static enum status parse_losses(const char *list, struct export_limits *out, struct error *err) {
+    for (const char *word = list; *word;) {
+        const size_t n = strcspn(word, ",");
+        const int loss = loss_called(word, n);
+        if (loss < 0)
+            return error_set(
+                err, ST_USAGE,
+                "nothing called \"%.*s\" gets lost; what can is in the second column of: syncopate strategy "
+                "export --to all",
+                (int)n, word);
+        out->accepted |= 1u << loss;
+        word += n + (word[n] == ',');
+    }
+    return ST_OK;
+}
+
+enum status export_limits_parse(const char *forms, const char *accepted, struct export_limits *out, struct error *err) {
+    struct export_limits limits = {0};
+    for (const char *word = forms; *word;) {
+        const size_t n = strcspn(word, ",");
+        const struct exporter *form = form_called(word, n);
+        if (!form)
+            return error_set(err, ST_USAGE, "there is no form \"%.*s\"; see: syncopate strategy export --help", (int)n,
+                             word);
+        if (limits.n < EXPORT_LIMITS_MAX)
+            limits.forms[limits.n++] = form;
+        word += n + (word[n] == ',');
+    }
+    if (!limits.n)
+        return error_set(err, ST_USAGE, "name at least one form; see: syncopate strategy export --help");
+    enum status st = accepted ? parse_losses(accepted, &limits, err) : ST_OK;
+    if (!st)
+        *out = limits;
+    return st;
+}
+
+/* ---- what gets lost ---- */
+
+static uint32_t losses_of(const struct export *export) {
+    uint32_t losses = 0;
+    for (uint32_t i = 0; i < export->n_notes; i++)
+        losses |= 1u << export->notes[i].loss;
+    return losses;
+}
+
+static enum status find_losses(const struct export_limits *limits, const struct strategy *strategy,
+                               const struct model *model, const struct cluster *cluster, uint32_t *out,
+                               struct error *err) {
+    const uint32_t algorithm = 1u << EXPORT_LOSS_ALGORITHM;
+    uint32_t any = 0, algorithms = algorithm;
+    for (size_t i = 0; i < limits->n; i++) {
+        struct export export;
+        enum status st = export_build(limits->forms[i], strategy, model, cluster, &export, err);
+        if (st)
+            return st;
+        any |= losses_of(&export);
+        algorithms &= losses_of(&export);
+        export_release(&export);
+    }
+    *out = ((any & ~algorithm) | algorithms) & ~limits->accepted;
+    return ST_OK;
+}
+
+enum status export_limits_check(const struct export_limits *limits, const struct strategy *strategy,
+                                const struct model *model, const struct cluster *cluster, struct error *err) {
+    uint32_t losses = 0;
+    char words[200] = "";
+    enum status st = find_losses(limits, strategy, model, cluster, &losses, err);
+    if (st || !losses)
+        return st;
+    for (int i = 0; i < EXPORT_LOSS_COUNT; i++)
+        if (losses >> i & 1)
+            snprintf(words + strlen(words), sizeof words - strlen(words), "%s%s", *words ? ", " : "",
+                     export_loss_word((enum export_loss)i));
+    return error_set(err, ST_INFEASIBLE, "%s cannot say everything that %s does: %s", limits->forms[0]->name,
+                     strategy->name, words);
+}
+
+/* ---- narrowing ---- */
+
+struct probing {
+    const struct export_limits *limits;
+    const struct model *model;
+    const struct cluster *cluster;
+    enum status st; /* the first failure */
+    struct error *err;
+};
+
+/* What a probe is: everything in a merge group for each dtype or on the first node, one message at a time or, served,
+ * without limit; then one property. */
+struct probe {
+    bool served, cross_iteration, cut;
+    enum policy policy;
+    uint64_t credit_bytes, partition_bytes;
+    enum algorithm algorithm;
+    enum encoding encoding;
+};
+
+static void cut_something(const struct model *model, struct strategy *s) {
+    for (uint32_t v = 0; v < model->n_variables; v++)
+        for (uint32_t a = 0; a < model->variables[v].rank; a++)
+            if (model->variables[v].shape[a] >= 2) {
+                s->variables[v].axis = a;
+                s->variables[v].shards = 2;
+                return;
+            }
+}
+
+static enum status build_probe(const struct probing *p, const struct probe *probe, struct strategy *out) {
+    static const uint32_t first = 0;
+    struct strategy s;
+    enum status st = strategy_init(&s, "probe", p->model, DTYPE_COUNT, p->err);
+    if (st)
+        return st;
+    s.policy = probe->policy;
+    s.credit_bytes = probe->credit_bytes;
+    s.cross_iteration = probe->cross_iteration;
+    for (uint32_t g = 0; g < DTYPE_COUNT; g++) { /* empty ones go when it is sealed */
+        s.groups[g].id = g;
+        s.groups[g].algorithm = probe->algorithm;
+        s.groups[g].partition_bytes = probe->partition_bytes;
+    }
+    for (uint32_t v = 0; v < s.n_variables; v++) {
+        struct variable_sync *sync = &s.variables[v];
+        if (p->model->variables[v].dtype == DTYPE_f32 || p->model->variables[v].dtype == DTYPE_f64)
+            sync->encoding = probe->encoding;
+        sync->group = p->model->variables[v].dtype;
+        if (!probe->served)
+            continue;
+        sync->kind = SYNC_PARAMETER_SERVER;
+        sync->n_servers = 1;
+        sync->servers = &first;
+        sync->local_reduction = true;
+        sync->partition_bytes = probe->partition_bytes;
+    }
+    if (probe->cut)
+        cut_something(p->model, &s);
+    st = strategy_seal(&s, p->model, p->cluster, p->err);
+    if (st)
+        strategy_release(&s);
+    else
+        *out = s;
+    return st;
+}
+
+/* Whether the forms say this property of the probe. */
+static bool can(struct probing *p, enum export_loss loss, struct probe probe) {
+    struct strategy strategy;
+    uint32_t losses = 0;
+    if (p->st)
+        return false;
+    p->st = build_probe(p, &probe, &strategy);
+    if (p->st)
+        return false;
+    p->st = find_losses(p->limits, &strategy, p->model, p->cluster, &losses, p->err);
+    strategy_release(&strategy);
+    return !(losses >> loss & 1);
+}
+
+static uint64_t half_of_largest(const struct model *model) {
+    uint64_t most = SPACE_MIN_BYTES;
+    for (uint32_t v = 0; v < model->n_variables; v++)
+        most = model->variables[v].bytes > most ? model->variables[v].bytes : most;
+    return most / 2 / 8 * 8;
+}
+
+static void narrow_schedule(struct probing *p, struct space_options *o) {
+    const bool served = !o->all_reduce;
+    const uint64_t usual = served ? CREDIT_UNLIMITED : 0, part = half_of_largest(p->model);
+    struct probe probe = {.served = served, .credit_bytes = usual};
+    probe.cross_iteration = true;
+    o->cross_iteration = o->cross_iteration && can(p, EXPORT_LOSS_CROSS_ITERATION, probe);
+    probe = (struct probe){.served = served, .policy = POLICY_priority, .credit_bytes = 4 * part};
+    if (!can(p, EXPORT_LOSS_ORDER, probe))
+        o->policies &= ~(1u << POLICY_priority);
+    probe = (struct probe){.served = served, .credit_bytes = 4 * part, .partition_bytes = part};
+    o->usual_credit = o->usual_credit || !can(p, EXPORT_LOSS_CREDIT, probe);
+    if (!can(p, EXPORT_LOSS_SHARDS,
+             (struct probe){.served = o->parameter_server, .credit_bytes = CREDIT_UNLIMITED, .cut = true}))
+        o->max_shards = 1;
+    o->whole_messages = o->whole_messages || !can(p, EXPORT_LOSS_PARTITION, probe);
+}
+
+static void narrow_kinds(struct probing *p, struct space_options *o) {
+    const struct probe served = {.served = true, .credit_bytes = CREDIT_UNLIMITED}, reduced = {0};
+    o->all_reduce = o->all_reduce && can(p, EXPORT_LOSS_ALL_REDUCE, reduced);
+    o->parameter_server = o->parameter_server && can(p, EXPORT_LOSS_PARAMETER_SERVER, served);
+    for (uint32_t a = 0; a < ALGORITHM_COUNT; a++)
+        if (o->algorithms >> a & 1 && !can(p, EXPORT_LOSS_ALGORITHM, (struct probe){.algorithm = (enum algorithm)a}))
+            o->algorithms &= ~(1u << a);
+    for (uint32_t e = ENCODING_none + 1; e < ENCODING_COUNT; e++)
+        if (o->encodings >> e & 1 && !can(p, EXPORT_LOSS_ENCODING, (struct probe){.encoding = (enum encoding)e}))
+            o->encodings &= ~(1u << e);
+}
+
+enum status export_limits_narrow(const struct export_limits *limits, const struct model *model,
+                                 const struct cluster *cluster, struct space_options *options, struct error *err) {
+    struct probing p = {.limits = limits, .model = model, .cluster = cluster, .err = err};
+    struct space_options o = *options;
+    narrow_kinds(&p, &o);
+    narrow_schedule(&p, &o);
+    if (p.st)
+        return p.st;
+    if ((!o.all_reduce && !o.parameter_server) || (o.all_reduce && !o.algorithms) || !o.policies)
+        return error_set(err, ST_INFEASIBLE, "no strategy can be said whole in the form %s", limits->forms[0]->name);
+    if (!o.algorithms)
+        o.algorithms = options->algorithms;
+    *options = o;
+    return ST_OK;
+}

@@ -1,0 +1,35 @@
+/* What a framework can be told, as a limit on strategies: those that its form says whole, and no others.
+ *
+ * The form "nccl" says algorithms and nothing else, so beside another form it lifts the loss of algorithms; of all
+ * other things every form must say all. Losses that the job sees to by itself can be accepted: the exact groups of
+ * PyTorch's communication hook, say.
+ * Threads: functions have no state; a const struct export_limits may be shared. */
+#ifndef INTEROP_EXPORT_LIMITS_H
+#define INTEROP_EXPORT_LIMITS_H
+
+#include "interop/export/export.h"
+#include "strategy/space/space.h"
+
+enum { EXPORT_LIMITS_MAX = 8 };
+
+struct export_limits {
+    size_t n;
+    const struct exporter *forms[EXPORT_LIMITS_MAX];
+    uint32_t accepted; /* set of 1u << EXPORT_LOSS_... */
+};
+
+/* Forms and losses by their names, with commas between; `accepted` may be NULL. Fails: ST_USAGE. */
+enum status export_limits_parse(const char *forms, const char *accepted, struct export_limits *out, struct error *err);
+
+/* ST_OK when the forms say all of the strategy that is not accepted; else ST_INFEASIBLE, with what is lost. Fails: as
+ * export_build. As costly as the exports. */
+enum status export_limits_check(const struct export_limits *limits, const struct strategy *strategy,
+                                const struct model *model, const struct cluster *cluster, struct error *err);
+
+/* Take out of the options what the forms can never say: found by asking them about one strategy for each. What is left
+ * may still hold strategies that only export_limits_check refuses (groups that no knob makes). Fails: ST_INFEASIBLE
+ * (nothing is left), ST_NO_MEMORY, as export_build. */
+enum status export_limits_narrow(const struct export_limits *limits, const struct model *model,
+                                 const struct cluster *cluster, struct space_options *options, struct error *err);
+
+#endif

@@ -1,0 +1,309 @@
+/* See cluster_draft.h. What is missing is asked for by the name of its option; only two things are worked out:
+ *
+ * A NIC's rate from an all-reduce's bus bandwidth. Of a ring over several nodes each node sends into the network what
+ * one device sends to the next (nccl-tests, doc/PERFORMANCE.md: bus bandwidth is what moves through the slowest link),
+ * so the largest bus bandwidth is what a node's NICs reached together.
+ * The link between a node's devices, if nothing else tells: at least that bus bandwidth, through which the same bytes
+ * went.
+ *
+ * Cost: O(nodes^2 + measurements log measurements); a cluster has few thousand nodes at most. */
+#include "interop/import/cluster_draft.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grow.h"
+
+void cluster_draft_init(struct cluster_draft *draft, struct arena *arena) {
+    *draft = (struct cluster_draft){.arena = arena};
+}
+
+struct draft_node *cluster_draft_node(struct cluster_draft *draft, const char *name, size_t n_name) {
+    struct draft_nodes *nodes = &draft->nodes;
+    for (size_t i = nodes->n; i--;)
+        if (!strncmp(nodes->items[i].name, name, n_name) && !nodes->items[i].name[n_name])
+            return &nodes->items[i];
+    const char *copy = arena_copy(draft->arena, name, n_name);
+    if (!copy || !GROW(&nodes->items, &nodes->room, nodes->n + 1))
+        return NULL;
+    nodes->items[nodes->n] = (struct draft_node){.name = copy};
+    return &nodes->items[nodes->n++];
+}
+
+bool cluster_draft_take(struct cluster_draft *draft, const struct draft_nodes *nodes, enum draft_origin origin) {
+    for (size_t i = 0; i < nodes->n; i++) {
+        const struct draft_node *from = &nodes->items[i];
+        struct draft_node *to = cluster_draft_node(draft, from->name, strlen(from->name));
+        if (!to)
+            return false;
+        if (from->devices && (origin == DRAFT_LISTED || !to->devices))
+            to->devices = from->devices;
+        if (from->device && (origin == DRAFT_LISTED || !to->device))
+            to->device = from->device;
+        if (from->nic_gbit_per_s > 0)
+            to->nic_gbit_per_s = from->nic_gbit_per_s;
+        to->listed = to->listed || origin == DRAFT_LISTED;
+    }
+    return true;
+}
+
+bool cluster_draft_all_reduce(struct cluster_draft *draft, uint64_t devices, uint64_t bytes, double time_us) {
+    struct draft_measurements *all = &draft->measurements;
+    if (!GROW(&all->items, &all->room, all->n + 1))
+        return false;
+    all->items[all->n++] = (struct measurement){.operation = OPERATION_all_reduce,
+                                                .algorithm = ALGORITHM_auto,
+                                                .devices = (uint32_t)devices,
+                                                .bytes = bytes,
+                                                .time_us = time_us};
+    return true;
+}
+
+static int compare_times(const void *a, const void *b) {
+    const struct measurement *x = a, *y = b;
+    if (x->devices != y->devices)
+        return x->devices < y->devices ? -1 : 1;
+    if (x->bytes != y->bytes)
+        return x->bytes < y->bytes ? -1 : 1;
+    return (x->time_us > y->time_us) - (x->time_us < y->time_us);
+}
+
+/* Of all that are alike but for their times, the median. */
+static void keep_medians(struct draft_measurements *all) {
+    size_t kept = 0;
+    if (all->n)
+        qsort(all->items, all->n, sizeof *all->items, compare_times);
+    for (size_t i = 0, k; i < all->n; i = k) {
+        const struct measurement *first = &all->items[i];
+        for (k = i + 1; k < all->n && all->items[k].devices == first->devices && all->items[k].bytes == first->bytes;)
+            k++;
+        const size_t low = i + (k - i - 1) / 2, high = i + (k - i) / 2;
+        struct measurement median = all->items[low];
+        median.time_us = low == high ? median.time_us : (median.time_us + all->items[high].time_us) / 2;
+        all->items[kept++] = median;
+    }
+    all->n = kept;
+}
+
+/* A rate and where it comes from. */
+struct rate {
+    double value;
+    const char *from; /* NULL: said by a file or the user */
+};
+
+/* Did the all-reduce of the largest bus bandwidth have more devices than any one node? */
+static bool crossed_nodes(const struct cluster_draft *draft) {
+    uint64_t most = draft->devices_a_node;
+    for (size_t i = 0; i < draft->nodes.n; i++)
+        most = draft->nodes.items[i].devices > most ? draft->nodes.items[i].devices : most;
+    return draft->nodes.n > 1 && draft->bus_devices > (most ? most : 1);
+}
+
+static struct rate nic_rate(const struct cluster_draft *draft, const struct import_settings *settings,
+                            const struct draft_node *node) {
+    if (settings->nic_gbit_per_s > 0)
+        return (struct rate){settings->nic_gbit_per_s, NULL};
+    if (node->nic_gbit_per_s > 0)
+        return (struct rate){node->nic_gbit_per_s, NULL};
+    if (draft->nic_gbit_per_s > 0)
+        return (struct rate){draft->nic_gbit_per_s, NULL};
+    if (crossed_nodes(draft))
+        return (struct rate){round(draft->bus_gbyte_per_s * 8 * 1e3) / 1e3, "the largest bus bandwidth"};
+    return (struct rate){0, NULL};
+}
+
+static struct rate link_rate(const struct cluster_draft *draft, const struct import_settings *settings) {
+    if (settings->device_link_gbyte_per_s > 0)
+        return (struct rate){settings->device_link_gbyte_per_s, NULL};
+    if (draft->device_link_gbyte_per_s > 0)
+        return (struct rate){draft->device_link_gbyte_per_s, "NVLinks of 25 GB/s each"};
+    return (struct rate){draft->bus_gbyte_per_s, "the largest bus bandwidth, which is the least it can be"};
+}
+
+static enum status add_node(const struct cluster_draft *draft, const struct import_settings *settings,
+                            const struct draft_node *node, cJSON *array, struct error *err) {
+    const uint64_t devices = node->devices ? node->devices : draft->devices_a_node ? draft->devices_a_node : 1;
+    const double nic = nic_rate(draft, settings, node).value, link = link_rate(draft, settings).value;
+    const double latency = settings->nic_latency_us > 0 ? settings->nic_latency_us : draft->nic_latency_us;
+    if (nic <= 0)
+        return error_set(err, ST_USAGE, "no file tells how fast the NICs of \"%.100s\" are; give --nic-gbit-per-s",
+                         node->name);
+    if (devices > 1 && link <= 0)
+        return error_set(err, ST_USAGE,
+                         "no file tells how fast the %lu devices of \"%.100s\" are linked; give "
+                         "--device-link-gbyte-per-s",
+                         (unsigned long)devices, node->name);
+    cJSON *object = cJSON_CreateObject();
+    const bool ok = object && cJSON_AddItemToArray(array, object) &&
+                    cJSON_AddStringToObject(object, "name", node->name) &&
+                    cJSON_AddNumberToObject(object, "devices", (double)devices) &&
+                    (!node->device || cJSON_AddStringToObject(object, "device", node->device)) &&
+                    cJSON_AddNumberToObject(object, "nic_gbit_per_s", nic) &&
+                    (latency <= 0 || cJSON_AddNumberToObject(object, "nic_latency_us", latency)) &&
+                    (link <= 0 || cJSON_AddNumberToObject(object, "device_link_gbyte_per_s", link));
+    return ok ? ST_OK : error_no_memory(err);
+}
+
+static bool note_rate(struct notes *notes, const char *field, struct rate rate, const char *option) {
+    return rate.value <= 0 || !rate.from ||
+           notes_add(notes, "%s %g is an estimate from %s; give %s if you know better", field, rate.value, rate.from,
+                     option);
+}
+
+static enum status add_nodes(struct cluster_draft *draft, const struct import_settings *settings, struct notes *notes,
+                             cJSON *array, struct error *err) {
+    bool several = false;
+    if (!array)
+        return error_no_memory(err);
+    for (size_t i = 0; i < draft->nodes.n; i++) {
+        enum status st = add_node(draft, settings, &draft->nodes.items[i], array, err);
+        if (st)
+            return st;
+        several = several || draft->nodes.items[i].devices > 1 || draft->devices_a_node > 1;
+    }
+    const struct rate nic = nic_rate(draft, settings, &draft->nodes.items[0]), link = link_rate(draft, settings);
+    if (!note_rate(notes, "nic_gbit_per_s", nic, "--nic-gbit-per-s") ||
+        (several && !note_rate(notes, "device_link_gbyte_per_s", link, "--device-link-gbyte-per-s")))
+        return error_no_memory(err);
+    return ST_OK;
+}
+
+/* Measured between the very devices that a description has: the base's own of the same kind give way. */
+static bool replaced(const struct cluster_draft *draft, const struct measurement *old) {
+    for (size_t i = 0; i < draft->measurements.n; i++)
+        if (draft->measurements.items[i].operation == old->operation &&
+            draft->measurements.items[i].devices == old->devices && old->algorithm == ALGORITHM_auto)
+            return true;
+    return false;
+}
+
+static bool add_measurement(cJSON *array, const struct measurement *m) {
+    cJSON *object = cJSON_CreateObject();
+    return object && cJSON_AddItemToArray(array, object) &&
+           cJSON_AddStringToObject(object, "operation", operation_name(m->operation)) &&
+           (m->operation != OPERATION_all_reduce ||
+            cJSON_AddStringToObject(object, "algorithm", algorithm_name(m->algorithm))) &&
+           cJSON_AddNumberToObject(object, "devices", m->devices) &&
+           cJSON_AddNumberToObject(object, "bytes", (double)m->bytes) &&
+           cJSON_AddNumberToObject(object, "time_us", m->time_us);
+}
+
+static bool add_measurements(const struct cluster_draft *draft, cJSON *root) {
+    cJSON *array = cJSON_AddArrayToObject(root, "measurements");
+    bool ok = array;
+    for (uint32_t i = 0; ok && draft->base && i < draft->base->n_measurements; i++)
+        if (!replaced(draft, &draft->base->measurements[i]))
+            ok = add_measurement(array, &draft->base->measurements[i]);
+    for (size_t i = 0; i < draft->measurements.n && ok; i++)
+        ok = add_measurement(array, &draft->measurements.items[i]);
+    return ok;
+}
+
+/* The base with other measurements; its nodes and rates are its own. */
+static enum status extend_base(const struct cluster_draft *draft, const struct import_settings *settings,
+                               struct notes *notes, cJSON **out, struct error *err) {
+    if (settings->nic_gbit_per_s > 0 || settings->nic_latency_us > 0 || settings->device_link_gbyte_per_s > 0)
+        return error_set(err, ST_USAGE, "the rates of \"%.100s\" stand in its file; change them there",
+                         draft->base->name);
+    const bool more = draft->nodes.n || draft->devices_a_node || draft->nic_gbit_per_s > 0 || draft->nic_latency_us > 0;
+    if (more && !notes_add(notes, "nodes and rates are those of \"%.100s\"; only measurements are added to it",
+                           draft->base->name))
+        return error_no_memory(err);
+    cJSON *root = cluster_write(draft->base);
+    if (!root)
+        return error_no_memory(err);
+    cJSON_DeleteItemFromObjectCaseSensitive(root, "measurements");
+    if (settings->name && !cJSON_SetValuestring(cJSON_GetObjectItemCaseSensitive(root, "name"), settings->name)) {
+        cJSON_Delete(root);
+        return error_no_memory(err);
+    }
+    *out = root;
+    return ST_OK;
+}
+
+static enum status describe(struct cluster_draft *draft, const char *name, const struct import_settings *settings,
+                            struct notes *notes, cJSON **out, struct error *err) {
+    cJSON *root = cJSON_CreateObject();
+    const bool ok = root && cJSON_AddStringToObject(root, "schema", "syncopate.cluster/1") &&
+                    cJSON_AddStringToObject(root, "name", name);
+    enum status st =
+        ok ? add_nodes(draft, settings, notes, cJSON_AddArrayToObject(root, "nodes"), err) : error_no_memory(err);
+    if (st)
+        cJSON_Delete(root);
+    else
+        *out = root;
+    return st;
+}
+
+/* Nodes that only a measurement met are the cluster's when no file lists its nodes. */
+static void drop_met_nodes(struct draft_nodes *nodes) {
+    size_t kept = 0;
+    for (size_t i = 0; i < nodes->n; i++)
+        if (nodes->items[i].listed)
+            nodes->items[kept++] = nodes->items[i];
+    nodes->n = kept ? kept : nodes->n;
+}
+
+/* Logs and lists of nodes may be of different clusters. */
+static enum status compare_devices(const struct cluster *cluster, struct notes *notes, struct error *err) {
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < cluster->n_measurements; i++)
+        most = cluster->measurements[i].devices > most ? cluster->measurements[i].devices : most;
+    if (most > cluster->n_devices &&
+        !notes_add(notes, "measured among %u devices, but the nodes have %u: are these the nodes, and all their slots?",
+                   most, cluster->n_devices))
+        return error_no_memory(err);
+    return ST_OK;
+}
+
+static enum status build(struct cluster_draft *draft, const struct source *first,
+                         const struct import_settings *settings, struct notes *notes, cJSON **out, struct error *err) {
+    const char *name = settings->name ? settings->name : source_stem(first, draft->arena);
+    struct cluster checked;
+    cJSON *root = NULL;
+    enum status st;
+    drop_met_nodes(&draft->nodes);
+    keep_medians(&draft->measurements);
+    if (!name || (!draft->base && !draft->nodes.n && draft->devices_a_node &&
+                  !cluster_draft_node(draft, "node", strlen("node"))))
+        return error_no_memory(err);
+    if (draft->base)
+        st = extend_base(draft, settings, notes, &root, err);
+    else if (!draft->nodes.n)
+        st = error_set(err, ST_USAGE, "%s: no node is named there; give a hostfile or a cluster file as well",
+                       first->name);
+    else
+        st = describe(draft, name, settings, notes, &root, err);
+    if (st)
+        return st;
+    const bool measured = draft->measurements.n || (draft->base && draft->base->n_measurements);
+    st = !measured || add_measurements(draft, root) ? cluster_read(root, first->name, &checked, err)
+                                                    : error_no_memory(err);
+    if (!st) {
+        st = compare_devices(&checked, notes, err);
+        cluster_release(&checked);
+    }
+    if (st)
+        cJSON_Delete(root);
+    else
+        *out = root;
+    return st;
+}
+
+enum status cluster_draft_finish(struct cluster_draft *draft, const struct source *first,
+                                 const struct import_settings *settings, struct notes *notes, cJSON **out,
+                                 struct error *err) {
+    enum status st = build(draft, first, settings, notes, out, err);
+    cluster_draft_release(draft);
+    return st;
+}
+
+void cluster_draft_release(struct cluster_draft *draft) {
+    if (draft->base)
+        cluster_release(draft->base);
+    free(draft->base);
+    free(draft->nodes.items);
+    free(draft->measurements.items);
+    *draft = (struct cluster_draft){0};
+}

@@ -1,0 +1,350 @@
+/* Lanes of boxes over time. Messages that overlap in a lane take the first of a few thin rows that is free, or the one
+ * that becomes free first. A picture of a thousand pixels cannot show ten thousand messages: one that is nearer than
+ * `grain` pixels to the one before becomes one box with it if both are thin, or if they are of one colour and one is
+ * thin, and the grain doubles until at most BOXES are left. A box has the colour of most of its time. Computation is
+ * merged below a fraction of a pixel only, so that no waiting is hidden and none invented. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "report/charts.h"
+#include "report/svg.h"
+
+enum { BOXES = 800, TITLED = 120, ROWS = 4, CLASSES = CHART_MESSAGE + CHART_SHADES, NAMES = 48 };
+static const double WIDTH = 1000, LEFT = 132, RIGHT = 984, HEAD = 38, COMPUTE_ROW = 16, MESSAGE_ROW = 9, LANE_GAP = 7,
+                    NODE_GAP = 8, FOOT = 22, AXIS = 44, LEGEND = 30, LEAST_TITLED = 3, THIN = 3, FINEST = 0.4,
+                    LEAST_END = 190;
+
+struct box {
+    const struct chart_span *span; /* the first in it */
+    double end_us;
+    size_t n;        /* spans in it */
+    double majority; /* time of its class, less that of others */
+    unsigned row, class;
+};
+
+struct strip { /* a lane, laid out */
+    const struct chart_lane *lane;
+    unsigned *rows; /* of each span */
+    unsigned n_rows;
+    double top;
+};
+
+struct picture {
+    size_t n;
+    const struct chart_timeline *timelines;
+    double px_per_us, grain, titled; /* titled: pixels from which on a box has a title */
+    struct strip *strips;            /* of all timelines, one after another */
+    struct box *boxes;               /* of one lane; as many as the longest has spans */
+    double height;
+};
+
+static unsigned class_of(const struct chart_span *span) {
+    return span->kind == CHART_MESSAGE ? CHART_MESSAGE + (span->shade < CHART_SHADES ? span->shade : CHART_SHADES - 1)
+                                       : (unsigned)span->kind;
+}
+
+static bool has_messages(const struct chart_lane *lane) {
+    return lane->n && lane->spans[0].kind == CHART_MESSAGE;
+}
+
+/* ---- laying out ---- */
+
+static void take_rows(struct strip *strip) {
+    double free_us[ROWS] = {0};
+    for (size_t i = 0; i < strip->lane->n; i++) {
+        const struct chart_span *span = &strip->lane->spans[i];
+        unsigned row = 0;
+        for (unsigned r = 1; r < strip->n_rows && free_us[row] > span->start_us + 1e-6; r++)
+            if (free_us[r] <= span->start_us + 1e-6 || free_us[r] < free_us[row])
+                row = r;
+        if (strip->n_rows < ROWS && (!strip->n_rows || free_us[row] > span->start_us + 1e-6))
+            row = strip->n_rows++;
+        free_us[row] = fmax(free_us[row], span->end_us);
+        strip->rows[i] = row;
+    }
+}
+
+static bool is_one(const struct picture *p, const struct chart_span *span, unsigned class, const struct box *box) {
+    const double grain_us = (class < CHART_MESSAGE ? FINEST : p->grain) / p->px_per_us;
+    const double thin_us = grain_us * (class < CHART_MESSAGE ? 1 : THIN);
+    const bool first = box->end_us - box->span->start_us < thin_us, second = span->end_us - span->start_us < thin_us;
+    if (span->start_us - box->end_us >= grain_us)
+        return false;
+    return class == box->class ? class < CHART_MESSAGE || first || second : first && second;
+}
+
+/* The class of most of the time, by a weighted majority vote. */
+static void extend(struct box *box, const struct chart_span *span, unsigned class) {
+    const double us = span->end_us - span->start_us;
+    box->majority += class == box->class ? us : -us;
+    if (box->majority < 0) {
+        box->class = class;
+        box->majority = -box->majority;
+    }
+    box->end_us = fmax(box->end_us, span->end_us);
+    box->n++;
+}
+
+/* The boxes of a lane into p->boxes; returns how many. */
+static size_t merge(const struct picture *p, const struct strip *strip) {
+    size_t n = 0, last[ROWS] = {SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX};
+    for (size_t i = 0; i < strip->lane->n; i++) {
+        const struct chart_span *span = &strip->lane->spans[i];
+        const unsigned row = strip->rows[i], class = class_of(span);
+        if (last[row] != SIZE_MAX && is_one(p, span, class, &p->boxes[last[row]])) {
+            extend(&p->boxes[last[row]], span, class);
+            continue;
+        }
+        last[row] = n;
+        p->boxes[n++] = (struct box){span, span->end_us, 1, span->end_us - span->start_us, row, class};
+    }
+    return n;
+}
+
+static size_t count_strips(const struct picture *p) {
+    size_t n = 0;
+    for (size_t t = 0; t < p->n; t++)
+        n += p->timelines[t].n_lanes;
+    return n;
+}
+
+static bool is_titled(const struct picture *p, const struct box *box) {
+    return (box->end_us - box->span->start_us) * p->px_per_us >= p->titled;
+}
+
+/* How many boxes there are, or how many with a title. */
+static size_t count_boxes(const struct picture *p, bool titled) {
+    const size_t n_strips = count_strips(p);
+    size_t n = 0;
+    for (size_t s = 0; s < n_strips; s++) {
+        const size_t its = merge(p, &p->strips[s]);
+        for (size_t i = 0; i < its; i++)
+            n += !titled || is_titled(p, &p->boxes[i]);
+    }
+    return n;
+}
+
+static void choose_grain(struct picture *p) {
+    p->grain = FINEST;
+    p->titled = LEAST_TITLED;
+    while (p->grain < WIDTH && count_boxes(p, false) > BOXES * p->n)
+        p->grain *= 2;
+    while (p->titled < WIDTH && count_boxes(p, true) > TITLED * p->n)
+        p->titled *= 1.5;
+}
+
+static double height_of(const struct strip *strip) {
+    if (!has_messages(strip->lane))
+        return COMPUTE_ROW;
+    return MESSAGE_ROW * (strip->n_rows ? strip->n_rows : 1);
+}
+
+/* Where each lane begins; returns where the timeline ends. */
+static double place_strips(const struct chart_timeline *t, struct strip *strips, double top) {
+    double y = top + HEAD;
+    for (size_t l = 0; l < t->n_lanes; l++) {
+        if (l && strcmp(t->lanes[l].node, t->lanes[l - 1].node) != 0)
+            y += NODE_GAP;
+        strips[l].top = y;
+        y += height_of(&strips[l]) + LANE_GAP;
+    }
+    return y + FOOT;
+}
+
+static void picture_release(struct picture *p) {
+    for (size_t s = 0; p->strips && s < count_strips(p); s++)
+        free(p->strips[s].rows);
+    free(p->strips);
+    free(p->boxes);
+}
+
+static bool picture_init(struct picture *p, size_t n, const struct chart_timeline *timelines) {
+    double window_us = 0, y = 0;
+    size_t most = 0, s = 0;
+    *p = (struct picture){.n = n, .timelines = timelines};
+    p->strips = calloc(count_strips(p) + 1, sizeof *p->strips);
+    for (size_t t = 0; p->strips && t < n; t++) {
+        window_us = fmax(window_us, timelines[t].window_us);
+        for (size_t l = 0; l < timelines[t].n_lanes; l++, s++) {
+            p->strips[s].lane = &timelines[t].lanes[l];
+            most = most > timelines[t].lanes[l].n ? most : timelines[t].lanes[l].n;
+            if (!(p->strips[s].rows = calloc(timelines[t].lanes[l].n + 1, sizeof *p->strips[s].rows)))
+                return false;
+            take_rows(&p->strips[s]);
+        }
+        y = place_strips(&timelines[t], p->strips + s - timelines[t].n_lanes, y);
+    }
+    p->boxes = calloc(most + 1, sizeof *p->boxes);
+    p->px_per_us = window_us > 0 ? (RIGHT - LEFT) / window_us : 1;
+    p->height = y + AXIS + LEGEND;
+    if (p->strips && p->boxes)
+        choose_grain(p);
+    return p->strips && p->boxes;
+}
+
+/* ---- drawing ---- */
+
+static const char *const class_names[CLASSES] = {"forward", "backward", "waiting", "m0", "m1", "m2", "m3", "m4"};
+
+static void rectangle(struct markup *m, double left, double top, double right, double bottom) {
+    svg_path_to(m, 'M', left, top);
+    svg_path_to(m, 'H', right, 0);
+    svg_path_to(m, 'V', bottom, 0);
+    svg_path_to(m, 'H', left, 0);
+    svg_path_to(m, 'Z', 0, 0);
+}
+
+static void box_path(struct markup *m, const struct picture *p, const struct strip *strip, const struct box *box) {
+    const double step = has_messages(strip->lane) ? MESSAGE_ROW : COMPUTE_ROW;
+    const double left = LEFT + box->span->start_us * p->px_per_us, top = strip->top + step * box->row;
+    const double right = LEFT + box->end_us * p->px_per_us, gap = box->class < CHART_MESSAGE ? 0 : 0.5;
+    rectangle(m, left, top, fmax(right - gap, left + 0.5), top + step - 1);
+}
+
+static void box_title(struct markup *m, const struct box *box) {
+    char from[32], took[32];
+    markup_begin(m, "title");
+    if (box->span->label)
+        markup_text(m, box->span->label);
+    else
+        markup_text(m, box->class == CHART_FORWARD ? "forward" : box->class == CHART_BACKWARD ? "backward" : "waits");
+    if (box->n > 1)
+        markup_textf(m, " and %zu more", box->n - 1);
+    markup_textf(m, ": %s from %s on", units_format_time(box->end_us - box->span->start_us, took, sizeof took),
+                 units_format_time(box->span->start_us, from, sizeof from));
+    markup_end(m);
+}
+
+/* Boxes with a title one by one, the rest as one path a colour. */
+static void draw_strip(struct markup *m, const struct picture *p, const struct strip *strip) {
+    const size_t n = merge(p, strip);
+    for (unsigned class = 0; class < CLASSES; class ++) {
+        bool any = false;
+        for (size_t i = 0; i < n; i++) {
+            if (p->boxes[i].class != class || is_titled(p, &p->boxes[i]))
+                continue;
+            if (!any)
+                svg_path_begin(m, class_names[class]);
+            any = true;
+            box_path(m, p, strip, &p->boxes[i]);
+        }
+        if (any) {
+            svg_path_end(m);
+            markup_end(m);
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!is_titled(p, &p->boxes[i]))
+            continue;
+        svg_path_begin(m, class_names[p->boxes[i].class]);
+        box_path(m, p, strip, &p->boxes[i]);
+        svg_path_end(m);
+        box_title(m, &p->boxes[i]);
+        markup_end(m);
+    }
+}
+
+static void draw_timeline(struct markup *m, const struct picture *p, const struct chart_timeline *t,
+                          const struct strip *strips, double top, double bottom) {
+    char text[32], waiting[32];
+    const double end = LEFT + fmin(t->iteration_us, t->window_us) * p->px_per_us;
+    svg_text(m, "heading", 0, top + 24, SVG_START, "%.*s: %s an iteration, %s of it waiting", NAMES, t->name,
+             units_format_time(t->iteration_us, text, sizeof text),
+             units_format_time(t->waiting_us, waiting, sizeof waiting));
+    for (size_t l = 0; l < t->n_lanes; l++) {
+        const double middle = strips[l].top + height_of(&strips[l]) / 2 + 4;
+        if (!l || strcmp(t->lanes[l].node, t->lanes[l - 1].node) != 0)
+            svg_text(m, "node", 0, middle, SVG_START, "%.12s", t->lanes[l].node);
+        svg_text(m, "note", LEFT - 8, middle, SVG_END, "%s", t->lanes[l].what);
+        svg_rectangle_begin(m, "lane", LEFT, strips[l].top - 1, RIGHT - LEFT, height_of(&strips[l]) + 1);
+        markup_end(m);
+        draw_strip(m, p, &strips[l]);
+    }
+    svg_line(m, "end", end, top + HEAD - 6, end, bottom - FOOT + 2);
+    svg_text(m, "end", fmax(end, LEFT + LEAST_END), bottom - FOOT + 14, SVG_END, "next iteration at %s",
+             units_format_time(t->iteration_us, text, sizeof text));
+    if (t->hidden)
+        svg_text(m, "note", RIGHT, top + 24, SVG_END, "%zu more node%s", t->hidden, t->hidden > 1 ? "s" : "");
+}
+
+static void legend(struct markup *m, double y) {
+    static const char *const words[] = {"forward", "backward", "waiting for gradients"};
+    static const double rooms[] = {92, 104, 186};
+    double x = LEFT;
+    for (unsigned class = 0; class < CHART_MESSAGE; class ++) {
+        svg_path_begin(m, class_names[class]);
+        rectangle(m, x, y - 10, x + 14, y);
+        svg_path_end(m);
+        markup_end(m);
+        svg_text(m, "note", x + 20, y, SVG_START, "%s", words[class]);
+        x += rooms[class];
+    }
+    for (unsigned shade = 0; shade < CHART_SHADES; shade++) {
+        svg_path_begin(m, class_names[CHART_MESSAGE + shade]);
+        rectangle(m, x, y - 10, x + 14, y);
+        svg_path_end(m);
+        markup_end(m);
+        x += 16;
+    }
+    svg_text(m, "note", x + 4, y, SVG_START, "messages: needed first by the next forward pass … last");
+}
+
+static void draw_all(struct markup *m, const struct picture *p) {
+    const double bottom = p->height - AXIS - LEGEND;
+    const struct svg_axis axis = {0, (RIGHT - LEFT) / p->px_per_us, false, LEFT, RIGHT};
+    const struct svg_unit unit = svg_time_unit(axis.high);
+    const struct strip *strips = p->strips;
+    double top = 0;
+    svg_axis_x(m, &axis, unit.us, HEAD - 6, bottom, 11, false);
+    svg_text(m, "label", LEFT - 8, bottom + 18, SVG_END, "%s", unit.word);
+    for (size_t t = 0; t < p->n; t++) {
+        double end = top + HEAD;
+        if (p->timelines[t].n_lanes) {
+            const struct strip *last = strips + p->timelines[t].n_lanes - 1;
+            end = last->top + height_of(last) + LANE_GAP;
+        }
+        draw_timeline(m, p, &p->timelines[t], strips, top, end + FOOT);
+        strips += p->timelines[t].n_lanes;
+        top = end + FOOT;
+    }
+    legend(m, p->height - 10);
+}
+
+void chart_timelines_words(size_t n, const struct chart_timeline *timelines, char *out, size_t size) {
+    char a[32], b[32], less[32], x[32], y[32];
+    const struct chart_timeline *first = &timelines[0], *second = &timelines[n - 1];
+    units_format_time(first->iteration_us, a, sizeof a);
+    units_format_time(first->waiting_us, x, sizeof x);
+    if (n == 1) {
+        snprintf(out, size, "%.*s takes %s an iteration; %s of it the devices wait for gradients.", NAMES, first->name,
+                 a, x);
+        return;
+    }
+    const double gain = first->iteration_us - second->iteration_us, percent = 100 * fabs(gain) / first->iteration_us;
+    char difference[64] = "no difference";
+    units_format_time(fabs(gain), less, sizeof less);
+    units_format_time(second->iteration_us, b, sizeof b);
+    units_format_time(second->waiting_us, y, sizeof y);
+    if (percent >= 0.05)
+        snprintf(difference, sizeof difference, "%s %s (%.1f%%)", less, gain >= 0 ? "less" : "more", percent);
+    snprintf(out, size, "%.*s takes %s an iteration and %.*s %s: %s. The devices wait for gradients %s and %s of it.",
+             NAMES, first->name, a, NAMES, second->name, b, difference, x, y);
+}
+
+void chart_timelines(struct markup *m, const char *id, size_t n, const struct chart_timeline *timelines) {
+    struct picture p;
+    char words[512];
+    if (picture_init(&p, n, timelines)) {
+        chart_timelines_words(n, timelines, words, sizeof words);
+        svg_begin(m, id, "chart timeline", WIDTH, p.height,
+                  n > 1 ? "Two strategies on one time axis" : "One iteration of the strategy", words);
+        draw_all(m, &p);
+        markup_end(m);
+    } else {
+        m->failed = true;
+    }
+    picture_release(&p);
+}

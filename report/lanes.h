@@ -1,0 +1,20 @@
+/* A strategy's simulated iteration as lanes for chart_timelines: compute of the slowest node and of others that differ
+ * from it, all-reduces, and pushes and pulls of each node that is shown. */
+#ifndef REPORT_LANES_H
+#define REPORT_LANES_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "report/charts.h"
+#include "strategy/strategy.h"
+#include "tuner/predict/predictor.h"
+
+enum { LANES_NODES = 4 };
+
+/* Of at most `most` (1 to LANES_NODES) nodes, with the predictor's cluster as it is corrected. One iteration of the
+ * steady state, from the slowest node's first forward step to its next one. What *out points to lies in `arena` or is
+ * the strategy's name. Fails: as predictor_run. */
+enum status lanes_of(struct predictor *predictor, const struct strategy *strategy, size_t most, struct arena *arena,
+                     struct chart_timeline *out, struct error *err);
+
+#endif

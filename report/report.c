@@ -1,0 +1,580 @@
+/* See report.h. Every chart has its numbers under it as a table. */
+#include "report/report.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "base/version.h"
+#include "report/charts.h"
+#include "report/html.h"
+#include "report/traits.h"
+#include "tuner/session/trials.h"
+
+static const char *time_text(double us, char out[32]) {
+    if (us > 0 && isfinite(us))
+        return units_format_time(us, out, 32);
+    return "";
+}
+
+/* "2026-11-21T19:20:54.861Z" as "2026-11-21 19:20 UTC". */
+static const char *stamp_text(const char *stamp, char out[32]) {
+    if (stamp && strlen(stamp) >= 16)
+        snprintf(out, 32, "%.10s %.5s UTC", stamp, stamp + 11);
+    else
+        snprintf(out, 32, "%.31s", stamp ? stamp : "");
+    return out;
+}
+
+static void section(struct markup *m, const char *id, const char *title) {
+    markup_begin(m, "section");
+    markup_attribute(m, "aria-labelledby", id);
+    markup_begin(m, "h2");
+    markup_attribute(m, "id", id);
+    markup_text(m, title);
+    markup_end(m);
+}
+
+static void details_begin(struct markup *m, const char *summary) {
+    markup_begin(m, "details");
+    markup_leaf(m, "summary", summary);
+}
+
+/* ---- the answer ---- */
+
+/* The fastest of a session that goes on. */
+static void verdict_so_far(struct markup *m, const struct findings *f) {
+    char time[32];
+    const struct finding *best = &f->items[f->best];
+    time_text(best->measured.median_us, time);
+    if (f->baseline == SIZE_MAX || f->best == f->baseline)
+        markup_textf(m, "So far: %s, %s an iteration. The session goes on.", best->name, time);
+    else
+        markup_textf(m, "So far: %s, %s an iteration, %.2f× as fast as the best baseline, %s. The session goes on.",
+                     best->name, time, f->speedup, f->items[f->baseline].name);
+}
+
+static void verdict(struct markup *m, const struct findings *f) {
+    char time[32];
+    html_begin(m, "p", "verdict");
+    if (f->best == SIZE_MAX) {
+        markup_text(m, "No trial has completed yet.");
+    } else if (stored_session_is_open(f->session.state)) {
+        verdict_so_far(m, f);
+    } else {
+        const struct finding *best = &f->items[f->best];
+        time_text(best->measured.median_us, time);
+        if (f->baseline == SIZE_MAX)
+            markup_textf(m, "Use %s: %s an iteration. No baseline was measured to compare it with.", best->name, time);
+        else if (f->best == f->baseline)
+            markup_textf(m, "Nothing to gain: the baseline %s is the fastest of all that was tried, %s an iteration.",
+                         best->name, time);
+        else if (f->overlap)
+            markup_textf(m,
+                         "No measurable difference: %s (%s) and the baseline %s are within each other’s noise. Keep "
+                         "what you have.",
+                         best->name, time, f->items[f->baseline].name);
+        else
+            markup_textf(m, "Use %s: %s an iteration, %.2f× as fast as the best baseline, %s.", best->name, time,
+                         f->speedup, f->items[f->baseline].name);
+    }
+    markup_end(m);
+}
+
+static void figure_begin(struct markup *m, const char *what) {
+    markup_begin(m, "div");
+    markup_leaf(m, "dt", what);
+    markup_begin(m, "dd");
+}
+
+static void figure_end(struct markup *m, const char *note) {
+    if (*note)
+        markup_leaf(m, "small", note);
+    markup_end(m);
+    markup_end(m);
+}
+
+static void figure(struct markup *m, const char *what, const char *value, const char *note) {
+    figure_begin(m, what);
+    markup_text(m, value);
+    figure_end(m, note);
+}
+
+static void best_figures(struct markup *m, const struct findings *f) {
+    char value[64], note[96], low[32], high[32];
+    const struct summary *best = &f->items[f->best].measured;
+    snprintf(note, sizeof note, "%s to %s (95%%)", time_text(best->low_us, low), time_text(best->high_us, high));
+    figure(m, "an iteration", time_text(best->median_us, value), note);
+    if (f->baseline != SIZE_MAX && f->best != f->baseline) {
+        snprintf(value, sizeof value, "%.2f×", f->speedup);
+        snprintf(note, sizeof note, "%.2f× to %.2f×", f->speedup_low, f->speedup_high);
+        figure(m, "over the best baseline", value, note);
+    }
+    const double samples = f->model.batch_per_device * f->cluster.n_devices / best->median_us * 1e6;
+    snprintf(value, sizeof value, samples < 1000 ? "%.1f" : "%.0f", samples);
+    figure(m, "samples a second", value, "on all devices");
+    if (f->gap >= 0)
+        snprintf(value, sizeof value, "%.0f%%", f->gap * 100);
+    else
+        snprintf(value, sizeof value, "%.0f%% below", -f->gap * 100);
+    snprintf(note, sizeof note, "no strategy takes less than %s", time_text(f->bound_us, low));
+    figure(m, "above the lower bound", value, f->gap >= 0 ? note : "the cluster is faster than described: bench it");
+}
+
+static void trial_figure(struct markup *m, const struct findings *f) {
+    char value[64], note[64];
+    if (f->budget_trials)
+        snprintf(value, sizeof value, "%zu of %llu", f->ended, (unsigned long long)f->budget_trials);
+    else
+        snprintf(value, sizeof value, "%zu", f->ended);
+    int at = snprintf(note, sizeof note, f->failed ? "%zu failed" : "none failed", f->failed);
+    if (f->under_way)
+        snprintf(note + at, sizeof note - (size_t)at, ", %zu under way", f->under_way);
+    figure(m, "trials", value, note);
+}
+
+static void how_to_get_it(struct markup *m, const struct findings *f, const char *command) {
+    const struct finding *best = &f->items[f->best];
+    if (!best->final && !stored_session_is_open(f->session.state))
+        html_leaff(m, "p", "soft", "Not confirmed: it was not repeated in a final, so this is a single run.");
+    if (best->baseline)
+        return;
+    markup_leaf(m, "p", "Write it to a file that a training job can use:");
+    html_command(m, "%s", command);
+}
+
+void report_answer(struct markup *m, const struct findings *f, const char *command) {
+    const bool clear = f->baseline != SIZE_MAX && f->best != f->baseline && !f->overlap;
+    html_begin(m, "div", clear ? "answer" : "answer open");
+    verdict(m, f);
+    html_begin(m, "dl", "figures");
+    if (f->best != SIZE_MAX)
+        best_figures(m, f);
+    trial_figure(m, f);
+    markup_end(m);
+    if (f->best != SIZE_MAX)
+        how_to_get_it(m, f, command);
+    else if (f->n_trials && f->trials[f->n_trials - 1].reason)
+        html_leaff(m, "p", "soft", "The last one: %s", f->trials[f->n_trials - 1].reason);
+    markup_end(m);
+}
+
+/* ---- progress ---- */
+
+/* Those trials that were faster than all before them: what the step line shows. */
+static void records_table(struct markup *m, size_t n, const struct chart_trial *trials) {
+    static const char *const heads[] = {">Trial", "Strategy", "Proposed by", ">Measured", NULL};
+    struct html_table t;
+    double best = INFINITY;
+    char text[32];
+    details_begin(m, "The steps as a table");
+    html_table_begin(&t, m, "Trials that were faster than all before them", heads);
+    for (size_t i = 0; i < n; i++) {
+        if (trials[i].outcome != CHART_COMPLETE || trials[i].final || !(trials[i].measured_us < best))
+            continue;
+        best = trials[i].measured_us;
+        html_cellf(&t, "%llu", (unsigned long long)trials[i].number);
+        html_cell(&t, trials[i].strategy);
+        html_cell(&t, trials[i].proposer);
+        html_cell(&t, time_text(best, text));
+    }
+    html_table_end(&t);
+    markup_end(m);
+}
+
+/* A share that counts trials by how far they were off. */
+static void offs_table(struct markup *m, size_t n, const struct chart_trial *trials) {
+    static const char *const heads[] = {"Predictions off by", ">Trials", NULL};
+    static const double limits[] = {0.05, 0.1, 0.2, 0.5, INFINITY};
+    static const char *const words[] = {"up to 5%", "5 to 10%", "10 to 20%", "20 to 50%", "more"};
+    struct html_table t;
+    details_begin(m, "As a table");
+    html_table_begin(&t, m, "How far predictions were off", heads);
+    for (size_t k = 0; k < 5; k++) {
+        size_t count = 0;
+        for (size_t i = 0; i < n; i++) {
+            const double off = fabs(trials[i].predicted_us / trials[i].measured_us - 1);
+            count += trials[i].outcome == CHART_COMPLETE && off <= limits[k] && (!k || off > limits[k - 1]);
+        }
+        html_cell(&t, words[k]);
+        html_cellf(&t, "%zu", count);
+    }
+    html_table_end(&t);
+    markup_end(m);
+}
+
+static void accuracy_words(struct markup *m, const struct finding_accuracy *a) {
+    markup_begin(m, "figcaption");
+    markup_textf(m, "Made before each trial. Off by %.1f%% (median of %zu strategies)", a->off * 100, a->n);
+    if (a->n > 1)
+        markup_textf(m, "; %.0f%% of all pairs were ordered as measured", a->ordered * 100);
+    markup_text(m, ". The band is ±10%.");
+    markup_end(m);
+}
+
+void report_progress(struct markup *m, const struct findings *f, const struct chart_trial *trials) {
+    struct chart_progress progress = {.n = f->n_trials, .trials = trials, .baseline_us = NAN, .bound_us = f->bound_us};
+    if (f->baseline != SIZE_MAX) {
+        progress.baseline = f->items[f->baseline].name;
+        progress.baseline_us = f->items[f->baseline].measured.median_us;
+    }
+    section(m, "progress", "Trial by trial");
+    html_begin(m, "div", "pair");
+    markup_begin(m, "figure");
+    chart_progress(m, "chart-progress", &progress);
+    markup_leaf(m, "figcaption",
+                f->collection
+                    ? "Median iteration time of each trial, of strategies drawn over the whole space."
+                    : "Median iteration time of each trial. Repeats of the finalists are small and dark; they "
+                      "decide.");
+    records_table(m, f->n_trials, trials);
+    markup_end(m);
+    if (f->accuracy.n) {
+        markup_begin(m, "figure");
+        chart_accuracy(m, "chart-accuracy", f->n_trials, trials);
+        accuracy_words(m, &f->accuracy);
+        offs_table(m, f->n_trials, trials);
+        markup_end(m);
+    }
+    markup_end(m);
+    markup_end(m);
+}
+
+/* ---- timelines ---- */
+
+static double busy_us(const struct chart_lane *lane) {
+    double sum = 0, until = 0;
+    for (size_t i = 0; i < lane->n; i++) {
+        if (lane->spans[i].kind == CHART_WAITING)
+            continue;
+        sum += fmax(lane->spans[i].end_us - fmax(lane->spans[i].start_us, until), 0);
+        until = fmax(until, lane->spans[i].end_us);
+    }
+    return sum;
+}
+
+static void lanes_table(struct markup *m, const struct findings *f) {
+    static const char *const heads[] = {"Strategy", "Where", "What", ">Busy", ">Of the iteration", ">Messages", NULL};
+    struct html_table t;
+    char text[32];
+    details_begin(m, "As a table");
+    html_table_begin(&t, m, "Busy time in the iteration that is shown", heads);
+    for (size_t k = 0; k < f->n_timelines; k++)
+        for (size_t l = 0; l < f->timelines[k].n_lanes; l++) {
+            const struct chart_lane *lane = &f->timelines[k].lanes[l];
+            const bool messages = lane->n && lane->spans[0].kind == CHART_MESSAGE;
+            html_cell(&t, f->timelines[k].name);
+            html_cell(&t, lane->node);
+            html_cell(&t, lane->what);
+            html_cell(&t, time_text(busy_us(lane), text));
+            html_cellf(&t, "%.0f%%", 100 * busy_us(lane) / f->timelines[k].iteration_us);
+            if (messages)
+                html_cellf(&t, "%zu", lane->n);
+            else
+                html_cell(&t, "");
+        }
+    html_table_end(&t);
+    markup_end(m);
+}
+
+static void timelines_caption(struct markup *m, const struct findings *f) {
+    char best[32], baseline[32];
+    markup_begin(m, "figcaption");
+    markup_textf(m,
+                 "Simulated, with the cluster’s fixed costs times %.2f and its costs by size times %.2f, as this "
+                 "session’s trials suggest. Measured: ",
+                 f->correction.startup, f->correction.transfer);
+    if (f->n_timelines > 1)
+        markup_textf(m, "%s and ", time_text(f->items[f->baseline].measured.median_us, baseline));
+    markup_textf(m, "%s.", time_text(f->items[f->best].measured.median_us, best));
+    markup_end(m);
+}
+
+void report_timelines(struct markup *m, const struct findings *f) {
+    char words[512];
+    if (!f->n_timelines)
+        return;
+    section(m, "timelines",
+            f->n_timelines > 1 ? "Where the time goes: the best baseline and the best" : "Where the time goes");
+    chart_timelines_words(f->n_timelines, f->timelines, words, sizeof words);
+    html_leaff(m, "p", NULL, "In the simulation %s", words);
+    markup_begin(m, "figure");
+    html_begin(m, "div", "scroll");
+    markup_attribute(m, "role", "region");
+    markup_attribute(m, "tabindex", "0");
+    markup_attribute(m, "aria-label", "timelines");
+    chart_timelines(m, "chart-timelines", f->n_timelines, f->timelines);
+    markup_end(m);
+    timelines_caption(m, f);
+    lanes_table(m, f);
+    markup_end(m);
+    markup_end(m);
+}
+
+/* ---- the strategy ---- */
+
+static enum status describe(const struct findings *f, size_t k, char out[TRAITS][TRAIT_ROOM], struct error *err) {
+    struct plan plan;
+    enum status st = plan_lower(&f->model, &f->cluster, &f->strategies[k], &plan, err);
+    if (st)
+        return st;
+    traits_of(&f->strategies[k], &plan, out);
+    plan_release(&plan);
+    return ST_OK;
+}
+
+enum status report_strategy(struct markup *m, const struct findings *f, struct error *err) {
+    char traits[2][TRAITS][TRAIT_ROOM];
+    struct html_table t;
+    enum status st = ST_OK;
+    const char *heads[4] = {"Knob"};
+    for (size_t k = 0; k < f->n_timelines && !st; k++) {
+        heads[k + 1] = f->timelines[k].name;
+        st = describe(f, k, traits[k], err);
+    }
+    if (st || !f->n_timelines)
+        return st;
+    section(m, "strategy", f->n_timelines > 1 ? "What it does differently" : "What it does");
+    html_table_begin(&t, m, f->n_timelines > 1 ? "Differences in bold" : "The best strategy", heads);
+    for (enum trait trait = 0; trait < TRAITS; trait++) {
+        const bool differs = f->n_timelines > 1 && strcmp(traits[0][trait], traits[1][trait]) != 0;
+        t.row_class = differs ? "best" : NULL;
+        html_cell(&t, trait_words(trait));
+        for (size_t k = 0; k < f->n_timelines; k++)
+            html_cell(&t, traits[k][trait]);
+    }
+    html_table_end(&t);
+    markup_end(m);
+    return ST_OK;
+}
+
+/* ---- lessons ---- */
+
+static void importance(struct markup *m, const struct findings *f) {
+    static const char *const heads[] = {"Knob", ">Share", NULL};
+    struct chart_bar bars[SKETCH_KNOBS];
+    char notes[SKETCH_KNOBS][16];
+    struct html_table t;
+    size_t n = 0;
+    bool taken[SKETCH_KNOBS] = {[SKETCH_TIMELINE] = true};
+    for (;;) {
+        size_t most = SKETCH_KNOBS;
+        for (size_t k = 0; k < SKETCH_KNOBS; k++)
+            if (!taken[k] && f->importance[k] >= 0.005 &&
+                (most == SKETCH_KNOBS || f->importance[k] > f->importance[most]))
+                most = k;
+        if (most == SKETCH_KNOBS)
+            break;
+        taken[most] = true;
+        snprintf(notes[n], sizeof notes[n], "%.0f%%", f->importance[most] * 100);
+        bars[n] = (struct chart_bar){sketch_knob_words((enum sketch_knob)most), f->importance[most], NAN, notes[n]};
+        n++;
+    }
+    markup_begin(m, "figure");
+    markup_leaf(m, "h3", "Which knobs mattered");
+    chart_bars(m, "chart-importance", "Which knobs mattered", "Share of the variance of measured times by knob.", n,
+               bars);
+    markup_leaf(m, "figcaption",
+                "The share of the variance of measured times that goes with a knob. Shares add up to more than 100% "
+                "where knobs work together; with few trials they are a hint.");
+    details_begin(m, "As a table");
+    html_table_begin(&t, m, "Which knobs mattered", heads);
+    for (size_t i = 0; i < n; i++) {
+        html_cell(&t, bars[i].words);
+        html_cell(&t, bars[i].note);
+    }
+    html_table_end(&t);
+    markup_end(m);
+    markup_end(m);
+}
+
+static void proposers(struct markup *m, const struct findings *f) {
+    static const char *const heads[] = {"Proposer", ">Trials", ">Records", "How", NULL};
+    struct chart_bar bars[PROPOSER_COUNT];
+    char notes[PROPOSER_COUNT][64];
+    struct html_table t;
+    for (size_t p = 0; p < PROPOSER_COUNT; p++) {
+        const struct proposer_score *score = &f->proposers[p];
+        snprintf(notes[p], sizeof notes[p], "%llu, %llu won", (unsigned long long)score->tried,
+                 (unsigned long long)score->wins);
+        bars[p] =
+            (struct chart_bar){proposer_name((enum proposer)p), (double)score->tried, (double)score->wins, notes[p]};
+    }
+    markup_begin(m, "figure");
+    markup_leaf(m, "h3", "Who earned the trials");
+    chart_bars(m, "chart-proposers", "Who earned the trials", "Trials of each proposer and how many of them won.",
+               PROPOSER_COUNT, bars);
+    markup_leaf(m, "figcaption", "Trials of each proposer; the dark part was faster than all before it.");
+    details_begin(m, "As a table");
+    html_table_begin(&t, m, "Who earned the trials", heads);
+    for (size_t p = 0; p < PROPOSER_COUNT; p++) {
+        html_cell(&t, bars[p].words);
+        html_cellf(&t, "%.0f", bars[p].value);
+        html_cellf(&t, "%.0f", bars[p].part);
+        html_cell(&t, proposer_words((enum proposer)p));
+    }
+    html_table_end(&t);
+    markup_end(m);
+    markup_end(m);
+}
+
+static bool any_proposed(const struct findings *f) {
+    for (size_t p = 0; p < PROPOSER_COUNT; p++)
+        if (f->proposers[p].tried)
+            return true;
+    return false;
+}
+
+void report_lessons(struct markup *m, const struct findings *f) {
+    if (!f->has_importance && !any_proposed(f))
+        return;
+    section(m, "lessons", "What the trials teach");
+    html_begin(m, "div", "even");
+    if (f->has_importance)
+        importance(m, f);
+    if (any_proposed(f))
+        proposers(m, f);
+    markup_end(m);
+    markup_end(m);
+}
+
+/* ---- the trials ---- */
+
+static void trial_note(struct html_table *t, const struct findings *f, const struct record *r) {
+    if (r->state != RECORD_COMPLETE)
+        html_cellf(t, "%s%s%s", record_state_word(r->state), r->reason ? ": " : "", r->reason ? r->reason : "");
+    else
+        html_cell(t, r->round && !f->collection ? "final" : trial_ended_early(r) ? "ended early, being too slow" : "");
+}
+
+void report_trials(struct markup *m, const struct findings *f) {
+    static const char *const heads[] = {">Trial",    "Strategy",      "Id", "Proposed by", ">Predicted",
+                                        ">Measured", ">95% interval", "",   NULL};
+    struct html_table t;
+    char text[32], low[32], high[32];
+    section(m, "trials", "All trials");
+    html_begin(m, "div", "tight");
+    html_table_begin(&t, m, "In the order in which they ran; times are medians of an iteration", heads);
+    for (size_t i = 0; i < f->n_trials; i++) {
+        const struct record *r = &f->trials[i];
+        const bool complete = r->state == RECORD_COMPLETE;
+        t.row_class = f->best != SIZE_MAX && !strcmp(r->strategy, f->items[f->best].strategy) ? "best"
+                      : complete                                                              ? NULL
+                                                                                              : "bad";
+        html_cellf(&t, "%llu", (unsigned long long)r->number);
+        html_cell(&t, r->strategy_name);
+        html_cellf(&t, "%.12s", r->strategy);
+        html_cell(&t, r->proposer);
+        html_cell(&t, time_text(r->predicted_us, text));
+        html_cell(&t, complete ? time_text(r->median_us, text) : "");
+        html_cellf(&t, "%s%s%s", complete ? time_text(r->low_us, low) : "", complete ? " to " : "",
+                   complete ? time_text(r->high_us, high) : "");
+        trial_note(&t, f, r);
+    }
+    html_table_end(&t);
+    markup_end(m);
+    markup_end(m);
+}
+
+/* ---- where it comes from ---- */
+
+static void fact(struct html_table *t, const char *what, const char *value) {
+    html_cell(t, what);
+    html_cell(t, value ? value : "");
+}
+
+static void environment_facts(struct html_table *t, const struct findings *f) {
+    const char *text = NULL;
+    for (size_t i = f->n_trials; i-- > 0 && !text;)
+        text = f->trials[i].environment_json;
+    cJSON *json = text ? cJSON_Parse(text) : NULL;
+    for (const cJSON *member = json ? json->child : NULL; member; member = member->next)
+        if (cJSON_IsString(member))
+            fact(t, member->string, member->valuestring);
+        else if (cJSON_IsNumber(member)) {
+            html_cell(t, member->string);
+            html_cellf(t, "%.10g", member->valuedouble);
+        }
+    cJSON_Delete(json);
+}
+
+static void budget_fact(struct html_table *t, const struct findings *f) {
+    char time[32];
+    html_cell(t, "budget");
+    html_cell_begin(t);
+    if (f->budget_trials)
+        markup_textf(t->m, "%llu trials", (unsigned long long)f->budget_trials);
+    if (f->budget_trials && f->budget_us > 0)
+        markup_text(t->m, ", ");
+    if (f->budget_us > 0)
+        markup_text(t->m, time_text(f->budget_us, time));
+    if (f->collection)
+        markup_text(t->m, "none: a collection");
+    html_cell_end(t);
+}
+
+void report_provenance(struct markup *m, const struct findings *f) {
+    static const char *const heads[] = {"", "", NULL};
+    struct html_table t;
+    char bound[32];
+    section(m, "provenance", "Where this comes from");
+    html_table_begin(&t, m, "Enough to repeat it", heads);
+    fact(&t, "session", f->session.id);
+    html_cell(&t, "state");
+    html_cellf(&t, "%s%s%s", stored_session_state_word(f->session.state), f->session.reason ? ": " : "",
+               f->session.reason ? f->session.reason : "");
+    html_cell(&t, "model");
+    html_cellf(&t, "%s (%.12s)", f->model.name, f->model.id.hex);
+    html_cell(&t, "cluster");
+    html_cellf(&t, "%s (%.12s), %u nodes, %u devices", f->cluster.name, f->cluster.id.hex, f->cluster.n_nodes,
+               f->cluster.n_devices);
+    html_cell(&t, "seed");
+    html_cellf(&t, "%llu", (unsigned long long)f->session.seed);
+    budget_fact(&t, f);
+    fact(&t, "lower bound", time_text(f->bound_us, bound));
+    fact(&t, "started", f->session.started);
+    fact(&t, "ended", f->session.ended);
+    fact(&t, "runner of the trials", f->runner);
+    environment_facts(&t, f);
+    fact(&t, "written by", "syncopate " SYNCOPATE_VERSION);
+    html_table_end(&t);
+    markup_end(m);
+}
+
+/* ---- the whole ---- */
+
+static void head(struct markup *m, const struct findings *f) {
+    char title[512], stamp[32];
+    snprintf(title, sizeof title, "%.200s on %.200s", f->model.name, f->cluster.name);
+    html_page_begin(m, title, NULL);
+    markup_begin(m, "header");
+    markup_leaf(m, "h1", title);
+    html_leaff(m, "p", "soft", "syncopate session %s, %s%s%s", f->session.id,
+               stored_session_state_word(f->session.state), f->session.ended ? " " : ", begun ",
+               stamp_text(f->session.ended ? f->session.ended : f->session.started, stamp));
+    markup_end(m);
+}
+
+enum status report_write(struct findings *f, const char *command, char **out, size_t *length, struct error *err) {
+    struct markup m = {0};
+    const struct chart_trial *trials = findings_trials(f);
+    if (!trials)
+        return error_no_memory(err);
+    head(&m, f);
+    report_answer(&m, f, command);
+    if (f->n_trials)
+        report_progress(&m, f, trials);
+    report_timelines(&m, f);
+    enum status st = report_strategy(&m, f, err);
+    report_lessons(&m, f);
+    if (f->n_trials)
+        report_trials(&m, f);
+    report_provenance(&m, f);
+    html_page_end(&m);
+    if (!st)
+        return markup_take(&m, out, length, err);
+    markup_release(&m);
+    return st;
+}

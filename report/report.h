@@ -1,0 +1,32 @@
+/* The report of a session: one self-contained HTML file that answers first. Its sections serve other pages too, each
+ * appended to what `m` has open; element ids are those of the section's name. */
+#ifndef REPORT_REPORT_H
+#define REPORT_REPORT_H
+
+#include "base/error.h"
+#include "report/findings.h"
+#include "report/markup.h"
+
+/* `f` needs FINDINGS_ALL. `command` is what to type to have the best strategy as a file. *out is malloc'd. Equal
+ * findings give equal bytes. Fails: ST_NO_MEMORY. */
+enum status report_write(struct findings *f, const char *command, char **out, size_t *length, struct error *err);
+
+/* What to use, how sure that is and how to get it, by `command`. */
+void report_answer(struct markup *m, const struct findings *f, const char *command);
+
+/* Trials one by one, and predicted against measured. `trials` are findings_trials(). */
+void report_progress(struct markup *m, const struct findings *f, const struct chart_trial *trials);
+
+/* The best baseline and the best on one time axis; nothing without a best. */
+void report_timelines(struct markup *m, const struct findings *f);
+
+/* What the two do, side by side; nothing without a best. */
+enum status report_strategy(struct markup *m, const struct findings *f, struct error *err);
+
+/* Which knobs mattered and who earned the trials; nothing where there was no search. */
+void report_lessons(struct markup *m, const struct findings *f);
+
+void report_trials(struct markup *m, const struct findings *f);
+void report_provenance(struct markup *m, const struct findings *f);
+
+#endif

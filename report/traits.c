@@ -1,0 +1,135 @@
+/* See traits.h. O(variables + groups + messages). */
+#include "report/traits.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+
+const char *trait_words(enum trait trait) {
+    static const char *const words[] = {
+#define X(constant, text) text,
+        TRAIT_TABLE(X)
+#undef X
+    };
+    return words[trait];
+}
+
+/* The range of sizes seen, 0 being whole. */
+struct range {
+    uint64_t low, high;
+    bool whole, any;
+};
+
+static void widen(struct range *range, uint64_t bytes) {
+    if (!bytes) {
+        range->whole = true;
+        return;
+    }
+    range->low = range->any && range->low < bytes ? range->low : bytes;
+    range->high = range->any && range->high > bytes ? range->high : bytes;
+    range->any = true;
+}
+
+static void write_range(const struct range *range, char out[TRAIT_ROOM]) {
+    char low[32], high[32];
+    if (!range->any) {
+        snprintf(out, TRAIT_ROOM, "none");
+        return;
+    }
+    units_format_bytes(range->low, low, sizeof low);
+    units_format_bytes(range->high, high, sizeof high);
+    if (range->low == range->high)
+        snprintf(out, TRAIT_ROOM, "%s%s", low, range->whole ? ", some whole" : "");
+    else
+        snprintf(out, TRAIT_ROOM, "%s to %s%s", low, high, range->whole ? ", some whole" : "");
+}
+
+static void write_schedule(const struct strategy *s, char out[TRAITS][TRAIT_ROOM]) {
+    char bytes[32];
+    static const char *const orders[] = {"as they become ready (fifo)", "what is needed first goes first (priority)",
+                                         "by an exact schedule (preemptive)"};
+    snprintf(out[TRAIT_ORDER], TRAIT_ROOM, "%s", orders[s->policy]);
+    if (s->credit_bytes == CREDIT_UNLIMITED)
+        snprintf(out[TRAIT_CREDIT], TRAIT_ROOM, "no limit");
+    else if (!s->credit_bytes)
+        snprintf(out[TRAIT_CREDIT], TRAIT_ROOM, "one message");
+    else
+        snprintf(out[TRAIT_CREDIT], TRAIT_ROOM, "%s", units_format_bytes(s->credit_bytes, bytes, sizeof bytes));
+    snprintf(out[TRAIT_BARRIER], TRAIT_ROOM, "%s",
+             s->cross_iteration ? "communication runs on" : "barrier: all must have arrived");
+}
+
+static void write_groups(const struct strategy *s, char out[TRAITS][TRAIT_ROOM]) {
+    uint32_t counts[ALGORITHM_COUNT] = {0};
+    size_t at = 0;
+    snprintf(out[TRAIT_GROUPS], TRAIT_ROOM, s->n_groups ? "%u" : "none", s->n_groups);
+    snprintf(out[TRAIT_ALGORITHMS], TRAIT_ROOM, "none");
+    for (uint32_t g = 0; g < s->n_groups; g++)
+        counts[s->groups[g].algorithm]++;
+    for (int a = 0; a < ALGORITHM_COUNT && at < TRAIT_ROOM; a++)
+        if (counts[a])
+            at += (size_t)snprintf(out[TRAIT_ALGORITHMS] + at, TRAIT_ROOM - at, "%s%s", at ? ", " : "",
+                                   algorithm_name((enum algorithm)a));
+}
+
+static void write_partitions(const struct strategy *s, char out[TRAITS][TRAIT_ROOM]) {
+    struct range range = {0};
+    for (uint32_t g = 0; g < s->n_groups; g++)
+        widen(&range, s->groups[g].partition_bytes);
+    for (uint32_t v = 0; v < s->n_variables; v++)
+        if (s->variables[v].kind == SYNC_PARAMETER_SERVER)
+            widen(&range, s->variables[v].partition_bytes);
+    write_range(&range, out[TRAIT_PARTITIONS]);
+}
+
+static uint32_t count_servers(const struct plan *plan) {
+    uint64_t seen[CLUSTER_MAX_NODES / 64 + 1] = {0};
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < plan->n_messages; i++) {
+        const struct message *message = &plan->messages[i];
+        const uint32_t server = message->kind == SYNC_PARAMETER_SERVER ? message->server : 0;
+        uint64_t *word = &seen[server / 64], bit = UINT64_C(1) << server % 64;
+        if (message->kind != SYNC_PARAMETER_SERVER || *word & bit)
+            continue;
+        *word |= bit;
+        n++;
+    }
+    return n;
+}
+
+static void write_served(const struct strategy *s, const struct plan *plan, char out[TRAITS][TRAIT_ROOM]) {
+    uint64_t bytes = 0, all = 0;
+    uint32_t served = 0, sharded = 0;
+    unsigned encodings = 0;
+    for (uint32_t v = 0; v < s->n_variables; v++) {
+        const struct variable_sync *sync = &s->variables[v];
+        const uint64_t its = plan_gradient_bytes(&plan->model->variables[v], sync);
+        all += its;
+        bytes += sync->kind == SYNC_PARAMETER_SERVER ? its : 0;
+        served += sync->kind == SYNC_PARAMETER_SERVER;
+        sharded += sync->shards > 1;
+        encodings |= 1U << sync->encoding;
+    }
+    snprintf(out[TRAIT_SERVED], TRAIT_ROOM, served ? "%u of %u variables, %.0f%% of the bytes" : "none", served,
+             s->n_variables, all ? 100.0 * (double)bytes / (double)all : 0);
+    snprintf(out[TRAIT_SERVERS], TRAIT_ROOM, served ? "%u" : "none", served ? count_servers(plan) : 0);
+    snprintf(out[TRAIT_SHARDED], TRAIT_ROOM, sharded ? "%u of %u" : "none", sharded, s->n_variables);
+    snprintf(out[TRAIT_ENCODING], TRAIT_ROOM, "%s",
+             encodings == 1U << ENCODING_none   ? "as computed"
+             : encodings == 1U << ENCODING_f16  ? "16-bit floats"
+             : encodings == 1U << ENCODING_bf16 ? "bfloat16"
+                                                : "partly in 16 bits");
+}
+
+void traits_of(const struct strategy *strategy, const struct plan *plan, char out[TRAITS][TRAIT_ROOM]) {
+    char largest[32], all[32];
+    memset(out, 0, sizeof *out * TRAITS);
+    write_schedule(strategy, out);
+    snprintf(out[TRAIT_MESSAGES], TRAIT_ROOM, "%u, %s in all", plan->n_messages,
+             units_format_bytes(plan->bytes, all, sizeof all));
+    snprintf(out[TRAIT_LARGEST], TRAIT_ROOM, "%s", units_format_bytes(plan->max_bytes, largest, sizeof largest));
+    write_groups(strategy, out);
+    write_partitions(strategy, out);
+    write_served(strategy, plan, out);
+}

@@ -1,0 +1,343 @@
+/* See domains.h. One mutex guards the lists, never held while something is read or predicted. Two threads that miss the
+ * same domain read it both, and the later one uses the earlier's. Look-ups walk a short list: at most some 32 domains,
+ * and within one a hash table of predictions by strategy, which is emptied when it is full. */
+#include "service/domains.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dataset/describe.h"
+#include "simulator/bound.h"
+
+enum { STRATEGIES_KEPT = 8192, SLOTS = 2 * STRATEGIES_KEPT };
+/* Beyond these a predictor and descriptions are freed when nobody uses them: what one request made large stays no
+ * longer than the request. */
+enum { SPARE_BYTES = 1 << 20, SPARES = 16, KEPT_BYTES = 128 << 20 };
+
+struct spare {
+    struct spare *next;
+    struct predictor predictor;
+};
+
+/* A prediction that is the same for ever. */
+struct known {
+    struct id id;
+    struct prediction prediction;
+};
+
+struct entry {
+    struct domain domain; /* the first member: a struct domain * is a struct entry * */
+    struct model model;
+    struct cluster cluster;
+    struct domains *owner; /* NULL: of one request alone */
+    unsigned users;
+    struct entry *next; /* most recently used first */
+    pthread_mutex_t mutex;
+    struct spare *spares;
+    unsigned n_spares;
+    size_t bytes; /* of its descriptions */
+    size_t n_known;
+    struct known **known; /* open addressing by the id's first digits; NULL until the first */
+};
+
+struct domains {
+    pthread_mutex_t mutex;
+    size_t most;
+    struct entry *first;
+};
+
+struct domains *domains_new(size_t most) {
+    struct domains *d = calloc(1, sizeof *d);
+    if (d) {
+        pthread_mutex_init(&d->mutex, NULL);
+        d->most = most;
+    }
+    return d;
+}
+
+static void clear_known(struct entry *e) {
+    for (size_t i = 0; e->known && i < SLOTS; i++) {
+        free(e->known[i]);
+        e->known[i] = NULL;
+    }
+    e->n_known = 0;
+}
+
+static void free_entry(struct entry *e) {
+    for (struct spare *s = e->spares, *next; s; s = next) {
+        next = s->next;
+        predictor_release(&s->predictor);
+        free(s);
+    }
+    clear_known(e);
+    free(e->known);
+    pthread_mutex_destroy(&e->mutex);
+    cluster_release(&e->cluster);
+    model_release(&e->model);
+    free(e);
+}
+
+void domains_free(struct domains *d) {
+    if (!d)
+        return;
+    for (struct entry *e = d->first, *next; e; e = next) {
+        next = e->next;
+        free_entry(e);
+    }
+    pthread_mutex_destroy(&d->mutex);
+    free(d);
+}
+
+/* Takes both descriptions, also when it fails. */
+static enum status make_entry(struct model *model, struct cluster *cluster, struct entry **out, struct error *err) {
+    struct entry *e = calloc(1, sizeof *e);
+    struct cost cost;
+    struct bound bound;
+    if (!e) {
+        model_release(model);
+        cluster_release(cluster);
+        return error_no_memory(err);
+    }
+    e->model = *model;
+    e->cluster = *cluster;
+    e->domain.model = &e->model;
+    e->domain.cluster = &e->cluster;
+    e->users = 1;
+    pthread_mutex_init(&e->mutex, NULL);
+    enum status st = cost_init(&cost, &e->cluster, err);
+    if (!st) {
+        st = bound_iteration(&e->model, &cost, &bound, err);
+        cost_release(&cost);
+    }
+    if (st) {
+        free_entry(e);
+        return st;
+    }
+    e->domain.lower_bound_us = bound.iteration_us;
+    e->bytes = arena_bytes(&e->model.arena) + arena_bytes(&e->cluster.arena);
+    *out = e;
+    return ST_OK;
+}
+
+enum status domain_new(struct model *model, struct cluster *cluster, struct domain **out, struct error *err) {
+    struct entry *e;
+    enum status st = make_entry(model, cluster, &e, err);
+    if (!st)
+        *out = &e->domain;
+    return st;
+}
+
+static enum status read_entry(struct store *store, const char *model, const char *cluster, struct entry **out,
+                              struct error *err) {
+    struct model m;
+    struct cluster c;
+    enum status st = store_get_model(store, model, &m, err);
+    if (st)
+        return st;
+    st = store_get_cluster(store, cluster, &c, err);
+    if (st) {
+        model_release(&m);
+        return st;
+    }
+    return make_entry(&m, &c, out, err);
+}
+
+/* With the mutex held: the entry, moved to the front and with one user more, or NULL. */
+static struct entry *look_up(struct domains *d, const char *model, const char *cluster) {
+    for (struct entry **at = &d->first; *at; at = &(*at)->next) {
+        struct entry *e = *at;
+        if (strcmp(e->model.id.hex, model) || strcmp(e->cluster.id.hex, cluster))
+            continue;
+        *at = e->next;
+        e->next = d->first;
+        d->first = e;
+        e->users++;
+        return e;
+    }
+    return NULL;
+}
+
+/* With the mutex held: unlist what is least recently used beyond the limit; what nobody uses is returned to be freed.
+ */
+static struct entry *evict(struct domains *d) {
+    struct entry **at = &d->first, *gone = NULL;
+    size_t bytes = 0;
+    for (size_t kept = 0; *at && kept < d->most && (bytes += (*at)->bytes) <= KEPT_BYTES; kept++)
+        at = &(*at)->next;
+    while (*at) {
+        struct entry *e = *at;
+        if (e->users) {
+            at = &e->next;
+            continue;
+        }
+        *at = e->next;
+        e->next = gone;
+        gone = e;
+    }
+    return gone;
+}
+
+static void free_list(struct entry *e) {
+    for (struct entry *next; e; e = next) {
+        next = e->next;
+        free_entry(e);
+    }
+}
+
+enum status domains_take(struct domains *d, struct store *store, const char *model, const char *cluster,
+                         struct domain **out, struct error *err) {
+    pthread_mutex_lock(&d->mutex);
+    struct entry *e = look_up(d, model, cluster);
+    pthread_mutex_unlock(&d->mutex);
+    if (!e) {
+        struct entry *fresh = NULL, *gone = NULL;
+        enum status st = read_entry(store, model, cluster, &fresh, err);
+        if (st)
+            return st;
+        pthread_mutex_lock(&d->mutex);
+        e = look_up(d, model, cluster);
+        if (!e) {
+            e = fresh;
+            fresh = NULL;
+            e->owner = d;
+            e->next = d->first;
+            d->first = e;
+            gone = evict(d);
+        }
+        pthread_mutex_unlock(&d->mutex);
+        if (fresh)
+            free_entry(fresh);
+        free_list(gone);
+    }
+    *out = &e->domain;
+    return ST_OK;
+}
+
+void domain_drop(struct domain *domain) {
+    struct entry *e = (struct entry *)domain;
+    if (!e)
+        return;
+    struct domains *d = e->owner;
+    if (!d) {
+        free_entry(e);
+        return;
+    }
+    pthread_mutex_lock(&d->mutex);
+    e->users--;
+    struct entry *gone = evict(d);
+    pthread_mutex_unlock(&d->mutex);
+    free_list(gone);
+}
+
+enum status domain_take_predictor(struct domain *domain, struct predictor **out, struct error *err) {
+    struct entry *e = (struct entry *)domain;
+    pthread_mutex_lock(&e->mutex);
+    struct spare *spare = e->spares;
+    if (spare) {
+        e->spares = spare->next;
+        e->n_spares--;
+    }
+    pthread_mutex_unlock(&e->mutex);
+    if (!spare) {
+        spare = calloc(1, sizeof *spare);
+        enum status st = spare ? predictor_init(&spare->predictor, &e->model, &e->cluster, err) : error_no_memory(err);
+        if (st) {
+            free(spare);
+            return st;
+        }
+    }
+    *out = &spare->predictor;
+    return ST_OK;
+}
+
+void domain_give_predictor(struct domain *domain, struct predictor *predictor) {
+    struct entry *e = (struct entry *)domain;
+    struct spare *spare = (struct spare *)((char *)predictor - offsetof(struct spare, predictor));
+    const bool small = predictor_bytes(predictor) <= SPARE_BYTES;
+    pthread_mutex_lock(&e->mutex);
+    const bool kept = small && e->n_spares < SPARES;
+    if (kept) {
+        spare->next = e->spares;
+        e->spares = spare;
+        e->n_spares++;
+    }
+    pthread_mutex_unlock(&e->mutex);
+    if (kept)
+        return;
+    predictor_release(predictor);
+    free(spare);
+}
+
+/* With the mutex held: where `id` is, or would be. */
+static struct known **find_known(struct entry *e, const char *id) {
+    char digits[9];
+    snprintf(digits, sizeof digits, "%.8s", id);
+    size_t i = strtoul(digits, NULL, 16) % SLOTS;
+    while (e->known[i] && strcmp(e->known[i]->id.hex, id))
+        i = (i + 1) % SLOTS;
+    return &e->known[i];
+}
+
+static bool recall(struct entry *e, const char *id, struct prediction *out) {
+    pthread_mutex_lock(&e->mutex);
+    const struct known *known = e->known ? *find_known(e, id) : NULL;
+    if (known)
+        *out = known->prediction;
+    pthread_mutex_unlock(&e->mutex);
+    return known;
+}
+
+/* Without memory the prediction is made again next time. */
+static void remember(struct entry *e, const struct id *id, const struct prediction *prediction) {
+    struct known *known = calloc(1, sizeof *known);
+    if (!known)
+        return;
+    known->id = *id;
+    known->prediction = *prediction;
+    pthread_mutex_lock(&e->mutex);
+    if (e->n_known >= STRATEGIES_KEPT)
+        clear_known(e);
+    if (!e->known)
+        e->known = calloc(SLOTS, sizeof(struct known *));
+    struct known **at = e->known ? find_known(e, id->hex) : &known;
+    if (!*at) {
+        *at = known;
+        e->n_known++;
+        known = NULL;
+    }
+    pthread_mutex_unlock(&e->mutex);
+    free(known);
+}
+
+enum status domain_predict(struct domain *domain, const struct strategy *strategy, struct prediction *out,
+                           struct error *err) {
+    struct entry *e = (struct entry *)domain;
+    struct predictor *predictor;
+    if (e->owner && recall(e, strategy->id.hex, out))
+        return ST_OK;
+    enum status st = domain_take_predictor(domain, &predictor, err);
+    if (st)
+        return st;
+    st = predictor_run(predictor, strategy, out, err);
+    domain_give_predictor(domain, predictor);
+    if (!st && e->owner)
+        remember(e, &strategy->id, out);
+    return st;
+}
+
+enum status domain_predict_stored(struct domain *domain, struct store *store, const char *id, struct prediction *out,
+                                  struct error *err) {
+    struct entry *e = (struct entry *)domain;
+    struct strategy strategy;
+    if (recall(e, id, out))
+        return ST_OK;
+    enum status st = store_get_strategy(store, id, &e->model, &e->cluster, &strategy, err);
+    if (st)
+        return st;
+    st = domain_predict(domain, &strategy, out, err);
+    strategy_release(&strategy);
+    return st;
+}

@@ -1,0 +1,342 @@
+/* A session as files that are taken elsewhere: the best strategy as `syncopate strategy export` writes it, byte for
+ * byte, or in the form of a training framework (interop/export); its trials as CSV; or as JSON Lines, where each page
+ * brings the model, cluster, strategies, session and calibrations that its trials refer to, so that every page, and all
+ * of them in a row, can be read by `syncopate dataset import`. Cost: the strategy as /best, a page O(page). */
+#include <stdio.h>
+#include <stdio_ext.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "dataset/export.h"
+#include "interop/export/export.h"
+#include "service/http/api/api.h"
+#include "service/http/api/lists.h"
+#include "service/http/api/sessions.h"
+
+enum { PAGE_SIZE = 100, PAGE_MAX = 1000 };
+
+enum file_form { FORM_STRATEGY, FORM_CSV, FORM_JSON_LINES, FORMS, FORM_FRAMEWORK = FORMS };
+
+static const struct {
+    const char *word, *media, *suffix;
+} forms[FORMS] = {[FORM_STRATEGY] = {"strategy", "application/json", "best.json"},
+                  [FORM_CSV] = {"csv", "text/csv; charset=utf-8; header=present", "trials.csv"},
+                  [FORM_JSON_LINES] = {"jsonl", "application/jsonl", "trials.jsonl"}};
+
+static enum status refuse_form(struct error *err) {
+    char words[256];
+    size_t n, used = 0;
+    const struct exporter *rows = exporters_list(&n);
+    for (size_t i = 0; i < n && used < sizeof words; i++)
+        used += (size_t)snprintf(words + used, sizeof words - used, ", %s", rows[i].name);
+    return error_set(err, ST_USAGE, "query parameter format: must be one of strategy, csv, jsonl%s", words);
+}
+
+/* *framework is of FORM_FRAMEWORK. */
+static enum status read_form(const struct request *rq, enum file_form *out, const struct exporter **framework,
+                             struct error *err) {
+    const char *word = request_query(rq, "format");
+    *out = FORM_STRATEGY;
+    for (size_t i = 0; word && i < FORMS; i++)
+        if (!strcmp(word, forms[i].word)) {
+            *out = (enum file_form)i;
+            return ST_OK;
+        }
+    *framework = word ? exporters_find(word) : NULL;
+    *out = word ? FORM_FRAMEWORK : FORM_STRATEGY;
+    return word && !*framework ? refuse_form(err) : ST_OK;
+}
+
+/* Answer with `text`, which is taken, as a file that browsers save; `name` is in the arena, or NULL for want of memory.
+ */
+static enum status answer_file(struct request *rq, const char *name, const char *media, char *text, size_t n,
+                               struct response *rs, struct error *err) {
+    const char *disposition = name ? arena_printf(&rq->arena, "attachment; filename=\"%s\"", name) : NULL;
+    free(rs->owned);
+    rs->owned = text;
+    if (!disposition)
+        return error_no_memory(err);
+    response_bytes(rs, 200, media, text, n);
+    response_header(rs, HEADER_CONTENT_DISPOSITION, disposition);
+    return ST_OK;
+}
+
+static const char *session_file(struct request *rq, const char *session, const char *suffix) {
+    return arena_printf(&rq->arena, "syncopate-%s-%s", session, suffix);
+}
+
+/* ---- the strategy ---- */
+
+static enum status write_strategy(struct served *served, const struct tuning *tuning, void *context, cJSON *root,
+                                  struct error *err) {
+    (void)context;
+    cJSON *strategy = strategy_write(&tuning->strategy, hub_model(served), hub_cluster(served));
+    if (strategy && cJSON_AddItemToObject(root, "strategy", strategy))
+        return ST_OK;
+    cJSON_Delete(strategy);
+    return error_no_memory(err);
+}
+
+static enum status answer_strategy(struct request *rq, const char *session, struct response *rs, struct error *err) {
+    cJSON *root;
+    enum status st = request_outcome(rq, write_strategy, NULL, &root, rs, err);
+    if (st || !root)
+        return st;
+    char *text = json_pretty(cJSON_GetObjectItemCaseSensitive(root, "strategy"));
+    const size_t n = text ? strlen(text) : 0;
+    char *line = text ? realloc(text, n + 2) : NULL;
+    cJSON_Delete(root);
+    if (!line) {
+        free(text);
+        return error_no_memory(err);
+    }
+    memcpy(line + n, "\n", 2);
+    return answer_file(rq, session_file(rq, session, forms[FORM_STRATEGY].suffix), forms[FORM_STRATEGY].media, line,
+                       n + 1, rs, err);
+}
+
+/* ---- the strategy for a framework ---- */
+
+struct framework {
+    const struct exporter *exporter;
+    struct export export;
+    const char *strategy; /* its name, in the export's arena */
+};
+
+static enum status write_framework(struct served *served, const struct tuning *tuning, void *context, cJSON *root,
+                                   struct error *err) {
+    struct framework *f = context;
+    (void)root;
+    enum status st =
+        export_build(f->exporter, &tuning->strategy, hub_model(served), hub_cluster(served), &f->export, err);
+    f->strategy = st ? NULL : arena_strdup(&f->export.arena, tuning->strategy.name);
+    return st || f->strategy ? st : error_no_memory(err);
+}
+
+/* "order, credit"; NULL when memory is out. */
+static const char *losses_text(struct arena *arena, const struct export *export) {
+    char *text = arena_strdup(arena, "");
+    for (uint32_t i = 0; i < export->n_notes && text; i++)
+        text = arena_printf(arena, "%s%s%s", text, i ? ", " : "", export_loss_word(export->notes[i].loss));
+    return text;
+}
+
+static bool is_text(const struct export_file *file) {
+    for (const char *at = file->text, *end = at + file->n; at < end; at++) {
+        const char *line = memchr(at, '\n', (size_t)(end - at));
+        const size_t n = (size_t)((line ? line : end) - at);
+        if (!text_is_clean(at, n))
+            return false;
+        at += n;
+    }
+    return true;
+}
+
+/* RFC 4648 section 4; malloc'd. */
+static char *base64(const unsigned char *from, size_t n) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    char *text = malloc(4 * ((n + 2) / 3) + 1), *out = text;
+    for (size_t i = 0; text && i < n; i += 3) {
+        const size_t left = n - i;
+        const unsigned word = (unsigned)from[i] << 16 | (left > 1 ? (unsigned)from[i + 1] << 8 : 0) |
+                              (left > 2 ? (unsigned)from[i + 2] : 0);
+        *out++ = digits[word >> 18];
+        *out++ = digits[word >> 12 & 63];
+        *out++ = left > 1 ? digits[word >> 6 & 63] : '=';
+        *out++ = left > 2 ? digits[word & 63] : '=';
+    }
+    if (text)
+        *out = '\0';
+    return text;
+}
+
+/* A text as it is, other bytes as {"base64": "..."}. */
+static bool add_file(cJSON *files, const struct export_file *file) {
+    if (is_text(file))
+        return cJSON_AddStringToObject(files, file->name, file->text) != NULL;
+    char *text = base64((const unsigned char *)file->text, file->n);
+    cJSON *item = text ? cJSON_AddObjectToObject(files, file->name) : NULL;
+    const bool whole = item && cJSON_AddStringToObject(item, "base64", text);
+    free(text);
+    return whole;
+}
+
+static cJSON *files_json(const struct framework *f, bool *whole) {
+    cJSON *root = cJSON_CreateObject();
+    *whole = cJSON_AddStringToObject(root, "format", f->exporter->name) != NULL;
+    cJSON *files = cJSON_AddObjectToObject(root, "files"), *losses = cJSON_AddArrayToObject(root, "losses");
+    for (uint32_t i = 0; i < f->export.n_files; i++)
+        *whole = add_file(files, &f->export.files[i]) && *whole;
+    for (uint32_t i = 0; i < f->export.n_notes; i++) {
+        const struct export_note *note = &f->export.notes[i];
+        cJSON *loss = cJSON_CreateObject();
+        *whole = cJSON_AddItemToArray(losses, loss) &&
+                 cJSON_AddStringToObject(loss, "what", export_loss_word(note->loss)) &&
+                 cJSON_AddStringToObject(loss, "why", note->text) && *whole;
+    }
+    return root;
+}
+
+/* A file as it is, under its own name, by which its text and commands speak of it; several as members of one object. */
+static enum status answer_files(struct request *rq, const char *session, const struct framework *f, struct response *rs,
+                                struct error *err) {
+    const struct export_file *first = &f->export.files[0];
+    const size_t n = strlen(first->name);
+    const bool one = f->export.n_files == 1, json = !one || (n > 5 && !strcmp(first->name + n - 5, ".json"));
+    bool whole = true;
+    cJSON *root = one ? NULL : files_json(f, &whole);
+    char *text = one ? strdup(first->text) : whole ? json_line(root) : NULL;
+    cJSON_Delete(root);
+    if (!text)
+        return error_no_memory(err);
+    const char *suffix = one ? NULL : arena_printf(&rq->arena, "%s.json", f->exporter->name);
+    const char *name = one ? arena_strdup(&rq->arena, first->name) : suffix ? session_file(rq, session, suffix) : NULL;
+    return answer_file(rq, name, json ? "application/json" : "text/plain; charset=utf-8", text, strlen(text), rs, err);
+}
+
+/* With the reasons, copied, since the export goes before the answer is written. */
+static enum status refuse_losses(struct request *rq, const struct framework *f, const char *words, struct response *rs,
+                                 struct error *err) {
+    const size_t n = f->export.n_notes;
+    struct problem_loss *losses = arena_alloc(&rq->arena, n, sizeof *losses);
+    for (size_t i = 0; i < n && losses; i++) {
+        losses[i].what = export_loss_word(f->export.notes[i].loss);
+        losses[i].why = arena_strdup(&rq->arena, f->export.notes[i].text);
+        losses = losses[i].why ? losses : NULL;
+    }
+    if (!losses)
+        return error_no_memory(err);
+    rs->n_losses = n;
+    rs->losses = losses;
+    return response_problem(rs, &rq->arena, PROBLEM_NOT_EXPRESSED, "%s cannot say everything that %.64s does: %s",
+                            f->exporter->name, f->strategy, words);
+}
+
+static enum status answer_export(struct request *rq, const char *session, const struct framework *f, bool strict,
+                                 struct response *rs, struct error *err) {
+    const char *losses = losses_text(&rq->arena, &f->export);
+    if (!losses)
+        return error_no_memory(err);
+    if (strict && *losses)
+        return refuse_losses(rq, f, losses, rs, err);
+    enum status st = answer_files(rq, session, f, rs, err);
+    if (!st && *losses)
+        response_header(rs, HEADER_NOT_EXPRESSED, losses);
+    return st;
+}
+
+static enum status answer_framework(struct request *rq, const char *session, const struct exporter *exporter,
+                                    bool strict, struct response *rs, struct error *err) {
+    struct framework f = {.exporter = exporter};
+    cJSON *root;
+    enum status st = request_outcome(rq, write_framework, &f, &root, rs, err);
+    if (!st && root)
+        st = answer_export(rq, session, &f, strict, rs, err);
+    cJSON_Delete(root);
+    export_release(&f.export);
+    return st;
+}
+
+/* ---- the trials ---- */
+
+/* What the records of the page refer to; they are in the order of their numbers. */
+static enum status write_references(struct store *store, const char *session, const char *viewer, size_t n,
+                                    const struct record *records, FILE *to, struct error *err) {
+    char filter[96];
+    const struct query query = {.session = session, .filter = filter, .viewer = viewer};
+    if (!n)
+        return ST_OK;
+    snprintf(filter, sizeof filter, "number >= %lu AND number <= %lu", (unsigned long)records[0].number,
+             (unsigned long)records[n - 1].number);
+    return export_shared_references(store, &query, to, err);
+}
+
+static void write_records(enum file_form form, size_t n, const struct record *records, FILE *to) {
+    if (form == FORM_CSV)
+        export_csv_header(to);
+    for (size_t i = 0; i < n; i++) {
+        (form == FORM_CSV ? export_csv : export_json)(&records[i], to);
+        if (form == FORM_JSON_LINES)
+            putc('\n', to);
+    }
+}
+
+static enum status answer_page(struct request *rq, struct store *store, const char *session, enum file_form form,
+                               size_t n, const struct record *records, struct response *rs, struct error *err) {
+    char *text = NULL;
+    size_t length = 0;
+    FILE *to = open_memstream(&text, &length);
+    if (!to)
+        return error_no_memory(err);
+    __fsetlocking(to, FSETLOCKING_BYCALLER);
+    enum status st =
+        form == FORM_JSON_LINES ? write_references(store, session, request_viewer(rq), n, records, to, err) : ST_OK;
+    write_records(form, n, records, to);
+    const bool failed = ferror(to);
+    if (fclose(to) || failed)
+        st = st ? st : error_no_memory(err);
+    if (!st)
+        return answer_file(rq, session_file(rq, session, forms[form].suffix), forms[form].media, text, length, rs, err);
+    free(text);
+    return st;
+}
+
+static enum status answer_trials(struct request *rq, const char *session, enum file_form form, struct response *rs,
+                                 struct error *err) {
+    struct query query = {.session = session,
+                          .order = QUERY_BY_number,
+                          .iterations = true,
+                          .after = request_query(rq, "page_token"),
+                          .viewer = request_viewer(rq)};
+    struct store *store;
+    struct record *records;
+    uint64_t size = PAGE_SIZE;
+    size_t n;
+    char *next = arena_alloc(&rq->arena, QUERY_CURSOR_ROOM, 1);
+    enum status st = next ? request_query_integer(rq, "page_size", 1, PAGE_MAX, &size, err) : error_no_memory(err);
+    query.limit = (size_t)size;
+    if (!st)
+        st = request_reader(rq, &store, err);
+    if (!st)
+        st = list_fault(query_page(store, &query, &rq->arena, &n, &records, next, err), query.after, err);
+    if (st)
+        return st;
+    if (*next)
+        response_header(rs, HEADER_NEXT_PAGE_TOKEN, next);
+    return answer_page(rq, store, session, form, n, records, rs, err);
+}
+
+/* What is asked for must concern the form, or somebody thinks that it did something. */
+static enum status check_query(const struct request *rq, enum file_form form, bool strict, struct error *err) {
+    const bool pages = form == FORM_CSV || form == FORM_JSON_LINES;
+    const char *paging = request_query(rq, "page_size")    ? "page_size"
+                         : request_query(rq, "page_token") ? "page_token"
+                                                           : NULL;
+    if (strict && form != FORM_FRAMEWORK)
+        return error_set(err, ST_USAGE, "query parameter strict: only with the format of a framework");
+    if (paging && !pages)
+        return error_set(err, ST_USAGE, "query parameter %s: only with format=csv or jsonl; this is one file", paging);
+    return ST_OK;
+}
+
+enum status api_sessions_export(struct request *rq, struct response *rs, struct error *err) {
+    struct stored_session stored;
+    const struct exporter *framework = NULL;
+    enum file_form form;
+    bool refused, strict = false;
+    enum status st = read_form(rq, &form, &framework, err);
+    if (!st)
+        st = request_query_bool(rq, "strict", &strict, err);
+    if (!st)
+        st = check_query(rq, form, strict, err);
+    if (!st)
+        st = request_session(rq, false, &stored, rs, &refused, err);
+    if (st)
+        return st;
+    if (form == FORM_FRAMEWORK)
+        return answer_framework(rq, stored.id, framework, strict, rs, err);
+    return form == FORM_STRATEGY ? answer_strategy(rq, stored.id, rs, err)
+                                 : answer_trials(rq, stored.id, form, rs, err);
+}

@@ -1,0 +1,23 @@
+/* Lists a page at a time, as every resource answers them: {"items": [...], "next_page_token": "..."}. */
+#ifndef SERVICE_HTTP_API_LISTS_H
+#define SERVICE_HTTP_API_LISTS_H
+
+#include "service/http/transport/response.h"
+
+struct list_answer {
+    cJSON *root, *items;
+    bool whole; /* every member could be added; set it to false where one could not */
+};
+void list_begin(struct list_answer *list);
+
+/* One more item, an empty object; NULL when memory is out. */
+cJSON *list_add(struct list_answer *list);
+
+/* Answer with it. `next` is the token of the following page, "" after the last. Fails: ST_NO_MEMORY. */
+enum status list_end(struct list_answer *list, const char *next, struct response *response, struct error *err);
+
+/* What reading a page failed with: a cursor that the client sent (`page_token`, or NULL) and that does not fit is the
+ * client's mistake. */
+enum status list_fault(enum status status, const char *page_token, struct error *err);
+
+#endif

@@ -1,0 +1,315 @@
+/* Predict many strategies for one model on one cluster, fastest first. Every strategy is one part of the work, taken by
+ * this worker and by those that are idle. One that cannot be predicted is told of beside the others: a list of
+ * thousands is not lost for one. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "service/http/api/api.h"
+#include "service/http/api/references.h"
+#include "service/http/transport/server.h"
+#include "simulator/trace.h"
+#include "strategy/baselines/baselines.h"
+
+enum { MAX_STRATEGIES = 10000, MAX_TIMELINES = 16, NAME_ROOM = 128, SAMPLES = 3, FEW = 8 };
+
+/* One strategy that was asked about. */
+struct item {
+    struct json_at at; /* of the member that names it */
+    const struct baseline *baseline;
+    const char *stored; /* what a stored one is called, or NULL */
+    bool done;
+    enum status status;
+    struct error error;
+    struct id strategy;
+    char name[NAME_ROOM]; /* cut where it is longer */
+    struct prediction prediction;
+    char *timeline; /* JSON text, malloc'd */
+};
+
+struct batch {
+    struct request *rq;
+    struct domain *domain;
+    struct item *items;
+    size_t n;
+    bool timeline;
+};
+
+static enum status write_timeline(struct batch *batch, const struct strategy *strategy, struct item *item,
+                                  struct error *err) {
+    struct predictor *p;
+    struct prediction again;
+    char *text = NULL;
+    size_t size;
+    enum status st = domain_take_predictor(batch->domain, &p, err);
+    if (st)
+        return st;
+    FILE *to = open_memstream(&text, &size);
+    st = to ? predictor_run(p, strategy, &again, err) : error_no_memory(err);
+    st = st ? st : trace_write(to, p->timeline, &p->plan, &p->cost, err);
+    if (to && fclose(to) && !st)
+        st = error_no_memory(err);
+    domain_give_predictor(batch->domain, p);
+    if (!st)
+        item->timeline = text;
+    else
+        free(text);
+    return st;
+}
+
+/* From the structure itself: a baseline, one in place, or a stored one whose timeline is wanted. */
+static enum status predict_built(struct batch *batch, struct item *item, struct error *err) {
+    const struct domain *d = batch->domain;
+    struct strategy strategy;
+    enum status st = work_check(err);
+    if (st)
+        return st;
+    st = item->baseline ? baselines_build(item->baseline, d->model, d->cluster, &strategy, err)
+                        : reference_strategy(batch->rq, d, &item->at, &strategy, err);
+    if (st)
+        return st;
+    st = domain_predict(batch->domain, &strategy, &item->prediction, err);
+    if (!st && batch->timeline)
+        st = write_timeline(batch, &strategy, item, err);
+    item->strategy = strategy.id;
+    snprintf(item->name, sizeof item->name, "%s", strategy.name);
+    strategy_release(&strategy);
+    return st;
+}
+
+/* Whether the work may go on is asked where it is predicted: what was predicted before costs less than to ask. */
+static enum status predict_stored(struct batch *batch, struct item *item, struct error *err) {
+    struct store *store;
+    snprintf(item->name, sizeof item->name, "%s", item->stored);
+    enum status st = request_reader(batch->rq, &store, err);
+    return st ? st : domain_predict_stored(batch->domain, store, item->strategy.hex, &item->prediction, err);
+}
+
+/* What would take more memory than this request may have is no fault of the service's. */
+static enum status say_too_large(const struct request *rq, struct error *err) {
+    return error_set(err, ST_TOO_LARGE, REQUEST_TOO_MUCH_MEMORY, (unsigned long long)rq->work.limit_bytes >> 20);
+}
+
+static void predict_item(void *context, size_t i) {
+    struct batch *batch = context;
+    struct item *item = &batch->items[i];
+    if (item->done)
+        return;
+    item->done = true;
+    item->status = item->stored && !batch->timeline ? predict_stored(batch, item, &item->error)
+                                                    : predict_built(batch, item, &item->error);
+    if (item->status == ST_NO_MEMORY && atomic_load(&batch->rq->work.starved))
+        item->status = say_too_large(batch->rq, &item->error);
+    text_clean(item->name); /* it may have been cut within a character */
+}
+
+/* How much of it there is. */
+
+static bool is_over(const struct batch *batch) {
+    return work_used_us(&batch->rq->work) > batch->rq->work.limit_us;
+}
+
+static void say_what_fits(const struct batch *batch, double fits, struct response *rs) {
+    const double seconds = batch->rq->work.limit_us / 1e6;
+    if (fits >= 1)
+        response_problem(rs, &batch->rq->arena, PROBLEM_TOO_LARGE,
+                         "predicting these %zu takes more than the %g s of processor time that a request may have; "
+                         "at most about %.0f would fit",
+                         batch->n, seconds, fits);
+    else
+        response_problem(rs, &batch->rq->arena, PROBLEM_TOO_LARGE,
+                         "one of these takes more than the %g s of processor time that a request may have; a smaller "
+                         "cluster, fewer servers or larger partitions would fit",
+                         seconds);
+}
+
+static double used_us(const struct batch *batch) {
+    work_check(NULL); /* counts what was used */
+    return work_used_us(&batch->rq->work);
+}
+
+/* Some of them, spread over the list, are predicted first. False: if all took only what the quickest of these took,
+ * they would not fit into the time that a request has, and the response says how many would at most. */
+static bool sample(struct batch *batch, struct response *rs) {
+    const double begun = used_us(batch), limit = batch->rq->work.limit_us;
+    double least = INFINITY;
+    for (size_t k = 0; k < SAMPLES && !is_over(batch); k++) {
+        const double before = used_us(batch);
+        predict_item(batch, k * batch->n / SAMPLES);
+        least = fmin(least, used_us(batch) - before);
+    }
+    if (!is_over(batch) && begun + least * (double)batch->n <= limit)
+        return true;
+    say_what_fits(batch, floor((limit - begun) / least), rs);
+    return false;
+}
+
+/* Predict them all. The response has a problem when they are too many. */
+static void predict_all(struct batch *batch, struct response *rs) {
+    struct request *rq = batch->rq;
+    size_t done = 0;
+    if (batch->n > FEW && !sample(batch, rs))
+        return;
+    pool_each(server_pool(rq->server), rq->principal.team, batch->n, predict_item, batch);
+    for (size_t i = 0; i < batch->n; i++)
+        done += !batch->items[i].status;
+    if (is_over(batch))
+        say_what_fits(batch, (double)done, rs);
+}
+
+/* What was asked. */
+
+static enum status add_strategies(struct batch *batch, const struct json_at *list, struct error *err) {
+    for (struct json_at e = json_first(list); e.node; e = json_next(&e)) {
+        struct item *item = &batch->items[batch->n];
+        item->at = e;
+        enum status st = ST_OK;
+        if (cJSON_IsString(e.node))
+            st = reference_name(batch->rq, STORE_STRATEGY, e.node->valuestring, &item->strategy, &item->stored, err);
+        else if (!cJSON_IsObject(e.node))
+            st = json_fail(&e, err, "must be a strategy or a stored one's id");
+        if (st)
+            return st;
+        batch->n++;
+    }
+    return ST_OK;
+}
+
+/* One view of the dataset for them all, since to begin one costs more than to look a strategy up. */
+static enum status look_up_strategies(struct batch *batch, const struct json_at *list, struct error *err) {
+    struct store *store;
+    bool began;
+    enum status st = request_reader(batch->rq, &store, err);
+    st = st ? st : store_begin_read(store, &began, err);
+    if (st)
+        return st;
+    st = add_strategies(batch, list, err);
+    store_end_read(store, began);
+    return st;
+}
+
+static enum status add_baselines(struct batch *batch, const struct json_at *list, struct error *err) {
+    for (struct json_at e = json_first(list); e.node; e = json_next(&e)) {
+        const char *name;
+        enum status st = json_string_at(&e, &name, err);
+        if (st)
+            return st;
+        struct item *item = &batch->items[batch->n++];
+        item->at = e;
+        if (!(item->baseline = baselines_find(name)))
+            return json_fail(&e, err, "there is no baseline \"%.64s\"", name);
+    }
+    return ST_OK;
+}
+
+static enum status add_items(struct batch *batch, const struct json_at *body, struct json_at *strategies,
+                             struct json_at *baselines, struct error *err) {
+    size_t n = 0, m = 0;
+    struct json_at unused;
+    enum status st = json_get_bool(body, "timeline", JSON_OPTIONAL, &batch->timeline, err);
+    if (!st && json_has(body, "strategies", &unused))
+        st = json_array(body, "strategies", MAX_STRATEGIES, strategies, &n, err);
+    if (!st && json_has(body, "baselines", &unused))
+        st = json_array(body, "baselines", MAX_STRATEGIES, baselines, &m, err);
+    if (st)
+        return st;
+    if (!(n + m))
+        return json_fail(body, err, "needs strategies or baselines");
+    if (n + m > MAX_STRATEGIES || (batch->timeline && n + m > MAX_TIMELINES))
+        return json_fail(body, err, "at most %d strategies, or %d with timelines", MAX_STRATEGIES, MAX_TIMELINES);
+    batch->items = arena_alloc(&batch->rq->arena, n + m, sizeof *batch->items);
+    if (!batch->items)
+        return error_no_memory(err);
+    st = n ? look_up_strategies(batch, strategies, err) : ST_OK;
+    return !st && m ? add_baselines(batch, baselines, err) : st;
+}
+
+/* The answer. */
+
+static int compare_items(const void *a, const void *b) {
+    const struct item *const *x = a, *const *y = b;
+    const double p = (*x)->prediction.iteration_us, q = (*y)->prediction.iteration_us;
+    return p != q ? (p < q ? -1 : 1) : strcmp((*x)->strategy.hex, (*y)->strategy.hex);
+}
+
+static bool add_prediction(cJSON *to, const struct item *item, double bound_us) {
+    const struct prediction *p = &item->prediction;
+    cJSON *row = cJSON_CreateObject();
+    return row && cJSON_AddItemToArray(to, row) && json_add_named(row, "strategy", item->strategy.hex, item->name) &&
+           cJSON_AddNumberToObject(row, "iteration_us", p->iteration_us) &&
+           cJSON_AddNumberToObject(row, "compute_us", p->compute_us) &&
+           cJSON_AddNumberToObject(row, "exposed_us", p->exposed_us) &&
+           cJSON_AddNumberToObject(row, "samples_per_s", p->samples_per_s) &&
+           cJSON_AddNumberToObject(row, "messages", p->messages) &&
+           cJSON_AddNumberToObject(row, "gap", bound_us > 0 ? p->iteration_us / bound_us - 1 : 0) &&
+           (!item->timeline || cJSON_AddRawToObject(row, "timeline", item->timeline));
+}
+
+static bool add_failure(struct request *rq, cJSON *to, const struct item *item) {
+    const char *inner, *detail;
+    cJSON *row = cJSON_CreateObject();
+    if (!row || !cJSON_AddItemToArray(to, row) || problem_split(item->error.message, &rq->arena, &inner, &detail, NULL))
+        return false;
+    const char *list = item->baseline ? "baselines" : "strategies";
+    const char *pointer = arena_printf(&rq->arena, "/%s/%zu%s", list, item->at.index, inner ? inner : "");
+    return pointer && cJSON_AddStringToObject(row, "pointer", pointer) &&
+           cJSON_AddStringToObject(row, "code", problem_code(problem_of_status(item->status))) &&
+           cJSON_AddStringToObject(row, "detail", detail);
+}
+
+static enum status answer(struct batch *batch, struct response *rs, struct error *err) {
+    const struct domain *d = batch->domain;
+    const struct item **ranked = arena_alloc(&batch->rq->arena, batch->n, sizeof *ranked);
+    cJSON *root = cJSON_CreateObject();
+    bool whole = ranked && root && cJSON_AddStringToObject(root, "schema", "syncopate.predictions/1") &&
+                 json_add_named(root, "model", d->model->id.hex, d->model->name) &&
+                 json_add_named(root, "cluster", d->cluster->id.hex, d->cluster->name) &&
+                 cJSON_AddNumberToObject(root, "lower_bound_us", d->lower_bound_us);
+    cJSON *rows = whole ? cJSON_AddArrayToObject(root, "predictions") : NULL;
+    cJSON *failures = rows ? cJSON_AddArrayToObject(root, "failures") : NULL;
+    size_t n = 0;
+    whole = failures != NULL;
+    for (size_t i = 0; i < batch->n && whole; i++)
+        if (batch->items[i].status)
+            whole = add_failure(batch->rq, failures, &batch->items[i]);
+        else
+            ranked[n++] = &batch->items[i];
+    if (whole && n)
+        qsort(ranked, n, sizeof *ranked, compare_items);
+    for (size_t i = 0; i < n && whole; i++)
+        whole = add_prediction(rows, ranked[i], d->lower_bound_us);
+    return response_json(rs, 200, root, whole, err);
+}
+
+/* Without memory, when the dataset cannot be read, or when the service stops, nothing is answered by halves. */
+static enum status first_fault(const struct batch *batch, struct error *err) {
+    for (size_t i = 0; i < batch->n; i++)
+        if (batch->items[i].status && problem_status(problem_of_status(batch->items[i].status)) >= 500)
+            return error_set(err, batch->items[i].status, "%s", batch->items[i].error.message);
+    return ST_OK;
+}
+
+enum status api_predictions_create(struct request *rq, struct response *rs, struct error *err) {
+    static const char *const known[] = {"model", "cluster", "strategies", "baselines", "timeline", NULL};
+    const struct json_at body = request_body(rq);
+    struct batch batch = {.rq = rq};
+    struct json_at strategies, baselines;
+    enum status st = json_expect_object(&body, known, err);
+    st = st ? st : reference_domain(rq, &body, &batch.domain, err);
+    if (st)
+        return st;
+    st = add_items(&batch, &body, &strategies, &baselines, err);
+    if (!st) {
+        predict_all(&batch, rs);
+        st = rs->problem ? ST_OK : first_fault(&batch, err);
+    }
+    if (!st && !rs->problem)
+        st = answer(&batch, rs, err);
+    for (size_t i = 0; i < batch.n; i++)
+        free(batch.items[i].timeline);
+    domain_drop(batch.domain);
+    return st;
+}

@@ -1,0 +1,64 @@
+/* See quotas.h. */
+#include "service/http/api/quotas.h"
+
+#include "dataset/usage.h"
+#include "service/http/transport/route.h"
+
+bool request_reserve(struct request *rq, uint64_t least, uint64_t most, uint64_t *granted, struct response *rs) {
+    const struct principal *who = &rq->principal;
+    unsigned wait_s;
+    if (quota_reserve(service_quota(rq->service), who, least, most, granted, &wait_s))
+        return true;
+    *granted = 0;
+    if (!wait_s) {
+        response_problem(rs, &rq->arena, PROBLEM_TOO_LARGE, "this token may have %llu trials a day, and these are %llu",
+                         (unsigned long long)who->trials_per_day, (unsigned long long)least);
+        return false;
+    }
+    const char *text = arena_printf(&rq->arena, "%u", wait_s);
+    response_header(rs, HEADER_RETRY_AFTER, text ? text : "3600");
+    response_problem(rs, &rq->arena, PROBLEM_QUOTA,
+                     "this token may have %llu trials within 24 hours, which are used up for the next %u s",
+                     (unsigned long long)who->trials_per_day, wait_s);
+    return false;
+}
+
+void request_settle(struct request *rq, uint64_t granted, uint64_t used) {
+    quota_settle(service_quota(rq->service), &rq->principal, granted, used);
+}
+
+/* It is not a matter of waiting a moment: an administrator raises the limit, or prunes. */
+static enum status refuse(struct request *rq, struct response *rs, const char *what, uint64_t most) {
+    response_header(rs, HEADER_RETRY_AFTER, "3600");
+    return response_problem(rs, &rq->arena, PROBLEM_QUOTA,
+                            "team %s may leave %llu %s in the dataset, and has left them; an administrator raises the "
+                            "bound or prunes",
+                            rq->principal.team, (unsigned long long)most, what);
+}
+
+enum status request_has_room(struct request *rq, struct store *store, struct response *rs, struct error *err) {
+    const struct service_limits *most = service_limits(rq->service);
+    struct usage used;
+    if (rq->principal.role == ROLE_ADMIN || rq->route->flags & ROUTE_GOES_ON || (!most->rows && !most->bytes))
+        return ST_OK;
+    enum status st = usage_get(store, rq->principal.team, &used, err);
+    if (!st && most->rows && (uint64_t)used.rows >= most->rows)
+        return refuse(rq, rs, "rows", most->rows);
+    if (!st && most->bytes && (uint64_t)used.bytes >= most->bytes)
+        return refuse(rq, rs, "bytes", most->bytes);
+    return st;
+}
+
+enum status request_may_open(struct request *rq, struct store *store, struct response *rs, struct error *err) {
+    const uint64_t most = service_limits(rq->service)->sessions;
+    uint64_t open = 0;
+    if (rq->principal.role == ROLE_ADMIN || !most)
+        return ST_OK;
+    enum status st = usage_open_sessions(store, rq->principal.team, &open, err);
+    if (st || open < most)
+        return st;
+    response_header(rs, HEADER_RETRY_AFTER, "60");
+    return response_problem(rs, &rq->arena, PROBLEM_QUOTA,
+                            "team %s may have %llu sessions open, and has them; stop or cancel one", rq->principal.team,
+                            (unsigned long long)most);
+}

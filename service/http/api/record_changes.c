@@ -1,0 +1,87 @@
+/* What can be changed of a trial: who sees it. What was measured stays as it is. */
+#include <stdio.h>
+#include <string.h>
+
+#include "dataset/ingest.h"
+#include "service/http/api/api.h"
+#include "service/http/api/records.h"
+#include "service/http/api/sessions.h"
+
+struct change {
+    const char *uid, *shared;
+};
+
+static enum status find(struct request *rq, struct store *store, const char *uid, const char *viewer,
+                        struct record **out, struct error *err) {
+    size_t n = 0;
+    char filter[RECORD_UID_MAX + 16];
+    const struct query query = {.filter = filter, .viewer = viewer, .iterations = true};
+    snprintf(filter, sizeof filter, "uid = \"%s\"", record_uid_is_valid(uid) ? uid : "");
+    enum status st = query_collect(store, &query, &rq->arena, &n, out, err);
+    return st || n ? st : error_set(err, ST_NOT_FOUND, "there is no trial %.80s", uid);
+}
+
+/* As the transaction finds it: another change may have come between the request's first look and its turn to write.
+ * *changed: If-Match does not hold, and the response says so. */
+static enum status check_tag(struct request *rq, struct store *store, const char *uid, struct response *rs,
+                             bool *changed, struct error *err) {
+    struct record *record;
+    *changed = false;
+    enum status st = rq->if_match ? find(rq, store, uid, NULL, &record, err) : ST_OK;
+    if (!st && rq->if_match)
+        st = record_answer_tagged(rq, record, rs, err);
+    if (st || !rq->if_match)
+        return st;
+    *changed = !request_matches(rq, rs->etag);
+    return !*changed ? ST_OK
+                     : response_problem(rs, &rq->arena, PROBLEM_PRECONDITION_FAILED,
+                                        "trial %s has changed: its entity tag is \"%s\"", uid, rs->etag);
+}
+
+static enum status share_effect(struct request *rq, struct store *store, void *context, struct response *rs,
+                                struct error *err) {
+    const struct change *c = context;
+    struct record *record;
+    bool changed;
+    enum status st = check_tag(rq, store, c->uid, rs, &changed, err);
+    if (st || changed)
+        return st;
+    st = store_trial_share(store, c->uid, c->shared, err);
+    st = st ? st : find(rq, store, c->uid, NULL, &record, err);
+    return st ? st : record_answer_tagged(rq, record, rs, err);
+}
+
+/* The team that measured it may, and an administrator. */
+static enum status check_owner(struct request *rq, const struct record *record, struct response *rs, bool *refused,
+                               struct error *err) {
+    const struct principal *who = &rq->principal;
+    *refused = who->role != ROLE_ADMIN && (!record->team || strcmp(record->team, who->team));
+    if (*refused)
+        return response_problem(rs, &rq->arena, PROBLEM_FORBIDDEN, "trial %s belongs to another team", record->uid);
+    if (record->session)
+        return error_set(err, ST_CONFLICT, "trial %s is shared as its session %s is; change that", record->uid,
+                         record->session);
+    return ST_OK;
+}
+
+enum status api_records_patch(struct request *rq, struct response *rs, struct error *err) {
+    static const char *const known[] = {"shared", NULL};
+    const struct json_at body = request_body(rq);
+    struct change change = {.uid = request_parameter(rq, "uid")};
+    struct json_at unused;
+    struct store *store;
+    struct record *record;
+    bool refused;
+    enum status st = json_expect_object(&body, known, err);
+    if (!st && !json_has(&body, "shared", &unused))
+        st = json_fail(&body, err, "needs whom it is shared with");
+    if (!st)
+        st = request_shared(rq, &body, &change.shared, err);
+    if (!st)
+        st = request_reader(rq, &store, err);
+    if (!st)
+        st = find(rq, store, change.uid, rq->principal.role == ROLE_ADMIN ? NULL : rq->principal.team, &record, err);
+    if (!st)
+        st = check_owner(rq, record, rs, &refused, err);
+    return st || refused ? st : request_commit(rq, share_effect, &change, rs, err);
+}

@@ -1,0 +1,35 @@
+/* Trials as answers. */
+#ifndef SERVICE_HTTP_API_RECORDS_H
+#define SERVICE_HTTP_API_RECORDS_H
+
+#include "dataset/query.h"
+#include "service/http/transport/request.h"
+
+/* A trial's JSON (syncopate.record/1), malloc'd; NULL when memory is out. */
+char *record_text(const struct record *record);
+
+/* As query_page, within what a question may take: what is not answered at once is asked again where computing is done,
+ * so that questions which no index serves hold up no others. *again: then return ST_OK at once. */
+enum status records_page(struct request *request, struct store *store, struct query *query, size_t *n,
+                         struct record **out, char next[QUERY_CURSOR_ROOM], bool *again, struct error *err);
+#define RECORDS_NO_INDEX                                                                                               \
+    "no index serves this filter in this order; narrow it to a session, a strategy, or a model and a cluster"
+
+/* The member "iterations_us" of `at`: at most 100,000 times, in the request's arena. Fails: ST_INVALID, ST_NO_MEMORY.
+ */
+enum status record_iterations(struct request *request, const struct json_at *at, size_t *n, const double **out,
+                              struct error *err);
+
+/* The member `key` of `at`, an object of at most 64 KiB that says what a trial ran on, as canonical text in the
+ * request's arena; NULL where there is none. Fails: ST_INVALID, ST_NO_MEMORY. */
+enum status record_environment(struct request *request, const struct json_at *at, const char *key, const char **out,
+                               struct error *err);
+
+/* Answer with one trial. Fails: ST_NO_MEMORY. */
+enum status record_answer(const struct record *record, struct response *response, struct error *err);
+
+/* The same as something that can be changed: with its entity tag, which is of the whole text. */
+enum status record_answer_tagged(struct request *request, const struct record *record, struct response *response,
+                                 struct error *err);
+
+#endif

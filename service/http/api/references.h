@@ -1,0 +1,38 @@
+/* Members of a body that name a model, a cluster and strategies: by a stored one's id (whole, or 4 first digits and
+ * more) or name, or written out in place. */
+#ifndef SERVICE_HTTP_API_REFERENCES_H
+#define SERVICE_HTTP_API_REFERENCES_H
+
+#include "base/json.h"
+#include "service/domains.h"
+#include "service/http/transport/request.h"
+#include "strategy/strategy.h"
+
+/* The whole id of what `word` means to who asks (seen_find in dataset/holdings.h). Fails: ST_NOT_FOUND, also of what is
+ * hidden, ST_USAGE (several). */
+enum status reference_id(struct request *request, enum store_kind kind, const char *word, struct id *out,
+                         struct error *err);
+
+/* The same; *row is its row number (seen_row) where the word is a whole id, else 0. */
+enum status reference_row(struct request *request, enum store_kind kind, const char *word, struct id *out, int64_t *row,
+                          struct error *err);
+
+/* The same, and what it is called for who asks (seen_name), in the request's arena. */
+enum status reference_name(struct request *request, enum store_kind kind, const char *word, struct id *out,
+                           const char **name, struct error *err);
+
+/* A whole id needs no look at the dataset to be told from a name. */
+bool reference_is_id(const char *word);
+
+/* The members "model" and "cluster" of `at`. Drop with domain_drop. Fails: ST_NOT_FOUND, ST_INVALID. */
+enum status reference_domain(struct request *request, const struct json_at *at, struct domain **out, struct error *err);
+
+/* A strategy in place, or a stored one's id or name. Release with strategy_release. */
+enum status reference_strategy(struct request *request, const struct domain *domain, const struct json_at *at,
+                               struct strategy *out, struct error *err);
+
+/* The stored strategy under the name that it has for who asks (reference_name). */
+enum status reference_stored(struct request *request, const struct domain *domain, const struct id *id,
+                             const char *name, struct strategy *out, struct error *err);
+
+#endif

@@ -1,0 +1,347 @@
+/* See schemas.h. What a schema cannot say (a graph without cycles, servers that the cluster has) the readers of
+ * strategy/ check, and answer 422 with a JSON pointer. */
+#include "service/http/api/schemas.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ID     "{'type':'string','pattern':'^[0-9a-f]{64}$'}"
+#define STAMP  "{'type':'string','pattern':'^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}[.][0-9]{3}Z$'}"
+#define TEXT   "{'type':'string','minLength':1,'maxLength':4096}"
+#define NUMBER "{'type':'number'}"
+#define AMOUNT "{'type':'number','minimum':0}"
+#define RATE   "{'type':'number','exclusiveMinimum':0}"
+#define COUNT  "{'type':'integer','minimum':0}"
+#define SIZE   "{'type':'integer','minimum':1}"
+#define FLAG   "{'type':'boolean'}"
+#define TEXTS  "{'type':'array','items':" TEXT "}"
+#define NAMED                                                                                                          \
+    "{'type':'object','required':['id','name'],'additionalProperties':false,'properties':{'id':" ID ",'name':" TEXT "}}"
+#define REFERENCE(schema)                                                                                              \
+    "{'description':'A whole id, 4 or more first digits of one, a name, or the description itself','oneOf':[" TEXT     \
+    ",{'$ref':'#/components/schemas/" schema "'}]}"
+#define ALGORITHMS                                                                                                     \
+    "{'enum':['auto','ring','tree','double_tree','recursive_doubling','halving_doubling','hierarchical']}"
+
+#define MODE   "{'enum':['own','ask'],'default':'ask'}"
+#define CLIENT "{'type':'string','minLength':1,'maxLength':64}"
+#define RUNNER "{'type':'string','minLength':1,'maxLength':4096,'description':'What ran it; else as the session says'}"
+#define LEASE  "{'type':'number','minimum':1,'maximum':86400}"
+#define TIMES  "{'type':'array','maxItems':100000,'items':" RATE "}"
+/* What is told, where the ones above are what is answered. */
+#define TOLD_US    "{'type':'number','minimum':0.001,'maximum':1e13}"
+#define TOLD_TIMES "{'type':'array','maxItems':100000,'items':" TOLD_US "}"
+#define TOLD_SEED  "{'type':'integer','minimum':0,'maximum':9007199254740992}"
+#define SHARED     "{'oneOf':[{'enum':['all','team']},{'type':'array','maxItems':64,'items':" TEXT "}]}"
+#define BUDGET                                                                                                         \
+    "{'type':'object','description':'0 is no limit; one of trials and time_us is "                                     \
+    "needed','additionalProperties':false,"                                                                            \
+    "'properties':{'trials':{'type':'integer','minimum':0,'maximum':100000},'time_us':{'type':'number','minimum':0,'"  \
+    "maximum':1e13},'gap':{'type':'number','minimum':0,'maximum':100}}}"
+#define MEASURED                                                                                                       \
+    "{'type':'object','required':['strategy_id','name','measured_us','low_us','high_us','iterations','final'],"        \
+    "'additionalProperties':false,'properties':{'strategy_id':" ID ",'name':" TEXT ",'measured_us':" RATE              \
+    ",'low_us':" RATE ",'high_us':" RATE ",'iterations':" SIZE ",'final':" FLAG "}}"
+
+/* What a trial that ended elsewhere has, beside model and cluster. The last six are of the dataset it comes from. */
+#define UID "{'type':'string','pattern':'^[A-Za-z0-9._-]{1,64}$'}"
+#define ENDED_TRIAL                                                                                                    \
+    "'uid':" UID ",'strategy':" TEXT ",'round':{'type':'integer','minimum':0,'maximum':1048576},'seed':" TOLD_SEED     \
+    ",'proposer':" TEXT ",'runner':" TEXT                                                                              \
+    ",'state':{'enum':['complete','failed','infeasible','cancelled'],'default':'complete'},'reason':" TEXT             \
+    ",'attempt':{'type':'integer','minimum':1,'maximum':1000},'queued':" STAMP ",'started':" STAMP ",'ended':" STAMP   \
+    ",'predicted_us':" TOLD_US ",'mean_us':" TOLD_US ",'median_us':" TOLD_US ",'low_us':" TOLD_US                      \
+    ",'high_us':" TOLD_US ",'iterations_us':" TOLD_TIMES                                                               \
+    ",'environment_details':{'type':'object'},'schema':{'const':'syncopate.record/1'},'trial':" SIZE                   \
+    ",'environment':" ID ",'model_name':" TEXT ",'cluster_name':" TEXT ",'strategy_name':" TEXT
+#define BATCH(member, trial) "'" member "':{'type':'array','minItems':1,'maxItems':1000,'items':" trial "}"
+#define SHARE                "{'type':'number','minimum':0,'maximum':1}"
+#define LOSSES                                                                                                         \
+    "{'type':'array','description':'what of the strategy a form cannot say','items':{'type':'object',"                 \
+    "'required':['what','why'],'additionalProperties':false,'properties':{'what':" TEXT ",'why':" TEXT "}}}"
+
+static const struct schema schemas[] = {
+    {"Health", "{'type':'object','required':['status','version'],'additionalProperties':false,"
+               "'properties':{'status':{'const':'ok'},'version':" TEXT "}}"},
+    {"OpenApi", "{'type':'object','required':['openapi','info','paths']}"},
+    {"Problem",
+     "{'type':'object','description':'RFC 9457','required':['type','title','status','detail','code','request_id'],"
+     "'additionalProperties':false,'properties':{'type':{'type':'string','pattern':'^/problems/[a-z-]+$'},"
+     "'title':" TEXT ",'status':{'type':'integer','minimum':400,'maximum':599},'detail':{'type':'string'},"
+     "'code':{'type':'string','pattern':'^[a-z-]+$'},'request_id':{'type':'string'},"
+     "'errors':{'type':'array','items':{'type':'object','required':['pointer','detail'],'additionalProperties':false,"
+     "'properties':{'pointer':{'type':'string'},'detail':{'type':'string'}}}},'losses':" LOSSES "}}"},
+    {"Object",
+     "{'type':'object','required':['id','name','created','href'],'additionalProperties':false,"
+     "'properties':{'id':" ID ",'name':" TEXT ",'created':" STAMP ",'href':{'type':'string','pattern':'^/api/v1/'}}}"},
+    {"ObjectList", "{'type':'object','required':['items','next_page_token'],'additionalProperties':false,"
+                   "'properties':{'items':{'type':'array','items':{'$ref':'#/components/schemas/Object'}},"
+                   "'next_page_token':{'type':'string','description':'empty after the last page'}}}"},
+    {"Model",
+     "{'type':'object','description':'One training iteration on one device; operators or layers',"
+     "'required':['schema','name','variables'],'additionalProperties':false,"
+     "'properties':{'schema':{'const':'syncopate.model/1'},'name':" TEXT ",'batch_per_device':" RATE ","
+     "'variables':{'type':'array','minItems':1,'maxItems':200000,'items':{'type':'object','required':['name','shape'],"
+     "'additionalProperties':false,'properties':{'name':" TEXT ",'shape':{'type':'array','maxItems':8,'items':" SIZE
+     "},"
+     "'dtype':{'enum':['f32','f16','bf16','f64','i32','i64','u8']},'sparse_rows':" SIZE "}}},"
+     "'operators':{'type':'array','items':{'type':'object','required':['name','phase','time_us'],"
+     "'additionalProperties':false,'properties':{'name':" TEXT ",'phase':{'enum':['forward','backward']},"
+     "'time_us':" AMOUNT ",'after':" TEXTS ",'reads':" TEXTS ",'produces':" TEXTS "}}},"
+     "'layers':{'type':'array','items':{'type':'object','required':['name','forward_us','backward_us'],"
+     "'additionalProperties':false,'properties':{'name':" TEXT ",'forward_us':" AMOUNT ",'backward_us':" AMOUNT
+     ",'variables':" TEXTS "}}}}}"},
+    {"Cluster",
+     "{'type':'object','description':'Nodes, devices, links, and what was measured on them',"
+     "'required':['schema','name','nodes'],'additionalProperties':false,"
+     "'properties':{'schema':{'const':'syncopate.cluster/1'},'name':" TEXT ","
+     "'nodes':{'type':'array','minItems':1,'items':{'type':'object','required':['name','nic_gbit_per_s'],"
+     "'additionalProperties':false,'properties':{'name':" TEXT ",'count':" SIZE ",'devices':" COUNT ",'device':" TEXT
+     ","
+     "'nic_gbit_per_s':" RATE ",'nic_latency_us':" AMOUNT ",'device_link_gbyte_per_s':" RATE ",'compute_scale':" RATE
+     "}}},'links':{'type':'array','items':{'type':'object','required':['from','to','gbit_per_s'],"
+     "'additionalProperties':false,'properties':{'from':" TEXT ",'to':" TEXT ",'gbit_per_s':" RATE "}}},"
+     "'collectives':{'type':'object'},'runtime':{'type':'object','additionalProperties':" AMOUNT "},"
+     "'measurements':{'type':'array','items':{'type':'object','required':['operation','bytes','time_us'],"
+     "'additionalProperties':false,'properties':{'operation':{'enum':['all_reduce','push','pull']},"
+     "'algorithm':" ALGORITHMS ",'devices':" SIZE ",'bytes':" SIZE ",'time_us':" RATE "}}}}}"},
+    {"Strategy",
+     "{'type':'object','description':'How each gradient is synchronized','required':['schema','schedule','variables'],"
+     "'additionalProperties':false,'properties':{'schema':{'const':'syncopate.strategy/1'},'name':" TEXT ","
+     "'schedule':{'type':'object','required':['policy'],'additionalProperties':false,"
+     "'properties':{'policy':{'enum':['fifo','priority','preemptive']},'credit_bytes':" COUNT ",'cross_iteration':" FLAG
+     ","
+     "'slices':{'type':'array','items':{'type':'object','required':['group','bytes'],'additionalProperties':false,"
+     "'properties':{'group':" COUNT ",'bytes':" SIZE "}}}}},"
+     "'groups':{'type':'array','items':{'type':'object','required':['id'],'additionalProperties':false,"
+     "'properties':{'id':" COUNT ",'algorithm':" ALGORITHMS ",'partition_bytes':" SIZE "}}},"
+     "'variables':{'type':'array','items':{'type':'object','required':['name','sync'],'additionalProperties':false,"
+     "'properties':{'name':" TEXT ",'encoding':{'enum':['none','f16','bf16']},"
+     "'partition':{'type':'object','required':['shards'],'additionalProperties':false,"
+     "'properties':{'axis':" COUNT ",'shards':" SIZE "}},"
+     "'sync':{'type':'object','required':['kind'],'additionalProperties':false,"
+     "'properties':{'kind':{'enum':['all_reduce','parameter_server']},'group':" COUNT ",'servers':" TEXTS ","
+     "'local_reduction':" FLAG ",'partition_bytes':" SIZE "}}}}}}}"},
+    {"NewStrategy",
+     "{'type':'object','description':'Either a strategy or the name of a baseline','required':['model','cluster'],"
+     "'additionalProperties':false,'properties':{'model':" REFERENCE("Model") ",'cluster':" REFERENCE(
+         "Cluster") ","
+                    "'strategy':" REFERENCE("Strategy") ",'baseline':" TEXT "}}"},
+    {"PredictionRequest", "{'type':'object','description':'At most 10,000 strategies and baselines, 16 with timelines',"
+                          "'required':['model','cluster'],'additionalProperties':false,"
+                          "'properties':{'model':" REFERENCE("Model") ",'cluster':" REFERENCE(
+                              "Cluster") ","
+                                         "'strategies':{'type':'array','maxItems':10000,'items':" REFERENCE(
+                                             "Strategy") "},"
+                                                         "'baselines':{'type':'array','maxItems':10000,'items':" TEXT
+                                                         "},'timeline':" FLAG "}}"},
+    {"PredictionResponse",
+     "{'type':'object','required':['schema','model','cluster','lower_bound_us','predictions','failures'],"
+     "'additionalProperties':false,'properties':{'schema':{'const':'syncopate.predictions/1'},'model':" NAMED ","
+     "'cluster':" NAMED ",'lower_bound_us':" AMOUNT ",'predictions':{'type':'array','description':'fastest first',"
+     "'items':{'type':'object','required':['strategy','iteration_us','compute_us','exposed_us','samples_per_s','"
+     "messages',"
+     "'gap'],'additionalProperties':false,'properties':{'strategy':" NAMED ",'iteration_us':" AMOUNT
+     ",'compute_us':" AMOUNT ",'exposed_us':" NUMBER ",'samples_per_s':" AMOUNT ",'messages':" COUNT ",'gap':" NUMBER
+     ","
+     "'timeline':{'type':'object','description':'Chrome trace events','required':['traceEvents']}}}},"
+     "'failures':{'type':'array','items':{'type':'object','required':['pointer','code','detail'],"
+     "'additionalProperties':false,'properties':{'pointer':{'type':'string'},'code':{'type':'string'},"
+     "'detail':{'type':'string'}}}}}}"},
+    {"SessionList", "{'type':'object','required':['items','next_page_token'],'additionalProperties':false,"
+                    "'properties':{'items':{'type':'array','items':{'$ref':'#/components/schemas/Session'}},"
+                    "'next_page_token':{'type':'string'}}}"},
+    {"Session",
+     "{'type':'object','required':['id','href','model','cluster','mode','state','seed','budget','shared','started',"
+     "'trials','complete'],'additionalProperties':false,'properties':{'id':" TEXT ",'href':" TEXT ",'model':" NAMED
+     ",'cluster':" NAMED ",'mode':" MODE ",'state':{'enum':['running','done','stopped','failed','paused','cancelled']},"
+     "'reason':" TEXT ",'seed':" COUNT ",'budget':" BUDGET ",'team':" TEXT ",'shared':" SHARED ",'started':" STAMP
+     ",'ended':" STAMP ",'trials':" COUNT ",'complete':" COUNT "}}"},
+    {"NewSession",
+     "{'type':'object','description':'mode own: the service runs the trials; ask: clients do, who take them by "
+     ":suggest','required':['model','cluster'],'additionalProperties':false,'properties':{'model':" TEXT
+     ",'cluster':" TEXT ",'mode':" MODE ",'budget':" BUDGET ",'seed':" TOLD_SEED
+     ",'final_rounds':{'type':'integer','minimum':0,'maximum':16},"
+     "'trial_us':{'type':'number','minimum':1000,'maximum':3600000000},"
+     "'least_gain':{'type':'number','minimum':0,'maximum':1},'earlier':{'type':'integer','minimum':0,'maximum':10000},"
+     "'ranker':" TEXT ",'runner':" TEXT ",'shared':" SHARED "}}"},
+    {"SessionChange", "{'type':'object','minProperties':1,'additionalProperties':false,"
+                      "'properties':{'budget':" BUDGET ",'shared':" SHARED "}}"},
+    {"RecordList", "{'type':'object','required':['items','next_page_token'],'additionalProperties':false,"
+                   "'properties':{'items':{'type':'array','items':{'$ref':'#/components/schemas/Record'}},"
+                   "'next_page_token':{'type':'string'}}}"},
+    {"Record",
+     "{'type':'object','description':'A trial','required':['schema','trial','uid','round','model','cluster','strategy',"
+     "'proposer','runner','seed','state','queued','shared','attempt'],'additionalProperties':false,"
+     "'properties':{'schema':{'const':'syncopate.record/1'},'trial':" SIZE ",'uid':" TEXT ",'session':" TEXT
+     ",'number':" SIZE ",'round':" COUNT ",'model':" ID ",'model_name':" TEXT ",'cluster':" ID ",'cluster_name':" TEXT
+     ",'strategy':" ID ",'strategy_name':" TEXT ",'proposer':" TEXT ",'runner':" TEXT ",'seed':" COUNT
+     ",'state':{'enum':['waiting','running','complete','failed','infeasible','cancelled']},'predicted_us':" RATE
+     ",'mean_us':" RATE ",'median_us':" RATE ",'low_us':" RATE ",'high_us':" RATE ",'queued':" STAMP ",'started':" STAMP
+     ",'ended':" STAMP ",'reason':" TEXT ",'environment':" ID ",'environment_details':{'type':'object'},"
+     "'iterations_us':" TIMES ",'team':" TEXT ",'shared':" SHARED ",'attempt':" SIZE ",'client':" TEXT "}}"},
+    {"RecordChange",
+     "{'type':'object','required':['shared'],'additionalProperties':false,'properties':{'shared':" SHARED "}}"},
+    {"RecordBatch",
+     "{'type':'object','required':['records'],'additionalProperties':false,'properties':{'shared':" SHARED
+     "," BATCH("records", "{'$ref':'#/components/schemas/NewRecord'}") "}}"},
+    {"TrialBatch", "{'type':'object','required':['trials'],'additionalProperties':false,"
+                   "'properties':{" BATCH("trials", "{'$ref':'#/components/schemas/NewTrial'}") "}}"},
+    {"NewRecord", "{'type':'object','description':'A trial that has ended. Its model, cluster and strategy are ids or "
+                  "names. A complete "
+                  "one has iterations_us, or mean_us and median_us; another has a reason. Without a uid it gets one',"
+                  "'required':['model','cluster','strategy','proposer','runner'],'additionalProperties':false,"
+                  "'properties':{'model':" TEXT ",'cluster':" TEXT "," ENDED_TRIAL "}}"},
+    {"NewTrial", "{'type':'object','description':'As NewRecord; model and cluster are those of the session, and a "
+                 "complete one has iterations_us','required':['strategy','proposer','runner'],"
+                 "'additionalProperties':false,'properties':{'model':" TEXT ",'cluster':" TEXT "," ENDED_TRIAL "}}"},
+    {"BatchResult", "{'type':'object','required':['added','duplicates','uids'],'additionalProperties':false,"
+                    "'properties':{'added':" COUNT ",'duplicates':" COUNT
+                    ",'uids':{'type':'array','description':'in the order of the request','items':" TEXT "}}}"},
+    {"LineBatch",
+     "{'type':'object','description':'Lines as syncopate dataset export --references writes them: records, and before "
+     "each the objects, sessions and calibrations that it needs and this dataset lacks','required':['lines'],"
+     "'additionalProperties':false,'properties':{'lines':{'type':'array','minItems':1,'maxItems':100000,"
+     "'items':{'type':'string','minLength':2}}}}"},
+    {"LineBatchResult",
+     "{'type':'object','description':'What was added; duplicates were here already, unfinished trials are left out',"
+     "'required':['objects','sessions','calibrations','trials','duplicates','unfinished'],'additionalProperties':false,"
+     "'properties':{'objects':" COUNT ",'sessions':" COUNT ",'calibrations':" COUNT ",'trials':" COUNT
+     ",'duplicates':" COUNT ",'unfinished':" COUNT "}}"},
+    {"NewRanker",
+     "{'type':'object','description':'domains or filter say which trials, without either "
+     "all','additionalProperties':false,"
+     "'properties':{'kind':{'enum':['trees','linear','rnn','gat'],'default':'trees'},'residual':{'type':'boolean',"
+     "'default':true,'description':'correct the timeline'},'domains':{'type':'array','minItems':1,'maxItems':16,"
+     "'items':{'type':'object','minProperties':1,'additionalProperties':false,'properties':{'model':" TEXT
+     ",'cluster':" TEXT ",'runner':" TEXT "}}},'filter':" TEXT ",'from':{'type':'string','minLength':1,"
+     "'description':'a ranker to train on, which keeps its kind and residual'},"
+     "'held_out':{'type':'number','minimum':0,'maximum':0.99,'description':'share of each domain to judge by'},"
+     "'name':" TEXT ",'seed':" COUNT ",'shared':" SHARED "}}"},
+    {"Ranker",
+     "{'type':'object','required':['schema','id','name','created','usable','trials','held_out','domains'],"
+     "'additionalProperties':false,'properties':{'schema':{'const':'syncopate.trained-ranker/1'},'id':" ID
+     ",'name':" TEXT ",'created':" STAMP ",'usable':{'type':'boolean','description':'by this version'},'kind':" TEXT
+     ",'residual':" FLAG ",'seed':" COUNT ",'epochs':" COUNT ",'training_accuracy':" SHARE
+     ",'validation_accuracy':" SHARE ",'version':" TEXT ",'from':" ID ",'trials':" COUNT ",'held_out':" COUNT
+     ",'held_out_accuracy':" SHARE ",'timeline_accuracy':" SHARE
+     ",'domains':{'type':'array','items':{'type':'object','required':['model','cluster',"
+     "'runner','trials','strategies'],'additionalProperties':false,'properties':{'model':" TEXT ",'cluster':" TEXT
+     ",'runner':{'type':'string'},'trials':" COUNT ",'strategies':" COUNT "}}}}}"},
+    {"OperationList", "{'type':'object','required':['items','next_page_token'],'additionalProperties':false,"
+                      "'properties':{'items':{'type':'array','items':{'$ref':'#/components/schemas/Operation'}},"
+                      "'next_page_token':{'type':'string'}}}"},
+    {"Operation",
+     "{'type':'object','required':['id','href','kind','state','request','created'],'additionalProperties':false,"
+     "'properties':{'id':" TEXT ",'href':" TEXT ",'kind':{'enum':['train-ranker']},"
+     "'state':{'enum':['running','done','failed']},'team':" TEXT ",'request':{'type':'object'},"
+     "'result':{'type':'object','description':'of a ranker that was trained: its id'},"
+     "'error':{'type':'object','required':['code','detail'],'additionalProperties':false,'properties':{'code':" TEXT
+     ",'detail':" TEXT "}},'created':" STAMP ",'ended':" STAMP "}}"},
+    {"SuggestRequest",
+     "{'type':'object','required':['client'],'additionalProperties':false,'properties':{'client':" CLIENT
+     ",'count':{'type':'integer','minimum':1,'maximum':64},'lease_s':" LEASE "}}"},
+    {"Suggestions",
+     "{'type':'object','required':['next','trials'],'additionalProperties':false,"
+     "'properties':{'next':{'enum':['trials','wait','over'],'description':'wait: others still run trials; over: the "
+     "session needs no more'},'trials':{'type':'array','items':{'type':'object','required':['number','attempt','round',"
+     "'proposer','lease_s','iterations','warmup','strategy_id','strategy'],'additionalProperties':false,"
+     "'properties':{'number':" SIZE ",'attempt':" SIZE ",'round':" COUNT ",'proposer':" TEXT ",'lease_s':" RATE
+     ",'iterations':" SIZE ",'warmup':" COUNT ",'predicted_us':" RATE ",'give_up_us':" RATE ",'strategy_id':" ID
+     ",'strategy':{'$ref':'#/components/schemas/Strategy'}}}}}}"},
+    {"Heartbeat", "{'type':'object','required':['client','attempt'],'additionalProperties':false,"
+                  "'properties':{'client':" CLIENT ",'attempt':" SIZE ",'lease_s':" LEASE "}}"},
+    {"Report", "{'type':'object','required':['client','attempt','iterations_us'],'additionalProperties':false,"
+               "'properties':{'client':" CLIENT ",'attempt':" SIZE ",'iterations_us':" TOLD_TIMES "}}"},
+    {"Turn", "{'type':'object','required':['lease_s','stop'],'additionalProperties':false,"
+             "'properties':{'lease_s':" RATE ",'stop':" FLAG "}}"},
+    {"Completion", "{'type':'object','required':['client','attempt','iterations_us'],'additionalProperties':false,"
+                   "'properties':{'client':" CLIENT ",'attempt':" SIZE ",'iterations_us':" TOLD_TIMES
+                   ",'environment':{'type':'object'},'runner':" RUNNER ",'early':" FLAG "}}"},
+    {"Failure", "{'type':'object','required':['client','attempt','reason'],'additionalProperties':false,"
+                "'properties':{'client':" CLIENT ",'attempt':" SIZE ",'reason':" TEXT ",'infeasible':" FLAG
+                ",'runner':" RUNNER "}}"},
+    {"Best", "{'type':'object','required':['trials','best','overlap','lower_bound_us','gap','strategy'],"
+             "'additionalProperties':false,'properties':{'trials':" COUNT ",'best':" MEASURED ",'baseline':" MEASURED
+             ",'speedup':" RATE ",'overlap':" FLAG ",'lower_bound_us':" AMOUNT ",'gap':" NUMBER
+             ",'strategy':{'$ref':'#/components/schemas/Strategy'}}}"},
+    {"Export",
+     "{'description':'strategy: a Strategy. A framework: its own file where it takes one; where it takes several, "
+     "format, files (their texts by name; base64 for what is no text) and losses','type':'object',"
+     "'properties':{'losses':" LOSSES ",'files':{'type':'object',"
+     "'additionalProperties':{'oneOf':[{'type':'string'},{'type':'object','required':['base64'],"
+     "'additionalProperties':false,'properties':{'base64':{'type':'string'}}}]}}}}"},
+    {"Importance",
+     "{'type':'object','required':['knobs','proposers'],'additionalProperties':false,"
+     "'properties':{'knobs':{'type':'array','description':'empty: too few trials to tell','items':{'type':'object',"
+     "'required':['name','importance'],'additionalProperties':false,'properties':{'name':" TEXT ",'importance':" AMOUNT
+     "}}},'proposers':{'type':'array','items':{'type':'object','required':['name','trials','wins'],"
+     "'additionalProperties':false,'properties':{'name':" TEXT ",'trials':" COUNT ",'wins':" COUNT "}}}}}"},
+};
+
+static const struct parameter parameters[] = {
+    {"id", TEXT, "A whole id, 4 or more first digits of one, or a name"},
+    {"name", TEXT, "Only what is called so"},
+    {"order", "{'enum':['created','-created'],'default':'created'}", "Oldest or newest first"},
+    {"page_size", "{'type':'integer','minimum':1,'maximum':1000,'default':100}", "Most items of a page"},
+    {"page_token", "{'type':'string'}", "next_page_token of the page before"},
+    {"session", TEXT, "A session's id"},
+    {"number", "{'type':'integer','minimum':1}", "A trial's number within its session"},
+    {"state", "{'enum':['running','done','stopped','failed','paused','cancelled']}", "Only those in this state"},
+    {"team", TEXT, "Only this team's"},
+    {"iterations", FLAG, "With every iteration's time"},
+    {"filter", "{'type':'string','maxLength':4096}",
+     "Which trials: comparisons with AND, OR, NOT, IN and brackets, like model = resnet50 AND measured_us < 90000"},
+    {"RecordList.order",
+     "{'enum':['recorded','-recorded','number','-number','predicted','-predicted','measured','-measured'],"
+     "'default':'recorded'}",
+     "What to sort by; - is the other way round. What a trial lacks comes last"},
+    {"format", "{'enum':['json','csv','jsonl'],'default':'json'}", "JSON, CSV or JSON Lines"},
+    {"Export.format",
+     "{'enum':['strategy','csv','jsonl','pytorch-ddp','pytorch-hook','horovod','deepspeed','tensorflow','byteps',"
+     "'bytescheduler','autodist','nccl'],'default':'strategy'}",
+     "The best strategy as every command reads it, or as a framework takes it; the trials as CSV, or with all that "
+     "they refer to as JSON Lines, each page of which \"syncopate dataset import\" reads"},
+    {"strict", FLAG, "Refuse (422) when the framework's form cannot say everything that the strategy does"},
+    {"references", FLAG, "In JSON Lines: with the objects, sessions and calibrations that trials need, before them"},
+    {"uid", TEXT, "A trial's uid"},
+    {"operation", TEXT, "An operation's id"},
+    {"model", TEXT, "A model's id or name"},
+    {"cluster", TEXT, "A cluster's id or name"},
+    {"a", TEXT, "The first strategy's id or name"},
+    {"b", TEXT, "The second strategy's id or name"},
+};
+
+const struct schema *schemas_list(size_t *n) {
+    *n = sizeof schemas / sizeof *schemas;
+    return schemas;
+}
+
+const struct parameter *parameters_list(size_t *n) {
+    *n = sizeof parameters / sizeof *parameters;
+    return parameters;
+}
+
+const struct parameter *parameters_find(const char *name) {
+    for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++)
+        if (!strcmp(parameters[i].name, name))
+            return &parameters[i];
+    return NULL;
+}
+
+const struct parameter *parameters_find_of(const char *response, const char *name) {
+    char whole[64];
+    snprintf(whole, sizeof whole, "%s.%s", response ? response : "", name);
+    const struct parameter *special = parameters_find(whole);
+    return special ? special : parameters_find(name);
+}
+
+cJSON *schema_parse(const char *text) {
+    char *copy = strdup(text);
+    for (char *c = copy; c && *c; c++)
+        *c = *c == '\'' ? '"' : *c;
+    cJSON *json = copy ? cJSON_Parse(copy) : NULL;
+    free(copy);
+    return json;
+}

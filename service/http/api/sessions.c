@@ -1,0 +1,573 @@
+/* Sessions: opened, looked at, steered, and what came of them. The hub (service/hub.h) has the sessions; what can
+ * be read from the dataset alone is read there, so that looking never waits for a session that is thinking. */
+#include "service/http/api/sessions.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "dataset/events.h"
+#include "dataset/pages.h"
+#include "dataset/sharing.h"
+#include "service/http/api/api.h"
+#include "service/http/api/lists.h"
+#include "service/http/api/quotas.h"
+#include "service/http/api/references.h"
+
+enum { PAGE_SIZE = 100, PAGE_MAX = 1000, MOST_TRIALS = 100000, MOST_ROUNDS = 16 };
+static const double MOST_BUDGET_US = 1e13, MOST_GAP = 100;
+
+/* ---- who may ---- */
+
+static bool is_among(const char *shared, const char *team) {
+    char word[TEAM_NAME_MAX + 3];
+    snprintf(word, sizeof word, "|%s|", team);
+    return strstr(shared, word) != NULL;
+}
+
+bool session_may_see(const struct principal *who, const struct stored_session *session) {
+    return who->role == ROLE_ADMIN || !strcmp(session->shared, "*") ||
+           (session->team && !strcmp(session->team, who->team)) || is_among(session->shared, who->team);
+}
+
+static bool may_steer(const struct principal *who, const struct stored_session *session) {
+    return who->role == ROLE_ADMIN || (session->team && !strcmp(session->team, who->team));
+}
+
+enum status request_session(struct request *rq, bool steer, struct stored_session *out, struct response *rs,
+                            bool *refused, struct error *err) {
+    const char *id = request_parameter(rq, "session");
+    struct store *store;
+    *refused = false;
+    enum status st = request_reader(rq, &store, err);
+    if (!st)
+        st = store_session_get(store, id, &rq->arena, out, err);
+    if (st == ST_NOT_FOUND || (!st && !session_may_see(&rq->principal, out)))
+        return error_set(err, ST_NOT_FOUND, "there is no session %.80s", id);
+    if (!st && steer && !may_steer(&rq->principal, out)) {
+        *refused = true;
+        return response_problem(rs, &rq->arena, PROBLEM_FORBIDDEN, "session %s belongs to another team", out->id);
+    }
+    return st;
+}
+
+enum status request_served(struct request *rq, bool steer, struct served **out, struct response *rs,
+                           struct error *err) {
+    struct stored_session stored;
+    bool refused;
+    *out = NULL;
+    enum status st = request_session(rq, steer, &stored, rs, &refused, err);
+    return st || refused ? st : hub_find(service_hub(rq->service), stored.id, out, err);
+}
+
+/* A worker never waits for a session: others need it. */
+enum status request_lock(struct request *rq, struct served *served, bool *held, struct error *err) {
+    *held = hub_try(served);
+    if (!*held) {
+        hub_keep(served);
+        rq->busy = served;
+        return ST_OK;
+    }
+    rq->wants_heavy = !hub_is_awake(served) && !rq->heavy;
+    enum status st = rq->wants_heavy ? ST_OK : hub_wake(served, err);
+    if (st || rq->wants_heavy) {
+        hub_unlock(served);
+        *held = false;
+    }
+    return st;
+}
+
+/* ---- a session as JSON ---- */
+
+/* What a change of which If-Match asks about: state, budget and sharing. */
+static const char *entity_tag(struct arena *arena, const struct stored_session *s) {
+    struct id id;
+    char *text = arena_printf(arena, "%s %s %s %s", s->id, stored_session_state_word(s->state), s->budget, s->shared);
+    return text && !id_of(text, strlen(text), &id, NULL) ? arena_printf(arena, "%.16s", id.hex) : NULL;
+}
+
+static bool add_text(cJSON *to, const char *key, const char *text) {
+    return !text || cJSON_AddStringToObject(to, key, text);
+}
+
+static bool add_object(cJSON *to, struct request *rq, struct store *store, enum store_kind kind, const char *key,
+                       const char *id) {
+    const struct viewer asker = request_asker(rq);
+    const char *name;
+    cJSON *named = cJSON_AddObjectToObject(to, key);
+    return named && !seen_name(store, kind, id, &asker, &rq->arena, &name, NULL) &&
+           cJSON_AddStringToObject(named, "id", id) && cJSON_AddStringToObject(named, "name", name);
+}
+
+static bool add_budget(cJSON *to, const char *text) {
+    cJSON *stored = cJSON_Parse(text), *budget = cJSON_AddObjectToObject(to, "budget");
+    static const char *const members[] = {"trials", "time_us", "gap"};
+    bool whole = budget != NULL;
+    for (size_t i = 0; i < sizeof members / sizeof *members && whole; i++) {
+        const cJSON *number = cJSON_GetObjectItemCaseSensitive(stored, members[i]);
+        whole = cJSON_AddNumberToObject(budget, members[i], cJSON_IsNumber(number) ? number->valuedouble : 0);
+    }
+    cJSON_Delete(stored);
+    return whole;
+}
+
+static bool add_shared(cJSON *to, const char *shared) {
+    cJSON *json = shared_json(shared);
+    if (json && cJSON_AddItemToObject(to, "shared", json))
+        return true;
+    cJSON_Delete(json);
+    return false;
+}
+
+static bool add_session(cJSON *to, struct request *rq, struct store *store, const struct stored_session *s) {
+    char href[128];
+    snprintf(href, sizeof href, "/api/v1/sessions/%s", s->id);
+    return cJSON_AddStringToObject(to, "id", s->id) && cJSON_AddStringToObject(to, "href", href) &&
+           add_object(to, rq, store, STORE_MODEL, "model", s->model) &&
+           add_object(to, rq, store, STORE_CLUSTER, "cluster", s->cluster) &&
+           cJSON_AddStringToObject(to, "mode", stored_session_mode_word(s->mode)) &&
+           cJSON_AddStringToObject(to, "state", stored_session_state_word(s->state)) &&
+           add_text(to, "reason", s->reason) && cJSON_AddNumberToObject(to, "seed", (double)s->seed) &&
+           add_budget(to, s->budget) && add_text(to, "team", s->team) && add_shared(to, s->shared) &&
+           cJSON_AddStringToObject(to, "started", s->started) && add_text(to, "ended", s->ended) &&
+           cJSON_AddNumberToObject(to, "trials", (double)s->trials) &&
+           cJSON_AddNumberToObject(to, "complete", (double)s->complete);
+}
+
+static enum status answer_session(struct request *rq, struct store *store, const char *id, unsigned status,
+                                  struct response *rs, struct error *err) {
+    struct stored_session stored;
+    enum status st = store_session_get(store, id, &rq->arena, &stored, err);
+    if (st)
+        return st;
+    cJSON *root = cJSON_CreateObject();
+    rs->etag = entity_tag(&rq->arena, &stored);
+    rs->cache_control = "private, no-cache";
+    bool whole = root && rs->etag && add_session(root, rq, store, &stored);
+    return response_json(rs, status, root, whole, err);
+}
+
+/* ---- looking ---- */
+
+static enum status list_options(struct request *rq, struct session_list *list, enum stored_session_state *state,
+                                uint64_t *size, struct error *err) {
+    const char *word = request_query(rq, "state");
+    list->viewer = request_viewer(rq);
+    list->team = request_query(rq, "team");
+    if (word && !stored_session_state_parse(word, state))
+        return error_set(err, ST_USAGE, "query parameter state: there is no state %.40s", word);
+    if (word)
+        list->state = state;
+    return request_query_integer(rq, "page_size", 1, PAGE_MAX, size, err);
+}
+
+enum status api_sessions_list(struct request *rq, struct response *rs, struct error *err) {
+    struct session_list list = {0};
+    enum stored_session_state state;
+    struct stored_session *sessions;
+    struct list_answer answer;
+    struct store *store;
+    char next[PAGE_CURSOR_ROOM];
+    uint64_t size = PAGE_SIZE;
+    size_t n;
+    enum status st = list_options(rq, &list, &state, &size, err);
+    if (!st)
+        st = request_reader(rq, &store, err);
+    if (st)
+        return st;
+    st = page_sessions(store, &list, request_query(rq, "page_token"), (size_t)size, &rq->arena, &n, &sessions, next,
+                       err);
+    if (st)
+        return list_fault(st, request_query(rq, "page_token"), err);
+    list_begin(&answer);
+    for (size_t i = 0; i < n && answer.whole; i++) {
+        cJSON *item = list_add(&answer);
+        answer.whole = item && add_session(item, rq, store, &sessions[i]);
+    }
+    return list_end(&answer, next, rs, err);
+}
+
+enum status api_sessions_get(struct request *rq, struct response *rs, struct error *err) {
+    struct stored_session stored;
+    struct store *store;
+    bool refused;
+    enum status st = request_session(rq, false, &stored, rs, &refused, err);
+    if (!st)
+        st = request_reader(rq, &store, err);
+    return st ? st : answer_session(rq, store, stored.id, 200, rs, err);
+}
+
+/* ---- opening ---- */
+
+/* A name in a list. Those that mean something on their own are no teams, but where somebody has a token of one. */
+static enum status read_team(struct request *rq, const struct json_at *at, const char **team, struct error *err) {
+    enum status st = json_string_at(at, team, err);
+    if (!st && !team_is_valid(*team))
+        st = json_fail(at, err, "is no team: 1 to 64 letters, digits, '.', '-' and '_'");
+    if (!st && team_is_word(*team) && !tokens_have_team(service_tokens(rq->service), *team))
+        st = json_fail(at, err, "is no team, but a word that stands alone: \"shared\": \"%s\"", *team);
+    return st;
+}
+
+enum status request_shared(struct request *rq, const struct json_at *body, const char **out, struct error *err) {
+    struct json_at at;
+    *out = "*";
+    if (!json_has(body, "shared", &at))
+        return ST_OK;
+    if (cJSON_IsString(at.node)) {
+        if (strcmp(at.node->valuestring, "all") && strcmp(at.node->valuestring, "team"))
+            return json_fail(&at, err, "must be \"all\", \"team\" or a list of teams");
+        *out = !strcmp(at.node->valuestring, "all") ? "*" : "";
+        return ST_OK;
+    }
+    if (!cJSON_IsArray(at.node))
+        return json_fail(&at, err, "must be \"all\", \"team\" or a list of teams");
+    struct json_at teams;
+    size_t n;
+    enum status st = json_array(body, "shared", 64, &teams, &n, err);
+    if (st)
+        return st;
+    char *text = arena_strdup(&rq->arena, "|");
+    for (struct json_at e = json_first(&teams); !st && text && e.node; e = json_next(&e)) {
+        const char *team;
+        st = read_team(rq, &e, &team, err);
+        if (!st)
+            text = arena_printf(&rq->arena, "%s%s|", text, team);
+    }
+    if (!st && !text)
+        return error_no_memory(err);
+    *out = n ? text : "";
+    return st;
+}
+
+/* What is not there stays as it was in *o. */
+static enum status read_budget(const struct json_at *budget, struct tune_options *o, struct error *err) {
+    static const char *const known[] = {"trials", "time_us", "gap", NULL};
+    enum status st = json_expect_object(budget, known, err);
+    if (!st)
+        st = json_get_integer(budget, "trials", JSON_OPTIONAL, 0, MOST_TRIALS, &o->trials, err);
+    if (!st)
+        st = json_get_number(budget, "time_us", JSON_OPTIONAL, 0, MOST_BUDGET_US, &o->time_us, err);
+    if (!st)
+        st = json_get_number(budget, "gap", JSON_OPTIONAL, 0, MOST_GAP, &o->gap, err);
+    if (!st && !o->trials && !(o->time_us > 0))
+        st = json_fail(budget, err, "needs trials or time_us above 0");
+    return st;
+}
+
+/* Who gives a time counts no trials, unless they are given too. */
+static enum status read_new_budget(const struct json_at *body, struct tune_options *o, struct error *err) {
+    struct json_at budget, time;
+    if (!json_has(body, "budget", &budget))
+        return ST_OK;
+    if (json_has(&budget, "time_us", &time))
+        o->trials = 0;
+    return read_budget(&budget, o, err);
+}
+
+static enum status read_options(const struct json_at *body, struct new_session *out, struct error *err) {
+    struct tune_options *o = &out->options;
+    uint64_t earlier = o->earlier;
+    enum status st = read_new_budget(body, o, err);
+    if (!st)
+        st = json_get_integer(body, "seed", JSON_OPTIONAL, 0, 1ull << 53, &o->seed, err);
+    if (!st)
+        st = json_get_integer(body, "final_rounds", JSON_OPTIONAL, 0, MOST_ROUNDS, &o->final_rounds, err);
+    if (!st)
+        st = json_get_number(body, "trial_us", JSON_OPTIONAL, 1e3, 3.6e9, &o->trial_us, err);
+    if (!st)
+        st = json_get_number(body, "least_gain", JSON_OPTIONAL, 0, 1, &o->least_gain, err);
+    if (!st)
+        st = json_get_integer(body, "earlier", JSON_OPTIONAL, 0, 10000, &earlier, err);
+    if (!st)
+        st = json_get_string(body, "ranker", JSON_OPTIONAL, &out->ranker, err);
+    if (!st)
+        st = json_get_string(body, "runner", JSON_OPTIONAL, &o->runner, err);
+    o->earlier = (size_t)earlier;
+    return st;
+}
+
+static enum status read_stored(struct request *rq, const struct json_at *body, enum store_kind kind, const char *key,
+                               const char **out, struct error *err) {
+    const char *word;
+    struct id id;
+    enum status st = json_get_string(body, key, JSON_REQUIRED, &word, err);
+    if (!st)
+        st = reference_id(rq, kind, word, &id, err);
+    if (!st && !(*out = arena_strdup(&rq->arena, id.hex)))
+        st = error_no_memory(err);
+    return st;
+}
+
+static enum status read_new(struct request *rq, struct new_session *out, struct error *err) {
+    static const char *const known[] = {"model",        "cluster",  "mode",       "budget",  "seed",
+                                        "final_rounds", "trial_us", "least_gain", "earlier", "ranker",
+                                        "runner",       "shared",   NULL};
+    static const char *const modes[] = {"own", "ask", NULL};
+    const struct json_at body = request_body(rq);
+    size_t mode = STORED_SESSION_ASK;
+    *out = (struct new_session){.options = tune_default_options(), .team = rq->principal.team};
+    out->options.runner = "ask";
+    enum status st = json_expect_object(&body, known, err);
+    if (!st)
+        st = json_get_word(&body, "mode", JSON_OPTIONAL, modes, &mode, err);
+    out->mode = (enum stored_session_mode)mode;
+    if (!st)
+        st = read_stored(rq, &body, STORE_MODEL, "model", &out->model, err);
+    if (!st)
+        st = read_stored(rq, &body, STORE_CLUSTER, "cluster", &out->cluster, err);
+    if (!st)
+        st = read_options(&body, out, err);
+    return st ? st : request_shared(rq, &body, &out->shared, err);
+}
+
+static enum status create_effect(struct request *rq, struct store *store, void *context, struct response *rs,
+                                 struct error *err) {
+    struct served *served = context;
+    enum status st = request_may_open(rq, store, rs, err);
+    if (st || rs->problem)
+        return st;
+    st = hub_record(served, store, err);
+    if (!st)
+        st = answer_session(rq, store, hub_session_id(served), 201, rs, err);
+    char *location = st ? NULL : arena_printf(&rq->arena, "/api/v1/sessions/%s", hub_session_id(served));
+    if (!st && !location)
+        st = error_no_memory(err);
+    if (!st)
+        response_header(rs, HEADER_LOCATION, location);
+    return st;
+}
+
+/* Whose trials the service runs, that one has of its quota what the session may have at most; where clients run them,
+ * each client has what it takes. */
+static enum status check_bound(struct request *rq, bool own, const struct tune_options *budget, struct error *err) {
+    if (!own || !rq->principal.trials_per_day || budget->trials)
+        return ST_OK;
+    return error_set(err, ST_INVALID, "body: /budget: needs trials, since this token may have %llu trials a day",
+                     (unsigned long long)rq->principal.trials_per_day);
+}
+
+/* *opened: it is in the dataset, and not the repetition of an earlier request. */
+static enum status open_session(struct request *rq, const struct new_session *wanted, struct response *rs, bool *opened,
+                                struct error *err) {
+    struct served *served;
+    enum status st = hub_new(service_hub(rq->service), wanted, &served, err);
+    if (st)
+        return st;
+    st = request_commit(rq, create_effect, served, rs, err);
+    *opened = !st && *hub_session_id(served);
+    if (!*opened) {
+        hub_discard(served);
+        return st;
+    }
+    hub_add(served);
+    hub_drop(served);
+    return ST_OK;
+}
+
+enum status api_sessions_create(struct request *rq, struct response *rs, struct error *err) {
+    struct new_session wanted;
+    uint64_t granted = 0;
+    bool opened = false;
+    enum status st = read_new(rq, &wanted, err);
+    const bool own = !st && wanted.mode == STORED_SESSION_OWN;
+    if (!st)
+        st = check_bound(rq, own, &wanted.options, err);
+    if (st)
+        return st;
+    if (own && !hub_has_launcher(service_hub(rq->service), wanted.cluster))
+        return response_problem(rs, &rq->arena, PROBLEM_NO_LAUNCHER,
+                                "no launcher is registered for this cluster, so the service cannot run trials on it; "
+                                "let clients run them (mode ask), or ask an administrator");
+    if (own && !request_reserve(rq, wanted.options.trials, wanted.options.trials, &granted, rs))
+        return ST_OK;
+    st = open_session(rq, &wanted, rs, &opened, err);
+    request_settle(rq, granted, opened ? granted : 0);
+    return st;
+}
+
+/* ---- steering ---- */
+
+struct steer {
+    struct served *served;
+    enum hub_verb verb;
+    const struct tune_options *budget; /* instead of the verb */
+    const char *shared;                /* NULL: as it is */
+    bool done;                         /* and not the repetition of an earlier request */
+};
+
+/* *changed: If-Match does not hold, and the response says so. */
+static enum status check_tag(struct request *rq, struct store *store, const char *id, struct response *rs,
+                             bool *changed, struct error *err) {
+    struct stored_session stored;
+    enum status st = store_session_get(store, id, &rq->arena, &stored, err);
+    if (st)
+        return st;
+    const char *etag = entity_tag(&rq->arena, &stored);
+    if (!etag)
+        return error_no_memory(err);
+    *changed = !request_matches(rq, etag);
+    return !*changed ? ST_OK
+                     : response_problem(rs, &rq->arena, PROBLEM_PRECONDITION_FAILED,
+                                        "session %s has changed: its entity tag is \"%s\"", id, etag);
+}
+
+/* An event only where it is shared with others than before. */
+static enum status share(struct request *rq, struct store *store, const char *id, const char *shared,
+                         struct error *err) {
+    struct stored_session before;
+    enum status st = store_session_get(store, id, &rq->arena, &before, err);
+    if (!st)
+        st = store_session_share(store, id, shared, err);
+    if (st || shared_same(before.shared, shared))
+        return st;
+    cJSON *content = cJSON_CreateObject();
+    char *text = content && add_shared(content, shared) ? json_line(content) : NULL;
+    st = text ? event_add(store, id, "shared", text, NULL, err) : error_no_memory(err);
+    free(text);
+    cJSON_Delete(content);
+    return st;
+}
+
+static enum status steer_effect(struct request *rq, struct store *store, void *context, struct response *rs,
+                                struct error *err) {
+    struct steer *s = context;
+    const struct tune_options *b = s->budget;
+    const char *id = hub_session_id(s->served);
+    bool changed;
+    enum status st = check_tag(rq, store, id, rs, &changed, err);
+    if (st || changed)
+        return st;
+    st = b ? hub_set_budget(s->served, store, b->trials, b->time_us, b->gap, err)
+           : hub_steer(s->served, store, s->verb, err);
+    if (!st && s->shared)
+        st = share(rq, store, id, s->shared, err);
+    if (!st)
+        st = answer_session(rq, store, id, 200, rs, err);
+    s->done = !st;
+    return st;
+}
+
+static enum status steer(struct request *rq, struct steer *how, struct response *rs, struct error *err) {
+    enum status st = request_served(rq, true, &how->served, rs, err);
+    if (st || !how->served)
+        return st;
+    struct error behind;
+    bool held;
+    st = request_lock(rq, how->served, &held, err);
+    if (!held) {
+        hub_drop(how->served);
+        return st;
+    }
+    st = request_commit(rq, steer_effect, how, rs, err);
+    enum status caught = hub_catch_up(how->served, &behind);
+    hub_unlock(how->served);
+    hub_drop(how->served);
+    return st ? st : caught ? error_set(err, caught, "%s", behind.message) : ST_OK;
+}
+
+enum status api_sessions_pause(struct request *rq, struct response *rs, struct error *err) {
+    return steer(rq, &(struct steer){.verb = HUB_PAUSE}, rs, err);
+}
+
+enum status api_sessions_resume(struct request *rq, struct response *rs, struct error *err) {
+    return steer(rq, &(struct steer){.verb = HUB_RESUME}, rs, err);
+}
+
+enum status api_sessions_stop(struct request *rq, struct response *rs, struct error *err) {
+    return steer(rq, &(struct steer){.verb = HUB_STOP}, rs, err);
+}
+
+enum status api_sessions_cancel(struct request *rq, struct response *rs, struct error *err) {
+    return steer(rq, &(struct steer){.verb = HUB_CANCEL}, rs, err);
+}
+
+/* Who sees a session can be changed at any time, also when it has ended, and concerns its search in nothing. */
+struct sharing {
+    const char *id, *shared;
+};
+
+static enum status share_effect(struct request *rq, struct store *store, void *context, struct response *rs,
+                                struct error *err) {
+    const struct sharing *s = context;
+    bool changed;
+    enum status st = check_tag(rq, store, s->id, rs, &changed, err);
+    if (st || changed)
+        return st;
+    st = share(rq, store, s->id, s->shared, err);
+    return st ? st : answer_session(rq, store, s->id, 200, rs, err);
+}
+
+static enum status patch_sharing(struct request *rq, const char *shared, struct response *rs, struct error *err) {
+    struct stored_session stored;
+    bool refused;
+    enum status st = request_session(rq, true, &stored, rs, &refused, err);
+    if (st || refused)
+        return st;
+    st = request_commit(rq, share_effect, &(struct sharing){stored.id, shared}, rs, err);
+    if (!st)
+        events_publish(rq->events, stored.id);
+    return st;
+}
+
+static double stored_number(const cJSON *budget, const char *key) {
+    const cJSON *number = cJSON_GetObjectItemCaseSensitive(budget, key);
+    return cJSON_IsNumber(number) ? fmax(0, fmin(number->valuedouble, MOST_BUDGET_US)) : 0;
+}
+
+static enum status stored_budget(const char *text, struct tune_options *out, struct error *err) {
+    cJSON *json = cJSON_Parse(text); /* JSON it is, as the dataset has checked */
+    if (!json)
+        return error_no_memory(err);
+    *out = (struct tune_options){.trials = (uint64_t)stored_number(json, "trials"),
+                                 .time_us = stored_number(json, "time_us"),
+                                 .gap = stored_number(json, "gap")};
+    cJSON_Delete(json);
+    return ST_OK;
+}
+
+/* What is not said of it stays; what it would grow by is of the quota. */
+static enum status patch_budget(struct request *rq, const struct json_at *said, struct steer *how, struct response *rs,
+                                struct error *err) {
+    struct stored_session stored;
+    uint64_t granted = 0;
+    bool refused;
+    enum status st = request_session(rq, true, &stored, rs, &refused, err);
+    if (st || refused)
+        return st;
+    const bool own = stored.mode == STORED_SESSION_OWN;
+    struct tune_options budget = {0};
+    st = stored_budget(stored.budget, &budget, err);
+    const uint64_t before = budget.trials;
+    how->budget = &budget;
+    if (!st)
+        st = read_budget(said, &budget, err);
+    if (!st)
+        st = check_bound(rq, own, &budget, err);
+    const uint64_t more = own && budget.trials > before ? budget.trials - before : 0;
+    if (st || (more && !request_reserve(rq, more, more, &granted, rs)))
+        return st;
+    st = steer(rq, how, rs, err);
+    request_settle(rq, granted, how->done && !st && !rs->problem ? granted : 0);
+    return st;
+}
+
+enum status api_sessions_patch(struct request *rq, struct response *rs, struct error *err) {
+    static const char *const known[] = {"budget", "shared", NULL};
+    const struct json_at body = request_body(rq);
+    struct steer how = {.shared = NULL};
+    struct json_at budget, unused;
+    enum status st = json_expect_object(&body, known, err);
+    if (st)
+        return st;
+    const bool has_budget = json_has(&body, "budget", &budget), has_shared = json_has(&body, "shared", &unused);
+    if (!has_budget && !has_shared)
+        st = json_fail(&body, err, "needs a budget, or whom it is shared with");
+    if (!st && has_shared)
+        st = request_shared(rq, &body, &how.shared, err);
+    if (st)
+        return st;
+    return has_budget ? patch_budget(rq, &budget, &how, rs, err) : patch_sharing(rq, how.shared, rs, err);
+}

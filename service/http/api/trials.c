@@ -1,0 +1,574 @@
+/* A session's trials: looked at, suggested under a lease, kept alive, reported, ended; and what the session came to.
+ * A change is made while the session is locked, in one transaction with its event and the answer that is kept for a
+ * repetition; the session then catches up with what was written (service/hub.h). */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "dataset/events.h"
+#include "dataset/export.h"
+#include "service/http/api/api.h"
+#include "service/http/api/lists.h"
+#include "service/http/api/quotas.h"
+#include "service/http/api/records.h"
+#include "service/http/api/references.h"
+#include "service/http/api/sessions.h"
+#include "service/http/transport/cookies.h"
+#include "tuner/search/sketch.h"
+
+enum { PAGE_SIZE = 100, PAGE_MAX = 1000, EVENTS_AT_ONCE = 256 };
+static const double LEAST_LEASE_S = 1, MOST_LEASE_S = 86400;
+
+/* ---- looking ---- */
+
+char *record_text(const struct record *record) {
+    char *text = NULL;
+    size_t n;
+    FILE *to = open_memstream(&text, &n);
+    if (!to)
+        return NULL;
+    export_json(record, to);
+    if (!fclose(to))
+        return text;
+    free(text);
+    return NULL;
+}
+
+enum status record_answer(const struct record *record, struct response *rs, struct error *err) {
+    char *text = record_text(record);
+    if (!text)
+        return error_no_memory(err);
+    free(rs->owned);
+    rs->owned = text;
+    response_bytes(rs, 200, "application/json", text, strlen(text));
+    return ST_OK;
+}
+
+enum status record_answer_tagged(struct request *rq, const struct record *record, struct response *rs,
+                                 struct error *err) {
+    struct id id;
+    enum status st = record_answer(record, rs, err);
+    if (!st)
+        st = id_of(rs->body, rs->n, &id, err);
+    if (st)
+        return st;
+    rs->etag = arena_printf(&rq->arena, "%.16s", id.hex);
+    rs->cache_control = "private, no-cache";
+    return rs->etag ? ST_OK : error_no_memory(err);
+}
+
+static bool add_record(cJSON *items, const struct record *record) {
+    char *text = record_text(record);
+    cJSON *raw = text ? cJSON_CreateRaw(text) : NULL;
+    free(text);
+    return raw && cJSON_AddItemToArray(items, raw);
+}
+
+enum status api_trials_list(struct request *rq, struct response *rs, struct error *err) {
+    struct stored_session stored;
+    struct record *records;
+    struct list_answer answer;
+    struct store *store;
+    char next[QUERY_CURSOR_ROOM];
+    uint64_t size = PAGE_SIZE;
+    size_t n;
+    bool refused;
+    struct query query = {
+        .order = QUERY_BY_number, .after = request_query(rq, "page_token"), .viewer = request_viewer(rq)};
+    enum status st = request_session(rq, false, &stored, rs, &refused, err);
+    if (!st)
+        st = request_query_integer(rq, "page_size", 1, PAGE_MAX, &size, err);
+    if (!st)
+        st = request_query_bool(rq, "iterations", &query.iterations, err);
+    if (!st)
+        st = request_reader(rq, &store, err);
+    if (st)
+        return st;
+    query.session = stored.id;
+    query.limit = (size_t)size;
+    st = query_page(store, &query, &rq->arena, &n, &records, next, err);
+    if (st)
+        return list_fault(st, query.after, err);
+    list_begin(&answer);
+    for (size_t i = 0; i < n && answer.whole; i++)
+        answer.whole = add_record(answer.items, &records[i]);
+    return list_end(&answer, next, rs, err);
+}
+
+static enum status trial_number(struct request *rq, uint64_t *out, struct error *err) {
+    const char *text = request_parameter(rq, "number");
+    char *end;
+    *out = strtoull(text, &end, 10);
+    if (*text < '1' || *text > '9' || *end || end - text > 15)
+        return error_set(err, ST_NOT_FOUND, "there is no trial %.40s", text);
+    return ST_OK;
+}
+
+static enum status answer_trial(struct request *rq, struct store *store, const char *session, uint64_t number,
+                                struct response *rs, struct error *err) {
+    char filter[48];
+    struct record *records;
+    size_t n;
+    const struct query query = {.session = session, .filter = filter, .iterations = true, .viewer = request_viewer(rq)};
+    snprintf(filter, sizeof filter, "number = %lu", (unsigned long)number);
+    enum status st = query_collect(store, &query, &rq->arena, &n, &records, err);
+    if (!st && !n)
+        st = error_set(err, ST_NOT_FOUND, "session %s has no trial %lu", session, (unsigned long)number);
+    return st ? st : record_answer(&records[0], rs, err);
+}
+
+enum status api_trials_get(struct request *rq, struct response *rs, struct error *err) {
+    struct stored_session stored;
+    struct store *store;
+    uint64_t number;
+    bool refused;
+    enum status st = request_session(rq, false, &stored, rs, &refused, err);
+    if (!st)
+        st = trial_number(rq, &number, err);
+    if (!st)
+        st = request_reader(rq, &store, err);
+    return st ? st : answer_trial(rq, store, stored.id, number, rs, err);
+}
+
+/* ---- suggesting ---- */
+
+struct suggest {
+    struct served *served;
+    const char *client;
+    uint64_t count;
+    double lease_s; /* 0: the service's */
+    enum session_step step;
+    size_t n;
+    struct offer offers[HUB_MOST_OFFERS];
+};
+
+static bool client_is_valid(const char *client) {
+    return strlen(client) <= HUB_CLIENT_MAX && strcmp(client, "service");
+}
+
+static enum status read_client(const struct json_at *body, const char **out, struct error *err) {
+    enum status st = json_get_string(body, "client", JSON_REQUIRED, out, err);
+    if (!st && !client_is_valid(*out))
+        st = json_fail(&(struct json_at){.node = body->node, .parent = body, .key = "client"}, err,
+                       "must be a name of at most %d bytes that is not \"service\"", HUB_CLIENT_MAX);
+    return st;
+}
+
+static enum status read_lease(const struct json_at *body, double *lease_s, struct error *err) {
+    return json_get_number(body, "lease_s", JSON_OPTIONAL, LEAST_LEASE_S, MOST_LEASE_S, lease_s, err);
+}
+
+static bool add_offer(cJSON *trials, struct served *served, const struct offer *offer) {
+    cJSON *trial = cJSON_CreateObject();
+    cJSON *strategy = strategy_write(offer->order->strategy, hub_model(served), hub_cluster(served));
+    if (!trial || !strategy || !cJSON_AddItemToArray(trials, trial)) {
+        cJSON_Delete(strategy);
+        return false;
+    }
+    return cJSON_AddNumberToObject(trial, "number", (double)offer->number) &&
+           cJSON_AddNumberToObject(trial, "attempt", (double)offer->attempt) &&
+           cJSON_AddNumberToObject(trial, "round", (double)offer->round) &&
+           cJSON_AddStringToObject(trial, "proposer", offer->proposer) &&
+           cJSON_AddNumberToObject(trial, "lease_s", offer->lease_us / 1e6) &&
+           cJSON_AddNumberToObject(trial, "iterations", (double)offer->order->iterations) &&
+           cJSON_AddNumberToObject(trial, "warmup", (double)offer->order->warmup) &&
+           (!(offer->predicted_us > 0) || cJSON_AddNumberToObject(trial, "predicted_us", offer->predicted_us)) &&
+           (!(offer->order->give_up_us > 0) ||
+            cJSON_AddNumberToObject(trial, "give_up_us", offer->order->give_up_us)) &&
+           cJSON_AddStringToObject(trial, "strategy_id", offer->order->strategy->id.hex) &&
+           cJSON_AddItemToObject(trial, "strategy", strategy);
+}
+
+/* What a client that got fewer trials than it asked for should do. */
+static const char *step_word(const struct suggest *s) {
+    return s->n ? "trials" : s->step == SESSION_OVER ? "over" : "wait";
+}
+
+static enum status suggest_effect(struct request *rq, struct store *store, void *context, struct response *rs,
+                                  struct error *err) {
+    struct suggest *s = context;
+    (void)rq;
+    enum status st = hub_take(s->served, store, s->client, (size_t)s->count, s->lease_s * 1e6, s->offers, &s->n, err);
+    if (st)
+        return st;
+    cJSON *root = cJSON_CreateObject();
+    bool whole = root && cJSON_AddStringToObject(root, "next", step_word(s));
+    cJSON *trials = whole ? cJSON_AddArrayToObject(root, "trials") : NULL;
+    whole = trials != NULL;
+    for (size_t i = 0; i < s->n && whole; i++)
+        whole = add_offer(trials, s->served, &s->offers[i]);
+    return response_json(rs, 200, root, whole, err);
+}
+
+static enum status read_suggest(struct request *rq, struct suggest *s, struct error *err) {
+    static const char *const known[] = {"client", "count", "lease_s", NULL};
+    const struct json_at body = request_body(rq);
+    s->count = 1;
+    enum status st = json_expect_object(&body, known, err);
+    if (!st)
+        st = read_client(&body, &s->client, err);
+    if (!st)
+        st = json_get_integer(&body, "count", JSON_OPTIONAL, 1, HUB_MOST_OFFERS, &s->count, err);
+    return st ? st : read_lease(&body, &s->lease_s, err);
+}
+
+/* The quota is asked after the session: one that is over says so to everybody. */
+static enum status suggest_locked(struct request *rq, struct suggest *s, struct response *rs, struct error *err) {
+    uint64_t granted = 0;
+    size_t ready;
+    enum status st = hub_make_ready(s->served, (size_t)s->count, &ready, &s->step, err);
+    if (st || (ready && !request_reserve(rq, 1, ready < s->count ? ready : s->count, &granted, rs)))
+        return st;
+    s->count = granted;
+    st = request_commit(rq, suggest_effect, s, rs, err);
+    if (!st)
+        hub_taken(s->served, s->client, s->n, s->offers);
+    if (granted)
+        request_settle(rq, granted, st ? 0 : s->n);
+    return st;
+}
+
+enum status api_trials_suggest(struct request *rq, struct response *rs, struct error *err) {
+    struct suggest s = {0};
+    bool held = false;
+    enum status st = read_suggest(rq, &s, err);
+    if (!st)
+        st = request_served(rq, true, &s.served, rs, err);
+    if (st || !s.served)
+        return st;
+    st = hub_is_own(s.served)
+             ? error_set(err, ST_CONFLICT, "the service runs the trials of session %s itself", hub_session_id(s.served))
+             : request_lock(rq, s.served, &held, err);
+    if (held) {
+        st = suggest_locked(rq, &s, rs, err);
+        hub_unlock(s.served);
+    }
+    hub_drop(s.served);
+    return st;
+}
+
+/* ---- running ones ---- */
+
+struct turn {
+    struct served *served;
+    struct holder holder;
+    double lease_s; /* 0: as it is */
+    size_t n;
+    const double *iterations_us;
+    struct tune_outcome outcome;
+};
+
+static enum status read_turn(struct request *rq, const struct json_at *body, struct turn *t, struct error *err) {
+    enum status st = trial_number(rq, &t->holder.number, err);
+    if (!st)
+        st = json_get_string(body, "runner", JSON_OPTIONAL, &t->holder.runner, err);
+    if (!st)
+        st = read_client(body, &t->holder.client, err);
+    if (!st)
+        st = json_get_integer(body, "attempt", JSON_REQUIRED, 1, 1ull << 32, &t->holder.attempt, err);
+    return st;
+}
+
+/* Have `effect` on the trial and let the session catch up. A stale holder is told so by its own code. */
+static enum status take_turn(struct request *rq, struct turn *t, request_effect *effect, bool changes,
+                             struct response *rs, struct error *err) {
+    struct error behind;
+    bool held;
+    enum status st = request_served(rq, true, &t->served, rs, err);
+    if (st || !t->served)
+        return st;
+    st = request_lock(rq, t->served, &held, err);
+    if (!held) {
+        hub_drop(t->served);
+        return st;
+    }
+    st = request_commit(rq, effect, t, rs, err);
+    enum status caught = changes ? hub_catch_up(t->served, &behind) : ST_OK;
+    hub_unlock(t->served);
+    hub_drop(t->served);
+    if (st == ST_CONFLICT)
+        return response_problem(rs, &rq->arena, PROBLEM_STALE_ATTEMPT, "%s", err->message);
+    return st ? st : caught ? error_set(err, caught, "%s", behind.message) : ST_OK;
+}
+
+static enum status renew(struct turn *t, struct store *store, cJSON *root, struct error *err) {
+    double length_us;
+    enum status st = hub_renew(t->served, store, &t->holder, t->lease_s * 1e6, &length_us, err);
+    if (!st && (!root || !cJSON_AddNumberToObject(root, "lease_s", length_us / 1e6)))
+        st = error_no_memory(err);
+    return st;
+}
+
+static enum status heartbeat_effect(struct request *rq, struct store *store, void *context, struct response *rs,
+                                    struct error *err) {
+    struct turn *t = context;
+    bool stop = false;
+    cJSON *root = cJSON_CreateObject();
+    (void)rq;
+    enum status st = renew(t, store, root, err);
+    if (!st)
+        st = hub_judge(t->served, &t->holder, t->n, t->iterations_us, &stop, err);
+    if (st) {
+        cJSON_Delete(root);
+        return st;
+    }
+    return response_json(rs, 200, root, cJSON_AddBoolToObject(root, "stop", stop), err);
+}
+
+enum status api_trials_heartbeat(struct request *rq, struct response *rs, struct error *err) {
+    static const char *const known[] = {"client", "attempt", "lease_s", NULL};
+    const struct json_at body = request_body(rq);
+    struct turn t = {0};
+    enum status st = json_expect_object(&body, known, err);
+    if (!st)
+        st = read_turn(rq, &body, &t, err);
+    if (!st)
+        st = read_lease(&body, &t.lease_s, err);
+    return st ? st : take_turn(rq, &t, heartbeat_effect, false, rs, err);
+}
+
+enum status api_trials_report(struct request *rq, struct response *rs, struct error *err) {
+    static const char *const known[] = {"client", "attempt", "iterations_us", NULL};
+    const struct json_at body = request_body(rq);
+    struct turn t = {0};
+    enum status st = json_expect_object(&body, known, err);
+    if (!st)
+        st = read_turn(rq, &body, &t, err);
+    if (!st)
+        st = record_iterations(rq, &body, &t.n, &t.iterations_us, err);
+    return st ? st : take_turn(rq, &t, heartbeat_effect, false, rs, err);
+}
+
+static enum status end_effect(struct request *rq, struct store *store, void *context, struct response *rs,
+                              struct error *err) {
+    const struct turn *t = context;
+    enum status st = hub_end_trial(t->served, store, &t->holder, &t->outcome, err);
+    return st ? st : answer_trial(rq, store, hub_session_id(t->served), t->holder.number, rs, err);
+}
+
+enum status api_trials_complete(struct request *rq, struct response *rs, struct error *err) {
+    static const char *const known[] = {"client", "attempt", "iterations_us", "environment", "runner", "early", NULL};
+    const struct json_at body = request_body(rq);
+    struct turn t = {0};
+    enum status st = json_expect_object(&body, known, err);
+    if (!st)
+        st = read_turn(rq, &body, &t, err);
+    if (!st)
+        st = record_iterations(rq, &body, &t.n, &t.iterations_us, err);
+    if (!st && !t.n)
+        st = json_fail(&body, err, "needs iterations_us: what was measured");
+    t.outcome = (struct tune_outcome){.state = RECORD_COMPLETE, .n = t.n, .iterations_us = t.iterations_us};
+    if (!st)
+        st = json_get_bool(&body, "early", JSON_OPTIONAL, &t.outcome.early, err);
+    if (!st)
+        st = record_environment(rq, &body, "environment", &t.outcome.environment, err);
+    return st ? st : take_turn(rq, &t, end_effect, true, rs, err);
+}
+
+enum status api_trials_fail(struct request *rq, struct response *rs, struct error *err) {
+    static const char *const known[] = {"client", "attempt", "reason", "infeasible", "runner", NULL};
+    const struct json_at body = request_body(rq);
+    struct turn t = {0};
+    bool infeasible = false;
+    enum status st = json_expect_object(&body, known, err);
+    if (!st)
+        st = read_turn(rq, &body, &t, err);
+    if (!st)
+        st = json_get_string(&body, "reason", JSON_REQUIRED, &t.outcome.reason, err);
+    if (!st)
+        st = json_get_bool(&body, "infeasible", JSON_OPTIONAL, &infeasible, err);
+    t.outcome.state = infeasible ? RECORD_INFEASIBLE : RECORD_FAILED;
+    return st ? st : take_turn(rq, &t, end_effect, true, rs, err);
+}
+
+/* ---- what the session came to ---- */
+
+enum status request_outcome(struct request *rq, outcome_write *write, void *context, cJSON **out, struct response *rs,
+                            struct error *err) {
+    struct served *served;
+    struct tuning tuning;
+    bool held;
+    *out = NULL;
+    enum status st = request_served(rq, false, &served, rs, err);
+    if (st || !served)
+        return st;
+    cJSON *root = cJSON_CreateObject();
+    st = request_lock(rq, served, &held, err);
+    if (held) {
+        st = hub_answer(served, &tuning, err);
+        if (!st) {
+            st = root ? write(served, &tuning, context, root, err) : error_no_memory(err);
+            tuning_release(&tuning);
+        } else if (st == ST_INFEASIBLE) { /* a session without a measurement has no best yet */
+            st = error_set(err, ST_NOT_FOUND, "no trial of the session has completed");
+        }
+        hub_unlock(served);
+    }
+    hub_drop(served);
+    if (st || !held)
+        cJSON_Delete(root);
+    else
+        *out = root;
+    return st;
+}
+
+static enum status answer_outcome(struct request *rq, outcome_write *write, struct response *rs, struct error *err) {
+    cJSON *root;
+    enum status st = request_outcome(rq, write, NULL, &root, rs, err);
+    return st || !root ? st : response_json(rs, 200, root, true, err);
+}
+
+static bool add_summary(cJSON *to, const char *key, const struct tune_row *row) {
+    cJSON *o = cJSON_AddObjectToObject(to, key);
+    return o && cJSON_AddStringToObject(o, "strategy_id", row->id.hex) &&
+           cJSON_AddStringToObject(o, "name", row->name) &&
+           cJSON_AddNumberToObject(o, "measured_us", row->measured.median_us) &&
+           cJSON_AddNumberToObject(o, "low_us", row->measured.low_us) &&
+           cJSON_AddNumberToObject(o, "high_us", row->measured.high_us) &&
+           cJSON_AddNumberToObject(o, "iterations", (double)row->measured.n) &&
+           cJSON_AddBoolToObject(o, "final", row->final);
+}
+
+static enum status write_best(struct served *served, const struct tuning *t, void *context, cJSON *root,
+                              struct error *err) {
+    (void)context;
+    cJSON *strategy = strategy_write(&t->strategy, hub_model(served), hub_cluster(served));
+    bool whole = strategy && cJSON_AddNumberToObject(root, "trials", (double)t->trials) &&
+                 add_summary(root, "best", &t->rows[t->best]) &&
+                 (t->best_baseline == SIZE_MAX || add_summary(root, "baseline", &t->rows[t->best_baseline])) &&
+                 (isnan(t->speedup) || cJSON_AddNumberToObject(root, "speedup", t->speedup)) &&
+                 cJSON_AddBoolToObject(root, "overlap", t->overlap) &&
+                 cJSON_AddNumberToObject(root, "lower_bound_us", t->lower_bound_us) &&
+                 cJSON_AddNumberToObject(root, "gap", t->gap);
+    if (!whole || !cJSON_AddItemToObject(root, "strategy", strategy)) {
+        cJSON_Delete(strategy);
+        return error_no_memory(err);
+    }
+    return ST_OK;
+}
+
+enum status api_sessions_best(struct request *rq, struct response *rs, struct error *err) {
+    return answer_outcome(rq, write_best, rs, err);
+}
+
+static enum status write_importance(struct served *served, const struct tuning *t, void *context, cJSON *root,
+                                    struct error *err) {
+    (void)served, (void)context;
+    cJSON *knobs = cJSON_AddArrayToObject(root, "knobs");
+    cJSON *proposers = knobs ? cJSON_AddArrayToObject(root, "proposers") : NULL;
+    bool whole = proposers != NULL;
+    for (int k = 0; k < SKETCH_KNOBS && whole && t->has_importance; k++) {
+        cJSON *knob = cJSON_CreateObject();
+        whole = knob && cJSON_AddItemToArray(knobs, knob) &&
+                cJSON_AddStringToObject(knob, "name", sketch_knob_words((enum sketch_knob)k)) &&
+                cJSON_AddNumberToObject(knob, "importance", t->importance[k]);
+    }
+    for (int p = 0; p < PROPOSER_COUNT && whole; p++) {
+        cJSON *row = cJSON_CreateObject();
+        whole = row && cJSON_AddItemToArray(proposers, row) &&
+                cJSON_AddStringToObject(row, "name", proposer_name((enum proposer)p)) &&
+                cJSON_AddNumberToObject(row, "trials", (double)t->proposers[p].tried) &&
+                cJSON_AddNumberToObject(row, "wins", (double)t->proposers[p].wins);
+    }
+    return whole ? ST_OK : error_no_memory(err);
+}
+
+enum status api_sessions_importance(struct request *rq, struct response *rs, struct error *err) {
+    return answer_outcome(rq, write_importance, rs, err);
+}
+
+/* ---- events ---- */
+
+struct stream {
+    struct service *service;
+    struct principal who;
+    char sign_in[SIGN_IN_LENGTH + 1]; /* by which they listen; "": by a token */
+    char session[64];
+    int64_t after;
+    bool begun;
+};
+
+/* Tokens are revoked, people sign out, and sessions are shared anew while somebody listens. */
+static bool may_listen(void *context) {
+    struct stream *s = context;
+    struct stored_session stored;
+    struct arena arena = {0};
+    struct store *store;
+    bool may = (!*s->sign_in || sign_ins_holds(service_sign_ins(s->service), s->sign_in)) &&
+               tokens_confirm(service_tokens(s->service), &s->who) && !service_reader(s->service, &store, NULL) &&
+               !store_session_get(store, s->session, &arena, &stored, NULL) && session_may_see(&s->who, &stored);
+    arena_release(&arena);
+    return may;
+}
+
+/* Who was cut off for longer than events are kept, or begins when some are gone, is told up to which he has missed. */
+static enum status tell_pruned(struct stream *s, struct store *store, struct event_text *out, struct error *err) {
+    int64_t last = 0;
+    char content[64];
+    enum status st = s->begun ? ST_OK : event_pruned(store, s->session, &last, err);
+    s->begun = !st;
+    if (st || last <= s->after)
+        return st;
+    snprintf(content, sizeof content, "{\"after\":%lld,\"up_to\":%lld}", (long long)s->after, (long long)last);
+    s->after = last;
+    return event_append(out, (uint64_t)last, "pruned", content, err);
+}
+
+static enum status read_events(void *context, struct event_text *out, bool *more, bool *end, struct error *err) {
+    struct stream *s = context;
+    struct arena arena = {0};
+    struct store *store;
+    struct stored_event *events;
+    size_t n = 0;
+    *end = false;
+    enum status st = service_reader(s->service, &store, err);
+    if (!st)
+        st = tell_pruned(s, store, out, err);
+    if (!st)
+        st = event_list(store, s->session, s->after, EVENTS_AT_ONCE, &arena, &n, &events, err);
+    for (size_t i = 0; i < n && !st; i++) {
+        st = event_append(out, (uint64_t)events[i].id, events[i].kind, events[i].content, err);
+        s->after = events[i].id;
+    }
+    *more = n == EVENTS_AT_ONCE;
+    arena_release(&arena);
+    return st;
+}
+
+/* The number of an event; a browser that has none yet sends nothing. False: *rs has the problem. */
+static bool read_last_event(struct request *rq, int64_t *out, struct response *rs) {
+    const char *id = rq->last_event_id ? rq->last_event_id : "";
+    errno = 0;
+    *out = *id ? strtoll(id, NULL, 10) : 0;
+    if (!errno && !id[strspn(id, "0123456789")])
+        return true;
+    response_problem(rs, &rq->arena, PROBLEM_BAD_REQUEST, "Last-Event-ID: \"%.40s\" is no number of an event", id);
+    return false;
+}
+
+enum status api_sessions_events(struct request *rq, struct response *rs, struct error *err) {
+    struct stored_session stored;
+    bool refused;
+    int64_t after;
+    enum status st = request_session(rq, false, &stored, rs, &refused, err);
+    if (st || !read_last_event(rq, &after, rs))
+        return st;
+    struct stream *s = calloc(1, sizeof *s);
+    if (!s)
+        return error_no_memory(err);
+    s->service = rq->service;
+    s->who = rq->principal;
+    if (rq->authorization || !cookie_read(rq, s->sign_in))
+        *s->sign_in = '\0';
+    snprintf(s->session, sizeof s->session, "%s", stored.id);
+    s->after = after;
+    struct event_source source = {.context = s, .read = read_events, .allowed = may_listen, .release = free};
+    snprintf(source.topic, sizeof source.topic, "%s", stored.id);
+    rs->source = event_source_new(&source);
+    if (!rs->source)
+        free(s);
+    return rs->source ? ST_OK : error_no_memory(err);
+}

@@ -1,0 +1,64 @@
+/* What the pages for people share: their frame, links, forms and times.
+ *
+ * A page is a document of report/html.h, whole without a script; assets/page.js only keeps it up to date: an element
+ * with the attribute data-live is replaced by the one of the same id of the document at data-from, after each event of
+ * the stream at data-events, or every data-every seconds. Texts of users reach a page only through report/markup.h. */
+#ifndef SERVICE_HTTP_PAGES_PAGE_H
+#define SERVICE_HTTP_PAGES_PAGE_H
+
+#include <stdbool.h>
+
+#include "dataset/store.h"
+#include "report/markup.h"
+#include "service/http/transport/request.h"
+#include "service/http/transport/response.h"
+
+enum page_place { PAGE_SESSIONS, PAGE_DATASET, PAGE_MODELS, PAGE_CLUSTERS, PAGE_ELSEWHERE };
+
+/* The frame up to the content, with the ways to the other pages; `place` is marked as where one is. */
+void page_begin(struct request *request, struct markup *m, const char *title, enum page_place place);
+
+/* End the frame and answer with it; *m is empty then. Fails: ST_NO_MEMORY. */
+enum status page_answer(struct request *request, struct markup *m, unsigned status, struct response *response,
+                        struct error *err);
+
+/* Answer a form: 303 to `path`, which is in the arena or static. */
+enum status page_redirect(struct response *response, const char *path);
+
+/* The problem that *response is, as a page; without a valid token the form to sign in. Fails: ST_NO_MEMORY, and
+ * *response is as it was. */
+enum status page_problem(struct request *request, struct response *response, struct error *err);
+
+/* Percent-encoded, for a part of an address; in the request's arena. "" when memory is out. */
+const char *page_escape(struct request *request, const char *text);
+
+/* <a href="...">text</a> */
+void page_link(struct markup *m, const char *text, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* <section> with its heading; to be ended by markup_end. */
+void page_section(struct markup *m, const char *id, const char *title);
+
+/* A form that is sent to `path`, to be ended by markup_end, and its parts. */
+void page_form_begin(struct markup *m, const char *method, const char *path, const char *class);
+void page_hidden(struct markup *m, const char *name, const char *value);
+void page_button(struct markup *m, const char *text, const char *name, const char *value);
+void page_label_begin(struct markup *m, const char *text);
+void page_option(struct markup *m, const char *value, const char *text, bool chosen);
+
+/* A microsecond figure for people, "" when it is not known; a UTC stamp up to its minute. */
+const char *page_time(double us, char out[32]);
+const char *page_stamp(const char *stamp, char out[32]);
+
+/* "http://host:port" as the browser has it, for commands to type. */
+const char *page_origin(struct request *request);
+
+/* "curl" for commands to type, with the header that has the token where there are tokens. */
+const char *page_curl(const struct request *request);
+
+/* A stored object's name, or the first digits of its id where there is none; in the request's arena. */
+const char *page_name(struct request *request, struct store *store, enum store_kind kind, const char *id);
+
+/* A field of the form that was sent, decoded into the arena; NULL: not there, or no text. */
+const char *form_field(struct request *request, const char *name);
+
+#endif

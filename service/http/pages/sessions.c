@@ -1,0 +1,281 @@
+/* The first page: sessions, newest first, each with what came of it so far, and a form to open one. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dataset/pages.h"
+#include "report/findings.h"
+#include "report/html.h"
+#include "service/http/api/api.h"
+#include "service/http/api/lists.h"
+#include "service/http/pages/page.h"
+#include "service/http/pages/pages.h"
+
+enum { SESSIONS_A_PAGE = 20, CHOICES = 200, POLL_S = 5, USUAL_TRIALS = 30 };
+
+/* ---- the table ---- */
+
+static void progress_cell(struct html_table *t, const struct findings *f, const struct stored_session *s) {
+    html_cell_begin(t);
+    if (f && f->budget_trials) {
+        markup_begin(t->m, "progress");
+        markup_attributef(t->m, "max", "%llu", (unsigned long long)f->budget_trials);
+        markup_attributef(t->m, "value", "%zu", f->ended);
+        markup_attribute(t->m, "aria-label", "trials ended");
+        markup_end(t->m);
+        markup_textf(t->m, "%zu of %llu", f->ended, (unsigned long long)f->budget_trials);
+    } else {
+        markup_textf(t->m, "%llu", f ? (unsigned long long)f->ended : (unsigned long long)s->complete);
+    }
+    html_cell_end(t);
+}
+
+/* `f` is NULL where the session's descriptions cannot be read any more. */
+static void session_row(struct request *rq, struct store *store, struct html_table *t, const struct findings *f,
+                        const struct stored_session *s) {
+    char text[32];
+    html_cell_begin(t);
+    page_link(t->m, page_name(rq, store, STORE_MODEL, s->model), "/sessions/%s", page_escape(rq, s->id));
+    html_cell_end(t);
+    html_cell(t, page_name(rq, store, STORE_CLUSTER, s->cluster));
+    html_cell_begin(t);
+    html_leaff(t->m, "span", arena_printf(&rq->arena, "state %s", stored_session_state_word(s->state)), "%s",
+               stored_session_state_word(s->state));
+    html_cell_end(t);
+    progress_cell(t, f, s);
+    html_cell(t, f && f->best != SIZE_MAX ? page_time(f->items[f->best].measured.median_us, text) : "");
+    if (f && f->best != SIZE_MAX && isfinite(f->speedup))
+        html_cellf(t, "%.2f×", f->speedup);
+    else
+        html_cell(t, "");
+    html_cell(t, page_stamp(s->started, text));
+    html_cell(t, s->team ? s->team : "");
+}
+
+static enum status sessions_table(struct request *rq, struct store *store, struct markup *m, size_t n,
+                                  const struct stored_session *sessions, struct error *err) {
+    static const char *const heads[] = {"Model",     "Cluster",     "State", ">Trials", ">Best iteration",
+                                        ">Speed-up", "Begun (UTC)", "Team",  NULL};
+    struct html_table t;
+    bool running = false;
+    for (size_t i = 0; i < n; i++)
+        running |= sessions[i].state == STORED_SESSION_RUNNING;
+    html_begin(m, "div", "rows");
+    markup_attribute(m, "id", "sessions");
+    markup_attribute(m, "data-live", "");
+    if (running && !request_query(rq, "page_token")) {
+        markup_attributef(m, "data-every", "%d", POLL_S);
+        markup_attribute(m, "data-from", "/");
+    }
+    html_table_begin(&t, m, "Newest first; speed-up over the best baseline", heads);
+    enum status st = ST_OK;
+    for (size_t i = 0; i < n && st != ST_NO_MEMORY; i++) {
+        struct findings f;
+        st = findings_gather(store, sessions[i].id, FINDINGS_FIGURES, &f, err);
+        session_row(rq, store, &t, st ? NULL : &f, &sessions[i]);
+        if (!st)
+            findings_release(&f);
+    }
+    html_table_end(&t);
+    markup_end(m);
+    return st == ST_NO_MEMORY ? st : ST_OK;
+}
+
+/* ---- the form ---- */
+
+struct choices {
+    size_t n;
+    struct stored_object *objects;
+};
+
+static enum status read_choices(struct request *rq, struct store *store, enum store_kind kind, struct choices *out,
+                                struct error *err) {
+    const struct viewer asker = request_asker(rq);
+    const struct object_list list = {.kind = kind, .descending = true, .asker = &asker};
+    char next[PAGE_CURSOR_ROOM];
+    return page_objects(store, &list, NULL, CHOICES, &rq->arena, &out->n, &out->objects, next, err);
+}
+
+static void choice(struct request *rq, struct markup *m, const char *words, const char *name,
+                   const struct choices *from) {
+    const char *before = rq->body ? form_field(rq, name) : NULL;
+    page_label_begin(m, words);
+    markup_begin(m, "select");
+    markup_attribute(m, "name", name);
+    for (size_t i = 0; i < from->n; i++)
+        page_option(m, from->objects[i].id.hex, from->objects[i].name,
+                    before && !strcmp(before, from->objects[i].id.hex));
+    markup_end(m);
+    markup_end(m);
+}
+
+static void trials_input(struct request *rq, struct markup *m) {
+    const char *before = rq->body ? form_field(rq, "trials") : NULL;
+    html_begin(m, "label", "narrow");
+    markup_leaf(m, "span", "Trials");
+    markup_begin(m, "input");
+    markup_attribute(m, "name", "trials");
+    markup_attribute(m, "type", "number");
+    markup_attribute(m, "min", "1");
+    markup_attribute(m, "max", "100000");
+    markup_attribute(m, "required", "");
+    if (before)
+        markup_attribute(m, "value", before);
+    else
+        markup_attributef(m, "value", "%d", USUAL_TRIALS);
+    markup_end(m);
+    markup_end(m);
+}
+
+static void mode_choice(struct request *rq, struct markup *m) {
+    const char *before = rq->body ? form_field(rq, "mode") : NULL;
+    page_label_begin(m, "Trials are run by");
+    markup_begin(m, "select");
+    markup_attribute(m, "name", "mode");
+    page_option(m, "ask", "agents and clients that ask for them", false);
+    page_option(m, "own", "this service, on a registered cluster", before && !strcmp(before, "own"));
+    markup_end(m);
+    markup_end(m);
+}
+
+static void open_form(struct request *rq, struct markup *m, const struct choices *models,
+                      const struct choices *clusters, const char *trouble, bool open) {
+    html_begin(m, "details", "opener");
+    if (open || trouble)
+        markup_attribute(m, "open", "");
+    markup_leaf(m, "summary", "Open a session");
+    if (trouble)
+        html_leaff(m, "p", "trouble", "%s", trouble);
+    page_form_begin(m, "post", "/sessions", "fields unified");
+    choice(rq, m, "Model", "model", models);
+    choice(rq, m, "Cluster", "cluster", clusters);
+    trials_input(rq, m);
+    mode_choice(rq, m);
+    page_button(m, "Open", NULL, NULL);
+    markup_end(m);
+    markup_end(m);
+}
+
+/* ---- without anything yet ---- */
+
+static void teach_objects(struct request *rq, struct markup *m) {
+    const char *origin = page_origin(rq);
+    html_begin(m, "div", "panel");
+    markup_leaf(m, "p", "A session needs a model and a cluster. Put descriptions of yours, or take examples:");
+    html_command(m, "%s -H 'Content-Type: application/json' --data @examples/models/resnet50.json %s/api/v1/models",
+                 page_curl(rq), origin);
+    html_command(m,
+                 "%s -H 'Content-Type: application/json' --data @examples/clusters/lab-4x1g.json "
+                 "%s/api/v1/clusters",
+                 page_curl(rq), origin);
+    markup_leaf(m, "p", "Then open a session here, or tune from a shell:");
+    html_command(m, "syncopate --server %s tune resnet50 lab-4x1g --trials %d", origin, USUAL_TRIALS);
+    markup_end(m);
+}
+
+/* ---- the page ---- */
+
+static void page_body(struct request *rq, struct markup *m, const struct choices *models,
+                      const struct choices *clusters, bool any, const char *trouble) {
+    markup_begin(m, "header");
+    markup_leaf(m, "h1", "Tuning sessions");
+    if (!any)
+        markup_leaf(m, "p", "A session finds the fastest way to synchronize a model’s gradients on a cluster.");
+    markup_end(m);
+    if (!models->n || !clusters->n)
+        teach_objects(rq, m);
+    else if (rq->principal.role >= ROLE_RUN)
+        open_form(rq, m, models, clusters, trouble, !any);
+}
+
+static enum status sessions_page(struct request *rq, unsigned status, const char *trouble, struct response *rs,
+                                 struct error *err) {
+    struct markup m = {0};
+    struct store *store;
+    struct choices models = {0}, clusters = {0};
+    const struct session_list list = {.viewer = request_viewer(rq)};
+    const char *after = request_query(rq, "page_token");
+    struct stored_session *sessions;
+    char next[PAGE_CURSOR_ROOM] = "";
+    size_t n = 0;
+    enum status st = request_reader(rq, &store, err);
+    st = st ? st : read_choices(rq, store, STORE_MODEL, &models, err);
+    st = st ? st : read_choices(rq, store, STORE_CLUSTER, &clusters, err);
+    if (!st)
+        st = page_sessions(store, &list, after, SESSIONS_A_PAGE, &rq->arena, &n, &sessions, next, err);
+    if (st)
+        return list_fault(st, after, err);
+    page_begin(rq, &m, "Tuning sessions", PAGE_SESSIONS);
+    page_body(rq, &m, &models, &clusters, n, trouble);
+    if (n)
+        st = sessions_table(rq, store, &m, n, sessions, err);
+    if (!st && *next) {
+        html_begin(&m, "p", "more");
+        page_link(&m, "Older sessions", "/?page_token=%s", page_escape(rq, next));
+        markup_end(&m);
+    }
+    if (!st)
+        return page_answer(rq, &m, status, rs, err);
+    markup_release(&m);
+    return st;
+}
+
+enum status page_home(struct request *rq, struct response *rs, struct error *err) {
+    return sessions_page(rq, 200, NULL, rs, err);
+}
+
+/* ---- opening ---- */
+
+/* The form as the body of POST /api/v1/sessions. */
+static cJSON *form_body(struct request *rq) {
+    const char *model = form_field(rq, "model"), *cluster = form_field(rq, "cluster"), *mode = form_field(rq, "mode");
+    const char *trials = form_field(rq, "trials");
+    char *end = NULL;
+    const double number = trials ? strtod(trials, &end) : 0;
+    cJSON *body = cJSON_CreateObject(), *budget = body ? cJSON_AddObjectToObject(body, "budget") : NULL;
+    const bool whole = budget && cJSON_AddStringToObject(body, "model", model ? model : "") &&
+                       cJSON_AddStringToObject(body, "cluster", cluster ? cluster : "") &&
+                       cJSON_AddStringToObject(body, "mode", mode ? mode : "ask") &&
+                       (end && *end ? cJSON_AddStringToObject(budget, "trials", trials)
+                                    : cJSON_AddNumberToObject(budget, "trials", number));
+    if (whole)
+        return body;
+    cJSON_Delete(body);
+    return NULL;
+}
+
+/* Where the interface says that the new session is, as a page. */
+static const char *new_page(struct request *rq, const struct response *rs) {
+    static const char prefix[] = "/api/v1";
+    for (size_t i = 0; i < rs->n_headers; i++)
+        if (rs->headers[i].header == HEADER_LOCATION && !strncmp(rs->headers[i].value, prefix, sizeof prefix - 1))
+            return arena_strdup(&rq->arena, rs->headers[i].value + sizeof prefix - 1);
+    return "/";
+}
+
+/* What is wrong with what the form said is told beside the form. */
+static bool is_about_the_form(enum status st) {
+    return st == ST_INVALID || st == ST_USAGE || st == ST_NOT_FOUND || st == ST_CONFLICT || st == ST_INFEASIBLE;
+}
+
+enum status page_home_open(struct request *rq, struct response *rs, struct error *err) {
+    struct error why = {0};
+    rq->json = form_body(rq);
+    if (!rq->json)
+        return error_no_memory(err);
+    enum status st = api_sessions_create(rq, rs, &why);
+    if (is_about_the_form(st)) {
+        const char *pointer, *detail;
+        st = problem_split(why.message, &rq->arena, &pointer, &detail, err);
+        response_clear(rs);
+        return st ? st : sessions_page(rq, 422, detail, rs, err);
+    }
+    if (st)
+        return error_set(err, st, "%s", why.message);
+    if (rs->problem)
+        return ST_OK;
+    const char *to = new_page(rq, rs);
+    response_clear(rs);
+    return to ? page_redirect(rs, to) : error_no_memory(err);
+}

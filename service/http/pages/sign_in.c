@@ -1,0 +1,97 @@
+/* Signing in: a token is shown once and a cookie kept instead of it (cookies.h). And what pages need beside themselves:
+ * style sheet, script, icon. */
+#include <stdio.h>
+#include <string.h>
+
+#include "report/html.h"
+#include "service/http/pages/assets.h"
+#include "service/http/pages/page.h"
+#include "service/http/pages/pages.h"
+#include "service/http/transport/cookies.h"
+#include "service/http/transport/server.h"
+
+enum { KEPT_S = 7 * 86400 }; /* the service ends it by then, too */
+
+enum status page_sign_in(struct request *rq, struct response *rs, struct error *err) {
+    (void)err;
+    if (*rq->principal.token)
+        return page_redirect(rs, "/");
+    return response_problem(rs, &rq->arena, PROBLEM_UNAUTHORIZED, "sign in");
+}
+
+/* What the browser was signed in as ends, whoever signs in next. */
+static void end_sign_in(struct request *rq) {
+    char value[SIGN_IN_LENGTH + 1];
+    if (cookie_read(rq, value))
+        sign_ins_end(service_sign_ins(rq->service), value);
+}
+
+/* A path here, and not "//elsewhere" in any spelling. */
+static const char *way_back(const char *to) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./";
+    return to && *to == '/' && to[1] != '/' && !to[strspn(to, plain)] ? to : "/";
+}
+
+static enum status refuse(struct request *rq, struct response *rs) {
+    char why[TOKENS_WHY_MAX];
+    if (tokens_unreadable(service_tokens(rq->service), why))
+        return response_problem(rs, &rq->arena, PROBLEM_TOKENS_UNREADABLE, PROBLEM_TOKENS_DETAIL);
+    return response_problem(rs, &rq->arena, PROBLEM_UNAUTHORIZED, "the token is unknown, revoked or expired");
+}
+
+enum status page_sign_in_send(struct request *rq, struct response *rs, struct error *err) {
+    struct principal who;
+    char value[SIGN_IN_LENGTH + 1];
+    const char *token = form_field(rq, "token");
+    if (!token || !tokens_check(service_tokens(rq->service), token, &who))
+        return refuse(rq, rs);
+    end_sign_in(rq);
+    enum status st = sign_ins_begin(service_sign_ins(rq->service), who.token, value, err);
+    st = st ? st : cookie_set(rq, value, KEPT_S, rs, err);
+    return st ? st : page_redirect(rs, way_back(form_field(rq, "to")));
+}
+
+enum status page_sign_out(struct request *rq, struct response *rs, struct error *err) {
+    end_sign_in(rq);
+    enum status st = cookie_set(rq, "", 0, rs, err);
+    return st ? st : page_redirect(rs, "/sign-in");
+}
+
+/* ---- assets ---- */
+
+static enum status answer_asset(struct request *rq, const char *type, const char *text, size_t n, struct response *rs,
+                                struct error *err) {
+    struct id id;
+    enum status st = id_of(text, n, &id, err);
+    const char *tag = st ? NULL : arena_printf(&rq->arena, "%.16s", id.hex);
+    if (!st && !tag)
+        st = error_no_memory(err);
+    if (st)
+        return st;
+    rs->etag = tag;
+    rs->cache_control = "no-cache";
+    response_bytes(rs, 200, type, text, n);
+    return ST_OK;
+}
+
+enum status page_style(struct request *rq, struct response *rs, struct error *err) {
+    const char *sheet = html_stylesheet();
+    const struct asset ours = asset_style();
+    const size_t n = strlen(sheet), more = ours.n;
+    char *text = arena_alloc(&rq->arena, n + more + 1, 1);
+    if (!text)
+        return error_no_memory(err);
+    memcpy(text, sheet, n);
+    memcpy(text + n, ours.text, more);
+    return answer_asset(rq, "text/css; charset=utf-8", text, n + more, rs, err);
+}
+
+enum status page_script(struct request *rq, struct response *rs, struct error *err) {
+    const struct asset file = asset_script();
+    return answer_asset(rq, "text/javascript; charset=utf-8", file.text, file.n, rs, err);
+}
+
+enum status page_icon(struct request *rq, struct response *rs, struct error *err) {
+    const struct asset file = asset_icon();
+    return answer_asset(rq, "image/svg+xml", file.text, file.n, rs, err);
+}

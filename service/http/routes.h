@@ -1,0 +1,15 @@
+/* The table of everything that can be asked: dispatch, /openapi.json, metrics, documentation and tests follow from it.
+ *
+ * To add a route: one row in routes.c, one handler declared in api/api.h or pages/pages.h, and its bodies' schemas in
+ * api/schemas.c. */
+#ifndef SERVICE_HTTP_ROUTES_H
+#define SERVICE_HTTP_ROUTES_H
+
+#include <stddef.h>
+
+#include "service/http/transport/route.h"
+
+/* Every route of the service. */
+const struct route *routes_list(size_t *n);
+
+#endif

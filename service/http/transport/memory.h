@@ -1,0 +1,25 @@
+/* How much memory requests hold together: their bodies, what these are parsed into, and answers on their way. Every
+ * piece has an owner, a team, and none has more than half. So the memory of the service has a bound, whoever asks.
+ * Threads: any. */
+#ifndef SERVICE_HTTP_TRANSPORT_MEMORY_H
+#define SERVICE_HTTP_TRANSPORT_MEMORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct memory; /* opaque */
+
+struct memory *memory_new(uint64_t most_bytes); /* NULL when memory is out */
+void memory_free(struct memory *memory);        /* NULL is allowed */
+
+/* May `owner` hold `bytes` more? False: there is no room for them now. What was taken is given back by its owner. */
+bool memory_take(struct memory *memory, const char *owner, uint64_t bytes);
+
+/* Count them without asking. False: they could not even be counted. */
+bool memory_count(struct memory *memory, const char *owner, uint64_t bytes);
+void memory_give(struct memory *memory, const char *owner, uint64_t bytes);
+
+uint64_t memory_held(struct memory *memory);
+uint64_t memory_share(const struct memory *memory); /* what one owner may hold at most */
+
+#endif

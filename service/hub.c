@@ -1,0 +1,706 @@
+/* See hub.h. Sessions come into memory when somebody asks for one. One that nobody uses and of which no trial is out
+ * leaves the memory when it was idle for a while, or when HUB_KEEP others were used since; its records bring it back.
+ */
+#include <malloc.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "dataset/describe.h"
+#include "dataset/events.h"
+#include "dataset/leases.h"
+#include "dataset/pages.h"
+#include "service/hub_internal.h"
+#include "tuner/session/runners.h"
+
+enum { HUB_KEEP = 16 };
+static const double TICK_US = 0.25e6, FORGET_US = 3600e6;
+
+struct hub_options hub_default_options(void) {
+    return (struct hub_options){.max_attempts = 3, .lease_us = 60e6, .idle_us = 60e6};
+}
+
+double clock_boot_us(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+enum status hub_commit(struct hub *hub, write_step *step, void *context, struct error *err) {
+    return writer_run(service_writer(hub->service), step, context, err);
+}
+
+enum status hub_tell(struct served *served, struct store *store, const char *kind, cJSON *content, bool whole,
+                     struct error *err) {
+    char *text = whole ? json_line(content) : NULL;
+    enum status st = text ? event_add(store, served->id, kind, text, NULL, err) : error_no_memory(err);
+    free(text);
+    cJSON_Delete(content);
+    return st;
+}
+
+void hub_listen(struct hub *hub, void (*changed)(void *context, const char *session), void *context) {
+    pthread_mutex_lock(&hub->listening);
+    hub->changed = changed;
+    hub->context = context;
+    pthread_mutex_unlock(&hub->listening);
+}
+
+void hub_notify(struct served *s) {
+    pthread_mutex_lock(&s->hub->listening);
+    if (s->hub->changed)
+        s->hub->changed(s->hub->context, s->id);
+    pthread_mutex_unlock(&s->hub->listening);
+}
+
+enum status hub_tell_state(struct served *s, struct store *store, enum stored_session_state state, const char *reason,
+                           struct error *err) {
+    cJSON *content = cJSON_CreateObject();
+    const bool whole = cJSON_AddStringToObject(content, "state", stored_session_state_word(state)) &&
+                       (!reason || cJSON_AddStringToObject(content, "reason", reason));
+    return hub_tell(s, store, "session", content, whole, err);
+}
+
+enum status hub_set_state(struct served *s, struct store *store, enum stored_session_state state, const char *reason,
+                          struct error *err) {
+    enum status st = store_session_update(store, s->id, state, reason, err);
+    return st ? st : hub_tell_state(s, store, state, reason, err);
+}
+
+void hub_ends(struct hub *hub, uint64_t counts[HUB_ENDS]) {
+    for (size_t i = 0; i < HUB_ENDS; i++)
+        counts[i] = atomic_load(&hub->ends[i]);
+}
+
+size_t hub_in_memory(struct hub *hub) {
+    size_t n = 0;
+    pthread_mutex_lock(&hub->mutex);
+    for (const struct served *s = hub->first; s; s = s->next)
+        n++;
+    pthread_mutex_unlock(&hub->mutex);
+    return n;
+}
+
+/* ---- one session ---- */
+
+static void served_free(struct served *s) {
+    session_close(s->engine);
+    if (s->described) {
+        model_release(&s->model);
+        cluster_release(&s->cluster);
+    }
+    stored_ranker_release(&s->ranker);
+    free(s->team);
+    free(s->shared);
+    free(s->runner);
+    free(s->hosts);
+    pthread_cond_destroy(&s->awake);
+    pthread_mutex_destroy(&s->waiting);
+    pthread_mutex_destroy(&s->mutex);
+    free(s);
+}
+
+static struct served *served_new(struct hub *hub) {
+    struct served *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->hub = hub;
+    s->references = 1;
+    s->options = tune_default_options();
+    s->last_waiter = &s->first_waiter;
+    pthread_mutex_init(&s->mutex, NULL);
+    pthread_mutex_init(&s->waiting, NULL);
+    pthread_cond_init(&s->awake, NULL);
+    return s;
+}
+
+static bool copy_text(char **out, const char *text) {
+    *out = text ? strdup(text) : NULL;
+    return *out || !text;
+}
+
+static enum status describe(struct served *s, struct store *store, const char *model, const char *cluster,
+                            struct error *err) {
+    enum status st = store_get_model(store, model, &s->model, err);
+    if (st)
+        return st;
+    st = store_get_cluster(store, cluster, &s->cluster, err);
+    if (st)
+        model_release(&s->model);
+    s->described = !st;
+    return st;
+}
+
+/* What the clients' runner cannot execute is not suggested; of a runner that is not ours nothing is known. */
+static void narrow(struct served *s) {
+    enum trial_place place;
+    if (s->mode == STORED_SESSION_ASK && s->runner && trial_runner_parse(s->runner, &place))
+        s->options.space.algorithms = runner_algorithms(&(struct runner){.cluster = &s->cluster});
+}
+
+static enum status prepare_engine(struct served *s, struct store *store, const char *ranker, struct error *err) {
+    const struct domain here = {.model = s->model, .cluster = s->cluster};
+    const struct viewer team = {.team = s->team}; /* also where an administrator opened it: its team has no other's */
+    enum status st = rankers_for_session(store, &team, &here, ranker, &s->ranker, err);
+    if (st)
+        return st;
+    s->options.ranker = s->ranker.ranker;
+    s->options.ranker_id = s->ranker.ranker ? s->ranker.id.hex : NULL;
+    s->options.runner = s->runner;
+    s->options.hosts = s->hosts;
+    s->options.team = s->team;
+    s->options.shared = s->shared;
+    s->options.mode = s->mode;
+    s->options.served = true;
+    s->options.cancel = &s->cancel; /* what it learns beside trials ends with it */
+    narrow(s);
+    return session_prepare(&s->model, &s->cluster, &s->options, &s->engine, err);
+}
+
+enum status hub_new(struct hub *hub, const struct new_session *request, struct served **out, struct error *err) {
+    struct store *reader;
+    const struct launcher *launcher = hub_launcher(hub, request->cluster);
+    enum status st = service_reader(hub->service, &reader, err);
+    struct served *s = st ? NULL : served_new(hub);
+    if (!s)
+        return st ? st : error_no_memory(err);
+    const bool own = request->mode == STORED_SESSION_OWN;
+    s->mode = request->mode;
+    s->options = request->options;
+    if (!copy_text(&s->team, request->team) || !copy_text(&s->shared, request->shared) ||
+        !copy_text(&s->runner, own ? launcher->runner : request->options.runner) ||
+        !copy_text(&s->hosts, own ? launcher->hosts : NULL))
+        st = error_no_memory(err);
+    if (!st)
+        st = describe(s, reader, request->model, request->cluster, err);
+    if (!st && own)
+        st = hub_own_options(s, err);
+    if (!st)
+        st = prepare_engine(s, reader, request->ranker ? request->ranker : "nearest", err);
+    if (st)
+        served_free(s);
+    else
+        *out = s;
+    return st;
+}
+
+enum status hub_record(struct served *s, struct store *store, struct error *err) {
+    enum status st = session_begin(s->engine, store, err);
+    if (st)
+        return st;
+    snprintf(s->id, sizeof s->id, "%s", session_id(s->engine));
+    return hub_tell_state(s, store, STORED_SESSION_RUNNING, NULL, err);
+}
+
+void hub_discard(struct served *s) {
+    if (s)
+        served_free(s);
+}
+
+const char *hub_session_id(const struct served *s) {
+    return s->id;
+}
+
+bool hub_is_own(const struct served *s) {
+    return s->mode == STORED_SESSION_OWN;
+}
+
+const struct model *hub_model(const struct served *s) {
+    return &s->model;
+}
+
+const struct cluster *hub_cluster(const struct served *s) {
+    return &s->cluster;
+}
+
+/* ---- who has it ---- */
+
+bool hub_try(struct served *s) {
+    return !pthread_mutex_trylock(&s->mutex);
+}
+
+void hub_lock(struct served *s) {
+    pthread_mutex_lock(&s->mutex);
+}
+
+/* The session is not touched after the last waiter that was taken out: its run() may give the session back. */
+static void call_waiter(struct served *s) {
+    pthread_mutex_lock(&s->waiting);
+    struct hub_waiter *waiter = s->first_waiter;
+    if (waiter) {
+        s->first_waiter = waiter->next;
+        s->last_waiter = s->first_waiter ? s->last_waiter : &s->first_waiter;
+    }
+    pthread_mutex_unlock(&s->waiting);
+    if (waiter)
+        waiter->run(waiter->context);
+}
+
+void hub_unlock(struct served *s) {
+    pthread_mutex_unlock(&s->mutex);
+    call_waiter(s);
+}
+
+/* Whoever has the session calls a waiter after giving it up. One who gave it up before this one was in the list did not
+ * see it: then the session is free, and is locked and given up once more. */
+void hub_wait(struct served *s, struct hub_waiter *waiter) {
+    waiter->next = NULL;
+    hub_keep(s); /* the waiter may be through with it before this returns */
+    pthread_mutex_lock(&s->waiting);
+    *s->last_waiter = waiter;
+    s->last_waiter = &waiter->next;
+    const bool is_free = hub_try(s);
+    pthread_mutex_unlock(&s->waiting);
+    if (is_free)
+        hub_unlock(s);
+    hub_drop(s);
+}
+
+/* Where somebody has it now, that one calls the next. */
+void hub_pass(struct served *s) {
+    if (hub_try(s))
+        hub_unlock(s);
+}
+
+void hub_stir(struct served *s) {
+    pthread_mutex_lock(&s->waiting);
+    s->changes++;
+    pthread_cond_broadcast(&s->awake);
+    pthread_mutex_unlock(&s->waiting);
+}
+
+void hub_sleep(struct served *s, double patience_us) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += (time_t)(patience_us / 1e6);
+    pthread_mutex_lock(&s->waiting);
+    const uint64_t before = s->changes;
+    pthread_mutex_unlock(&s->waiting);
+    hub_unlock(s);
+    pthread_mutex_lock(&s->waiting);
+    while (s->changes == before && !served_is_cancelled(s))
+        if (pthread_cond_clockwait(&s->awake, &s->waiting, CLOCK_MONOTONIC, &until))
+            break;
+    pthread_mutex_unlock(&s->waiting);
+    hub_lock(s);
+}
+
+/* ---- all of them ---- */
+
+/* Offers that nobody took are made again from the same random stream. */
+static bool has_taken(const struct served *s) {
+    for (size_t i = 0; i < s->n_out; i++)
+        if (s->out[i].taken)
+            return true;
+    return false;
+}
+
+/* The hub's mutex is held. What its own mutex guards is looked at last, when nobody is left who could change it. */
+static bool in_use(const struct served *s) {
+    return s->references || (s->has_thread && !s->thread_ended) || has_taken(s);
+}
+
+/* The hub's mutex is held. Takes out what nobody uses: beyond the HUB_KEEP newest, and what was idle for long. */
+static struct served *evict(struct hub *hub) {
+    const double long_ago_us = clock_now_us() - hub->options.idle_us;
+    struct served *gone = NULL;
+    size_t idle = 0;
+    for (struct served **at = &hub->first; *at;) {
+        struct served *s = *at;
+        if (in_use(s) || (++idle <= HUB_KEEP && s->used_us > long_ago_us)) {
+            at = &s->next;
+            continue;
+        }
+        *at = s->next;
+        s->next = gone;
+        gone = s;
+    }
+    return gone;
+}
+
+/* Not under the hub's mutex: a thread that learns may have to end first. */
+static void free_gone(struct served *s) {
+    const bool any = s != NULL;
+    for (struct served *next; s; s = next) {
+        next = s->next;
+        hub_own_stop(s);
+        served_cancel(s);
+        served_free(s);
+    }
+    if (any)
+        malloc_trim(0); /* an engine is many small pieces, which the heap would keep */
+}
+
+void hub_add(struct served *s) {
+    struct hub *hub = s->hub;
+    struct error err;
+    hub_lock(s);
+    if (s->mode == STORED_SESSION_OWN && hub_own_start(s, &err))
+        log_error("session %s: %s", s->id, err.message);
+    hub_unlock(s);
+    pthread_mutex_lock(&hub->mutex);
+    s->next = hub->first;
+    hub->first = s;
+    struct served *gone = evict(hub);
+    pthread_mutex_unlock(&hub->mutex);
+    free_gone(gone);
+    hub_notify(s);
+}
+
+static struct served *lookup(struct hub *hub, const char *id) {
+    for (struct served *s = hub->first; s; s = s->next)
+        if (!strcmp(s->id, id)) {
+            s->references++;
+            return s;
+        }
+    return NULL;
+}
+
+/* How its trials are run. The service's own run as an administrator registered now, whatever the dataset says, which
+ * may be of another service; NULL where nobody did. */
+static bool load_runner(struct served *s, const struct stored_session *stored) {
+    if (stored->mode == STORED_SESSION_OWN) {
+        const struct launcher *launcher = hub_launcher(s->hub, stored->cluster);
+        return !launcher || (copy_text(&s->runner, launcher->runner) && copy_text(&s->hosts, launcher->hosts));
+    }
+    cJSON *options = cJSON_Parse(stored->options);
+    const bool whole = copy_text(&s->runner, cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(options, "runner")));
+    cJSON_Delete(options);
+    return whole;
+}
+
+/* What the dataset says of it, without the engine. */
+static enum status load(struct hub *hub, const char *id, struct served **out, struct error *err) {
+    struct arena arena = {0};
+    struct stored_session stored;
+    struct store *reader;
+    enum status st = service_reader(hub->service, &reader, err);
+    if (!st)
+        st = store_session_get(reader, id, &arena, &stored, err);
+    struct served *s = st ? NULL : served_new(hub);
+    if (!st && !s)
+        st = error_no_memory(err);
+    if (!st) {
+        snprintf(s->id, sizeof s->id, "%s", stored.id);
+        s->mode = stored.mode;
+        s->state = stored.state;
+        if (!copy_text(&s->team, stored.team) || !copy_text(&s->shared, stored.shared) || !load_runner(s, &stored))
+            st = error_no_memory(err);
+        if (!st)
+            st = describe(s, reader, stored.model, stored.cluster, err);
+    }
+    arena_release(&arena);
+    if (st && s)
+        served_free(s);
+    if (!st)
+        *out = s;
+    return st;
+}
+
+enum status hub_find(struct hub *hub, const char *id, struct served **out, struct error *err) {
+    struct served *loaded;
+    pthread_mutex_lock(&hub->mutex);
+    struct served *s = lookup(hub, id);
+    pthread_mutex_unlock(&hub->mutex);
+    if (!s) {
+        enum status st = load(hub, id, &loaded, err);
+        if (st)
+            return st;
+        pthread_mutex_lock(&hub->mutex);
+        s = lookup(hub, id);
+        if (s) { /* somebody was faster */
+            served_free(loaded);
+        } else {
+            loaded->next = hub->first;
+            hub->first = s = loaded;
+        }
+        struct served *gone = evict(hub);
+        pthread_mutex_unlock(&hub->mutex);
+        free_gone(gone);
+    }
+    *out = s;
+    return ST_OK;
+}
+
+void hub_drop(struct served *s) {
+    if (!s)
+        return;
+    struct hub *hub = s->hub;
+    pthread_mutex_lock(&hub->mutex);
+    s->references--;
+    s->used_us = clock_now_us();
+    pthread_mutex_unlock(&hub->mutex);
+}
+
+void hub_keep(struct served *s) {
+    pthread_mutex_lock(&s->hub->mutex);
+    s->references++;
+    pthread_mutex_unlock(&s->hub->mutex);
+}
+
+/* ---- the engine from the records ---- */
+
+/* Every trial that has not ended is out again; those that somebody had taken get a lease of its full length. */
+static enum status take_up(struct served *s, struct store *store, struct error *err) {
+    struct arena arena = {0};
+    struct record *records;
+    struct lease *leases;
+    size_t n = 0, n_leases = 0;
+    enum status st = store_trials(store, s->id, &arena, &n, &records, err);
+    if (!st)
+        st = leases_list(store, s->id, &arena, &n_leases, &leases, err);
+    for (size_t i = 0; i < n && !st; i++) {
+        const struct record *r = &records[i];
+        s->last_number = r->number > s->last_number ? r->number : s->last_number;
+        if ((r->state != RECORD_WAITING && r->state != RECORD_RUNNING) || s->n_out == HUB_MOST_OFFERS)
+            continue;
+        struct out *o = &s->out[s->n_out];
+        *o = (struct out){.number = r->number, .row = r->trial, .attempt = r->attempt};
+        for (size_t k = 0; k < n_leases; k++)
+            if (leases[k].trial == r->trial) {
+                o->taken = true;
+                o->lease_us = leases[k].length_us;
+                o->deadline_us = clock_boot_us() + o->lease_us;
+                snprintf(o->client, sizeof o->client, "%s", leases[k].client);
+            }
+        st = session_take_up(s->engine, store, r, &o->suggestion, err);
+        s->n_out += !st;
+    }
+    arena_release(&arena);
+    return st;
+}
+
+static enum status record_run(void *context, struct store *store, struct error *err) {
+    struct served *s = context;
+    return session_record_run(s->engine, store, err);
+}
+
+bool hub_is_awake(const struct served *s) {
+    return s->engine;
+}
+
+enum status hub_wake(struct served *s, struct error *err) {
+    struct arena arena = {0};
+    struct store *reader;
+    struct stored_session stored;
+    if (s->engine)
+        return ST_OK;
+    enum status st = service_reader(s->hub->service, &reader, err);
+    if (!st)
+        st = store_session_get(reader, s->id, &arena, &stored, err);
+    if (!st) {
+        cJSON *options = cJSON_Parse(stored.options);
+        const char *ranker = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(options, "ranker"));
+        st = s->mode == STORED_SESSION_OWN ? hub_own_options(s, err) : ST_OK;
+        if (!st)
+            st = prepare_engine(s, reader, ranker ? ranker : "none", err);
+        cJSON_Delete(options);
+    }
+    if (!st)
+        st = session_resume(s->engine, reader, s->id, err);
+    if (!st)
+        st = take_up(s, reader, err);
+    if (!st && s->state == STORED_SESSION_RUNNING)
+        st = hub_commit(s->hub, record_run, s, err);
+    if (st) {
+        session_close(s->engine);
+        s->engine = NULL;
+        s->n_out = 0;
+        stored_ranker_release(&s->ranker);
+    }
+    arena_release(&arena);
+    return st;
+}
+
+/* ---- the thread that ends leases, and clears away ---- */
+
+/* The next session after `s` (NULL: the first), referenced; `s` is given back. */
+static struct served *step_on(struct hub *hub, struct served *s) {
+    pthread_mutex_lock(&hub->mutex);
+    struct served *next = s ? s->next : hub->first;
+    if (next)
+        next->references++;
+    if (s)
+        s->references--;
+    pthread_mutex_unlock(&hub->mutex);
+    return next;
+}
+
+static void tick(struct hub *hub) {
+    for (struct served *s = step_on(hub, NULL); s; s = step_on(hub, s)) {
+        struct error err;
+        if (!hub_try(s)) /* it is making a suggestion: next time */
+            continue;
+        if (hub_expire(s, &err))
+            log_error("session %s: %s", s->id, err.message);
+        hub_unlock(s);
+    }
+    pthread_mutex_lock(&hub->mutex);
+    struct served *gone = evict(hub);
+    pthread_mutex_unlock(&hub->mutex);
+    free_gone(gone);
+}
+
+static void forget_at_times(struct hub *hub, double *due_us) {
+    struct error err;
+    bool more = false;
+    if (clock_now_us() < *due_us)
+        return;
+    const enum status st = service_forget(hub->service, &more, &err);
+    *due_us = more ? 0 : clock_now_us() + FORGET_US; /* leases are looked at in between */
+    if (st)
+        log_error("what is old stays in the dataset for now: %s", err.message);
+}
+
+static void *keep_time(void *context) {
+    struct hub *hub = context;
+    double due_us = 0;
+    work_enter(&hub->work);
+    pthread_mutex_lock(&hub->mutex);
+    while (!hub->closing) {
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += (long)(TICK_US * 1e3);
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_cond_clockwait(&hub->wake, &hub->mutex, CLOCK_MONOTONIC, &until);
+        pthread_mutex_unlock(&hub->mutex);
+        tick(hub);
+        forget_at_times(hub, &due_us);
+        pthread_mutex_lock(&hub->mutex);
+    }
+    pthread_mutex_unlock(&hub->mutex);
+    work_leave();
+    return NULL;
+}
+
+/* ---- from beginning to end ---- */
+
+static enum status refresh_leases(void *context, struct store *store, struct error *err) {
+    (void)context;
+    return leases_refresh(store, NULL, err);
+}
+
+/* Begun by a service, and not by `syncopate tune` on this file, nor in a file that was imported or merged: nobody here
+ * asked for those. */
+static bool was_served(const struct stored_session *stored) {
+    if (stored->origin && strcmp(stored->origin, SESSION_BEFORE) != 0)
+        return false;
+    cJSON *options = cJSON_Parse(stored->options);
+    bool served = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(options, "served"));
+    cJSON_Delete(options);
+    return served;
+}
+
+static void go_on(struct hub *hub, const char *id) {
+    struct served *s;
+    struct error err;
+    enum status st = hub_find(hub, id, &s, &err);
+    if (!st) {
+        hub_lock(s);
+        st = hub_wake(s, &err);
+        if (!st)
+            st = hub_own_start(s, &err);
+        hub_unlock(s);
+        hub_drop(s);
+    }
+    if (st)
+        log_error("session %s does not go on: %s", id, err.message);
+}
+
+/* The sessions in this state that the service was running itself when it ended go on, or wait to be resumed; those of
+ * clients wake when one comes. */
+static enum status recover(struct hub *hub, enum stored_session_state state, struct arena *arena, struct error *err) {
+    const enum stored_session_mode own = STORED_SESSION_OWN;
+    const struct session_list list = {.state = &state, .mode = &own};
+    struct store *reader;
+    struct stored_session *sessions;
+    size_t n;
+    char after[PAGE_CURSOR_ROOM] = "", next[PAGE_CURSOR_ROOM];
+    enum status st = service_reader(hub->service, &reader, err);
+    do {
+        n = 0;
+        if (!st)
+            st = page_sessions(reader, &list, *after ? after : NULL, 1000, arena, &n, &sessions, next, err);
+        for (size_t i = 0; i < n && !st; i++)
+            if (was_served(&sessions[i]))
+                go_on(hub, sessions[i].id);
+        if (!st)
+            memcpy(after, next, sizeof after);
+    } while (!st && *after);
+    return st;
+}
+
+enum status hub_open(struct service *service, const struct hub_options *options, struct hub **out, struct error *err) {
+    struct hub *hub = calloc(1, sizeof *hub);
+    if (!hub)
+        return error_no_memory(err);
+    hub->service = service;
+    hub->options = *options;
+    pthread_mutex_init(&hub->mutex, NULL);
+    pthread_mutex_init(&hub->machine, NULL);
+    pthread_mutex_init(&hub->listening, NULL);
+    pthread_cond_init(&hub->wake, NULL);
+    *out = hub;
+    return ST_OK;
+}
+
+enum status hub_start(struct hub *hub, struct error *err) {
+    struct arena arena = {0};
+    enum status st = hub_commit(hub, refresh_leases, NULL, err);
+    if (!st)
+        st = recover(hub, STORED_SESSION_RUNNING, &arena, err);
+    if (!st)
+        st = recover(hub, STORED_SESSION_PAUSED, &arena, err);
+    arena_release(&arena);
+    if (!st && pthread_create(&hub->thread, NULL, keep_time, hub))
+        st = error_set(err, ST_ENVIRONMENT, "no thread can be had");
+    hub->has_thread = !st;
+    return st;
+}
+
+/* All at once, so that none waits for another's end. */
+void hub_halt(struct hub *hub) {
+    pthread_mutex_lock(&hub->mutex);
+    for (struct served *s = hub->first; s; s = s->next) {
+        served_cancel(s);
+        hub_stir(s);
+    }
+    pthread_mutex_unlock(&hub->mutex);
+}
+
+/* Own threads see `closing`, end their trial and give it back. */
+void hub_close(struct hub *hub) {
+    if (!hub)
+        return;
+    pthread_mutex_lock(&hub->mutex);
+    hub->closing = true;
+    work_stop(&hub->work, WORK_STOPPED);
+    pthread_cond_broadcast(&hub->wake);
+    pthread_mutex_unlock(&hub->mutex);
+    if (hub->has_thread)
+        pthread_join(hub->thread, NULL);
+    hub_halt(hub);
+    for (struct served *s = hub->first; s; s = s->next)
+        hub_own_stop(s);
+    while (hub->first) {
+        struct served *s = hub->first;
+        hub->first = s->next;
+        served_free(s);
+    }
+    for (size_t i = 0; i < hub->n_launchers; i++) {
+        free(hub->launchers[i].runner);
+        free(hub->launchers[i].hosts);
+    }
+    free(hub->launchers);
+    pthread_cond_destroy(&hub->wake);
+    pthread_mutex_destroy(&hub->machine);
+    pthread_mutex_destroy(&hub->listening);
+    pthread_mutex_destroy(&hub->mutex);
+    free(hub);
+}

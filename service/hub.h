@@ -1,0 +1,179 @@
+/* The sessions that the service serves: who runs which trial, and until when.
+ *
+ * A session's engine (tuner/session/session.h) decides what to try; clients take trials under a lease, tell that they
+ * are alive, and report. The dataset is the truth: every change is written there first, in the caller's transaction,
+ * and the session in memory then catches up from what is written (hub_catch_up). So a crash, a failed commit or a
+ * repeated request leaves nothing to mend, and a session that is not in memory is read again from its records.
+ *
+ * A client's change is made in three steps, so that it shares its transaction with the answer that is kept for
+ * repetitions of the request: hub_lock or hub_try; the change, between store_begin and store_end; hub_catch_up and
+ * hub_unlock, whether it was committed or not. Whoever holds a session must not wait for another one. Units:
+ * microseconds. Threads: any; what takes a locked session says so. */
+#ifndef SERVICE_HUB_H
+#define SERVICE_HUB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "dataset/store.h"
+#include "service/service.h"
+#include "tuner/session/session.h"
+
+struct hub;    /* opaque */
+struct served; /* a session in it */
+
+struct hub_options {
+    uint64_t max_attempts; /* of a trial, before it counts as lost */
+    double lease_us;       /* when a client asks for none */
+    double idle_us;        /* a session that nobody used for so long, and of which no trial is out, leaves the memory */
+};
+struct hub_options hub_default_options(void);
+
+/* Then hub_register for each launcher, then hub_start. Fails: ST_NO_MEMORY. */
+enum status hub_open(struct service *service, const struct hub_options *options, struct hub **out, struct error *err);
+
+/* Call changed(context, id) from now on when something was written about a session; NULL: no more. It may be called in
+ * any thread, also while a session is locked, and must not come back to the hub. */
+void hub_listen(struct hub *hub, void (*changed)(void *context, const char *session), void *context);
+
+/* Every running lease begins anew, and sessions that the service was running itself go on. Fails: as the store. */
+enum status hub_start(struct hub *hub, struct error *err);
+
+/* The service stops: own trials and what the sessions' threads compute end soon. Then hub_close. */
+void hub_halt(struct hub *hub);
+
+/* Own trials are given back, to be run when the service is up again. NULL is allowed. */
+void hub_close(struct hub *hub);
+
+/* What became of trials of sessions since the service started, each counted once, when it was seen to be written. */
+enum hub_end { HUB_COMPLETE, HUB_FAILED, HUB_INFEASIBLE, HUB_CANCELLED, HUB_LOST, HUB_RETURNED, HUB_ENDS };
+/* HUB_RETURNED: leases that ran out, of trials that were offered again. Threads: any. */
+void hub_ends(struct hub *hub, uint64_t counts[HUB_ENDS]);
+
+/* How many sessions are in memory. Threads: any. */
+size_t hub_in_memory(struct hub *hub);
+
+/* Where the service itself may run trials: a cluster, by its whole id, that an administrator registered, and how. The
+ * texts are copied. Fails: ST_USAGE (no such runner, no whole id), ST_NO_MEMORY. */
+enum status hub_register(struct hub *hub, const char *cluster, const char *runner, const char *hosts,
+                         struct error *err);
+/* Whether there is such a place on the cluster (a whole id). */
+bool hub_has_launcher(struct hub *hub, const char *cluster);
+
+/* A new session. hub_new may take a second and writes nothing; hub_record writes it, in the caller's transaction; then
+ * hub_add, or hub_discard when nothing was written. `options` borrows nothing beyond its texts for the call. */
+struct new_session {
+    const char *model, *cluster; /* whole ids */
+    const char *ranker;          /* a name or id, "none", or NULL: the nearest domain's */
+    const char *team, *shared;
+    enum stored_session_mode mode; /* own: hub_has_launcher */
+    struct tune_options options;   /* trials, time_us, gap, seed, final_rounds, trial_us, least_gain, earlier */
+};
+enum status hub_new(struct hub *hub, const struct new_session *request, struct served **out, struct error *err);
+enum status hub_record(struct served *served, struct store *store, struct error *err);
+void hub_add(struct served *served); /* then hub_drop */
+void hub_discard(struct served *served);
+const char *hub_session_id(const struct served *served);
+bool hub_is_own(const struct served *served); /* the service runs its trials, clients do not */
+
+/* A session by its whole id, in memory from now on; give it back with hub_drop. Fails: ST_NOT_FOUND. */
+enum status hub_find(struct hub *hub, const char *id, struct served **out, struct error *err);
+void hub_drop(struct served *served); /* NULL is allowed */
+
+void hub_keep(struct served *served); /* one hub_drop more */
+
+/* Lock it, if nobody else has it. Who must not wait and gets false calls hub_wait and goes on with something else. */
+bool hub_try(struct served *served);
+
+/* Wait for it and lock it: for threads that have nothing else to do. */
+void hub_lock(struct served *served);
+void hub_unlock(struct served *served);
+
+/* Whether its engine is in memory; and read it from its records where it is not, which may take seconds. Locked. Fails:
+ * as the store. */
+bool hub_is_awake(const struct served *served);
+enum status hub_wake(struct served *served, struct error *err);
+
+/* Have run(context) called once, in any thread, when somebody gives up the lock: then try again. Where nobody has it,
+ * that is at once. `waiter` is the caller's until then. The session may be given back meanwhile only by run. */
+struct hub_waiter {
+    void (*run)(void *context);
+    void *context;
+    struct hub_waiter *next; /* the hub's */
+};
+void hub_wait(struct served *served, struct hub_waiter *waiter);
+
+/* Whoever was called by hub_wait and is through with the session, or will not take it: the next one is called. */
+void hub_pass(struct served *served);
+
+/* Bring the locked session up to what the dataset says of its trials. Fails: as the store; it may then be called again.
+ */
+enum status hub_catch_up(struct served *served, struct error *err);
+
+/* A trial that a client has taken. Texts are borrowed from the session while it is locked. */
+struct offer {
+    const struct tune_order *order;
+    const char *proposer;
+    uint64_t number, round, attempt;
+    double predicted_us, lease_us;
+    size_t place; /* the hub's own */
+    int64_t row;
+};
+enum { HUB_MOST_OFFERS = 64, HUB_CLIENT_MAX = 64 };
+
+/* Make sure that up to `count` trials can be taken; *ready is how many can, and *step says why there are not more.
+ * Takes a second for each new one. Locked. Fails: ST_CONFLICT (the session has ended, or is paused), as
+ * session_suggest. */
+enum status hub_make_ready(struct served *served, size_t count, size_t *ready, enum session_step *step,
+                           struct error *err);
+
+/* Write that `client` takes up to `count` of those; lease_us 0 is the hub's. Locked, in a transaction. */
+enum status hub_take(struct served *served, struct store *store, const char *client, size_t count, double lease_us,
+                     struct offer offers[HUB_MOST_OFFERS], size_t *n, struct error *err);
+
+/* The offers were committed. Locked. */
+void hub_taken(struct served *served, const char *client, size_t n, const struct offer *offers);
+
+/* Who speaks of which trial. */
+struct holder {
+    uint64_t number, attempt;
+    const char *client;
+    const char *runner; /* what ran it, once it has ended; NULL: what the session says */
+};
+
+/* The client lives: its lease begins anew. Locked, in a transaction. Fails: ST_CONFLICT (stale), ST_NOT_FOUND. */
+enum status hub_renew(struct served *served, struct store *store, const struct holder *holder, double lease_us,
+                      double *length_us, struct error *err);
+
+/* Times so far: *stop when the trial need not go on, being too slow to matter. Locked. */
+enum status hub_judge(struct served *served, const struct holder *holder, size_t n, const double *iterations_us,
+                      bool *stop, struct error *err);
+
+/* The trial has ended. Locked, in a transaction. Fails as hub_renew. */
+enum status hub_end_trial(struct served *served, struct store *store, const struct holder *holder,
+                          const struct tune_outcome *outcome, struct error *err);
+
+/* Trials of the session that ended elsewhere (dataset/ingest.h). hub_can_import first: it fails with ST_CONFLICT when
+ * the session has ended; hub_tell_import in the transaction that adds them; then hub_learn_imported, from which the
+ * search knows them. They count as the session's trials. Locked. */
+enum status hub_can_import(const struct served *served, struct error *err);
+enum status hub_tell_import(struct served *served, struct store *store, uint64_t added, struct error *err);
+enum status hub_learn_imported(struct served *served, struct error *err);
+
+/* Steering. Locked, in a transaction; stop and cancel also end its trials. Fails: ST_CONFLICT (the state does not allow
+ * it), ST_INVALID (a budget below what was spent). */
+enum hub_verb { HUB_PAUSE, HUB_RESUME, HUB_STOP, HUB_CANCEL };
+enum status hub_steer(struct served *served, struct store *store, enum hub_verb verb, struct error *err);
+enum status hub_set_budget(struct served *served, struct store *store, uint64_t trials, double time_us, double gap,
+                           struct error *err);
+
+/* What came of it so far. Locked. Fails: ST_INFEASIBLE when no trial completed. Release with tuning_release. */
+enum status hub_answer(struct served *served, struct tuning *out, struct error *err);
+
+/* Borrowed from a locked session. */
+const struct model *hub_model(const struct served *served);
+const struct cluster *hub_cluster(const struct served *served);
+
+#endif

@@ -1,0 +1,127 @@
+/* What the hub's sources share: hub.c keeps the sessions, hub_trials.c serves their trials, hub_own.c runs those that
+ * the service runs itself. */
+#ifndef SERVICE_HUB_INTERNAL_H
+#define SERVICE_HUB_INTERNAL_H
+
+#include <cjson/cJSON.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/work.h"
+#include "service/hub.h"
+#include "tuner/learn/rankers.h"
+
+/* A trial that was handed out by the engine and has not ended, as the dataset had it at the last catching up. */
+struct out {
+    struct suggestion suggestion;
+    uint64_t number;  /* 0: not yet written, it waits to be taken */
+    int64_t row;      /* with a number */
+    uint64_t attempt; /* of the taker, or of the next one */
+    bool taken;
+    char client[HUB_CLIENT_MAX + 1];
+    double lease_us, deadline_us; /* by clock_boot_us; INFINITY for the service's own */
+};
+
+struct served {
+    struct hub *hub;
+    struct served *next;
+    unsigned references; /* guarded by the hub's mutex, as is `next` */
+    pthread_mutex_t mutex;
+    double used_us;          /* when it was last given back, by clock_now_us; guarded by the hub's mutex */
+    pthread_mutex_t waiting; /* nothing is waited for while it is held */
+    struct hub_waiter *first_waiter, **last_waiter;
+    uint64_t changes;     /* under `waiting`, as are the waiters: how often the session has changed */
+    pthread_cond_t awake; /* `changes` has grown, or the session's thread is to end */
+    struct work work;     /* what its own thread does */
+    char id[64];
+    char *team, *shared, *runner, *hosts; /* NULL: none */
+    enum stored_session_mode mode;
+    enum stored_session_state state;
+    bool described; /* model and cluster are there */
+    struct model model;
+    struct cluster cluster;
+    struct stored_ranker ranker;
+    struct tune_options options;
+    struct session *engine; /* NULL until it is needed */
+    uint64_t last_number;
+    size_t n_out;
+    struct out out[HUB_MOST_OFFERS];
+    bool has_thread;   /* own sessions */
+    bool thread_ended; /* guarded by the hub's mutex: it touches the session no more */
+    pthread_t thread;
+    atomic_int cancel; /* read without the mutex: served_cancel and served_is_cancelled */
+};
+
+struct launcher {
+    char cluster[65], *runner, *hosts;
+};
+
+struct hub {
+    struct service *service;
+    struct hub_options options;
+    pthread_mutex_t mutex;
+    struct served *first;
+    size_t n_launchers;
+    struct launcher *launchers;
+    pthread_mutex_t machine; /* one own trial at a time: they would disturb each other */
+    pthread_mutex_t listening;
+    void (*changed)(void *context, const char *session);
+    void *context;
+    atomic_uint_fast64_t ends[HUB_ENDS];
+    bool closing; /* guarded by `mutex` */
+    pthread_cond_t wake;
+    bool has_thread;
+    pthread_t thread; /* ends leases */
+    struct work work; /* what that thread does */
+};
+
+static inline void served_cancel(struct served *served) {
+    __atomic_store_n(&served->cancel, 1, __ATOMIC_RELAXED);
+    work_stop(&served->work, WORK_STOPPED);
+}
+
+static inline bool served_is_cancelled(struct served *served) {
+    return __atomic_load_n(&served->cancel, __ATOMIC_RELAXED);
+}
+
+/* Run `step` in a transaction of the one writer; in whatever thread, so it must not use this thread's reader. */
+enum status hub_commit(struct hub *hub, write_step *step, void *context, struct error *err);
+
+/* The session has changed: its own thread looks again. */
+void hub_stir(struct served *served);
+
+/* Give up the lock until the session changes, for at most `patience_us`, or until its thread is to end. Locked before
+ * and after. */
+void hub_sleep(struct served *served, double patience_us);
+
+/* An event about it: `kind`, and a JSON object that is freed. `whole`: it has all its members; else memory was out, and
+ * there is no event. In a transaction. */
+enum status hub_tell(struct served *served, struct store *store, const char *kind, cJSON *content, bool whole,
+                     struct error *err);
+
+/* Its state, with an event: both, or the event alone. `reason` may be NULL. In a transaction. */
+enum status hub_set_state(struct served *served, struct store *store, enum stored_session_state state,
+                          const char *reason, struct error *err);
+enum status hub_tell_state(struct served *served, struct store *store, enum stored_session_state state,
+                           const char *reason, struct error *err);
+
+void hub_notify(struct served *served);
+
+/* The session is over when nothing runs and nothing more will be suggested: write it. Locked. */
+enum status hub_finish_if_over(struct served *served, struct error *err);
+
+/* Give back those whose lease ran out. Locked. */
+enum status hub_expire(struct served *served, struct error *err);
+
+/* The thread of a session that the service runs itself. Locked. */
+#define HUB_NO_LAUNCHER "no launcher is registered for its cluster, so the service cannot run its trials"
+enum status hub_own_start(struct served *served, struct error *err);
+void hub_own_stop(struct served *served); /* and wait; not locked */
+
+/* What its launcher can do, into the options. Fails: ST_CONFLICT (its cluster is no longer registered). */
+enum status hub_own_options(struct served *served, struct error *err);
+const struct launcher *hub_launcher(struct hub *hub, const char *cluster);
+
+double clock_boot_us(void);
+
+#endif

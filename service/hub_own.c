@@ -1,0 +1,240 @@
+/* See hub.h: sessions whose trials the service runs itself, each in a thread. They take the same path as a client's: a
+ * trial is taken under the name "service", run by the registered launcher, and ended in the dataset. One trial runs at
+ * a time on this machine, whatever the number of sessions. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "dataset/leases.h"
+#include "service/hub_internal.h"
+#include "tuner/session/runners.h"
+#include "tuner/session/trials.h"
+
+static const char OWN[] = "service";
+static const double OWN_LEASE_US = 86400e6; /* nobody else decides that it is lost */
+static const double PATIENCE_US = 1e6, LONG_US = 3600e6;
+
+enum status hub_register(struct hub *hub, const char *cluster, const char *runner, const char *hosts,
+                         struct error *err) {
+    enum trial_place place;
+    if (!trial_runner_parse(runner, &place))
+        return error_set(err, ST_USAGE, "launcher of cluster %s: \"%s\" is none of lab, local, mpirun, slurm", cluster,
+                         runner);
+    if (strlen(cluster) != ID_LENGTH)
+        return error_set(err, ST_USAGE, "launcher of cluster %s: that is no whole id", cluster);
+    struct launcher *grown = realloc(hub->launchers, (hub->n_launchers + 1) * sizeof *grown);
+    if (!grown)
+        return error_no_memory(err);
+    hub->launchers = grown;
+    struct launcher *l = &grown[hub->n_launchers];
+    *l = (struct launcher){.runner = strdup(runner), .hosts = hosts ? strdup(hosts) : NULL};
+    memcpy(l->cluster, cluster, ID_LENGTH);
+    if (!l->runner || (hosts && !l->hosts)) {
+        free(l->runner);
+        free(l->hosts);
+        return error_no_memory(err);
+    }
+    hub->n_launchers++;
+    return ST_OK;
+}
+
+const struct launcher *hub_launcher(struct hub *hub, const char *cluster) {
+    for (size_t i = 0; i < hub->n_launchers; i++)
+        if (!strcmp(hub->launchers[i].cluster, cluster))
+            return &hub->launchers[i];
+    return NULL;
+}
+
+bool hub_has_launcher(struct hub *hub, const char *cluster) {
+    return hub_launcher(hub, cluster) != NULL;
+}
+
+enum status hub_own_options(struct served *s, struct error *err) {
+    struct runner runner;
+    if (!s->runner) /* it is only looked at */
+        return ST_OK;
+    enum status st = runner_init(&runner, &(struct runner_words){.runner = s->runner, .hosts = s->hosts}, &s->model,
+                                 &s->cluster, NULL, err);
+    if (st)
+        return st;
+    s->options.space.algorithms = runner_algorithms(&runner);
+    runner_release(&runner);
+    return ST_OK;
+}
+
+struct own {
+    struct served *served;
+    struct offer offers[HUB_MOST_OFFERS];
+    size_t n;
+    struct tune_order order; /* a copy, since the session is not locked while it runs */
+    const struct tune_outcome *outcome;
+};
+
+static enum status take_step(void *context, struct store *store, struct error *err) {
+    struct own *own = context;
+    return hub_take(own->served, store, OWN, 1, OWN_LEASE_US, own->offers, &own->n, err);
+}
+
+static enum status end_step(void *context, struct store *store, struct error *err) {
+    struct own *own = context;
+    const struct holder holder = {.number = own->offers[0].number, .attempt = own->offers[0].attempt, .client = OWN};
+    return hub_end_trial(own->served, store, &holder, own->outcome, err);
+}
+
+static enum status give_back_step(void *context, struct store *store, struct error *err) {
+    struct own *own = context;
+    return lease_release(store, own->offers[0].row, OWN, own->offers[0].attempt, err);
+}
+
+/* Commit, again and again while the disk refuses: what was measured is worth waiting for. Locked, but while it waits.
+ * Fails: as the step; ST_CANCELLED when the thread shall end before the disk takes it. */
+static enum status commit_patiently(struct own *own, write_step *step, struct error *err) {
+    struct served *s = own->served;
+    enum status st = hub_commit(s->hub, step, own, err);
+    if (st == ST_ENVIRONMENT)
+        log_error("session %s waits: %s", s->id, err->message);
+    while (st == ST_ENVIRONMENT && !served_is_cancelled(s)) {
+        hub_sleep(s, PATIENCE_US);
+        st = hub_commit(s->hub, step, own, err);
+    }
+    return st == ST_ENVIRONMENT ? error_set(err, ST_CANCELLED, "the service ends") : st;
+}
+
+/* Take the next trial, waiting while the session is paused. *n is 0 when there is none. Locked. */
+static enum status take_next(struct own *own, struct error *err) {
+    struct served *s = own->served;
+    size_t ready;
+    enum session_step step;
+    own->n = 0;
+    while (s->state == STORED_SESSION_PAUSED && !served_is_cancelled(s))
+        hub_sleep(s, LONG_US);
+    if (s->state != STORED_SESSION_RUNNING || served_is_cancelled(s))
+        return ST_OK;
+    enum status st = hub_make_ready(s, 1, &ready, &step, err);
+    if (!st && ready)
+        st = commit_patiently(own, take_step, err);
+    if (!st && own->n) {
+        hub_taken(s, OWN, own->n, own->offers);
+        s->out[own->offers[0].place].deadline_us = INFINITY;
+        own->order = *own->offers[0].order;
+    }
+    hub_notify(s);
+    return st;
+}
+
+/* Run it. Not locked. */
+static enum status run_trial(struct own *own, struct tune_runner *run, struct tune_outcome *outcome,
+                             struct error *err) {
+    struct hub *hub = own->served->hub;
+    pthread_mutex_lock(&hub->machine);
+    enum status st = served_is_cancelled(own->served) ? error_set(err, ST_CANCELLED, "the service ends")
+                                                      : run->run(run->context, &own->order, outcome, err);
+    pthread_mutex_unlock(&hub->machine);
+    return st;
+}
+
+/* One trial from taking to end. Locked, but while it runs. *more: go on. */
+static enum status one_trial(struct own *own, struct tune_runner *run, bool *more, struct error *err) {
+    struct served *s = own->served;
+    struct tune_outcome outcome = {0};
+    *more = false;
+    enum status st = take_next(own, err);
+    if (st || !own->n)
+        return st;
+    hub_unlock(s);
+    st = run_trial(own, run, &outcome, err);
+    hub_lock(s);
+    if (st == ST_CANCELLED && stored_session_is_open(s->state))
+        return hub_commit(s->hub, give_back_step, own, err);
+    own->outcome = &outcome;
+    if (!st)
+        st = commit_patiently(own, end_step, err);
+    if (st == ST_CONFLICT) /* it was stopped meanwhile */
+        st = ST_OK;
+    if (!st)
+        st = hub_catch_up(s, err);
+    *more = !st && stored_session_is_open(s->state);
+    return st;
+}
+
+struct failure {
+    struct served *served;
+    const char *reason;
+};
+
+static enum status fail_step(void *context, struct store *store, struct error *err) {
+    const struct failure *f = context;
+    for (size_t i = 0; i < f->served->n_out; i++)
+        if (f->served->out[i].number)
+            store_trial_fail(store, f->served->out[i].row, RECORD_CANCELLED, f->reason, NULL);
+    return hub_set_state(f->served, store, STORED_SESSION_FAILED, f->reason, err);
+}
+
+static void *serve(void *context) {
+    struct own own = {.served = context};
+    struct served *s = context;
+    struct runner runner;
+    struct error err;
+    bool more = true;
+    enum status st = runner_init(&runner, &(struct runner_words){.runner = s->runner, .hosts = s->hosts}, &s->model,
+                                 &s->cluster, &s->cancel, &err);
+    work_enter(&s->work);
+    hub_lock(s);
+    if (!st) {
+        struct tune_runner run = runner_for_session(&runner);
+        while (more && !st)
+            st = one_trial(&own, &run, &more, &err);
+        runner_release(&runner);
+    }
+    if (st && st != ST_CANCELLED) {
+        struct error ignored;
+        log_error("session %s: %s", s->id, err.message);
+        hub_commit(s->hub, fail_step, &(struct failure){s, err.message}, &ignored);
+        hub_catch_up(s, &ignored);
+    }
+    hub_unlock(s);
+    work_leave();
+    pthread_mutex_lock(&s->hub->mutex);
+    s->thread_ended = true;
+    pthread_mutex_unlock(&s->hub->mutex);
+    return NULL;
+}
+
+/* Trials that were running when the process died. */
+static enum status give_back_all(void *context, struct store *store, struct error *err) {
+    const struct served *s = context;
+    enum status st = ST_OK;
+    for (size_t i = 0; i < s->n_out && !st; i++)
+        if (s->out[i].taken)
+            st = lease_release(store, s->out[i].row, OWN, s->out[i].attempt, err);
+    return st;
+}
+
+enum status hub_own_start(struct served *s, struct error *err) {
+    if (s->has_thread)
+        return ST_OK;
+    if (!s->runner)
+        return error_set(err, ST_CONFLICT, HUB_NO_LAUNCHER);
+    enum status st = s->n_out ? hub_commit(s->hub, give_back_all, s, err) : ST_OK;
+    if (!st)
+        st = hub_catch_up(s, err);
+    if (st)
+        return st;
+    if (pthread_create(&s->thread, NULL, serve, s))
+        return error_set(err, ST_ENVIRONMENT, "no thread can be had for session %s", s->id);
+    s->has_thread = true;
+    return ST_OK;
+}
+
+void hub_own_stop(struct served *s) {
+    if (!s->has_thread)
+        return;
+    served_cancel(s);
+    hub_stir(s);
+    pthread_join(s->thread, NULL);
+    s->has_thread = false;
+}

@@ -1,0 +1,454 @@
+/* See hub.h: how trials are offered, taken, reported and lost. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "dataset/leases.h"
+#include "dataset/query.h"
+#include "service/hub_internal.h"
+#include "trial-runner/trial.h"
+#include "tuner/session/trials.h"
+
+/* ---- what the dataset says ---- */
+
+static void forget(struct served *s, size_t place) {
+    memmove(&s->out[place], &s->out[place + 1], (s->n_out - place - 1) * sizeof *s->out);
+    s->n_out--;
+}
+
+static void count_end(struct hub *hub, const struct record *record) {
+    static const char lost[] = "lost: ";
+    const bool is_lost = record->reason && !strncmp(record->reason, lost, sizeof lost - 1);
+    const enum hub_end end = record->state == RECORD_COMPLETE     ? HUB_COMPLETE
+                             : record->state == RECORD_FAILED     ? HUB_FAILED
+                             : record->state == RECORD_INFEASIBLE ? HUB_INFEASIBLE
+                             : is_lost                            ? HUB_LOST
+                                                                  : HUB_CANCELLED;
+    atomic_fetch_add(&hub->ends[end], 1);
+}
+
+/* The trial has ended: the engine learns of it. */
+static enum status learn(struct served *s, size_t place, const struct record *record, struct error *err) {
+    const struct tune_outcome outcome = {.state = record->state,
+                                         .early = trial_ended_early(record),
+                                         .n = record->n_iterations,
+                                         .iterations_us = record->iterations_us,
+                                         .reason = record->reason};
+    enum status st = session_report(s->engine, &s->out[place].suggestion, &outcome, err);
+    if (st)
+        return st;
+    count_end(s->hub, record);
+    forget(s, place);
+    return ST_OK;
+}
+
+/* *gone: it left the list. */
+static enum status compare(struct served *s, size_t place, const struct record *record, bool *gone, struct error *err) {
+    struct out *o = &s->out[place];
+    *gone = false;
+    if (record->state == RECORD_WAITING) {
+        if (o->taken)
+            atomic_fetch_add(&s->hub->ends[HUB_RETURNED], 1);
+        o->taken = false;
+        o->attempt = record->attempt;
+    } else if (record->state != RECORD_RUNNING) {
+        *gone = true;
+        return learn(s, place, record, err);
+    }
+    return ST_OK;
+}
+
+/* It has ended: for the thread of an own session, and what nobody took will not be taken. */
+static void end_all(struct served *s) {
+    served_cancel(s);
+    for (size_t i = 0; i < s->n_out;)
+        if (s->out[i].number)
+            i++;
+        else
+            forget(s, i);
+}
+
+static enum status state_of(struct served *s, struct store *reader, struct error *err) {
+    struct arena arena = {0};
+    struct stored_session stored;
+    enum status st = store_session_get(reader, s->id, &arena, &stored, err);
+    if (!st) {
+        s->state = stored.state;
+        if (s->engine)
+            session_read_budget(s->engine, stored.budget);
+        if (!stored_session_is_open(s->state))
+            end_all(s);
+    }
+    arena_release(&arena);
+    return st;
+}
+
+enum status hub_catch_up(struct served *s, struct error *err) {
+    struct store *reader;
+    enum status st = service_reader(s->hub->service, &reader, err);
+    if (!st)
+        st = state_of(s, reader, err);
+    for (size_t i = 0; i < s->n_out && !st;) {
+        struct arena arena = {0};
+        struct record *records;
+        size_t n = 0;
+        bool gone = false;
+        char filter[48];
+        const struct query query = {.session = s->id, .filter = filter, .iterations = true};
+        snprintf(filter, sizeof filter, "number = %lu", (unsigned long)s->out[i].number);
+        if (s->out[i].number)
+            st = query_collect(reader, &query, &arena, &n, &records, err);
+        if (!st && n)
+            st = compare(s, i, &records[0], &gone, err);
+        arena_release(&arena);
+        i += !gone;
+    }
+    if (!st && s->engine)
+        st = hub_finish_if_over(s, err);
+    hub_stir(s);
+    hub_notify(s);
+    return st;
+}
+
+/* ---- offering and taking ---- */
+
+static enum status check_running(const struct served *s, struct error *err) {
+    if (s->state == STORED_SESSION_RUNNING)
+        return ST_OK;
+    return error_set(err, ST_CONFLICT, "session %s is %s", s->id, stored_session_state_word(s->state));
+}
+
+static size_t count_ready(const struct served *s) {
+    size_t n = 0;
+    for (size_t i = 0; i < s->n_out; i++)
+        n += !s->out[i].taken;
+    return n;
+}
+
+enum status hub_make_ready(struct served *s, size_t count, size_t *ready, enum session_step *step, struct error *err) {
+    *step = SESSION_TRIAL;
+    enum status st = check_running(s, err);
+    while (!st && *step == SESSION_TRIAL && count_ready(s) < count && s->n_out < HUB_MOST_OFFERS) {
+        struct out *o = &s->out[s->n_out];
+        *o = (struct out){0};
+        st = session_suggest(s->engine, step, &o->suggestion, err);
+        s->n_out += !st && *step == SESSION_TRIAL;
+    }
+    *ready = count_ready(s);
+    if (!st && *step == SESSION_OVER)
+        st = hub_finish_if_over(s, err);
+    return st;
+}
+
+static enum status write_offer(struct served *s, struct store *store, const struct out *o, struct offer *offer,
+                               struct error *err) {
+    const struct trial_start start = {.model = &s->model,
+                                      .cluster = &s->cluster,
+                                      .strategy = o->suggestion.order.strategy,
+                                      .session = s->id,
+                                      .number = offer->number,
+                                      .waiting = true,
+                                      .proposer = o->suggestion.proposer,
+                                      .runner = s->runner,
+                                      .round = o->suggestion.round,
+                                      .seed = s->options.seed,
+                                      .predicted_us = o->suggestion.predicted_us};
+    return trial_record_start(store, &start, &offer->row, err);
+}
+
+static enum status tell_trial(struct served *s, struct store *store, const char *kind, uint64_t number,
+                              uint64_t attempt, const char *client, struct error *err) {
+    cJSON *content = cJSON_CreateObject();
+    const bool whole = cJSON_AddNumberToObject(content, "number", (double)number) &&
+                       cJSON_AddNumberToObject(content, "attempt", (double)attempt) &&
+                       (!client || cJSON_AddStringToObject(content, "client", client));
+    return hub_tell(s, store, kind, content, whole, err);
+}
+
+enum status hub_take(struct served *s, struct store *store, const char *client, size_t count, double lease_us,
+                     struct offer offers[HUB_MOST_OFFERS], size_t *n, struct error *err) {
+    const double length_us = lease_us > 0 ? lease_us : s->hub->options.lease_us;
+    uint64_t number = s->last_number;
+    enum status st = ST_OK;
+    size_t taken = 0;
+    for (size_t i = 0; i < s->n_out && taken < count && !st; i++) {
+        const struct out *o = &s->out[i];
+        if (o->taken)
+            continue;
+        struct offer *offer = &offers[taken];
+        *offer = (struct offer){.order = &o->suggestion.order,
+                                .proposer = o->suggestion.proposer,
+                                .number = o->number ? o->number : ++number,
+                                .round = o->suggestion.round,
+                                .predicted_us = o->suggestion.predicted_us,
+                                .lease_us = length_us,
+                                .place = i,
+                                .row = o->row};
+        if (!o->number)
+            st = write_offer(s, store, o, offer, err);
+        if (!st)
+            st = lease_take(store, offer->row, client, length_us, &offer->attempt, err);
+        if (!st)
+            st = tell_trial(s, store, "trial-taken", offer->number, offer->attempt, client, err);
+        taken += !st;
+    }
+    if (!st)
+        *n = taken;
+    return st;
+}
+
+void hub_taken(struct served *s, const char *client, size_t n, const struct offer *offers) {
+    for (size_t k = 0; k < n; k++) {
+        struct out *o = &s->out[offers[k].place];
+        o->number = offers[k].number;
+        o->row = offers[k].row;
+        o->attempt = offers[k].attempt;
+        o->taken = true;
+        o->lease_us = offers[k].lease_us;
+        o->deadline_us = clock_boot_us() + o->lease_us;
+        snprintf(o->client, sizeof o->client, "%s", client);
+        s->last_number = o->number > s->last_number ? o->number : s->last_number;
+    }
+}
+
+/* ---- those that are taken ---- */
+
+/* The place of a trial that the holder has. */
+static enum status place_of(struct served *s, const struct holder *holder, size_t *place, struct error *err) {
+    if (!holder->number || holder->number > s->last_number)
+        return error_set(err, ST_NOT_FOUND, "session %s has no trial %lu", s->id, (unsigned long)holder->number);
+    for (size_t i = 0; i < s->n_out; i++) {
+        const struct out *o = &s->out[i];
+        if (o->number == holder->number && o->taken && o->attempt == holder->attempt &&
+            !strcmp(o->client, holder->client)) {
+            *place = i;
+            return ST_OK;
+        }
+    }
+    return error_set(err, ST_CONFLICT,
+                     "trial %lu is no longer with client \"%s\", attempt %lu: it has ended, or its lease ran out and "
+                     "it was offered again",
+                     (unsigned long)holder->number, holder->client, (unsigned long)holder->attempt);
+}
+
+enum status hub_renew(struct served *s, struct store *store, const struct holder *holder, double lease_us,
+                      double *length_us, struct error *err) {
+    size_t place;
+    enum status st = place_of(s, holder, &place, err);
+    if (st)
+        return st;
+    struct out *o = &s->out[place];
+    const double length = lease_us > 0 ? lease_us : o->lease_us;
+    st = lease_renew(store, o->row, holder->client, holder->attempt, length, err);
+    if (st)
+        return st;
+    o->lease_us = *length_us = length; /* a lease that lasts longer than the dataset says does no harm */
+    o->deadline_us = clock_boot_us() + length;
+    return ST_OK;
+}
+
+enum status hub_judge(struct served *s, const struct holder *holder, size_t n, const double *iterations_us, bool *stop,
+                      struct error *err) {
+    size_t place;
+    enum status st = place_of(s, holder, &place, err);
+    if (st)
+        return st;
+    const double give_up_us = s->out[place].suggestion.order.give_up_us;
+    *stop = n >= TRIAL_HOPELESS_AFTER && give_up_us > 0;
+    for (size_t i = 0; i < n && *stop; i++)
+        *stop = iterations_us[i] > give_up_us;
+    return ST_OK;
+}
+
+static enum status tell_end(struct served *s, struct store *store, const struct holder *holder,
+                            const struct tune_outcome *outcome, struct error *err) {
+    struct summary summary;
+    enum status st = outcome->n ? summary_of_copy(outcome->n, outcome->iterations_us, &summary, err) : ST_OK;
+    if (st)
+        return st;
+    cJSON *content = cJSON_CreateObject();
+    const bool has_reason = outcome->reason && *outcome->reason;
+    const bool whole = cJSON_AddNumberToObject(content, "number", (double)holder->number) &&
+                       cJSON_AddNumberToObject(content, "attempt", (double)holder->attempt) &&
+                       cJSON_AddStringToObject(content, "state", record_state_word(outcome->state)) &&
+                       (!outcome->n || cJSON_AddNumberToObject(content, "measured_us", summary.median_us)) &&
+                       (!has_reason || cJSON_AddStringToObject(content, "reason", outcome->reason));
+    return hub_tell(s, store, "trial-ended", content, whole, err);
+}
+
+enum status hub_end_trial(struct served *s, struct store *store, const struct holder *holder,
+                          const struct tune_outcome *outcome, struct error *err) {
+    size_t place;
+    enum status st = place_of(s, holder, &place, err);
+    if (!st)
+        st = lease_check(store, s->out[place].row, holder->client, holder->attempt, err);
+    if (!st && holder->runner)
+        st = store_trial_ran_by(store, s->out[place].row, holder->runner, err);
+    if (!st)
+        st = trial_record_end(store, s->out[place].row, outcome, err);
+    return st ? st : tell_end(s, store, holder, outcome, err);
+}
+
+/* ---- those that ended elsewhere ---- */
+
+enum status hub_can_import(const struct served *s, struct error *err) {
+    return s->state == STORED_SESSION_PAUSED ? ST_OK : check_running(s, err);
+}
+
+enum status hub_tell_import(struct served *s, struct store *store, uint64_t added, struct error *err) {
+    cJSON *content = cJSON_CreateObject();
+    const bool whole = cJSON_AddNumberToObject(content, "added", (double)added) != NULL;
+    return hub_tell(s, store, "trials-imported", content, whole, err);
+}
+
+/* Nobody else adds trials while the session is locked, so those past the last known number are they. */
+enum status hub_learn_imported(struct served *s, struct error *err) {
+    struct arena arena = {0};
+    struct record *records;
+    struct store *reader;
+    size_t n = 0;
+    char filter[48];
+    const struct query query = {.session = s->id, .filter = filter, .order = QUERY_BY_number, .iterations = true};
+    snprintf(filter, sizeof filter, "number > %lu", (unsigned long)s->last_number);
+    enum status st = service_reader(s->hub->service, &reader, err);
+    if (!st)
+        st = query_collect(reader, &query, &arena, &n, &records, err);
+    for (size_t i = 0; i < n && !st; i++) {
+        st = session_import(s->engine, reader, &records[i], err);
+        s->last_number = st ? s->last_number : records[i].number;
+    }
+    arena_release(&arena);
+    return st ? st : hub_catch_up(s, err);
+}
+
+/* ---- lost ones ---- */
+
+struct expiry {
+    struct served *served;
+    const struct out *out;
+};
+
+static enum status expire_step(void *context, struct store *store, struct error *err) {
+    const struct expiry *e = context;
+    enum record_state state;
+    enum status st =
+        lease_expire(store, e->out->row, e->out->attempt, e->served->hub->options.max_attempts, &state, err);
+    if (st)
+        return st;
+    return tell_trial(e->served, store, state == RECORD_WAITING ? "trial-returned" : "trial-lost", e->out->number,
+                      e->out->attempt, e->out->client, err);
+}
+
+enum status hub_expire(struct served *s, struct error *err) {
+    const double now = clock_boot_us();
+    bool any = false;
+    enum status st = ST_OK;
+    for (size_t i = 0; i < s->n_out && !st; i++)
+        if (s->out[i].taken && s->out[i].deadline_us <= now) {
+            st = hub_commit(s->hub, expire_step, &(struct expiry){s, &s->out[i]}, err);
+            any = true;
+        }
+    return st || !any ? st : hub_catch_up(s, err);
+}
+
+/* ---- steering ---- */
+
+static enum status cancel_trials(struct served *s, struct store *store, const char *reason, struct error *err) {
+    enum status st = ST_OK;
+    for (size_t i = 0; i < s->n_out && !st; i++)
+        if (s->out[i].number)
+            st = store_trial_fail(store, s->out[i].row, RECORD_CANCELLED, reason, err);
+    return st;
+}
+
+enum status hub_steer(struct served *s, struct store *store, enum hub_verb verb, struct error *err) {
+    static const struct {
+        enum stored_session_state from, to;
+        const char *reason;
+    } verbs[] = {[HUB_PAUSE] = {STORED_SESSION_RUNNING, STORED_SESSION_PAUSED, NULL},
+                 [HUB_RESUME] = {STORED_SESSION_PAUSED, STORED_SESSION_RUNNING, NULL},
+                 [HUB_STOP] = {STORED_SESSION_RUNNING, STORED_SESSION_STOPPED, "it was stopped"},
+                 [HUB_CANCEL] = {STORED_SESSION_RUNNING, STORED_SESSION_CANCELLED, "it was cancelled"}};
+    const bool ends = verb == HUB_STOP || verb == HUB_CANCEL;
+    if (s->state != verbs[verb].from && !(ends && s->state == STORED_SESSION_PAUSED))
+        return error_set(err, ST_CONFLICT, "session %s is %s", s->id, stored_session_state_word(s->state));
+    if (verb == HUB_RESUME && s->mode == STORED_SESSION_OWN && !s->runner)
+        return error_set(err, ST_CONFLICT, HUB_NO_LAUNCHER);
+    enum status st = ends ? cancel_trials(s, store, verbs[verb].reason, err) : ST_OK;
+    return st ? st : hub_set_state(s, store, verbs[verb].to, verbs[verb].reason, err);
+}
+
+/* Members that a budget lacks are 0. */
+static double member_of(const cJSON *budget, const char *key) {
+    const cJSON *number = cJSON_GetObjectItemCaseSensitive(budget, key);
+    return cJSON_IsNumber(number) ? number->valuedouble : 0;
+}
+
+static enum status is_budget(struct served *s, struct store *store, uint64_t trials, double time_us, double gap,
+                             bool *same, struct error *err) {
+    static const char *const keys[] = {"trials", "time_us", "gap"};
+    struct arena arena = {0};
+    struct stored_session stored;
+    enum status st = store_session_get(store, s->id, &arena, &stored, err);
+    cJSON *budget = st ? NULL : cJSON_Parse(stored.budget);
+    const double now[] = {(double)trials, time_us, gap};
+    *same = budget != NULL;
+    for (size_t i = 0; i < sizeof now / sizeof *now; i++) {
+        const double before = member_of(budget, keys[i]);
+        *same = *same && !(before < now[i]) && !(before > now[i]);
+    }
+    cJSON_Delete(budget);
+    arena_release(&arena);
+    return st;
+}
+
+enum status hub_set_budget(struct served *s, struct store *store, uint64_t trials, double time_us, double gap,
+                           struct error *err) {
+    bool same;
+    if (!stored_session_is_open(s->state))
+        return error_set(err, ST_CONFLICT, "session %s is %s", s->id, stored_session_state_word(s->state));
+    enum status st = is_budget(s, store, trials, time_us, gap, &same, err);
+    if (!st && !same)
+        st = session_record_budget(s->engine, store, trials, time_us, gap, err);
+    if (st || same)
+        return st;
+    cJSON *content = cJSON_CreateObject();
+    const bool whole = cJSON_AddNumberToObject(content, "trials", (double)trials) &&
+                       cJSON_AddNumberToObject(content, "time_us", time_us) &&
+                       cJSON_AddNumberToObject(content, "gap", gap);
+    return hub_tell(s, store, "budget", content, whole, err);
+}
+
+struct ending {
+    struct served *served;
+    enum stored_session_state state;
+    const char *reason;
+};
+
+static enum status end_step(void *context, struct store *store, struct error *err) {
+    const struct ending *e = context;
+    return hub_set_state(e->served, store, e->state, e->reason, err);
+}
+
+enum status hub_finish_if_over(struct served *s, struct error *err) {
+    if (s->state != STORED_SESSION_RUNNING || s->n_out || !session_over(s->engine))
+        return ST_OK;
+    struct tuning tuning;
+    struct ending ending = {s, STORED_SESSION_DONE, tune_stop_words(session_stop(s->engine))};
+    struct error why;
+    enum status st = session_answer(s->engine, &tuning, &why);
+    if (!st)
+        tuning_release(&tuning);
+    if (st == ST_INFEASIBLE)
+        ending = (struct ending){s, STORED_SESSION_FAILED, why.message};
+    st = hub_commit(s->hub, end_step, &ending, err);
+    if (!st)
+        s->state = ending.state;
+    return st;
+}
+
+enum status hub_answer(struct served *s, struct tuning *out, struct error *err) {
+    return session_answer(s->engine, out, err);
+}

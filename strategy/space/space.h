@@ -1,0 +1,110 @@
+/* The space of strategies for one model and one cluster: drawing from it, stepping through it, measuring it.
+ *
+ * A space is what a search may choose: every strategy that strategy_check accepts and that keeps to the options, such
+ * as what a runner supports. Nothing here knows what is fast; the guided sampler knows only what AutoSync §3.2 calls
+ * constraints: c_lb, servers carry load in proportion to their bandwidth, and c_am, only gradients that become ready
+ * one after another are merged.
+ *
+ * Policy preemptive lies outside: its slices come from an exact schedule, and slices drawn at random are of no use.
+ * Such a strategy is in no space, but its neighbours are, and its likeness to others is defined.
+ *
+ * Every strategy that comes out is sealed and valid, and is the caller's to release. The same state of `rng` gives the
+ * same strategy. Failures: ST_NO_MEMORY, and where noted.
+ * Threads: a const struct space may be shared; each thread has its own rng. */
+#ifndef STRATEGY_SPACE_SPACE_H
+#define STRATEGY_SPACE_SPACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/rng.h"
+#include "strategy/cluster.h"
+#include "strategy/model.h"
+#include "strategy/strategy.h"
+
+struct space_options {
+    bool all_reduce, parameter_server; /* at least one */
+    bool cross_iteration;              /* false: always the barrier */
+    uint32_t algorithms;               /* set of 1u << ALGORITHM_...; not empty */
+    uint32_t policies;                 /* set of 1u << POLICY_...; not empty. preemptive is refused: see below */
+    uint32_t encodings;                /* set of 1u << ENCODING_...; holds none. Only f32 and f64 are ever encoded */
+    uint32_t max_shards;               /* 1: no variable is cut; at most SPACE_MAX_SHARDS */
+    uint64_t min_partition_bytes, max_partition_bytes; /* beside "whole"; at least SPACE_MIN_BYTES */
+    uint64_t min_credit_bytes, max_credit_bytes;       /* beside 0 and no limit; at least SPACE_MIN_BYTES */
+    bool whole_messages;                               /* no message is cut: every partition size is 0 */
+    bool usual_credit; /* only what frameworks do: 0 where all-reduce is allowed, no limit where servers are */
+};
+
+enum { SPACE_MAX_SHARDS = 4096, SPACE_MIN_BYTES = 4096 };
+
+/* Both architectures, every algorithm, fifo and priority, no encoding, up to 64 shards, sizes 64 KiB to 64 MiB. */
+struct space_options space_default_options(void);
+
+struct space {
+    struct arena arena;            /* owns the arrays */
+    const struct model *model;     /* borrowed */
+    const struct cluster *cluster; /* borrowed */
+    struct space_options options;
+    const uint32_t *ready; /* the model's variables in the order in which gradients become ready */
+    const uint32_t *place; /* its inverse: ready[place[v]] = v */
+    const double *rate;    /* by node: bytes per microsecond that a server there can receive and send */
+    bool several_devices;  /* some node has more than one: local reduction is a choice */
+    bool sparse;           /* some variable is sparse */
+};
+
+/* Fails: ST_INVALID (options that leave nothing to choose, with what is wrong). O(variables + operators + nodes +
+ * links). */
+enum status space_init(struct space *out, const struct model *model, const struct cluster *cluster,
+                       const struct space_options *options, struct error *err);
+void space_release(struct space *space);
+
+/* Whether the strategy keeps to the space's options. */
+bool space_contains(const struct space *space, const struct strategy *strategy);
+
+/* Every variable on its own: architecture, cut, servers, group; then the schedule. Reaches every strategy of the space
+ * (sizes in steps of 4 KiB). */
+enum status space_sample_uniform(const struct space *space, struct rng *rng, struct strategy *out, struct error *err);
+
+/* By AutoSync's c_lb and c_am: one idea a strategy (all-reduce, servers, or a mix by sparsity, size or run), merge
+ * groups that are runs of the order of readiness, servers weighted by the bandwidth that is left on them. */
+enum status space_sample_guided(const struct space *space, struct rng *rng, struct strategy *out, struct error *err);
+
+/* The same with some of the constraints only, so that it can be said what each is worth. Without SPACE_BALANCED as many
+ * servers are drawn for each variable, whatever they carry; without SPACE_ADJACENT as many groups of about the same
+ * bytes are merged, out of variables in any order. */
+enum { SPACE_BALANCED = 1, SPACE_ADJACENT = 2 }; /* c_lb, c_am */
+enum status space_sample_constrained(const struct space *space, struct rng *rng, unsigned constraints,
+                                     struct strategy *out, struct error *err);
+
+/* `from` with one small change; never the same id. `from` need not be in the space: what the change does not touch
+ * stays. Only a preemptive `from` also loses its slices and its policy: the change is made to its groups under priority
+ * (or the policy that the space has), whose order of messages is the nearest to it that needs no schedule. Steps
+ * connect the space. Fails: ST_INFEASIBLE when no change was found in SPACE_MAX_TRIES draws (a space of
+ * one). */
+enum { SPACE_MAX_TRIES = 200 };
+enum status space_neighbour(const struct space *space, const struct strategy *from, struct rng *rng,
+                            struct strategy *out, struct error *err);
+
+/* A child of two strategies for this model and cluster. The order of readiness is cut at random places, more often at
+ * few than at many, and the runs between the cuts come from `a` and `b` in turn; the schedule comes from one of them.
+ * Two variables share a merge group in the child only if they came from one parent and shared it there, or if the very
+ * same group is in both; so groups that lie within a run, and those that the parents agree on, survive. What the
+ * options forbid in one parent comes from the other, so the child is in the space when either parent is. Where both
+ * parents are preemptive the child's policy is that of space_neighbour. The child may equal a parent; that of a
+ * strategy with itself does, but for slices. O(variables + servers named). */
+enum status space_crossover(const struct space *space, const struct strategy *a, const struct strategy *b,
+                            struct rng *rng, struct strategy *out, struct error *err);
+
+/* log10 of how many distinct strategies there are, sizes and credits being counted in factors of two. The formula is
+ * in space/size.c. */
+enum status space_log10_size(const struct space *space, double *out, struct error *err);
+
+/* How alike two strategies of this space are, in [0, 1]; symmetric, 1 for a strategy and itself. Three quarters are the
+ * mean over variables (same architecture, cut, servers; how much of the merge group is shared), one quarter is the
+ * schedule (two preemptive ones are as alike as their numbers of slices). O(variables log variables). */
+enum status space_similarity(const struct space *space, const struct strategy *a, const struct strategy *b, double *out,
+                             struct error *err);
+
+#endif

@@ -1,0 +1,292 @@
+/* Exports of strategies made by hand: the files' texts, and the words for what each form cannot say. */
+#include <string.h>
+
+#include "interop/export/export.h"
+#include "strategy/baselines/horovod.h"
+#include "tests/support/check.h"
+#include "tests/unit/strategy/descriptions.h"
+
+/* Ready in the order c, b, a. */
+static const char three_layers[] =
+    "{'schema':'syncopate.model/1','name':'m','variables':[{'name':'a:0','shape':[1000]},{'name':'b','shape':[4,1000]},"
+    "{'name':'c','shape':[100]}],'layers':["
+    "{'name':'1','forward_us':1,'backward_us':1,'variables':['a:0']},"
+    "{'name':'2','forward_us':1,'backward_us':1,'variables':['b']},"
+    "{'name':'3','forward_us':1,'backward_us':1,'variables':['c']}]}";
+static const char two_nodes[] =
+    "{'schema':'syncopate.cluster/1','name':'c','nodes':[{'name':'n','count':2,'devices':2,'device':'v100',"
+    "'nic_gbit_per_s':1,'device_link_gbyte_per_s':10}]}";
+
+struct world {
+    struct model model;
+    struct cluster cluster;
+    struct strategy strategy;
+    struct export export;
+};
+
+static void world_open(struct world *w, const char *form, const char *schedule, const char *groups,
+                       const char *variables) {
+    struct error err = {0};
+    char text[2048];
+    *w = (struct world){0};
+    snprintf(text, sizeof text,
+             "{'schema':'syncopate.strategy/1','name':'s','schedule':{%s},'groups':[%s],'variables':[%s]}", schedule,
+             groups, variables);
+    assert_ok(quoted_model(three_layers, &w->model, &err));
+    assert_ok(quoted_cluster(two_nodes, &w->cluster, &err));
+    assert_ok(quoted_strategy(text, &w->model, &w->cluster, &w->strategy, &err));
+    assert_ok(export_build(exporters_find(form), &w->strategy, &w->model, &w->cluster, &w->export, &err));
+}
+
+static void world_close(struct world *w) {
+    export_release(&w->export);
+    strategy_release(&w->strategy);
+    cluster_release(&w->cluster);
+    model_release(&w->model);
+}
+
+static const char *words_of(const struct export *export) {
+    static char words[512];
+    words[0] = 0;
+    for (uint32_t i = 0; i < export->n_notes; i++)
+        snprintf(words + strlen(words), sizeof words - strlen(words), "%s%s", i ? " " : "",
+                 export_loss_word(export->notes[i].loss));
+    return words;
+}
+
+#define FIFO     "'policy':'fifo','credit_bytes':0,'cross_iteration':false"
+#define PRIORITY "'policy':'priority','credit_bytes':4096,'cross_iteration':true"
+#define GROUP    "{'id':0,'algorithm':'auto'}"
+#define IN(g)    "'sync':{'kind':'all_reduce','group':" g "}"
+#define ON(s)    "'sync':{'kind':'parameter_server','servers':[" s "],'local_reduction':true}"
+#define A(sync)  "{'name':'a:0'," sync "},"
+#define B(sync)  "{'name':'b'," sync "},"
+#define C(sync)  "{'name':'c'," sync "}"
+#define TOGETHER A(IN("0")) B(IN("0")) C(IN("0"))
+#define SERVED   A(ON("'n1'")) B(ON("'n1'")) C(ON("'n1'"))
+#define APART    "{'id':0,'algorithm':'auto'},{'id':1,'algorithm':'auto'}"
+
+static void what_a_form_cannot_say_is_in_the_words_of_its_notes(void **state) {
+    (void)state;
+    static const struct {
+        const char *form, *schedule, *groups, *variables, *words;
+    } cases[] = {
+        {"pytorch-ddp", FIFO, GROUP, TOGETHER, ""},
+        {"horovod", FIFO, GROUP, TOGETHER, ""},
+        {"deepspeed", FIFO, GROUP, TOGETHER, ""},
+        {"tensorflow", FIFO, GROUP, TOGETHER, ""},
+        {"autodist", FIFO, GROUP, TOGETHER, ""},
+        {"pytorch-ddp", PRIORITY, GROUP, TOGETHER, "order credit cross-iteration"},
+        {"autodist", PRIORITY, GROUP, TOGETHER, "order credit cross-iteration"},
+        {"pytorch-hook", PRIORITY, "{'id':0,'partition_bytes':4096}", TOGETHER, ""},
+        {"pytorch-hook", FIFO, APART, A(IN("0")) B(IN("1")) C(IN("0")), ""},
+        {"pytorch-hook", FIFO, "{'id':0,'algorithm':'ring'}", TOGETHER, "algorithm"},
+        {"pytorch-hook", FIFO, GROUP, A(IN("0")) B(ON("'n1'")) C("'partition':{'axis':0,'shards':4}," IN("0")),
+         "parameter-server shards"},
+        {"pytorch-ddp",
+         "'policy':'preemptive','credit_bytes':0,'cross_iteration':false,'slices':["
+         "{'group':0,'bytes':400},{'group':0,'bytes':20000}]",
+         GROUP, TOGETHER, "preemption"},
+        {"pytorch-ddp", FIFO, APART, A(IN("0")) B(IN("1")) C(IN("0")), "groups"},
+        {"pytorch-ddp", FIFO, APART, A(IN("0")) B(IN("0")) C(IN("1")), ""},
+        {"deepspeed", FIFO, APART, A(IN("0")) B(IN("1")) C(IN("0")), "groups"},
+        {"tensorflow", FIFO, APART, A(IN("0")) B(IN("1")) C(IN("0")), "groups"},
+        {"horovod", FIFO, APART, A(IN("0")) B(IN("1")) C(IN("0")), ""},
+        {"bytescheduler", PRIORITY, APART, A(IN("0")) B(IN("0")) C(IN("1")), "groups"},
+        {"pytorch-ddp", FIFO, GROUP, A(IN("0")) B(ON("'n1'")) C(IN("0")), "parameter-server"},
+        {"pytorch-ddp", FIFO, GROUP, A(IN("0")) B("'partition':{'axis':0,'shards':4}," IN("0")) C(IN("0")), "shards"},
+        {"autodist", FIFO, GROUP, A(IN("0")) B("'partition':{'axis':0,'shards':4}," IN("0")) C(IN("0")), ""},
+        {"horovod", FIFO, "{'id':0,'partition_bytes':4096}", TOGETHER, "partition"},
+        {"horovod", FIFO, "{'id':0,'algorithm':'ring'}", TOGETHER, "algorithm"},
+        {"horovod", FIFO, "{'id':0,'algorithm':'hierarchical'}", TOGETHER, ""},
+        {"autodist", FIFO, "{'id':0,'algorithm':'ring'}", TOGETHER, ""},
+        {"autodist", FIFO, "{'id':0,'algorithm':'tree'}", TOGETHER, "algorithm"},
+        {"nccl", PRIORITY, "{'id':0,'algorithm':'ring'}", TOGETHER, ""},
+        {"nccl", FIFO, "{'id':0,'algorithm':'tree'}", TOGETHER, "algorithm"},
+        {"nccl", FIFO, "{'id':0,'algorithm':'halving_doubling'}", TOGETHER, "algorithm"},
+        {"byteps", FIFO, GROUP, TOGETHER, "all-reduce order"},
+        {"byteps", "'policy':'fifo','cross_iteration':false", "", SERVED, "placement"},
+        {"byteps", "'policy':'priority','cross_iteration':true", "", SERVED, "placement order"},
+        {"bytescheduler", "'policy':'priority','cross_iteration':false", "", SERVED, "placement cross-iteration"},
+        {"bytescheduler", "'policy':'fifo','cross_iteration':true", "",
+         A(ON("'n1'")) B(ON("'n2'")) C("'sync':{'kind':'parameter_server','servers':['n1'],'local_reduction':false}"),
+         "local-reduction order"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct world w;
+        world_open(&w, cases[i].form, cases[i].schedule, cases[i].groups, cases[i].variables);
+        if (strcmp(words_of(&w.export), cases[i].words) != 0)
+            fail_msg("case %zu, %s: \"%s\" instead of \"%s\"", i, cases[i].form, words_of(&w.export), cases[i].words);
+        world_close(&w);
+    }
+}
+
+static void encodings_are_said_where_the_framework_has_them(void **state) {
+    (void)state;
+    static const char half[] = "'encoding':'f16','sync':{'kind':'all_reduce','group':0}";
+    static const struct {
+        const char *form, *words, *says;
+    } cases[] = {{"horovod", "", "hvd.Compression.fp16"},
+                 {"autodist", "", "HorovodCompressor"},
+                 {"pytorch-ddp", "encoding", "{}"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct world w;
+        char variables[512];
+        snprintf(variables, sizeof variables, "{'name':'a:0',%s},{'name':'b',%s},{'name':'c',%s}", half, half, half);
+        world_open(&w, cases[i].form, FIFO, GROUP, variables);
+        assert_string_equal(words_of(&w.export), cases[i].words);
+        assert_contains(w.export.files[w.export.n_files - 1].text, cases[i].says);
+        world_close(&w);
+    }
+}
+
+static void groups_that_are_no_runs_go_into_a_file_for_the_hook(void **state) {
+    (void)state;
+    struct world w;
+    world_open(&w, "pytorch-ddp", FIFO,
+               "{'id':0,'algorithm':'ring','partition_bytes':2048},{'id':1,'algorithm':'auto'}",
+               A(IN("0")) B(IN("1")) C(IN("0")));
+    assert_int_equal(w.export.n_files, 2);
+    assert_string_equal(w.export.files[1].name, "ddp-groups.json");
+    assert_contains(
+        w.export.files[1].text,
+        "{\"algorithm\": \"ring\", \"partition_bytes\": 2048, \"needed\": 0, \"variables\": [\"c\", \"a:0\"]}");
+    assert_contains(w.export.files[1].text,
+                    "{\"algorithm\": \"auto\", \"partition_bytes\": 0, \"needed\": 1, \"variables\": [\"b\"]}");
+    world_close(&w);
+}
+
+/* Runs {c}, {b, a}: the first bucket's cap is at most its 400 bytes, the second's is more than b's 16,000. */
+static void runs_that_no_one_cap_makes_get_a_list_of_caps(void **state) {
+    (void)state;
+    struct world w;
+    world_open(&w, "pytorch-ddp", FIFO, APART, A(IN("0")) B(IN("0")) C(IN("1")));
+    assert_int_equal(w.export.n_files, 1);
+    assert_string_equal(w.export.files[0].text, "{\"bucket_cap_mb_list\": [0.000244140625, 25]}\n"); /* 256 bytes */
+    world_close(&w);
+}
+
+static void autodist_cuts_and_places_as_the_strategy_says(void **state) {
+    (void)state;
+    struct world w;
+    world_open(&w, "autodist", "'policy':'fifo','cross_iteration':false", "{'id':0,'algorithm':'ring'}",
+               A("'partition':{'axis':0,'shards':2}," ON("'n2','n1'")) B("'partition':{'axis':1,'shards':2}," IN("0"))
+                   C(ON("'n2'")));
+    const char *text = w.export.files[1].text;
+    assert_string_equal(w.export.files[0].name, "autodist.pb");
+    assert_contains(text, "\"varName\": \"a:0\",\n      \"partitioner\": \"2\"");
+    assert_contains(text, "\"varName\": \"a/part_0:0\"");
+    assert_contains(text, "\"varName\": \"b/part_1\"");
+    assert_contains(text, "\"partitioner\": \"1,2\"");
+    assert_contains(text, "\"reductionDestination\": \"n2:CPU:0\"");
+    assert_contains(text, "{\"spec\": \"RING\", \"compressor\": \"NoneCompressor\", \"group\": 0}");
+    assert_contains(text, "[\"n1:GPU:0\", \"n1:GPU:1\", \"n2:GPU:0\", \"n2:GPU:1\"]");
+    world_close(&w);
+}
+
+/* Eight variables of 24 MiB at once: any threshold from 48 to 72 MiB fuses pairs, and 64 MiB is what people write. */
+static void horovod_with_64_mib_is_exported_as_64_mib(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct model model;
+    struct cluster cluster;
+    struct strategy s;
+    struct export export;
+    char text[2048] = "{'schema':'syncopate.model/1','name':'m','variables':[";
+    for (int i = 0; i < 8; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s{'name':'v%d','shape':[6291456]}", i ? "," : "",
+                 i);
+    strcat(text, "],'layers':[{'name':'l','forward_us':1,'backward_us':1,'variables':["
+                 "'v0','v1','v2','v3','v4','v5','v6','v7']}]}");
+    assert_ok(quoted_model(text, &model, &err));
+    assert_ok(quoted_cluster(two_nodes, &cluster, &err));
+    assert_ok(horovod_build(&model, &cluster, UINT64_C(64) << 20, HOROVOD_CYCLE_US, &s, &err));
+    assert_ok(export_build(exporters_find("horovod"), &s, &model, &cluster, &export, &err));
+    assert_contains(export.files[0].text, "\nHOROVOD_FUSION_THRESHOLD=67108864\n");
+    assert_int_equal(export.n_files, 1);
+    assert_int_equal(export.n_notes, 0);
+    export_release(&export);
+    strategy_release(&s);
+    cluster_release(&cluster);
+    model_release(&model);
+}
+
+static void nccl_sets_one_algorithm_and_tables_several(void **state) {
+    (void)state;
+    struct world w;
+    world_open(&w, "nccl", FIFO, "{'id':0,'algorithm':'ring'}", TOGETHER);
+    assert_contains(w.export.files[0].text, "\nNCCL_ALGO=allreduce:ring\n");
+    assert_contains(w.export.files[1].text, "\nallreduce,20400,20400,ring,any,-1,2,4\n");
+    world_close(&w);
+    world_open(&w, "nccl", FIFO,
+               "{'id':0,'algorithm':'double_tree'},{'id':1,'algorithm':'ring'},{'id':2,'algorithm':'auto'}",
+               A(IN("0")) B(IN("1")) C(IN("2")));
+    assert_contains(w.export.files[0].text, "\nNCCL_TUNER_PLUGIN=libnccl-tuner-syncopate.so\n");
+    assert_null(strstr(w.export.files[0].text, "NCCL_ALGO"));
+    assert_contains(w.export.files[1].text,
+                    "\nallreduce,4000,4000,tree,any,-1,2,4\nallreduce,16000,16000,ring,any,-1,2,4\n");
+    world_close(&w);
+}
+
+static void the_hook_is_told_groups_order_and_credit(void **state) {
+    (void)state;
+    struct world w;
+    world_open(&w, "pytorch-hook", PRIORITY, "{'id':0,'partition_bytes':4096},{'id':1}",
+               A(IN("1")) B(IN("0")) C(IN("0")));
+    cJSON *json = cJSON_Parse(w.export.files[0].text);
+    assert_non_null(json);
+    assert_string_equal(w.export.files[0].name, "pytorch-hook.json");
+    assert_string_equal(cJSON_GetObjectItem(json, "policy")->valuestring, "priority");
+    assert_int_equal(cJSON_GetObjectItem(json, "credit_bytes")->valueint, 4096);
+    assert_true(cJSON_IsTrue(cJSON_GetObjectItem(json, "cross_iteration")));
+    assert_null(cJSON_GetObjectItem(json, "slices"));
+    char *groups = cJSON_PrintUnformatted(cJSON_GetObjectItem(json, "groups"));
+    assert_string_equal(groups,
+                        "[{\"algorithm\":\"auto\",\"partition_bytes\":0,\"needed\":0,\"variables\":[\"a:0\"]},"
+                        "{\"algorithm\":\"auto\",\"partition_bytes\":4096,\"needed\":1,\"variables\":[\"c\",\"b\"]}]");
+    cJSON_free(groups);
+    cJSON_Delete(json);
+    world_close(&w);
+}
+
+static void the_hook_is_told_all_slices(void **state) {
+    (void)state;
+    struct world w;
+    world_open(
+        &w, "pytorch-hook",
+        "'policy':'preemptive','cross_iteration':true,'slices':[{'group':0,'bytes':400},{'group':0,'bytes':20000}]",
+        GROUP, TOGETHER);
+    cJSON *json = cJSON_Parse(w.export.files[0].text);
+    char *slices = cJSON_PrintUnformatted(cJSON_GetObjectItem(json, "slices"));
+    assert_string_equal(slices, "[{\"group\":0,\"bytes\":400},{\"group\":0,\"bytes\":20000}]");
+    assert_null(cJSON_GetObjectItem(json, "credit_bytes"));
+    assert_string_equal(words_of(&w.export), "");
+    cJSON_free(slices);
+    cJSON_Delete(json);
+    world_close(&w);
+}
+
+static void forms_are_found_by_name(void **state) {
+    (void)state;
+    size_t n;
+    const struct exporter *rows = exporters_list(&n);
+    for (size_t i = 0; i < n; i++)
+        assert_ptr_equal(exporters_find(rows[i].name), &rows[i]);
+    assert_null(exporters_find("all"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_a_form_cannot_say_is_in_the_words_of_its_notes),
+        cmocka_unit_test(encodings_are_said_where_the_framework_has_them),
+        cmocka_unit_test(groups_that_are_no_runs_go_into_a_file_for_the_hook),
+        cmocka_unit_test(runs_that_no_one_cap_makes_get_a_list_of_caps),
+        cmocka_unit_test(autodist_cuts_and_places_as_the_strategy_says),
+        cmocka_unit_test(horovod_with_64_mib_is_exported_as_64_mib),
+        cmocka_unit_test(nccl_sets_one_algorithm_and_tables_several),
+        cmocka_unit_test(the_hook_is_told_groups_order_and_credit),
+        cmocka_unit_test(the_hook_is_told_all_slices),
+        cmocka_unit_test(forms_are_found_by_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,409 @@
+/* The pages over HTTP: whole documents without anything inline, nothing of a user's text as markup, forms that only
+ * this service's own pages can send, and cookies that only it can read. tests/http/browser.sh has them in a browser. */
+#include <sys/stat.h>
+
+#include "tests/unit/report/strict_xml.h"
+#include "tests/unit/service/http_site.h"
+
+#define NAME "<script>alert(1)</script>&amp;\\\""
+#define MODEL                                                                                                          \
+    "{\"schema\":\"syncopate.model/1\",\"name\":\"" NAME "\",\"batch_per_device\":8,\"variables\":["                   \
+    "{\"name\":\"a\",\"shape\":[64,64],\"dtype\":\"f32\"},{\"name\":\"b\",\"shape\":[256,256],\"dtype\":\"f32\"}],"    \
+    "\"layers\":[{\"name\":\"l1\",\"forward_us\":2000,\"backward_us\":4000,\"variables\":[\"a\"]},"                    \
+    "{\"name\":\"l2\",\"forward_us\":3000,\"backward_us\":5000,\"variables\":[\"b\"]}]}"
+#define CLUSTER                                                                                                        \
+    "{\"schema\":\"syncopate.cluster/1\",\"name\":\"four\",\"nodes\":[{\"name\":\"n\",\"count\":4,"                    \
+    "\"nic_gbit_per_s\":1,\"nic_latency_us\":50}]}"
+
+static struct site site;
+static char reader[TOKEN_LENGTH + 1], model[ID_LENGTH + 1], cluster[ID_LENGTH + 1], session[64];
+
+/* ---- asking ---- */
+
+/* The member `key` of a JSON reply, into out[n]. */
+static void member_of(const struct reply *reply, const char *key, char *out, size_t n) {
+    char quoted[64];
+    snprintf(quoted, sizeof quoted, "\"%s\":", key);
+    const char *at = strstr(reply->body, quoted);
+    if (!at)
+        fail_msg("no %s in %d %s", key, reply->status, reply->body);
+    at += strlen(quoted);
+    at += *at == '"';
+    snprintf(out, n, "%.*s", (int)strcspn(at, "\",}"), at);
+}
+
+static struct reply *send_form(const char *path, const char *headers, const char *form) {
+    char all[512];
+    snprintf(all, sizeof all, "Content-Type: application/x-www-form-urlencoded\r\n%s", headers);
+    return site_ask(&site, "POST", path, all, form);
+}
+
+/* As a page of this service sends it. */
+static struct reply *send_own(const char *path, const char *form) {
+    char origin[64];
+    snprintf(origin, sizeof origin, "Origin: http://127.0.0.1:%u\r\n", server_port(site.server));
+    return send_form(path, origin, form);
+}
+
+/* A whole page that a browser may only show. */
+static const struct reply *get_page(const char *path, int status) {
+    const struct reply *r = site_get(&site, path);
+    if (r->status != status)
+        print_error("%s: %s\n%s\n", path, r->head, r->body);
+    assert_int_equal(r->status, status);
+    assert_string_equal(reply_header(r, "Content-Type"), "text/html; charset=utf-8");
+    const char *policy = reply_header(r, "Content-Security-Policy");
+    assert_contains(policy, "default-src 'none'");
+    assert_null(strstr(policy, "unsafe"));
+    assert_true(expect_strict_xml(r->body) > 10);
+    assert_null(strstr(r->body, "<style"));
+    assert_null(strstr(r->body, " style="));
+    assert_null(strstr(r->body, "<script>"));
+    assert_int_equal(count_of(r->body, "<script"), 1); /* page.js */
+    return r;
+}
+
+/* ---- a site with a model, a cluster, a session and a trial ---- */
+
+static void put_domain(void) {
+    member_of(site_post(&site, "/api/v1/models", MODEL), "id", model, sizeof model);
+    member_of(site_post(&site, "/api/v1/clusters", CLUSTER), "id", cluster, sizeof cluster);
+}
+
+static void open_session(void) {
+    char form[256];
+    snprintf(form, sizeof form, "model=%s&cluster=%s&trials=7&mode=ask", model, cluster);
+    const struct reply *r = send_own("/sessions", form);
+    assert_int_equal(r->status, 303);
+    assert_int_equal(sscanf(reply_header(r, "Location"), "/sessions/%60s", session), 1);
+}
+
+/* One suggested and completed; its strategy's id. */
+static void run_trial(char strategy[ID_LENGTH + 1]) {
+    char path[160], body[160], number[16];
+    snprintf(path, sizeof path, "/api/v1/sessions/%s/trials:suggest", session);
+    const struct reply *r = site_post(&site, path, "{\"client\":\"t\"}");
+    member_of(r, "number", number, sizeof number);
+    snprintf(path, sizeof path, "/api/v1/sessions/%s/trials/%s:complete", session, number);
+    snprintf(body, sizeof body, "{\"client\":\"t\",\"attempt\":1,\"iterations_us\":[15000,15100,15050,14900]}");
+    r = site_post(&site, path, body);
+    assert_int_equal(r->status, 200);
+    member_of(r, "strategy", strategy, ID_LENGTH + 1);
+}
+
+static int set_up(void **state) {
+    (void)state;
+    site = (struct site){.service_options = {.open = true}};
+    site_start(&site, "pages");
+    return 0;
+}
+
+static int set_up_closed(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct token token, wanted = {.name = "reader", .principal = {.team = "red", .role = ROLE_READ}};
+    char path[600];
+    site = (struct site){0};
+    snprintf(path, sizeof path, "%s/closed.db.tokens", test_dir());
+    assert_ok(tokens_create(path, &wanted, &token, reader, &err));
+    site_start(&site, "closed");
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    char path[600];
+    site_stop(&site);
+    unlink(site.dataset);
+    snprintf(path, sizeof path, "%s.tokens", site.dataset);
+    unlink(path);
+    return 0;
+}
+
+/* ---- pages ---- */
+
+static void every_page_is_whole_and_repeats_no_markup_of_users(void **state) {
+    (void)state;
+    char path[512], a[ID_LENGTH + 1], b[ID_LENGTH + 1];
+    const char *const plain[] = {"/", "/dataset", "/models", "/clusters"};
+    for (size_t i = 0; i < 4; i++)
+        get_page(plain[i], 200);
+    put_domain();
+    open_session();
+    snprintf(path, sizeof path, "/sessions/%s", session);
+    assert_contains(get_page(path, 200)->body, "trials:suggest");
+    run_trial(a);
+    run_trial(b);
+    assert_string_not_equal(a, b);
+    for (size_t i = 0; i < 3; i++)
+        assert_contains(get_page(plain[i], 200)->body, "&lt;script&gt;alert(1)&lt;/script&gt;&amp;amp;");
+    assert_contains(get_page(path, 200)->body, "2 of 7");
+    assert_contains(get_page(path, 200)->body, "chart timeline"); /* so small that it is simulated at once */
+    strcat(path, "/live");
+    assert_null(strstr(get_page(path, 200)->body, "chart timeline"));
+    assert_contains(get_page(path, 200)->body, "2 of 7");
+    snprintf(path, sizeof path, "/sessions/%s/whole", session);
+    assert_contains(get_page(path, 200)->body, "chart timeline");
+    snprintf(path, sizeof path, "/strategies/%s", a); /* of the domain that a trial tells */
+    assert_contains(get_page(path, 200)->body, "chart timeline");
+    snprintf(path, sizeof path, "/compare?a=%s&b=%s&model=%s&cluster=%s", a, b, model, cluster);
+    assert_contains(get_page(path, 200)->body, "What they do differently");
+}
+
+static void what_is_not_there_is_told_on_a_page(void **state) {
+    (void)state;
+    char path[256];
+    assert_contains(get_page("/sessions/none", 404)->body, "there is no session none");
+    get_page("/strategies/00000000", 404);
+    get_page("/compare?a=x", 400);
+    put_domain();
+    snprintf(path, sizeof path, "/strategies/%064d?model=%s&cluster=%s", 7, model, cluster);
+    assert_contains(get_page(path, 404)->body, "there is no strategy");
+    assert_contains(get_page("/dataset?colour=red", 400)->body, "colour");
+}
+
+static void where_nothing_is_people_get_a_page_and_programs_a_problem(void **state) {
+    (void)state;
+    static const char *const paths[] = {"/nowhere", "/sessions/%zz"};
+    assert_problem(site_ask(&site, "GET", "/api/v1/nowhere", "Accept: text/html\r\n", NULL), 404, "not-found");
+    assert_problem(site_ask(&site, "PATCH", "/api/v1/records/%zz", "Accept: text/html\r\n", NULL), 400, "bad-request");
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        const int status = i < 1 ? 404 : 400;
+        const char *code = i < 1 ? "not-found" : "bad-request";
+        assert_problem(site_ask(&site, "GET", paths[i], "Accept: application/json\r\n", NULL), status, code);
+        assert_problem(site_get(&site, paths[i]), status, code);
+        const struct reply *r =
+            site_ask(&site, "GET", paths[i], "Accept: text/html,application/xhtml+xml;q=0.9,*/*;q=0.8\r\n", NULL);
+        assert_int_equal(r->status, status);
+        assert_string_equal(reply_header(r, "Content-Type"), "text/html; charset=utf-8");
+        assert_true(expect_strict_xml(r->body) > 10);
+        assert_contains(r->body, code);
+        assert_contains(r->body, "href=\"/dataset\"");
+    }
+}
+
+static void a_wrong_filter_is_marked_at_its_place(void **state) {
+    (void)state;
+    const struct reply *r = get_page("/dataset?filter=%C3%A4%20%3D%203%20x", 400);
+    assert_contains(r->body, "<pre>ä = 3 x\n^</pre>");
+    /* The mark stands under the ninth character, which is the tenth byte. */
+    r = get_page("/dataset?filter=uid%20%3D%20%C3%A4%20x", 400);
+    assert_contains(r->body, "<pre>uid = ä x\n        ^</pre>");
+    assert_contains(r->body, "value=\"uid = ä x\"");
+}
+
+static void a_page_of_trials_leads_to_the_next(void **state) {
+    (void)state;
+    char path[256], strategy[ID_LENGTH + 1];
+    put_domain();
+    open_session();
+    run_trial(strategy);
+    const struct reply *r = get_page("/dataset?filter=state+%3D+complete&order=measured", 200);
+    assert_contains(r->body, "format=csv&amp;page_size=1000&amp;order=measured&amp;filter=state%20%3D%20complete");
+    assert_null(strstr(r->body, "Next page"));
+    snprintf(path, sizeof path, "/strategies/%.12s", strategy);
+    assert_contains(get_page("/dataset", 200)->body, path);
+}
+
+/* ---- forms ---- */
+
+static void a_form_of_another_origin_changes_nothing(void **state) {
+    (void)state;
+    char form[256];
+    put_domain();
+    snprintf(form, sizeof form, "model=%s&cluster=%s&trials=7&mode=ask", model, cluster);
+    assert_int_equal(send_form("/sessions", "Origin: http://evil.example\r\n", form)->status, 403);
+    assert_int_equal(send_form("/sessions", "Origin: null\r\n", form)->status, 403);
+    assert_int_equal(send_form("/sessions", "", form)->status, 403);
+    assert_null(strstr(site_get(&site, "/api/v1/sessions")->body, "\"id\""));
+}
+
+static void what_a_form_says_wrong_is_told_beside_it(void **state) {
+    (void)state;
+    char form[256];
+    put_domain();
+    snprintf(form, sizeof form, "model=%s&cluster=%s&trials=0&mode=ask", model, cluster);
+    const struct reply *r = send_own("/sessions", form);
+    assert_int_equal(r->status, 422);
+    assert_contains(r->body, "needs trials");
+    assert_contains(r->body, "value=\"0\"");
+    expect_strict_xml(r->body);
+    assert_int_equal(send_own("/sessions", "model=%zz&&=&cluster")->status, 422);
+    assert_int_equal(send_own("/sessions", "")->status, 422);
+}
+
+static void buttons_steer_a_session(void **state) {
+    (void)state;
+    char path[160], page[128];
+    put_domain();
+    open_session();
+    snprintf(page, sizeof page, "/sessions/%s", session);
+    snprintf(path, sizeof path, "%s/steer", page);
+    const struct reply *r = send_own(path, "verb=pause");
+    assert_int_equal(r->status, 303);
+    assert_string_equal(reply_header(r, "Location"), page);
+    assert_contains(get_page(page, 200)->body, "value=\"resume\"");
+    assert_int_equal(send_own(path, "verb=pause")->status, 409);
+    assert_int_equal(send_own(path, "verb=explode")->status, 422);
+    assert_int_equal(send_own(path, "verb=stop")->status, 303);
+    assert_null(strstr(get_page(page, 200)->body, "name=\"verb\""));
+}
+
+/* ---- signing in ---- */
+
+static void without_a_token_a_page_is_a_form_to_sign_in(void **state) {
+    (void)state;
+    const struct reply *r = get_page("/dataset", 401);
+    assert_contains(r->body, "name=\"token\"");
+    assert_contains(r->body, "value=\"/dataset\"");
+    assert_int_equal(site_get(&site, "/assets/page.css")->status, 200);
+    assert_problem(site_get(&site, "/api/v1/models"), 401, "unauthorized");
+}
+
+static void signing_in_sets_a_cookie_that_no_script_reads(void **state) {
+    (void)state;
+    char form[200], cookie[300], out[400];
+    snprintf(form, sizeof form, "to=%%2Fmodels&token=%s", reader);
+    assert_int_equal(send_form("/sign-in", "Origin: http://evil.example\r\n", form)->status, 403);
+    const struct reply *r = send_own("/sign-in", form);
+    assert_int_equal(r->status, 303);
+    assert_string_equal(reply_header(r, "Location"), "/models");
+    const char *set = reply_header(r, "Set-Cookie");
+    assert_contains(set, "; HttpOnly");
+    assert_contains(set, "; SameSite=Strict");
+    assert_contains(set, "syncopate_session=");
+    assert_null(strstr(set, "syn_"));
+    assert_null(strstr(set, "Secure")); /* a browser would not send it back without TLS */
+    snprintf(cookie, sizeof cookie, "Cookie: %.*s\r\n", (int)strcspn(set, ";"), set);
+    r = site_ask(&site, "GET", "/models", cookie, NULL);
+    assert_int_equal(r->status, 200);
+    assert_contains(r->body, "Sign out");
+    snprintf(out, sizeof out, "%sOrigin: http://127.0.0.1:%u\r\n", cookie, server_port(site.server));
+    assert_contains(reply_header(send_form("/sign-out", out, ""), "Set-Cookie"),
+                    "syncopate_session=; Path=/; Max-Age=0");
+    r = site_ask(&site, "GET", "/models", cookie, NULL); /* who kept the cookie is signed out as well */
+    assert_int_equal(r->status, 401);
+    assert_contains(r->body, "You are signed out");
+    r = send_own("/sign-in", "token=syn_0&to=/");
+    assert_int_equal(r->status, 401);
+    assert_null(reply_header(r, "Set-Cookie"));
+}
+
+/* "Cookie: name=value" as a browser sends back what signing in with the token set. */
+static void sign_in(const char *token, char *out, size_t n) {
+    char form[200];
+    snprintf(form, sizeof form, "token=%s", token);
+    const char *set = reply_header(send_own("/sign-in", form), "Set-Cookie");
+    assert_non_null(set);
+    snprintf(out, n, "Cookie: %.*s\r\n", (int)strcspn(set, ";"), set);
+}
+
+static void a_sign_in_ends_with_its_token(void **state) {
+    (void)state;
+    struct error err;
+    char path[600], cookie[300];
+    sign_in(reader, cookie, sizeof cookie);
+    assert_int_equal(site_ask(&site, "GET", "/models", cookie, NULL)->status, 200);
+    snprintf(path, sizeof path, "%s.tokens", site.dataset);
+    assert_ok(tokens_revoke(path, "reader", &err));
+    clock_sleep_us(600e3);
+    assert_int_equal(site_ask(&site, "GET", "/models", cookie, NULL)->status, 401);
+}
+
+/* What pages set before: the browser keeps it for 30 days, and is told to forget it. */
+static void a_cookie_with_a_token_is_nobodys(void **state) {
+    (void)state;
+    char headers[400], form[200];
+    snprintf(headers, sizeof headers, "Cookie: syncopate_token=%s\r\n", reader);
+    assert_int_equal(site_ask(&site, "GET", "/models", headers, NULL)->status, 401);
+    snprintf(headers, sizeof headers, "Cookie: syncopate_token=%s\r\nOrigin: http://127.0.0.1:%u\r\n", reader,
+             server_port(site.server));
+    snprintf(form, sizeof form, "token=%s", reader);
+    const struct reply *r = send_form("/sign-in", headers, form);
+    assert_int_equal(r->status, 303);
+    assert_contains(r->head, "syncopate_token=; Path=/; Max-Age=0");
+    assert_contains(r->head, "syncopate_session=");
+}
+
+/* 503 and not 401: whose token was refused gives up, and who was told to come again comes again. */
+static void unreadable_tokens_let_nobody_in_and_say_so(void **state) {
+    (void)state;
+    char path[600], cookie[300], bearer[200];
+    sign_in(reader, cookie, sizeof cookie);
+    snprintf(bearer, sizeof bearer, "Authorization: Bearer %s\r\n", reader);
+    snprintf(path, sizeof path, "%s.tokens", site.dataset);
+    assert_int_equal(site_get(&site, "/readyz")->status, 200);
+    assert_int_equal(chmod(path, 0644), 0);
+    clock_sleep_us(600e3);
+    assert_problem(site_ask(&site, "GET", "/api/v1/models", bearer, NULL), 503, "tokens-unreadable");
+    assert_int_equal(site_ask(&site, "GET", "/models", cookie, NULL)->status, 503);
+    assert_int_equal(site_get(&site, "/models")->status, 401);
+    assert_problem(site_get(&site, "/readyz"), 503, "tokens-unreadable");
+    assert_int_equal(send_own("/sign-in", "token=syn_x")->status, 503);
+    assert_int_equal(chmod(path, 0600), 0);
+    clock_sleep_us(600e3);
+    assert_int_equal(site_ask(&site, "GET", "/models", cookie, NULL)->status, 200);
+    assert_int_equal(site_get(&site, "/readyz")->status, 200);
+}
+
+static void signing_in_leads_nowhere_else(void **state) {
+    (void)state;
+    static const char *const ways[] = {"//evil.example",   "http://evil.example", "/%5Cevil.example", "/a%0d%0ab", "x",
+                                       "/%09/evil.example"};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        char form[200];
+        snprintf(form, sizeof form, "to=%s&token=%s", ways[i], reader);
+        const struct reply *r = send_own("/sign-in", form);
+        assert_int_equal(r->status, 303);
+        assert_string_equal(reply_header(r, "Location"), "/");
+    }
+}
+
+static void a_reader_sees_no_form_that_would_be_refused(void **state) {
+    (void)state;
+    char headers[400], cookie[300];
+    sign_in(reader, cookie, sizeof cookie);
+    snprintf(headers, sizeof headers, "%sOrigin: http://127.0.0.1:%u\r\n", cookie, server_port(site.server));
+    assert_null(strstr(site_ask(&site, "GET", "/", headers, NULL)->body, "action=\"/sessions\""));
+    assert_int_equal(send_form("/sessions", headers, "model=a&cluster=b&trials=1")->status, 403);
+}
+
+/* ---- assets ---- */
+
+static void assets_are_asked_for_once(void **state) {
+    (void)state;
+    static const char *const paths[] = {"/assets/page.css", "/assets/page.js", "/favicon.ico"};
+    static const char *const parts[] = {".places", "EventSource", "<svg"};
+    for (size_t i = 0; i < 3; i++) {
+        char header[1200];
+        const struct reply *r = site_get(&site, paths[i]);
+        assert_int_equal(r->status, 200);
+        assert_contains(r->body, parts[i]);
+        snprintf(header, sizeof header, "If-None-Match: %s\r\n", reply_header(r, "ETag"));
+        assert_int_equal(site_ask(&site, "GET", paths[i], header, NULL)->status, 304);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+#define OPEN(name)   cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define CLOSED(name) cmocka_unit_test_setup_teardown(name, set_up_closed, tear_down)
+        OPEN(every_page_is_whole_and_repeats_no_markup_of_users),
+        OPEN(what_is_not_there_is_told_on_a_page),
+        OPEN(where_nothing_is_people_get_a_page_and_programs_a_problem),
+        OPEN(a_wrong_filter_is_marked_at_its_place),
+        OPEN(a_page_of_trials_leads_to_the_next),
+        OPEN(a_form_of_another_origin_changes_nothing),
+        OPEN(what_a_form_says_wrong_is_told_beside_it),
+        OPEN(buttons_steer_a_session),
+        CLOSED(without_a_token_a_page_is_a_form_to_sign_in),
+        CLOSED(signing_in_sets_a_cookie_that_no_script_reads),
+        CLOSED(a_sign_in_ends_with_its_token),
+        CLOSED(a_cookie_with_a_token_is_nobodys),
+        CLOSED(unreadable_tokens_let_nobody_in_and_say_so),
+        CLOSED(signing_in_leads_nowhere_else),
+        CLOSED(a_reader_sees_no_form_that_would_be_refused),
+        OPEN(assets_are_asked_for_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

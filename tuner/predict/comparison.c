@@ -1,0 +1,102 @@
+/* See comparison.h. A prediction a baseline by the timeline, uncorrected; two solutions of a one-machine problem. */
+#include "tuner/predict/comparison.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "simulator/bound.h"
+#include "strategy/exact/gradients.h"
+#include "strategy/exact/one_machine.h"
+#include "tuner/predict/predictor.h"
+
+static enum status predict(struct predictor *predictor, const struct baseline *baseline, double *out,
+                           struct error *err) {
+    struct strategy strategy;
+    struct prediction prediction;
+    *out = NAN;
+    enum status st = baselines_build(baseline, predictor->model, predictor->cluster, &strategy, err);
+    if (!st) {
+        st = predictor_run(predictor, &strategy, &prediction, err);
+        if (!st)
+            *out = prediction.iteration_us;
+        strategy_release(&strategy);
+    }
+    return st == ST_INFEASIBLE || st == ST_TOO_LARGE ? ST_OK : st;
+}
+
+static enum status fill_rows(struct predictor *predictor, struct comparison *c, struct error *err) {
+    size_t n;
+    const struct baseline *baselines = baselines_list(&n);
+    enum status st = ST_OK;
+    for (size_t i = 0; i < n && !st; i++) {
+        struct comparison_row *row = &c->rows[c->n++];
+        row->baseline = &baselines[i];
+        st = predict(predictor, row->baseline, &row->iteration_us, err);
+        if (!isnan(row->iteration_us) &&
+            (c->fastest == SIZE_MAX || row->iteration_us < c->rows[c->fastest].iteration_us))
+            c->fastest = i;
+    }
+    return st;
+}
+
+/* Jackson's value of all gradients, each as divisible as can be, at the best time a byte of any algorithm. It counts
+ * from the start of the backward pass to the end of the next forward pass, which is the period. */
+static enum status all_reduce_floor(const struct model *model, const struct cost *cost, double *out,
+                                    struct error *err) {
+    size_t n = model->n_variables;
+    double scale = cost->cluster->nodes[cost->slowest].compute_scale, compute = 0;
+    struct gradient *gradients = calloc(n + 1, sizeof *gradients);
+    struct job *jobs = calloc(n + 1, sizeof *jobs);
+    uint32_t *scratch = calloc(n + 1, sizeof *scratch);
+    enum status st = gradients && jobs && scratch ? gradients_list(model, scale, gradients, err) : error_no_memory(err);
+    for (uint32_t i = 0; i < model->n_operators; i++)
+        compute += scale * model->operators[i].time_us;
+    for (size_t i = 0; i < n && !st; i++)
+        jobs[i] = (struct job){gradients[i].ready_us,
+                               all_reduce_least_per_byte_us(&cost->all_reduce) * (double)gradients[i].bytes,
+                               gradients[i].tail_us};
+    if (!st)
+        *out = cost->cluster->n_devices < 2 ? compute : fmax(compute, one_machine_value(n, jobs, scratch));
+    free(gradients);
+    free(jobs);
+    free(scratch);
+    return st;
+}
+
+enum status comparison_run(const struct model *model, const struct cluster *cluster, struct comparison *out,
+                           struct error *err) {
+    size_t n;
+    struct predictor predictor;
+    struct bound bound;
+    baselines_list(&n);
+    struct comparison c = {.rows = calloc(n, sizeof *c.rows), .fastest = SIZE_MAX};
+    if (!c.rows)
+        return error_no_memory(err);
+    enum status st = predictor_init(&predictor, model, cluster, err);
+    if (st) {
+        free(c.rows);
+        return st;
+    }
+    st = fill_rows(&predictor, &c, err);
+    if (!st)
+        st = bound_iteration(model, &predictor.cost, &bound, err);
+    if (!st)
+        st = all_reduce_floor(model, &predictor.cost, &c.all_reduce_us, err);
+    predictor_release(&predictor);
+    if (st) {
+        free(c.rows);
+        return st;
+    }
+    c.lower_bound_us = bound.iteration_us;
+    *out = c;
+    return ST_OK;
+}
+
+void comparison_release(struct comparison *comparison) {
+    free(comparison->rows);
+    *comparison = (struct comparison){0};
+}
+
+double comparison_gap(const struct comparison *c) {
+    return c->fastest == SIZE_MAX ? NAN : c->rows[c->fastest].iteration_us / c->lower_bound_us - 1;
+}

@@ -1,0 +1,35 @@
+/* Every baseline and exact schedule on one model and cluster, next to what is possible at all.
+ * Units: microseconds. */
+#ifndef TUNER_PREDICT_COMPARISON_H
+#define TUNER_PREDICT_COMPARISON_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "simulator/timeline.h"
+#include "strategy/baselines/baselines.h"
+#include "strategy/cluster.h"
+#include "strategy/model.h"
+
+struct comparison_row {
+    const struct baseline *baseline;
+    double iteration_us; /* NaN: no form here, or too large to predict */
+};
+
+struct comparison {
+    size_t n;
+    struct comparison_row *rows; /* a row for each of baselines_list, in its order; malloc'd */
+    size_t fastest;              /* row; SIZE_MAX when none could be predicted */
+    double all_reduce_us;  /* no schedule of all-reduces is faster: one machine, preemption, no start-up, no copies */
+    double lower_bound_us; /* nor any strategy than this */
+};
+
+/* Fails: ST_NO_MEMORY and what baselines and predictions fail with beyond not being possible here. */
+enum status comparison_run(const struct model *model, const struct cluster *cluster, struct comparison *out,
+                           struct error *err);
+void comparison_release(struct comparison *comparison);
+
+/* The fastest row over the lower bound, minus 1; NaN without one. */
+double comparison_gap(const struct comparison *comparison);
+
+#endif

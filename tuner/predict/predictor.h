@@ -1,0 +1,71 @@
+/* Predictions for one (model, cluster), corrected by what was measured there.
+ *
+ * The timeline knows the cluster's figures, and those are never quite true of the day: a NIC gives less than its name,
+ * a launch costs more when the cores are busy. Two factors stand for that: `startup` multiplies every fixed cost
+ * (latency, launch, coordination), `transfer` every cost that grows with bytes. They are fitted to the session's own
+ * trials and kept near 1 by a prior, so that a handful of trials corrects and does not overfit.
+ * Units: microseconds. Threads: one at a time. */
+#ifndef TUNER_PREDICT_PREDICTOR_H
+#define TUNER_PREDICT_PREDICTOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "featurize/features.h"
+#include "interop/export/limits.h"
+#include "simulator/timeline.h"
+#include "strategy/cluster.h"
+#include "strategy/model.h"
+#include "strategy/plan.h"
+#include "strategy/strategy.h"
+#include "tuner/predict/predictions.h"
+
+struct correction {
+    double startup, transfer;
+};
+
+struct predictor {
+    const struct model *model;     /* borrowed */
+    const struct cluster *cluster; /* borrowed; as described */
+    struct correction correction;
+    struct cluster corrected; /* a shallow copy with corrected figures, its changed arrays in `arena` */
+    struct arena arena;
+    struct cost cost;
+    struct timeline *timeline;
+    struct plan plan;                   /* of the last prediction */
+    struct predictions known;           /* what fits have asked for */
+    const struct export_limits *limits; /* what these forms cannot say is infeasible; borrowed; NULL: none */
+    bool brief; /* few passes of the timeline: for ranking many, not for telling people a time */
+};
+
+enum status predictor_init(struct predictor *out, const struct model *model, const struct cluster *cluster,
+                           struct error *err);
+void predictor_release(struct predictor *predictor);
+
+/* How much memory it keeps for the next prediction. */
+size_t predictor_bytes(const struct predictor *predictor);
+
+/* One prediction. Fails: as work_check, plan_lower and timeline_run, ST_INFEASIBLE (beyond the limits). */
+enum status predictor_run(struct predictor *predictor, const struct strategy *strategy, struct prediction *out,
+                          struct error *err);
+
+/* The same, and what the strategy looks like to a ranker; *prediction may be NULL. Release with features_release. */
+enum status predictor_features(struct predictor *predictor, const struct strategy *strategy, struct features *out,
+                               struct prediction *prediction, struct error *err);
+
+/* Use other factors from now on. Fails: ST_NO_MEMORY. */
+enum status predictor_correct(struct predictor *predictor, struct correction correction, struct error *err);
+
+/* Fit the factors to n measured strategies by least squares of log(predicted / measured), each factor's logarithm
+ * having a normal prior of deviation PREDICTOR_PRIOR around 0, and use them from now on. Deterministic: a coordinate
+ * search on a shrinking grid. What earlier fits have predicted is not predicted again. */
+#define PREDICTOR_PRIOR 0.3
+struct measured {
+    const struct strategy *strategy;
+    double us;
+};
+enum status predictor_fit(struct predictor *predictor, size_t n, const struct measured *measured, struct error *err);
+
+#endif

@@ -1,0 +1,230 @@
+/* See runners.h. */
+#include "tuner/session/runners.h"
+
+#include <string.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "trial-runner/hosts.h"
+#include "trial-runner/lab.h"
+#include "trial-runner/slurm.h"
+
+/* A trial may take this many times its expected time, and START_S on top, before it counts as hung. */
+static const double PATIENCE = 10, START_S = 60, JOB_START_S = 600;
+
+static enum status check_lab(const struct cluster *cluster, struct error *err) {
+    struct arena arena = {0};
+    struct lab_config lab;
+    enum status st = launch_lab_of(cluster, &arena, &lab, err);
+    if (!st)
+        st = lab_validate(&lab, err);
+    if (!st)
+        st = lab_check(err);
+    arena_release(&arena);
+    return st;
+}
+
+enum status runner_check_hosts(enum trial_place place, const char *host_file, const struct cluster *cluster,
+                               struct error *err) {
+    const bool are_hosts = !host_file && (place == TRIAL_MPIRUN || place == TRIAL_SLURM);
+    enum status st = ST_OK;
+    for (uint32_t i = 0; i < cluster->n_nodes && !st && are_hosts; i++)
+        st = hosts_check_name(cluster->nodes[i].name, err);
+    return st;
+}
+
+/* What the runner needs here. */
+static enum status check(const struct trial_runner *place, const struct cluster *cluster, struct error *err) {
+    struct arena arena = {0};
+    const char *path, **names;
+    char version[64];
+    enum status st = launch_worker_path(place, &arena, &path, err);
+    if (!st && place->host_file)
+        st = hosts_read_file(place->host_file, cluster->n_nodes, &arena, &names, err);
+    st = st ? st : runner_check_hosts(place->place, place->host_file, cluster, err);
+    if (!st && place->logs)
+        st = transcript_check_folder(place->logs, err);
+    if (!st && place->place == TRIAL_LAB)
+        st = check_lab(cluster, err);
+    if (!st && place->place == TRIAL_SLURM)
+        st = slurm_check(version, sizeof version, err);
+    arena_release(&arena);
+    return st;
+}
+
+/* An option that its runner would pass over is a mistake. */
+static enum status refuse_idle(const struct runner_words *words, enum trial_place place, struct error *err) {
+    const bool remote = place == TRIAL_MPIRUN || place == TRIAL_SLURM;
+    const struct {
+        const char *option, *value, *runners;
+        bool of_use;
+    } options[] = {{"partition", words->partition, "slurm", place == TRIAL_SLURM},
+                   {"account", words->account, "slurm", place == TRIAL_SLURM},
+                   {"launch-options", words->launch_options, "mpirun or slurm", remote},
+                   {"pass", words->pass, "mpirun or slurm", remote}};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (options[i].value && !options[i].of_use)
+            return error_set(err, ST_USAGE, "--%s is for --runner %s", options[i].option, options[i].runners);
+    return ST_OK;
+}
+
+enum status runner_place(const struct runner_words *words, const struct cluster *cluster, struct trial_runner *out,
+                         struct error *err) {
+    struct trial_runner place = {.share_gpu = words->share_gpu,
+                                 .logs = words->logs,
+                                 .partition = words->partition,
+                                 .account = words->account,
+                                 .launch_options = words->launch_options,
+                                 .pass = words->pass};
+    if (!trial_runner_parse(words->runner, &place.place))
+        return error_set(err, ST_USAGE, "--runner: \"%s\" is none of lab, local, mpirun, slurm", words->runner);
+    if (place.place == TRIAL_MPIRUN || place.place == TRIAL_SLURM)
+        place.host_file = words->hosts;
+    enum status st = refuse_idle(words, place.place, err);
+    if (!st)
+        st = trial_runner_choose(&place, words->worker, cluster, err);
+    if (!st)
+        st = check(&place, cluster, err);
+    if (!st)
+        *out = place;
+    return st;
+}
+
+void runner_tell(const struct trial_runner *place) {
+    const bool slurm = place->place == TRIAL_SLURM;
+    if (!slurm && place->place != TRIAL_MPIRUN && place->worker == TRIAL_WORKER_MPI)
+        return;
+    const char *where = "";
+    if (slurm)
+        where = slurm_allocated() ? ", in this allocation" : ", an allocation of its own for each run";
+    log_info("runner %s%s; worker %s%s%s", trial_runner_name(place->place), where,
+             place->program ? place->program : trial_worker_name(place->worker),
+             place->for_gpus ? ", as the cluster's devices are GPUs (--worker mpi for others)" : "",
+             place->share_gpu ? ", all ranks on one GPU" : "");
+}
+
+enum status runner_init(struct runner *out, const struct runner_words *words, const struct model *model,
+                        const struct cluster *cluster, const atomic_int *cancel, struct error *err) {
+    struct runner runner = {.model = model, .cluster = cluster, .cancel = cancel};
+    enum status st = runner_place(words, cluster, &runner.place, err);
+    if (!st)
+        *out = runner;
+    return st;
+}
+
+static const struct {
+    const char *key;
+    size_t offset;
+} kept[] = {{"worker", offsetof(struct runner_words, worker)},
+            {"partition", offsetof(struct runner_words, partition)},
+            {"account", offsetof(struct runner_words, account)},
+            {"launch_options", offsetof(struct runner_words, launch_options)},
+            {"pass", offsetof(struct runner_words, pass)}};
+enum { N_KEPT = sizeof kept / sizeof *kept };
+
+static const char **word_at(struct runner_words *words, size_t i) {
+    return (const char **)((char *)words + kept[i].offset);
+}
+
+char *runner_words_text(const struct runner_words *words) {
+    struct runner_words copy = *words;
+    cJSON *json = cJSON_CreateObject();
+    bool whole = json && (!words->share_gpu || cJSON_AddTrueToObject(json, "share_gpu"));
+    for (size_t i = 0; i < N_KEPT && whole; i++)
+        if (*word_at(&copy, i))
+            whole = cJSON_AddStringToObject(json, kept[i].key, *word_at(&copy, i));
+    char *text = whole ? json_line(json) : NULL;
+    cJSON_Delete(json);
+    return text;
+}
+
+enum status runner_words_read(const cJSON *json, struct arena *arena, struct runner_words *words, struct error *err) {
+    for (size_t i = 0; i < N_KEPT; i++) {
+        const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, kept[i].key));
+        if (text && !*word_at(words, i) && !(*word_at(words, i) = arena_strdup(arena, text)))
+            return error_no_memory(err);
+    }
+    words->share_gpu |= cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(json, "share_gpu"));
+    return ST_OK;
+}
+
+void runner_init_job(struct runner *out, struct job *job, double limit_s, const struct model *model,
+                     const struct cluster *cluster, const atomic_int *cancel) {
+    *out = (struct runner){.job = job, .job_limit_s = limit_s, .model = model, .cluster = cluster, .cancel = cancel};
+}
+
+void runner_release(struct runner *runner) {
+    trial_result_release(&runner->last);
+}
+
+/* MPI has no double binary trees; of NCCL's algorithms a plan knows the ring and its only tree, the double one. */
+uint32_t runner_algorithms(const struct runner *runner) {
+    if (runner->job) /* what a job cannot do is for --export-to to say */
+        return (1u << ALGORITHM_COUNT) - 1;
+    uint32_t set = 1u << ALGORITHM_ring;
+    if (runner->place.worker == TRIAL_WORKER_NCCL)
+        set |= 1u << ALGORITHM_double_tree;
+    else
+        set |= 1u << ALGORITHM_tree | 1u << ALGORITHM_recursive_doubling | 1u << ALGORITHM_halving_doubling;
+    for (uint32_t i = 0; i < runner->cluster->n_nodes; i++)
+        if (runner->cluster->nodes[i].devices > 1)
+            return set | 1u << ALGORITHM_hierarchical;
+    return set;
+}
+
+static enum record_state state_of(enum trial_ending ending) {
+    switch (ending) {
+    case TRIAL_COMPLETE:
+    case TRIAL_STOPPED_EARLY:
+        return RECORD_COMPLETE;
+    case TRIAL_INFEASIBLE:
+        return RECORD_INFEASIBLE;
+    case TRIAL_FAILED:
+    case TRIAL_CANCELLED:
+        break;
+    }
+    return RECORD_FAILED;
+}
+
+static double time_limit_s(const struct runner *runner, double expected_s) {
+    if (!runner->job)
+        return START_S + PATIENCE * expected_s;
+    return runner->job_limit_s > 0 ? runner->job_limit_s : JOB_START_S + PATIENCE * expected_s;
+}
+
+static enum status run(void *context, const struct tune_order *order, struct tune_outcome *out, struct error *err) {
+    struct runner *runner = context;
+    double expected_s = (double)(order->iterations + order->warmup) * order->expected_us / 1e6;
+    const struct trial_request request = {.model = runner->model,
+                                          .cluster = runner->cluster,
+                                          .strategy = order->strategy,
+                                          .runner = runner->place,
+                                          .iterations = (uint32_t)order->iterations,
+                                          .warmup = (uint32_t)order->warmup,
+                                          .number = order->number,
+                                          .time_limit_s = time_limit_s(runner, expected_s),
+                                          .stop_if_slower_than_us = order->give_up_us,
+                                          .cancel = runner->cancel,
+                                          .on_iteration = runner->on_iteration,
+                                          .on_interval = runner->on_interval,
+                                          .context = runner->context};
+    trial_result_release(&runner->last);
+    runner->last = (struct trial_result){0};
+    enum status st = runner->job ? job_run(runner->job, &request, order->number, &runner->last, err)
+                                 : trial_run(&request, &runner->last, err);
+    if (st)
+        return st;
+    if (runner->last.ending == TRIAL_CANCELLED)
+        return error_set(err, ST_CANCELLED, "interrupted");
+    *out = (struct tune_outcome){.state = state_of(runner->last.ending),
+                                 .early = runner->last.ending == TRIAL_STOPPED_EARLY,
+                                 .n = runner->last.n,
+                                 .iterations_us = runner->last.time_us,
+                                 .environment = runner->last.environment,
+                                 .reason = runner->last.reason};
+    return ST_OK;
+}
+
+struct tune_runner runner_for_session(struct runner *runner) {
+    return (struct tune_runner){runner->job ? RUNNER_COMMAND : trial_runner_name(runner->place.place), runner, run};
+}

@@ -1,0 +1,70 @@
+/* Real runs for the commands: what a command line says of a runner, made into what a session calls. */
+#ifndef TUNER_SESSION_RUNNERS_H
+#define TUNER_SESSION_RUNNERS_H
+
+#include <cjson/cJSON.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "trial-runner/job.h"
+#include "trial-runner/trial.h"
+#include "tuner/session/trials.h"
+
+/* How workers are started, in the words of a command line or of a session; borrowed. NULL: the default. See
+ * trial_runner for what they mean. */
+struct runner_words {
+    const char *runner; /* "lab", "local", "mpirun", "slurm"; needed */
+    const char *worker; /* "mpi", "nccl", or the path of a program */
+    const char *hosts, *logs, *partition, *account, *launch_options, *pass;
+    bool share_gpu;
+};
+
+struct runner {
+    struct trial_runner place;
+    struct job *job;    /* borrowed: each trial is this command, whatever `place` is; NULL: the worker program */
+    double job_limit_s; /* of each; 0: by what is expected of it */
+    const struct model *model;
+    const struct cluster *cluster;
+    const atomic_int *cancel;
+    struct trial_result last;                                            /* what the session's outcome borrows */
+    void (*on_iteration)(void *context, uint32_t index, double time_us); /* as in trial_request; NULL, both */
+    void (*on_interval)(void *context, const struct trial_interval *interval);
+    void *context;
+};
+
+/* What the words mean on this cluster; borrows them. Says at once what is missing for it here. Fails: ST_USAGE,
+ * ST_INVALID, ST_NOT_FOUND, ST_ENVIRONMENT. */
+enum status runner_place(const struct runner_words *words, const struct cluster *cluster, struct trial_runner *out,
+                         struct error *err);
+
+/* Whether the nodes' names can be hosts where they have to be: for mpirun and slurm, without a host file. Fails:
+ * ST_INVALID. */
+enum status runner_check_hosts(enum trial_place place, const char *host_file, const struct cluster *cluster,
+                               struct error *err);
+
+/* A sentence on who starts which worker program, where there was a choice; else nothing. */
+void runner_tell(const struct trial_runner *place);
+
+/* As runner_place. Release with runner_release. */
+enum status runner_init(struct runner *out, const struct runner_words *words, const struct model *model,
+                        const struct cluster *cluster, const atomic_int *cancel, struct error *err);
+
+/* What a session keeps of the words, beside the runner's name, its hosts and logs: JSON, malloc'd; NULL when memory is
+ * out. And again, into those members that are NULL; they are in the arena. Fails: ST_NO_MEMORY. */
+char *runner_words_text(const struct runner_words *words);
+enum status runner_words_read(const cJSON *json, struct arena *arena, struct runner_words *words, struct error *err);
+void runner_release(struct runner *runner);
+
+/* The user's own command in place of the worker program; it is called "command" in records. */
+void runner_init_job(struct runner *out, struct job *job, double limit_s, const struct model *model,
+                     const struct cluster *cluster, const atomic_int *cancel);
+#define RUNNER_COMMAND "command"
+
+/* The set of 1u << ALGORITHM_... that the worker program can execute. */
+uint32_t runner_algorithms(const struct runner *runner);
+
+struct tune_runner runner_for_session(struct runner *runner); /* borrows */
+
+#endif

@@ -1,0 +1,485 @@
+/* See session.h. What to do next is decided from the entries alone (the distinct strategies, and what was measured or
+ * is being measured of them), never from how the process came to know them; the number of trials so far, those that
+ * still run included, names the random stream of the next proposal. That makes resuming the same as going on.
+ *
+ * The answer is decided in the final: each finalist is run again `final_rounds` times, interleaved with the best
+ * baseline so that drift of the machine meets all alike, and only those rounds are reported. The first trial of a
+ * strategy chose it, and what is chosen for being the least of many noisy values looks better than it is. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/grow.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "dataset/describe.h"
+#include "dataset/query.h"
+#include "simulator/bound.h"
+#include "tuner/search/proposals.h"
+#include "tuner/session/session_internal.h"
+
+enum { LEAST_ITERATIONS = 6, WARMUP = 2, PUBLISHED_STARTS = 2, EARLIER = 120 };
+
+/* A trial this much slower than the best is ended early. */
+static const double HOPELESS = 1.5;
+
+#define X(constant, words) words,
+static const char *const stop_words[] = {TUNE_STOP_TABLE(X)};
+#undef X
+
+const char *tune_stop_words(enum tune_stop stop) {
+    return stop_words[stop];
+}
+
+struct tune_options tune_default_options(void) {
+    return (struct tune_options){.trials = 40,
+                                 .earlier = EARLIER,
+                                 .final_rounds = 3,
+                                 .trial_us = 4e6,
+                                 .seed = 1,
+                                 .space = space_default_options()};
+}
+
+/* ---- entries ---- */
+
+struct entry *session_find(struct session *s, const struct id *id) {
+    for (size_t i = 0; i < s->n; i++)
+        if (!memcmp(&s->entries[i]->strategy.id, id, sizeof *id))
+            return s->entries[i];
+    return NULL;
+}
+
+/* Exact schedules are candidates: what they win over the baselines is ours to give. */
+static const struct baseline *baseline_called(const char *name) {
+    const struct baseline *row = baselines_find(name);
+    return row && row->kind != BASELINE_EXACT ? row : NULL;
+}
+
+struct entry *session_add(struct session *s, struct strategy *strategy, const char *proposer, double predicted) {
+    struct entry *e = GROW(&s->entries, &s->capacity, s->n + 1) ? malloc(sizeof *e) : NULL;
+    if (!e)
+        goto fail;
+    s->entries[s->n++] = e;
+    *e = (struct entry){.strategy = *strategy,
+                        .baseline = baseline_called(proposer),
+                        .predicted_us = predicted,
+                        .state = RECORD_WAITING,
+                        .median_us = INFINITY};
+    snprintf(e->proposer, sizeof e->proposer, "%s", proposer);
+    return e;
+fail:
+    strategy_release(strategy);
+    return NULL;
+}
+
+enum status session_learn(struct session *s, struct entry *e, uint64_t round, enum record_state state, size_t n,
+                          const double *iterations_us, const char *reason, struct error *err) {
+    bool counts = state == RECORD_COMPLETE && e->n_rounds < MAX_ROUNDS && (round || !e->n_rounds);
+    double *copy = counts ? malloc((n ? n : 1) * sizeof *copy) : NULL;
+    if (counts && !copy)
+        return error_no_memory(err);
+    e->state = state;
+    s->trials += state != RECORD_CANCELLED; /* what was lost costs no budget */
+    s->fitted = false;
+    snprintf(e->reason, sizeof e->reason, "%s", reason ? reason : "");
+    if (!counts)
+        return ST_OK;
+    memcpy(copy, iterations_us, n * sizeof *copy);
+    if (!e->n_rounds)
+        e->median_us = median_of(n, copy);
+    e->counts[e->n_rounds] = n;
+    e->rounds[e->n_rounds++] = copy;
+    return ST_OK;
+}
+
+static double best_so_far(const struct session *s) {
+    double best = INFINITY;
+    for (size_t i = 0; i < s->n; i++)
+        best = fmin(best, s->entries[i]->median_us);
+    return best;
+}
+
+/* ---- one trial ---- */
+
+static double elapsed(const struct session *s) {
+    return s->earlier_us + clock_now_us() - s->started_us;
+}
+
+/* How much longer, by the pace so far: of the budget that is nearer to its end. */
+static double time_left(const struct session *s) {
+    double by_time = s->options.time_us > 0 ? s->options.time_us - elapsed(s) : INFINITY, by_trials = INFINITY;
+    if (s->options.trials && s->trials)
+        by_trials = elapsed(s) / (double)s->trials * (double)(s->options.trials - s->trials);
+    double left = fmin(by_time, by_trials);
+    return left > 0 ? left : 0;
+}
+
+void session_tell(const struct session *s, const struct entry *e, const struct tune_outcome *outcome, double median_us,
+                  bool recorded) {
+    if (!s->options.listen)
+        return;
+    const struct tune_event event = {.phase = s->phase,
+                                     .number = outcome ? s->trials : s->trials + 1,
+                                     .budget = s->options.trials,
+                                     .name = e->strategy.name,
+                                     .proposer = e->proposer,
+                                     .predicted_us = e->predicted_us,
+                                     .outcome = outcome,
+                                     .median_us = median_us,
+                                     .best_us = best_so_far(s),
+                                     .elapsed_us = elapsed(s),
+                                     .left_us = time_left(s),
+                                     .recorded = recorded};
+    s->options.listen(s->options.context, &event);
+}
+
+static uint64_t iterations_for(const struct session *s, const struct entry *e) {
+    double per_iteration = isfinite(e->median_us) ? e->median_us : e->predicted_us;
+    double n = per_iteration > 0 ? s->options.trial_us / per_iteration : MOST_ITERATIONS;
+    return (uint64_t)fmin(fmax(n, LEAST_ITERATIONS), MOST_ITERATIONS);
+}
+
+/* Train on with all entries but the last, whose trial begins or has just ended. */
+static enum status begin_learning(struct session *s, struct error *err) {
+    size_t n = s->n ? s->n - 1 : 0;
+    if (!s->options.ranker || n <= s->learned)
+        return ST_OK;
+    struct learner_trial *trials = calloc(n, sizeof *trials);
+    if (!trials)
+        return error_no_memory(err);
+    for (size_t i = 0; i < n; i++)
+        trials[i] = (struct learner_trial){&s->entries[i]->strategy, s->entries[i]->median_us};
+    enum status st = learner_begin(&s->learner, n, trials, err);
+    free(trials);
+    s->learned = n;
+    return st;
+}
+
+void session_adopt(struct session *s, struct entry *e, uint64_t round, struct suggestion *out) {
+    e->running++;
+    e->repeats += round > 0;
+    s->running++;
+    double best = best_so_far(s);
+    *out = (struct suggestion){.entry = e, .proposer = e->proposer, .round = round, .predicted_us = e->predicted_us};
+    out->order = (struct tune_order){.strategy = &e->strategy,
+                                     .iterations = iterations_for(s, e),
+                                     .warmup = WARMUP,
+                                     .expected_us = isfinite(e->predicted_us) ? e->predicted_us : 0,
+                                     .give_up_us = round || isinf(best) ? 0 : HOPELESS * best};
+}
+
+/* Hand out one more trial of `e`, while which the ranker learns. */
+static enum status hand_out(struct session *s, struct entry *e, uint64_t round, struct suggestion *out,
+                            struct error *err) {
+    enum status st = begin_learning(s, err);
+    if (st)
+        return st;
+    session_tell(s, e, NULL, 0, false);
+    session_adopt(s, e, round, out);
+    return ST_OK;
+}
+
+enum status session_report(struct session *s, const struct suggestion *suggestion, const struct tune_outcome *outcome,
+                           struct error *err) {
+    struct entry *e = suggestion->entry;
+    struct summary summary = {.median_us = NAN};
+    enum status st = outcome->n ? summary_of_copy(outcome->n, outcome->iterations_us, &summary, err) : ST_OK;
+    if (!st)
+        st = session_learn(s, e, suggestion->round, outcome->state, outcome->n, outcome->iterations_us, outcome->reason,
+                           err);
+    if (st)
+        return st;
+    e->early |= outcome->early;
+    e->running--;
+    s->running--;
+    session_tell(s, e, outcome, summary.median_us, false);
+    return ST_OK;
+}
+
+/* ---- phases ---- */
+
+static enum status refit(struct session *s, struct error *err) {
+    if (s->fitted)
+        return ST_OK;
+    struct measured *measured = calloc(s->n + s->n_earlier + 1, sizeof *measured);
+    if (!measured)
+        return error_no_memory(err);
+    size_t n = 0;
+    for (size_t i = 0; i < s->n_earlier; i++)
+        measured[n++] = (struct measured){s->earlier[i].strategy, s->earlier[i].us};
+    for (size_t i = 0; i < s->n; i++)
+        if (isfinite(s->entries[i]->median_us))
+            measured[n++] = (struct measured){&s->entries[i]->strategy, s->entries[i]->median_us};
+    enum status st = predictor_fit(&s->predictor, n, measured, err);
+    free(measured);
+    s->fitted = !st;
+    return st;
+}
+
+/* Trials that the final will need. */
+static uint64_t reserve(const struct session *s) {
+    uint64_t wanted = s->options.final_rounds * MAX_FINALISTS;
+    return s->options.trials && wanted > s->options.trials / 3 ? s->options.trials / 3 / MAX_FINALISTS * MAX_FINALISTS
+                                                               : wanted;
+}
+
+/* The framework defaults and the two baselines predicted fastest are tried whatever they promise, because a speed-up
+ * is counted over them; the others are candidates. At most half of what the final leaves. */
+static size_t starts_limit(const struct session *s) {
+    size_t n = PUBLISHED_STARTS;
+    for (size_t i = 0; i < s->starts.n; i++)
+        n += s->starts.items[i].baseline->kind == BASELINE_DEFAULT;
+    uint64_t half = s->options.trials ? (s->options.trials - reserve(s) + 1) / 2 : n;
+    n = n < half ? n : (size_t)half;
+    return n < s->starts.n ? n : s->starts.n;
+}
+
+/* The first of the starts that was not tried; *out is NULL when all were. */
+static enum status next_start(struct session *s, struct entry **out, struct error *err) {
+    *out = NULL;
+    for (size_t i = 0; i < starts_limit(s); i++) {
+        const struct start *start = &s->starts.items[i];
+        struct strategy strategy;
+        if (session_find(s, &start->strategy.id))
+            continue;
+        enum status st = strategy_copy(&start->strategy, start->strategy.name, &strategy, err);
+        if (st)
+            return st;
+        strategy.id = start->strategy.id;
+        *out = session_add(s, &strategy, start->baseline->name, start->predicted_us);
+        return *out ? ST_OK : error_no_memory(err);
+    }
+    return ST_OK;
+}
+
+struct tried *session_tried(const struct session *s) {
+    struct tried *tried = calloc(s->n ? s->n : 1, sizeof *tried);
+    for (size_t i = 0; tried && i < s->n; i++) {
+        const struct entry *e = s->entries[i];
+        bool running = e->running && isinf(e->median_us);
+        tried[i] = (struct tried){&e->strategy, e->median_us, e->proposer, running ? e->predicted_us : 0};
+    }
+    return tried;
+}
+
+static enum status propose(struct session *s, struct proposal *out, struct error *err) {
+    struct rng rng;
+    struct proposal_options options = {.evaluations = s->options.evaluations, .advisor = advisor_default_options()};
+    const struct search_context context = {.space = &s->space,
+                                           .predictor = &s->predictor,
+                                           .starts = &s->starts,
+                                           .n_earlier = s->n_earlier,
+                                           .earlier = s->earlier};
+    enum status st = refit(s, err);
+    if (!st)
+        st = begin_learning(s, err); /* for a session that was resumed; otherwise it was done during the trial */
+    learner_end(&s->learner);
+    struct tried *tried = st ? NULL : session_tried(s);
+    if (!st && !tried)
+        st = error_no_memory(err);
+    options.advisor.ranker = learner_ranker(&s->learner);
+    rng_split(&rng, s->options.seed, s->trials + s->running);
+    if (!st)
+        st = proposal_next(&context, &s->learner.described, &options, s->n, tried, &rng, out, err);
+    free(tried);
+    return st;
+}
+
+/* *out is NULL, and the search over, when nothing new was found or what was found promises too little. */
+static enum status next_candidate(struct session *s, struct entry **out, struct error *err) {
+    struct proposal proposal;
+    char name[32];
+    *out = NULL;
+    enum status st = propose(s, &proposal, err);
+    if (st == ST_NOT_FOUND) {
+        s->stop = TUNE_STOP_EXHAUSTED;
+        s->searched = true;
+        return ST_OK;
+    }
+    if (st)
+        return st;
+    if (proposal.gain < s->options.least_gain) {
+        strategy_release(&proposal.strategy);
+        s->stop = TUNE_STOP_GAIN;
+        s->searched = true;
+        return ST_OK;
+    }
+    if (!baselines_find(proposal.proposer)) {
+        snprintf(name, sizeof name, "%s-%lu", proposal.proposer, (unsigned long)(s->trials + s->running + 1));
+        proposal.strategy.name = arena_strdup(&proposal.strategy.arena, name);
+    }
+    if (!proposal.strategy.name) {
+        strategy_release(&proposal.strategy);
+        return error_no_memory(err);
+    }
+    *out = session_add(s, &proposal.strategy, proposal.proposer, proposal.predicted_us);
+    return *out ? ST_OK : error_no_memory(err);
+}
+
+/* The best baseline and the best others, by their first trials; at most MAX_FINALISTS. */
+static size_t finalists(const struct session *s, size_t out[MAX_FINALISTS]) {
+    size_t n = 0;
+    for (int others = 0; others < 2; others++)
+        while (n < (others ? (size_t)MAX_FINALISTS : 1)) {
+            size_t best = SIZE_MAX;
+            for (size_t i = 0; i < s->n; i++) {
+                const struct entry *e = s->entries[i];
+                bool taken = false;
+                for (size_t k = 0; k < n; k++)
+                    taken |= out[k] == i;
+                if (!taken && isfinite(e->median_us) && (others || e->baseline) &&
+                    (best == SIZE_MAX || e->median_us < s->entries[best]->median_us))
+                    best = i;
+            }
+            if (best == SIZE_MAX)
+                break;
+            out[n++] = best;
+        }
+    return n;
+}
+
+static bool in_final(const struct session *s) {
+    for (size_t i = 0; i < s->n; i++)
+        if (s->entries[i]->repeats)
+            return true;
+    return false;
+}
+
+/* Whether the budget of the search is spent, and why. */
+static bool budget_spent(struct session *s) {
+    double per_trial = s->trials ? elapsed(s) / (double)s->trials : 0;
+    if (s->options.trials && s->trials + s->running + reserve(s) >= s->options.trials) {
+        s->stop = TUNE_STOP_TRIALS;
+        return true;
+    }
+    if (s->options.time_us > 0 && elapsed(s) + (double)(reserve(s) + 1) * per_trial > s->options.time_us) {
+        s->stop = TUNE_STOP_TIME;
+        return true;
+    }
+    if (s->options.gap > 0 && best_so_far(s) <= s->lower_bound_us * (1 + s->options.gap)) {
+        s->stop = TUNE_STOP_GAP;
+        return true;
+    }
+    return false;
+}
+
+/* The next strategy of the search, or NULL when it is over: the starts, then candidates. */
+static enum status next_of_search(struct session *s, struct entry **out, struct error *err) {
+    *out = NULL;
+    s->searched = s->searched || in_final(s) || (s->trials + s->running && budget_spent(s));
+    if (s->searched)
+        return ST_OK;
+    s->phase = TUNE_BASELINES;
+    enum status st = next_start(s, out, err);
+    if (st || *out)
+        return st;
+    s->phase = TUNE_SEARCH;
+    return next_candidate(s, out, err);
+}
+
+/* The next repeat of the final, or NULL when all were handed out. */
+static struct entry *next_of_final(struct session *s, uint64_t *round) {
+    size_t who[MAX_FINALISTS], n = finalists(s, who);
+    uint64_t rounds = n ? reserve(s) / MAX_FINALISTS : 0;
+    s->phase = TUNE_FINAL;
+    for (*round = 1; *round <= rounds && *round < MAX_ROUNDS; ++*round)
+        for (size_t k = 0; k < n; k++)
+            if (s->entries[who[k]]->repeats < *round)
+                return s->entries[who[k]];
+    return NULL;
+}
+
+enum status session_suggest(struct session *s, enum session_step *step, struct suggestion *out, struct error *err) {
+    struct entry *e;
+    uint64_t round = 0;
+    enum status st = next_of_search(s, &e, err);
+    if (st)
+        return st;
+    if (!e && s->running && !in_final(s)) { /* the final is between the best of all that were searched */
+        *step = SESSION_WAIT;
+        return ST_OK;
+    }
+    if (!e)
+        e = next_of_final(s, &round);
+    *step = e ? SESSION_TRIAL : s->running ? SESSION_WAIT : SESSION_OVER;
+    return e ? hand_out(s, e, round, out, err) : ST_OK;
+}
+
+bool session_over(struct session *s) {
+    uint64_t round;
+    bool searched = s->searched || in_final(s) || (s->trials && !s->running && budget_spent(s));
+    return searched && !s->running && !next_of_final(s, &round);
+}
+
+void session_close(struct session *s) {
+    if (!s)
+        return;
+    learner_release(&s->learner);
+    for (size_t i = 0; i < s->n; i++) {
+        strategy_release(&s->entries[i]->strategy);
+        for (size_t r = 0; r < s->entries[i]->n_rounds; r++)
+            free(s->entries[i]->rounds[r]);
+        free(s->entries[i]);
+    }
+    free(s->entries);
+    for (size_t i = 0; i < s->n_earlier; i++)
+        strategy_release(&s->earlier_strategies[i]);
+    free(s->earlier_strategies);
+    free(s->earlier);
+    starts_release(&s->starts);
+    space_release(&s->space);
+    predictor_release(&s->predictor);
+    free(s);
+}
+
+static enum status lower_bound(struct session *s, struct error *err) {
+    struct bound bound;
+    enum status st = bound_iteration(s->model, &s->predictor.cost, &bound, err);
+    if (!st)
+        s->lower_bound_us = bound.iteration_us;
+    return st;
+}
+
+enum status session_prepare(const struct model *model, const struct cluster *cluster,
+                            const struct tune_options *options, struct session **out, struct error *err) {
+    struct session *s = calloc(1, sizeof *s);
+    if (!s)
+        return error_no_memory(err);
+    *s = (struct session){.model = model, .cluster = cluster, .options = *options, .started_us = clock_now_us()};
+    enum status st =
+        options->limits ? export_limits_narrow(options->limits, model, cluster, &s->options.space, err) : ST_OK;
+    if (!st)
+        st = space_init(&s->space, model, cluster, &s->options.space, err);
+    if (!st)
+        st = predictor_init(&s->predictor, model, cluster, err);
+    s->predictor.limits = options->limits;
+    if (!st)
+        st = learner_init(&s->learner, options->ranker, model, cluster, options->seed, err);
+    s->learner.cancel = options->cancel;
+    if (!st)
+        st = lower_bound(s, err);
+    if (!st)
+        st = starts_list(&s->predictor, &s->starts, err);
+    if (st)
+        session_close(s);
+    else
+        *out = s;
+    return st;
+}
+
+const char *session_id(const struct session *s) {
+    return s->id;
+}
+
+enum tune_stop session_stop(const struct session *s) {
+    return s->stop;
+}
+
+void tuning_release(struct tuning *tuning) {
+    free(tuning->rows);
+    strategy_release(&tuning->strategy);
+    *tuning = (struct tuning){0};
+}

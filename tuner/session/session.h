@@ -1,0 +1,195 @@
+/* A tuning session: baselines and exact schedules, then rounds of propose, rank, try and learn, then a final between
+ * the best (AutoSync figure 1).
+ *
+ * The session decides, somebody else measures: session_suggest hands out the next trial, session_report takes back what
+ * came of it, any number may run meanwhile, and session_answer tells what is best. tune.h is the simplest such
+ * somebody. A session follows from its seed and its measurements, so one that was killed goes on from what the dataset
+ * has of it: with one trial at a time just as it would have, with several as well as it would have.
+ * Units: microseconds. Threads: one at a time. */
+#ifndef TUNER_SESSION_SESSION_H
+#define TUNER_SESSION_SESSION_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/statistics.h"
+#include "dataset/query.h"
+#include "dataset/store.h"
+#include "simulator/learned/ranker.h"
+#include "strategy/cluster.h"
+#include "strategy/model.h"
+#include "strategy/space/space.h"
+#include "strategy/strategy.h"
+#include "tuner/search/candidates.h"
+#include "tuner/search/sketch.h"
+#include "tuner/session/trials.h"
+
+enum tune_phase { TUNE_BASELINES, TUNE_SEARCH, TUNE_FINAL };
+
+/* What a listener is told: before a trial (outcome NULL) and after it. */
+struct tune_event {
+    enum tune_phase phase;
+    uint64_t number, budget; /* of trials */
+    const char *name, *proposer;
+    double predicted_us;
+    const struct tune_outcome *outcome;
+    double median_us; /* of this trial, after it */
+    double best_us;   /* best median so far; INFINITY before the first */
+    double elapsed_us, left_us;
+    bool recorded; /* from the dataset: a resumed session walks through its past */
+};
+
+struct tune_options {
+    uint64_t trials; /* budget; 0 = no limit */
+    double time_us;  /* budget of time that it runs, pauses until it is resumed left out; 0 = no limit. One of the
+                        two is needed */
+    double gap;      /* stop when the best is within this of the lower bound; 0 = never */
+    uint64_t seed;
+    uint64_t final_rounds; /* repeats of each finalist */
+    double trial_us;       /* how long one trial should measure; iterations follow from the prediction */
+    double least_gain;     /* stop when no candidate promises to be faster by this share; 0 = never */
+    size_t evaluations;    /* predictions behind one proposal; 0 = candidates_evaluations() */
+    size_t earlier;        /* learn from so many trials of earlier sessions on this model and cluster; 0 = from none */
+    const struct ranker *ranker; /* residual, learned elsewhere; borrowed. NULL: the timeline and a Gaussian process */
+    const char *ranker_id;       /* its id in the dataset, kept with the session; or NULL */
+    struct space_options space;
+    const struct export_limits *limits; /* try only what these forms can say; borrowed; NULL: all of the space */
+    const char *runner;                 /* what runs the trials: "lab", "mpirun"; kept with the session */
+    const char *hosts;                  /* the runner's host file, kept with the session; or NULL */
+    const char *launch;                 /* JSON about how the runner starts workers, likewise; or NULL */
+    const char *job;                    /* JSON about the user's own job, kept with the session; or NULL */
+    const char *team, *shared; /* whose it is and who may see it, as the dataset has them; NULL: nobody's, all */
+    enum stored_session_mode mode;
+    bool served; /* a service runs it, and goes on with it after a restart */
+    const atomic_int *cancel;
+    void (*opened)(void *context, const char *session); /* tune_run has recorded a new session; NULL: nobody asks */
+    void (*listen)(void *context, const struct tune_event *event);
+    void *context;
+};
+
+struct tune_options tune_default_options(void);
+
+/* X(constant, word): why a session ended. */
+#define TUNE_STOP_TABLE(X)                                                                                             \
+    X(TUNE_STOP_TRIALS, "the trials are used up")                                                                      \
+    X(TUNE_STOP_TIME, "the time is used up")                                                                           \
+    X(TUNE_STOP_GAP, "the best is close enough to the lower bound")                                                    \
+    X(TUNE_STOP_GAIN, "no candidate promises enough more")                                                             \
+    X(TUNE_STOP_EXHAUSTED, "no new candidate was found")                                                               \
+    X(TUNE_STOP_ASKED, "it was stopped") /* a service's session; one here never says so */
+
+enum tune_stop {
+#define X(constant, word) constant,
+    TUNE_STOP_TABLE(X)
+#undef X
+        TUNE_STOP_COUNT
+};
+const char *tune_stop_words(enum tune_stop stop);
+
+struct tune_row {
+    char name[64];
+    struct id id;
+    const char *proposer;        /* for a baseline its own name */
+    bool baseline, final, early; /* early: its only trial was ended early */
+    enum record_state state;
+    double predicted_us;
+    struct summary measured; /* n = 0 when not complete */
+    char reason[160];
+};
+
+struct tuning {
+    char session[64];
+    uint64_t trials;
+    enum tune_stop stop;
+    size_t n_rows;
+    struct tune_row *rows;    /* baselines first, then the rest by measured time; malloc'd */
+    size_t hopeless;          /* baselines that were predicted to be too slow to be worth a trial */
+    size_t best;              /* row of the answer */
+    size_t best_baseline;     /* row; SIZE_MAX when none completed */
+    double speedup;           /* best baseline's median over the best's; NaN without a baseline */
+    bool overlap;             /* their intervals overlap: no measurable difference */
+    double lower_bound_us;    /* no strategy can be faster on this model and cluster as described */
+    double gap;               /* best over lower bound, minus 1 */
+    struct strategy strategy; /* the answer */
+    struct proposer_score proposers[PROPOSER_COUNT]; /* who earned the trials of the search */
+    bool has_importance;                             /* false: too few trials to tell */
+    double importance[SKETCH_KNOBS];                 /* which knobs mattered: importance.h */
+};
+
+/* A trial that was handed out. */
+struct suggestion {
+    struct tune_order order; /* its strategy is borrowed from the session, as are the next two */
+    struct entry *entry;     /* the session's own */
+    const char *proposer;
+    uint64_t round; /* 0, or which repeat of the final this is */
+    double predicted_us;
+};
+
+enum session_step {
+    SESSION_TRIAL, /* run it */
+    SESSION_WAIT,  /* nothing to do until a running trial is reported */
+    SESSION_OVER
+};
+
+struct session; /* opaque */
+
+/* Everything that needs no dataset: may take a second for a large model. `model`, `cluster` and what `options` points
+ * to are borrowed. Then one of session_begin and session_resume. Fails: ST_NO_MEMORY, what the model cannot be on this
+ * cluster (as space_init, starts_list). */
+enum status session_prepare(const struct model *model, const struct cluster *cluster,
+                            const struct tune_options *options, struct session **out, struct error *err);
+void session_close(struct session *s); /* NULL is allowed */
+
+/* Record a new session in the dataset, with model and cluster. Fails: as the store. */
+enum status session_begin(struct session *s, struct store *store, struct error *err);
+
+/* Go on with session `id`: its budget, seed and trials that ended. Nothing is written, and trials that were running or
+ * waiting are not touched: who goes on with it calls session_record_run, so that the pause is not counted as time
+ * used, and then store_session_reconcile, or session_take_up for each of them. Fails: as the store, ST_CONFLICT
+ * (about another model or cluster; a collection). */
+enum status session_resume(struct session *s, struct store *store, const char *id, struct error *err);
+enum status session_take_up(struct session *s, struct store *store, const struct record *record, struct suggestion *out,
+                            struct error *err);
+
+/* A trial of the session that ended elsewhere and is in the dataset: learn of it, as a resumed session would. Its
+ * strategy must be one of this model and cluster, and a complete one has iterations. Fails: as the store. */
+enum status session_import(struct session *s, struct store *store, const struct record *record, struct error *err);
+
+enum status session_record_run(struct session *s, struct store *store, struct error *err);
+
+/* Change its budget (0 = no limit, as in struct tune_options): in the dataset, and in the session from the dataset's
+ * text. Fails: ST_CONFLICT (more trials were handed out), as the store. */
+enum status session_record_budget(struct session *s, struct store *store, uint64_t trials, double time_us, double gap,
+                                  struct error *err);
+void session_read_budget(struct session *s, const char *budget);
+
+/* The reason of a cancelled trial begins so when nobody who took it came back: a resumed session does not run it again.
+ */
+#define SESSION_LOST "lost: "
+
+/* What to do next; *out is set when that is SESSION_TRIAL. Takes about a second while searching. Fails: ST_NO_MEMORY,
+ * ST_NUMERIC, and what predictions fail with. */
+enum status session_suggest(struct session *s, enum session_step *step, struct suggestion *out, struct error *err);
+
+/* What came of a suggestion. RECORD_CANCELLED is one that was lost for good: it costs no budget. Fails: ST_NO_MEMORY,
+ * and then the trial still runs. */
+enum status session_report(struct session *s, const struct suggestion *suggestion, const struct tune_outcome *outcome,
+                           struct error *err);
+
+/* Nothing runs, and nothing more will be suggested. Cheap. */
+bool session_over(struct session *s);
+
+const char *session_id(const struct session *s);
+enum tune_stop session_stop(const struct session *s); /* once it is over */
+
+/* What came of it so far. Fails: ST_INFEASIBLE when no trial completed. Release with tuning_release. */
+enum status session_answer(struct session *s, struct tuning *out, struct error *err);
+void tuning_release(struct tuning *tuning);
+
+/* As struct tuning has them: baselines first, in their order, then the rest by measured time. */
+void tuning_order_rows(size_t n, struct tune_row *rows);
+
+#endif

@@ -1,0 +1,74 @@
+/* What the parts of a session share: session.c runs it, session_records.c begins, resumes and keeps it,
+ * session_answer.c tells what came of it. */
+#ifndef TUNER_SESSION_SESSION_INTERNAL_H
+#define TUNER_SESSION_SESSION_INTERNAL_H
+
+#include "simulator/learned/ranker.h"
+#include "tuner/learn/learner.h"
+#include "tuner/predict/predictor.h"
+#include "tuner/search/starts.h"
+#include "tuner/session/session.h"
+
+enum { MAX_ROUNDS = 32, MAX_FINALISTS = 3, MOST_ITERATIONS = 60 };
+
+/* A distinct strategy and all that was measured of it. Round 0 is its first trial, later ones are the final's. */
+struct entry {
+    struct strategy strategy;
+    char proposer[32];
+    const struct baseline *baseline;
+    double predicted_us;
+    enum record_state state; /* of the last trial */
+    bool early;              /* the first trial was ended early */
+    char reason[160];
+    size_t n_rounds, counts[MAX_ROUNDS];
+    double *rounds[MAX_ROUNDS];
+    double median_us; /* of round 0; INFINITY when it did not complete */
+    uint64_t repeats; /* in the final, all that were handed out */
+    uint64_t running; /* that were handed out and have not ended */
+};
+
+struct session {
+    const struct model *model;
+    const struct cluster *cluster;
+    struct tune_options options;
+    char id[64];
+    struct space space;
+    struct predictor predictor;
+    struct learner learner;
+    size_t learned; /* entries that the learner was given last */
+    struct starts starts;
+    size_t n, capacity;
+    struct entry **entries; /* each its own, so that what was handed out stays where it is */
+    size_t n_earlier;       /* measured in this domain before the session began */
+    struct strategy *earlier_strategies;
+    struct tried *earlier;
+    uint64_t trials;                               /* that ended; counted against the budget */
+    uint64_t running;                              /* that were handed out and have not */
+    double lower_bound_us, started_us, earlier_us; /* earlier_us: of its earlier runs */
+    enum tune_phase phase;
+    enum tune_stop stop;
+    bool searched; /* the search is over */
+    bool fitted;   /* the predictor knows all entries */
+};
+
+/* The entry of that strategy, or NULL. */
+struct entry *session_find(struct session *s, const struct id *id);
+
+/* A new entry; takes the strategy over. NULL when memory is out; the strategy is then released. */
+struct entry *session_add(struct session *s, struct strategy *strategy, const char *proposer, double predicted_us);
+
+/* A trial of it has ended. Of several outside the final the first that completed counts. Fails: ST_NO_MEMORY. */
+enum status session_learn(struct session *s, struct entry *e, uint64_t round, enum record_state state, size_t n,
+                          const double *iterations_us, const char *reason, struct error *err);
+
+/* Tell the listener: before a trial (outcome NULL) and after it. */
+void session_tell(const struct session *s, const struct entry *e, const struct tune_outcome *outcome, double median_us,
+                  bool recorded);
+
+/* What was tried, in the order of the trials; malloc'd. */
+struct tried *session_tried(const struct session *s);
+
+/* One more trial of `e` runs. */
+void session_adopt(struct session *s, struct entry *e, uint64_t round, struct suggestion *out);
+
+#endif

@@ -1,0 +1,335 @@
+/* A session in the dataset: its beginning, and how one that was interrupted finds its state again by walking through
+ * its records.
+ *
+ * The time that a session has used is the time that it ran, proposals included, and not the pauses between its runs.
+ * A run lasts from its beginning to its last sign of life: the end of a trial, the beginning of one that never ended,
+ * or the word that the session was stopped. Where a run begins, the budget takes down when that was and what had
+ * been used by then. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "dataset/describe.h"
+#include "dataset/query.h"
+#include "tuner/session/session_internal.h"
+
+enum { ID_LETTERS = 16 };
+
+/* Session ids sort by time and can be typed; 80 random bits keep two apart and cannot be guessed. Base 32 without what
+ * is read as another letter (Crockford's). Fails: ST_ENVIRONMENT. */
+static enum status make_id(char out[64], struct error *err) {
+    static const char letters[] = "0123456789abcdefghjkmnpqrstvwxyz";
+    unsigned char bytes[ID_LETTERS];
+    char stamp[32];
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        return error_set(err, ST_ENVIRONMENT, "getrandom: %s", strerror(errno));
+    clock_utc(stamp, sizeof stamp);
+    char *to = out + sprintf(out, "%.4s%.2s%.2s-%.2s%.2s%.2s-", stamp, stamp + 5, stamp + 8, stamp + 11, stamp + 14,
+                             stamp + 17);
+    for (size_t i = 0; i < sizeof bytes; i++)
+        *to++ = letters[bytes[i] % 32];
+    *to = '\0';
+    return ST_OK;
+}
+
+/* What a resumed session must know again; malloc'd. */
+static char *options_text(const struct session *s) {
+    cJSON *json = cJSON_CreateObject();
+    bool ok = json && cJSON_AddNumberToObject(json, "final_rounds", (double)s->options.final_rounds) &&
+              cJSON_AddNumberToObject(json, "trial_us", s->options.trial_us) &&
+              cJSON_AddStringToObject(json, "runner", s->options.runner) &&
+              cJSON_AddNumberToObject(json, "least_gain", s->options.least_gain) &&
+              cJSON_AddNumberToObject(json, "earlier", (double)s->options.earlier) &&
+              (!s->options.served || cJSON_AddTrueToObject(json, "served")) &&
+              (!s->options.ranker_id || cJSON_AddStringToObject(json, "ranker", s->options.ranker_id)) &&
+              (!s->options.launch || cJSON_AddRawToObject(json, "launch", s->options.launch)) &&
+              (!s->options.job || cJSON_AddRawToObject(json, "job", s->options.job)) &&
+              (!s->options.hosts || cJSON_AddStringToObject(json, "hosts", s->options.hosts));
+    char *text = ok ? json_line(json) : NULL;
+    cJSON_Delete(json);
+    return text;
+}
+
+/* The strategy of a record under the name that the record has for it. */
+static enum status get_strategy(const struct session *s, struct store *store, const struct record *record,
+                                struct strategy *out, struct error *err) {
+    enum status st = store_get_strategy(store, record->strategy, s->model, s->cluster, out, err);
+    if (st)
+        return st;
+    out->name = arena_strdup(&out->arena, record->strategy_name);
+    if (out->name)
+        return ST_OK;
+    strategy_release(out);
+    return error_no_memory(err);
+}
+
+/* Take one record in: trials of one strategy become their mean; what can no longer be lowered or predicted is left
+ * out. */
+static enum status add_earlier(struct session *s, struct store *store, const struct record *record, size_t *counts,
+                               struct error *err) {
+    struct strategy *strategy = &s->earlier_strategies[s->n_earlier];
+    struct prediction prediction;
+    for (size_t i = 0; i < s->n_earlier; i++)
+        if (!strcmp(s->earlier_strategies[i].id.hex, record->strategy)) {
+            s->earlier[i].us += (record->median_us - s->earlier[i].us) / (double)++counts[i];
+            return ST_OK;
+        }
+    enum status st = get_strategy(s, store, record, strategy, err);
+    if (!st && (st = predictor_run(&s->predictor, strategy, &prediction, err)))
+        strategy_release(strategy);
+    if (st)
+        return st == ST_INVALID || st == ST_INFEASIBLE || st == ST_TOO_LARGE ? ST_OK : st;
+    counts[s->n_earlier] = 1;
+    s->earlier[s->n_earlier++] = (struct tried){.strategy = strategy, .us = record->median_us};
+    return ST_OK;
+}
+
+/* The fastest complete trials in this domain of before `began`, by the same runner; later ones are left out, so that a
+ * resumed session knows what it knew. */
+static enum status load_earlier(struct session *s, struct store *store, const char *began, struct error *err) {
+    struct arena arena = {0};
+    struct record *records;
+    size_t n = 0;
+    const enum record_state complete = RECORD_COMPLETE;
+    const struct query query = {.model = s->model->id.hex,
+                                .cluster = s->cluster->id.hex,
+                                .runner = s->options.runner,
+                                .state = &complete,
+                                .until = began,
+                                .viewer = s->options.team,
+                                .order = QUERY_BY_measured,
+                                .limit = s->options.earlier};
+    if (!s->options.earlier)
+        return ST_OK;
+    enum status st = query_collect(store, &query, &arena, &n, &records, err);
+    s->earlier = calloc(n + 1, sizeof *s->earlier);
+    s->earlier_strategies = calloc(n + 1, sizeof *s->earlier_strategies);
+    size_t *counts = calloc(n + 1, sizeof *counts);
+    if (!st && (!s->earlier || !s->earlier_strategies || !counts))
+        st = error_no_memory(err);
+    s->predictor.brief = true;
+    for (size_t i = 0; i < n && !st; i++)
+        if (strcmp(records[i].session ? records[i].session : "", s->id))
+            st = add_earlier(s, store, &records[i], counts, err);
+    s->predictor.brief = false;
+    free(counts);
+    arena_release(&arena);
+    return st;
+}
+
+static enum status load_earlier_of(struct session *s, struct store *store, struct error *err) {
+    struct arena arena = {0};
+    struct stored_session stored;
+    enum status st = store_session_get(store, s->id, &arena, &stored, err);
+    if (!st)
+        st = load_earlier(s, store, stored.started, err);
+    arena_release(&arena);
+    return st;
+}
+
+enum status session_begin(struct session *s, struct store *store, struct error *err) {
+    char budget[256];
+    enum status made = make_id(s->id, err);
+    if (made)
+        return made;
+    snprintf(budget, sizeof budget, "{\"trials\":%lu,\"time_us\":%.17g,\"gap\":%.17g,\"used_us\":%.17g}",
+             (unsigned long)s->options.trials, s->options.time_us, s->options.gap, clock_now_us() - s->started_us);
+    char *options = options_text(s);
+    if (!options)
+        return error_no_memory(err);
+    const struct stored_session session = {.id = s->id,
+                                           .model = s->model->id.hex,
+                                           .cluster = s->cluster->id.hex,
+                                           .seed = s->options.seed,
+                                           .budget = budget,
+                                           .options = options,
+                                           .team = s->options.team,
+                                           .shared = s->options.shared,
+                                           .mode = s->options.mode};
+    enum status st = store_put_model(store, s->model, err);
+    if (!st)
+        st = store_put_cluster(store, s->cluster, err);
+    if (!st)
+        st = store_session_begin(store, &session, err);
+    free(options);
+    return st ? st : load_earlier_of(s, store, err);
+}
+
+static double stamp_us(const char *stamp) {
+    struct tm tm = {0};
+    const char *rest = stamp ? strptime(stamp, "%Y-%m-%dT%H:%M:%S", &tm) : NULL;
+    return rest ? (double)timegm(&tm) * 1e6 + strtod(rest, NULL) * 1e6 : NAN;
+}
+
+static double number_of(const cJSON *json, const char *key) {
+    const cJSON *node = cJSON_GetObjectItemCaseSensitive(json, key);
+    return cJSON_IsNumber(node) ? node->valuedouble : 0;
+}
+
+/* The budget and options are those of the beginning, whatever this command line says. */
+static enum status restore_options(struct session *s, const struct stored_session *stored, struct error *err) {
+    cJSON *budget = cJSON_Parse(stored->budget), *options = cJSON_Parse(stored->options);
+    enum status st = budget && options ? ST_OK : error_set(err, ST_INVALID, "session %s: damaged options", s->id);
+    if (!st) {
+        s->options.seed = stored->seed;
+        session_read_budget(s, stored->budget);
+        s->options.final_rounds = (uint64_t)number_of(options, "final_rounds");
+        s->options.trial_us = number_of(options, "trial_us");
+        s->options.least_gain = number_of(options, "least_gain");
+        s->options.earlier = (size_t)number_of(options, "earlier");
+        if (!s->options.trials && !(s->options.time_us > 0))
+            st = error_set(err, ST_CONFLICT,
+                           "session %s has no budget: it is a collection; go on with: syncopate collect", s->id);
+    }
+    cJSON_Delete(budget);
+    cJSON_Delete(options);
+    return st;
+}
+
+/* The entry of a record's strategy, made when there is none. */
+static enum status entry_of(struct session *s, struct store *store, const struct record *record, struct entry **out,
+                            struct error *err) {
+    struct id id;
+    struct strategy strategy;
+    snprintf(id.hex, sizeof id.hex, "%s", record->strategy);
+    *out = session_find(s, &id);
+    if (*out)
+        return ST_OK;
+    enum status st = get_strategy(s, store, record, &strategy, err);
+    if (st)
+        return st;
+    *out = session_add(s, &strategy, record->proposer, record->predicted_us);
+    return *out ? ST_OK : error_no_memory(err);
+}
+
+static bool was_lost(const struct record *record) {
+    return record->reason && !strncmp(record->reason, SESSION_LOST, strlen(SESSION_LOST));
+}
+
+/* Interrupted trials are run again; lost ones are not, because they may well be what kills those who run them. */
+static enum status replay(struct session *s, struct store *store, const struct record *record, struct error *err) {
+    struct entry *e;
+    if (record->state == RECORD_WAITING || record->state == RECORD_RUNNING ||
+        (record->state == RECORD_CANCELLED && !was_lost(record)))
+        return ST_OK;
+    enum status st = entry_of(s, store, record, &e, err);
+    if (st)
+        return st;
+    const struct tune_outcome outcome = {
+        .state = record->state, .early = trial_ended_early(record), .reason = record->reason};
+    e->early |= outcome.early;
+    e->repeats += record->round > 0;
+    st = session_learn(s, e, record->round, record->state, record->n_iterations, record->iterations_us, record->reason,
+                       err);
+    if (!st)
+        session_tell(s, e, &outcome, record->median_us, true);
+    return st;
+}
+
+enum status session_import(struct session *s, struct store *store, const struct record *record, struct error *err) {
+    return replay(s, store, record, err);
+}
+
+/* What the runs until now have used. */
+static double used_us(const struct stored_session *stored, size_t n, const struct record *records) {
+    cJSON *budget = cJSON_Parse(stored->budget);
+    const char *resumed = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(budget, "resumed"));
+    double began = stamp_us(resumed ? resumed : stored->started), last = fmax(began, stamp_us(stored->ended));
+    double used = number_of(budget, "used_us");
+    for (size_t i = 0; i < n; i++)
+        last = fmax(last, fmax(stamp_us(records[i].started), stamp_us(records[i].ended)));
+    cJSON_Delete(budget);
+    return used + (isfinite(last - began) ? last - began : 0);
+}
+
+static bool set_member(cJSON *object, const char *key, cJSON *value) {
+    cJSON_DeleteItemFromObjectCaseSensitive(object, key);
+    return value && cJSON_AddItemToObject(object, key, value);
+}
+
+/* Write n members anew into the session's budget, keeping the others. */
+static enum status change_budget(struct session *s, struct store *store, size_t n, const char *const keys[],
+                                 cJSON *values[], struct error *err) {
+    struct arena arena = {0};
+    struct stored_session stored;
+    enum status st = store_session_get(store, s->id, &arena, &stored, err);
+    cJSON *budget = st ? NULL : cJSON_Parse(stored.budget);
+    bool whole = budget != NULL;
+    for (size_t i = 0; i < n; i++)
+        if (whole)
+            whole = set_member(budget, keys[i], values[i]);
+        else
+            cJSON_Delete(values[i]);
+    char *text = whole ? json_line(budget) : NULL;
+    if (!st)
+        st = text ? store_session_budget(store, s->id, text, err) : error_no_memory(err);
+    free(text);
+    cJSON_Delete(budget);
+    arena_release(&arena);
+    return st;
+}
+
+enum status session_record_run(struct session *s, struct store *store, struct error *err) {
+    char now[32];
+    clock_utc(now, sizeof now);
+    const char *const keys[] = {"used_us", "resumed"};
+    cJSON *values[] = {cJSON_CreateNumber(s->earlier_us + clock_now_us() - s->started_us), cJSON_CreateString(now)};
+    return change_budget(s, store, 2, keys, values, err);
+}
+
+enum status session_record_budget(struct session *s, struct store *store, uint64_t trials, double time_us, double gap,
+                                  struct error *err) {
+    if (trials && trials < s->trials + s->running)
+        return error_set(err, ST_CONFLICT, "%lu trials have been handed out already",
+                         (unsigned long)(s->trials + s->running));
+    const char *const keys[] = {"trials", "time_us", "gap"};
+    cJSON *values[] = {cJSON_CreateNumber((double)trials), cJSON_CreateNumber(time_us), cJSON_CreateNumber(gap)};
+    return change_budget(s, store, 3, keys, values, err);
+}
+
+void session_read_budget(struct session *s, const char *budget) {
+    cJSON *json = cJSON_Parse(budget);
+    if (json) {
+        s->options.trials = (uint64_t)number_of(json, "trials");
+        s->options.time_us = number_of(json, "time_us");
+        s->options.gap = number_of(json, "gap");
+    }
+    cJSON_Delete(json);
+}
+
+enum status session_resume(struct session *s, struct store *store, const char *id, struct error *err) {
+    struct arena arena = {0};
+    struct stored_session stored;
+    struct record *records;
+    size_t n = 0;
+    enum status st = store_session_get(store, id, &arena, &stored, err);
+    if (!st && (strcmp(stored.model, s->model->id.hex) || strcmp(stored.cluster, s->cluster->id.hex)))
+        st = error_set(err, ST_CONFLICT, "session %s is about another model or cluster", id);
+    if (!st) {
+        snprintf(s->id, sizeof s->id, "%s", stored.id);
+        st = restore_options(s, &stored, err);
+    }
+    if (!st)
+        st = store_trials(store, s->id, &arena, &n, &records, err);
+    if (!st)
+        s->earlier_us = used_us(&stored, n, records);
+    for (size_t i = 0; i < n && !st; i++)
+        st = replay(s, store, &records[i], err);
+    arena_release(&arena);
+    return st ? st : load_earlier_of(s, store, err);
+}
+
+enum status session_take_up(struct session *s, struct store *store, const struct record *record, struct suggestion *out,
+                            struct error *err) {
+    struct entry *e;
+    enum status st = entry_of(s, store, record, &e, err);
+    if (!st)
+        session_adopt(s, e, record->round, out);
+    return st;
+}

@@ -1,0 +1,66 @@
+/* What a trial is asked for and what comes of it; and trials into the dataset, before they run and after.
+ *
+ * Between the two calls the trial stands in the dataset as running; what a killed process left so is reconciled when
+ * its session is resumed. */
+#ifndef TUNER_SESSION_TRIALS_H
+#define TUNER_SESSION_TRIALS_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "dataset/query.h"
+#include "dataset/store.h"
+#include "strategy/cluster.h"
+#include "strategy/model.h"
+#include "strategy/strategy.h"
+
+/* A trial to be run. */
+struct tune_order {
+    const struct strategy *strategy;
+    uint64_t iterations, warmup;
+    double expected_us; /* an iteration; 0 = unknown */
+    double give_up_us;  /* end early when clearly slower than this; 0 = never */
+    uint64_t number;    /* within its session; 0 = none */
+};
+
+/* How a trial went. */
+struct tune_outcome {
+    enum record_state state; /* complete, failed or infeasible */
+    bool early;              /* complete, but ended after a few iterations, being too slow to matter */
+    size_t n;                /* iterations */
+    const double *iterations_us;
+    const char *environment; /* JSON, or NULL */
+    const char *reason;      /* when not complete */
+};
+
+/* What runs trials. The lab, mpirun, or a simulated cluster in tests. */
+struct tune_runner {
+    const char *name;
+    void *context;
+    /* *out is valid until the next call. An error (no permission, cancelled) ends the session; a trial that goes wrong
+     * is an outcome. */
+    enum status (*run)(void *context, const struct tune_order *order, struct tune_outcome *out, struct error *err);
+};
+
+struct trial_start {
+    const struct model *model;
+    const struct cluster *cluster;
+    const struct strategy *strategy;
+    const char *session; /* NULL: a trial on its own */
+    uint64_t number;     /* within the session; 0: the next one */
+    bool waiting;        /* queue it; else it runs from now */
+    const char *proposer, *runner;
+    uint64_t round, seed;
+    double predicted_us;
+};
+
+/* Put what it is about and the trial itself, running. Fails: as the store. */
+enum status trial_record_start(struct store *store, const struct trial_start *start, int64_t *trial, struct error *err);
+
+/* Every iteration with its median and interval, or the reason of failure. Fails: as the store. */
+enum status trial_record_end(struct store *store, int64_t trial, const struct tune_outcome *outcome, struct error *err);
+
+/* Whether it was ended early. The environment that is recorded with a trial says so ("ended_early": true). */
+bool trial_ended_early(const struct record *record);
+
+#endif
