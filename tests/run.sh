@@ -6,26 +6,36 @@
 # Programs run up to two at a time, and beside them up to two of the executable tests/FOLDER/*.sh. Last, one at a time, come
 # those that say "# Alone: why" since others beside them would change what they see. One that says "# Once: why" runs
 # for the builds release and coverage alone. Each has a time limit, a closed standard input and a TMPDIR of its own. At the end stand the
-# ten slowest, what failed, once more, and the line "N passed, N failed, N skipped"; the exit status is 1 when anything failed
+# ten slowest, what was not tested and why, what failed, once more, and the line "N passed, N failed, N skipped"; the exit status is 1 when anything failed
 # or nothing ran. TEST_TIMEOUT (300) and TEST_SCRIPT_TIMEOUT (900) are seconds; TEST_SCRIPTS=0 leaves the scripts out.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 
-# Count the results in FILE of something that ended with STATUS: "passed failed skipped missing".
+# Count the results in FILE of something that ended with STATUS, and of which PLANNED are expected: "passed failed skipped
+# missing". Where something is skipped, what is missing was skipped with it.
 count() {
-    awk -v status="$2" '
+    awk -v status="$2" -v planned="$3" '
         { sub(/^[ \t]+/, "") }
-        /^1\.\.[0-9]+/ { planned += substr($0, 4) + 0 }
+        /^1\.\.[0-9]+/ { planned += substr($0, 4) }
         /^skip / || /^(not )?ok .*# SKIP/ { skipped++; next }
         /^ok / { passed++ }
         /^not ok / { failed++ }
         END {
             seen = passed + failed + skipped
-            # A crash, a time-out, a bad exit that no test admits to, tests that never ran, or none at all.
-            if (status >= 124 || (status != 0 && failed == 0) || seen < planned || seen == 0)
+            if (skipped && seen < planned) {
+                skipped += planned - seen
+                seen = planned
+            }
+            # A crash, a time-out, a bad exit that no test admits to, tests that never ran, that nobody planned, or none at all.
+            if (status >= 124 || (status != 0 && failed == 0) || (planned != "" && seen != planned) || seen == 0)
                 failed++
-            print passed + 0, failed + 0, skipped + 0, (planned > seen ? planned - seen : 0)
+            print passed + 0, failed + 0, skipped + 0, (planned != "" ? planned - seen : 0)
         }' "$1"
+}
+
+# How many results a script promises in its head; nothing for a program, which says so itself.
+plan() {
+    [[ $1 != *.sh ]] || sed -n 's/^# Plan: \([0-9][0-9]*\)$/\1/p' "$1" | head -n 1
 }
 
 why() {
@@ -49,10 +59,11 @@ run_one() {
     # The braces keep the shell's own word about a crash out of the report.
     { TMPDIR=$folder/tmp timeout --kill-after=10 "$limit" "$test" </dev/null >"$log" 2>&1; } 2>/dev/null
     status=$?
-    counts=$(count "$log" "$status")
+    counts=$(count "$log" "$status" "$(plan "$test")")
     read -r passed failed skipped missing <<<"$counts"
     why=$(why "$status")
-    [ "$missing" = 0 ] || why="$why ($missing planned, and no result)"
+    [ "$missing" -le 0 ] || why="$why ($missing planned, and no result)"
+    [ "$missing" -ge 0 ] || why="$why ($((-missing)) more results than planned)"
     name=${test#"$OUT"/tests/}
     name=${name#tests/}
     {
@@ -68,6 +79,7 @@ run_one() {
             { grep -A 3 '^[[:space:]]*not ok' "$log" || tail -n 5 "$log"; } | head -n 40 | sed 's/^/    | /' >>"$WORK/failures"
         elif [ "$skipped" != 0 ]; then
             grep -E '^[[:space:]]*(skip |ok .*# SKIP)' "$log" | sed 's/^[[:space:]]*/    | /'
+            grep -E '^[[:space:]]*(skip |ok .*# SKIP)' "$log" | sed "s|^[[:space:]]*|not tested: $name: |" >>"$WORK/skips"
         fi
         echo "$counts" >>"$WORK/results"
     } 9>"$WORK/lock"
@@ -90,6 +102,7 @@ trap 'exit 130' INT TERM
 : >"$WORK/results"
 : >"$WORK/failures"
 : >"$WORK/times"
+: >"$WORK/skips"
 
 jobs=$(nproc)
 [ "$jobs" -le 2 ] || jobs=2
@@ -118,6 +131,8 @@ done
 
 echo "the slowest of them:"
 sort -rn "$WORK/times" | head -n 10
+cat "$WORK/skips"
+[ ! -s "$WORK/skips" ] || echo "To test these too: .ci/deps --optional (Debian packages, as root), .ci/nccl"
 cat "$WORK/failures"
 awk '{ p += $1; f += $2; s += $3 }
      END { printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f > 0 || p + s == 0 }' "$WORK/results"

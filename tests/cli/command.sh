@@ -1,6 +1,7 @@
 #!/bin/bash
 # The user's own job as the trial: how its times are read, how it may end, what it is given, what a framework's form
 # leaves of the search, and that nothing of it stays. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
+# Plan: 57
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/job.bash

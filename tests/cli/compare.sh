@@ -1,6 +1,7 @@
 #!/bin/bash
 # syncopate compare: its table and its JSON say the same as simulate does, and docs/baselines.txt is what it prints.
 # Needs OUT; prints ok, not ok and skip lines (tests/README.md).
+# Plan: 4
 set -u
 cd "$(dirname "$0")/../.."
 syncopate=$PWD/${OUT:-build/release}/bin/syncopate

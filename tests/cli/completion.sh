@@ -3,6 +3,7 @@
 # option that --help has; what TAB offers is looked at in real shells.
 # Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Once: it is the shells' time.
+# Plan: 63
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash

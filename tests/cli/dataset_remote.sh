@@ -1,6 +1,7 @@
 #!/bin/bash
 # Datasets and services brought together: by merge, export and import; who may, what is refused, and that what went there
 # comes back to the byte. Needs OUT and xz; prints ok, not ok and skip lines (tests/README.md).
+# Plan: 28
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash

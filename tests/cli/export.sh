@@ -1,6 +1,7 @@
 #!/bin/bash
 # syncopate strategy export as a person types it, and every form read back by what reads it in earnest where that is
 # here: a shell, python3, protoc and python3-protobuf. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
+# Plan: 48
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 source tests/cli/check.bash

@@ -2,6 +2,7 @@
 # Sessions that came from elsewhere run nothing of their own: by import, by merge, over HTTP, and in a file of before
 # their origin was kept. What is typed again takes the place of what they say. Nothing that they are called leaves the
 # folder. Needs OUT, sqlite3 and python3; prints ok, not ok and skip lines (tests/README.md).
+# Plan: 41
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/service.bash

@@ -2,6 +2,7 @@
 # `make install` and `make uninstall`: which files, where, whether what is installed works there, and that nothing stays.
 # Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Once: it looks at files.
+# Plan: 18
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash

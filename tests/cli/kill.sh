@@ -2,6 +2,7 @@
 # SIGKILL the tuner at ten random moments and resume: no completed trial is lost, none is run again, and no process,
 # namespace, interface or file stays behind. Runs in the lab; without root on the loopback.
 # Alone: real trials are timed.
+# Plan: 9
 set -u
 cd "$(dirname "$0")/../.."
 syncopate=$PWD/${OUT:-build/release}/bin/syncopate

@@ -2,6 +2,7 @@
 # Policy preemptive from a file to a real trial: a strategy is cut into slices by a program that knows only the file
 # format, and is checked, shown, compared, simulated and run. Prints ok, not ok and skip lines.
 # Alone: real trials are timed.
+# Plan: 10
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 source tests/cli/check.bash

@@ -1,6 +1,7 @@
 #!/bin/bash
 # syncopate dataset prune: what is old goes, trials and what belongs to sessions that are open stay. Needs OUT and
 # python3; prints ok, not ok and skip lines (tests/README.md).
+# Plan: 5
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash

@@ -2,6 +2,7 @@
 # What of a job's command others get to read: its program's name, and no key that stands in its text. By an agent on a
 # service, by a dataset that is merged into one, and by who asks that service for everything. Needs OUT and curl; prints ok,
 # not ok and skip lines (tests/README.md).
+# Plan: 16
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 source tests/cli/check.bash

@@ -2,6 +2,7 @@
 # train-ranker and rank as a person types them, on a dataset of a few short real trials.
 # Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Alone: real trials are timed.
+# Plan: 35
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash

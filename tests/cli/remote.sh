@@ -2,6 +2,7 @@
 # Commands as clients of a service, and agents that run its trials: the same answers as here, what is refused, and what
 # a service that is killed and comes back costs. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Alone: real trials are timed.
+# Plan: 86
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Certificates and proxies as users of curl expect them, and what a client says of a network that is in the way: one line,
 # with a status of its own. Needs OUT, openssl and python3; prints ok, not ok and skip lines (tests/README.md).
+# Plan: 27
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash

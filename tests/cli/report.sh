@@ -1,6 +1,7 @@
 #!/bin/bash
 # syncopate report on sessions of a few short real trials: a self-contained, well-formed file that says what tune said.
 # Needs OUT; prints ok, not ok and skip lines (tests/README.md).
+# Plan: 10
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash

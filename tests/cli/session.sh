@@ -1,6 +1,7 @@
 #!/bin/bash
 # A session here whose trials scripts ask for: what is printed, leases, attempts, several at once, SIGKILL. Needs OUT;
 # prints ok, not ok and skip lines (tests/README.md).
+# Plan: 78
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/job.bash

@@ -3,6 +3,7 @@
 # within an allocation and without, what goes wrong and how it is told, GPUs and variables, an end by hand; and a session
 # that is killed and resumed: no step stays behind, no trial is lost or repeated.
 # Alone: real trials run, and the daemons want the processors.
+# Plan: 30
 set -u
 cd "$(dirname "$0")/../.."
 . tests/cli/check.bash

@@ -2,6 +2,7 @@
 # The worker program from outside: what it prints, line by line, its exit codes, and that it does not outlive its
 # reader. Prints ok / not ok / skip lines.
 # Alone: real trials are timed.
+# Plan: 9
 cd "$(dirname "$0")/../.." || exit 1
 worker=${OUT:-build/release}/bin/syncopate-worker-mpi
 if ! [ -x "$worker" ] || ! command -v mpirun >/dev/null || ! command -v python3 >/dev/null; then

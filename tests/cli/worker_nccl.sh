@@ -3,6 +3,7 @@
 # CUDA and NCCL (tests/support/nccl/double.h): the same lines as the MPI worker's, compute that takes its time, a bench.
 # Prints ok / not ok / skip lines.
 # Alone: real trials are timed.
+# Plan: 16
 cd "$(dirname "$0")/../.." || exit 1
 out=${OUT:-build/release}
 worker=$out/bin/syncopate-worker-nccl

@@ -1,6 +1,7 @@
 #!/bin/bash
 # How many connections may come from one address (addresses.py). Needs OUT and python3, and root for a network namespace of
 # its own; prints ok, not ok and skip lines (tests/README.md).
+# Plan: 3
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 export ROOT=$PWD OUT=${OUT:-build/release} PYTHONPATH=$PWD/tests/http PYTHONDONTWRITEBYTECODE=1

@@ -2,6 +2,7 @@
 # The service where disks, clocks and clients go wrong (faults.py). Needs OUT and python3; prints ok, not ok and skip lines
 # (tests/README.md).
 # Alone: deadlines of slow clients.
+# Plan: 11
 set -u
 cd "$(dirname "$0")/../.."
 export ROOT=$PWD OUT=${OUT:-build/release} PYTHONPATH=$PWD/tests/http PYTHONDONTWRITEBYTECODE=1

@@ -1,6 +1,7 @@
 #!/bin/bash
 # The protocol under requests that its own description suggests (fuzz.py). Needs OUT and python3; prints ok, not ok and skip
 # lines (tests/README.md).
+# Plan: 1
 set -u
 cd "$(dirname "$0")/../.."
 export ROOT=$PWD OUT=${OUT:-build/release} PYTHONPATH=$PWD/tests/http PYTHONDONTWRITEBYTECODE=1

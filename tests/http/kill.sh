@@ -1,6 +1,7 @@
 #!/bin/bash
 # The service under SIGKILL (kill.py). Needs OUT and python3; prints ok, not ok and skip lines (tests/README.md).
 # Alone: leases that end.
+# Plan: 1
 set -u
 cd "$(dirname "$0")/../.."
 export ROOT=$PWD OUT=${OUT:-build/release} PYTHONPATH=$PWD/tests/http PYTHONDONTWRITEBYTECODE=1

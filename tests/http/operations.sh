@@ -1,6 +1,7 @@
 #!/bin/bash
 # docs/operations.md: its commands, its figures, the alerts, the systemd unit, and the proxies that are installed.
 # Needs OUT, python3 and curl; prints ok, not ok and skip lines (tests/README.md).
+# Plan: 18
 set -u
 cd "$(dirname "$0")/../.."
 export ROOT=$PWD OUT=${OUT:-build/release} PYTHONPATH=$PWD/tests/http PYTHONDONTWRITEBYTECODE=1

@@ -128,6 +128,16 @@ first_lines() {
     done
 }
 
+# So that a check which crashes is missed (tests/run.sh).
+plans() {
+    local script
+    for script in tests/*/*.sh; do
+        case $script in tests/support/* | tests/fuzz/* | tests/lint/lint.sh) continue ;; esac
+        [ ! -x "$script" ] || grep -qE '^# Plan: [0-9]+$' "$script" ||
+            echo "$script:1: does not say how many results it has; add a line \"# Plan: N\" to its head"
+    done
+}
+
 readmes() {
     local folder
     for folder in "${present[@]}" tests docs examples; do
@@ -151,6 +161,7 @@ readmes() {
         uncounted_trials
     fi
     readmes
+    plans
 } >"$found"
 [ -s "$found" ] || exit 0
 sort -u "$found"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Breaks every rule of lint.sh once, in a small project of its own, and expects exactly that finding.
 # Once: it runs nothing that is built.
+# Plan: 32
 set -u
 lint=$(cd "$(dirname "$0")" && pwd)/lint.sh
 work=$(mktemp -d)
@@ -96,5 +97,9 @@ mkdir dataset
 printf '/* Adds. */\nconst char *const add = "INSERT INTO trials (uid) VALUES (1)";\n' >dataset/a.c
 echo "Dataset." >dataset/README.md
 expect_in dataset "who adds trials is known" "dataset/a.c:2: adds trials"
+mkdir -p tests/cli
+printf '#!/bin/bash\necho ok a\n' >tests/cli/a.sh
+chmod +x tests/cli/a.sh
+expect "a script says how much it tests" "tests/cli/a.sh:1: does not say how many results it has"
 rm high/README.md
 expect "a folder has a README" "high/README.md:1: is missing"

@@ -135,6 +135,38 @@ static void its_pages_make_the_same_session_elsewhere(void **state) {
     }
 }
 
+/* What another program wrote may be called anything that is clean text. */
+static void a_trial_is_found_by_whatever_uid_it_came_with(void **state) {
+    static const char uid[] = "run 7/b:c \\\"\xc3\xa9\\\" = 1 and as long as other programs make them, "
+                              "which is more than the sixty-four bytes of ours";
+    static struct site other;
+    char copy[600], path[1200] = "/api/v1/records/", *text, *changed = NULL;
+    struct import_counts counts;
+    int pages;
+    size_t n;
+    (void)state;
+    run_trial(0);
+    text = read_pages("jsonl", 10, &pages);
+    char *at = strstr(text, "\"uid\":\"");
+    assert_non_null(at);
+    FILE *to = open_memstream(&changed, &n);
+    fprintf(to, "%.*s\"uid\":\"%s%s", (int)(at - text), text, uid, strchr(at + 7, '"'));
+    assert_int_equal(fclose(to), 0);
+    snprintf(copy, sizeof copy, "%s/odd.db", test_dir());
+    import_into(copy, changed, &counts);
+    free(text);
+    free(changed);
+    other = (struct site){.service_options.open = true};
+    site_start(&other, "odd");
+    for (const char *c = uid; *c; c++)
+        if (*c != '\\') /* JSON's own */
+            sprintf(path + strlen(path), "%%%02x", (unsigned char)*c);
+    cJSON *json = reply_json(site_get(&other, path), 200);
+    assert_int_equal(cJSON_GetObjectItemCaseSensitive(json, "number")->valueint, 1);
+    cJSON_Delete(json);
+    site_stop(&other);
+}
+
 static void as_csv_a_page_has_its_header_and_a_line_a_trial(void **state) {
     (void)state;
     int pages;
@@ -305,6 +337,7 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(its_pages_make_the_same_session_elsewhere),
+        TEST(a_trial_is_found_by_whatever_uid_it_came_with),
         TEST(as_csv_a_page_has_its_header_and_a_line_a_trial),
         TEST(the_best_strategy_is_a_file_that_commands_read),
         TEST(the_best_strategy_comes_in_the_form_of_every_framework),
