@@ -13,7 +13,7 @@ trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 2
 export OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$root/interop/pytorch
 for python in python3 /usr/bin/python3; do $python -c 'import torch.distributed' 2>/dev/null && break; done
-if ! $python -c 'import torch.distributed as d; assert d.is_available() and d.is_gloo_available' 2>/dev/null; then
+if ! $python -c 'import torch.distributed as d; assert d.is_available() and d.is_gloo_available()' 2>/dev/null; then
     echo "skip pytorch: needs PyTorch with gloo (Debian: python3-torch)"
     exit 0
 fi
@@ -35,6 +35,10 @@ for rank in 0 1 2; do
 done
 bench=0
 for pid in "${pids[@]}"; do wait "$pid" || bench=1; done
+for rank in 0 1 2; do
+    RANK=$rank timeout 100 $python -m syncopate_torch.bench missing.json --out none.json
+done 2>&1 | grep -v '^syncopate_torch.bench: missing.json: No such file or directory$' >missing
+check bench_of_a_missing_file_says_one_line 0 "" test ! -s missing
 check bench_of_torch_distributed_ends_well 0 "" test $bench = 0
 check bench_measures_all_reduces 0 "4" grep -c '"time_us"' measured.json
 check bench_writes_a_cluster_that_predicts 0 "pytorch-ddp" "$syncopate" simulate model.json \

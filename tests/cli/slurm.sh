@@ -20,7 +20,7 @@ trap 'slurm_down "$dir/slurm"; rm -rf "$dir"' EXIT
 mkdir "$dir/slurm" "$dir/ours" "$dir/work"
 RANDOM=${SYNCOPATE_TEST_SEED:-$(date +%s)}
 if ! slurm_up "$dir/slurm" >"$dir/why"; then
-    echo "skip slurm: it does not start here: $(tr '\n' ' ' <"$dir/why" | head -c 300)"
+    echo "not ok slurm_starts: $(tr '\n' ' ' <"$dir/why" | head -c 300)"
     exit 0
 fi
 cd "$dir/work"

@@ -111,3 +111,13 @@ const char *test_file(const char *name, const char *text) {
     all = kept;
     return path;
 }
+
+bool test_lab_possible(void) {
+    static const char try[] = "unshare --mount --net --uts --ipc --pid --fork sh -c '"
+                              "ip link add v1 type veth peer name v2 && ip link set v1 up && "
+                              "tc qdisc add dev v1 root tbf rate 1mbit burst 10kb latency 10ms' >/dev/null 2>&1";
+    const bool possible = geteuid() == 0 && system(try) == 0;
+    if (!possible)
+        print_message("# no lab here: it needs root, network namespaces, veth and tbf\n");
+    return possible;
+}

@@ -39,6 +39,10 @@ const char *test_dir(void);
 /* Write `text` to the file `name` in test_dir(); its path, valid until the process ends. */
 const char *test_file(const char *name, const char *text);
 
+/* Whether this machine lets us have what a lab is made of: namespaces, a pair of interfaces, a shaper. Asked of the
+ * system's own tools and not of our lab: where they can and the lab cannot, tests must fail. */
+bool test_lab_possible(void);
+
 void check_close(double a, double b, double relative, const char *a_text, const char *b_text, const char *file,
                  int line);
 void check_ok(enum status status, const struct error *err, const char *expression, const char *file, int line);

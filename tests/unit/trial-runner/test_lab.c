@@ -38,11 +38,8 @@ static enum status run_in(const struct lab_config *config, const char *script, s
 static int setup(void **state) {
     if (adopt_orphans(state) != 0)
         return -1;
-    struct error err = {0};
     static bool possible;
-    possible = lab_check(&err) == ST_OK;
-    if (!possible)
-        print_message("# no lab here: %s\n", err.message);
+    possible = test_lab_possible();
     *state = &possible;
     return 0;
 }
@@ -137,6 +134,31 @@ static void wrong_descriptions_are_refused(void **state) {
     assert_fails(run_in(&config, "true", &text, &err), ST_INVALID, "250");
     config = (struct lab_config){.n = 4, .nodes = four, .n_links = 1, .links = &self};
     assert_fails(run_in(&config, "true", &text, &err), ST_INVALID, "link 0");
+}
+
+static void a_command_runs_where_it_was_called(void **state) {
+    need_lab(state);
+    struct lab_config config = {.name = "syncopate-where", .n = 1, .nodes = four};
+    struct error err = {0};
+    char here[PATH_MAX], there[PATH_MAX] = "";
+    int code;
+    assert_non_null(getcwd(here, sizeof here));
+    assert_int_equal(chdir(test_dir()), 0);
+    assert_ok(lab_up(&config, &err));
+    const char *const argv[] = {"sh", "-c", "pwd >where", NULL};
+    for (int head = 0; head < 2; head++) {
+        assert_ok(lab_exec(config.name, head ? NULL : "n1", argv, &code, &err));
+        assert_int_equal(code, 0);
+        FILE *file = fopen("where", "r");
+        assert_non_null(file);
+        assert_non_null(fgets(there, sizeof there, file));
+        fclose(file);
+        unlink("where");
+        there[strcspn(there, "\n")] = 0;
+        assert_string_equal(there, test_dir());
+    }
+    assert_ok(lab_down(config.name, &err));
+    assert_int_equal(chdir(here), 0);
 }
 
 static void missing_tools_are_named(void **state) {
@@ -274,6 +296,7 @@ int main(void) {
         cmocka_unit_test(nothing_outside_is_reachable_or_visible),
         cmocka_unit_test(links_run_at_their_rates),
         cmocka_unit_test(wrong_descriptions_are_refused),
+        cmocka_unit_test(a_command_runs_where_it_was_called),
         cmocka_unit_test(missing_tools_are_named),
         cmocka_unit_test(without_root_the_message_says_so),
         cmocka_unit_test(sigkill_of_the_caller_at_any_moment_leaves_nothing),

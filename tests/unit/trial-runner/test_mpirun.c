@@ -32,14 +32,13 @@ static int setup(void **state) {
     (void)state;
     if (adopt_orphans(state) != 0)
         return -1;
-    struct error err = {0};
     char command[8192];
     const char *source = test_file("hello.c", program_source);
     snprintf(program, sizeof program, "%s/hello", test_dir());
     snprintf(command, sizeof command, "command -v mpirun >/dev/null && mpicc -o %s %s", program, source);
     if (system(command) != 0)
         program[0] = 0;
-    lab_possible = lab_check(&err) == ST_OK;
+    lab_possible = test_lab_possible();
     return 0;
 }
 

@@ -316,12 +316,9 @@ static void use_lab(struct trial_request *request) {
  * bucket) may pass unshaped in each iteration at most once, and it refills only as fast as the link. */
 static void a_lab_takes_as_long_as_its_links_must(void **state) {
     NEED_WORKER(state);
-    struct error err = {0};
     struct trial_result result;
-    if (lab_check(&err) != ST_OK) {
-        print_message("# no lab here: %s\n", err.message);
+    if (!test_lab_possible())
         skip();
-    }
     run(CLUSTER("3", "1"), plain, use_lab, &result);
     assert_string_equal(result.reason, "");
     double least_us = 256 * 1024 * 4.0 / 3 / 25;
