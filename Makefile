@@ -67,7 +67,9 @@ NCCL_SOURCES := $(if $(and $(CUDART),$(NCCL),$(wildcard $(CUDA_HOME)/bin/nvcc),$
 NCCL_TUNER := $(OUT)/lib/libnccl-tuner-syncopate.so
 PROGRAMS := $(if $(call sources,cli),$(OUT)/bin/syncopate) $(if $(WORKER_SOURCES),$(OUT)/bin/syncopate-worker-mpi) \
             $(if $(NCCL_SOURCES),$(OUT)/bin/syncopate-worker-nccl)
-UNIT_SOURCES := $(wildcard tests/unit/*/test_*.c) $(wildcard tests/property/*/test_*.c)
+# The long ones first, so that the last to end is a short one.
+UNIT_SOURCES := $(wildcard tests/property/*/test_*.c) $(wildcard tests/unit/*/test_*_torture.c) \
+    $(filter-out %_torture.c,$(wildcard tests/unit/*/test_*.c))
 UNIT := $(patsubst tests/%.c,$(OUT)/tests/%,$(UNIT_SOURCES))
 FUZZ := $(patsubst tests/fuzz/%.c,$(OUT)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 REPLAY := $(patsubst tests/fuzz/fuzz_%.c,$(OUT)/tests/fuzz/replay_%,$(wildcard tests/fuzz/fuzz_*.c))

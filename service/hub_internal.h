@@ -81,7 +81,7 @@ static inline void served_cancel(struct served *served) {
 }
 
 static inline bool served_is_cancelled(struct served *served) {
-    return __atomic_load_n(&served->cancel, __ATOMIC_RELAXED);
+    return served->cancel;
 }
 
 /* Run `step` in a transaction of the one writer; in whatever thread, so it must not use this thread's reader. */

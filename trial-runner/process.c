@@ -380,7 +380,7 @@ static void check_limits(struct run *run) {
     const struct process_options *options = run->options;
     double now_us = clock_now_us(), elapsed_s = (now_us - run->started_us) * 1e-6;
     bool silent = run->result->first_line_s < 0 && options->first_line_timeout_s > 0;
-    if (options->cancel && __atomic_load_n(options->cancel, __ATOMIC_RELAXED)) /* another thread may set it */
+    if (options->cancel && *options->cancel)
         run_stop(run, PROCESS_CANCELLED);
     else if (options->timeout_s > 0 && elapsed_s > timeout_after(run))
         run_stop(run, PROCESS_TIMED_OUT);

@@ -32,6 +32,27 @@ static bool hear(void *context, enum process_stream stream, const char *line, si
     return heard->stop_after == 0 || heard->lines[PROCESS_STDOUT] < heard->stop_after;
 }
 
+/* A child of `parent`, called so where a name is given; 0: there is none. */
+static pid_t child_of(pid_t parent, const char *called) {
+    pid_t found = 0;
+    DIR *proc = opendir("/proc");
+    for (struct dirent *entry; proc && !found && (entry = readdir(proc));) {
+        char path[300], name[64] = "", state;
+        int pid, its_parent;
+        snprintf(path, sizeof path, "/proc/%s/stat", entry->d_name);
+        FILE *file = fopen(path, "r");
+        if (!file)
+            continue;
+        if (fscanf(file, "%d (%63[^)]) %c %d", &pid, name, &state, &its_parent) == 4 && its_parent == parent &&
+            (!called || !strcmp(name, called)))
+            found = pid;
+        fclose(file);
+    }
+    if (proc)
+        closedir(proc);
+    return found;
+}
+
 static struct process_result run_shell(const char *script, struct process_options options, struct heard *heard) {
     const char *const argv[] = {"sh", "-c", script, NULL};
     struct process_result result;
@@ -87,6 +108,90 @@ static void an_exit_code_and_the_last_words_become_the_reason(void **state) {
     assert_int_equal(process_judge(&r, "the worker", &err), ST_TRIAL);
     assert_non_null(strstr(err.message, "the worker ended with exit code 7"));
     assert_non_null(strstr(err.message, "1000 no such device"));
+}
+
+/* Around the size that is kept: lines one shorter, as long, one longer and far longer, alone and behind others. */
+static void the_last_words_are_the_end_of_what_was_said(void **state) {
+    (void)state;
+    static const int lengths[] = {PROCESS_LAST_WORDS - 2, PROCESS_LAST_WORDS - 1, PROCESS_LAST_WORDS,
+                                  PROCESS_LAST_WORDS + 1, 3 * PROCESS_LAST_WORDS, 100000};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+        for (int before = 0; before < 2; before++) {
+            char script[256];
+            snprintf(script, sizeof script, "%shead -c %d /dev/zero | tr '\\0' x >&2; echo END >&2",
+                     before ? "echo before >&2; " : "", lengths[i] - 3);
+            struct process_result r = run_shell(script, (struct process_options){0}, NULL);
+            const size_t n = strlen(r.last_words);
+            const bool cut = lengths[i] > PROCESS_LAST_WORDS - 1;
+            const char *line = strrchr(r.last_words, '\n') ? strrchr(r.last_words, '\n') + 1 : r.last_words;
+            assert_true(n <= PROCESS_LAST_WORDS);
+            assert_string_equal(r.last_words + n - 4, "xEND");
+            assert_int_equal(strspn(line, "x") + 3, cut ? PROCESS_LAST_WORDS - 1 : lengths[i]);
+        }
+}
+
+/* Whatever becomes of a run, the caller has as many open files as before. */
+static void a_run_leaves_no_descriptor_open(void **state) {
+    (void)state;
+    struct error err;
+    struct process_result result;
+    static const char *const scripts[] = {"echo a", "exit 3", "sleep 60", "sleep 60 & sleep 60", "kill -9 $$"};
+    const char *const nothing[] = {"/no/such/program", NULL};
+    const struct process_options absent = {.argv = nothing};
+    const int before = entries_with("/proc/self/fd", "");
+    for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++)
+        run_shell(scripts[i], (struct process_options){.timeout_s = 0.2}, NULL);
+    process_run(&absent, &result, &err);
+    assert_int_equal(entries_with("/proc/self/fd", ""), before);
+}
+
+/* Sends a signal to the guard of the one run of this process, as soon as its program is there. */
+static void *signal_guard(void *context) {
+    for (int i = 0; i < 5000; i++) {
+        pid_t guard = child_of(getpid(), "syncopate-guard");
+        if (guard && access("started", F_OK) == 0) {
+            kill(guard, *(int *)context);
+            return NULL;
+        }
+        clock_sleep_us(1000);
+    }
+    return NULL;
+}
+
+/* Run what would last for ever while its guard gets a signal. */
+static enum status run_with_signal(int signal, double timeout_s, struct process_result *result, struct error *err) {
+    pthread_t thread;
+    char script[4096];
+    snprintf(script, sizeof script, "cd %s; touch started; setsid sleep 9753 & sleep 9753", test_dir());
+    const char *const argv[] = {"sh", "-c", script, NULL};
+    const struct process_options options = {.argv = argv, .timeout_s = timeout_s};
+    assert_int_equal(chdir(test_dir()), 0);
+    assert_int_equal(pthread_create(&thread, NULL, signal_guard, &signal), 0);
+    const enum status status = process_run(&options, result, err);
+    pthread_join(thread, NULL);
+    assert_int_equal(unlink("started"), 0);
+    return status;
+}
+
+static void a_guard_that_is_hung_up_on_ends_all_it_started(void **state) {
+    (void)state;
+    struct error err;
+    struct process_result result;
+    assert_fails(run_with_signal(SIGHUP, 0, &result, &err), ST_ENVIRONMENT, "guard");
+    assert_true(no_descendants());
+}
+
+static void a_guard_that_does_not_end_is_killed(void **state) {
+    (void)state;
+    struct error err;
+    struct process_result result;
+    assert_ok(run_with_signal(SIGSTOP, 0.5, &result, &err));
+    assert_int_equal(result.ending, PROCESS_TIMED_OUT);
+    assert_true(result.wall_s < 30);
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        ;
+    for (pid_t child; (child = child_of(getpid(), NULL));) /* nobody was left to end these */
+        assert_int_equal(kill(child, SIGKILL) || waitpid(child, NULL, 0) < 0, 0);
 }
 
 static void a_signal_is_reported_as_one(void **state) {
@@ -314,6 +419,10 @@ int main(void) {
         cmocka_unit_test(much_output_loses_no_line),
         cmocka_unit_test(a_line_over_the_limit_is_cut_and_the_next_is_whole),
         cmocka_unit_test(an_exit_code_and_the_last_words_become_the_reason),
+        cmocka_unit_test(the_last_words_are_the_end_of_what_was_said),
+        cmocka_unit_test(a_run_leaves_no_descriptor_open),
+        cmocka_unit_test(a_guard_that_is_hung_up_on_ends_all_it_started),
+        cmocka_unit_test(a_guard_that_does_not_end_is_killed),
         cmocka_unit_test(a_signal_is_reported_as_one),
         cmocka_unit_test(a_program_that_is_not_there_is_named),
         cmocka_unit_test(environment_folder_and_empty_input_are_as_asked),

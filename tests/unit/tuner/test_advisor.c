@@ -55,6 +55,32 @@ static void without_trials_the_order_is_the_timelines(void **state) {
         assert_true(pool.features[order[i - 1]].timeline_us <= pool.features[order[i]].timeline_us);
 }
 
+/* With one to three trials the prediction is the timeline's, moved by what these were off on average, in logarithms. */
+static void few_trials_move_the_timelines_prediction(void **state) {
+    (void)state;
+    struct error err;
+    struct pool pool;
+    const double off[ADVISOR_LEAST - 1] = {1.7, 0.9, 2.5};
+    struct advisor_observation observed[ADVISOR_LEAST - 1];
+    struct advice advice[POOL - ADVISOR_LEAST];
+    const size_t n = POOL - ADVISOR_LEAST;
+    const struct advisor_options o = advisor_default_options();
+    size_t next;
+    double product = 1;
+    make_pool(&pool, 0, 0, 2);
+    for (size_t tried = 1; tried < ADVISOR_LEAST; tried++) {
+        const struct features *f = pool.pointers[tried - 1];
+        observed[tried - 1] = (struct advisor_observation){f, f->timeline_us * off[tried - 1]};
+        product *= off[tried - 1];
+        assert_ok(advisor_rank(&o, tried, observed, n, pool.pointers + ADVISOR_LEAST, 1, &next, advice, NULL, &err));
+        for (size_t i = 0; i < n; i++) {
+            const double timeline_us = pool.features[ADVISOR_LEAST + i].timeline_us;
+            assert_close(advice[i].mean_us, timeline_us * pow(product, 1.0 / (double)tried), 1e-9);
+            assert_true(isnan(advice[i].deviation));
+        }
+    }
+}
+
 /* Ten trials that show that priority costs 40%: those without it must come first though the timeline sees no
  * difference. */
 static void process_learns_what_the_timeline_does_not_know(void **state) {
@@ -192,6 +218,7 @@ static void few_trials_or_equal_times_tell_nothing(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_trials_the_order_is_the_timelines),
+        cmocka_unit_test(few_trials_move_the_timelines_prediction),
         cmocka_unit_test(process_learns_what_the_timeline_does_not_know),
         cmocka_unit_test(best_of_a_pool_is_found_in_few_trials),
         cmocka_unit_test(choices_of_a_batch_are_distinct_and_the_same_each_time),

@@ -4,6 +4,7 @@
 #include "tests/support/check.h"
 #include "tests/support/strategy/random_instances.h"
 #include "tests/support/torture.h"
+#include "tuner/search/advisor.h"
 #include "tuner/search/genetic.h"
 #include "tuner/search/knobs.h"
 #include "tuner/search/reference.h"
@@ -100,6 +101,31 @@ static enum status open_references(void *arg, struct error *err) {
     return st;
 }
 
+/* With too few trials for the process, and with enough. */
+static enum status advise(void *arg, struct error *err) {
+    enum { N = 8 };
+    const size_t *tried = arg;
+    struct features features[N] = {0};
+    const struct features *pointers[N];
+    struct advisor_observation observed[N];
+    size_t order[2];
+    const struct advisor_options o = advisor_default_options();
+    for (size_t i = 0; i < N; i++) {
+        features[i].global[FEATURE_GLOBAL_log2_message_bytes] = (double)i;
+        features[i].timeline_us = 1000 + 10 * (double)i;
+        pointers[i] = &features[i];
+        observed[i] = (struct advisor_observation){&features[i], 1100 + 10 * (double)i};
+    }
+    return advisor_rank(&o, *tried, observed, N, pointers, 2, order, NULL, NULL, err);
+}
+
+static void advice_survives_every_failed_allocation(void **state) {
+    (void)state;
+    size_t few = ADVISOR_LEAST - 1, enough = ADVISOR_LEAST;
+    assert_int_equal(torture(advise, &few), 2);
+    assert_true(torture(advise, &enough) > 3);
+}
+
 static void knobs_survive_every_failed_allocation(void **state) {
     (void)state;
     struct scene s;
@@ -131,6 +157,7 @@ static void the_reference_searches_survive_every_failed_allocation(void **state)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(advice_survives_every_failed_allocation),
         cmocka_unit_test(knobs_survive_every_failed_allocation),
         cmocka_unit_test(breeding_survives_every_failed_allocation),
         cmocka_unit_test(a_selection_survives_every_failed_allocation),
