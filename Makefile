@@ -241,7 +241,7 @@ $(OUT)/tests/fuzz/replay_%: $(OUT)/obj/tests/fuzz/fuzz_%.o $(OUT)/obj/tests/fuzz
 FUZZ_SECONDS ?= 60
 fuzz:  ## every parser for FUZZ_SECONDS (60) under libFuzzer
 	@$(MAKE) --no-print-directory MODE=fuzz CC=clang fuzz-run
-.PHONY: fuzz-run fuzz-http faults attack
+.PHONY: fuzz-run fuzz-http faults attack mutants
 fuzz-http:  ## REQUESTS (100000) requests after /openapi.json to a service under AddressSanitizer
 	@$(MAKE) --no-print-directory MODE=asan all
 	@OUT=$(BUILD)/asan REQUESTS=$(or $(REQUESTS),100000) SECONDS=0 tests/http/fuzz.sh
@@ -252,6 +252,9 @@ attack: all  ## the service under attack for SECONDS (600): who withstands what,
 	@OUT=$(OUT) SHORT=0 SECONDS=$(or $(SECONDS),600) tests/http/attack.sh
 fuzz-run: $(FUZZ)
 	@OUT=$(OUT) tests/fuzz/run.sh $(FUZZ_SECONDS) $(FUZZ)
+
+mutants:  ## do TESTS (unit/base/test_units ...) notice changes of FILE? LINE of it alone, or MOST (30) drawn; what survives is printed
+	@tests/mutants.py $(FILE) $(TESTS) $(if $(LINE),--line $(LINE)) --most $(or $(MOST),30) --out $(OUT)
 
 lint:  ## the folder law, headers that compile alone, house rules
 	@FOLDERS="$(FOLDERS)" DEPS='$(foreach f,$(FOLDERS),$(f):$(subst $() ,$(comma),$(strip $(DEPS.$(f)))))' CC=$(CC) \

@@ -76,7 +76,7 @@ struct hub {
 };
 
 static inline void served_cancel(struct served *served) {
-    __atomic_store_n(&served->cancel, 1, __ATOMIC_RELAXED);
+    served->cancel = 1;
     work_stop(&served->work, WORK_STOPPED);
 }
 
