@@ -145,7 +145,7 @@ $(NCCL_TUNER): $(NCCL_TUNER_OBJECTS)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) -shared -o $@ $^
-$(OUT)/tests/unit/strategy/test_export_nccl_plugin: $(NCCL_TUNER)
+$(OUT)/tests/unit/interop/test_export_nccl_plugin: $(NCCL_TUNER)
 -include $(NCCL_TUNER_OBJECTS:.o=.d)
 
 # A unit test links its own folder and what that folder may use, nothing else: the linker proves the layering.

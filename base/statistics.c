@@ -65,6 +65,8 @@ enum status summary_of_rounds(size_t n_rounds, const size_t *counts, double *con
     if (!pooled)
         return error_no_memory(err);
     for (size_t r = 0; r < n_rounds; r++) {
+        if (!counts[r])
+            continue;
         memcpy(end, rounds[r], counts[r] * sizeof *end);
         const double m = median_of(counts[r], end);
         least = fmin(least, m);

@@ -80,13 +80,14 @@ static enum status lab_status_command(int argc, char **argv, struct error *err) 
 }
 
 static enum status lab_exec_command(int argc, char **argv, struct error *err) {
-    const struct command_line line = {.usage = "lab exec LAB NODE COMMAND [ARGUMENT...]",
-                                      .about = "Run a command on a node of a lab, or on its head.",
-                                      .examples = "  syncopate lab exec lab-4x1g n2 ip -brief address\n"
-                                                  "  syncopate lab exec lab-4x1g head ping -c 3 n4",
-                                      .options = no_options,
-                                      .min_arguments = 3,
-                                      .max_arguments = MAX_ARGUMENTS};
+    const struct command_line line = {
+        .usage = "lab exec LAB NODE COMMAND [ARGUMENT...]",
+        .about = "Run a command on a node of a lab, or on its head, in the folder where this is called.",
+        .examples = "  syncopate lab exec lab-4x1g n2 ip -brief address\n"
+                    "  syncopate lab exec lab-4x1g head ping -c 3 n4",
+        .options = no_options,
+        .min_arguments = 3,
+        .max_arguments = MAX_ARGUMENTS};
     /* Everything from the command on is the command's own. */
     struct arguments arguments;
     enum status st = options_parse(&line, argc < 4 ? argc : 4, argv, &arguments, err);

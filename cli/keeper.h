@@ -1,5 +1,5 @@
-/* Keeps a service's trial ours while it runs here: a thread that renews the lease at a third of its length, reports
- * the times measured so far, and says when the run had better end.
+/* Keeps the lease of a service's trial while the trial runs here: a thread renews it at a third of its length, reports
+ * the times measured so far, and says when the run should end.
  * Units: microseconds (_us). */
 #ifndef CLI_KEEPER_H
 #define CLI_KEEPER_H

@@ -1,4 +1,4 @@
-/* Where things are when nothing else is said, and whether results can go where they should. */
+/* Default places of files, and whether a result can be written where it should go. */
 #ifndef CLI_PATHS_H
 #define CLI_PATHS_H
 

@@ -1,6 +1,6 @@
-/* A dataset here and that of a service, each brought into the other: what trials that have ended measured, with the
- * models, clusters, strategies, environments, sessions and calibrations that they need. What is there already is left
- * alone, so that everything here may be done again. */
+/* Merging a dataset here with the dataset of a service, in either direction. What is merged are the trials that have
+ * ended, with the models, clusters, strategies, environments, sessions and calibrations that they refer to. What the
+ * other side has already is left alone, so a merge may be repeated. */
 #ifndef CLI_REMOTE_MERGE_H
 #define CLI_REMOTE_MERGE_H
 

@@ -1,4 +1,4 @@
-/* The options that say how a runner starts workers; --runner itself, --hosts and --logs stand in the tables of their
+/* The options that say how a runner starts workers; --runner itself and --logs stand in the tables of their
  * commands, whose words for them differ. */
 #ifndef CLI_RUNNER_OPTIONS_H
 #define CLI_RUNNER_OPTIONS_H

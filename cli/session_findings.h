@@ -1,4 +1,4 @@
-/* What a session found (report/findings.h), of a dataset here or of a service. */
+/* The findings of a session (report/findings.h), from a dataset here or from a service. */
 #ifndef CLI_SESSION_FINDINGS_H
 #define CLI_SESSION_FINDINGS_H
 

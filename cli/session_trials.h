@@ -1,4 +1,4 @@
-/* The trials of a session here, for those who run them: rows of cmd_session. */
+/* The commands by which a script runs a session's trials: session suggest, heartbeat, complete and fail. */
 #ifndef CLI_SESSION_TRIALS_H
 #define CLI_SESSION_TRIALS_H
 

@@ -1,10 +1,10 @@
-/* The times of a trial that a script tells: the words of "session complete", read as "--command" reads what a job says
+/* Iteration times that a script reports by "session complete". They are read as "--command" reads the output of a job
  * (trial-runner/job_times.h).
  *
- * A list is told in the words of a shell, "213ms,209ms" or "2560samples/s,...". A file has JSON lines; or a value like
- * those of the list a line; or, with a pattern, lines in some of which the pattern finds the number. Unlike a job's own
- * output, a file that is told is looked at strictly: without a pattern, a line that is none of these is an error.
- * Units: microseconds (_us). Threads: functions have no state. */
+ * On the command line they are a list, "213ms,209ms" or "2560samples/s,...". A file has JSON lines; or one value of
+ * such a list in each line; or, with a pattern, lines in some of which the pattern finds the number. A file is read
+ * more strictly than the output of a job: without a pattern, a line that is none of these is an error. Units:
+ * microseconds (_us). Threads: functions have no state. */
 #ifndef CLI_TOLD_TIMES_H
 #define CLI_TOLD_TIMES_H
 

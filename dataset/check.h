@@ -1,4 +1,4 @@
-/* Is this file what it says it is? */
+/* Checking a dataset: that SQLite finds the file sound, and that every row keeps the rules of this folder. */
 #ifndef DATASET_CHECK_H
 #define DATASET_CHECK_H
 

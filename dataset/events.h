@@ -1,6 +1,6 @@
-/* What happened in a session, in order, for those who watch it. An event's id grows for ever and is never given twice,
- * so that who was cut off goes on where it stopped. Events stay in their file: they are not merged or exported.
- * Errors and threads as in store.h. */
+/* What happened in a session, in order, for those who watch it. Ids of events only grow and none is given twice, so
+ * a client that was cut off goes on behind the last one it has. Events stay in their file: they are not merged or
+ * exported. Errors and threads as in store.h. */
 #ifndef DATASET_EVENTS_H
 #define DATASET_EVENTS_H
 

@@ -1,4 +1,4 @@
-/* The inverse of export: a dataset from JSON Lines. */
+/* Importing JSON Lines into a dataset: the inverse of export.h. */
 #ifndef DATASET_IMPORT_H
 #define DATASET_IMPORT_H
 

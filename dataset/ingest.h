@@ -1,4 +1,4 @@
-/* Trials that ended elsewhere, many at once. */
+/* Adding many trials at once that ended elsewhere: a batch is one transaction. */
 #ifndef DATASET_INGEST_H
 #define DATASET_INGEST_H
 

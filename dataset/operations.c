@@ -18,7 +18,7 @@ const char *operation_state_word(enum operation_state state) {
     return words[state];
 }
 
-bool operation_state_parse(const char *word, enum operation_state *out) {
+static bool operation_state_parse(const char *word, enum operation_state *out) {
     for (unsigned i = 0; i < OPERATION_STATE_COUNT; i++)
         if (!strcmp(word, words[i])) {
             *out = (enum operation_state)i;

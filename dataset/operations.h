@@ -18,7 +18,6 @@ enum operation_state {
         OPERATION_STATE_COUNT
 };
 const char *operation_state_word(enum operation_state state);
-bool operation_state_parse(const char *word, enum operation_state *out);
 
 struct stored_operation {
     const char *id;

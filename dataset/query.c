@@ -130,8 +130,8 @@ struct cursor {
 
 /* A hash of all that makes one list of trials another. */
 static enum status fingerprint(const struct query *q, char out[17], struct error *err) {
-    const char *const texts[] = {q->uid,      q->model, q->cluster, q->strategy, q->session, q->runner,
-                                 q->proposer, q->since, q->until,   q->filter,   q->viewer};
+    const char *const texts[] = {q->model,    q->cluster, q->strategy, q->session, q->runner,
+                                 q->proposer, q->since,   q->until,    q->filter,  q->viewer};
     struct arena arena = {0};
     struct id id;
     char *all =
@@ -139,6 +139,8 @@ static enum status fingerprint(const struct query *q, char out[17], struct error
                      q->min_predicted_us, q->max_predicted_us, q->min_measured_us, q->max_measured_us);
     for (size_t i = 0; i < sizeof texts / sizeof *texts && all; i++)
         all = arena_printf(&arena, "%s %zu:%s", all, texts[i] ? strlen(texts[i]) + 1 : 0, texts[i] ? texts[i] : "");
+    if (all && q->uid)
+        all = arena_printf(&arena, "%s uid %s", all, q->uid);
     enum status status = all ? id_of(all, strlen(all), &id, err) : error_no_memory(err);
     arena_release(&arena);
     if (status == ST_OK)

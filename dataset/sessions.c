@@ -44,7 +44,7 @@ const char *stored_session_mode_word(enum stored_session_mode mode) {
     return modes[mode];
 }
 
-bool stored_session_mode_parse(const char *word, enum stored_session_mode *out) {
+static bool stored_session_mode_parse(const char *word, enum stored_session_mode *out) {
     unsigned i;
     if (!parse_word(word, sizeof modes / sizeof *modes, modes, &i))
         return false;

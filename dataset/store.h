@@ -130,7 +130,6 @@ bool stored_session_is_open(enum stored_session_state state); /* running or paus
 /* Who runs its trials: the process itself, or clients that ask for them and tell what they measured. */
 enum stored_session_mode { STORED_SESSION_OWN, STORED_SESSION_ASK };
 const char *stored_session_mode_word(enum stored_session_mode mode); /* own, ask */
-bool stored_session_mode_parse(const char *word, enum stored_session_mode *out);
 
 struct stored_session {
     const char *id;              /* the caller's, short and readable */

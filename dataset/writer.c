@@ -55,7 +55,7 @@ static void run_one(struct writer *writer, struct job *job) {
         job->status = store_end(writer->store, job->step(job->context, writer->store, &job->err), &job->err);
 }
 
-/* Both return in how many transactions. */
+/* run_alone and run_together return how many transactions they made. */
 static uint64_t run_alone(struct writer *writer, struct job *jobs) {
     uint64_t n = 0;
     for (struct job *job = jobs; job; job = job->next, n++)

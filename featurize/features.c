@@ -59,7 +59,7 @@ const char *feature_kind_words(enum feature_kind kind) {
     return KINDS[kind].words;
 }
 
-void features_of_timeline(const struct survey *s, struct features *out) {
+static void features_of_timeline(const struct survey *s, struct features *out) {
     const struct timeline_terms *t = s->terms;
     double iteration = t->iteration_us, closed = fmax(s->compute_us, s->sync_us), exposed = fmax(0, t->exposed_us);
     out->timeline_us = iteration;

@@ -81,7 +81,6 @@ enum status features_of_shards(struct survey *survey, struct features *out, stru
 enum status features_of_graph(const struct survey *survey, struct features *out, struct error *err);
 
 /* The rest of the global vector. */
-void features_of_timeline(const struct survey *survey, struct features *out);
 void features_of_messages(const struct survey *survey, struct features *out);
 void features_of_knobs(const struct survey *survey, struct features *out);
 void features_of_domain(const struct survey *survey, struct features *out);

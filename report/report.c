@@ -449,7 +449,7 @@ static void trial_note(struct html_table *t, const struct findings *f, const str
         html_cell(t, r->round && !f->collection ? "final" : trial_ended_early(r) ? "ended early, being too slow" : "");
 }
 
-void report_trials(struct markup *m, const struct findings *f) {
+static void report_trials(struct markup *m, const struct findings *f) {
     static const char *const heads[] = {">Trial",    "Strategy",      "Id", "Proposed by", ">Predicted",
                                         ">Measured", ">95% interval", "",   NULL};
     struct html_table t;

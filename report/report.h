@@ -26,7 +26,6 @@ enum status report_strategy(struct markup *m, const struct findings *f, struct e
 /* Which knobs mattered and who earned the trials; nothing where there was no search. */
 void report_lessons(struct markup *m, const struct findings *f);
 
-void report_trials(struct markup *m, const struct findings *f);
 void report_provenance(struct markup *m, const struct findings *f);
 
 #endif

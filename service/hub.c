@@ -58,8 +58,8 @@ void hub_notify(struct served *s) {
     pthread_mutex_unlock(&s->hub->listening);
 }
 
-enum status hub_tell_state(struct served *s, struct store *store, enum stored_session_state state, const char *reason,
-                           struct error *err) {
+static enum status hub_tell_state(struct served *s, struct store *store, enum stored_session_state state,
+                                  const char *reason, struct error *err) {
     cJSON *content = cJSON_CreateObject();
     const bool whole = cJSON_AddStringToObject(content, "state", stored_session_state_word(state)) &&
                        (!reason || cJSON_AddStringToObject(content, "reason", reason));

@@ -68,7 +68,7 @@ struct new_session {
     const char *model, *cluster; /* whole ids */
     const char *ranker;          /* a name or id, "none", or NULL: the nearest domain's */
     const char *team, *shared;
-    enum stored_session_mode mode; /* own: hub_has_launcher */
+    enum stored_session_mode mode; /* own: hub_has_launcher must hold */
     struct tune_options options;   /* trials, time_us, gap, seed, final_rounds, trial_us, least_gain, earlier */
 };
 enum status hub_new(struct hub *hub, const struct new_session *request, struct served **out, struct error *err);

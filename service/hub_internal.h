@@ -102,13 +102,8 @@ enum status hub_tell(struct served *served, struct store *store, const char *kin
 /* Its state, with an event: both, or the event alone. `reason` may be NULL. In a transaction. */
 enum status hub_set_state(struct served *served, struct store *store, enum stored_session_state state,
                           const char *reason, struct error *err);
-enum status hub_tell_state(struct served *served, struct store *store, enum stored_session_state state,
-                           const char *reason, struct error *err);
 
 void hub_notify(struct served *served);
-
-/* The session is over when nothing runs and nothing more will be suggested: write it. Locked. */
-enum status hub_finish_if_over(struct served *served, struct error *err);
 
 /* Give back those whose lease ran out. Locked. */
 enum status hub_expire(struct served *served, struct error *err);

@@ -85,6 +85,35 @@ static enum status state_of(struct served *s, struct store *reader, struct error
     return st;
 }
 
+struct ending {
+    struct served *served;
+    enum stored_session_state state;
+    const char *reason;
+};
+
+static enum status end_step(void *context, struct store *store, struct error *err) {
+    const struct ending *e = context;
+    return hub_set_state(e->served, store, e->state, e->reason, err);
+}
+
+/* The session is over when nothing runs and nothing more will be suggested: write it. Locked. */
+static enum status finish_if_over(struct served *s, struct error *err) {
+    if (s->state != STORED_SESSION_RUNNING || s->n_out || !session_over(s->engine))
+        return ST_OK;
+    struct tuning tuning;
+    struct ending ending = {s, STORED_SESSION_DONE, tune_stop_words(session_stop(s->engine))};
+    struct error why;
+    enum status st = session_answer(s->engine, &tuning, &why);
+    if (!st)
+        tuning_release(&tuning);
+    if (st == ST_INFEASIBLE)
+        ending = (struct ending){s, STORED_SESSION_FAILED, why.message};
+    st = hub_commit(s->hub, end_step, &ending, err);
+    if (!st)
+        s->state = ending.state;
+    return st;
+}
+
 enum status hub_catch_up(struct served *s, struct error *err) {
     struct store *reader;
     enum status st = service_reader(s->hub->service, &reader, err);
@@ -106,7 +135,7 @@ enum status hub_catch_up(struct served *s, struct error *err) {
         i += !gone;
     }
     if (!st && s->engine)
-        st = hub_finish_if_over(s, err);
+        st = finish_if_over(s, err);
     hub_stir(s);
     hub_notify(s);
     return st;
@@ -138,7 +167,7 @@ enum status hub_make_ready(struct served *s, size_t count, size_t *ready, enum s
     }
     *ready = count_ready(s);
     if (!st && *step == SESSION_OVER)
-        st = hub_finish_if_over(s, err);
+        st = finish_if_over(s, err);
     return st;
 }
 
@@ -419,34 +448,6 @@ enum status hub_set_budget(struct served *s, struct store *store, uint64_t trial
                        cJSON_AddNumberToObject(content, "time_us", time_us) &&
                        cJSON_AddNumberToObject(content, "gap", gap);
     return hub_tell(s, store, "budget", content, whole, err);
-}
-
-struct ending {
-    struct served *served;
-    enum stored_session_state state;
-    const char *reason;
-};
-
-static enum status end_step(void *context, struct store *store, struct error *err) {
-    const struct ending *e = context;
-    return hub_set_state(e->served, store, e->state, e->reason, err);
-}
-
-enum status hub_finish_if_over(struct served *s, struct error *err) {
-    if (s->state != STORED_SESSION_RUNNING || s->n_out || !session_over(s->engine))
-        return ST_OK;
-    struct tuning tuning;
-    struct ending ending = {s, STORED_SESSION_DONE, tune_stop_words(session_stop(s->engine))};
-    struct error why;
-    enum status st = session_answer(s->engine, &tuning, &why);
-    if (!st)
-        tuning_release(&tuning);
-    if (st == ST_INFEASIBLE)
-        ending = (struct ending){s, STORED_SESSION_FAILED, why.message};
-    st = hub_commit(s->hub, end_step, &ending, err);
-    if (!st)
-        s->state = ending.state;
-    return st;
 }
 
 enum status hub_answer(struct served *s, struct tuning *out, struct error *err) {

@@ -1,7 +1,7 @@
-/* Which cluster the name of a launcher is: the one that it was when it was first registered.
+/* Names of launchers, each bound to the cluster that had the name when the launcher was first registered.
  *
- * Names of clusters are anybody's who may submit, so a launcher is a cluster's whole id. Where an administrator wrote a
- * name, its id is kept in DATASET.launchers at the first registration and taken from there ever after:
+ * Anybody who may submit can give a cluster any name, so a launcher stands for a cluster's whole id. Where an
+ * administrator wrote a name, its id is written into DATASET.launchers once and read from there ever after:
  *     {"schema":"syncopate.launchers/1","pins":[{"name","cluster","since"}]}
  * The file has mode 0600 and is replaced by a rename; it is refused when others can write it. Threads: one at a time.
  */

@@ -1,6 +1,6 @@
 /* Long work that a client asks for and comes back for: one piece at a time, in a thread of its own, while its row in
- * the dataset (dataset/operations.h) says how it stands. What was running or waiting when the service ended, in order
- * or not, has failed with "the service ended": nothing is half done, since the outcome and the row's end are one
+ * the dataset (dataset/operations.h) says how it stands. What was running or waiting when the service stopped or
+ * crashed is marked failed with "the service ended": nothing is half done, since the outcome and the row's end are one
  * transaction.
  * Threads: any, for every function but open and close. */
 #ifndef SERVICE_OPERATIONS_H

@@ -1,9 +1,9 @@
-/* How many trials each token has had within the last 24 hours, against its trials_per_day. A wall clock that is set,
- * forward or back, gives nobody a fresh quota, and takes none away for longer than a day.
+/* How many trials each token has had within the last 24 hours, against its trials_per_day. Setting the wall clock
+ * forward or back gives nobody a new quota, and takes none away for longer than a day.
  *
  * What counts: trials that are taken (:suggest), records that are added or imported, and the budget of a session that
  * the service runs itself, when it is opened or raised. A handler reserves before it has an effect, and settles when it
- * knows how many it were, so that requests at the same time cannot overdraw together.
+ * knows the true number, so that requests at the same time cannot overdraw together.
  *
  * Kept in DATASET.usage, lines {"token","at_s","trials","boot","boot_s"}, appended without a sync: a restart or a crash
  * of the service forgets nothing, a power cut the last seconds. Only tokens with a quota are written. Units: trials;

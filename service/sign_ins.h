@@ -1,4 +1,4 @@
-/* Who is signed in at the pages: each browser has a random value of its own in a cookie, which is no token.
+/* Browsers that are signed in at the pages. Each has a random value of its own in a cookie; the value is not a token.
  *
  * A sign-in is bound to a token by its id: whoever asks has tokens_confirm say whether that token is still good. It
  * ends when it was not used for `idle_us`, after `whole_us` in any case, and when somebody signs out. Kept are SHA-256

@@ -82,11 +82,6 @@ void timeline_free(struct timeline *timeline); /* NULL is allowed */
 /* How much memory it keeps for the next run. */
 size_t timeline_bytes(const struct timeline *timeline);
 
-/* Make room for this plan, so that runs of it or of smaller ones allocate nothing. Fails: ST_NO_MEMORY, ST_TOO_LARGE.
- */
-enum status timeline_reserve(struct timeline *timeline, const struct plan *plan, const struct cost *cost,
-                             const struct timeline_options *options, struct error *err);
-
 /* Predict. `options` may be NULL. `cost` is the plan's cluster's. *out is written only on ST_OK.
  * Fails: ST_INVALID (a gate that comes after a gradient's own step), ST_TOO_LARGE, ST_NO_MEMORY, and as work_check.
  * Cost a pass: all-reduces alone O((steps + messages) log messages); with servers O(messages * chains) transfers, and

@@ -177,8 +177,8 @@ static bool take_network(struct timeline *tl, const struct sizes *s) {
            TAKE(tl->server_node, s->nodes) && TAKE(net->ports, s->resources);
 }
 
-enum status timeline_reserve(struct timeline *tl, const struct plan *plan, const struct cost *cost,
-                             const struct timeline_options *options, struct error *err) {
+static enum status timeline_reserve(struct timeline *tl, const struct plan *plan, const struct cost *cost,
+                                    const struct timeline_options *options, struct error *err) {
     static const struct timeline_options usual;
     struct sizes need = {0};
     enum status status = sizes_of(plan, cost, options ? options : &usual, &need, err);

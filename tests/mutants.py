@@ -3,7 +3,7 @@
 
     tests/mutants.py FILE TEST... [--line N] [--most N] [--out build/release]
 
-FILE is a source of ours, TEST the name of a test as `unit/base/test_units` or `cli/tune.sh`. Every change of one line (a
+FILE is a source of ours, TEST the name of a test as `unit/base/test_units` or `cli/session.sh`. Every change of one line (a
 comparison, a sum, a constant, a condition, a call or an assignment left out) is built in a copy of the project and tried;
 of many, --most (30) drawn by SYNCOPATE_TEST_SEED. What survives is printed as a difference; some are equivalent, which a
 person has to see. Exit status 1 when any survives. A mutant that runs over three times as long as the tests did before
@@ -51,9 +51,9 @@ def changes(text):
             yield number, re.match(r"\s*", line)[0] + ";"
 
 
-def run(command, folder, limit):
+def run(command, folder, limit, out=subprocess.DEVNULL):
     """The exit status; None when it took too long."""
-    process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.DEVNULL,
                                start_new_session=True)
     try:
         return process.wait(limit)
@@ -67,10 +67,24 @@ def passes(folder, out, tests, limit):
     with tempfile.TemporaryDirectory() as temporary:
         os.chmod(temporary, 0o711)
         for test in tests:
-            command = [f"tests/{test}"] if test.endswith(".sh") else [f"{out}/tests/{test}"]
-            if run(["env", f"TMPDIR={temporary}", f"OUT={out}", *command], folder, limit) != 0:
+            script = test.endswith(".sh")
+            command = [f"tests/{test}"] if script else [f"{out}/tests/{test}"]
+            said = os.path.join(temporary, "said")
+            with open(said, "w", encoding="utf-8") as file:
+                status = run(["env", f"TMPDIR={temporary}", f"OUT={out}", *command], folder, limit, file)
+            if status != 0 or (script and not is_whole(f"{folder}/tests/{test}", said)):
                 return False
     return True
+
+
+def is_whole(script, said):
+    """A script says what failed in words: as many good results as its head promises, and no others."""
+    with open(script, encoding="utf-8") as file:
+        plan = re.search(r"^# Plan: (\d+)$", file.read(), re.M)
+    with open(said, encoding="utf-8", errors="replace") as file:
+        lines = file.read().split("\n")
+    results = [line.split(" ")[0] for line in lines if re.match(r"(ok|not ok|skip) ", line)]
+    return set(results) == {"ok"} and (not plan or len(results) == int(plan[1]))
 
 
 def build(folder, out, tests):
@@ -91,7 +105,7 @@ def main():
     mutants = [m for m in changes(text) if options.line in (None, m[0] + 1)]
     seed = int(os.environ.get("SYNCOPATE_TEST_SEED", "1"))
     tried = sorted(random.Random(seed).sample(mutants, min(options.most, len(mutants))))
-    survived = []
+    survived, no_program = [], 0
     with tempfile.TemporaryDirectory() as temporary:
         folder = os.path.join(temporary, "main")
         shutil.copytree(".", folder, symlinks=True, ignore=shutil.ignore_patterns(".git", "asan", "tsan", "coverage", "venv"))
@@ -109,10 +123,12 @@ def main():
         for number, line in tried:
             with open(os.path.join(folder, options.file), "w", encoding="utf-8") as file:
                 file.write("\n".join([*lines[:number], line, *lines[number + 1:]]))
-            if build(folder, options.out, options.tests) and passes(folder, options.out, options.tests, limit):
+            if not build(folder, options.out, options.tests):
+                no_program += 1
+            elif passes(folder, options.out, options.tests, limit):
                 survived.append(number)
                 print(f"{options.file}:{number + 1}: survives\n  - {lines[number].strip()}\n  + {line.strip()}", flush=True)
-    print(f"{len(tried) - len(survived)} noticed, {len(survived)} survived")
+    print(f"{len(tried) - len(survived) - no_program} noticed, {len(survived)} survived, {no_program} do not compile")
     sys.exit(bool(survived))
 
 

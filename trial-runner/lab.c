@@ -80,7 +80,7 @@ enum status lab_validate(const struct lab_config *config, struct error *err) {
     return status;
 }
 
-enum status lab_write(const char *path, const char *text, mode_t mode, struct error *err) {
+static enum status lab_write(const char *path, const char *text, mode_t mode, struct error *err) {
     FILE *file = fopen(path, "we");
     bool ok = file && fputs(text, file) >= 0 && fchmod(fileno(file), mode) == 0;
     if (file && fclose(file) != 0)

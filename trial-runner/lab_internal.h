@@ -13,7 +13,4 @@ enum status lab_build(const struct lab_config *config, struct error *err);
 /* Bridge, node namespaces, addresses and rates, in this process's own empty network and mount namespaces. */
 enum status lab_network_build(const struct lab_config *config, struct error *err);
 
-/* Write a file whole. */
-enum status lab_write(const char *path, const char *text, mode_t mode, struct error *err);
-
 #endif

@@ -15,16 +15,6 @@ struct trial {
     bool done, told; /* told: the worker gave the reason itself */
 };
 
-static const char *const ending_words[] = {
-#define X(name, word) word,
-    TRIAL_ENDING_TABLE(X)
-#undef X
-};
-
-const char *trial_ending_word(enum trial_ending ending) {
-    return ending_words[ending];
-}
-
 static double number(const cJSON *line, const char *key) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(line, key);
     return cJSON_IsNumber(item) ? item->valuedouble : 0;

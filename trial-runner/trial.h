@@ -16,18 +16,13 @@
 #include "strategy/plan.h"
 #include "trial-runner/launch.h"
 
-/* X(name, word): how a trial ended */
-#define TRIAL_ENDING_TABLE(X)                                                                                          \
-    X(TRIAL_COMPLETE, "complete")                                                                                      \
-    X(TRIAL_STOPPED_EARLY, "stopped-early") /* slower than stop_if_slower_than_us; its times are kept */               \
-    X(TRIAL_INFEASIBLE, "infeasible")       /* this strategy cannot run here */                                        \
-    X(TRIAL_FAILED, "failed")               /* crash, hang, time limit, wrong sum */                                   \
-    X(TRIAL_CANCELLED, "cancelled")
-
+/* How a trial ended. */
 enum trial_ending {
-#define X(name, word) name,
-    TRIAL_ENDING_TABLE(X)
-#undef X
+    TRIAL_COMPLETE,
+    TRIAL_STOPPED_EARLY, /* slower than stop_if_slower_than_us; its times are kept */
+    TRIAL_INFEASIBLE,    /* this strategy cannot run here */
+    TRIAL_FAILED,        /* crash, hang, time limit, wrong sum */
+    TRIAL_CANCELLED,
 };
 
 enum { TRIAL_HOPELESS_AFTER = 3 }; /* iterations, all slower than the bound */
@@ -66,8 +61,6 @@ struct trial_result {
     char *environment; /* JSON: MPI, ranks, host, kernel, processor, runner; NULL when no worker came up */
     char reason[512];  /* why it is not complete; "" when it is */
 };
-
-const char *trial_ending_word(enum trial_ending ending);
 
 /* ST_OK says that *out tells what happened. Fails: ST_NOT_FOUND (worker program, mpirun), ST_ENVIRONMENT, ST_INVALID
  * (the strategy breaks a rule, or a lab cannot be like this cluster), ST_NO_MEMORY: then no other strategy would do

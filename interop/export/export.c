@@ -85,6 +85,15 @@ FILE *form_open(struct form *f) {
     return file;
 }
 
+/* n bytes as they are. */
+static void form_add_bytes(struct form *f, const char *name, const void *bytes, size_t n) {
+    struct export *out = f->out;
+    char *copy = arena_copy(&out->arena, bytes, n);
+    if (copy)
+        out->files[out->n_files++] = (struct export_file){name, copy, n};
+    f->no_memory |= !copy;
+}
+
 void form_close(struct form *f, const char *name, FILE *file) {
     if (!file)
         return;
@@ -111,12 +120,4 @@ void form_add_json(struct form *f, const char *name, cJSON *json, bool whole) {
         fprintf(file, "%s\n", text);
     form_close(f, name, file);
     free(text);
-}
-
-void form_add_bytes(struct form *f, const char *name, const void *bytes, size_t n) {
-    struct export *out = f->out;
-    char *copy = arena_copy(&out->arena, bytes, n);
-    if (copy)
-        out->files[out->n_files++] = (struct export_file){name, copy, n};
-    f->no_memory |= !copy;
 }

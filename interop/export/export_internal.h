@@ -40,9 +40,6 @@ void form_write_head(const struct form *f, FILE *file, const char *use);
 /* A JSON file; `json` is deleted, `whole` says that nothing is missing in it for want of memory. */
 void form_add_json(struct form *f, const char *name, cJSON *json, bool whole);
 
-/* n bytes as they are. */
-void form_add_bytes(struct form *f, const char *name, const void *bytes, size_t n);
-
 /* ---- notes ---- */
 
 /* Say what is lost; the first note of a loss stays. */

@@ -1,4 +1,4 @@
-/* PyTorch by our own communication hook (import/pytorch/syncopate_torch/hook.py): everything that a strategy says of
+/* PyTorch by our own communication hook (interop/pytorch/syncopate_torch/hook.py): everything that a strategy says of
  * all-reduces but their algorithm and another element type.
  *
  *   {"strategy": ID, "policy": "priority", "credit_bytes": n, "cross_iteration": true,

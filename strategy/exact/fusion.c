@@ -24,7 +24,7 @@ void fusion_jobs(const struct gradient *gradients, const struct cost_line *line,
     }
 }
 
-uint32_t fusion_balanced_limit(uint32_t n) {
+static uint32_t fusion_balanced_limit(uint32_t n) {
     uint32_t limit = (uint32_t)FUSION_CELLS / n;
     return limit >= n ? n : limit > 0 ? limit : 1;
 }

@@ -35,10 +35,9 @@ struct fusion {
 void fusion_jobs(const struct gradient *gradients, const struct cost_line *line, uint32_t n_groups,
                  const uint32_t *ends, struct job *jobs);
 
-/* Every R at which a cut of n gradients is balanced: all up to n as long as n * n <= FUSION_CELLS, otherwise those up
- * to FUSION_CELLS / n (the paper too gives up enumeration when n is large). */
+/* A cut of n gradients is balanced at every R up to n as long as n * n <= FUSION_CELLS, otherwise at those up to
+ * FUSION_CELLS / n (the paper too gives up enumeration when n is large). */
 enum { FUSION_CELLS = 1 << 20 };
-uint32_t fusion_balanced_limit(uint32_t n);
 
 /* MaxMinSize(N, R) for all R at once: the recurrence of algorithm 1 with its ties (the shortest first group), by the
  * observation that a first group grows and what is left shrinks, so that the best cut lies where the two cross and only

@@ -1,9 +1,9 @@
 /* A session's ranker: one that was learned elsewhere, trained on with the session's own trials.
  *
  * Training runs in a thread of its own while a trial runs, so that the cluster waits for it only where training takes
- * longer than a trial: what is known when a trial begins is learned when it ends. The result depends on those trials
- * alone, so a resumed session finds the same ranker again. Threads: begin and end belong to one thread; between them
- * the trials' strategies must stay as they are. */
+ * longer than a trial: training on all earlier trials begins with a trial and is finished when it ends. The result
+ * depends on those trials alone, so a resumed session finds the same ranker again. Threads: begin and end belong to one
+ * thread; between them the trials' strategies must stay as they are. */
 #ifndef TUNER_LEARN_LEARNER_H
 #define TUNER_LEARN_LEARNER_H
 

@@ -1,8 +1,7 @@
-/* Predicted iteration times that were worked out before, by strategy and correction.
+/* A cache of predicted iteration times, by strategy and correction.
  *
- * A correction is fitted anew after every trial, over much the same points of much the same grid, so that all but the
- * last trial's predictions are there already. Forgetting or finding changes no result. Units: microseconds.
- * Threads: one at a time. */
+ * A correction is fitted anew after every trial, over much the same points of much the same grid, so most predictions
+ * are in the cache already. What is cached changes no result. Units: microseconds. Threads: one at a time. */
 #ifndef TUNER_PREDICT_PREDICTIONS_H
 #define TUNER_PREDICT_PREDICTIONS_H
 

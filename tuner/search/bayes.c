@@ -58,10 +58,6 @@ void bayes_free(struct bayes *b) {
     free(b);
 }
 
-const struct gp *bayes_model(const struct bayes *b) {
-    return b->gp;
-}
-
 /* ---- history ---- */
 
 static enum status records_alloc(struct bayes *b, const struct bayes_history *h, size_t q, struct records *r,

@@ -80,9 +80,6 @@ enum status bayes_suggest(struct bayes *bayes, const struct bayes_history *histo
 enum status bayes_recommend(struct bayes *bayes, const struct bayes_history *history, struct bayes_best *out,
                             struct error *err);
 
-/* The model of the last suggestion or recommendation, borrowed; its length scales tell which dimensions matter. */
-const struct gp *bayes_model(const struct bayes *bayes);
-
 /* For a list of candidates instead of a space: the score over `best` of n rows [n x the columns of gp] with their
  * priors [n; NULL: 0]; -INFINITY when nothing is expected. O(n observations^2), allocates nothing. */
 void bayes_score(struct gp *gp, size_t n, const double *rows, const double *prior, double best, double *score);

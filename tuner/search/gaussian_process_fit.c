@@ -83,8 +83,9 @@ static void gradient_of(struct gp *gp, const double *theta, size_t n, double *gr
     gradient[GP_SIGNAL] = (trace - nugget - GP_CONSTANT * sum) / 2;
 }
 
-enum status gp_likelihood_of(struct gp *gp, const double *theta, size_t n, double *value, double *gradient,
-                             struct error *err) {
+/* Log marginal likelihood of the first n observations. */
+static enum status gp_likelihood_of(struct gp *gp, const double *theta, size_t n, double *value, double *gradient,
+                                    struct error *err) {
     enum status status = gp_factorise(gp, theta, n, gradient != NULL, err);
     if (status)
         return status;

@@ -35,8 +35,4 @@ enum status gp_load(struct gp *gp, const struct gp_data *data, struct error *err
  * alpha; w too when it is wanted. Fails: ST_NUMERIC. */
 enum status gp_factorise(struct gp *gp, const double *theta, size_t n, bool want_w, struct error *err);
 
-/* Log marginal likelihood of the first n observations. */
-enum status gp_likelihood_of(struct gp *gp, const double *theta, size_t n, double *value, double *gradient,
-                             struct error *err);
-
 #endif

@@ -1,4 +1,4 @@
-/* A smooth function's least value in a box, when about how it curves is known beforehand.
+/* A smooth function's least value in a box, given an estimate of its Hessian to begin with.
  *
  * BFGS with the Hessian kept as a matrix (Nocedal and Wright, Numerical Optimization, 2006, sections 6.1 and 18.3), so
  * that a caller who has an estimate of it can begin with it: near the minimum a few evaluations do, where a method that

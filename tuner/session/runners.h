@@ -1,4 +1,4 @@
-/* Real runs for the commands: what a command line says of a runner, made into what a session calls. */
+/* Real runs for commands and the service: what a command line says of a runner, made into what a session calls. */
 #ifndef TUNER_SESSION_RUNNERS_H
 #define TUNER_SESSION_RUNNERS_H
 

@@ -77,8 +77,9 @@ fail:
 
 enum status session_learn(struct session *s, struct entry *e, uint64_t round, enum record_state state, size_t n,
                           const double *iterations_us, const char *reason, struct error *err) {
-    bool counts = state == RECORD_COMPLETE && e->n_rounds < MAX_ROUNDS && (round || !e->n_rounds);
-    double *copy = counts ? malloc((n ? n : 1) * sizeof *copy) : NULL;
+    /* One that was imported with its median alone is no round. */
+    bool counts = state == RECORD_COMPLETE && n && e->n_rounds < MAX_ROUNDS && (round || !e->n_rounds);
+    double *copy = counts ? malloc(n * sizeof *copy) : NULL;
     if (counts && !copy)
         return error_no_memory(err);
     e->state = state;

@@ -2,9 +2,9 @@
  * the best (AutoSync figure 1).
  *
  * The session decides, somebody else measures: session_suggest hands out the next trial, session_report takes back what
- * came of it, any number may run meanwhile, and session_answer tells what is best. tune.h is the simplest such
- * somebody. A session follows from its seed and its measurements, so one that was killed goes on from what the dataset
- * has of it: with one trial at a time just as it would have, with several as well as it would have.
+ * came of it, any number may run meanwhile, and session_answer tells what is best. tune.h is the simplest
+ * way to measure. A session is determined by its seed and its measurements, so one that was killed goes on from the
+ * dataset: with one trial at a time exactly as it would have, with several at once equally well.
  * Units: microseconds. Threads: one at a time. */
 #ifndef TUNER_SESSION_SESSION_H
 #define TUNER_SESSION_SESSION_H

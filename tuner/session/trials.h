@@ -1,7 +1,7 @@
-/* What a trial is asked for and what comes of it; and trials into the dataset, before they run and after.
+/* The order for a trial and its outcome, and recording both in the dataset.
  *
- * Between the two calls the trial stands in the dataset as running; what a killed process left so is reconciled when
- * its session is resumed. */
+ * Between trial_record_start and trial_record_end the trial stands there as running; what a killed process left so is
+ * reconciled when its session is resumed. */
 #ifndef TUNER_SESSION_TRIALS_H
 #define TUNER_SESSION_TRIALS_H
 
@@ -54,7 +54,8 @@ struct trial_start {
     double predicted_us;
 };
 
-/* Put what it is about and the trial itself, running. Fails: as the store. */
+/* Put the strategy and the trial itself, running; where it is of no session, model and cluster too (a session has put
+ * both when it began). Fails: as the store. */
 enum status trial_record_start(struct store *store, const struct trial_start *start, int64_t *trial, struct error *err);
 
 /* Every iteration with its median and interval, or the reason of failure. Fails: as the store. */

@@ -146,9 +146,9 @@ def measure(description, most_bytes, device):
     return {**out, "runtime": runtime, "measurements": all_reduces(most_bytes, device)}
 
 
-def refuse(why):
-    """End this rank; of all ranks, which find the same, the first says why."""
-    raise SystemExit(f"syncopate_torch.bench: {why}" if os.environ.get("RANK", "0") == "0" else 1)
+def refuse(why, rank=os.environ.get("LOCAL_RANK", os.environ.get("RANK", "0"))):
+    """End this rank; of ranks that find the same (all of a host, where nothing else is said), the first says why."""
+    raise SystemExit(f"syncopate_torch.bench: {why}" if str(rank) == "0" else 1)
 
 
 def read_cluster(path):
@@ -182,7 +182,7 @@ def main():
     if dist.get_rank() == 0:
         check_writable(options.out)
     if dist.get_world_size() != devices:
-        refuse(f"{options.cluster} has {devices} devices, and these are {dist.get_world_size()} ranks")
+        refuse(f"{options.cluster} has {devices} devices, and these are {dist.get_world_size()} ranks", dist.get_rank())
     if options.busy:
         with Busy():
             out = measure(description, options.max_bytes, device)

@@ -1,4 +1,4 @@
-/* The handlers of the API, for the table in ../routes.c. Each source file has those of one resource. */
+/* The handlers of the API, for the table in ../routes.c. Each source file has those of one subject. */
 #ifndef SERVICE_HTTP_API_API_H
 #define SERVICE_HTTP_API_API_H
 

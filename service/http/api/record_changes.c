@@ -14,9 +14,7 @@ struct change {
 static enum status find(struct request *rq, struct store *store, const char *uid, const char *viewer,
                         struct record **out, struct error *err) {
     size_t n = 0;
-    char filter[RECORD_UID_MAX + 16];
-    const struct query query = {.filter = filter, .viewer = viewer, .iterations = true};
-    snprintf(filter, sizeof filter, "uid = \"%s\"", record_uid_is_valid(uid) ? uid : "");
+    const struct query query = {.uid = uid, .viewer = viewer, .iterations = true};
     enum status st = query_collect(store, &query, &rq->arena, &n, out, err);
     return st || n ? st : error_set(err, ST_NOT_FOUND, "there is no trial %.80s", uid);
 }

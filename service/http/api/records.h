@@ -5,9 +5,6 @@
 #include "dataset/query.h"
 #include "service/http/transport/request.h"
 
-/* A trial's JSON (syncopate.record/1), malloc'd; NULL when memory is out. */
-char *record_text(const struct record *record);
-
 /* As query_page, within what a question may take: what is not answered at once is asked again where computing is done,
  * so that questions which no index serves hold up no others. *again: then return ST_OK at once. */
 enum status records_page(struct request *request, struct store *store, struct query *query, size_t *n,
@@ -25,10 +22,7 @@ enum status record_iterations(struct request *request, const struct json_at *at,
 enum status record_environment(struct request *request, const struct json_at *at, const char *key, const char **out,
                                struct error *err);
 
-/* Answer with one trial. Fails: ST_NO_MEMORY. */
-enum status record_answer(const struct record *record, struct response *response, struct error *err);
-
-/* The same as something that can be changed: with its entity tag, which is of the whole text. */
+/* Answer with one trial and its entity tag, which is of the whole text. */
 enum status record_answer_tagged(struct request *request, const struct record *record, struct response *response,
                                  struct error *err);
 

@@ -318,11 +318,6 @@ const struct schema *schemas_list(size_t *n) {
     return schemas;
 }
 
-const struct parameter *parameters_list(size_t *n) {
-    *n = sizeof parameters / sizeof *parameters;
-    return parameters;
-}
-
 const struct parameter *parameters_find(const char *name) {
     for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++)
         if (!strcmp(parameters[i].name, name))

@@ -18,7 +18,6 @@ struct parameter {
 };
 
 const struct schema *schemas_list(size_t *n);
-const struct parameter *parameters_list(size_t *n);
 const struct parameter *parameters_find(const char *name); /* or NULL */
 const struct parameter *parameters_find_of(const char *response, const char *name);
 

@@ -24,7 +24,7 @@ static const double LEAST_LEASE_S = 1, MOST_LEASE_S = 86400;
 
 /* ---- looking ---- */
 
-char *record_text(const struct record *record) {
+static char *record_text(const struct record *record) {
     char *text = NULL;
     size_t n;
     FILE *to = open_memstream(&text, &n);
@@ -37,7 +37,7 @@ char *record_text(const struct record *record) {
     return NULL;
 }
 
-enum status record_answer(const struct record *record, struct response *rs, struct error *err) {
+static enum status record_answer(const struct record *record, struct response *rs, struct error *err) {
     char *text = record_text(record);
     if (!text)
         return error_no_memory(err);

@@ -1,7 +1,7 @@
-/* Server-sent events (WHATWG HTML, "text/event-stream"): what a handler has to give, and the server sees to the rest.
+/* Server-sent events (WHATWG HTML, "text/event-stream"): a handler gives an event source, and the server does the rest.
  *
  * A handler answers with an event source. The server asks it for what is new at once, and again whenever
- * events_publish() was called for the source's topic; between, the connection is asleep and costs no thread. Every
+ * events_publish() was called for the source's topic; in between, the connection sleeps and needs no thread. Every
  * EVENTS_HEARTBEAT_S without an event a comment goes out, which keeps proxies from cutting in and finds dead clients. A
  * client that reconnects says the last id it has (Last-Event-ID, request.last_event_id): ids are durable, so the source
  * begins after it and nothing is lost. */

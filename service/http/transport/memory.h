@@ -1,5 +1,5 @@
 /* How much memory requests hold together: their bodies, what these are parsed into, and answers on their way. Every
- * piece has an owner, a team, and none has more than half. So the memory of the service has a bound, whoever asks.
+ * piece belongs to a team, and no team may hold more than half. So the memory of the service has a bound, whoever asks.
  * Threads: any. */
 #ifndef SERVICE_HTTP_TRANSPORT_MEMORY_H
 #define SERVICE_HTTP_TRANSPORT_MEMORY_H

@@ -1,6 +1,6 @@
-/* Who counts as one where connections are limited: an IPv4 address, or an IPv6 network of 64 bits, since whoever has
- * one address of such a network has all of them (RFC 6177). IPv4 addresses as IPv6 sockets see them, ::ffff:a.b.c.d,
- * are IPv4 addresses. */
+/* What counts as one client where connections are limited: an IPv4 address, or an IPv6 network of 64 bits, since
+ * whoever has one address of such a network has all of them (RFC 6177). IPv4 addresses as IPv6 sockets see them,
+ * ::ffff:a.b.c.d, are IPv4 addresses. */
 #ifndef SERVICE_HTTP_TRANSPORT_NETWORKS_H
 #define SERVICE_HTTP_TRANSPORT_NETWORKS_H
 

@@ -64,6 +64,9 @@ static void interval_of_rounds_spans_the_medians_of_the_rounds(void **state) {
     assert_close(s.median_us, 11, 0);
     assert_close(s.low_us, 10, 0);
     assert_close(s.high_us, 12, 0);
+    const size_t with_none[] = {0, 8};
+    assert_ok(summary_of_rounds(2, with_none, rounds, &s, &err));
+    assert_close(s.low_us, 12, 0);
     assert_ok(summary_of_rounds(0, counts, rounds, &s, &err));
     assert_int_equal(s.n, 0);
 }

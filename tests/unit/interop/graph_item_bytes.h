@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_INTEROP_GRAPH_ITEM_BYTES_H
 #define TESTS_UNIT_INTEROP_GRAPH_ITEM_BYTES_H
 
-#include "tests/unit/strategy/proto_bytes.h"
+#include "tests/unit/interop/proto_bytes.h"
 
 enum { TENSORFLOW_FLOAT = 1, TENSORFLOW_INT64 = 9, TENSORFLOW_BFLOAT16 = 14, TENSORFLOW_HALF = 19 };
 

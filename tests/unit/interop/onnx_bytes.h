@@ -3,7 +3,7 @@
 #define TESTS_UNIT_INTEROP_ONNX_BYTES_H
 
 #include "interop/import/onnx_graph.h"
-#include "tests/unit/strategy/proto_bytes.h"
+#include "tests/unit/interop/proto_bytes.h"
 
 enum { ONNX_BYTES_INPUT = 11, ONNX_BYTES_OUTPUT = 12, ONNX_BYTES_INFO = 13, ONNX_BYTES_INT64 = 7 };
 

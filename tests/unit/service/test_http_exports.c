@@ -164,6 +164,7 @@ static void a_trial_is_found_by_whatever_uid_it_came_with(void **state) {
     cJSON *json = reply_json(site_get(&other, path), 200);
     assert_int_equal(cJSON_GetObjectItemCaseSensitive(json, "number")->valueint, 1);
     cJSON_Delete(json);
+    assert_problem(site_ask(&other, "PATCH", path, "", "{\"shared\":\"all\"}"), 409, "conflict"); /* its session's */
     site_stop(&other);
 }
 

@@ -144,6 +144,7 @@ static void a_command_runs_where_it_was_called(void **state) {
     int code;
     assert_non_null(getcwd(here, sizeof here));
     assert_int_equal(chdir(test_dir()), 0);
+    lab_down(config.name, &err); /* of a run that was killed */
     assert_ok(lab_up(&config, &err));
     const char *const argv[] = {"sh", "-c", "pwd >where", NULL};
     for (int head = 0; head < 2; head++) {

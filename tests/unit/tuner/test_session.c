@@ -1,5 +1,6 @@
 /* Whole sessions against a simulated cluster. Real trials are the business of tests/cli. */
 #include <math.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -152,6 +153,30 @@ static void session_that_cannot_be_resumed_stays_as_it_was(void **state) {
     assert_string_equal(after.reason, before.reason);
     assert_string_equal(after.ended, before.ended);
     arena_release(&arena);
+}
+
+/* An import may bring a trial's median without its iterations. */
+static void trial_without_its_iterations_is_no_round(void **state) {
+    struct world *w = *state;
+    struct error err;
+    struct tuning t;
+    sqlite3 *db;
+    struct tune_options o = options_of(8);
+    char file[4096], id[64];
+    snprintf(file, sizeof file, "%s/median.db", test_dir());
+    w->runs = 0;
+    w->die_after = 4;
+    assert_fails(tune(w, file, &o, NULL, &t, &err), ST_CANCELLED, "--resume");
+    w->die_after = 0;
+    assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "DELETE FROM iterations WHERE trial = 1", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_changes(db) > 0, 1);
+    sqlite3_close(db);
+    assert_ok(tune(w, file, &o, only_session(file, id), &t, &err));
+    assert_int_equal(t.trials, 8);
+    for (size_t i = 0; i < t.n_rows; i++)
+        assert_true(!t.rows[i].measured.n || t.rows[i].measured.low_us > 0);
+    tuning_release(&t);
 }
 
 enum { MANY_ITERATIONS = 100000 };
@@ -429,6 +454,7 @@ int main(void) {
         T(interrupted_session_with_a_ranker_goes_on_too),
         T(resumed_session_has_used_the_time_that_it_ran_and_not_the_pauses),
         T(session_that_cannot_be_resumed_stays_as_it_was),
+        T(trial_without_its_iterations_is_no_round),
         T(trials_of_any_number_of_iterations_count),
         T(trial_that_was_ended_early_is_told_recorded_and_told_again),
         T(session_without_a_completed_trial_says_why),

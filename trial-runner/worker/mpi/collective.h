@@ -15,9 +15,6 @@
  * Fails: ST_ENVIRONMENT on an MPI without it. */
 enum status collective_init(struct error *err);
 
-/* True when `algorithm` can be had here. hierarchical is built from the others by the caller. */
-bool collective_has(enum algorithm algorithm);
-
 /* Every message of the plan can be carried out: algorithm there, tag and count in MPI's range, whole elements. Fails:
  * ST_INFEASIBLE naming the first that cannot. */
 enum status collective_check_plan(const struct plan *plan, struct error *err);

@@ -1,6 +1,6 @@
 /* Protobuf messages written by hand, for tests of their readers: a message is bytes, put into another as a field. */
-#ifndef TESTS_UNIT_STRATEGY_PROTO_BYTES_H
-#define TESTS_UNIT_STRATEGY_PROTO_BYTES_H
+#ifndef TESTS_UNIT_INTEROP_PROTO_BYTES_H
+#define TESTS_UNIT_INTEROP_PROTO_BYTES_H
 
 #include <assert.h>
 #include <stdint.h>
