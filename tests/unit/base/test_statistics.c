@@ -71,6 +71,32 @@ static void interval_of_rounds_spans_the_medians_of_the_rounds(void **state) {
     assert_int_equal(s.n, 0);
 }
 
+/* Two short rounds that most values say nothing of: alone, the pooled values have an interval of one point. */
+static void a_round_counts_however_short_it_was(void **state) {
+    (void)state;
+    double slow[8], usual[40], fast[8];
+    const size_t counts[] = {8, 40, 8};
+    double *const rounds[] = {slow, usual, fast};
+    struct summary s, pooled;
+    struct error err = {0};
+    for (size_t i = 0; i < 40; i++)
+        usual[i] = 12;
+    for (size_t i = 0; i < 8; i++) {
+        slow[i] = 14;
+        fast[i] = 10;
+    }
+    assert_ok(summary_of_rounds(3, counts, rounds, &s, &err));
+    assert_int_equal(s.n, 56);
+    assert_close(s.median_us, 12, 0);
+    assert_close(s.low_us, 10, 0);
+    assert_close(s.high_us, 14, 0);
+    assert_ok(summary_of_copy(40, usual, &pooled, &err));
+    assert_close(pooled.low_us, 12, 0);
+    assert_close(pooled.high_us, 12, 0);
+    assert_ok(summary_of_copy(0, NULL, &pooled, &err));
+    assert_int_equal(pooled.n, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(median_of_an_odd_and_an_even_number_of_values),
@@ -78,6 +104,7 @@ int main(void) {
         cmocka_unit_test(interval_ranks_are_those_of_the_sign_test),
         cmocka_unit_test(interval_holds_the_true_median_at_least_95_times_in_100),
         cmocka_unit_test(interval_of_rounds_spans_the_medians_of_the_rounds),
+        cmocka_unit_test(a_round_counts_however_short_it_was),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
