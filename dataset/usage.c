@@ -1,5 +1,6 @@
-/* Bytes are pages in use, so that a team pays for what its rows took and not for what others freed. A page that is
- * begun is its who began it; on the average that is fair. Cost: two look-ups of the file's header, and one row, a step.
+/* Bytes are pages in use, so that a team pays for what its rows took and not for what others freed. A page is
+ * charged to the team that began it, which is fair on the average. Cost: two look-ups of the file's header, and one
+ * row, a step.
  */
 #include "dataset/usage.h"
 
