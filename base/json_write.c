@@ -72,8 +72,8 @@ static void shorten_exponent(char *number) {
 enum { MOST_DIGITS = 17 }; /* that a double needs to be read back */
 enum fit { FITS, MISSES, UNSURE };
 
-/* Whether the decimal of so many digits that is nearest to x > 0 reads back as x. With x scaled to a whole number of
- * that many digits, what rounding changes must be less than half of the distance to the next double. */
+/* Whether x > 0, printed with so many digits, reads back as x. Here x is scaled to a whole number of that many digits.
+ * Printing rounds this number, and may change it by less than half of the distance to the next double. */
 static enum fit fits(double x, int digits) {
     static const long double powers[] = {1e0L,  1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1e6L,  1e7L,  1e8L,  1e9L,
                                          1e10L, 1e11L, 1e12L, 1e13L, 1e14L, 1e15L, 1e16L, 1e17L, 1e18L, 1e19L,

@@ -1,5 +1,5 @@
-/* Iteration times that a script reports by "session complete". They are read as "--command" reads the output of a job
- * (trial-runner/job_times.h).
+/* Iteration times that a script reports by "session complete". The rules are those by which
+ * "--command" reads the output of a job (trial-runner/job_times.h).
  *
  * On the command line they are a list, "213ms,209ms" or "2560samples/s,...". A file has JSON lines; or one value of
  * such a list in each line; or, with a pattern, lines in some of which the pattern finds the number. A file is read

@@ -25,8 +25,8 @@ enum status record_uid_make(char out[RECORD_UID_MAX + 1], struct error *err) {
     return make_uid(out, err);
 }
 
-/* Rows of objects that this batch has met. Two ids with the same last digits share a place, and the later one has it.
- */
+/* A cache of the rows of objects. The last digits of an id choose its place, and a later id overwrites an earlier
+ * one. */
 enum { KNOWN = 512 };
 struct known {
     enum store_kind kind;

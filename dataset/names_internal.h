@@ -1,7 +1,7 @@
 /* What an object is called, in SQL: the one rule for every place that prints a name or a time of creation.
  *
- * A team that holds an object calls it by a name of its own (holdings.h). Who asks is told the name and the time of
- * creation of the first of these that there is:
+ * A team that holds an object calls it by a name of its own (holdings.h). The asker is shown the name and the time
+ * of creation of the first of these that exists:
  * 1. its own team's holding;
  * 2. the holding of the team that a record belongs to, where the object is asked for as part of a record;
  * 3. a holding that is shared with who asks: of no team before others, the oldest first;

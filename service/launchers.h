@@ -1,7 +1,7 @@
 /* Names of launchers, each bound to the cluster that had the name when the launcher was first registered.
  *
- * Anybody who may submit can give a cluster any name, so a launcher stands for a cluster's whole id. Where an
- * administrator wrote a name, its id is written into DATASET.launchers once and read from there ever after:
+ * Anybody who may submit can give a cluster any name. Therefore a launcher stands for a cluster's whole id. Where an
+ * administrator wrote a name, the service writes the cluster's id into DATASET.launchers once, and later reads that:
  *     {"schema":"syncopate.launchers/1","pins":[{"name","cluster","since"}]}
  * The file has mode 0600 and is replaced by a rename; it is refused when others can write it. Threads: one at a time.
  */

@@ -78,11 +78,11 @@ run_one() {
             sed 's/^/    | /' "$log"
             echo "failed: $name$why" >>"$WORK/failures"
             { grep -A 3 '^[[:space:]]*not ok' "$log" || tail -n 5 "$log"; } | head -n 40 | sed 's/^/    | /' >>"$WORK/failures"
-        elif [ "$skipped" != 0 ]; then
-            grep -E '^[[:space:]]*(skip |ok .*# SKIP)' "$log" | sed 's/^[[:space:]]*/    | /'
         fi
         if [ "$skipped" != 0 ]; then
-            grep -E '^[[:space:]]*(skip |ok .*# SKIP)' "$log" | sed "s|^[[:space:]]*|not tested: $name: |" >>"$WORK/skips"
+            sed -nE "s#^[[:space:]]*(skip |ok .*\# SKIP)#not tested: $name: \1#p" "$log" >"$folder.skips"
+            cat "$folder.skips" >>"$WORK/skips"
+            [ "$failed" != 0 ] || sed 's/^not tested: [^ ]* /    | /' "$folder.skips"
         fi
         echo "$counts" >>"$WORK/results"
     } 9>"$WORK/lock"

@@ -98,7 +98,7 @@ static enum status read_times(struct request *rq, const struct json_at *at, stru
                : record_iterations(rq, at, &out->n_iterations, &out->iterations_us, err);
 }
 
-/* Where a word is kept. Two words with the same end share a place, and the later one has it. */
+/* The place of a word in the cache. The end of the word chooses it, and a later word overwrites an earlier one. */
 static struct known *place_of(struct batch *batch, enum store_kind kind, const char *word) {
     const size_t n = strlen(word);
     unsigned hash = 0;

@@ -11,21 +11,13 @@ struct change {
     const char *uid, *shared;
 };
 
-static enum status find(struct request *rq, struct store *store, const char *uid, const char *viewer,
-                        struct record **out, struct error *err) {
-    size_t n = 0;
-    const struct query query = {.uid = uid, .viewer = viewer, .iterations = true};
-    enum status st = query_collect(store, &query, &rq->arena, &n, out, err);
-    return st || n ? st : error_set(err, ST_NOT_FOUND, "there is no trial %.80s", uid);
-}
-
 /* As the transaction finds it: another change may have come between the request's first look and its turn to write.
  * *changed: If-Match does not hold, and the response says so. */
 static enum status check_tag(struct request *rq, struct store *store, const char *uid, struct response *rs,
                              bool *changed, struct error *err) {
     struct record *record;
     *changed = false;
-    enum status st = rq->if_match ? find(rq, store, uid, NULL, &record, err) : ST_OK;
+    enum status st = rq->if_match ? record_find(rq, store, uid, NULL, &record, err) : ST_OK;
     if (!st && rq->if_match)
         st = record_answer_tagged(rq, record, rs, err);
     if (st || !rq->if_match)
@@ -45,7 +37,7 @@ static enum status share_effect(struct request *rq, struct store *store, void *c
     if (st || changed)
         return st;
     st = store_trial_share(store, c->uid, c->shared, err);
-    st = st ? st : find(rq, store, c->uid, NULL, &record, err);
+    st = st ? st : record_find(rq, store, c->uid, NULL, &record, err);
     return st ? st : record_answer_tagged(rq, record, rs, err);
 }
 
@@ -78,7 +70,7 @@ enum status api_records_patch(struct request *rq, struct response *rs, struct er
     if (!st)
         st = request_reader(rq, &store, err);
     if (!st)
-        st = find(rq, store, change.uid, rq->principal.role == ROLE_ADMIN ? NULL : rq->principal.team, &record, err);
+        st = record_find(rq, store, change.uid, request_viewer(rq), &record, err);
     if (!st)
         st = check_owner(rq, record, rs, &refused, err);
     return st || refused ? st : request_commit(rq, share_effect, &change, rs, err);

@@ -179,16 +179,19 @@ enum status api_records_list(struct request *rq, struct response *rs, struct err
 
 /* ---- one ---- */
 
-enum status api_records_get(struct request *rq, struct response *rs, struct error *err) {
-    const char *uid = request_parameter(rq, "uid");
-    struct store *store;
-    struct record *records;
+enum status record_find(struct request *rq, struct store *store, const char *uid, const char *viewer,
+                        struct record **out, struct error *err) {
     size_t n = 0;
-    const struct query query = {.uid = uid, .viewer = request_viewer(rq), .iterations = true};
+    const struct query query = {.uid = uid, .viewer = viewer, .iterations = true};
+    enum status st = query_collect(store, &query, &rq->arena, &n, out, err);
+    return st || n ? st : error_set(err, ST_NOT_FOUND, "there is no trial %.80s", uid);
+}
+
+enum status api_records_get(struct request *rq, struct response *rs, struct error *err) {
+    struct store *store;
+    struct record *record;
     enum status st = request_reader(rq, &store, err);
     if (!st)
-        st = query_collect(store, &query, &rq->arena, &n, &records, err);
-    if (!st && !n)
-        st = error_set(err, ST_NOT_FOUND, "there is no trial %.80s", uid);
-    return st ? st : record_answer_tagged(rq, &records[0], rs, err);
+        st = record_find(rq, store, request_parameter(rq, "uid"), request_viewer(rq), &record, err);
+    return st ? st : record_answer_tagged(rq, record, rs, err);
 }

@@ -22,6 +22,11 @@ enum status record_iterations(struct request *request, const struct json_at *at,
 enum status record_environment(struct request *request, const struct json_at *at, const char *key, const char **out,
                                struct error *err);
 
+/* The trial of this uid, with its iterations, in the request's arena; `viewer` as in struct query. Fails: ST_NOT_FOUND,
+ * also where it is hidden from the viewer. */
+enum status record_find(struct request *request, struct store *store, const char *uid, const char *viewer,
+                        struct record **out, struct error *err);
+
 /* Answer with one trial and its entity tag, which is of the whole text. */
 enum status record_answer_tagged(struct request *request, const struct record *record, struct response *response,
                                  struct error *err);

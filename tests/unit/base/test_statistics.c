@@ -71,7 +71,7 @@ static void interval_of_rounds_spans_the_medians_of_the_rounds(void **state) {
     assert_int_equal(s.n, 0);
 }
 
-/* Two short rounds that most values say nothing of: alone, the pooled values have an interval of one point. */
+/* The pooled values alone have an interval of one point. The two short rounds widen this interval. */
 static void a_round_counts_however_short_it_was(void **state) {
     (void)state;
     double slow[8], usual[40], fast[8];

@@ -63,7 +63,7 @@ enum status collective_init(struct error *err) {
     return error_set(err, ST_ENVIRONMENT, "this MPI does not let a program set %s; Open MPI 4.1 does", name);
 }
 
-/* True when `algorithm` can be had here. hierarchical is built from the others by the caller. */
+/* Whether this MPI has the algorithm. The caller builds the hierarchical one from the others. */
 static bool collective_has(enum algorithm algorithm) {
     return algorithm == ALGORITHM_auto || libnbc_number(algorithm) >= 0;
 }
