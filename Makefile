@@ -95,7 +95,7 @@ $(OUT)/lib/lib%.a:
 $(OUT)/obj/trial-runner/worker/%.o: trial-runner/worker/%.c
 	$(call say,MPICC,$<)
 	@mkdir -p $(@D)
-	$(Q)OMPI_CC=$(CC) $(MPICC) $(CFLAGS_ALL) -MMD -MP -c $< -o $@
+	$(Q)OMPI_CC="$(CC)" $(MPICC) $(CFLAGS_ALL) -MMD -MP -c $< -o $@
 $(OUT)/obj/trial-runner/worker/nccl/%.o $(OUT)/obj/tests/support/nccl/%.o $(OUT)/obj/tests/cli/nccl_order.o: CFLAGS_ALL += $(CUDA_INCLUDE)
 $(OUT)/obj/trial-runner/worker/nccl/kernels.o: trial-runner/worker/nccl/kernels.cu $(wildcard trial-runner/worker/nccl/kernel*.h)
 	$(call say,NVCC,$<)
@@ -115,13 +115,13 @@ $(OUT)/bin/syncopate: $$(foreach f,$$(call closure,cli),$$(call lib,$$(f)))
 $(OUT)/bin/syncopate-worker-mpi: $(patsubst %.c,$(OUT)/obj/%.o,$(WORKER_SOURCES)) $(call lib,strategy) $(call lib,base)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)OMPI_CC=$(CC) $(MPICC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(call link,strategy)
+	$(Q)OMPI_CC="$(CC)" $(MPICC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(call link,strategy)
 
 NCCL_OBJECTS := $(patsubst %.c,$(OUT)/obj/%.o,$(WORKER_COMMON) $(NCCL_SOURCES))
 $(OUT)/bin/syncopate-worker-nccl: $(NCCL_OBJECTS) $(OUT)/obj/trial-runner/worker/nccl/kernels.o $(call lib,strategy) $(call lib,base)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)OMPI_CC=$(CC) $(MPICC) $(LDFLAGS_ALL) -Wl,--no-undefined -o $@ $(filter %.o,$^) $(call link,strategy) $(CUDART) $(NCCL) \
+	$(Q)OMPI_CC="$(CC)" $(MPICC) $(LDFLAGS_ALL) -Wl,--no-undefined -o $@ $(filter %.o,$^) $(call link,strategy) $(CUDART) $(NCCL) \
 	    $(addprefix -Wl$(comma)-rpath$(comma),$(sort $(dir $(CUDART) $(NCCL))))
 # The same worker on stand-ins for CUDA and NCCL (tests/support/nccl/double.h), for tests where there is no GPU.
 NCCL_DOUBLE := $(if $(NCCL_SOURCES),$(addprefix $(OUT)/tests/support/,syncopate-worker-nccl nccl-order))
@@ -133,7 +133,7 @@ $(OUT)/tests/support/nccl-order: $(OUT)/obj/tests/cli/nccl_order.o $(NCCL_DOUBLE
 $(OUT)/tests/support/syncopate-worker-nccl: $(NCCL_OBJECTS) $(NCCL_DOUBLES) $(call lib,strategy) $(call lib,base)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)OMPI_CC=$(CC) $(MPICC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(call link,strategy) -pthread
+	$(Q)OMPI_CC="$(CC)" $(MPICC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(call link,strategy) -pthread
 
 # NCCL loads this into training processes: the C library and what is listed here, no symbols but NCCL's two.
 NCCL_TUNER_OBJECTS := $(patsubst %.c,$(OUT)/pic/%.o,$(wildcard interop/export/nccl/*.c) base/error.c)
