@@ -100,6 +100,8 @@ enum status query_conditions(struct store *store, struct select *select, const s
     where_text(select, " AND t.session = ", query->session);
     if (query->session)
         select->pins.columns |= UINT32_C(1) << FILTER_session;
+    if (query->number)
+        where(select, " AND t.number = ", sql_integer((int64_t)query->number));
     where_text(select, " AND t.runner = ", query->runner);
     where_text(select, " AND t.proposer = ", query->proposer);
     where_text(select, " AND t.state = ", query->state ? record_state_word(*query->state) : NULL);
@@ -141,6 +143,8 @@ static enum status fingerprint(const struct query *q, char out[17], struct error
         all = arena_printf(&arena, "%s %zu:%s", all, texts[i] ? strlen(texts[i]) + 1 : 0, texts[i] ? texts[i] : "");
     if (all && q->uid)
         all = arena_printf(&arena, "%s uid %s", all, q->uid);
+    if (all && q->number)
+        all = arena_printf(&arena, "%s number %llu", all, (unsigned long long)q->number);
     enum status status = all ? id_of(all, strlen(all), &id, err) : error_no_memory(err);
     arena_release(&arena);
     if (status == ST_OK)

@@ -37,6 +37,7 @@ enum query_order {
 struct query {
     const char *model, *cluster, *strategy; /* a name, or the first hex digits of an id */
     const char *uid, *session, *runner, *proposer;
+    uint64_t number; /* of the trial within its session; 0: any */
     const enum record_state *state;
     /* UTC stamps or their beginnings ("2026-11-21"), of when the trial was queued: since <= queued < until. */
     const char *since, *until;

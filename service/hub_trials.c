@@ -124,9 +124,7 @@ enum status hub_catch_up(struct served *s, struct error *err) {
         struct record *records;
         size_t n = 0;
         bool gone = false;
-        char filter[48];
-        const struct query query = {.session = s->id, .filter = filter, .iterations = true};
-        snprintf(filter, sizeof filter, "number = %lu", (unsigned long)s->out[i].number);
+        const struct query query = {.session = s->id, .number = s->out[i].number, .iterations = true};
         if (s->out[i].number)
             st = query_collect(reader, &query, &arena, &n, &records, err);
         if (!st && n)

@@ -280,9 +280,7 @@ static enum status read_trial(struct store *store, const struct asker *asker, st
     struct record *records;
     struct stored_session session;
     size_t n = 0;
-    char filter[48];
-    const struct query query = {.session = asker->session, .filter = filter, .limit = 1};
-    snprintf(filter, sizeof filter, "number = %lu", (unsigned long)asker->number);
+    const struct query query = {.session = asker->session, .number = asker->number};
     enum status st = asking_find(store, asker->session, arena, &session, err);
     if (!st)
         st = query_collect(store, &query, arena, &n, &records, err);

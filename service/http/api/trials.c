@@ -109,11 +109,9 @@ static enum status trial_number(struct request *rq, uint64_t *out, struct error 
 
 static enum status answer_trial(struct request *rq, struct store *store, const char *session, uint64_t number,
                                 struct response *rs, struct error *err) {
-    char filter[48];
     struct record *records;
     size_t n;
-    const struct query query = {.session = session, .filter = filter, .iterations = true, .viewer = request_viewer(rq)};
-    snprintf(filter, sizeof filter, "number = %lu", (unsigned long)number);
+    const struct query query = {.session = session, .number = number, .iterations = true, .viewer = request_viewer(rq)};
     enum status st = query_collect(store, &query, &rq->arena, &n, &records, err);
     if (!st && !n)
         st = error_set(err, ST_NOT_FOUND, "session %s has no trial %lu", session, (unsigned long)number);

@@ -80,6 +80,8 @@ static void each_filter_keeps_what_fits(void **state) {
     assert_string_equal(rows_of((struct query){.min_predicted_us = 180}), "2 3");
     assert_string_equal(rows_of((struct query){.session = "s", .runner = "lab", .min_measured_us = 111}), "3 5");
     assert_string_equal(rows_of((struct query){.session = "S"}), "");
+    assert_string_equal(rows_of((struct query){.session = "s", .number = 4}), "7");
+    assert_string_equal(rows_of((struct query){.session = "s", .number = 7}), "");
 }
 
 static void objects_are_named_or_given_by_the_start_of_their_id(void **state) {
