@@ -4,14 +4,7 @@
 #define CLI_COMMANDS_H
 
 #include "base/error.h"
-
-typedef enum status command_function(int argc, char **argv, struct error *err);
-
-struct command {
-    const char *name;
-    command_function *function;
-    const char *summary;
-};
+#include "cli/options.h"
 
 /* Run the row of `rows` (ending with a NULL name) that argv[1] names; `group` is the words before it, "lab" say,
  * `words` what the rows are about. Without a name, or with --help, they are listed. */
@@ -22,7 +15,6 @@ enum status commands_run(const struct command *rows, const char *group, const ch
 enum status commands_main(int argc, char **argv, struct error *err);
 
 /* The program, a group or a command as --help shows it. Borrowed: good during the visit. */
-struct command_line;
 struct command_page {
     const struct command_line *line, *parent; /* parent: what lists it; NULL for the program */
     const char *summary;

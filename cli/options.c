@@ -15,7 +15,6 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "cli/commands.h"
 
 static const char SETTINGS_FILE[] = "syncopate.json";
 

@@ -36,7 +36,14 @@ struct option {
  * these tables are OPTION_FLAG or OPTION_TEXT, their values NULL. */
 extern const struct option options_common[], options_leading[];
 
-struct command; /* cli/commands.h */
+typedef enum status command_function(int argc, char **argv, struct error *err);
+
+/* A row of a table of commands. */
+struct command {
+    const char *name;
+    command_function *function;
+    const char *summary;
+};
 
 struct command_line {
     const char *usage;            /* what stands after "usage: syncopate " */

@@ -2,7 +2,9 @@
 #ifndef TRIAL_RUNNER_LAB_INTERNAL_H
 #define TRIAL_RUNNER_LAB_INTERNAL_H
 
-#include "trial-runner/lab.h"
+#include "base/error.h"
+
+struct lab_config; /* trial-runner/lab.h */
 
 /* One name. Fails: ST_INVALID. */
 enum status lab_validate_name(const char *what, const char *name, struct error *err);

@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "trial-runner/lab.h"
 #include "trial-runner/lab_internal.h"
 
 #define NETNS_DIR  "/run/netns"

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "trial-runner/lab.h"
 #include "trial-runner/lab_internal.h"
 
 #define SCHEMA "syncopate.lab/1"

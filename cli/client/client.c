@@ -1,5 +1,7 @@
 /* See client.h. A call is tries with waits between them (retry.h); a try is one transfer of libcurl, with all options
  * set anew, which costs microseconds, while its connection stays. */
+#include "cli/client/client.h"
+
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -3,10 +3,11 @@
 #define CLI_CLIENT_CLIENT_INTERNAL_H
 
 #include <curl/curl.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/error.h"
 #include "base/rng.h"
-#include "cli/client/client.h"
 #include "cli/client/retry.h"
 #include "cli/client/token.h"
 

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "cli/client/client.h"
 #include "cli/client/client_internal.h"
 
 static const long SILENCE_S = 45;

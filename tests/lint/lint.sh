@@ -69,6 +69,10 @@ folder_circles() {
         sed -nE 's|.+|&: these folders use each other in a circle; move what they share below them|p'
 }
 
+source_circles() {
+    python3 "$(dirname "$0")/circles.py" "${present[@]}"
+}
+
 # Headers that need CUDA are left out where it is not.
 headers_compile_alone() {
     local mpi header cuda=${CUDA_HOME:-/usr/local/cuda}/include
@@ -150,6 +154,7 @@ readmes() {
     if [ ${#all[@]} -gt 0 ]; then
         include_law
         folder_circles
+        source_circles
         headers_compile_alone
         rule $'\t' 'a tab; indent with 4 spaces'
         rule '[ ]+$' 'blanks at the end of the line; remove them'
