@@ -56,9 +56,9 @@ run_one() {
     chmod 711 "$WORK" "$folder" # tests that become another user must reach their files
     log=$folder.log
     mkdir "$folder/tmp"
-    local start=$EPOCHREALTIME
     # The braces keep the shell's own word about a crash out of the report.
-    { TMPDIR=$folder/tmp timeout --kill-after=10 "$limit" "$test" </dev/null >"$log" 2>&1; } 2>/dev/null
+    local TIMEFORMAT='%R %U %S'
+    { time { TMPDIR=$folder/tmp timeout --kill-after=10 "$limit" "$test" </dev/null >"$log" 2>&1; } 2>/dev/null; } 2>"$folder.time"
     status=$?
     counts=$(count "$log" "$status" "$(plan "$test")")
     read -r passed failed skipped missing <<<"$counts"
@@ -69,7 +69,7 @@ run_one() {
     name=${name#tests/}
     {
         flock 9
-        awk -v start="$start" -v end="$EPOCHREALTIME" -v name="$name" 'BEGIN { printf "%8.1f s  %s\n", end - start, name }' >>"$WORK/times"
+        awk -v name="$name" '{ printf "%8.1f s, of which %6.1f s computing: %s\n", $1, $2 + $3, name }' "$folder.time" >>"$WORK/times"
         printf '  %-44s %4d passed' "$name" "$passed"
         [ "$failed" = 0 ] || printf ', %d FAILED%s' "$failed" "$why"
         [ "$skipped" = 0 ] || printf ', %d skipped' "$skipped"
@@ -132,6 +132,7 @@ for script in "${alone[@]}"; do
     run_one "$script" "${TEST_SCRIPT_TIMEOUT:-900}"
 done
 
+[ -z "${TEST_TIMES-}" ] || cp "$WORK/times" "$TEST_TIMES"
 echo "the slowest of them:"
 sort -rn "$WORK/times" | head -n 10
 cat "$WORK/skips"

@@ -73,19 +73,22 @@ source_circles() {
     python3 "$(dirname "$0")/circles.py" "${present[@]}"
 }
 
-# Headers that need CUDA are left out where it is not.
+compiles_alone() {
+    local words
+    # shellcheck disable=SC2086
+    words=$(printf '#include "%s"\n' "$1" | $CC -std=c17 -D_GNU_SOURCE -Wall -Wextra -Werror -I. $flags -fsyntax-only -x c - 2>&1) ||
+        echo "$1:1: does not compile alone: $(grep -m1 -E 'error|Error' <<<"$words"); include what it uses"
+}
+
+# The headers of the NCCL worker are left out where CUDA or NCCL is not.
 headers_compile_alone() {
-    local mpi header cuda=${CUDA_HOME:-/usr/local/cuda}/include
-    mpi="$(mpicc --showme:compile 2>/dev/null) -isystem $cuda -isystem ${NCCL_HOME:-${CUDA_HOME:-/usr/local/cuda}}/include"
-    for header in "${all[@]}"; do
-        [[ $header == *.h ]] || continue
-        [ -e "$cuda/cuda_runtime_api.h" ] || [[ $header != */worker/nccl/* && $header != */support/nccl/* ]] || continue
-        # shellcheck disable=SC2086
-        if ! printf '#include "%s"\n' "$header" | $CC -std=c17 -D_GNU_SOURCE -Wall -Wextra -Werror -I. $mpi -fsyntax-only -x c - \
-            2>"$work/cc"; then
-            echo "$header:1: does not compile alone: $(grep -m1 -E 'error|Error' "$work/cc"); include what it uses"
-        fi
-    done
+    local cuda=${CUDA_HOME:-/usr/local/cuda}/include nccl without='^$'
+    nccl=${NCCL_HOME:-${CUDA_HOME:-/usr/local/cuda}}/include
+    [ -e "$cuda/cuda_runtime_api.h" ] && [ -e "$nccl/nccl.h" ] || without='/(worker|support)/nccl/'
+    export CC flags
+    export -f compiles_alone
+    flags="$(mpicc --showme:compile 2>/dev/null) -isystem $cuda -isystem $nccl"
+    printf '%s\n' "${all[@]}" | grep '\.h$' | grep -vE "$without" | xargs -P "$(nproc)" -I {} bash -c 'compiles_alone {}'
 }
 
 # rule PATTERN MESSAGE: every line of every C file that has PATTERN.
