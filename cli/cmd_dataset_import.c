@@ -15,6 +15,8 @@ static void tell(const struct import_counts *counts, const char *end) {
     log_info("%lu descriptions, %lu sessions and %lu trials added; %lu were here already, %lu had not ended%s",
              (unsigned long)counts->objects, (unsigned long)counts->sessions, (unsigned long)counts->trials,
              (unsigned long)counts->duplicates, (unsigned long)counts->unfinished, end);
+    if (counts->skipped)
+        log_info("%lu calibrations skipped: datasets keep none any more", (unsigned long)counts->skipped);
 }
 
 static enum status import_here(const char *dataset, FILE *in, const char *path, struct error *err) {

@@ -1,5 +1,5 @@
 /* Merging a dataset here with the dataset of a service, in either direction. A merge copies the trials that have
- * ended, and the models, clusters, strategies, environments, sessions and calibrations that these trials refer to. It
+ * ended, and the models, clusters, strategies, environments and sessions that these trials refer to. It
  * skips what the other side has already, so a merge may be repeated. */
 #ifndef CLI_REMOTE_MERGE_H
 #define CLI_REMOTE_MERGE_H

@@ -36,10 +36,10 @@ static enum status send_batch(struct outbox *box, struct error *err) {
         return st;
     box->counts.objects += remote_count(answer, "objects");
     box->counts.sessions += remote_count(answer, "sessions");
-    box->counts.calibrations += remote_count(answer, "calibrations");
     box->counts.trials += remote_count(answer, "trials");
     box->counts.duplicates += remote_count(answer, "duplicates");
     box->counts.unfinished += remote_count(answer, "unfinished");
+    box->counts.skipped += remote_count(answer, "skipped");
     cJSON_Delete(answer);
     box->lines = cJSON_CreateArray();
     box->n_bytes = box->n_lines = 0;

@@ -227,7 +227,6 @@ static const char *const rules[] = {
     " OR (state IN ('running', 'paused')) <> (ended IS NULL) OR mode NOT IN ('own', 'ask') OR id = ''",
     "SELECT 'operation ' || id || ': its state is ' || state || ', which its values contradict' FROM operations WHERE"
     " state NOT IN ('running', 'done', 'failed') OR (state = 'running') <> (ended IS NULL)",
-    "SELECT 'session ' || session || ': a calibration before its first trial' FROM calibrations WHERE after_trial < 0",
 };
 
 static enum status look_at_line(struct check *check, sqlite3_stmt *stmt, struct error *err) {
@@ -243,8 +242,7 @@ static enum status look_at_json(struct check *check, sqlite3_stmt *stmt, struct 
 
 static const char texts[] = "SELECT 'session ' || id || ': budget', budget FROM sessions UNION ALL"
                             " SELECT 'session ' || id || ': options', options FROM sessions UNION ALL"
-                            " SELECT 'session ' || session || ': calibration after trial ' || after_trial, content"
-                            " FROM calibrations UNION ALL SELECT 'event ' || id, content FROM events UNION ALL"
+                            " SELECT 'event ' || id, content FROM events UNION ALL"
                             " SELECT 'operation ' || id || ': request', request FROM operations UNION ALL"
                             " SELECT 'operation ' || id || ': result', result FROM operations WHERE result IS NOT NULL";
 
@@ -271,7 +269,6 @@ static enum status look_at_stamp(struct check *check, sqlite3_stmt *stmt, struct
 /* Those of trials are looked at with the trials. */
 static const char stamps[] = "SELECT 'session ' || id, started FROM sessions UNION ALL"
                              " SELECT 'session ' || id, ended FROM sessions WHERE ended IS NOT NULL UNION ALL"
-                             " SELECT 'calibration of ' || session, created FROM calibrations UNION ALL"
                              " SELECT 'model ' || substr(id, 1, 12), created FROM models UNION ALL"
                              " SELECT 'cluster ' || substr(id, 1, 12), created FROM clusters UNION ALL"
                              " SELECT 'strategy ' || substr(id, 1, 12), created FROM strategies UNION ALL"

@@ -277,11 +277,6 @@ static enum status put_references(struct store *store, const struct query *query
     if (status == ST_OK)
         status = put_rows(store, query, shared ? SESSIONS(SHARED_OPTIONS) : SESSIONS(OPTIONS), "session",
                           ") ORDER BY rowid", "syncopate.session/1", NULL, out, err);
-    if (status == ST_OK)
-        status = put_rows(store, query,
-                          "SELECT session, CAST(after_trial AS TEXT) AS \"*after_trial\", created,"
-                          " content AS \"*content\" FROM calibrations WHERE session",
-                          "session", ") ORDER BY session, after_trial", "syncopate.calibration/1", NULL, out, err);
     return status;
 }
 

@@ -15,8 +15,8 @@ enum status export_run(struct store *store, const struct query *query, enum expo
                        uint64_t *n, struct error *err);
 
 /* What the trials of `query` refer to, so that import_run can read the export into a dataset that has none of it: a
- * JSON line each model, cluster and strategy (syncopate.object/1), session (syncopate.session/1) and calibration of
- * these (syncopate.calibration/1). To be written before the records; environments are part of them. */
+ * JSON line each model, cluster and strategy (syncopate.object/1) and session (syncopate.session/1). To be written
+ * before the records; environments are part of them. */
 enum status export_references(struct store *store, const struct query *query, FILE *out, struct error *err);
 
 /* The same for others to have: sessions without the command of their job and the options of their launcher

@@ -338,27 +338,6 @@ static enum status read_session(struct importer *im, const cJSON *json, const ch
                        &im->counts.sessions, err);
 }
 
-static enum status read_calibration(struct importer *im, const cJSON *json, const char *line, struct error *err) {
-    const char *session, *created, *content;
-    uint64_t after;
-    enum status status = raw_member(&im->arena, line, "content", &content, err);
-    if (status == ST_OK)
-        status = get_text(im, json, "session", &session, err);
-    if (status == ST_OK)
-        status = get_text(im, json, "created", &created, err);
-    if (status == ST_OK)
-        status = get_integer(im, line, "after_trial", &after, err);
-    if (status == ST_OK && (!session || !created || !content || after > INT64_MAX))
-        status = fail(im, err, "a calibration needs", "session, after_trial, created and content");
-    if (status == ST_OK)
-        status = check_stamp(im, "created", created, err);
-    if (status != ST_OK)
-        return status;
-    return run_counted(im, SQL_CALIBRATION_IMPORT,
-                       SQL_VALUES(sql_text(session), sql_integer((int64_t)after), sql_text(content), sql_text(created)),
-                       &im->counts.calibrations, err);
-}
-
 static const char *const record_keys[] = {"schema",        "trial",        "uid",
                                           "session",       "number",       "round",
                                           "model",         "model_name",   "cluster",
@@ -374,7 +353,6 @@ static const char *const object_keys[] = {"schema", "kind", "id", "name", "creat
 static const char *const session_keys[] = {"schema", "id",      "model",  "cluster", "seed",
                                            "budget", "options", "state",  "reason",  "started",
                                            "ended",  "team",    "shared", "mode",    NULL};
-static const char *const calibration_keys[] = {"schema", "session", "after_trial", "created", "content", NULL};
 
 static const struct {
     const char *schema;
@@ -382,14 +360,20 @@ static const struct {
     enum status (*read)(struct importer *im, const cJSON *json, const char *line, struct error *err);
 } kinds[] = {{"syncopate.record/1", record_keys, read_record},
              {"syncopate.object/1", object_keys, read_object},
-             {"syncopate.session/1", session_keys, read_session},
-             {"syncopate.calibration/1", calibration_keys, read_calibration}};
+             {"syncopate.session/1", session_keys, read_session}};
+
+/* What exports of before have and no dataset keeps any more. */
+static const char skipped_schema[] = "syncopate.calibration/1";
 
 static enum status read_parsed(struct importer *im, const cJSON *json, const char *line, const char *place,
                                struct error *err) {
     const cJSON *schema = cJSON_GetObjectItemCaseSensitive(json, "schema");
     const char *word = cJSON_IsString(schema) ? schema->valuestring : "(none)";
     const struct json_at root = json_root(json, place);
+    if (!strcmp(word, skipped_schema)) {
+        im->counts.skipped++;
+        return ST_OK;
+    }
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (!strcmp(kinds[i].schema, word)) {
             enum status status = json_expect_object(&root, kinds[i].keys, err);

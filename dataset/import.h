@@ -7,17 +7,18 @@
 #include "dataset/ingest.h"
 
 struct import_counts {
-    uint64_t objects, sessions, calibrations, trials; /* added */
-    uint64_t duplicates;                              /* lines that were here already */
-    uint64_t unfinished;                              /* trials still waiting or running, which are left out */
+    uint64_t objects, sessions, trials; /* added */
+    uint64_t duplicates;                /* lines that were here already */
+    uint64_t unfinished;                /* trials still waiting or running, which are left out */
+    uint64_t skipped;                   /* lines of syncopate.calibration/1, which no dataset keeps any more */
 };
 
-/* Read lines as export_run and export_references write them: records (syncopate.record/1), and the objects, sessions
- * and calibrations that they need (syncopate.object/1, syncopate.session/1, syncopate.calibration/1), in this order or
- * there before. `name` stands for the input in messages. All or nothing: one transaction. Sessions that are added are
- * foreign (store.h). Names, ids and the contents of new objects must be what they say and hold nothing that a terminal
- * obeys (validate_internal.h): the line with another is refused. A reason is made clean.
- * Fails: ST_INVALID with the line, ST_CONFLICT, ST_NOT_FOUND, ST_TOO_LARGE (a line over 64 MiB). */
+/* Read lines as export_run and export_references write them: records (syncopate.record/1), and the objects and sessions
+ * that they need (syncopate.object/1, syncopate.session/1), in this order or there before. `name` stands for the input
+ * in messages. All or nothing: one transaction. Sessions that are added are foreign (store.h). Names, ids and the
+ * contents of new objects must be what they say and hold nothing that a terminal obeys (validate_internal.h): the line
+ * with another is refused. A reason is made clean. Fails: ST_INVALID with the line, ST_CONFLICT, ST_NOT_FOUND,
+ * ST_TOO_LARGE (a line over 64 MiB). */
 enum status import_run(struct store *store, FILE *in, const char *name, const struct import_options *options,
                        struct import_counts *out, struct error *err);
 

@@ -70,9 +70,6 @@ static const char add_iterations[] =
     " JOIN main.trials a ON a.uid = b.uid JOIN source.iterations i ON i.trial = b.id"
     " WHERE a.state = 'complete' AND coalesce(a.n_iterations, 1) > 0"
     " AND NOT EXISTS (SELECT 1 FROM main.iterations o WHERE o.trial = a.id) ORDER BY a.id, i.number";
-static const char add_calibrations[] =
-    "INSERT INTO main.calibrations SELECT * FROM source.calibrations WHERE true ON CONFLICT DO NOTHING";
-
 static void keep_first(void *context, const char *problem) {
     char *line = context;
     if (!*line)
@@ -243,8 +240,6 @@ static enum status add_all(struct store *store, struct merge_report *report, str
         status = add_and_count_trials(store, &report->trials, err);
     if (status == ST_OK)
         status = add(store, add_iterations, &iterations, err);
-    if (status == ST_OK)
-        status = add(store, add_calibrations, &report->calibrations, err);
     return status;
 }
 

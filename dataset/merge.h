@@ -5,8 +5,8 @@
 #include "dataset/store.h"
 
 struct merge_report {
-    uint64_t objects, sessions, trials, calibrations; /* added */
-    uint64_t updated;                                 /* sessions that have ended since they were merged before */
+    uint64_t objects, sessions, trials; /* added */
+    uint64_t updated;                   /* sessions that have ended since they were merged before */
 };
 
 /* Where two datasets contradict each other: what about, and what each says, with its ids. Texts live until the call

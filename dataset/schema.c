@@ -301,6 +301,9 @@ static const char *const versions[SCHEMA_VERSION] = {
             "  session TEXT NOT NULL PRIMARY KEY,\n"
             "  last    INTEGER NOT NULL\n" /* the newest event of it that was forgotten */
             ") STRICT, WITHOUT ROWID;\n",
+
+    /* 7: no program reads or writes calibrations any more. The copy made before the upgrade still has them. */
+    "DROP TABLE calibrations;\n",
 };
 
 const char schema_audiences[] = AUDIENCES;

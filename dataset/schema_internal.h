@@ -4,7 +4,7 @@
 
 #include "dataset/store_internal.h"
 
-enum { SCHEMA_VERSION = 6 };
+enum { SCHEMA_VERSION = 7 };
 
 /* The schema version of the open file, 0 when it is empty. Reads only. Fails: ST_INVALID (no SQLite file, another
  * program's, or of a newer schema). */

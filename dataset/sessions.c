@@ -1,4 +1,4 @@
-/* Sessions, their calibrations, and what a session that died left behind. */
+/* Sessions, and what a session that died left behind. */
 #include <sqlite3.h>
 #include <string.h>
 
@@ -288,41 +288,5 @@ enum status store_session_reconcile(struct store *store, const char *id, uint64_
     status = store_end(store, status, err);
     if (status == ST_OK && cancelled)
         *cancelled = changed;
-    return status;
-}
-
-enum status store_calibration_put(struct store *store, const char *session, uint64_t after_trial, const char *content,
-                                  struct error *err) {
-    char now[32];
-    clock_utc(now, sizeof now);
-    enum status status = sql_check_json(content, "calibration", err);
-    if (status == ST_OK)
-        status = store_begin(store, err);
-    if (status != ST_OK)
-        return status;
-    status = sql_run(store, SQL_CALIBRATION_PUT,
-                     SQL_VALUES(sql_text(session), sql_integer((int64_t)after_trial), sql_text(content), sql_text(now)),
-                     err);
-    return store_end(store, status, err);
-}
-
-enum status store_calibration_get(struct store *store, const char *session, uint64_t after_trial, struct arena *arena,
-                                  const char **content, uint64_t *at, struct error *err) {
-    sqlite3_stmt *stmt;
-    bool row;
-    const int64_t limit = after_trial > INT64_MAX ? INT64_MAX : (int64_t)after_trial;
-    enum status status =
-        sql_start(store, SQL_CALIBRATION_GET, SQL_VALUES(sql_text(session), sql_integer(limit)), &stmt, err);
-    if (status == ST_OK)
-        status = sql_next(store, stmt, &row, err);
-    if (status != ST_OK)
-        return status;
-    if (!row)
-        return error_set(err, ST_NOT_FOUND, "%s: session %s has no calibration up to trial %llu", store->path, session,
-                         (unsigned long long)after_trial);
-    status = sql_copy_text(stmt, 0, arena, content, err);
-    if (status == ST_OK && at)
-        *at = (uint64_t)sqlite3_column_int64(stmt, 1);
-    sqlite3_reset(stmt);
     return status;
 }

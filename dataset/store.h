@@ -193,15 +193,6 @@ enum status store_trial_share(struct store *store, const char *uid, const char *
  * *cancelled may be NULL. Fails: ST_NOT_FOUND. */
 enum status store_session_reconcile(struct store *store, const char *id, uint64_t *cancelled, struct error *err);
 
-/* The calibration that held after trial number `after_trial` (0: before the first), so that a resumed session predicts
- * with the very numbers it had. Putting a second one at the same place replaces it. Fails: ST_NOT_FOUND, ST_INVALID. */
-enum status store_calibration_put(struct store *store, const char *session, uint64_t after_trial, const char *content,
-                                  struct error *err);
-
-/* The last calibration at or before `after_trial`. Fails: ST_NOT_FOUND. */
-enum status store_calibration_get(struct store *store, const char *session, uint64_t after_trial, struct arena *arena,
-                                  const char **content, uint64_t *at, struct error *err);
-
 /* Trials. X(constant, word) */
 #define RECORD_STATE_TABLE(X)                                                                                          \
     X(RECORD_WAITING, waiting)                                                                                         \

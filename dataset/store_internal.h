@@ -73,11 +73,6 @@ enum { SESSION_ROW = 16 }; /* the column of the row number */
     X(SQL_SESSION_RECONCILE,                                                                                           \
       "UPDATE trials SET state = 'cancelled', ended = ?2, reason = 'the process that ran it ended before it did'"      \
       " WHERE session = ?1 AND state = 'running' AND lease_until IS NULL")                                             \
-    X(SQL_CALIBRATION_PUT,                                                                                             \
-      "INSERT INTO calibrations (session, after_trial, content, created) VALUES (?, ?, ?, ?)"                          \
-      " ON CONFLICT (session, after_trial) DO UPDATE SET content = excluded.content, created = excluded.created")      \
-    X(SQL_CALIBRATION_GET, "SELECT content, after_trial FROM calibrations WHERE session = ? AND after_trial <= ?"      \
-                           " ORDER BY after_trial DESC LIMIT 1")                                                       \
     X(SQL_TRIAL_INSERT,                                                                                                \
       "INSERT INTO trials (uid, session, number, round, model, cluster, strategy, proposer, runner, predicted_us,"     \
       " seed, state, queued, started, team, shared) VALUES (?1, ?2, CASE WHEN ?2 IS NULL THEN NULL WHEN ?3 > 0"        \
@@ -173,8 +168,6 @@ enum { SESSION_ROW = 16 }; /* the column of the row number */
     X(SQL_SESSION_IMPORT,                                                                                              \
       "INSERT INTO sessions (id, model, cluster, seed, budget, options, state, reason, started, ended, team, shared,"  \
       " mode, origin) VALUES (?, ?, ?, ?, ?, ?, ?, reason_kept(?), ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING")     \
-    X(SQL_CALIBRATION_IMPORT, "INSERT INTO calibrations (session, after_trial, content, created) VALUES (?, ?, ?, ?)"  \
-                              " ON CONFLICT DO NOTHING")                                                               \
     X(SQL_HOLDING_PUT,                                                                                                 \
       "INSERT INTO holdings (kind, object, team, name, shared, created) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"               \
       " ON CONFLICT DO NOTHING")                                                                                       \

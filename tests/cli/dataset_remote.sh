@@ -1,7 +1,7 @@
 #!/bin/bash
 # Datasets and services brought together: by merge, export and import; who may, what is refused, and that what went there
 # comes back to the byte. Needs OUT and xz; prints ok, not ok and skip lines (tests/README.md).
-# Plan: 28
+# Plan: 30
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -71,6 +71,10 @@ check a_stranger_does_not 4 '401 unauthorized' dataset merge "$url" --dataset st
 verdict and_gets_no_dataset $?
 echo '{"schema":"syncopate.record/9"}' >odd.jsonl
 check a_bad_line_is_named 2 '/lines/0: this program imports no' dataset import odd.jsonl --server "$url" --token-file admin
+echo '{"schema":"syncopate.calibration/1","session":"s","after_trial":0,"content":{}}' >calibrations.jsonl
+check a_calibration_is_skipped_here 0 '1 calibrations skipped' dataset import calibrations.jsonl --dataset skips.db
+check a_calibration_is_skipped_there 0 '1 calibrations skipped' \
+    dataset import calibrations.jsonl --server "$url" --token-file admin
 check two_services_are_one_too_many 2 'two services are named' dataset merge "$url" --server http://127.0.0.1:1
 SYNCOPATE_SERVER=http://127.0.0.1:1 check a_service_that_is_typed_beats_the_variable 0 "merging from $url" \
     dataset merge "$url" --token-file read

@@ -170,8 +170,7 @@ verdict and_not_with_others $? "$(cat serve.err)"
 
 # ---- a name that is a path ----
 cp own.db path.db
-sqlite3 path.db "PRAGMA foreign_keys = OFF; UPDATE sessions SET id = '../pwned'; UPDATE trials SET session = '../pwned';
-    UPDATE calibrations SET session = '../pwned'"
+sqlite3 path.db "PRAGMA foreign_keys = OFF; UPDATE sessions SET id = '../pwned'; UPDATE trials SET session = '../pwned'"
 mkdir inside
 cd inside || exit 2
 refused no_report_leaves_the_folder 'is no name of a file; give --out' "$syncopate" report ../pwned --dataset ../path.db

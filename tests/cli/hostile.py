@@ -111,7 +111,6 @@ def poison(path):
            ("UPDATE trials SET state = 'failed', reason = CAST(? AS TEXT), mean_us = NULL, median_us = NULL,"
             " low_us = NULL, high_us = NULL, environment = NULL, n_iterations = NULL WHERE number = 2", (broken,)),
            "DELETE FROM iterations WHERE trial IN (SELECT id FROM trials WHERE state = 'failed')",
-           ("UPDATE calibrations SET session = ?, created = ?", (EVIL, EVIL)),
            ("UPDATE sessions SET id = ?, reason = CAST(? AS TEXT), started = ?, team = ?", (EVIL, broken, EVIL, EVIL)),
            ("UPDATE environments SET content = ?", (f'{{"host":{JSON_EVIL},"kernel":{JSON_EVIL}}}',)))
 
@@ -323,7 +322,7 @@ def client_rows(url, ids):
 def honest_service():
     shutil.copy("names.db", "served.db")
     change("served.db", "PRAGMA foreign_keys = OFF", "UPDATE sessions SET id = 's1'",  # which an address may hold
-           "UPDATE trials SET session = 's1'", "UPDATE calibrations SET session = 's1'")
+           "UPDATE trials SET session = 's1'")
     service = Honest("served.db")
     url = f"http://127.0.0.1:{service.port}"
     seen = {"models_list", "clusters_list", "sessions_list", "models_list_json", "query", "query_json", "export", "merge"}

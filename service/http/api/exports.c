@@ -1,6 +1,6 @@
 /* A session as files that are taken elsewhere: the best strategy as `syncopate strategy export` writes it, byte for
  * byte, or in the form of a training framework (interop/export); its trials as CSV; or as JSON Lines, where each page
- * brings the model, cluster, strategies, session and calibrations that its trials refer to, so that every page, and all
+ * brings the model, cluster, strategies and session that its trials refer to, so that every page, and all
  * of them in a row, can be read by `syncopate dataset import`. Cost: the strategy as /best, a page O(page). */
 #include <stdio.h>
 #include <stdio_ext.h>

@@ -116,13 +116,13 @@ static enum status fail_line(enum status st, struct error *err) {
 
 static enum status answer(const struct import_counts *counts, struct response *rs, struct error *err) {
     cJSON *root = cJSON_CreateObject();
-    const bool fresh = counts->objects || counts->sessions || counts->calibrations || counts->trials;
+    const bool fresh = counts->objects || counts->sessions || counts->trials;
     const bool whole = root && cJSON_AddNumberToObject(root, "objects", (double)counts->objects) &&
                        cJSON_AddNumberToObject(root, "sessions", (double)counts->sessions) &&
-                       cJSON_AddNumberToObject(root, "calibrations", (double)counts->calibrations) &&
                        cJSON_AddNumberToObject(root, "trials", (double)counts->trials) &&
                        cJSON_AddNumberToObject(root, "duplicates", (double)counts->duplicates) &&
-                       cJSON_AddNumberToObject(root, "unfinished", (double)counts->unfinished);
+                       cJSON_AddNumberToObject(root, "unfinished", (double)counts->unfinished) &&
+                       cJSON_AddNumberToObject(root, "skipped", (double)counts->skipped);
     return response_json(rs, fresh ? 201 : 200, root, whole, err);
 }
 

@@ -201,14 +201,16 @@ static const struct schema schemas[] = {
                     ",'uids':{'type':'array','description':'in the order of the request','items':" TEXT "}}}"},
     {"LineBatch",
      "{'type':'object','description':'Lines as syncopate dataset export --references writes them: records, and before "
-     "each the objects, sessions and calibrations that it needs and this dataset lacks','required':['lines'],"
+     "each the objects and sessions that it needs and this dataset lacks','required':['lines'],"
      "'additionalProperties':false,'properties':{'lines':{'type':'array','minItems':1,'maxItems':100000,"
      "'items':{'type':'string','minLength':2}}}}"},
     {"LineBatchResult",
-     "{'type':'object','description':'What was added; duplicates were here already, unfinished trials are left out',"
-     "'required':['objects','sessions','calibrations','trials','duplicates','unfinished'],'additionalProperties':false,"
-     "'properties':{'objects':" COUNT ",'sessions':" COUNT ",'calibrations':" COUNT ",'trials':" COUNT
-     ",'duplicates':" COUNT ",'unfinished':" COUNT "}}"},
+     "{'type':'object','description':'What was added; duplicates were here already, unfinished trials are left out, "
+     "and "
+     "lines of syncopate.calibration/1, which exports of before have, are skipped',"
+     "'required':['objects','sessions','trials','duplicates','unfinished','skipped'],'additionalProperties':false,"
+     "'properties':{'objects':" COUNT ",'sessions':" COUNT ",'trials':" COUNT ",'duplicates':" COUNT
+     ",'unfinished':" COUNT ",'skipped':" COUNT "}}"},
     {"NewRanker",
      "{'type':'object','description':'domains or filter say which trials, without either "
      "all','additionalProperties':false,"
@@ -304,7 +306,7 @@ static const struct parameter parameters[] = {
      "The best strategy as every command reads it, or as a framework takes it; the trials as CSV, or with all that "
      "they refer to as JSON Lines, each page of which \"syncopate dataset import\" reads"},
     {"strict", FLAG, "Refuse (422) when the framework's form cannot say everything that the strategy does"},
-    {"references", FLAG, "In JSON Lines: with the objects, sessions and calibrations that trials need, before them"},
+    {"references", FLAG, "In JSON Lines: with the objects and sessions that trials need, before them"},
     {"uid", TEXT, "A trial's uid"},
     {"operation", TEXT, "An operation's id"},
     {"model", TEXT, "A model's id or name"},

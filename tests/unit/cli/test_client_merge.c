@@ -67,8 +67,6 @@ static void begin_session(struct store *store, const char *id, bool ends) {
                                            .shared = rng_below(&rng, 2) ? "|blue|" : "",
                                            .mode = STORED_SESSION_ASK};
     assert_ok(store_session_begin(store, &session, &err));
-    assert_ok(store_calibration_put(store, id, 0, "{\"k\": 1.5}", &err));
-    assert_ok(store_calibration_put(store, id, 3, "{\"seed\":1}", &err));
     if (ends)
         assert_ok(store_session_update(store, id, STORED_SESSION_STOPPED, "\"enough\"\nof it", &err));
 }
@@ -230,7 +228,6 @@ static void a_dataset_comes_back_from_a_service_as_it_was(void **state) {
     assert_int_equal(counts.trials, TRIALS);
     assert_int_equal(counts.sessions, SESSIONS);
     assert_int_equal(counts.objects, 2 + STRATEGIES);
-    assert_int_equal(counts.calibrations, 2 * SESSIONS);
     pull("back.db", &report);
     assert_int_equal(report.trials, TRIALS);
     struct store *b = open_store("back.db", STORE_READ_ONLY);
@@ -248,13 +245,13 @@ static void doing_it_again_adds_nothing(void **state) {
     fill(a, 100);
     push(a, &counts);
     push(a, &counts);
-    assert_true(!counts.trials && !counts.objects && !counts.sessions && !counts.calibrations);
+    assert_true(!counts.trials && !counts.objects && !counts.sessions);
     assert_true(counts.duplicates >= 100 + SESSIONS + 2);
     store_close(a);
     pull("twice-back.db", &report);
     assert_int_equal(report.trials, 100);
     pull("twice-back.db", &report);
-    assert_true(!report.trials && !report.objects && !report.sessions && !report.calibrations && !report.updated);
+    assert_true(!report.trials && !report.objects && !report.sessions && !report.updated);
 }
 
 /* What the service has comes out of it as out of a file. */

@@ -121,10 +121,9 @@ static void a_broken_rule_is_found(void **state) {
         {"UPDATE iterations SET time_us = -1.0 WHERE trial = 1 AND number = 1", "an iteration whose time"},
         {"UPDATE trials SET number = NULL WHERE id = 1", "trial 1: a session and a number belong together"},
         {"UPDATE trials SET round = -1 WHERE id = 2", "trial 2: a session and a number belong together"},
-        {"INSERT INTO calibrations VALUES ('s', -1, '{}', '2026')", "session s: a calibration before"},
         {"UPDATE sessions SET ended = 'now'", "session s: its state is running"},
         {"UPDATE sessions SET budget = '{'", "session s: budget: line 1"},
-        {"INSERT INTO calibrations VALUES ('s', 1, '{', '2026')", "session s: calibration after trial 1: line 1"},
+        {"INSERT INTO events VALUES (1, 's', 'x', '{', '2026')", "event 1: line 1"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_true(problems_after(cases[i].sql) >= 1);

@@ -15,8 +15,9 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "dataset/check.h"
-#include "dataset/holdings.h"
+#include "dataset/pages.h"
 #include "tests/unit/dataset/fixture.h"
+#include "tests/unit/dataset/version_6.h"
 
 #define MODEL_ID    "3cabfda91943c32359a9af62c46cd92f9fdc78a0a4c8553b3077ddc094dfc597"
 #define CLUSTER_ID  "4e08da696136f4c9395daba89cc70f3ae42adab874b34b9e1c0e659951e38943"
@@ -105,16 +106,22 @@ static void assert_sound(struct store *store) {
     assert_int_equal(report.problems, 0);
 }
 
-static int version_of(const char *path) {
+/* The number that one statement gives. */
+static int64_t number_in(const char *path, const char *sql) {
     sqlite3 *db;
     sqlite3_stmt *stmt;
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &stmt, NULL), SQLITE_OK);
+    if (sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) != SQLITE_OK)
+        fail_msg("%s", sqlite3_errmsg(db));
     assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
-    const int version = sqlite3_column_int(stmt, 0);
+    const int64_t n = sqlite3_column_int64(stmt, 0);
     sqlite3_finalize(stmt);
     sqlite3_close(db);
-    return version;
+    return n;
+}
+
+static int version_of(const char *path) {
+    return (int)number_in(path, "PRAGMA user_version");
 }
 
 static size_t files_in(const char *folder) {
@@ -203,6 +210,7 @@ static void version_2_keeps_its_sessions_and_gets_what_a_service_needs(void **st
     struct stored_session session;
     struct record *records;
     size_t n;
+    int64_t trial;
     const char *path = dataset_path("v2.db");
     run_sql(path, version_1);
     run_sql(path, version_2);
@@ -223,9 +231,50 @@ static void version_2_keeps_its_sessions_and_gets_what_a_service_needs(void **st
     assert_string_equal(records[1].session, "open");
     assert_ok(store_trial_fail(store, 2, RECORD_CANCELLED, "stopped", &err));
     /* References hold again: the session of a trial cannot be missing. */
-    assert_fails(store_calibration_put(store, "nowhere", 0, "{}", &err), ST_NOT_FOUND, "refers to");
+    const struct new_trial orphan = {.session = "nowhere",
+                                     .model = MODEL_ID,
+                                     .cluster = CLUSTER_ID,
+                                     .strategy = STRATEGY_ID,
+                                     .proposer = "p",
+                                     .runner = "r",
+                                     .predicted_us = 1};
+    assert_fails(store_trial_begin(store, &orphan, &trial, &err), ST_NOT_FOUND, "refers to");
     assert_sound(store);
     store_close(store);
+    arena_release(&arena);
+}
+
+static void version_6_loses_its_calibrations_and_nothing_else(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct arena arena = {0};
+    struct stored_session session;
+    struct stored_object *models;
+    struct record *records;
+    size_t n;
+    char next[PAGE_CURSOR_ROOM];
+    const struct viewer red = {.team = "red"};
+    const char *path = dataset_path("v6.db");
+    run_sql(path, version_6);
+    struct store *store = must_open(path, STORE_READ_WRITE);
+    assert_ok(store_session_get(store, "s", &arena, &session, &err));
+    assert_true(session.seed == 7 && session.state == STORED_SESSION_DONE && session.trials == 1 && !session.origin);
+    assert_ok(query_collect(store, &(struct query){.iterations = true}, &arena, &n, &records, &err));
+    assert_int_equal(n, 2);
+    assert_true(records[0].median_us == 90 && records[0].iterations_us[1] == 89 && records[0].seed == UINT64_MAX);
+    assert_string_equal(records[0].session, "s");
+    assert_ok(page_objects(store, &(struct object_list){.kind = STORE_MODEL, .asker = &red}, NULL, 10, &arena, &n,
+                           &models, next, &err));
+    assert_int_equal(n, 1);
+    assert_string_equal(models[0].name, "ours");
+    assert_sound(store);
+    store_close(store);
+    assert_int_equal(version_of(path), 7);
+    assert_int_equal(number_in(path, "SELECT count(*) FROM sqlite_schema WHERE name = 'calibrations'"), 0);
+    char copy[300];
+    snprintf(copy, sizeof copy, "%s.v6.backup", path);
+    assert_int_equal(version_of(copy), 6);
+    assert_int_equal(number_in(copy, "SELECT count(*) FROM calibrations"), 2);
     arena_release(&arena);
 }
 
@@ -732,6 +781,7 @@ int main(void) {
         cmocka_unit_test(an_older_file_is_read_and_stays_as_it_is),
         cmocka_unit_test(an_older_file_is_migrated_after_a_copy),
         cmocka_unit_test(version_2_keeps_its_sessions_and_gets_what_a_service_needs),
+        cmocka_unit_test(version_6_loses_its_calibrations_and_nothing_else),
         cmocka_unit_test(a_migration_that_fails_leaves_the_old_version),
         cmocka_unit_test(a_lost_index_is_made_again_at_opening),
         cmocka_unit_test(other_files_are_refused_and_left_alone),

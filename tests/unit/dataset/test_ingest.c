@@ -184,8 +184,6 @@ static void fill(struct store *store, struct rng *rng) {
                                            .mode = STORED_SESSION_ASK};
     assert_ok(store_session_begin(store, &session, &err));
     must_put_variant(store, STORE_STRATEGY, 7);
-    assert_ok(store_calibration_put(store, session.id, 0, "{\"k\": 1.5}", &err));
-    assert_ok(store_calibration_put(store, session.id, 3, "{\"seed\":1}", &err));
     for (int i = 0; i < 700; i++) { /* more than a batch of the import */
         struct new_trial request = request_of(&f, rng_below(rng, 2) ? session.id : NULL);
         request.seed = rng_next(rng);
@@ -211,13 +209,13 @@ static void an_export_comes_back_byte_for_byte(void **state) {
     fill(a, &rng);
     char *first = export_all(a);
     assert_ok(import_text(b, first, &counts, &err));
-    assert_true(counts.objects == 3 && counts.sessions == 1 && counts.calibrations == 2 && counts.trials == 700);
-    assert_true(counts.duplicates == 0 && counts.unfinished == 0);
+    assert_true(counts.objects == 3 && counts.sessions == 1 && counts.trials == 700);
+    assert_true(counts.duplicates == 0 && counts.unfinished == 0 && counts.skipped == 0);
     char *second = export_all(b);
     assert_string_equal(first, second);
     assert_sound(b);
     assert_ok(import_text(b, first, &counts, &err));
-    assert_true(counts.trials == 0 && counts.objects == 0 && counts.sessions == 0 && counts.duplicates == 706);
+    assert_true(counts.trials == 0 && counts.objects == 0 && counts.sessions == 0 && counts.duplicates == 704);
     assert_int_equal(count_trials(b), 700);
     free(first);
     free(second);
@@ -263,8 +261,7 @@ static void a_bad_line_is_named_and_nothing_stays(void **state) {
          "text: line 5: the content is not that of 00"},
         {"{\"schema\":\"syncopate.object/1\",\"kind\":\"song\",\"name\":\"m\",\"content\":{}}", "an object needs"},
         {"{\"schema\":\"syncopate.session/1\",\"id\":\"s\"}", "a session needs"},
-        {"{\"schema\":\"syncopate.calibration/1\",\"session\":\"s\",\"after_trial\":0,\"created\":\"\",\"content\":{}}",
-         "text: line 5"},
+        {"{\"schema\":\"syncopate.calibration/2\"}", "text: line 5: this program imports no syncopate.calibration/2"},
         {"[1]", "text: line 5"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -276,6 +273,27 @@ static void a_bad_line_is_named_and_nothing_stays(void **state) {
         free(longer);
     }
     free(text);
+    store_close(a);
+    store_close(b);
+}
+
+static void calibrations_of_an_older_export_are_skipped_and_counted(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct import_counts counts;
+    struct store *a = must_open(dataset_path("now.db"), STORE_READ_WRITE);
+    struct store *b = must_open(dataset_path("then.db"), STORE_READ_WRITE);
+    const struct fixture f = put_fixture(a);
+    must_run_trial(a, &f, NULL, 5);
+    char *text = export_all(a), *longer = NULL;
+    assert_true(asprintf(&longer,
+                         "{\"schema\":\"syncopate.calibration/1\",\"session\":\"s\",\"after_trial\":0,\"created\":"
+                         "\"2026-11-21T08:41:17.123Z\",\"content\":{\"k\": 1.5}}\n%s",
+                         text) > 0);
+    assert_ok(import_text(b, longer, &counts, &err));
+    assert_true(counts.skipped == 1 && counts.trials == 1 && counts.objects == 3 && counts.duplicates == 0);
+    free(text);
+    free(longer);
     store_close(a);
     store_close(b);
 }
@@ -464,6 +482,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_batch_is_added_once),
         cmocka_unit_test(a_batch_with_one_bad_record_is_refused_whole),
+        cmocka_unit_test(calibrations_of_an_older_export_are_skipped_and_counted),
         cmocka_unit_test(an_export_comes_back_byte_for_byte),
         cmocka_unit_test(unfinished_trials_stay_out),
         cmocka_unit_test(a_bad_line_is_named_and_nothing_stays),

@@ -12,11 +12,10 @@ static struct store *make(const char *path, struct fixture *f) {
 }
 
 static void assert_report(const struct merge_report *r, uint64_t objects, uint64_t sessions, uint64_t trials,
-                          uint64_t calibrations, uint64_t updated) {
+                          uint64_t updated) {
     assert_int_equal(r->objects, objects);
     assert_int_equal(r->sessions, sessions);
     assert_int_equal(r->trials, trials);
-    assert_int_equal(r->calibrations, calibrations);
     assert_int_equal(r->updated, updated);
 }
 
@@ -44,15 +43,14 @@ static void merging_adds_what_is_missing_and_again_nothing(void **state) {
     const int64_t failed = must_begin_trial(source, &request);
     assert_ok(store_trial_fail(source, failed, RECORD_FAILED, "hung", &err));
     must_begin_trial(source, &request); /* still running: not merged */
-    assert_ok(store_calibration_put(source, "theirs", 0, "{}", &err));
     must_put(source, STORE_RANKER, "r", "[1]");
 
     struct store *store = make(dataset_path("into.db"), &f);
     must_run_trial(store, &f, NULL, 10);
     assert_ok(merge_run(store, from, &report, &err)); /* while its own writer has it open */
-    assert_report(&report, 1, 1, 3, 1, 0);
+    assert_report(&report, 1, 1, 3, 0);
     assert_ok(merge_run(store, from, &report, &err));
-    assert_report(&report, 0, 0, 0, 0, 0);
+    assert_report(&report, 0, 0, 0, 0);
 
     assert_ok(query_collect(store, &(struct query){.iterations = true}, &arena, &n, &records, &err));
     assert_int_equal(n, 4);
@@ -65,7 +63,7 @@ static void merging_adds_what_is_missing_and_again_nothing(void **state) {
     assert_ok(store_trial_fail(source, 4, RECORD_CANCELLED, "stopped", &err));
     assert_ok(store_session_update(source, "theirs", STORED_SESSION_DONE, NULL, &err));
     assert_ok(merge_run(store, from, &report, &err));
-    assert_report(&report, 0, 0, 1, 0, 1);
+    assert_report(&report, 0, 0, 1, 1);
     assert_sound(store);
     store_close(source);
     store_close(store);
@@ -121,7 +119,7 @@ static void merging_both_ways_makes_both_the_same(void **state) {
     must_run_trial(b, &f, NULL, 3);
     assert_ok(merge_run(a, b_path, &report, &err));
     assert_ok(merge_run(b, a_path, &report, &err));
-    assert_report(&report, 0, 0, 1, 0, 0);
+    assert_report(&report, 0, 0, 1, 0);
     assert_int_equal(count_trials(a), 3);
     assert_int_equal(count_trials(b), 3);
     store_close(a);

@@ -308,29 +308,6 @@ static void reconciling_cancels_what_a_dead_process_left_running(void **state) {
     arena_release(&arena);
 }
 
-static void the_calibration_of_a_trial_is_the_last_before_it(void **state) {
-    (void)state;
-    struct error err = {0};
-    struct arena arena = {0};
-    const char *content;
-    uint64_t at;
-    struct store *store = must_open(dataset_path("calibration.db"), STORE_READ_WRITE);
-    const struct fixture f = put_fixture(store);
-    must_begin_session(store, &f, "s", 1);
-    assert_fails(store_calibration_get(store, "s", 5, &arena, &content, &at, &err), ST_NOT_FOUND, "no calibration");
-    assert_ok(store_calibration_put(store, "s", 0, "{\"k\":0}", &err));
-    assert_ok(store_calibration_put(store, "s", 4, "{\"k\":3}", &err));
-    assert_ok(store_calibration_put(store, "s", 4, "{\"k\":4}", &err));
-    assert_ok(store_calibration_get(store, "s", 3, &arena, &content, &at, &err));
-    assert_string_equal(content, "{\"k\":0}");
-    assert_ok(store_calibration_get(store, "s", UINT64_MAX, &arena, &content, &at, &err));
-    assert_string_equal(content, "{\"k\":4}");
-    assert_int_equal(at, 4);
-    assert_fails(store_calibration_put(store, "t", 0, "{}", &err), ST_NOT_FOUND, "refers to");
-    store_close(store);
-    arena_release(&arena);
-}
-
 static void a_read_only_store_refuses_every_write(void **state) {
     (void)state;
     struct error err = {0};
@@ -377,7 +354,6 @@ int main(void) {
         cmocka_unit_test(a_trial_passes_through_its_states_only_forward),
         cmocka_unit_test(a_result_without_sound_times_is_refused_whole),
         cmocka_unit_test(reconciling_cancels_what_a_dead_process_left_running),
-        cmocka_unit_test(the_calibration_of_a_trial_is_the_last_before_it),
         cmocka_unit_test(a_read_only_store_refuses_every_write),
         cmocka_unit_test(readers_see_what_the_writer_commits),
     };
