@@ -20,7 +20,6 @@
 #include "cli/serve_launchers.h"
 #include "cli/table.h"
 #include "service/http/http.h"
-#include "service/hub.h"
 #include "service/service.h"
 
 #define DEFAULT_LISTEN "127.0.0.1:8642"
@@ -108,11 +107,11 @@ static enum status serve(struct serve *s, struct error *err) {
         return st;
     if (!s->server.certificate && strncmp(host, "127.", 4) && strcmp(host, "::1") && strcmp(host, "localhost"))
         log_warn("without --tls-cert, tokens go over the network in clear");
-    st = s->launchers ? serve_launchers(s->launchers, service, err) : ST_OK;
-    st = st ? st : hub_start(service_hub(service), err);
+    st = s->launchers ? serve_launchers(s->launchers, service->access, service->hub, err) : ST_OK;
+    st = st ? st : hub_start(service->hub, err);
     st = st ? st : http_start(&s->server, service, &server, err);
     if (!st) {
-        text_print(stdout, "syncopate serves %s at %s\n", s->service.dataset, server_url(server));
+        text_print(stdout, "syncopate serves %s at %s\n", s->service.access.dataset, server_url(server));
         fflush(stdout);
         wait_for_signal(&signals, server);
         server_stop(server, s->drain_us * 1e-6);
@@ -125,13 +124,13 @@ static command_function token_command;
 
 static enum status serve_command(int argc, char **argv, struct error *err) {
     struct serve s = {.listen = DEFAULT_LISTEN,
-                      .service = {.dataset = DEFAULT_DATASET,
+                      .service = {.access.dataset = DEFAULT_DATASET,
                                   .limits = {.sessions = 64, .rows = 20000000, .bytes = UINT64_C(4) << 30}},
                       .drain_us = 30e6};
     const struct option options[] = {
         {"listen", OPTION_TEXT, &s.listen, "ADDRESS:PORT",
          "where to listen (default: " DEFAULT_LISTEN "; port 0: any free one)"},
-        {"dataset", OPTION_TEXT, &s.service.dataset, "FILE", "the dataset (default: " DEFAULT_DATASET ")"},
+        {"dataset", OPTION_TEXT, &s.service.access.dataset, "FILE", "the dataset (default: " DEFAULT_DATASET ")"},
         {"open", OPTION_FLAG, &s.service.open, NULL, "from this machine no token is needed, and everything is allowed"},
         {"launchers", OPTION_TEXT, &s.launchers, "FILE",
          "on which clusters the service runs trials itself, and how, as JSON (see examples/launchers.json); a cluster "
@@ -160,11 +159,11 @@ static enum status serve_command(int argc, char **argv, struct error *err) {
          "how many rows a team may write into the dataset, 0: any number (default: 20000000)"},
         {"team-bytes", OPTION_BYTES, &s.service.limits.bytes, "SIZE",
          "by how much a team may make the dataset grow, 0: any (default: 4GiB)"},
-        {"keep-events", OPTION_TIME, &s.service.keep_events_us, "TIME",
+        {"keep-events", OPTION_TIME, &s.service.access.keep_events_us, "TIME",
          "forget events of sessions that have ended after so long, 90d say (default: never)"},
-        {"keep-audit", OPTION_TIME, &s.service.keep_audit_us, "TIME",
+        {"keep-audit", OPTION_TIME, &s.service.access.keep_audit_us, "TIME",
          "forget who changed what after so long (default: 730d)"},
-        {"keep-answers", OPTION_TIME, &s.service.keep_answers_us, "TIME",
+        {"keep-answers", OPTION_TIME, &s.service.access.keep_answers_us, "TIME",
          "forget answers to repeat after so long (default: 1d)"},
         {"no-access-log", OPTION_FLAG, &s.no_access_log, NULL, "do not log a line a request"},
         {0}};

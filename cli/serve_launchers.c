@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "cli/inputs.h"
 #include "dataset/describe.h"
-#include "service/hub.h"
 #include "service/launchers.h"
 #include "tuner/session/runners.h"
 
@@ -93,10 +92,10 @@ static enum status find_pinned(void *context, struct store *store, struct error 
               : ST_OK;
 }
 
-static enum status find_by_name(struct place *place, struct service *service, struct error *err) {
-    const char *dataset = service_dataset(service);
+static enum status find_by_name(struct place *place, struct access *access, struct error *err) {
+    const char *dataset = access_path(access);
     enum status st = launcher_pin_find(dataset, place->word, &place->pinned, &place->id, err);
-    st = st ? st : writer_run(service_writer(service), place->pinned ? find_pinned : find_named, place, err);
+    st = st ? st : access_write(access, place->pinned ? find_pinned : find_named, place, err);
     if (st)
         return st;
     if (place->pinned && strcmp(place->id.hex, place->newest.hex) != 0)
@@ -121,17 +120,17 @@ static enum status path_beside(const char *launchers, const char *file, char *ou
     return ST_OK;
 }
 
-static enum status find_place(const char *launchers, const char *cluster, const char *file, struct service *service,
+static enum status find_place(const char *launchers, const char *cluster, const char *file, struct access *access,
                               struct place *out, struct error *err) {
     char path[4096];
     *out = (struct place){.word = cluster};
     if (!file && !strchr(cluster, '/') && !is_whole_id(cluster))
-        return find_by_name(out, service, err);
+        return find_by_name(out, access, err);
     if (!file && is_whole_id(cluster))
-        return writer_run(service_writer(service), find_whole, out, err);
+        return access_write(access, find_whole, out, err);
     out->word = file ? path : cluster; /* paths behind "cluster" are relative to where the service was started */
     enum status st = file ? path_beside(launchers, file, path, sizeof path, err) : ST_OK;
-    st = st ? st : writer_run(service_writer(service), put_described, out, err);
+    st = st ? st : access_write(access, put_described, out, err);
     out->word = NULL; /* that was `path` */
     return st;
 }
@@ -154,12 +153,12 @@ static enum status read_launcher(const struct json_at *at, struct launcher_words
 }
 
 /* What would keep every one of its trials from running is told now. */
-static enum status check_launcher(const struct launcher_words *words, const char *id, struct service *service,
+static enum status check_launcher(const struct launcher_words *words, const char *id, struct access *access,
                                   struct error *err) {
     struct store *store;
     struct cluster cluster;
     enum trial_place place;
-    enum status st = service_reader(service, &store, err);
+    enum status st = access_read(access, &store, err);
     st = st ? st : store_get_cluster(store, id, &cluster, err);
     if (st)
         return st;
@@ -169,21 +168,21 @@ static enum status check_launcher(const struct launcher_words *words, const char
     return st;
 }
 
-static enum status register_one(const struct json_at *at, const char *path, struct service *service,
+static enum status register_one(const struct json_at *at, const char *path, struct access *access, struct hub *hub,
                                 struct error *err) {
     struct launcher_words words;
     struct place place;
     enum status st = read_launcher(at, &words, err);
-    st = st ? st : find_place(path, words.cluster, words.file, service, &place, err);
-    st = st ? st : check_launcher(&words, place.id.hex, service, err);
-    st = st ? st : hub_register(service_hub(service), place.id.hex, words.runner, words.hosts, err);
+    st = st ? st : find_place(path, words.cluster, words.file, access, &place, err);
+    st = st ? st : check_launcher(&words, place.id.hex, access, err);
+    st = st ? st : hub_register(hub, place.id.hex, words.runner, words.hosts, err);
     if (!st)
         log_info("the service runs trials of cluster %s itself, by %s", place.id.hex, words.runner);
     return st;
 }
 
 /* {"launchers":[{"file":"clusters/lab-4x1g.json","runner":"lab"}]} */
-enum status serve_launchers(const char *path, struct service *service, struct error *err) {
+enum status serve_launchers(const char *path, struct access *access, struct hub *hub, struct error *err) {
     static const char *const known[] = {"launchers", NULL};
     cJSON *json;
     struct json_at list;
@@ -196,7 +195,7 @@ enum status serve_launchers(const char *path, struct service *service, struct er
     st = st ? st : json_array(&root, "launchers", 1000, &list, &n, err);
     if (!st)
         for (struct json_at e = json_first(&list); !st && e.node; e = json_next(&e))
-            st = register_one(&e, path, service, err);
+            st = register_one(&e, path, access, hub, err);
     cJSON_Delete(json);
     return st;
 }

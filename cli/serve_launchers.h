@@ -3,12 +3,13 @@
 #define CLI_SERVE_LAUNCHERS_H
 
 #include "base/error.h"
-#include "service/service.h"
+#include "service/access.h"
+#include "service/hub.h"
 
 /* Register the launchers of {"launchers":[{"cluster" or "file","runner","hosts"}]}: "cluster" is a whole id or a name,
  * "file" a cluster's description, beside this file. Descriptions are put into the dataset. Before hub_start. Fails:
  * ST_NOT_FOUND, ST_USAGE (no such runner; a name of several clusters), ST_INVALID (nodes that cannot be hosts), and as
  * the store. */
-enum status serve_launchers(const char *path, struct service *service, struct error *err);
+enum status serve_launchers(const char *path, struct access *access, struct hub *hub, struct error *err);
 
 #endif

@@ -18,11 +18,11 @@
 
 #include "base/error.h"
 #include "dataset/store.h"
-#include "service/service.h"
+#include "service/access.h"
 #include "tuner/session/session.h"
 
-struct hub;    /* opaque */
-struct served; /* a session in it */
+struct hub;         /* opaque */
+struct hub_session; /* a session in it */
 
 struct hub_options {
     uint64_t max_attempts; /* of a trial, before it counts as lost */
@@ -32,7 +32,7 @@ struct hub_options {
 struct hub_options hub_default_options(void);
 
 /* Then hub_register for each launcher, then hub_start. Fails: ST_NO_MEMORY. */
-enum status hub_open(struct service *service, const struct hub_options *options, struct hub **out, struct error *err);
+enum status hub_open(struct access *access, const struct hub_options *options, struct hub **out, struct error *err);
 
 /* Call changed(context, id) from now on when something was written about a session; NULL: no more. It may be called in
  * any thread, also while a session is locked, and must not come back to the hub. */
@@ -71,30 +71,30 @@ struct new_session {
     enum stored_session_mode mode; /* own: hub_has_launcher must hold */
     struct tune_options options;   /* trials, time_us, gap, seed, final_rounds, trial_us, least_gain, earlier */
 };
-enum status hub_new(struct hub *hub, const struct new_session *request, struct served **out, struct error *err);
-enum status hub_record(struct served *served, struct store *store, struct error *err);
-void hub_add(struct served *served); /* then hub_drop */
-void hub_discard(struct served *served);
-const char *hub_session_id(const struct served *served);
-bool hub_is_own(const struct served *served); /* the service runs its trials, clients do not */
+enum status hub_new(struct hub *hub, const struct new_session *request, struct hub_session **out, struct error *err);
+enum status hub_record(struct hub_session *session, struct store *store, struct error *err);
+void hub_add(struct hub_session *session); /* then hub_drop */
+void hub_discard(struct hub_session *session);
+const char *hub_session_id(const struct hub_session *session);
+bool hub_is_own(const struct hub_session *session); /* the service runs its trials, clients do not */
 
 /* A session by its whole id, in memory from now on; give it back with hub_drop. Fails: ST_NOT_FOUND. */
-enum status hub_find(struct hub *hub, const char *id, struct served **out, struct error *err);
-void hub_drop(struct served *served); /* NULL is allowed */
+enum status hub_find(struct hub *hub, const char *id, struct hub_session **out, struct error *err);
+void hub_drop(struct hub_session *session); /* NULL is allowed */
 
-void hub_keep(struct served *served); /* one hub_drop more */
+void hub_keep(struct hub_session *session); /* one hub_drop more */
 
 /* Lock it, if nobody else has it. Who must not wait and gets false calls hub_wait and goes on with something else. */
-bool hub_try(struct served *served);
+bool hub_try(struct hub_session *session);
 
 /* Wait for it and lock it: for threads that have nothing else to do. */
-void hub_lock(struct served *served);
-void hub_unlock(struct served *served);
+void hub_lock(struct hub_session *session);
+void hub_unlock(struct hub_session *session);
 
 /* Whether its engine is in memory; and read it from its records where it is not, which may take seconds. Locked. Fails:
  * as the store. */
-bool hub_is_awake(const struct served *served);
-enum status hub_wake(struct served *served, struct error *err);
+bool hub_is_awake(const struct hub_session *session);
+enum status hub_wake(struct hub_session *session, struct error *err);
 
 /* Have run(context) called once, in any thread, when somebody gives up the lock: then try again. Where nobody has it,
  * that is at once. `waiter` is the caller's until then. The session may be given back meanwhile only by run. */
@@ -103,14 +103,14 @@ struct hub_waiter {
     void *context;
     struct hub_waiter *next; /* the hub's */
 };
-void hub_wait(struct served *served, struct hub_waiter *waiter);
+void hub_wait(struct hub_session *session, struct hub_waiter *waiter);
 
 /* Whoever was called by hub_wait and is through with the session, or will not take it: the next one is called. */
-void hub_pass(struct served *served);
+void hub_pass(struct hub_session *session);
 
 /* Bring the locked session up to what the dataset says of its trials. Fails: as the store; it may then be called again.
  */
-enum status hub_catch_up(struct served *served, struct error *err);
+enum status hub_catch_up(struct hub_session *session, struct error *err);
 
 /* A trial that a client has taken. Texts are borrowed from the session while it is locked. */
 struct offer {
@@ -126,15 +126,15 @@ enum { HUB_MOST_OFFERS = 64, HUB_CLIENT_MAX = 64 };
 /* Make sure that up to `count` trials can be taken; *ready is how many can, and *step says why there are not more.
  * Takes a second for each new one. Locked. Fails: ST_CONFLICT (the session has ended, or is paused), as
  * session_suggest. */
-enum status hub_make_ready(struct served *served, size_t count, size_t *ready, enum session_step *step,
+enum status hub_make_ready(struct hub_session *session, size_t count, size_t *ready, enum session_step *step,
                            struct error *err);
 
 /* Write that `client` takes up to `count` of those; lease_us 0 is the hub's. Locked, in a transaction. */
-enum status hub_take(struct served *served, struct store *store, const char *client, size_t count, double lease_us,
-                     struct offer offers[HUB_MOST_OFFERS], size_t *n, struct error *err);
+enum status hub_take(struct hub_session *session, struct store *store, const char *client, size_t count,
+                     double lease_us, struct offer offers[HUB_MOST_OFFERS], size_t *n, struct error *err);
 
 /* The offers were committed. Locked. */
-void hub_taken(struct served *served, const char *client, size_t n, const struct offer *offers);
+void hub_taken(struct hub_session *session, const char *client, size_t n, const struct offer *offers);
 
 /* Who speaks of which trial. */
 struct holder {
@@ -144,36 +144,36 @@ struct holder {
 };
 
 /* The client lives: its lease begins anew. Locked, in a transaction. Fails: ST_CONFLICT (stale), ST_NOT_FOUND. */
-enum status hub_renew(struct served *served, struct store *store, const struct holder *holder, double lease_us,
+enum status hub_renew(struct hub_session *session, struct store *store, const struct holder *holder, double lease_us,
                       double *length_us, struct error *err);
 
 /* Times so far: *stop when the trial need not go on, being too slow to matter. Locked. */
-enum status hub_judge(struct served *served, const struct holder *holder, size_t n, const double *iterations_us,
+enum status hub_judge(struct hub_session *session, const struct holder *holder, size_t n, const double *iterations_us,
                       bool *stop, struct error *err);
 
 /* The trial has ended. Locked, in a transaction. Fails as hub_renew. */
-enum status hub_end_trial(struct served *served, struct store *store, const struct holder *holder,
+enum status hub_end_trial(struct hub_session *session, struct store *store, const struct holder *holder,
                           const struct tune_outcome *outcome, struct error *err);
 
 /* Trials of the session that ended elsewhere (dataset/ingest.h). hub_can_import first: it fails with ST_CONFLICT when
  * the session has ended; hub_tell_import in the transaction that adds them; then hub_learn_imported, from which the
  * search knows them. They count as the session's trials. Locked. */
-enum status hub_can_import(const struct served *served, struct error *err);
-enum status hub_tell_import(struct served *served, struct store *store, uint64_t added, struct error *err);
-enum status hub_learn_imported(struct served *served, struct error *err);
+enum status hub_can_import(const struct hub_session *session, struct error *err);
+enum status hub_tell_import(struct hub_session *session, struct store *store, uint64_t added, struct error *err);
+enum status hub_learn_imported(struct hub_session *session, struct error *err);
 
 /* Steering. Locked, in a transaction; stop and cancel also end its trials. Fails: ST_CONFLICT (the state does not allow
  * it), ST_INVALID (a budget below what was spent). */
 enum hub_verb { HUB_PAUSE, HUB_RESUME, HUB_STOP, HUB_CANCEL };
-enum status hub_steer(struct served *served, struct store *store, enum hub_verb verb, struct error *err);
-enum status hub_set_budget(struct served *served, struct store *store, uint64_t trials, double time_us, double gap,
-                           struct error *err);
+enum status hub_steer(struct hub_session *session, struct store *store, enum hub_verb verb, struct error *err);
+enum status hub_set_budget(struct hub_session *session, struct store *store, uint64_t trials, double time_us,
+                           double gap, struct error *err);
 
 /* What came of it so far. Locked. Fails: ST_INFEASIBLE when no trial completed. Release with tuning_release. */
-enum status hub_answer(struct served *served, struct tuning *out, struct error *err);
+enum status hub_answer(struct hub_session *session, struct tuning *out, struct error *err);
 
 /* Borrowed from a locked session. */
-const struct model *hub_model(const struct served *served);
-const struct cluster *hub_cluster(const struct served *served);
+const struct model *hub_model(const struct hub_session *session);
+const struct cluster *hub_cluster(const struct hub_session *session);
 
 #endif

@@ -1,5 +1,5 @@
-/* What the hub's sources share: hub.c keeps the sessions, hub_trials.c serves their trials, hub_own.c runs those that
- * the service runs itself. */
+/* What the hub's sources share: hub_sessions.c keeps the sessions, hub_trials.c serves their trials, hub_own.c runs
+ * those that the service runs itself. */
 #ifndef SERVICE_HUB_INTERNAL_H
 #define SERVICE_HUB_INTERNAL_H
 
@@ -22,9 +22,9 @@ struct out {
     double lease_us, deadline_us; /* by clock_boot_us; INFINITY for the service's own */
 };
 
-struct served {
+struct hub_session {
     struct hub *hub;
-    struct served *next;
+    struct hub_session *next;
     unsigned references; /* guarded by the hub's mutex, as is `next` */
     pthread_mutex_t mutex;
     double used_us;          /* when it was last given back, by clock_now_us; guarded by the hub's mutex */
@@ -49,7 +49,7 @@ struct served {
     bool has_thread;   /* own sessions */
     bool thread_ended; /* guarded by the hub's mutex: it touches the session no more */
     pthread_t thread;
-    atomic_int cancel; /* read without the mutex: served_cancel and served_is_cancelled */
+    atomic_int cancel; /* read without the mutex: hub_session_cancel and hub_session_is_cancelled */
 };
 
 struct launcher {
@@ -57,10 +57,10 @@ struct launcher {
 };
 
 struct hub {
-    struct service *service;
+    struct access *access;
     struct hub_options options;
     pthread_mutex_t mutex;
-    struct served *first;
+    struct hub_session *first;
     size_t n_launchers;
     struct launcher *launchers;
     pthread_mutex_t machine; /* one own trial at a time: they would disturb each other */
@@ -75,46 +75,46 @@ struct hub {
     struct work work; /* what that thread does */
 };
 
-static inline void served_cancel(struct served *served) {
-    served->cancel = 1;
-    work_stop(&served->work, WORK_STOPPED);
+static inline void hub_session_cancel(struct hub_session *session) {
+    session->cancel = 1;
+    work_stop(&session->work, WORK_STOPPED);
 }
 
-static inline bool served_is_cancelled(struct served *served) {
-    return served->cancel;
+static inline bool hub_session_is_cancelled(struct hub_session *session) {
+    return session->cancel;
 }
 
 /* Run `step` in a transaction of the one writer; in whatever thread, so it must not use this thread's reader. */
 enum status hub_commit(struct hub *hub, write_step *step, void *context, struct error *err);
 
 /* The session has changed: its own thread looks again. */
-void hub_stir(struct served *served);
+void hub_stir(struct hub_session *session);
 
 /* Give up the lock until the session changes, for at most `patience_us`, or until its thread is to end. Locked before
  * and after. */
-void hub_sleep(struct served *served, double patience_us);
+void hub_sleep(struct hub_session *session, double patience_us);
 
 /* An event about it: `kind`, and a JSON object that is freed. `whole`: it has all its members; else memory was out, and
  * there is no event. In a transaction. */
-enum status hub_tell(struct served *served, struct store *store, const char *kind, cJSON *content, bool whole,
+enum status hub_tell(struct hub_session *session, struct store *store, const char *kind, cJSON *content, bool whole,
                      struct error *err);
 
 /* Its state, with an event: both, or the event alone. `reason` may be NULL. In a transaction. */
-enum status hub_set_state(struct served *served, struct store *store, enum stored_session_state state,
+enum status hub_set_state(struct hub_session *session, struct store *store, enum stored_session_state state,
                           const char *reason, struct error *err);
 
-void hub_notify(struct served *served);
+void hub_notify(struct hub_session *session);
 
 /* Give back those whose lease ran out. Locked. */
-enum status hub_expire(struct served *served, struct error *err);
+enum status hub_expire(struct hub_session *session, struct error *err);
 
 /* The thread of a session that the service runs itself. Locked. */
 #define HUB_NO_LAUNCHER "no launcher is registered for its cluster, so the service cannot run its trials"
-enum status hub_own_start(struct served *served, struct error *err);
-void hub_own_stop(struct served *served); /* and wait; not locked */
+enum status hub_own_start(struct hub_session *session, struct error *err);
+void hub_own_stop(struct hub_session *session); /* and wait; not locked */
 
 /* What its launcher can do, into the options. Fails: ST_CONFLICT (its cluster is no longer registered). */
-enum status hub_own_options(struct served *served, struct error *err);
+enum status hub_own_options(struct hub_session *session, struct error *err);
 const struct launcher *hub_launcher(struct hub *hub, const char *cluster);
 
 double clock_boot_us(void);

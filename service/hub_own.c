@@ -53,7 +53,7 @@ bool hub_has_launcher(struct hub *hub, const char *cluster) {
     return hub_launcher(hub, cluster) != NULL;
 }
 
-enum status hub_own_options(struct served *s, struct error *err) {
+enum status hub_own_options(struct hub_session *s, struct error *err) {
     struct runner runner;
     if (!s->runner) /* it is only looked at */
         return ST_OK;
@@ -67,7 +67,7 @@ enum status hub_own_options(struct served *s, struct error *err) {
 }
 
 struct own {
-    struct served *served;
+    struct hub_session *session;
     struct offer offers[HUB_MOST_OFFERS];
     size_t n;
     struct tune_order order; /* a copy, since the session is not locked while it runs */
@@ -76,13 +76,13 @@ struct own {
 
 static enum status take_step(void *context, struct store *store, struct error *err) {
     struct own *own = context;
-    return hub_take(own->served, store, OWN, 1, OWN_LEASE_US, own->offers, &own->n, err);
+    return hub_take(own->session, store, OWN, 1, OWN_LEASE_US, own->offers, &own->n, err);
 }
 
 static enum status end_step(void *context, struct store *store, struct error *err) {
     struct own *own = context;
     const struct holder holder = {.number = own->offers[0].number, .attempt = own->offers[0].attempt, .client = OWN};
-    return hub_end_trial(own->served, store, &holder, own->outcome, err);
+    return hub_end_trial(own->session, store, &holder, own->outcome, err);
 }
 
 static enum status give_back_step(void *context, struct store *store, struct error *err) {
@@ -93,11 +93,11 @@ static enum status give_back_step(void *context, struct store *store, struct err
 /* Commit, again and again while the disk refuses: what was measured is worth waiting for. Locked, but while it waits.
  * Fails: as the step; ST_CANCELLED when the thread shall end before the disk takes it. */
 static enum status commit_patiently(struct own *own, write_step *step, struct error *err) {
-    struct served *s = own->served;
+    struct hub_session *s = own->session;
     enum status st = hub_commit(s->hub, step, own, err);
     if (st == ST_ENVIRONMENT)
         log_error("session %s waits: %s", s->id, err->message);
-    while (st == ST_ENVIRONMENT && !served_is_cancelled(s)) {
+    while (st == ST_ENVIRONMENT && !hub_session_is_cancelled(s)) {
         hub_sleep(s, PATIENCE_US);
         st = hub_commit(s->hub, step, own, err);
     }
@@ -106,13 +106,13 @@ static enum status commit_patiently(struct own *own, write_step *step, struct er
 
 /* Take the next trial, waiting while the session is paused. *n is 0 when there is none. Locked. */
 static enum status take_next(struct own *own, struct error *err) {
-    struct served *s = own->served;
+    struct hub_session *s = own->session;
     size_t ready;
     enum session_step step;
     own->n = 0;
-    while (s->state == STORED_SESSION_PAUSED && !served_is_cancelled(s))
+    while (s->state == STORED_SESSION_PAUSED && !hub_session_is_cancelled(s))
         hub_sleep(s, LONG_US);
-    if (s->state != STORED_SESSION_RUNNING || served_is_cancelled(s))
+    if (s->state != STORED_SESSION_RUNNING || hub_session_is_cancelled(s))
         return ST_OK;
     enum status st = hub_make_ready(s, 1, &ready, &step, err);
     if (!st && ready)
@@ -129,17 +129,17 @@ static enum status take_next(struct own *own, struct error *err) {
 /* Run it. Not locked. */
 static enum status run_trial(struct own *own, struct tune_runner *run, struct tune_outcome *outcome,
                              struct error *err) {
-    struct hub *hub = own->served->hub;
+    struct hub *hub = own->session->hub;
     pthread_mutex_lock(&hub->machine);
-    enum status st = served_is_cancelled(own->served) ? error_set(err, ST_CANCELLED, "the service ends")
-                                                      : run->run(run->context, &own->order, outcome, err);
+    enum status st = hub_session_is_cancelled(own->session) ? error_set(err, ST_CANCELLED, "the service ends")
+                                                            : run->run(run->context, &own->order, outcome, err);
     pthread_mutex_unlock(&hub->machine);
     return st;
 }
 
 /* One trial from taking to end. Locked, but while it runs. *more: go on. */
 static enum status one_trial(struct own *own, struct tune_runner *run, bool *more, struct error *err) {
-    struct served *s = own->served;
+    struct hub_session *s = own->session;
     struct tune_outcome outcome = {0};
     *more = false;
     enum status st = take_next(own, err);
@@ -162,21 +162,21 @@ static enum status one_trial(struct own *own, struct tune_runner *run, bool *mor
 }
 
 struct failure {
-    struct served *served;
+    struct hub_session *session;
     const char *reason;
 };
 
 static enum status fail_step(void *context, struct store *store, struct error *err) {
     const struct failure *f = context;
-    for (size_t i = 0; i < f->served->n_out; i++)
-        if (f->served->out[i].number)
-            store_trial_fail(store, f->served->out[i].row, RECORD_CANCELLED, f->reason, NULL);
-    return hub_set_state(f->served, store, STORED_SESSION_FAILED, f->reason, err);
+    for (size_t i = 0; i < f->session->n_out; i++)
+        if (f->session->out[i].number)
+            store_trial_fail(store, f->session->out[i].row, RECORD_CANCELLED, f->reason, NULL);
+    return hub_set_state(f->session, store, STORED_SESSION_FAILED, f->reason, err);
 }
 
 static void *serve(void *context) {
-    struct own own = {.served = context};
-    struct served *s = context;
+    struct own own = {.session = context};
+    struct hub_session *s = context;
     struct runner runner;
     struct error err;
     bool more = true;
@@ -206,7 +206,7 @@ static void *serve(void *context) {
 
 /* Trials that were running when the process died. */
 static enum status give_back_all(void *context, struct store *store, struct error *err) {
-    const struct served *s = context;
+    const struct hub_session *s = context;
     enum status st = ST_OK;
     for (size_t i = 0; i < s->n_out && !st; i++)
         if (s->out[i].taken)
@@ -214,7 +214,7 @@ static enum status give_back_all(void *context, struct store *store, struct erro
     return st;
 }
 
-enum status hub_own_start(struct served *s, struct error *err) {
+enum status hub_own_start(struct hub_session *s, struct error *err) {
     if (s->has_thread)
         return ST_OK;
     if (!s->runner)
@@ -230,10 +230,10 @@ enum status hub_own_start(struct served *s, struct error *err) {
     return ST_OK;
 }
 
-void hub_own_stop(struct served *s) {
+void hub_own_stop(struct hub_session *s) {
     if (!s->has_thread)
         return;
-    served_cancel(s);
+    hub_session_cancel(s);
     hub_stir(s);
     pthread_join(s->thread, NULL);
     s->has_thread = false;

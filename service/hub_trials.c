@@ -13,7 +13,7 @@
 
 /* ---- what the dataset says ---- */
 
-static void forget(struct served *s, size_t place) {
+static void forget(struct hub_session *s, size_t place) {
     memmove(&s->out[place], &s->out[place + 1], (s->n_out - place - 1) * sizeof *s->out);
     s->n_out--;
 }
@@ -30,7 +30,7 @@ static void count_end(struct hub *hub, const struct record *record) {
 }
 
 /* The trial has ended: the engine learns of it. */
-static enum status learn(struct served *s, size_t place, const struct record *record, struct error *err) {
+static enum status learn(struct hub_session *s, size_t place, const struct record *record, struct error *err) {
     const struct tune_outcome outcome = {.state = record->state,
                                          .early = trial_ended_early(record),
                                          .n = record->n_iterations,
@@ -45,7 +45,8 @@ static enum status learn(struct served *s, size_t place, const struct record *re
 }
 
 /* *gone: it left the list. */
-static enum status compare(struct served *s, size_t place, const struct record *record, bool *gone, struct error *err) {
+static enum status compare(struct hub_session *s, size_t place, const struct record *record, bool *gone,
+                           struct error *err) {
     struct out *o = &s->out[place];
     *gone = false;
     if (record->state == RECORD_WAITING) {
@@ -61,8 +62,8 @@ static enum status compare(struct served *s, size_t place, const struct record *
 }
 
 /* It has ended: for the thread of an own session, and what nobody took will not be taken. */
-static void end_all(struct served *s) {
-    served_cancel(s);
+static void end_all(struct hub_session *s) {
+    hub_session_cancel(s);
     for (size_t i = 0; i < s->n_out;)
         if (s->out[i].number)
             i++;
@@ -70,7 +71,7 @@ static void end_all(struct served *s) {
             forget(s, i);
 }
 
-static enum status state_of(struct served *s, struct store *reader, struct error *err) {
+static enum status state_of(struct hub_session *s, struct store *reader, struct error *err) {
     struct arena arena = {0};
     struct stored_session stored;
     enum status st = store_session_get(reader, s->id, &arena, &stored, err);
@@ -86,18 +87,18 @@ static enum status state_of(struct served *s, struct store *reader, struct error
 }
 
 struct ending {
-    struct served *served;
+    struct hub_session *session;
     enum stored_session_state state;
     const char *reason;
 };
 
 static enum status end_step(void *context, struct store *store, struct error *err) {
     const struct ending *e = context;
-    return hub_set_state(e->served, store, e->state, e->reason, err);
+    return hub_set_state(e->session, store, e->state, e->reason, err);
 }
 
 /* The session is over when nothing runs and nothing more will be suggested: write it. Locked. */
-static enum status finish_if_over(struct served *s, struct error *err) {
+static enum status finish_if_over(struct hub_session *s, struct error *err) {
     if (s->state != STORED_SESSION_RUNNING || s->n_out || !session_over(s->engine))
         return ST_OK;
     struct tuning tuning;
@@ -114,9 +115,9 @@ static enum status finish_if_over(struct served *s, struct error *err) {
     return st;
 }
 
-enum status hub_catch_up(struct served *s, struct error *err) {
+enum status hub_catch_up(struct hub_session *s, struct error *err) {
     struct store *reader;
-    enum status st = service_reader(s->hub->service, &reader, err);
+    enum status st = access_read(s->hub->access, &reader, err);
     if (!st)
         st = state_of(s, reader, err);
     for (size_t i = 0; i < s->n_out && !st;) {
@@ -141,20 +142,21 @@ enum status hub_catch_up(struct served *s, struct error *err) {
 
 /* ---- offering and taking ---- */
 
-static enum status check_running(const struct served *s, struct error *err) {
+static enum status check_running(const struct hub_session *s, struct error *err) {
     if (s->state == STORED_SESSION_RUNNING)
         return ST_OK;
     return error_set(err, ST_CONFLICT, "session %s is %s", s->id, stored_session_state_word(s->state));
 }
 
-static size_t count_ready(const struct served *s) {
+static size_t count_ready(const struct hub_session *s) {
     size_t n = 0;
     for (size_t i = 0; i < s->n_out; i++)
         n += !s->out[i].taken;
     return n;
 }
 
-enum status hub_make_ready(struct served *s, size_t count, size_t *ready, enum session_step *step, struct error *err) {
+enum status hub_make_ready(struct hub_session *s, size_t count, size_t *ready, enum session_step *step,
+                           struct error *err) {
     *step = SESSION_TRIAL;
     enum status st = check_running(s, err);
     while (!st && *step == SESSION_TRIAL && count_ready(s) < count && s->n_out < HUB_MOST_OFFERS) {
@@ -169,7 +171,7 @@ enum status hub_make_ready(struct served *s, size_t count, size_t *ready, enum s
     return st;
 }
 
-static enum status write_offer(struct served *s, struct store *store, const struct out *o, struct offer *offer,
+static enum status write_offer(struct hub_session *s, struct store *store, const struct out *o, struct offer *offer,
                                struct error *err) {
     const struct trial_start start = {.model = &s->model,
                                       .cluster = &s->cluster,
@@ -185,7 +187,7 @@ static enum status write_offer(struct served *s, struct store *store, const stru
     return trial_record_start(store, &start, &offer->row, err);
 }
 
-static enum status tell_trial(struct served *s, struct store *store, const char *kind, uint64_t number,
+static enum status tell_trial(struct hub_session *s, struct store *store, const char *kind, uint64_t number,
                               uint64_t attempt, const char *client, struct error *err) {
     cJSON *content = cJSON_CreateObject();
     const bool whole = cJSON_AddNumberToObject(content, "number", (double)number) &&
@@ -194,7 +196,7 @@ static enum status tell_trial(struct served *s, struct store *store, const char 
     return hub_tell(s, store, kind, content, whole, err);
 }
 
-enum status hub_take(struct served *s, struct store *store, const char *client, size_t count, double lease_us,
+enum status hub_take(struct hub_session *s, struct store *store, const char *client, size_t count, double lease_us,
                      struct offer offers[HUB_MOST_OFFERS], size_t *n, struct error *err) {
     const double length_us = lease_us > 0 ? lease_us : s->hub->options.lease_us;
     uint64_t number = s->last_number;
@@ -226,7 +228,7 @@ enum status hub_take(struct served *s, struct store *store, const char *client, 
     return st;
 }
 
-void hub_taken(struct served *s, const char *client, size_t n, const struct offer *offers) {
+void hub_taken(struct hub_session *s, const char *client, size_t n, const struct offer *offers) {
     for (size_t k = 0; k < n; k++) {
         struct out *o = &s->out[offers[k].place];
         o->number = offers[k].number;
@@ -243,7 +245,7 @@ void hub_taken(struct served *s, const char *client, size_t n, const struct offe
 /* ---- those that are taken ---- */
 
 /* The place of a trial that the holder has. */
-static enum status place_of(struct served *s, const struct holder *holder, size_t *place, struct error *err) {
+static enum status place_of(struct hub_session *s, const struct holder *holder, size_t *place, struct error *err) {
     if (!holder->number || holder->number > s->last_number)
         return error_set(err, ST_NOT_FOUND, "session %s has no trial %lu", s->id, (unsigned long)holder->number);
     for (size_t i = 0; i < s->n_out; i++) {
@@ -260,7 +262,7 @@ static enum status place_of(struct served *s, const struct holder *holder, size_
                      (unsigned long)holder->number, holder->client, (unsigned long)holder->attempt);
 }
 
-enum status hub_renew(struct served *s, struct store *store, const struct holder *holder, double lease_us,
+enum status hub_renew(struct hub_session *s, struct store *store, const struct holder *holder, double lease_us,
                       double *length_us, struct error *err) {
     size_t place;
     enum status st = place_of(s, holder, &place, err);
@@ -276,8 +278,8 @@ enum status hub_renew(struct served *s, struct store *store, const struct holder
     return ST_OK;
 }
 
-enum status hub_judge(struct served *s, const struct holder *holder, size_t n, const double *iterations_us, bool *stop,
-                      struct error *err) {
+enum status hub_judge(struct hub_session *s, const struct holder *holder, size_t n, const double *iterations_us,
+                      bool *stop, struct error *err) {
     size_t place;
     enum status st = place_of(s, holder, &place, err);
     if (st)
@@ -289,7 +291,7 @@ enum status hub_judge(struct served *s, const struct holder *holder, size_t n, c
     return ST_OK;
 }
 
-static enum status tell_end(struct served *s, struct store *store, const struct holder *holder,
+static enum status tell_end(struct hub_session *s, struct store *store, const struct holder *holder,
                             const struct tune_outcome *outcome, struct error *err) {
     struct summary summary;
     enum status st = outcome->n ? summary_of_copy(outcome->n, outcome->iterations_us, &summary, err) : ST_OK;
@@ -305,7 +307,7 @@ static enum status tell_end(struct served *s, struct store *store, const struct 
     return hub_tell(s, store, "trial-ended", content, whole, err);
 }
 
-enum status hub_end_trial(struct served *s, struct store *store, const struct holder *holder,
+enum status hub_end_trial(struct hub_session *s, struct store *store, const struct holder *holder,
                           const struct tune_outcome *outcome, struct error *err) {
     size_t place;
     enum status st = place_of(s, holder, &place, err);
@@ -320,18 +322,18 @@ enum status hub_end_trial(struct served *s, struct store *store, const struct ho
 
 /* ---- those that ended elsewhere ---- */
 
-enum status hub_can_import(const struct served *s, struct error *err) {
+enum status hub_can_import(const struct hub_session *s, struct error *err) {
     return s->state == STORED_SESSION_PAUSED ? ST_OK : check_running(s, err);
 }
 
-enum status hub_tell_import(struct served *s, struct store *store, uint64_t added, struct error *err) {
+enum status hub_tell_import(struct hub_session *s, struct store *store, uint64_t added, struct error *err) {
     cJSON *content = cJSON_CreateObject();
     const bool whole = cJSON_AddNumberToObject(content, "added", (double)added) != NULL;
     return hub_tell(s, store, "trials-imported", content, whole, err);
 }
 
 /* Nobody else adds trials while the session is locked, so those past the last known number are they. */
-enum status hub_learn_imported(struct served *s, struct error *err) {
+enum status hub_learn_imported(struct hub_session *s, struct error *err) {
     struct arena arena = {0};
     struct record *records;
     struct store *reader;
@@ -339,7 +341,7 @@ enum status hub_learn_imported(struct served *s, struct error *err) {
     char filter[48];
     const struct query query = {.session = s->id, .filter = filter, .order = QUERY_BY_number, .iterations = true};
     snprintf(filter, sizeof filter, "number > %lu", (unsigned long)s->last_number);
-    enum status st = service_reader(s->hub->service, &reader, err);
+    enum status st = access_read(s->hub->access, &reader, err);
     if (!st)
         st = query_collect(reader, &query, &arena, &n, &records, err);
     for (size_t i = 0; i < n && !st; i++) {
@@ -353,7 +355,7 @@ enum status hub_learn_imported(struct served *s, struct error *err) {
 /* ---- lost ones ---- */
 
 struct expiry {
-    struct served *served;
+    struct hub_session *session;
     const struct out *out;
 };
 
@@ -361,14 +363,14 @@ static enum status expire_step(void *context, struct store *store, struct error 
     const struct expiry *e = context;
     enum record_state state;
     enum status st =
-        lease_expire(store, e->out->row, e->out->attempt, e->served->hub->options.max_attempts, &state, err);
+        lease_expire(store, e->out->row, e->out->attempt, e->session->hub->options.max_attempts, &state, err);
     if (st)
         return st;
-    return tell_trial(e->served, store, state == RECORD_WAITING ? "trial-returned" : "trial-lost", e->out->number,
+    return tell_trial(e->session, store, state == RECORD_WAITING ? "trial-returned" : "trial-lost", e->out->number,
                       e->out->attempt, e->out->client, err);
 }
 
-enum status hub_expire(struct served *s, struct error *err) {
+enum status hub_expire(struct hub_session *s, struct error *err) {
     const double now = clock_boot_us();
     bool any = false;
     enum status st = ST_OK;
@@ -382,7 +384,7 @@ enum status hub_expire(struct served *s, struct error *err) {
 
 /* ---- steering ---- */
 
-static enum status cancel_trials(struct served *s, struct store *store, const char *reason, struct error *err) {
+static enum status cancel_trials(struct hub_session *s, struct store *store, const char *reason, struct error *err) {
     enum status st = ST_OK;
     for (size_t i = 0; i < s->n_out && !st; i++)
         if (s->out[i].number)
@@ -390,7 +392,7 @@ static enum status cancel_trials(struct served *s, struct store *store, const ch
     return st;
 }
 
-enum status hub_steer(struct served *s, struct store *store, enum hub_verb verb, struct error *err) {
+enum status hub_steer(struct hub_session *s, struct store *store, enum hub_verb verb, struct error *err) {
     static const struct {
         enum stored_session_state from, to;
         const char *reason;
@@ -413,7 +415,7 @@ static double member_of(const cJSON *budget, const char *key) {
     return cJSON_IsNumber(number) ? number->valuedouble : 0;
 }
 
-static enum status is_budget(struct served *s, struct store *store, uint64_t trials, double time_us, double gap,
+static enum status is_budget(struct hub_session *s, struct store *store, uint64_t trials, double time_us, double gap,
                              bool *same, struct error *err) {
     static const char *const keys[] = {"trials", "time_us", "gap"};
     struct arena arena = {0};
@@ -431,7 +433,7 @@ static enum status is_budget(struct served *s, struct store *store, uint64_t tri
     return st;
 }
 
-enum status hub_set_budget(struct served *s, struct store *store, uint64_t trials, double time_us, double gap,
+enum status hub_set_budget(struct hub_session *s, struct store *store, uint64_t trials, double time_us, double gap,
                            struct error *err) {
     bool same;
     if (!stored_session_is_open(s->state))
@@ -448,6 +450,6 @@ enum status hub_set_budget(struct served *s, struct store *store, uint64_t trial
     return hub_tell(s, store, "budget", content, whole, err);
 }
 
-enum status hub_answer(struct served *s, struct tuning *out, struct error *err) {
+enum status hub_answer(struct hub_session *s, struct tuning *out, struct error *err) {
     return session_answer(s->engine, out, err);
 }

@@ -11,13 +11,12 @@
 #include "base/log.h"
 #include "base/work.h"
 #include "dataset/usage.h"
-#include "service/service.h"
 
 enum { MOST_WAITING = 64, MOST_OF_A_TEAM = 8 };
 static const char ended[] = "{\"code\":\"cancelled\",\"detail\":\"the service ended\"}";
 
 struct operations {
-    struct service *service;
+    struct access *access;
     pthread_mutex_t mutex;
     pthread_cond_t wake;
     struct operation_work *first, **last;
@@ -80,19 +79,19 @@ static char *failure_text(enum status st, const struct error *why) {
 
 static void fail(struct operations *o, struct operation_work *work, enum status st, const struct error *why) {
     struct error err = {0}, said = *why;
-    service_hide_path(o->service, said.message);
+    access_hide_path(o->access, said.message);
     char *text = o->cancel ? NULL : failure_text(st, &said);
     struct ending ending = {work, text ? text : ended};
-    if (writer_run(service_writer(o->service), end_step, &ending, &err))
+    if (access_write(o->access, end_step, &ending, &err))
         log_error("operation %s: %s", work->id, err.message);
     free(text);
 }
 
 static void perform(struct operations *o, struct operation_work *work) {
     struct error err = {0};
-    enum status st = o->cancel ? ST_CANCELLED : work->run(work, o->service, &o->cancel, &err);
+    enum status st = o->cancel ? ST_CANCELLED : work->run(work, o->access, &o->cancel, &err);
     if (!st)
-        st = writer_run(service_writer(o->service), end_step, &(struct ending){work, NULL}, &err);
+        st = access_write(o->access, end_step, &(struct ending){work, NULL}, &err);
     if (st)
         fail(o, work, st, &err);
     work->release(work);
@@ -150,15 +149,15 @@ static enum status reconcile_step(void *context, struct store *store, struct err
     return operation_reconcile(store, ended, context, err);
 }
 
-enum status operations_open(struct service *service, struct operations **out, struct error *err) {
+enum status operations_open(struct access *access, struct operations **out, struct error *err) {
     uint64_t n = 0;
-    enum status st = writer_run(service_writer(service), reconcile_step, &n, err);
+    enum status st = access_write(access, reconcile_step, &n, err);
     struct operations *o = st ? NULL : calloc(1, sizeof *o);
     if (!o)
         return st ? st : error_no_memory(err);
     if (n)
         log_warn("%lu operations did not end before the service did", (unsigned long)n);
-    o->service = service;
+    o->access = access;
     o->last = &o->first;
     pthread_mutex_init(&o->mutex, NULL);
     pthread_cond_init(&o->wake, NULL);

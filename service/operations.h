@@ -12,19 +12,18 @@
 
 #include "base/error.h"
 #include "dataset/operations.h"
+#include "service/access.h"
 #include "service/tokens.h"
 
 struct operations; /* opaque */
-struct service;
 
 /* A piece of work; a kind of work embeds it as its first member. */
 struct operation_work {
     struct operation_work *next;
     char id[OPERATION_ID_ROOM];   /* of its row */
     char team[TEAM_NAME_MAX + 1]; /* whose it is */
-    /* Take as long as needed; read through service_reader. To end soon with ST_CANCELLED when *cancel is set. */
-    enum status (*run)(struct operation_work *work, struct service *service, const atomic_int *cancel,
-                       struct error *err);
+    /* Take as long as needed; read through access_read. To end soon with ST_CANCELLED when *cancel is set. */
+    enum status (*run)(struct operation_work *work, struct access *access, const atomic_int *cancel, struct error *err);
     /* Write what came out, in the transaction that ends the row, and add to the result. May run a second time, after an
      * undone first time. */
     enum status (*keep)(struct operation_work *work, struct store *store, cJSON *result, struct error *err);
@@ -32,7 +31,7 @@ struct operation_work {
 };
 
 /* What a dead process left running fails now. Fails: as the store, ST_ENVIRONMENT (no thread). */
-enum status operations_open(struct service *service, struct operations **out, struct error *err);
+enum status operations_open(struct access *access, struct operations **out, struct error *err);
 
 /* Cancels what runs and waits for its end. NULL is allowed. */
 void operations_close(struct operations *operations);

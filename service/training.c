@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 
-#include "service/service.h"
 #include "tuner/learn/examples.h"
 #include "tuner/learn/ranker_fit.h"
 #include "tuner/learn/rankers.h"
@@ -19,19 +18,19 @@ struct training_work {
     size_t left_out;
 };
 
-static enum status read_inputs(struct training_work *t, struct service *service, struct error *err) {
+static enum status read_inputs(struct training_work *t, struct access *access, struct error *err) {
     const struct viewer asker = {t->wanted.team, t->wanted.sees_all};
     struct store *store;
-    enum status st = service_reader(service, &store, err);
+    enum status st = access_read(access, &store, err);
     if (!st && t->wanted.from)
         st = rankers_get(store, &asker, t->wanted.from, &t->from, err);
     return st ? st : examples_load(store, &t->wanted.query, &t->examples, &t->left_out, err);
 }
 
-static enum status run(struct operation_work *work, struct service *service, const atomic_int *cancel,
+static enum status run(struct operation_work *work, struct access *access, const atomic_int *cancel,
                        struct error *err) {
     struct training_work *t = (struct training_work *)work;
-    enum status st = read_inputs(t, service, err);
+    enum status st = read_inputs(t, access, err);
     if (st)
         return st;
     const struct ranker *from = t->from.ranker;

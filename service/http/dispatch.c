@@ -45,10 +45,10 @@ static bool host_is_local(const struct request *rq) {
 static bool authenticate(struct request *rq) {
     char secret[TOKEN_LENGTH + 1], value[SIGN_IN_LENGTH + 1];
     if (rq->authorization)
-        return bearer(rq, secret) && tokens_check(service_tokens(rq->service), secret, &rq->principal);
+        return bearer(rq, secret) && tokens_check(rq->service->tokens, secret, &rq->principal);
     if (cookie_read(rq, value))
         return cookie_principal(rq, &rq->principal);
-    if (!service_is_open(rq->service) || !rq->loopback || rq->forwarded || !host_is_local(rq))
+    if (!rq->service->open || !rq->loopback || rq->forwarded || !host_is_local(rq))
         return false;
     rq->principal = (struct principal){.team = "local", .role = ROLE_ADMIN};
     return true;
@@ -58,7 +58,7 @@ static bool authenticate(struct request *rq) {
  * a client that is told to come again does so, and one whose token is refused gives up. */
 static bool cannot_tell(struct request *rq) {
     char value[SIGN_IN_LENGTH + 1], why[TOKENS_WHY_MAX];
-    return (rq->authorization || cookie_read(rq, value)) && tokens_unreadable(service_tokens(rq->service), why);
+    return (rq->authorization || cookie_read(rq, value)) && tokens_unreadable(rq->service->tokens, why);
 }
 
 static bool authorize(struct request *rq, struct response *rs) {
@@ -77,7 +77,7 @@ static bool authorize(struct request *rq, struct response *rs) {
     } else if (rq->principal.role < least) {
         response_problem(rs, &rq->arena, PROBLEM_FORBIDDEN, "the token's role is %s, and this needs %s",
                          role_word(rq->principal.role), role_word(least));
-    } else if (!tokens_spend(service_tokens(rq->service), &rq->principal, &wait_s)) {
+    } else if (!tokens_spend(rq->service->tokens, &rq->principal, &wait_s)) {
         char *text = arena_printf(&rq->arena, "%u", wait_s);
         response_header(rs, HEADER_RETRY_AFTER, text ? text : "1");
         response_problem(rs, &rq->arena, PROBLEM_RATE_LIMITED, "this token may make %g requests a second",
@@ -280,7 +280,7 @@ static void fail(struct request *rq, struct response *rs, const struct error *er
         return;
     }
     struct error said = *err;
-    service_hide_path(rq->service, said.message);
+    access_hide_path(rq->service->access, said.message);
     if (problem_split(said.message, &rq->arena, &pointer, &detail, NULL)) {
         response_problem(rs, &rq->arena, PROBLEM_STORAGE, "out of memory");
         return;
@@ -459,7 +459,7 @@ static enum status commit_step(void *context, struct store *store, struct error 
 enum status request_commit(struct request *rq, request_effect *effect, void *context, struct response *rs,
                            struct error *err) {
     struct commit commit = {rq, effect, context, rs};
-    enum status st = writer_run(service_writer(rq->service), commit_step, &commit, err);
+    enum status st = access_write(rq->service->access, commit_step, &commit, err);
     rq->unwritten = st == ST_ENVIRONMENT;
     return st && rs->problem ? ST_OK : st;
 }

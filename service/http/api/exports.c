@@ -69,7 +69,7 @@ static const char *session_file(struct request *rq, const char *session, const c
 
 /* ---- the strategy ---- */
 
-static enum status write_strategy(struct served *served, const struct tuning *tuning, void *context, cJSON *root,
+static enum status write_strategy(struct hub_session *served, const struct tuning *tuning, void *context, cJSON *root,
                                   struct error *err) {
     (void)context;
     cJSON *strategy = strategy_write(&tuning->strategy, hub_model(served), hub_cluster(served));
@@ -105,7 +105,7 @@ struct framework {
     const char *strategy; /* its name, in the export's arena */
 };
 
-static enum status write_framework(struct served *served, const struct tuning *tuning, void *context, cJSON *root,
+static enum status write_framework(struct hub_session *served, const struct tuning *tuning, void *context, cJSON *root,
                                    struct error *err) {
     struct framework *f = context;
     (void)root;

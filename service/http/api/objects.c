@@ -188,7 +188,7 @@ enum status api_clusters_create(struct request *rq, struct response *rs, struct 
 }
 
 /* Of exactly one of the members "strategy" and "baseline". */
-static enum status read_new(struct request *rq, const struct json_at *body, const struct domain *domain,
+static enum status read_new(struct request *rq, const struct json_at *body, const struct prepared_domain *domain,
                             struct strategy *out, struct error *err) {
     struct json_at at;
     const char *name = NULL;
@@ -206,7 +206,7 @@ static enum status read_new(struct request *rq, const struct json_at *body, cons
     return baselines_build(baseline, domain->model, domain->cluster, out, err);
 }
 
-static enum status put_strategy(struct request *rq, const struct json_at *body, const struct domain *domain,
+static enum status put_strategy(struct request *rq, const struct json_at *body, const struct prepared_domain *domain,
                                 struct response *rs, struct error *err) {
     struct strategy strategy;
     enum status st = read_new(rq, body, domain, &strategy, err);
@@ -222,13 +222,13 @@ static enum status put_strategy(struct request *rq, const struct json_at *body, 
 enum status api_strategies_create(struct request *rq, struct response *rs, struct error *err) {
     static const char *const known[] = {"model", "cluster", "strategy", "baseline", NULL};
     const struct json_at body = request_body(rq);
-    struct domain *domain;
+    struct prepared_domain *domain;
     enum status st = json_expect_object(&body, known, err);
     st = st ? st : reference_domain(rq, &body, &domain, err);
     if (st)
         return st;
     st = put_strategy(rq, &body, domain, rs, err);
-    domain_drop(domain);
+    prepared_domain_drop(domain);
     return st;
 }
 

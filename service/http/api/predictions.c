@@ -32,7 +32,7 @@ struct item {
 
 struct batch {
     struct request *rq;
-    struct domain *domain;
+    struct prepared_domain *domain;
     struct item *items;
     size_t n;
     bool timeline;
@@ -44,7 +44,7 @@ static enum status write_timeline(struct batch *batch, const struct strategy *st
     struct prediction again;
     char *text = NULL;
     size_t size;
-    enum status st = domain_take_predictor(batch->domain, &p, err);
+    enum status st = prepared_domain_take_predictor(batch->domain, &p, err);
     if (st)
         return st;
     FILE *to = open_memstream(&text, &size);
@@ -52,7 +52,7 @@ static enum status write_timeline(struct batch *batch, const struct strategy *st
     st = st ? st : trace_write(to, p->timeline, &p->plan, &p->cost, err);
     if (to && fclose(to) && !st)
         st = error_no_memory(err);
-    domain_give_predictor(batch->domain, p);
+    prepared_domain_give_predictor(batch->domain, p);
     if (!st)
         item->timeline = text;
     else
@@ -62,7 +62,7 @@ static enum status write_timeline(struct batch *batch, const struct strategy *st
 
 /* From the structure itself: a baseline, one in place, or a stored one whose timeline is wanted. */
 static enum status predict_built(struct batch *batch, struct item *item, struct error *err) {
-    const struct domain *d = batch->domain;
+    const struct prepared_domain *d = batch->domain;
     struct strategy strategy;
     enum status st = work_check(err);
     if (st)
@@ -71,7 +71,7 @@ static enum status predict_built(struct batch *batch, struct item *item, struct 
                         : reference_strategy(batch->rq, d, &item->at, &strategy, err);
     if (st)
         return st;
-    st = domain_predict(batch->domain, &strategy, &item->prediction, err);
+    st = prepared_domain_predict(batch->domain, &strategy, &item->prediction, err);
     if (!st && batch->timeline)
         st = write_timeline(batch, &strategy, item, err);
     item->strategy = strategy.id;
@@ -85,7 +85,7 @@ static enum status predict_stored(struct batch *batch, struct item *item, struct
     struct store *store;
     snprintf(item->name, sizeof item->name, "%s", item->stored);
     enum status st = request_reader(batch->rq, &store, err);
-    return st ? st : domain_predict_stored(batch->domain, store, item->strategy.hex, &item->prediction, err);
+    return st ? st : prepared_domain_predict_stored(batch->domain, store, item->strategy.hex, &item->prediction, err);
 }
 
 /* What would take more memory than this request may have is no fault of the service's. */
@@ -261,7 +261,7 @@ static bool add_failure(struct request *rq, cJSON *to, const struct item *item) 
 }
 
 static enum status answer(struct batch *batch, struct response *rs, struct error *err) {
-    const struct domain *d = batch->domain;
+    const struct prepared_domain *d = batch->domain;
     const struct item **ranked = arena_alloc(&batch->rq->arena, batch->n, sizeof *ranked);
     cJSON *root = cJSON_CreateObject();
     bool whole = ranked && root && cJSON_AddStringToObject(root, "schema", "syncopate.predictions/1") &&
@@ -310,6 +310,6 @@ enum status api_predictions_create(struct request *rq, struct response *rs, stru
         st = answer(&batch, rs, err);
     for (size_t i = 0; i < batch.n; i++)
         free(batch.items[i].timeline);
-    domain_drop(batch.domain);
+    prepared_domain_drop(batch.domain);
     return st;
 }

@@ -7,7 +7,7 @@
 bool request_reserve(struct request *rq, uint64_t least, uint64_t most, uint64_t *granted, struct response *rs) {
     const struct principal *who = &rq->principal;
     unsigned wait_s;
-    if (quota_reserve(service_quota(rq->service), who, least, most, granted, &wait_s))
+    if (quota_reserve(rq->service->quota, who, least, most, granted, &wait_s))
         return true;
     *granted = 0;
     if (!wait_s) {
@@ -24,7 +24,7 @@ bool request_reserve(struct request *rq, uint64_t least, uint64_t most, uint64_t
 }
 
 void request_settle(struct request *rq, uint64_t granted, uint64_t used) {
-    quota_settle(service_quota(rq->service), &rq->principal, granted, used);
+    quota_settle(rq->service->quota, &rq->principal, granted, used);
 }
 
 /* It is not a matter of waiting a moment: an administrator raises the limit, or prunes. */
@@ -37,7 +37,7 @@ static enum status refuse(struct request *rq, struct response *rs, const char *w
 }
 
 enum status request_has_room(struct request *rq, struct store *store, struct response *rs, struct error *err) {
-    const struct service_limits *most = service_limits(rq->service);
+    const struct service_limits *most = &rq->service->limits;
     struct usage used;
     if (rq->principal.role == ROLE_ADMIN || rq->route->flags & ROUTE_GOES_ON || (!most->rows && !most->bytes))
         return ST_OK;
@@ -50,7 +50,7 @@ enum status request_has_room(struct request *rq, struct store *store, struct res
 }
 
 enum status request_may_open(struct request *rq, struct store *store, struct response *rs, struct error *err) {
-    const uint64_t most = service_limits(rq->service)->sessions;
+    const uint64_t most = rq->service->limits.sessions;
     uint64_t open = 0;
     if (rq->principal.role == ROLE_ADMIN || !most)
         return ST_OK;

@@ -155,7 +155,7 @@ static enum status begin_effect(struct request *rq, struct store *store, void *c
 
 enum status api_rankers_create(struct request *rq, struct response *rs, struct error *err) {
     struct training wanted;
-    struct operations *operations = service_operations(rq->service);
+    struct operations *operations = rq->service->operations;
     struct operation_work *work;
     enum status st = read_new(rq, &wanted, err);
     if (!st && !operations_have_room(operations, rq->principal.team)) {

@@ -34,7 +34,7 @@ struct batch {
     int64_t *strategy_rows;
     const char **uids;
     struct import_options options;
-    struct served *served; /* the session they go to, or NULL */
+    struct hub_session *served; /* the session they go to, or NULL */
     const struct stored_session *session;
     struct import_report report;
     bool done;
@@ -374,7 +374,7 @@ enum status api_trials_import(struct request *rq, struct response *rs, struct er
         return st;
     st = read_records(rq, &batch, err);
     if (!st)
-        st = hub_find(service_hub(rq->service), session.id, &batch.served, err);
+        st = hub_find(rq->service->hub, session.id, &batch.served, err);
     if (st)
         return st;
     bool held;

@@ -89,7 +89,7 @@ static enum status read_cluster(struct request *rq, const struct json_at *at, st
 }
 
 static enum status stored_domain(struct request *rq, const struct json_at *model, const struct json_at *cluster,
-                                 struct domain **out, struct error *err) {
+                                 struct prepared_domain **out, struct error *err) {
     struct id m, c;
     struct store *store;
     enum status st = member_id(rq, STORE_MODEL, model, &m, err);
@@ -97,12 +97,13 @@ static enum status stored_domain(struct request *rq, const struct json_at *model
     st = st ? st : request_reader(rq, &store, err);
     if (st)
         return st;
-    st = domains_take(service_domains(rq->service), store, m.hex, c.hex, out, err);
+    st = prepared_domains_take(rq->service->domains, store, m.hex, c.hex, out, err);
     return st == ST_NOT_FOUND ? error_set(err, st, "there is no such model or cluster: %.12s, %.12s", m.hex, c.hex)
                               : st;
 }
 
-enum status reference_domain(struct request *rq, const struct json_at *at, struct domain **out, struct error *err) {
+enum status reference_domain(struct request *rq, const struct json_at *at, struct prepared_domain **out,
+                             struct error *err) {
     struct json_at model, cluster;
     struct model m;
     struct cluster c;
@@ -120,11 +121,11 @@ enum status reference_domain(struct request *rq, const struct json_at *at, struc
         model_release(&m);
         return st;
     }
-    return domain_new(&m, &c, out, err);
+    return prepared_domain_new(&m, &c, out, err);
 }
 
-enum status reference_stored(struct request *rq, const struct domain *domain, const struct id *id, const char *name,
-                             struct strategy *out, struct error *err) {
+enum status reference_stored(struct request *rq, const struct prepared_domain *domain, const struct id *id,
+                             const char *name, struct strategy *out, struct error *err) {
     struct store *store;
     enum status st = request_reader(rq, &store, err);
     st = st ? st : store_get_strategy(store, id->hex, domain->model, domain->cluster, out, err);
@@ -137,7 +138,7 @@ enum status reference_stored(struct request *rq, const struct domain *domain, co
     return error_no_memory(err);
 }
 
-enum status reference_strategy(struct request *rq, const struct domain *domain, const struct json_at *at,
+enum status reference_strategy(struct request *rq, const struct prepared_domain *domain, const struct json_at *at,
                                struct strategy *out, struct error *err) {
     struct id id;
     const char *word, *name;

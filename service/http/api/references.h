@@ -4,8 +4,8 @@
 #define SERVICE_HTTP_API_REFERENCES_H
 
 #include "base/json.h"
-#include "service/domains.h"
 #include "service/http/transport/request.h"
+#include "service/prepared_domains.h"
 #include "strategy/strategy.h"
 
 /* The whole id of what `word` means to who asks (seen_find in dataset/holdings.h). Fails: ST_NOT_FOUND, also of what is
@@ -24,15 +24,16 @@ enum status reference_name(struct request *request, enum store_kind kind, const 
 /* A whole id needs no look at the dataset to be told from a name. */
 bool reference_is_id(const char *word);
 
-/* The members "model" and "cluster" of `at`. Drop with domain_drop. Fails: ST_NOT_FOUND, ST_INVALID. */
-enum status reference_domain(struct request *request, const struct json_at *at, struct domain **out, struct error *err);
+/* The members "model" and "cluster" of `at`. Drop with prepared_domain_drop. Fails: ST_NOT_FOUND, ST_INVALID. */
+enum status reference_domain(struct request *request, const struct json_at *at, struct prepared_domain **out,
+                             struct error *err);
 
 /* A strategy in place, or a stored one's id or name. Release with strategy_release. */
-enum status reference_strategy(struct request *request, const struct domain *domain, const struct json_at *at,
+enum status reference_strategy(struct request *request, const struct prepared_domain *domain, const struct json_at *at,
                                struct strategy *out, struct error *err);
 
 /* The stored strategy under the name that it has for who asks (reference_name). */
-enum status reference_stored(struct request *request, const struct domain *domain, const struct id *id,
+enum status reference_stored(struct request *request, const struct prepared_domain *domain, const struct id *id,
                              const char *name, struct strategy *out, struct error *err);
 
 #endif

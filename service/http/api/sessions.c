@@ -53,17 +53,17 @@ enum status request_session(struct request *rq, bool steer, struct stored_sessio
     return st;
 }
 
-enum status request_served(struct request *rq, bool steer, struct served **out, struct response *rs,
+enum status request_served(struct request *rq, bool steer, struct hub_session **out, struct response *rs,
                            struct error *err) {
     struct stored_session stored;
     bool refused;
     *out = NULL;
     enum status st = request_session(rq, steer, &stored, rs, &refused, err);
-    return st || refused ? st : hub_find(service_hub(rq->service), stored.id, out, err);
+    return st || refused ? st : hub_find(rq->service->hub, stored.id, out, err);
 }
 
 /* A worker never waits for a session: others need it. */
-enum status request_lock(struct request *rq, struct served *served, bool *held, struct error *err) {
+enum status request_lock(struct request *rq, struct hub_session *served, bool *held, struct error *err) {
     *held = hub_try(served);
     if (!*held) {
         hub_keep(served);
@@ -206,7 +206,7 @@ static enum status read_team(struct request *rq, const struct json_at *at, const
     enum status st = json_string_at(at, team, err);
     if (!st && !team_is_valid(*team))
         st = json_fail(at, err, "is no team: 1 to 64 letters, digits, '.', '-' and '_'");
-    if (!st && team_is_word(*team) && !tokens_have_team(service_tokens(rq->service), *team))
+    if (!st && team_is_word(*team) && !tokens_have_team(rq->service->tokens, *team))
         st = json_fail(at, err, "is no team, but a word that stands alone: \"shared\": \"%s\"", *team);
     return st;
 }
@@ -325,7 +325,7 @@ static enum status read_new(struct request *rq, struct new_session *out, struct 
 
 static enum status create_effect(struct request *rq, struct store *store, void *context, struct response *rs,
                                  struct error *err) {
-    struct served *served = context;
+    struct hub_session *served = context;
     enum status st = request_may_open(rq, store, rs, err);
     if (st || rs->problem)
         return st;
@@ -352,8 +352,8 @@ static enum status check_bound(struct request *rq, bool own, const struct tune_o
 /* *opened: it is in the dataset, and not the repetition of an earlier request. */
 static enum status open_session(struct request *rq, const struct new_session *wanted, struct response *rs, bool *opened,
                                 struct error *err) {
-    struct served *served;
-    enum status st = hub_new(service_hub(rq->service), wanted, &served, err);
+    struct hub_session *served;
+    enum status st = hub_new(rq->service->hub, wanted, &served, err);
     if (st)
         return st;
     st = request_commit(rq, create_effect, served, rs, err);
@@ -377,7 +377,7 @@ enum status api_sessions_create(struct request *rq, struct response *rs, struct 
         st = check_bound(rq, own, &wanted.options, err);
     if (st)
         return st;
-    if (own && !hub_has_launcher(service_hub(rq->service), wanted.cluster))
+    if (own && !hub_has_launcher(rq->service->hub, wanted.cluster))
         return response_problem(rs, &rq->arena, PROBLEM_NO_LAUNCHER,
                                 "no launcher is registered for this cluster, so the service cannot run trials on it; "
                                 "let clients run them (mode ask), or ask an administrator");
@@ -391,7 +391,7 @@ enum status api_sessions_create(struct request *rq, struct response *rs, struct 
 /* ---- steering ---- */
 
 struct steer {
-    struct served *served;
+    struct hub_session *served;
     enum hub_verb verb;
     const struct tune_options *budget; /* instead of the verb */
     const char *shared;                /* NULL: as it is */

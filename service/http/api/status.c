@@ -25,7 +25,7 @@ enum status api_readyz(struct request *rq, struct response *rs, struct error *er
     if (server_draining(rq->server))
         return response_problem(rs, &rq->arena, PROBLEM_DRAINING, "the service is stopping");
     char why[TOKENS_WHY_MAX];
-    if (tokens_unreadable(service_tokens(rq->service), why)) /* the log says why */
+    if (tokens_unreadable(rq->service->tokens, why)) /* the log says why */
         return response_problem(rs, &rq->arena, PROBLEM_TOKENS_UNREADABLE, PROBLEM_TOKENS_DETAIL);
     enum status st = request_reader(rq, &store, err);
     st = st ? st : event_last(store, NULL, &newest, err); /* any read shows that the file answers */

@@ -134,7 +134,7 @@ enum status api_trials_get(struct request *rq, struct response *rs, struct error
 /* ---- suggesting ---- */
 
 struct suggest {
-    struct served *served;
+    struct hub_session *served;
     const char *client;
     uint64_t count;
     double lease_s; /* 0: the service's */
@@ -159,7 +159,7 @@ static enum status read_lease(const struct json_at *body, double *lease_s, struc
     return json_get_number(body, "lease_s", JSON_OPTIONAL, LEAST_LEASE_S, MOST_LEASE_S, lease_s, err);
 }
 
-static bool add_offer(cJSON *trials, struct served *served, const struct offer *offer) {
+static bool add_offer(cJSON *trials, struct hub_session *served, const struct offer *offer) {
     cJSON *trial = cJSON_CreateObject();
     cJSON *strategy = strategy_write(offer->order->strategy, hub_model(served), hub_cluster(served));
     if (!trial || !strategy || !cJSON_AddItemToArray(trials, trial)) {
@@ -251,7 +251,7 @@ enum status api_trials_suggest(struct request *rq, struct response *rs, struct e
 /* ---- running ones ---- */
 
 struct turn {
-    struct served *served;
+    struct hub_session *served;
     struct holder holder;
     double lease_s; /* 0: as it is */
     size_t n;
@@ -386,7 +386,7 @@ enum status api_trials_fail(struct request *rq, struct response *rs, struct erro
 
 enum status request_outcome(struct request *rq, outcome_write *write, void *context, cJSON **out, struct response *rs,
                             struct error *err) {
-    struct served *served;
+    struct hub_session *served;
     struct tuning tuning;
     bool held;
     *out = NULL;
@@ -430,7 +430,7 @@ static bool add_summary(cJSON *to, const char *key, const struct tune_row *row) 
            cJSON_AddBoolToObject(o, "final", row->final);
 }
 
-static enum status write_best(struct served *served, const struct tuning *t, void *context, cJSON *root,
+static enum status write_best(struct hub_session *served, const struct tuning *t, void *context, cJSON *root,
                               struct error *err) {
     (void)context;
     cJSON *strategy = strategy_write(&t->strategy, hub_model(served), hub_cluster(served));
@@ -452,7 +452,7 @@ enum status api_sessions_best(struct request *rq, struct response *rs, struct er
     return answer_outcome(rq, write_best, rs, err);
 }
 
-static enum status write_importance(struct served *served, const struct tuning *t, void *context, cJSON *root,
+static enum status write_importance(struct hub_session *served, const struct tuning *t, void *context, cJSON *root,
                                     struct error *err) {
     (void)served, (void)context;
     cJSON *knobs = cJSON_AddArrayToObject(root, "knobs");
@@ -495,8 +495,8 @@ static bool may_listen(void *context) {
     struct stored_session stored;
     struct arena arena = {0};
     struct store *store;
-    bool may = (!*s->sign_in || sign_ins_holds(service_sign_ins(s->service), s->sign_in)) &&
-               tokens_confirm(service_tokens(s->service), &s->who) && !service_reader(s->service, &store, NULL) &&
+    bool may = (!*s->sign_in || sign_ins_holds(s->service->sign_ins, s->sign_in)) &&
+               tokens_confirm(s->service->tokens, &s->who) && !access_read(s->service->access, &store, NULL) &&
                !store_session_get(store, s->session, &arena, &stored, NULL) && session_may_see(&s->who, &stored);
     arena_release(&arena);
     return may;
@@ -522,7 +522,7 @@ static enum status read_events(void *context, struct event_text *out, bool *more
     struct stored_event *events;
     size_t n = 0;
     *end = false;
-    enum status st = service_reader(s->service, &store, err);
+    enum status st = access_read(s->service->access, &store, err);
     if (!st)
         st = tell_pruned(s, store, out, err);
     if (!st)

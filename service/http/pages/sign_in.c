@@ -23,7 +23,7 @@ enum status page_sign_in(struct request *rq, struct response *rs, struct error *
 static void end_sign_in(struct request *rq) {
     char value[SIGN_IN_LENGTH + 1];
     if (cookie_read(rq, value))
-        sign_ins_end(service_sign_ins(rq->service), value);
+        sign_ins_end(rq->service->sign_ins, value);
 }
 
 /* A path here, and not "//elsewhere" in any spelling. */
@@ -34,7 +34,7 @@ static const char *way_back(const char *to) {
 
 static enum status refuse(struct request *rq, struct response *rs) {
     char why[TOKENS_WHY_MAX];
-    if (tokens_unreadable(service_tokens(rq->service), why))
+    if (tokens_unreadable(rq->service->tokens, why))
         return response_problem(rs, &rq->arena, PROBLEM_TOKENS_UNREADABLE, PROBLEM_TOKENS_DETAIL);
     return response_problem(rs, &rq->arena, PROBLEM_UNAUTHORIZED, "the token is unknown, revoked or expired");
 }
@@ -43,10 +43,10 @@ enum status page_sign_in_send(struct request *rq, struct response *rs, struct er
     struct principal who;
     char value[SIGN_IN_LENGTH + 1];
     const char *token = form_field(rq, "token");
-    if (!token || !tokens_check(service_tokens(rq->service), token, &who))
+    if (!token || !tokens_check(rq->service->tokens, token, &who))
         return refuse(rq, rs);
     end_sign_in(rq);
-    enum status st = sign_ins_begin(service_sign_ins(rq->service), who.token, value, err);
+    enum status st = sign_ins_begin(rq->service->sign_ins, who.token, value, err);
     st = st ? st : cookie_set(rq, value, KEPT_S, rs, err);
     return st ? st : page_redirect(rs, way_back(form_field(rq, "to")));
 }

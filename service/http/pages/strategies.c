@@ -21,7 +21,7 @@ enum { COMPARED_NODES = 2, MEASURED_SHOWN = 20, CHOICES = 200 };
 struct view {
     struct store *store;
     struct id model, cluster, ids[2];
-    struct domain *domain;
+    struct prepared_domain *domain;
     const char *names[2];
     size_t n, read;
     struct strategy strategies[2]; /* `read` of them */
@@ -32,7 +32,7 @@ struct view {
 static void release(struct view *v) {
     for (size_t i = 0; i < v->read; i++)
         strategy_release(&v->strategies[i]);
-    domain_drop(v->domain);
+    prepared_domain_drop(v->domain);
 }
 
 /* ---- which ---- */
@@ -53,7 +53,7 @@ static enum status find_domain(struct request *rq, struct view *v, struct error 
     }
     enum status st = reference_id(rq, STORE_MODEL, model, &v->model, err);
     st = st ? st : reference_id(rq, STORE_CLUSTER, cluster, &v->cluster, err);
-    st = st ? st : domains_take(service_domains(rq->service), v->store, v->model.hex, v->cluster.hex, &v->domain, err);
+    st = st ? st : prepared_domains_take(rq->service->domains, v->store, v->model.hex, v->cluster.hex, &v->domain, err);
     return st == ST_NOT_FOUND ? error_set(err, st, "there is no such model or cluster") : st;
 }
 
@@ -78,11 +78,11 @@ static enum status look(struct request *rq, struct view *v, const char *const wo
     for (size_t k = 0; k < v->n && !st; k++)
         st = reference_name(rq, STORE_STRATEGY, words[k], &v->ids[k], &v->names[k], err);
     st = st ? st : find_domain(rq, v, err);
-    st = st ? st : domain_take_predictor(v->domain, &p, err);
+    st = st ? st : prepared_domain_take_predictor(v->domain, &p, err);
     for (size_t k = 0; k < v->n && !st; k++)
         st = simulate(rq, v, p, k, err);
     if (p)
-        domain_give_predictor(v->domain, p);
+        prepared_domain_give_predictor(v->domain, p);
     return st;
 }
 

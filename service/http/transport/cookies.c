@@ -39,13 +39,13 @@ enum status cookie_set(struct request *rq, const char *value, int seconds, struc
 bool cookie_principal(struct request *rq, struct principal *out) {
     char value[SIGN_IN_LENGTH + 1], why[TOKENS_WHY_MAX];
     struct principal who = {0};
-    if (!cookie_read(rq, value) || !sign_ins_find(service_sign_ins(rq->service), value, who.token))
+    if (!cookie_read(rq, value) || !sign_ins_find(rq->service->sign_ins, value, who.token))
         return false;
-    if (tokens_confirm(service_tokens(rq->service), &who)) {
+    if (tokens_confirm(rq->service->tokens, &who)) {
         *out = who;
         return true;
     }
-    if (!tokens_unreadable(service_tokens(rq->service), why)) /* revoked or expired, for good */
-        sign_ins_end(service_sign_ins(rq->service), value);
+    if (!tokens_unreadable(rq->service->tokens, why)) /* revoked or expired, for good */
+        sign_ins_end(rq->service->sign_ins, value);
     return false;
 }

@@ -44,7 +44,7 @@ enum status event_append(struct event_text *out, uint64_t id, const char *kind, 
 
 /* Something new for every stream of this topic. Any thread, also while it holds the service's write lock; cheap when
  * nobody listens. */
-struct event_hub;
-void events_publish(struct event_hub *hub, const char *topic);
+struct event_streams;
+void events_publish(struct event_streams *streams, const char *topic);
 
 #endif

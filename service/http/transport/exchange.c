@@ -423,7 +423,7 @@ static enum MHD_Result start(struct exchange *x, const char *method, const char 
     rq->path = "";
     rq->service = x->server->service;
     rq->server = x->server;
-    rq->events = &x->server->hub;
+    rq->events = &x->server->streams;
     see_address(x);
     rq->forwarded = strcmp(version, "HTTP/1.1") != 0;
     MHD_get_connection_values_n(x->connection, MHD_HEADER_KIND, see_header, &h);

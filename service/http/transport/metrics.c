@@ -207,7 +207,7 @@ static void write_sessions(FILE *out, struct service *service) {
     uint64_t counts[STORED_SESSION_STATE_COUNT];
     struct error err;
     struct store *store;
-    if (service_reader(service, &store, &err) || store_session_counts(store, counts, &err)) {
+    if (access_read(service->access, &store, &err) || store_session_counts(store, counts, &err)) {
         log_error("metrics: %s", err.message);
         return;
     }
@@ -219,7 +219,7 @@ static void write_sessions(FILE *out, struct service *service) {
 
 static void write_in_memory(FILE *out, struct service *service) {
     write_head(out, "syncopate_sessions_in_memory", "gauge", "Sessions in memory: in use, or used a minute ago.");
-    fprintf(out, "syncopate_sessions_in_memory %zu\n", hub_in_memory(service_hub(service)));
+    fprintf(out, "syncopate_sessions_in_memory %zu\n", hub_in_memory(service->hub));
 }
 
 static void write_trials(FILE *out, struct service *service) {
@@ -228,7 +228,7 @@ static void write_trials(FILE *out, struct service *service) {
         [HUB_COMPLETE] = "complete",   [HUB_FAILED] = "failed", [HUB_INFEASIBLE] = "infeasible",
         [HUB_CANCELLED] = "cancelled", [HUB_LOST] = "lost",     [HUB_RETURNED] = NULL};
     uint64_t ends[HUB_ENDS];
-    hub_ends(service_hub(service), ends);
+    hub_ends(service->hub, ends);
     write_head(out, name, "counter", "Trials of sessions that ended, by how.");
     for (size_t i = 0; i < HUB_ENDS; i++)
         if (words[i])
@@ -239,7 +239,7 @@ static void write_trials(FILE *out, struct service *service) {
 }
 
 static void write_dataset(FILE *out, struct service *service) {
-    const char *dataset = service_dataset(service);
+    const char *dataset = access_path(service->access);
     char log[4200];
     struct stat file, wal = {0};
     struct statvfs disk;
@@ -259,7 +259,7 @@ static void write_dataset(FILE *out, struct service *service) {
 static void write_tokens(FILE *out, struct service *service) {
     static const char name[] = "syncopate_tokens_unreadable_total";
     write_head(out, name, "counter", "How often the file of tokens became unreadable, so that nobody was let in.");
-    fprintf(out, "%s %" PRIu64 "\n", name, tokens_faults(service_tokens(service)));
+    fprintf(out, "%s %" PRIu64 "\n", name, tokens_faults(service->tokens));
 }
 
 /* Names of teams hold no character that would need an escape. */
@@ -269,7 +269,7 @@ static void write_usage(FILE *out, struct service *service, const char *team) {
     struct error err;
     struct store *store;
     size_t n;
-    if (service_reader(service, &store, &err) || usage_list(store, team, &arena, &n, &used, &err)) {
+    if (access_read(service->access, &store, &err) || usage_list(store, team, &arena, &n, &used, &err)) {
         log_error("metrics: %s", err.message);
         n = 0;
     }

@@ -197,7 +197,7 @@ void peers_end(struct server *server) {
 /* Until the next look is due, or a client has left its stream. False: the server ends. */
 static bool wait_for_tick(struct server *server) {
     struct epoll_event events[64];
-    const int n = epoll_wait(server->hub.alarm, events, sizeof events / sizeof *events, TICK_MS);
+    const int n = epoll_wait(server->streams.alarm, events, sizeof events / sizeof *events, TICK_MS);
     for (int i = 0; i < n; i++)
         if (events[i].data.ptr == server)
             return false;
@@ -210,7 +210,7 @@ void *peers_watch(void *context) {
         pthread_mutex_lock(&server->peers_mutex);
         cut_overdue(server);
         pthread_mutex_unlock(&server->peers_mutex);
-        streams_tick(&server->hub, 1e6 * server->options.heartbeat_s, STREAM_STALL_US);
+        streams_tick(&server->streams, 1e6 * server->options.heartbeat_s, STREAM_STALL_US);
     }
     return NULL;
 }

@@ -62,7 +62,7 @@ const char *request_viewer(const struct request *request) {
 }
 
 enum status request_reader(struct request *request, struct store **out, struct error *err) {
-    return service_reader(request->service, out, err);
+    return access_read(request->service->access, out, err);
 }
 
 bool request_etags_valid(const char *header) {

@@ -18,7 +18,7 @@
 #include "service/service.h"
 
 struct route;
-struct served;
+struct hub_session;
 struct server;
 
 enum { REQUEST_ID_LENGTH = 16, REQUEST_MAX_PARAMETERS = 4, REQUEST_MAX_QUERY = 32 };
@@ -30,7 +30,7 @@ struct field {
 struct request {
     struct arena arena; /* of this request; released when the answer was sent */
     struct service *service;
-    struct event_hub *events; /* for events_publish */
+    struct event_streams *events; /* for events_publish */
     struct server *server;
     const struct route *route;
     char id[REQUEST_ID_LENGTH + 1];
@@ -54,8 +54,8 @@ struct request {
     uint64_t charged;      /* bytes that are counted for it (memory.h) */
     bool heavy;            /* its handler runs where computing is done */
     /* A handler that returns with one of these answered nothing, and is called again: */
-    bool wants_heavy;    /* where computing is done */
-    struct served *busy; /* when somebody gives up this session, of which it kept one reference more */
+    bool wants_heavy;         /* where computing is done */
+    struct hub_session *busy; /* when somebody gives up this session, of which it kept one reference more */
 };
 
 /* The handler answered nothing and is to be called again. */

@@ -51,28 +51,28 @@ struct exchange {
     size_t body_capacity;
     struct pool_job job;
     struct hub_waiter waiter;
-    struct served *waits_on; /* the session, one reference of which is ours */
-    struct served *turn;     /* the session that called us, likewise, until the next one is called */
+    struct hub_session *waits_on; /* the session, one reference of which is ours */
+    struct hub_session *turn;     /* the session that called us, likewise, until the next one is called */
     double started_us;
 };
 
 /* An open stream of events. */
 struct stream {
     struct stream *next, **back;
-    struct event_hub *hub;
+    struct event_streams *streams;
     struct exchange *exchange;
     struct MHD_Connection *connection;
     struct peer *peer;
     struct event_source *source;
     struct event_text text;
     size_t sent;
-    bool news, heartbeat, doubt, closing, asleep; /* under the hub's mutex; doubt: ask whether it is still allowed */
+    bool news, heartbeat, doubt, closing, asleep; /* under the streams' mutex; doubt: ask whether it is still allowed */
     bool ended;
     double quiet_us;  /* since when nothing was sent, under the mutex */
     double called_us; /* when the library last asked for bytes, under the mutex */
 };
 
-struct event_hub {
+struct event_streams {
     pthread_mutex_t mutex;
     struct stream *first;
     int alarm; /* an epoll: the watchman waits on it for clients that leave a stream, and for the server's end */
@@ -90,7 +90,7 @@ struct server {
     struct pool *pool;  /* what is short: reading and writing the dataset */
     struct pool *heavy; /* what computes */
     struct memory *memory;
-    struct event_hub hub;
+    struct event_streams streams;
     pthread_mutex_t peers_mutex;
     struct peer *peers;
     unsigned n_peers;
@@ -136,15 +136,15 @@ void exchange_end(void *server, struct MHD_Connection *connection, void **contex
  */
 void exchange_abandon(struct server *server, struct exchange *exchange);
 
-/* server.c: how many of one team's requests may wait in a pool. */
+/* server_lifetime.c: how many of one team's requests may wait in a pool. */
 size_t server_queue_share(const struct server *server);
 
 /* stream.c: event sources as responses. */
 struct MHD_Response *stream_response(struct exchange *exchange);
 void stream_head(struct response *response); /* what HEAD is told of a stream: its type, and no events */
-void streams_close(struct event_hub *hub);
+void streams_close(struct event_streams *streams);
 /* End the streams whose client has left, wake who is due a heartbeat, shut down who has not taken anything for
  * `stall_us`. */
-void streams_tick(struct event_hub *hub, double heartbeat_us, double stall_us);
+void streams_tick(struct event_streams *streams, double heartbeat_us, double stall_us);
 
 #endif

@@ -1,8 +1,8 @@
 /* Streams of events (events.h): a response whose bytes come from a callback, and a connection that sleeps while there
- * are none. Whether to sleep is decided under the hub's mutex together with who wakes, so no wake-up is lost.
+ * are none. Whether to sleep is decided under the streams' mutex together with who wakes, so no wake-up is lost.
  *
  * The library does not look at a sleeping connection, so one whose client has left would count against its address
- * until the next heartbeat fails. The hub's alarm rings when a client closes, and the watchman ends its stream. */
+ * until the next heartbeat fails. The streams' alarm rings when a client closes, and the watchman ends its stream. */
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,24 +25,24 @@ static void wake(struct stream *s) {
     MHD_resume_connection(s->connection);
 }
 
-void events_publish(struct event_hub *hub, const char *topic) {
-    pthread_mutex_lock(&hub->mutex);
-    for (struct stream *s = hub->first; s; s = s->next)
+void events_publish(struct event_streams *streams, const char *topic) {
+    pthread_mutex_lock(&streams->mutex);
+    for (struct stream *s = streams->first; s; s = s->next)
         if (!strcmp(s->source->topic, topic)) {
             s->news = true;
             wake(s);
         }
-    pthread_mutex_unlock(&hub->mutex);
+    pthread_mutex_unlock(&streams->mutex);
 }
 
-void streams_close(struct event_hub *hub) {
-    pthread_mutex_lock(&hub->mutex);
-    hub->closing = true;
-    for (struct stream *s = hub->first; s; s = s->next) {
+void streams_close(struct event_streams *streams) {
+    pthread_mutex_lock(&streams->mutex);
+    streams->closing = true;
+    for (struct stream *s = streams->first; s; s = s->next) {
         s->closing = true;
         wake(s);
     }
-    pthread_mutex_unlock(&hub->mutex);
+    pthread_mutex_unlock(&streams->mutex);
 }
 
 /* Also when requests that were sent behind it have not been read. */
@@ -51,12 +51,12 @@ static bool has_left(const struct stream *s) {
     return poll(&at, 1, 0) > 0 && at.revents & (POLLRDHUP | POLLHUP | POLLERR);
 }
 
-void streams_tick(struct event_hub *hub, double heartbeat_us, double stall_us) {
+void streams_tick(struct event_streams *streams, double heartbeat_us, double stall_us) {
     const double now = clock_now_us();
-    pthread_mutex_lock(&hub->mutex);
-    const bool doubt = now - hub->doubted_us >= DOUBT_US;
-    hub->doubted_us = doubt ? now : hub->doubted_us;
-    for (struct stream *s = hub->first; s; s = s->next) {
+    pthread_mutex_lock(&streams->mutex);
+    const bool doubt = now - streams->doubted_us >= DOUBT_US;
+    streams->doubted_us = doubt ? now : streams->doubted_us;
+    for (struct stream *s = streams->first; s; s = s->next) {
         s->doubt = s->doubt || doubt;
         if (!s->closing && has_left(s)) {
             shutdown(s->peer->fd, SHUT_RDWR);
@@ -68,12 +68,12 @@ void streams_tick(struct event_hub *hub, double heartbeat_us, double stall_us) {
         } else if (!s->asleep && now - s->called_us >= stall_us) {
             shutdown(s->peer->fd, SHUT_RDWR);
             s->called_us = now;
-            metrics_increment(hub->metrics, METRICS_DEADLINES);
+            metrics_increment(streams->metrics, METRICS_DEADLINES);
         } else if (doubt) {
             wake(s);
         }
     }
-    pthread_mutex_unlock(&hub->mutex);
+    pthread_mutex_unlock(&streams->mutex);
 }
 
 static ssize_t give_bytes(struct stream *s, char *to, size_t most) {
@@ -108,14 +108,14 @@ static void read_news(struct stream *s) {
     }
     if (!more)
         return;
-    pthread_mutex_lock(&s->hub->mutex);
+    pthread_mutex_lock(&s->streams->mutex);
     s->news = true;
-    pthread_mutex_unlock(&s->hub->mutex);
+    pthread_mutex_unlock(&s->streams->mutex);
 }
 
 /* What there is to do, or sleep. */
 static bool next_step(struct stream *s, bool *news, bool *beat, bool *doubt) {
-    pthread_mutex_lock(&s->hub->mutex);
+    pthread_mutex_lock(&s->streams->mutex);
     s->called_us = clock_now_us();
     *news = s->news;
     *beat = s->heartbeat;
@@ -129,7 +129,7 @@ static bool next_step(struct stream *s, bool *news, bool *beat, bool *doubt) {
     } else if (*news || *beat) {
         s->quiet_us = s->called_us;
     }
-    pthread_mutex_unlock(&s->hub->mutex);
+    pthread_mutex_unlock(&s->streams->mutex);
     return !idle;
 }
 
@@ -155,22 +155,22 @@ static ssize_t on_read(void *context, uint64_t position, char *to, size_t most) 
 
 static void on_free(void *context) {
     struct stream *s = context;
-    pthread_mutex_lock(&s->hub->mutex);
+    pthread_mutex_lock(&s->streams->mutex);
     *s->back = s->next;
     if (s->next)
         s->next->back = s->back;
-    pthread_mutex_unlock(&s->hub->mutex);
-    metrics_add(s->hub->metrics, METRICS_STREAMS, -1);
+    pthread_mutex_unlock(&s->streams->mutex);
+    metrics_add(s->streams->metrics, METRICS_STREAMS, -1);
     event_source_free(s->source);
     free(s->text.text);
     free(s);
 }
 
 /* Ring once when the client closes; the watchman's next look finds those that could not be registered. */
-static void set_alarm(struct event_hub *hub, int fd) {
+static void set_alarm(struct event_streams *streams, int fd) {
     struct epoll_event event = {.events = EPOLLRDHUP | EPOLLONESHOT};
-    if (epoll_ctl(hub->alarm, EPOLL_CTL_ADD, fd, &event))
-        epoll_ctl(hub->alarm, EPOLL_CTL_MOD, fd, &event); /* it had another stream before */
+    if (epoll_ctl(streams->alarm, EPOLL_CTL_ADD, fd, &event))
+        epoll_ctl(streams->alarm, EPOLL_CTL_MOD, fd, &event); /* it had another stream before */
 }
 
 static const char media[] = "text/event-stream";
@@ -182,24 +182,24 @@ void stream_head(struct response *rs) {
 }
 
 struct MHD_Response *stream_response(struct exchange *x) {
-    struct event_hub *hub = &x->server->hub;
+    struct event_streams *streams = &x->server->streams;
     struct stream *s = calloc(1, sizeof *s);
     if (!s)
         return NULL;
     *s = (struct stream){
-        .hub = hub, .exchange = x, .connection = x->connection, .peer = x->peer, .source = x->response.source};
+        .streams = streams, .exchange = x, .connection = x->connection, .peer = x->peer, .source = x->response.source};
     s->news = true;
     s->quiet_us = s->called_us = clock_now_us();
-    pthread_mutex_lock(&hub->mutex);
-    s->closing = hub->closing;
-    s->next = hub->first;
-    s->back = &hub->first;
+    pthread_mutex_lock(&streams->mutex);
+    s->closing = streams->closing;
+    s->next = streams->first;
+    s->back = &streams->first;
     if (s->next)
         s->next->back = &s->next;
-    hub->first = s;
-    pthread_mutex_unlock(&hub->mutex);
-    set_alarm(hub, x->peer->fd);
-    metrics_add(hub->metrics, METRICS_STREAMS, 1);
+    streams->first = s;
+    pthread_mutex_unlock(&streams->mutex);
+    set_alarm(streams, x->peer->fd);
+    metrics_add(streams->metrics, METRICS_STREAMS, 1);
     x->response.source = NULL;
     x->response.content_type = media;
     peer_enter(x->peer, PEER_STREAM);

@@ -41,7 +41,7 @@ struct site {
 static inline void site_start(struct site *site, const char *name) {
     struct error err = {0};
     snprintf(site->dataset, sizeof site->dataset, "%s/%s.db", test_dir(), name);
-    site->service_options.dataset = site->dataset;
+    site->service_options.access.dataset = site->dataset;
     if (!site->options.threads)
         site->options.threads = 2;
     if (!site->options.workers)

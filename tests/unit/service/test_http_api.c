@@ -1,9 +1,9 @@
 /* The routes: who may, what is asked wrongly and how it is told, idempotency, entity tags, and the resources. */
 #include <math.h>
 
-#include "service/domains.h"
 #include "service/http/api/schemas.h"
 #include "service/http/routes.h"
+#include "service/prepared_domains.h"
 #include "strategy/baselines/baselines.h"
 #include "strategy/model.h"
 #include "tests/unit/service/http_site.h"
@@ -126,7 +126,8 @@ static void without_tokens_and_not_open_no_service_starts(void **state) {
     struct service *service;
     char path[600];
     snprintf(path, sizeof path, "%s/lonely.db", test_dir());
-    assert_fails(service_open(&(struct service_options){.dataset = path}, &service, &err), ST_USAGE, "token create");
+    assert_fails(service_open(&(struct service_options){.access.dataset = path}, &service, &err), ST_USAGE,
+                 "token create");
     assert_int_not_equal(access(path, F_OK), 0);
 }
 
@@ -359,11 +360,11 @@ static void predictions_come_fastest_first_and_agree_with_the_predictor(void **s
     const cJSON *row, *rows = cJSON_GetObjectItemCaseSensitive(json, "predictions");
     assert_int_equal(cJSON_GetArraySize(rows), 5);
     struct error err;
-    struct domain *domain;
+    struct prepared_domain *domain;
     struct store *store;
-    assert_ok(service_reader(site.service, &store, &err));
-    assert_ok(domains_take(
-        service_domains(site.service), store,
+    assert_ok(access_read(site.service->access, &store, &err));
+    assert_ok(prepared_domains_take(
+        site.service->domains, store,
         cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(json, "model"), "id")->valuestring,
         cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(json, "cluster"), "id")->valuestring, &domain,
         &err));
@@ -378,12 +379,12 @@ static void predictions_come_fastest_first_and_agree_with_the_predictor(void **s
         last = us;
         assert_ok(baselines_build(baselines_find(name), domain->model, domain->cluster, &strategy, &err));
         assert_string_equal(strategy.id.hex, cJSON_GetObjectItemCaseSensitive(who, "id")->valuestring);
-        assert_ok(domain_predict(domain, &strategy, &p, &err));
+        assert_ok(prepared_domain_predict(domain, &strategy, &p, &err));
         assert_close(p.iteration_us, us, 1e-12);
         strategy_release(&strategy);
     }
     assert_close(cJSON_GetObjectItemCaseSensitive(json, "lower_bound_us")->valuedouble, domain->lower_bound_us, 1e-12);
-    domain_drop(domain);
+    prepared_domain_drop(domain);
     cJSON_Delete(json);
     char first[8192]; /* the second time from the cache, and no different */
     snprintf(first, sizeof first, "%s", site_post(&site, "/api/v1/predictions", asked)->body);

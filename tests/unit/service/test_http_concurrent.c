@@ -378,7 +378,7 @@ static void clients_that_come_at_once_lose_nothing_and_count_nothing_twice(void 
     (void)state;
     stage = (struct stage){.site.service_options.open = true, .site.options.workers = 4};
     site_start(&stage.site, "crowd");
-    assert_ok(hub_start(service_hub(stage.site.service), &err));
+    assert_ok(hub_start(stage.site.service->hub, &err));
     open_session(&stage);
     launch(&stage, &stage.follower, 100, be_follower);
     for (unsigned i = 0; i < CLIENTS; i++) {
@@ -459,10 +459,10 @@ static void allow_own(const struct site *site) {
     struct error err;
     struct store *store;
     struct id id;
-    assert_ok(service_reader(site->service, &store, &err));
+    assert_ok(access_read(site->service->access, &store, &err));
     assert_ok(store_find(store, STORE_CLUSTER, "four", &id, &err));
-    assert_ok(hub_register(service_hub(site->service), id.hex, "local", NULL, &err));
-    assert_ok(hub_start(service_hub(site->service), &err));
+    assert_ok(hub_register(site->service->hub, id.hex, "local", NULL, &err));
+    assert_ok(hub_start(site->service->hub, &err));
 }
 
 static void state_of(const struct site *site, const char *id, char out[32]) {
@@ -561,10 +561,10 @@ static void a_session_of_its_own_is_charged_by_its_budget(void **state) {
     assert_int_equal(ask_as(&site, ten, "PATCH", one, "{\"budget\":{\"trials\":8}}")->status, 200);
     char id_of_token[TOKEN_ID_LENGTH + 1];
     snprintf(id_of_token, sizeof id_of_token, "%.12s", ten + 4);
-    assert_int_equal(quota_used(service_quota(site.service), id_of_token), 9);
+    assert_int_equal(quota_used(site.service->quota, id_of_token), 9);
     assert_int_equal(ask_as(&site, ten, "POST", path, "{\"model\":\"toy\",\"cluster\":\"four\"}")->status,
                      201); /* ask */
-    assert_int_equal(quota_used(service_quota(site.service), id_of_token), 9);
+    assert_int_equal(quota_used(site.service->quota, id_of_token), 9);
     site_stop(&site);
     unlink(slow);
 }

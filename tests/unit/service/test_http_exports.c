@@ -189,7 +189,7 @@ static void the_best_strategy_is_a_file_that_commands_read(void **state) {
     (void)state;
     struct error err = {0};
     struct strategy strategy;
-    struct served *served;
+    struct hub_session *served;
     char wanted[80];
     assert_problem(get_of_session("/export"), 404, "not-found");
     for (int i = 0; i < 3; i++)
@@ -206,7 +206,7 @@ static void the_best_strategy_is_a_file_that_commands_read(void **state) {
     free(pretty);
     assert_contains(reply_header(r, "Content-Disposition"), "best.json");
     assert_ok(json_parse(r->body, strlen(r->body), "best.json", &json, &err));
-    assert_ok(hub_find(service_hub(site.service), session, &served, &err));
+    assert_ok(hub_find(site.service->hub, session, &served, &err));
     assert_ok(strategy_read(json, "best.json", hub_model(served), hub_cluster(served), &strategy, &err));
     assert_string_equal(strategy.id.hex, wanted);
     hub_drop(served);
@@ -218,8 +218,8 @@ static void the_best_strategy_is_a_file_that_commands_read(void **state) {
 static void export_best(const char *form, struct export *out) {
     struct error err = {0};
     struct tuning tuning;
-    struct served *served;
-    assert_ok(hub_find(service_hub(site.service), session, &served, &err));
+    struct hub_session *served;
+    assert_ok(hub_find(site.service->hub, session, &served, &err));
     hub_lock(served);
     assert_ok(hub_wake(served, &err));
     assert_ok(hub_answer(served, &tuning, &err));

@@ -168,7 +168,7 @@ static void what_stays_is_charged_and_credited_to_the_row(void **state) {
     (void)state;
     struct error err;
     char path[200];
-    start((struct service_options){.keep_events_us = 1, .keep_audit_us = 1, .keep_answers_us = 1});
+    start((struct service_options){.access = {.keep_events_us = 1, .keep_audit_us = 1, .keep_answers_us = 1}});
     static const char body[] = "{\"model\":\"toy\",\"cluster\":\"four\",\"ranker\":\"none\",\"budget\":{\"trials\":9}}";
     cJSON *json = reply_json(ask_with(red, "POST", "/api/v1/sessions", "Idempotency-Key: k\r\n", body), 201);
     snprintf(path, sizeof path, "%s:cancel", cJSON_GetObjectItemCaseSensitive(json, "href")->valuestring);
@@ -179,7 +179,7 @@ static void what_stays_is_charged_and_credited_to_the_row(void **state) {
     assert_int_equal(rows_of("red"), of_session + count("SELECT count(*) FROM events") + 4);
     usleep(5000);
     bool left;
-    assert_ok(service_forget(site.service, &left, &err));
+    assert_ok(access_forget(site.service->access, &left, &err));
     assert_int_equal(count("SELECT count(*) FROM idempotency") + count("SELECT count(*) FROM events"), 0);
     assert_int_equal(rows_of("red"), of_session);
     site_stop(&site);
@@ -243,7 +243,7 @@ static void what_is_old_is_forgotten_and_said_to_be(void **state) {
     (void)state;
     struct error err;
     char session[128], path[200], head[400], text[4096];
-    start((struct service_options){.keep_events_us = 1, .keep_audit_us = 1, .keep_answers_us = 1});
+    start((struct service_options){.access = {.keep_events_us = 1, .keep_audit_us = 1, .keep_answers_us = 1}});
     cJSON *json = reply_json(open_session(red), 201);
     snprintf(session, sizeof session, "%s", cJSON_GetObjectItemCaseSensitive(json, "href")->valuestring);
     cJSON_Delete(json);
@@ -257,9 +257,9 @@ static void what_is_old_is_forgotten_and_said_to_be(void **state) {
         count("SELECT max(e.id) FROM events e JOIN sessions s ON s.id = e.session WHERE s.ended NOT NULL");
     usleep(5000);
     bool more;
-    assert_ok(service_forget(site.service, &more, &err));
+    assert_ok(access_forget(site.service->access, &more, &err));
     assert_true(more); /* there was something */
-    assert_ok(service_forget(site.service, &more, &err));
+    assert_ok(access_forget(site.service->access, &more, &err));
     assert_false(more);
     assert_int_equal(count("SELECT count(*) FROM events"), 1);
     assert_int_equal(count("SELECT count(*) FROM audit"), 0);

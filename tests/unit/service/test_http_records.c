@@ -979,7 +979,7 @@ static void what_was_running_when_the_service_died_has_failed(void **state) {
     assert_ok(store_open(site.dataset, STORE_READ_WRITE, &store, &err));
     assert_ok(operation_begin(store, "train-ranker", "local", "{}", id, &err));
     store_close(store);
-    site.service_options.dataset = site.dataset;
+    site.service_options.access.dataset = site.dataset;
     assert_ok(service_open(&site.service_options, &site.service, &err));
     assert_ok(http_start(&site.options, site.service, &site.server, &err));
     snprintf(path, sizeof path, "/api/v1/operations/%s", id);

@@ -620,7 +620,7 @@ static int open_ticks(const struct site *site, const char *headers) {
 
 static void publish(const struct site *site, uint64_t upto);
 
-static struct event_hub *hub_of_test;
+static struct event_streams *hub_of_test;
 static enum status keep_hub(struct request *rq, struct response *rs, struct error *err) {
     (void)err;
     hub_of_test = rq->events;

@@ -256,12 +256,12 @@ static void open_session(char id[64]) {
 static void a_session_that_is_busy_holds_up_nobody_and_all_who_waited_are_answered(void **state) {
     (void)state;
     enum { AT_ONCE = 16 };
-    struct served *served;
+    struct hub_session *served;
     struct error err = {0};
     char id[64], path[160], body[64];
     int fds[AT_ONCE];
     open_session(id);
-    assert_ok(hub_find(service_hub(site.service), id, &served, &err));
+    assert_ok(hub_find(site.service->hub, id, &served, &err));
     hub_lock(served); /* as one does that makes a suggestion */
     snprintf(path, sizeof path, "/api/v1/sessions/%s/trials:suggest", id);
     for (int i = 0; i < AT_ONCE; i++) {
@@ -281,12 +281,12 @@ static void a_session_that_is_busy_holds_up_nobody_and_all_who_waited_are_answer
 static void who_waits_and_leaves_takes_no_turn_from_others(void **state) {
     (void)state;
     enum { GONE = 10 };
-    struct served *served;
+    struct hub_session *served;
     struct error err = {0};
     char id[64], path[160];
     int fds[GONE];
     open_session(id);
-    assert_ok(hub_find(service_hub(site.service), id, &served, &err));
+    assert_ok(hub_find(site.service->hub, id, &served, &err));
     hub_lock(served);
     snprintf(path, sizeof path, "/api/v1/sessions/%s/trials:suggest", id);
     for (int i = 0; i < GONE; i++)
@@ -305,7 +305,7 @@ static void a_readers_limit_spoils_no_session(void **state) {
     (void)state;
     char path[160], best[200], suggest[200];
     struct error err = {0};
-    assert_ok(hub_start(service_hub(site.service), &err));
+    assert_ok(hub_start(site.service->hub, &err));
     open_costly_session(6, path);
     assert_close(wait_for_sessions_in_memory(0), 0, 0);
     snprintf(best, sizeof best, "%s/best", path);
@@ -341,11 +341,11 @@ static void what_was_changed_is_told_however_much_memory_is_held(void **state) {
 
 static void who_waits_for_a_session_and_leaves_takes_no_trial(void **state) {
     (void)state;
-    struct served *served;
+    struct hub_session *served;
     struct error err = {0};
     char id[64], path[160];
     open_session(id);
-    assert_ok(hub_find(service_hub(site.service), id, &served, &err));
+    assert_ok(hub_find(site.service->hub, id, &served, &err));
     hub_lock(served);
     snprintf(path, sizeof path, "/api/v1/sessions/%s/trials:suggest", id);
     const int fd = send_post(path, greedy, "{\"client\":\"gone\"}");
@@ -365,7 +365,7 @@ static void sessions_that_nobody_uses_leave_the_memory_and_come_back(void **stat
     (void)state;
     char first[64], id[64], path[160];
     struct error err = {0};
-    assert_ok(hub_start(service_hub(site.service), &err));
+    assert_ok(hub_start(site.service->hub, &err));
     open_session(first);
     for (int i = 0; i < 3; i++) { /* cancelled ones, and running ones of which no trial is out */
         cJSON *json = reply_json(site_ask(&site, "POST", "/api/v1/sessions", greedy,

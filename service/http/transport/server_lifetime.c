@@ -117,9 +117,9 @@ static enum status start_daemon(struct server *s, struct error *err) {
 
 static enum status start_watchman(struct server *s, struct error *err) {
     struct epoll_event end = {.events = EPOLLIN, .data.ptr = s};
-    s->hub.alarm = epoll_create1(EPOLL_CLOEXEC);
+    s->streams.alarm = epoll_create1(EPOLL_CLOEXEC);
     s->stopping = eventfd(0, EFD_CLOEXEC);
-    if (s->hub.alarm < 0 || s->stopping < 0 || epoll_ctl(s->hub.alarm, EPOLL_CTL_ADD, s->stopping, &end))
+    if (s->streams.alarm < 0 || s->stopping < 0 || epoll_ctl(s->streams.alarm, EPOLL_CTL_ADD, s->stopping, &end))
         return error_set(err, ST_ENVIRONMENT, "no descriptors to watch connections with: %s", strerror(errno));
     s->watching = !pthread_create(&s->watchman, NULL, peers_watch, s);
     return s->watching ? ST_OK : error_set(err, ST_ENVIRONMENT, "no more threads");
@@ -154,7 +154,7 @@ static enum status start_parts(struct server *s, struct error *err) {
         st = certificates_open(o->certificate, o->key, &s->certificates, err);
     if (st)
         return st;
-    s->metrics = s->hub.metrics = metrics_new(o->n_routes, o->routes);
+    s->metrics = s->streams.metrics = metrics_new(o->n_routes, o->routes);
     s->memory = memory_new(o->memory_bytes / 4);
     if (!s->metrics || !s->memory || !open_pools(s))
         return error_no_memory(err);
@@ -170,7 +170,7 @@ static enum status start_parts(struct server *s, struct error *err) {
 
 static void publish_session(void *context, const char *session) {
     struct server *s = context;
-    events_publish(&s->hub, session);
+    events_publish(&s->streams, session);
 }
 
 enum status server_start(const struct server_options *options, const struct server_handlers *handlers,
@@ -181,23 +181,23 @@ enum status server_start(const struct server_options *options, const struct serv
     s->options = *options;
     s->handlers = handlers;
     s->service = service;
-    s->listener = s->hub.alarm = s->stopping = -1;
+    s->listener = s->streams.alarm = s->stopping = -1;
     fill_defaults(&s->options);
     pthread_mutex_init(&s->peers_mutex, NULL);
-    pthread_mutex_init(&s->hub.mutex, NULL);
+    pthread_mutex_init(&s->streams.mutex, NULL);
     enum status st = start_parts(s, err);
     if (st) {
         server_stop(s, 0);
         return st;
     }
-    hub_listen(service_hub(service), publish_session, s);
+    hub_listen(service->hub, publish_session, s);
     *out = s;
     return ST_OK;
 }
 
 void server_drain(struct server *s) {
     atomic_store(&s->draining, true);
-    streams_close(&s->hub);
+    streams_close(&s->streams);
 }
 
 /* Wait until *count is 0, for at most `patience_us`; negative is for ever. */
@@ -212,9 +212,9 @@ static void wait_for_none(atomic_int *count, double patience_us) {
  * and since). */
 static void stop_daemon(struct server *s, double patience_s) {
     wait_for_none(&s->in_flight, 1e6 * patience_s);
-    streams_close(&s->hub);
+    streams_close(&s->streams);
     atomic_store(&s->halting, true);
-    hub_halt(service_hub(s->service));    /* requests may wait for what a session computes */
+    hub_halt(s->service->hub);            /* requests may wait for what a session computes */
     while (atomic_load(&s->asleep) > 0) { /* some may begin just now */
         peers_stop_work(s);
         wait_for_none(&s->asleep, AGAIN_US);
@@ -237,20 +237,20 @@ static void close_descriptor(int fd) {
 void server_stop(struct server *s, double patience_s) {
     if (!s)
         return;
-    hub_listen(service_hub(s->service), NULL, NULL);
+    hub_listen(s->service->hub, NULL, NULL);
     server_drain(s);
     if (s->daemon)
         stop_daemon(s, patience_s);
     if (s->watching)
         stop_watchman(s);
     close_descriptor(s->listener);
-    close_descriptor(s->hub.alarm);
+    close_descriptor(s->streams.alarm);
     close_descriptor(s->stopping);
     pool_free(s->pool);
     pool_free(s->heavy);
     memory_free(s->memory);
     metrics_free(s->metrics);
-    pthread_mutex_destroy(&s->hub.mutex);
+    pthread_mutex_destroy(&s->streams.mutex);
     pthread_mutex_destroy(&s->peers_mutex);
     certificates_free(s->certificates);
     free(s->openapi);

@@ -32,13 +32,13 @@ double clock_boot_us(void) {
 }
 
 enum status hub_commit(struct hub *hub, write_step *step, void *context, struct error *err) {
-    return writer_run(service_writer(hub->service), step, context, err);
+    return access_write(hub->access, step, context, err);
 }
 
-enum status hub_tell(struct served *served, struct store *store, const char *kind, cJSON *content, bool whole,
+enum status hub_tell(struct hub_session *session, struct store *store, const char *kind, cJSON *content, bool whole,
                      struct error *err) {
     char *text = whole ? json_line(content) : NULL;
-    enum status st = text ? event_add(store, served->id, kind, text, NULL, err) : error_no_memory(err);
+    enum status st = text ? event_add(store, session->id, kind, text, NULL, err) : error_no_memory(err);
     free(text);
     cJSON_Delete(content);
     return st;
@@ -51,14 +51,14 @@ void hub_listen(struct hub *hub, void (*changed)(void *context, const char *sess
     pthread_mutex_unlock(&hub->listening);
 }
 
-void hub_notify(struct served *s) {
+void hub_notify(struct hub_session *s) {
     pthread_mutex_lock(&s->hub->listening);
     if (s->hub->changed)
         s->hub->changed(s->hub->context, s->id);
     pthread_mutex_unlock(&s->hub->listening);
 }
 
-static enum status hub_tell_state(struct served *s, struct store *store, enum stored_session_state state,
+static enum status hub_tell_state(struct hub_session *s, struct store *store, enum stored_session_state state,
                                   const char *reason, struct error *err) {
     cJSON *content = cJSON_CreateObject();
     const bool whole = cJSON_AddStringToObject(content, "state", stored_session_state_word(state)) &&
@@ -66,8 +66,8 @@ static enum status hub_tell_state(struct served *s, struct store *store, enum st
     return hub_tell(s, store, "session", content, whole, err);
 }
 
-enum status hub_set_state(struct served *s, struct store *store, enum stored_session_state state, const char *reason,
-                          struct error *err) {
+enum status hub_set_state(struct hub_session *s, struct store *store, enum stored_session_state state,
+                          const char *reason, struct error *err) {
     enum status st = store_session_update(store, s->id, state, reason, err);
     return st ? st : hub_tell_state(s, store, state, reason, err);
 }
@@ -80,7 +80,7 @@ void hub_ends(struct hub *hub, uint64_t counts[HUB_ENDS]) {
 size_t hub_in_memory(struct hub *hub) {
     size_t n = 0;
     pthread_mutex_lock(&hub->mutex);
-    for (const struct served *s = hub->first; s; s = s->next)
+    for (const struct hub_session *s = hub->first; s; s = s->next)
         n++;
     pthread_mutex_unlock(&hub->mutex);
     return n;
@@ -88,7 +88,7 @@ size_t hub_in_memory(struct hub *hub) {
 
 /* ---- one session ---- */
 
-static void served_free(struct served *s) {
+static void hub_session_free(struct hub_session *s) {
     session_close(s->engine);
     if (s->described) {
         model_release(&s->model);
@@ -105,8 +105,8 @@ static void served_free(struct served *s) {
     free(s);
 }
 
-static struct served *served_new(struct hub *hub) {
-    struct served *s = calloc(1, sizeof *s);
+static struct hub_session *hub_session_new(struct hub *hub) {
+    struct hub_session *s = calloc(1, sizeof *s);
     if (!s)
         return NULL;
     s->hub = hub;
@@ -124,7 +124,7 @@ static bool copy_text(char **out, const char *text) {
     return *out || !text;
 }
 
-static enum status describe(struct served *s, struct store *store, const char *model, const char *cluster,
+static enum status describe(struct hub_session *s, struct store *store, const char *model, const char *cluster,
                             struct error *err) {
     enum status st = store_get_model(store, model, &s->model, err);
     if (st)
@@ -137,13 +137,13 @@ static enum status describe(struct served *s, struct store *store, const char *m
 }
 
 /* What the clients' runner cannot execute is not suggested; of a runner that is not ours nothing is known. */
-static void narrow(struct served *s) {
+static void narrow(struct hub_session *s) {
     enum trial_place place;
     if (s->mode == STORED_SESSION_ASK && s->runner && trial_runner_parse(s->runner, &place))
         s->options.space.algorithms = runner_algorithms(&(struct runner){.cluster = &s->cluster});
 }
 
-static enum status prepare_engine(struct served *s, struct store *store, const char *ranker, struct error *err) {
+static enum status prepare_engine(struct hub_session *s, struct store *store, const char *ranker, struct error *err) {
     const struct domain here = {.model = s->model, .cluster = s->cluster};
     const struct viewer team = {.team = s->team}; /* also where an administrator opened it: its team has no other's */
     enum status st = rankers_for_session(store, &team, &here, ranker, &s->ranker, err);
@@ -162,11 +162,11 @@ static enum status prepare_engine(struct served *s, struct store *store, const c
     return session_prepare(&s->model, &s->cluster, &s->options, &s->engine, err);
 }
 
-enum status hub_new(struct hub *hub, const struct new_session *request, struct served **out, struct error *err) {
+enum status hub_new(struct hub *hub, const struct new_session *request, struct hub_session **out, struct error *err) {
     struct store *reader;
     const struct launcher *launcher = hub_launcher(hub, request->cluster);
-    enum status st = service_reader(hub->service, &reader, err);
-    struct served *s = st ? NULL : served_new(hub);
+    enum status st = access_read(hub->access, &reader, err);
+    struct hub_session *s = st ? NULL : hub_session_new(hub);
     if (!s)
         return st ? st : error_no_memory(err);
     const bool own = request->mode == STORED_SESSION_OWN;
@@ -183,13 +183,13 @@ enum status hub_new(struct hub *hub, const struct new_session *request, struct s
     if (!st)
         st = prepare_engine(s, reader, request->ranker ? request->ranker : "nearest", err);
     if (st)
-        served_free(s);
+        hub_session_free(s);
     else
         *out = s;
     return st;
 }
 
-enum status hub_record(struct served *s, struct store *store, struct error *err) {
+enum status hub_record(struct hub_session *s, struct store *store, struct error *err) {
     enum status st = session_begin(s->engine, store, err);
     if (st)
         return st;
@@ -197,39 +197,39 @@ enum status hub_record(struct served *s, struct store *store, struct error *err)
     return hub_tell_state(s, store, STORED_SESSION_RUNNING, NULL, err);
 }
 
-void hub_discard(struct served *s) {
+void hub_discard(struct hub_session *s) {
     if (s)
-        served_free(s);
+        hub_session_free(s);
 }
 
-const char *hub_session_id(const struct served *s) {
+const char *hub_session_id(const struct hub_session *s) {
     return s->id;
 }
 
-bool hub_is_own(const struct served *s) {
+bool hub_is_own(const struct hub_session *s) {
     return s->mode == STORED_SESSION_OWN;
 }
 
-const struct model *hub_model(const struct served *s) {
+const struct model *hub_model(const struct hub_session *s) {
     return &s->model;
 }
 
-const struct cluster *hub_cluster(const struct served *s) {
+const struct cluster *hub_cluster(const struct hub_session *s) {
     return &s->cluster;
 }
 
 /* ---- who has it ---- */
 
-bool hub_try(struct served *s) {
+bool hub_try(struct hub_session *s) {
     return !pthread_mutex_trylock(&s->mutex);
 }
 
-void hub_lock(struct served *s) {
+void hub_lock(struct hub_session *s) {
     pthread_mutex_lock(&s->mutex);
 }
 
 /* The session is not touched after the last waiter that was taken out: its run() may give the session back. */
-static void call_waiter(struct served *s) {
+static void call_waiter(struct hub_session *s) {
     pthread_mutex_lock(&s->waiting);
     struct hub_waiter *waiter = s->first_waiter;
     if (waiter) {
@@ -241,14 +241,14 @@ static void call_waiter(struct served *s) {
         waiter->run(waiter->context);
 }
 
-void hub_unlock(struct served *s) {
+void hub_unlock(struct hub_session *s) {
     pthread_mutex_unlock(&s->mutex);
     call_waiter(s);
 }
 
 /* Whoever has the session calls a waiter after giving it up. One who gave it up before this one was in the list did not
  * see it: then the session is free, and is locked and given up once more. */
-void hub_wait(struct served *s, struct hub_waiter *waiter) {
+void hub_wait(struct hub_session *s, struct hub_waiter *waiter) {
     waiter->next = NULL;
     hub_keep(s); /* the waiter may be through with it before this returns */
     pthread_mutex_lock(&s->waiting);
@@ -262,19 +262,19 @@ void hub_wait(struct served *s, struct hub_waiter *waiter) {
 }
 
 /* Where somebody has it now, that one calls the next. */
-void hub_pass(struct served *s) {
+void hub_pass(struct hub_session *s) {
     if (hub_try(s))
         hub_unlock(s);
 }
 
-void hub_stir(struct served *s) {
+void hub_stir(struct hub_session *s) {
     pthread_mutex_lock(&s->waiting);
     s->changes++;
     pthread_cond_broadcast(&s->awake);
     pthread_mutex_unlock(&s->waiting);
 }
 
-void hub_sleep(struct served *s, double patience_us) {
+void hub_sleep(struct hub_session *s, double patience_us) {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += (time_t)(patience_us / 1e6);
@@ -283,7 +283,7 @@ void hub_sleep(struct served *s, double patience_us) {
     pthread_mutex_unlock(&s->waiting);
     hub_unlock(s);
     pthread_mutex_lock(&s->waiting);
-    while (s->changes == before && !served_is_cancelled(s))
+    while (s->changes == before && !hub_session_is_cancelled(s))
         if (pthread_cond_clockwait(&s->awake, &s->waiting, CLOCK_MONOTONIC, &until))
             break;
     pthread_mutex_unlock(&s->waiting);
@@ -293,7 +293,7 @@ void hub_sleep(struct served *s, double patience_us) {
 /* ---- all of them ---- */
 
 /* Offers that nobody took are made again from the same random stream. */
-static bool has_taken(const struct served *s) {
+static bool has_taken(const struct hub_session *s) {
     for (size_t i = 0; i < s->n_out; i++)
         if (s->out[i].taken)
             return true;
@@ -301,17 +301,17 @@ static bool has_taken(const struct served *s) {
 }
 
 /* The hub's mutex is held. What its own mutex guards is looked at last, when nobody is left who could change it. */
-static bool in_use(const struct served *s) {
+static bool in_use(const struct hub_session *s) {
     return s->references || (s->has_thread && !s->thread_ended) || has_taken(s);
 }
 
 /* The hub's mutex is held. Takes out what nobody uses: beyond the HUB_KEEP newest, and what was idle for long. */
-static struct served *evict(struct hub *hub) {
+static struct hub_session *evict(struct hub *hub) {
     const double long_ago_us = clock_now_us() - hub->options.idle_us;
-    struct served *gone = NULL;
+    struct hub_session *gone = NULL;
     size_t idle = 0;
-    for (struct served **at = &hub->first; *at;) {
-        struct served *s = *at;
+    for (struct hub_session **at = &hub->first; *at;) {
+        struct hub_session *s = *at;
         if (in_use(s) || (++idle <= HUB_KEEP && s->used_us > long_ago_us)) {
             at = &s->next;
             continue;
@@ -324,19 +324,19 @@ static struct served *evict(struct hub *hub) {
 }
 
 /* Not under the hub's mutex: a thread that learns may have to end first. */
-static void free_gone(struct served *s) {
+static void free_gone(struct hub_session *s) {
     const bool any = s != NULL;
-    for (struct served *next; s; s = next) {
+    for (struct hub_session *next; s; s = next) {
         next = s->next;
         hub_own_stop(s);
-        served_cancel(s);
-        served_free(s);
+        hub_session_cancel(s);
+        hub_session_free(s);
     }
     if (any)
         malloc_trim(0); /* an engine is many small pieces, which the heap would keep */
 }
 
-void hub_add(struct served *s) {
+void hub_add(struct hub_session *s) {
     struct hub *hub = s->hub;
     struct error err;
     hub_lock(s);
@@ -346,14 +346,14 @@ void hub_add(struct served *s) {
     pthread_mutex_lock(&hub->mutex);
     s->next = hub->first;
     hub->first = s;
-    struct served *gone = evict(hub);
+    struct hub_session *gone = evict(hub);
     pthread_mutex_unlock(&hub->mutex);
     free_gone(gone);
     hub_notify(s);
 }
 
-static struct served *lookup(struct hub *hub, const char *id) {
-    for (struct served *s = hub->first; s; s = s->next)
+static struct hub_session *lookup(struct hub *hub, const char *id) {
+    for (struct hub_session *s = hub->first; s; s = s->next)
         if (!strcmp(s->id, id)) {
             s->references++;
             return s;
@@ -363,7 +363,7 @@ static struct served *lookup(struct hub *hub, const char *id) {
 
 /* How its trials are run. The service's own run as an administrator registered now, whatever the dataset says, which
  * may be of another service; NULL where nobody did. */
-static bool load_runner(struct served *s, const struct stored_session *stored) {
+static bool load_runner(struct hub_session *s, const struct stored_session *stored) {
     if (stored->mode == STORED_SESSION_OWN) {
         const struct launcher *launcher = hub_launcher(s->hub, stored->cluster);
         return !launcher || (copy_text(&s->runner, launcher->runner) && copy_text(&s->hosts, launcher->hosts));
@@ -375,14 +375,14 @@ static bool load_runner(struct served *s, const struct stored_session *stored) {
 }
 
 /* What the dataset says of it, without the engine. */
-static enum status load(struct hub *hub, const char *id, struct served **out, struct error *err) {
+static enum status load(struct hub *hub, const char *id, struct hub_session **out, struct error *err) {
     struct arena arena = {0};
     struct stored_session stored;
     struct store *reader;
-    enum status st = service_reader(hub->service, &reader, err);
+    enum status st = access_read(hub->access, &reader, err);
     if (!st)
         st = store_session_get(reader, id, &arena, &stored, err);
-    struct served *s = st ? NULL : served_new(hub);
+    struct hub_session *s = st ? NULL : hub_session_new(hub);
     if (!st && !s)
         st = error_no_memory(err);
     if (!st) {
@@ -396,16 +396,16 @@ static enum status load(struct hub *hub, const char *id, struct served **out, st
     }
     arena_release(&arena);
     if (st && s)
-        served_free(s);
+        hub_session_free(s);
     if (!st)
         *out = s;
     return st;
 }
 
-enum status hub_find(struct hub *hub, const char *id, struct served **out, struct error *err) {
-    struct served *loaded;
+enum status hub_find(struct hub *hub, const char *id, struct hub_session **out, struct error *err) {
+    struct hub_session *loaded;
     pthread_mutex_lock(&hub->mutex);
-    struct served *s = lookup(hub, id);
+    struct hub_session *s = lookup(hub, id);
     pthread_mutex_unlock(&hub->mutex);
     if (!s) {
         enum status st = load(hub, id, &loaded, err);
@@ -414,12 +414,12 @@ enum status hub_find(struct hub *hub, const char *id, struct served **out, struc
         pthread_mutex_lock(&hub->mutex);
         s = lookup(hub, id);
         if (s) { /* somebody was faster */
-            served_free(loaded);
+            hub_session_free(loaded);
         } else {
             loaded->next = hub->first;
             hub->first = s = loaded;
         }
-        struct served *gone = evict(hub);
+        struct hub_session *gone = evict(hub);
         pthread_mutex_unlock(&hub->mutex);
         free_gone(gone);
     }
@@ -427,7 +427,7 @@ enum status hub_find(struct hub *hub, const char *id, struct served **out, struc
     return ST_OK;
 }
 
-void hub_drop(struct served *s) {
+void hub_drop(struct hub_session *s) {
     if (!s)
         return;
     struct hub *hub = s->hub;
@@ -437,7 +437,7 @@ void hub_drop(struct served *s) {
     pthread_mutex_unlock(&hub->mutex);
 }
 
-void hub_keep(struct served *s) {
+void hub_keep(struct hub_session *s) {
     pthread_mutex_lock(&s->hub->mutex);
     s->references++;
     pthread_mutex_unlock(&s->hub->mutex);
@@ -446,7 +446,7 @@ void hub_keep(struct served *s) {
 /* ---- the engine from the records ---- */
 
 /* Every trial that has not ended is out again; those that somebody had taken get a lease of its full length. */
-static enum status take_up(struct served *s, struct store *store, struct error *err) {
+static enum status take_up(struct hub_session *s, struct store *store, struct error *err) {
     struct arena arena = {0};
     struct record *records;
     struct lease *leases;
@@ -476,21 +476,21 @@ static enum status take_up(struct served *s, struct store *store, struct error *
 }
 
 static enum status record_run(void *context, struct store *store, struct error *err) {
-    struct served *s = context;
+    struct hub_session *s = context;
     return session_record_run(s->engine, store, err);
 }
 
-bool hub_is_awake(const struct served *s) {
+bool hub_is_awake(const struct hub_session *s) {
     return s->engine;
 }
 
-enum status hub_wake(struct served *s, struct error *err) {
+enum status hub_wake(struct hub_session *s, struct error *err) {
     struct arena arena = {0};
     struct store *reader;
     struct stored_session stored;
     if (s->engine)
         return ST_OK;
-    enum status st = service_reader(s->hub->service, &reader, err);
+    enum status st = access_read(s->hub->access, &reader, err);
     if (!st)
         st = store_session_get(reader, s->id, &arena, &stored, err);
     if (!st) {
@@ -520,9 +520,9 @@ enum status hub_wake(struct served *s, struct error *err) {
 /* ---- the thread that ends leases, and clears away ---- */
 
 /* The next session after `s` (NULL: the first), referenced; `s` is given back. */
-static struct served *step_on(struct hub *hub, struct served *s) {
+static struct hub_session *step_on(struct hub *hub, struct hub_session *s) {
     pthread_mutex_lock(&hub->mutex);
-    struct served *next = s ? s->next : hub->first;
+    struct hub_session *next = s ? s->next : hub->first;
     if (next)
         next->references++;
     if (s)
@@ -532,7 +532,7 @@ static struct served *step_on(struct hub *hub, struct served *s) {
 }
 
 static void tick(struct hub *hub) {
-    for (struct served *s = step_on(hub, NULL); s; s = step_on(hub, s)) {
+    for (struct hub_session *s = step_on(hub, NULL); s; s = step_on(hub, s)) {
         struct error err;
         if (!hub_try(s)) /* it is making a suggestion: next time */
             continue;
@@ -541,7 +541,7 @@ static void tick(struct hub *hub) {
         hub_unlock(s);
     }
     pthread_mutex_lock(&hub->mutex);
-    struct served *gone = evict(hub);
+    struct hub_session *gone = evict(hub);
     pthread_mutex_unlock(&hub->mutex);
     free_gone(gone);
 }
@@ -551,7 +551,7 @@ static void forget_at_times(struct hub *hub, double *due_us) {
     bool more = false;
     if (clock_now_us() < *due_us)
         return;
-    const enum status st = service_forget(hub->service, &more, &err);
+    const enum status st = access_forget(hub->access, &more, &err);
     *due_us = more ? 0 : clock_now_us() + FORGET_US; /* leases are looked at in between */
     if (st)
         log_error("what is old stays in the dataset for now: %s", err.message);
@@ -592,13 +592,13 @@ static bool was_served(const struct stored_session *stored) {
     if (stored->origin && strcmp(stored->origin, SESSION_BEFORE) != 0)
         return false;
     cJSON *options = cJSON_Parse(stored->options);
-    bool served = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(options, "served"));
+    bool by_service = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(options, "served"));
     cJSON_Delete(options);
-    return served;
+    return by_service;
 }
 
 static void go_on(struct hub *hub, const char *id) {
-    struct served *s;
+    struct hub_session *s;
     struct error err;
     enum status st = hub_find(hub, id, &s, &err);
     if (!st) {
@@ -622,7 +622,7 @@ static enum status recover(struct hub *hub, enum stored_session_state state, str
     struct stored_session *sessions;
     size_t n;
     char after[PAGE_CURSOR_ROOM] = "", next[PAGE_CURSOR_ROOM];
-    enum status st = service_reader(hub->service, &reader, err);
+    enum status st = access_read(hub->access, &reader, err);
     do {
         n = 0;
         if (!st)
@@ -636,11 +636,11 @@ static enum status recover(struct hub *hub, enum stored_session_state state, str
     return st;
 }
 
-enum status hub_open(struct service *service, const struct hub_options *options, struct hub **out, struct error *err) {
+enum status hub_open(struct access *access, const struct hub_options *options, struct hub **out, struct error *err) {
     struct hub *hub = calloc(1, sizeof *hub);
     if (!hub)
         return error_no_memory(err);
-    hub->service = service;
+    hub->access = access;
     hub->options = *options;
     pthread_mutex_init(&hub->mutex, NULL);
     pthread_mutex_init(&hub->machine, NULL);
@@ -667,8 +667,8 @@ enum status hub_start(struct hub *hub, struct error *err) {
 /* All at once, so that none waits for another's end. */
 void hub_halt(struct hub *hub) {
     pthread_mutex_lock(&hub->mutex);
-    for (struct served *s = hub->first; s; s = s->next) {
-        served_cancel(s);
+    for (struct hub_session *s = hub->first; s; s = s->next) {
+        hub_session_cancel(s);
         hub_stir(s);
     }
     pthread_mutex_unlock(&hub->mutex);
@@ -686,12 +686,12 @@ void hub_close(struct hub *hub) {
     if (hub->has_thread)
         pthread_join(hub->thread, NULL);
     hub_halt(hub);
-    for (struct served *s = hub->first; s; s = s->next)
+    for (struct hub_session *s = hub->first; s; s = s->next)
         hub_own_stop(s);
     while (hub->first) {
-        struct served *s = hub->first;
+        struct hub_session *s = hub->first;
         hub->first = s->next;
-        served_free(s);
+        hub_session_free(s);
     }
     for (size_t i = 0; i < hub->n_launchers; i++) {
         free(hub->launchers[i].runner);

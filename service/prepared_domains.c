@@ -1,7 +1,7 @@
-/* See domains.h. One mutex guards the lists, never held while something is read or predicted. Two threads that miss the
- * same domain read it both, and the later one uses the earlier's. Look-ups walk a short list: at most some 32 domains,
- * and within one a hash table of predictions by strategy, which is emptied when it is full. */
-#include "service/domains.h"
+/* See prepared_domains.h. One mutex guards the lists, never held while something is read or predicted. Two threads that
+ * miss the same domain read it both, and the later one uses the earlier's. Look-ups walk a short list: at most some 32
+ * domains, and within one a hash table of predictions by strategy, which is emptied when it is full. */
+#include "service/prepared_domains.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -29,10 +29,10 @@ struct known {
 };
 
 struct entry {
-    struct domain domain; /* the first member: a struct domain * is a struct entry * */
+    struct prepared_domain domain; /* the first member: a struct prepared_domain * is a struct entry * */
     struct model model;
     struct cluster cluster;
-    struct domains *owner; /* NULL: of one request alone */
+    struct prepared_domains *owner; /* NULL: of one request alone */
     unsigned users;
     struct entry *next; /* most recently used first */
     pthread_mutex_t mutex;
@@ -43,14 +43,14 @@ struct entry {
     struct known **known; /* open addressing by the id's first digits; NULL until the first */
 };
 
-struct domains {
+struct prepared_domains {
     pthread_mutex_t mutex;
     size_t most;
     struct entry *first;
 };
 
-struct domains *domains_new(size_t most) {
-    struct domains *d = calloc(1, sizeof *d);
+struct prepared_domains *prepared_domains_new(size_t most) {
+    struct prepared_domains *d = calloc(1, sizeof *d);
     if (d) {
         pthread_mutex_init(&d->mutex, NULL);
         d->most = most;
@@ -80,7 +80,7 @@ static void free_entry(struct entry *e) {
     free(e);
 }
 
-void domains_free(struct domains *d) {
+void prepared_domains_free(struct prepared_domains *d) {
     if (!d)
         return;
     for (struct entry *e = d->first, *next; e; e = next) {
@@ -122,7 +122,8 @@ static enum status make_entry(struct model *model, struct cluster *cluster, stru
     return ST_OK;
 }
 
-enum status domain_new(struct model *model, struct cluster *cluster, struct domain **out, struct error *err) {
+enum status prepared_domain_new(struct model *model, struct cluster *cluster, struct prepared_domain **out,
+                                struct error *err) {
     struct entry *e;
     enum status st = make_entry(model, cluster, &e, err);
     if (!st)
@@ -146,7 +147,7 @@ static enum status read_entry(struct store *store, const char *model, const char
 }
 
 /* With the mutex held: the entry, moved to the front and with one user more, or NULL. */
-static struct entry *look_up(struct domains *d, const char *model, const char *cluster) {
+static struct entry *look_up(struct prepared_domains *d, const char *model, const char *cluster) {
     for (struct entry **at = &d->first; *at; at = &(*at)->next) {
         struct entry *e = *at;
         if (strcmp(e->model.id.hex, model) || strcmp(e->cluster.id.hex, cluster))
@@ -162,7 +163,7 @@ static struct entry *look_up(struct domains *d, const char *model, const char *c
 
 /* With the mutex held: unlist what is least recently used beyond the limit; what nobody uses is returned to be freed.
  */
-static struct entry *evict(struct domains *d) {
+static struct entry *evict(struct prepared_domains *d) {
     struct entry **at = &d->first, *gone = NULL;
     size_t bytes = 0;
     for (size_t kept = 0; *at && kept < d->most && (bytes += (*at)->bytes) <= KEPT_BYTES; kept++)
@@ -187,8 +188,8 @@ static void free_list(struct entry *e) {
     }
 }
 
-enum status domains_take(struct domains *d, struct store *store, const char *model, const char *cluster,
-                         struct domain **out, struct error *err) {
+enum status prepared_domains_take(struct prepared_domains *d, struct store *store, const char *model,
+                                  const char *cluster, struct prepared_domain **out, struct error *err) {
     pthread_mutex_lock(&d->mutex);
     struct entry *e = look_up(d, model, cluster);
     pthread_mutex_unlock(&d->mutex);
@@ -216,11 +217,11 @@ enum status domains_take(struct domains *d, struct store *store, const char *mod
     return ST_OK;
 }
 
-void domain_drop(struct domain *domain) {
+void prepared_domain_drop(struct prepared_domain *domain) {
     struct entry *e = (struct entry *)domain;
     if (!e)
         return;
-    struct domains *d = e->owner;
+    struct prepared_domains *d = e->owner;
     if (!d) {
         free_entry(e);
         return;
@@ -232,7 +233,7 @@ void domain_drop(struct domain *domain) {
     free_list(gone);
 }
 
-enum status domain_take_predictor(struct domain *domain, struct predictor **out, struct error *err) {
+enum status prepared_domain_take_predictor(struct prepared_domain *domain, struct predictor **out, struct error *err) {
     struct entry *e = (struct entry *)domain;
     pthread_mutex_lock(&e->mutex);
     struct spare *spare = e->spares;
@@ -253,7 +254,7 @@ enum status domain_take_predictor(struct domain *domain, struct predictor **out,
     return ST_OK;
 }
 
-void domain_give_predictor(struct domain *domain, struct predictor *predictor) {
+void prepared_domain_give_predictor(struct prepared_domain *domain, struct predictor *predictor) {
     struct entry *e = (struct entry *)domain;
     struct spare *spare = (struct spare *)((char *)predictor - offsetof(struct spare, predictor));
     const bool small = predictor_bytes(predictor) <= SPARE_BYTES;
@@ -312,24 +313,24 @@ static void remember(struct entry *e, const struct id *id, const struct predicti
     free(known);
 }
 
-enum status domain_predict(struct domain *domain, const struct strategy *strategy, struct prediction *out,
-                           struct error *err) {
+enum status prepared_domain_predict(struct prepared_domain *domain, const struct strategy *strategy,
+                                    struct prediction *out, struct error *err) {
     struct entry *e = (struct entry *)domain;
     struct predictor *predictor;
     if (e->owner && recall(e, strategy->id.hex, out))
         return ST_OK;
-    enum status st = domain_take_predictor(domain, &predictor, err);
+    enum status st = prepared_domain_take_predictor(domain, &predictor, err);
     if (st)
         return st;
     st = predictor_run(predictor, strategy, out, err);
-    domain_give_predictor(domain, predictor);
+    prepared_domain_give_predictor(domain, predictor);
     if (!st && e->owner)
         remember(e, &strategy->id, out);
     return st;
 }
 
-enum status domain_predict_stored(struct domain *domain, struct store *store, const char *id, struct prediction *out,
-                                  struct error *err) {
+enum status prepared_domain_predict_stored(struct prepared_domain *domain, struct store *store, const char *id,
+                                           struct prediction *out, struct error *err) {
     struct entry *e = (struct entry *)domain;
     struct strategy strategy;
     if (recall(e, id, out))
@@ -337,7 +338,7 @@ enum status domain_predict_stored(struct domain *domain, struct store *store, co
     enum status st = store_get_strategy(store, id, &e->model, &e->cluster, &strategy, err);
     if (st)
         return st;
-    st = domain_predict(domain, &strategy, out, err);
+    st = prepared_domain_predict(domain, &strategy, out, err);
     strategy_release(&strategy);
     return st;
 }
