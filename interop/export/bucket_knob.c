@@ -12,13 +12,13 @@ static struct bucket_item item_of(const struct form *f, const struct bucket_knob
 
 enum status bucket_knob_find(struct form *f, struct bucket_knob *knob, struct error *err) {
     const uint32_t n = f->model->n_variables;
-    struct bucket_item *items = arena_alloc(&f->out->arena, n, sizeof *items);
+    struct bucket_item *items = arena_alloc(f->arena, n, sizeof *items);
     if (!items)
         return error_no_memory(err);
     for (uint32_t i = 0; i < n; i++)
         items[i] = item_of(f, knob, i);
     knob->n_groups = buckets_place(n, items, f->strategy->n_groups);
-    enum status st = buckets_infer(knob->rule, n, items, knob->n_groups, &f->out->arena, &knob->caps, &knob->fits, err);
+    enum status st = buckets_infer(knob->rule, n, items, knob->n_groups, f->arena, &knob->caps, &knob->fits, err);
     if (st)
         return st;
     knob->nearest = buckets_nearest(knob->rule, n, items, knob->n_groups);

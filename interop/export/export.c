@@ -35,15 +35,6 @@ const struct exporter *exporters_find(const char *name) {
     return NULL;
 }
 
-const char *export_loss_word(enum export_loss loss) {
-    static const char *const words[] = {
-#define X(name, word) word,
-        EXPORT_LOSS_TABLE(X)
-#undef X
-    };
-    return words[loss];
-}
-
 static void take_notes(struct form *f) {
     struct export *out = f->out;
     for (int i = 0; i < EXPORT_LOSS_COUNT; i++)
@@ -55,7 +46,8 @@ enum status export_build(const struct exporter *exporter, const struct strategy 
                          const struct cluster *cluster, struct export *out, struct error *err) {
     struct export built = {0};
     uint32_t *ready = arena_alloc(&built.arena, model->n_variables, sizeof *ready);
-    struct form form = {.strategy = strategy, .model = model, .cluster = cluster, .ready = ready, .out = &built};
+    struct form form = {
+        .strategy = strategy, .model = model, .cluster = cluster, .ready = ready, .arena = &built.arena, .out = &built};
     enum status st = ready ? ready_order(model, ready, err) : error_no_memory(err);
     for (uint32_t v = 0; v < strategy->n_variables; v++)
         form.n_served += strategy->variables[v].kind == SYNC_PARAMETER_SERVER;

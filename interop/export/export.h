@@ -18,32 +18,10 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "interop/export/loss.h"
 #include "strategy/cluster.h"
 #include "strategy/model.h"
 #include "strategy/strategy.h"
-
-/* What a form can fail to say: X(name, word for people and programs). */
-#define EXPORT_LOSS_TABLE(X)                                                                                           \
-    X(GROUPS, "groups")                                                                                                \
-    X(ALL_REDUCE, "all-reduce")                                                                                        \
-    X(PARAMETER_SERVER, "parameter-server")                                                                            \
-    X(SHARDS, "shards")                                                                                                \
-    X(PARTITION, "partition")                                                                                          \
-    X(PLACEMENT, "placement")                                                                                          \
-    X(LOCAL_REDUCTION, "local-reduction")                                                                              \
-    X(ORDER, "order")                                                                                                  \
-    X(PREEMPTION, "preemption")                                                                                        \
-    X(CREDIT, "credit")                                                                                                \
-    X(CROSS_ITERATION, "cross-iteration")                                                                              \
-    X(ALGORITHM, "algorithm")                                                                                          \
-    X(ENCODING, "encoding")
-
-enum export_loss {
-#define X(name, word) EXPORT_LOSS_##name,
-    EXPORT_LOSS_TABLE(X)
-#undef X
-        EXPORT_LOSS_COUNT
-};
 
 struct export_note {
     enum export_loss loss;
@@ -75,7 +53,6 @@ struct exporter {
 
 const struct exporter *exporters_list(size_t *n);
 const struct exporter *exporters_find(const char *name); /* or NULL */
-const char *export_loss_word(enum export_loss loss);
 
 /* Write a sealed strategy in one form. Fails: ST_NO_MEMORY, ST_INFEASIBLE (plan_lower's). Release with export_release.
  * O(variables log variables + messages). */

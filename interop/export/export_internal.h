@@ -9,7 +9,14 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "interop/export/export.h"
+#include "base/arena.h"
+#include "base/error.h"
+#include "interop/export/loss.h"
+#include "strategy/cluster.h"
+#include "strategy/model.h"
+#include "strategy/strategy.h"
+
+struct export; /* interop/export/export.h */
 
 struct form {
     const struct strategy *strategy;
@@ -19,6 +26,7 @@ struct form {
     uint32_t n_served;     /* variables on parameter servers; the rest is all-reduced */
     const char *notes[EXPORT_LOSS_COUNT];
     bool no_memory;
+    struct arena *arena; /* of the export: it owns the texts */
     struct export *out;
     char *open_text; /* of the file that is being written */
     size_t open_size;

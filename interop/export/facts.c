@@ -39,7 +39,7 @@ static int by_size(const void *a, const void *b) {
 
 uint64_t form_partition(struct form *f, bool *uniform) {
     const uint32_t n = f->strategy->n_variables;
-    struct part *parts = arena_alloc(&f->out->arena, n, sizeof *parts);
+    struct part *parts = arena_alloc(f->arena, n, sizeof *parts);
     uint64_t best = 0, most = 0, bytes = 0;
     *uniform = true;
     f->no_memory |= !parts;
@@ -59,7 +59,7 @@ uint64_t form_partition(struct form *f, bool *uniform) {
 
 const uint64_t *form_group_bytes(struct form *f) {
     const struct strategy *s = f->strategy;
-    uint64_t *bytes = arena_alloc(&f->out->arena, s->n_groups, sizeof *bytes);
+    uint64_t *bytes = arena_alloc(f->arena, s->n_groups, sizeof *bytes);
     f->no_memory |= !bytes;
     for (uint32_t v = 0; v < s->n_variables && bytes; v++)
         if (s->variables[v].kind == SYNC_ALL_REDUCE)
@@ -76,7 +76,7 @@ uint32_t form_workers(const struct form *f) {
 
 uint32_t form_servers(struct form *f) {
     const struct strategy *s = f->strategy;
-    bool *serves = arena_alloc(&f->out->arena, f->cluster->n_nodes, sizeof *serves);
+    bool *serves = arena_alloc(f->arena, f->cluster->n_nodes, sizeof *serves);
     uint32_t n = 0;
     f->no_memory |= !serves;
     for (uint32_t v = 0; v < s->n_variables && serves; v++)
@@ -97,7 +97,7 @@ static bool append(cJSON *array, cJSON *item) {
 
 cJSON *form_groups(struct form *f) {
     const struct strategy *s = f->strategy;
-    cJSON *all = cJSON_CreateArray(), **groups = arena_alloc(&f->out->arena, s->n_groups, sizeof(cJSON *));
+    cJSON *all = cJSON_CreateArray(), **groups = arena_alloc(f->arena, s->n_groups, sizeof(cJSON *));
     bool whole = all && groups;
     for (uint32_t g = 0; g < s->n_groups && whole; g++) {
         groups[g] = cJSON_CreateArray();

@@ -77,7 +77,7 @@ static bool follow(struct pass *p, uint32_t first) {
 /* The thresholds that make the groups; *any says whether there are some. Only for strategies that serve nothing. */
 static enum status find_thresholds(struct form *f, bool half, uint64_t *low, uint64_t *high, bool *any,
                                    struct error *err) {
-    struct arena *arena = &f->out->arena;
+    struct arena *arena = f->arena;
     struct horovod_queue queue;
     enum status st = horovod_queue_fill(f->model, f->cluster, HOROVOD_CYCLE_US, arena, &queue, err);
     if (st)
@@ -103,7 +103,7 @@ static enum status find_thresholds(struct form *f, bool half, uint64_t *low, uin
 }
 
 static uint64_t largest_group(struct form *f, bool half) {
-    uint64_t *bytes = arena_alloc(&f->out->arena, f->strategy->n_groups, sizeof *bytes), most = 1;
+    uint64_t *bytes = arena_alloc(f->arena, f->strategy->n_groups, sizeof *bytes), most = 1;
     f->no_memory |= !bytes;
     for (uint32_t v = 0; v < f->strategy->n_variables && bytes; v++) {
         const struct variable_sync *sync = &f->strategy->variables[v];

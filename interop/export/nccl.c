@@ -146,7 +146,7 @@ enum status export_nccl(struct form *f, struct error *err) {
     enum status st = plan_lower(f->model, f->cluster, f->strategy, &plan, err);
     if (st)
         return st;
-    struct sent *sent = arena_alloc(&f->out->arena, plan.n_messages, sizeof *sent);
+    struct sent *sent = arena_alloc(f->arena, plan.n_messages, sizeof *sent);
     if (sent) {
         uint32_t n = collect(&plan, sent);
         note_algorithms(f);

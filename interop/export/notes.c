@@ -12,7 +12,7 @@ void form_note(struct form *f, enum export_loss loss, const char *format, ...) {
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    f->notes[loss] = arena_strdup(&f->out->arena, text);
+    f->notes[loss] = arena_strdup(f->arena, text);
     f->no_memory |= !f->notes[loss];
 }
 

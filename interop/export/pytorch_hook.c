@@ -30,7 +30,7 @@ static bool add_group(cJSON *groups, enum algorithm algorithm, uint64_t partitio
 /* The place of the first forward operator that reads it, by variable; NULL (remembered) when memory is out. */
 static const uint32_t *first_reads(struct form *f) {
     const struct model *m = f->model;
-    uint32_t *first = arena_alloc(&f->out->arena, m->n_variables, sizeof *first);
+    uint32_t *first = arena_alloc(f->arena, m->n_variables, sizeof *first);
     f->no_memory |= !first;
     for (uint32_t v = 0; v < m->n_variables && first; v++)
         first[v] = m->n_forward;
@@ -45,7 +45,7 @@ static const uint32_t *first_reads(struct form *f) {
 /* By group: the least of its variables'. NULL (remembered) when memory is out. */
 static const uint32_t *groups_needed(struct form *f, const uint32_t *first) {
     const struct strategy *s = f->strategy;
-    uint32_t *needed = arena_alloc(&f->out->arena, s->n_groups, sizeof *needed);
+    uint32_t *needed = arena_alloc(f->arena, s->n_groups, sizeof *needed);
     f->no_memory |= !needed;
     for (uint32_t g = 0; g < s->n_groups && needed; g++)
         needed[g] = f->model->n_forward;

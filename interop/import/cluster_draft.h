@@ -12,7 +12,9 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "interop/import/import.h"
+#include "interop/import/notes.h"
+#include "interop/import/settings.h"
+#include "interop/import/source.h"
 #include "strategy/cluster.h"
 
 struct draft_node {

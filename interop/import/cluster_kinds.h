@@ -4,7 +4,9 @@
 #define INTEROP_IMPORT_CLUSTER_KINDS_H
 
 #include "interop/import/cluster_draft.h"
-#include "interop/import/import.h"
+#include "interop/import/notes.h"
+#include "interop/import/settings.h"
+#include "interop/import/source.h"
 
 typedef bool import_recognise_cluster(const struct source *source);
 typedef enum status import_cluster_reader(const struct source *source, const struct import_settings *settings,

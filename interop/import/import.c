@@ -58,14 +58,6 @@ const struct import_kind *import_cluster_kinds(void) {
     return cluster_kinds;
 }
 
-const char *import_name(const struct source *source, const struct import_settings *settings, bool estimated,
-                        struct arena *arena) {
-    if (settings->name)
-        return settings->name;
-    const char *stem = source_stem(source, arena);
-    return stem && estimated ? arena_printf(arena, "%s-estimate", stem) : stem;
-}
-
 /* "a, b and c", of those that take `options`. */
 static void list_kinds(const struct import_kind *kinds, unsigned options, char *out, size_t room) {
     size_t n = 0, left = 0;

@@ -6,7 +6,9 @@
 #include <cjson/cJSON.h>
 #include <stdbool.h>
 
-#include "interop/import/import.h"
+#include "interop/import/notes.h"
+#include "interop/import/settings.h"
+#include "interop/import/source.h"
 
 typedef bool import_recognise(const struct source *source);
 typedef enum status import_model_reader(const struct source *source, const struct import_settings *settings,
@@ -14,10 +16,5 @@ typedef enum status import_model_reader(const struct source *source, const struc
 
 import_recognise pipedream_is, espresso_is, safetensors_is, onnx_is, torch_trace_is, graph_item_is;
 import_model_reader pipedream_read, espresso_read, safetensors_read, onnx_read, torch_trace_read, graph_item_read;
-
-/* The name of the description: the setting, else the file's, with "-estimate" behind it where times are estimated.
- * NULL when memory is out. */
-const char *import_name(const struct source *source, const struct import_settings *settings, bool estimated,
-                        struct arena *arena);
 
 #endif

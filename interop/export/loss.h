@@ -1,0 +1,30 @@
+/* What an exported form can fail to say of a strategy, each with its word. */
+#ifndef INTEROP_EXPORT_LOSS_H
+#define INTEROP_EXPORT_LOSS_H
+
+/* X(name, word for people and programs) */
+#define EXPORT_LOSS_TABLE(X)                                                                                           \
+    X(GROUPS, "groups")                                                                                                \
+    X(ALL_REDUCE, "all-reduce")                                                                                        \
+    X(PARAMETER_SERVER, "parameter-server")                                                                            \
+    X(SHARDS, "shards")                                                                                                \
+    X(PARTITION, "partition")                                                                                          \
+    X(PLACEMENT, "placement")                                                                                          \
+    X(LOCAL_REDUCTION, "local-reduction")                                                                              \
+    X(ORDER, "order")                                                                                                  \
+    X(PREEMPTION, "preemption")                                                                                        \
+    X(CREDIT, "credit")                                                                                                \
+    X(CROSS_ITERATION, "cross-iteration")                                                                              \
+    X(ALGORITHM, "algorithm")                                                                                          \
+    X(ENCODING, "encoding")
+
+enum export_loss {
+#define X(name, word) EXPORT_LOSS_##name,
+    EXPORT_LOSS_TABLE(X)
+#undef X
+        EXPORT_LOSS_COUNT
+};
+
+const char *export_loss_word(enum export_loss loss); /* "parameter-server" */
+
+#endif
