@@ -17,6 +17,7 @@
 #include "cli/paths.h"
 #include "cli/table.h"
 #include "dataset/query.h"
+#include "simulator/learned/pairwise_accuracy.h"
 #include "strategy/baselines/baselines.h"
 #include "tuner/learn/examples.h"
 #include "tuner/learn/rankers.h"
@@ -184,8 +185,8 @@ static enum status print_accuracy(const struct ranking *r, struct error *err) {
         score[i] = r->items[i].score;
         timeline[i] = r->items[i].timeline_us;
     }
-    double by_ranker = whole ? ranker_pairwise_accuracy(r->n, us, score, domain) : NAN;
-    double by_timeline = whole ? ranker_pairwise_accuracy(r->n, us, timeline, domain) : NAN;
+    double by_ranker = whole ? pairwise_accuracy(r->n, us, score, domain) : NAN;
+    double by_timeline = whole ? pairwise_accuracy(r->n, us, timeline, domain) : NAN;
     if (!isnan(by_ranker))
         text_print(stdout,
                    "\nOf the pairs that were measured the ranker has %.1f%% in the right order, the timeline %.1f%%.\n",

@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "simulator/learned/ranker.h"
+#include "simulator/learned/ranker_options.h"
 
 struct forest_node {
     float value;          /* of a leaf; else x[feature] < value goes left */

@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "featurize/features.h"
-#include "simulator/learned/ranker.h"
+#include "simulator/learned/ranker_options.h"
 
 /* One example's normalised input, as in struct features. Borrowed. */
 struct network_input {

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "simulator/learned/ranker.h"
 #include "simulator/learned/ranker_internal.h"
 
 static const char *const SCHEMA = "syncopate.ranker/1";

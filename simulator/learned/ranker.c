@@ -14,6 +14,7 @@
 #include <threads.h>
 
 #include "base/clock.h"
+#include "simulator/learned/pairwise_accuracy.h"
 #include "simulator/learned/ranker_internal.h"
 #include "simulator/learned/training.h"
 #include "simulator/learned/trees.h"
@@ -35,57 +36,6 @@ static const struct network_class *const NETWORKS[RANKER_KIND_COUNT] = {
     [RANKER_rnn] = &network_rnn,
     [RANKER_gat] = &network_gat,
 };
-
-static const struct {
-    const char *name, *words;
-} KINDS[RANKER_KIND_COUNT] = {
-#define X(name, words) [RANKER_##name] = {#name, words},
-    RANKER_KIND_TABLE(X)
-#undef X
-};
-
-const char *ranker_kind_name(enum ranker_kind kind) {
-    return KINDS[kind].name;
-}
-
-const char *ranker_kind_words(enum ranker_kind kind) {
-    return KINDS[kind].words;
-}
-
-bool ranker_kind_parse(const char *word, enum ranker_kind *out) {
-    for (int kind = 0; kind < RANKER_KIND_COUNT; kind++) {
-        if (strcmp(word, KINDS[kind].name) == 0) {
-            *out = (enum ranker_kind)kind;
-            return true;
-        }
-    }
-    return false;
-}
-
-struct ranker_options ranker_default_options(enum ranker_kind kind) {
-    struct ranker_options options = {.kind = kind,
-                                     .residual = true,
-                                     .seed = 1,
-                                     .validation = 0.2,
-                                     .members = 1,
-                                     .epochs = 150,
-                                     .patience = 40,
-                                     .learning_rate = 0.01,
-                                     .weight_decay = 0.01};
-    if (kind == RANKER_trees) {
-        options.members = 8;
-        options.epochs = 500;
-        options.learning_rate = 0.1;
-        options.weight_decay = 1;
-    } else if (kind == RANKER_linear) {
-        options.learning_rate = 0.002;
-    } else {
-        options.epochs = 80;
-        options.patience = 20;
-        options.learning_rate = 0.003;
-    }
-    return options;
-}
 
 const struct network_class *ranker_network(enum ranker_kind kind) {
     return NETWORKS[kind];
@@ -204,34 +154,7 @@ enum status ranker_hidden(const struct ranker *ranker, const struct features *fe
     return status;
 }
 
-double ranker_pairwise_accuracy(size_t n, const double *us, const double *score, const uint32_t *domain) {
-    size_t pairs = 0, twice = 0; /* twice the pairs in order, so that halves stay whole */
-    for (size_t i = 0; i < n; i++) {
-        for (size_t j = 0; j < n; j++) {
-            if (domain[i] != domain[j] || !(us[i] < us[j]))
-                continue;
-            pairs++;
-            twice += score[i] < score[j] ? 2 : score[i] == score[j];
-        }
-    }
-    return pairs ? (double)twice / 2 / (double)pairs : NAN;
-}
-
 /* ---- training ---- */
-
-static enum status check_options(const struct ranker_options *o, struct error *err) {
-    if (!(o->validation >= 0 && o->validation <= 0.5))
-        return error_set(err, ST_INVALID, "validation is %g; it must be from 0 to 0.5", o->validation);
-    if (!(o->sigma_us >= 0) || !isfinite(o->sigma_us))
-        return error_set(err, ST_INVALID, "sigma is %g us; it must be 0 or more", o->sigma_us);
-    if (o->epochs == 0 || o->patience == 0 || o->members == 0)
-        return error_set(err, ST_INVALID, "epochs, patience and members must be at least 1");
-    if (!(o->learning_rate > 0) || !isfinite(o->learning_rate))
-        return error_set(err, ST_INVALID, "the learning rate is %g; it must be positive", o->learning_rate);
-    if (!(o->weight_decay >= 0) || !isfinite(o->weight_decay))
-        return error_set(err, ST_INVALID, "the weight decay is %g; it must be 0 or more", o->weight_decay);
-    return ST_OK;
-}
 
 /* fold.base: the score without a network's own part, which the fit computes; of trees all that is there, since new
  * ones come on top. fold.score: the score before training. */
@@ -269,7 +192,7 @@ static enum status accuracy(const struct ranker *ranker, struct fold *fold, doub
     for (size_t i = 0; i < fold->n && status == ST_OK; i++)
         status = ranker_score(ranker, fold->features[i], &fold->score[i], err);
     if (status == ST_OK)
-        *out = ranker_pairwise_accuracy(fold->n, fold->us, fold->score, fold->group);
+        *out = pairwise_accuracy(fold->n, fold->us, fold->score, fold->group);
     return status;
 }
 
@@ -403,7 +326,7 @@ static enum status train_from(const struct ranker *from, const struct ranker_opt
                               const struct ranker_example *examples, struct ranker **out, struct ranker_report *report,
                               struct error *err) {
     const double start_us = clock_now_us();
-    enum status status = check_options(options, err);
+    enum status status = ranker_check_options(options, err);
     if (status != ST_OK)
         return status;
     ranker_hold_blas();

@@ -17,60 +17,15 @@
 #ifndef SIMULATOR_LEARNED_RANKER_H
 #define SIMULATOR_LEARNED_RANKER_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
 #include "featurize/features.h"
-
-#define RANKER_KIND_TABLE(X)                                                                                           \
-    X(linear, "a linear model of the global features")                                                                 \
-    X(rnn, "a bidirectional LSTM over the variables")                                                                  \
-    X(gat, "graph attention over the variable graph")                                                                  \
-    X(trees, "boosted trees on the global features")
-
-enum ranker_kind {
-#define X(name, words) RANKER_##name,
-    RANKER_KIND_TABLE(X)
-#undef X
-        RANKER_KIND_COUNT
-};
-const char *ranker_kind_name(enum ranker_kind kind);
-const char *ranker_kind_words(enum ranker_kind kind);
-bool ranker_kind_parse(const char *word, enum ranker_kind *out);
+#include "simulator/learned/ranker_options.h"
 
 struct ranker; /* opaque */
-
-struct ranker_example {
-    const struct features *features; /* borrowed */
-    double us;                       /* measured, > 0 */
-    uint32_t domain;                 /* any number: pairs are drawn between examples of the same */
-};
-
-struct ranker_options {
-    enum ranker_kind kind;
-    bool residual;
-    uint64_t seed;
-    double sigma_us;   /* equation 3's penalty for more partitions; 0: none */
-    double validation; /* share of the examples that decides when to stop; never trained on. At most 0.5; 0: none */
-    uint32_t members;  /* trees: boosted models whose mean it is, each with another draw of that share; others: 1 */
-    uint32_t epochs;   /* at most */
-    uint32_t patience; /* epochs without a better validation before it stops */
-    double learning_rate, weight_decay;
-    const atomic_int *cancel; /* NULL: none. Checked once an epoch */
-};
-
-/* Good for `kind` with a few hundred examples. */
-struct ranker_options ranker_default_options(enum ranker_kind kind);
-
-struct ranker_report {
-    uint32_t epochs, best_epoch; /* boosting rounds for trees, of the member with most */
-    size_t n_training, n_validation;
-    double training_accuracy, validation_accuracy; /* pairwise, the mean over members; NaN without pairs */
-    double seconds;
-};
 
 /* Train. *report may be NULL. Fails: ST_INVALID (fewer than two examples of any domain, a time that is not positive
  * and finite), ST_NUMERIC (the loss is not finite), ST_CANCELLED, ST_NO_MEMORY. Free with ranker_free. */
@@ -100,7 +55,6 @@ enum status ranker_score(const struct ranker *ranker, const struct features *fea
 /* What the ranker makes of a strategy just before its score: two strategies that it cannot tell apart have the same
  * vector. RANKER_HIDDEN numbers, zeros after those that the kind has (linear: the weighted features; trees: the leaves'
  * values, summed over blocks of trees). For similarity between candidates (AutoSync §3.2). */
-enum { RANKER_HIDDEN = 16 };
 enum status ranker_hidden(const struct ranker *ranker, const struct features *features, double out[RANKER_HIDDEN],
                           struct error *err);
 
@@ -108,9 +62,5 @@ enum status ranker_hidden(const struct ranker *ranker, const struct features *fe
 char *ranker_write(const struct ranker *ranker);
 /* Fails: ST_INVALID (no ranker, of another version, of other features), ST_NO_MEMORY. */
 enum status ranker_read(const char *text, struct ranker **out, struct error *err);
-
-/* Share of pairs of one domain with different times that `score` orders as `us` does; half for equal scores. NaN
- * without pairs. O(n^2). */
-double ranker_pairwise_accuracy(size_t n, const double *us, const double *score, const uint32_t *domain);
 
 #endif

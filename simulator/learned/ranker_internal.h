@@ -5,7 +5,7 @@
 #include "simulator/learned/forest.h"
 #include "simulator/learned/network.h"
 #include "simulator/learned/normalise.h"
-#include "simulator/learned/ranker.h"
+#include "simulator/learned/ranker_options.h"
 
 /* score = [log timeline_us] + shift + network(parameters, normalised features)
  *       = [log timeline_us] + shift + leaf_scale * forest(features) for trees; [...] when residual */

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "simulator/learned/pairwise_accuracy.h"
+
 enum { SPLIT_STREAM = 0x5711 };
 
 struct key {
@@ -210,7 +212,7 @@ double chunks_loss(const struct chunks *chunks, size_t from, size_t to, double t
 
 double sample_error(const struct sample *sample, bool timed) {
     const struct fold *fold = &sample->validation;
-    const double accuracy = ranker_pairwise_accuracy(fold->n, fold->us, fold->score, fold->group);
+    const double accuracy = pairwise_accuracy(fold->n, fold->us, fold->score, fold->group);
     double off = 0;
     if (!timed || fold->n == 0)
         return 1 - accuracy;

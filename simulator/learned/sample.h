@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "simulator/learned/loss.h"
-#include "simulator/learned/ranker.h"
+#include "simulator/learned/ranker_options.h"
 
 struct fold {
     size_t n, n_groups;

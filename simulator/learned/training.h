@@ -10,7 +10,7 @@
 #include "simulator/learned/loss.h"
 #include "simulator/learned/network.h"
 #include "simulator/learned/normalise.h"
-#include "simulator/learned/ranker.h"
+#include "simulator/learned/ranker_options.h"
 #include "simulator/learned/sample.h"
 
 struct training {

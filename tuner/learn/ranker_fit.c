@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "simulator/learned/pairwise_accuracy.h"
 
 enum { HOLD_OUT_STREAM = 0x4e1d, LEAST_TRAINED = 2 };
 
@@ -100,8 +101,8 @@ static enum status score_places(const struct examples *e, const struct ranker *r
 }
 
 static void judge_range(const struct verdicts *v, size_t first, size_t n, struct ranker_judgement *out) {
-    out->ranker_accuracy = ranker_pairwise_accuracy(n, v->us + first, v->score + first, v->domain + first);
-    out->timeline_accuracy = ranker_pairwise_accuracy(n, v->us + first, v->timeline + first, v->domain + first);
+    out->ranker_accuracy = pairwise_accuracy(n, v->us + first, v->score + first, v->domain + first);
+    out->timeline_accuracy = pairwise_accuracy(n, v->us + first, v->timeline + first, v->domain + first);
 }
 
 static void count_examples(const struct examples *e, size_t n, const uint32_t *places, bool held_out,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/rng.h"
+#include "simulator/learned/pairwise_accuracy.h"
 #include "simulator/learned/ranker.h"
 #include "tests/support/check.h"
 
@@ -96,7 +97,7 @@ static inline double accuracy_on(const struct ranker *ranker, const struct made 
         us[i] = made->examples[i].us;
         domain[i] = made->examples[i].domain;
     }
-    const double accuracy = ranker_pairwise_accuracy(made->n, us, score, domain);
+    const double accuracy = pairwise_accuracy(made->n, us, score, domain);
     free(score);
     free(us);
     free(domain);

@@ -384,9 +384,9 @@ static void pairwise_accuracy_is_that_of_brute_force_with_ties(void **state) {
                 right += agree > 0 ? 1 : agree == 0 ? 0.5 : 0;
             }
         }
-        assert_close(ranker_pairwise_accuracy(N, us, score, domain), right / pairs, 1e-12);
+        assert_close(pairwise_accuracy(N, us, score, domain), right / pairs, 1e-12);
     }
-    assert_true(isnan(ranker_pairwise_accuracy(2, (double[]){1, 2}, (double[]){1, 2}, (uint32_t[]){1, 2})));
+    assert_true(isnan(pairwise_accuracy(2, (double[]){1, 2}, (double[]){1, 2}, (uint32_t[]){1, 2})));
 }
 
 static void a_hidden_vector_sums_to_the_correction(void **state) {
