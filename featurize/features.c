@@ -1,4 +1,6 @@
 /* The views of a plan put together, and the tables as arrays; see features.h. */
+#include "featurize/features.h"
+
 #include "featurize/features_internal.h"
 
 static const struct feature_column GLOBAL_COLUMNS[] = {

@@ -8,8 +8,13 @@
 
 #include <math.h>
 
-#include "featurize/features.h"
+#include "base/arena.h"
+#include "strategy/cost/cost.h"
 #include "strategy/exact/gradients.h"
+#include "strategy/plan.h"
+
+struct features; /* both: featurize/features.h */
+struct timeline_terms;
 
 struct message_view {
     double startup_us, transfer_us; /* of an all-reduce */

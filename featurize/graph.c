@@ -8,6 +8,7 @@
  * FEATURE_FAN_IN steps. */
 #include <string.h>
 
+#include "featurize/features.h"
 #include "featurize/features_internal.h"
 
 /* Places of producers, falling. */

@@ -1,5 +1,6 @@
 /* The strategy's choices as numbers, and the domain's. Two strategies that differ only in the numbers of their groups
  * have the same knobs. O(variables + groups + pieces + nodes). */
+#include "featurize/features.h"
 #include "featurize/features_internal.h"
 
 /* Sums over variables, weighed by their bytes. */

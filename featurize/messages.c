@@ -1,5 +1,6 @@
 /* What a plan asks of the network, message by message: how many of which size, what starting them costs, and how long
  * after its gradients and how long before its gate each may go. O(messages + pieces). */
+#include "featurize/features.h"
 #include "featurize/features_internal.h"
 
 enum { DECADES = 7 };

@@ -7,6 +7,7 @@
  * any NIC, over servers (all that they receive) and workers (all that they send), and adds all all-reduces. An
  * all-reduce moves transfer_us times the narrowest rate through every worker's NIC, as the timeline has it. */
 #include "base/units.h"
+#include "featurize/features.h"
 #include "featurize/features_internal.h"
 
 static void add_served(struct survey *s) {

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "featurize/features.h"
 #include "featurize/features_internal.h"
 
 /* What tells the shards of a variable apart; the first six are averaged over shards. */

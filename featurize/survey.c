@@ -3,6 +3,7 @@
  * A plan stores its pieces message by message in the order in which streams were cut, so those of one variable come by
  * rising offset; one counting sort brings them together. Consecutive messages of one size and algorithm, which a
  * partition makes in numbers, are priced once. O(operators + messages + pieces). */
+#include "featurize/features.h"
 #include "featurize/features_internal.h"
 
 static bool alloc_u32(struct arena *arena, uint32_t **out, size_t n) {

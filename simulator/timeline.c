@@ -72,8 +72,8 @@ static struct timer timer_pop(struct timeline *tl) {
 
 static void emit(const struct timeline *tl, enum interval_kind kind, uint32_t node, uint32_t index, double start_us,
                  double end_us) {
-    if (tl->options.record)
-        tl->options.record(tl->options.context, &(struct interval){kind, node, index, start_us, end_us});
+    if (tl->options->record)
+        tl->options->record(tl->options->context, &(struct interval){kind, node, index, start_us, end_us});
 }
 
 static double started_us(const struct chain *chain, uint32_t round) {
@@ -139,11 +139,11 @@ static void end_round(struct timeline *tl, uint32_t round) {
     if (round == 0)
         return;
     add_to_mean(tl, &tl->chains[tl->slowest]);
-    if (round < tl->options.passes)
+    if (round < tl->options->passes)
         return;
     if ((tl->n_chains == 1 && tl->network.burst <= 0) || (round >= 2 && is_steady(tl, round)))
         finish(tl, started_us(first, round) - started_us(first, round - 1), true);
-    else if (round >= 2 && (is_mean_good(tl) || round >= tl->options.max_passes))
+    else if (round >= 2 && (is_mean_good(tl) || round >= tl->options->max_passes))
         finish(tl, longest_mean(tl), false);
 }
 
@@ -582,8 +582,11 @@ static void predict(const struct timeline *tl, double compute_us, struct predict
 
 enum status timeline_run(struct timeline *tl, const struct plan *plan, const struct cost *cost,
                          const struct timeline_options *options, struct prediction *out, struct error *err) {
+    struct timeline_options given = options ? *options : (struct timeline_options){0};
     double compute = 0;
-    enum status status = timeline_prepare(tl, plan, cost, options, err);
+    if (given.max_passes == 0)
+        given.max_passes = TIMELINE_MAX_PASSES;
+    enum status status = timeline_prepare(tl, plan, cost, &given, err);
     if (status != ST_OK)
         return status;
     for (uint32_t k = 0; k < plan->n_steps; k++)

@@ -20,7 +20,10 @@
 #include "base/arena.h"
 #include "simulator/network.h"
 #include "simulator/ready_set.h"
-#include "simulator/timeline.h"
+#include "strategy/cost/cost.h"
+#include "strategy/plan.h"
+
+struct timeline_options; /* simulator/timeline.h */
 
 /* A push or pull of more than eager_bytes is a first part, an answer and the rest; a smaller push is answered too. The
  * timer of a part is its start. */
@@ -79,8 +82,8 @@ struct timeline {
 
     const struct plan *plan;
     const struct cost *cost;
-    struct timeline_options options;
-    bool coordinated; /* all-reduces wait for the first chain's decision (priority) */
+    const struct timeline_options *options; /* of this run */
+    bool coordinated;                       /* all-reduces wait for the first chain's decision (priority) */
     uint32_t home; /* step at whose start nothing is in flight for a chain: after every gate, before every gradient */
 
     uint32_t n_chains;
@@ -145,7 +148,8 @@ static inline uint32_t timeline_class(const struct timeline *tl, uint32_t chain,
     return (tl->server_slot[server] * tl->n_chains + chain) * 2 + back;
 }
 
-/* Point the timeline at the plan, grow its memory where that is needed, and bring all state to the start of `home`. */
+/* Point the timeline at the plan, grow its memory where that is needed, and bring all state to the start of `home`.
+ * `options`, with max_passes set, must live as long as the run. */
 enum status timeline_prepare(struct timeline *tl, const struct plan *plan, const struct cost *cost,
                              const struct timeline_options *options, struct error *err);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "simulator/timeline.h"
 #include "simulator/timeline_internal.h"
 
 enum { NONE = UINT32_MAX, WAYS = 3, MAX_PUSHES = 1 << 27, NODE_WORDS = CLUSTER_MAX_NODES / 64 };
@@ -179,9 +180,8 @@ static bool take_network(struct timeline *tl, const struct sizes *s) {
 
 static enum status timeline_reserve(struct timeline *tl, const struct plan *plan, const struct cost *cost,
                                     const struct timeline_options *options, struct error *err) {
-    static const struct timeline_options usual;
     struct sizes need = {0};
-    enum status status = sizes_of(plan, cost, options ? options : &usual, &need, err);
+    enum status status = sizes_of(plan, cost, options, &need, err);
     if (status != ST_OK || holds(&tl->room, &need))
         return status;
     struct sizes room = joined_sizes(&tl->room, &need);
@@ -228,7 +228,7 @@ static void init_chains(struct timeline *tl, bool all) {
     size_t words = ready_set_words(tl->plan->n_messages);
     struct folding folding;
     if (all) {
-        fold(tl->plan, tl->cost, &tl->options, &folding);
+        fold(tl->plan, tl->cost, tl->options, &folding);
     } else {
         folding.n = folding.count[0] = 1;
         folding.node[0] = (uint16_t)tl->cost->slowest;
@@ -457,21 +457,17 @@ static void init_network(struct timeline *tl, bool all) {
 
 enum status timeline_prepare(struct timeline *tl, const struct plan *plan, const struct cost *cost,
                              const struct timeline_options *options, struct error *err) {
-    struct timeline fresh = {.plan = plan, .cost = cost};
-    if (options)
-        fresh.options = *options;
-    if (fresh.options.max_passes == 0)
-        fresh.options.max_passes = TIMELINE_MAX_PASSES;
-    enum status status = check_plan(plan, &fresh.home, err);
+    uint32_t home = 0;
+    enum status status = check_plan(plan, &home, err);
     if (status == ST_OK)
-        status = timeline_reserve(tl, plan, cost, &fresh.options, err);
+        status = timeline_reserve(tl, plan, cost, options, err);
     if (status != ST_OK)
         return status;
-    bool all = simulates_all(plan, &fresh.options);
+    bool all = simulates_all(plan, options);
     tl->plan = plan;
     tl->cost = cost;
-    tl->options = fresh.options;
-    tl->home = fresh.home;
+    tl->options = options;
+    tl->home = home;
     tl->coordinated = plan->policy == POLICY_priority;
     memset(tl->n_ready, 0, plan->n_messages * sizeof *tl->n_ready);
     memset(tl->joined, 0, plan->n_messages * sizeof *tl->joined);

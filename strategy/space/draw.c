@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "strategy/space/space.h"
 #include "strategy/space/space_internal.h"
 
 enum { QUANTUM = SPACE_MIN_BYTES };

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "strategy/space/moves.h"
+#include "strategy/space/space.h"
 
 static void count_members(struct group_view *view, const struct space *space, const struct strategy *s) {
     for (uint32_t i = 0; i < s->n_variables; i++) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "strategy/space/space.h"
 #include "strategy/space/space_internal.h"
 
 struct chain {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "strategy/space/moves.h"
+#include "strategy/space/space.h"
 
 static uint32_t some_variable(const struct draft *d) {
     return (uint32_t)rng_below(d->rng, d->strategy.n_variables);

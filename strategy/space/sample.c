@@ -5,6 +5,7 @@
  * and c_lb for the servers. The chances below are only how often each idea is tried: a search that learns replaces
  * them by what it saw. Cost O(variables log variables + variables · nodes). */
 #include "strategy/plan.h"
+#include "strategy/space/space.h"
 #include "strategy/space/space_internal.h"
 
 static enum status start(struct draft *d, const struct space *space, struct rng *rng, const char *name,

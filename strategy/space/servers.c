@@ -9,6 +9,7 @@
 
 #include "strategy/plan.h"
 #include "strategy/space/largest_first.h"
+#include "strategy/space/space.h"
 #include "strategy/space/space_internal.h"
 
 static uint32_t least(uint32_t a, uint32_t b) {

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "strategy/space/space.h"
 #include "strategy/space/space_internal.h"
 
 static double size_likeness(uint64_t a, uint64_t b) {

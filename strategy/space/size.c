@@ -15,6 +15,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "strategy/space/space.h"
 #include "strategy/space/space_internal.h"
 
 static double log_add(double a, double b) {

@@ -7,7 +7,10 @@
 
 #include "base/error.h"
 #include "base/rng.h"
-#include "strategy/space/space.h"
+#include "strategy/strategy.h"
+
+struct space; /* both: strategy/space/space.h */
+struct space_options;
 
 /* A strategy being built. Functions that need memory set no_memory and go on; draft_finish looks at it. */
 struct draft {
