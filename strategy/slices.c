@@ -4,8 +4,6 @@
 
 #include <stdlib.h>
 
-static const uint64_t MAX_SLICE_BYTES = UINT64_C(1) << 48;
-
 /* ---- reading and writing ---- */
 
 static enum status read_slice(const struct json_at *at, const struct strategy *strategy, struct slice *out,
@@ -15,7 +13,7 @@ static enum status read_slice(const struct json_at *at, const struct strategy *s
     if (!st)
         st = strategy_read_group(at, strategy, &out->group, err);
     if (!st)
-        st = json_get_integer(at, "bytes", JSON_REQUIRED, 1, MAX_SLICE_BYTES, &out->bytes, err);
+        st = json_get_integer(at, "bytes", JSON_REQUIRED, 1, STRATEGY_MAX_BYTES, &out->bytes, err);
     return st;
 }
 

@@ -1,17 +1,38 @@
 /* A strategy: how each variable's gradient is synchronized (schema syncopate.strategy/1; AutoSync §2).
  *
- * Per variable: partition (at most one axis is cut) and architecture, either all-reduce in a merge group or parameter
- * server on one or more servers. Per group: algorithm and partition size. For the whole: scheduling policy, credit and
- * whether communication may run on into the next iteration's forward pass (ByteScheduler §4).
+ * The description is a JSON object that names a model's variables and a cluster's nodes. A member without a default is
+ * required; an unknown member is refused.
+ *   "schema"           "syncopate.strategy/1"
+ *   "name"             a name for people; it is not part of the id
+ *   "schedule"
+ *     "policy"           which ready message goes first: fifo (the one that was ready first), priority (the one that
+ *                        the next forward pass needs first) or preemptive (the order of "slices"); strategy/plan.h
+ *     "credit_bytes"     how many bytes may be in flight (ByteScheduler §4); 0: one message at a time; default: no
+ *                        limit
+ *     "cross_iteration"  whether messages may run on into the next iteration's forward pass; default false: a barrier
+ *     "slices"           of policy preemptive alone, which requires it: the messages in the order in which they go:
+ *       "group"            id of a group
+ *       "bytes"            the next so many bytes of the group's gradients, its members in the order of readiness
+ *   "groups"           an array of merge groups, by rising id; default none:
+ *     "id"               the number by which variables and slices name it
+ *     "algorithm"        of its all-reduce, as in strategy/cluster.h; default auto: the library chooses
+ *     "partition_bytes"  the largest message, at least 1024; default: the group is one message
+ *   "variables"        an array, each variable of the model once, in any order:
+ *     "name"             the variable's
+ *     "partition"        default: not cut
+ *       "axis"             the axis that is cut; default 0
+ *       "shards"           into how many parts; the first (size mod shards) have one more row
+ *     "encoding"         in which its gradient travels: none (default), f16 or bf16
+ *     "sync"             "kind" is all_reduce, with
+ *       "group"            id of its group,
+ *                        or parameter_server, with
+ *       "servers"          names of nodes; shard k lives on server k mod their number
+ *       "local_reduction"  whether devices of a node sum first, so that one push a node is sent; default true
+ *       "partition_bytes"  the largest push or pull, at least 1024; default: a shard is one message
+ * The slices of a group add up to its bytes on the wire. Under preemptive slices alone cut: all variables are
+ * all-reduced whole, in groups without "partition_bytes".
  *
- * A strategy is plain data that names a model's variables and a cluster's nodes; strategy_check holds it against both.
- * Three optional members beside DESIGN.md's: "credit_bytes" absent means no limit (0 is stop-and-wait), a
- * parameter_server sync may carry "partition_bytes", the largest push or pull, and the schedule of policy preemptive
- * carries "slices", the messages in the one order in which they go:
- *     "schedule":{"policy":"preemptive","slices":[{"group":0,"bytes":4096},{"group":1,"bytes":512}, ...]}
- * A slice is the next `bytes` of its group's gradients, members in the order of readiness; a group's slices add up to
- * its bytes on the wire. Under this policy slices alone cut: all variables are all-reduced whole, in groups without
- * partition_bytes. */
+ * A strategy in memory is plain data; strategy_check holds it against the model and the cluster. */
 #ifndef STRATEGY_STRATEGY_H
 #define STRATEGY_STRATEGY_H
 
@@ -51,7 +72,9 @@ struct slice {
     uint64_t bytes; /* whole elements, at least one */
 };
 
-enum { STRATEGY_MAX_SLICES = 4000000 };
+/* The largest of every number of bytes, the smallest largest message, the most shards and slices. */
+#define STRATEGY_MAX_BYTES (UINT64_C(1) << 48)
+enum { STRATEGY_MIN_PARTITION_BYTES = 1024, STRATEGY_MAX_SHARDS = 65536, STRATEGY_MAX_SLICES = 4000000 };
 
 struct group {
     uint64_t id; /* the number that variables name; groups are kept in rising order of it */
@@ -124,6 +147,10 @@ enum status strategy_seal(struct strategy *strategy, const struct model *model, 
  * broken, for which variable, group or slice. Fails: ST_INVALID, ST_NO_MEMORY. */
 enum status strategy_check(const struct strategy *strategy, const struct model *model, const struct cluster *cluster,
                            struct error *err);
+
+/* The rules about one variable alone. Fails: ST_INVALID. */
+enum status strategy_check_variable(const struct strategy *strategy, const struct variable *variable,
+                                    const struct variable_sync *sync, const struct cluster *cluster, struct error *err);
 
 void strategy_release(struct strategy *strategy);
 

@@ -1,9 +1,6 @@
 /* The last step of every baseline, cutting rules, and the ways in which variables come to servers and groups. */
 #include "strategy/baselines/builder.h"
 
-/* What strategy_check allows. */
-enum { MAX_SHARDS = 65536 };
-
 enum status baseline_finish(enum status st, struct strategy *built, const struct model *model,
                             const struct cluster *cluster, struct strategy *out, struct error *err) {
     if (!st)
@@ -32,7 +29,7 @@ uint64_t baseline_least_divisor(uint64_t n) {
 }
 
 uint32_t baseline_shards(uint64_t want) {
-    return want < 1 ? 1 : want > MAX_SHARDS ? MAX_SHARDS : (uint32_t)want;
+    return want < 1 ? 1 : want > STRATEGY_MAX_SHARDS ? STRATEGY_MAX_SHARDS : (uint32_t)want;
 }
 
 uint32_t baseline_shards_of_at_most(const struct variable *variable, uint64_t elements) {

@@ -1,0 +1,122 @@
+/* The rules that every strategy keeps. Those of slices are in strategy/slices.c. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "strategy/slices.h"
+#include "strategy/strategy.h"
+
+/* What a builder may set and a file could not say again. */
+static enum status check_partition_bytes(uint64_t bytes, struct error *err) {
+    if (!bytes || (bytes >= STRATEGY_MIN_PARTITION_BYTES && bytes <= STRATEGY_MAX_BYTES))
+        return ST_OK;
+    return error_set(err, ST_INVALID, "\"partition_bytes\" is %lu; it must be 0 (whole) or from %lu to %lu",
+                     (unsigned long)bytes, (unsigned long)STRATEGY_MIN_PARTITION_BYTES,
+                     (unsigned long)STRATEGY_MAX_BYTES);
+}
+
+static enum status check_partition(const struct variable *v, const struct variable_sync *sync, struct error *err) {
+    if (sync->shards == 1)
+        return ST_OK;
+    if (sync->shards < 1 || sync->shards > STRATEGY_MAX_SHARDS)
+        return error_set(err, ST_INVALID, "variable \"%s\" is cut into %u shards; it must be from 1 (whole) to %d",
+                         v->name, sync->shards, STRATEGY_MAX_SHARDS);
+    if (sync->axis >= v->rank)
+        return error_set(err, ST_INVALID, "variable \"%s\" is cut along axis %u but has %u axes", v->name, sync->axis,
+                         v->rank);
+    if (sync->shards > v->shape[sync->axis])
+        return error_set(err, ST_INVALID, "variable \"%s\" is cut into %u shards but axis %u has %lu rows", v->name,
+                         sync->shards, sync->axis, (unsigned long)v->shape[sync->axis]);
+    return ST_OK;
+}
+
+static enum status check_servers(const struct variable *v, const struct variable_sync *sync,
+                                 const struct cluster *cluster, struct error *err) {
+    uint32_t shards = sync->shards;
+    if (!sync->n_servers)
+        return error_set(err, ST_INVALID, "variable \"%s\" has no server", v->name);
+    if (sync->n_servers > shards)
+        return error_set(err, ST_INVALID,
+                         "variable \"%s\" has %u servers but %u shard%s: each server needs a shard; cut it into %u",
+                         v->name, sync->n_servers, shards, shards == 1 ? "" : "s", sync->n_servers);
+    uint64_t seen[CLUSTER_MAX_NODES / 64] = {0}; /* a bit a node */
+    for (uint32_t i = 0; i < sync->n_servers; i++) {
+        if (sync->servers[i] >= cluster->n_nodes)
+            return error_set(err, ST_INVALID, "variable \"%s\" has server %u but the cluster has %u nodes", v->name,
+                             sync->servers[i], cluster->n_nodes);
+        uint64_t bit = UINT64_C(1) << sync->servers[i] % 64, *word = &seen[sync->servers[i] / 64];
+        if (*word & bit)
+            return error_set(err, ST_INVALID, "variable \"%s\" names server \"%s\" twice", v->name,
+                             cluster->nodes[sync->servers[i]].name);
+        *word |= bit;
+    }
+    return ST_OK;
+}
+
+static enum status check_encoding(const struct variable *v, const struct variable_sync *sync, struct error *err) {
+    if (sync->encoding != ENCODING_none && v->dtype != DTYPE_f32 && v->dtype != DTYPE_f64)
+        return error_set(err, ST_INVALID, "variable \"%s\" is %s: only f32 and f64 can be encoded", v->name,
+                         dtype_name(v->dtype));
+    return ST_OK;
+}
+
+enum status strategy_check_variable(const struct strategy *strategy, const struct variable *v,
+                                    const struct variable_sync *sync, const struct cluster *cluster,
+                                    struct error *err) {
+    enum status st = slices_check_variable(strategy, v, sync, err);
+    if (!st)
+        st = check_partition(v, sync, err);
+    if (!st)
+        st = check_encoding(v, sync, err);
+    if (st || sync->kind == SYNC_ALL_REDUCE)
+        return st;
+    st = check_partition_bytes(sync->partition_bytes, err);
+    return st ? st : check_servers(v, sync, cluster, err);
+}
+
+/* One dtype on the wire a merge group. `first` has a slot a group, UINT32_MAX when no member was seen yet. */
+static enum status check_group(const struct strategy *strategy, const struct model *model, uint32_t i, uint32_t *first,
+                               struct error *err) {
+    const struct variable_sync *sync = &strategy->variables[i];
+    if (sync->group >= strategy->n_groups)
+        return error_set(err, ST_INVALID, "variable \"%s\" is in group %u of %u", model->variables[i].name, sync->group,
+                         strategy->n_groups);
+    uint32_t *other = &first[sync->group];
+    if (*other == UINT32_MAX)
+        *other = i;
+    enum dtype mine = strategy_wire_dtype(&model->variables[i], sync);
+    enum dtype theirs = strategy_wire_dtype(&model->variables[*other], &strategy->variables[*other]);
+    if (mine != theirs)
+        return error_set(err, ST_INVALID, "group %lu mixes \"%s\" (%s) and \"%s\" (%s): one dtype a merge group",
+                         (unsigned long)strategy->groups[sync->group].id, model->variables[*other].name,
+                         dtype_name(theirs), model->variables[i].name, dtype_name(mine));
+    return ST_OK;
+}
+
+enum status strategy_check(const struct strategy *strategy, const struct model *model, const struct cluster *cluster,
+                           struct error *err) {
+    if (strategy->n_variables != model->n_variables)
+        return error_set(err, ST_INVALID, "a strategy for %u variables, but model \"%s\" has %u", strategy->n_variables,
+                         model->name, model->n_variables);
+    if (strategy->credit_bytes > STRATEGY_MAX_BYTES && strategy->credit_bytes != CREDIT_UNLIMITED)
+        return error_set(err, ST_INVALID, "a credit of %lu bytes; at most %lu, or no limit",
+                         (unsigned long)strategy->credit_bytes, (unsigned long)STRATEGY_MAX_BYTES);
+    enum status st = ST_OK;
+    for (uint32_t i = 0; i < strategy->n_groups && !st; i++) {
+        st = check_partition_bytes(strategy->groups[i].partition_bytes, err);
+        if (!st)
+            st = slices_check_group(strategy, &strategy->groups[i], err);
+    }
+    if (st)
+        return st;
+    uint32_t *first = malloc((strategy->n_groups + 1) * sizeof *first);
+    if (!first)
+        return error_no_memory(err);
+    memset(first, 0xff, (strategy->n_groups + 1) * sizeof *first);
+    for (uint32_t i = 0; i < strategy->n_variables && !st; i++) {
+        st = strategy_check_variable(strategy, &model->variables[i], &strategy->variables[i], cluster, err);
+        if (!st && strategy->variables[i].kind == SYNC_ALL_REDUCE)
+            st = check_group(strategy, model, i, first, err);
+    }
+    free(first);
+    return st ? st : slices_check(strategy, model, err);
+}
