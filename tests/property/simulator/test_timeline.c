@@ -369,6 +369,75 @@ static void most_plans_settle(void **state) {
     assert_true(settled > PLANS * 9 / 10);
 }
 
+/* When each node began its iterations. */
+struct starts {
+    uint32_t home;
+    uint32_t n[HANDMADE_NODES];
+    double us[HANDMADE_NODES][TIMELINE_MAX_PASSES + 1];
+};
+
+static void add_start(void *context, const struct interval *interval) {
+    struct starts *starts = context;
+    if (interval->kind == INTERVAL_COMPUTE && interval->index == starts->home)
+        starts->us[interval->node][starts->n[interval->node]++] = interval->start_us;
+}
+
+/* The standard error of the mean of a node's iterations 1 to n, as a part of that mean, in two passes over them. */
+static double relative_error(const double *start_us, uint32_t n) {
+    double mean = (start_us[n + 1] - start_us[1]) / n, squares = 0;
+    for (uint32_t k = 1; k <= n; k++)
+        squares += pow(start_us[k + 1] - start_us[k] - mean, 2);
+    return sqrt(squares / (n - 1) / n) / mean;
+}
+
+/* The fewest iterations, the very first aside, whose mean is within `error`: at least `least`, and fewer than `most`.
+ */
+static uint32_t iterations_needed(const double *start_us, uint32_t least, uint32_t most, double error) {
+    uint32_t n = least;
+    while (n < most && relative_error(start_us, n) > error)
+        n++;
+    return n;
+}
+
+static void check_end_of_averaging(const struct fixture *f, uint32_t *few, uint32_t *many) {
+    struct starts starts = {.home = home_of(f)};
+    struct timeline_options options = {.record = add_start, .context = &starts};
+    struct prediction p = fixture_predict(f, &options);
+    if (p.converged)
+        return;
+    struct error err;
+    struct cost cost;
+    assert_ok(cost_init(&cost, &f->site.cluster, &err));
+    memset(starts.n, 0, sizeof starts.n);
+    options.passes = TIMELINE_MAX_PASSES;
+    fixture_predict(f, &options);
+    uint32_t n = iterations_needed(starts.us[cost.slowest], 8, TIMELINE_MAX_PASSES - 2, 0.005);
+    assert_true(n == TIMELINE_MAX_PASSES - 2 ? p.passes > n : p.passes == n + 1);
+    double longest = 0;
+    for (uint32_t i = 0; i < f->site.cluster.n_nodes && p.passes < TIMELINE_MAX_PASSES; i++)
+        longest = fmax(longest, (starts.us[i][p.passes] - starts.us[i][1]) / (p.passes - 1));
+    if (p.passes < TIMELINE_MAX_PASSES)
+        assert_close(p.iteration_us, longest, 1e-12);
+    ++*(n == 8 ? few : many);
+    cost_release(&cost);
+}
+
+/* Iterations that go on differing are averaged from the second on, at least eight of them, until the standard error of
+ * the slowest node's mean is half a percent; recomputed here from when that node began each. */
+static void averaging_ends_once_the_standard_error_is_small(void **state) {
+    (void)state;
+    struct fixture f;
+    uint32_t few = 0, many = 0;
+    for (int i = 0; i < PLANS; i++) {
+        struct rng rng;
+        rng_split(&rng, test_seed() + 6, (uint64_t)i);
+        random_plan(&rng, &f, BOTH);
+        check_end_of_averaging(&f, &few, &many);
+    }
+    printf("averaging ended after eight iterations %u times, after more %u times\n", few, many);
+    assert_true(few > 0 && many > 0);
+}
+
 static void passes_are_kept_within_what_was_asked(void **state) {
     (void)state;
     struct fixture f;
@@ -392,6 +461,7 @@ int main(void) {
         cmocka_unit_test(alike_workers_folded_into_one_predict_what_every_node_does),
         cmocka_unit_test(few_passes_of_a_large_plan_are_close_to_many),
         cmocka_unit_test(most_plans_settle),
+        cmocka_unit_test(averaging_ends_once_the_standard_error_is_small),
         cmocka_unit_test(passes_are_kept_within_what_was_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -285,6 +285,50 @@ static void a_curve_seen_through_bursts_gives_back_what_it_was_made_of(void **st
     }
 }
 
+/* A ring of four moves 1.5e-3 us a byte. 100 KB more than the smallest message hold a NIC for 150 us and took 50 us
+ * longer: the burst is worth 100 us. 300 KB more hold it for 450 us and took 350 us longer: the same. So the largest
+ * holds NICs for 450 us.
+ */
+static void the_burst_is_what_messages_are_ahead_of_the_smallest(void **state) {
+    (void)state;
+    struct measurement points[] = {{OPERATION_all_reduce, ALGORITHM_ring, 4, 1000, 100},
+                                   {OPERATION_all_reduce, ALGORITHM_ring, 4, 101000, 150},
+                                   {OPERATION_all_reduce, ALGORITHM_ring, 4, 301000, 450}};
+    struct handmade f;
+    struct cost cost;
+    struct error err;
+    handmade_cluster(&f, 4);
+    handmade_number_devices(&f);
+    f.cluster.measurements = points;
+    f.cluster.n_measurements = 3;
+    assert_ok(cost_init(&cost, &f.cluster, &err));
+    assert_close(cost.all_reduce.burst_us, 100, EXACT);
+    assert_close(all_reduce_cost(&cost.all_reduce, ALGORITHM_ring, 301000).hold_us, 450, EXACT);
+    cost_release(&cost);
+}
+
+/* The NICs pass 50 us of bytes at once. The middle point took 400 us longer than the smallest and so held them for 450,
+ * though its bytes need 151.5 only; the largest 550. The smallest is sent within the latency, in 1.5 us. */
+static void a_point_slower_than_its_bytes_holds_the_network_for_what_it_shows(void **state) {
+    (void)state;
+    struct measurement points[] = {{OPERATION_all_reduce, ALGORITHM_ring, 4, 1000, 100},
+                                   {OPERATION_all_reduce, ALGORITHM_ring, 4, 101000, 500},
+                                   {OPERATION_all_reduce, ALGORITHM_ring, 4, 201000, 600}};
+    static const double hold_us[] = {1.5, 450, 550};
+    struct arena arena = {0};
+    struct all_reduce_table table;
+    struct handmade f;
+    struct error err;
+    handmade_cluster(&f, 4);
+    handmade_number_devices(&f);
+    f.cluster.measurements = points;
+    f.cluster.n_measurements = 3;
+    assert_ok(all_reduce_init(&table, &f.cluster, 50, &arena, &err));
+    for (int i = 0; i < 3; i++)
+        assert_close(all_reduce_cost(&table, ALGORITHM_ring, points[i].bytes).hold_us, hold_us[i], EXACT);
+    arena_release(&arena);
+}
+
 /* The library's choice is a tree up to 16 KB and a ring from there. */
 static void auto_has_the_parts_of_the_algorithm_it_is_like(void **state) {
     (void)state;
@@ -421,6 +465,8 @@ int main(void) {
         cmocka_unit_test(auto_takes_the_cheapest_for_the_size),
         cmocka_unit_test(the_least_per_byte_is_below_every_cost),
         cmocka_unit_test(a_curve_seen_through_bursts_gives_back_what_it_was_made_of),
+        cmocka_unit_test(the_burst_is_what_messages_are_ahead_of_the_smallest),
+        cmocka_unit_test(a_point_slower_than_its_bytes_holds_the_network_for_what_it_shows),
         cmocka_unit_test(auto_has_the_parts_of_the_algorithm_it_is_like),
         cmocka_unit_test(a_curve_faster_than_its_nics_is_believed),
         cmocka_unit_test(without_bursts_a_message_holds_the_network_for_its_transfer),
