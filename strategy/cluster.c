@@ -1,4 +1,4 @@
-/* Reading, checking and writing cluster descriptions; see cluster.h and DESIGN.md §4. */
+/* Reading, checking and writing cluster descriptions; their members are in strategy/cluster.h. */
 #include "strategy/cluster.h"
 
 #include <float.h>

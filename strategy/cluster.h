@@ -1,16 +1,43 @@
 /* A cluster: nodes, their devices, NICs and links, and what was measured on them (schema syncopate.cluster/1).
  *
- * `count` > 1 is expanded on reading. Devices are numbered node by node: the workers of data-parallel training, one a
- * device. Beside DESIGN.md's fields a cluster has "runtime": the costs that no link figure tells, each optional, all
- * zero or ideal by default, measured by `syncopate bench`:
- *   message_us        launching one message: processor time on each participant, one after another
- *   coordination_us   agreeing on the next collective when ranks may not all issue in a fixed order (policy priority)
- *   push_us           one push or pull, on top of its bytes
- *   copy_gbyte_per_s  gathering several gradients into one message, and scattering them again (0 = free)
- *   sum_gbyte_per_s   adding one gradient to another, on a server or between devices of a node (0 = free)
- *   goodput           part of the nominal NIC rate that a flow's bytes get, in (0, 1]
- *   eager_bytes       what a push or pull sends before its receiver has answered; the rest waits for the answer, and
- *                     with a push's answer its credit comes back. 0: not known (strategy/cost says what is then taken)
+ * The description is a JSON object. A member without a default is required; an unknown member is refused.
+ *   "schema"         "syncopate.cluster/1"
+ *   "name"           a name for people
+ *   "nodes"          an array of at least one node:
+ *     "name"           unique; with "count" the numbers 1, 2, ... are added to it
+ *     "count"          how many nodes are like this one; default 1
+ *     "devices"        how many devices train on it, up to 64; default 1; 0 is a node that only serves
+ *     "device"         what they are, for people; default "gpu"
+ *     "nic_gbit_per_s" rate of its NIC in each direction, in 10^9 bits a second
+ *     "nic_latency_us" latency of its NIC in microseconds; default 0
+ *     "device_link_gbyte_per_s"  rate between its devices, and to a server on it, in 10^9 bytes a second; it may be
+ *                      left out only where there is at most one device
+ *     "compute_scale"  operator times are multiplied by it; default 1; 1.5 is a straggler
+ *   "links"          an array of paths that differ from what the two NICs allow, each in one direction; default none:
+ *     "from", "to"     names of nodes
+ *     "gbit_per_s"     rate, in 10^9 bits a second
+ *   "collectives"    {"all_reduce": {"startup_us": a, "per_byte_ns": b}}: every all-reduce takes a + b * bytes / 1000
+ *                    microseconds, whatever the algorithm; default: measurements, and formulas where there are none
+ *   "measurements"   an array of times that were measured; default none:
+ *     "operation"      all_reduce, push or pull
+ *     "algorithm"      of an all_reduce: auto (default), ring, tree, double_tree, recursive_doubling, halving_doubling
+ *                      or hierarchical
+ *     "devices"        how many took part; required of an all_reduce, else 2
+ *     "bytes"          of the message, on each device
+ *     "time_us"        microseconds
+ *   "runtime"        costs that no link figure shows; `syncopate bench` measures them. Each may be left out:
+ *     "message_us"       launching one message: processor time on each participant, one after another; default 0
+ *     "coordination_us"  agreeing on the next collective where ranks do not issue in a fixed order (policy priority);
+ *                        default 0
+ *     "push_us"          one push or pull, on top of its bytes; default 0
+ *     "copy_gbyte_per_s" gathering several gradients into a message, and scattering them again; default 0: free
+ *     "sum_gbyte_per_s"  adding one gradient to another, on a server or between devices of a node; default 0: free
+ *     "goodput"          the part of the NIC's rate that a flow's bytes get, at most 1; default 1
+ *     "eager_bytes"      what a push or pull sends before its receiver has answered. The rest waits for the answer, and
+ *                        the answer to a push returns its credit. Default 0: not known (strategy/cost/cost.h says what
+ *                        is taken then)
+ * Nodes with a "count" are written out when read. Devices are numbered node by node; each is one worker of
+ * data-parallel training.
  * Threads: a const struct cluster may be shared. */
 #ifndef STRATEGY_CLUSTER_H
 #define STRATEGY_CLUSTER_H

@@ -1,4 +1,4 @@
-/* Reading, checking and writing model descriptions; see model.h and DESIGN.md §4.
+/* Reading, checking and writing model descriptions; their members are in strategy/model.h.
  *
  * Names are resolved through sorted indexes, so reading is O(n log n) in the size of the file. The execution order is
  * a depth-first topological sort that starts from the operators in file order: a file that is already in order keeps

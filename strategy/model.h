@@ -1,9 +1,32 @@
 /* A model: the variables and compute operators of one training iteration on one device (schema syncopate.model/1).
  *
- * Everything is read once, checked, and then constant. Operators are referred to by their position in the file,
- * `order` gives the one order in which a device's compute stream runs them: all forward operators, then all backward
- * ones, each phase in the order of the file except that what an operator waits for comes before it. Times are
- * microseconds, sizes bytes.
+ * The description is a JSON object. A member without a default is required; an unknown member is refused.
+ *   "schema"            "syncopate.model/1"
+ *   "name"              a name for people
+ *   "batch_per_device"  samples that a device processes in one iteration; default 1
+ *   "variables"         an array of at least one variable:
+ *     "name"              unique among the variables
+ *     "shape"             array of the sizes of its axes, each at least 1, at most 8 of them; [] is a scalar
+ *     "dtype"             f32 (default), f16, bf16, f64, i32, i64 or u8
+ *     "sparse_rows"       rows of axis 0 that one iteration touches; without it the gradient is dense
+ *   "operators"         an array of operators, in any order that "after" allows:
+ *     "name"              unique among the operators
+ *     "phase"             "forward" or "backward"
+ *     "time_us"           microseconds on a device of compute_scale 1
+ *     "after"             names of the operators that must end first; default none
+ *     "reads"             of a forward operator: names of the variables that it uses; default none
+ *     "produces"          of a backward operator: names of the variables whose gradients it makes; default none
+ *   "layers"            instead of "operators", for a chain of layers in forward order:
+ *     "name"              unique among the layers
+ *     "forward_us", "backward_us"  microseconds, as "time_us"
+ *     "variables"         names of the variables that the layer owns; default none
+ * Exactly one operator produces each variable. At least one operator is forward, and none of those waits for a backward
+ * one. A layer L becomes two operators: L, which reads its variables, and L.grad, which produces them. The forward
+ * operators run one after another, then the backward ones in the opposite order.
+ *
+ * A model is read once, checked, and then constant. Operators are referred to by their position in the file. `order` is
+ * the order in which a device runs them: all forward operators, then all backward ones, each phase in the order of the
+ * file, except that an operator comes after those that it waits for. Times are microseconds, sizes bytes.
  * Threads: a const struct model may be shared. */
 #ifndef STRATEGY_MODEL_H
 #define STRATEGY_MODEL_H
@@ -67,8 +90,8 @@ struct model {
 const char *dtype_name(enum dtype dtype);
 uint64_t dtype_bytes(enum dtype dtype);
 
-/* Read and check a description; `name` stands for the document in messages. The `layers` form is expanded: a layer
- * L becomes the operators "L" and "L.grad" in a chain. Fails: ST_INVALID, ST_NO_MEMORY. Release with model_release. */
+/* Read and check a description; `name` stands for the document in messages. Fails: ST_INVALID, ST_NO_MEMORY. Release
+ * with model_release. */
 enum status model_read(const cJSON *json, const char *name, struct model *out, struct error *err);
 enum status model_read_file(const char *path, struct model *out, struct error *err);
 

@@ -21,7 +21,19 @@
  * comes, on every device, and with nothing in flight it always fits. A bad order only idles.
  *
  * Bytes are after encoding. Sparse variables under a parameter server move only their touched rows and 8 bytes of
- * index a row; all-reduce moves them dense. */
+ * index a row; all-reduce moves them dense.
+ *
+ * A new kind of message is a new enum sync_kind. These places ask for the kind (`grep -rn SYNC_` finds every line):
+ *   strategy/strategy_json.c, strategy_check.c   its members and rules; strategy/plan.c lowers it
+ *   strategy/space/                              how a search draws it, changes it and compares it
+ *   strategy/cost/                               what one such message costs alone
+ *   featurize/                                   what learned rankers see of it
+ *   simulator/timeline.c, timeline_setup.c       its events and the resources that it uses; also closed_form.c,
+ *                                                bound.c (the lower bound must stay below it) and trace.c
+ *   trial-runner/worker/world.c, coordinator.c, mpi/exchange.c, nccl/exchange.c   who takes part, and moving it
+ *   interop/export/notes.c, facts.c and the exporters   which frameworks can say it, and what is noted where not
+ *   tuner/search/knobs.c, report/traits.c, report/lanes.c   how a search sets it, and how it is shown
+ *   tests/property/simulator/reference.h         the plain simulation that the timeline is checked against */
 #ifndef STRATEGY_PLAN_H
 #define STRATEGY_PLAN_H
 

@@ -22,7 +22,7 @@ typedef enum status baseline_build(const struct model *model, const struct cost 
 enum baseline_kind { BASELINE_PUBLISHED, BASELINE_DEFAULT, BASELINE_EXACT };
 
 struct baseline {
-    const char *name;    /* as in DESIGN.md §8 */
+    const char *name;    /* "mg-wfbp": what --baseline takes */
     const char *summary; /* one line for people */
     const char *source;  /* the paper or default */
     enum baseline_kind kind;

@@ -3,13 +3,13 @@
  *
  * Best by the simulator's own costs, not by a fitted line: an all-reduce as `auto` takes it, runtime.message_us for
  * each, gathering before and scattering behind groups of several gradients. So no strategy of that family has a shorter
- * simulated iteration. With a single dtype and a cost that is one line, and copies that are free, none that merges
- * gradients which are not adjacent has either.
+ * simulated iteration. Where there is one dtype, the cost is one line and copies are free, merging gradients that are
+ * not adjacent does not help either.
  *   - Copies free and no measured curve: the cost is the least of a few lines, and the linear program is exact.
  *   - Otherwise the quadratic program is exact; it is run up to QUADRATIC_MOST gradients.
  *   - Beyond that the linear program again. Scattering is left out of the choice then, and measured curves are replaced
  *     by the line fitted to them; both cost the groups their guarantee.
- * Source: our own exact result (DESIGN.md §5, 1), against MG-WFBP's algorithm 1. */
+ * Source: our own exact result (strategy/exact/merge.h), against MG-WFBP's algorithm 1. */
 #include <math.h>
 
 #include "strategy/baselines/baselines.h"

@@ -1,10 +1,9 @@
 /* One machine, jobs with release times and tails, preemption: 1 | r_j, pmtn | max(C_j + q_j).
  *
- * PACE's preemptive scheduling of all-reduces is this problem (DESIGN.md §5, exact result 2): the network is the
- * machine, release = gradient ready, tail = longest computation after the message. Jackson's rule, always the released
- * job with the longest tail, solves it exactly: the value is the maximum over sets S of jobs of
- * min release + sum of work + min tail (Carlier, EJOR 11, 1982). No linear program is needed.
- * Units: any one unit of time. */
+ * PACE's preemptive scheduling of all-reduces is this problem: the network is the machine, release = gradient ready,
+ * tail = longest computation after the message. Jackson's rule, always the released job with the longest tail, solves
+ * it exactly: the value is the maximum over sets S of jobs of min release + sum of work + min tail (Carlier, EJOR 11,
+ * 1982). No linear program is needed. Units: any one unit of time. */
 #ifndef STRATEGY_EXACT_ONE_MACHINE_H
 #define STRATEGY_EXACT_ONE_MACHINE_H
 
