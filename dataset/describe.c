@@ -10,14 +10,14 @@
 #include "dataset/store_internal.h"
 
 /* A strategy comes with a trial, which shows it to whoever sees the trial; a model and a cluster are put for all. */
-static enum status put(struct store *store, enum store_kind kind, const char *name, const char *text,
-                       struct error *err) {
+static enum status put(struct store *store, enum store_kind kind, const struct id *id, const char *name,
+                       const char *text, struct error *err) {
     if (kind != STORE_STRATEGY)
-        return store_put(store, kind, name, text, NULL, err);
+        return object_put_for_all(store, kind, id, name, text, err);
     enum status status = store_begin(store, err);
     if (status != ST_OK)
         return status;
-    return store_end(store, object_put(store, kind, name, text, NULL, NULL, NULL, err), err);
+    return store_end(store, object_put(store, kind, id, name, text, NULL, NULL, err), err);
 }
 
 /* Takes `text`; NULL stands for no memory. */
@@ -30,7 +30,7 @@ static enum status put_text(struct store *store, enum store_kind kind, const cha
     if (status == ST_OK && strcmp(id.hex, expected->hex) != 0)
         status = error_set(err, ST_INVALID, "%s %s: changed after its id was computed", object_word(kind), name);
     if (status == ST_OK)
-        status = put(store, kind, name, text, err);
+        status = put(store, kind, &id, name, text, err);
     free(text);
     return status;
 }

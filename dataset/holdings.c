@@ -71,19 +71,16 @@ enum status holding_put_at(struct store *store, enum store_kind kind, const char
     return sql_step(store, SQL_HOLDING_SHARE, SQL_VALUES(word, held, who, seen, called, when), NULL, err);
 }
 
-enum status holding_make(struct store *store, enum store_kind kind, const char *team, const char *name,
-                         const char *content, const char *shared, struct id *id, struct error *err) {
-    struct id made;
+static enum status make(struct store *store, enum store_kind kind, const struct id *id, const char *content,
+                        const char *team, const char *name, const char *shared, struct error *err) {
+    enum status status = object_put(store, kind, id, name, content, NULL, NULL, err);
+    return status == ST_OK ? holding_put(store, kind, id->hex, team, name, shared, err) : status;
+}
+
+enum status holding_make(struct store *store, enum store_kind kind, const struct id *id, const char *content,
+                         const char *team, const char *name, const char *shared, struct error *err) {
     enum status status = store_begin(store, err);
-    if (status != ST_OK)
-        return status;
-    status = object_put(store, kind, name, content, NULL, &made, NULL, err);
-    if (status == ST_OK)
-        status = holding_put(store, kind, made.hex, team, name, shared, err);
-    status = store_end(store, status, err);
-    if (status == ST_OK && id)
-        *id = made;
-    return status;
+    return status == ST_OK ? store_end(store, make(store, kind, id, content, team, name, shared, err), err) : status;
 }
 
 /* ---- one that is seen ---- */

@@ -21,9 +21,10 @@ struct viewer {
 enum status holding_put(struct store *store, enum store_kind kind, const char *id, const char *team, const char *name,
                         const char *shared, struct error *err);
 
-/* Put the object and hold it, as one step; *id may be NULL. Fails as store_put and holding_put. */
-enum status holding_make(struct store *store, enum store_kind kind, const char *team, const char *name,
-                         const char *content, const char *shared, struct id *id, struct error *err);
+/* Put the object and hold it, as one step. `content` is known to be JSON, and `id` to be its SHA-256: neither is looked
+ * at again. Fails as holding_put. */
+enum status holding_make(struct store *store, enum store_kind kind, const struct id *id, const char *content,
+                         const char *team, const char *name, const char *shared, struct error *err);
 
 /* As store_get and store_has, of what the asker may see, with the name and the time of creation that it has for the
  * asker (names_internal.h); seen_name is of the name alone. Fails: ST_NOT_FOUND, also where it is hidden.

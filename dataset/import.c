@@ -263,7 +263,9 @@ static enum status read_object(struct importer *im, const cJSON *json, const cha
         return fail(im, err, "an object needs", "kind, name and content");
     status = check_stamp(im, "created", created, err);
     if (status == ST_OK)
-        status = object_put(im->store, k, name, content, created, &hash, &added, err);
+        status = id_of(content, strlen(content), &hash, err); /* the line is JSON, and so is its member */
+    if (status == ST_OK)
+        status = object_put(im->store, k, &hash, name, content, created, &added, err);
     if (status != ST_OK)
         return status;
     if (id && strcmp(id, hash.hex) != 0)

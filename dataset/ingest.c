@@ -116,7 +116,9 @@ static enum status put_environment(struct batch *batch, const char *json, struct
     struct id id;
     enum status status = validate_environment(json, err);
     if (status == ST_OK)
-        status = object_put(batch->store, STORE_ENVIRONMENT, "environment", json, NULL, &id, NULL, err);
+        status = object_read_id("environment", json, &id, err);
+    if (status == ST_OK)
+        status = object_put(batch->store, STORE_ENVIRONMENT, &id, "environment", json, NULL, NULL, err);
     if (status == ST_OK)
         status = object_row(batch->store, STORE_ENVIRONMENT, id.hex, &batch->environment, err);
     batch->environment_json = status == ST_OK ? json : NULL;

@@ -74,42 +74,48 @@ enum status object_row(struct store *store, enum store_kind kind, const char *id
     return ST_OK;
 }
 
-enum status object_put(struct store *store, enum store_kind kind, const char *name, const char *content,
-                       const char *created, struct id *id, bool *added, struct error *err) {
-    struct id hash;
+enum status object_put(struct store *store, enum store_kind kind, const struct id *id, const char *name,
+                       const char *content, const char *created, bool *added, struct error *err) {
     char now[32];
     sqlite3_stmt *stmt;
     bool row;
     clock_utc(now, sizeof now);
-    enum status status = sql_check_json(content, name, err);
-    if (status == ST_OK)
-        status = id_of(content, strlen(content), &hash, err);
-    if (status == ST_OK)
-        status = sql_start_kept(
-            store, &store->object_insert[kind], inserts[kind],
-            SQL_VALUES(sql_text(hash.hex), sql_text(name), sql_text(content), sql_text(created ? created : now)), &stmt,
-            err);
+    enum status status = sql_start_kept(
+        store, &store->object_insert[kind], inserts[kind],
+        SQL_VALUES(sql_text(id->hex), sql_text(name), sql_text(content), sql_text(created ? created : now)), &stmt,
+        err);
     if (status == ST_OK)
         status = sql_next(store, stmt, &row, err);
-    if (status == ST_OK && id)
-        *id = hash;
     if (status == ST_OK && added)
         *added = sql_changes(store) > 0;
     return status;
 }
 
+enum status object_read_id(const char *name, const char *content, struct id *out, struct error *err) {
+    enum status status = sql_check_json(content, name, err);
+    return status == ST_OK ? id_of(content, strlen(content), out, err) : status;
+}
+
 /* What was here has its holders already. */
+static enum status put_and_hold(struct store *store, enum store_kind kind, const struct id *id, const char *name,
+                                const char *content, struct error *err) {
+    bool added;
+    enum status status = object_put(store, kind, id, name, content, NULL, &added, err);
+    return status == ST_OK && added ? holding_put(store, kind, id->hex, NULL, name, NULL, err) : status;
+}
+
+enum status object_put_for_all(struct store *store, enum store_kind kind, const struct id *id, const char *name,
+                               const char *content, struct error *err) {
+    enum status status = store_begin(store, err);
+    return status == ST_OK ? store_end(store, put_and_hold(store, kind, id, name, content, err), err) : status;
+}
+
 enum status store_put(struct store *store, enum store_kind kind, const char *name, const char *content, struct id *id,
                       struct error *err) {
     struct id hash;
-    bool added;
-    enum status status = store_begin(store, err);
-    if (status != ST_OK)
-        return status;
-    status = object_put(store, kind, name, content, NULL, &hash, &added, err);
-    if (status == ST_OK && added)
-        status = holding_put(store, kind, hash.hex, NULL, name, NULL, err);
-    status = store_end(store, status, err);
+    enum status status = object_read_id(name, content, &hash, err);
+    if (status == ST_OK)
+        status = object_put_for_all(store, kind, &hash, name, content, err);
     if (status == ST_OK && id)
         *id = hash;
     return status;

@@ -350,9 +350,17 @@ char *sql_uri(const char *file, bool immutable);
 enum status backup_copy(struct store *store, const char *path, struct error *err);
 enum status backup_write(struct store *store, const char *path, struct error *err);
 
-/* store_put without a transaction of its own. `created` NULL is now; *added (may be NULL): it was not there. */
-enum status object_put(struct store *store, enum store_kind kind, const char *name, const char *content,
-                       const char *created, struct id *id, bool *added, struct error *err);
+/* The id of a text that nobody has looked at yet. Fails: ST_INVALID when it is no JSON; `name` stands for it there. */
+enum status object_read_id(const char *name, const char *content, struct id *out, struct error *err);
+
+/* Add an object without a transaction of its own. `content` is known to be JSON, and `id` to be its SHA-256: neither is
+ * looked at again. `created` NULL is now. *added (may be NULL) says whether it was new. */
+enum status object_put(struct store *store, enum store_kind kind, const struct id *id, const char *name,
+                       const char *content, const char *created, bool *added, struct error *err);
+
+/* The same as a step of its own. What is new is then of no team and shared with all. */
+enum status object_put_for_all(struct store *store, enum store_kind kind, const struct id *id, const char *name,
+                               const char *content, struct error *err);
 
 /* holding_put, made at `created`; NULL is now. */
 enum status holding_put_at(struct store *store, enum store_kind kind, const char *id, const char *team,

@@ -170,7 +170,9 @@ static enum status put_environment(struct store *store, const char *json, struct
     char *cleaned = NULL;
     enum status status = validate_clean_environment(json, &cleaned, err);
     if (status == ST_OK)
-        status = object_put(store, STORE_ENVIRONMENT, "environment", cleaned ? cleaned : json, NULL, out, NULL, err);
+        status = object_read_id("environment", cleaned ? cleaned : json, out, err);
+    if (status == ST_OK)
+        status = object_put(store, STORE_ENVIRONMENT, out, "environment", cleaned ? cleaned : json, NULL, NULL, err);
     free(cleaned);
     return status;
 }

@@ -147,8 +147,13 @@ enum status rankers_put_for(struct store *store, const char *team, const char *s
                             const struct ranker *ranker, const struct ranker_origin *origin, struct id *id,
                             struct error *err) {
     char *text = write_stored(ranker, origin);
-    enum status st = text ? holding_make(store, STORE_RANKER, team, name, text, shared, id, err) : error_no_memory(err);
+    struct id made;
+    enum status st = text ? id_of(text, strlen(text), &made, err) : error_no_memory(err);
+    if (!st)
+        st = holding_make(store, STORE_RANKER, &made, text, team, name, shared, err);
     free(text);
+    if (!st && id)
+        *id = made;
     return st;
 }
 

@@ -123,6 +123,7 @@ static enum status get_object(struct request *rq, enum store_kind kind, struct r
 
 struct put {
     enum store_kind kind;
+    const struct id *id;
     const char *name;
     char *content; /* canonical, malloc'd */
 };
@@ -132,18 +133,14 @@ static enum status put_effect(struct request *rq, struct store *store, void *con
     const struct put *put = context;
     const struct viewer asker = request_asker(rq);
     struct stored_object object;
-    struct id id;
-    enum status st = id_of(put->content, strlen(put->content), &id, err);
-    if (st)
-        return st;
-    st = seen_has(store, put->kind, id.hex, &asker, err);
+    enum status st = seen_has(store, put->kind, put->id->hex, &asker, err);
     const bool fresh = st == ST_NOT_FOUND;
-    st = fresh || !st ? holding_make(store, put->kind, rq->principal.team, put->name, put->content, NULL, NULL, err)
-                      : st;
-    st = st ? st : seen_get(store, put->kind, id.hex, &asker, &rq->arena, &object, err);
+    if (fresh || !st)
+        st = holding_make(store, put->kind, put->id, put->content, rq->principal.team, put->name, NULL, err);
+    st = st ? st : seen_get(store, put->kind, put->id->hex, &asker, &rq->arena, &object, err);
     if (st)
         return st;
-    char *location = arena_printf(&rq->arena, "/api/v1/%s/%s", folders[put->kind], id.hex);
+    char *location = arena_printf(&rq->arena, "/api/v1/%s/%s", folders[put->kind], put->id->hex);
     if (!location)
         return error_no_memory(err);
     response_header(rs, HEADER_LOCATION, location);
@@ -168,7 +165,7 @@ enum status api_models_create(struct request *rq, struct response *rs, struct er
     enum status st = model_read(rq->json, "body", &model, err);
     if (st)
         return st;
-    struct put put = {STORE_MODEL, model.name, canonical(model_write(&model))};
+    struct put put = {STORE_MODEL, &model.id, model.name, canonical(model_write(&model))};
     st = commit_put(rq, &put, rs, err);
     free(put.content);
     model_release(&model);
@@ -180,7 +177,7 @@ enum status api_clusters_create(struct request *rq, struct response *rs, struct 
     enum status st = cluster_read(rq->json, "body", &cluster, err);
     if (st)
         return st;
-    struct put put = {STORE_CLUSTER, cluster.name, canonical(cluster_write(&cluster))};
+    struct put put = {STORE_CLUSTER, &cluster.id, cluster.name, canonical(cluster_write(&cluster))};
     st = commit_put(rq, &put, rs, err);
     free(put.content);
     cluster_release(&cluster);
@@ -212,7 +209,8 @@ static enum status put_strategy(struct request *rq, const struct json_at *body, 
     enum status st = read_new(rq, body, domain, &strategy, err);
     if (st)
         return st;
-    struct put put = {STORE_STRATEGY, strategy.name, strategy_canonical(&strategy, domain->model, domain->cluster)};
+    struct put put = {STORE_STRATEGY, &strategy.id, strategy.name,
+                      strategy_canonical(&strategy, domain->model, domain->cluster)};
     st = commit_put(rq, &put, rs, err);
     free(put.content);
     strategy_release(&strategy);

@@ -51,7 +51,8 @@ static struct id strategy_of(struct store *store, const struct fixture *f, int n
     snprintf(content, sizeof content, "{\"n\":%d,\"schema\":\"syncopate.strategy/1\"}", number);
     snprintf(uid, sizeof uid, "u%d", number);
     assert_ok(store_begin(store, &err));
-    assert_ok(holding_make(store, STORE_STRATEGY, "maker", "s", content, "", &id, &err));
+    assert_ok(id_of(content, strlen(content), &id, &err));
+    assert_ok(holding_make(store, STORE_STRATEGY, &id, content, "maker", "s", "", &err));
     const struct record record = record_of(uid, &f->model, &f->cluster, &id, team, shared);
     assert_ok(store_trials_import(store, 1, &record, NULL, &report, NULL, &err));
     assert_ok(store_end(store, ST_OK, &err));
@@ -72,7 +73,8 @@ static struct id make_hidden(struct store *store, enum store_kind kind, int i) {
             i + 2);
     else
         snprintf(content, sizeof content, "{\"n\":%d,\"schema\":\"syncopate.strategy/1\"}", i);
-    assert_ok(holding_make(store, kind, "maker", "hidden", content, "", &id, &err));
+    assert_ok(id_of(content, strlen(content), &id, &err));
+    assert_ok(holding_make(store, kind, &id, content, "maker", "hidden", "", &err));
     return id;
 }
 
@@ -420,7 +422,8 @@ static void an_older_files_objects_are_of_no_team(void **state) {
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     if (sqlite3_exec(db,
                      "DROP TABLE holdings; DROP TABLE audiences; DROP TABLE usage; DROP TABLE pruned_events;"
-                     "ALTER TABLE sessions DROP COLUMN origin; PRAGMA user_version = 4",
+                     "ALTER TABLE sessions DROP COLUMN origin; CREATE TABLE calibrations (session TEXT); PRAGMA "
+                     "user_version = 4",
                      NULL, NULL, &message) != SQLITE_OK)
         fail_msg("%s", message);
     sqlite3_close(db);
@@ -452,7 +455,8 @@ static struct id make(struct store *store, const char *team, const char *name, i
     char content[32];
     struct id id;
     snprintf(content, sizeof content, "{\"m\":%d}", number);
-    assert_ok(holding_make(store, STORE_MODEL, team, name, content, shared, &id, &err));
+    assert_ok(id_of(content, strlen(content), &id, &err));
+    assert_ok(holding_make(store, STORE_MODEL, &id, content, team, name, shared, &err));
     return id;
 }
 
