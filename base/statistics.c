@@ -55,7 +55,7 @@ enum status summary_of_copy(size_t n, const double *values_us, struct summary *o
     return ST_OK;
 }
 
-enum status summary_of_rounds(size_t n_rounds, const size_t *counts, double *const *rounds, struct summary *out,
+enum status summary_of_rounds(size_t n_rounds, const size_t *counts, const double *const *rounds, struct summary *out,
                               struct error *err) {
     size_t n = 0;
     double least = INFINITY, most = -INFINITY;

@@ -24,7 +24,7 @@ enum status summary_of_copy(size_t n, const double *values_us, struct summary *o
 /* Several rounds of the same strategy: the pooled values, and an interval that also spans the medians of the rounds,
  * since iterations of one run are more alike than those of two. rounds[i] has counts[i] values, which stay as they are;
  * no values give zeros. Fails: ST_NO_MEMORY. */
-enum status summary_of_rounds(size_t n_rounds, const size_t *counts, double *const *rounds, struct summary *out,
+enum status summary_of_rounds(size_t n_rounds, const size_t *counts, const double *const *rounds, struct summary *out,
                               struct error *err);
 
 double median_of(size_t n, double *values); /* sorts; n >= 1 */

@@ -23,7 +23,7 @@ static enum status make_here(const char *dataset, const char *session, struct pa
     if (st)
         return st;
     snprintf(command, sizeof command, "syncopate dataset show strategy %.12s --dataset %.4200s --out best.json",
-             f.best != SIZE_MAX ? f.items[f.best].strategy : "", dataset);
+             f.outcome.best != SIZE_MAX ? f.outcome.rows[f.outcome.best].strategy : "", dataset);
     st = report_write(&f, command, &out->text, &out->length, err);
     findings_release(&f);
     return st;
@@ -37,7 +37,7 @@ static enum status make_there(const struct remote_options *remote, const char *s
     if (st)
         return st;
     snprintf(command, sizeof command, "syncopate --server %.250s strategy export %.64s --out best.json", remote->server,
-             f.session.id);
+             f.outcome.session.id);
     st = report_write(&f, command, &out->text, &out->length, err);
     findings_release(&f);
     return st;

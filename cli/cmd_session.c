@@ -151,7 +151,7 @@ struct shown {
     size_t n;
     struct record *records;
     bool answered;
-    struct tuning tuning;
+    struct outcome outcome;
 };
 
 static cJSON *trial_json(const struct record *r, bool *whole) {
@@ -184,9 +184,9 @@ static enum status print_json(const struct shown *s, struct error *err) {
     }
     cJSON *best = s->answered && trials ? cJSON_AddObjectToObject(json, "best") : NULL;
     if (s->answered)
-        whole = best && cJSON_AddStringToObject(best, "strategy", s->tuning.strategy.id.hex) &&
-                cJSON_AddStringToObject(best, "name", s->tuning.rows[s->tuning.best].name) &&
-                cJSON_AddNumberToObject(best, "measured_us", s->tuning.rows[s->tuning.best].measured.median_us) &&
+        whole = best && cJSON_AddStringToObject(best, "strategy", s->outcome.strategy.id.hex) &&
+                cJSON_AddStringToObject(best, "name", s->outcome.rows[s->outcome.best].name) &&
+                cJSON_AddNumberToObject(best, "measured_us", s->outcome.rows[s->outcome.best].measured.median_us) &&
                 whole;
     return output_line(json, whole && trials, err);
 }
@@ -212,7 +212,7 @@ static void print_open_trials(const struct shown *s) {
     table_release(&table);
 }
 
-static enum status print_words(const struct shown *s) {
+static enum status print_words(const struct shown *s, struct error *err) {
     const struct stored_session *stored = &s->asking.stored;
     const bool goes_on = stored->state == STORED_SESSION_RUNNING;
     const char *standing = goes_on ? "it goes on" : stored->reason ? stored->reason : "it has ended";
@@ -220,9 +220,7 @@ static enum status print_words(const struct shown *s) {
                stored_session_state_word(stored->state), (unsigned long)stored->trials,
                (unsigned long)stored->complete);
     print_open_trials(s);
-    if (s->answered)
-        tuning_print(&s->tuning, &s->inputs, standing);
-    return ST_OK;
+    return s->answered ? tuning_print(&s->outcome, &s->inputs, standing, err) : ST_OK;
 }
 
 static enum status show(const char *session, const struct show_words *words, struct store *store, struct error *err) {
@@ -236,18 +234,18 @@ static enum status show(const char *session, const struct show_words *words, str
     s.inputs.cluster = s.asking.cluster;
     st = store_trials(store, session, &arena, &s.n, &s.records, err);
     if (!st) {
-        const enum status answer = session_answer(s.asking.engine, &s.tuning, err);
+        const enum status answer = session_answer(s.asking.engine, store, &s.outcome, err);
         s.answered = !answer;
         st = answer == ST_INFEASIBLE ? ST_OK : answer;
     }
     if (!st && words->out && !s.answered)
         st = error_set(err, ST_INFEASIBLE, "no trial of session %s has completed, so it has no best strategy", session);
     if (!st && words->out)
-        st = tuning_write_strategy(&s.tuning, &s.inputs, words->out, err);
+        st = tuning_write_strategy(&s.outcome, &s.inputs, words->out, err);
     if (!st)
-        st = words->json ? print_json(&s, err) : print_words(&s);
+        st = words->json ? print_json(&s, err) : print_words(&s, err);
     if (s.answered)
-        tuning_release(&s.tuning);
+        outcome_release(&s.outcome);
     arena_release(&arena);
     asking_release(&s.asking);
     return st;

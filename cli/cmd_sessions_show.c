@@ -23,7 +23,7 @@ static const char *time_text(double us, char out[32]) {
 }
 
 static void print_head(const struct findings *f) {
-    const struct stored_session *s = &f->session;
+    const struct stored_session *s = &f->outcome.session;
     text_print(stdout, "session %s is %s%s%s\n", s->id, stored_session_state_word(s->state), s->reason ? ": " : "",
                s->reason ? s->reason : "");
     text_print(stdout, "  %s on %s, trials run by %s, seed %llu\n", f->model.name, f->cluster.name,
@@ -32,8 +32,8 @@ static void print_head(const struct findings *f) {
                s->ended ? s->ended : "", s->team ? "team " : "", s->team ? s->team : "", s->team ? ", " : "");
     shared_print_words(s->shared, stdout);
     text_print(stdout, "\n  %lu trials, %lu complete", (unsigned long)s->trials, (unsigned long)s->complete);
-    if (f->budget_trials)
-        text_print(stdout, ", of %lu", (unsigned long)f->budget_trials);
+    if (f->outcome.budget_trials)
+        text_print(stdout, ", of %lu", (unsigned long)f->outcome.budget_trials);
     text_print(stdout, "\n");
     if (s->origin)
         text_print(stdout, "  not opened in this dataset: %s\n", s->origin);
@@ -41,46 +41,31 @@ static void print_head(const struct findings *f) {
 
 static void print_best(const struct findings *f) {
     char median[32], low[32], high[32], bound[32];
-    if (f->best == SIZE_MAX) {
+    if (f->outcome.best == SIZE_MAX) {
         text_print(stdout, "no trial has completed\n");
         return;
     }
-    const struct finding *best = &f->items[f->best];
+    const struct outcome_row *best = &f->outcome.rows[f->outcome.best];
     text_print(stdout, "best: %s (%.12s), %s an iteration, %s to %s (95%%)\n", best->name, best->strategy,
                time_text(best->measured.median_us, median), time_text(best->measured.low_us, low),
                time_text(best->measured.high_us, high));
-    if (f->baseline != SIZE_MAX && f->baseline != f->best)
-        text_print(stdout, "  %.2f times as fast as the best baseline, %s%s\n", f->speedup, f->items[f->baseline].name,
-                   f->overlap ? "; their intervals overlap: no measurable difference" : "");
-    text_print(stdout, "  no strategy takes less than %s\n", time_text(f->bound_us, bound));
-}
-
-/* Fastest first; what never completed comes last, as it was tried. */
-static void order(const struct findings *f, size_t *out) {
-    for (size_t i = 0; i < f->n; i++) {
-        const double us = f->items[i].complete ? f->items[i].measured.median_us : INFINITY;
-        size_t at = i;
-        for (; at > 0; at--) {
-            const struct finding *before = &f->items[out[at - 1]];
-            if ((before->complete ? before->measured.median_us : INFINITY) <= us)
-                break;
-            out[at] = out[at - 1];
-        }
-        out[at] = i;
-    }
+    if (f->outcome.baseline != SIZE_MAX && f->outcome.baseline != f->outcome.best)
+        text_print(stdout, "  %.2f times as fast as the best baseline, %s%s\n", f->outcome.speedup, f->outcome.rows[f->outcome.baseline].name,
+                   f->outcome.overlap ? "; their intervals overlap: no measurable difference" : "");
+    text_print(stdout, "  no strategy takes less than %s\n", time_text(f->outcome.lower_bound_us, bound));
 }
 
 static enum status print_strategies(struct findings *f, struct error *err) {
     struct table table;
     char text[32], low[32];
-    size_t *places = arena_alloc(&f->arena, f->n + 1, sizeof *places);
+    size_t *places = arena_alloc(&f->arena, f->outcome.n_rows, sizeof *places);
     if (!places)
         return error_no_memory(err);
-    order(f, places);
+    outcome_order(&f->outcome, places);
     table_init(&table, (const char *const[]){"STRATEGY", "ID", "PROPOSED BY", ">TRIALS", ">PREDICTED", ">MEASURED",
                                              ">95%", "", NULL});
-    for (size_t k = 0; k < f->n; k++) {
-        const struct finding *i = &f->items[places[k]];
+    for (size_t k = 0; k < f->outcome.n_rows; k++) {
+        const struct outcome_row *i = &f->outcome.rows[places[k]];
         table_cell(&table, "%s", i->name);
         table_cell(&table, "%.12s", i->strategy);
         table_cell(&table, "%s", i->proposer ? i->proposer : "");
@@ -102,7 +87,7 @@ static enum status print_strategies(struct findings *f, struct error *err) {
 static enum status print_session(struct findings *f, struct error *err) {
     print_head(f);
     print_best(f);
-    return f->n ? print_strategies(f, err) : ST_OK;
+    return f->outcome.n_rows ? print_strategies(f, err) : ST_OK;
 }
 
 /* ---- for programs ---- */
@@ -115,26 +100,8 @@ static bool add_number(cJSON *to, const char *key, double x) {
     return !isfinite(x) || cJSON_AddNumberToObject(to, key, x);
 }
 
-static bool add_finding(cJSON *to, const struct finding *i) {
-    return add_text(to, "strategy", i->strategy) && add_text(to, "name", i->name) &&
-           add_text(to, "proposer", i->proposer) && add_number(to, "trials", (double)i->trials) &&
-           add_number(to, "complete", (double)i->complete) && add_number(to, "predicted_us", i->predicted_us) &&
-           cJSON_AddBoolToObject(to, "final", i->final) &&
-           (!i->complete ||
-            (add_number(to, "measured_us", i->measured.median_us) && add_number(to, "low_us", i->measured.low_us) &&
-             add_number(to, "high_us", i->measured.high_us))) &&
-           (i->complete || (add_text(to, "state", record_state_word(i->state)) && add_text(to, "reason", i->reason)));
-}
-
-static bool add_one(cJSON *to, const char *key, const struct findings *f, size_t place) {
-    if (place == SIZE_MAX)
-        return true;
-    cJSON *o = cJSON_AddObjectToObject(to, key);
-    return o && add_finding(o, &f->items[place]);
-}
-
 static bool add_head(cJSON *to, const struct findings *f) {
-    const struct stored_session *s = &f->session;
+    const struct stored_session *s = &f->outcome.session;
     cJSON *shared = shared_json(s->shared);
     if (!shared || !cJSON_AddItemToObject(to, "shared", shared)) {
         cJSON_Delete(shared);
@@ -147,21 +114,13 @@ static bool add_head(cJSON *to, const struct findings *f) {
            add_text(to, "cluster_name", f->cluster.name) && add_text(to, "team", s->team) &&
            add_text(to, "started", s->started) && add_text(to, "ended", s->ended) &&
            add_number(to, "trials", (double)s->trials) && add_number(to, "complete", (double)s->complete) &&
-           (!f->budget_trials || add_number(to, "budget_trials", (double)f->budget_trials)) &&
-           add_number(to, "lower_bound_us", f->bound_us);
+           (!f->outcome.budget_trials || add_number(to, "budget_trials", (double)f->outcome.budget_trials)) &&
+           add_number(to, "lower_bound_us", f->outcome.lower_bound_us);
 }
 
 static enum status print_json(const struct findings *f, struct error *err) {
     cJSON *root = cJSON_CreateObject();
-    bool whole = root && add_head(root, f) && add_one(root, "best", f, f->best) &&
-                 add_one(root, "baseline", f, f->baseline) && add_number(root, "speedup", f->speedup) &&
-                 add_number(root, "gap", f->gap) && cJSON_AddBoolToObject(root, "overlap", f->overlap);
-    cJSON *list = whole ? cJSON_AddArrayToObject(root, "strategies") : NULL;
-    whole = list != NULL;
-    for (size_t i = 0; i < f->n && whole; i++) {
-        cJSON *item = cJSON_CreateObject();
-        whole = item && cJSON_AddItemToArray(list, item) && add_finding(item, &f->items[i]);
-    }
+    const bool whole = root && add_head(root, f) && outcome_write(&f->outcome, root);
     return output_line(root, whole, err);
 }
 

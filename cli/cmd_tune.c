@@ -117,7 +117,7 @@ static void runs_release(struct runs *runs) {
 }
 
 static enum status run_session(struct store *store, const struct inputs *inputs, struct tune_words *words,
-                               struct runs *runs, struct tuning *out, struct error *err) {
+                               struct runs *runs, struct outcome *out, struct error *err) {
     struct stored_ranker ranker;
     const struct export_limits *limits = &runs->setup.limits;
     enum status st = words->adopt ? foreign_adopt(store, &words->session, &words->job, &words->launch, err) : ST_OK;
@@ -139,15 +139,15 @@ static enum status run_session(struct store *store, const struct inputs *inputs,
     return st;
 }
 
-static enum status tell(const struct tuning *tuning, const struct inputs *inputs, const struct tune_words *words,
+static enum status tell(const struct outcome *outcome, const struct inputs *inputs, const struct tune_words *words,
                         struct error *err) {
     enum status st = ST_OK;
     if (words->json)
-        st = tuning_print_json(tuning, err);
+        st = tuning_print_json(outcome, err);
     else
-        tuning_print(tuning, inputs, NULL);
+        st = tuning_print(outcome, inputs, NULL, err);
     if (!st && words->out)
-        st = tuning_write_strategy(tuning, inputs, words->out, err);
+        st = tuning_write_strategy(outcome, inputs, words->out, err);
     if (!st && words->out && !words->json)
         text_print(stdout, "Written to %s.\n", words->out);
     return st;
@@ -164,7 +164,7 @@ static void tell_how_to_resume(void *context, const char *session) {
 
 static enum status tune(struct store *store, struct inputs *inputs, struct tune_words *words, struct runs *runs,
                         struct error *err) {
-    struct tuning tuning;
+    struct outcome outcome;
     words->options.hosts = words->launch.hosts;
     words->options.earlier = words->cold ? 0 : words->options.earlier;
     words->options.cancel = interrupt_flag();
@@ -174,13 +174,13 @@ static enum status tune(struct store *store, struct inputs *inputs, struct tune_
     char *job = job_words_text(&words->job), *launch = runner_words_text(&words->launch);
     words->options.job = job && strcmp(job, "{}") != 0 ? job : NULL;
     words->options.launch = launch;
-    enum status st = job && launch ? run_session(store, inputs, words, runs, &tuning, err) : error_no_memory(err);
+    enum status st = job && launch ? run_session(store, inputs, words, runs, &outcome, err) : error_no_memory(err);
     free(job);
     free(launch);
     if (st)
         return st;
-    st = tell(&tuning, inputs, words, err);
-    tuning_release(&tuning);
+    st = tell(&outcome, inputs, words, err);
+    outcome_release(&outcome);
     return st;
 }
 
@@ -221,7 +221,7 @@ static enum status tune_remotely(struct tune_words *words, const struct argument
     struct client *client;
     struct inputs inputs = {0};
     struct remote_session session;
-    struct tuning tuning;
+    struct outcome outcome;
     words->options.earlier = words->cold ? 0 : words->options.earlier;
     enum status st = remote_open(&words->remote, REMOTE_TRIES, interrupt_flag(), &client, err);
     if (st)
@@ -234,10 +234,10 @@ static enum status tune_remotely(struct tune_words *words, const struct argument
             tell_how_to_come_back(&session, words->remote.server);
     }
     if (!st)
-        st = remote_session_answer(client, &session, &inputs, &tuning, err);
+        st = remote_session_answer(client, &session, &inputs, &outcome, err);
     if (!st) {
-        st = tell(&tuning, &inputs, words, err);
-        tuning_release(&tuning);
+        st = tell(&outcome, &inputs, words, err);
+        outcome_release(&outcome);
     }
     inputs_release(&inputs);
     client_close(client);

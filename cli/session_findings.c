@@ -37,7 +37,7 @@ enum status session_findings_there(const struct remote_options *remote, const ch
         return st;
     st = findings_gather(store, session, depth, out, err);
     if (!st)
-        out->session.origin = NULL; /* what it says is of the copy */
+        out->outcome.session.origin = NULL; /* what it says is of the copy */
     store_close(store);
     return st;
 }

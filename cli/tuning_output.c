@@ -12,15 +12,15 @@
 #include "cli/table.h"
 #include "tuner/search/starts.h"
 
-static void row_cells(struct table *table, const struct tune_row *row, const struct tuning *t) {
+static void row_cells(struct table *table, const struct outcome *o, size_t place) {
     char text[64], low[32], high[32];
+    const struct outcome_row *row = &o->rows[place];
     const struct summary *m = &row->measured;
-    size_t index = (size_t)(row - t->rows);
-    table_cell(table, "%s%s", index == t->best ? "* " : "  ", row->name);
+    table_cell(table, "%s%s", place == o->best ? "* " : "  ", row->name);
     table_cell(table, "%s", isnan(row->predicted_us) ? "" : units_format_time(row->predicted_us, text, sizeof text));
     if (!m->n) {
         table_cell(table, "%s", record_state_word(row->state));
-        table_cell(table, "%.60s", row->reason);
+        table_cell(table, "%.60s", row->reason ? row->reason : "");
         table_cell(table, "%s", "");
         return;
     }
@@ -30,48 +30,65 @@ static void row_cells(struct table *table, const struct tune_row *row, const str
     table_cell(table, "%zu%s", m->n, row->final ? " final" : row->early ? " ended early" : "");
 }
 
-static void print_rows(const struct tuning *t) {
+/* What has not ended is shown while the session goes on. */
+static bool is_shown(const struct outcome_row *row, bool goes_on) {
+    const bool ended = row->state != RECORD_WAITING && row->state != RECORD_RUNNING && row->state != RECORD_CANCELLED;
+    return ended || (goes_on && !outcome_row_is_void(row));
+}
+
+/* Baselines in the order of their trials, then the fastest of the others. */
+static enum status print_rows(const struct outcome *o, bool goes_on, struct error *err) {
     enum { OTHERS = 5 };
     struct table table;
-    size_t others = 0;
+    size_t others = 0, *order = calloc(o->n_rows + 1, sizeof *order);
+    if (!order)
+        return error_no_memory(err);
+    outcome_order(o, order);
     table_init(&table,
                (const char *const[]){"  STRATEGY", ">PREDICTED", ">MEASURED", "95% INTERVAL", ">ITERATIONS", NULL});
-    for (size_t i = 0; i < t->n_rows; i++)
-        if (t->rows[i].baseline || others++ < OTHERS || i == t->best)
-            row_cells(&table, &t->rows[i], t);
+    for (size_t i = 0; i < o->n_rows; i++)
+        if (o->rows[i].baseline && is_shown(&o->rows[i], goes_on))
+            row_cells(&table, o, i);
+    for (size_t i = 0; i < o->n_rows; i++) {
+        const struct outcome_row *row = &o->rows[order[i]];
+        if (!row->baseline && is_shown(row, goes_on) && (others++ < OTHERS || order[i] == o->best))
+            row_cells(&table, o, order[i]);
+    }
+    free(order);
     table_print(&table, stdout);
     table_release(&table);
     if (others > OTHERS)
         text_print(stdout, "  and %zu more candidates\n", others - OTHERS);
-    if (t->hopeless)
+    if (o->hopeless)
         text_print(stdout, "  %zu more baselines were predicted to take over %g times the fastest, and were not run\n",
-                   t->hopeless, STARTS_HOPELESS);
+                   o->hopeless, STARTS_HOPELESS);
+    return ST_OK;
 }
 
 /* The one sentence that somebody in a hurry reads. */
-static void print_verdict(const struct tuning *t) {
-    const struct tune_row *best = &t->rows[t->best];
+static void print_verdict(const struct outcome *o) {
+    const struct outcome_row *best = &o->rows[o->best];
     char text[32], bound[32];
     units_format_time(best->measured.median_us, text, sizeof text);
-    if (t->best_baseline == SIZE_MAX)
+    if (o->baseline == SIZE_MAX)
         text_print(stdout, "\nUse %s: %s an iteration. No baseline completed to compare it with.\n", best->name, text);
-    else if (t->best == t->best_baseline)
+    else if (o->best == o->baseline)
         text_print(stdout,
                    "\nNothing to gain: the baseline %s is the fastest of all that was tried, %s an iteration.\n",
                    best->name, text);
-    else if (t->overlap)
+    else if (o->overlap)
         text_print(
             stdout,
             "\nNo measurable difference: %s (%s) and the baseline %s are within each other's noise. Keep what you "
             "have.\n",
-            best->name, text, t->rows[t->best_baseline].name);
+            best->name, text, o->rows[o->baseline].name);
     else
         text_print(stdout, "\nUse %s: %s an iteration, %.2fx as fast as the best baseline, %s.\n", best->name, text,
-                   t->speedup, t->rows[t->best_baseline].name);
-    units_format_time(t->lower_bound_us, bound, sizeof bound);
-    if (t->gap >= 0)
+                   o->speedup, o->rows[o->baseline].name);
+    units_format_time(o->lower_bound_us, bound, sizeof bound);
+    if (o->gap >= 0)
         text_print(stdout, "No strategy can take less than %s here; this one is %.0f%% above that.\n", bound,
-                   t->gap * 100);
+                   o->gap * 100);
     else
         text_print(
             stdout,
@@ -79,42 +96,27 @@ static void print_verdict(const struct tuning *t) {
             bound);
 }
 
-static bool best_is_confirmed(const struct tuning *t) {
-    return t->rows[t->best].final;
+static bool best_is_confirmed(const struct outcome *o) {
+    return o->rows[o->best].final;
 }
 
 /* How far predictions were off, over all that completed. */
-static void print_accuracy(const struct tuning *t) {
-    double *off = calloc(t->n_rows, sizeof *off);
-    size_t n = 0, pairs = 0, right = 0;
-    for (size_t i = 0; off && i < t->n_rows; i++) {
-        const struct tune_row *a = &t->rows[i];
-        if (!a->measured.n || !(a->predicted_us > 0))
-            continue;
-        off[n++] = fabs(a->predicted_us / a->measured.median_us - 1);
-        for (size_t j = 0; j < i; j++) {
-            const struct tune_row *b = &t->rows[j];
-            if (!b->measured.n || !(b->predicted_us > 0))
-                continue;
-            pairs++;
-            right += (a->predicted_us < b->predicted_us) == (a->measured.median_us < b->measured.median_us);
-        }
-    }
-    if (n > 1)
+static void print_accuracy(const struct outcome *o) {
+    const struct outcome_accuracy *a = &o->accuracy;
+    if (a->n > 1)
         text_print(
             stdout,
             "\nPredictions, made before each trial, were off by %.1f%% (median of %zu) and ordered %.0f%% of all pairs "
             "as measured.\n",
-            median_of(n, off) * 100, n, 100 * (double)right / (double)pairs);
-    free(off);
+            a->off * 100, a->n, 100 * a->ordered);
 }
 
-static void print_proposers(const struct tuning *t) {
+static void print_proposers(const struct outcome *o) {
     struct table table;
     table_init(&table, (const char *const[]){"  PROPOSER", ">TRIALS", ">RECORDS", "HOW", NULL});
     size_t rows = 0;
     for (enum proposer p = 0; p < PROPOSER_COUNT; p++) {
-        const struct proposer_score *score = &t->proposers[p];
+        const struct proposer_score *score = &o->proposers[p];
         if (!score->tried)
             continue;
         table_cell(&table, "  %s", proposer_name(p));
@@ -131,54 +133,58 @@ static void print_proposers(const struct tuning *t) {
 }
 
 /* The knobs by falling importance, as bars. */
-static void print_importance(const struct tuning *t) {
+static void print_importance(const struct outcome *o) {
     enum { BAR = 30 };
     bool shown[SKETCH_KNOBS] = {[SKETCH_TIMELINE] = true};
-    if (!t->has_importance)
+    if (!o->has_importance)
         return;
     text_print(stdout,
                "\nWhich knobs mattered (share of the variance of measured times that changes with the knob):\n");
     for (;;) {
         enum sketch_knob most = SKETCH_KNOBS;
         for (enum sketch_knob k = 0; k < SKETCH_KNOBS; k++)
-            if (!shown[k] && t->importance[k] >= 0.005 &&
-                (most == SKETCH_KNOBS || t->importance[k] > t->importance[most]))
+            if (!shown[k] && o->importance[k] >= 0.005 &&
+                (most == SKETCH_KNOBS || o->importance[k] > o->importance[most]))
                 most = k;
         if (most == SKETCH_KNOBS)
             break;
-        int filled = (int)(fmin(t->importance[most], 1) * BAR + 0.5);
-        text_print(stdout, "  %3.0f%%  %-50s %.*s\n", t->importance[most] * 100, sketch_knob_words(most), filled,
+        int filled = (int)(fmin(o->importance[most], 1) * BAR + 0.5);
+        text_print(stdout, "  %3.0f%%  %-50s %.*s\n", o->importance[most] * 100, sketch_knob_words(most), filled,
                    "##############################");
         shown[most] = true;
     }
 }
 
-void tuning_print(const struct tuning *t, const struct inputs *inputs, const char *standing) {
-    text_print(stdout, "%s on %s, session %s, %lu trials; %s\n\n", inputs->model.name, inputs->cluster.name, t->session,
-               (unsigned long)t->trials, standing ? standing : tune_stop_words(t->stop));
-    print_rows(t);
-    print_verdict(t);
-    if (!best_is_confirmed(t))
+enum status tuning_print(const struct outcome *o, const struct inputs *inputs, const char *standing,
+                         struct error *err) {
+    text_print(stdout, "%s on %s, session %s, %lu trials; %s\n\n", inputs->model.name, inputs->cluster.name,
+               o->session.id, (unsigned long)o->ended, standing ? standing : tune_stop_words(o->stop));
+    enum status st = print_rows(o, standing != NULL, err);
+    if (st)
+        return st;
+    print_verdict(o);
+    if (!best_is_confirmed(o))
         text_print(stdout,
                    "Not confirmed: no final was run, or none of its trials completed; these are single runs.\n");
-    print_accuracy(t);
-    print_proposers(t);
-    print_importance(t);
+    print_accuracy(o);
+    print_proposers(o);
+    print_importance(o);
+    return ST_OK;
 }
 
-static bool add_best(cJSON *root, const struct tune_row *best) {
+static bool add_best(cJSON *root, const struct outcome_row *best) {
     cJSON *object = cJSON_AddObjectToObject(root, "best");
-    return object && cJSON_AddStringToObject(object, "strategy", best->id.hex) &&
+    return object && cJSON_AddStringToObject(object, "strategy", best->strategy) &&
            cJSON_AddNumberToObject(object, "measured_us", best->measured.median_us) &&
            cJSON_AddNumberToObject(object, "low_us", best->measured.low_us) &&
            cJSON_AddNumberToObject(object, "high_us", best->measured.high_us);
 }
 
-static bool add_baselines(cJSON *root, const struct tuning *t) {
+static bool add_baselines(cJSON *root, const struct outcome *o) {
     cJSON *array = cJSON_AddArrayToObject(root, "baselines");
     bool ok = array;
-    for (size_t i = 0; i < t->n_rows && ok; i++) {
-        const struct tune_row *row = &t->rows[i];
+    for (size_t i = 0; i < o->n_rows && ok; i++) {
+        const struct outcome_row *row = &o->rows[i];
         if (!row->baseline || !row->measured.n)
             continue;
         cJSON *object = cJSON_CreateObject();
@@ -188,22 +194,22 @@ static bool add_baselines(cJSON *root, const struct tuning *t) {
     return ok;
 }
 
-enum status tuning_print_json(const struct tuning *t, struct error *err) {
+enum status tuning_print_json(const struct outcome *o, struct error *err) {
     cJSON *root = cJSON_CreateObject();
     bool ok = root && cJSON_AddStringToObject(root, "schema", "syncopate.tuning/1") &&
-              cJSON_AddStringToObject(root, "session", t->session) &&
-              cJSON_AddNumberToObject(root, "trials", (double)t->trials) && add_best(root, &t->rows[t->best]) &&
-              add_baselines(root, t) &&
-              (isnan(t->speedup) ? (bool)cJSON_AddNullToObject(root, "speedup")
-                                 : (bool)cJSON_AddNumberToObject(root, "speedup", t->speedup)) &&
-              cJSON_AddNumberToObject(root, "lower_bound_us", t->lower_bound_us) &&
-              cJSON_AddNumberToObject(root, "gap", t->gap);
+              cJSON_AddStringToObject(root, "session", o->session.id) &&
+              cJSON_AddNumberToObject(root, "trials", (double)o->ended) && add_best(root, &o->rows[o->best]) &&
+              add_baselines(root, o) &&
+              (isnan(o->speedup) ? (bool)cJSON_AddNullToObject(root, "speedup")
+                                 : (bool)cJSON_AddNumberToObject(root, "speedup", o->speedup)) &&
+              cJSON_AddNumberToObject(root, "lower_bound_us", o->lower_bound_us) &&
+              cJSON_AddNumberToObject(root, "gap", o->gap);
     return output_line(root, ok, err);
 }
 
-enum status tuning_write_strategy(const struct tuning *t, const struct inputs *inputs, const char *path,
+enum status tuning_write_strategy(const struct outcome *o, const struct inputs *inputs, const char *path,
                                   struct error *err) {
-    cJSON *json = strategy_write(&t->strategy, &inputs->model, &inputs->cluster);
+    cJSON *json = strategy_write(&o->strategy, &inputs->model, &inputs->cluster);
     char *text = json ? json_pretty(json) : NULL;
     cJSON_Delete(json);
     enum status st = text ? json_write_file(path, text, err) : error_no_memory(err);

@@ -4,15 +4,16 @@
 
 #include "base/error.h"
 #include "cli/inputs.h"
-#include "tuner/session/session.h"
+#include "tuner/session/outcome.h"
 
-/* `standing` says how the session stands; NULL: why it ended. */
-void tuning_print(const struct tuning *tuning, const struct inputs *inputs, const char *standing);
+/* `standing` says how the session stands; NULL: it has ended, and why is said. Fails: ST_NO_MEMORY. */
+enum status tuning_print(const struct outcome *outcome, const struct inputs *inputs, const char *standing,
+                         struct error *err);
 
 /* One line. */
-enum status tuning_print_json(const struct tuning *tuning, struct error *err);
+enum status tuning_print_json(const struct outcome *outcome, struct error *err);
 
-enum status tuning_write_strategy(const struct tuning *tuning, const struct inputs *inputs, const char *path,
+enum status tuning_write_strategy(const struct outcome *outcome, const struct inputs *inputs, const char *path,
                                   struct error *err);
 
 #endif

@@ -1,6 +1,5 @@
-/* What a session found, read from the dataset alone, whether it runs, has ended or was a collection: a row for each
- * strategy, the best of them and the best baseline, how good predictions were, what mattered, and the two timelines to
- * compare. What it says of the best agrees with session_answer.
+/* What a report says of a session: what came of it (tuner/session/outcome.h), what it is about, and the timelines of the
+ * best baseline and the best, side by side. The session may run, have ended or be a collection.
  * Units: microseconds. */
 #ifndef REPORT_FINDINGS_H
 #define REPORT_FINDINGS_H
@@ -11,37 +10,13 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "base/statistics.h"
-#include "dataset/query.h"
 #include "dataset/store.h"
 #include "report/charts.h"
-#include "strategy/baselines/baselines.h"
 #include "strategy/cluster.h"
 #include "strategy/model.h"
 #include "strategy/strategy.h"
 #include "tuner/predict/predictor.h"
-#include "tuner/search/candidates.h"
-#include "tuner/search/sketch.h"
-
-/* A strategy and all that the session measured of it. */
-struct finding {
-    const char *strategy, *name, *proposer; /* its id, its name, who proposed it first */
-    const struct baseline *baseline;        /* NULL when it is none (an exact schedule is none) */
-    size_t trials, complete;
-    bool final, early; /* repeated in the final; its only trial was ended early */
-    enum record_state state;
-    const char *reason; /* of the last trial; or NULL */
-    double predicted_us;
-    double first_us;         /* median of its first complete trial; INFINITY without one */
-    struct summary measured; /* of the final where it was in it; n = 0 without a complete trial */
-};
-
-/* How well trials were predicted before they ran. */
-struct finding_accuracy {
-    size_t n;
-    double off;     /* median of |predicted / measured - 1|; NaN for n = 0 */
-    double ordered; /* share of pairs that were measured in the order predicted; NaN for n < 2 */
-};
+#include "tuner/session/outcome.h"
 
 enum findings_depth {
     FINDINGS_FIGURES, /* what records tell: milliseconds */
@@ -49,28 +24,12 @@ enum findings_depth {
 };
 
 struct findings {
-    struct arena arena; /* owns what the pointers show */
-    struct stored_session session;
+    struct arena arena;     /* owns the runner and the timelines */
+    struct outcome outcome; /* with its importance only for FINDINGS_ALL */
     const char *runner;     /* or NULL */
-    uint64_t budget_trials; /* 0: none */
-    double budget_us;       /* 0: none */
-    bool collection;        /* no budget: its strategies were drawn, and nothing was searched for */
     struct model model;
     struct cluster cluster;
-    size_t n_trials, ended, under_way, failed; /* ended: with a result or failed, which costs budget */
-    struct record *trials;                     /* by number, with their iterations */
-    size_t n;
-    struct finding *items;                     /* in the order of their first trials */
-    size_t best, baseline;                     /* SIZE_MAX: none completed */
-    double bound_us;                           /* no strategy is faster, by the description of the cluster */
-    double gap;                                /* best over bound, minus 1; NaN without a best */
-    double speedup, speedup_low, speedup_high; /* best baseline over best; NaN without both */
-    bool overlap;                              /* their intervals overlap: no measurable difference */
-    struct finding_accuracy accuracy;
-    struct proposer_score proposers[PROPOSER_COUNT];
     /* With FINDINGS_ALL: */
-    bool has_importance;
-    double importance[SKETCH_KNOBS];
     struct correction correction; /* of the simulator, by these trials */
     size_t n_timelines;           /* 0 without a best; 2: the best baseline, then the best */
     struct chart_timeline timelines[2];

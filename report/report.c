@@ -47,38 +47,38 @@ static void details_begin(struct markup *m, const char *summary) {
 /* The fastest of a session that goes on. */
 static void verdict_so_far(struct markup *m, const struct findings *f) {
     char time[32];
-    const struct finding *best = &f->items[f->best];
+    const struct outcome_row *best = &f->outcome.rows[f->outcome.best];
     time_text(best->measured.median_us, time);
-    if (f->baseline == SIZE_MAX || f->best == f->baseline)
+    if (f->outcome.baseline == SIZE_MAX || f->outcome.best == f->outcome.baseline)
         markup_textf(m, "So far: %s, %s an iteration. The session goes on.", best->name, time);
     else
         markup_textf(m, "So far: %s, %s an iteration, %.2f× as fast as the best baseline, %s. The session goes on.",
-                     best->name, time, f->speedup, f->items[f->baseline].name);
+                     best->name, time, f->outcome.speedup, f->outcome.rows[f->outcome.baseline].name);
 }
 
 static void verdict(struct markup *m, const struct findings *f) {
     char time[32];
     html_begin(m, "p", "verdict");
-    if (f->best == SIZE_MAX) {
+    if (f->outcome.best == SIZE_MAX) {
         markup_text(m, "No trial has completed yet.");
-    } else if (stored_session_is_open(f->session.state)) {
+    } else if (stored_session_is_open(f->outcome.session.state)) {
         verdict_so_far(m, f);
     } else {
-        const struct finding *best = &f->items[f->best];
+        const struct outcome_row *best = &f->outcome.rows[f->outcome.best];
         time_text(best->measured.median_us, time);
-        if (f->baseline == SIZE_MAX)
+        if (f->outcome.baseline == SIZE_MAX)
             markup_textf(m, "Use %s: %s an iteration. No baseline was measured to compare it with.", best->name, time);
-        else if (f->best == f->baseline)
+        else if (f->outcome.best == f->outcome.baseline)
             markup_textf(m, "Nothing to gain: the baseline %s is the fastest of all that was tried, %s an iteration.",
                          best->name, time);
-        else if (f->overlap)
+        else if (f->outcome.overlap)
             markup_textf(m,
                          "No measurable difference: %s (%s) and the baseline %s are within each other’s noise. Keep "
                          "what you have.",
-                         best->name, time, f->items[f->baseline].name);
+                         best->name, time, f->outcome.rows[f->outcome.baseline].name);
         else
             markup_textf(m, "Use %s: %s an iteration, %.2f× as fast as the best baseline, %s.", best->name, time,
-                         f->speedup, f->items[f->baseline].name);
+                         f->outcome.speedup, f->outcome.rows[f->outcome.baseline].name);
     }
     markup_end(m);
 }
@@ -104,40 +104,40 @@ static void figure(struct markup *m, const char *what, const char *value, const 
 
 static void best_figures(struct markup *m, const struct findings *f) {
     char value[64], note[96], low[32], high[32];
-    const struct summary *best = &f->items[f->best].measured;
+    const struct summary *best = &f->outcome.rows[f->outcome.best].measured;
     snprintf(note, sizeof note, "%s to %s (95%%)", time_text(best->low_us, low), time_text(best->high_us, high));
     figure(m, "an iteration", time_text(best->median_us, value), note);
-    if (f->baseline != SIZE_MAX && f->best != f->baseline) {
-        snprintf(value, sizeof value, "%.2f×", f->speedup);
-        snprintf(note, sizeof note, "%.2f× to %.2f×", f->speedup_low, f->speedup_high);
+    if (f->outcome.baseline != SIZE_MAX && f->outcome.best != f->outcome.baseline) {
+        snprintf(value, sizeof value, "%.2f×", f->outcome.speedup);
+        snprintf(note, sizeof note, "%.2f× to %.2f×", f->outcome.speedup_low, f->outcome.speedup_high);
         figure(m, "over the best baseline", value, note);
     }
     const double samples = f->model.batch_per_device * f->cluster.n_devices / best->median_us * 1e6;
     snprintf(value, sizeof value, samples < 1000 ? "%.1f" : "%.0f", samples);
     figure(m, "samples a second", value, "on all devices");
-    if (f->gap >= 0)
-        snprintf(value, sizeof value, "%.0f%%", f->gap * 100);
+    if (f->outcome.gap >= 0)
+        snprintf(value, sizeof value, "%.0f%%", f->outcome.gap * 100);
     else
-        snprintf(value, sizeof value, "%.0f%% below", -f->gap * 100);
-    snprintf(note, sizeof note, "no strategy takes less than %s", time_text(f->bound_us, low));
-    figure(m, "above the lower bound", value, f->gap >= 0 ? note : "the cluster is faster than described: bench it");
+        snprintf(value, sizeof value, "%.0f%% below", -f->outcome.gap * 100);
+    snprintf(note, sizeof note, "no strategy takes less than %s", time_text(f->outcome.lower_bound_us, low));
+    figure(m, "above the lower bound", value, f->outcome.gap >= 0 ? note : "the cluster is faster than described: bench it");
 }
 
 static void trial_figure(struct markup *m, const struct findings *f) {
     char value[64], note[64];
-    if (f->budget_trials)
-        snprintf(value, sizeof value, "%zu of %llu", f->ended, (unsigned long long)f->budget_trials);
+    if (f->outcome.budget_trials)
+        snprintf(value, sizeof value, "%zu of %llu", f->outcome.ended, (unsigned long long)f->outcome.budget_trials);
     else
-        snprintf(value, sizeof value, "%zu", f->ended);
-    int at = snprintf(note, sizeof note, f->failed ? "%zu failed" : "none failed", f->failed);
-    if (f->under_way)
-        snprintf(note + at, sizeof note - (size_t)at, ", %zu under way", f->under_way);
+        snprintf(value, sizeof value, "%zu", f->outcome.ended);
+    int at = snprintf(note, sizeof note, f->outcome.failed ? "%zu failed" : "none failed", f->outcome.failed);
+    if (f->outcome.under_way)
+        snprintf(note + at, sizeof note - (size_t)at, ", %zu under way", f->outcome.under_way);
     figure(m, "trials", value, note);
 }
 
 static void how_to_get_it(struct markup *m, const struct findings *f, const char *command) {
-    const struct finding *best = &f->items[f->best];
-    if (!best->final && !stored_session_is_open(f->session.state))
+    const struct outcome_row *best = &f->outcome.rows[f->outcome.best];
+    if (!best->final && !stored_session_is_open(f->outcome.session.state))
         html_leaff(m, "p", "soft", "Not confirmed: it was not repeated in a final, so this is a single run.");
     if (best->baseline)
         return;
@@ -146,18 +146,18 @@ static void how_to_get_it(struct markup *m, const struct findings *f, const char
 }
 
 void report_answer(struct markup *m, const struct findings *f, const char *command) {
-    const bool clear = f->baseline != SIZE_MAX && f->best != f->baseline && !f->overlap;
+    const bool clear = f->outcome.baseline != SIZE_MAX && f->outcome.best != f->outcome.baseline && !f->outcome.overlap;
     html_begin(m, "div", clear ? "answer" : "answer open");
     verdict(m, f);
     html_begin(m, "dl", "figures");
-    if (f->best != SIZE_MAX)
+    if (f->outcome.best != SIZE_MAX)
         best_figures(m, f);
     trial_figure(m, f);
     markup_end(m);
-    if (f->best != SIZE_MAX)
+    if (f->outcome.best != SIZE_MAX)
         how_to_get_it(m, f, command);
-    else if (f->n_trials && f->trials[f->n_trials - 1].reason)
-        html_leaff(m, "p", "soft", "The last one: %s", f->trials[f->n_trials - 1].reason);
+    else if (f->outcome.n_trials && f->outcome.trials[f->outcome.n_trials - 1].reason)
+        html_leaff(m, "p", "soft", "The last one: %s", f->outcome.trials[f->outcome.n_trials - 1].reason);
     markup_end(m);
 }
 
@@ -205,7 +205,7 @@ static void offs_table(struct markup *m, size_t n, const struct chart_trial *tri
     markup_end(m);
 }
 
-static void accuracy_words(struct markup *m, const struct finding_accuracy *a) {
+static void accuracy_words(struct markup *m, const struct outcome_accuracy *a) {
     markup_begin(m, "figcaption");
     markup_textf(m, "Made before each trial. Off by %.1f%% (median of %zu strategies)", a->off * 100, a->n);
     if (a->n > 1)
@@ -215,27 +215,27 @@ static void accuracy_words(struct markup *m, const struct finding_accuracy *a) {
 }
 
 void report_progress(struct markup *m, const struct findings *f, const struct chart_trial *trials) {
-    struct chart_progress progress = {.n = f->n_trials, .trials = trials, .baseline_us = NAN, .bound_us = f->bound_us};
-    if (f->baseline != SIZE_MAX) {
-        progress.baseline = f->items[f->baseline].name;
-        progress.baseline_us = f->items[f->baseline].measured.median_us;
+    struct chart_progress progress = {.n = f->outcome.n_trials, .trials = trials, .baseline_us = NAN, .bound_us = f->outcome.lower_bound_us};
+    if (f->outcome.baseline != SIZE_MAX) {
+        progress.baseline = f->outcome.rows[f->outcome.baseline].name;
+        progress.baseline_us = f->outcome.rows[f->outcome.baseline].measured.median_us;
     }
     section(m, "progress", "Trial by trial");
     html_begin(m, "div", "pair");
     markup_begin(m, "figure");
     chart_progress(m, "chart-progress", &progress);
     markup_leaf(m, "figcaption",
-                f->collection
+                f->outcome.collection
                     ? "Median iteration time of each trial, of strategies drawn over the whole space."
                     : "Median iteration time of each trial. Repeats of the finalists are small and dark; they "
                       "decide.");
-    records_table(m, f->n_trials, trials);
+    records_table(m, f->outcome.n_trials, trials);
     markup_end(m);
-    if (f->accuracy.n) {
+    if (f->outcome.accuracy.n) {
         markup_begin(m, "figure");
-        chart_accuracy(m, "chart-accuracy", f->n_trials, trials);
-        accuracy_words(m, &f->accuracy);
-        offs_table(m, f->n_trials, trials);
+        chart_accuracy(m, "chart-accuracy", f->outcome.n_trials, trials);
+        accuracy_words(m, &f->outcome.accuracy);
+        offs_table(m, f->outcome.n_trials, trials);
         markup_end(m);
     }
     markup_end(m);
@@ -287,8 +287,8 @@ static void timelines_caption(struct markup *m, const struct findings *f) {
                  "session’s trials suggest. Measured: ",
                  f->correction.startup, f->correction.transfer);
     if (f->n_timelines > 1)
-        markup_textf(m, "%s and ", time_text(f->items[f->baseline].measured.median_us, baseline));
-    markup_textf(m, "%s.", time_text(f->items[f->best].measured.median_us, best));
+        markup_textf(m, "%s and ", time_text(f->outcome.rows[f->outcome.baseline].measured.median_us, baseline));
+    markup_textf(m, "%s.", time_text(f->outcome.rows[f->outcome.best].measured.median_us, best));
     markup_end(m);
 }
 
@@ -362,14 +362,14 @@ static void importance(struct markup *m, const struct findings *f) {
     for (;;) {
         size_t most = SKETCH_KNOBS;
         for (size_t k = 0; k < SKETCH_KNOBS; k++)
-            if (!taken[k] && f->importance[k] >= 0.005 &&
-                (most == SKETCH_KNOBS || f->importance[k] > f->importance[most]))
+            if (!taken[k] && f->outcome.importance[k] >= 0.005 &&
+                (most == SKETCH_KNOBS || f->outcome.importance[k] > f->outcome.importance[most]))
                 most = k;
         if (most == SKETCH_KNOBS)
             break;
         taken[most] = true;
-        snprintf(notes[n], sizeof notes[n], "%.0f%%", f->importance[most] * 100);
-        bars[n] = (struct chart_bar){sketch_knob_words((enum sketch_knob)most), f->importance[most], NAN, notes[n]};
+        snprintf(notes[n], sizeof notes[n], "%.0f%%", f->outcome.importance[most] * 100);
+        bars[n] = (struct chart_bar){sketch_knob_words((enum sketch_knob)most), f->outcome.importance[most], NAN, notes[n]};
         n++;
     }
     markup_begin(m, "figure");
@@ -396,7 +396,7 @@ static void proposers(struct markup *m, const struct findings *f) {
     char notes[PROPOSER_COUNT][64];
     struct html_table t;
     for (size_t p = 0; p < PROPOSER_COUNT; p++) {
-        const struct proposer_score *score = &f->proposers[p];
+        const struct proposer_score *score = &f->outcome.proposers[p];
         snprintf(notes[p], sizeof notes[p], "%llu, %llu won", (unsigned long long)score->tried,
                  (unsigned long long)score->wins);
         bars[p] =
@@ -422,17 +422,17 @@ static void proposers(struct markup *m, const struct findings *f) {
 
 static bool any_proposed(const struct findings *f) {
     for (size_t p = 0; p < PROPOSER_COUNT; p++)
-        if (f->proposers[p].tried)
+        if (f->outcome.proposers[p].tried)
             return true;
     return false;
 }
 
 void report_lessons(struct markup *m, const struct findings *f) {
-    if (!f->has_importance && !any_proposed(f))
+    if (!f->outcome.has_importance && !any_proposed(f))
         return;
     section(m, "lessons", "What the trials teach");
     html_begin(m, "div", "even");
-    if (f->has_importance)
+    if (f->outcome.has_importance)
         importance(m, f);
     if (any_proposed(f))
         proposers(m, f);
@@ -446,7 +446,7 @@ static void trial_note(struct html_table *t, const struct findings *f, const str
     if (r->state != RECORD_COMPLETE)
         html_cellf(t, "%s%s%s", record_state_word(r->state), r->reason ? ": " : "", r->reason ? r->reason : "");
     else
-        html_cell(t, r->round && !f->collection ? "final" : trial_ended_early(r) ? "ended early, being too slow" : "");
+        html_cell(t, r->round && !f->outcome.collection ? "final" : trial_ended_early(r) ? "ended early, being too slow" : "");
 }
 
 static void report_trials(struct markup *m, const struct findings *f) {
@@ -457,10 +457,10 @@ static void report_trials(struct markup *m, const struct findings *f) {
     section(m, "trials", "All trials");
     html_begin(m, "div", "tight");
     html_table_begin(&t, m, "In the order in which they ran; times are medians of an iteration", heads);
-    for (size_t i = 0; i < f->n_trials; i++) {
-        const struct record *r = &f->trials[i];
+    for (size_t i = 0; i < f->outcome.n_trials; i++) {
+        const struct record *r = &f->outcome.trials[i];
         const bool complete = r->state == RECORD_COMPLETE;
-        t.row_class = f->best != SIZE_MAX && !strcmp(r->strategy, f->items[f->best].strategy) ? "best"
+        t.row_class = f->outcome.best != SIZE_MAX && !strcmp(r->strategy, f->outcome.rows[f->outcome.best].strategy) ? "best"
                       : complete                                                              ? NULL
                                                                                               : "bad";
         html_cellf(&t, "%llu", (unsigned long long)r->number);
@@ -487,8 +487,8 @@ static void fact(struct html_table *t, const char *what, const char *value) {
 
 static void environment_facts(struct html_table *t, const struct findings *f) {
     const char *text = NULL;
-    for (size_t i = f->n_trials; i-- > 0 && !text;)
-        text = f->trials[i].environment_json;
+    for (size_t i = f->outcome.n_trials; i-- > 0 && !text;)
+        text = f->outcome.trials[i].environment_json;
     cJSON *json = text ? cJSON_Parse(text) : NULL;
     for (const cJSON *member = json ? json->child : NULL; member; member = member->next)
         if (cJSON_IsString(member))
@@ -504,13 +504,13 @@ static void budget_fact(struct html_table *t, const struct findings *f) {
     char time[32];
     html_cell(t, "budget");
     html_cell_begin(t);
-    if (f->budget_trials)
-        markup_textf(t->m, "%llu trials", (unsigned long long)f->budget_trials);
-    if (f->budget_trials && f->budget_us > 0)
+    if (f->outcome.budget_trials)
+        markup_textf(t->m, "%llu trials", (unsigned long long)f->outcome.budget_trials);
+    if (f->outcome.budget_trials && f->outcome.budget_us > 0)
         markup_text(t->m, ", ");
-    if (f->budget_us > 0)
-        markup_text(t->m, time_text(f->budget_us, time));
-    if (f->collection)
+    if (f->outcome.budget_us > 0)
+        markup_text(t->m, time_text(f->outcome.budget_us, time));
+    if (f->outcome.collection)
         markup_text(t->m, "none: a collection");
     html_cell_end(t);
 }
@@ -521,21 +521,21 @@ void report_provenance(struct markup *m, const struct findings *f) {
     char bound[32];
     section(m, "provenance", "Where this comes from");
     html_table_begin(&t, m, "Enough to repeat it", heads);
-    fact(&t, "session", f->session.id);
+    fact(&t, "session", f->outcome.session.id);
     html_cell(&t, "state");
-    html_cellf(&t, "%s%s%s", stored_session_state_word(f->session.state), f->session.reason ? ": " : "",
-               f->session.reason ? f->session.reason : "");
+    html_cellf(&t, "%s%s%s", stored_session_state_word(f->outcome.session.state), f->outcome.session.reason ? ": " : "",
+               f->outcome.session.reason ? f->outcome.session.reason : "");
     html_cell(&t, "model");
     html_cellf(&t, "%s (%.12s)", f->model.name, f->model.id.hex);
     html_cell(&t, "cluster");
     html_cellf(&t, "%s (%.12s), %u nodes, %u devices", f->cluster.name, f->cluster.id.hex, f->cluster.n_nodes,
                f->cluster.n_devices);
     html_cell(&t, "seed");
-    html_cellf(&t, "%llu", (unsigned long long)f->session.seed);
+    html_cellf(&t, "%llu", (unsigned long long)f->outcome.session.seed);
     budget_fact(&t, f);
-    fact(&t, "lower bound", time_text(f->bound_us, bound));
-    fact(&t, "started", f->session.started);
-    fact(&t, "ended", f->session.ended);
+    fact(&t, "lower bound", time_text(f->outcome.lower_bound_us, bound));
+    fact(&t, "started", f->outcome.session.started);
+    fact(&t, "ended", f->outcome.session.ended);
     fact(&t, "runner of the trials", f->runner);
     environment_facts(&t, f);
     fact(&t, "written by", "syncopate " SYNCOPATE_VERSION);
@@ -551,9 +551,9 @@ static void head(struct markup *m, const struct findings *f) {
     html_page_begin(m, title, NULL);
     markup_begin(m, "header");
     markup_leaf(m, "h1", title);
-    html_leaff(m, "p", "soft", "syncopate session %s, %s%s%s", f->session.id,
-               stored_session_state_word(f->session.state), f->session.ended ? " " : ", begun ",
-               stamp_text(f->session.ended ? f->session.ended : f->session.started, stamp));
+    html_leaff(m, "p", "soft", "syncopate session %s, %s%s%s", f->outcome.session.id,
+               stored_session_state_word(f->outcome.session.state), f->outcome.session.ended ? " " : ", begun ",
+               stamp_text(f->outcome.session.ended ? f->outcome.session.ended : f->outcome.session.started, stamp));
     markup_end(m);
 }
 
@@ -564,12 +564,12 @@ enum status report_write(struct findings *f, const char *command, char **out, si
         return error_no_memory(err);
     head(&m, f);
     report_answer(&m, f, command);
-    if (f->n_trials)
+    if (f->outcome.n_trials)
         report_progress(&m, f, trials);
     report_timelines(&m, f);
     enum status st = report_strategy(&m, f, err);
     report_lessons(&m, f);
-    if (f->n_trials)
+    if (f->outcome.n_trials)
         report_trials(&m, f);
     report_provenance(&m, f);
     html_page_end(&m);

@@ -169,9 +169,6 @@ enum status hub_steer(struct hub_session *session, struct store *store, enum hub
 enum status hub_set_budget(struct hub_session *session, struct store *store, uint64_t trials, double time_us,
                            double gap, struct error *err);
 
-/* What came of it so far. Locked. Fails: ST_INFEASIBLE when no trial completed. Release with tuning_release. */
-enum status hub_answer(struct hub_session *session, struct tuning *out, struct error *err);
-
 /* Borrowed from a locked session. */
 const struct model *hub_model(const struct hub_session *session);
 const struct cluster *hub_cluster(const struct hub_session *session);

@@ -9,6 +9,7 @@
 #include "dataset/query.h"
 #include "service/hub_internal.h"
 #include "trial-runner/trial.h"
+#include "tuner/session/session_options.h"
 #include "tuner/session/trials.h"
 
 /* ---- what the dataset says ---- */
@@ -19,13 +20,11 @@ static void forget(struct hub_session *s, size_t place) {
 }
 
 static void count_end(struct hub *hub, const struct record *record) {
-    static const char lost[] = "lost: ";
-    const bool is_lost = record->reason && !strncmp(record->reason, lost, sizeof lost - 1);
-    const enum hub_end end = record->state == RECORD_COMPLETE     ? HUB_COMPLETE
-                             : record->state == RECORD_FAILED     ? HUB_FAILED
-                             : record->state == RECORD_INFEASIBLE ? HUB_INFEASIBLE
-                             : is_lost                            ? HUB_LOST
-                                                                  : HUB_CANCELLED;
+    const enum hub_end end = record->state == RECORD_COMPLETE       ? HUB_COMPLETE
+                             : record->state == RECORD_FAILED       ? HUB_FAILED
+                             : record->state == RECORD_INFEASIBLE   ? HUB_INFEASIBLE
+                             : trial_reason_is_lost(record->reason) ? HUB_LOST
+                                                                    : HUB_CANCELLED;
     atomic_fetch_add(&hub->ends[end], 1);
 }
 
@@ -78,7 +77,7 @@ static enum status state_of(struct hub_session *s, struct store *reader, struct 
     if (!st) {
         s->state = stored.state;
         if (s->engine)
-            session_read_budget(s->engine, stored.budget);
+            st = session_read_budget(s->engine, &stored, err);
         if (!stored_session_is_open(s->state))
             end_all(s);
     }
@@ -101,15 +100,11 @@ static enum status end_step(void *context, struct store *store, struct error *er
 static enum status finish_if_over(struct hub_session *s, struct error *err) {
     if (s->state != STORED_SESSION_RUNNING || s->n_out || !session_over(s->engine))
         return ST_OK;
-    struct tuning tuning;
     struct ending ending = {s, STORED_SESSION_DONE, tune_stop_words(session_stop(s->engine))};
     struct error why;
-    enum status st = session_answer(s->engine, &tuning, &why);
-    if (!st)
-        tuning_release(&tuning);
-    if (st == ST_INFEASIBLE)
+    if (session_found(s->engine, &why))
         ending = (struct ending){s, STORED_SESSION_FAILED, why.message};
-    st = hub_commit(s->hub, end_step, &ending, err);
+    enum status st = hub_commit(s->hub, end_step, &ending, err);
     if (!st)
         s->state = ending.state;
     return st;
@@ -409,26 +404,19 @@ enum status hub_steer(struct hub_session *s, struct store *store, enum hub_verb 
     return st ? st : hub_set_state(s, store, verbs[verb].to, verbs[verb].reason, err);
 }
 
-/* Members that a budget lacks are 0. */
-static double member_of(const cJSON *budget, const char *key) {
-    const cJSON *number = cJSON_GetObjectItemCaseSensitive(budget, key);
-    return cJSON_IsNumber(number) ? number->valuedouble : 0;
+static bool is_same(double a, double b) {
+    return !(a < b) && !(a > b);
 }
 
 static enum status is_budget(struct hub_session *s, struct store *store, uint64_t trials, double time_us, double gap,
                              bool *same, struct error *err) {
-    static const char *const keys[] = {"trials", "time_us", "gap"};
     struct arena arena = {0};
     struct stored_session stored;
+    struct session_budget now;
     enum status st = store_session_get(store, s->id, &arena, &stored, err);
-    cJSON *budget = st ? NULL : cJSON_Parse(stored.budget);
-    const double now[] = {(double)trials, time_us, gap};
-    *same = budget != NULL;
-    for (size_t i = 0; i < sizeof now / sizeof *now; i++) {
-        const double before = member_of(budget, keys[i]);
-        *same = *same && !(before < now[i]) && !(before > now[i]);
-    }
-    cJSON_Delete(budget);
+    if (!st)
+        st = session_budget_read(&stored, &now, err);
+    *same = !st && now.trials == trials && is_same(now.time_us, time_us) && is_same(now.gap, gap);
     arena_release(&arena);
     return st;
 }
@@ -448,8 +436,4 @@ enum status hub_set_budget(struct hub_session *s, struct store *store, uint64_t 
                        cJSON_AddNumberToObject(content, "time_us", time_us) &&
                        cJSON_AddNumberToObject(content, "gap", gap);
     return hub_tell(s, store, "budget", content, whole, err);
-}
-
-enum status hub_answer(struct hub_session *s, struct tuning *out, struct error *err) {
-    return session_answer(s->engine, out, err);
 }

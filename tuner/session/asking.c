@@ -220,14 +220,10 @@ static enum status take_one(struct asking *a, const char *client, double lease_u
 
 /* It is over: that is written, with the reason. */
 static enum status finish(struct asking *a, struct error *err) {
-    struct tuning tuning;
     struct error why = {.status = ST_OK};
     enum stored_session_state state = STORED_SESSION_DONE;
     const char *reason = tune_stop_words(session_stop(a->engine));
-    enum status st = session_answer(a->engine, &tuning, &why);
-    if (!st)
-        tuning_release(&tuning);
-    if (st == ST_INFEASIBLE) {
+    if (session_found(a->engine, &why)) {
         state = STORED_SESSION_FAILED;
         reason = why.message;
     }

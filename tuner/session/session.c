@@ -3,8 +3,7 @@
  * still run included, names the random stream of the next proposal. That makes resuming the same as going on.
  *
  * The answer is decided in the final: each finalist is run again `final_rounds` times, interleaved with the best
- * baseline so that drift of the machine meets all alike, and only those rounds are reported. The first trial of a
- * strategy chose it, and what is chosen for being the least of many noisy values looks better than it is. */
+ * baseline so that drift of the machine meets all alike. outcome.c says why only those rounds are reported. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,14 +24,6 @@ enum { LEAST_ITERATIONS = 6, WARMUP = 2, PUBLISHED_STARTS = 2, EARLIER = 120 };
 
 /* A trial this much slower than the best is ended early. */
 static const double HOPELESS = 1.5;
-
-#define X(constant, words) words,
-static const char *const stop_words[] = {TUNE_STOP_TABLE(X)};
-#undef X
-
-const char *tune_stop_words(enum tune_stop stop) {
-    return stop_words[stop];
-}
 
 struct tune_options tune_default_options(void) {
     return (struct tune_options){.trials = 40,
@@ -479,8 +470,21 @@ enum tune_stop session_stop(const struct session *s) {
     return s->stop;
 }
 
-void tuning_release(struct tuning *tuning) {
-    free(tuning->rows);
-    strategy_release(&tuning->strategy);
-    *tuning = (struct tuning){0};
+enum status session_found(const struct session *s, struct error *err) {
+    for (size_t i = 0; i < s->n; i++)
+        if (s->entries[i]->n_rounds)
+            return ST_OK;
+    return error_set(err, ST_INFEASIBLE, "no trial of session %s completed; the first: %s", s->id,
+                     s->n ? s->entries[0]->reason : "none was run");
+}
+
+enum status session_answer(const struct session *s, struct store *store, struct outcome *out, struct error *err) {
+    enum status st = session_found(s, err);
+    if (!st)
+        st = outcome_gather(store, s->id, s->model, s->cluster, OUTCOME_STRATEGY | OUTCOME_IMPORTANCE, out, err);
+    if (st)
+        return st;
+    out->hopeless = s->starts.hopeless;
+    out->stop = s->stop;
+    return ST_OK;
 }

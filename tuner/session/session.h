@@ -15,7 +15,6 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "base/statistics.h"
 #include "dataset/query.h"
 #include "dataset/store.h"
 #include "simulator/learned/ranker.h"
@@ -24,7 +23,7 @@
 #include "strategy/space/space.h"
 #include "strategy/strategy.h"
 #include "tuner/search/candidates.h"
-#include "tuner/search/sketch.h"
+#include "tuner/session/outcome.h"
 #include "tuner/session/trials.h"
 
 enum tune_phase { TUNE_BASELINES, TUNE_SEARCH, TUNE_FINAL };
@@ -72,53 +71,6 @@ struct tune_options {
 
 struct tune_options tune_default_options(void);
 
-/* X(constant, word): why a session ended. */
-#define TUNE_STOP_TABLE(X)                                                                                             \
-    X(TUNE_STOP_TRIALS, "the trials are used up")                                                                      \
-    X(TUNE_STOP_TIME, "the time is used up")                                                                           \
-    X(TUNE_STOP_GAP, "the best is close enough to the lower bound")                                                    \
-    X(TUNE_STOP_GAIN, "no candidate promises enough more")                                                             \
-    X(TUNE_STOP_EXHAUSTED, "no new candidate was found")                                                               \
-    X(TUNE_STOP_ASKED, "it was stopped") /* a service's session; one here never says so */
-
-enum tune_stop {
-#define X(constant, word) constant,
-    TUNE_STOP_TABLE(X)
-#undef X
-        TUNE_STOP_COUNT
-};
-const char *tune_stop_words(enum tune_stop stop);
-
-struct tune_row {
-    char name[64];
-    struct id id;
-    const char *proposer;        /* for a baseline its own name */
-    bool baseline, final, early; /* early: its only trial was ended early */
-    enum record_state state;
-    double predicted_us;
-    struct summary measured; /* n = 0 when not complete */
-    char reason[160];
-};
-
-struct tuning {
-    char session[64];
-    uint64_t trials;
-    enum tune_stop stop;
-    size_t n_rows;
-    struct tune_row *rows;    /* baselines first, then the rest by measured time; malloc'd */
-    size_t hopeless;          /* baselines that were predicted to be too slow to be worth a trial */
-    size_t best;              /* row of the answer */
-    size_t best_baseline;     /* row; SIZE_MAX when none completed */
-    double speedup;           /* best baseline's median over the best's; NaN without a baseline */
-    bool overlap;             /* their intervals overlap: no measurable difference */
-    double lower_bound_us;    /* no strategy can be faster on this model and cluster as described */
-    double gap;               /* best over lower bound, minus 1 */
-    struct strategy strategy; /* the answer */
-    struct proposer_score proposers[PROPOSER_COUNT]; /* who earned the trials of the search */
-    bool has_importance;                             /* false: too few trials to tell */
-    double importance[SKETCH_KNOBS];                 /* which knobs mattered: importance.h */
-};
-
 /* A trial that was handed out. */
 struct suggestion {
     struct tune_order order; /* its strategy is borrowed from the session, as are the next two */
@@ -160,15 +112,12 @@ enum status session_import(struct session *s, struct store *store, const struct 
 
 enum status session_record_run(struct session *s, struct store *store, struct error *err);
 
-/* Change its budget (0 = no limit, as in struct tune_options): in the dataset, and in the session from the dataset's
- * text. Fails: ST_CONFLICT (more trials were handed out), as the store. */
+/* Change its budget (0 = no limit, as in struct tune_options). session_record_budget: in the dataset.
+ * session_read_budget: in the session, from the dataset. Fails: ST_CONFLICT (more trials were handed out), as
+ * session_budget_read and the store. */
 enum status session_record_budget(struct session *s, struct store *store, uint64_t trials, double time_us, double gap,
                                   struct error *err);
-void session_read_budget(struct session *s, const char *budget);
-
-/* The reason of a cancelled trial begins so when nobody who took it came back: a resumed session does not run it again.
- */
-#define SESSION_LOST "lost: "
+enum status session_read_budget(struct session *s, const struct stored_session *stored, struct error *err);
 
 /* What to do next; *out is set when that is SESSION_TRIAL. Takes about a second while searching. Fails: ST_NO_MEMORY,
  * ST_NUMERIC, and what predictions fail with. */
@@ -185,11 +134,11 @@ bool session_over(struct session *s);
 const char *session_id(const struct session *s);
 enum tune_stop session_stop(const struct session *s); /* once it is over */
 
-/* What came of it so far. Fails: ST_INFEASIBLE when no trial completed. Release with tuning_release. */
-enum status session_answer(struct session *s, struct tuning *out, struct error *err);
-void tuning_release(struct tuning *tuning);
+/* ST_OK once a trial completed; else ST_INFEASIBLE, with why the first did not. */
+enum status session_found(const struct session *s, struct error *err);
 
-/* As struct tuning has them: baselines first, in their order, then the rest by measured time. */
-void tuning_order_rows(size_t n, struct tune_row *rows);
+/* What came of it so far, by its records in `store`. Fails: ST_INFEASIBLE when no trial completed, as outcome_gather.
+ * Release with outcome_release. */
+enum status session_answer(const struct session *s, struct store *store, struct outcome *out, struct error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* What the parts of a session share: session.c runs it, session_records.c begins, resumes and keeps it,
- * session_answer.c tells what came of it. */
+ * outcome.c tells from its records what came of it. */
 #ifndef TUNER_SESSION_SESSION_INTERNAL_H
 #define TUNER_SESSION_SESSION_INTERNAL_H
 

@@ -18,6 +18,7 @@
 #include "dataset/describe.h"
 #include "dataset/query.h"
 #include "tuner/session/session_internal.h"
+#include "tuner/session/session_options.h"
 
 enum { ID_LETTERS = 16 };
 
@@ -134,15 +135,14 @@ static enum status load_earlier_of(struct session *s, struct store *store, struc
 }
 
 enum status session_begin(struct session *s, struct store *store, struct error *err) {
-    char budget[256];
-    enum status made = make_id(s->id, err);
-    if (made)
-        return made;
-    snprintf(budget, sizeof budget, "{\"trials\":%lu,\"time_us\":%.17g,\"gap\":%.17g,\"used_us\":%.17g}",
-             (unsigned long)s->options.trials, s->options.time_us, s->options.gap, clock_now_us() - s->started_us);
-    char *options = options_text(s);
-    if (!options)
-        return error_no_memory(err);
+    enum status st = make_id(s->id, err);
+    if (st)
+        return st;
+    const struct session_budget begun = {.trials = s->options.trials,
+                                         .time_us = s->options.time_us,
+                                         .gap = s->options.gap,
+                                         .used_us = clock_now_us() - s->started_us};
+    char *budget = session_budget_write(&begun, NULL), *options = options_text(s);
     const struct stored_session session = {.id = s->id,
                                            .model = s->model->id.hex,
                                            .cluster = s->cluster->id.hex,
@@ -152,11 +152,12 @@ enum status session_begin(struct session *s, struct store *store, struct error *
                                            .team = s->options.team,
                                            .shared = s->options.shared,
                                            .mode = s->options.mode};
-    enum status st = store_put_model(store, s->model, err);
+    st = budget && options ? store_put_model(store, s->model, err) : error_no_memory(err);
     if (!st)
         st = store_put_cluster(store, s->cluster, err);
     if (!st)
         st = store_session_begin(store, &session, err);
+    free(budget);
     free(options);
     return st ? st : load_earlier_of(s, store, err);
 }
@@ -174,22 +175,22 @@ static double number_of(const cJSON *json, const char *key) {
 
 /* The budget and options are those of the beginning, whatever this command line says. */
 static enum status restore_options(struct session *s, const struct stored_session *stored, struct error *err) {
-    cJSON *budget = cJSON_Parse(stored->budget), *options = cJSON_Parse(stored->options);
-    enum status st = budget && options ? ST_OK : error_set(err, ST_INVALID, "session %s: damaged options", s->id);
-    if (!st) {
-        s->options.seed = stored->seed;
-        session_read_budget(s, stored->budget);
-        s->options.final_rounds = (uint64_t)number_of(options, "final_rounds");
-        s->options.trial_us = number_of(options, "trial_us");
-        s->options.least_gain = number_of(options, "least_gain");
-        s->options.earlier = (size_t)number_of(options, "earlier");
-        if (!s->options.trials && !(s->options.time_us > 0))
-            st = error_set(err, ST_CONFLICT,
-                           "session %s has no budget: it is a collection; go on with: syncopate collect", s->id);
-    }
-    cJSON_Delete(budget);
+    enum status st = session_read_budget(s, stored, err);
+    cJSON *options = st ? NULL : cJSON_Parse(stored->options);
+    if (!st && !options)
+        st = error_set(err, ST_INVALID, "session %s: damaged options", s->id);
+    if (st)
+        return st;
+    s->options.seed = stored->seed;
+    s->options.final_rounds = (uint64_t)number_of(options, "final_rounds");
+    s->options.trial_us = number_of(options, "trial_us");
+    s->options.least_gain = number_of(options, "least_gain");
+    s->options.earlier = (size_t)number_of(options, "earlier");
     cJSON_Delete(options);
-    return st;
+    if (s->options.trials || s->options.time_us > 0)
+        return ST_OK;
+    return error_set(err, ST_CONFLICT, "session %s has no budget: it is a collection; go on with: syncopate collect",
+                     s->id);
 }
 
 /* The entry of a record's strategy, made when there is none. */
@@ -208,15 +209,11 @@ static enum status entry_of(struct session *s, struct store *store, const struct
     return *out ? ST_OK : error_no_memory(err);
 }
 
-static bool was_lost(const struct record *record) {
-    return record->reason && !strncmp(record->reason, SESSION_LOST, strlen(SESSION_LOST));
-}
-
 /* Interrupted trials are run again; lost ones are not, because they may well be what kills those who run them. */
 static enum status replay(struct session *s, struct store *store, const struct record *record, struct error *err) {
     struct entry *e;
     if (record->state == RECORD_WAITING || record->state == RECORD_RUNNING ||
-        (record->state == RECORD_CANCELLED && !was_lost(record)))
+        (record->state == RECORD_CANCELLED && !trial_reason_is_lost(record->reason)))
         return ST_OK;
     enum status st = entry_of(s, store, record, &e, err);
     if (st)
@@ -237,70 +234,77 @@ enum status session_import(struct session *s, struct store *store, const struct 
 }
 
 /* What the runs until now have used. */
-static double used_us(const struct stored_session *stored, size_t n, const struct record *records) {
-    cJSON *budget = cJSON_Parse(stored->budget);
-    const char *resumed = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(budget, "resumed"));
-    double began = stamp_us(resumed ? resumed : stored->started), last = fmax(began, stamp_us(stored->ended));
-    double used = number_of(budget, "used_us");
+static enum status used_us(const struct stored_session *stored, size_t n, const struct record *records, double *out,
+                           struct error *err) {
+    struct session_budget budget;
+    enum status st = session_budget_read(stored, &budget, err);
+    if (st)
+        return st;
+    const double began = stamp_us(*budget.resumed ? budget.resumed : stored->started);
+    double last = fmax(began, stamp_us(stored->ended));
     for (size_t i = 0; i < n; i++)
         last = fmax(last, fmax(stamp_us(records[i].started), stamp_us(records[i].ended)));
-    cJSON_Delete(budget);
-    return used + (isfinite(last - began) ? last - began : 0);
+    *out = budget.used_us + (isfinite(last - began) ? last - began : 0);
+    return ST_OK;
 }
 
-static bool set_member(cJSON *object, const char *key, cJSON *value) {
-    cJSON_DeleteItemFromObjectCaseSensitive(object, key);
-    return value && cJSON_AddItemToObject(object, key, value);
-}
-
-/* Write n members anew into the session's budget, keeping the others. */
-static enum status change_budget(struct session *s, struct store *store, size_t n, const char *const keys[],
-                                 cJSON *values[], struct error *err) {
-    struct arena arena = {0};
+/* The session's budget as the dataset has it; `text` is the arena's. */
+static enum status get_budget(const struct session *s, struct store *store, struct arena *arena, const char **text,
+                              struct session_budget *out, struct error *err) {
     struct stored_session stored;
-    enum status st = store_session_get(store, s->id, &arena, &stored, err);
-    cJSON *budget = st ? NULL : cJSON_Parse(stored.budget);
-    bool whole = budget != NULL;
-    for (size_t i = 0; i < n; i++)
-        if (whole)
-            whole = set_member(budget, keys[i], values[i]);
-        else
-            cJSON_Delete(values[i]);
-    char *text = whole ? json_line(budget) : NULL;
-    if (!st)
-        st = text ? store_session_budget(store, s->id, text, err) : error_no_memory(err);
+    enum status st = store_session_get(store, s->id, arena, &stored, err);
+    *text = st ? NULL : stored.budget;
+    return st ? st : session_budget_read(&stored, out, err);
+}
+
+static enum status put_budget(const struct session *s, struct store *store, const struct session_budget *budget,
+                              const char *before, struct error *err) {
+    char *text = session_budget_write(budget, before);
+    enum status st = text ? store_session_budget(store, s->id, text, err) : error_no_memory(err);
     free(text);
-    cJSON_Delete(budget);
-    arena_release(&arena);
     return st;
 }
 
 enum status session_record_run(struct session *s, struct store *store, struct error *err) {
-    char now[32];
-    clock_utc(now, sizeof now);
-    const char *const keys[] = {"used_us", "resumed"};
-    cJSON *values[] = {cJSON_CreateNumber(s->earlier_us + clock_now_us() - s->started_us), cJSON_CreateString(now)};
-    return change_budget(s, store, 2, keys, values, err);
+    struct arena arena = {0};
+    struct session_budget budget;
+    const char *before;
+    enum status st = get_budget(s, store, &arena, &before, &budget, err);
+    budget.used_us = s->earlier_us + clock_now_us() - s->started_us;
+    clock_utc(budget.resumed, sizeof budget.resumed);
+    if (!st)
+        st = put_budget(s, store, &budget, before, err);
+    arena_release(&arena);
+    return st;
 }
 
 enum status session_record_budget(struct session *s, struct store *store, uint64_t trials, double time_us, double gap,
                                   struct error *err) {
+    struct arena arena = {0};
+    struct session_budget budget;
+    const char *before;
     if (trials && trials < s->trials + s->running)
         return error_set(err, ST_CONFLICT, "%lu trials have been handed out already",
                          (unsigned long)(s->trials + s->running));
-    const char *const keys[] = {"trials", "time_us", "gap"};
-    cJSON *values[] = {cJSON_CreateNumber((double)trials), cJSON_CreateNumber(time_us), cJSON_CreateNumber(gap)};
-    return change_budget(s, store, 3, keys, values, err);
+    enum status st = get_budget(s, store, &arena, &before, &budget, err);
+    budget.trials = trials;
+    budget.time_us = time_us;
+    budget.gap = gap;
+    if (!st)
+        st = put_budget(s, store, &budget, before, err);
+    arena_release(&arena);
+    return st;
 }
 
-void session_read_budget(struct session *s, const char *budget) {
-    cJSON *json = cJSON_Parse(budget);
-    if (json) {
-        s->options.trials = (uint64_t)number_of(json, "trials");
-        s->options.time_us = number_of(json, "time_us");
-        s->options.gap = number_of(json, "gap");
-    }
-    cJSON_Delete(json);
+enum status session_read_budget(struct session *s, const struct stored_session *stored, struct error *err) {
+    struct session_budget budget;
+    enum status st = session_budget_read(stored, &budget, err);
+    if (st)
+        return st;
+    s->options.trials = budget.trials;
+    s->options.time_us = budget.time_us;
+    s->options.gap = budget.gap;
+    return ST_OK;
 }
 
 enum status session_resume(struct session *s, struct store *store, const char *id, struct error *err) {
@@ -318,7 +322,7 @@ enum status session_resume(struct session *s, struct store *store, const char *i
     if (!st)
         st = store_trials(store, s->id, &arena, &n, &records, err);
     if (!st)
-        s->earlier_us = used_us(&stored, n, records);
+        st = used_us(&stored, n, records, &s->earlier_us, err);
     for (size_t i = 0; i < n && !st; i++)
         st = replay(s, store, &records[i], err);
     arena_release(&arena);

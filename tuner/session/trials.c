@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/json.h"
 #include "base/statistics.h"
@@ -64,6 +65,10 @@ enum status trial_record_end(struct store *store, int64_t trial, const struct tu
     st = store_trial_finish(store, trial, &row, err);
     free(environment);
     return st;
+}
+
+bool trial_reason_is_lost(const char *reason) {
+    return reason && !strncmp(reason, TRIAL_LOST, strlen(TRIAL_LOST));
 }
 
 bool trial_ended_early(const struct record *record) {

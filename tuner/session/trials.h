@@ -61,6 +61,11 @@ enum status trial_record_start(struct store *store, const struct trial_start *st
 /* Every iteration with its median and interval, or the reason of failure. Fails: as the store. */
 enum status trial_record_end(struct store *store, int64_t trial, const struct tune_outcome *outcome, struct error *err);
 
+/* The reason of a cancelled trial begins so when nobody who took it came back: a resumed session does not run it again.
+ */
+#define TRIAL_LOST "lost: "
+bool trial_reason_is_lost(const char *reason); /* NULL is not */
+
 /* Whether it was ended early. The environment that is recorded with a trial says so ("ended_early": true). */
 bool trial_ended_early(const struct record *record);
 

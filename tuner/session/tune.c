@@ -96,7 +96,7 @@ static void record_end(const struct tune *t, enum status st, const struct error 
 
 enum status tune_run(struct store *store, const struct model *model, const struct cluster *cluster,
                      const struct tune_runner *runner, const struct tune_options *options, const char *resume,
-                     struct tuning *out, struct error *err) {
+                     struct outcome *out, struct error *err) {
     struct tune_options with_runner = *options;
     struct tune t = {.store = store, .model = model, .cluster = cluster, .runner = runner, .options = &with_runner};
     with_runner.runner = runner->name;
@@ -110,7 +110,7 @@ enum status tune_run(struct store *store, const struct model *model, const struc
     if (!st)
         st = run_all(&t, err);
     if (!st)
-        st = session_answer(t.session, out, err);
+        st = session_answer(t.session, store, out, err);
     if (is_ours && *session_id(t.session))
         record_end(&t, st, err);
     session_close(t.session);

@@ -9,6 +9,6 @@
  * ST_CONFLICT (the session to resume is about another model or cluster), and what runner and store fail with. */
 enum status tune_run(struct store *store, const struct model *model, const struct cluster *cluster,
                      const struct tune_runner *runner, const struct tune_options *options, const char *resume,
-                     struct tuning *out, struct error *err);
+                     struct outcome *out, struct error *err);
 
 #endif

@@ -69,25 +69,18 @@ static const char *session_file(struct request *rq, const char *session, const c
 
 /* ---- the strategy ---- */
 
-static enum status write_strategy(struct hub_session *served, const struct tuning *tuning, void *context, cJSON *root,
-                                  struct error *err) {
-    (void)context;
-    cJSON *strategy = strategy_write(&tuning->strategy, hub_model(served), hub_cluster(served));
-    if (strategy && cJSON_AddItemToObject(root, "strategy", strategy))
-        return ST_OK;
-    cJSON_Delete(strategy);
-    return error_no_memory(err);
-}
-
 static enum status answer_strategy(struct request *rq, const char *session, struct response *rs, struct error *err) {
-    cJSON *root;
-    enum status st = request_outcome(rq, write_strategy, NULL, &root, rs, err);
-    if (st || !root)
+    struct session_outcome so;
+    bool refused;
+    enum status st = request_best(rq, OUTCOME_STRATEGY, &so, rs, &refused, err);
+    if (st || refused)
         return st;
-    char *text = json_pretty(cJSON_GetObjectItemCaseSensitive(root, "strategy"));
+    cJSON *json = strategy_write(&so.outcome.strategy, &so.model, &so.cluster);
+    char *text = json ? json_pretty(json) : NULL;
     const size_t n = text ? strlen(text) : 0;
     char *line = text ? realloc(text, n + 2) : NULL;
-    cJSON_Delete(root);
+    cJSON_Delete(json);
+    session_outcome_release(&so);
     if (!line) {
         free(text);
         return error_no_memory(err);
@@ -102,18 +95,8 @@ static enum status answer_strategy(struct request *rq, const char *session, stru
 struct framework {
     const struct exporter *exporter;
     struct export export;
-    const char *strategy; /* its name, in the export's arena */
+    const char *strategy; /* its name */
 };
-
-static enum status write_framework(struct hub_session *served, const struct tuning *tuning, void *context, cJSON *root,
-                                   struct error *err) {
-    struct framework *f = context;
-    (void)root;
-    enum status st =
-        export_build(f->exporter, &tuning->strategy, hub_model(served), hub_cluster(served), &f->export, err);
-    f->strategy = st ? NULL : arena_strdup(&f->export.arena, tuning->strategy.name);
-    return st || f->strategy ? st : error_no_memory(err);
-}
 
 /* "order, credit"; NULL when memory is out. */
 static const char *losses_text(struct arena *arena, const struct export *export) {
@@ -230,12 +213,17 @@ static enum status answer_export(struct request *rq, const char *session, const 
 static enum status answer_framework(struct request *rq, const char *session, const struct exporter *exporter,
                                     bool strict, struct response *rs, struct error *err) {
     struct framework f = {.exporter = exporter};
-    cJSON *root;
-    enum status st = request_outcome(rq, write_framework, &f, &root, rs, err);
-    if (!st && root)
+    struct session_outcome so;
+    bool refused;
+    enum status st = request_best(rq, OUTCOME_STRATEGY, &so, rs, &refused, err);
+    if (st || refused)
+        return st;
+    f.strategy = so.outcome.strategy.name;
+    st = export_build(exporter, &so.outcome.strategy, &so.model, &so.cluster, &f.export, err);
+    if (!st)
         st = answer_export(rq, session, &f, strict, rs, err);
-    cJSON_Delete(root);
     export_release(&f.export);
+    session_outcome_release(&so);
     return st;
 }
 

@@ -44,6 +44,20 @@
     "'additionalProperties':false,'properties':{'strategy_id':" ID ",'name':" TEXT ",'measured_us':" RATE              \
     ",'low_us':" RATE ",'high_us':" RATE ",'iterations':" SIZE ",'final':" FLAG "}}"
 
+/* A strategy in an Outcome. */
+#define TRIED                                                                                                          \
+    "{'type':'object','required':['strategy','name','trials','complete','final'],'additionalProperties':false,"        \
+    "'properties':{'strategy':" ID ",'name':" TEXT ",'proposer':" TEXT ",'trials':" SIZE ",'complete':" COUNT          \
+    ",'predicted_us':" RATE ",'final':" FLAG ",'early':" FLAG ",'measured_us':" RATE ",'low_us':" RATE                 \
+    ",'high_us':" RATE ",'iterations':" SIZE ",'state':{'enum':['waiting','running','complete','failed',"              \
+    "'infeasible','cancelled']},'reason':" TEXT "}}"
+
+#define LESSONS                                                                                                        \
+    "'knobs':{'type':'array','description':'empty: too few trials to tell','items':{'type':'object',"                  \
+    "'required':['name','importance'],'additionalProperties':false,'properties':{'name':" TEXT ",'importance':" AMOUNT \
+    "}}},'proposers':{'type':'array','items':{'type':'object','required':['name','trials','wins'],"                    \
+    "'additionalProperties':false,'properties':{'name':" TEXT ",'trials':" COUNT ",'wins':" COUNT "}}}"
+
 /* What a trial that ended elsewhere has, beside model and cluster. The last six are of the dataset it comes from. */
 #define UID "{'type':'string','pattern':'^[A-Za-z0-9._-]{1,64}$'}"
 #define ENDED_TRIAL                                                                                                    \
@@ -274,12 +288,20 @@ static const struct schema schemas[] = {
      "'properties':{'losses':" LOSSES ",'files':{'type':'object',"
      "'additionalProperties':{'oneOf':[{'type':'string'},{'type':'object','required':['base64'],"
      "'additionalProperties':false,'properties':{'base64':{'type':'string'}}}]}}}}"},
-    {"Importance",
-     "{'type':'object','required':['knobs','proposers'],'additionalProperties':false,"
-     "'properties':{'knobs':{'type':'array','description':'empty: too few trials to tell','items':{'type':'object',"
-     "'required':['name','importance'],'additionalProperties':false,'properties':{'name':" TEXT ",'importance':" AMOUNT
-     "}}},'proposers':{'type':'array','items':{'type':'object','required':['name','trials','wins'],"
-     "'additionalProperties':false,'properties':{'name':" TEXT ",'trials':" COUNT ",'wins':" COUNT "}}}}}"},
+    {"Importance", "{'type':'object','required':['knobs','proposers'],'additionalProperties':false,"
+                   "'properties':{" LESSONS "}}"},
+    {"Outcome",
+     "{'type':'object','description':'best and baseline are two of the strategies. Without a trial that completed there "
+     "is no best and no strategy','required':['schema','session','state','trials','lower_bound_us','overlap',"
+     "'strategies','accuracy','knobs','proposers'],'additionalProperties':false,"
+     "'properties':{'schema':{'const':'syncopate.outcome/1'},'session':" TEXT ",'state':{'enum':['running','done',"
+     "'stopped','failed','paused','cancelled']},'reason':" TEXT ",'trials':" COUNT ",'lower_bound_us':" AMOUNT
+     ",'best':" TRIED ",'baseline':" TRIED ",'speedup':" RATE ",'gap':" NUMBER ",'overlap':" FLAG
+     ",'strategies':{'type':'array','description':'In the order of their first trials','items':" TRIED
+     "},'accuracy':{'type':'object','description':'Of predictions: how many, the median of |predicted / measured - 1|, "
+     "and the share of pairs that were measured in the order predicted','required':['strategies'],"
+     "'additionalProperties':false,'properties':{'strategies':" COUNT ",'off':" AMOUNT ",'ordered':" SHARE "}}," LESSONS
+     ",'strategy':{'$ref':'#/components/schemas/Strategy'}}}"},
 };
 
 static const struct parameter parameters[] = {

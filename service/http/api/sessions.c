@@ -15,6 +15,7 @@
 #include "service/http/api/lists.h"
 #include "service/http/api/quotas.h"
 #include "service/http/api/references.h"
+#include "tuner/session/session_options.h"
 
 enum { PAGE_SIZE = 100, PAGE_MAX = 1000, MOST_TRIALS = 100000, MOST_ROUNDS = 16 };
 static const double MOST_BUDGET_US = 1e13, MOST_GAP = 100;
@@ -101,16 +102,15 @@ static bool add_object(cJSON *to, struct request *rq, struct store *store, enum 
            cJSON_AddStringToObject(named, "id", id) && cJSON_AddStringToObject(named, "name", name);
 }
 
-static bool add_budget(cJSON *to, const char *text) {
-    cJSON *stored = cJSON_Parse(text), *budget = cJSON_AddObjectToObject(to, "budget");
-    static const char *const members[] = {"trials", "time_us", "gap"};
-    bool whole = budget != NULL;
-    for (size_t i = 0; i < sizeof members / sizeof *members && whole; i++) {
-        const cJSON *number = cJSON_GetObjectItemCaseSensitive(stored, members[i]);
-        whole = cJSON_AddNumberToObject(budget, members[i], cJSON_IsNumber(number) ? number->valuedouble : 0);
-    }
-    cJSON_Delete(stored);
-    return whole;
+/* Zeros where it is damaged: such a session is listed too. */
+static bool add_budget(cJSON *to, const struct stored_session *s) {
+    struct session_budget stored = {0};
+    cJSON *budget = cJSON_AddObjectToObject(to, "budget");
+    if (session_budget_read(s, &stored, NULL))
+        stored = (struct session_budget){0};
+    return budget && cJSON_AddNumberToObject(budget, "trials", (double)stored.trials) &&
+           cJSON_AddNumberToObject(budget, "time_us", stored.time_us) &&
+           cJSON_AddNumberToObject(budget, "gap", stored.gap);
 }
 
 static bool add_shared(cJSON *to, const char *shared) {
@@ -130,7 +130,7 @@ static bool add_session(cJSON *to, struct request *rq, struct store *store, cons
            cJSON_AddStringToObject(to, "mode", stored_session_mode_word(s->mode)) &&
            cJSON_AddStringToObject(to, "state", stored_session_state_word(s->state)) &&
            add_text(to, "reason", s->reason) && cJSON_AddNumberToObject(to, "seed", (double)s->seed) &&
-           add_budget(to, s->budget) && add_text(to, "team", s->team) && add_shared(to, s->shared) &&
+           add_budget(to, s) && add_text(to, "team", s->team) && add_shared(to, s->shared) &&
            cJSON_AddStringToObject(to, "started", s->started) && add_text(to, "ended", s->ended) &&
            cJSON_AddNumberToObject(to, "trials", (double)s->trials) &&
            cJSON_AddNumberToObject(to, "complete", (double)s->complete);
@@ -512,22 +512,6 @@ static enum status patch_sharing(struct request *rq, const char *shared, struct 
     return st;
 }
 
-static double stored_number(const cJSON *budget, const char *key) {
-    const cJSON *number = cJSON_GetObjectItemCaseSensitive(budget, key);
-    return cJSON_IsNumber(number) ? fmax(0, fmin(number->valuedouble, MOST_BUDGET_US)) : 0;
-}
-
-static enum status stored_budget(const char *text, struct tune_options *out, struct error *err) {
-    cJSON *json = cJSON_Parse(text); /* JSON it is, as the dataset has checked */
-    if (!json)
-        return error_no_memory(err);
-    *out = (struct tune_options){.trials = (uint64_t)stored_number(json, "trials"),
-                                 .time_us = stored_number(json, "time_us"),
-                                 .gap = stored_number(json, "gap")};
-    cJSON_Delete(json);
-    return ST_OK;
-}
-
 /* What is not said of it stays; what it would grow by is of the quota. */
 static enum status patch_budget(struct request *rq, const struct json_at *said, struct steer *how, struct response *rs,
                                 struct error *err) {
@@ -538,15 +522,15 @@ static enum status patch_budget(struct request *rq, const struct json_at *said, 
     if (st || refused)
         return st;
     const bool own = stored.mode == STORED_SESSION_OWN;
-    struct tune_options budget = {0};
-    st = stored_budget(stored.budget, &budget, err);
-    const uint64_t before = budget.trials;
+    struct session_budget now = {0};
+    st = session_budget_read(&stored, &now, err);
+    struct tune_options budget = {.trials = now.trials, .time_us = now.time_us, .gap = now.gap};
     how->budget = &budget;
     if (!st)
         st = read_budget(said, &budget, err);
     if (!st)
         st = check_bound(rq, own, &budget, err);
-    const uint64_t more = own && budget.trials > before ? budget.trials - before : 0;
+    const uint64_t more = own && budget.trials > now.trials ? budget.trials - now.trials : 0;
     if (st || (more && !request_reserve(rq, more, more, &granted, rs)))
         return st;
     st = steer(rq, how, rs, err);

@@ -4,6 +4,7 @@
 
 #include "service/http/transport/request.h"
 #include "service/hub.h"
+#include "tuner/session/outcome.h"
 
 /* Its team's, shared with the asker's, or with all; an administrator sees every session. */
 bool session_may_see(const struct principal *who, const struct stored_session *session);
@@ -24,12 +25,18 @@ enum status request_lock(struct request *request, struct hub_session *served, bo
 /* The member "shared" of `body` ("all", "team", or a list of teams) as the dataset has it; without one, with all. */
 enum status request_shared(struct request *request, const struct json_at *body, const char **out, struct error *err);
 
-/* What the session of the path came to so far: `write` fills in *root, which is an empty object then, while the session
- * is locked. *out is that object, NULL when refused (the response is written). Fails: ST_NOT_FOUND (no trial has
- * completed). */
-typedef enum status outcome_write(struct hub_session *served, const struct tuning *tuning, void *context, cJSON *root,
-                                  struct error *err);
-enum status request_outcome(struct request *request, outcome_write *write, void *context, cJSON **out,
-                            struct response *response, struct error *err);
+/* What came of the session of the path so far, and what it is about; `parts` as for outcome_gather. *refused as for
+ * request_session. request_best fails with ST_NOT_FOUND while no trial has completed. Release with
+ * session_outcome_release. */
+struct session_outcome {
+    struct model model;
+    struct cluster cluster;
+    struct outcome outcome;
+};
+enum status request_outcome(struct request *request, unsigned parts, struct session_outcome *out,
+                            struct response *response, bool *refused, struct error *err);
+enum status request_best(struct request *request, unsigned parts, struct session_outcome *out,
+                         struct response *response, bool *refused, struct error *err);
+void session_outcome_release(struct session_outcome *outcome);
 
 #endif

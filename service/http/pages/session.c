@@ -45,7 +45,7 @@ static void steering(struct request *rq, struct markup *m, const struct stored_s
 }
 
 static void state_line(struct request *rq, struct markup *m, const struct findings *f) {
-    const struct stored_session *s = &f->session;
+    const struct stored_session *s = &f->outcome.session;
     char stamp[32];
     html_begin(m, "div", NULL);
     markup_attribute(m, "id", "state");
@@ -68,7 +68,7 @@ static void head(struct request *rq, struct markup *m, const struct findings *f)
     markup_begin(m, "header");
     markup_begin(m, "h1");
     markup_textf(m, "%s on %s", f->model.name, f->cluster.name);
-    if (goes_on(&f->session)) {
+    if (goes_on(&f->outcome.session)) {
         html_begin(m, "span", "live");
         markup_attribute(m, "id", "live-dot");
         markup_attribute(m, "role", "status");
@@ -83,11 +83,11 @@ static void head(struct request *rq, struct markup *m, const struct findings *f)
 /* ---- what to do while nothing was tried ---- */
 
 static void teach(struct request *rq, struct markup *m, const struct findings *f) {
-    const char *origin = page_origin(rq), *id = f->session.id;
-    if (f->n_trials || !goes_on(&f->session))
+    const char *origin = page_origin(rq), *id = f->outcome.session.id;
+    if (f->outcome.n_trials || !goes_on(&f->outcome.session))
         return;
     html_begin(m, "div", "panel");
-    if (f->session.mode == STORED_SESSION_OWN) {
+    if (f->outcome.session.mode == STORED_SESSION_OWN) {
         markup_leaf(m, "p", "The service runs the trials of this session itself; the first is about to begin.");
     } else {
         markup_leaf(m, "p", "Its trials wait for somebody who runs them. On the cluster, let an agent take them:");
@@ -106,28 +106,28 @@ static void teach(struct request *rq, struct markup *m, const struct findings *f
 static void strategy_link(struct markup *m, const struct findings *f, const struct record *r) {
     char words[96];
     snprintf(words, sizeof words, "%.80s", r->strategy_name && *r->strategy_name ? r->strategy_name : r->strategy);
-    page_link(m, words, "/strategies/%.16s?model=%.16s&cluster=%.16s", r->strategy, f->session.model,
-              f->session.cluster);
+    page_link(m, words, "/strategies/%.16s?model=%.16s&cluster=%.16s", r->strategy, f->outcome.session.model,
+              f->outcome.session.cluster);
 }
 
 /* With the best, or the best with the best baseline. */
 static void compare_link(struct markup *m, const struct findings *f, const struct record *r) {
-    const size_t best = f->best;
+    const size_t best = f->outcome.best;
     if (best == SIZE_MAX || r->state != RECORD_COMPLETE)
         return;
-    const bool is_best = !strcmp(r->strategy, f->items[best].strategy);
-    if (is_best && (f->baseline == SIZE_MAX || f->baseline == best))
+    const bool is_best = !strcmp(r->strategy, f->outcome.rows[best].strategy);
+    if (is_best && (f->outcome.baseline == SIZE_MAX || f->outcome.baseline == best))
         return;
     page_link(m, is_best ? "against the baseline" : "against the best",
               "/compare?a=%.16s&b=%.16s&model=%.16s&cluster=%.16s",
-              is_best ? f->items[f->baseline].strategy : r->strategy, f->items[best].strategy, f->session.model,
-              f->session.cluster);
+              is_best ? f->outcome.rows[f->outcome.baseline].strategy : r->strategy, f->outcome.rows[best].strategy, f->outcome.session.model,
+              f->outcome.session.cluster);
 }
 
 static void trial_row(struct html_table *t, const struct findings *f, const struct record *r) {
     char text[32], low[32], high[32];
     const bool complete = r->state == RECORD_COMPLETE;
-    t->row_class = f->best != SIZE_MAX && !strcmp(r->strategy, f->items[f->best].strategy) ? "best"
+    t->row_class = f->outcome.best != SIZE_MAX && !strcmp(r->strategy, f->outcome.rows[f->outcome.best].strategy) ? "best"
                    : complete                                                              ? NULL
                                                                                            : "bad";
     html_cellf(t, "%llu", (unsigned long long)r->number);
@@ -150,7 +150,7 @@ static void trial_row(struct html_table *t, const struct findings *f, const stru
 static void downloads(struct request *rq, struct markup *m, const struct findings *f) {
     size_t n;
     const struct exporter *forms = exporters_list(&n);
-    const char *id = page_escape(rq, f->session.id);
+    const char *id = page_escape(rq, f->outcome.session.id);
     html_begin(m, "p", "more");
     page_link(m, "Best strategy as a file", "/api/v1/sessions/%s/export", id);
     markup_text(m, "or for ");
@@ -163,21 +163,21 @@ static void trials(struct request *rq, struct markup *m, const struct findings *
     static const char *const heads[] = {">Trial",        "Strategy", "Proposed by", ">Predicted", ">Measured",
                                         ">95% interval", "",         "Compare",     NULL};
     struct html_table t;
-    const size_t first = f->n_trials > TRIALS_SHOWN ? f->n_trials - TRIALS_SHOWN : 0;
+    const size_t first = f->outcome.n_trials > TRIALS_SHOWN ? f->outcome.n_trials - TRIALS_SHOWN : 0;
     page_section(m, "all-trials", first ? "The latest trials" : "All trials");
     html_begin(m, "div", "rows");
     html_table_begin(&t, m, "Newest first; times are medians of an iteration", heads);
-    for (size_t i = f->n_trials; i-- > first;)
-        trial_row(&t, f, &f->trials[i]);
+    for (size_t i = f->outcome.n_trials; i-- > first;)
+        trial_row(&t, f, &f->outcome.trials[i]);
     html_table_end(&t);
     markup_end(m);
-    const char *filter = page_escape(rq, arena_printf(&rq->arena, "session = %s", f->session.id));
+    const char *filter = page_escape(rq, arena_printf(&rq->arena, "session = %s", f->outcome.session.id));
     html_begin(m, "p", "more");
     page_link(m, "In the dataset", "/dataset?filter=%s&order=-recorded", filter);
     page_link(m, "CSV", "/api/v1/records?filter=%s&format=csv&page_size=1000", filter);
     page_link(m, "JSON Lines", "/api/v1/records?filter=%s&format=jsonl&page_size=1000&iterations=true", filter);
     markup_end(m);
-    if (f->best != SIZE_MAX)
+    if (f->outcome.best != SIZE_MAX)
         downloads(rq, m, f);
     markup_end(m);
 }
@@ -195,18 +195,18 @@ static void answer_and_progress(struct request *rq, struct markup *m, const stru
                                 const struct chart_trial *charted) {
     char command[512];
     snprintf(command, sizeof command, "syncopate --server %s strategy export %s --out best.json", page_origin(rq),
-             f->session.id);
+             f->outcome.session.id);
     live_begin(m, "figures");
     teach(rq, m, f);
     report_answer(m, f, command);
-    if (f->n_trials)
+    if (f->outcome.n_trials)
         report_progress(m, f, charted);
     markup_end(m);
 }
 
 static void all_trials(struct request *rq, struct markup *m, const struct findings *f) {
     live_begin(m, "trials");
-    if (f->n_trials)
+    if (f->outcome.n_trials)
         trials(rq, m, f);
     markup_end(m);
 }
@@ -225,12 +225,12 @@ static bool is_quick(const struct findings *f) {
 }
 
 static void simulated(struct request *rq, struct markup *m, const struct findings *f) {
-    if (f->best == SIZE_MAX)
+    if (f->outcome.best == SIZE_MAX)
         return;
     page_section(m, "later", "Where the time goes, and what the trials teach");
     markup_begin(m, "p");
     markup_text(m, "Simulating this model on so many nodes may take a minute, so it is done when you ask for it: ");
-    page_link(m, "simulate now", "/sessions/%s/whole", page_escape(rq, f->session.id));
+    page_link(m, "simulate now", "/sessions/%s/whole", page_escape(rq, f->outcome.session.id));
     markup_text(m, ".");
     markup_end(m);
     markup_end(m);
@@ -258,7 +258,7 @@ static enum status write_page(struct request *rq, struct markup *m, struct findi
         return error_no_memory(err);
     snprintf(title, sizeof title, "%.100s on %.100s", f->model.name, f->cluster.name);
     page_begin(rq, m, title, PAGE_SESSIONS);
-    watched(rq, m, &f->session);
+    watched(rq, m, &f->outcome.session);
     head(rq, m, f);
     answer_and_progress(rq, m, f, charted);
     enum status st = deeper(rq, m, f, depth, err);

@@ -18,15 +18,15 @@ enum { SESSIONS_A_PAGE = 20, CHOICES = 200, POLL_S = 5, USUAL_TRIALS = 30 };
 
 static void progress_cell(struct html_table *t, const struct findings *f, const struct stored_session *s) {
     html_cell_begin(t);
-    if (f && f->budget_trials) {
+    if (f && f->outcome.budget_trials) {
         markup_begin(t->m, "progress");
-        markup_attributef(t->m, "max", "%llu", (unsigned long long)f->budget_trials);
-        markup_attributef(t->m, "value", "%zu", f->ended);
+        markup_attributef(t->m, "max", "%llu", (unsigned long long)f->outcome.budget_trials);
+        markup_attributef(t->m, "value", "%zu", f->outcome.ended);
         markup_attribute(t->m, "aria-label", "trials ended");
         markup_end(t->m);
-        markup_textf(t->m, "%zu of %llu", f->ended, (unsigned long long)f->budget_trials);
+        markup_textf(t->m, "%zu of %llu", f->outcome.ended, (unsigned long long)f->outcome.budget_trials);
     } else {
-        markup_textf(t->m, "%llu", f ? (unsigned long long)f->ended : (unsigned long long)s->complete);
+        markup_textf(t->m, "%llu", f ? (unsigned long long)f->outcome.ended : (unsigned long long)s->complete);
     }
     html_cell_end(t);
 }
@@ -44,9 +44,9 @@ static void session_row(struct request *rq, struct store *store, struct html_tab
                stored_session_state_word(s->state));
     html_cell_end(t);
     progress_cell(t, f, s);
-    html_cell(t, f && f->best != SIZE_MAX ? page_time(f->items[f->best].measured.median_us, text) : "");
-    if (f && f->best != SIZE_MAX && isfinite(f->speedup))
-        html_cellf(t, "%.2f×", f->speedup);
+    html_cell(t, f && f->outcome.best != SIZE_MAX ? page_time(f->outcome.rows[f->outcome.best].measured.median_us, text) : "");
+    if (f && f->outcome.best != SIZE_MAX && isfinite(f->outcome.speedup))
+        html_cellf(t, "%.2f×", f->outcome.speedup);
     else
         html_cell(t, "");
     html_cell(t, page_stamp(s->started, text));

@@ -56,11 +56,11 @@ static enum status hand_over(void *context, const struct tune_order *order, stru
 static void *run_session(void *context) {
     struct state *s = context;
     const struct tune_runner runner = {"lab", s, hand_over};
-    struct tuning tuning;
+    struct outcome tuning;
     const struct domain *d = s->stage->domain;
     const enum status st = tune_run(s->store, &d->model, &d->cluster, &runner, &s->options, NULL, &tuning, &s->err);
     if (!st)
-        tuning_release(&tuning);
+        outcome_release(&tuning);
     pthread_mutex_lock(&s->lock);
     turn_to(s, TURN_OVER);
     pthread_mutex_unlock(&s->lock);

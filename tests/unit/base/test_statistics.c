@@ -57,7 +57,7 @@ static void interval_of_rounds_spans_the_medians_of_the_rounds(void **state) {
     (void)state;
     double a[] = {10, 10, 10, 10, 10, 10, 10, 10}, b[] = {12, 12, 12, 12, 12, 12, 12, 12};
     const size_t counts[] = {8, 8};
-    double *const rounds[] = {a, b};
+    const double *const rounds[] = {a, b};
     struct summary s;
     struct error err = {0};
     assert_ok(summary_of_rounds(2, counts, rounds, &s, &err));
@@ -76,7 +76,7 @@ static void a_round_counts_however_short_it_was(void **state) {
     (void)state;
     double slow[8], usual[40], fast[8];
     const size_t counts[] = {8, 40, 8};
-    double *const rounds[] = {slow, usual, fast};
+    const double *const rounds[] = {slow, usual, fast};
     struct summary s, pooled;
     struct error err = {0};
     for (size_t i = 0; i < 40; i++)

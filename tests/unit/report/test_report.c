@@ -16,7 +16,7 @@
 enum { MOST_BYTES = 200000 };
 
 /* A session of so many trials in a new file; its id into `session`. */
-static enum status run_session(struct world *w, const char *file, uint64_t trials, struct tuning *out, char session[64],
+static enum status run_session(struct world *w, const char *file, uint64_t trials, struct outcome *out, char session[64],
                                struct error *err) {
     struct store *store;
     struct arena arena = {0};
@@ -59,38 +59,38 @@ static char *write_report(struct findings *f) {
 static void findings_are_what_the_session_answers(void **state) {
     struct world *w = *state;
     struct error err;
-    struct tuning t;
+    struct outcome t;
     struct findings f;
     char file[4096], session[64];
     snprintf(file, sizeof file, "%s/findings.db", test_dir());
     assert_ok(run_session(w, file, 30, &t, session, &err));
     gather(file, session, FINDINGS_ALL, &f);
-    assert_int_equal(f.n_trials, 30);
-    assert_int_equal(f.n, t.n_rows);
-    assert_string_equal(f.items[f.best].strategy, t.rows[t.best].id.hex);
-    assert_string_equal(f.items[f.baseline].strategy, t.rows[t.best_baseline].id.hex);
-    assert_close(f.items[f.best].measured.median_us, t.rows[t.best].measured.median_us, 1e-12);
-    assert_close(f.items[f.best].measured.low_us, t.rows[t.best].measured.low_us, 1e-12);
-    assert_close(f.speedup, t.speedup, 1e-12);
-    assert_true(f.speedup_low <= f.speedup && f.speedup <= f.speedup_high);
-    assert_int_equal(f.overlap, t.overlap);
-    assert_close(f.gap, t.gap, 1e-12);
-    assert_close(f.bound_us, t.lower_bound_us, 1e-12);
-    assert_int_equal(f.has_importance, t.has_importance);
-    for (size_t k = 0; k < SKETCH_KNOBS && f.has_importance; k++)
-        assert_true(fabs(f.importance[k] - t.importance[k]) < 1e-6);
+    assert_int_equal(f.outcome.n_trials, 30);
+    assert_int_equal(f.outcome.n_rows, t.n_rows);
+    assert_string_equal(f.outcome.rows[f.outcome.best].strategy, t.rows[t.best].strategy);
+    assert_string_equal(f.outcome.rows[f.outcome.baseline].strategy, t.rows[t.baseline].strategy);
+    assert_close(f.outcome.rows[f.outcome.best].measured.median_us, t.rows[t.best].measured.median_us, 1e-12);
+    assert_close(f.outcome.rows[f.outcome.best].measured.low_us, t.rows[t.best].measured.low_us, 1e-12);
+    assert_close(f.outcome.speedup, t.speedup, 1e-12);
+    assert_true(f.outcome.speedup_low <= f.outcome.speedup && f.outcome.speedup <= f.outcome.speedup_high);
+    assert_int_equal(f.outcome.overlap, t.overlap);
+    assert_close(f.outcome.gap, t.gap, 1e-12);
+    assert_close(f.outcome.lower_bound_us, t.lower_bound_us, 1e-12);
+    assert_int_equal(f.outcome.has_importance, t.has_importance);
+    for (size_t k = 0; k < SKETCH_KNOBS && f.outcome.has_importance; k++)
+        assert_true(fabs(f.outcome.importance[k] - t.importance[k]) < 1e-6);
     for (size_t p = 0; p < PROPOSER_COUNT; p++) {
-        assert_int_equal(f.proposers[p].tried, t.proposers[p].tried);
-        assert_int_equal(f.proposers[p].wins, t.proposers[p].wins);
+        assert_int_equal(f.outcome.proposers[p].tried, t.proposers[p].tried);
+        assert_int_equal(f.outcome.proposers[p].wins, t.proposers[p].wins);
     }
     findings_release(&f);
-    tuning_release(&t);
+    outcome_release(&t);
 }
 
 static void the_report_answers_first_and_is_one_small_well_formed_file(void **state) {
     struct world *w = *state;
     struct error err;
-    struct tuning t;
+    struct outcome t;
     struct findings f;
     char file[4096], session[64];
     snprintf(file, sizeof file, "%s/report.db", test_dir());
@@ -102,14 +102,14 @@ static void the_report_answers_first_and_is_one_small_well_formed_file(void **st
     assert_non_null(verdict);
     assert_true(verdict < strstr(text, "<svg"));
     assert_true(!strncmp(strstr(verdict, ">") + 1,
-                         f.best == f.baseline ? "Nothing"
-                         : f.overlap          ? "No meas"
+                         f.outcome.best == f.outcome.baseline ? "Nothing"
+                         : f.outcome.overlap          ? "No meas"
                                               : "Use ",
                          4));
-    if (f.best != f.baseline)
+    if (f.outcome.best != f.outcome.baseline)
         assert_contains(text, "type this");
-    for (size_t i = 0; i < f.n_trials; i++)
-        assert_contains(text, f.trials[i].strategy_name);
+    for (size_t i = 0; i < f.outcome.n_trials; i++)
+        assert_contains(text, f.outcome.trials[i].strategy_name);
     static const char *const charts[] = {"progress", "accuracy", "timelines", "importance", "proposers"};
     for (size_t i = 0; i < 5; i++) {
         char id[64];
@@ -121,25 +121,25 @@ static void the_report_answers_first_and_is_one_small_well_formed_file(void **st
     free(text);
     free(again);
     findings_release(&f);
-    tuning_release(&t);
+    outcome_release(&t);
 }
 
 static void a_session_that_has_not_ended_has_a_report(void **state) {
     struct world *w = *state;
     struct error err;
-    struct tuning t;
+    struct outcome t;
     struct findings f;
     char file[4096], session[64];
     snprintf(file, sizeof file, "%s/running.db", test_dir());
     w->die_after = 5;
     assert_int_equal(run_session(w, file, 20, &t, session, &err), ST_CANCELLED);
     gather(file, session, FINDINGS_ALL, &f);
-    assert_true(f.n_trials >= 5 && f.n_trials < 20);
+    assert_true(f.outcome.n_trials >= 5 && f.outcome.n_trials < 20);
     char *text = write_report(&f);
     assert_contains(text, " of 20<");
     assert_contains(text, "Not confirmed");
     free(text);
-    f.session.state = STORED_SESSION_RUNNING; /* as while it goes on */
+    f.outcome.session.state = STORED_SESSION_RUNNING; /* as while it goes on */
     text = write_report(&f);
     assert_contains(text, "\"verdict\">So far: ");
     assert_null(strstr(text, "Not confirmed"));
@@ -150,14 +150,14 @@ static void a_session_that_has_not_ended_has_a_report(void **state) {
 static void a_session_without_a_complete_trial_has_a_report(void **state) {
     struct world *w = *state;
     struct error err;
-    struct tuning t;
+    struct outcome t;
     struct findings f;
     char file[4096], session[64];
     snprintf(file, sizeof file, "%s/failed.db", test_dir());
     w->all_fail = true;
     assert_int_equal(run_session(w, file, 4, &t, session, &err), ST_INFEASIBLE);
     gather(file, session, FINDINGS_ALL, &f);
-    assert_true(f.best == SIZE_MAX && f.baseline == SIZE_MAX && isnan(f.speedup) && f.n_timelines == 0);
+    assert_true(f.outcome.best == SIZE_MAX && f.outcome.baseline == SIZE_MAX && isnan(f.outcome.speedup) && f.n_timelines == 0);
     char *text = write_report(&f);
     assert_contains(text, "No trial has completed yet.");
     assert_contains(text, "the network is down");
@@ -202,10 +202,10 @@ static void in_a_collection_repeats_are_no_final(void **state) {
     }
     store_close(store);
     gather(file, "drawn", FINDINGS_FIGURES, &f);
-    assert_true(f.collection);
-    assert_string_equal(f.items[f.best].name, "wfbp");
-    assert_close(f.items[0].measured.median_us, 201, 1e-12);
-    assert_int_equal(f.items[0].trials, 2);
+    assert_true(f.outcome.collection);
+    assert_string_equal(f.outcome.rows[f.outcome.best].name, "wfbp");
+    assert_close(f.outcome.rows[0].measured.median_us, 201, 1e-12);
+    assert_int_equal(f.outcome.rows[0].trials, 2);
     findings_release(&f);
 }
 

@@ -217,15 +217,16 @@ static void the_best_strategy_is_a_file_that_commands_read(void **state) {
 /* Of the open session's best strategy; to be released. */
 static void export_best(const char *form, struct export *out) {
     struct error err = {0};
-    struct tuning tuning;
+    struct outcome outcome;
     struct hub_session *served;
+    struct store *store;
     assert_ok(hub_find(site.service->hub, session, &served, &err));
-    hub_lock(served);
-    assert_ok(hub_wake(served, &err));
-    assert_ok(hub_answer(served, &tuning, &err));
-    hub_unlock(served);
-    assert_ok(export_build(exporters_find(form), &tuning.strategy, hub_model(served), hub_cluster(served), out, &err));
-    tuning_release(&tuning);
+    const struct model *model = hub_model(served);
+    const struct cluster *cluster = hub_cluster(served);
+    assert_ok(access_read(site.service->access, &store, &err));
+    assert_ok(outcome_gather(store, session, model, cluster, OUTCOME_STRATEGY, &outcome, &err));
+    assert_ok(export_build(exporters_find(form), &outcome.strategy, model, cluster, out, &err));
+    outcome_release(&outcome);
     hub_drop(served);
 }
 

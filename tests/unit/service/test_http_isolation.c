@@ -60,6 +60,7 @@ static const struct example examples[] = {
     {"POST", "/api/v1/sessions/{session}:cancel", SESSION, .body = NULL},
     {"GET", "/api/v1/sessions/{session}/best", SESSION, .body = NULL},
     {"GET", "/api/v1/sessions/{session}/importance", SESSION, .body = NULL},
+    {"GET", "/api/v1/sessions/{session}/outcome", SESSION, .body = NULL},
     {"GET", "/api/v1/sessions/{session}/export", SESSION, .body = NULL},
     {"GET", "/api/v1/sessions/{session}/events", SESSION, .body = NULL},
     {"GET", "/api/v1/sessions/{session}/trials", SESSION, .body = NULL},

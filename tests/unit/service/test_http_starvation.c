@@ -301,7 +301,7 @@ static void who_waits_and_leaves_takes_no_turn_from_others(void **state) {
     cJSON_Delete(reply_json(hear_reply(alive), 200));
 }
 
-static void a_readers_limit_spoils_no_session(void **state) {
+static void a_reader_wakes_no_session_so_its_limits_spoil_none(void **state) {
     (void)state;
     char path[160], best[200], suggest[200];
     struct error err = {0};
@@ -309,10 +309,11 @@ static void a_readers_limit_spoils_no_session(void **state) {
     open_costly_session(6, path);
     assert_close(wait_for_sessions_in_memory(0), 0, 0);
     snprintf(best, sizeof best, "%s/best", path);
-    assert_problem(site_ask(&site, "GET", best, other, NULL), 413, "too-large"); /* which wakes the session */
+    assert_problem(site_ask(&site, "GET", best, other, NULL), 404, "not-found"); /* no trial has completed */
+    assert_close(gauge("syncopate_sessions_in_memory"), 0, 0);
     snprintf(suggest, sizeof suggest, "%s/trials:suggest", path);
     cJSON_Delete(reply_json(hear_reply(send_post(suggest, greedy, "{\"client\":\"c\"}")), 200));
-    assert_problem(site_ask(&site, "GET", best, other, NULL), 404, "not-found"); /* no trial has completed */
+    assert_problem(site_ask(&site, "GET", best, other, NULL), 404, "not-found");
 }
 
 static void what_was_changed_is_told_however_much_memory_is_held(void **state) {
@@ -453,7 +454,7 @@ int main(void) {
         TEST(a_session_that_is_busy_holds_up_nobody_and_all_who_waited_are_answered, set_up),
         TEST(who_waits_for_a_session_and_leaves_takes_no_trial, set_up),
         TEST(who_waits_and_leaves_takes_no_turn_from_others, set_up),
-        TEST(a_readers_limit_spoils_no_session, set_up_short),
+        TEST(a_reader_wakes_no_session_so_its_limits_spoil_none, set_up_short),
         TEST(what_was_changed_is_told_however_much_memory_is_held, set_up_narrow),
         TEST(sessions_that_nobody_uses_leave_the_memory_and_come_back, set_up),
         TEST(a_form_is_small_and_nobody_buffers_more, set_up),

@@ -183,7 +183,7 @@ static void collection_is_of_one_runner_and_no_session_to_tune(void **state) {
     struct store *store;
     struct arena arena = {0};
     struct stored_session *sessions;
-    struct tuning tuning;
+    struct outcome tuning;
     size_t n;
     char file[4096];
     const struct collect_options options = {.trials = 4, .seed = 3, .trial_us = 1e6};

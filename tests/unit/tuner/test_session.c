@@ -20,7 +20,7 @@ static struct tune_options options_of(uint64_t trials) {
 }
 
 static enum status tune(struct world *w, const char *file, const struct tune_options *options, const char *resume,
-                        struct tuning *out, struct error *err) {
+                        struct outcome *out, struct error *err) {
     struct store *store;
     const struct tune_runner runner = {"simulated", w, simulated_run};
     enum status st = store_open(file, STORE_READ_WRITE, &store, err);
@@ -35,12 +35,12 @@ static enum status tune(struct world *w, const char *file, const struct tune_opt
 static void session_beats_the_baselines_of_a_cluster_that_is_not_as_described(void **state) {
     struct world *w = *state;
     struct error err;
-    struct tuning t;
+    struct outcome t;
     struct tune_options o = options_of(30);
     char file[4096];
     snprintf(file, sizeof file, "%s/beats.db", test_dir());
     assert_ok(tune(w, file, &o, NULL, &t, &err));
-    assert_int_equal(t.trials, 30);
+    assert_int_equal(t.ended, 30);
     assert_int_equal(w->runs, 30);
     assert_true(t.rows[t.best].final);
     assert_true(t.rows[t.best].measured.median_us >= t.lower_bound_us);
@@ -48,13 +48,13 @@ static void session_beats_the_baselines_of_a_cluster_that_is_not_as_described(vo
     for (size_t i = 0; i < t.n_rows; i++)
         if (t.rows[i].final)
             assert_true(t.rows[i].measured.median_us >= t.rows[t.best].measured.median_us);
-    tuning_release(&t);
+    outcome_release(&t);
 }
 
 static void same_seed_gives_the_same_session(void **state) {
     struct world *w = *state;
     struct error err;
-    struct tuning a, b;
+    struct outcome a, b;
     struct tune_options o = options_of(20);
     char first[4096], second[4096];
     snprintf(first, sizeof first, "%s/first.db", test_dir());
@@ -63,11 +63,11 @@ static void same_seed_gives_the_same_session(void **state) {
     assert_ok(tune(w, second, &o, NULL, &b, &err));
     assert_int_equal(a.n_rows, b.n_rows);
     for (size_t i = 0; i < a.n_rows; i++) {
-        assert_string_equal(a.rows[i].id.hex, b.rows[i].id.hex);
+        assert_string_equal(a.rows[i].strategy, b.rows[i].strategy);
         assert_close(a.rows[i].measured.median_us, b.rows[i].measured.median_us, 0);
     }
-    tuning_release(&a);
-    tuning_release(&b);
+    outcome_release(&a);
+    outcome_release(&b);
 }
 
 static const char *only_session(const char *file, char out[64]) {
@@ -89,7 +89,7 @@ static const char *only_session(const char *file, char out[64]) {
 static void check_interruptions(struct world *w, const char *name, const struct ranker *ranker, uint64_t trials,
                                 uint64_t every) {
     struct error err;
-    struct tuning whole, resumed;
+    struct outcome whole, resumed;
     struct tune_options o = options_of(trials);
     char file[4096], id[64];
     o.evaluations = 120;
@@ -110,11 +110,11 @@ static void check_interruptions(struct world *w, const char *name, const struct 
         assert_int_equal(w->runs, trials);
         assert_int_equal(resumed.n_rows, whole.n_rows);
         for (size_t i = 0; i < whole.n_rows; i++)
-            assert_string_equal(resumed.rows[i].id.hex, whole.rows[i].id.hex);
+            assert_string_equal(resumed.rows[i].strategy, whole.rows[i].strategy);
         assert_close(resumed.rows[resumed.best].measured.median_us, whole.rows[whole.best].measured.median_us, 0);
-        tuning_release(&resumed);
+        outcome_release(&resumed);
     }
-    tuning_release(&whole);
+    outcome_release(&whole);
 }
 
 static void interrupted_session_goes_on_as_if_nothing_had_happened(void **state) {
@@ -134,14 +134,14 @@ static struct stored_session stored_of(const char *file, const char *id, struct 
 static void session_that_cannot_be_resumed_stays_as_it_was(void **state) {
     struct world *w = *state;
     struct error err;
-    struct tuning t;
+    struct outcome t;
     struct store *store;
     struct arena arena = {0};
     struct tune_options o = options_of(6);
     char file[4096], id[64];
     snprintf(file, sizeof file, "%s/stays.db", test_dir());
     assert_ok(tune(w, file, &o, NULL, &t, &err));
-    tuning_release(&t);
+    outcome_release(&t);
     only_session(file, id);
     assert_ok(store_open(file, STORE_READ_WRITE, &store, &err));
     assert_ok(store_session_budget(store, id, "{\"trials\":0}", &err)); /* as a collection's is */
@@ -159,7 +159,7 @@ static void session_that_cannot_be_resumed_stays_as_it_was(void **state) {
 static void trial_without_its_iterations_is_no_round(void **state) {
     struct world *w = *state;
     struct error err;
-    struct tuning t;
+    struct outcome t;
     sqlite3 *db;
     struct tune_options o = options_of(8);
     char file[4096], id[64];
@@ -173,10 +173,10 @@ static void trial_without_its_iterations_is_no_round(void **state) {
     assert_int_equal(sqlite3_changes(db) > 0, 1);
     sqlite3_close(db);
     assert_ok(tune(w, file, &o, only_session(file, id), &t, &err));
-    assert_int_equal(t.trials, 8);
+    assert_int_equal(t.ended, 8);
     for (size_t i = 0; i < t.n_rows; i++)
         assert_true(!t.rows[i].measured.n || t.rows[i].measured.low_us > 0);
-    tuning_release(&t);
+    outcome_release(&t);
 }
 
 enum { MANY_ITERATIONS = 100000 };
@@ -196,7 +196,7 @@ static enum status long_run(void *context, const struct tune_order *order, struc
 static void trials_of_any_number_of_iterations_count(void **state) {
     struct world *w = *state;
     struct error err;
-    struct tuning t;
+    struct outcome t;
     struct store *store;
     struct tune_options o = options_of(3);
     const struct tune_runner runner = {"simulated", w, long_run};
@@ -208,7 +208,7 @@ static void trials_of_any_number_of_iterations_count(void **state) {
     store_close(store);
     for (size_t i = 0; i < t.n_rows; i++)
         assert_int_equal(t.rows[i].measured.n, MANY_ITERATIONS);
-    tuning_release(&t);
+    outcome_release(&t);
 }
 
 /* A ranker of this world's true times. */
@@ -269,7 +269,7 @@ static void resumed_session_has_used_the_time_that_it_ran_and_not_the_pauses(voi
     enum { RUNS = 3, TRIALS = 10, PAUSE_US = 300000, SLACK_US = 40000 };
     struct world *w = *state;
     struct error err;
-    struct tuning t;
+    struct outcome t;
     struct tune_options o = options_of(0);
     struct clock_reading reading = {.world = w};
     char file[4096], id[64];
@@ -317,7 +317,7 @@ static size_t recorded_early(const char *file) {
 static void trial_that_was_ended_early_is_told_recorded_and_told_again(void **state) {
     struct world *w = *state;
     struct error err;
-    struct tuning t;
+    struct outcome t;
     struct tune_options o = options_of(20);
     char file[4096], id[64];
     size_t told = 0, again = 0, rows = 0;
@@ -326,7 +326,7 @@ static void trial_that_was_ended_early_is_told_recorded_and_told_again(void **st
     o.context = &told;
     snprintf(file, sizeof file, "%s/early.db", test_dir());
     assert_ok(tune(w, file, &o, NULL, &t, &err));
-    tuning_release(&t);
+    outcome_release(&t);
     o.context = &again;
     assert_ok(tune(w, file, &o, only_session(file, id), &t, &err));
     for (size_t i = 0; i < t.n_rows; i++) {
@@ -337,13 +337,13 @@ static void trial_that_was_ended_early_is_told_recorded_and_told_again(void **st
     assert_int_equal(again, told);
     assert_int_equal(rows, told);
     assert_int_equal(recorded_early(file), told);
-    tuning_release(&t);
+    outcome_release(&t);
 }
 
 static void session_without_a_completed_trial_says_why(void **state) {
     struct world *w = *state;
     struct error err;
-    struct tuning t;
+    struct outcome t;
     struct tune_options o = options_of(10);
     char file[4096];
     snprintf(file, sizeof file, "%s/fails.db", test_dir());
@@ -354,21 +354,21 @@ static void session_without_a_completed_trial_says_why(void **state) {
 static void session_stops_when_the_best_is_close_to_the_bound(void **state) {
     struct world *w = *state;
     struct error err;
-    struct tuning t;
+    struct outcome t;
     struct tune_options o = options_of(60);
     char file[4096];
     o.gap = 10;
     snprintf(file, sizeof file, "%s/gap.db", test_dir());
     assert_ok(tune(w, file, &o, NULL, &t, &err));
     assert_int_equal(t.stop, TUNE_STOP_GAP);
-    assert_true(t.trials < 60);
-    tuning_release(&t);
+    assert_true(t.ended < 60);
+    outcome_release(&t);
 }
 
 static void gap_that_a_baseline_closes_ends_the_session_before_the_search(void **state) {
     struct world *w = *state;
     struct error err;
-    struct tuning t;
+    struct outcome t;
     struct tune_options o = options_of(60);
     char file[4096];
     o.gap = 1000;
@@ -376,14 +376,14 @@ static void gap_that_a_baseline_closes_ends_the_session_before_the_search(void *
     assert_ok(tune(w, file, &o, NULL, &t, &err));
     assert_int_equal(t.stop, TUNE_STOP_GAP);
     assert_int_equal(t.n_rows, 1);
-    assert_int_equal(t.trials, 1 + o.final_rounds);
-    tuning_release(&t);
+    assert_int_equal(t.ended, 1 + o.final_rounds);
+    outcome_release(&t);
 }
 
 static void baselines_take_at_most_half_of_the_budget(void **state) {
     struct world *w = *state;
     struct error err;
-    struct tuning t;
+    struct outcome t;
     struct tune_options o = options_of(12);
     char file[4096];
     size_t found = 0;
@@ -392,7 +392,7 @@ static void baselines_take_at_most_half_of_the_budget(void **state) {
     for (size_t i = 0; i < t.n_rows; i++)
         found += !t.rows[i].baseline;
     assert_true(found >= 3);
-    tuning_release(&t);
+    outcome_release(&t);
 }
 
 /* The second session in one dataset begins with what the first measured: its first proposals are no slower than the
@@ -400,7 +400,7 @@ static void baselines_take_at_most_half_of_the_budget(void **state) {
 static void second_session_learns_from_the_first(void **state) {
     struct world *w = *state;
     struct error err;
-    struct tuning first, second;
+    struct outcome first, second;
     struct tune_options o = options_of(24);
     char file[4096];
     double best = INFINITY;
@@ -409,13 +409,13 @@ static void second_session_learns_from_the_first(void **state) {
     o.seed = 2;
     o.trials = 12;
     assert_ok(tune(w, file, &o, NULL, &second, &err));
-    assert_int_equal(second.trials, 12);
+    assert_int_equal(second.ended, 12);
     for (size_t i = 0; i < second.n_rows; i++)
         if (second.rows[i].measured.n)
             best = fmin(best, second.rows[i].measured.median_us);
     assert_true(best <= 1.02 * first.rows[first.best].measured.median_us);
-    tuning_release(&first);
-    tuning_release(&second);
+    outcome_release(&first);
+    outcome_release(&second);
 }
 
 static void fitted_factors_are_those_of_the_truth(void **state) {

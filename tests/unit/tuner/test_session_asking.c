@@ -26,15 +26,32 @@ static struct session *begin(struct world *w, const struct tune_options *options
     return s;
 }
 
-static void report(struct world *w, struct session *s, const struct suggestion *trial) {
+static void record(struct world *w, const struct session *s, struct store *store, const struct suggestion *trial,
+                   const struct tune_outcome *outcome) {
+    struct error err;
+    int64_t row;
+    const struct trial_start start = {.model = &w->model,
+                                      .cluster = &w->cluster,
+                                      .strategy = trial->order.strategy,
+                                      .session = session_id(s),
+                                      .proposer = trial->proposer,
+                                      .runner = "simulated",
+                                      .round = trial->round,
+                                      .predicted_us = trial->predicted_us};
+    assert_ok(trial_record_start(store, &start, &row, &err));
+    assert_ok(trial_record_end(store, row, outcome, &err));
+}
+
+static void report(struct world *w, struct session *s, struct store *store, const struct suggestion *trial) {
     struct error err;
     struct tune_outcome outcome;
     assert_ok(simulated_run(w, &trial->order, &outcome, &err));
+    record(w, s, store, trial, &outcome);
     assert_ok(session_report(s, trial, &outcome, &err));
 }
 
 /* Hold `most` at a time and end them in a random order; what the session handed out in all. */
-static size_t play(struct world *w, struct session *s, size_t most, struct rng *rng, struct suggestion *given) {
+static size_t play(struct world *w, struct session *s, struct store *store, size_t most, struct rng *rng, struct suggestion *given) {
     struct suggestion held[8];
     size_t n_held = 0, n = 0;
     enum session_step step = SESSION_TRIAL;
@@ -49,7 +66,7 @@ static size_t play(struct world *w, struct session *s, size_t most, struct rng *
             assert_int_equal(n_held, 0);
         if (n_held && (n_held == most || step == SESSION_WAIT)) {
             size_t k = rng_below(rng, n_held);
-            report(w, s, &held[k]);
+            report(w, s, store, &held[k]);
             held[k] = held[--n_held];
         }
     }
@@ -62,14 +79,14 @@ static void several_at_a_time_are_all_different_and_keep_to_the_budget(void **st
         struct error err;
         struct rng rng;
         struct store *store;
-        struct tuning t;
+        struct outcome t;
         struct suggestion given[64];
         struct tune_options o = options_of(24);
         char name[32];
         snprintf(name, sizeof name, "several%zu", most);
         struct session *s = begin(w, &o, name, &store);
         rng_split(&rng, test_seed(), most);
-        size_t n = play(w, s, most, &rng, given);
+        size_t n = play(w, s, store, most, &rng, given);
         assert_int_equal(n, 24);
         size_t searched = 0;
         for (size_t i = 0; i < n; i++) {
@@ -80,11 +97,11 @@ static void several_at_a_time_are_all_different_and_keep_to_the_budget(void **st
             for (size_t k = 0; k < i; k++)
                 assert_string_not_equal(given[i].order.strategy->id.hex, given[k].order.strategy->id.hex);
         }
-        assert_ok(session_answer(s, &t, &err));
-        assert_int_equal(t.trials, 24);
+        assert_ok(session_answer(s, store, &t, &err));
+        assert_int_equal(t.ended, 24);
         assert_true(t.rows[t.best].final);
         assert_true(t.speedup >= 1);
-        tuning_release(&t);
+        outcome_release(&t);
         session_close(s);
         store_close(store);
     }
@@ -95,28 +112,29 @@ static void imported_second_trial_of_a_strategy_does_not_end_the_search(void **s
     struct error err;
     struct store *store;
     struct suggestion first, trial;
-    struct tuning t;
+    struct outcome t;
     struct tune_options o = options_of(24);
     enum session_step step;
     const double times[] = {1, 1, 1};
     struct session *s = begin(w, &o, "imported", &store);
     assert_ok(session_suggest(s, &step, &first, &err));
-    report(w, s, &first);
+    report(w, s, store, &first);
     const struct record again = {.strategy = first.order.strategy->id.hex,
                                  .state = RECORD_COMPLETE,
                                  .proposer = "user",
                                  .n_iterations = 3,
                                  .iterations_us = times};
     assert_ok(session_import(s, store, &again, &err));
+    record(w, s, store, &first, &(struct tune_outcome){.state = RECORD_COMPLETE, .n = 3, .iterations_us = times});
     assert_ok(session_suggest(s, &step, &trial, &err));
     assert_int_equal(step, SESSION_TRIAL);
     assert_int_equal(trial.round, 0);
     assert_string_not_equal(trial.order.strategy->id.hex, first.order.strategy->id.hex);
-    report(w, s, &trial);
-    assert_ok(session_answer(s, &t, &err));
+    report(w, s, store, &trial);
+    assert_ok(session_answer(s, store, &t, &err));
     for (size_t i = 0; i < t.n_rows; i++)
         assert_false(t.rows[i].final);
-    tuning_release(&t);
+    outcome_release(&t);
     session_close(s);
     store_close(store);
 }
@@ -127,7 +145,7 @@ static void lost_trial_costs_no_budget_and_is_not_suggested_again(void **state) 
     struct store *store;
     struct suggestion trial;
     struct tune_options o = options_of(12);
-    const struct tune_outcome lost = {.state = RECORD_CANCELLED, .reason = SESSION_LOST "nobody came back"};
+    const struct tune_outcome lost = {.state = RECORD_CANCELLED, .reason = TRIAL_LOST "nobody came back"};
     struct session *s = begin(w, &o, "lost", &store);
     enum session_step step;
     struct id gone;
@@ -138,7 +156,7 @@ static void lost_trial_costs_no_budget_and_is_not_suggested_again(void **state) 
     for (assert_ok(session_suggest(s, &step, &trial, &err)); step == SESSION_TRIAL;
          assert_ok(session_suggest(s, &step, &trial, &err))) {
         assert_string_not_equal(trial.order.strategy->id.hex, gone.hex);
-        report(w, s, &trial);
+        report(w, s, store, &trial);
         ended++;
     }
     assert_int_equal(step, SESSION_OVER);
@@ -191,11 +209,11 @@ static void running_trials_are_taken_up_by_a_resumed_session(void **state) {
             assert_ok(session_take_up(s, store, &records[i], &left[n_left++], &err));
     assert_int_equal(n_left, 3);
     for (size_t i = 0; i < n_left; i++)
-        report(w, s, &left[i]);
+        report(w, s, store, &left[i]);
     uint64_t more = 0;
     for (assert_ok(session_suggest(s, &step, &trial, &err)); step == SESSION_TRIAL;
          assert_ok(session_suggest(s, &step, &trial, &err)), more++)
-        report(w, s, &trial);
+        report(w, s, store, &trial);
     assert_int_equal(more, 15 - 6);
     session_close(s);
     arena_release(&arena);

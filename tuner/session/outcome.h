@@ -1,0 +1,128 @@
+/* What came of a session, from its records alone: a row for each strategy, the best of them, the best baseline, how the
+ * two compare, how good predictions were, who proposed what won, and which knobs mattered.
+ *
+ * `syncopate tune`, the service, reports and `sessions show` all say what this says. It may be read while the session
+ * runs, after it ended, and of a collection. (What came of one trial is struct tune_outcome in trials.h.)
+ * Units: microseconds. Threads: one at a time. */
+#ifndef TUNER_SESSION_OUTCOME_H
+#define TUNER_SESSION_OUTCOME_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/statistics.h"
+#include "dataset/query.h"
+#include "dataset/store.h"
+#include "strategy/baselines/baselines.h"
+#include "strategy/cluster.h"
+#include "strategy/model.h"
+#include "strategy/strategy.h"
+#include "tuner/search/candidates.h"
+#include "tuner/search/sketch.h"
+
+/* X(constant, words): why a session ended. */
+#define TUNE_STOP_TABLE(X)                                                                                             \
+    X(TUNE_STOP_TRIALS, "the trials are used up")                                                                      \
+    X(TUNE_STOP_TIME, "the time is used up")                                                                           \
+    X(TUNE_STOP_GAP, "the best is close enough to the lower bound")                                                    \
+    X(TUNE_STOP_GAIN, "no candidate promises enough more")                                                             \
+    X(TUNE_STOP_EXHAUSTED, "no new candidate was found")                                                               \
+    X(TUNE_STOP_ASKED, "it was stopped") /* a service's session; one here never says so */
+
+enum tune_stop {
+#define X(constant, words) constant,
+    TUNE_STOP_TABLE(X)
+#undef X
+        TUNE_STOP_COUNT
+};
+const char *tune_stop_words(enum tune_stop stop);
+enum tune_stop tune_stop_of(const char *reason); /* TUNE_STOP_ASKED for other words, and NULL */
+
+/* A strategy and all that the session measured of it. */
+struct outcome_row {
+    const char *strategy, *name, *proposer; /* its id, its name, who proposed it first */
+    const struct baseline *baseline;        /* NULL when it is none (an exact schedule is none) */
+    size_t trials, complete;                /* complete: with iterations */
+    bool final;                             /* it was repeated in the final */
+    bool early;                             /* its only trial was ended early */
+    enum record_state state;                /* complete, or that of its last trial */
+    const char *reason;                     /* of the last trial; or NULL */
+    double predicted_us;                    /* NaN: not predicted */
+    double first_us;                        /* median of its first complete trial; INFINITY without one */
+    struct summary measured;                /* of the final where it was in it; n = 0 without a complete trial */
+};
+
+/* How well trials were predicted before they ran. */
+struct outcome_accuracy {
+    size_t n;       /* strategies with a prediction and a measurement */
+    double off;     /* median of |predicted / measured - 1|; NaN for n = 0 */
+    double ordered; /* share of pairs that were measured in the order predicted; NaN for n < 2 */
+};
+
+struct outcome {
+    struct arena arena; /* owns what the pointers show */
+    struct stored_session session;
+    uint64_t budget_trials; /* 0: none */
+    double budget_us;       /* 0: none */
+    bool collection;        /* no budget: its strategies were drawn, and nothing was searched for */
+    enum tune_stop stop;    /* why it ended, by session.reason */
+    size_t n_trials;
+    struct record *trials;           /* by number, with their iterations */
+    size_t ended, under_way, failed; /* trials; ended: with a result or failed, which costs budget */
+    size_t n_rows;
+    struct outcome_row *rows;                  /* in the order of their first trials */
+    size_t hopeless; /* baselines that were predicted too slow to be worth a trial; only session_answer knows */
+    size_t best, baseline;                     /* rows: the best, the best baseline; SIZE_MAX: none completed */
+    double lower_bound_us;                     /* no strategy is faster, by the description of the cluster */
+    double gap;                                /* best over lower bound, minus 1; NaN without a best */
+    double speedup, speedup_low, speedup_high; /* best baseline over best; NaN without both */
+    bool overlap;                              /* their intervals overlap: no measurable difference */
+    struct outcome_accuracy accuracy;
+    struct proposer_score proposers[PROPOSER_COUNT]; /* who earned the trials of the search */
+    struct strategy strategy;                        /* with OUTCOME_STRATEGY: the best; {0} without one */
+    bool has_importance;                             /* with OUTCOME_IMPORTANCE; false: too few trials to tell */
+    double importance[SKETCH_KNOBS];                 /* which knobs mattered: tuner/search/importance.h */
+};
+
+/* What is gathered beside that which records tell, and which takes milliseconds. */
+enum {
+    OUTCOME_STRATEGY = 1,  /* the best strategy */
+    OUTCOME_IMPORTANCE = 2 /* which knobs mattered: up to a second for large models */
+};
+
+/* Of the session `id`, which is about this model and cluster; `parts` are joined by |. A strategy that cannot be read
+ * or lowered any more is left out of the importance. Fails: ST_NOT_FOUND (no such session), ST_INVALID (its budget or
+ * the best strategy is damaged), ST_NO_MEMORY, as work_check and the store. Release with outcome_release. */
+enum status outcome_gather(struct store *store, const char *id, const struct model *model,
+                           const struct cluster *cluster, unsigned parts, struct outcome *out, struct error *err);
+void outcome_release(struct outcome *outcome); /* {0} is allowed */
+
+/* Whether a strategy of the dataset that fails so cannot be simulated any more, and is left out. */
+bool outcome_leaves_out(enum status st);
+
+/* The baseline that a proposer is; NULL where it is none (an exact schedule is none). */
+const struct baseline *outcome_baseline(const char *proposer);
+
+/* The rows' places, fastest first; rows that never completed come last, in their order. order[0..n_rows). */
+void outcome_order(const struct outcome *outcome, size_t *order);
+
+/* All of a row's trials were cancelled, and the session will not take them up again: as if it had never been tried. */
+bool outcome_row_is_void(const struct outcome_row *row);
+
+/* ---- as JSON: Outcome in the service's interface ---- */
+
+/* Add members to the object `to`; false when memory is out. outcome_write: how the strategies compare.
+ * outcome_write_lessons: which knobs mattered, and who proposed what won. */
+bool outcome_write(const struct outcome *outcome, cJSON *to);
+bool outcome_write_lessons(const struct outcome *outcome, cJSON *to);
+
+/* Read an Outcome, which has both, the session and the best strategy. Texts are copied; what is not in it (the records, most of `session`) is empty. Fails: ST_INVALID,
+ * with the place; ST_NO_MEMORY. Release with outcome_release. */
+enum status outcome_read(const cJSON *json, const struct model *model, const struct cluster *cluster,
+                         struct outcome *out, struct error *err);
+
+#endif

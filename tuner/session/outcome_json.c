@@ -1,0 +1,297 @@
+/* See outcome.h: an outcome as JSON, and back. */
+#include <math.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "tuner/session/outcome.h"
+
+static const double MOST = 1e300; /* of any number */
+
+/* ---- writing ---- */
+
+static bool add_text(cJSON *to, const char *key, const char *text) {
+    return !text || cJSON_AddStringToObject(to, key, text);
+}
+
+static bool add_count(cJSON *to, const char *key, size_t count) {
+    return cJSON_AddNumberToObject(to, key, (double)count) != NULL;
+}
+
+static bool add_summary(cJSON *to, const struct summary *m) {
+    return cJSON_AddNumberToObject(to, "measured_us", m->median_us) && cJSON_AddNumberToObject(to, "low_us", m->low_us) &&
+           cJSON_AddNumberToObject(to, "high_us", m->high_us) && add_count(to, "iterations", m->n);
+}
+
+static bool add_row(cJSON *to, const struct outcome_row *row) {
+    return add_text(to, "strategy", row->strategy) && add_text(to, "name", row->name) &&
+           add_text(to, "proposer", row->proposer) && add_count(to, "trials", row->trials) &&
+           add_count(to, "complete", row->complete) && json_add_known(to, "predicted_us", row->predicted_us) &&
+           cJSON_AddBoolToObject(to, "final", row->final) && (!row->early || cJSON_AddTrueToObject(to, "early")) &&
+           (!row->measured.n || add_summary(to, &row->measured)) &&
+           (row->measured.n ||
+            (add_text(to, "state", record_state_word(row->state)) && add_text(to, "reason", row->reason)));
+}
+
+static bool add_rows(cJSON *to, const struct outcome *o) {
+    cJSON *list = cJSON_AddArrayToObject(to, "strategies");
+    bool whole = list != NULL;
+    for (size_t i = 0; i < o->n_rows && whole; i++) {
+        cJSON *item = cJSON_CreateObject();
+        whole = item && cJSON_AddItemToArray(list, item) && add_row(item, &o->rows[i]);
+    }
+    return whole;
+}
+
+static bool add_place(cJSON *to, const char *key, const struct outcome *o, size_t place) {
+    if (place == SIZE_MAX)
+        return true;
+    cJSON *row = cJSON_AddObjectToObject(to, key);
+    return row && add_row(row, &o->rows[place]);
+}
+
+static bool add_accuracy(cJSON *to, const struct outcome_accuracy *a) {
+    cJSON *accuracy = cJSON_AddObjectToObject(to, "accuracy");
+    return accuracy && add_count(accuracy, "strategies", a->n) && json_add_known(accuracy, "off", a->off) &&
+           json_add_known(accuracy, "ordered", a->ordered);
+}
+
+static bool add_knobs(cJSON *to, const struct outcome *o) {
+    cJSON *knobs = cJSON_AddArrayToObject(to, "knobs");
+    bool whole = knobs != NULL;
+    for (int k = 0; k < SKETCH_KNOBS && whole && o->has_importance; k++) {
+        cJSON *knob = cJSON_CreateObject();
+        whole = knob && cJSON_AddItemToArray(knobs, knob) &&
+                cJSON_AddStringToObject(knob, "name", sketch_knob_words((enum sketch_knob)k)) &&
+                cJSON_AddNumberToObject(knob, "importance", o->importance[k]);
+    }
+    return whole;
+}
+
+static bool add_proposers(cJSON *to, const struct outcome *o) {
+    cJSON *proposers = cJSON_AddArrayToObject(to, "proposers");
+    bool whole = proposers != NULL;
+    for (int p = 0; p < PROPOSER_COUNT && whole; p++) {
+        cJSON *row = cJSON_CreateObject();
+        whole = row && cJSON_AddItemToArray(proposers, row) &&
+                cJSON_AddStringToObject(row, "name", proposer_name((enum proposer)p)) &&
+                add_count(row, "trials", o->proposers[p].tried) && add_count(row, "wins", o->proposers[p].wins);
+    }
+    return whole;
+}
+
+bool outcome_write_lessons(const struct outcome *o, cJSON *to) {
+    return add_knobs(to, o) && add_proposers(to, o);
+}
+
+bool outcome_write(const struct outcome *o, cJSON *to) {
+    return add_place(to, "best", o, o->best) && add_place(to, "baseline", o, o->baseline) &&
+           json_add_known(to, "speedup", o->speedup) && json_add_known(to, "gap", o->gap) &&
+           cJSON_AddBoolToObject(to, "overlap", o->overlap) && add_rows(to, o) && add_accuracy(to, &o->accuracy);
+}
+
+/* ---- reading ---- */
+
+static enum status copy_text(const struct json_at *at, const char *key, enum json_need need, struct arena *arena,
+                             const char **out, struct error *err) {
+    struct json_at child;
+    *out = NULL;
+    if (need == JSON_OPTIONAL && !json_has(at, key, &child))
+        return ST_OK;
+    enum status st = json_member(at, key, &child, err);
+    if (!st && !cJSON_IsString(child.node))
+        st = json_fail(&child, err, "must be a text");
+    if (st)
+        return st;
+    *out = arena_strdup(arena, child.node->valuestring);
+    return *out ? ST_OK : error_no_memory(err);
+}
+
+static enum status read_count(const struct json_at *at, const char *key, size_t *out, struct error *err) {
+    uint64_t count;
+    enum status st = json_get_integer(at, key, JSON_REQUIRED, 0, UINT32_MAX, &count, err);
+    if (!st)
+        *out = (size_t)count;
+    return st;
+}
+
+/* NaN without the member. */
+static enum status read_known(const struct json_at *at, const char *key, double *out, struct error *err) {
+    *out = NAN;
+    return json_get_number(at, key, JSON_OPTIONAL, -MOST, MOST, out, err);
+}
+
+static enum status read_summary(const struct json_at *at, struct summary *out, struct error *err) {
+    struct json_at child;
+    *out = (struct summary){.n = 0};
+    if (!json_has(at, "measured_us", &child))
+        return ST_OK;
+    enum status st = json_get_number(at, "measured_us", JSON_REQUIRED, 0, MOST, &out->median_us, err);
+    if (!st)
+        st = json_get_number(at, "low_us", JSON_REQUIRED, 0, MOST, &out->low_us, err);
+    if (!st)
+        st = json_get_number(at, "high_us", JSON_REQUIRED, 0, MOST, &out->high_us, err);
+    return st ? st : read_count(at, "iterations", &out->n, err);
+}
+
+static enum status read_state(const struct json_at *at, struct outcome_row *row, struct error *err) {
+    struct json_at child;
+    row->state = RECORD_COMPLETE;
+    if (!json_has(at, "state", &child))
+        return ST_OK;
+    if (cJSON_IsString(child.node) && record_state_parse(child.node->valuestring, &row->state))
+        return ST_OK;
+    return json_fail(&child, err, "is no state of a trial");
+}
+
+static enum status read_row(const struct json_at *at, struct arena *arena, struct outcome_row *row, struct error *err) {
+    *row = (struct outcome_row){.first_us = NAN};
+    enum status st = copy_text(at, "strategy", JSON_REQUIRED, arena, &row->strategy, err);
+    if (!st)
+        st = copy_text(at, "name", JSON_REQUIRED, arena, &row->name, err);
+    if (!st)
+        st = copy_text(at, "proposer", JSON_OPTIONAL, arena, &row->proposer, err);
+    if (!st)
+        st = copy_text(at, "reason", JSON_OPTIONAL, arena, &row->reason, err);
+    if (!st)
+        st = read_count(at, "trials", &row->trials, err);
+    if (!st)
+        st = read_count(at, "complete", &row->complete, err);
+    if (!st)
+        st = read_known(at, "predicted_us", &row->predicted_us, err);
+    if (!st)
+        st = json_get_bool(at, "final", JSON_REQUIRED, &row->final, err);
+    if (!st)
+        st = json_get_bool(at, "early", JSON_OPTIONAL, &row->early, err);
+    if (!st)
+        st = read_state(at, row, err);
+    row->baseline = st ? NULL : outcome_baseline(row->proposer);
+    return st ? st : read_summary(at, &row->measured, err);
+}
+
+static enum status read_rows(const struct json_at *root, struct outcome *o, struct error *err) {
+    struct json_at list;
+    size_t n;
+    enum status st = json_array(root, "strategies", UINT32_MAX, &list, &n, err);
+    if (st)
+        return st;
+    o->rows = arena_alloc(&o->arena, n, sizeof *o->rows);
+    if (!o->rows)
+        return error_no_memory(err);
+    for (struct json_at e = json_first(&list); e.node && !st; e = json_next(&e))
+        st = read_row(&e, &o->arena, &o->rows[o->n_rows++], err);
+    return st;
+}
+
+/* The row that the member `key` repeats; SIZE_MAX without the member. */
+static enum status read_place(const struct json_at *root, const char *key, const struct outcome *o, size_t *out,
+                              struct error *err) {
+    struct json_at at;
+    const char *id;
+    *out = SIZE_MAX;
+    if (!json_has(root, key, &at))
+        return ST_OK;
+    enum status st = json_get_string(&at, "strategy", JSON_REQUIRED, &id, err);
+    for (size_t i = 0; i < o->n_rows && !st; i++)
+        if (o->rows[i].measured.n && !strcmp(o->rows[i].strategy, id)) {
+            *out = i;
+            return ST_OK;
+        }
+    return st ? st : json_fail(&at, err, "is none of the session's strategies that completed");
+}
+
+static enum status read_accuracy(const struct json_at *root, struct outcome_accuracy *out, struct error *err) {
+    struct json_at at;
+    enum status st = json_member(root, "accuracy", &at, err);
+    if (!st)
+        st = read_count(&at, "strategies", &out->n, err);
+    if (!st)
+        st = read_known(&at, "off", &out->off, err);
+    return st ? st : read_known(&at, "ordered", &out->ordered, err);
+}
+
+/* A knob or a proposer of a newer version is passed over. */
+static enum status read_knobs(const struct json_at *root, struct outcome *o, struct error *err) {
+    struct json_at list;
+    const char *name;
+    size_t n;
+    enum status st = json_array(root, "knobs", UINT32_MAX, &list, &n, err);
+    for (struct json_at e = st ? (struct json_at){0} : json_first(&list); e.node && !st; e = json_next(&e)) {
+        st = json_get_string(&e, "name", JSON_REQUIRED, &name, err);
+        for (int k = 0; k < SKETCH_KNOBS && !st; k++)
+            if (!strcmp(sketch_knob_words((enum sketch_knob)k), name))
+                st = json_get_number(&e, "importance", JSON_REQUIRED, 0, MOST, &o->importance[k], err);
+        o->has_importance = true;
+    }
+    return st;
+}
+
+static enum status read_score(const struct json_at *at, struct proposer_score *out, struct error *err) {
+    enum status st = read_count(at, "trials", &out->tried, err);
+    return st ? st : read_count(at, "wins", &out->wins, err);
+}
+
+static enum status read_proposers(const struct json_at *root, struct outcome *o, struct error *err) {
+    struct json_at list;
+    const char *name;
+    size_t n;
+    enum status st = json_array(root, "proposers", UINT32_MAX, &list, &n, err);
+    for (struct json_at e = st ? (struct json_at){0} : json_first(&list); e.node && !st; e = json_next(&e)) {
+        st = json_get_string(&e, "name", JSON_REQUIRED, &name, err);
+        for (int p = 0; p < PROPOSER_COUNT && !st; p++)
+            if (!strcmp(proposer_name((enum proposer)p), name))
+                st = read_score(&e, &o->proposers[p], err);
+    }
+    return st;
+}
+
+static enum status read_head(const struct json_at *root, struct outcome *o, struct error *err) {
+    enum status st = copy_text(root, "session", JSON_REQUIRED, &o->arena, &o->session.id, err);
+    if (!st)
+        st = copy_text(root, "reason", JSON_OPTIONAL, &o->arena, &o->session.reason, err);
+    if (!st)
+        st = read_count(root, "trials", &o->ended, err);
+    o->stop = tune_stop_of(o->session.reason);
+    return st ? st : json_get_number(root, "lower_bound_us", JSON_REQUIRED, 0, MOST, &o->lower_bound_us, err);
+}
+
+static enum status read_comparison(const struct json_at *root, struct outcome *o, struct error *err) {
+    enum status st = read_place(root, "best", o, &o->best, err);
+    if (!st)
+        st = read_place(root, "baseline", o, &o->baseline, err);
+    if (!st)
+        st = read_known(root, "speedup", &o->speedup, err);
+    if (!st)
+        st = read_known(root, "gap", &o->gap, err);
+    return st ? st : json_get_bool(root, "overlap", JSON_REQUIRED, &o->overlap, err);
+}
+
+static enum status read_all(const struct json_at *root, const struct model *model, const struct cluster *cluster,
+                            struct outcome *o, struct error *err) {
+    struct json_at strategy;
+    enum status st = read_head(root, o, err);
+    if (!st)
+        st = read_rows(root, o, err);
+    if (!st)
+        st = read_comparison(root, o, err);
+    if (!st)
+        st = read_accuracy(root, &o->accuracy, err);
+    if (!st)
+        st = read_knobs(root, o, err);
+    if (!st)
+        st = read_proposers(root, o, err);
+    if (!st && json_has(root, "strategy", &strategy))
+        st = strategy_read(strategy.node, "strategy", model, cluster, &o->strategy, err);
+    return st;
+}
+
+enum status outcome_read(const cJSON *json, const struct model *model, const struct cluster *cluster,
+                         struct outcome *out, struct error *err) {
+    struct outcome o = {.best = SIZE_MAX, .baseline = SIZE_MAX, .speedup_low = NAN, .speedup_high = NAN};
+    const struct json_at root = json_root(json, "outcome");
+    enum status st = read_all(&root, model, cluster, &o, err);
+    if (st)
+        outcome_release(&o);
+    else
+        *out = o;
+    return st;
+}
