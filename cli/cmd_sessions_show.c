@@ -50,7 +50,8 @@ static void print_best(const struct findings *f) {
                time_text(best->measured.median_us, median), time_text(best->measured.low_us, low),
                time_text(best->measured.high_us, high));
     if (f->outcome.baseline != SIZE_MAX && f->outcome.baseline != f->outcome.best)
-        text_print(stdout, "  %.2f times as fast as the best baseline, %s%s\n", f->outcome.speedup, f->outcome.rows[f->outcome.baseline].name,
+        text_print(stdout, "  %.2f times as fast as the best baseline, %s%s\n", f->outcome.speedup,
+                   f->outcome.rows[f->outcome.baseline].name,
                    f->outcome.overlap ? "; their intervals overlap: no measurable difference" : "");
     text_print(stdout, "  no strategy takes less than %s\n", time_text(f->outcome.lower_bound_us, bound));
 }

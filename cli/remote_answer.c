@@ -14,8 +14,8 @@ static enum status fetch(struct client *client, const char *session, const struc
 }
 
 /* A service of before has no such route: its records say the same. */
-static enum status compute(struct client *client, const char *session, const struct inputs *inputs,
-                           struct outcome *out, struct error *err) {
+static enum status compute(struct client *client, const char *session, const struct inputs *inputs, struct outcome *out,
+                           struct error *err) {
     struct store *store;
     enum status st = remote_session_copy(client, session, &store, err);
     if (st)

@@ -66,7 +66,8 @@ static double work_of(const struct plan *plan, const struct cost *cost) {
 
 static bool is_fitted_to(const struct findings *f, size_t k) {
     const size_t row = fitted_row(f, k);
-    return row != SIZE_MAX && f->outcome.rows[row].measured.n && (k < 2 || (row != f->outcome.best && row != f->outcome.baseline)) &&
+    return row != SIZE_MAX && f->outcome.rows[row].measured.n &&
+           (k < 2 || (row != f->outcome.best && row != f->outcome.baseline)) &&
            (k != 1 || f->outcome.baseline != f->outcome.best);
 }
 
@@ -106,7 +107,8 @@ static enum status add_timeline(struct findings *f, struct store *store, struct 
     enum status st = store_get_strategy(store, f->outcome.rows[row].strategy, &f->model, &f->cluster, strategy, err);
     if (st)
         return is_fatal(st) ? st : ST_OK;
-    const size_t nodes = f->outcome.baseline != SIZE_MAX && f->outcome.baseline != f->outcome.best ? COMPARED_NODES : LANES_NODES;
+    const size_t nodes =
+        f->outcome.baseline != SIZE_MAX && f->outcome.baseline != f->outcome.best ? COMPARED_NODES : LANES_NODES;
     st = lanes_of(p, strategy, nodes, &f->arena, &f->timelines[f->n_timelines], err);
     if (st)
         strategy_release(strategy);

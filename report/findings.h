@@ -1,6 +1,6 @@
-/* What a report says of a session: what came of it (tuner/session/outcome.h), what it is about, and the timelines of the
- * best baseline and the best, side by side. The session may run, have ended or be a collection.
- * Units: microseconds. */
+/* What a report says of a session: what came of it (tuner/session/outcome.h), what it is about, and the timelines of
+ * the best baseline and the best, side by side. The session may run, have ended or be a collection. Units:
+ * microseconds. */
 #ifndef REPORT_FINDINGS_H
 #define REPORT_FINDINGS_H
 

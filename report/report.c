@@ -120,7 +120,8 @@ static void best_figures(struct markup *m, const struct findings *f) {
     else
         snprintf(value, sizeof value, "%.0f%% below", -f->outcome.gap * 100);
     snprintf(note, sizeof note, "no strategy takes less than %s", time_text(f->outcome.lower_bound_us, low));
-    figure(m, "above the lower bound", value, f->outcome.gap >= 0 ? note : "the cluster is faster than described: bench it");
+    figure(m, "above the lower bound", value,
+           f->outcome.gap >= 0 ? note : "the cluster is faster than described: bench it");
 }
 
 static void trial_figure(struct markup *m, const struct findings *f) {
@@ -215,7 +216,8 @@ static void accuracy_words(struct markup *m, const struct outcome_accuracy *a) {
 }
 
 void report_progress(struct markup *m, const struct findings *f, const struct chart_trial *trials) {
-    struct chart_progress progress = {.n = f->outcome.n_trials, .trials = trials, .baseline_us = NAN, .bound_us = f->outcome.lower_bound_us};
+    struct chart_progress progress = {
+        .n = f->outcome.n_trials, .trials = trials, .baseline_us = NAN, .bound_us = f->outcome.lower_bound_us};
     if (f->outcome.baseline != SIZE_MAX) {
         progress.baseline = f->outcome.rows[f->outcome.baseline].name;
         progress.baseline_us = f->outcome.rows[f->outcome.baseline].measured.median_us;
@@ -369,7 +371,8 @@ static void importance(struct markup *m, const struct findings *f) {
             break;
         taken[most] = true;
         snprintf(notes[n], sizeof notes[n], "%.0f%%", f->outcome.importance[most] * 100);
-        bars[n] = (struct chart_bar){sketch_knob_words((enum sketch_knob)most), f->outcome.importance[most], NAN, notes[n]};
+        bars[n] =
+            (struct chart_bar){sketch_knob_words((enum sketch_knob)most), f->outcome.importance[most], NAN, notes[n]};
         n++;
     }
     markup_begin(m, "figure");
@@ -446,7 +449,9 @@ static void trial_note(struct html_table *t, const struct findings *f, const str
     if (r->state != RECORD_COMPLETE)
         html_cellf(t, "%s%s%s", record_state_word(r->state), r->reason ? ": " : "", r->reason ? r->reason : "");
     else
-        html_cell(t, r->round && !f->outcome.collection ? "final" : trial_ended_early(r) ? "ended early, being too slow" : "");
+        html_cell(t, r->round && !f->outcome.collection ? "final"
+                     : trial_ended_early(r)             ? "ended early, being too slow"
+                                                        : "");
 }
 
 static void report_trials(struct markup *m, const struct findings *f) {
@@ -460,9 +465,10 @@ static void report_trials(struct markup *m, const struct findings *f) {
     for (size_t i = 0; i < f->outcome.n_trials; i++) {
         const struct record *r = &f->outcome.trials[i];
         const bool complete = r->state == RECORD_COMPLETE;
-        t.row_class = f->outcome.best != SIZE_MAX && !strcmp(r->strategy, f->outcome.rows[f->outcome.best].strategy) ? "best"
-                      : complete                                                              ? NULL
-                                                                                              : "bad";
+        t.row_class = f->outcome.best != SIZE_MAX && !strcmp(r->strategy, f->outcome.rows[f->outcome.best].strategy)
+                          ? "best"
+                      : complete ? NULL
+                                 : "bad";
         html_cellf(&t, "%llu", (unsigned long long)r->number);
         html_cell(&t, r->strategy_name);
         html_cellf(&t, "%.12s", r->strategy);

@@ -355,8 +355,7 @@ static enum status gather(struct outcome *o, struct store *store, const char *id
 }
 
 enum status outcome_gather(struct store *store, const char *id, const struct model *model,
-                           const struct cluster *cluster, unsigned parts, struct outcome *out,
-                           struct error *err) {
+                           const struct cluster *cluster, unsigned parts, struct outcome *out, struct error *err) {
     struct outcome o = {.best = SIZE_MAX, .baseline = SIZE_MAX};
     enum status st = gather(&o, store, id, model, cluster, parts, err);
     if (st)

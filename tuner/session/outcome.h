@@ -74,11 +74,11 @@ struct outcome {
     struct record *trials;           /* by number, with their iterations */
     size_t ended, under_way, failed; /* trials; ended: with a result or failed, which costs budget */
     size_t n_rows;
-    struct outcome_row *rows;                  /* in the order of their first trials */
-    size_t hopeless; /* baselines that were predicted too slow to be worth a trial; only session_answer knows */
-    size_t best, baseline;                     /* rows: the best, the best baseline; SIZE_MAX: none completed */
-    double lower_bound_us;                     /* no strategy is faster, by the description of the cluster */
-    double gap;                                /* best over lower bound, minus 1; NaN without a best */
+    struct outcome_row *rows; /* in the order of their first trials */
+    size_t hopeless;       /* baselines that were predicted too slow to be worth a trial; only session_answer knows */
+    size_t best, baseline; /* rows: the best, the best baseline; SIZE_MAX: none completed */
+    double lower_bound_us; /* no strategy is faster, by the description of the cluster */
+    double gap;            /* best over lower bound, minus 1; NaN without a best */
     double speedup, speedup_low, speedup_high; /* best baseline over best; NaN without both */
     bool overlap;                              /* their intervals overlap: no measurable difference */
     struct outcome_accuracy accuracy;
@@ -120,8 +120,8 @@ bool outcome_row_is_void(const struct outcome_row *row);
 bool outcome_write(const struct outcome *outcome, cJSON *to);
 bool outcome_write_lessons(const struct outcome *outcome, cJSON *to);
 
-/* Read an Outcome, which has both, the session and the best strategy. Texts are copied; what is not in it (the records, most of `session`) is empty. Fails: ST_INVALID,
- * with the place; ST_NO_MEMORY. Release with outcome_release. */
+/* Read an Outcome, which has both, the session and the best strategy. Texts are copied; what is not in it (the records,
+ * most of `session`) is empty. Fails: ST_INVALID, with the place; ST_NO_MEMORY. Release with outcome_release. */
 enum status outcome_read(const cJSON *json, const struct model *model, const struct cluster *cluster,
                          struct outcome *out, struct error *err);
 

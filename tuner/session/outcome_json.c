@@ -18,8 +18,9 @@ static bool add_count(cJSON *to, const char *key, size_t count) {
 }
 
 static bool add_summary(cJSON *to, const struct summary *m) {
-    return cJSON_AddNumberToObject(to, "measured_us", m->median_us) && cJSON_AddNumberToObject(to, "low_us", m->low_us) &&
-           cJSON_AddNumberToObject(to, "high_us", m->high_us) && add_count(to, "iterations", m->n);
+    return cJSON_AddNumberToObject(to, "measured_us", m->median_us) &&
+           cJSON_AddNumberToObject(to, "low_us", m->low_us) && cJSON_AddNumberToObject(to, "high_us", m->high_us) &&
+           add_count(to, "iterations", m->n);
 }
 
 static bool add_row(cJSON *to, const struct outcome_row *row) {

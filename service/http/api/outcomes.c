@@ -1,4 +1,5 @@
-/* What came of a session (tuner/session/outcome.h), from the dataset alone: nobody waits for a session that is thinking.
+/* What came of a session (tuner/session/outcome.h), from the dataset alone: nobody waits for a session that is
+ * thinking.
  */
 #include "base/json.h"
 #include "dataset/describe.h"

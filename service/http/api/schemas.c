@@ -291,7 +291,8 @@ static const struct schema schemas[] = {
     {"Importance", "{'type':'object','required':['knobs','proposers'],'additionalProperties':false,"
                    "'properties':{" LESSONS "}}"},
     {"Outcome",
-     "{'type':'object','description':'best and baseline are two of the strategies. Without a trial that completed there "
+     "{'type':'object','description':'best and baseline are two of the strategies. Without a trial that completed "
+     "there "
      "is no best and no strategy','required':['schema','session','state','trials','lower_bound_us','overlap',"
      "'strategies','accuracy','knobs','proposers'],'additionalProperties':false,"
      "'properties':{'schema':{'const':'syncopate.outcome/1'},'session':" TEXT ",'state':{'enum':['running','done',"

@@ -120,16 +120,17 @@ static void compare_link(struct markup *m, const struct findings *f, const struc
         return;
     page_link(m, is_best ? "against the baseline" : "against the best",
               "/compare?a=%.16s&b=%.16s&model=%.16s&cluster=%.16s",
-              is_best ? f->outcome.rows[f->outcome.baseline].strategy : r->strategy, f->outcome.rows[best].strategy, f->outcome.session.model,
-              f->outcome.session.cluster);
+              is_best ? f->outcome.rows[f->outcome.baseline].strategy : r->strategy, f->outcome.rows[best].strategy,
+              f->outcome.session.model, f->outcome.session.cluster);
 }
 
 static void trial_row(struct html_table *t, const struct findings *f, const struct record *r) {
     char text[32], low[32], high[32];
     const bool complete = r->state == RECORD_COMPLETE;
-    t->row_class = f->outcome.best != SIZE_MAX && !strcmp(r->strategy, f->outcome.rows[f->outcome.best].strategy) ? "best"
-                   : complete                                                              ? NULL
-                                                                                           : "bad";
+    t->row_class = f->outcome.best != SIZE_MAX && !strcmp(r->strategy, f->outcome.rows[f->outcome.best].strategy)
+                       ? "best"
+                   : complete ? NULL
+                              : "bad";
     html_cellf(t, "%llu", (unsigned long long)r->number);
     html_cell_begin(t);
     strategy_link(t->m, f, r);

@@ -42,10 +42,58 @@ static void another_conflict_is_an_error(void **state) {
     script_end(&s);
 }
 
+static enum status answer_at(const struct script *s, struct outcome *out, struct error *why) {
+    struct error err;
+    struct client *client;
+    const struct client_options options = {.url = s->url};
+    const struct inputs inputs = {.model.id = {ID}, .cluster.id = {ID}};
+    const struct remote_session session = {.id = "s1", .state = "done", .reason = "the time is used up"};
+    assert_ok(client_open(&options, &client, &err));
+    const enum status st = remote_session_answer(client, &session, &inputs, out, why);
+    client_close(client);
+    return st;
+}
+
+static void an_answer_is_one_request(void **state) {
+    (void)state;
+    struct error err;
+    struct script s;
+    struct outcome o;
+    START(s,
+          OK("{\"session\":\"s1\",\"trials\":2,\"lower_bound_us\":7,\"overlap\":true,\"gap\":0.5,\"strategies\":[{"
+             "\"strategy\":\"" ID "\",\"name\":\"guided-2\",\"proposer\":\"guided\",\"trials\":1,\"complete\":1,"
+             "\"final\":false,\"measured_us\":9,\"low_us\":8,\"high_us\":10,\"iterations\":5}],"
+             "\"best\":{\"strategy\":\"" ID "\"},\"accuracy\":{\"strategies\":0},\"knobs\":[{\"name\":\"a new one\"}],"
+             "\"proposers\":[{\"name\":\"guided\",\"trials\":1,\"wins\":1}]}"));
+    assert_ok(answer_at(&s, &o, &err));
+    script_end(&s);
+    assert_contains(s.requests[0], "GET /api/v1/sessions/s1/outcome ");
+    assert_int_equal(o.ended, 2);
+    assert_int_equal(o.stop, TUNE_STOP_TIME);
+    assert_string_equal(o.rows[o.best].name, "guided-2");
+    assert_int_equal(o.rows[o.best].measured.n, 5);
+    outcome_release(&o);
+}
+
+/* The session's export is what a service of before has as well. */
+static void a_service_of_before_is_asked_for_the_records(void **state) {
+    (void)state;
+    struct error err;
+    struct script s;
+    struct outcome o;
+    START(s, PROBLEM("404 No", "not-found", ""), OK(SESSION), ANSWER("200 OK", "", "application/jsonl", ""));
+    assert_fails(answer_at(&s, &o, &err), ST_INFEASIBLE, "session s1 is done, and no trial of it completed");
+    script_end(&s);
+    assert_contains(s.requests[1], "GET /api/v1/sessions/s1 ");
+    assert_contains(s.requests[2], "GET /api/v1/sessions/s1/export?format=jsonl");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_launcher_agents_run_the_trials),
         cmocka_unit_test(another_conflict_is_an_error),
+        cmocka_unit_test(an_answer_is_one_request),
+        cmocka_unit_test(a_service_of_before_is_asked_for_the_records),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,8 +16,8 @@
 enum { MOST_BYTES = 200000 };
 
 /* A session of so many trials in a new file; its id into `session`. */
-static enum status run_session(struct world *w, const char *file, uint64_t trials, struct outcome *out, char session[64],
-                               struct error *err) {
+static enum status run_session(struct world *w, const char *file, uint64_t trials, struct outcome *out,
+                               char session[64], struct error *err) {
     struct store *store;
     struct arena arena = {0};
     struct stored_session *sessions;
@@ -103,8 +103,8 @@ static void the_report_answers_first_and_is_one_small_well_formed_file(void **st
     assert_true(verdict < strstr(text, "<svg"));
     assert_true(!strncmp(strstr(verdict, ">") + 1,
                          f.outcome.best == f.outcome.baseline ? "Nothing"
-                         : f.outcome.overlap          ? "No meas"
-                                              : "Use ",
+                         : f.outcome.overlap                  ? "No meas"
+                                                              : "Use ",
                          4));
     if (f.outcome.best != f.outcome.baseline)
         assert_contains(text, "type this");
@@ -157,7 +157,8 @@ static void a_session_without_a_complete_trial_has_a_report(void **state) {
     w->all_fail = true;
     assert_int_equal(run_session(w, file, 4, &t, session, &err), ST_INFEASIBLE);
     gather(file, session, FINDINGS_ALL, &f);
-    assert_true(f.outcome.best == SIZE_MAX && f.outcome.baseline == SIZE_MAX && isnan(f.outcome.speedup) && f.n_timelines == 0);
+    assert_true(f.outcome.best == SIZE_MAX && f.outcome.baseline == SIZE_MAX && isnan(f.outcome.speedup) &&
+                f.n_timelines == 0);
     char *text = write_report(&f);
     assert_contains(text, "No trial has completed yet.");
     assert_contains(text, "the network is down");

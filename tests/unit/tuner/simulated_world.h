@@ -39,7 +39,7 @@ struct world {
     double began_us;         /* the session, in this process */
 };
 
-static enum status simulated_run(void *context, const struct tune_order *order, struct tune_outcome *out,
+static inline enum status simulated_run(void *context, const struct tune_order *order, struct tune_outcome *out,
                                  struct error *err) {
     struct world *w = context;
     struct prediction prediction;

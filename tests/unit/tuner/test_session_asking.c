@@ -51,7 +51,8 @@ static void report(struct world *w, struct session *s, struct store *store, cons
 }
 
 /* Hold `most` at a time and end them in a random order; what the session handed out in all. */
-static size_t play(struct world *w, struct session *s, struct store *store, size_t most, struct rng *rng, struct suggestion *given) {
+static size_t play(struct world *w, struct session *s, struct store *store, size_t most, struct rng *rng,
+                   struct suggestion *given) {
     struct suggestion held[8];
     size_t n_held = 0, n = 0;
     enum session_step step = SESSION_TRIAL;
