@@ -8,128 +8,18 @@
 
 #include "tuner/search/genetic.h"
 #include "tuner/search/knobs.h"
+#include "tuner/search/pool.h"
+#include "tuner/search/propose_bayes.h"
 
 /* A step ends when it has cost this much, in messages that the timeline moved: about two seconds. Counted and not
- * timed, so that the same seed gives the same candidates. A served message is a push and a pull a node, under max-min
- * rates. */
+ * timed, so that the same seed gives the same candidates. */
 static const double MOST_WORK = 1.5e6;
 static const double KNOB_STEP = 0.15; /* deviation of a change along one axis of the cube of knobs */
-enum { SERVED_WORK = 4, MEASURED_STARTS = 4, SAMPLED_STARTS = 4, BROOD = 8 };
-
-#define X(name, words) #name,
-static const char *const names[] = {PROPOSER_TABLE(X)};
-#undef X
-#define X(name, words) words,
-static const char *const abouts[] = {PROPOSER_TABLE(X)};
-#undef X
-
-const char *proposer_name(enum proposer proposer) {
-    return names[proposer];
-}
-
-const char *proposer_words(enum proposer proposer) {
-    return abouts[proposer];
-}
-
-/* ---- who gets how much ---- */
-
-void proposers_judge(size_t n, const struct tried *tried, struct proposer_score out[PROPOSER_COUNT]) {
-    double best = INFINITY, sum = 0;
-    memset(out, 0, PROPOSER_COUNT * sizeof *out);
-    for (size_t i = 0; i < n; i++) {
-        for (int p = 0; p < PROPOSER_COUNT; p++) {
-            bool its = tried[i].proposer && !strcmp(tried[i].proposer, names[p]);
-            out[p].tried += its;
-            out[p].wins += its && tried[i].us < best;
-        }
-        best = fmin(best, tried[i].us);
-    }
-    for (int p = 0; p < PROPOSER_COUNT; p++)
-        sum += out[p].share = (1 + (double)out[p].wins) / (2 + (double)out[p].tried);
-    for (int p = 0; p < PROPOSER_COUNT; p++)
-        out[p].share = PROPOSER_LEAST + (1 - PROPOSER_COUNT * PROPOSER_LEAST) * out[p].share / sum;
-}
+enum { MEASURED_STARTS = 4, SAMPLED_STARTS = 4, BROOD = 8 };
 
 size_t candidates_evaluations(const struct model *model) {
     size_t n = 200000 / (model->n_variables + 50);
     return n < 150 ? 150 : n > 2000 ? 2000 : n;
-}
-
-/* ---- the lists ---- */
-
-struct list {
-    size_t n;
-    struct candidate items[CANDIDATES_EACH]; /* rising us */
-};
-
-struct pool {
-    const struct search_context *context;
-    const struct space *space;
-    struct predictor *predictor;
-    double work, most_work; /* spent, and where the current proposer ends */
-    size_t n_tried;
-    const struct tried *tried;
-    enum proposer proposer; /* the current one */
-    struct list lists[PROPOSER_COUNT];
-};
-
-/* Predicted time; INFINITY for what cannot be lowered or run. Memory failures are errors. */
-static enum status evaluate(struct pool *pool, const struct strategy *strategy, double *us, struct error *err) {
-    struct prediction prediction;
-    enum status st = predictor_run(pool->predictor, strategy, &prediction, err);
-    *us = st ? INFINITY : prediction.iteration_us;
-    pool->work += strategy->n_variables;
-    if (!st) {
-        bool served = pool->predictor->plan.any_server;
-        pool->work += (double)prediction.messages * prediction.passes *
-                      (served ? SERVED_WORK * pool->space->cluster->n_nodes : 1);
-    }
-    return st == ST_INFEASIBLE || st == ST_TOO_LARGE ? ST_OK : st;
-}
-
-static bool is_known(const struct pool *pool, const struct id *id) {
-    for (size_t i = 0; i < pool->n_tried; i++)
-        if (!memcmp(&pool->tried[i].strategy->id, id, sizeof *id))
-            return true;
-    for (int p = 0; p < PROPOSER_COUNT; p++)
-        for (size_t i = 0; i < pool->lists[p].n; i++)
-            if (!memcmp(&pool->lists[p].items[i].strategy.id, id, sizeof *id))
-                return true;
-    return false;
-}
-
-/* Move `strategy` into the proposer's list if it is new and good enough; otherwise release it. */
-static void offer(struct pool *pool, struct strategy *strategy, double us) {
-    struct list *list = &pool->lists[pool->proposer];
-    bool full = list->n == CANDIDATES_EACH;
-    if (!isfinite(us) || (full && us >= list->items[CANDIDATES_EACH - 1].us) || is_known(pool, &strategy->id)) {
-        strategy_release(strategy);
-        return;
-    }
-    if (full)
-        strategy_release(&list->items[--list->n].strategy);
-    size_t i = list->n++;
-    for (; i && list->items[i - 1].us > us; i--)
-        list->items[i] = list->items[i - 1];
-    list->items[i] = (struct candidate){*strategy, names[pool->proposer], us};
-}
-
-/* Takes the strategy over. *us may be NULL. */
-static enum status evaluate_and_offer(struct pool *pool, struct strategy *strategy, double *out_us, struct error *err) {
-    double us;
-    enum status st = evaluate(pool, strategy, &us, err);
-    if (st) {
-        strategy_release(strategy);
-        return st;
-    }
-    offer(pool, strategy, us);
-    if (out_us)
-        *out_us = us;
-    return ST_OK;
-}
-
-static bool has_left(const struct pool *pool) {
-    return pool->work < pool->most_work;
 }
 
 /* ---- climbing ---- */
@@ -144,7 +34,7 @@ static enum status climb(struct pool *pool, const struct strategy *start, size_t
     if (st)
         return st;
     here.id = start->id;
-    st = evaluate(pool, &here, &us, err);
+    st = pool_evaluate(pool, &here, &us, err);
     double end = fmin(pool->work + share, pool->most_work);
     for (size_t i = 0; i < steps && !st && pool->work < end; i++) {
         st = space_neighbour(pool->space, &here, rng, &next, err);
@@ -152,7 +42,7 @@ static enum status climb(struct pool *pool, const struct strategy *start, size_t
             st = ST_OK;
             break;
         }
-        if (!st && (st = evaluate(pool, &next, &next_us, err)))
+        if (!st && (st = pool_evaluate(pool, &next, &next_us, err)))
             strategy_release(&next);
         if (st)
             break;
@@ -166,33 +56,17 @@ static enum status climb(struct pool *pool, const struct strategy *start, size_t
     if (st)
         strategy_release(&here);
     else
-        offer(pool, &here, us);
+        pool_add(pool, &here, us);
     return st;
-}
-
-/* The fastest of the n that is slower than `last`; NULL when there is none. */
-static const struct tried *next_fastest(size_t n, const struct tried *tried, double last) {
-    const struct tried *best = NULL;
-    for (size_t i = 0; i < n; i++)
-        if (isfinite(tried[i].us) && tried[i].us > last && (!best || tried[i].us < best->us))
-            best = &tried[i];
-    return best;
-}
-
-/* The same among what was measured now and earlier. */
-static const struct tried *next_measured(const struct pool *pool, double last) {
-    const struct tried *now = next_fastest(pool->n_tried, pool->tried, last);
-    const struct tried *earlier = next_fastest(pool->context->n_earlier, pool->context->earlier, last);
-    return !now || (earlier && earlier->us < now->us) ? earlier : now;
 }
 
 static enum status propose_neighbours(struct pool *pool, size_t evaluations, struct rng *rng, struct error *err) {
     double share = (pool->most_work - pool->work) / MEASURED_STARTS;
-    const struct tried *from = next_measured(pool, -INFINITY);
+    const struct tried *from = pool_next_measured(pool, -INFINITY);
     enum status st = ST_OK;
     for (size_t k = 0; k < MEASURED_STARTS && from && !st; k++) {
         st = climb(pool, from->strategy, evaluations / MEASURED_STARTS, share, rng, err);
-        from = next_measured(pool, from->us);
+        from = pool_next_measured(pool, from->us);
     }
     return st;
 }
@@ -204,11 +78,11 @@ static enum status propose_guided(struct pool *pool, size_t evaluations, struct 
     size_t n = 0;
     enum status st = ST_OK;
     pool->most_work = (pool->work + end) / 2;
-    for (size_t i = 0; i < evaluations / 2 && !st && has_left(pool); i++) {
+    for (size_t i = 0; i < evaluations / 2 && !st && pool_has_left(pool); i++) {
         struct strategy strategy;
         st = space_sample_guided(pool->space, rng, &strategy, err);
         if (!st)
-            st = evaluate_and_offer(pool, &strategy, NULL, err);
+            st = pool_offer(pool, &strategy, NULL, err);
     }
     pool->most_work = end;
     for (; n < SAMPLED_STARTS && n < list->n && !st; n++) {
@@ -246,7 +120,7 @@ static struct genetic_parent *population(const struct pool *pool, size_t *n) {
 static enum status propose_genetic(struct pool *pool, size_t evaluations, struct rng *rng, struct error *err) {
     const struct genetic_options options = genetic_default_options();
     enum status st = ST_OK;
-    for (size_t done = 0; done < evaluations && !st && has_left(pool); done += BROOD) {
+    for (size_t done = 0; done < evaluations && !st && pool_has_left(pool); done += BROOD) {
         struct strategy children[BROOD];
         size_t n, made = 0;
         struct genetic_parent *parents = population(pool, &n);
@@ -257,7 +131,7 @@ static enum status propose_genetic(struct pool *pool, size_t evaluations, struct
         if (st == ST_NOT_FOUND)
             return ST_OK;
         for (size_t i = 0; i < made && !st; i++)
-            if ((st = evaluate_and_offer(pool, &children[i], NULL, err)))
+            if ((st = pool_offer(pool, &children[i], NULL, err)))
                 while (++i < made)
                     strategy_release(&children[i]);
     }
@@ -281,7 +155,7 @@ static enum status propose_knobs(struct pool *pool, size_t evaluations, struct r
     double u[KNOB_COUNT], best[KNOB_COUNT], best_us = INFINITY, us;
     size_t d = knobs_dimensions(pool->space, dimensions);
     enum status st = ST_OK;
-    for (size_t i = 0; i < evaluations && d && !st && has_left(pool); i++) {
+    for (size_t i = 0; i < evaluations && d && !st && pool_has_left(pool); i++) {
         struct strategy strategy;
         if (i % 2 && isfinite(best_us))
             step_from(best, d, rng, u);
@@ -291,7 +165,7 @@ static enum status propose_knobs(struct pool *pool, size_t evaluations, struct r
         const struct knobs knobs = knobs_from_unit(pool->space, u);
         st = knobs_strategy(pool->space, &knobs, &strategy, err);
         if (!st)
-            st = evaluate_and_offer(pool, &strategy, &us, err);
+            st = pool_offer(pool, &strategy, &us, err);
         if (!st && us < best_us) {
             best_us = us;
             memcpy(best, u, sizeof best);
@@ -316,7 +190,7 @@ static void collect_lists(struct pool *pool, struct candidates *out) {
 static enum status add_copy(const struct pool *pool, const struct strategy *strategy, const char *proposer, double us,
                             struct candidates *out, struct error *err) {
     struct candidate *candidate = &out->items[out->n];
-    bool known = is_known(pool, &strategy->id);
+    bool known = pool_knows(pool, &strategy->id);
     for (size_t i = 0; i < out->n && !known; i++)
         known = !memcmp(&out->items[i].strategy.id, &strategy->id, sizeof strategy->id);
     if (known)
@@ -338,10 +212,10 @@ static enum status add_known_ones(const struct pool *pool, struct candidates *ou
         const struct start *start = &c->starts->items[i];
         st = add_copy(pool, &start->strategy, start->baseline->name, start->predicted_us, out, err);
     }
-    const struct tried *earlier = next_fastest(c->n_earlier, c->earlier, -INFINITY);
+    const struct tried *earlier = tried_next_fastest(c->n_earlier, c->earlier, -INFINITY);
     for (size_t i = 0; i < CANDIDATES_EARLIER && earlier && !st; i++) {
         st = add_copy(pool, earlier->strategy, "earlier", earlier->us, out, err);
-        earlier = next_fastest(c->n_earlier, c->earlier, earlier->us);
+        earlier = tried_next_fastest(c->n_earlier, c->earlier, earlier->us);
     }
     return st;
 }
@@ -349,14 +223,13 @@ static enum status add_known_ones(const struct pool *pool, struct candidates *ou
 enum status candidates_make(const struct search_context *context, size_t evaluations, size_t n,
                             const struct tried *tried, struct rng *rng, struct candidates *out, struct error *err) {
     static propose_function *const functions[PROPOSER_COUNT] = {
-        [PROPOSER_guided] = propose_guided,
-        [PROPOSER_neighbour] = propose_neighbours,
-        [PROPOSER_genetic] = propose_genetic,
-        [PROPOSER_knobs] = propose_knobs,
+        [PROPOSER_guided] = propose_guided,   [PROPOSER_neighbour] = propose_neighbours,
+        [PROPOSER_genetic] = propose_genetic, [PROPOSER_knobs] = propose_knobs,
+        [PROPOSER_bayes] = propose_bayes,
     };
     /* genetic last: it crosses what the others found */
-    static const enum proposer order[PROPOSER_COUNT] = {PROPOSER_knobs, PROPOSER_guided, PROPOSER_neighbour,
-                                                        PROPOSER_genetic};
+    static const enum proposer order[PROPOSER_COUNT] = {PROPOSER_bayes, PROPOSER_knobs, PROPOSER_guided,
+                                                        PROPOSER_neighbour, PROPOSER_genetic};
     struct predictor *predictor = context->predictor;
     struct pool pool = {
         .context = context, .space = context->space, .predictor = predictor, .n_tried = n, .tried = tried};

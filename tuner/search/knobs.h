@@ -86,6 +86,10 @@ struct knobs knobs_from_unit(const struct space *space, const double *u);
  * sizes being rounded to whole 4 KiB of the range. */
 void knobs_to_unit(const struct space *space, const struct knobs *knobs, double *u);
 
+/* The knobs that come nearest to a strategy of any kind. Of one that knobs_strategy has made they give it back, but for
+ * knobs without effect and where fewer servers are in use than were allowed. Fails: ST_NO_MEMORY. */
+enum status knobs_of(const struct space *space, const struct strategy *strategy, struct knobs *out, struct error *err);
+
 /* The sealed strategy, called "knobs". Different knobs give different strategies, but for knobs without effect (the
  * merge size of a strategy without all-reduce) and sizes between which no variable makes a difference. Variables are
  * served largest first, cut along axis 0 into shards of about partition_bytes where that is allowed, on the servers

@@ -110,6 +110,34 @@ static void knobs_come_back_from_their_place_in_the_cube(void **state) {
     }
 }
 
+static void knobs_come_back_from_their_strategy(void **state) {
+    (void)state;
+    struct error err;
+    size_t same = 0;
+    for (uint64_t i = 0; i < INSTANCES; i++) {
+        struct rng rng;
+        struct scene s;
+        struct strategy strategy, again;
+        open_scene(&s, i, NULL, &rng);
+        struct knobs knobs = random_knobs(&s, &rng), back;
+        double u[KNOB_COUNT];
+        assert_ok(knobs_strategy(&s.space, &knobs, &strategy, &err));
+        assert_ok(knobs_of(&s.space, &strategy, &back, &err));
+        assert_int_equal(back.credit_bytes, strategy.credit_bytes);
+        assert_true(back.n_servers <= knobs.n_servers || knobs.architecture == KNOB_ARCHITECTURE_all_reduce);
+        knobs_to_unit(&s.space, &back, u);
+        back = knobs_from_unit(&s.space, u);
+        assert_ok(knobs_strategy(&s.space, &back, &again, &err));
+        const bool is_same = !strcmp(again.id.hex, strategy.id.hex);
+        assert_true(is_same || back.n_servers < knobs.n_servers);
+        same += is_same;
+        strategy_release(&strategy);
+        strategy_release(&again);
+        close_scene(&s);
+    }
+    assert_true(same > INSTANCES * 9 / 10);
+}
+
 static void coordinates_outside_the_cube_are_taken_to_its_walls(void **state) {
     (void)state;
     for (uint64_t i = 0; i < INSTANCES / 10; i++) {
@@ -449,6 +477,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_point_of_the_cube_is_a_strategy_of_the_space),
         cmocka_unit_test(knobs_come_back_from_their_place_in_the_cube),
+        cmocka_unit_test(knobs_come_back_from_their_strategy),
         cmocka_unit_test(coordinates_outside_the_cube_are_taken_to_its_walls),
         cmocka_unit_test(a_knob_without_a_choice_is_no_dimension),
         cmocka_unit_test(choices_have_the_names_that_strategies_use),

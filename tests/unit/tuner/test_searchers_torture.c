@@ -1,4 +1,5 @@
 /* Every allocation of knobs, breeding, selection and the reference searches fails once. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "tests/support/check.h"
@@ -7,6 +8,7 @@
 #include "tuner/search/advisor.h"
 #include "tuner/search/genetic.h"
 #include "tuner/search/knobs.h"
+#include "tuner/search/propose_bayes.h"
 #include "tuner/search/reference.h"
 #include "tuner/search/selection.h"
 
@@ -101,6 +103,33 @@ static enum status open_references(void *arg, struct error *err) {
     return st;
 }
 
+/* One trial, two predicted points. */
+static enum status propose_by_bayes(void *arg, struct error *err) {
+    const struct scene *s = arg;
+    struct rng rng;
+    struct predictor predictor;
+    const struct starts starts = {0};
+    const struct tried tried = {.strategy = &s->strategies[0], .us = 1000};
+    const struct search_context context = {.space = &s->space, .predictor = &predictor, .starts = &starts};
+    struct pool pool = {.context = &context,
+                        .space = &s->space,
+                        .predictor = &predictor,
+                        .most_work = INFINITY,
+                        .n_tried = 1,
+                        .tried = &tried,
+                        .proposer = PROPOSER_bayes};
+    struct list *list = &pool.lists[PROPOSER_bayes];
+    rng_seed(&rng, 3);
+    enum status st = predictor_init(&predictor, &s->model, &s->cluster, err);
+    if (st)
+        return st;
+    st = propose_bayes(&pool, PROPOSER_CANDIDATES + 2, &rng, err);
+    while (list->n)
+        strategy_release(&list->items[--list->n].strategy);
+    predictor_release(&predictor);
+    return st;
+}
+
 /* With too few trials for the process, and with enough. */
 static enum status advise(void *arg, struct error *err) {
     enum { N = 8 };
@@ -142,6 +171,14 @@ static void breeding_survives_every_failed_allocation(void **state) {
     close_scene(&s);
 }
 
+static void bayesian_optimization_survives_every_failed_allocation(void **state) {
+    (void)state;
+    struct scene s;
+    open_scene(&s);
+    assert_true(torture(propose_by_bayes, &s) >= 100);
+    close_scene(&s);
+}
+
 static void a_selection_survives_every_failed_allocation(void **state) {
     (void)state;
     struct scene s;
@@ -160,6 +197,7 @@ int main(void) {
         cmocka_unit_test(advice_survives_every_failed_allocation),
         cmocka_unit_test(knobs_survive_every_failed_allocation),
         cmocka_unit_test(breeding_survives_every_failed_allocation),
+        cmocka_unit_test(bayesian_optimization_survives_every_failed_allocation),
         cmocka_unit_test(a_selection_survives_every_failed_allocation),
         cmocka_unit_test(the_reference_searches_survive_every_failed_allocation),
     };

@@ -1,0 +1,15 @@
+/* Bayesian optimization of a strategy's sizes, as ByteScheduler tunes partition and credit (§4.3): a proposer.
+ *
+ * The box holds the sizes of knobs.h that have an effect: fusion, partition, credit, the least served size and the
+ * number of servers. Everything else (architecture, policy, algorithm, barrier) is as in the fastest strategy that was
+ * measured, so the box has at most five dimensions and a dozen trials tell something. */
+#ifndef TUNER_SEARCH_PROPOSE_BAYES_H
+#define TUNER_SEARCH_PROPOSE_BAYES_H
+
+#include "tuner/search/pool.h"
+
+/* Fill the pool's list of PROPOSER_bayes with suggestions, spending about so many evaluations. The same pool and state
+ * of rng give the same list. Fails: ST_NO_MEMORY, ST_NUMERIC, and what predictions fail with. */
+enum status propose_bayes(struct pool *pool, size_t evaluations, struct rng *rng, struct error *err);
+
+#endif
