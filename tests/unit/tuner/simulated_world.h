@@ -40,7 +40,7 @@ struct world {
 };
 
 static inline enum status simulated_run(void *context, const struct tune_order *order, struct tune_outcome *out,
-                                 struct error *err) {
+                                        struct error *err) {
     struct world *w = context;
     struct prediction prediction;
     if (w->die_after && w->runs == w->die_after)

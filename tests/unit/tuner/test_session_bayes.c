@@ -8,7 +8,7 @@
 
 enum { TRIALS = 28 };
 
-static enum status tune(struct world *w, const char *file, const char *resume, char id[64], struct tuning *out,
+static enum status tune(struct world *w, const char *file, const char *resume, char id[64], struct outcome *out,
                         struct error *err) {
     struct store *store;
     struct arena arena = {0};
@@ -32,7 +32,7 @@ static enum status tune(struct world *w, const char *file, const char *resume, c
 }
 
 /* Strategies of the search are named after who proposed them. */
-static size_t rows_by_bayes(const struct tuning *t) {
+static size_t rows_by_bayes(const struct outcome *t) {
     size_t n = 0;
     for (size_t i = 0; i < t->n_rows; i++)
         n += !strncmp(t->rows[i].name, "bayes-", 6);
@@ -42,20 +42,20 @@ static size_t rows_by_bayes(const struct tuning *t) {
 static void trials_that_it_proposed_are_credited_to_it(void **state) {
     struct world *w = *state;
     struct error err;
-    struct tuning t;
+    struct outcome t;
     char file[4096], id[64];
     snprintf(file, sizeof file, "%s/credited.db", test_dir());
     assert_ok(tune(w, file, NULL, id, &t, &err));
     assert_true(t.proposers[PROPOSER_bayes].tried > 0);
     assert_int_equal(t.proposers[PROPOSER_bayes].tried, rows_by_bayes(&t));
     assert_true(t.proposers[PROPOSER_bayes].share >= PROPOSER_LEAST);
-    tuning_release(&t);
+    outcome_release(&t);
 }
 
 static void resumed_session_goes_on_with_it_as_it_would_have(void **state) {
     struct world *w = *state;
     struct error err;
-    struct tuning whole, resumed;
+    struct outcome whole, resumed;
     char file[4096], id[64];
     snprintf(file, sizeof file, "%s/whole.db", test_dir());
     assert_ok(tune(w, file, NULL, id, &whole, &err));
@@ -69,12 +69,12 @@ static void resumed_session_goes_on_with_it_as_it_would_have(void **state) {
         assert_ok(tune(w, file, id, id, &resumed, &err));
         assert_int_equal(resumed.n_rows, whole.n_rows);
         for (size_t i = 0; i < whole.n_rows; i++)
-            assert_string_equal(resumed.rows[i].id.hex, whole.rows[i].id.hex);
+            assert_string_equal(resumed.rows[i].strategy, whole.rows[i].strategy);
         assert_int_equal(rows_by_bayes(&resumed), rows_by_bayes(&whole));
         assert_int_equal(resumed.proposers[PROPOSER_bayes].wins, whole.proposers[PROPOSER_bayes].wins);
-        tuning_release(&resumed);
+        outcome_release(&resumed);
     }
-    tuning_release(&whole);
+    outcome_release(&whole);
 }
 
 int main(void) {
