@@ -1,10 +1,13 @@
-/* Status codes and the error that carries one to whoever decides what to do about it.
+/* Status codes, and the error that says what failed.
  *
  * A function that can fail returns an enum status and takes a caller-owned struct error as its last parameter. The
- * first to detect a failure fills it: what was wrong, where (file, JSON pointer) and what to do. Callers pass it on
- * unchanged. Outputs are written only on ST_OK. */
+ * first to detect a failure fills the error: what was wrong, where, and what to do. Callers pass the error on, and may
+ * put a place before it. Only the program's edge makes a text of it: a log line, an answer, a row of the dataset.
+ * Functions write their outputs only on ST_OK. */
 #ifndef BASE_ERROR_H
 #define BASE_ERROR_H
+
+#include <stddef.h>
 
 /* X(name, word for people and programs, HTTP status, exit code) */
 #define STATUS_TABLE(X)                                                                                                \
@@ -29,25 +32,53 @@ enum status {
 #undef X
 };
 
+enum { ERROR_TEXT_ROOM = 512, ERROR_POINTER_ROOM = 288, ERROR_CODE_ROOM = 24 };
+
 struct error {
     enum status status;
-    char message[512];
+    char code[ERROR_CODE_ROOM];       /* for programs, where the status says too little: "no-launcher"; or empty */
+    size_t position;                  /* the line, byte or record that it is about, from 1; 0: unknown, or none */
+    char place[ERROR_TEXT_ROOM];      /* the document: "cluster.json", "trace.txt:12", "body"; or empty */
+    char pointer[ERROR_POINTER_ROOM]; /* a JSON pointer into the document: "/variables/3"; or empty */
+    char message[ERROR_TEXT_ROOM];    /* what is wrong with it */
 };
 
-/* Fill *err (may be NULL) and return `status`, so that a failure is one line: return error_set(err, ST_..., "..."). */
+/* Fill *err and return `status`, so that a failure is one line: return error_set(err, ST_..., "...").
+ * Here and below, err may be NULL, and what is too long is cut. */
 enum status error_set(struct error *err, enum status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Put "prefix: " before the message of *err (may be NULL), where the caller knows a place that the detector could not.
- * Returns `status`. */
+/* The same about the document or file `place`. */
+enum status error_at(struct error *err, enum status status, const char *place, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* Say in which document an error is, where the caller knows it and the detector did not. If the error has a place
+ * already, that place and its pointer become part of the message. Returns `status`. */
 enum status error_prefix(struct error *err, enum status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Give an error a word for programs. Returns `status`. */
+enum status error_code(struct error *err, enum status status, const char *code);
+
+/* Put a JSON pointer before the error's own: the detector saw a part of the document. Returns `status`. */
+enum status error_inside(struct error *err, enum status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* *err becomes a copy of *from. Returns its status. */
+enum status error_pass(struct error *err, const struct error *from);
+
+/* The error for people, "place: pointer: message", into `out`, which may be a part of *err. Returns `out`. */
+char *error_text(const struct error *err, char out[ERROR_TEXT_ROOM]);
+
+/* The same for one call: log_error("%s", ERROR_TEXT(&err)). The text lives until the end of the enclosing block. */
+#define ERROR_TEXT(err) error_text((err), (char[ERROR_TEXT_ROOM]){0})
 
 enum status error_no_memory(struct error *err);
 
 /* The static analyzer sees one source at a time and would have to suppose that these may return ST_OK. */
 #ifdef __clang_analyzer__
 #define error_set(err, status, ...) ((void)error_set(err, status, __VA_ARGS__), (status))
+#define error_at(err, status, ...)  ((void)error_at(err, status, __VA_ARGS__), (status))
 #define error_no_memory(err)        ((void)error_no_memory(err), ST_NO_MEMORY)
 #endif
 

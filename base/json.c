@@ -29,12 +29,12 @@ static const uint64_t max_exact = (UINT64_C(1) << 53) - 1;
 
 void json_clean_message(struct error *err) {
     if (err)
-        text_clean(err->message);
+        text_clean(err->place), text_clean(err->pointer), text_clean(err->message);
 }
 
 /* Text that grows up to a fixed end and then stays as it is. */
 struct words {
-    char text[512];
+    char text[ERROR_TEXT_ROOM];
     size_t n;
 };
 
@@ -76,7 +76,8 @@ enum status(json_fail)(const struct json_at *at, struct error *err, const char *
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
     const struct json_at *root = add_pointer(&pointer, at);
-    error_set(err, ST_INVALID, "%s: %s%s%s", root->key ? root->key : "JSON", pointer.text, pointer.n ? ": " : "", what);
+    error_at(err, ST_INVALID, root->key ? root->key : "JSON", "%s", what);
+    error_inside(err, ST_INVALID, "%s", pointer.text);
     json_clean_message(err);
     return ST_INVALID;
 }
@@ -210,7 +211,7 @@ size_t json_count_values(const char *text, size_t n) {
 
 enum status json_parse(const char *text, size_t n, const char *name, cJSON **out, struct error *err) {
     if (n > JSON_MAX_BYTES)
-        return error_set(err, ST_TOO_LARGE, "%s: %zu bytes; at most %d are read", name, n, JSON_MAX_BYTES);
+        return error_at(err, ST_TOO_LARGE, name, "%zu bytes; at most %d are read", n, JSON_MAX_BYTES);
     enum status status = json_scan(text, n, name, err);
     if (status)
         return status;
@@ -234,13 +235,13 @@ enum status json_parse(const char *text, size_t n, const char *name, cJSON **out
 static enum status file_failed(const char *name, struct error *err) {
     const int code = errno;
     if (code == ENOENT || code == ENOTDIR)
-        return error_set(err, ST_NOT_FOUND, "%s: no such file; check the path", name);
-    return error_set(err, ST_ENVIRONMENT, "%s: cannot be read: %s", name, strerror(code));
+        return error_at(err, ST_NOT_FOUND, name, "no such file; check the path");
+    return error_at(err, ST_ENVIRONMENT, name, "cannot be read: %s", strerror(code));
 }
 
 static enum status too_large(const char *name, struct error *err) {
-    return error_set(err, ST_TOO_LARGE, "%s: more than %d MiB; a description is at most that large", name,
-                     JSON_MAX_BYTES >> 20);
+    return error_at(err, ST_TOO_LARGE, name, "more than %d MiB; a description is at most that large",
+                    JSON_MAX_BYTES >> 20);
 }
 
 /* What can be read to an end. Standard input may be anything: the person who started us chose it. */
@@ -249,9 +250,9 @@ static enum status check_kind(int fd, bool standard_input, const char *name, siz
     if (fstat(fd, &st))
         return file_failed(name, err);
     if (S_ISDIR(st.st_mode))
-        return error_set(err, ST_INVALID, "%s: is a directory; name a file in it", name);
+        return error_at(err, ST_INVALID, name, "is a directory; name a file in it");
     if (!standard_input && (S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode)))
-        return error_set(err, ST_INVALID, "%s: is a device; name a file, or - for standard input", name);
+        return error_at(err, ST_INVALID, name, "is a device; name a file, or - for standard input");
     if (S_ISREG(st.st_mode) && st.st_size > JSON_MAX_BYTES)
         return too_large(name, err);
     *size = S_ISREG(st.st_mode) ? (size_t)st.st_size : 0;

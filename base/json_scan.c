@@ -25,7 +25,7 @@ static enum status fail(struct scan *s, const char *what) {
             column++; /* one a character, not one a byte */
         }
     }
-    error_set(s->err, ST_INVALID, "%s: line %zu, column %zu: %s", s->name, line, column, what);
+    error_at(s->err, ST_INVALID, s->name, "line %zu, column %zu: %s", line, column, what);
     json_clean_message(s->err);
     return ST_INVALID;
 }

@@ -294,7 +294,7 @@ char *json_pretty(const cJSON *node) {
 
 static enum status write_failed(const char *path, struct error *err) {
     const int code = errno;
-    return error_set(err, ST_ENVIRONMENT, "%s: cannot be written: %s", path, strerror(code));
+    return error_at(err, ST_ENVIRONMENT, path, "cannot be written: %s", strerror(code));
 }
 
 static bool write_all(int fd, const char *bytes, size_t n) {
@@ -382,7 +382,7 @@ enum status json_write_file(const char *path, const char *text, struct error *er
         return replace_file(path, path, 0, text, err);
     }
     if (S_ISDIR(st.st_mode))
-        return error_set(err, ST_ENVIRONMENT, "%s: is a directory; name a file in it", path);
+        return error_at(err, ST_ENVIRONMENT, path, "is a directory; name a file in it");
     if (!S_ISREG(st.st_mode))
         return write_through(path, text, err);
     if (!realpath(path, target)) /* a symbolic link stays one */

@@ -31,7 +31,7 @@ static cJSON *new_body(const struct held *h, bool *whole) {
 
 /* POST :verb; `body` stays the caller's. With a key where doing it twice would matter. */
 static enum status say(const struct held *h, const char *verb, const cJSON *body, bool keyed, double deadline_us,
-                       struct client_refusal *refusal, struct error *err) {
+                       struct error *err) {
     char path[160], key[192];
     cJSON *answer = NULL;
     snprintf(path, sizeof path, "/api/v1/sessions/%s/trials/%lu:%s", h->place->session, (unsigned long)h->number, verb);
@@ -39,7 +39,7 @@ static enum status say(const struct held *h, const char *verb, const cJSON *body
              verb);
     const struct client_request request = {
         .method = "POST", .path = path, .body = body, .key = keyed ? key : NULL, .deadline_us = deadline_us};
-    enum status st = client_call(h->place->client, &request, &answer, refusal, err);
+    enum status st = client_call(h->place->client, &request, &answer, err);
     cJSON_Delete(answer);
     return st;
 }
@@ -49,32 +49,32 @@ static void give_back(const struct held *h) {
     bool whole;
     cJSON *body = new_body(h, &whole);
     whole = whole && cJSON_AddNumberToObject(body, "lease_s", 1);
-    if (whole && !say(h, "heartbeat", body, false, LAST_TRY_US, NULL, &err))
+    if (whole && !say(h, "heartbeat", body, false, LAST_TRY_US, &err))
         log_info("trial %lu given back", (unsigned long)h->number);
     cJSON_Delete(body);
 }
 
 /* True: the service may take it later. */
-static bool is_away(enum status st, const struct client_refusal *refusal) {
-    return st == ST_UNREACHABLE && refusal->status != 401 && refusal->status != 403;
+static bool is_away(const struct held *h, enum status st) {
+    const long answered = client_last_status(h->place->client);
+    return st == ST_UNREACHABLE && answered != 401 && answered != 403;
 }
 
 /* Again and again until there is an answer; who is asked to end meanwhile tries once more, for a few seconds. */
 static enum status deliver(const struct held *h, const char *verb, const cJSON *body, struct error *err) {
-    struct client_refusal refusal = {0};
     enum status st;
     bool told = false, last;
     do {
         last = *h->place->interrupted;
-        st = say(h, verb, body, true, last ? LAST_TRY_US : DELIVERY_TRY_US, &refusal, err);
-        if (is_away(st, &refusal) && !told)
+        st = say(h, verb, body, true, last ? LAST_TRY_US : DELIVERY_TRY_US, err);
+        if (is_away(h, st) && !told)
             log_warn("trial %lu has ended, and the service is away; trying on (%s)", (unsigned long)h->number,
-                     err->message);
+                     ERROR_TEXT(err));
         told = told || st;
-    } while (is_away(st, &refusal) && !last);
+    } while (is_away(h, st) && !last);
     if (st != ST_CONFLICT && st != ST_NOT_FOUND)
         return st;
-    log_warn("trial %lu was not taken: %s", (unsigned long)h->number, err->message);
+    log_warn("trial %lu was not taken: %s", (unsigned long)h->number, ERROR_TEXT(err));
     return ST_OK;
 }
 

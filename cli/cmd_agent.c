@@ -81,8 +81,7 @@ static enum status get_ready(struct agent *a, const struct remote_session *s, st
 /* ---- one trial of one session ---- */
 
 /* An answer that was lost is asked for again under its key, or its trial would wait until its lease runs out. */
-static enum status suggest(struct agent *a, const char *session, cJSON **out, struct client_refusal *refusal,
-                           struct error *err) {
+static enum status suggest(struct agent *a, const char *session, cJSON **out, struct error *err) {
     char path[128], key[96];
     cJSON *body = cJSON_CreateObject();
     const bool whole = body && cJSON_AddStringToObject(body, "client", a->name) &&
@@ -93,7 +92,7 @@ static enum status suggest(struct agent *a, const char *session, cJSON **out, st
         snprintf(a->key, sizeof a->key, "%s%lu/%08lx", key, (unsigned long)++a->asked,
                  (unsigned long)(rng_next(&a->rng) >> 32));
     const struct client_request request = {.method = "POST", .path = path, .body = body, .key = a->key};
-    enum status st = whole ? client_call(a->client, &request, out, refusal, err) : error_no_memory(err);
+    enum status st = whole ? client_call(a->client, &request, out, err) : error_no_memory(err);
     if (st != ST_UNREACHABLE && st != ST_CANCELLED)
         a->key[0] = 0;
     cJSON_Delete(body);
@@ -109,13 +108,12 @@ static enum status look_again(struct agent *a, struct remote_session *s, enum tu
 }
 
 static enum status serve_session(struct agent *a, struct remote_session *s, enum turn *out, struct error *err) {
-    struct client_refusal refusal = {0};
     cJSON *answer = NULL;
     *out = TURN_NOTHING;
     enum status st = get_ready(a, s, err);
     if (st)
         return st;
-    st = suggest(a, s->id, &answer, &refusal, err);
+    st = suggest(a, s->id, &answer, err);
     if (st == ST_CONFLICT)
         return look_again(a, s, out, err);
     if (st)
@@ -213,7 +211,7 @@ static bool is_over(double since_us, double most_us) {
 /* The service is away, as *err says, which is told once. Fails with it when patience is at its end; ST_CANCELLED. */
 static enum status wait_for_service(struct agent *a, struct waiting *w, struct error *err) {
     if (w->away_us <= 0) {
-        log_warn("%s; trying on", err->message);
+        log_warn("%s; trying on", ERROR_TEXT(err));
         w->away_us = clock_now_us();
     }
     w->idle_us = 0;
@@ -229,7 +227,7 @@ static enum status wait_for_work(struct agent *a, struct waiting *w, struct erro
 
 static enum status wait_for_leave(struct agent *a, struct waiting *w, struct error *err) {
     if (!w->refused)
-        log_warn("%s; waiting", err->message);
+        log_warn("%s; waiting", ERROR_TEXT(err));
     w->refused = true;
     w->away_us = 0;
     return wait_for_work(a, w, err);

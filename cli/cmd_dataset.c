@@ -300,7 +300,7 @@ static enum status dataset_check(int argc, char **argv, struct error *err) {
     st = check_run(store, print_problem, NULL, &report, err);
     store_close(store);
     if (!st && report.problems)
-        return error_set(err, ST_CONFLICT, "%s: %lu problems", dataset, (unsigned long)report.problems);
+        return error_at(err, ST_CONFLICT, dataset, "%lu problems", (unsigned long)report.problems);
     if (!st)
         log_info("%s: %lu descriptions, %lu trials and %lu iterations are as they should be", dataset,
                  (unsigned long)report.objects, (unsigned long)report.trials, (unsigned long)report.iterations);

@@ -73,7 +73,7 @@ enum status dataset_import(int argc, char **argv, struct error *err) {
     const char *path = arguments.items[0];
     FILE *in = strcmp(path, "-") != 0 ? fopen(path, "r") : stdin;
     if (!in)
-        return error_set(err, errno == ENOENT ? ST_NOT_FOUND : ST_ENVIRONMENT, "%s: %s", path, strerror(errno));
+        return error_at(err, errno == ENOENT ? ST_NOT_FOUND : ST_ENVIRONMENT, path, "%s", strerror(errno));
     st = remote.server ? import_there(&remote, in, path, err)
                        : import_here(dataset ? dataset : DEFAULT_DATASET, in, path, err);
     if (in != stdin)

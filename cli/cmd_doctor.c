@@ -59,7 +59,7 @@ static void check_worker(void) {
     struct trial_runner runner = {.place = TRIAL_LOCAL};
     const struct cluster none = {0};
     if (trial_runner_choose(&runner, NULL, &none, &err) || launch_worker_path(&runner, &arena, &path, &err))
-        line_missing("worker program", err.message, NULL);
+        line_missing("worker program", ERROR_TEXT(&err), NULL);
     else
         line_ok("worker program", path);
     arena_release(&arena);
@@ -92,7 +92,7 @@ static void check_gpus(const char *worker) {
         snprintf(found, sizeof found, "%d GPUs, the first a %s; NCCL %s", cJSON_GetArraySize(gpus), name, nccl);
         line_ok("NCCL worker", found);
     } else {
-        line_without("NCCL worker", reason ? reason : err.message,
+        line_without("NCCL worker", reason ? reason : ERROR_TEXT(&err),
                      "trials on GPUs need a GPU and a driver that is as new as the CUDA runtime; others do not");
     }
     cJSON_Delete(line);
@@ -114,7 +114,7 @@ static void check_slurm(void) {
     char version[128];
     struct error err;
     if (slurm_check(version, sizeof version, &err))
-        line_without("srun", err.message, "only the runner slurm needs it");
+        line_without("srun", ERROR_TEXT(&err), "only the runner slurm needs it");
     else if (!slurm_has_pmix())
         line_without("srun", "this Slurm has no PMIx, by which it starts ranks of Open MPI",
                      "--runner mpirun within an allocation; or another MPI and --launch-options --mpi=pmi2");
@@ -125,7 +125,7 @@ static void check_slurm(void) {
 static void check_lab(void) {
     struct error err;
     if (lab_check(&err))
-        line_missing("lab", err.message, NULL);
+        line_missing("lab", ERROR_TEXT(&err), NULL);
     else
         line_ok("lab", "network namespaces and rate-limited links work");
 }

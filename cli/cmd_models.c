@@ -156,7 +156,7 @@ static enum status add_object(const struct kind *kind, const struct remote_optio
         return st;
     }
     snprintf(collection, sizeof collection, "/api/v1/%s", kind->command);
-    st = remote_post(client, collection, json, true, &answer, NULL, err);
+    st = remote_post(client, collection, json, true, &answer, err);
     if (!st)
         text_print(stdout, "%s\n", remote_text(answer, "id"));
     cJSON_Delete(answer);

@@ -118,7 +118,7 @@ static enum status add_baselines(struct ranking *r, struct error *err) {
             strategy_release(&strategy);
         }
         if (st == ST_INFEASIBLE || st == ST_TOO_LARGE) {
-            log_info("%s: %s", rows[i].name, err->message);
+            log_info("%s: %s", rows[i].name, ERROR_TEXT(err));
             st = ST_OK;
         }
     }

@@ -72,7 +72,7 @@ enum status cmd_report(int argc, char **argv, struct error *err) {
         return st;
     snprintf(path, sizeof path, "%.200s.html", arguments.items[0]);
     if (!out && !session_id_is_valid(arguments.items[0])) /* it may be a path */
-        return error_set(err, ST_USAGE, "%s: is no name of a file; give --out", arguments.items[0]);
+        return error_at(err, ST_USAGE, arguments.items[0], "is no name of a file; give --out");
     out = out ? out : path;
     if (strcmp(out, "-") != 0)
         st = output_check(out, err);

@@ -66,7 +66,7 @@ static void hold_signals(sigset_t *signals) {
 static void reload(struct server *server) {
     struct error err;
     if (server_reload(server, &err))
-        log_error("asked to read the certificate again, and it stays as it was: %s", err.message);
+        log_error("asked to read the certificate again, and it stays as it was: %s", ERROR_TEXT(&err));
     else if (server_is_tls(server))
         log_info("asked to read the certificate again: done");
     else

@@ -110,7 +110,7 @@ static enum status steer(const struct remote_options *remote, const char *id, co
         return st;
     char *escaped = client_escape(client, id);
     snprintf(path, sizeof path, "/api/v1/sessions/%.150s:%s", escaped ? escaped : "", verb);
-    st = remote_post(client, path, NULL, escaped != NULL, &answer, NULL, err);
+    st = remote_post(client, path, NULL, escaped != NULL, &answer, err);
     if (!st)
         log_info("session %s is %s", remote_text(answer, "id"), remote_text(answer, "state"));
     cJSON_Delete(answer);

@@ -83,7 +83,7 @@ static enum status predict_all(struct simulation *s, const struct field *field, 
     for (size_t i = 0; i < field->n; i++) {
         enum status st = simulation_predict(s, &field->contenders[i], trace, &rows[*n], err);
         if (st == ST_INFEASIBLE && field->n > 1)
-            log_info("%s: %s", field->contenders[i].name, err->message);
+            log_info("%s: %s", field->contenders[i].name, ERROR_TEXT(err));
         else if (st)
             return st;
         else

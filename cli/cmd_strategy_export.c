@@ -31,7 +31,7 @@ static enum status write_file(const char *path, const struct export_file *file, 
     whole = to && !fclose(to) && whole;
     if (whole && !rename(name, path))
         return ST_OK;
-    enum status st = error_set(err, ST_ENVIRONMENT, "%s: cannot be written: %s", path, strerror(errno));
+    enum status st = error_at(err, ST_ENVIRONMENT, path, "cannot be written: %s", strerror(errno));
     unlink(name);
     return st;
 }
@@ -45,7 +45,7 @@ static bool is_folder(const char *path) {
 static enum status make_folder(const char *path, struct error *err) {
     if (!mkdir(path, 0777) || (errno == EEXIST && is_folder(path)))
         return ST_OK;
-    return error_set(err, ST_ENVIRONMENT, "%s: cannot make this folder: %s", path, strerror(errno));
+    return error_at(err, ST_ENVIRONMENT, path, "cannot make this folder: %s", strerror(errno));
 }
 
 static enum status write_into(const char *folder, const struct export *export, struct error *err) {

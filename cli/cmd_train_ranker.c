@@ -247,10 +247,9 @@ static enum status train(const struct request *r, enum ranker_kind kind, struct 
     struct stored_ranker from = {.ranker = NULL};
     struct ranker_fit_options options = {training_options(r, kind, !r->no_residual), NULL, r->held_out};
     if (access(r->dataset, F_OK))
-        return error_set(err, ST_NOT_FOUND,
-                         "%s: no such dataset; --dataset names one with trials (tune, collect and \"trial --dataset\" "
-                         "record them)",
-                         r->dataset);
+        return error_at(err, ST_NOT_FOUND, r->dataset,
+                        "no such dataset; --dataset names one with trials (tune, collect and \"trial --dataset\" "
+                        "record them)");
     enum status st = store_open(r->dataset, STORE_READ_WRITE, &store, err);
     if (st)
         return st;

@@ -78,7 +78,7 @@ static enum status run_recorded(const struct trial_start *start, const struct tu
         return st;
     st = run->run(run->context, order, outcome, err);
     if (st && store)
-        store_trial_fail(store, trial, RECORD_CANCELLED, err->message, &(struct error){0});
+        store_trial_fail(store, trial, RECORD_CANCELLED, ERROR_TEXT(err), &(struct error){0});
     else if (store)
         st = trial_record_end(store, trial, outcome, err);
     return st;

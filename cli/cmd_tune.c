@@ -273,8 +273,8 @@ static enum status check_words(struct tune_words *words, const struct command_li
     if (words->resume && n_arguments)
         return error_set(err, ST_USAGE, "a resumed session knows its model and cluster: give --resume alone");
     if (words->resume && words->dataset && access(words->dataset, F_OK))
-        return error_set(err, ST_NOT_FOUND, "%s: no such dataset; --dataset names the one that the session is in",
-                         words->dataset);
+        return error_at(err, ST_NOT_FOUND, words->dataset,
+                        "no such dataset; --dataset names the one that the session is in");
     if (!words->resume && n_arguments != 2)
         return error_set(err, ST_USAGE, "usage: syncopate %s   (--help explains)", line->usage);
     if (o->trials == UINT64_MAX)

@@ -55,7 +55,7 @@ static enum status run_cell(struct grid *grid, struct simulation *s, size_t poin
     end_progress();
     if (st == ST_INFEASIBLE || st == ST_TOO_LARGE) {
         log_warn("%s=%g: %s is left empty: %s", sweep_axis_name(grid->sweep->axis), grid->sweep->values[point],
-                 contender->name, err->message);
+                 contender->name, ERROR_TEXT(err));
         return ST_OK;
     }
     if (st)

@@ -35,8 +35,8 @@ enum status inputs_find(const char *word, const char *kind, char *out, size_t n,
         if (length > 0 && (size_t)length < n && !access(out, R_OK))
             return ST_OK;
     }
-    return error_set(err, ST_NOT_FOUND, "%s: no such file, and no description of that name is shipped under %s/", word,
-                     kind);
+    return error_at(err, ST_NOT_FOUND, word, "no such file, and no description of that name is shipped under %s/",
+                    kind);
 }
 
 /* The pattern of all shipped files of a kind, in a folder that has any. */

@@ -76,7 +76,6 @@ static cJSON *body_of(struct keeper *k, size_t *n, bool *whole) {
 static bool speak(struct keeper *k) {
     const struct keeper_options *o = &k->options;
     char path[160];
-    struct client_refusal refusal;
     struct error err = {0};
     cJSON *answer = NULL;
     bool whole;
@@ -86,7 +85,7 @@ static bool speak(struct keeper *k) {
              n ? "report" : "heartbeat");
     const struct client_request request = {
         .method = "POST", .path = path, .body = body, .deadline_us = o->lease_us / 3};
-    enum status st = whole ? client_call(k->client, &request, &answer, &refusal, &err) : error_no_memory(&err);
+    enum status st = whole ? client_call(k->client, &request, &answer, &err) : error_no_memory(&err);
     if (st == ST_CONFLICT || st == ST_NOT_FOUND)
         end_run(k, KEEPER_LOST);
     else if (!st && cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(answer, "stop")))
@@ -94,7 +93,7 @@ static bool speak(struct keeper *k) {
     if (!st)
         k->reported = n;
     else
-        log_debug("trial %lu: %s", (unsigned long)o->number, err.message);
+        log_debug("trial %lu: %s", (unsigned long)o->number, ERROR_TEXT(&err));
     cJSON_Delete(answer);
     cJSON_Delete(body);
     return !st;

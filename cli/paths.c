@@ -18,6 +18,6 @@ enum status output_check(const char *path, struct error *err) {
     else
         slash[slash == folder] = 0;
     if (access(folder, W_OK))
-        return error_set(err, ST_ENVIRONMENT, "%s: cannot write into %s: %s", path, folder, strerror(errno));
+        return error_at(err, ST_ENVIRONMENT, path, "cannot write into %s: %s", folder, strerror(errno));
     return ST_OK;
 }

@@ -77,15 +77,15 @@ enum status remote_get(struct client *client, cJSON **out, struct error *err, co
     if (n < 0)
         return error_no_memory(err);
     const struct client_request request = {.method = "GET", .path = path};
-    enum status st = client_call(client, &request, out, NULL, err);
+    enum status st = client_call(client, &request, out, err);
     free(path);
     return st;
 }
 
 enum status remote_post(struct client *client, const char *path, cJSON *body, bool whole, cJSON **out,
-                        struct client_refusal *refusal, struct error *err) {
+                        struct error *err) {
     const struct client_request request = {.method = "POST", .path = path, .body = body};
-    enum status st = whole ? client_call(client, &request, out, refusal, err) : error_no_memory(err);
+    enum status st = whole ? client_call(client, &request, out, err) : error_no_memory(err);
     cJSON_Delete(body);
     return st;
 }
@@ -169,7 +169,7 @@ static enum status send_file(struct client *client, const struct kind *kind, con
         return st;
     snprintf(collection, sizeof collection, "/api/v1/%s", kind->folder);
     cJSON *json = kind->write(out);
-    st = remote_post(client, collection, json, json != NULL, &answer, NULL, err);
+    st = remote_post(client, collection, json, json != NULL, &answer, err);
     cJSON_Delete(answer);
     if (st)
         kind->release(out);

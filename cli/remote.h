@@ -46,7 +46,7 @@ enum status remote_get(struct client *client, cJSON **out, struct error *err, co
 
 /* POST; `body` is deleted, `whole` says that nothing is missing in it for want of memory. */
 enum status remote_post(struct client *client, const char *path, cJSON *body, bool whole, cJSON **out,
-                        struct client_refusal *refusal, struct error *err);
+                        struct error *err);
 
 /* The model and the cluster that two words name, which the service has from then on. A word that is a file here, or
  * has a '/', is read and sent; another names what the service has, or else a description that comes with syncopate.

@@ -39,7 +39,7 @@ static enum status import_pages(struct store *store, struct client *client, cons
         return st;
     do {
         struct client_text page;
-        st = remote_pages_next(&pages, &page, NULL, err);
+        st = remote_pages_next(&pages, &page, err);
         if (st)
             return st;
         st = import_page(store, client, &page, err);
@@ -88,7 +88,7 @@ enum status remote_session_copy(struct client *client, const char *session, stru
         return st;
     snprintf(folder, sizeof folder, "%s/syncopate-XXXXXX", where && *where ? where : "/tmp");
     if (!mkdtemp(folder))
-        return error_set(err, ST_ENVIRONMENT, "%s: cannot make this folder: %s", folder, strerror(errno));
+        return error_at(err, ST_ENVIRONMENT, folder, "cannot make this folder: %s", strerror(errno));
     snprintf(file, sizeof file, "%s/session.db", folder);
     struct store *store = NULL;
     st = fill(file, client, found.id, err);

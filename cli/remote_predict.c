@@ -92,7 +92,7 @@ enum status remote_predict(struct client *client, const struct model *model, con
     cJSON *body = new_request(model, cluster, n, contenders, trace != NULL, &whole);
     const struct client_request request = {
         .method = "POST", .path = "/api/v1/predictions", .body = body, .keyless = true};
-    enum status st = whole ? client_call(client, &request, &answer, NULL, err) : error_no_memory(err);
+    enum status st = whole ? client_call(client, &request, &answer, err) : error_no_memory(err);
     cJSON_Delete(body);
     st = st ? st : tell_failures(answer, n, contenders, err);
     if (!st && trace)

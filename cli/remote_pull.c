@@ -59,12 +59,11 @@ static void forget(const struct fetch *f) {
 
 /* From the first again where the service no longer knows the place that an earlier call stopped at. */
 static enum status get_page(struct fetch *f, struct client_text *out, struct error *err) {
-    struct client_refusal refusal;
-    enum status st = remote_pages_next(&f->pages, out, &refusal, err);
+    enum status st = remote_pages_next(&f->pages, out, err);
     if (st != ST_USAGE || !*f->pages.token || f->fetched)
         return st;
     f->pages.token[0] = '\0';
-    return remote_pages_next(&f->pages, out, &refusal, err);
+    return remote_pages_next(&f->pages, out, err);
 }
 
 static enum status keep_page(struct fetch *f, const struct client_text *page, struct error *err) {

@@ -31,7 +31,7 @@ static enum status send_batch(struct outbox *box, struct error *err) {
     const bool whole = body && cJSON_AddItemToObject(body, "lines", box->lines);
     if (whole)
         box->lines = NULL;
-    enum status st = remote_post(box->client, "/api/v1/records:import", body, whole, &answer, NULL, err);
+    enum status st = remote_post(box->client, "/api/v1/records:import", body, whole, &answer, err);
     if (st)
         return st;
     box->counts.objects += remote_count(answer, "objects");
@@ -193,7 +193,7 @@ enum status remote_import(struct client *client, FILE *in, const char *name, str
             st = add_line(&box, line, (size_t)n, err);
     }
     if (!st && ferror(in))
-        st = error_set(err, ST_ENVIRONMENT, "%s: cannot be read", name);
+        st = error_at(err, ST_ENVIRONMENT, name, "cannot be read");
     st = st ? st : send_batch(&box, err);
     if (st && st != ST_CANCELLED && st != ST_NO_MEMORY)
         error_prefix(err, st, "%.80s, counted from line %lu", name, (unsigned long)box.first);

@@ -242,7 +242,7 @@ static enum status copy_pages(struct copy *c, struct remote_pages *pages, struct
     enum status st;
     do {
         struct client_text page;
-        st = remote_pages_next(pages, &page, NULL, err);
+        st = remote_pages_next(pages, &page, err);
         if (st)
             break;
         st = copy_page(c, page.text, err);

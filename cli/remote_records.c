@@ -103,8 +103,7 @@ enum status remote_each(struct client *client, const char *path, remote_visit *v
     return st;
 }
 
-enum status remote_pages_next(struct remote_pages *p, struct client_text *out, struct client_refusal *refusal,
-                              struct error *err) {
+enum status remote_pages_next(struct remote_pages *p, struct client_text *out, struct error *err) {
     char *escaped = client_escape(p->client, p->token), *path = NULL;
     enum status st = escaped ? ST_TOO_LARGE : error_no_memory(err);
     while (st == ST_TOO_LARGE && p->size) {
@@ -112,7 +111,7 @@ enum status remote_pages_next(struct remote_pages *p, struct client_text *out, s
             st = error_no_memory(err);
             break;
         }
-        st = client_text(p->client, path, p->media, out, refusal, err);
+        st = client_text(p->client, path, p->media, out, err);
         p->size = st == ST_TOO_LARGE ? p->size / 4 : p->size;
         free(path);
     }

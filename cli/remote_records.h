@@ -22,9 +22,8 @@ struct remote_pages {
     char token[256];          /* of the next page; empty: the first, and after the last */
 };
 
-/* The next page; free(out->text). `refusal` as in client_call. Fails: as client_text; the pages stay where they were.
+/* The next page; free(out->text). Fails: as client_text; the pages stay where they were.
  */
-enum status remote_pages_next(struct remote_pages *pages, struct client_text *out, struct client_refusal *refusal,
-                              struct error *err);
+enum status remote_pages_next(struct remote_pages *pages, struct client_text *out, struct error *err);
 
 #endif

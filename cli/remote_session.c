@@ -49,16 +49,15 @@ static cJSON *new_session(const struct inputs *inputs, const struct tune_options
 enum status remote_session_open(struct client *client, const struct inputs *inputs, const struct tune_options *options,
                                 const char *ranker, const char *runner, struct remote_session *out, struct error *err) {
     cJSON *answer = NULL;
-    struct client_refusal refusal = {0};
     enum status st = ST_CONFLICT;
     bool whole;
     if (!runner) {
         cJSON *body = new_session(inputs, options, ranker, NULL, true, &whole);
-        st = remote_post(client, "/api/v1/sessions", body, whole, &answer, &refusal, err);
+        st = remote_post(client, "/api/v1/sessions", body, whole, &answer, err);
     }
-    if (st == ST_CONFLICT && (runner || !strcmp(refusal.code, "no-launcher"))) { /* others run the trials */
+    if (st == ST_CONFLICT && (runner || !strcmp(err->code, "no-launcher"))) { /* others run the trials */
         cJSON *body = new_session(inputs, options, ranker, runner, false, &whole);
-        st = remote_post(client, "/api/v1/sessions", body, whole, &answer, NULL, err);
+        st = remote_post(client, "/api/v1/sessions", body, whole, &answer, err);
     }
     st = st ? st : read_session(answer, out, err);
     cJSON_Delete(answer);

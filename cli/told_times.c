@@ -81,17 +81,17 @@ static enum status read_lines(struct times *t, struct job_times *reader, FILE *f
             error_prefix(err, st, "%s:%zu", path, at);
     }
     if (!st && ferror(file))
-        st = error_set(err, ST_ENVIRONMENT, "%s: %s", path, strerror(errno));
+        st = error_at(err, ST_ENVIRONMENT, path, "%s", strerror(errno));
     free(line);
     return st;
 }
 
 static enum status drop_warmup(struct times *t, const struct told_words *words, struct error *err) {
     if (!t->n && words->pattern)
-        return error_set(err, ST_INVALID, "%s: no line has the pattern \"%.120s\"", words->file, words->pattern);
+        return error_at(err, ST_INVALID, words->file, "no line has the pattern \"%.120s\"", words->pattern);
     if (t->n <= words->warmup)
-        return error_set(err, ST_INVALID, "%s: %zu iterations, of which the first %lu are for warming up", words->file,
-                         t->n, (unsigned long)words->warmup);
+        return error_at(err, ST_INVALID, words->file, "%zu iterations, of which the first %lu are for warming up", t->n,
+                        (unsigned long)words->warmup);
     t->n -= words->warmup;
     memmove(t->us, t->us + words->warmup, t->n * sizeof *t->us);
     return ST_OK;
@@ -102,7 +102,7 @@ static enum status read_file(struct times *t, struct job_times *reader, const st
     const bool input = !strcmp(words->file, "-");
     FILE *file = input ? stdin : fopen(words->file, "re");
     if (!file)
-        return error_set(err, ST_NOT_FOUND, "%s: %s", words->file, strerror(errno));
+        return error_at(err, ST_NOT_FOUND, words->file, "%s", strerror(errno));
     enum status st = read_lines(t, reader, file, words->file, err);
     if (!input)
         fclose(file);

@@ -30,7 +30,7 @@ enum status backup_copy(struct store *store, const char *temporary, struct error
         code = sqlite3_exec(to, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
     enum status status = code == SQLITE_OK ? ST_OK : sql_fail(to, code, temporary, err);
     if (sqlite3_close(to) != SQLITE_OK && status == ST_OK)
-        status = error_set(err, ST_ENVIRONMENT, "%s: cannot be closed", temporary);
+        status = error_at(err, ST_ENVIRONMENT, temporary, "cannot be closed");
     return status;
 }
 
@@ -43,7 +43,7 @@ static enum status sync_folder(const char *path, struct error *err) {
     free(copy);
     enum status status = ST_OK;
     if (fd < 0 || fsync(fd) != 0)
-        status = error_set(err, ST_ENVIRONMENT, "%s: cannot sync its folder: %s", path, strerror(errno));
+        status = error_at(err, ST_ENVIRONMENT, path, "cannot sync its folder: %s", strerror(errno));
     if (fd >= 0)
         close(fd);
     return status;
@@ -53,13 +53,13 @@ static enum status give_name(const char *temporary, const char *path, struct err
     if (link(temporary, path) == 0)
         return sync_folder(path, err);
     if (errno == EEXIST)
-        return error_set(err, ST_CONFLICT, "%s: there already; give a new name", path);
-    return error_set(err, ST_ENVIRONMENT, "%s: cannot be made: %s", path, strerror(errno));
+        return error_at(err, ST_CONFLICT, path, "there already; give a new name");
+    return error_at(err, ST_ENVIRONMENT, path, "cannot be made: %s", strerror(errno));
 }
 
 enum status backup_write(struct store *store, const char *path, struct error *err) {
     if (access(path, F_OK) == 0)
-        return error_set(err, ST_CONFLICT, "%s: there already; give a new name", path);
+        return error_at(err, ST_CONFLICT, path, "there already; give a new name");
     char *temporary;
     if (asprintf(&temporary, "%s.part-%ld", path, (long)getpid()) < 0)
         return error_no_memory(err);

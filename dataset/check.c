@@ -90,7 +90,7 @@ static enum status check_json(struct check *check, const char *name, const char 
     if (status == ST_NO_MEMORY)
         return error_no_memory(err);
     if (status != ST_OK)
-        problem(check, "%s", why.message);
+        problem(check, "%s", ERROR_TEXT(&why));
     return ST_OK;
 }
 
@@ -98,7 +98,7 @@ static enum status check_json(struct check *check, const char *name, const char 
 static enum status tell(struct check *check, const char *what, const struct error *why, struct error *err) {
     if (why->status == ST_NO_MEMORY)
         return error_no_memory(err);
-    problem(check, "%s: %s", what, why->message);
+    problem(check, "%s: %s", what, ERROR_TEXT(why));
     return ST_OK;
 }
 
@@ -157,7 +157,7 @@ static void look_at_names(struct check *check, const struct record *record) {
     const char *const stamps[] = {record->queued, record->started, record->ended};
     struct error why = {0};
     if (validate_record(record, &why) != ST_OK)
-        problem(check, "trial %lld: %s", (long long)record->trial, why.message);
+        problem(check, "trial %lld: %s", (long long)record->trial, ERROR_TEXT(&why));
     for (size_t i = 0; i < sizeof stamps / sizeof *stamps; i++)
         if (stamps[i] && !text_is_name(stamps[i], STAMP_MAX))
             problem(check, "trial %lld: its time is no time: %.80s", (long long)record->trial, stamps[i]);
@@ -254,7 +254,7 @@ static enum status look_at_session(struct check *check, sqlite3_stmt *stmt, stru
     if (status == ST_OK)
         status = validate_name("origin", (const char *)sqlite3_column_text(stmt, 1), VALID_ORIGIN_MAX, &why);
     if (status != ST_OK)
-        problem(check, "session %s: %s", column_text(stmt, 0), why.message);
+        problem(check, "session %s: %s", column_text(stmt, 0), ERROR_TEXT(&why));
     return ST_OK;
 }
 
@@ -281,7 +281,7 @@ static enum status look_at_sharing(struct check *check, sqlite3_stmt *stmt, stru
     (void)err;
     if (check_team((const char *)sqlite3_column_text(stmt, 1), (const char *)sqlite3_column_text(stmt, 2), &why) !=
         ST_OK)
-        problem(check, "%s: %s", column_text(stmt, 0), why.message);
+        problem(check, "%s: %s", column_text(stmt, 0), ERROR_TEXT(&why));
     return ST_OK;
 }
 
@@ -304,7 +304,7 @@ static enum status look_at_holding(struct check *check, sqlite3_stmt *stmt, stru
     if (status == ST_OK && !sqlite3_column_int(stmt, 5))
         status = error_set(&why, ST_INVALID, "no such object is here");
     if (status != ST_OK)
-        problem(check, "%s: %s", what, why.message);
+        problem(check, "%s: %s", what, ERROR_TEXT(&why));
     return ST_OK;
 }
 

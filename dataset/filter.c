@@ -47,8 +47,17 @@ struct parser {
     struct error *err;
 };
 
+/* The error is about the byte `at`. */
+static enum status place(const struct parser *p, size_t at) {
+    error_prefix(p->err, ST_USAGE, "filter: at %zu", at + 1);
+    if (p->err)
+        p->err->position = at + 1;
+    return ST_USAGE;
+}
+
 static enum status fail_at(const struct parser *p, size_t at, const char *what, const char *word) {
-    return error_set(p->err, ST_USAGE, "filter: at %zu: %s%.60s", at + 1, what, word);
+    error_set(p->err, ST_USAGE, "%s%.60s", what, word);
+    return place(p, at);
 }
 
 static enum status fail(const struct parser *p, const char *what) {
@@ -320,9 +329,10 @@ static enum status parse_comparison(struct parser *p, bool negated) {
     enum filter_column column = 0;
     while (column < FILTER_COLUMN_COUNT && strcmp(columns[column].name, p->word) != 0)
         column++;
-    if (column == FILTER_COLUMN_COUNT)
-        return error_set(p->err, ST_USAGE, "filter: at %zu: no such column '%.60s'; columns:%s", p->start + 1, p->word,
-                         column_names);
+    if (column == FILTER_COLUMN_COUNT) {
+        error_set(p->err, ST_USAGE, "no such column '%.60s'; columns:%s", p->word, column_names);
+        return place(p, p->start);
+    }
     enum status status = next(p);
     if (status != ST_OK)
         return status;
@@ -415,7 +425,7 @@ static enum status parse_any(struct parser *p, bool negated) {
 enum status filter_compile(struct store *store, const char *text, struct select *select, struct error *err) {
     struct parser p = {.store = store, .select = select, .text = text, .err = err};
     if (strlen(text) > FILTER_MAX_BYTES)
-        return error_set(err, ST_USAGE, "filter: longer than %d bytes", FILTER_MAX_BYTES);
+        return error_at(err, ST_USAGE, "filter", "longer than %d bytes", FILTER_MAX_BYTES);
     enum status status = next(&p);
     if (status == ST_OK)
         status = parse_any(&p, false);

@@ -256,11 +256,10 @@ enum status seen_find(struct store *store, enum store_kind kind, const char *wor
     if (status != ST_OK)
         return status;
     if (!s.found)
-        return error_set(err, ST_NOT_FOUND, "%s: no %s called or numbered \"%s\"", store->path, object_word(kind),
-                         word);
+        return error_at(err, ST_NOT_FOUND, store->path, "no %s called or numbered \"%s\"", object_word(kind), word);
     if (digits && s.several)
-        return error_set(err, ST_USAGE, "%s: several %s begin with %s; give more digits", store->path,
-                         object_table(kind), word);
+        return error_at(err, ST_USAGE, store->path, "several %s begin with %s; give more digits", object_table(kind),
+                        word);
     *out = s.id;
     return ST_OK;
 }

@@ -65,15 +65,19 @@ static enum status raw_member(struct arena *arena, const char *text, const char 
     return ST_OK;
 }
 
-static enum status fail(const struct importer *im, struct error *err, const char *what, const char *key) {
-    return error_set(err, ST_INVALID, "%s: line %llu: %s %s", im->name, (unsigned long long)im->line, what, key);
+static enum status place_at(uint64_t line, enum status status, struct error *err) {
+    if (status != ST_OK && status != ST_NO_MEMORY && err)
+        err->position = line;
+    return status;
 }
 
-/* With the line before what is wrong. */
+/* An error is about the current line. */
 static enum status place(const struct importer *im, enum status status, struct error *err) {
-    return status == ST_OK || status == ST_NO_MEMORY
-               ? status
-               : error_prefix(err, status, "%s: line %llu", im->name, (unsigned long long)im->line);
+    return place_at(im->line, status, err);
+}
+
+static enum status fail(const struct importer *im, struct error *err, const char *what, const char *key) {
+    return place(im, error_set(err, ST_INVALID, "%s %s", what, key), err);
 }
 
 static enum status check_stamp(const struct importer *im, const char *key, const char *stamp, struct error *err) {
@@ -96,8 +100,7 @@ static enum status get_text(struct importer *im, const cJSON *json, const char *
 static enum status get_shared(struct importer *im, const cJSON *json, const char **out, struct error *err) {
     const cJSON *node = cJSON_GetObjectItemCaseSensitive(json, "shared");
     *out = NULL;
-    enum status status = node ? shared_read(node, &im->arena, out, err) : ST_OK;
-    return status == ST_OK ? ST_OK : error_prefix(err, status, "%s: line %llu", im->name, (unsigned long long)im->line);
+    return node ? place(im, shared_read(node, &im->arena, out, err), err) : ST_OK;
 }
 
 static enum status get_number(struct importer *im, const cJSON *json, const char *key, double *out, struct error *err) {
@@ -154,7 +157,7 @@ static enum status hold_strategies(struct importer *im, struct error *err) {
             continue;
         status = validate_name("strategy_name", r->strategy_name, VALID_NAME_MAX, err);
         if (status != ST_OK)
-            return error_prefix(err, status, "%s: line %llu", im->name, (unsigned long long)im->lines[i]);
+            return place_at(im->lines[i], status, err);
         status = sql_run(im->store, SQL_HOLD_NAMED,
                          SQL_VALUES(sql_text(r->strategy), sql_text(r->team), sql_text(r->strategy_name),
                                     sql_text(r->ended ? r->ended : now)),
@@ -165,19 +168,19 @@ static enum status hold_strategies(struct importer *im, struct error *err) {
 
 static enum status flush(struct importer *im, struct error *err) {
     struct import_report report = {0};
-    size_t failed = 0;
     struct error why = {0};
     if (im->n == 0) {
         arena_clear(&im->arena);
         return ST_OK;
     }
-    enum status status = store_trials_import(im->store, im->n, im->records, &im->options, &report, &failed, &why);
-    if (status != ST_OK) {
-        const char *words = strstr(why.message, ": ");
-        return error_set(err, status, "%s: line %llu: %s%s", im->name, (unsigned long long)im->lines[failed],
-                         !strncmp(why.message, "record ", 7) && words ? words + 2 : why.message,
-                         status == ST_NOT_FOUND ? "; an export with --references brings them along" : "");
-    }
+    enum status status = store_trials_import(im->store, im->n, im->records, &im->options, &report, &why);
+    const uint64_t line = why.position ? im->lines[why.position - 1] : im->line;
+    if (status == ST_NOT_FOUND)
+        error_at(err, status, why.place, "%s; an export with --references brings them along", why.message);
+    else if (status != ST_OK)
+        error_pass(err, &why);
+    if (status != ST_OK)
+        return place_at(line, status, err);
     im->counts.trials += report.added;
     im->counts.duplicates += report.duplicates;
     status = hold_strategies(im, err);
@@ -287,7 +290,7 @@ static enum status run_counted(struct importer *im, enum statement which, size_t
                                uint64_t *added, struct error *err) {
     enum status status = sql_run(im->store, which, n, values, err);
     if (status != ST_OK)
-        return error_prefix(err, status, "%s: line %llu", im->name, (unsigned long long)im->line);
+        return place(im, status, err);
     if (sql_changes(im->store) > 0)
         ++*added;
     else
@@ -325,11 +328,13 @@ static enum status read_session(struct importer *im, const cJSON *json, const ch
     struct stored_session here;
     status = store_session_get(im->store, t[0], arena, &here, NULL);
     if (status == ST_OK && (strcmp(here.model, t[1]) != 0 || strcmp(here.cluster, t[2]) != 0 || here.seed != seed))
-        return error_set(err, ST_CONFLICT,
-                         "%s: line %llu: session %s is here with another model, cluster or seed: here %.12s %.12s "
-                         "%llu, there %.12s %.12s %llu",
-                         im->name, (unsigned long long)im->line, t[0], here.model, here.cluster,
-                         (unsigned long long)here.seed, t[1], t[2], (unsigned long long)seed);
+        return place(im,
+                     error_set(err, ST_CONFLICT,
+                               "session %s is here with another model, cluster or seed: here %.12s %.12s "
+                               "%llu, there %.12s %.12s %llu",
+                               t[0], here.model, here.cluster, (unsigned long long)here.seed, t[1], t[2],
+                               (unsigned long long)seed),
+                     err);
     if (status != ST_OK && status != ST_NOT_FOUND)
         return status == ST_NO_MEMORY ? error_no_memory(err) : fail(im, err, "cannot be compared: session", t[0]);
     return run_counted(im, SQL_SESSION_IMPORT,
@@ -367,18 +372,17 @@ static const struct {
 /* What exports of before have and no dataset keeps any more. */
 static const char skipped_schema[] = "syncopate.calibration/1";
 
-static enum status read_parsed(struct importer *im, const cJSON *json, const char *line, const char *place,
-                               struct error *err) {
+static enum status read_parsed(struct importer *im, const cJSON *json, const char *line, struct error *err) {
     const cJSON *schema = cJSON_GetObjectItemCaseSensitive(json, "schema");
     const char *word = cJSON_IsString(schema) ? schema->valuestring : "(none)";
-    const struct json_at root = json_root(json, place);
+    const struct json_at root = json_root(json, "");
     if (!strcmp(word, skipped_schema)) {
         im->counts.skipped++;
         return ST_OK;
     }
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (!strcmp(kinds[i].schema, word)) {
-            enum status status = json_expect_object(&root, kinds[i].keys, err);
+            enum status status = place(im, json_expect_object(&root, kinds[i].keys, err), err);
             /* What records refer to comes before them, or is here already. */
             if (status == ST_OK && i > 0)
                 status = flush(im, err);
@@ -389,13 +393,11 @@ static enum status read_parsed(struct importer *im, const cJSON *json, const cha
 
 static enum status read_line(struct importer *im, const char *line, size_t n, struct error *err) {
     cJSON *json = NULL;
-    char place[128];
-    snprintf(place, sizeof place, "%.90s: line %llu", im->name, (unsigned long long)im->line);
     if (n > JSON_MAX_BYTES)
-        return error_set(err, ST_TOO_LARGE, "%s: longer than 64 MiB", place);
-    enum status status = json_parse(line, n, place, &json, err);
+        return place(im, error_set(err, ST_TOO_LARGE, "longer than 64 MiB"), err);
+    enum status status = place(im, json_parse(line, n, "", &json, err), err);
     if (status == ST_OK)
-        status = read_parsed(im, json, line, place, err);
+        status = read_parsed(im, json, line, err);
     cJSON_Delete(json);
     return status;
 }
@@ -414,8 +416,18 @@ static enum status read_lines(struct importer *im, FILE *in, struct error *err) 
     }
     free(line);
     if (status == ST_OK && ferror(in))
-        status = error_set(err, ST_ENVIRONMENT, "%s: cannot be read: %s", im->name, strerror(errno));
+        status = error_at(err, ST_ENVIRONMENT, im->name, "cannot be read: %s", strerror(errno));
     return status == ST_OK ? flush(im, err) : status;
+}
+
+/* Put the input's name and the line before what is wrong with the line. */
+static enum status name_line(const struct importer *im, enum status status, struct error *err) {
+    const size_t line = err ? err->position : 0;
+    if (status == ST_OK || !line || !*im->name)
+        return status;
+    error_prefix(err, status, "%s: line %zu", im->name, line);
+    err->position = line;
+    return status;
 }
 
 /* A strategy that came without a trial belongs to no team, and all see it, as with other objects. A strategy that came
@@ -447,7 +459,7 @@ enum status import_run(struct store *store, FILE *in, const char *name, const st
                 im->options.origin && *im->options.origin ? im->options.origin : "import");
     enum status status = store_begin(store, err);
     if (status == ST_OK)
-        status = store_end(store, read_all(im, in, err), err);
+        status = store_end(store, name_line(im, read_all(im, in, err), err), err);
     if (status == ST_OK)
         *out = im->counts;
     arena_release(&im->arena);

@@ -268,8 +268,7 @@ static enum status read_last_row(struct batch *batch, struct error *err) {
 }
 
 enum status store_trials_import(struct store *store, size_t n, const struct record *records,
-                                const struct import_options *options, struct import_report *out, size_t *failed,
-                                struct error *err) {
+                                const struct import_options *options, struct import_report *out, struct error *err) {
     static const struct import_options plain = {0};
     struct batch batch = {.store = store, .options = options ? options : &plain};
     size_t i = 0;
@@ -285,10 +284,8 @@ enum status store_trials_import(struct store *store, size_t n, const struct reco
         if (status == ST_OK)
             i++;
     }
-    if (status != ST_OK && i < n)
-        error_prefix(err, status, "record %zu", i);
-    if (status != ST_OK && failed)
-        *failed = i;
+    if (status != ST_OK && err)
+        err->position = i < n ? i + 1 : 0;
     if (status == ST_OK && batch.report.added)
         status = audiences_add(store, before + 1, batch.last_row, err);
     status = store_end(store, status, err);

@@ -39,10 +39,8 @@ struct import_report {
  * here with the same content is a duplicate and changes nothing. Without median and mean, and with iterations, both
  * come from these. A trial of a session is shared as the session is here, or with fewer: it goes to nobody that the
  * session is hidden from. Fails: ST_CONFLICT (a uid that is here with other content, or a number of a session that
- * another trial has), ST_NOT_FOUND (session or object), ST_INVALID; the message begins with "record I", and *failed
- * (may be NULL) is that I even though the status is not ST_OK. */
+ * another trial has), ST_NOT_FOUND (session or object), ST_INVALID; err->position counts the record from 1. */
 enum status store_trials_import(struct store *store, size_t n, const struct record *records,
-                                const struct import_options *options, struct import_report *out, size_t *failed,
-                                struct error *err);
+                                const struct import_options *options, struct import_report *out, struct error *err);
 
 #endif

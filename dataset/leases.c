@@ -45,7 +45,7 @@ static enum status look(struct store *store, int64_t trial, struct held *out, st
     if (status != ST_OK)
         return status;
     if (!row)
-        return error_set(err, ST_NOT_FOUND, "%s: no trial %lld", store->path, (long long)trial);
+        return error_at(err, ST_NOT_FOUND, store->path, "no trial %lld", (long long)trial);
     status = read_held(stmt, trial, out, err);
     sqlite3_reset(stmt);
     return status;
@@ -85,8 +85,8 @@ static enum status take(struct store *store, int64_t trial, const char *client, 
     if (status != ST_OK)
         return status;
     if (held.state != RECORD_WAITING)
-        return error_set(err, ST_CONFLICT, "%s: trial %lld is %s, not waiting", store->path, (long long)trial,
-                         record_state_word(held.state));
+        return error_at(err, ST_CONFLICT, store->path, "trial %lld is %s, not waiting", (long long)trial,
+                        record_state_word(held.state));
     *attempt = held.attempt;
     return sql_run(
         store, SQL_LEASE_TAKE,

@@ -20,8 +20,8 @@ static enum status refuse(int fd, const char *name, struct error *err) {
     text[n > 0 ? n : 0] = '\0';
     long pid = strtol(text, NULL, 10);
     if (pid <= 0)
-        return error_set(err, ST_CONFLICT, "%s: another process is writing it; one writer at a time", name);
-    return error_set(err, ST_CONFLICT, "%s: process %ld is writing it; one writer at a time", name, pid);
+        return error_at(err, ST_CONFLICT, name, "another process is writing it; one writer at a time");
+    return error_at(err, ST_CONFLICT, name, "process %ld is writing it; one writer at a time", pid);
 }
 
 /* Whether `path` still names what `fd` has open. */
@@ -34,13 +34,13 @@ static bool same_file(int fd, const char *path) {
 static enum status try_lock(const char *path, const char *name, int *fd, struct error *err) {
     *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (*fd < 0)
-        return error_set(err, ST_ENVIRONMENT, "%s: cannot make %s: %s", name, path, strerror(errno));
+        return error_at(err, ST_ENVIRONMENT, name, "cannot make %s: %s", path, strerror(errno));
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     enum status status = ST_OK;
     if (fcntl(*fd, F_OFD_SETLK, &whole) != 0)
         status = errno == EAGAIN || errno == EACCES
                      ? refuse(*fd, name, err)
-                     : error_set(err, ST_ENVIRONMENT, "%s: cannot lock %s: %s", name, path, strerror(errno));
+                     : error_at(err, ST_ENVIRONMENT, name, "cannot lock %s: %s", path, strerror(errno));
     if (status == ST_OK && same_file(*fd, path))
         return ST_OK;
     close(*fd);

@@ -87,10 +87,10 @@ static enum status inspect(struct store *store, const char *path, struct store *
         return status;
     status = check_run(source, keep_first, first, &report, err);
     if (status == ST_OK && report.problems > 0 && !report.audiences)
-        status = error_set(err, ST_INVALID, "%s: fails its check (%llu problems; the first: %s)", path,
-                           (unsigned long long)report.problems, first);
+        status = error_at(err, ST_INVALID, path, "fails its check (%llu problems; the first: %s)",
+                          (unsigned long long)report.problems, first);
     if (status == ST_OK && !strcmp(source->file, store->file))
-        status = error_set(err, ST_INVALID, "%s: cannot be merged into itself", path);
+        status = error_at(err, ST_INVALID, path, "cannot be merged into itself");
     if (status == ST_OK)
         *out = source;
     else
@@ -175,8 +175,8 @@ static enum status refuse_clashes(struct store *store, struct error *err) {
     struct finding finding = {.n = 0};
     enum status status = find_all_clashes(store, &finding, err);
     if (status == ST_OK && finding.n > 0)
-        status = error_set(err, ST_CONFLICT, "%s: the two datasets disagree about %s (%llu conflict%s)", store->path,
-                           finding.first, (unsigned long long)finding.n, finding.n == 1 ? "" : "s");
+        status = error_at(err, ST_CONFLICT, store->path, "the two datasets disagree about %s (%llu conflict%s)",
+                          finding.first, (unsigned long long)finding.n, finding.n == 1 ? "" : "s");
     return status;
 }
 
@@ -247,7 +247,7 @@ enum status merge_run(struct store *store, const char *path, struct merge_report
     struct store *source;
     struct merge_report report = {0};
     if (store->read_only)
-        return error_set(err, ST_CONFLICT, "%s: opened for reading only", store->path);
+        return error_at(err, ST_CONFLICT, store->path, "opened for reading only");
     enum status status = attach(store, path, &source, err);
     if (status != ST_OK)
         return status;

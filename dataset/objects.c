@@ -122,7 +122,7 @@ enum status store_put(struct store *store, enum store_kind kind, const char *nam
 }
 
 enum status no_object(const struct store *store, enum store_kind kind, const char *id, struct error *err) {
-    return error_set(err, ST_NOT_FOUND, "%s: no %s %.12s", store->path, object_word(kind), id);
+    return error_at(err, ST_NOT_FOUND, store->path, "no %s %.12s", object_word(kind), id);
 }
 
 enum status object_read(sqlite3_stmt *stmt, bool with_content, struct arena *arena, struct stored_object *out,

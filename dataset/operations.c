@@ -69,7 +69,7 @@ enum status operation_get(struct store *store, const char *id, struct arena *are
     if (status != ST_OK)
         return status;
     if (n == 0)
-        return error_set(err, ST_NOT_FOUND, "%s: no operation %.64s", store->path, id);
+        return error_at(err, ST_NOT_FOUND, store->path, "no operation %.64s", id);
     *out = *(const struct stored_operation *)rows;
     return ST_OK;
 }

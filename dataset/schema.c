@@ -398,10 +398,11 @@ enum status schema_read_version(struct store *store, int *version, struct error 
         return status;
     const bool empty = tables == 0 && application == 0 && user == 0;
     if (!empty && (application != APPLICATION_ID || user < 1))
-        return error_set(err, ST_INVALID, "%s: not a dataset (an SQLite file of another program)", store->path);
+        return error_at(err, ST_INVALID, store->path, "not a dataset (an SQLite file of another program)");
     if (user > SCHEMA_VERSION)
-        return error_set(err, ST_INVALID, "%s: of schema version %lld, this program knows %d; use a newer syncopate",
-                         store->path, (long long)user, SCHEMA_VERSION);
+        return error_at(err, ST_INVALID, store->path,
+                        "of schema version %lld, this program knows %d; use a newer syncopate", (long long)user,
+                        SCHEMA_VERSION);
     *version = (int)user;
     return ST_OK;
 }

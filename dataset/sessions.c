@@ -57,7 +57,7 @@ bool session_id_is_valid(const char *id) {
 }
 
 static enum status no_session(const struct store *store, const char *id, struct error *err) {
-    return error_set(err, ST_NOT_FOUND, "%s: no session %s", store->path, id);
+    return error_at(err, ST_NOT_FOUND, store->path, "no session %s", id);
 }
 
 enum status store_session_begin(struct store *store, const struct stored_session *session, struct error *err) {
@@ -262,7 +262,7 @@ static enum status set_trial_shared(struct store *store, const char *uid, const 
     bool found;
     enum status status = audiences_share_trial(store, uid, shared, &found, err);
     if (status == ST_OK && !found)
-        status = error_set(err, ST_NOT_FOUND, "%s: no trial %s", store->path, uid);
+        status = error_at(err, ST_NOT_FOUND, store->path, "no trial %s", uid);
     return status;
 }
 

@@ -21,17 +21,16 @@ static const char *const texts[] = {
 static enum status constraint(sqlite3 *db, int code, const char *path, struct error *err) {
     switch (code) {
     case SQLITE_CONSTRAINT_FOREIGNKEY:
-        return error_set(err, ST_NOT_FOUND,
-                         "%s: a model, cluster, strategy, environment or session that this refers to is not there",
-                         path);
+        return error_at(err, ST_NOT_FOUND, path,
+                        "a model, cluster, strategy, environment or session that this refers to is not there");
     case SQLITE_CONSTRAINT_UNIQUE:
     case SQLITE_CONSTRAINT_PRIMARYKEY:
-        return error_set(err, ST_CONFLICT, "%s: there already: %s", path, sqlite3_errmsg(db));
+        return error_at(err, ST_CONFLICT, path, "there already: %s", sqlite3_errmsg(db));
     default:
         /* sql_check_json has seen every text, and json_valid() also says no when memory is out. */
         if (strstr(sqlite3_errmsg(db), "json_valid"))
             return error_no_memory(err);
-        return error_set(err, ST_INVALID, "%s: refused by a rule of the dataset: %s", path, sqlite3_errmsg(db));
+        return error_at(err, ST_INVALID, path, "refused by a rule of the dataset: %s", sqlite3_errmsg(db));
     }
 }
 
@@ -40,25 +39,25 @@ enum status sql_fail(sqlite3 *db, int code, const char *path, struct error *err)
     case SQLITE_NOMEM:
         return error_no_memory(err);
     case SQLITE_FULL:
-        return error_set(err, ST_ENVIRONMENT, "%s: the disk is full; nothing of this step was written", path);
+        return error_at(err, ST_ENVIRONMENT, path, "the disk is full; nothing of this step was written");
     case SQLITE_READONLY:
     case SQLITE_PERM:
-        return error_set(err, ST_ENVIRONMENT, "%s: read-only for this user", path);
+        return error_at(err, ST_ENVIRONMENT, path, "read-only for this user");
     case SQLITE_CANTOPEN:
-        return error_set(err, ST_ENVIRONMENT, "%s: cannot be opened: %s", path, sqlite3_errmsg(db));
+        return error_at(err, ST_ENVIRONMENT, path, "cannot be opened: %s", sqlite3_errmsg(db));
     case SQLITE_NOTADB:
-        return error_set(err, ST_INVALID, "%s: not a dataset (no SQLite file)", path);
+        return error_at(err, ST_INVALID, path, "not a dataset (no SQLite file)");
     case SQLITE_CORRUPT:
-        return error_set(err, ST_INVALID, "%s: damaged (%s); restore it from a backup", path, sqlite3_errmsg(db));
+        return error_at(err, ST_INVALID, path, "damaged (%s); restore it from a backup", sqlite3_errmsg(db));
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-        return error_set(err, ST_CONFLICT, "%s: another program holds it locked; try again", path);
+        return error_at(err, ST_CONFLICT, path, "another program holds it locked; try again");
     case SQLITE_INTERRUPT:
-        return error_set(err, ST_TIMEOUT, "%s: it took too long", path);
+        return error_at(err, ST_TIMEOUT, path, "it took too long");
     case SQLITE_CONSTRAINT:
         return constraint(db, code, path, err);
     default:
-        return error_set(err, ST_ENVIRONMENT, "%s: %s (SQLite %d)", path, sqlite3_errmsg(db), code);
+        return error_at(err, ST_ENVIRONMENT, path, "%s (SQLite %d)", sqlite3_errmsg(db), code);
     }
 }
 
@@ -197,7 +196,7 @@ static enum status begin(struct store *store, enum statement which, struct error
 
 /* An error such as a full disk undoes the whole transaction, whatever savepoints it has. */
 static enum status undone(const struct store *store, struct error *err) {
-    return error_set(err, ST_ENVIRONMENT, "%s: the transaction was undone by an earlier failure in it", store->path);
+    return error_at(err, ST_ENVIRONMENT, store->path, "the transaction was undone by an earlier failure in it");
 }
 
 static enum status begin_outer(struct store *store, struct error *err) {
@@ -225,11 +224,11 @@ static enum status begin_inner(struct store *store, struct error *err) {
 enum status store_begin(struct store *store, struct error *err) {
     enum status status;
     if (store->read_only)
-        return error_set(err, ST_CONFLICT, "%s: opened for reading only", store->path);
+        return error_at(err, ST_CONFLICT, store->path, "opened for reading only");
     if (store->depth > 0)
         status = begin_inner(store, err);
     else if (store->reading)
-        status = error_set(err, ST_CONFLICT, "%s: a write inside another step", store->path);
+        status = error_at(err, ST_CONFLICT, store->path, "a write inside another step");
     else
         status = begin_outer(store, err);
     store->depth += status == ST_OK;

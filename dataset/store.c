@@ -39,8 +39,8 @@ static enum status resolve(const char *path, char **out, struct error *err) {
     }
     if (!file)
         return errno == ENOMEM   ? error_no_memory(err)
-               : errno == ENOENT ? error_set(err, ST_NOT_FOUND, "%s: its folder is not there", path)
-                                 : error_set(err, ST_ENVIRONMENT, "%s: %s", path, strerror(errno));
+               : errno == ENOENT ? error_at(err, ST_NOT_FOUND, path, "its folder is not there")
+                                 : error_at(err, ST_ENVIRONMENT, path, "%s", strerror(errno));
     *out = file;
     return ST_OK;
 }
@@ -87,7 +87,7 @@ static enum status open_for_writing(struct store *store, struct error *err) {
     int version = 0;
     enum status status = open_database(store, err);
     if (status == ST_OK && sqlite3_db_readonly(store->db, "main") == 1)
-        return error_set(err, ST_ENVIRONMENT, "%s: read-only for this user", store->path);
+        return error_at(err, ST_ENVIRONMENT, store->path, "read-only for this user");
     if (status == ST_OK)
         status = schema_read_version(store, &version, err);
     if (status == ST_OK)
@@ -149,8 +149,8 @@ static enum status make_copy(char **out, struct error *err) {
         close(fd);
         return ST_OK;
     }
-    error_set(err, ST_ENVIRONMENT, "%s: cannot be made, for a copy of a dataset of an earlier version: %s", *out,
-              strerror(errno));
+    error_at(err, ST_ENVIRONMENT, *out, "cannot be made, for a copy of a dataset of an earlier version: %s",
+             strerror(errno));
     free(*out);
     *out = NULL;
     return ST_ENVIRONMENT;
@@ -190,7 +190,7 @@ static enum status open_for_reading(struct store *store, struct error *err) {
         status = read_for_reading(store, &version, err);
     }
     if (status == ST_OK && version == 0)
-        return error_set(err, ST_INVALID, "%s: an empty file, not a dataset", store->path);
+        return error_at(err, ST_INVALID, store->path, "an empty file, not a dataset");
     return status == ST_OK && version < SCHEMA_VERSION ? open_copy(store, version, err) : status;
 }
 
@@ -223,7 +223,7 @@ static void release(struct store *store) {
 
 static enum status open_locked(struct store *store, struct error *err) {
     if (exists(store->file) && access(store->file, W_OK) != 0)
-        return error_set(err, ST_ENVIRONMENT, "%s: read-only for this user: %s", store->path, strerror(errno));
+        return error_at(err, ST_ENVIRONMENT, store->path, "read-only for this user: %s", strerror(errno));
     enum status status = lock_take(store->file, store->path, &store->lock, err);
     if (status != ST_OK)
         return status;
@@ -246,7 +246,7 @@ enum status store_open(const char *path, enum store_mode mode, struct store **ou
     store->path = strdup(path);
     enum status status = store->path ? resolve(path, &store->file, err) : error_no_memory(err);
     if (status == ST_OK && store->read_only && !exists(store->file))
-        status = error_set(err, ST_NOT_FOUND, "%s: no such dataset", path);
+        status = error_at(err, ST_NOT_FOUND, path, "no such dataset");
     if (status == ST_OK)
         status = store->read_only ? open_for_reading(store, err) : open_locked(store, err);
     if (status != ST_OK) {

@@ -107,7 +107,7 @@ static enum status read_state(struct store *store, int64_t trial, enum record_st
     if (status != ST_OK)
         return status;
     if (!row)
-        return error_set(err, ST_NOT_FOUND, "%s: no trial %lld", store->path, (long long)trial);
+        return error_at(err, ST_NOT_FOUND, store->path, "no trial %lld", (long long)trial);
     status = column_state(stmt, 0, trial, out, err);
     sqlite3_reset(stmt);
     return status;
@@ -119,8 +119,8 @@ static enum status expect_state(struct store *store, int64_t trial, enum record_
     enum record_state state = a;
     enum status status = read_state(store, trial, &state, err);
     if (status == ST_OK && state != a && state != b)
-        status = error_set(err, ST_CONFLICT, "%s: trial %lld is %s, not %s", store->path, (long long)trial,
-                           words[state], words[b]);
+        status = error_at(err, ST_CONFLICT, store->path, "trial %lld is %s, not %s", (long long)trial, words[state],
+                          words[b]);
     return status;
 }
 
@@ -139,7 +139,7 @@ enum status store_trial_start(struct store *store, int64_t trial, struct error *
 enum status store_trial_ran_by(struct store *store, int64_t trial, const char *runner, struct error *err) {
     enum status status = sql_run(store, SQL_TRIAL_RAN_BY, SQL_VALUES(sql_integer(trial), sql_text(runner)), err);
     if (status == ST_OK && sql_changes(store) == 0)
-        status = error_set(err, ST_NOT_FOUND, "%s: no trial %lld that runs", store->path, (long long)trial);
+        status = error_at(err, ST_NOT_FOUND, store->path, "no trial %lld that runs", (long long)trial);
     return status;
 }
 

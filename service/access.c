@@ -73,11 +73,9 @@ const char *access_path(const struct access *a) {
     return a->path;
 }
 
-void access_hide_path(const struct access *a, char *message) {
-    const size_t n = strlen(a->path);
-    char *at = strstr(message, a->path);
-    if (at && (at == message || at[-1] == ' ') && !strncmp(at + n, ": ", 2))
-        memmove(at, at + n + 2, strlen(at + n + 2) + 1);
+void access_hide_path(const struct access *a, struct error *err) {
+    if (err && !strcmp(err->place, a->path))
+        err->place[0] = '\0';
 }
 
 enum status access_read(struct access *a, struct store **out, struct error *err) {

@@ -26,8 +26,8 @@ void access_close(struct access *access); /* NULL is allowed; every other thread
 
 const char *access_path(const struct access *access);
 
-/* Takes the dataset's path out of a message in place: clients must not read it. */
-void access_hide_path(const struct access *access, char *message);
+/* Take the dataset's path out of an error (may be NULL): clients must not read it. */
+void access_hide_path(const struct access *access, struct error *err);
 
 /* This thread's read-only store, borrowed. It is opened at its first use and closed when the thread ends. Fails: as
  * store_open. */

@@ -96,7 +96,7 @@ static enum status commit_patiently(struct own *own, write_step *step, struct er
     struct hub_session *s = own->session;
     enum status st = hub_commit(s->hub, step, own, err);
     if (st == ST_ENVIRONMENT)
-        log_error("session %s waits: %s", s->id, err->message);
+        log_error("session %s waits: %s", s->id, ERROR_TEXT(err));
     while (st == ST_ENVIRONMENT && !hub_session_is_cancelled(s)) {
         hub_sleep(s, PATIENCE_US);
         st = hub_commit(s->hub, step, own, err);
@@ -192,8 +192,8 @@ static void *serve(void *context) {
     }
     if (st && st != ST_CANCELLED) {
         struct error ignored;
-        log_error("session %s: %s", s->id, err.message);
-        hub_commit(s->hub, fail_step, &(struct failure){s, err.message}, &ignored);
+        log_error("session %s: %s", s->id, ERROR_TEXT(&err));
+        hub_commit(s->hub, fail_step, &(struct failure){s, ERROR_TEXT(&err)}, &ignored);
         hub_catch_up(s, &ignored);
     }
     hub_unlock(s);

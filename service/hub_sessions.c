@@ -341,7 +341,7 @@ void hub_add(struct hub_session *s) {
     struct error err;
     hub_lock(s);
     if (s->mode == STORED_SESSION_OWN && hub_own_start(s, &err))
-        log_error("session %s: %s", s->id, err.message);
+        log_error("session %s: %s", s->id, ERROR_TEXT(&err));
     hub_unlock(s);
     pthread_mutex_lock(&hub->mutex);
     s->next = hub->first;
@@ -537,7 +537,7 @@ static void tick(struct hub *hub) {
         if (!hub_try(s)) /* it is making a suggestion: next time */
             continue;
         if (hub_expire(s, &err))
-            log_error("session %s: %s", s->id, err.message);
+            log_error("session %s: %s", s->id, ERROR_TEXT(&err));
         hub_unlock(s);
     }
     pthread_mutex_lock(&hub->mutex);
@@ -554,7 +554,7 @@ static void forget_at_times(struct hub *hub, double *due_us) {
     const enum status st = access_forget(hub->access, &more, &err);
     *due_us = more ? 0 : clock_now_us() + FORGET_US; /* leases are looked at in between */
     if (st)
-        log_error("what is old stays in the dataset for now: %s", err.message);
+        log_error("what is old stays in the dataset for now: %s", ERROR_TEXT(&err));
 }
 
 static void *keep_time(void *context) {
@@ -610,7 +610,7 @@ static void go_on(struct hub *hub, const char *id) {
         hub_drop(s);
     }
     if (st)
-        log_error("session %s does not go on: %s", id, err.message);
+        log_error("session %s does not go on: %s", id, ERROR_TEXT(&err));
 }
 
 /* The sessions in this state that the service was running itself when it ended go on, or wait to be resumed; those of

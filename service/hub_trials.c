@@ -102,8 +102,9 @@ static enum status finish_if_over(struct hub_session *s, struct error *err) {
         return ST_OK;
     struct ending ending = {s, STORED_SESSION_DONE, tune_stop_words(session_stop(s->engine))};
     struct error why;
+    char reason[ERROR_TEXT_ROOM];
     if (session_found(s->engine, &why))
-        ending = (struct ending){s, STORED_SESSION_FAILED, why.message};
+        ending = (struct ending){s, STORED_SESSION_FAILED, error_text(&why, reason)};
     enum status st = hub_commit(s->hub, end_step, &ending, err);
     if (!st)
         s->state = ending.state;

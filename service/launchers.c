@@ -25,12 +25,12 @@ static enum status read_pins(const char *path, cJSON **out, struct error *err) {
     struct stat at;
     if (stat(path, &at)) {
         if (errno != ENOENT)
-            return error_set(err, ST_ENVIRONMENT, "%s: %s", path, strerror(errno));
+            return error_at(err, ST_ENVIRONMENT, path, "%s", strerror(errno));
         *out = cJSON_Parse("{\"schema\":\"" SCHEMA "\",\"pins\":[]}");
         return *out ? ST_OK : error_no_memory(err);
     }
     if (at.st_mode & (S_IWGRP | S_IWOTH))
-        return error_set(err, ST_INVALID, "%s: others can write it; chmod 600 it, and look at what is in it", path);
+        return error_at(err, ST_INVALID, path, "others can write it; chmod 600 it, and look at what is in it");
     return json_read_file(path, out, err);
 }
 

@@ -71,7 +71,7 @@ static enum status end_step(void *context, struct store *store, struct error *er
 static char *failure_text(enum status st, const struct error *why) {
     cJSON *json = cJSON_CreateObject();
     bool whole = json && cJSON_AddStringToObject(json, "code", status_word(st)) &&
-                 cJSON_AddStringToObject(json, "detail", why->message);
+                 cJSON_AddStringToObject(json, "detail", ERROR_TEXT(why));
     char *text = whole ? json_line(json) : NULL;
     cJSON_Delete(json);
     return text;
@@ -79,11 +79,11 @@ static char *failure_text(enum status st, const struct error *why) {
 
 static void fail(struct operations *o, struct operation_work *work, enum status st, const struct error *why) {
     struct error err = {0}, said = *why;
-    access_hide_path(o->access, said.message);
+    access_hide_path(o->access, &said);
     char *text = o->cancel ? NULL : failure_text(st, &said);
     struct ending ending = {work, text ? text : ended};
     if (access_write(o->access, end_step, &ending, &err))
-        log_error("operation %s: %s", work->id, err.message);
+        log_error("operation %s: %s", work->id, ERROR_TEXT(&err));
     free(text);
 }
 

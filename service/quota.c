@@ -151,7 +151,7 @@ static enum status read_file(struct quota *q, struct error *err) {
     if (!from && errno == ENOENT)
         return ST_OK;
     if (!from)
-        return error_set(err, ST_ENVIRONMENT, "%s: %s", q->path, strerror(errno));
+        return error_at(err, ST_ENVIRONMENT, q->path, "%s", strerror(errno));
     while (getline(&line, &room, from) > 0) {
         read_line(q, line);
         q->lines++;

@@ -90,16 +90,16 @@ static enum status read_token(const struct json_at *at, struct token *out, struc
 }
 
 static enum status cannot(const char *path, struct error *err) {
-    return error_set(err, ST_ENVIRONMENT, "%s: %s", path, strerror(errno));
+    return error_at(err, ST_ENVIRONMENT, path, "%s", strerror(errno));
 }
 
 static enum status check_file(int fd, const char *path, struct stat *at, struct error *err) {
     if (fd < 0 || fstat(fd, at))
         return cannot(path, err);
     if (at->st_mode & (S_IRWXG | S_IRWXO))
-        return error_set(err, ST_INVALID, "%s: others can read it; chmod 600 it, and revoke what is in it", path);
+        return error_at(err, ST_INVALID, path, "others can read it; chmod 600 it, and revoke what is in it");
     if (at->st_size > MAX_FILE_BYTES)
-        return error_set(err, ST_INVALID, "%s: too large for a file of tokens", path);
+        return error_at(err, ST_INVALID, path, "too large for a file of tokens");
     return ST_OK;
 }
 
@@ -111,8 +111,8 @@ static enum status read_bytes(int fd, const char *path, char *text, size_t n, st
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)
-            return error_set(err, ST_ENVIRONMENT, "%s: %s", path,
-                             got < 0 ? strerror(errno) : "became shorter while it was read");
+            return error_at(err, ST_ENVIRONMENT, path, "%s",
+                            got < 0 ? strerror(errno) : "became shorter while it was read");
         used += (size_t)got;
     }
     return ST_OK;
@@ -408,7 +408,7 @@ static enum status blank_token(const char *path, const char *word, struct arena 
         st = cannot(path, err);
     if (fd >= 0)
         close(fd);
-    return st || blanked ? st : error_set(err, first.status, "%s", first.message);
+    return st || blanked ? st : error_pass(err, &first);
 }
 
 static enum status remove_token(const char *path, const char *word, struct arena *arena, struct error *err) {
@@ -419,7 +419,7 @@ static enum status remove_token(const char *path, const char *word, struct arena
         if (!is_called(&tokens[i], word))
             tokens[kept++] = tokens[i];
     if (!st && kept == n)
-        return error_set(err, ST_NOT_FOUND, "%s: no token has the id or name \"%s\"", path, word);
+        return error_at(err, ST_NOT_FOUND, path, "no token has the id or name \"%s\"", word);
     st = st ? st : write_tokens(path, kept, tokens, err);
     return st == ST_ENVIRONMENT ? blank_token(path, word, arena, err) : st;
 }
@@ -483,7 +483,7 @@ static bool has_settled(const struct stat *stamp) {
 static enum status read_rows(struct tokens *t, const struct stat *stamp, struct arena *arena, size_t *n,
                              struct token **rows, struct error *err) {
     if (!stamp->st_ino && t->seen)
-        return error_set(err, ST_NOT_FOUND, "%s: the file is gone; put it back, or make new tokens", t->path);
+        return error_at(err, ST_NOT_FOUND, t->path, "the file is gone; put it back, or make new tokens");
     return tokens_read(t->path, arena, n, rows, err);
 }
 
@@ -520,10 +520,10 @@ static bool same_stamp(const struct stat *a, const struct stat *b) {
 }
 
 static void tell(struct tokens *t, const struct error *err, double now) {
-    const bool news = strcmp(err->message, t->fault.message) != 0;
+    const bool news = strcmp(ERROR_TEXT(err), ERROR_TEXT(&t->fault)) != 0;
     t->faults += err->status && !t->fault.status;
     if (err->status && (news || now - t->told_us > TELL_AGAIN_US)) {
-        log_error("the file of tokens cannot be read, so no token is good: %s", err->message);
+        log_error("the file of tokens cannot be read, so no token is good: %s", ERROR_TEXT(err));
         t->told_us = now;
     } else if (!err->status && t->fault.status) {
         log_info("the file of tokens can be read again");
@@ -596,7 +596,7 @@ bool tokens_unreadable(struct tokens *t, char why[TOKENS_WHY_MAX]) {
     refresh(t);
     const bool unreadable = t->fault.status != ST_OK;
     if (unreadable)
-        snprintf(why, TOKENS_WHY_MAX, "%s", t->fault.message);
+        snprintf(why, TOKENS_WHY_MAX, "%s", ERROR_TEXT(&t->fault));
     pthread_mutex_unlock(&t->mutex);
     return unreadable;
 }

@@ -53,7 +53,7 @@ static enum status judge(const struct bench *bench, const struct launch_result *
     if (bench->no_memory)
         return error_no_memory(err);
     if (bench->reported.status != ST_OK)
-        return error_set(err, ST_TRIAL, "%s", bench->reported.message);
+        return error_pass(err, &bench->reported);
     enum status status = launch_judge(launch, "the measurement", err);
     if (status == ST_OK && (!bench->done || !bench->runtime))
         return error_set(err, ST_TRIAL, "the workers ended before the last measurement");

@@ -34,7 +34,7 @@ enum status hosts_read_file(const char *path, uint32_t n, struct arena *arena, c
         return error_no_memory(err);
     FILE *file = fopen(path, "r");
     if (!file)
-        return error_set(err, ST_NOT_FOUND, "%s: %m", path);
+        return error_at(err, ST_NOT_FOUND, path, "%m");
     enum status status = ST_OK;
     while (fgets(line, sizeof line, file) && status == ST_OK) {
         line[strcspn(line, "#")] = '\0';

@@ -164,7 +164,7 @@ static bool look_at_file(void *context) {
  * folder swept, between two looks. */
 static enum status open_file(struct running *r, struct error *err) {
     r->file = open(r->path, O_RDONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
-    return r->file >= 0 ? ST_OK : error_set(err, ST_ENVIRONMENT, "%s: %s", r->path, strerror(errno));
+    return r->file >= 0 ? ST_OK : error_at(err, ST_ENVIRONMENT, r->path, "%s", strerror(errno));
 }
 
 /* Of a job that told nothing there it is gone again. */
@@ -218,16 +218,16 @@ static enum status judge_exit(struct running *r, struct process_result *process,
         return error_set(err, ST_NOT_FOUND, "the command cannot be started: %s", last_line(r));
     enum status st = process_judge(process, "the command", &why);
     if (st == ST_CANCELLED)
-        end_with(r, TRIAL_CANCELLED, why.message);
+        end_with(r, TRIAL_CANCELLED, ERROR_TEXT(&why));
     else if (exited && process->exit_code == JOB_INFEASIBLE)
         end_with(r, TRIAL_INFEASIBLE, *r->tail ? last_line(r) : "the command said so, and not why");
     else if (st)
-        end_with(r, TRIAL_FAILED, why.message);
+        end_with(r, TRIAL_FAILED, ERROR_TEXT(&why));
     else if (r->result.n < r->request->iterations && r->result.n < JOB_LEAST) {
         say_what_is_missing(r, &why);
         if (!r->job->heard)
-            return error_set(err, why.status, "%s", why.message);
-        end_with(r, TRIAL_FAILED, why.message);
+            return error_pass(err, &why);
+        end_with(r, TRIAL_FAILED, ERROR_TEXT(&why));
     }
     return ST_OK;
 }
@@ -313,7 +313,7 @@ static enum status start(struct running *r, const char *folder, const char *cons
     snprintf(log, sizeof log, "%s/output.log", folder);
     r->log = fopen(log, "we");
     if (!r->log)
-        return error_set(err, ST_ENVIRONMENT, "%s: cannot be written", log);
+        return error_at(err, ST_ENVIRONMENT, log, "cannot be written");
     enum status st = open_file(r, err);
     if (!st)
         st = process_run(&options, out, err);
@@ -361,7 +361,7 @@ enum status job_run(struct job *job, const struct trial_request *request, uint64
     if (!st) {
         st = run_in(r, folder, number, &why);
         if (st == ST_INFEASIBLE) { /* no plan, or beyond the limits: nothing ran */
-            end_with(r, TRIAL_INFEASIBLE, why.message);
+            end_with(r, TRIAL_INFEASIBLE, ERROR_TEXT(&why));
             st = ST_OK;
         }
         if (!job->logs)
@@ -369,7 +369,7 @@ enum status job_run(struct job *job, const struct trial_request *request, uint64
     }
     if (st) {
         trial_result_release(&r->result);
-        error_set(err, st, "%s", why.message);
+        error_pass(err, &why);
     } else {
         *out = r->result;
     }

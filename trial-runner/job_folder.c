@@ -17,7 +17,7 @@ enum { MAX_VARIABLES = 64, MAX_SAME = 10000 };
 /* ---- the folder ---- */
 
 static enum status refuse(const char *path, struct error *err) {
-    return error_set(err, ST_ENVIRONMENT, "%s: cannot make this folder: %s", path, strerror(errno));
+    return error_at(err, ST_ENVIRONMENT, path, "cannot make this folder: %s", strerror(errno));
 }
 
 static enum status make_temporary(char out[JOB_PATH], struct error *err) {
@@ -27,7 +27,7 @@ static enum status make_temporary(char out[JOB_PATH], struct error *err) {
     if (!realpath(parent, root))
         return refuse(parent, err);
     if (snprintf(out, JOB_PATH, "%s/syncopate-XXXXXX", root) >= JOB_PATH)
-        return error_set(err, ST_ENVIRONMENT, "%s: the path is too long", parent);
+        return error_at(err, ST_ENVIRONMENT, parent, "the path is too long");
     return mkdtemp(out) ? ST_OK : refuse(out, err);
 }
 
@@ -40,7 +40,7 @@ static enum status make_kept(const char *logs, uint64_t number, char out[JOB_PAT
         if (same > 1)
             snprintf(again, sizeof again, ".%d", same);
         if (snprintf(out, JOB_PATH, "%s/trial-%lu%s", root, (unsigned long)number, again) >= JOB_PATH)
-            return error_set(err, ST_ENVIRONMENT, "%s: the path is too long", logs);
+            return error_at(err, ST_ENVIRONMENT, logs, "the path is too long");
         if (!mkdir(out, 0777))
             return ST_OK;
         if (errno != EEXIST)
@@ -61,7 +61,7 @@ static enum status write_file(const char *folder, const char *name, const char *
     FILE *file = fopen(path, "we");
     bool whole = file && fwrite(text, 1, n, file) == n;
     whole = file && !fclose(file) && whole;
-    return whole ? ST_OK : error_set(err, ST_ENVIRONMENT, "%s: cannot be written: %s", path, strerror(errno));
+    return whole ? ST_OK : error_at(err, ST_ENVIRONMENT, path, "cannot be written: %s", strerror(errno));
 }
 
 static enum status write_strategy(const char *folder, const struct strategy *strategy, const struct model *model,

@@ -222,7 +222,7 @@ static enum status birth_receive(int news, pid_t *pid, struct error *err) {
         if (n != (ssize_t)sizeof birth)
             return error_set(err, ST_ENVIRONMENT, "the lab's first process was killed; is memory short?");
         if (birth.failed)
-            return error_set(err, birth.error.status, "%s", birth.error.message);
+            return error_pass(err, &birth.error);
         if (birth.pid > 0)
             *pid = birth.pid;
         heard++;

@@ -358,5 +358,5 @@ enum status launch_judge(const struct launch_result *result, const char *what, s
         error_set(&why, ST_TRIAL, "%s failed: %s", what, result->said);
     if (status != ST_CANCELLED)
         launch_name_log(result, why.message, sizeof why.message);
-    return error_set(err, status, "%s", why.message);
+    return error_pass(err, &why);
 }

@@ -425,7 +425,7 @@ static enum status run_conclude(struct run *run, struct error *err) {
     struct process_result *result = run->result;
     result->wall_s = (clock_now_us() - run->started_us) * 1e-6;
     if (run->reported && run->report.failed && !run->stopping)
-        return error_set(err, run->report.error.status, "%s", run->report.error.message);
+        return error_pass(err, &run->report.error);
     if (run->stopping)
         return ST_OK;
     if (!run->reported)

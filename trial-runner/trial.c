@@ -114,9 +114,9 @@ static void judge(struct trial *trial, const struct launch_result *launch) {
     }
     enum status status = launch_judge(launch, "the trial", &why);
     if (status == ST_CANCELLED)
-        end_with(trial, TRIAL_CANCELLED, why.message);
+        end_with(trial, TRIAL_CANCELLED, ERROR_TEXT(&why));
     else if (status != ST_OK)
-        end_with(trial, TRIAL_FAILED, why.message);
+        end_with(trial, TRIAL_FAILED, ERROR_TEXT(&why));
     else if (!trial->done || trial->result.n != trial->request->iterations)
         end_with(trial, TRIAL_FAILED, "the workers ended before the last iteration");
 }
@@ -201,12 +201,12 @@ enum status trial_run(const struct trial_request *request, struct trial_result *
     bool *serves = NULL;
     enum status status = find_servers(request, &serves, &why);
     if (status == ST_INFEASIBLE) {
-        end_with(&trial, TRIAL_INFEASIBLE, why.message);
+        end_with(&trial, TRIAL_INFEASIBLE, ERROR_TEXT(&why));
         *out = trial.result;
         return ST_OK;
     }
     if (status != ST_OK)
-        return error_set(err, status, "%s", why.message);
+        return error_pass(err, &why);
     trial.result.time_us = calloc(request->iterations ? request->iterations : 1, sizeof(double));
     status = trial.result.time_us ? write_and_run(&trial, serves, err) : error_no_memory(err);
     free(serves);

@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/version.h"
 #include "cli/client/client_internal.h"
+#include "cli/client/refusal.h"
 
 static const double DEFAULT_DEADLINE_US = 120e6, CONNECT_US = 10e6, NAP_US = 50e3;
 
@@ -320,8 +321,7 @@ static enum status not_a_service(const struct client *c, const char *wanted, str
 }
 
 /* What an answer that is not good says. */
-static enum status refused(const struct client *c, const struct answer *a, struct client_refusal *refusal,
-                           struct error *err) {
+static enum status refused(const struct client *c, const struct answer *a, struct error *err) {
     cJSON *json = NULL;
     if (a->status >= 300 && a->status < 400)
         return error_set(err, ST_UNREACHABLE,
@@ -330,21 +330,19 @@ static enum status refused(const struct client *c, const struct answer *a, struc
                          c->url, a->status);
     if (a->n && json_parse(a->text, a->n, "answer", &json, NULL))
         json = NULL;
-    enum status st = client_refused(c->url, a->status, json, refusal, err);
+    enum status st = client_refused(c->url, a->status, json, err);
     cJSON_Delete(json);
     return st;
 }
 
 /* What the last try came to; ST_OK: a good answer. */
 static enum status conclude(struct client *c, CURLcode code, const char *reason, const struct answer *a,
-                            const struct retry *retry, struct client_refusal *refusal, struct error *err) {
-    if (refusal)
-        *refusal = (struct client_refusal){.status = a->status};
+                            const struct retry *retry, struct error *err) {
     if (a->too_large)
         return error_set(err, ST_TOO_LARGE, "%.200s answered with more than %d bytes", c->url, CLIENT_MOST_BYTES);
     if (code)
         return client_no_answer(c, code, reason, retry->tries, err);
-    return a->status >= 200 && a->status < 300 ? ST_OK : refused(c, a, refusal, err);
+    return a->status >= 200 && a->status < 300 ? ST_OK : refused(c, a, err);
 }
 
 /* True: try again; it has waited. *st is set when it was interrupted meanwhile. */
@@ -361,15 +359,13 @@ static bool wait_for_next(struct client *c, struct retry *retry, CURLcode code, 
 
 /* Until there is an answer, or no more tries. answer->text is the caller's, whatever came of it. */
 static enum status call(struct client *c, const struct client_request *r, const char *media, struct answer *answer,
-                        struct client_refusal *refusal, struct error *err) {
+                        struct error *err) {
     const double deadline_us = clock_now_us() + (r->deadline_us > 0 ? r->deadline_us : c->deadline_us);
     struct retry retry = {.deadline_us = deadline_us, .most = c->tries, .rng = c->rng};
     struct outgoing outgoing = {0};
     char reason[CURL_ERROR_SIZE];
     CURLcode code = CURLE_OK;
     retry.repeatable = strcmp(r->method, "PATCH") != 0;
-    if (refusal)
-        *refusal = (struct client_refusal){0};
     c->last_ending = TRY_DONE;
     enum status st = pack(c, r, media, &outgoing, err);
     do {
@@ -381,17 +377,16 @@ static enum status call(struct client *c, const struct client_request *r, const 
             code = transfer(c->calls, &outgoing, answer);
     } while (!st && wait_for_next(c, &retry, code, answer, &st, err));
     if (!st)
-        st = conclude(c, code, reason, answer, &retry, refusal, err);
+        st = conclude(c, code, reason, answer, &retry, err);
     c->last_status = answer->status;
     unpack(&outgoing);
     return st;
 }
 
-enum status client_call(struct client *c, const struct client_request *r, cJSON **out, struct client_refusal *refusal,
-                        struct error *err) {
+enum status client_call(struct client *c, const struct client_request *r, cJSON **out, struct error *err) {
     struct answer answer = {0};
     cJSON *json = NULL;
-    enum status st = call(c, r, "application/json", &answer, refusal, err);
+    enum status st = call(c, r, "application/json", &answer, err);
     if (!st && answer.n && (st = json_parse(answer.text, answer.n, "answer", &json, err)) == ST_INVALID)
         st = not_a_service(c, "JSON", err);
     if (!st)
@@ -406,10 +401,10 @@ static bool is_media(const char *type, const char *wanted) {
 }
 
 enum status client_text(struct client *c, const char *path, const char *media, struct client_text *out,
-                        struct client_refusal *refusal, struct error *err) {
+                        struct error *err) {
     const struct client_request request = {.method = "GET", .path = path};
     struct answer answer = {0};
-    enum status st = call(c, &request, media, &answer, refusal, err);
+    enum status st = call(c, &request, media, &answer, err);
     if (!st && !is_media(answer.media, media))
         st = not_a_service(c, media, err);
     char *text = st ? NULL : answer.text ? realloc(answer.text, answer.n + 1) : calloc(1, 1);

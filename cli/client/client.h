@@ -15,7 +15,6 @@
 
 #include "base/error.h"
 #include "cli/client/event_parser.h"
-#include "cli/client/refusal.h"
 
 struct client_options {
     const char *url;          /* "http://host:8642", "https://host/prefix" */
@@ -47,12 +46,11 @@ struct client_request {
     double deadline_us; /* 0: the client's */
 };
 
-/* *out is the answer's JSON, to be deleted; NULL when it had no body. `refusal` (may be NULL) is filled whenever the
- * call fails. Fails: ST_UNREACHABLE (no connection, no answer in time, the service cannot or may not), ST_CANCELLED,
- * ST_NO_MEMORY, ST_TOO_LARGE, and what the service says: ST_USAGE, ST_INVALID, ST_NOT_FOUND, ST_CONFLICT,
+/* *out is the answer's JSON, to be deleted; NULL when it had no body. Where the service refuses, the error has its code
+ * ("stale-attempt"). Fails: ST_UNREACHABLE (no connection, no answer in time, the service cannot or may not),
+ * ST_CANCELLED, ST_NO_MEMORY, ST_TOO_LARGE, and what the service says: ST_USAGE, ST_INVALID, ST_NOT_FOUND, ST_CONFLICT,
  * ST_INFEASIBLE. */
-enum status client_call(struct client *client, const struct client_request *request, cJSON **out,
-                        struct client_refusal *refusal, struct error *err);
+enum status client_call(struct client *client, const struct client_request *request, cJSON **out, struct error *err);
 
 /* GET of what is not JSON. */
 struct client_text {
@@ -64,7 +62,7 @@ struct client_text {
 /* free(out->text). Fails: as client_call; ST_UNREACHABLE also when the answer is not of this media type, which a page
  * that a proxy made up is not. */
 enum status client_text(struct client *client, const char *path, const char *media, struct client_text *out,
-                        struct client_refusal *refusal, struct error *err);
+                        struct error *err);
 
 /* The HTTP status of the last call's answer; 0: there was none. */
 long client_last_status(const struct client *client);

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "cli/client/client.h"
 #include "cli/client/client_internal.h"
+#include "cli/client/refusal.h"
 
 static const long SILENCE_S = 45;
 
@@ -101,7 +102,7 @@ static enum status give_up(struct client *c, const struct listening *l, CURLcode
         return client_no_answer(c, code, code ? reason : "the stream of events ends at once", tries, err);
     if (l->n_body && json_parse(l->body, l->n_body, "answer", &json, NULL))
         json = NULL;
-    enum status st = client_refused(c->url, status, json, NULL, err);
+    enum status st = client_refused(c->url, status, json, err);
     cJSON_Delete(json);
     return st;
 }

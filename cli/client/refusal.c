@@ -35,19 +35,14 @@ static const char *pointer_of(const cJSON *json) {
     return text_of(cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(json, "errors"), 0), "pointer");
 }
 
-enum status client_refused(const char *service, long http, const cJSON *json, struct client_refusal *out,
-                           struct error *err) {
+enum status client_refused(const char *service, long http, const cJSON *json, struct error *err) {
     const char *code = text_of(json, "code"), *id = text_of(json, "request_id"), *pointer = pointer_of(json);
     const char *detail = text_of(json, "detail");
     const enum status st = *code || http == 413 ? status_of(http, code) : ST_UNREACHABLE;
-    if (out) {
-        *out = (struct client_refusal){.status = http};
-        snprintf(out->code, sizeof out->code, "%s", code);
-        snprintf(out->request_id, sizeof out->request_id, "%s", id);
-    }
     if (!*code)
         return error_set(err, st, "%.200s answered with HTTP status %ld, and not as a syncopate service does", service,
                          http);
-    return error_set(err, st, "%.120s: %s%s%.250s (%ld %s, request %.40s)%s", service, pointer, *pointer ? ": " : "",
-                     detail, http, code, id, http == 401 ? "; give --token-file FILE or set SYNCOPATE_TOKEN" : "");
+    error_set(err, st, "%.120s: %s%s%.250s (%ld %s, request %.40s)%s", service, pointer, *pointer ? ": " : "", detail,
+              http, code, id, http == 401 ? "; give --token-file FILE or set SYNCOPATE_TOKEN" : "");
+    return error_code(err, st, code);
 }

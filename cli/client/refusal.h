@@ -6,16 +6,9 @@
 
 #include "base/error.h"
 
-struct client_refusal {
-    long status;         /* HTTP; 0: there was no answer */
-    char code[40];       /* "stale-attempt", or empty */
-    char request_id[40]; /* what the service's log knows it by, or empty */
-};
-
 /* Fill *err from an answer of `status`, with the problem document `json` (NULL: it had none, or another body), and
  * return its status: what can be mended by who asked keeps its own; everything else, and every answer without such a
- * document (a proxy's), is ST_UNREACHABLE, but for ST_TOO_LARGE. `out` may be NULL. */
-enum status client_refused(const char *service, long status, const cJSON *json, struct client_refusal *out,
-                           struct error *err);
+ * document (a proxy's), is ST_UNREACHABLE, but for ST_TOO_LARGE. The error has the problem's code ("stale-attempt"). */
+enum status client_refused(const char *service, long status, const cJSON *json, struct error *err);
 
 #endif

@@ -19,11 +19,11 @@ static enum status check(const char *token, const char *where, struct error *err
 static enum status check_file(int file, const char *path, struct error *err) {
     struct stat st;
     if (fstat(file, &st))
-        return error_set(err, ST_ENVIRONMENT, "%s: %s", path, strerror(errno));
+        return error_at(err, ST_ENVIRONMENT, path, "%s", strerror(errno));
     if (!S_ISREG(st.st_mode))
-        return error_set(err, ST_ENVIRONMENT, "%s: a token is kept in a plain file", path);
+        return error_at(err, ST_ENVIRONMENT, path, "a token is kept in a plain file");
     if (st.st_mode & (S_IRWXG | S_IRWXO))
-        return error_set(err, ST_ENVIRONMENT, "%s: others can read this token; run: chmod 600 %s", path, path);
+        return error_at(err, ST_ENVIRONMENT, path, "others can read this token; run: chmod 600 %s", path);
     return ST_OK;
 }
 
@@ -31,12 +31,12 @@ static enum status read_file(const char *path, char out[CLIENT_TOKEN_ROOM], stru
     char text[CLIENT_TOKEN_ROOM];
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0)
-        return error_set(err, errno == ENOENT ? ST_NOT_FOUND : ST_ENVIRONMENT, "%s: %s", path, strerror(errno));
+        return error_at(err, errno == ENOENT ? ST_NOT_FOUND : ST_ENVIRONMENT, path, "%s", strerror(errno));
     enum status st = check_file(file, path, err);
     ssize_t n = st ? 0 : read(file, text, sizeof text);
     close(file);
     if (n < 0)
-        return error_set(err, ST_ENVIRONMENT, "%s: %s", path, strerror(errno));
+        return error_at(err, ST_ENVIRONMENT, path, "%s", strerror(errno));
     if (st)
         return st;
     const size_t length = (size_t)n;
@@ -44,7 +44,7 @@ static enum status read_file(const char *path, char out[CLIENT_TOKEN_ROOM], stru
     while (end < length && text[end] != '\n' && text[end] != '\r')
         end++;
     if (end == sizeof text || memchr(text, 0, end))
-        return error_set(err, ST_INVALID, "%s: this is no token", path);
+        return error_at(err, ST_INVALID, path, "this is no token");
     memcpy(out, text, end);
     out[end] = 0;
     return check(out, path, err);

@@ -271,8 +271,7 @@ static enum status build(struct cluster_draft *draft, const struct source *first
     if (draft->base)
         st = extend_base(draft, settings, notes, &root, err);
     else if (!draft->nodes.n)
-        st = error_set(err, ST_USAGE, "%s: no node is named there; give a hostfile or a cluster file as well",
-                       first->name);
+        st = error_at(err, ST_USAGE, first->name, "no node is named there; give a hostfile or a cluster file as well");
     else
         st = describe(draft, name, settings, notes, &root, err);
     if (st)

@@ -16,7 +16,7 @@ enum status cluster_file_read(const struct source *source, const struct import_s
     (void)notes;
     cJSON *json;
     if (draft->base)
-        return error_set(err, ST_USAGE, "%s: two cluster files; give one, and what adds to it", source->name);
+        return error_at(err, ST_USAGE, source->name, "two cluster files; give one, and what adds to it");
     enum status st = json_parse(source->text, source->n, source->name, &json, err);
     if (st)
         return st;

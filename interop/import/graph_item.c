@@ -247,12 +247,11 @@ static enum status read_graph(struct item *item, struct error *err) {
 static enum status check_item(const struct item *item, struct error *err) {
     for (size_t i = 0; i < item->n_targets; i++)
         if (!item->targets[i].found)
-            return error_set(err, ST_INVALID, "%s: byte 0: a gradient is for \"%.100s\", which no node makes",
-                             item->source->name, item->targets[i].name);
-    return item->n_weights
-               ? ST_OK
-               : error_set(err, ST_INVALID, "%s: byte 0: no gradients in it; make the GraphItem after the optimizer",
-                           item->source->name);
+            return error_at(err, ST_INVALID, item->source->name,
+                            "byte 0: a gradient is for \"%.100s\", which no node makes", item->targets[i].name);
+    return item->n_weights ? ST_OK
+                           : error_at(err, ST_INVALID, item->source->name,
+                                      "byte 0: no gradients in it; make the GraphItem after the optimizer");
 }
 
 enum status graph_item_read(const struct source *source, const struct import_settings *settings, struct notes *notes,
@@ -263,7 +262,7 @@ enum status graph_item_read(const struct source *source, const struct import_set
     if (!name)
         return error_no_memory(err);
     if (source->cut)
-        return error_set(err, ST_TOO_LARGE, "%s: more than %d bytes", source->name, SOURCE_MAX_BYTES);
+        return error_at(err, ST_TOO_LARGE, source->name, "more than %d bytes", SOURCE_MAX_BYTES);
     enum status st = weights_check(source, settings, err);
     if (!st)
         st = read_targets(&item, err);

@@ -92,7 +92,7 @@ enum status hostfile_read(const struct source *source, const struct import_setti
     for (char *line; !st && (line = lines_next(&lines));)
         st = read_host(&lines, line, &met, err);
     if (!st && !met.nodes.n)
-        st = error_set(err, ST_INVALID, "%s: no host is named there", source->name);
+        st = error_at(err, ST_INVALID, source->name, "no host is named there");
     if (!st && !cluster_draft_take(draft, &met.nodes, DRAFT_LISTED))
         st = error_no_memory(err);
     cluster_draft_release(&met);

@@ -87,15 +87,14 @@ static enum status find_kind(const struct import_kind *kinds, const char *name, 
 static enum status unknown(const struct source *source, const struct import_kind *kinds, struct error *err) {
     char list[256];
     if (source->n > 2 && !memcmp(source->text, "\x1f\x8b", 2))
-        return error_set(err, ST_INVALID, "%s: byte 0: compressed; gunzip it first, \"-\" being standard input",
-                         source->name);
+        return error_at(err, ST_INVALID, source->name,
+                        "byte 0: compressed; gunzip it first, \"-\" being standard input");
     list_kinds(kinds, 0, list, sizeof list);
-    return error_set(err, ST_INVALID, "%s: byte 0: of no known kind; say which of %s it is with --from", source->name,
-                     list);
+    return error_at(err, ST_INVALID, source->name, "byte 0: of no known kind; say which of %s it is with --from", list);
 }
 
 static enum status refuse_own(const struct source *source, struct error *err) {
-    return error_set(err, ST_INVALID, "%s: a model file already; use it as it is", source->name);
+    return error_at(err, ST_INVALID, source->name, "a model file already; use it as it is");
 }
 
 static enum status check_settings(const struct import_settings *s, struct error *err) {
@@ -131,8 +130,8 @@ static enum status check_options(const struct source *source, const struct impor
         if (!options[i].given || taken & options[i].option)
             continue;
         list_kinds(kinds, options[i].option, list, sizeof list);
-        return error_set(err, ST_USAGE, "%s: this kind of file takes no --%s; it is for %s", source->name,
-                         options[i].name, list);
+        return error_at(err, ST_USAGE, source->name, "this kind of file takes no --%s; it is for %s", options[i].name,
+                        list);
     }
     return ST_OK;
 }

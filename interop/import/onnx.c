@@ -269,20 +269,20 @@ static enum status find_batch(const struct source *source, const struct onnx_gra
     layers->scale = stored > 0 ? layers->batch / stored : 1;
     return layers->batch > 0
                ? ST_OK
-               : error_set(err, ST_USAGE, "%s: the file does not tell the batch size; give --batch", source->name);
+               : error_at(err, ST_USAGE, source->name, "the file does not tell the batch size; give --batch");
 }
 
 static enum status check(const struct source *source, const struct onnx_graph *graph,
                          const struct import_settings *settings, const struct layers *layers, struct error *err) {
     if (!layers->n_variables)
-        return error_set(err, ST_INVALID, "%s: byte 0: no node reads an initializer of floating-point numbers%s",
-                         source->name,
-                         graph->n_inner ? "; graphs and functions inside are not looked into: inline them" : "");
+        return error_at(err, ST_INVALID, source->name,
+                        "byte 0: no node reads an initializer of floating-point numbers%s",
+                        graph->n_inner ? "; graphs and functions inside are not looked into: inline them" : "");
     if (layers->n_estimated && settings->positions <= 0)
-        return error_set(err, ST_USAGE,
-                         "%s: of %zu nodes the file does not tell the activations' sizes; give --positions to estimate "
-                         "their times, or add them with onnx.shape_inference (data_prop=True)",
-                         source->name, layers->n_estimated);
+        return error_at(err, ST_USAGE, source->name,
+                        "of %zu nodes the file does not tell the activations' sizes; give --positions to estimate "
+                        "their times, or add them with onnx.shape_inference (data_prop=True)",
+                        layers->n_estimated);
     return ST_OK;
 }
 
@@ -316,7 +316,7 @@ enum status onnx_read(const struct source *source, const struct import_settings 
                       cJSON **out, struct error *err) {
     struct source whole;
     if (settings->tflops <= 0)
-        return error_set(err, ST_USAGE, "%s: an ONNX file has no times; give --tflops to estimate them", source->name);
+        return error_at(err, ST_USAGE, source->name, "an ONNX file has no times; give --tflops to estimate them");
     if (!source->cut)
         return read_whole(source, settings, notes, out, err);
     enum status st = source_map(source, &whole, err);

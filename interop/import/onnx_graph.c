@@ -290,8 +290,9 @@ static enum status merge_values(const struct source *source, struct onnx_graph *
         if (!n || strcmp(graph->values[n - 1].name, value->name) != 0)
             graph->values[n++] = *value;
         else if (graph->values[n - 1].initializer && value->initializer)
-            return error_set(err, ST_INVALID, "%s: byte %zu: initializer \"%.100s\" again; it stands at byte %zu",
-                             source->name, value->at, value->name, graph->values[n - 1].at);
+            return error_at(err, ST_INVALID, source->name,
+                            "byte %zu: initializer \"%.100s\" again; it stands at byte %zu", value->at, value->name,
+                            graph->values[n - 1].at);
         else
             graph->values[n - 1].input |= value->input;
     }
@@ -386,7 +387,7 @@ static enum status read_fields(struct proto_message model, struct onnx_graph *gr
         graph->nodes = arena_alloc(graph->arena, counts.nodes, sizeof *graph->nodes);
         st = graph->values && graph->nodes ? read_graph(inside, graph, err) : error_no_memory(err);
     }
-    return st || seen ? st : error_set(err, ST_INVALID, "%s: byte 0: no graph in it", model.source->name);
+    return st || seen ? st : error_at(err, ST_INVALID, model.source->name, "byte 0: no graph in it");
 }
 
 enum status onnx_graph_read(const struct source *source, double batch, double positions, struct arena *arena,

@@ -52,8 +52,8 @@ static enum status use_row(struct tables *tables, uint64_t bytes, double value, 
     } else if (tables->test == TEST_BANDWIDTH && gbit_per_s > draft->nic_gbit_per_s) {
         draft->nic_gbit_per_s = gbit_per_s;
     } else if (tables->test == TEST_ALL_REDUCE && !settings->devices) {
-        return error_set(err, ST_USAGE, "%s: osu_allreduce does not tell how many processes it had; give --devices",
-                         tables->lines.name);
+        return error_at(err, ST_USAGE, tables->lines.name,
+                        "osu_allreduce does not tell how many processes it had; give --devices");
     } else if (tables->test == TEST_ALL_REDUCE && bytes && value > 0 &&
                !cluster_draft_all_reduce(draft, settings->devices, bytes, value)) {
         return error_no_memory(err);
@@ -93,6 +93,6 @@ enum status osu_read(const struct source *source, const struct import_settings *
             st = read_row(&tables, line, settings, draft, err);
     }
     if (!st && !tables.rows)
-        st = error_set(err, ST_INVALID, "%s: a title without rows; give all that the benchmark printed", source->name);
+        st = error_at(err, ST_INVALID, source->name, "a title without rows; give all that the benchmark printed");
     return st;
 }

@@ -21,7 +21,7 @@ enum status(proto_fail)(const struct proto_message *message, const struct proto_
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    return error_set(err, ST_INVALID, "%s: byte %zu: %s", message->source->name, field->at, what);
+    return error_at(err, ST_INVALID, message->source->name, "byte %zu: %s", field->at, what);
 }
 
 /* At most ten bytes of seven bits, the lowest first. */

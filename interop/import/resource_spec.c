@@ -98,7 +98,7 @@ static enum status read_document(struct spec *spec, struct error *err) {
     const yaml_node_t *root = yaml_document_get_root_node(&spec->document), *nodes = NULL;
     enum status st = ST_OK;
     if (!root || root->type != YAML_MAPPING_NODE)
-        return error_set(err, ST_INVALID, "%s: not a mapping with \"nodes\"", spec->name);
+        return error_at(err, ST_INVALID, spec->name, "not a mapping with \"nodes\"");
     for (const yaml_node_pair_t *p = root->data.mapping.pairs.start; p < root->data.mapping.pairs.top; p++) {
         const char *key = scalar_text(yaml_document_get_node(&spec->document, p->key));
         if (key && !strcmp(key, "nodes"))

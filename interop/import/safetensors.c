@@ -128,10 +128,10 @@ static bool add_notes(const struct source *source, const struct import_settings 
 
 static enum status check(const struct source *source, const struct import_settings *settings, struct error *err) {
     if (source->n < PREFIX_BYTES || header_bytes(source) > source->n - PREFIX_BYTES)
-        return error_set(err, ST_INVALID, "%s: byte 0: the header ends behind the end of the file; fetch it again",
-                         source->name);
+        return error_at(err, ST_INVALID, source->name,
+                        "byte 0: the header ends behind the end of the file; fetch it again");
     if (header_bytes(source) > HEADER_MAX_BYTES)
-        return error_set(err, ST_TOO_LARGE, "%s: a header of over %d bytes", source->name, HEADER_MAX_BYTES);
+        return error_at(err, ST_TOO_LARGE, source->name, "a header of over %d bytes", HEADER_MAX_BYTES);
     return weights_check(source, settings, err);
 }
 

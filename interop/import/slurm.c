@@ -115,8 +115,8 @@ enum status slurm_read(const struct source *source, const struct import_settings
         st = read_line(&nodes, line, err);
     end_node(&nodes);
     if (!st && !nodes.met.nodes.n)
-        st = error_set(err, ST_INVALID, "%s: no node that is in service; give what `scontrol show node` prints",
-                       source->name);
+        st = error_at(err, ST_INVALID, source->name,
+                      "no node that is in service; give what `scontrol show node` prints");
     if (!st && (!cluster_draft_take(draft, &nodes.met.nodes, DRAFT_LISTED) ||
                 (nodes.left_out && !notes_add(notes, "%s: %zu nodes that are down, drained or failing are left out",
                                               source->name, nodes.left_out))))

@@ -32,7 +32,7 @@ static enum status read_all(FILE *f, const char *path, struct arena *arena, stru
     }
     if (!bytes)
         return error_no_memory(err);
-    enum status st = ferror(f) ? error_set(err, ST_ENVIRONMENT, "%s: %s", path, strerror(errno)) : ST_OK;
+    enum status st = ferror(f) ? error_at(err, ST_ENVIRONMENT, path, "%s", strerror(errno)) : ST_OK;
     struct source source = {.n = n, .cut = n == SOURCE_MAX_BYTES && fgetc(f) != EOF};
     if (!st) {
         source.name = arena_strdup(arena, path);
@@ -50,7 +50,7 @@ enum status source_read(const char *path, struct arena *arena, struct source *ou
         return read_all(stdin, STANDARD_INPUT, arena, out, err);
     FILE *f = fopen(path, "rb");
     if (!f)
-        return error_set(err, errno == ENOENT ? ST_NOT_FOUND : ST_ENVIRONMENT, "%s: %s", path, strerror(errno));
+        return error_at(err, errno == ENOENT ? ST_NOT_FOUND : ST_ENVIRONMENT, path, "%s", strerror(errno));
     enum status st = read_all(f, path, arena, out, err);
     fclose(f);
     return st;
@@ -62,13 +62,12 @@ enum status source_map(const struct source *source, struct source *out, struct e
     if (fd < 0 || fstat(fd, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size < 1) {
         if (fd >= 0)
             close(fd);
-        return error_set(err, ST_TOO_LARGE, "%s: more than %d bytes; give it as a file", source->name,
-                         SOURCE_MAX_BYTES);
+        return error_at(err, ST_TOO_LARGE, source->name, "more than %d bytes; give it as a file", SOURCE_MAX_BYTES);
     }
     char *text = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     close(fd);
     if (text == MAP_FAILED)
-        return error_set(err, ST_ENVIRONMENT, "%s: cannot be mapped: %s", source->name, strerror(errno));
+        return error_at(err, ST_ENVIRONMENT, source->name, "cannot be mapped: %s", strerror(errno));
     *out = (struct source){.name = source->name, .text = text, .n = (size_t)about.st_size};
     return ST_OK;
 }
@@ -105,11 +104,10 @@ size_t text_valid_bytes(const char *text, size_t n) {
 
 enum status source_check_text(const struct source *source, struct error *err) {
     if (source->cut)
-        return error_set(err, ST_TOO_LARGE, "%s: more than %d bytes", source->name, SOURCE_MAX_BYTES);
+        return error_at(err, ST_TOO_LARGE, source->name, "more than %d bytes", SOURCE_MAX_BYTES);
     const size_t i = text_valid_bytes(source->text, source->n);
-    return i == source->n
-               ? ST_OK
-               : error_set(err, ST_INVALID, "%s: byte %zu: not UTF-8 text; convert the file", source->name, i);
+    return i == source->n ? ST_OK
+                          : error_at(err, ST_INVALID, source->name, "byte %zu: not UTF-8 text; convert the file", i);
 }
 
 bool source_is_standard_input(const struct source *source) {
@@ -174,7 +172,10 @@ enum status(lines_fail)(const struct lines *lines, struct error *err, const char
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
     text_clean(what);
-    return error_set(err, ST_INVALID, "%s:%zu: %s", lines->name, lines->line, what);
+    error_set(err, ST_INVALID, "%s", what);
+    error_prefix(err, ST_INVALID, "%s:%zu", lines->name, lines->line);
+    err->position = lines->line;
+    return ST_INVALID;
 }
 
 bool word_number(const char *text, double *out) {

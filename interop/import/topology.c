@@ -85,8 +85,9 @@ static enum status read_matrix(struct matrix *matrix, struct error *err) {
                 matrix->gpus++;
     }
     if (!st && (!matrix->gpus || matrix->rows != matrix->gpus))
-        st = error_set(err, ST_INVALID, "%s: %lu rows of GPUs under a heading of %lu; give all that it printed",
-                       matrix->lines.name, (unsigned long)matrix->rows, (unsigned long)matrix->gpus);
+        st = error_at(err, ST_INVALID, matrix->lines.name,
+                      "%lu rows of GPUs under a heading of %lu; give all that it printed", (unsigned long)matrix->rows,
+                      (unsigned long)matrix->gpus);
     return st;
 }
 

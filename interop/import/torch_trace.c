@@ -210,10 +210,9 @@ static enum status read_passes(struct import *import, struct error *err) {
     if (!n && first)
         st = read_pass(import, first->thread, from, INFINITY, err);
     if (!st && !import->n_passes)
-        st = error_set(err, ST_INVALID,
-                       "%s: byte 0: no gradient becomes ready in this trace; profile training iterations, backward "
-                       "pass and all",
-                       import->source->name);
+        st = error_at(err, ST_INVALID, import->source->name,
+                      "byte 0: no gradient becomes ready in this trace; profile training iterations, backward "
+                      "pass and all");
     return st;
 }
 
@@ -391,10 +390,10 @@ static enum status find_shape(const struct import *import, const struct trace_ev
         if (e->thread == step->thread)
             st = trace_input(trace, e, &out->shape, &out->dtype, &found, err);
     if (!st && !found)
-        return error_set(err, ST_INVALID,
-                         "%s: /traceEvents/%zu: the trace has no shapes; profile with record_shapes=True, with a "
-                         "PyTorch that has Kineto, or import by the module in interop/pytorch",
-                         import->source->name, step->place);
+        return error_at(err, ST_INVALID, import->source->name,
+                        "/traceEvents/%zu: the trace has no shapes; profile with record_shapes=True, with a "
+                        "PyTorch that has Kineto, or import by the module in interop/pytorch",
+                        step->place);
     return st;
 }
 
@@ -427,9 +426,8 @@ static enum status find_gradients(struct import *import, struct error *err) {
             return error_no_memory(err);
     }
     return pass->n_forward ? ST_OK
-                           : error_set(err, ST_INVALID,
-                                       "%s: byte 0: no operator before the backward pass bears a \"Sequence number\"",
-                                       import->source->name);
+                           : error_at(err, ST_INVALID, import->source->name,
+                                      "byte 0: no operator before the backward pass bears a \"Sequence number\"");
 }
 
 /* ---- the description ---- */

@@ -7,9 +7,8 @@
 enum status weights_check(const struct source *source, const struct import_settings *settings, struct error *err) {
     if (settings->tflops > 0 && settings->batch > 0 && settings->positions > 0)
         return ST_OK;
-    return error_set(err, ST_USAGE,
-                     "%s: the file has no times; give --batch, --positions and --tflops to estimate them",
-                     source->name);
+    return error_at(err, ST_USAGE, source->name,
+                    "the file has no times; give --batch, --positions and --tflops to estimate them");
 }
 
 bool weights_note(const struct source *source, const struct import_settings *settings, struct notes *notes) {

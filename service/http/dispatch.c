@@ -255,7 +255,7 @@ static bool is_too_large(const struct request *rq, const struct error *err) {
 /* Answer with the problem that *err is. */
 static void fail(struct request *rq, struct response *rs, const struct error *err) {
     enum problem problem = rq->unwritten ? PROBLEM_STORAGE : problem_of_status(err->status);
-    const char *pointer, *detail;
+    char detail[ERROR_TEXT_ROOM];
     response_clear(rs);
     if (is_too_large(rq, err)) {
         response_problem(rs, &rq->arena, PROBLEM_TOO_LARGE, REQUEST_TOO_MUCH_MEMORY,
@@ -270,25 +270,22 @@ static void fail(struct request *rq, struct response *rs, const struct error *er
         return;
     }
     if (err->status == ST_CANCELLED) { /* the service stops, or the client has left */
-        response_problem(rs, &rq->arena, problem, "%s", err->message);
+        response_problem(rs, &rq->arena, problem, "%s", ERROR_TEXT(err));
         return;
     }
     if (problem_status(problem) >= 500) { /* what is wrong here is not for clients to read */
-        log_error("request %s: %s", rq->id, err->message);
+        log_error("request %s: %s", rq->id, ERROR_TEXT(err));
         response_problem(rs, &rq->arena, problem, "the service could not do it; its log says why under request %s",
                          rq->id);
         return;
     }
     struct error said = *err;
-    access_hide_path(rq->service->access, said.message);
-    if (problem_split(said.message, &rq->arena, &pointer, &detail, NULL)) {
+    access_hide_path(rq->service->access, &said);
+    const char *pointer = problem_pointer(&said);
+    response_problem(rs, &rq->arena, problem, "%s", problem_detail(&said, detail));
+    rs->problem_pointer = pointer ? arena_strdup(&rq->arena, pointer) : NULL;
+    if (pointer && !rs->problem_pointer)
         response_problem(rs, &rq->arena, PROBLEM_STORAGE, "out of memory");
-        return;
-    }
-    response_problem(rs, &rq->arena, problem, "%s", said.message);
-    rs->problem_pointer = pointer;
-    if (pointer)
-        rs->problem_detail = detail;
 }
 
 static bool parse_body(struct request *rq, struct response *rs) {

@@ -21,7 +21,7 @@
 #include "tuner/session/trials.h"
 
 static void fail(const struct error *err) {
-    fprintf(stderr, "accuracy: %s\n", err->message);
+    fprintf(stderr, "accuracy: %s\n", ERROR_TEXT(err));
     exit(1);
 }
 

@@ -32,7 +32,7 @@ void *__wrap_realloc(void *p, size_t n) {
 void bench_check(enum status status, const struct error *err) {
     if (status == ST_OK)
         return;
-    fprintf(stderr, "%s: %s\n", program_invocation_short_name, err->message);
+    fprintf(stderr, "%s: %s\n", program_invocation_short_name, ERROR_TEXT(err));
     exit(1);
 }
 

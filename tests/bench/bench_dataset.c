@@ -112,7 +112,7 @@ static void ingest(struct store *store, struct rng *rng, size_t from, size_t to,
                 times[k][t] = records[k].median_us;
         }
         const double start = clock_now_us(), start_cpu = cpu_us();
-        must(store_trials_import(store, batch, records, NULL, &report, NULL, &err));
+        must(store_trials_import(store, batch, records, NULL, &report, &err));
         cpu += cpu_us() - start_cpu;
         took[batches] = clock_now_us() - start;
         busy += took[batches++];

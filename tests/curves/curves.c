@@ -236,7 +236,7 @@ static int print_dataset(const char *path) {
         store_close(store);
     }
     if (status != ST_OK) {
-        fprintf(stderr, "curves: %s\n", err.message);
+        fprintf(stderr, "curves: %s\n", ERROR_TEXT(&err));
         return 1;
     }
     printf("\nClusters as `syncopate bench` measured them, sizes four times apart\n");

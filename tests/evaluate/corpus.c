@@ -9,7 +9,7 @@
 const double MARGIN[MARGINS] = {0, 0.02, 0.05};
 
 void fail(const struct error *err) {
-    fprintf(stderr, "evaluate: %s\n", err->message);
+    fprintf(stderr, "evaluate: %s\n", ERROR_TEXT(err));
     exit(1);
 }
 

@@ -23,7 +23,7 @@ static void check_round_trip(const struct cluster *cluster) {
     cJSON *json = cluster_write(cluster);
     char *first = json_canonical(json);
     if (cluster_read(json, "again", &again, &err) != ST_OK)
-        fprintf(stderr, "%s\n", err.message);
+        fprintf(stderr, "%s\n", ERROR_TEXT(&err));
     require(!err.status, "what is written can be read");
     cJSON_Delete(json);
     json = cluster_write(&again);
@@ -62,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     const enum status status = cluster_read(json, "input", &cluster, &err);
     cJSON_Delete(json);
     if (status != ST_OK) {
-        require(status == ST_INVALID && err.status == status && !strncmp(err.message, "input: ", 7),
+        require(status == ST_INVALID && err.status == status && !strncmp(ERROR_TEXT(&err), "input: ", 7),
                 "a refusal says why");
         require(!cluster.arena.blocks, "nothing is written on failure");
         return 0;

@@ -37,18 +37,18 @@ static void open_store(void) {
     struct id model, cluster, strategy;
     int64_t trial;
     snprintf(path, sizeof path, "/tmp/fuzz-filter-%ld.db", (long)getpid());
-    require(store_open(path, STORE_READ_WRITE, &store, &err) == ST_OK, err.message);
+    require(store_open(path, STORE_READ_WRITE, &store, &err) == ST_OK, ERROR_TEXT(&err));
     atexit(leave);
-    require(store_put(store, STORE_MODEL, "m", "{}", &model, &err) == ST_OK, err.message);
-    require(store_put(store, STORE_CLUSTER, "c", "{}", &cluster, &err) == ST_OK, err.message);
-    require(store_put(store, STORE_STRATEGY, "s", "{}", &strategy, &err) == ST_OK, err.message);
+    require(store_put(store, STORE_MODEL, "m", "{}", &model, &err) == ST_OK, ERROR_TEXT(&err));
+    require(store_put(store, STORE_CLUSTER, "c", "{}", &cluster, &err) == ST_OK, ERROR_TEXT(&err));
+    require(store_put(store, STORE_STRATEGY, "s", "{}", &strategy, &err) == ST_OK, ERROR_TEXT(&err));
     const struct new_trial request = {.model = model.hex,
                                       .cluster = cluster.hex,
                                       .strategy = strategy.hex,
                                       .proposer = "p",
                                       .runner = "r",
                                       .predicted_us = 5};
-    require(store_trial_begin(store, &request, &trial, &err) == ST_OK, err.message);
+    require(store_trial_begin(store, &request, &trial, &err) == ST_OK, ERROR_TEXT(&err));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
@@ -66,7 +66,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     memcpy(text, data + 1, n - 1);
     text[n - 1] = '\0';
     const enum status checked = filter_check(text, &err);
-    require(checked == ST_OK || (checked == ST_USAGE && !strncmp(err.message, "filter: ", 8)), "a refusal says where");
+    require(checked == ST_OK || (checked == ST_USAGE && !strncmp(ERROR_TEXT(&err), "filter: ", 8)),
+            "a refusal says where");
     const struct query query = {
         .filter = text, .order = (enum query_order)(data[0] % QUERY_ORDER_COUNT), .descending = data[0] & 128};
     const enum status run = query_collect(store, &query, &arena, &found, &records, &err);

@@ -22,7 +22,7 @@ static char *canonical_again(char *text) {
     cJSON *tree = NULL;
     require(text != NULL, "a tree that was read can be written");
     if (json_parse(text, strlen(text), "again", &tree, &err) != ST_OK)
-        fprintf(stderr, "%s\n", err.message);
+        fprintf(stderr, "%s\n", ERROR_TEXT(&err));
     require(tree != NULL, "what is written can be read");
     char *again = json_canonical(tree);
     require(again != NULL, "and written again");

@@ -24,7 +24,7 @@ static void check_round_trip(const struct model *model) {
     cJSON *json = model_write(model);
     char *first = json_canonical(json);
     if (model_read(json, "again", &again, &err) != ST_OK)
-        fprintf(stderr, "%s\n", err.message);
+        fprintf(stderr, "%s\n", ERROR_TEXT(&err));
     require(!err.status, "what is written can be read");
     cJSON_Delete(json);
     json = model_write(&again);
@@ -71,7 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     const enum status status = model_read(json, "input", &model, &err);
     cJSON_Delete(json);
     if (status != ST_OK) {
-        require(status == ST_INVALID && err.status == status && !strncmp(err.message, "input: ", 7),
+        require(status == ST_INVALID && err.status == status && !strncmp(ERROR_TEXT(&err), "input: ", 7),
                 "a refusal says why");
         require(!model.arena.blocks, "nothing is written on failure");
         return 0;

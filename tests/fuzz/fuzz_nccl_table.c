@@ -27,7 +27,7 @@ static void check_round_trip(const struct nccl_table *table) {
     for (uint32_t i = 0; i < table->n; i++)
         nccl_table_write_row(file, &table->rows[i]);
     fclose(file);
-    require(!nccl_table_read(text, size, "again", &again, &err), err.message);
+    require(!nccl_table_read(text, size, "again", &again, &err), ERROR_TEXT(&err));
     require(again.n == table->n && (!again.n || !memcmp(again.rows, table->rows, again.n * sizeof *again.rows)),
             "what is written reads back the same");
     free(text);
@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     struct nccl_table table = {0};
     const enum status status = nccl_table_read((const char *)data, n, "input", &table, &err);
     if (status != ST_OK) {
-        require(status == ST_INVALID && !strncmp(err.message, "input:", 6), "a refusal says where");
+        require(status == ST_INVALID && !strncmp(ERROR_TEXT(&err), "input:", 6), "a refusal says where");
         require(!table.rows, "nothing is written on failure");
         return 0;
     }

@@ -45,7 +45,7 @@ static cJSON *parse(const char *text) {
     for (char *p = copy; *p; p++)
         if (*p == '\'')
             *p = '"';
-    require(!json_parse(copy, strlen(copy), "text", &json, &err), err.message);
+    require(!json_parse(copy, strlen(copy), "text", &json, &err), ERROR_TEXT(&err));
     free(copy);
     return json;
 }
@@ -53,8 +53,8 @@ static cJSON *parse(const char *text) {
 static void read_world(void) {
     struct error err = {0};
     cJSON *m = parse(model_text), *c = parse(cluster_text);
-    require(!model_read(m, "model", &model, &err), err.message);
-    require(!cluster_read(c, "cluster", &cluster, &err), err.message);
+    require(!model_read(m, "model", &model, &err), ERROR_TEXT(&err));
+    require(!cluster_read(c, "cluster", &cluster, &err), ERROR_TEXT(&err));
     cJSON_Delete(m);
     cJSON_Delete(c);
 }
@@ -65,7 +65,7 @@ static void check_round_trip(const struct strategy *strategy) {
     cJSON *json = strategy_write(strategy, &model, &cluster);
     char *first = json_canonical(json);
     if (strategy_read(json, "again", &model, &cluster, &again, &err) != ST_OK)
-        fprintf(stderr, "%s\n", err.message);
+        fprintf(stderr, "%s\n", ERROR_TEXT(&err));
     require(!err.status, "what is written can be read");
     cJSON_Delete(json);
     json = strategy_write(&again, &model, &cluster);
@@ -81,7 +81,7 @@ static void check_round_trip(const struct strategy *strategy) {
 static void check_lowering(const struct strategy *strategy) {
     struct error err = {0};
     struct plan plan = {0};
-    require(!plan_lower(&model, &cluster, strategy, &plan, &err), err.message);
+    require(!plan_lower(&model, &cluster, strategy, &plan, &err), ERROR_TEXT(&err));
     const char *broken = plan_broken(&plan, strategy);
     require(!broken, broken);
     plan_release(&plan);
@@ -98,7 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     const enum status status = strategy_read(json, "input", &model, &cluster, &strategy, &err);
     cJSON_Delete(json);
     if (status != ST_OK) {
-        require(status == ST_INVALID && err.status == status && !strncmp(err.message, "input: ", 7),
+        require(status == ST_INVALID && err.status == status && !strncmp(ERROR_TEXT(&err), "input: ", 7),
                 "a refusal says why");
         require(!strategy.arena.blocks, "nothing is written on failure");
         return 0;

@@ -50,13 +50,14 @@ static inline char *import_bytes(const uint8_t *data, size_t n, const char *kind
     do
         st = cluster ? import_cluster(1, &source, kind, &settings, &notes, &json, &err)
                      : import_model(&source, kind, &settings, &notes, &json, &err);
-    while (st == ST_USAGE && drop_option(&settings, err.message));
+    while (st == ST_USAGE && drop_option(&settings, ERROR_TEXT(&err)));
     if (st == ST_OK) {
         text = json_canonical(json);
         require(text != NULL, "a description can be written");
     } else {
-        require(!json && err.status == st && err.message[0] && !strchr(err.message, '\n'), "a refusal is one line");
-        require(st != ST_INVALID || !strncmp(err.message, "input", 5), "and names the file");
+        require(!json && err.status == st && err.message[0] && !strchr(ERROR_TEXT(&err), '\n'),
+                "a refusal is one line");
+        require(st != ST_INVALID || !strncmp(ERROR_TEXT(&err), "input", 5), "and names the file");
     }
     cJSON_Delete(json);
     arena_release(&arena);

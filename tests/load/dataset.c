@@ -21,7 +21,7 @@ static struct error err;
 static void must(enum status status) {
     if (!status)
         return;
-    fprintf(stderr, "load: %s\n", err.message);
+    fprintf(stderr, "load: %s\n", ERROR_TEXT(&err));
     exit(1);
 }
 
@@ -185,7 +185,7 @@ static void make_round(struct store *store, struct rng *rng, const struct datase
     for (size_t i = from; i < from + DATASET_ROUND; i += BATCH) {
         for (size_t k = 0; k < BATCH; k++)
             records[k] = make_trial(rng, names, i + k, sessions[k], stamps[k]);
-        must(store_trials_import(store, BATCH, records, NULL, &report, NULL, &err));
+        must(store_trials_import(store, BATCH, records, NULL, &report, &err));
     }
     must(store_end(store, ST_OK, &err));
 }

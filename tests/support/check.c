@@ -27,7 +27,7 @@ void check_close(double a, double b, double relative, const char *a_text, const 
 void check_ok(enum status status, const struct error *err, const char *expression, const char *file, int line) {
     if (status == ST_OK)
         return;
-    print_error("%s failed (%s): %s\n", expression, status_word(status), err->message);
+    print_error("%s failed (%s): %s\n", expression, status_word(status), ERROR_TEXT(err));
     _fail(file, line);
 }
 
@@ -42,7 +42,7 @@ void check_fails(enum status status, enum status want, const struct error *err, 
                  const char *expression, const char *file, int line) {
     if (status != want) {
         print_error("%s gave %s, not %s; the message is: %s\n", expression, status_word(status), status_word(want),
-                    status ? err->message : "");
+                    status ? ERROR_TEXT(err) : "");
         _fail(file, line);
     }
     if (err->status != want) {
@@ -50,7 +50,7 @@ void check_fails(enum status status, enum status want, const struct error *err, 
                     status_word(err->status));
         _fail(file, line);
     }
-    check_contains(err->message, part, file, line);
+    check_contains(ERROR_TEXT(err), part, file, line);
 }
 
 uint64_t test_seed(void) {

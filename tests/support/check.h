@@ -23,7 +23,7 @@
 /* The status is ST_OK; otherwise the message is shown. */
 #define assert_ok(expression) check_ok((expression), &err, #expression, __FILE__, __LINE__)
 
-/* The status is `want`, err.status too, and err.message contains `part`. */
+/* The status is `want`, err.status too, and ERROR_TEXT(&err) contains `part`. */
 #define assert_fails(expression, want, part)                                                                           \
     check_fails((expression), (want), &err, (part), #expression, __FILE__, __LINE__)
 

@@ -108,7 +108,7 @@ static void check_round(size_t round, enum status status, const struct error *er
     const enum status want = state.failed ? ST_NO_MEMORY : ST_OK;
     if (status != want) {
         print_error("allocation %zu %s: got %s (%s), not %s\n", round, state.failed ? "failed" : "was never asked for",
-                    status_word(status), err->message, status_word(want));
+                    status_word(status), ERROR_TEXT(err), status_word(want));
         fail();
     }
     if (want == ST_NO_MEMORY && (err->status != ST_NO_MEMORY || err->message[0] == '\0')) {

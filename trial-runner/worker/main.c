@@ -143,7 +143,7 @@ static enum status share_document(const char *path, cJSON **out, struct error *e
     }
     MPI_Bcast(&shared, sizeof shared, MPI_BYTE, 0, MPI_COMM_WORLD);
     if (shared.status != ST_OK)
-        return error_set(err, shared.status, "%s", shared.message);
+        return error_pass(err, &shared);
     char *copy = world_share_text(text);
     free(text);
     enum status status = json_parse(copy, strlen(copy), path, out, err);

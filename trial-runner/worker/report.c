@@ -52,7 +52,7 @@ void report_iteration(uint32_t index, double time_us) {
 void report_error(const struct error *err) {
     cJSON *line = report_event(err->status == ST_INFEASIBLE ? "infeasible" : "error");
     cJSON_AddStringToObject(line, "status", status_word(err->status));
-    cJSON_AddStringToObject(line, "reason", err->message);
+    cJSON_AddStringToObject(line, "reason", ERROR_TEXT(err));
     report_send(line);
 }
 

@@ -174,7 +174,7 @@ static enum status add_example(struct loading *l, const struct domain *domain, s
         return ST_OK;
     }
     if (st)
-        return error_set(err, st, "%s", why.message);
+        return error_pass(err, &why);
     for (size_t i = 0; i < n; i++)
         l->medians[i] = run[i].record->median_us;
     out->examples[at] = (struct ranker_example){
@@ -228,7 +228,7 @@ static enum status add_domains(struct loading *l, struct error *err) {
     }
     if (!st && !l->out->n)
         st = error_set(err, ST_NOT_FOUND, "none of %zu trials can be predicted any more; the last one: %.300s",
-                       l->n_records, l->last.message);
+                       l->n_records, ERROR_TEXT(&l->last));
     return st;
 }
 
@@ -239,10 +239,10 @@ static enum status load(struct loading *l, const struct query *query, struct err
     wanted.iterations = false;
     enum status st = query_collect(l->store, &wanted, &l->arena, &l->n_records, &l->records, err);
     if (!st && !l->n_records)
-        st = error_set(err, ST_NOT_FOUND, "%s: no complete trials%s", store_path(l->store),
-                       query->model || query->cluster || query->runner
-                           ? " of that model, cluster and runner; \"syncopate dataset query\" shows what it has"
-                           : "; tune, collect and \"trial --dataset\" record them");
+        st = error_at(err, ST_NOT_FOUND, store_path(l->store), "no complete trials%s",
+                      query->model || query->cluster || query->runner
+                          ? " of that model, cluster and runner; \"syncopate dataset query\" shows what it has"
+                          : "; tune, collect and \"trial --dataset\" record them");
     if (!st)
         st = sort_trials(l, err);
     if (!st)

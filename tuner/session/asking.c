@@ -221,11 +221,12 @@ static enum status take_one(struct asking *a, const char *client, double lease_u
 /* It is over: that is written, with the reason. */
 static enum status finish(struct asking *a, struct error *err) {
     struct error why = {.status = ST_OK};
+    char text[ERROR_TEXT_ROOM];
     enum stored_session_state state = STORED_SESSION_DONE;
     const char *reason = tune_stop_words(session_stop(a->engine));
     if (session_found(a->engine, &why)) {
         state = STORED_SESSION_FAILED;
-        reason = why.message;
+        reason = error_text(&why, text);
     }
     return store_session_update(a->store, a->stored.id, state, reason, err);
 }
@@ -281,8 +282,8 @@ static enum status read_trial(struct store *store, const struct asker *asker, st
     if (!st)
         st = query_collect(store, &query, arena, &n, &records, err);
     if (!st && !n)
-        st = error_set(err, ST_NOT_FOUND, "%s: session %s has no trial %lu: %lu were suggested so far",
-                       store_path(store), asker->session, (unsigned long)asker->number, (unsigned long)session.trials);
+        st = error_at(err, ST_NOT_FOUND, store_path(store), "session %s has no trial %lu: %lu were suggested so far",
+                      asker->session, (unsigned long)asker->number, (unsigned long)session.trials);
     if (!st)
         *out = records;
     return st;

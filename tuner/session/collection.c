@@ -298,7 +298,7 @@ static enum status try_one(struct store *store, struct collection *c, const stru
     if (!st)
         tell(o, event, NULL, 0);
     if (!st && (st = runner->run(runner->context, &order, &outcome, err)))
-        store_trial_fail(store, trial, RECORD_CANCELLED, err->message, &(struct error){0});
+        store_trial_fail(store, trial, RECORD_CANCELLED, ERROR_TEXT(err), &(struct error){0});
     else if (!st)
         st = trial_record_end(store, trial, &outcome, err);
     if (!st)

@@ -17,7 +17,7 @@ static enum status parse(const char *text, const struct stored_session *session,
     if (*json && cJSON_IsObject(*json))
         return ST_OK;
     cJSON_Delete(*json);
-    return error_set(err, ST_INVALID, "%s: damaged: it is no JSON object", name);
+    return error_at(err, ST_INVALID, name, "damaged: it is no JSON object");
 }
 
 static enum status get_count(const struct json_at *at, const char *key, uint64_t *out, struct error *err) {

@@ -63,7 +63,7 @@ static enum status run_trial(const struct tune *t, const struct suggestion *tria
     st = t->runner->run(t->runner->context, &order, &outcome, err);
     if (st) {
         struct error ignored;
-        store_trial_fail(t->store, row, RECORD_CANCELLED, err ? err->message : NULL, &ignored);
+        store_trial_fail(t->store, row, RECORD_CANCELLED, err ? ERROR_TEXT(err) : NULL, &ignored);
         return st == ST_CANCELLED ? say_how_to_resume(session_id(t->session), t->store, err) : st;
     }
     st = trial_record_end(t->store, row, &outcome, err);
@@ -91,7 +91,7 @@ static void record_end(const struct tune *t, enum status st, const struct error 
                          !st                  ? STORED_SESSION_DONE
                          : st == ST_CANCELLED ? STORED_SESSION_STOPPED
                                               : STORED_SESSION_FAILED,
-                         st && err ? err->message : tune_stop_words(session_stop(t->session)), &ignored);
+                         st && err ? ERROR_TEXT(err) : tune_stop_words(session_stop(t->session)), &ignored);
 }
 
 enum status tune_run(struct store *store, const struct model *model, const struct cluster *cluster,

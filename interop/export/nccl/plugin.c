@@ -47,7 +47,7 @@ static struct tuner *open_tuner(size_t n_ranks, size_t n_nodes, tuner_log log) {
     } else if (!tuner) {
         warn_once(log, "out of memory");
     } else if (nccl_table_read_file(path, &tuner->table, &err)) {
-        warn_once(log, err.message);
+        warn_once(log, ERROR_TEXT(&err));
         free(tuner);
         tuner = NULL;
     }

@@ -182,9 +182,9 @@ static enum status read_all(FILE *file, const char *path, struct nccl_table *out
     const size_t n = fread(text, 1, NCCL_TABLE_MAX_BYTES + 1, file);
     enum status st = ST_OK;
     if (ferror(file))
-        st = error_set(err, ST_INVALID, "%s: cannot be read", path);
+        st = error_at(err, ST_INVALID, path, "cannot be read");
     else if (n > NCCL_TABLE_MAX_BYTES)
-        st = error_set(err, ST_INVALID, "%s: more than %d bytes", path, NCCL_TABLE_MAX_BYTES);
+        st = error_at(err, ST_INVALID, path, "more than %d bytes", NCCL_TABLE_MAX_BYTES);
     else
         st = nccl_table_read(text, n, path, out, err);
     free(text);
@@ -194,7 +194,7 @@ static enum status read_all(FILE *file, const char *path, struct nccl_table *out
 enum status nccl_table_read_file(const char *path, struct nccl_table *out, struct error *err) {
     FILE *file = fopen(path, "re");
     if (!file)
-        return error_set(err, ST_NOT_FOUND, "%s: no such file, or it may not be read", path);
+        return error_at(err, ST_NOT_FOUND, path, "no such file, or it may not be read");
     enum status st = read_all(file, path, out, err);
     fclose(file);
     return st;

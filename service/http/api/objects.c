@@ -162,7 +162,7 @@ static enum status commit_put(struct request *rq, struct put *put, struct respon
 
 enum status api_models_create(struct request *rq, struct response *rs, struct error *err) {
     struct model model;
-    enum status st = model_read(rq->json, "body", &model, err);
+    enum status st = model_read(rq->json, PROBLEM_BODY, &model, err);
     if (st)
         return st;
     struct put put = {STORE_MODEL, &model.id, model.name, canonical(model_write(&model))};
@@ -174,7 +174,7 @@ enum status api_models_create(struct request *rq, struct response *rs, struct er
 
 enum status api_clusters_create(struct request *rq, struct response *rs, struct error *err) {
     struct cluster cluster;
-    enum status st = cluster_read(rq->json, "body", &cluster, err);
+    enum status st = cluster_read(rq->json, PROBLEM_BODY, &cluster, err);
     if (st)
         return st;
     struct put put = {STORE_CLUSTER, &cluster.id, cluster.name, canonical(cluster_write(&cluster))};

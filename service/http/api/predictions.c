@@ -249,15 +249,16 @@ static bool add_prediction(cJSON *to, const struct item *item, double bound_us) 
 }
 
 static bool add_failure(struct request *rq, cJSON *to, const struct item *item) {
-    const char *inner, *detail;
+    const char *inner = problem_pointer(&item->error);
+    char detail[ERROR_TEXT_ROOM];
     cJSON *row = cJSON_CreateObject();
-    if (!row || !cJSON_AddItemToArray(to, row) || problem_split(item->error.message, &rq->arena, &inner, &detail, NULL))
+    if (!row || !cJSON_AddItemToArray(to, row))
         return false;
     const char *list = item->baseline ? "baselines" : "strategies";
     const char *pointer = arena_printf(&rq->arena, "/%s/%zu%s", list, item->at.index, inner ? inner : "");
     return pointer && cJSON_AddStringToObject(row, "pointer", pointer) &&
            cJSON_AddStringToObject(row, "code", problem_code(problem_of_status(item->status))) &&
-           cJSON_AddStringToObject(row, "detail", detail);
+           cJSON_AddStringToObject(row, "detail", problem_detail(&item->error, detail));
 }
 
 static enum status answer(struct batch *batch, struct response *rs, struct error *err) {
@@ -288,7 +289,7 @@ static enum status answer(struct batch *batch, struct response *rs, struct error
 static enum status first_fault(const struct batch *batch, struct error *err) {
     for (size_t i = 0; i < batch->n; i++)
         if (batch->items[i].status && problem_status(problem_of_status(batch->items[i].status)) >= 500)
-            return error_set(err, batch->items[i].status, "%s", batch->items[i].error.message);
+            return error_pass(err, &batch->items[i].error);
     return ST_OK;
 }
 

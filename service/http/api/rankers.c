@@ -100,7 +100,7 @@ static enum status read_trials(struct request *rq, const struct json_at *body, s
                      : filter ? json_string_at(&at, &query->filter, err)
                               : ST_OK;
     if (!st && query->filter && filter_check(query->filter, &why))
-        st = json_fail(domains ? body : &at, err, "%s", why.message);
+        st = json_fail(domains ? body : &at, err, "%s", ERROR_TEXT(&why));
     query->viewer = request_viewer(rq);
     return st;
 }

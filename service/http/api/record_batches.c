@@ -130,7 +130,8 @@ static enum status read_reference(struct request *rq, struct batch *batch, const
     }
     st = reference_row(rq, kind, word, &id, &found, &why);
     if (st) { /* of its own kind, and with its place */
-        json_fail(&member, err, "%s", why.message);
+        access_hide_path(rq->service->access, &why);
+        json_fail(&member, err, "%s", ERROR_TEXT(&why));
         return err->status = st == ST_USAGE ? ST_INVALID : st;
     }
     *out = arena_strdup(&rq->arena, id.hex);
@@ -265,21 +266,14 @@ static enum status answer(const struct batch *batch, struct response *rs, struct
     return response_json(rs, batch->report.added ? 201 : 200, root, whole, err);
 }
 
-/* What is wrong with record i. */
-static enum status fail_record(const struct batch *batch, size_t i, enum status st, const char *words,
-                               struct error *err) {
-    char copy[sizeof err->message];
-    snprintf(copy, sizeof copy, "%s", words);
-    return error_set(err, st, "body: /%s/%zu: %.400s", batch->list, i, copy);
-}
-
-/* The dataset says "record 7: words". */
-static enum status fail_import(const struct batch *batch, size_t i, enum status st, struct error *err) {
-    const char *words = strstr(err->message, ": ");
-    if (i >= batch->n || !words)
+/* What the dataset says of a record. */
+static enum status fail_import(const struct request *rq, const struct batch *batch, enum status st, struct error *err) {
+    const size_t position = err->position;
+    if (!position)
         return st;
-    return fail_record(batch, i, st, st == ST_NOT_FOUND ? "its model, cluster or strategy is not here" : words + 2,
-                       err);
+    if (st == ST_NOT_FOUND)
+        error_set(err, st, "its model, cluster or strategy is not here");
+    return request_fail_item(rq, batch->list, position - 1, st, err);
 }
 
 /* Of an effect that was undone. */
@@ -292,12 +286,10 @@ static void give_back(struct request *rq, struct batch *batch) {
 static enum status import_effect(struct request *rq, struct store *store, void *context, struct response *rs,
                                  struct error *err) {
     struct batch *batch = context;
-    size_t failed = SIZE_MAX;
     give_back(rq, batch);
-    enum status st =
-        store_trials_import(store, batch->n, batch->records, &batch->options, &batch->report, &failed, err);
+    enum status st = store_trials_import(store, batch->n, batch->records, &batch->options, &batch->report, err);
     if (st)
-        return fail_import(batch, failed, st, err);
+        return fail_import(rq, batch, st, err);
     if (batch->report.added && !request_reserve(rq, batch->report.added, batch->report.added, &batch->reserved, rs))
         return ST_OK;
     if (batch->served)
@@ -330,18 +322,20 @@ enum status api_records_create(struct request *rq, struct response *rs, struct e
 /* ---- into a session ---- */
 
 /* What the search could not make use of may not get in: the session would fail over it ever after. */
-static enum status check_record(const struct batch *batch, struct store *store, size_t i, struct error *err) {
+static enum status check_record(const struct request *rq, const struct batch *batch, struct store *store, size_t i,
+                                struct error *err) {
     const struct record *r = &batch->records[i];
     struct strategy strategy;
     if (r->state == RECORD_COMPLETE && !r->n_iterations)
-        return fail_record(batch, i, ST_INVALID, "needs iterations_us, from which a search learns", err);
+        return request_fail_item(rq, batch->list, i,
+                                 error_set(err, ST_INVALID, "needs iterations_us, from which a search learns"), err);
     for (size_t k = 0; k < i; k++)
         if (!strcmp(batch->records[k].strategy, r->strategy))
             return ST_OK;
     enum status st =
         store_get_strategy(store, r->strategy, hub_model(batch->served), hub_cluster(batch->served), &strategy, err);
     if (st)
-        return fail_record(batch, i, st, err->message, err);
+        return request_fail_item(rq, batch->list, i, st, err);
     strategy_release(&strategy);
     return ST_OK;
 }
@@ -353,7 +347,7 @@ static enum status import_locked(struct request *rq, struct batch *batch, struct
     if (!st)
         st = request_reader(rq, &store, err);
     for (size_t i = 0; i < batch->n && !st; i++)
-        st = check_record(batch, store, i, err);
+        st = check_record(rq, batch, store, i, err);
     if (!st)
         st = commit(rq, batch, rs, err);
     if (!st && batch->done)

@@ -103,17 +103,6 @@ static enum status refuse_open(struct request *rq, struct store *store, const st
     return ST_OK;
 }
 
-/* The dataset says "lines: line 7: words", counted from 1. */
-static enum status fail_line(enum status st, struct error *err) {
-    unsigned long long line;
-    int words = 0;
-    char copy[sizeof err->message];
-    snprintf(copy, sizeof copy, "%s", err->message);
-    if (sscanf(copy, "lines: line %llu: %n", &line, &words) != 1 || !words || !line)
-        return st;
-    return error_set(err, st, "body: /lines/%llu: %.400s", line - 1, copy + words);
-}
-
 static enum status answer(const struct import_counts *counts, struct response *rs, struct error *err) {
     cJSON *root = cJSON_CreateObject();
     const bool fresh = counts->objects || counts->sessions || counts->trials;
@@ -139,13 +128,15 @@ static enum status import_effect(struct request *rq, struct store *store, void *
     FILE *in = fmemopen(lines->text, lines->n, "r");
     if (!in)
         return error_no_memory(err);
-    st = import_run(store, in, "lines", &keep, &lines->counts, err);
+    st = import_run(store, in, "", &keep, &lines->counts, err);
     fclose(in);
     const uint64_t added = st ? 0 : lines->counts.trials;
     if (added && !request_reserve(rq, added, added, &lines->reserved, rs))
         return ST_OK;
     lines->done = !st;
-    return st ? fail_line(st, err) : answer(&lines->counts, rs, err);
+    if (st)
+        return err->position ? request_fail_item(rq, "lines", err->position - 1, st, err) : st;
+    return answer(&lines->counts, rs, err);
 }
 
 enum status api_records_import(struct request *rq, struct response *rs, struct error *err) {

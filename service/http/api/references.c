@@ -68,11 +68,16 @@ static enum status member_id(struct request *rq, enum store_kind kind, const str
     return st ? st : reference_id(rq, kind, word, out, err);
 }
 
+/* What was read is a member of the body, and an error says where in that member. */
+static enum status read_inside(const char *member, enum status st, struct error *err) {
+    return st == ST_INVALID ? error_inside(err, st, "%s", member) : st;
+}
+
 static enum status read_model(struct request *rq, const struct json_at *at, struct model *out, struct error *err) {
     struct id id;
     struct store *store;
     if (cJSON_IsObject(at->node))
-        return model_read(at->node, "body: /model", out, err);
+        return read_inside("/model", model_read(at->node, PROBLEM_BODY, out, err), err);
     enum status st = member_id(rq, STORE_MODEL, at, &id, err);
     st = st ? st : request_reader(rq, &store, err);
     return st ? st : store_get_model(store, id.hex, out, err);
@@ -82,7 +87,7 @@ static enum status read_cluster(struct request *rq, const struct json_at *at, st
     struct id id;
     struct store *store;
     if (cJSON_IsObject(at->node))
-        return cluster_read(at->node, "body: /cluster", out, err);
+        return read_inside("/cluster", cluster_read(at->node, PROBLEM_BODY, out, err), err);
     enum status st = member_id(rq, STORE_CLUSTER, at, &id, err);
     st = st ? st : request_reader(rq, &store, err);
     return st ? st : store_get_cluster(store, id.hex, out, err);
@@ -143,7 +148,7 @@ enum status reference_strategy(struct request *rq, const struct prepared_domain 
     struct id id;
     const char *word, *name;
     if (cJSON_IsObject(at->node))
-        return strategy_read(at->node, "body", domain->model, domain->cluster, out, err);
+        return strategy_read(at->node, PROBLEM_BODY, domain->model, domain->cluster, out, err);
     enum status st = json_string_at(at, &word, err);
     st = st ? st : reference_name(rq, STORE_STRATEGY, word, &id, &name, err);
     return st ? st : reference_stored(rq, domain, &id, name, out, err);

@@ -345,8 +345,9 @@ static enum status create_effect(struct request *rq, struct store *store, void *
 static enum status check_bound(struct request *rq, bool own, const struct tune_options *budget, struct error *err) {
     if (!own || !rq->principal.trials_per_day || budget->trials)
         return ST_OK;
-    return error_set(err, ST_INVALID, "body: /budget: needs trials, since this token may have %llu trials a day",
-                     (unsigned long long)rq->principal.trials_per_day);
+    error_at(err, ST_INVALID, PROBLEM_BODY, "needs trials, since this token may have %llu trials a day",
+             (unsigned long long)rq->principal.trials_per_day);
+    return error_inside(err, ST_INVALID, "/budget");
 }
 
 /* *opened: it is in the dataset, and not the repetition of an earlier request. */
@@ -465,7 +466,7 @@ static enum status steer(struct request *rq, struct steer *how, struct response 
     enum status caught = hub_catch_up(how->served, &behind);
     hub_unlock(how->served);
     hub_drop(how->served);
-    return st ? st : caught ? error_set(err, caught, "%s", behind.message) : ST_OK;
+    return st ? st : caught ? error_pass(err, &behind) : ST_OK;
 }
 
 enum status api_sessions_pause(struct request *rq, struct response *rs, struct error *err) {

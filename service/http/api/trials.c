@@ -288,8 +288,8 @@ static enum status take_turn(struct request *rq, struct turn *t, request_effect 
     hub_unlock(t->served);
     hub_drop(t->served);
     if (st == ST_CONFLICT)
-        return response_problem(rs, &rq->arena, PROBLEM_STALE_ATTEMPT, "%s", err->message);
-    return st ? st : caught ? error_set(err, caught, "%s", behind.message) : ST_OK;
+        return response_problem(rs, &rq->arena, PROBLEM_STALE_ATTEMPT, "%s", ERROR_TEXT(err));
+    return st ? st : caught ? error_pass(err, &behind) : ST_OK;
 }
 
 static enum status renew(struct turn *t, struct store *store, cJSON *root, struct error *err) {

@@ -68,27 +68,25 @@ static void filter_help(struct request *rq, struct markup *m) {
     markup_end(m);
 }
 
-/* "filter: at 7: ..." is shown as the filter with a mark under its 7th byte. */
-static void trouble(struct markup *m, const char *filter, const char *message) {
-    unsigned long at = 0;
+/* What is wrong with a byte of the filter is shown with a mark under that byte. */
+static void trouble(struct markup *m, const char *filter, const struct error *err) {
+    const size_t at = filter ? err->position : 0;
     html_begin(m, "div", "trouble");
     markup_attribute(m, "role", "alert");
-    if (filter && sscanf(message, "filter: at %lu:", &at) == 1 && at >= 1 && at <= strlen(filter) + 1) {
-        const char *why = strchr(message + sizeof "filter: at", ':');
+    if (at) {
         size_t before = 0; /* characters, not bytes */
         for (size_t i = 0; i + 1 < at; i++)
             before += ((unsigned char)filter[i] & 0xc0) != 0x80;
         markup_begin(m, "pre");
         markup_textf(m, "%s\n%*s^", filter, (int)before, "");
         markup_end(m);
-        message = why ? why + 1 + (why[1] == ' ') : message;
     }
-    markup_text(m, message);
+    markup_text(m, at ? err->message : ERROR_TEXT(err));
     markup_end(m);
 }
 
 static void filter_form(struct request *rq, struct markup *m, const char *filter, const char *order,
-                        const char *wrong) {
+                        const struct error *wrong) {
     page_form_begin(m, "get", "/dataset", "fields unified");
     html_begin(m, "label", "wide");
     markup_leaf(m, "span", "Filter");
@@ -213,10 +211,10 @@ enum status page_dataset(struct request *rq, struct response *rs, struct error *
     if (st == ST_TIMEOUT)
         error_set(&why, st, RECORDS_NO_INDEX);
     else if (st && st != ST_USAGE && st != ST_INVALID)
-        return error_set(err, st, "%s", why.message);
+        return error_pass(err, &why);
     page_begin(rq, &m, "Dataset", PAGE_DATASET);
     markup_leaf(&m, "h1", "Dataset");
-    filter_form(rq, &m, asked.filter, asked.order, st ? why.message : NULL);
+    filter_form(rq, &m, asked.filter, asked.order, st ? &why : NULL);
     if (n)
         records_table(rq, &m, n, records);
     else if (!st)

@@ -267,13 +267,12 @@ enum status page_home_open(struct request *rq, struct response *rs, struct error
         return error_no_memory(err);
     enum status st = api_sessions_create(rq, rs, &why);
     if (is_about_the_form(st)) {
-        const char *pointer, *detail;
-        st = problem_split(why.message, &rq->arena, &pointer, &detail, err);
+        char detail[ERROR_TEXT_ROOM];
         response_clear(rs);
-        return st ? st : sessions_page(rq, 422, detail, rs, err);
+        return sessions_page(rq, 422, problem_detail(&why, detail), rs, err);
     }
     if (st)
-        return error_set(err, st, "%s", why.message);
+        return error_pass(err, &why);
     if (rs->problem)
         return ST_OK;
     const char *to = new_page(rq, rs);

@@ -29,7 +29,7 @@ struct certificates {
 static enum status read_pem(const char *path, gnutls_datum_t *out, struct error *err) {
     FILE *from = fopen(path, "re");
     if (!from)
-        return error_set(err, ST_ENVIRONMENT, "%s: %s", path, strerror(errno));
+        return error_at(err, ST_ENVIRONMENT, path, "%s", strerror(errno));
     char *text = malloc(MAX_PEM_BYTES + 1);
     size_t n = text ? fread(text, 1, MAX_PEM_BYTES, from) : 0;
     const bool whole = !ferror(from) && n < MAX_PEM_BYTES;
@@ -39,7 +39,7 @@ static enum status read_pem(const char *path, gnutls_datum_t *out, struct error 
     text[n] = '\0';
     if (!whole || strlen(text) != n || !strstr(text, "-----BEGIN")) {
         free(text);
-        return error_set(err, ST_INVALID, "%s: not a PEM file", path);
+        return error_at(err, ST_INVALID, path, "not a PEM file");
     }
     *out = (gnutls_datum_t){.data = (unsigned char *)text, .size = (unsigned)n};
     return ST_OK;
@@ -86,14 +86,14 @@ static enum status parse(struct certificates *c, const gnutls_datum_t *chain, co
     if (code >= 0)
         code = gnutls_privkey_import_x509_raw(out->key, key, GNUTLS_X509_FMT_PEM, NULL, 0);
     if (code < 0)
-        return error_set(err, ST_INVALID,
-                         "%s: no key can be read from it; do certificate and key belong together? (%s)", c->key_path,
-                         gnutls_strerror(code));
+        return error_at(err, ST_INVALID, c->key_path,
+                        "no key can be read from it; do certificate and key belong together? (%s)",
+                        gnutls_strerror(code));
     code =
         gnutls_pcert_list_import_x509_raw(out->certificates, &n, chain, GNUTLS_X509_FMT_PEM, GNUTLS_X509_CRT_LIST_SORT);
     if (code < 0)
-        return error_set(err, ST_INVALID, "%s: no certificates can be read from it: %s", c->chain_path,
-                         gnutls_strerror(code));
+        return error_at(err, ST_INVALID, c->chain_path, "no certificates can be read from it: %s",
+                        gnutls_strerror(code));
     out->n = n;
     if (!belong_together(out))
         return error_set(err, ST_INVALID, "%s and %s: do certificate and key belong together?", c->chain_path,

@@ -208,7 +208,7 @@ static void write_sessions(FILE *out, struct service *service) {
     struct error err;
     struct store *store;
     if (access_read(service->access, &store, &err) || store_session_counts(store, counts, &err)) {
-        log_error("metrics: %s", err.message);
+        log_error("metrics: %s", ERROR_TEXT(&err));
         return;
     }
     write_head(out, name, "gauge", "Sessions in the dataset by state.");
@@ -270,7 +270,7 @@ static void write_usage(FILE *out, struct service *service, const char *team) {
     struct store *store;
     size_t n;
     if (access_read(service->access, &store, &err) || usage_list(store, team, &arena, &n, &used, &err)) {
-        log_error("metrics: %s", err.message);
+        log_error("metrics: %s", ERROR_TEXT(&err));
         n = 0;
     }
     write_head(out, "syncopate_team_rows", "gauge", "Rows that stay because of a team, of those it may (--team-rows).");

@@ -89,27 +89,15 @@ char *problem_text(const struct problem_details *p, const char *request_id) {
     return text;
 }
 
-/* Past the pointer that `text` begins with, "/a/b: words"; `text` itself when it begins with none. */
-static const char *skip_pointer(const char *text) {
-    const char *colon = *text == '/' ? strstr(text, ": ") : NULL;
-    return colon ? colon + 2 : text;
+const char *problem_pointer(const struct error *err) {
+    return strcmp(err->place, PROBLEM_BODY) ? NULL : err->pointer;
 }
 
-/* A document within the body brings its own place: "body: /model: /variables/3: words" is at /model/variables/3. */
-enum status problem_split(const char *message, struct arena *arena, const char **pointer, const char **detail,
-                          struct error *err) {
-    static const char name[] = "body: ";
-    const bool placed = !strncmp(message, name, sizeof name - 1);
-    const char *outer = placed ? message + sizeof name - 1 : message;
-    const char *inner = placed ? skip_pointer(outer) : outer, *rest = placed ? skip_pointer(inner) : inner;
-    char *at = arena_printf(arena, "%.*s%.*s", inner == outer ? 0 : (int)(inner - outer) - 2, outer,
-                            rest == inner ? 0 : (int)(rest - inner) - 2, inner);
-    char *words = arena_strdup(arena, rest);
-    if (!at || !words)
-        return error_no_memory(err);
-    text_clean(at);
-    text_clean(words);
-    *pointer = placed ? at : NULL;
-    *detail = words;
-    return ST_OK;
+char *problem_detail(const struct error *err, char out[ERROR_TEXT_ROOM]) {
+    if (problem_pointer(err))
+        strcpy(out, err->message);
+    else
+        error_text(err, out);
+    text_clean(out);
+    return out;
 }

@@ -78,9 +78,13 @@ struct problem_details {
 /* The JSON text, malloc'd; NULL when memory is out. */
 char *problem_text(const struct problem_details *problem, const char *request_id);
 
-/* A message of the form "body: /pointer: words", as base/json.h makes them, cut into pointer and words, both in
- * `arena`; other messages have no pointer (NULL). Fails: ST_NO_MEMORY. */
-enum status problem_split(const char *message, struct arena *arena, const char **pointer, const char **detail,
-                          struct error *err);
+/* The place of errors about the request's body. */
+#define PROBLEM_BODY "body"
+
+/* Where in the request's body an error is, borrowed from it; NULL: it is about something else. */
+const char *problem_pointer(const struct error *err);
+
+/* What an error says beside its place in the body, clean, into `out`, which it returns. */
+char *problem_detail(const struct error *err, char out[ERROR_TEXT_ROOM]);
 
 #endif

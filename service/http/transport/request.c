@@ -50,7 +50,14 @@ enum status request_query_bool(const struct request *request, const char *name, 
 }
 
 struct json_at request_body(const struct request *request) {
-    return json_root(request->json, "body");
+    return json_root(request->json, PROBLEM_BODY);
+}
+
+enum status request_fail_item(const struct request *request, const char *list, size_t i, enum status status,
+                              struct error *err) {
+    access_hide_path(request->service->access, err);
+    error_prefix(err, status, PROBLEM_BODY);
+    return error_inside(err, status, "/%s/%zu", list, i);
 }
 
 struct viewer request_asker(const struct request *request) {

@@ -70,8 +70,12 @@ enum status request_query_integer(const struct request *request, const char *nam
                                   uint64_t *out, struct error *err);
 enum status request_query_bool(const struct request *request, const char *name, bool *out, struct error *err);
 
-/* The body's root; the document is called "body", from which problems take their JSON pointers. */
+/* The body's root, the document PROBLEM_BODY. */
 struct json_at request_body(const struct request *request);
+
+/* *err turns out to be about item i of the body's array `list`. Returns `status`. */
+enum status request_fail_item(const struct request *request, const char *list, size_t i, enum status status,
+                              struct error *err);
 
 /* Who asks, for what is looked up in the dataset; borrows from the request. */
 struct viewer request_asker(const struct request *request);

@@ -103,7 +103,7 @@ static void read_news(struct stream *s) {
     struct error err = {0};
     bool more = false;
     if (s->source->read(s->source->context, &s->text, &more, &s->ended, &err)) {
-        log_error("events of %s: %s", s->source->topic, err.message);
+        log_error("events of %s: %s", s->source->topic, ERROR_TEXT(&err));
         s->ended = true;
     }
     if (!more)

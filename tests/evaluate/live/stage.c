@@ -123,7 +123,7 @@ bool stage_run(struct stage *stage, const struct stage_trial *t, struct stage_re
     if (lock >= 0)
         close(lock);
     if (st && t->store)
-        (void)store_trial_fail(t->store, row, RECORD_CANCELLED, err.message, &(struct error){0});
+        (void)store_trial_fail(t->store, row, RECORD_CANCELLED, ERROR_TEXT(&err), &(struct error){0});
     if (st == ST_CANCELLED)
         return false;
     check(st, &err);

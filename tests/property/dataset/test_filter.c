@@ -331,7 +331,7 @@ static void check_filter(const char *text) {
         .filter = text, .order = (enum query_order)rng_below(&rng, QUERY_ORDER_COUNT), .descending = chance(0.5)};
     enum status status = query_collect(store, &query, &mine, &n, &found, &err);
     if (status != ST_OK)
-        fail_msg("%s\n%s", text, err.message);
+        fail_msg("%s\n%s", text, ERROR_TEXT(&err));
     for (size_t i = 0; i < n; i++)
         if (!fits(&nodes[0], &found[i]))
             fail_msg("trial %lld does not fit: %s", (long long)found[i].trial, text);
@@ -361,8 +361,8 @@ static void random_filters_find_what_an_evaluator_finds(void **state) {
         if (filter_check(text, &err) == ST_OK) {
             check_filter(text);
             kept++;
-        } else if (!strstr(err.message, "too many comparisons")) {
-            fail_msg("%s\n%s", text, err.message);
+        } else if (!strstr(ERROR_TEXT(&err), "too many comparisons")) {
+            fail_msg("%s\n%s", text, ERROR_TEXT(&err));
         }
         free(text);
     }

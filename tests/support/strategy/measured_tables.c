@@ -174,7 +174,7 @@ double guess_curve_us(const void *context, uint32_t n_tables, const struct curve
     struct curve curve;
     (void)context;
     if (curve_init(&curve, n_tables, tables, which, &arena, &err))
-        give_up("a curve", err.message);
+        give_up("a curve", ERROR_TEXT(&err));
     double time_us = curve_us(&curve, bytes);
     arena_release(&arena);
     return time_us;

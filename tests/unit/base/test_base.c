@@ -23,7 +23,7 @@ static void an_error_is_cut_and_never_overrun(void **state) {
     memset(text, 'x', sizeof text);
     text[sizeof text - 1] = '\0';
     assert_int_equal(error_set(&err, ST_TRIAL, "%s", text), ST_TRIAL);
-    assert_int_equal(strlen(err.message), sizeof err.message - 1);
+    assert_int_equal(strlen(ERROR_TEXT(&err)), sizeof err.message - 1);
     assert_int_equal(error_set(NULL, ST_TRIAL, "nobody listens"), ST_TRIAL);
 }
 
@@ -32,7 +32,7 @@ static void an_error_is_not_cut_inside_a_character(void **state) {
     struct error err = {0};
     for (size_t before = 500; before <= 511; before++) {
         error_set(&err, ST_INVALID, "%*s\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac", (int)before, "");
-        const size_t n = strlen(err.message);
+        const size_t n = strlen(ERROR_TEXT(&err));
         assert_int_equal((n - before) % 3, 0);
         assert_true(sizeof err.message - 1 - n < 3);
     }
@@ -43,13 +43,86 @@ static void a_prefix_goes_before_the_message_and_keeps_the_status(void **state) 
     struct error err = {0};
     error_set(&err, ST_NOT_FOUND, "no such node");
     assert_int_equal(error_prefix(&err, ST_NOT_FOUND, "trial %d", 7), ST_NOT_FOUND);
-    assert_string_equal(err.message, "trial 7: no such node");
+    assert_string_equal(ERROR_TEXT(&err), "trial 7: no such node");
+    assert_string_equal(err.place, "trial 7");
+    assert_string_equal(err.message, "no such node");
     char text[600];
     memset(text, 'p', sizeof text);
     text[sizeof text - 1] = '\0';
     assert_int_equal(error_prefix(&err, ST_NOT_FOUND, "%s", text), ST_NOT_FOUND);
     assert_int_equal(error_prefix(NULL, ST_INVALID, "%s", text), ST_INVALID);
-    assert_int_equal(strlen(err.message), sizeof err.message - 1);
+    assert_int_equal(strlen(ERROR_TEXT(&err)), ERROR_TEXT_ROOM - 1);
+    assert_string_equal(err.message, "trial 7: no such node");
+}
+
+static void an_error_keeps_its_place_its_pointer_and_its_message_apart(void **state) {
+    (void)state;
+    struct error err = {.position = 9}, copy;
+    assert_int_equal(error_at(&err, ST_INVALID, "model.json", "must be %d", 3), ST_INVALID);
+    assert_int_equal(err.position, 0);
+    assert_string_equal(ERROR_TEXT(&err), "model.json: must be 3");
+    assert_int_equal(error_inside(&err, ST_INVALID, "/%zu", (size_t)4), ST_INVALID);
+    assert_int_equal(error_inside(&err, ST_INVALID, "/variables"), ST_INVALID);
+    assert_string_equal(err.place, "model.json");
+    assert_string_equal(err.pointer, "/variables/4");
+    assert_string_equal(err.message, "must be 3");
+    assert_string_equal(ERROR_TEXT(&err), "model.json: /variables/4: must be 3");
+    assert_int_equal(error_pass(&copy, &err), ST_INVALID);
+    assert_int_equal(error_pass(NULL, &err), ST_INVALID);
+    assert_string_equal(ERROR_TEXT(&copy), ERROR_TEXT(&err));
+    assert_int_equal(error_at(NULL, ST_INVALID, "nowhere", "nothing"), ST_INVALID);
+    assert_int_equal(error_inside(NULL, ST_INVALID, "/a"), ST_INVALID);
+    assert_int_equal(error_code(&err, ST_INVALID, "model-broken"), ST_INVALID);
+    assert_int_equal(error_code(NULL, ST_INVALID, "model-broken"), ST_INVALID);
+    error_prefix(&err, ST_INVALID, "here");
+    assert_string_equal(err.code, "model-broken");
+    assert_string_equal(ERROR_TEXT(&err), "here: model.json: /variables/4: must be 3");
+    error_set(&err, ST_USAGE, "another error");
+    assert_string_equal(ERROR_TEXT(&err), "another error");
+    assert_string_equal(err.code, "");
+}
+
+/* The pointer is one into the inner document. */
+static void a_prefix_makes_an_inner_place_part_of_the_message(void **state) {
+    (void)state;
+    struct error err;
+    error_at(&err, ST_INVALID, "content", "is wrong");
+    error_inside(&err, ST_INVALID, "/a");
+    err.position = 5;
+    error_prefix(&err, ST_INVALID, "text: line %d", 7);
+    assert_string_equal(err.place, "text: line 7");
+    assert_string_equal(err.pointer, "");
+    assert_string_equal(err.message, "content: /a: is wrong");
+    assert_int_equal(err.position, 0);
+    error_set(&err, ST_INVALID, "is wrong");
+    error_inside(&err, ST_INVALID, "/a");
+    error_prefix(&err, ST_INVALID, "body");
+    assert_string_equal(err.pointer, "/a");
+    assert_string_equal(ERROR_TEXT(&err), "body: /a: is wrong");
+}
+
+static void every_part_of_an_error_is_cut_between_characters(void **state) {
+    (void)state;
+    struct error err;
+    char place[ERROR_TEXT_ROOM + 9];
+    for (int before = ERROR_TEXT_ROOM - 12; before < ERROR_TEXT_ROOM; before++) {
+        snprintf(place, sizeof place, "%*s\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac", before, "");
+        error_at(&err, ST_INVALID, place, "m");
+        assert_int_equal((strlen(err.place) - (size_t)before) % 3, 0);
+        assert_true(strlen(err.place) > ERROR_TEXT_ROOM - 4);
+        assert_true(strlen(ERROR_TEXT(&err)) < ERROR_TEXT_ROOM);
+        place[before - 20] = '\0'; /* place and message fit, and not both */
+        error_at(&err, ST_INVALID, place, "%s",
+                 "\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac");
+        assert_int_equal((strlen(ERROR_TEXT(&err)) - strlen(err.place) - 2) % 3, 0);
+    }
+    for (int before = ERROR_POINTER_ROOM - 9; before < ERROR_POINTER_ROOM; before++) {
+        error_set(&err, ST_INVALID, "m");
+        error_inside(&err, ST_INVALID, "/\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac");
+        error_inside(&err, ST_INVALID, "/%*s", before - 1, "");
+        assert_true(strlen(err.pointer) < ERROR_POINTER_ROOM);
+        assert_true(strlen(err.pointer) <= (size_t)before || (strlen(err.pointer) - (size_t)before - 1) % 3 == 0);
+    }
 }
 
 static void an_array_that_grows_keeps_its_items(void **state) {
@@ -268,6 +341,9 @@ int main(void) {
         cmocka_unit_test(an_error_is_cut_and_never_overrun),
         cmocka_unit_test(an_error_is_not_cut_inside_a_character),
         cmocka_unit_test(a_prefix_goes_before_the_message_and_keeps_the_status),
+        cmocka_unit_test(an_error_keeps_its_place_its_pointer_and_its_message_apart),
+        cmocka_unit_test(a_prefix_makes_an_inner_place_part_of_the_message),
+        cmocka_unit_test(every_part_of_an_error_is_cut_between_characters),
         cmocka_unit_test(an_array_that_grows_keeps_its_items),
         cmocka_unit_test(each_status_has_its_word_and_codes),
         cmocka_unit_test(arena_memory_is_zeroed_aligned_and_apart),

@@ -30,7 +30,7 @@ static void refused(const char *text, const char *message) {
     struct error err = {0};
     cJSON *tree = NULL;
     assert_fails(parse(text, &tree, &err), ST_INVALID, message);
-    assert_string_equal(err.message, message);
+    assert_string_equal(ERROR_TEXT(&err), message);
     assert_null(tree);
 }
 
@@ -175,11 +175,13 @@ static void an_unknown_member_is_named_with_the_nearest_known_one(void **state) 
     assert_true(json_has(&root, "v", &v) && json_has(&root, "w", &w) && json_has(&root, "x", &x));
     const struct json_at e = json_first(&v), f = json_first(&x);
     assert_fails(json_expect_object(&e, known, &err), ST_INVALID, "");
-    assert_string_equal(err.message, "model.json: /v/0/batch_per_devcie: unknown member \"batch_per_devcie\"; did you "
-                                     "mean \"batch_per_device\"? Known: schema, name, batch_per_device, variables");
+    assert_string_equal(ERROR_TEXT(&err),
+                        "model.json: /v/0/batch_per_devcie: unknown member \"batch_per_devcie\"; did you "
+                        "mean \"batch_per_device\"? Known: schema, name, batch_per_device, variables");
     assert_fails(json_expect_object(&w, known, &err), ST_INVALID, "");
-    assert_string_equal(err.message, "model.json: /w/quite_other: unknown member \"quite_other\"; Known: schema, name, "
-                                     "batch_per_device, variables");
+    assert_string_equal(ERROR_TEXT(&err),
+                        "model.json: /w/quite_other: unknown member \"quite_other\"; Known: schema, name, "
+                        "batch_per_device, variables");
     assert_fails(json_expect_object(&f, known, &err), ST_INVALID, "did you mean \"name\"?");
     assert_fails(json_expect_object(&v, known, &err), ST_INVALID, "model.json: /v: must be an object, not an array");
     const struct json_at none = json_root(NULL, "model.json");
@@ -336,7 +338,7 @@ static void messages_carry_no_control_characters_and_fit_their_buffer(void **sta
     assert_fails(json_expect_object(&root, known, &err), ST_INVALID, "x: /?[31mred : unknown member \"?[31mred \"");
     const struct json_at red = json_first(&root), long_name = json_first(&red);
     assert_fails(json_fail(&long_name, &err, "is %s", "wrong"), ST_INVALID, "kkk...: is wrong");
-    assert_true(strlen(err.message) < 300);
+    assert_true(strlen(ERROR_TEXT(&err)) < 300);
     cJSON_Delete(tree);
 }
 

@@ -118,7 +118,7 @@ static void fill(struct store *store, size_t n) {
         double times[16];
         char uid[64];
         random_record(&record, times, uid);
-        assert_ok(store_trials_import(store, 1, &record, NULL, &report, NULL, &err));
+        assert_ok(store_trials_import(store, 1, &record, NULL, &report, &err));
     }
 }
 
@@ -348,7 +348,7 @@ static void what_is_too_large_for_a_request_comes_in_several(void **state) {
                                       .median_us = NAN,
                                       .low_us = NAN,
                                       .high_us = NAN};
-        assert_ok(store_trials_import(a, 1, &record, NULL, &report, NULL, &err));
+        assert_ok(store_trials_import(a, 1, &record, NULL, &report, &err));
     }
     free(reason);
     push(a, &counts);
@@ -382,7 +382,7 @@ static void add_record(struct store *store, const char *session, const char *uid
     struct error err = {0};
     struct import_report report;
     const struct record record = plain_record(session, uid, median_us);
-    assert_ok(store_trials_import(store, 1, &record, NULL, &report, NULL, &err));
+    assert_ok(store_trials_import(store, 1, &record, NULL, &report, &err));
 }
 
 static void sessions_that_have_not_ended_are_not_sent(void **state) {

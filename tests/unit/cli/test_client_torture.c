@@ -84,7 +84,7 @@ static enum status call(void *arg, struct error *err) {
     if (st)
         return st;
     const struct client_request request = {.method = "POST", .path = "/x", .body = arg, .key = "k"};
-    st = client_call(client, &request, &answer, NULL, err);
+    st = client_call(client, &request, &answer, err);
     if (!st && !cJSON_GetObjectItemCaseSensitive(answer, "objects"))
         st = error_set(err, ST_INVALID, "another answer");
     cJSON_Delete(answer);
@@ -99,7 +99,7 @@ static enum status fetch_text(void *arg, struct error *err) {
     enum status st = open_client(&client, err);
     if (st)
         return st;
-    st = client_text(client, "/records?x", "application/jsonl", &text, NULL, err);
+    st = client_text(client, "/records?x", "application/jsonl", &text, err);
     if (!st && (strcmp(text.text, "{}\n") != 0 || strcmp(text.next_page, "further") != 0))
         st = error_set(err, ST_INVALID, "another text");
     if (!st)
@@ -187,7 +187,7 @@ static struct store *small_dataset(void) {
                                       .median_us = NAN,
                                       .low_us = NAN,
                                       .high_us = NAN};
-        assert_ok(store_trials_import(store, 1, &record, NULL, &report, NULL, &err));
+        assert_ok(store_trials_import(store, 1, &record, NULL, &report, &err));
     }
     return store;
 }

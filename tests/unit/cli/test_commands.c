@@ -223,7 +223,7 @@ static void only_shells_that_are_known_are_completed(void **state) {
     (void)state;
     struct error err;
     assert_int_equal(completion_write("sh", stdout, &err), ST_USAGE);
-    assert_non_null(strstr(err.message, "bash, zsh"));
+    assert_non_null(strstr(ERROR_TEXT(&err), "bash, zsh"));
 }
 
 int main(void) {

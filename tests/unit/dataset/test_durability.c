@@ -303,7 +303,7 @@ static void assert_refused(const char *path, const char *why) {
     char *old = slurp(path, &before);
     assert_fails(store_open(path, STORE_READ_WRITE, &store, &err), ST_INVALID, why);
     assert_fails(store_open(path, STORE_READ_ONLY, &store, &err), ST_INVALID, why);
-    assert_null(strchr(err.message, '\n'));
+    assert_null(strchr(ERROR_TEXT(&err), '\n'));
     assert_null(store);
     char *new = slurp(path, &after);
     assert_int_equal(before, after);
@@ -377,7 +377,7 @@ static void damage_is_found_and_never_crashes(void **state) {
             found++;
         }
         if (status != ST_OK && status != ST_INVALID)
-            fail_msg("round %d, seed %llu: %s", round, (unsigned long long)seed, err.message);
+            fail_msg("round %d, seed %llu: %s", round, (unsigned long long)seed, ERROR_TEXT(&err));
     }
     free(whole);
     print_message("# damage found in %u of 60 files; the rest fell on unused bytes\n", found);
@@ -541,7 +541,7 @@ static int write_is_refused_and_reading_works(const char *path) {
     struct error err = {0};
     struct store *store;
     uint64_t n = 0;
-    if (store_open(path, STORE_READ_WRITE, &store, &err) != ST_ENVIRONMENT || !strstr(err.message, "read-only"))
+    if (store_open(path, STORE_READ_WRITE, &store, &err) != ST_ENVIRONMENT || !strstr(ERROR_TEXT(&err), "read-only"))
         return 1;
     if (store_open(path, STORE_READ_ONLY, &store, &err) != ST_OK)
         return 2;
@@ -554,7 +554,7 @@ static int write_is_refused_and_reading_works(const char *path) {
 static int making_is_refused(const char *path) {
     struct error err = {0};
     struct store *store;
-    return store_open(path, STORE_READ_WRITE, &store, &err) != ST_ENVIRONMENT || !strstr(err.message, "denied");
+    return store_open(path, STORE_READ_WRITE, &store, &err) != ST_ENVIRONMENT || !strstr(ERROR_TEXT(&err), "denied");
 }
 
 static void a_read_only_file_and_folder_can_be_read_and_not_written(void **state) {
@@ -677,7 +677,7 @@ static void a_full_disk_stops_a_step_and_loses_none_before(void **state) {
     const struct fixture f = put_fixture(store);
     const uint64_t n = fill(store, &f, &err);
     assert_int_equal(err.status, ST_ENVIRONMENT);
-    assert_contains(err.message, "the disk is full");
+    assert_contains(ERROR_TEXT(&err), "the disk is full");
     assert_true(n > 0);
     assert_int_equal(count_complete(store), n);
     /* With room again the same open store goes on. */

@@ -54,7 +54,7 @@ static struct id strategy_of(struct store *store, const struct fixture *f, int n
     assert_ok(id_of(content, strlen(content), &id, &err));
     assert_ok(holding_make(store, STORE_STRATEGY, &id, content, "maker", "s", "", &err));
     const struct record record = record_of(uid, &f->model, &f->cluster, &id, team, shared);
-    assert_ok(store_trials_import(store, 1, &record, NULL, &report, NULL, &err));
+    assert_ok(store_trials_import(store, 1, &record, NULL, &report, &err));
     assert_ok(store_end(store, ST_OK, &err));
     return id;
 }
@@ -239,7 +239,7 @@ static void import_some(struct history *h) {
                                rng_below(&h->rng, 4) ? team_name(rng_below(&h->rng, SOME_TEAMS)) : NULL, shared[i]);
         records[i].session = s < SOME_SESSIONS ? session : NULL;
     }
-    assert_ok(store_trials_import(h->store, n, records, NULL, &report, NULL, &err));
+    assert_ok(store_trials_import(h->store, n, records, NULL, &report, &err));
     h->n += n;
 }
 

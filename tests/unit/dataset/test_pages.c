@@ -114,7 +114,7 @@ static void a_page_of_large_records_ends_early(void **state) {
                                  .low_us = (double)NAN,
                                  .high_us = (double)NAN,
                                  .environment_json = environment};
-        assert_ok(store_trials_import(large, 1, &r, NULL, &report, NULL, &err));
+        assert_ok(store_trials_import(large, 1, &r, NULL, &report, &err));
     }
     struct query query = {.limit = 5};
     do {

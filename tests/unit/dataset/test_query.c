@@ -176,7 +176,7 @@ static void a_query_that_takes_too_long_ends_and_the_next_one_is_whole(void **st
                                      .median_us = 5,
                                      .low_us = (double)NAN,
                                      .high_us = (double)NAN};
-    assert_ok(store_trials_import(large, N, records, NULL, &report, NULL, &err));
+    assert_ok(store_trials_import(large, N, records, NULL, &report, &err));
     struct query query = {.order = QUERY_BY_predicted, .limit = 10, .patience_us = 0.001};
     assert_fails(query_run(large, &query, count_visits, &seen, &err), ST_TIMEOUT, "too long");
     assert_int_equal(seen, 0); /* all are sorted before the first */

@@ -53,7 +53,7 @@ static int set_up(void **state) {
                                      .low_us = (double)NAN,
                                      .high_us = (double)NAN};
     }
-    assert_ok(store_trials_import(store, TRIALS, records, NULL, &report, NULL, &err));
+    assert_ok(store_trials_import(store, TRIALS, records, NULL, &report, &err));
     return 0;
 }
 

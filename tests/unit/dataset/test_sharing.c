@@ -152,8 +152,8 @@ static void a_wrong_sharing_is_told_as_it_was_said(void **state) {
     struct fixture f = put_fixture(store);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const struct record record = record_of(&f, NULL, cases[i][0]);
-        assert_fails(store_trials_import(store, 1, &record, NULL, &report, NULL, &err), ST_INVALID, cases[i][1]);
-        assert_null(strchr(err.message, '|'));
+        assert_fails(store_trials_import(store, 1, &record, NULL, &report, &err), ST_INVALID, cases[i][1]);
+        assert_null(strchr(ERROR_TEXT(&err), '|'));
     }
     store_close(store);
 }
@@ -171,7 +171,7 @@ static void a_filter_finds_what_is_shared_so(void **state) {
         char kept[ROOM];
         const unsigned set = random_sharing(&rng, kept);
         const struct record r = record_of(&f, NULL, kept);
-        assert_ok(store_trials_import(store, 1, &r, NULL, &report, NULL, &err));
+        assert_ok(store_trials_import(store, 1, &r, NULL, &report, &err));
         all += set == ~0u;
         alone += set == 0;
         red_or_all += set & 1;
@@ -250,7 +250,7 @@ static void an_export_brings_it_back_also_from_the_form_of_before(void **state) 
         snprintf(id, sizeof id, "s%d", i);
         begin_session(store, &f, id, kept[i]);
         struct record records[2] = {record_of(&f, id, NULL), record_of(&f, NULL, kept[i])};
-        assert_ok(store_trials_import(store, 2, records, NULL, &report, NULL, &err));
+        assert_ok(store_trials_import(store, 2, records, NULL, &report, &err));
     }
     char *text = export_all(store);
     assert_contains(text, "\"shared\":[\"blue\",\"red\"]");
@@ -293,7 +293,7 @@ static void what_is_put_into_a_session_is_shared_no_wider_than_it_is_here(void *
         begin_session(store, &f, "s", "|blue|green|");
         for (int i = 0; i < N; i++) {
             const struct record record = record_of(&f, "s", cases[i].line);
-            assert_ok(store_trials_import(source, 1, &record, NULL, &report, NULL, &err));
+            assert_ok(store_trials_import(source, 1, &record, NULL, &report, &err));
         }
         char *text = export_all(source);
         store_close(source);

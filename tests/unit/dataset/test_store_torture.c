@@ -173,7 +173,7 @@ static enum status serve(struct store *store, struct error *err) {
                                   .iterations_us = (const double[]){7},
                                   .state = RECORD_COMPLETE};
     if (status == ST_OK)
-        status = store_trials_import(store, 1, &record, NULL, &report, NULL, err);
+        status = store_trials_import(store, 1, &record, NULL, &report, err);
     status = store_end(store, status, err);
     const struct query query = {.filter = "model = tiny and (state=complete or session ~ 's')", .limit = 1};
     if (status == ST_OK)
@@ -240,7 +240,7 @@ static void allocations_of_sqlite_may_fail(void **state) {
         const enum status status = one_life(NULL, &err);
         sqlite.armed = false;
         if (status != ST_OK && status != ST_NO_MEMORY)
-            fail_msg("allocation %ld: %s: %s", n, status_word(status), err.message);
+            fail_msg("allocation %ld: %s: %s", n, status_word(status), ERROR_TEXT(&err));
         if (sqlite3_memory_used() != before)
             fail_msg("allocation %ld: %lld bytes leaked", n, (long long)(sqlite3_memory_used() - before));
         if (!sqlite.failed)

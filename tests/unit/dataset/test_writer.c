@@ -34,7 +34,7 @@ static void *write_steps(void *arg) {
         struct error err = {0};
         const enum status status = writer_run(writer, add_trial, &i, &err);
         *wrong += status != (i % 4 == 3 ? ST_CANCELLED : ST_OK);
-        *wrong += i % 4 == 3 && !strstr(err.message, "thinks better of it");
+        *wrong += i % 4 == 3 && !strstr(ERROR_TEXT(&err), "thinks better of it");
     }
     return NULL;
 }

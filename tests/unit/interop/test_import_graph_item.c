@@ -131,7 +131,7 @@ static void every_beginning_is_refused_or_has_fewer_variables(void **state) {
         enum status st = import_bytes(&item, n, &settings, &m, &err);
         if (st) {
             assert_int_equal(st, ST_INVALID);
-            assert_int_equal(strncmp(err.message, "item: byte ", 11), 0);
+            assert_int_equal(strncmp(ERROR_TEXT(&err), "item: byte ", 11), 0);
             continue;
         }
         assert_int_equal(m.n_variables, ++last);
@@ -150,7 +150,7 @@ static void every_wrong_byte_is_read_or_refused(void **state) {
             struct model m;
             item.data[i] = (char)x;
             const enum status st = import_bytes(&item, item.n, &settings, &m, &err);
-            assert_true(!st || (st == ST_INVALID && !strncmp(err.message, "item: ", 6)));
+            assert_true(!st || (st == ST_INVALID && !strncmp(ERROR_TEXT(&err), "item: ", 6)));
             if (!st)
                 model_release(&m);
         }

@@ -317,8 +317,8 @@ static void a_byte_order_mark_is_passed_over(void **state) {
                              : import_model(&source, NULL, &settings, &notes, &json[marked], &errors[marked]);
         }
         assert_int_equal(st[0], st[1]);
-        assert_string_equal(errors[0].message, errors[1].message);
-        assert_null(strstr(errors[1].message, "known kind"));
+        assert_string_equal(ERROR_TEXT(&errors[0]), ERROR_TEXT(&errors[1]));
+        assert_null(strstr(ERROR_TEXT(&errors[1]), "known kind"));
         assert_true(cJSON_Compare(json[0], json[1], true) || st[0] != ST_OK);
         cJSON_Delete(json[0]);
         cJSON_Delete(json[1]);

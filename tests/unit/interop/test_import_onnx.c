@@ -455,7 +455,7 @@ static void every_wrong_byte_is_read_or_refused(void **state) {
             struct error err = {0};
             file.data[i] = (char)values[v];
             const enum status st = import_exactly(file.data, file.n, &err);
-            assert_true(!st || st == ST_USAGE || (st == ST_INVALID && !strncmp(err.message, "m.onnx: ", 8)));
+            assert_true(!st || st == ST_USAGE || (st == ST_INVALID && !strncmp(ERROR_TEXT(&err), "m.onnx: ", 8)));
         }
         file.data[i] = was;
     }

@@ -273,29 +273,21 @@ static void words_are_found_whole(void **state) {
     assert_false(route_has_word("page_size", "size"));
 }
 
-static void messages_give_up_their_pointers(void **state) {
+static void an_error_about_the_body_has_a_pointer_beside_its_words(void **state) {
     (void)state;
-    static const struct {
-        const char *message, *pointer, *detail;
-    } cases[] = {
-        {"body: /a/b: is wrong", "/a/b", "is wrong"},
-        {"body: is wrong: all of it", "", "is wrong: all of it"},
-        {"body: /model: /variables/3/dtype: no: such", "/model/variables/3/dtype", "no: such"},
-        {"file.json: /a: is wrong", NULL, "file.json: /a: is wrong"},
-        {"there is no such thing", NULL, "there is no such thing"},
-        {"body: /lonely", "", "/lonely"},
-    };
-    struct arena arena = {0};
+    char detail[ERROR_TEXT_ROOM];
     struct error err;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const char *pointer, *detail;
-        assert_ok(problem_split(cases[i].message, &arena, &pointer, &detail, &err));
-        assert_string_equal(detail, cases[i].detail);
-        assert_true(!pointer == !cases[i].pointer);
-        if (pointer)
-            assert_string_equal(pointer, cases[i].pointer);
-    }
-    arena_release(&arena);
+    error_at(&err, ST_INVALID, "body", "is wrong: all of it");
+    assert_string_equal(problem_pointer(&err), "");
+    assert_string_equal(problem_detail(&err, detail), "is wrong: all of it");
+    error_inside(&err, ST_INVALID, "/variables/3");
+    error_inside(&err, ST_INVALID, "/model");
+    assert_string_equal(problem_pointer(&err), "/model/variables/3");
+    assert_string_equal(problem_detail(&err, detail), "is wrong: all of it");
+    error_at(&err, ST_INVALID, "file.json", "is\twrong");
+    error_inside(&err, ST_INVALID, "/a");
+    assert_null(problem_pointer(&err));
+    assert_string_equal(problem_detail(&err, detail), "file.json: /a: is wrong");
 }
 
 static void every_status_has_a_problem_of_a_fitting_code(void **state) {
@@ -352,7 +344,7 @@ int main(void) {
         cmocka_unit_test(paths_find_their_rows),
         cmocka_unit_test(random_paths_never_hurt),
         cmocka_unit_test(words_are_found_whole),
-        cmocka_unit_test(messages_give_up_their_pointers),
+        cmocka_unit_test(an_error_about_the_body_has_a_pointer_beside_its_words),
         cmocka_unit_test(every_status_has_a_problem_of_a_fitting_code),
         cmocka_unit_test(etags_are_compared_as_rfc_9110_says),
         cmocka_unit_test(events_are_written_as_the_standard_says),

@@ -94,7 +94,7 @@ static void each_bad_cluster_is_refused_at_its_place(void **state) {
         struct error err = {0};
         struct cluster cluster = {.n_nodes = 77};
         assert_fails(quoted_cluster(bad_clusters[i].text, &cluster, &err), ST_INVALID, bad_clusters[i].says);
-        assert_contains(err.message, "c.json: ");
+        assert_contains(ERROR_TEXT(&err), "c.json: ");
         assert_int_equal(cluster.n_nodes, 77);
     }
 }

@@ -122,7 +122,7 @@ static void each_bad_model_is_refused_at_its_place(void **state) {
         struct error err = {0};
         struct model model = {.n_variables = 77};
         assert_fails(quoted_model(bad_models[i].text, &model, &err), ST_INVALID, bad_models[i].says);
-        assert_contains(err.message, "m.json: ");
+        assert_contains(ERROR_TEXT(&err), "m.json: ");
         assert_int_equal(model.n_variables, 77); /* nothing is written on failure */
     }
 }

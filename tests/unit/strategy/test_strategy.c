@@ -167,7 +167,7 @@ static void each_bad_strategy_is_refused_at_its_place(void **state) {
         struct strategy s = {.n_groups = 77};
         assert_fails(quoted_strategy(bad_strategies[i].text, &w->model, &w->cluster, &s, &err), ST_INVALID,
                      bad_strategies[i].says);
-        assert_contains(err.message, "s.json: ");
+        assert_contains(ERROR_TEXT(&err), "s.json: ");
         assert_int_equal(s.n_groups, 77);
     }
 }

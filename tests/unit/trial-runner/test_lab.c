@@ -178,7 +178,7 @@ static void without_root_the_message_says_so(void **state) {
     pid_t child = fork();
     if (child == 0) {
         struct error err = {0};
-        bool ok = setuid(65534) == 0 && lab_check(&err) == ST_ENVIRONMENT && strstr(err.message, "needs root");
+        bool ok = setuid(65534) == 0 && lab_check(&err) == ST_ENVIRONMENT && strstr(ERROR_TEXT(&err), "needs root");
         _exit(ok ? 0 : 1);
     }
     int status;

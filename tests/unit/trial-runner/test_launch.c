@@ -226,7 +226,7 @@ static void what_ranks_say_is_kept_and_the_reason_names_the_file(void **state) {
     assert_ok(launch(&runner, "echo noise; echo '{\"event\":\"ready\"}'; echo word of a rank >&2; exit 5", &events,
                      &result, &err));
     assert_fails(launch_judge(&result, "the trial", &err), ST_TRIAL, "exit code 5: word of a rank (log: ");
-    assert_contains(err.message, "/logs/0007-a___title.log)");
+    assert_contains(ERROR_TEXT(&err), "/logs/0007-a___title.log)");
     assert_true(has_line("logs/0007-a___title.log", "noise"));
     assert_true(has_line("logs/0007-a___title.log", "word of a rank"));
     assert_false(has_line("logs/0007-a___title.log", "{\"event\":\"ready\"}"));

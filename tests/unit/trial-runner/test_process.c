@@ -62,7 +62,7 @@ static struct process_result run_shell(const char *script, struct process_option
     options.context = heard;
     enum status status = process_run(&options, &result, &err);
     if (status != ST_OK)
-        fail_msg("%s", err.message);
+        fail_msg("%s", ERROR_TEXT(&err));
     return result;
 }
 
@@ -106,8 +106,8 @@ static void an_exit_code_and_the_last_words_become_the_reason(void **state) {
     assert_int_equal(r.exit_code, 7);
     assert_true(strlen(r.last_words) <= PROCESS_LAST_WORDS);
     assert_int_equal(process_judge(&r, "the worker", &err), ST_TRIAL);
-    assert_non_null(strstr(err.message, "the worker ended with exit code 7"));
-    assert_non_null(strstr(err.message, "1000 no such device"));
+    assert_non_null(strstr(ERROR_TEXT(&err), "the worker ended with exit code 7"));
+    assert_non_null(strstr(ERROR_TEXT(&err), "1000 no such device"));
 }
 
 /* Around the size that is kept: lines one shorter, as long, one longer and far longer, alone and behind others. */
@@ -210,7 +210,7 @@ static void a_program_that_is_not_there_is_named(void **state) {
     struct process_result result = {.exit_code = 99};
     struct error err = {0};
     assert_int_equal(process_run(&options, &result, &err), ST_NOT_FOUND);
-    assert_non_null(strstr(err.message, "no-such-program-here"));
+    assert_non_null(strstr(ERROR_TEXT(&err), "no-such-program-here"));
     assert_int_equal(result.exit_code, 99);
 }
 

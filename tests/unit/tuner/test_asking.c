@@ -156,10 +156,10 @@ static void who_does_not_hold_a_trial_cannot_end_it(void **state) {
     end_of_lease(&d, 1, until);
     snprintf(until_then, sizeof until_then, "with client \"a\", attempt 1, until %s,", until);
     assert_fails(tell(&d, "b", &t, 1000, &err), ST_CONFLICT, until_then);
-    assert_contains(err.message, "not with \"b\"");
+    assert_contains(ERROR_TEXT(&err), "not with \"b\"");
     next.attempt = 2;
     assert_fails(tell(&d, "b", &next, 1000, &err), ST_CONFLICT, "trial 2 is in attempt 1, until ");
-    assert_contains(err.message, "not in attempt 2");
+    assert_contains(ERROR_TEXT(&err), "not in attempt 2");
     assert_ok(tell(&d, "a", &t, 1000, &err));
     assert_fails(tell(&d, "a", &t, 1000, &err), ST_CONFLICT, "trial 1 has ended: it is complete");
     next.number = 3;

@@ -42,7 +42,7 @@ static void finish(struct exchange *x, uint32_t m) {
     transfer->buffer = NULL;
     if (x->verify &&
         gradients_check(&x->gradients, m, x->world->cluster->n_devices, transfer->iteration, &err) != ST_OK)
-        report_abort(err.status, "%s, device %u", err.message, x->world->device);
+        report_abort(err.status, "%s, device %u", ERROR_TEXT(&err), x->world->device);
     transfer->end_us = clock_now_us();
     x->closed[message->gate]--;
     x->opened_us[message->gate] = transfer->end_us;

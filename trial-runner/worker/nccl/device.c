@@ -47,9 +47,9 @@ enum status device_agree(enum status status, struct error *err) {
     if (!first.failed)
         return ST_OK;
     if (rank == first.rank)
-        error_set(&shared, status, "%s", err->message);
+        error_pass(&shared, err);
     MPI_Bcast(&shared, sizeof shared, MPI_BYTE, first.rank, MPI_COMM_WORLD);
-    return error_set(err, shared.status, "%s", shared.message);
+    return error_pass(err, &shared);
 }
 
 bool device_has_mps(void) {
