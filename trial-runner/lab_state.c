@@ -353,6 +353,25 @@ enum status lab_list(struct arena *arena, struct lab_info **out, size_t *n, stru
     return ST_OK;
 }
 
+/* Only a child of who entered is in the pid namespace. Does not return: exits as a shell says how the program ended. */
+static _Noreturn void run_program(const char *const *argv) {
+    int status;
+    pid_t program = fork();
+    if (program == 0) {
+        setenv("TMPDIR", LAB_TMPDIR, 1);
+        execvp(argv[0], (char *const *)argv);
+        fprintf(stderr, "syncopate: cannot start %s: %s\n", argv[0], strerror(errno));
+        _exit(errno == ENOENT ? 127 : 126);
+    }
+    while (program > 0 && waitpid(program, &status, 0) < 0)
+        program = errno == EINTR ? program : -1;
+    if (program < 0) {
+        fprintf(stderr, "syncopate: cannot run %s: %s\n", argv[0], strerror(errno));
+        _exit(126);
+    }
+    _exit(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
+}
+
 /* Into the lab with a pidfd, and further through the agent when a node is meant. Does not return. The lab has mounts of
  * its own, and to enter them leads to "/": the command runs in the folder of the same name as where it was called. */
 static _Noreturn void exec_inside(int pidfd, const char *const *argv) {
@@ -370,17 +389,7 @@ static _Noreturn void exec_inside(int pidfd, const char *const *argv) {
                 strerror(errno));
         _exit(126);
     }
-    pid_t program = fork(); /* only a child is in the pid namespace */
-    if (program == 0) {
-        setenv("TMPDIR", LAB_TMPDIR, 1);
-        execvp(argv[0], (char *const *)argv);
-        fprintf(stderr, "syncopate: cannot start %s: %s\n", argv[0], strerror(errno));
-        _exit(errno == ENOENT ? 127 : 126);
-    }
-    int status = 0;
-    while (program > 0 && waitpid(program, &status, 0) < 0 && errno == EINTR)
-        ;
-    _exit(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
+    run_program(argv);
 }
 
 /* The words quoted for a shell, because the agent takes a command line as rsh does. */

@@ -1,4 +1,6 @@
 /* A lab is what it promises: names, addresses, rates, isolation, and nothing left when it or its caller ends. */
+#include <dlfcn.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +16,19 @@
 #include "trial-runner/lab.h"
 
 static const struct lab_node four[] = {{"n1", 1.0}, {"n2", 1.0}, {"n3", 1.0}, {"n4", 0.5}};
+
+/* Which fork from now on fails, also when a child makes it; 0: none. */
+static int failing_fork;
+
+pid_t fork(void) {
+    if (failing_fork > 0 && --failing_fork == 0) {
+        errno = EAGAIN;
+        return -1;
+    }
+    pid_t (*real)(void);
+    *(void **)&real = dlsym(RTLD_NEXT, "fork");
+    return real();
+}
 
 struct text {
     char all[8192];
@@ -249,6 +264,13 @@ static void a_lab_that_stays_can_be_used_and_ended(void **state) {
     const char *const nothing[] = {"/no/such/program", NULL};
     assert_ok(lab_exec(config.name, NULL, nothing, &code, &err));
     assert_int_equal(code, 127);
+    const char *const done[] = {"true", NULL};
+    failing_fork = 1;
+    assert_fails(lab_exec(config.name, NULL, done, &code, &err), ST_ENVIRONMENT, "cannot start another process");
+    failing_fork = 2; /* within the lab: the command was not run, so it is not done */
+    assert_ok(lab_exec(config.name, NULL, done, &code, &err));
+    assert_int_equal(code, 126);
+    failing_fork = 0;
     struct arena arena = {0};
     struct lab_info *labs;
     size_t n, i = 0;
