@@ -49,20 +49,20 @@ enum status session_limits(void *context, const char *job, const struct model *m
 #define OF_TIMES   "SYNCOPATE_TRIAL_TIMES"
 #define OF_WARMUP  "SYNCOPATE_TRIAL_WARMUP"
 
-struct asker_words {
+struct holder_options {
     const char *dataset, *client;
-    char host[ASKING_CLIENT_MAX + 1];
+    char host[CLIENT_NAME_MAX + 1];
     double lease_us;
     uint64_t attempt; /* 0: not said */
 };
 
-static enum status check_asker(struct asker_words *w, struct error *err) {
+static enum status check_holder(struct holder_options *w, struct error *err) {
     if (!w->client) {
         gethostname(w->host, sizeof w->host - 1);
         w->client = w->host;
     }
-    if (!*w->client || strlen(w->client) > ASKING_CLIENT_MAX)
-        return error_set(err, ST_USAGE, "--client is a name of 1 to %d bytes", ASKING_CLIENT_MAX);
+    if (!*w->client || strlen(w->client) > CLIENT_NAME_MAX)
+        return error_set(err, ST_USAGE, "--client is a name of 1 to %d bytes", CLIENT_NAME_MAX);
     if (!text_is_clean(w->client, strlen(w->client)))
         return error_set(err, ST_USAGE, "--client: no control characters");
     if (w->lease_us < LEAST_LEASE_US || w->lease_us > MOST_LEASE_US)
@@ -87,17 +87,17 @@ static enum status check_asker(struct asker_words *w, struct error *err) {
 
 /* ---- suggest ---- */
 
-struct suggest_words {
-    struct asker_words asker;
+struct suggest_options {
+    struct holder_options holder;
     const char *out;
     uint64_t count;
     double patience_us; /* for a trial; INFINITY: as long as it takes */
     bool json;
 };
 
-static bool add_trial(cJSON *list, const struct asking *a, const struct asked *t, const char *folder) {
+static bool add_trial(cJSON *list, const struct asking *a, const struct assignment *t, const char *folder) {
     cJSON *json = cJSON_CreateObject();
-    cJSON *strategy = strategy_write(t->order->strategy, &a->model, &a->cluster);
+    cJSON *strategy = strategy_write(t->suggestion.order.strategy, &a->model, &a->cluster);
     if (!json || !strategy || !cJSON_AddItemToArray(list, json)) {
         cJSON_Delete(strategy);
         return false;
@@ -105,15 +105,17 @@ static bool add_trial(cJSON *list, const struct asking *a, const struct asked *t
     return cJSON_AddItemToObject(json, "strategy", strategy) &&
            cJSON_AddNumberToObject(json, "number", (double)t->number) &&
            cJSON_AddNumberToObject(json, "attempt", (double)t->attempt) &&
-           cJSON_AddNumberToObject(json, "round", (double)t->round) &&
-           cJSON_AddStringToObject(json, "proposer", t->proposer) &&
+           cJSON_AddNumberToObject(json, "round", (double)t->suggestion.round) &&
+           cJSON_AddStringToObject(json, "proposer", t->suggestion.proposer) &&
            cJSON_AddStringToObject(json, "lease_until", t->until) &&
-           cJSON_AddNumberToObject(json, "iterations", (double)t->order->iterations) &&
-           cJSON_AddNumberToObject(json, "warmup", (double)t->order->warmup) &&
-           (!(t->predicted_us > 0) || cJSON_AddNumberToObject(json, "predicted_us", t->predicted_us)) &&
-           (!(t->order->give_up_us > 0) || cJSON_AddNumberToObject(json, "give_up_us", t->order->give_up_us)) &&
+           cJSON_AddNumberToObject(json, "iterations", (double)t->suggestion.order.iterations) &&
+           cJSON_AddNumberToObject(json, "warmup", (double)t->suggestion.order.warmup) &&
+           (!(t->suggestion.predicted_us > 0) ||
+            cJSON_AddNumberToObject(json, "predicted_us", t->suggestion.predicted_us)) &&
+           (!(t->suggestion.order.give_up_us > 0) ||
+            cJSON_AddNumberToObject(json, "give_up_us", t->suggestion.order.give_up_us)) &&
            (!folder || cJSON_AddStringToObject(json, "folder", folder)) &&
-           cJSON_AddStringToObject(json, "strategy_id", t->order->strategy->id.hex);
+           cJSON_AddStringToObject(json, "strategy_id", t->suggestion.order.strategy->id.hex);
 }
 
 /* A value as a shell takes it, and a terminal. */
@@ -128,7 +130,7 @@ static void print_variable(const char *name, const char *value) {
     text_print(stdout, "'\n");
 }
 
-static void print_trial(const struct asked *t, const char *session, const char *client, const char *folder) {
+static void print_trial(const struct assignment *t, const char *session, const char *client, const char *folder) {
     char path[JOB_PATH + 32], number[32];
     print_variable(OF_SESSION, session);
     print_variable(OF_CLIENT, client);
@@ -142,8 +144,8 @@ static void print_trial(const struct asked *t, const char *session, const char *
         uint64_t value;
     } numbers[] = {{OF_NUMBER, t->number},
                    {OF_ATTEMPT, t->attempt},
-                   {"SYNCOPATE_TRIAL_ITERATIONS", t->order->iterations},
-                   {OF_WARMUP, t->order->warmup}};
+                   {"SYNCOPATE_TRIAL_ITERATIONS", t->suggestion.order.iterations},
+                   {OF_WARMUP, t->suggestion.order.warmup}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         snprintf(number, sizeof number, "%lu", (unsigned long)numbers[i].value);
         print_variable(numbers[i].name, number);
@@ -152,20 +154,20 @@ static void print_trial(const struct asked *t, const char *session, const char *
 }
 
 /* With --out, and for shells, each trial's folder; as jobs get one. */
-static enum status make_folder(const struct asking *a, const struct suggest_words *w, const struct asked *t,
+static enum status make_folder(const struct asking *a, const struct suggest_options *w, const struct assignment *t,
                                char folder[JOB_PATH], struct error *err) {
     const char *parent = w->out ? w->out : a->stored.id;
     if (!w->out && !session_id_is_valid(a->stored.id)) /* it may be a path */
         return error_set(err, ST_USAGE, "session %s: its id is no name of a folder; give --out", a->stored.id);
     enum status st = job_folder_make(parent, t->number, folder, err);
-    return st ? st : job_folder_write(folder, t->order->strategy, &a->model, &a->cluster, err);
+    return st ? st : job_folder_write(folder, t->suggestion.order.strategy, &a->model, &a->cluster, err);
 }
 
-static enum status print_json(const struct asking *a, const struct suggest_words *w, struct error *err) {
+static enum status print_json(const struct asking *a, const struct suggest_options *w, struct error *err) {
     cJSON *json = cJSON_CreateObject();
     const char *next = a->n ? "trials" : a->step == SESSION_OVER ? "over" : "wait";
     bool whole = json && cJSON_AddStringToObject(json, "session", a->stored.id) &&
-                 cJSON_AddStringToObject(json, "client", w->asker.client) &&
+                 cJSON_AddStringToObject(json, "client", w->holder.client) &&
                  cJSON_AddStringToObject(json, "next", next);
     cJSON *list = whole ? cJSON_AddArrayToObject(json, "trials") : NULL;
     enum status st = ST_OK;
@@ -180,31 +182,31 @@ static enum status print_json(const struct asking *a, const struct suggest_words
     return st;
 }
 
-static enum status print_shell(const struct asking *a, const struct suggest_words *w, struct error *err) {
+static enum status print_shell(const struct asking *a, const struct suggest_options *w, struct error *err) {
     enum status st = ST_OK;
     for (size_t i = 0; i < a->n && !st; i++) {
         char folder[JOB_PATH];
         st = make_folder(a, w, &a->trials[i], folder, err);
         if (!st)
-            print_trial(&a->trials[i], a->stored.id, w->asker.client, folder);
+            print_trial(&a->trials[i], a->stored.id, w->holder.client, folder);
     }
     return st;
 }
 
 /* Ask once. *again: there is nothing now, and there may be later. */
-static enum status ask_once(const char *session, const struct suggest_words *w, bool patient, bool *again,
+static enum status ask_once(const char *session, const struct suggest_options *w, bool patient, bool *again,
                             struct error *err) {
     struct asking asking = {0};
     struct export_limits limits;
     struct store *store = NULL;
-    enum status st = asking_open(w->asker.dataset, TURN_US, interrupt_flag(), &store, err);
+    enum status st = asking_open(w->holder.dataset, TURN_US, interrupt_flag(), &store, err);
     if (!st)
         st = asking_expire(store, session, err);
     if (!st)
         st = asking_load(&asking, store, session, session_limits, &limits, err);
     *again = false;
     if (!st)
-        st = asking_take(&asking, w->asker.client, (size_t)w->count, w->asker.lease_us, err);
+        st = asking_take(&asking, w->holder.client, (size_t)w->count, w->holder.lease_us, err);
     store_close(store); /* what follows needs no turn */
     if (st == ST_CONFLICT && asking.engine && (w->json || asking.step == SESSION_OVER))
         st = w->json ? ST_OK
@@ -223,7 +225,7 @@ static enum status ask_once(const char *session, const struct suggest_words *w, 
     return st;
 }
 
-static enum status ask(const char *session, const struct suggest_words *w, struct error *err) {
+static enum status ask(const char *session, const struct suggest_options *w, struct error *err) {
     const double end_us = clock_now_us() + w->patience_us;
     const atomic_int *interrupted = interrupt_flag();
     bool again = true;
@@ -240,16 +242,16 @@ static enum status ask(const char *session, const struct suggest_words *w, struc
 }
 
 enum status session_suggest_trials(int argc, char **argv, struct error *err) {
-    struct suggest_words w = {
-        .asker = {.dataset = DEFAULT_DATASET, .lease_us = LEASE_US}, .count = 1, .patience_us = -1};
+    struct suggest_options w = {
+        .holder = {.dataset = DEFAULT_DATASET, .lease_us = LEASE_US}, .count = 1, .patience_us = -1};
     const struct option options[] = {
         {"count", OPTION_INTEGER, &w.count, "N", "take up to N trials at once (default 1; more need --json)"},
-        LEASE_OPTION(w.asker),
-        {"client", OPTION_TEXT, &w.asker.client, "NAME", "who takes it (default: this host's name)"},
+        LEASE_OPTION(w.holder),
+        {"client", OPTION_TEXT, &w.holder.client, "NAME", "who takes it (default: this host's name)"},
         {"patience", OPTION_TIME, &w.patience_us, "T",
          "where all wait for trials that run: give up after T, with status 1 (default: never)"},
         {"out", OPTION_TEXT, &w.out, "DIR", "where each trial gets its folder (default: one named like the session)"},
-        DATASET_OPTION(w.asker),
+        DATASET_OPTION(w.holder),
         {"json", OPTION_FLAG, &w.json, NULL, "print one JSON object; folders only with --out"},
         {0}};
     const struct command_line line = {
@@ -270,9 +272,9 @@ enum status session_suggest_trials(int argc, char **argv, struct error *err) {
     struct arguments arguments;
     enum status st = options_parse(&line, argc, argv, &arguments, err);
     if (!st)
-        st = check_asker(&w.asker, err);
-    if (!st && (w.count < 1 || w.count > ASKING_MOST))
-        st = error_set(err, ST_USAGE, "--count is 1 to %d", ASKING_MOST);
+        st = check_holder(&w.holder, err);
+    if (!st && (w.count < 1 || w.count > ASSIGNMENTS_MOST))
+        st = error_set(err, ST_USAGE, "--count is 1 to %d", ASSIGNMENTS_MOST);
     if (!st && w.count > 1 && !w.json)
         st = error_set(err, ST_USAGE, "--count is for --json: variables are of one trial");
     return st ? st : ask(arguments.items[0], &w, err);
@@ -299,22 +301,22 @@ static const char *said_here(const struct arguments *arguments, const char *name
     return value && *value ? value : NULL;
 }
 
-static enum status asker_of(struct asker_words *w, const struct arguments *arguments, struct asker *out,
-                            struct error *err) {
+static enum status holder_of(struct holder_options *w, const struct arguments *arguments, struct holder *out,
+                             struct error *err) {
     const char *attempt = w->attempt ? NULL : said_here(arguments, OF_ATTEMPT);
     w->client = w->client ? w->client : said_here(arguments, OF_CLIENT);
     w->attempt = w->attempt ? w->attempt : 1;
     enum status st = attempt ? read_number(attempt, "attempt", &w->attempt, err) : ST_OK;
     if (!st)
-        st = check_asker(w, err);
+        st = check_holder(w, err);
     if (st)
         return st;
-    *out = (struct asker){.session = arguments->items[0], .client = w->client, .attempt = w->attempt};
+    *out = (struct holder){.session = arguments->items[0], .client = w->client, .attempt = w->attempt};
     return read_number(arguments->items[1], "trial", &out->number, err);
 }
 
 enum status session_heartbeat(int argc, char **argv, struct error *err) {
-    struct asker_words w = {.dataset = DEFAULT_DATASET, .lease_us = LEASE_US};
+    struct holder_options w = {.dataset = DEFAULT_DATASET, .lease_us = LEASE_US};
     const struct option options[] = {ATTEMPT_OPTION(w), LEASE_OPTION(w), CLIENT_OPTION(w), DATASET_OPTION(w), {0}};
     const struct command_line line = {.usage = "session heartbeat SESSION TRIAL [options]",
                                       .about = "Keep a trial: its lease begins anew, and when it will end is printed.",
@@ -322,40 +324,40 @@ enum status session_heartbeat(int argc, char **argv, struct error *err) {
                                       .min_arguments = 2,
                                       .max_arguments = 2};
     struct arguments arguments;
-    struct asker asker;
+    struct holder holder;
     struct store *store = NULL;
     char until[32];
     enum status st = options_parse(&line, argc, argv, &arguments, err);
     if (!st)
-        st = asker_of(&w, &arguments, &asker, err);
+        st = holder_of(&w, &arguments, &holder, err);
     if (!st)
         st = asking_open(w.dataset, TURN_US, interrupt_flag(), &store, err);
     if (!st)
-        st = asking_renew(store, &asker, w.lease_us, until, err);
+        st = asking_renew(store, &holder, w.lease_us, until, err);
     if (!st)
         text_print(stdout, "%s\n", until);
     store_close(store);
     return st;
 }
 
-static enum status end_trial(const struct asker_words *w, const struct asker *asker, const struct tune_outcome *outcome,
-                             struct error *err) {
+static enum status end_trial(const struct holder_options *w, const struct holder *holder,
+                             const struct tune_outcome *outcome, struct error *err) {
     struct store *store = NULL;
     enum status st = asking_open(w->dataset, TURN_US, interrupt_flag(), &store, err);
     if (!st)
-        st = asking_end(store, asker, outcome, err);
+        st = asking_end(store, holder, outcome, err);
     store_close(store);
     return st;
 }
 
-struct complete_words {
-    struct asker_words asker;
+struct complete_options {
+    struct holder_options holder;
     struct told_words told; /* warmup UINT64_MAX: not said */
 };
 
 /* What was not said is as the environment says of this trial. A pattern may stand in the settings for other commands:
  * it is for a file that is named, as a job's own file of times has JSON lines. */
-static enum status complete_words(struct complete_words *w, const struct arguments *arguments, struct error *err) {
+static enum status complete_words(struct complete_options *w, const struct arguments *arguments, struct error *err) {
     struct told_words *told = &w->told;
     const char *warmup = said_here(arguments, OF_WARMUP), *number = getenv(OF_NUMBER);
     if (told->list && told->file)
@@ -386,27 +388,27 @@ static enum status read_samples(const char *dataset, const char *session, double
     return st;
 }
 
-static enum status tell(struct complete_words *w, const struct arguments *arguments, struct error *err) {
-    struct asker asker;
+static enum status tell(struct complete_options *w, const struct arguments *arguments, struct error *err) {
+    struct holder holder;
     struct tune_outcome outcome = {.state = RECORD_COMPLETE};
     double *times_us = NULL;
     enum status st = complete_words(w, arguments, err);
     if (!st)
-        st = asker_of(&w->asker, arguments, &asker, err);
+        st = holder_of(&w->holder, arguments, &holder, err);
     if (!st)
-        st = read_samples(w->asker.dataset, asker.session, &w->told.samples, err);
+        st = read_samples(w->holder.dataset, holder.session, &w->told.samples, err);
     if (!st)
         st = told_times_read(&w->told, &outcome.n, &times_us, err);
     outcome.iterations_us = times_us;
     if (!st)
-        st = end_trial(&w->asker, &asker, &outcome, err);
+        st = end_trial(&w->holder, &holder, &outcome, err);
     free(times_us);
     return st;
 }
 
 enum status session_complete(int argc, char **argv, struct error *err) {
-    struct complete_words w = {.asker = {.dataset = DEFAULT_DATASET, .lease_us = LEASE_US},
-                               .told = {.warmup = UINT64_MAX}};
+    struct complete_options w = {.holder = {.dataset = DEFAULT_DATASET, .lease_us = LEASE_US},
+                                 .told = {.warmup = UINT64_MAX}};
     const struct option options[] = {
         {"time", OPTION_ONE_OF, &w.told.list, "T,...",
          "the time of each iteration, with its unit, or its rate: 12.3ms,12.1ms or 2560samples/s,2544samples/s"},
@@ -416,9 +418,9 @@ enum status session_complete(int argc, char **argv, struct error *err) {
         JOB_TIMES_OPTIONS(w.told.pattern, w.told.unit, "that file"),
         {"warmup", OPTION_INTEGER, &w.told.warmup, "N",
          "how many times at the head of the file do not count (default: as in the environment, else 0)"},
-        ATTEMPT_OPTION(w.asker),
-        CLIENT_OPTION(w.asker),
-        DATASET_OPTION(w.asker),
+        ATTEMPT_OPTION(w.holder),
+        CLIENT_OPTION(w.holder),
+        DATASET_OPTION(w.holder),
         {0}};
     const struct command_line line = {
         .usage = "session complete SESSION TRIAL [--time T,... | --times FILE] [options]",
@@ -436,7 +438,7 @@ enum status session_complete(int argc, char **argv, struct error *err) {
 }
 
 enum status session_fail(int argc, char **argv, struct error *err) {
-    struct asker_words w = {.dataset = DEFAULT_DATASET, .lease_us = LEASE_US};
+    struct holder_options w = {.dataset = DEFAULT_DATASET, .lease_us = LEASE_US};
     const char *reason = NULL;
     bool infeasible = false;
     const struct option options[] = {
@@ -453,12 +455,12 @@ enum status session_fail(int argc, char **argv, struct error *err) {
                                       .min_arguments = 2,
                                       .max_arguments = 2};
     struct arguments arguments;
-    struct asker asker;
+    struct holder holder;
     enum status st = options_parse(&line, argc, argv, &arguments, err);
     if (!st && (!reason || !*reason))
         st = error_set(err, ST_USAGE, "--reason says why, for those who look at the session later");
     if (!st)
-        st = asker_of(&w, &arguments, &asker, err);
+        st = holder_of(&w, &arguments, &holder, err);
     const struct tune_outcome outcome = {.state = infeasible ? RECORD_INFEASIBLE : RECORD_FAILED, .reason = reason};
-    return st ? st : end_trial(&w, &asker, &outcome, err);
+    return st ? st : end_trial(&w, &holder, &outcome, err);
 }

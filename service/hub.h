@@ -19,15 +19,15 @@
 #include "base/error.h"
 #include "dataset/store.h"
 #include "service/access.h"
+#include "tuner/session/assignments.h"
 #include "tuner/session/session.h"
 
 struct hub;         /* opaque */
 struct hub_session; /* a session in it */
 
 struct hub_options {
-    uint64_t max_attempts; /* of a trial, before it counts as lost */
-    double lease_us;       /* when a client asks for none */
-    double idle_us;        /* a session that nobody used for so long, and of which no trial is out, leaves the memory */
+    double lease_us; /* when a client asks for none */
+    double idle_us;  /* a session that nobody used for so long, and of which no trial is out, leaves the memory */
 };
 struct hub_options hub_default_options(void);
 
@@ -112,48 +112,32 @@ void hub_pass(struct hub_session *session);
  */
 enum status hub_catch_up(struct hub_session *session, struct error *err);
 
-/* A trial that a client has taken. Texts are borrowed from the session while it is locked. */
-struct offer {
-    const struct tune_order *order;
-    const char *proposer;
-    uint64_t number, round, attempt;
-    double predicted_us, lease_us;
-    size_t place; /* the hub's own */
-    int64_t row;
-};
-enum { HUB_MOST_OFFERS = 64, HUB_CLIENT_MAX = 64 };
-
 /* Make sure that up to `count` trials can be taken; *ready is how many can, and *step says why there are not more.
  * Takes a second for each new one. Locked. Fails: ST_CONFLICT (the session has ended, or is paused), as
  * session_suggest. */
 enum status hub_make_ready(struct hub_session *session, size_t count, size_t *ready, enum session_step *step,
                            struct error *err);
 
-/* Write that `client` takes up to `count` of those; lease_us 0 is the hub's. Locked, in a transaction. */
+/* Write that `client` takes up to `count` of those, as assignments_take; lease_us 0 is the hub's. Locked, in a
+ * transaction. */
 enum status hub_take(struct hub_session *session, struct store *store, const char *client, size_t count,
-                     double lease_us, struct offer offers[HUB_MOST_OFFERS], size_t *n, struct error *err);
+                     double lease_us, struct assignment taken[ASSIGNMENTS_MOST], size_t *n, struct error *err);
 
-/* The offers were committed. Locked. */
-void hub_taken(struct hub_session *session, const char *client, size_t n, const struct offer *offers);
+/* That was committed. Locked. */
+void hub_taken(struct hub_session *session, size_t n, const struct assignment *taken);
 
-/* Who speaks of which trial. */
-struct holder {
-    uint64_t number, attempt;
-    const char *client;
-    const char *runner; /* what ran it, once it has ended; NULL: what the session says */
-};
-
-/* The client lives: its lease begins anew. Locked, in a transaction. Fails: ST_CONFLICT (stale), ST_NOT_FOUND. */
+/* The client lives: its lease begins anew; lease_us 0: with the length that it had. Locked, in a transaction. Fails:
+ * as assignment_check, of which holder->session and holder->row are the hub's to fill in. */
 enum status hub_renew(struct hub_session *session, struct store *store, const struct holder *holder, double lease_us,
                       double *length_us, struct error *err);
 
-/* Times so far: *stop when the trial need not go on, being too slow to matter. Locked. */
-enum status hub_judge(struct hub_session *session, const struct holder *holder, size_t n, const double *iterations_us,
-                      bool *stop, struct error *err);
+/* Times so far: *stop when the trial need not go on, being too slow to matter. Locked. Fails as hub_renew. */
+enum status hub_judge(struct hub_session *session, struct store *store, const struct holder *holder, size_t n,
+                      const double *iterations_us, bool *stop, struct error *err);
 
-/* The trial has ended. Locked, in a transaction. Fails as hub_renew. */
+/* The trial has ended; `runner` as in assignment_end. Locked, in a transaction. Fails as hub_renew. */
 enum status hub_end_trial(struct hub_session *session, struct store *store, const struct holder *holder,
-                          const struct tune_outcome *outcome, struct error *err);
+                          const char *runner, const struct tune_outcome *outcome, struct error *err);
 
 /* Trials of the session that ended elsewhere (dataset/ingest.h). hub_can_import first: it fails with ST_CONFLICT when
  * the session has ended; hub_tell_import in the transaction that adds them; then hub_learn_imported, from which the

@@ -11,17 +11,6 @@
 #include "service/hub.h"
 #include "tuner/learn/rankers.h"
 
-/* A trial that was handed out by the engine and has not ended, as the dataset had it at the last catching up. */
-struct out {
-    struct suggestion suggestion;
-    uint64_t number;  /* 0: not yet written, it waits to be taken */
-    int64_t row;      /* with a number */
-    uint64_t attempt; /* of the taker, or of the next one */
-    bool taken;
-    char client[HUB_CLIENT_MAX + 1];
-    double lease_us, deadline_us; /* by clock_boot_us; INFINITY for the service's own */
-};
-
 struct hub_session {
     struct hub *hub;
     struct hub_session *next;
@@ -42,12 +31,10 @@ struct hub_session {
     struct cluster cluster;
     struct stored_ranker ranker;
     struct tune_options options;
-    struct session *engine; /* NULL until it is needed */
-    uint64_t last_number;
-    size_t n_out;
-    struct out out[HUB_MOST_OFFERS];
-    bool has_thread;   /* own sessions */
-    bool thread_ended; /* guarded by the hub's mutex: it touches the session no more */
+    struct session *engine;  /* NULL until it is needed */
+    struct assignments open; /* with the engine; deadlines by clock_boot_us, INFINITY for the service's own */
+    bool has_thread;         /* own sessions */
+    bool thread_ended;       /* guarded by the hub's mutex: it touches the session no more */
     pthread_t thread;
     atomic_int cancel; /* read without the mutex: hub_session_cancel and hub_session_is_cancelled */
 };

@@ -68,7 +68,7 @@ enum status hub_own_options(struct hub_session *s, struct error *err) {
 
 struct own {
     struct hub_session *session;
-    struct offer offers[HUB_MOST_OFFERS];
+    struct assignment taken[ASSIGNMENTS_MOST]; /* one of them at most */
     size_t n;
     struct tune_order order; /* a copy, since the session is not locked while it runs */
     const struct tune_outcome *outcome;
@@ -76,18 +76,18 @@ struct own {
 
 static enum status take_step(void *context, struct store *store, struct error *err) {
     struct own *own = context;
-    return hub_take(own->session, store, OWN, 1, OWN_LEASE_US, own->offers, &own->n, err);
+    return hub_take(own->session, store, OWN, 1, OWN_LEASE_US, own->taken, &own->n, err);
 }
 
 static enum status end_step(void *context, struct store *store, struct error *err) {
     struct own *own = context;
-    const struct holder holder = {.number = own->offers[0].number, .attempt = own->offers[0].attempt, .client = OWN};
-    return hub_end_trial(own->session, store, &holder, own->outcome, err);
+    const struct holder holder = {.number = own->taken[0].number, .attempt = own->taken[0].attempt, .client = OWN};
+    return hub_end_trial(own->session, store, &holder, NULL, own->outcome, err);
 }
 
 static enum status give_back_step(void *context, struct store *store, struct error *err) {
     struct own *own = context;
-    return lease_release(store, own->offers[0].row, OWN, own->offers[0].attempt, err);
+    return lease_release(store, own->taken[0].row, OWN, own->taken[0].attempt, err);
 }
 
 /* Commit, again and again while the disk refuses: what was measured is worth waiting for. Locked, but while it waits.
@@ -118,9 +118,9 @@ static enum status take_next(struct own *own, struct error *err) {
     if (!st && ready)
         st = commit_patiently(own, take_step, err);
     if (!st && own->n) {
-        hub_taken(s, OWN, own->n, own->offers);
-        s->out[own->offers[0].place].deadline_us = INFINITY;
-        own->order = *own->offers[0].order;
+        hub_taken(s, own->n, own->taken);
+        s->open.list[own->taken[0].place].deadline_us = INFINITY;
+        own->order = own->taken[0].suggestion.order;
     }
     hub_notify(s);
     return st;
@@ -168,9 +168,9 @@ struct failure {
 
 static enum status fail_step(void *context, struct store *store, struct error *err) {
     const struct failure *f = context;
-    for (size_t i = 0; i < f->session->n_out; i++)
-        if (f->session->out[i].number)
-            store_trial_fail(store, f->session->out[i].row, RECORD_CANCELLED, f->reason, NULL);
+    for (size_t i = 0; i < f->session->open.n; i++)
+        if (f->session->open.list[i].number)
+            store_trial_fail(store, f->session->open.list[i].row, RECORD_CANCELLED, f->reason, NULL);
     return hub_set_state(f->session, store, STORED_SESSION_FAILED, f->reason, err);
 }
 
@@ -208,9 +208,9 @@ static void *serve(void *context) {
 static enum status give_back_all(void *context, struct store *store, struct error *err) {
     const struct hub_session *s = context;
     enum status st = ST_OK;
-    for (size_t i = 0; i < s->n_out && !st; i++)
-        if (s->out[i].taken)
-            st = lease_release(store, s->out[i].row, OWN, s->out[i].attempt, err);
+    for (size_t i = 0; i < s->open.n && !st; i++)
+        if (s->open.list[i].taken)
+            st = lease_release(store, s->open.list[i].row, OWN, s->open.list[i].attempt, err);
     return st;
 }
 
@@ -219,7 +219,7 @@ enum status hub_own_start(struct hub_session *s, struct error *err) {
         return ST_OK;
     if (!s->runner)
         return error_set(err, ST_CONFLICT, HUB_NO_LAUNCHER);
-    enum status st = s->n_out ? hub_commit(s->hub, give_back_all, s, err) : ST_OK;
+    enum status st = s->open.n ? hub_commit(s->hub, give_back_all, s, err) : ST_OK;
     if (!st)
         st = hub_catch_up(s, err);
     if (st)

@@ -22,7 +22,7 @@ enum { HUB_KEEP = 16 };
 static const double TICK_US = 0.25e6, FORGET_US = 3600e6;
 
 struct hub_options hub_default_options(void) {
-    return (struct hub_options){.max_attempts = 3, .lease_us = 60e6, .idle_us = 60e6};
+    return (struct hub_options){.lease_us = 60e6, .idle_us = 60e6};
 }
 
 double clock_boot_us(void) {
@@ -159,7 +159,9 @@ static enum status prepare_engine(struct hub_session *s, struct store *store, co
     s->options.served = true;
     s->options.cancel = &s->cancel; /* what it learns beside trials ends with it */
     narrow(s);
-    return session_prepare(&s->model, &s->cluster, &s->options, &s->engine, err);
+    st = session_prepare(&s->model, &s->cluster, &s->options, &s->engine, err);
+    s->open = (struct assignments){.engine = s->engine};
+    return st;
 }
 
 enum status hub_new(struct hub *hub, const struct new_session *request, struct hub_session **out, struct error *err) {
@@ -294,8 +296,8 @@ void hub_sleep(struct hub_session *s, double patience_us) {
 
 /* Offers that nobody took are made again from the same random stream. */
 static bool has_taken(const struct hub_session *s) {
-    for (size_t i = 0; i < s->n_out; i++)
-        if (s->out[i].taken)
+    for (size_t i = 0; i < s->open.n; i++)
+        if (s->open.list[i].taken)
             return true;
     return false;
 }
@@ -445,33 +447,12 @@ void hub_keep(struct hub_session *s) {
 
 /* ---- the engine from the records ---- */
 
-/* Every trial that has not ended is out again; those that somebody had taken get a lease of its full length. */
+/* The leases of trials that somebody has begin anew with their full length. */
 static enum status take_up(struct hub_session *s, struct store *store, struct error *err) {
-    struct arena arena = {0};
-    struct record *records;
-    struct lease *leases;
-    size_t n = 0, n_leases = 0;
-    enum status st = store_trials(store, s->id, &arena, &n, &records, err);
-    if (!st)
-        st = leases_list(store, s->id, &arena, &n_leases, &leases, err);
-    for (size_t i = 0; i < n && !st; i++) {
-        const struct record *r = &records[i];
-        s->last_number = r->number > s->last_number ? r->number : s->last_number;
-        if ((r->state != RECORD_WAITING && r->state != RECORD_RUNNING) || s->n_out == HUB_MOST_OFFERS)
-            continue;
-        struct out *o = &s->out[s->n_out];
-        *o = (struct out){.number = r->number, .row = r->trial, .attempt = r->attempt};
-        for (size_t k = 0; k < n_leases; k++)
-            if (leases[k].trial == r->trial) {
-                o->taken = true;
-                o->lease_us = leases[k].length_us;
-                o->deadline_us = clock_boot_us() + o->lease_us;
-                snprintf(o->client, sizeof o->client, "%s", leases[k].client);
-            }
-        st = session_take_up(s->engine, store, r, &o->suggestion, err);
-        s->n_out += !st;
-    }
-    arena_release(&arena);
+    enum status st = assignments_load(&s->open, s->engine, store, true, err);
+    const double now = clock_boot_us();
+    for (size_t i = 0; i < s->open.n; i++)
+        s->open.list[i].deadline_us = now + s->open.list[i].lease_us;
     return st;
 }
 
@@ -510,7 +491,7 @@ enum status hub_wake(struct hub_session *s, struct error *err) {
     if (st) {
         session_close(s->engine);
         s->engine = NULL;
-        s->n_out = 0;
+        s->open = (struct assignments){0};
         stored_ranker_release(&s->ranker);
     }
     arena_release(&arena);

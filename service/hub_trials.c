@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "dataset/leases.h"
 #include "dataset/query.h"
 #include "service/hub_internal.h"
 #include "trial-runner/trial.h"
@@ -13,11 +12,6 @@
 #include "tuner/session/trials.h"
 
 /* ---- what the dataset says ---- */
-
-static void forget(struct hub_session *s, size_t place) {
-    memmove(&s->out[place], &s->out[place + 1], (s->n_out - place - 1) * sizeof *s->out);
-    s->n_out--;
-}
 
 static void count_end(struct hub *hub, const struct record *record) {
     const enum hub_end end = record->state == RECORD_COMPLETE       ? HUB_COMPLETE
@@ -35,18 +29,18 @@ static enum status learn(struct hub_session *s, size_t place, const struct recor
                                          .n = record->n_iterations,
                                          .iterations_us = record->iterations_us,
                                          .reason = record->reason};
-    enum status st = session_report(s->engine, &s->out[place].suggestion, &outcome, err);
+    enum status st = session_report(s->engine, &s->open.list[place].suggestion, &outcome, err);
     if (st)
         return st;
     count_end(s->hub, record);
-    forget(s, place);
+    assignments_forget(&s->open, place);
     return ST_OK;
 }
 
 /* *gone: it left the list. */
 static enum status compare(struct hub_session *s, size_t place, const struct record *record, bool *gone,
                            struct error *err) {
-    struct out *o = &s->out[place];
+    struct assignment *o = &s->open.list[place];
     *gone = false;
     if (record->state == RECORD_WAITING) {
         if (o->taken)
@@ -63,11 +57,11 @@ static enum status compare(struct hub_session *s, size_t place, const struct rec
 /* It has ended: for the thread of an own session, and what nobody took will not be taken. */
 static void end_all(struct hub_session *s) {
     hub_session_cancel(s);
-    for (size_t i = 0; i < s->n_out;)
-        if (s->out[i].number)
+    for (size_t i = 0; i < s->open.n;)
+        if (s->open.list[i].number)
             i++;
         else
-            forget(s, i);
+            assignments_forget(&s->open, i);
 }
 
 static enum status state_of(struct hub_session *s, struct store *reader, struct error *err) {
@@ -98,13 +92,10 @@ static enum status end_step(void *context, struct store *store, struct error *er
 
 /* The session is over when nothing runs and nothing more will be suggested: write it. Locked. */
 static enum status finish_if_over(struct hub_session *s, struct error *err) {
-    if (s->state != STORED_SESSION_RUNNING || s->n_out || !session_over(s->engine))
+    if (s->state != STORED_SESSION_RUNNING || s->open.n || !session_over(s->engine))
         return ST_OK;
-    struct ending ending = {s, STORED_SESSION_DONE, tune_stop_words(session_stop(s->engine))};
-    struct error why;
     char reason[ERROR_TEXT_ROOM];
-    if (session_found(s->engine, &why))
-        ending = (struct ending){s, STORED_SESSION_FAILED, error_text(&why, reason)};
+    struct ending ending = {s, session_end_state(s->engine, reason), reason};
     enum status st = hub_commit(s->hub, end_step, &ending, err);
     if (!st)
         s->state = ending.state;
@@ -116,13 +107,13 @@ enum status hub_catch_up(struct hub_session *s, struct error *err) {
     enum status st = access_read(s->hub->access, &reader, err);
     if (!st)
         st = state_of(s, reader, err);
-    for (size_t i = 0; i < s->n_out && !st;) {
+    for (size_t i = 0; i < s->open.n && !st;) {
         struct arena arena = {0};
         struct record *records;
         size_t n = 0;
         bool gone = false;
-        const struct query query = {.session = s->id, .number = s->out[i].number, .iterations = true};
-        if (s->out[i].number)
+        const struct query query = {.session = s->id, .number = s->open.list[i].number, .iterations = true};
+        if (query.number) /* 0: not written yet */
             st = query_collect(reader, &query, &arena, &n, &records, err);
         if (!st && n)
             st = compare(s, i, &records[0], &gone, err);
@@ -144,43 +135,16 @@ static enum status check_running(const struct hub_session *s, struct error *err)
     return error_set(err, ST_CONFLICT, "session %s is %s", s->id, stored_session_state_word(s->state));
 }
 
-static size_t count_ready(const struct hub_session *s) {
-    size_t n = 0;
-    for (size_t i = 0; i < s->n_out; i++)
-        n += !s->out[i].taken;
-    return n;
-}
-
 enum status hub_make_ready(struct hub_session *s, size_t count, size_t *ready, enum session_step *step,
                            struct error *err) {
-    *step = SESSION_TRIAL;
     enum status st = check_running(s, err);
-    while (!st && *step == SESSION_TRIAL && count_ready(s) < count && s->n_out < HUB_MOST_OFFERS) {
-        struct out *o = &s->out[s->n_out];
-        *o = (struct out){0};
-        st = session_suggest(s->engine, step, &o->suggestion, err);
-        s->n_out += !st && *step == SESSION_TRIAL;
-    }
-    *ready = count_ready(s);
+    *step = SESSION_TRIAL;
+    if (!st)
+        st = assignments_suggest(&s->open, count, step, err);
+    *ready = assignments_waiting(&s->open);
     if (!st && *step == SESSION_OVER)
         st = finish_if_over(s, err);
     return st;
-}
-
-static enum status write_offer(struct hub_session *s, struct store *store, const struct out *o, struct offer *offer,
-                               struct error *err) {
-    const struct trial_start start = {.model = &s->model,
-                                      .cluster = &s->cluster,
-                                      .strategy = o->suggestion.order.strategy,
-                                      .session = s->id,
-                                      .number = offer->number,
-                                      .waiting = true,
-                                      .proposer = o->suggestion.proposer,
-                                      .runner = s->runner,
-                                      .round = o->suggestion.round,
-                                      .seed = s->options.seed,
-                                      .predicted_us = o->suggestion.predicted_us};
-    return trial_record_start(store, &start, &offer->row, err);
 }
 
 static enum status tell_trial(struct hub_session *s, struct store *store, const char *kind, uint64_t number,
@@ -193,94 +157,76 @@ static enum status tell_trial(struct hub_session *s, struct store *store, const 
 }
 
 enum status hub_take(struct hub_session *s, struct store *store, const char *client, size_t count, double lease_us,
-                     struct offer offers[HUB_MOST_OFFERS], size_t *n, struct error *err) {
+                     struct assignment taken[ASSIGNMENTS_MOST], size_t *n, struct error *err) {
     const double length_us = lease_us > 0 ? lease_us : s->hub->options.lease_us;
-    uint64_t number = s->last_number;
-    enum status st = ST_OK;
-    size_t taken = 0;
-    for (size_t i = 0; i < s->n_out && taken < count && !st; i++) {
-        const struct out *o = &s->out[i];
-        if (o->taken)
-            continue;
-        struct offer *offer = &offers[taken];
-        *offer = (struct offer){.order = &o->suggestion.order,
-                                .proposer = o->suggestion.proposer,
-                                .number = o->number ? o->number : ++number,
-                                .round = o->suggestion.round,
-                                .predicted_us = o->suggestion.predicted_us,
-                                .lease_us = length_us,
-                                .place = i,
-                                .row = o->row};
-        if (!o->number)
-            st = write_offer(s, store, o, offer, err);
-        if (!st)
-            st = lease_take(store, offer->row, client, length_us, &offer->attempt, err);
-        if (!st)
-            st = tell_trial(s, store, "trial-taken", offer->number, offer->attempt, client, err);
-        taken += !st;
-    }
+    size_t done = 0;
+    enum status st = assignments_take(&s->open, store, client, count, length_us, taken, &done, err);
+    for (size_t i = 0; i < done && !st; i++)
+        st = tell_trial(s, store, "trial-taken", taken[i].number, taken[i].attempt, client, err);
     if (!st)
-        *n = taken;
+        *n = done;
     return st;
 }
 
-void hub_taken(struct hub_session *s, const char *client, size_t n, const struct offer *offers) {
-    for (size_t k = 0; k < n; k++) {
-        struct out *o = &s->out[offers[k].place];
-        o->number = offers[k].number;
-        o->row = offers[k].row;
-        o->attempt = offers[k].attempt;
-        o->taken = true;
-        o->lease_us = offers[k].lease_us;
-        o->deadline_us = clock_boot_us() + o->lease_us;
-        snprintf(o->client, sizeof o->client, "%s", client);
-        s->last_number = o->number > s->last_number ? o->number : s->last_number;
-    }
+void hub_taken(struct hub_session *s, size_t n, const struct assignment *taken) {
+    assignments_took(&s->open, n, taken);
+    for (size_t i = 0; i < n; i++)
+        s->open.list[taken[i].place].deadline_us = clock_boot_us() + taken[i].lease_us;
 }
 
 /* ---- those that are taken ---- */
 
-/* The place of a trial that the holder has. */
-static enum status place_of(struct hub_session *s, const struct holder *holder, size_t *place, struct error *err) {
-    if (!holder->number || holder->number > s->last_number)
-        return error_set(err, ST_NOT_FOUND, "session %s has no trial %lu", s->id, (unsigned long)holder->number);
-    for (size_t i = 0; i < s->n_out; i++) {
-        const struct out *o = &s->out[i];
-        if (o->number == holder->number && o->taken && o->attempt == holder->attempt &&
-            !strcmp(o->client, holder->client)) {
-            *place = i;
+/* The trial is not the holder's: why, as the dataset has it. */
+static enum status refuse(struct hub_session *s, struct store *store, const struct holder *holder, struct error *err) {
+    struct holder here = *holder;
+    struct error why;
+    int64_t row;
+    here.session = s->id;
+    const enum status st = assignment_check(store, &here, &row, &why);
+    if (st && st != ST_CONFLICT)
+        return error_pass(err, &why);
+    return error_set(err, ST_CONFLICT, "trial %lu is no longer with client \"%s\", attempt %lu: %s",
+                     (unsigned long)holder->number, holder->client, (unsigned long)holder->attempt,
+                     st ? why.message : "the session is not up to date");
+}
+
+/* The trial that the holder has. */
+static enum status find_held(struct hub_session *s, struct store *store, const struct holder *holder,
+                             struct assignment **out, struct error *err) {
+    for (size_t i = 0; i < s->open.n; i++) {
+        struct assignment *a = &s->open.list[i];
+        if (a->number == holder->number && a->taken && a->attempt == holder->attempt &&
+            !strcmp(a->client, holder->client)) {
+            *out = a;
             return ST_OK;
         }
     }
-    return error_set(err, ST_CONFLICT,
-                     "trial %lu is no longer with client \"%s\", attempt %lu: it has ended, or its lease ran out and "
-                     "it was offered again",
-                     (unsigned long)holder->number, holder->client, (unsigned long)holder->attempt);
+    return refuse(s, store, holder, err);
 }
 
 enum status hub_renew(struct hub_session *s, struct store *store, const struct holder *holder, double lease_us,
                       double *length_us, struct error *err) {
-    size_t place;
-    enum status st = place_of(s, holder, &place, err);
+    struct assignment *a;
+    enum status st = find_held(s, store, holder, &a, err);
     if (st)
         return st;
-    struct out *o = &s->out[place];
-    const double length = lease_us > 0 ? lease_us : o->lease_us;
-    st = lease_renew(store, o->row, holder->client, holder->attempt, length, err);
+    const struct holder known = {s->id, holder->client, holder->number, holder->attempt, a->row};
+    const double length = lease_us > 0 ? lease_us : a->lease_us;
+    st = assignment_renew(store, &known, length, err);
     if (st)
         return st;
-    o->lease_us = *length_us = length; /* a lease that lasts longer than the dataset says does no harm */
-    o->deadline_us = clock_boot_us() + length;
+    a->lease_us = *length_us = length; /* a lease that lasts longer than the dataset says does no harm */
+    a->deadline_us = clock_boot_us() + length;
     return ST_OK;
 }
 
-enum status hub_judge(struct hub_session *s, const struct holder *holder, size_t n, const double *iterations_us,
-                      bool *stop, struct error *err) {
-    size_t place;
-    enum status st = place_of(s, holder, &place, err);
+enum status hub_judge(struct hub_session *s, struct store *store, const struct holder *holder, size_t n,
+                      const double *iterations_us, bool *stop, struct error *err) {
+    struct assignment *a;
+    enum status st = find_held(s, store, holder, &a, err);
     if (st)
         return st;
-    const double give_up_us = s->out[place].suggestion.order.give_up_us;
+    const double give_up_us = a->suggestion.order.give_up_us;
     *stop = n >= TRIAL_HOPELESS_AFTER && give_up_us > 0;
     for (size_t i = 0; i < n && *stop; i++)
         *stop = iterations_us[i] > give_up_us;
@@ -303,16 +249,14 @@ static enum status tell_end(struct hub_session *s, struct store *store, const st
     return hub_tell(s, store, "trial-ended", content, whole, err);
 }
 
-enum status hub_end_trial(struct hub_session *s, struct store *store, const struct holder *holder,
+enum status hub_end_trial(struct hub_session *s, struct store *store, const struct holder *holder, const char *runner,
                           const struct tune_outcome *outcome, struct error *err) {
-    size_t place;
-    enum status st = place_of(s, holder, &place, err);
-    if (!st)
-        st = lease_check(store, s->out[place].row, holder->client, holder->attempt, err);
-    if (!st && holder->runner)
-        st = store_trial_ran_by(store, s->out[place].row, holder->runner, err);
-    if (!st)
-        st = trial_record_end(store, s->out[place].row, outcome, err);
+    struct assignment *a;
+    enum status st = find_held(s, store, holder, &a, err);
+    if (st)
+        return st;
+    const struct holder known = {s->id, holder->client, holder->number, holder->attempt, a->row};
+    st = assignment_end(store, &known, runner, outcome, err);
     return st ? st : tell_end(s, store, holder, outcome, err);
 }
 
@@ -336,13 +280,13 @@ enum status hub_learn_imported(struct hub_session *s, struct error *err) {
     size_t n = 0;
     char filter[48];
     const struct query query = {.session = s->id, .filter = filter, .order = QUERY_BY_number, .iterations = true};
-    snprintf(filter, sizeof filter, "number > %lu", (unsigned long)s->last_number);
+    snprintf(filter, sizeof filter, "number > %lu", (unsigned long)s->open.last_number);
     enum status st = access_read(s->hub->access, &reader, err);
     if (!st)
         st = query_collect(reader, &query, &arena, &n, &records, err);
     for (size_t i = 0; i < n && !st; i++) {
         st = session_import(s->engine, reader, &records[i], err);
-        s->last_number = st ? s->last_number : records[i].number;
+        s->open.last_number = st ? s->open.last_number : records[i].number;
     }
     arena_release(&arena);
     return st ? st : hub_catch_up(s, err);
@@ -352,27 +296,25 @@ enum status hub_learn_imported(struct hub_session *s, struct error *err) {
 
 struct expiry {
     struct hub_session *session;
-    const struct out *out;
+    const struct assignment *trial;
 };
 
 static enum status expire_step(void *context, struct store *store, struct error *err) {
     const struct expiry *e = context;
     enum record_state state;
-    enum status st =
-        lease_expire(store, e->out->row, e->out->attempt, e->session->hub->options.max_attempts, &state, err);
-    if (st)
-        return st;
-    return tell_trial(e->session, store, state == RECORD_WAITING ? "trial-returned" : "trial-lost", e->out->number,
-                      e->out->attempt, e->out->client, err);
+    enum status st = assignment_expire(store, e->trial->row, e->trial->attempt, &state, err);
+    return st ? st
+              : tell_trial(e->session, store, state == RECORD_WAITING ? "trial-returned" : "trial-lost",
+                           e->trial->number, e->trial->attempt, e->trial->client, err);
 }
 
 enum status hub_expire(struct hub_session *s, struct error *err) {
     const double now = clock_boot_us();
     bool any = false;
     enum status st = ST_OK;
-    for (size_t i = 0; i < s->n_out && !st; i++)
-        if (s->out[i].taken && s->out[i].deadline_us <= now) {
-            st = hub_commit(s->hub, expire_step, &(struct expiry){s, &s->out[i]}, err);
+    for (size_t i = 0; i < s->open.n && !st; i++)
+        if (s->open.list[i].taken && s->open.list[i].deadline_us <= now) {
+            st = hub_commit(s->hub, expire_step, &(struct expiry){s, &s->open.list[i]}, err);
             any = true;
         }
     return st || !any ? st : hub_catch_up(s, err);
@@ -382,9 +324,9 @@ enum status hub_expire(struct hub_session *s, struct error *err) {
 
 static enum status cancel_trials(struct hub_session *s, struct store *store, const char *reason, struct error *err) {
     enum status st = ST_OK;
-    for (size_t i = 0; i < s->n_out && !st; i++)
-        if (s->out[i].number)
-            st = store_trial_fail(store, s->out[i].row, RECORD_CANCELLED, reason, err);
+    for (size_t i = 0; i < s->open.n && !st; i++)
+        if (s->open.list[i].number)
+            st = store_trial_fail(store, s->open.list[i].row, RECORD_CANCELLED, reason, err);
     return st;
 }
 

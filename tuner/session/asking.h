@@ -1,25 +1,19 @@
 /* A session whose trials others run, kept by its dataset alone: no process serves it, and any number of processes on
  * this machine ask and tell, one at a time.
  *
- * Each call opens the file for writing, waits its turn for that, and finds the session again from its records. A trial
- * is taken under a lease; who is silent for longer has lost it, and it is offered again with the next attempt, at most
- * ASKING_MAX_ATTEMPTS times; what was lost for good costs no budget. All as a service does it (service/hub.h), but that
- * leases end by the clock of the wall, there being no process whose own clock goes on: a clock that is set forward by
- * more than a lease ends it.
- * Units: microseconds. Threads: each call belongs to its thread. */
+ * Each call opens the file for writing, waits its turn for that, and finds the session again from its records.
+ * assignments.h says who has which trial. No process runs all the time, so leases end by the wall clock: a clock that
+ * is set forward by more than a lease ends it. Units: microseconds. Threads: each call belongs to its thread. */
 #ifndef TUNER_SESSION_ASKING_H
 #define TUNER_SESSION_ASKING_H
 
 #include <stdatomic.h>
 
 #include "base/error.h"
-#include "dataset/leases.h"
-#include "dataset/query.h"
 #include "dataset/store.h"
 #include "tuner/learn/rankers.h"
+#include "tuner/session/assignments.h"
 #include "tuner/session/session.h"
-
-enum { ASKING_MAX_ATTEMPTS = 3, ASKING_MOST = 64, ASKING_CLIENT_MAX = 64 };
 
 /* Open a dataset that is there for writing, as soon as nobody else has it. Fails: ST_CONFLICT when somebody still has
  * it after patience_us, ST_CANCELLED, ST_NOT_FOUND, as store_open. */
@@ -36,14 +30,6 @@ typedef enum status asking_limits(void *context, const char *job, const struct m
                                   const struct cluster *cluster, const struct export_limits **limits,
                                   struct error *err);
 
-struct asked {
-    uint64_t number, attempt, round;
-    const char *proposer;
-    const struct tune_order *order;
-    double predicted_us;
-    char until[32]; /* UTC: when the lease ends */
-};
-
 /* A session with what it is about, as the dataset has it now. */
 struct asking {
     struct store *store;
@@ -56,14 +42,8 @@ struct asking {
     struct stored_session stored;
     enum session_step step; /* why no more than n were given: see session_suggest */
     size_t n;
-    struct asked trials[ASKING_MOST];
-    size_t n_ready; /* that were taken before and came back */
-    struct {
-        struct suggestion suggestion;
-        uint64_t number;
-        int64_t row;
-    } ready[ASKING_MOST];
-    struct suggestion given[ASKING_MOST];
+    struct assignment trials[ASSIGNMENTS_MOST]; /* that were taken */
+    struct assignments waiting;                 /* that can be taken */
 };
 
 /* End the leases of a session that have run out. */
@@ -83,21 +63,15 @@ enum status asking_take(struct asking *asking, const char *client, size_t count,
 /* How many samples an iteration of the session's job takes on all devices, as job_samples. Fails: ST_NOT_FOUND. */
 enum status asking_samples(struct store *store, const char *session, double *out, struct error *err);
 
-/* Who speaks of which trial. */
-struct asker {
-    const char *session, *client;
-    uint64_t number, attempt;
-};
-
 /* The lease lasts lease_us from now; `until` has room for 32. Fails: ST_NOT_FOUND (no such session or trial),
  * ST_CONFLICT (it has ended, its lease had run out, or somebody else has it: which of these, and until when, is said).
  */
-enum status asking_renew(struct store *store, const struct asker *asker, double lease_us, char *until,
+enum status asking_renew(struct store *store, const struct holder *holder, double lease_us, char *until,
                          struct error *err);
 
 /* The trial has ended. Fails as asking_renew, and ST_INVALID when it is complete with fewer than JOB_LEAST iterations:
  * the rule for the user's own jobs, which these are (trial-runner/job.h says why). */
-enum status asking_end(struct store *store, const struct asker *asker, const struct tune_outcome *outcome,
+enum status asking_end(struct store *store, const struct holder *holder, const struct tune_outcome *outcome,
                        struct error *err);
 
 #endif

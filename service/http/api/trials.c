@@ -140,18 +140,18 @@ struct suggest {
     double lease_s; /* 0: the service's */
     enum session_step step;
     size_t n;
-    struct offer offers[HUB_MOST_OFFERS];
+    struct assignment taken[ASSIGNMENTS_MOST];
 };
 
 static bool client_is_valid(const char *client) {
-    return strlen(client) <= HUB_CLIENT_MAX && strcmp(client, "service");
+    return strlen(client) <= CLIENT_NAME_MAX && strcmp(client, "service");
 }
 
 static enum status read_client(const struct json_at *body, const char **out, struct error *err) {
     enum status st = json_get_string(body, "client", JSON_REQUIRED, out, err);
     if (!st && !client_is_valid(*out))
         st = json_fail(&(struct json_at){.node = body->node, .parent = body, .key = "client"}, err,
-                       "must be a name of at most %d bytes that is not \"service\"", HUB_CLIENT_MAX);
+                       "must be a name of at most %d bytes that is not \"service\"", CLIENT_NAME_MAX);
     return st;
 }
 
@@ -159,24 +159,25 @@ static enum status read_lease(const struct json_at *body, double *lease_s, struc
     return json_get_number(body, "lease_s", JSON_OPTIONAL, LEAST_LEASE_S, MOST_LEASE_S, lease_s, err);
 }
 
-static bool add_offer(cJSON *trials, struct hub_session *served, const struct offer *offer) {
+static bool add_assignment(cJSON *trials, struct hub_session *served, const struct assignment *a) {
+    const struct tune_order *order = &a->suggestion.order;
+    const double predicted_us = a->suggestion.predicted_us;
     cJSON *trial = cJSON_CreateObject();
-    cJSON *strategy = strategy_write(offer->order->strategy, hub_model(served), hub_cluster(served));
+    cJSON *strategy = strategy_write(order->strategy, hub_model(served), hub_cluster(served));
     if (!trial || !strategy || !cJSON_AddItemToArray(trials, trial)) {
         cJSON_Delete(strategy);
         return false;
     }
-    return cJSON_AddNumberToObject(trial, "number", (double)offer->number) &&
-           cJSON_AddNumberToObject(trial, "attempt", (double)offer->attempt) &&
-           cJSON_AddNumberToObject(trial, "round", (double)offer->round) &&
-           cJSON_AddStringToObject(trial, "proposer", offer->proposer) &&
-           cJSON_AddNumberToObject(trial, "lease_s", offer->lease_us / 1e6) &&
-           cJSON_AddNumberToObject(trial, "iterations", (double)offer->order->iterations) &&
-           cJSON_AddNumberToObject(trial, "warmup", (double)offer->order->warmup) &&
-           (!(offer->predicted_us > 0) || cJSON_AddNumberToObject(trial, "predicted_us", offer->predicted_us)) &&
-           (!(offer->order->give_up_us > 0) ||
-            cJSON_AddNumberToObject(trial, "give_up_us", offer->order->give_up_us)) &&
-           cJSON_AddStringToObject(trial, "strategy_id", offer->order->strategy->id.hex) &&
+    return cJSON_AddNumberToObject(trial, "number", (double)a->number) &&
+           cJSON_AddNumberToObject(trial, "attempt", (double)a->attempt) &&
+           cJSON_AddNumberToObject(trial, "round", (double)a->suggestion.round) &&
+           cJSON_AddStringToObject(trial, "proposer", a->suggestion.proposer) &&
+           cJSON_AddNumberToObject(trial, "lease_s", a->lease_us / 1e6) &&
+           cJSON_AddNumberToObject(trial, "iterations", (double)order->iterations) &&
+           cJSON_AddNumberToObject(trial, "warmup", (double)order->warmup) &&
+           (!(predicted_us > 0) || cJSON_AddNumberToObject(trial, "predicted_us", predicted_us)) &&
+           (!(order->give_up_us > 0) || cJSON_AddNumberToObject(trial, "give_up_us", order->give_up_us)) &&
+           cJSON_AddStringToObject(trial, "strategy_id", order->strategy->id.hex) &&
            cJSON_AddItemToObject(trial, "strategy", strategy);
 }
 
@@ -189,7 +190,7 @@ static enum status suggest_effect(struct request *rq, struct store *store, void 
                                   struct error *err) {
     struct suggest *s = context;
     (void)rq;
-    enum status st = hub_take(s->served, store, s->client, (size_t)s->count, s->lease_s * 1e6, s->offers, &s->n, err);
+    enum status st = hub_take(s->served, store, s->client, (size_t)s->count, s->lease_s * 1e6, s->taken, &s->n, err);
     if (st)
         return st;
     cJSON *root = cJSON_CreateObject();
@@ -197,7 +198,7 @@ static enum status suggest_effect(struct request *rq, struct store *store, void 
     cJSON *trials = whole ? cJSON_AddArrayToObject(root, "trials") : NULL;
     whole = trials != NULL;
     for (size_t i = 0; i < s->n && whole; i++)
-        whole = add_offer(trials, s->served, &s->offers[i]);
+        whole = add_assignment(trials, s->served, &s->taken[i]);
     return response_json(rs, 200, root, whole, err);
 }
 
@@ -209,7 +210,7 @@ static enum status read_suggest(struct request *rq, struct suggest *s, struct er
     if (!st)
         st = read_client(&body, &s->client, err);
     if (!st)
-        st = json_get_integer(&body, "count", JSON_OPTIONAL, 1, HUB_MOST_OFFERS, &s->count, err);
+        st = json_get_integer(&body, "count", JSON_OPTIONAL, 1, ASSIGNMENTS_MOST, &s->count, err);
     return st ? st : read_lease(&body, &s->lease_s, err);
 }
 
@@ -223,7 +224,7 @@ static enum status suggest_locked(struct request *rq, struct suggest *s, struct 
     s->count = granted;
     st = request_commit(rq, suggest_effect, s, rs, err);
     if (!st)
-        hub_taken(s->served, s->client, s->n, s->offers);
+        hub_taken(s->served, s->n, s->taken);
     if (granted)
         request_settle(rq, granted, st ? 0 : s->n);
     return st;
@@ -253,7 +254,8 @@ enum status api_trials_suggest(struct request *rq, struct response *rs, struct e
 struct turn {
     struct hub_session *served;
     struct holder holder;
-    double lease_s; /* 0: as it is */
+    const char *runner; /* what ran the trial; NULL: what the session says */
+    double lease_s;     /* 0: as it is */
     size_t n;
     const double *iterations_us;
     struct tune_outcome outcome;
@@ -262,7 +264,7 @@ struct turn {
 static enum status read_turn(struct request *rq, const struct json_at *body, struct turn *t, struct error *err) {
     enum status st = trial_number(rq, &t->holder.number, err);
     if (!st)
-        st = json_get_string(body, "runner", JSON_OPTIONAL, &t->holder.runner, err);
+        st = json_get_string(body, "runner", JSON_OPTIONAL, &t->runner, err);
     if (!st)
         st = read_client(body, &t->holder.client, err);
     if (!st)
@@ -308,7 +310,7 @@ static enum status heartbeat_effect(struct request *rq, struct store *store, voi
     (void)rq;
     enum status st = renew(t, store, root, err);
     if (!st)
-        st = hub_judge(t->served, &t->holder, t->n, t->iterations_us, &stop, err);
+        st = hub_judge(t->served, store, &t->holder, t->n, t->iterations_us, &stop, err);
     if (st) {
         cJSON_Delete(root);
         return st;
@@ -343,7 +345,7 @@ enum status api_trials_report(struct request *rq, struct response *rs, struct er
 static enum status end_effect(struct request *rq, struct store *store, void *context, struct response *rs,
                               struct error *err) {
     const struct turn *t = context;
-    enum status st = hub_end_trial(t->served, store, &t->holder, &t->outcome, err);
+    enum status st = hub_end_trial(t->served, store, &t->holder, t->runner, &t->outcome, err);
     return st ? st : answer_trial(rq, store, hub_session_id(t->served), t->holder.number, rs, err);
 }
 

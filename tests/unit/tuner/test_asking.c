@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "dataset/leases.h"
 #include "tests/unit/tuner/simulated_world.h"
 #include "tuner/session/asking.h"
 
@@ -56,8 +57,8 @@ static enum session_step take(const struct desk *d, const char *client, double l
     const enum session_step step = a.n ? SESSION_TRIAL : a.step;
     if (a.n) {
         *out = (struct ticket){.number = a.trials[0].number, .attempt = a.trials[0].attempt};
-        snprintf(out->id, sizeof out->id, "%s", a.trials[0].order->strategy->id.hex);
-        assert_ok(simulated_run(d->world, a.trials[0].order, &outcome, &err));
+        snprintf(out->id, sizeof out->id, "%s", a.trials[0].suggestion.order.strategy->id.hex);
+        assert_ok(simulated_run(d->world, &a.trials[0].suggestion.order, &outcome, &err));
         out->us = outcome.iterations_us[0];
     }
     asking_release(&a);
@@ -68,10 +69,10 @@ static enum session_step take(const struct desk *d, const char *client, double l
 static enum status tell(const struct desk *d, const char *client, const struct ticket *t, double us,
                         struct error *err) {
     struct store *store = turn(d);
-    const struct asker asker = {d->session, client, t->number, t->attempt};
+    const struct holder holder = {.session = d->session, .client = client, .number = t->number, .attempt = t->attempt};
     const double times[] = {us, us * 1.01, us * 0.99};
     const struct tune_outcome outcome = {.state = RECORD_COMPLETE, .n = 3, .iterations_us = times};
-    enum status st = asking_end(store, &asker, &outcome, err);
+    enum status st = asking_end(store, &holder, &outcome, err);
     store_close(store);
     return st;
 }
@@ -133,11 +134,11 @@ static void a_session_that_is_asked_in_pieces_is_the_one_that_is_run_whole(void 
         assert_ok(asking_load(&a, store, e.session, NULL, NULL, &err));
         assert_ok(asking_take(&a, "b", 1, 60e6, &err));
         assert_int_equal(a.n, 1);
-        snprintf(whole[i].id, sizeof whole[i].id, "%s", a.trials[0].order->strategy->id.hex);
+        snprintf(whole[i].id, sizeof whole[i].id, "%s", a.trials[0].suggestion.order.strategy->id.hex);
         const double times[] = {1000.0 + 10 * i, (1000.0 + 10 * i) * 1.01, (1000.0 + 10 * i) * 0.99};
         const struct tune_outcome outcome = {.state = RECORD_COMPLETE, .n = 3, .iterations_us = times};
-        const struct asker asker = {e.session, "b", a.trials[0].number, 1};
-        assert_ok(asking_end(store, &asker, &outcome, &err));
+        const struct holder holder = {.session = e.session, .client = "b", .number = a.trials[0].number, .attempt = 1};
+        assert_ok(asking_end(store, &holder, &outcome, &err));
         asking_release(&a);
         assert_string_equal(whole[i].id, pieces[i].id);
     }
@@ -175,8 +176,8 @@ static void a_session_that_is_not_there_is_not_called_one_without_trials(void **
     snprintf(d.session, sizeof d.session, "nope");
     assert_fails(tell(&d, "a", &t, 1000, &err), ST_NOT_FOUND, "has no session nope; \"syncopate dataset sessions ");
     struct store *store = turn(&d);
-    const struct asker asker = {d.session, "a", 1, 1};
-    assert_fails(asking_renew(store, &asker, 60e6, until, &err), ST_NOT_FOUND, "no session nope");
+    const struct holder holder = {.session = d.session, .client = "a", .number = 1, .attempt = 1};
+    assert_fails(asking_renew(store, &holder, 60e6, until, &err), ST_NOT_FOUND, "no session nope");
     assert_fails(asking_samples(store, d.session, &samples, &err), ST_NOT_FOUND, "no session nope");
     store_close(store);
 }
@@ -199,14 +200,14 @@ static void fewer_than_three_iterations_make_no_trial(void **state) {
     struct ticket t;
     const double times[] = {1000, 1010, 990};
     assert_int_equal(take(&d, "a", 60e6, &t), SESSION_TRIAL);
-    const struct asker asker = {d.session, "a", t.number, t.attempt};
+    const struct holder holder = {.session = d.session, .client = "a", .number = t.number, .attempt = t.attempt};
     struct store *store = turn(&d);
     for (size_t n = 1; n <= 3; n++) {
         const struct tune_outcome outcome = {.state = RECORD_COMPLETE, .n = n, .iterations_us = times};
         if (n < 3)
-            assert_fails(asking_end(store, &asker, &outcome, &err), ST_INVALID, "a trial is of 3 iterations and more");
+            assert_fails(asking_end(store, &holder, &outcome, &err), ST_INVALID, "a trial is of 3 iterations and more");
         else
-            assert_ok(asking_end(store, &asker, &outcome, &err));
+            assert_ok(asking_end(store, &holder, &outcome, &err));
     }
     store_close(store);
 }
@@ -217,19 +218,19 @@ static void a_lease_that_ran_out_is_lost_and_three_lost_cost_no_budget(void **st
     struct ticket t;
     uint64_t n = 0, trials, complete;
     char until[32];
-    for (uint64_t attempt = 1; attempt <= ASKING_MAX_ATTEMPTS; attempt++) {
+    for (uint64_t attempt = 1; attempt <= ASSIGNMENT_ATTEMPTS; attempt++) {
         assert_int_equal(take(&d, "a", 20e3, &t), SESSION_TRIAL);
         assert_int_equal(t.number, 1);
         assert_int_equal(t.attempt, attempt);
         clock_sleep_us(40e3);
         struct store *store = turn(&d);
-        const struct asker asker = {d.session, "a", t.number, t.attempt};
-        assert_fails(asking_renew(store, &asker, 60e6, until, &err), ST_CONFLICT,
-                     attempt < ASKING_MAX_ATTEMPTS ? "its lease ran out"
+        const struct holder holder = {.session = d.session, .client = "a", .number = t.number, .attempt = t.attempt};
+        assert_fails(asking_renew(store, &holder, 60e6, until, &err), ST_CONFLICT,
+                     attempt < ASSIGNMENT_ATTEMPTS ? "its lease ran out"
                                                    : "trial 1 has ended: it is cancelled, lost: ");
         store_close(store);
         assert_fails(tell(&d, "a", &t, 1000, &err), ST_CONFLICT,
-                     attempt < ASKING_MAX_ATTEMPTS ? "with nobody" : "it is cancelled, lost: ");
+                     attempt < ASSIGNMENT_ATTEMPTS ? "with nobody" : "it is cancelled, lost: ");
     }
     while (take(&d, "a", 60e6, &t) == SESSION_TRIAL) {
         assert_int_equal(t.number, ++n + 1);
@@ -246,9 +247,9 @@ static void a_heartbeat_keeps_a_trial(void **state) {
     struct ticket t;
     char until[32], now[32];
     assert_int_equal(take(&d, "a", 500e3, &t), SESSION_TRIAL);
-    const struct asker asker = {d.session, "a", t.number, t.attempt};
+    const struct holder holder = {.session = d.session, .client = "a", .number = t.number, .attempt = t.attempt};
     struct store *store = turn(&d);
-    assert_ok(asking_renew(store, &asker, 60e6, until, &err));
+    assert_ok(asking_renew(store, &holder, 60e6, until, &err));
     store_close(store);
     clock_utc(now, sizeof now);
     assert_true(strcmp(until, now) > 0);
