@@ -162,7 +162,7 @@ struct work {
     uint32_t n;
     struct gradient *gradients;
     struct need *needs;
-    struct job *jobs;
+    struct machine_job *jobs;
     uint32_t *scratch;
 };
 
@@ -187,7 +187,7 @@ static double windows(const struct work *work, const struct price *price, bool b
     for (uint32_t v = 0; v < work->n; v++) {
         const struct need *need = &work->needs[v];
         double tail = barrier ? need->forward_us : need->tail_us;
-        work->jobs[v] = (struct job){need->ready_us * price->scale, cheaper(need, price), tail * price->scale};
+        work->jobs[v] = (struct machine_job){need->ready_us * price->scale, cheaper(need, price), tail * price->scale};
     }
     return one_machine_value(work->n, work->jobs, work->scratch);
 }

@@ -21,8 +21,8 @@ struct problem {
     struct gradient *gradients;
     struct cost_line line;
     struct fusion fusion;
-    struct job *jobs;
-    struct job_slice *times; /* the schedule, 2n */
+    struct machine_job *jobs;
+    struct machine_slice *times; /* the schedule, 2n */
     size_t n_times;
     struct stream *streams;
 };
@@ -55,7 +55,7 @@ static void cut(const struct problem *p, struct strategy *s) {
             s->variables[p->gradients[i].variable].group = k;
         }
     for (size_t t = 0; t < p->n_times; t++) {
-        const struct job_slice *time = &p->times[t];
+        const struct machine_slice *time = &p->times[t];
         struct stream *stream = &p->streams[time->job];
         stream->done_us += time->end - time->start;
         bool last = stream->done_us >= p->jobs[time->job].work * (1 - 1e-9);
@@ -81,7 +81,7 @@ static enum status problem_init(struct problem *p, const struct model *model, co
 }
 
 static enum status schedule(struct problem *p, fusion_rule *rule, struct arena *arena, struct error *err) {
-    struct job *copy = arena_alloc(arena, p->n, sizeof *copy);
+    struct machine_job *copy = arena_alloc(arena, p->n, sizeof *copy);
     uint32_t *scratch = arena_alloc(arena, 2 * (size_t)p->n, sizeof *scratch);
     enum status st = copy && scratch ? ST_OK : error_no_memory(err);
     if (!st && p->n > 0)

@@ -126,7 +126,7 @@ static double largest(const struct dag_lists *lists, uint32_t row, const double 
     return value;
 }
 
-enum status dag_windows(const struct dag *dag, uint32_t *scratch, double *times, struct job *jobs, double *path,
+enum status dag_windows(const struct dag *dag, uint32_t *scratch, double *times, struct machine_job *jobs, double *path,
                         struct error *err) {
     uint32_t n = dag->n_operators, *order = scratch, *marks = scratch + n;
     double *ends = times, *tails = times + n;

@@ -41,7 +41,7 @@ struct dag {
 /* Check the graph and fill jobs[n_messages] with release and tail, leaving work as it is; *path gets the longest
  * computation path. O(operators + edges); allocates nothing. Fails: ST_INVALID (a cycle, a number that names nothing, a
  * message without a maker or a reader, a message before a maker); jobs[] is then untouched. */
-enum status dag_windows(const struct dag *dag, uint32_t *scratch, double *times, struct job *jobs, double *path,
+enum status dag_windows(const struct dag *dag, uint32_t *scratch, double *times, struct machine_job *jobs, double *path,
                         struct error *err);
 
 /* What one device does in an iteration: the backward pass, then the next forward pass, one message a variable in the

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 void fusion_jobs(const struct gradient *gradients, const struct cost_line *line, uint32_t n_groups,
-                 const uint32_t *ends, struct job *jobs) {
+                 const uint32_t *ends, struct machine_job *jobs) {
     uint32_t i = 0;
     for (uint32_t k = 0; k < n_groups; k++) {
         uint64_t bytes = 0;
@@ -20,7 +20,8 @@ void fusion_jobs(const struct gradient *gradients, const struct cost_line *line,
             bytes += gradients[i].bytes;
             tail = gradients[i].tail_us > tail ? gradients[i].tail_us : tail;
         }
-        jobs[k] = (struct job){gradients[i - 1].ready_us, line->startup_us + line->per_byte_us * (double)bytes, tail};
+        jobs[k] =
+            (struct machine_job){gradients[i - 1].ready_us, line->startup_us + line->per_byte_us * (double)bytes, tail};
     }
 }
 
@@ -129,7 +130,7 @@ static uint32_t cut_runs(uint32_t n, const struct gradient *gradients, uint32_t 
 struct trial {
     const struct gradient *gradients;
     const struct cost_line *line;
-    struct job *jobs;
+    struct machine_job *jobs;
     uint32_t *heap, *ends;
 };
 

@@ -33,7 +33,7 @@ struct fusion {
 
 /* The jobs of a cut. O(n). */
 void fusion_jobs(const struct gradient *gradients, const struct cost_line *line, uint32_t n_groups,
-                 const uint32_t *ends, struct job *jobs);
+                 const uint32_t *ends, struct machine_job *jobs);
 
 /* A cut of n gradients is balanced at every R up to n as long as n * n <= FUSION_CELLS, otherwise at those up to
  * FUSION_CELLS / n (the paper too gives up enumeration when n is large). */

@@ -46,7 +46,7 @@ struct search {
     struct label *room;   /* of n steps: the next label while it is made */
     bool capped;
     uint32_t *heap;
-    struct job *jobs;
+    struct machine_job *jobs;
 };
 
 /* Does the label stay within C when a group with this window is put before it? */
@@ -184,8 +184,8 @@ static double value_of(const struct search *s, uint32_t n_groups, const uint32_t
 /* What no fusion beats: every gradient on its own and no start-up. */
 static double floor_of(const struct search *s) {
     for (uint32_t i = 0; i < s->n; i++)
-        s->jobs[i] = (struct job){s->gradients[i].ready_us, s->line->per_byte_us * (double)s->gradients[i].bytes,
-                                  s->gradients[i].tail_us};
+        s->jobs[i] = (struct machine_job){
+            s->gradients[i].ready_us, s->line->per_byte_us * (double)s->gradients[i].bytes, s->gradients[i].tail_us};
     return one_machine_value(s->n, s->jobs, s->heap);
 }
 

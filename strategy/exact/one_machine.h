@@ -10,24 +10,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct job {
+struct machine_job {
     double release, work, tail; /* none negative; work may be 0 */
 };
 
 /* The machine works on `job` from start to end. */
-struct job_slice {
+struct machine_slice {
     uint32_t job; /* position in the caller's jobs[] */
     double start, end;
 };
 
 /* The least possible max(completion + tail). jobs[] is sorted by release and its works are used up; scratch holds n
  * numbers. O(n log n). */
-double one_machine_value(size_t n, struct job *jobs, uint32_t *scratch);
+double one_machine_value(size_t n, struct machine_job *jobs, uint32_t *scratch);
 
 /* The same, and a schedule that attains it: slices (room for 2n) in order of time, none empty, those of a job joined
  * where they touch, at most 2n - 1. Between equal tails the earlier release goes first, then the lower position.
  * Numbers that are whole give slices that are whole. scratch holds 2n numbers, copy n jobs. O(n log n). */
-double one_machine_schedule(size_t n, const struct job *jobs, struct job *copy, uint32_t *scratch,
-                            struct job_slice *slices, size_t *n_slices);
+double one_machine_schedule(size_t n, const struct machine_job *jobs, struct machine_job *copy, uint32_t *scratch,
+                            struct machine_slice *slices, size_t *n_slices);
 
 #endif

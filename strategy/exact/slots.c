@@ -24,7 +24,7 @@ static enum status windows(const struct dag *dag, double length, struct arena *a
 }
 
 static enum status solve(struct arena *arena, struct slots *out, struct error *err) {
-    struct job *copy = arena_alloc(arena, out->n, sizeof *copy);
+    struct machine_job *copy = arena_alloc(arena, out->n, sizeof *copy);
     uint32_t *scratch = arena_alloc(arena, 2 * (size_t)out->n, sizeof *scratch);
     out->slices = arena_alloc(arena, 2 * (size_t)out->n, sizeof *out->slices);
     if (!copy || !scratch || !out->slices)

@@ -23,8 +23,8 @@ enum slots_reading { SLOTS_CONSISTENT, SLOTS_AS_PRINTED };
 struct slots {
     double length; /* of a slot */
     uint32_t n;
-    struct job *jobs;         /* n: release, work and tail of each message, in slots */
-    struct job_slice *slices; /* in slots */
+    struct machine_job *jobs;     /* n: release, work and tail of each message, in slots */
+    struct machine_slice *slices; /* in slots */
     size_t n_slices;
     double path, makespan; /* longest computation path, best makespan, in slots */
 };

@@ -64,9 +64,9 @@ static double schedule_us(const struct dag *dag, const double *work, struct aren
     double times[REPEATS], path, *paths = need(arena_alloc(arena, DAG_SCRATCH(dag->n_operators), sizeof *paths));
     uint32_t *scratch = need(arena_alloc(arena, DAG_SCRATCH(dag->n_operators), sizeof *scratch));
     uint32_t *heap = need(arena_alloc(arena, 2 * (size_t)dag->n_messages, sizeof *heap));
-    struct job *jobs = need(arena_alloc(arena, dag->n_messages, sizeof *jobs));
-    struct job *copy = need(arena_alloc(arena, dag->n_messages, sizeof *copy));
-    struct job_slice *slices = need(arena_alloc(arena, 2 * (size_t)dag->n_messages, sizeof *slices));
+    struct machine_job *jobs = need(arena_alloc(arena, dag->n_messages, sizeof *jobs));
+    struct machine_job *copy = need(arena_alloc(arena, dag->n_messages, sizeof *copy));
+    struct machine_slice *slices = need(arena_alloc(arena, 2 * (size_t)dag->n_messages, sizeof *slices));
     size_t n_slices = 0;
     for (int i = 0; i < REPEATS; i++) {
         double start = clock_now_us();

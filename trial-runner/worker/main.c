@@ -39,7 +39,7 @@ struct options {
     struct measure_options measure;
 };
 
-struct job {
+struct trial {
     struct model model;
     struct cluster cluster;
     struct strategy strategy;
@@ -171,12 +171,12 @@ static enum status read_cluster(const char *path, struct cluster *out, struct er
     return status;
 }
 
-static enum status read_strategy(const char *path, struct job *job, struct error *err) {
+static enum status read_strategy(const char *path, struct trial *trial, struct error *err) {
     cJSON *tree;
     enum status status = share_document(path, &tree, err);
     if (status != ST_OK)
         return status;
-    status = strategy_read(tree, path, &job->model, &job->cluster, &job->strategy, err);
+    status = strategy_read(tree, path, &trial->model, &trial->cluster, &trial->strategy, err);
     cJSON_Delete(tree);
     return status;
 }
@@ -218,12 +218,12 @@ static bool is_speaker(const struct world *world) {
     return !world->is_server && world->device == 0;
 }
 
-static void execute(const struct options *options, struct job *job) {
+static void execute(const struct options *options, struct trial *trial) {
     struct execute_result result = {0};
-    if (is_speaker(&job->world))
-        report_ready(&job->world);
-    execute_run(&job->plan, &job->world, &options->execute, &result);
-    if (is_speaker(&job->world)) {
+    if (is_speaker(&trial->world))
+        report_ready(&trial->world);
+    execute_run(&trial->plan, &trial->world, &options->execute, &result);
+    if (is_speaker(&trial->world)) {
         cJSON *line = report_event("done");
         cJSON_AddNumberToObject(line, "iterations", options->execute.iterations);
         cJSON_AddNumberToObject(line, "checked", (double)result.checked);
@@ -234,48 +234,48 @@ static void execute(const struct options *options, struct job *job) {
     free(result.time_us);
 }
 
-static enum status run(const struct options *options, struct job *job, struct error *err) {
-    enum status status = plan_lower(&job->model, &job->cluster, &job->strategy, &job->plan, err);
+static enum status run(const struct options *options, struct trial *trial, struct error *err) {
+    enum status status = plan_lower(&trial->model, &trial->cluster, &trial->strategy, &trial->plan, err);
     if (status != ST_OK)
         return status;
-    status = backend_check_plan(&job->plan, err);
+    status = backend_check_plan(&trial->plan, err);
     if (status == ST_OK)
-        status = world_init(&job->world, &job->plan, err);
+        status = world_init(&trial->world, &trial->plan, err);
     if (status != ST_OK)
         goto release_plan;
-    status = backend_join(&job->world, err);
+    status = backend_join(&trial->world, err);
     if (status != ST_OK)
         goto release_world;
-    execute(options, job);
-    backend_leave(&job->world);
+    execute(options, trial);
+    backend_leave(&trial->world);
 release_world:
-    world_release(&job->world);
+    world_release(&trial->world);
 release_plan:
-    plan_release(&job->plan);
+    plan_release(&trial->plan);
     return status;
 }
 
 static enum status read_and_run(const struct options *options, struct error *err) {
-    struct job job = {0};
-    enum status status = read_cluster(options->cluster, &job.cluster, err);
+    struct trial trial = {0};
+    enum status status = read_cluster(options->cluster, &trial.cluster, err);
     if (status != ST_OK)
         return status;
     if (options->bench) {
-        status = measure_cluster(&job.cluster, &options->measure, report_ready, err);
+        status = measure_cluster(&trial.cluster, &options->measure, report_ready, err);
         goto release_cluster;
     }
-    status = read_model(options->model, &job.model, err);
+    status = read_model(options->model, &trial.model, err);
     if (status != ST_OK)
         goto release_cluster;
-    status = read_strategy(options->strategy, &job, err);
+    status = read_strategy(options->strategy, &trial, err);
     if (status != ST_OK)
         goto release_model;
-    status = run(options, &job, err);
-    strategy_release(&job.strategy);
+    status = run(options, &trial, err);
+    strategy_release(&trial.strategy);
 release_model:
-    model_release(&job.model);
+    model_release(&trial.model);
 release_cluster:
-    cluster_release(&job.cluster);
+    cluster_release(&trial.cluster);
     return status;
 }
 

@@ -46,15 +46,15 @@ static enum status all_reduce_floor(const struct model *model, const struct cost
     size_t n = model->n_variables;
     double scale = cost->cluster->nodes[cost->slowest].compute_scale, compute = 0;
     struct gradient *gradients = calloc(n + 1, sizeof *gradients);
-    struct job *jobs = calloc(n + 1, sizeof *jobs);
+    struct machine_job *jobs = calloc(n + 1, sizeof *jobs);
     uint32_t *scratch = calloc(n + 1, sizeof *scratch);
     enum status st = gradients && jobs && scratch ? gradients_list(model, scale, gradients, err) : error_no_memory(err);
     for (uint32_t i = 0; i < model->n_operators; i++)
         compute += scale * model->operators[i].time_us;
     for (size_t i = 0; i < n && !st; i++)
-        jobs[i] = (struct job){gradients[i].ready_us,
-                               all_reduce_least_per_byte_us(&cost->all_reduce) * (double)gradients[i].bytes,
-                               gradients[i].tail_us};
+        jobs[i] = (struct machine_job){gradients[i].ready_us,
+                                       all_reduce_least_per_byte_us(&cost->all_reduce) * (double)gradients[i].bytes,
+                                       gradients[i].tail_us};
     if (!st)
         *out = cost->cluster->n_devices < 2 ? compute : fmax(compute, one_machine_value(n, jobs, scratch));
     free(gradients);

@@ -137,13 +137,13 @@ static double simulate_us(const struct chain *chain, const struct setting *set) 
 }
 
 static double ideal_us(const struct chain *chain, double rate) {
-    struct job jobs[LAYERS];
+    struct machine_job jobs[LAYERS];
     uint32_t scratch[LAYERS];
     double forward = 0, backward = 0;
     for (uint32_t i = chain->n; i-- > 0;) {
         forward += chain->forward_us[i];
         backward += chain->backward_us[i];
-        jobs[i] = (struct job){backward, (double)chain->bytes[i] / rate, forward};
+        jobs[i] = (struct machine_job){backward, (double)chain->bytes[i] / rate, forward};
     }
     return fmax(forward + backward, one_machine_value(chain->n, jobs, scratch));
 }

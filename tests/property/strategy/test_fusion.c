@@ -114,7 +114,7 @@ static void balanced_cuts_are_those_of_the_papers_recurrence(void **state) {
 
 static double value_of(const struct gradient *gradients, const struct cost_line *line, uint32_t n_groups,
                        const uint32_t *ends) {
-    struct job jobs[LONG];
+    struct machine_job jobs[LONG];
     uint32_t heap[LONG];
     fusion_jobs(gradients, line, n_groups, ends, jobs);
     return one_machine_value(n_groups, jobs, heap);

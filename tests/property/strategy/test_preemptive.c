@@ -21,7 +21,7 @@ enum { OPERATORS = 10, MESSAGES = 5, HORIZON = 20, EDGES = OPERATORS * OPERATORS
 /* ---- one machine ---- */
 
 /* max over sets S of min release + sum of work + min tail (Carlier 1982). */
-static double best_set(uint32_t n, const struct job *jobs) {
+static double best_set(uint32_t n, const struct machine_job *jobs) {
     double best = 0;
     for (uint32_t set = 1; set < 1u << n; set++) {
         double release = INFINITY, work = 0, tail = INFINITY;
@@ -36,25 +36,25 @@ static double best_set(uint32_t n, const struct job *jobs) {
     return best;
 }
 
-static uint32_t random_jobs(struct rng *rng, bool whole, struct job *jobs) {
+static uint32_t random_jobs(struct rng *rng, bool whole, struct machine_job *jobs) {
     uint32_t n = 1 + (uint32_t)rng_below(rng, 10);
     for (uint32_t j = 0; j < n; j++) {
-        jobs[j] = (struct job){rng_between(rng, 0, 20), rng_below(rng, 5) ? rng_between(rng, 0, 5) : 0,
-                               rng_between(rng, 0, 20)};
+        jobs[j] = (struct machine_job){rng_between(rng, 0, 20), rng_below(rng, 5) ? rng_between(rng, 0, 5) : 0,
+                                       rng_between(rng, 0, 20)};
         if (whole)
-            jobs[j] = (struct job){floor(jobs[j].release), ceil(jobs[j].work), floor(jobs[j].tail)};
+            jobs[j] = (struct machine_job){floor(jobs[j].release), ceil(jobs[j].work), floor(jobs[j].tail)};
     }
     return n;
 }
 
 /* A schedule: in order of time, no overlap, nothing before its release, all work done, touching slices of a job joined;
  * its value is `value`. */
-static void check_schedule(uint32_t n, const struct job *jobs, const struct job_slice *slices, size_t n_slices,
-                           double value) {
+static void check_schedule(uint32_t n, const struct machine_job *jobs, const struct machine_slice *slices,
+                           size_t n_slices, double value) {
     double done[16] = {0}, end[16] = {0}, worst = 0;
     assert_true(n_slices <= 2 * (size_t)n - 1);
     for (size_t k = 0; k < n_slices; k++) {
-        const struct job_slice *s = &slices[k];
+        const struct machine_slice *s = &slices[k];
         assert_true(s->job < n && s->end > s->start && s->start >= jobs[s->job].release);
         if (k > 0)
             assert_true(s->start >= slices[k - 1].end && (s->job != s[-1].job || s->start > s[-1].end));
@@ -82,8 +82,8 @@ static void jacksons_rule_meets_the_worst_set_of_jobs(void **state) {
     for (int i = 0; i < SETS; i++) {
         uint32_t scratch[20];
         size_t n_slices;
-        struct job jobs[10], copy[10];
-        struct job_slice slices[20];
+        struct machine_job jobs[10], copy[10];
+        struct machine_slice slices[20];
         uint32_t n = random_jobs(&rng, i % 2, jobs);
         double want = best_set(n, jobs), got = one_machine_schedule(n, jobs, copy, scratch, slices, &n_slices);
         assert_close(got, want, 1e-12);
@@ -95,7 +95,7 @@ static void jacksons_rule_meets_the_worst_set_of_jobs(void **state) {
 }
 
 /* The best of all preemptive schedules of whole numbers, a unit of time at a time. */
-static int best_schedule(uint32_t n, const struct job *jobs, int *left, int now) {
+static int best_schedule(uint32_t n, const struct machine_job *jobs, int *left, int now) {
     int best = 1 << 20;
     bool idle = true, any = false;
     for (uint32_t j = 0; j < n; j++)
@@ -122,10 +122,10 @@ static void jacksons_rule_meets_every_schedule_of_small_instances(void **state) 
     for (int i = 0; i < 300; i++) {
         uint32_t n = 1 + (uint32_t)rng_below(&rng, 4), scratch[SMALL];
         int left[SMALL];
-        struct job jobs[SMALL];
+        struct machine_job jobs[SMALL];
         for (uint32_t j = 0; j < n; j++) {
             left[j] = 1 + (int)rng_below(&rng, 2);
-            jobs[j] = (struct job){(double)rng_below(&rng, 6), left[j], (double)rng_below(&rng, 8)};
+            jobs[j] = (struct machine_job){(double)rng_below(&rng, 6), left[j], (double)rng_below(&rng, 8)};
         }
         int want = best_schedule(n, jobs, left, 0);
         assert_close(one_machine_value(n, jobs, scratch), want, 1e-12);
@@ -134,10 +134,10 @@ static void jacksons_rule_meets_every_schedule_of_small_instances(void **state) 
 
 static void a_later_message_with_a_longer_tail_interrupts(void **state) {
     (void)state;
-    const struct job jobs[] = {{0, 10, 1}, {2, 1, 8}, {2, 2, 8}, {3, 1, 1}};
-    const struct job_slice want[] = {{0, 0, 2}, {1, 2, 3}, {2, 3, 5}, {0, 5, 13}, {3, 13, 14}};
-    struct job copy[4];
-    struct job_slice slices[8];
+    const struct machine_job jobs[] = {{0, 10, 1}, {2, 1, 8}, {2, 2, 8}, {3, 1, 1}};
+    const struct machine_slice want[] = {{0, 0, 2}, {1, 2, 3}, {2, 3, 5}, {0, 5, 13}, {3, 13, 14}};
+    struct machine_job copy[4];
+    struct machine_slice slices[8];
     uint32_t scratch[8];
     size_t n;
     assert_close(one_machine_schedule(4, jobs, copy, scratch, slices, &n), 15, 1e-12);
@@ -325,7 +325,7 @@ static void check_slots(const struct instance *in, const struct slots *slots) {
     for (size_t k = 0; k < slots->n_slices; k++)
         assert_true(slots->slices[k].start == floor(slots->slices[k].start) &&
                     slots->slices[k].end == floor(slots->slices[k].end));
-    struct job used[MESSAGES];
+    struct machine_job used[MESSAGES];
     memcpy(used, slots->jobs, slots->n * sizeof *used);
     double value = one_machine_value(slots->n, used, (uint32_t[MESSAGES]){0});
     assert_close(slots->makespan, fmax(slots->path, value), 1e-12);
@@ -400,7 +400,7 @@ static void slots_cost_at_most_one_each_an_operator_and_a_message(void **state) 
         double sum = 0;
         for (int i = 0; i < 500; i++) {
             struct slots slots;
-            struct job jobs[MESSAGES];
+            struct machine_job jobs[MESSAGES];
             uint32_t scratch[DAG_SCRATCH(OPERATORS)], heap[MESSAGES];
             double times[DAG_SCRATCH(OPERATORS)], path;
             random_graph(&rng, &in);
@@ -428,7 +428,7 @@ static void check_model(const struct model *model, struct arena *arena) {
     assert_ok(dag_from_model(model, DAG_IDEAL, scale, arena, &ideal, &err));
     uint32_t *scratch = arena_alloc(arena, DAG_SCRATCH(stream.n_operators), sizeof *scratch);
     double *times = arena_alloc(arena, DAG_SCRATCH(stream.n_operators), sizeof *times);
-    struct job *jobs = arena_alloc(arena, n, sizeof *jobs), *least = arena_alloc(arena, n, sizeof *least);
+    struct machine_job *jobs = arena_alloc(arena, n, sizeof *jobs), *least = arena_alloc(arena, n, sizeof *least);
     struct gradient *gradients = arena_alloc(arena, n, sizeof *gradients);
     assert_ok(dag_windows(&stream, scratch, times, jobs, &path[0], &err));
     assert_ok(dag_windows(&ideal, scratch, times, least, &path[1], &err));
@@ -463,7 +463,7 @@ static void one_streams_windows_are_the_gradients_and_ideal_ones_lie_within(void
 static enum status windows_of(const struct dag *dag, struct error *err) {
     uint32_t scratch[DAG_SCRATCH(4)];
     double times[DAG_SCRATCH(4)], path;
-    struct job jobs[2];
+    struct machine_job jobs[2];
     return dag_windows(dag, scratch, times, jobs, &path, err);
 }
 
