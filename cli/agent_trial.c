@@ -182,7 +182,7 @@ static enum status run_held(const struct held *h, struct error *err) {
         st = ST_OK;
     }
     if (st == ST_CANCELLED && verdict == KEEPER_LOST) {
-        log_warn("trial %lu was dropped: %s", (unsigned long)h->number, keeper_words(verdict));
+        log_warn("trial %lu was dropped: %s", (unsigned long)h->number, keeper_label(verdict));
         return ST_OK;
     }
     if (st) {

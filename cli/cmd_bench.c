@@ -66,9 +66,9 @@ enum status cmd_bench(int argc, char **argv, struct error *err) {
     if (!st)
         st = cluster_read(json, path, &checked, err);
     if (!st)
-        st = runner_place(&words, &checked, &o.runner, err);
+        st = runner_place(&words, &checked, &o.launcher, err);
     if (!st)
-        runner_tell(&o.runner);
+        runner_tell(&o.launcher);
     o.time_limit_s = limit_us / 1e6;
     if (!st)
         st = bench_run(json, path, &o, &measured, err);

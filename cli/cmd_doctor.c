@@ -56,9 +56,9 @@ static void check_worker(void) {
     struct arena arena = {0};
     const char *path;
     struct error err;
-    struct trial_runner runner = {.place = TRIAL_LOCAL};
+    struct launcher launcher = {.kind = LAUNCHER_LOCAL};
     const struct cluster none = {0};
-    if (trial_runner_choose(&runner, NULL, &none, &err) || launch_worker_path(&runner, &arena, &path, &err))
+    if (launcher_choose(&launcher, NULL, &none, &err) || launch_worker_path(&launcher, &arena, &path, &err))
         line_missing("worker program", ERROR_TEXT(&err), NULL);
     else
         line_ok("worker program", path);
@@ -102,7 +102,7 @@ static void check_nccl(void) {
     struct arena arena = {0};
     const char *path;
     struct error err;
-    if (launch_worker_path(&(struct trial_runner){.worker = TRIAL_WORKER_NCCL}, &arena, &path, &err))
+    if (launch_worker_path(&(struct launcher){.worker = TRIAL_WORKER_NCCL}, &arena, &path, &err))
         line_without("NCCL worker", "GPUs are not used: it was not built, or is not beside this program",
                      "make CUDA_HOME=... NCCL_HOME=..., where there are nvcc, the CUDA runtime and nccl.h");
     else

@@ -198,9 +198,9 @@ static enum status fit_and_keep(struct store *store, const struct request *r, co
 
 /* A dataset may hold trials of runners that this program does not know. */
 static enum status check_runner(struct store *store, const struct request *r, struct error *err) {
-    enum trial_place place;
+    enum launcher_kind place;
     uint64_t n;
-    if (!r->query.runner || trial_runner_parse(r->query.runner, &place))
+    if (!r->query.runner || launcher_parse(r->query.runner, &place))
         return ST_OK;
     enum status st = query_count(store, &(struct query){.runner = r->query.runner}, &n, err);
     if (st || n)

@@ -27,7 +27,7 @@ struct keeper {
     double *times_us;
 };
 
-const char *keeper_words(enum keeper_verdict verdict) {
+const char *keeper_label(enum keeper_verdict verdict) {
     static const char *const words[] = {
 #define X(constant, text) text,
         KEEPER_TABLE(X)

@@ -22,7 +22,7 @@ enum keeper_verdict {
     KEEPER_TABLE(X)
 #undef X
 };
-const char *keeper_words(enum keeper_verdict verdict);
+const char *keeper_label(enum keeper_verdict verdict);
 
 struct keeper_options {
     const struct remote_options *remote;

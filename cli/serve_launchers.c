@@ -157,12 +157,12 @@ static enum status check_launcher(const struct launcher_words *words, const char
                                   struct error *err) {
     struct store *store;
     struct cluster cluster;
-    enum trial_place place;
+    enum launcher_kind place;
     enum status st = access_read(access, &store, err);
     st = st ? st : store_get_cluster(store, id, &cluster, err);
     if (st)
         return st;
-    if (trial_runner_parse(words->runner, &place)) /* hub_register tells of the others */
+    if (launcher_parse(words->runner, &place)) /* hub_register tells of the others */
         st = runner_check_hosts(place, words->hosts, &cluster, err);
     cluster_release(&cluster);
     return st;

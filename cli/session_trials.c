@@ -215,7 +215,7 @@ static enum status ask_once(const char *session, const struct suggest_options *w
                                                       : stored_session_state_word(asking.stored.state));
     else if (!st && !asking.n && asking.step == SESSION_OVER && !w->json)
         st = error_set(err, ST_INFEASIBLE, "session %s is over: %s", session,
-                       tune_stop_words(session_stop(asking.engine)));
+                       tune_stop_label(session_stop(asking.engine)));
     *again = !st && !asking.n && asking.step == SESSION_WAIT && patient;
     if (!st && !*again && !asking.n && !w->json)
         st = error_set(err, ST_TIMEOUT, "session %s has no trial to give until one that runs has ended", session);

@@ -122,7 +122,7 @@ static void print_proposers(const struct outcome *o) {
         table_cell(&table, "  %s", proposer_name(p));
         table_cell(&table, "%lu", (unsigned long)score->tried);
         table_cell(&table, "%lu", (unsigned long)score->wins);
-        table_cell(&table, "%s", proposer_words(p));
+        table_cell(&table, "%s", proposer_label(p));
         rows++;
     }
     if (rows) {
@@ -149,7 +149,7 @@ static void print_importance(const struct outcome *o) {
         if (most == SKETCH_KNOBS)
             break;
         int filled = (int)(fmin(o->importance[most], 1) * BAR + 0.5);
-        text_print(stdout, "  %3.0f%%  %-50s %.*s\n", o->importance[most] * 100, sketch_knob_words(most), filled,
+        text_print(stdout, "  %3.0f%%  %-50s %.*s\n", o->importance[most] * 100, sketch_knob_label(most), filled,
                    "##############################");
         shown[most] = true;
     }
@@ -158,7 +158,7 @@ static void print_importance(const struct outcome *o) {
 enum status tuning_print(const struct outcome *o, const struct inputs *inputs, const char *standing,
                          struct error *err) {
     text_print(stdout, "%s on %s, session %s, %lu trials; %s\n\n", inputs->model.name, inputs->cluster.name,
-               o->session.id, (unsigned long)o->ended, standing ? standing : tune_stop_words(o->stop));
+               o->session.id, (unsigned long)o->ended, standing ? standing : tune_stop_label(o->stop));
     enum status st = print_rows(o, standing != NULL, err);
     if (st)
         return st;

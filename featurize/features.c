@@ -57,7 +57,7 @@ const char *feature_kind_name(enum feature_kind kind) {
     return KINDS[kind].name;
 }
 
-const char *feature_kind_words(enum feature_kind kind) {
+const char *feature_kind_label(enum feature_kind kind) {
     return KINDS[kind].words;
 }
 

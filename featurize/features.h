@@ -71,6 +71,6 @@ const char *feature_shard_name(size_t i);
 enum feature_kind feature_global_kind(size_t i);
 bool feature_global_is_knob(size_t i);
 const char *feature_kind_name(enum feature_kind kind);
-const char *feature_kind_words(enum feature_kind kind);
+const char *feature_kind_label(enum feature_kind kind);
 
 #endif

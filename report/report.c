@@ -343,7 +343,7 @@ enum status report_strategy(struct markup *m, const struct findings *f, struct e
     for (enum trait trait = 0; trait < TRAITS; trait++) {
         const bool differs = f->n_timelines > 1 && strcmp(traits[0][trait], traits[1][trait]) != 0;
         t.row_class = differs ? "best" : NULL;
-        html_cell(&t, trait_words(trait));
+        html_cell(&t, trait_label(trait));
         for (size_t k = 0; k < f->n_timelines; k++)
             html_cell(&t, traits[k][trait]);
     }
@@ -372,7 +372,7 @@ static void importance(struct markup *m, const struct findings *f) {
         taken[most] = true;
         snprintf(notes[n], sizeof notes[n], "%.0f%%", f->outcome.importance[most] * 100);
         bars[n] =
-            (struct chart_bar){sketch_knob_words((enum sketch_knob)most), f->outcome.importance[most], NAN, notes[n]};
+            (struct chart_bar){sketch_knob_label((enum sketch_knob)most), f->outcome.importance[most], NAN, notes[n]};
         n++;
     }
     markup_begin(m, "figure");
@@ -416,7 +416,7 @@ static void proposers(struct markup *m, const struct findings *f) {
         html_cell(&t, bars[p].words);
         html_cellf(&t, "%.0f", bars[p].value);
         html_cellf(&t, "%.0f", bars[p].part);
-        html_cell(&t, proposer_words((enum proposer)p));
+        html_cell(&t, proposer_label((enum proposer)p));
     }
     html_table_end(&t);
     markup_end(m);

@@ -6,7 +6,7 @@
 
 #include "base/units.h"
 
-const char *trait_words(enum trait trait) {
+const char *trait_label(enum trait trait) {
     static const char *const words[] = {
 #define X(constant, text) text,
         TRAIT_TABLE(X)

@@ -29,7 +29,7 @@ enum trait {
 
 enum { TRAIT_ROOM = 96 };
 
-const char *trait_words(enum trait trait);
+const char *trait_label(enum trait trait);
 
 /* `plan` is the strategy lowered. What does not apply is "none". */
 void traits_of(const struct strategy *strategy, const struct plan *plan, char out[TRAITS][TRAIT_ROOM]);

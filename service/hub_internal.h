@@ -39,7 +39,7 @@ struct hub_session {
     atomic_int cancel; /* read without the mutex: hub_session_cancel and hub_session_is_cancelled */
 };
 
-struct launcher {
+struct cluster_launcher {
     char cluster[65], *runner, *hosts;
 };
 
@@ -49,7 +49,7 @@ struct hub {
     pthread_mutex_t mutex;
     struct hub_session *first;
     size_t n_launchers;
-    struct launcher *launchers;
+    struct cluster_launcher *launchers;
     pthread_mutex_t machine; /* one own trial at a time: they would disturb each other */
     pthread_mutex_t listening;
     void (*changed)(void *context, const char *session);
@@ -102,7 +102,7 @@ void hub_own_stop(struct hub_session *session); /* and wait; not locked */
 
 /* What its launcher can do, into the options. Fails: ST_CONFLICT (its cluster is no longer registered). */
 enum status hub_own_options(struct hub_session *session, struct error *err);
-const struct launcher *hub_launcher(struct hub *hub, const char *cluster);
+const struct cluster_launcher *hub_launcher(struct hub *hub, const char *cluster);
 
 double clock_boot_us(void);
 

@@ -20,18 +20,18 @@ static const double PATIENCE_US = 1e6, LONG_US = 3600e6;
 
 enum status hub_register(struct hub *hub, const char *cluster, const char *runner, const char *hosts,
                          struct error *err) {
-    enum trial_place place;
-    if (!trial_runner_parse(runner, &place))
+    enum launcher_kind place;
+    if (!launcher_parse(runner, &place))
         return error_set(err, ST_USAGE, "launcher of cluster %s: \"%s\" is none of lab, local, mpirun, slurm", cluster,
                          runner);
     if (strlen(cluster) != ID_LENGTH)
         return error_set(err, ST_USAGE, "launcher of cluster %s: that is no whole id", cluster);
-    struct launcher *grown = realloc(hub->launchers, (hub->n_launchers + 1) * sizeof *grown);
+    struct cluster_launcher *grown = realloc(hub->launchers, (hub->n_launchers + 1) * sizeof *grown);
     if (!grown)
         return error_no_memory(err);
     hub->launchers = grown;
-    struct launcher *l = &grown[hub->n_launchers];
-    *l = (struct launcher){.runner = strdup(runner), .hosts = hosts ? strdup(hosts) : NULL};
+    struct cluster_launcher *l = &grown[hub->n_launchers];
+    *l = (struct cluster_launcher){.runner = strdup(runner), .hosts = hosts ? strdup(hosts) : NULL};
     memcpy(l->cluster, cluster, ID_LENGTH);
     if (!l->runner || (hosts && !l->hosts)) {
         free(l->runner);
@@ -42,7 +42,7 @@ enum status hub_register(struct hub *hub, const char *cluster, const char *runne
     return ST_OK;
 }
 
-const struct launcher *hub_launcher(struct hub *hub, const char *cluster) {
+const struct cluster_launcher *hub_launcher(struct hub *hub, const char *cluster) {
     for (size_t i = 0; i < hub->n_launchers; i++)
         if (!strcmp(hub->launchers[i].cluster, cluster))
             return &hub->launchers[i];

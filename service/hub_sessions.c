@@ -138,8 +138,8 @@ static enum status describe(struct hub_session *s, struct store *store, const ch
 
 /* What the clients' runner cannot execute is not suggested; of a runner that is not ours nothing is known. */
 static void narrow(struct hub_session *s) {
-    enum trial_place place;
-    if (s->mode == STORED_SESSION_ASK && s->runner && trial_runner_parse(s->runner, &place))
+    enum launcher_kind place;
+    if (s->mode == STORED_SESSION_ASK && s->runner && launcher_parse(s->runner, &place))
         s->options.space.algorithms = runner_algorithms(&(struct runner){.cluster = &s->cluster});
 }
 
@@ -166,7 +166,7 @@ static enum status prepare_engine(struct hub_session *s, struct store *store, co
 
 enum status hub_new(struct hub *hub, const struct new_session *request, struct hub_session **out, struct error *err) {
     struct store *reader;
-    const struct launcher *launcher = hub_launcher(hub, request->cluster);
+    const struct cluster_launcher *launcher = hub_launcher(hub, request->cluster);
     enum status st = access_read(hub->access, &reader, err);
     struct hub_session *s = st ? NULL : hub_session_new(hub);
     if (!s)
@@ -367,7 +367,7 @@ static struct hub_session *lookup(struct hub *hub, const char *id) {
  * may be of another service; NULL where nobody did. */
 static bool load_runner(struct hub_session *s, const struct stored_session *stored) {
     if (stored->mode == STORED_SESSION_OWN) {
-        const struct launcher *launcher = hub_launcher(s->hub, stored->cluster);
+        const struct cluster_launcher *launcher = hub_launcher(s->hub, stored->cluster);
         return !launcher || (copy_text(&s->runner, launcher->runner) && copy_text(&s->hosts, launcher->hosts));
     }
     cJSON *options = cJSON_Parse(stored->options);

@@ -70,7 +70,7 @@ static enum status launch(struct bench *bench, const struct cluster *cluster, co
     snprintf(limit, sizeof limit, "%.3f", limit_s);
     const char *const arguments[] = {"bench", "--cluster", path, "--max-bytes", max_bytes, "--time-limit", limit, NULL};
     const struct launch_options launch = {.cluster = cluster,
-                                          .runner = &options->runner,
+                                          .launcher = &options->launcher,
                                           .arguments = arguments,
                                           .title = "bench",
                                           .time_limit_s = limit_s + START_AND_END_S,
@@ -85,7 +85,7 @@ static enum status launch(struct bench *bench, const struct cluster *cluster, co
 static enum status write_and_launch(struct bench *bench, const struct cluster *cluster, struct error *err) {
     static const char *const names[SCRATCH_FILES] = {"cluster.json", "unused-1", "unused-2"};
     struct scratch scratch;
-    enum status status = scratch_init(&scratch, launch_scratch_parent(&bench->options->runner), names, err);
+    enum status status = scratch_init(&scratch, launch_scratch_parent(&bench->options->launcher), names, err);
     if (status != ST_OK)
         return status;
     status = scratch_write(&scratch, 0, cluster_write(cluster), err);

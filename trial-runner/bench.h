@@ -10,7 +10,7 @@
 #include "trial-runner/launch.h"
 
 struct bench_options {
-    struct trial_runner runner;
+    struct launcher launcher;
     uint64_t max_bytes;  /* of a message; 0: 16 MiB */
     double time_limit_s; /* for the measurements, not counting the start; 0: 40 s */
     const atomic_int *cancel;

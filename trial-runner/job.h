@@ -54,8 +54,9 @@ void job_label(const char *command, char out[JOB_LABEL + 1]);
 /* How many samples an iteration takes on all devices together, by which a rate becomes a time; 0: unknown. */
 double job_samples(const struct model *model, const struct cluster *cluster);
 
-/* As trial_run; runner, fault and on_interval of the request do not count. Fails also with ST_NOT_FOUND when the shell
- * cannot start the command, and with ST_INVALID when the first job ended well and no time was found in what it said. */
+/* As trial_run; launcher, fault and on_interval of the request do not count. Fails also with ST_NOT_FOUND when the
+ * shell cannot start the command, and with ST_INVALID when the first job ended well and no time was found in what it
+ * said. */
 enum status job_run(struct job *job, const struct trial_request *request, uint64_t number, struct trial_result *out,
                     struct error *err);
 

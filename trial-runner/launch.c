@@ -19,24 +19,24 @@ enum { START_LIMIT_S = 30, START_LIMIT_SLURM_S = 60 };
 
 /* ---- what is wanted ---- */
 
-static const char *const place_names[] = {
+static const char *const launcher_names[] = {
 #define X(name, word) word,
-    TRIAL_PLACE_TABLE(X)
+    LAUNCHER_TABLE(X)
 #undef X
 };
 
-bool trial_runner_parse(const char *word, enum trial_place *out) {
-    for (size_t i = 0; i < sizeof place_names / sizeof *place_names; i++) {
-        if (strcmp(word, place_names[i]) != 0)
+bool launcher_parse(const char *word, enum launcher_kind *out) {
+    for (size_t i = 0; i < sizeof launcher_names / sizeof *launcher_names; i++) {
+        if (strcmp(word, launcher_names[i]) != 0)
             continue;
-        *out = (enum trial_place)i;
+        *out = (enum launcher_kind)i;
         return true;
     }
     return false;
 }
 
-const char *trial_runner_name(enum trial_place place) {
-    return place_names[place];
+const char *launcher_name(enum launcher_kind kind) {
+    return launcher_names[kind];
 }
 
 const char *trial_worker_name(enum trial_worker worker) {
@@ -53,8 +53,8 @@ static bool has_gpus_only(const struct cluster *cluster) {
 static bool is_there(enum trial_worker worker) {
     struct arena arena = {0};
     const char *path;
-    const struct trial_runner runner = {.worker = worker};
-    const bool there = launch_worker_path(&runner, &arena, &path, &(struct error){0}) == ST_OK;
+    const struct launcher launcher = {.worker = worker};
+    const bool there = launch_worker_path(&launcher, &arena, &path, &(struct error){0}) == ST_OK;
     arena_release(&arena);
     return there;
 }
@@ -66,29 +66,29 @@ static bool is_for_nccl(const char *path) {
     return n >= end && !strcmp(path + n - end, suffix);
 }
 
-enum status trial_runner_choose(struct trial_runner *runner, const char *word, const struct cluster *cluster,
-                                struct error *err) {
-    const bool remote = runner->place == TRIAL_MPIRUN || runner->place == TRIAL_SLURM;
+enum status launcher_choose(struct launcher *launcher, const char *word, const struct cluster *cluster,
+                            struct error *err) {
+    const bool remote = launcher->kind == LAUNCHER_MPIRUN || launcher->kind == LAUNCHER_SLURM;
     const char *variable = getenv("SYNCOPATE_WORKER");
     word = word ? word : variable && *variable ? variable : NULL;
     const bool path = word && strchr(word, '/'), said = word && !path;
     if (said && strcmp(word, "mpi") != 0 && strcmp(word, "nccl") != 0)
         return error_set(err, ST_USAGE, "--worker: \"%s\" is none of mpi, nccl, and no path of a program", word);
-    const bool asked = said ? strcmp(word, "nccl") == 0 : runner->share_gpu || (path && is_for_nccl(word));
+    const bool asked = said ? strcmp(word, "nccl") == 0 : launcher->share_gpu || (path && is_for_nccl(word));
     const bool for_gpus = !word && !asked && remote && has_gpus_only(cluster) && is_there(TRIAL_WORKER_NCCL);
     const enum trial_worker worker = asked || for_gpus ? TRIAL_WORKER_NCCL : TRIAL_WORKER_MPI;
-    if (runner->share_gpu && worker == TRIAL_WORKER_MPI)
+    if (launcher->share_gpu && worker == TRIAL_WORKER_MPI)
         return error_set(err, ST_USAGE, "--share-gpu is for --worker nccl");
-    runner->worker = worker;
-    runner->for_gpus = for_gpus;
-    runner->program = path ? word : NULL;
+    launcher->worker = worker;
+    launcher->for_gpus = for_gpus;
+    launcher->program = path ? word : NULL;
     return ST_OK;
 }
 
-enum status launch_worker_path(const struct trial_runner *runner, struct arena *arena, const char **out,
+enum status launch_worker_path(const struct launcher *launcher, struct arena *arena, const char **out,
                                struct error *err) {
-    const char *set = runner->program;
-    const bool nccl = runner->worker == TRIAL_WORKER_NCCL;
+    const char *set = launcher->program;
+    const bool nccl = launcher->worker == TRIAL_WORKER_NCCL;
     char self[4096] = "";
     if (!set && readlink("/proc/self/exe", self, sizeof self - 1) < 0)
         return error_set(err, ST_ENVIRONMENT,
@@ -97,7 +97,7 @@ enum status launch_worker_path(const struct trial_runner *runner, struct arena *
     if (slash)
         *slash = '\0';
     const char *path = set ? arena_strdup(arena, set)
-                           : arena_printf(arena, "%s/syncopate-worker-%s", self, trial_worker_name(runner->worker));
+                           : arena_printf(arena, "%s/syncopate-worker-%s", self, trial_worker_name(launcher->worker));
     if (!path)
         return error_no_memory(err);
     if (access(path, X_OK) != 0)
@@ -109,8 +109,8 @@ enum status launch_worker_path(const struct trial_runner *runner, struct arena *
     return ST_OK;
 }
 
-const char *launch_scratch_parent(const struct trial_runner *runner) {
-    return runner->place == TRIAL_SLURM && access(".", W_OK) == 0 ? "." : NULL;
+const char *launch_scratch_parent(const struct launcher *launcher) {
+    return launcher->kind == LAUNCHER_SLURM && access(".", W_OK) == 0 ? "." : NULL;
 }
 
 enum status launch_lab_of(const struct cluster *cluster, struct arena *arena, struct lab_config *out,
@@ -185,7 +185,7 @@ static bool take_event(const struct launch_options *options, const char *text, s
 
 static bool take_line(void *context, enum process_stream stream, const char *text, size_t n) {
     struct launch *launch = context;
-    const size_t label = launch->options->runner->place == TRIAL_SLURM ? slurm_label_length(text) : 0;
+    const size_t label = launch->options->launcher->kind == LAUNCHER_SLURM ? slurm_label_length(text) : 0;
     if (stream == PROCESS_STDOUT && text[label] == '{')
         return take_event(launch->options, text + label, n - label);
     transcript_line(&launch->transcript, text, n);
@@ -194,17 +194,17 @@ static bool take_line(void *context, enum process_stream stream, const char *tex
 }
 
 static enum status list_hosts(struct launch *launch, struct error *err) {
-    const struct trial_runner *runner = launch->options->runner;
+    const struct launcher *launcher = launch->options->launcher;
     const struct cluster *cluster = launch->options->cluster;
     const bool *serves = launch->options->serves;
-    const bool remote = runner->place == TRIAL_MPIRUN || runner->place == TRIAL_SLURM;
+    const bool remote = launcher->kind == LAUNCHER_MPIRUN || launcher->kind == LAUNCHER_SLURM;
     const char **names = NULL;
     launch->hosts = arena_alloc(&launch->arena, cluster->n_nodes, sizeof *launch->hosts);
     if (!launch->hosts)
         return error_no_memory(err);
     enum status status = ST_OK;
-    if (remote && runner->host_file)
-        status = hosts_read_file(runner->host_file, cluster->n_nodes, &launch->arena, &names, err);
+    if (remote && launcher->host_file)
+        status = hosts_read_file(launcher->host_file, cluster->n_nodes, &launch->arena, &names, err);
     for (uint32_t i = 0; i < cluster->n_nodes && status == ST_OK; i++) {
         const unsigned slots = cluster->nodes[i].devices + (serves && serves[i] ? 1 : 0);
         if (slots > 0 && remote && !names)
@@ -218,7 +218,7 @@ static enum status list_hosts(struct launch *launch, struct error *err) {
 static enum status list_arguments(struct launch *launch, struct error *err) {
     struct words words = {.arena = &launch->arena};
     const char *path;
-    enum status status = launch_worker_path(launch->options->runner, &launch->arena, &path, err);
+    enum status status = launch_worker_path(launch->options->launcher, &launch->arena, &path, err);
     if (status != ST_OK)
         return status;
     words_add(&words, path);
@@ -230,15 +230,15 @@ static enum status list_arguments(struct launch *launch, struct error *err) {
 
 /* Ranks on this host have our environment as it is. */
 static enum status list_variables(struct launch *launch, struct error *err) {
-    const struct trial_runner *runner = launch->options->runner;
+    const struct launcher *launcher = launch->options->launcher;
     const char *const *names = NULL;
     struct words words = {.arena = &launch->arena};
     enum status status = ST_OK;
-    if (runner->place == TRIAL_MPIRUN || runner->place == TRIAL_SLURM)
-        status = passed_names(runner->pass, &launch->arena, &names, err);
+    if (launcher->kind == LAUNCHER_MPIRUN || launcher->kind == LAUNCHER_SLURM)
+        status = passed_names(launcher->pass, &launch->arena, &names, err);
     for (; status == ST_OK && names && *names; names++)
         words_add(&words, *names);
-    if (runner->share_gpu)
+    if (launcher->share_gpu)
         words_add(&words, "SYNCOPATE_SHARE_GPU=1");
     launch->export = words.items;
     return status == ST_OK && words.failed ? error_no_memory(err) : status;
@@ -267,13 +267,13 @@ static struct process_options options_of(struct launch *launch) {
 
 static enum status run_by_mpirun(struct launch *launch, struct error *err) {
     static const enum mpirun_place places[] = {MPIRUN_LOCAL, MPIRUN_LAB, MPIRUN_HOST_FILE};
-    const struct trial_runner *runner = launch->options->runner;
-    const struct mpirun_config config = {.place = places[runner->place],
+    const struct launcher *launcher = launch->options->launcher;
+    const struct mpirun_config config = {.place = places[launcher->kind],
                                          .n_hosts = launch->n_hosts,
                                          .hosts = launch->hosts,
-                                         .interface = runner->interface,
+                                         .interface = launcher->interface,
                                          .export = launch->export,
-                                         .options = runner->launch_options,
+                                         .options = launcher->launch_options,
                                          .argv = launch->argv};
     const struct process_options process = options_of(launch);
     struct lab_config lab = {0};
@@ -288,16 +288,16 @@ static enum status run_by_mpirun(struct launch *launch, struct error *err) {
 }
 
 static enum status run_by_slurm(struct launch *launch, struct error *err) {
-    const struct trial_runner *runner = launch->options->runner;
-    const unsigned devices = runner->share_gpu ? 1 : devices_of_each(launch->options->cluster);
+    const struct launcher *launcher = launch->options->launcher;
+    const unsigned devices = launcher->share_gpu ? 1 : devices_of_each(launch->options->cluster);
     const struct slurm_config config = {.n_hosts = launch->n_hosts,
                                         .hosts = launch->hosts,
                                         .allocated = slurm_allocated(),
-                                        .gpus_per_node = runner->worker == TRIAL_WORKER_NCCL ? devices : 0,
+                                        .gpus_per_node = launcher->worker == TRIAL_WORKER_NCCL ? devices : 0,
                                         .time_limit_s = launch->options->time_limit_s,
-                                        .partition = runner->partition,
-                                        .account = runner->account,
-                                        .options = runner->launch_options,
+                                        .partition = launcher->partition,
+                                        .account = launcher->account,
+                                        .options = launcher->launch_options,
                                         .export = launch->export,
                                         .argv = launch->argv};
     struct process_options process = options_of(launch);
@@ -318,11 +318,11 @@ static enum status run(struct launch *launch, struct error *err) {
     if (status == ST_OK)
         status = list_variables(launch, err);
     if (status == ST_OK)
-        status = transcript_open(&launch->transcript, options->runner->logs, options->number,
+        status = transcript_open(&launch->transcript, options->launcher->logs, options->number,
                                  options->title ? options->title : "run", err);
     if (status != ST_OK)
         return status;
-    status = options->runner->place == TRIAL_SLURM ? run_by_slurm(launch, err) : run_by_mpirun(launch, err);
+    status = options->launcher->kind == LAUNCHER_SLURM ? run_by_slurm(launch, err) : run_by_mpirun(launch, err);
     const struct process_result *process = &launch->result.process;
     memcpy(launch->result.log, launch->transcript.path, sizeof launch->result.log);
     if (status == ST_OK && launch->refused && process->ending == PROCESS_EXITED && process->exit_code != 0)

@@ -1,13 +1,13 @@
 /* Start the worker program on a cluster and read its JSON lines: what trials and measurements share.
  *
- * Runners: local starts all ranks on this host (links are the host's memory: good for tests, not for figures); lab
+ * Launchers: local starts all ranks on this host (links are the host's memory: good for tests, not for figures); lab
  * gives the cluster's nodes namespaces and links of their own on this host; mpirun and slurm start them on the machines
  * that the cluster's nodes name, or that a host file does: mpirun by ssh, or, within an allocation of Slurm, by its
  * daemons; slurm by srun, within an allocation or with one of its own each time. Ranks are numbered node by node: a
  * node's devices and then, if it serves, one server. On other machines they get the variables of passed.h.
  *
  * The worker is syncopate-worker-mpi or -nccl beside the running program, or another program that was named
- * (trial_runner_choose); on other machines it must lie at the same path. Device k of a node is its GPU k; with
+ * (launcher_choose); on other machines it must lie at the same path. Device k of a node is its GPU k; with
  * `share_gpu` all are one GPU, which the worker learns from SYNCOPATE_SHARE_GPU=1.
  * Threads: each call belongs to its thread; any number at a time. */
 #ifndef TRIAL_RUNNER_LAUNCH_H
@@ -25,23 +25,23 @@
 #include "trial-runner/transcript.h"
 
 /* X(name, word) */
-#define TRIAL_PLACE_TABLE(X)                                                                                           \
-    X(TRIAL_LOCAL, "local")                                                                                            \
-    X(TRIAL_LAB, "lab")                                                                                                \
-    X(TRIAL_MPIRUN, "mpirun")                                                                                          \
-    X(TRIAL_SLURM, "slurm")
+#define LAUNCHER_TABLE(X)                                                                                              \
+    X(LAUNCHER_LOCAL, "local")                                                                                         \
+    X(LAUNCHER_LAB, "lab")                                                                                             \
+    X(LAUNCHER_MPIRUN, "mpirun")                                                                                       \
+    X(LAUNCHER_SLURM, "slurm")
 
-enum trial_place {
+enum launcher_kind {
 #define X(name, word) name,
-    TRIAL_PLACE_TABLE(X)
+    LAUNCHER_TABLE(X)
 #undef X
 };
 
 enum trial_worker { TRIAL_WORKER_MPI, TRIAL_WORKER_NCCL };
 
 /* What a trial runs on and by. Of the members that are NULL launchers take their defaults. */
-struct trial_runner {
-    enum trial_place place;
+struct launcher {
+    enum launcher_kind kind;
     enum trial_worker worker;
     bool for_gpus;              /* nobody asked for the NCCL worker: it was chosen because the devices are GPUs */
     const char *program;        /* the worker program; NULL: that of `worker` beside the running one */
@@ -56,19 +56,19 @@ struct trial_runner {
 };
 
 /* A word of the table above. False for another. */
-bool trial_runner_parse(const char *word, enum trial_place *out);
-const char *trial_runner_name(enum trial_place place);
+bool launcher_parse(const char *word, enum launcher_kind *out);
+const char *launcher_name(enum launcher_kind kind);
 
 /* Set `worker` by the word "mpi" or "nccl", or `program` by a path; `word` NULL: what SYNCOPATE_WORKER says. Without
  * "mpi" or "nccl" the worker is NCCL where a GPU is shared, where the path ends in "-nccl", or where nothing was said,
  * mpirun or slurm start ranks on a cluster whose devices are GPUs, and its program is there; else MPI. Fails:
  * ST_USAGE. */
-enum status trial_runner_choose(struct trial_runner *runner, const char *word, const struct cluster *cluster,
-                                struct error *err);
+enum status launcher_choose(struct launcher *launcher, const char *word, const struct cluster *cluster,
+                            struct error *err);
 const char *trial_worker_name(enum trial_worker worker);
 
 /* The worker program, in the arena. Fails: ST_NOT_FOUND, ST_ENVIRONMENT. */
-enum status launch_worker_path(const struct trial_runner *runner, struct arena *arena, const char **out,
+enum status launch_worker_path(const struct launcher *launcher, struct arena *arena, const char **out,
                                struct error *err);
 
 /* The lab that is like this cluster, borrowing its names. Fails: ST_NO_MEMORY. */
@@ -77,12 +77,12 @@ enum status launch_lab_of(const struct cluster *cluster, struct arena *arena, st
 
 /* Where a run's input files must lie for its first rank to see them: this folder under slurm, since nodes share it more
  * often than /tmp; NULL: TMPDIR. */
-const char *launch_scratch_parent(const struct trial_runner *runner);
+const char *launch_scratch_parent(const struct launcher *launcher);
 
 struct launch_options {
     const struct cluster *cluster;
     const bool *serves; /* [n_nodes] nodes that get a server's rank beside their devices; NULL: none */
-    const struct trial_runner *runner;
+    const struct launcher *launcher;
     const char *const *arguments; /* of the worker, NULL-terminated */
     const char *title;            /* of the log */
     uint64_t number;              /* likewise; 0: none */

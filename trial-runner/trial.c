@@ -23,7 +23,7 @@ static double number(const cJSON *line, const char *key) {
 static void keep_environment(struct trial *trial, const cJSON *line) {
     cJSON *copy = cJSON_Duplicate(line, true);
     cJSON_DeleteItemFromObject(copy, "event");
-    cJSON_AddStringToObject(copy, "runner", trial_runner_name(trial->request->runner.place));
+    cJSON_AddStringToObject(copy, "runner", launcher_name(trial->request->launcher.kind));
     free(trial->result.environment);
     trial->result.environment = copy ? json_line(copy) : NULL;
     cJSON_Delete(copy);
@@ -144,7 +144,7 @@ static enum status run_in(struct trial *trial, const struct scratch *scratch, co
                                      NULL};
     const struct launch_options launch = {.cluster = request->cluster,
                                           .serves = serves,
-                                          .runner = &request->runner,
+                                          .launcher = &request->launcher,
                                           .arguments = arguments,
                                           .title = request->strategy->name,
                                           .number = request->number,
@@ -164,7 +164,7 @@ static enum status write_and_run(struct trial *trial, const bool *serves, struct
     static const char *const names[SCRATCH_FILES] = {"model.json", "cluster.json", "strategy.json"};
     const struct trial_request *request = trial->request;
     struct scratch scratch;
-    enum status status = scratch_init(&scratch, launch_scratch_parent(&request->runner), names, err);
+    enum status status = scratch_init(&scratch, launch_scratch_parent(&request->launcher), names, err);
     if (status != ST_OK)
         return status;
     status = scratch_write(&scratch, 0, model_write(request->model), err);

@@ -39,7 +39,7 @@ struct trial_request {
     const struct model *model;
     const struct cluster *cluster;
     const struct strategy *strategy;
-    struct trial_runner runner;
+    struct launcher launcher;
     uint32_t iterations, warmup;
     uint64_t number;               /* within a session, for the log's name; 0: none */
     double time_limit_s;           /* of the whole trial; 0: none */

@@ -16,7 +16,7 @@ const char *ranker_kind_name(enum ranker_kind kind) {
     return KINDS[kind].name;
 }
 
-const char *ranker_kind_words(enum ranker_kind kind) {
+const char *ranker_kind_label(enum ranker_kind kind) {
     return KINDS[kind].words;
 }
 

@@ -23,7 +23,7 @@ enum ranker_kind {
         RANKER_KIND_COUNT
 };
 const char *ranker_kind_name(enum ranker_kind kind);
-const char *ranker_kind_words(enum ranker_kind kind);
+const char *ranker_kind_label(enum ranker_kind kind);
 bool ranker_kind_parse(const char *word, enum ranker_kind *out);
 
 enum { RANKER_HIDDEN = 16 }; /* numbers of a hidden vector, see ranker_hidden */

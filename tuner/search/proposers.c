@@ -15,7 +15,7 @@ const char *proposer_name(enum proposer proposer) {
     return names[proposer];
 }
 
-const char *proposer_words(enum proposer proposer) {
+const char *proposer_label(enum proposer proposer) {
     return abouts[proposer];
 }
 

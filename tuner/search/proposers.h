@@ -24,7 +24,7 @@ enum proposer {
         PROPOSER_COUNT
 };
 const char *proposer_name(enum proposer proposer);
-const char *proposer_words(enum proposer proposer);
+const char *proposer_label(enum proposer proposer);
 
 /* A strategy that had its trial, in the order of the trials. */
 struct tried {

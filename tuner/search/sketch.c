@@ -27,6 +27,6 @@ const size_t *sketch_knobs(void) {
     return knobs_of_columns;
 }
 
-const char *sketch_knob_words(enum sketch_knob knob) {
+const char *sketch_knob_label(enum sketch_knob knob) {
     return knob_words[knob];
 }

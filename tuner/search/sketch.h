@@ -69,6 +69,6 @@ void sketch_of(const struct features *features, double out[SKETCH_COLUMNS]);
 
 /* [SKETCH_COLUMNS] the knob of each column. */
 const size_t *sketch_knobs(void);
-const char *sketch_knob_words(enum sketch_knob knob);
+const char *sketch_knob_label(enum sketch_knob knob);
 
 #endif

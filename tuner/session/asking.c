@@ -85,7 +85,7 @@ static enum status read_options(struct asking *a, const cJSON *json, const char 
 static enum status prepare(struct asking *a, asking_limits *limits, void *context, struct error *err) {
     const struct domain here = {.model = a->model, .cluster = a->cluster};
     const char *ranker = "none";
-    enum trial_place place;
+    enum launcher_kind place;
     cJSON *json = cJSON_Parse(a->stored.options);
     enum status st = json ? read_options(a, json, &ranker, err)
                           : error_set(err, ST_INVALID, "session %s: damaged options", a->stored.id);
@@ -95,7 +95,7 @@ static enum status prepare(struct asking *a, asking_limits *limits, void *contex
     if (!st)
         st = rankers_for_session(a->store, NULL, &here, ranker, &a->ranker, err);
     a->options.ranker = st ? NULL : a->ranker.ranker;
-    if (!st && trial_runner_parse(a->options.runner, &place)) /* of other runners nothing is known */
+    if (!st && launcher_parse(a->options.runner, &place)) /* of other runners nothing is known */
         a->options.space.algorithms = runner_algorithms(&(struct runner){.cluster = &a->cluster});
     return st ? st : session_prepare(&a->model, &a->cluster, &a->options, &a->engine, err);
 }

@@ -142,7 +142,7 @@ enum stored_session_state session_end_state(struct session *engine, char reason[
     if (failed)
         error_text(&why, reason);
     else
-        snprintf(reason, ERROR_TEXT_ROOM, "%s", tune_stop_words(session_stop(engine)));
+        snprintf(reason, ERROR_TEXT_ROOM, "%s", tune_stop_label(session_stop(engine)));
     return failed ? STORED_SESSION_FAILED : STORED_SESSION_DONE;
 }
 

@@ -20,7 +20,7 @@
 static const char *const stop_words[] = {TUNE_STOP_TABLE(X)};
 #undef X
 
-const char *tune_stop_words(enum tune_stop stop) {
+const char *tune_stop_label(enum tune_stop stop) {
     return stop_words[stop];
 }
 

@@ -39,7 +39,7 @@ enum tune_stop {
 #undef X
         TUNE_STOP_COUNT
 };
-const char *tune_stop_words(enum tune_stop stop);
+const char *tune_stop_label(enum tune_stop stop);
 enum tune_stop tune_stop_of(const char *reason); /* TUNE_STOP_ASKED for other words, and NULL */
 
 /* A strategy and all that the session measured of it. */

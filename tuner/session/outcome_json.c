@@ -62,7 +62,7 @@ static bool add_knobs(cJSON *to, const struct outcome *o) {
     for (int k = 0; k < SKETCH_KNOBS && whole && o->has_importance; k++) {
         cJSON *knob = cJSON_CreateObject();
         whole = knob && cJSON_AddItemToArray(knobs, knob) &&
-                cJSON_AddStringToObject(knob, "name", sketch_knob_words((enum sketch_knob)k)) &&
+                cJSON_AddStringToObject(knob, "name", sketch_knob_label((enum sketch_knob)k)) &&
                 cJSON_AddNumberToObject(knob, "importance", o->importance[k]);
     }
     return whole;
@@ -219,7 +219,7 @@ static enum status read_knobs(const struct json_at *root, struct outcome *o, str
     for (struct json_at e = st ? (struct json_at){0} : json_first(&list); e.node && !st; e = json_next(&e)) {
         st = json_get_string(&e, "name", JSON_REQUIRED, &name, err);
         for (int k = 0; k < SKETCH_KNOBS && !st; k++)
-            if (!strcmp(sketch_knob_words((enum sketch_knob)k), name))
+            if (!strcmp(sketch_knob_label((enum sketch_knob)k), name))
                 st = json_get_number(&e, "importance", JSON_REQUIRED, 0, MOST, &o->importance[k], err);
         o->has_importance = true;
     }

@@ -24,9 +24,9 @@ static enum status check_lab(const struct cluster *cluster, struct error *err) {
     return st;
 }
 
-enum status runner_check_hosts(enum trial_place place, const char *host_file, const struct cluster *cluster,
+enum status runner_check_hosts(enum launcher_kind place, const char *host_file, const struct cluster *cluster,
                                struct error *err) {
-    const bool are_hosts = !host_file && (place == TRIAL_MPIRUN || place == TRIAL_SLURM);
+    const bool are_hosts = !host_file && (place == LAUNCHER_MPIRUN || place == LAUNCHER_SLURM);
     enum status st = ST_OK;
     for (uint32_t i = 0; i < cluster->n_nodes && !st && are_hosts; i++)
         st = hosts_check_name(cluster->nodes[i].name, err);
@@ -34,32 +34,32 @@ enum status runner_check_hosts(enum trial_place place, const char *host_file, co
 }
 
 /* What the runner needs here. */
-static enum status check(const struct trial_runner *place, const struct cluster *cluster, struct error *err) {
+static enum status check(const struct launcher *place, const struct cluster *cluster, struct error *err) {
     struct arena arena = {0};
     const char *path, **names;
     char version[64];
     enum status st = launch_worker_path(place, &arena, &path, err);
     if (!st && place->host_file)
         st = hosts_read_file(place->host_file, cluster->n_nodes, &arena, &names, err);
-    st = st ? st : runner_check_hosts(place->place, place->host_file, cluster, err);
+    st = st ? st : runner_check_hosts(place->kind, place->host_file, cluster, err);
     if (!st && place->logs)
         st = transcript_check_folder(place->logs, err);
-    if (!st && place->place == TRIAL_LAB)
+    if (!st && place->kind == LAUNCHER_LAB)
         st = check_lab(cluster, err);
-    if (!st && place->place == TRIAL_SLURM)
+    if (!st && place->kind == LAUNCHER_SLURM)
         st = slurm_check(version, sizeof version, err);
     arena_release(&arena);
     return st;
 }
 
 /* An option that its runner would pass over is a mistake. */
-static enum status refuse_idle(const struct runner_words *words, enum trial_place place, struct error *err) {
-    const bool remote = place == TRIAL_MPIRUN || place == TRIAL_SLURM;
+static enum status refuse_idle(const struct runner_words *words, enum launcher_kind place, struct error *err) {
+    const bool remote = place == LAUNCHER_MPIRUN || place == LAUNCHER_SLURM;
     const struct {
         const char *option, *value, *runners;
         bool of_use;
-    } options[] = {{"partition", words->partition, "slurm", place == TRIAL_SLURM},
-                   {"account", words->account, "slurm", place == TRIAL_SLURM},
+    } options[] = {{"partition", words->partition, "slurm", place == LAUNCHER_SLURM},
+                   {"account", words->account, "slurm", place == LAUNCHER_SLURM},
                    {"launch-options", words->launch_options, "mpirun or slurm", remote},
                    {"pass", words->pass, "mpirun or slurm", remote}};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
@@ -68,21 +68,21 @@ static enum status refuse_idle(const struct runner_words *words, enum trial_plac
     return ST_OK;
 }
 
-enum status runner_place(const struct runner_words *words, const struct cluster *cluster, struct trial_runner *out,
+enum status runner_place(const struct runner_words *words, const struct cluster *cluster, struct launcher *out,
                          struct error *err) {
-    struct trial_runner place = {.share_gpu = words->share_gpu,
-                                 .logs = words->logs,
-                                 .partition = words->partition,
-                                 .account = words->account,
-                                 .launch_options = words->launch_options,
-                                 .pass = words->pass};
-    if (!trial_runner_parse(words->runner, &place.place))
+    struct launcher place = {.share_gpu = words->share_gpu,
+                             .logs = words->logs,
+                             .partition = words->partition,
+                             .account = words->account,
+                             .launch_options = words->launch_options,
+                             .pass = words->pass};
+    if (!launcher_parse(words->runner, &place.kind))
         return error_set(err, ST_USAGE, "--runner: \"%s\" is none of lab, local, mpirun, slurm", words->runner);
-    if (place.place == TRIAL_MPIRUN || place.place == TRIAL_SLURM)
+    if (place.kind == LAUNCHER_MPIRUN || place.kind == LAUNCHER_SLURM)
         place.host_file = words->hosts;
-    enum status st = refuse_idle(words, place.place, err);
+    enum status st = refuse_idle(words, place.kind, err);
     if (!st)
-        st = trial_runner_choose(&place, words->worker, cluster, err);
+        st = launcher_choose(&place, words->worker, cluster, err);
     if (!st)
         st = check(&place, cluster, err);
     if (!st)
@@ -90,14 +90,14 @@ enum status runner_place(const struct runner_words *words, const struct cluster 
     return st;
 }
 
-void runner_tell(const struct trial_runner *place) {
-    const bool slurm = place->place == TRIAL_SLURM;
-    if (!slurm && place->place != TRIAL_MPIRUN && place->worker == TRIAL_WORKER_MPI)
+void runner_tell(const struct launcher *place) {
+    const bool slurm = place->kind == LAUNCHER_SLURM;
+    if (!slurm && place->kind != LAUNCHER_MPIRUN && place->worker == TRIAL_WORKER_MPI)
         return;
     const char *where = "";
     if (slurm)
         where = slurm_allocated() ? ", in this allocation" : ", an allocation of its own for each run";
-    log_info("runner %s%s; worker %s%s%s", trial_runner_name(place->place), where,
+    log_info("runner %s%s; worker %s%s%s", launcher_name(place->kind), where,
              place->program ? place->program : trial_worker_name(place->worker),
              place->for_gpus ? ", as the cluster's devices are GPUs (--worker mpi for others)" : "",
              place->share_gpu ? ", all ranks on one GPU" : "");
@@ -198,7 +198,7 @@ static enum status run(void *context, const struct tune_order *order, struct tun
     const struct trial_request request = {.model = runner->model,
                                           .cluster = runner->cluster,
                                           .strategy = order->strategy,
-                                          .runner = runner->place,
+                                          .launcher = runner->place,
                                           .iterations = (uint32_t)order->iterations,
                                           .warmup = (uint32_t)order->warmup,
                                           .number = order->number,
@@ -226,5 +226,5 @@ static enum status run(void *context, const struct tune_order *order, struct tun
 }
 
 struct tune_runner runner_for_session(struct runner *runner) {
-    return (struct tune_runner){runner->job ? RUNNER_COMMAND : trial_runner_name(runner->place.place), runner, run};
+    return (struct tune_runner){runner->job ? RUNNER_COMMAND : launcher_name(runner->place.kind), runner, run};
 }

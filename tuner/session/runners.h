@@ -13,7 +13,7 @@
 #include "tuner/session/trials.h"
 
 /* How workers are started, in the words of a command line or of a session; borrowed. NULL: the default. See
- * trial_runner for what they mean. */
+ * struct launcher for what they mean. */
 struct runner_words {
     const char *runner; /* "lab", "local", "mpirun", "slurm"; needed */
     const char *worker; /* "mpi", "nccl", or the path of a program */
@@ -22,7 +22,7 @@ struct runner_words {
 };
 
 struct runner {
-    struct trial_runner place;
+    struct launcher place;
     struct job *job;    /* borrowed: each trial is this command, whatever `place` is; NULL: the worker program */
     double job_limit_s; /* of each; 0: by what is expected of it */
     const struct model *model;
@@ -36,16 +36,16 @@ struct runner {
 
 /* What the words mean on this cluster; borrows them. Says at once what is missing for it here. Fails: ST_USAGE,
  * ST_INVALID, ST_NOT_FOUND, ST_ENVIRONMENT. */
-enum status runner_place(const struct runner_words *words, const struct cluster *cluster, struct trial_runner *out,
+enum status runner_place(const struct runner_words *words, const struct cluster *cluster, struct launcher *out,
                          struct error *err);
 
 /* Whether the nodes' names can be hosts where they have to be: for mpirun and slurm, without a host file. Fails:
  * ST_INVALID. */
-enum status runner_check_hosts(enum trial_place place, const char *host_file, const struct cluster *cluster,
+enum status runner_check_hosts(enum launcher_kind place, const char *host_file, const struct cluster *cluster,
                                struct error *err);
 
 /* A sentence on who starts which worker program, where there was a choice; else nothing. */
-void runner_tell(const struct trial_runner *place);
+void runner_tell(const struct launcher *place);
 
 /* As runner_place. Release with runner_release. */
 enum status runner_init(struct runner *out, const struct runner_words *words, const struct model *model,

@@ -91,7 +91,7 @@ static void record_end(const struct tune *t, enum status st, const struct error 
                          !st                  ? STORED_SESSION_DONE
                          : st == ST_CANCELLED ? STORED_SESSION_STOPPED
                                               : STORED_SESSION_FAILED,
-                         st && err ? ERROR_TEXT(err) : tune_stop_words(session_stop(t->session)), &ignored);
+                         st && err ? ERROR_TEXT(err) : tune_stop_label(session_stop(t->session)), &ignored);
 }
 
 enum status tune_run(struct store *store, const struct model *model, const struct cluster *cluster,

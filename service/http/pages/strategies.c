@@ -122,7 +122,7 @@ static void traits(struct markup *m, struct view *v) {
             same++;
             continue;
         }
-        html_cell(&t, trait_words(trait));
+        html_cell(&t, trait_label(trait));
         for (size_t k = 0; k < v->n; k++)
             html_cell(&t, v->traits[k][trait]);
     }

@@ -45,7 +45,7 @@ static void write_page(FILE *out) {
     fprintf(out, "\n## The global vector\n\nShape: %d numbers.\n", (int)FEATURE_GLOBAL_COUNT);
     for (int kind = 0; kind < FEATURE_KIND_COUNT; kind++) {
         enum feature_kind k = (enum feature_kind)kind;
-        fprintf(out, "\n### %s: %s\n", feature_kind_name(k), feature_kind_words(k));
+        fprintf(out, "\n### %s: %s\n", feature_kind_name(k), feature_kind_label(k));
         write_rows(out, FEATURE_GLOBAL_COUNT, feature_global_column, kind);
     }
     fprintf(

@@ -480,7 +480,7 @@ static void kinds_have_names_that_parse(void **state) {
     for (int k = 0; k < RANKER_KIND_COUNT; k++) {
         assert_true(ranker_kind_parse(ranker_kind_name((enum ranker_kind)k), &kind));
         assert_int_equal(kind, k);
-        assert_true(strlen(ranker_kind_words((enum ranker_kind)k)) > 5);
+        assert_true(strlen(ranker_kind_label((enum ranker_kind)k)) > 5);
     }
     assert_false(ranker_kind_parse("forest", &kind));
 }

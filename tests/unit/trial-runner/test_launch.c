@@ -57,8 +57,8 @@ static bool count_event(void *context, const char *event, const cJSON *line) {
     return true;
 }
 
-static enum status launch(const struct trial_runner *runner, const char *says, int *events,
-                          struct launch_result *result, struct error *err) {
+static enum status launch(const struct launcher *launcher, const char *says, int *events, struct launch_result *result,
+                          struct error *err) {
     static const char *const arguments[] = {"run", "--model", "m", NULL};
     static const bool serves[] = {true, false};
     struct launch_options options = {.cluster = &gpus,
@@ -69,9 +69,9 @@ static enum status launch(const struct trial_runner *runner, const char *says, i
                                      .time_limit_s = 20,
                                      .on_event = count_event,
                                      .context = events};
-    struct trial_runner with_worker = *runner;
+    struct launcher with_worker = *launcher;
     with_worker.program = "/bin/true";
-    options.runner = &with_worker;
+    options.launcher = &with_worker;
     *events = 0;
     setenv("SAYS", says, 1);
     const enum status status = launch_workers(&options, result, err);
@@ -97,11 +97,11 @@ static bool has_line(const char *file, const char *wanted) {
 static void mpirun_gets_the_hosts_of_a_file_and_a_rank_for_each_server(void **state) {
     (void)state;
     const char *file = test_file("hosts", "# rack 3\nfirst slots=99\n\nsecond # spare\n");
-    const struct trial_runner runner = {.place = TRIAL_MPIRUN, .host_file = file, .launch_options = "--mca pml  ucx"};
+    const struct launcher launcher = {.kind = LAUNCHER_MPIRUN, .host_file = file, .launch_options = "--mca pml  ucx"};
     struct launch_result result;
     struct error err = {0};
     int events;
-    assert_ok(launch(&runner, "echo '{\"event\":\"ready\"}'", &events, &result, &err));
+    assert_ok(launch(&launcher, "echo '{\"event\":\"ready\"}'", &events, &result, &err));
     assert_ok(launch_judge(&result, "it", &err));
     assert_int_equal(events, 1);
     assert_true(has_line("called", "mpirun"));
@@ -135,7 +135,7 @@ static void names_that_are_options_or_shell_words_reach_no_launcher(void **state
                                         "-x@n",
                                         ".hidden",
                                         "u@"};
-    static const enum trial_place places[] = {TRIAL_MPIRUN, TRIAL_SLURM};
+    static const enum launcher_kind places[] = {LAUNCHER_MPIRUN, LAUNCHER_SLURM};
     char called[4200], text[300];
     struct launch_result result;
     struct error err = {0};
@@ -146,14 +146,14 @@ static void names_that_are_options_or_shell_words_reach_no_launcher(void **state
             const char **second = second_name(), *kept = *second;
             *second = names[i];
             unlink(called);
-            assert_fails(launch(&(struct trial_runner){.place = places[k]}, "", &events, &result, &err), ST_INVALID,
+            assert_fails(launch(&(struct launcher){.kind = places[k]}, "", &events, &result, &err), ST_INVALID,
                          "is no name of a host");
             *second = kept;
             snprintf(text, sizeof text, "n1\n%s\n", names[i]);
             const char *file = test_file("odd", text);
             if (!strchr(names[i], ' ')) /* only the first word of a line counts */
                 assert_fails(
-                    launch(&(struct trial_runner){.place = places[k], .host_file = file}, "", &events, &result, &err),
+                    launch(&(struct launcher){.kind = places[k], .host_file = file}, "", &events, &result, &err),
                     ST_INVALID, "/odd: ");
             assert_int_equal(access(called, F_OK), -1);
         }
@@ -180,7 +180,7 @@ static void locally_nodes_may_be_called_anything(void **state) {
     int events;
     const char **second = second_name(), *kept = *second;
     *second = "-oProxyCommand=x";
-    assert_ok(launch(&(struct trial_runner){.place = TRIAL_LOCAL}, "", &events, &result, &err));
+    assert_ok(launch(&(struct launcher){.kind = LAUNCHER_LOCAL}, "", &events, &result, &err));
     *second = kept;
     assert_true(has_line("called", "mpirun"));
     assert_false(has_line("called", "-oProxyCommand=x"));
@@ -188,24 +188,24 @@ static void locally_nodes_may_be_called_anything(void **state) {
 
 static void a_gpu_is_shared_wherever_ranks_run(void **state) {
     (void)state;
-    static const enum trial_place places[] = {TRIAL_LOCAL, TRIAL_MPIRUN};
+    static const enum launcher_kind places[] = {LAUNCHER_LOCAL, LAUNCHER_MPIRUN};
     for (int i = 0; i < 2; i++) {
-        const struct trial_runner runner = {.place = places[i], .worker = TRIAL_WORKER_NCCL, .share_gpu = true};
+        const struct launcher launcher = {.kind = places[i], .worker = TRIAL_WORKER_NCCL, .share_gpu = true};
         struct launch_result result;
         struct error err = {0};
         int events;
-        assert_ok(launch(&runner, "", &events, &result, &err));
+        assert_ok(launch(&launcher, "", &events, &result, &err));
         assert_true(has_line("called", "SYNCOPATE_SHARE_GPU=1"));
     }
 }
 
 static void srun_lines_are_read_behind_their_labels(void **state) {
     (void)state;
-    const struct trial_runner runner = {.place = TRIAL_SLURM, .worker = TRIAL_WORKER_NCCL, .partition = "p"};
+    const struct launcher launcher = {.kind = LAUNCHER_SLURM, .worker = TRIAL_WORKER_NCCL, .partition = "p"};
     struct launch_result result;
     struct error err = {0};
     int events;
-    assert_ok(launch(&runner, "echo '12: {\"event\":\"ready\"}'; echo ' 3: {\"event\":\"ready\"}'; echo '3: words'",
+    assert_ok(launch(&launcher, "echo '12: {\"event\":\"ready\"}'; echo ' 3: {\"event\":\"ready\"}'; echo '3: words'",
                      &events, &result, &err));
     assert_int_equal(events, 2);
     assert_true(has_line("called", "srun"));
@@ -218,19 +218,19 @@ static void what_ranks_say_is_kept_and_the_reason_names_the_file(void **state) {
     (void)state;
     char logs[4096];
     snprintf(logs, sizeof logs, "%s/logs", test_dir());
-    const struct trial_runner runner = {.place = TRIAL_MPIRUN, .logs = logs};
+    const struct launcher launcher = {.kind = LAUNCHER_MPIRUN, .logs = logs};
     struct launch_result result;
     struct error err = {0};
     int events;
     assert_ok(transcript_check_folder(logs, &err));
-    assert_ok(launch(&runner, "echo noise; echo '{\"event\":\"ready\"}'; echo word of a rank >&2; exit 5", &events,
+    assert_ok(launch(&launcher, "echo noise; echo '{\"event\":\"ready\"}'; echo word of a rank >&2; exit 5", &events,
                      &result, &err));
     assert_fails(launch_judge(&result, "the trial", &err), ST_TRIAL, "exit code 5: word of a rank (log: ");
     assert_contains(ERROR_TEXT(&err), "/logs/0007-a___title.log)");
     assert_true(has_line("logs/0007-a___title.log", "noise"));
     assert_true(has_line("logs/0007-a___title.log", "word of a rank"));
     assert_false(has_line("logs/0007-a___title.log", "{\"event\":\"ready\"}"));
-    assert_ok(launch(&runner, "echo again", &events, &result, &err));
+    assert_ok(launch(&launcher, "echo again", &events, &result, &err));
     assert_true(has_line("logs/0007-a___title-2.log", "again"));
 }
 
@@ -239,39 +239,39 @@ static void a_folder_for_logs_that_takes_no_files_is_an_error(void **state) {
     struct error err = {0};
     assert_fails(transcript_check_folder(test_file("file", ""), &err), ST_ENVIRONMENT, "is no folder");
     assert_fails(transcript_check_folder("/nowhere/at/all", &err), ST_ENVIRONMENT, "cannot be made");
-    const struct trial_runner runner = {.place = TRIAL_MPIRUN, .logs = "/nowhere/at/all"};
+    const struct launcher launcher = {.kind = LAUNCHER_MPIRUN, .logs = "/nowhere/at/all"};
     struct launch_result result;
     int events;
-    assert_fails(launch(&runner, "", &events, &result, &err), ST_ENVIRONMENT, "cannot write /nowhere/at/all/0007-");
+    assert_fails(launch(&launcher, "", &events, &result, &err), ST_ENVIRONMENT, "cannot write /nowhere/at/all/0007-");
 }
 
 /* What ends a session, because no other strategy would do better, and what only ends a trial. */
 static void launchers_that_refuse_are_told_from_ranks_that_die(void **state) {
     (void)state;
     static const struct {
-        enum trial_place place;
+        enum launcher_kind place;
         const char *says;
         bool refused;
         const char *reason;
     } cases[] = {
-        {TRIAL_MPIRUN, "echo 'ssh: Could not resolve hostname x' >&2; echo more >&2; exit 1", true,
+        {LAUNCHER_MPIRUN, "echo 'ssh: Could not resolve hostname x' >&2; echo more >&2; exit 1", true,
          "no rank could be started on n1 and the other hosts: ssh: Could not resolve hostname x"},
-        {TRIAL_MPIRUN, "echo 'mpirun noticed that process rank 1 exited on signal 9' >&2; seq 500 >&2; exit 1", false,
-         "the trial failed: process rank 1 exited on signal 9"},
-        {TRIAL_SLURM, "echo 'srun: error: Unable to create step for job 5: Invalid node name specified' >&2; exit 1",
+        {LAUNCHER_MPIRUN, "echo 'mpirun noticed that process rank 1 exited on signal 9' >&2; seq 500 >&2; exit 1",
+         false, "the trial failed: process rank 1 exited on signal 9"},
+        {LAUNCHER_SLURM, "echo 'srun: error: Unable to create step for job 5: Invalid node name specified' >&2; exit 1",
          true, "Invalid node name"},
-        {TRIAL_SLURM, "echo '0: up'; echo 'srun: error: n2: task 3: Killed' >&2; seq 500 >&2; exit 137", false,
+        {LAUNCHER_SLURM, "echo '0: up'; echo 'srun: error: n2: task 3: Killed' >&2; seq 500 >&2; exit 137", false,
          "the trial failed: srun: error: n2: task 3: Killed"},
-        {TRIAL_SLURM, "echo 'a: task of mine failed' >&2; exit 1", false, "exit code 1: a: task of mine failed"},
-        {TRIAL_SLURM, "echo 'srun: error: n1: task 0: Exited' >&2; echo 'srun: fatal: no' >&2; exit 1", true,
+        {LAUNCHER_SLURM, "echo 'a: task of mine failed' >&2; exit 1", false, "exit code 1: a: task of mine failed"},
+        {LAUNCHER_SLURM, "echo 'srun: error: n1: task 0: Exited' >&2; echo 'srun: fatal: no' >&2; exit 1", true,
          "srun: fatal: no"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const struct trial_runner runner = {.place = cases[i].place};
+        const struct launcher launcher = {.kind = cases[i].place};
         struct launch_result result;
         struct error err = {0};
         int events;
-        const enum status status = launch(&runner, cases[i].says, &events, &result, &err);
+        const enum status status = launch(&launcher, cases[i].says, &events, &result, &err);
         if (cases[i].refused) {
             assert_fails(status, ST_ENVIRONMENT, cases[i].reason);
             continue;
@@ -330,26 +330,26 @@ static void only_variables_that_ranks_need_are_passed(void **state) {
 static void the_worker_follows_from_word_devices_and_sharing(void **state) {
     (void)state;
     struct error err = {0};
-    struct trial_runner runner = {.place = TRIAL_SLURM};
-    assert_ok(trial_runner_choose(&runner, NULL, &gpus, &err));
-    assert_int_equal(runner.worker, TRIAL_WORKER_MPI);
-    assert_string_equal(runner.program, "/bin/true");
-    assert_ok(trial_runner_choose(&runner, "nccl", &cpus, &err));
-    assert_int_equal(runner.worker, TRIAL_WORKER_NCCL);
-    assert_ok(trial_runner_choose(&runner, "/opt/worker", &cpus, &err));
-    assert_int_equal(runner.worker, TRIAL_WORKER_MPI);
-    assert_string_equal(runner.program, "/opt/worker");
-    assert_ok(trial_runner_choose(&runner, "/opt/syncopate-worker-nccl", &cpus, &err));
-    assert_int_equal(runner.worker, TRIAL_WORKER_NCCL);
-    assert_string_equal(runner.program, "/opt/syncopate-worker-nccl");
-    assert_ok(trial_runner_choose(&runner, "nccl/worker", &cpus, &err));
-    assert_int_equal(runner.worker, TRIAL_WORKER_MPI);
-    runner.share_gpu = true;
-    assert_ok(trial_runner_choose(&runner, NULL, &cpus, &err));
-    assert_int_equal(runner.worker, TRIAL_WORKER_NCCL);
-    assert_string_equal(runner.program, "/bin/true");
-    assert_fails(trial_runner_choose(&runner, "mpi", &gpus, &err), ST_USAGE, "--share-gpu is for --worker nccl");
-    assert_fails(trial_runner_choose(&runner, "gloo", &gpus, &err), ST_USAGE, "\"gloo\" is none of mpi, nccl");
+    struct launcher launcher = {.kind = LAUNCHER_SLURM};
+    assert_ok(launcher_choose(&launcher, NULL, &gpus, &err));
+    assert_int_equal(launcher.worker, TRIAL_WORKER_MPI);
+    assert_string_equal(launcher.program, "/bin/true");
+    assert_ok(launcher_choose(&launcher, "nccl", &cpus, &err));
+    assert_int_equal(launcher.worker, TRIAL_WORKER_NCCL);
+    assert_ok(launcher_choose(&launcher, "/opt/worker", &cpus, &err));
+    assert_int_equal(launcher.worker, TRIAL_WORKER_MPI);
+    assert_string_equal(launcher.program, "/opt/worker");
+    assert_ok(launcher_choose(&launcher, "/opt/syncopate-worker-nccl", &cpus, &err));
+    assert_int_equal(launcher.worker, TRIAL_WORKER_NCCL);
+    assert_string_equal(launcher.program, "/opt/syncopate-worker-nccl");
+    assert_ok(launcher_choose(&launcher, "nccl/worker", &cpus, &err));
+    assert_int_equal(launcher.worker, TRIAL_WORKER_MPI);
+    launcher.share_gpu = true;
+    assert_ok(launcher_choose(&launcher, NULL, &cpus, &err));
+    assert_int_equal(launcher.worker, TRIAL_WORKER_NCCL);
+    assert_string_equal(launcher.program, "/bin/true");
+    assert_fails(launcher_choose(&launcher, "mpi", &gpus, &err), ST_USAGE, "--share-gpu is for --worker nccl");
+    assert_fails(launcher_choose(&launcher, "gloo", &gpus, &err), ST_USAGE, "\"gloo\" is none of mpi, nccl");
 }
 
 static void what_is_typed_beats_the_variable(void **state) {
@@ -357,16 +357,16 @@ static void what_is_typed_beats_the_variable(void **state) {
     struct error err = {0};
     struct arena arena = {0};
     const char *path;
-    struct trial_runner runner = {.place = TRIAL_LOCAL};
-    assert_ok(trial_runner_choose(&runner, "mpi", &cpus, &err));
-    assert_null(runner.program);
-    assert_fails(launch_worker_path(&runner, &arena, &path, &err), ST_NOT_FOUND, "/syncopate-worker-mpi;");
+    struct launcher launcher = {.kind = LAUNCHER_LOCAL};
+    assert_ok(launcher_choose(&launcher, "mpi", &cpus, &err));
+    assert_null(launcher.program);
+    assert_fails(launch_worker_path(&launcher, &arena, &path, &err), ST_NOT_FOUND, "/syncopate-worker-mpi;");
     setenv("SYNCOPATE_WORKER", "nccl", 1);
-    assert_ok(trial_runner_choose(&runner, NULL, &cpus, &err));
-    assert_int_equal(runner.worker, TRIAL_WORKER_NCCL);
-    assert_ok(trial_runner_choose(&runner, "/bin/sh", &cpus, &err));
-    assert_int_equal(runner.worker, TRIAL_WORKER_MPI);
-    assert_ok(launch_worker_path(&runner, &arena, &path, &err));
+    assert_ok(launcher_choose(&launcher, NULL, &cpus, &err));
+    assert_int_equal(launcher.worker, TRIAL_WORKER_NCCL);
+    assert_ok(launcher_choose(&launcher, "/bin/sh", &cpus, &err));
+    assert_int_equal(launcher.worker, TRIAL_WORKER_MPI);
+    assert_ok(launch_worker_path(&launcher, &arena, &path, &err));
     assert_string_equal(path, "/bin/sh");
     setenv("SYNCOPATE_WORKER", "/bin/true", 1);
     arena_release(&arena);
@@ -377,22 +377,22 @@ static void gpus_of_other_machines_are_moved_by_nccl_where_its_worker_is(void **
     (void)state;
     char self[4096], path[4200];
     struct error err = {0};
-    struct trial_runner remote = {.place = TRIAL_MPIRUN}, local = {.place = TRIAL_LOCAL};
+    struct launcher remote = {.kind = LAUNCHER_MPIRUN}, local = {.kind = LAUNCHER_LOCAL};
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     assert_true(n > 0);
     self[n] = '\0';
     *strrchr(self, '/') = '\0';
     snprintf(path, sizeof path, "%s/syncopate-worker-nccl", self);
     unsetenv("SYNCOPATE_WORKER");
-    assert_ok(trial_runner_choose(&remote, NULL, &gpus, &err));
+    assert_ok(launcher_choose(&remote, NULL, &gpus, &err));
     assert_int_equal(remote.worker, TRIAL_WORKER_MPI);
     assert_int_equal(symlink("/bin/true", path), 0);
-    assert_ok(trial_runner_choose(&remote, NULL, &gpus, &err));
+    assert_ok(launcher_choose(&remote, NULL, &gpus, &err));
     assert_int_equal(remote.worker, TRIAL_WORKER_NCCL);
     assert_true(remote.for_gpus);
-    assert_ok(trial_runner_choose(&local, NULL, &gpus, &err));
+    assert_ok(launcher_choose(&local, NULL, &gpus, &err));
     assert_int_equal(local.worker, TRIAL_WORKER_MPI);
-    assert_ok(trial_runner_choose(&remote, NULL, &cpus, &err));
+    assert_ok(launcher_choose(&remote, NULL, &cpus, &err));
     assert_int_equal(remote.worker, TRIAL_WORKER_MPI);
     assert_int_equal(unlink(path), 0);
     setenv("SYNCOPATE_WORKER", "/bin/true", 1);

@@ -84,7 +84,7 @@ static struct trial_request request_for(const struct subject *subject) {
     return (struct trial_request){.model = &subject->model,
                                   .cluster = &subject->cluster,
                                   .strategy = &subject->strategy,
-                                  .runner = {.place = TRIAL_LOCAL, .program = worker},
+                                  .launcher = {.kind = LAUNCHER_LOCAL, .program = worker},
                                   .iterations = 5,
                                   .warmup = 1,
                                   .time_limit_s = 60};
@@ -309,7 +309,7 @@ static void an_algorithm_that_mpi_lacks_is_infeasible(void **state) {
 }
 
 static void use_lab(struct trial_request *request) {
-    request->runner.place = TRIAL_LAB;
+    request->launcher.kind = LAUNCHER_LAB;
 }
 
 /* 0.2 Gbit/s moves 25 bytes a us; a ring over 3 nodes sends 4/3 of 256 KiB from each. A burst of 256 KB (the shaper's
@@ -337,7 +337,7 @@ static void a_measured_cluster_keeps_what_its_owner_wrote(void **state) {
     cJSON *json, *measured;
     assert_ok(json_parse(text, strlen(text), "cluster", &json, &err));
     struct bench_options options = {
-        .runner = {.place = TRIAL_LOCAL, .program = worker}, .max_bytes = 65536, .time_limit_s = 20};
+        .launcher = {.kind = LAUNCHER_LOCAL, .program = worker}, .max_bytes = 65536, .time_limit_s = 20};
     assert_ok(bench_run(json, "cluster", &options, &measured, &err));
     struct cluster cluster;
     assert_ok(cluster_read(measured, "measured", &cluster, &err));
@@ -358,7 +358,7 @@ static void a_missing_worker_program_is_named(void **state) {
     struct error err = {0};
     subject_init(&subject, CLUSTER("2", "1"), plain);
     struct trial_request request = request_for(&subject);
-    request.runner.program = "/nowhere/worker";
+    request.launcher.program = "/nowhere/worker";
     assert_fails(trial_run(&request, &result, &err), ST_NOT_FOUND, "/nowhere/worker");
     subject_release(&subject);
 }

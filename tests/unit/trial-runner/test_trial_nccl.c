@@ -96,7 +96,7 @@ static void run_subject(const struct subject *s, const char *fault, struct trial
         .model = &s->model,
         .cluster = &s->cluster,
         .strategy = &s->strategy,
-        .runner = {.place = TRIAL_LOCAL, .worker = TRIAL_WORKER_NCCL, .program = worker},
+        .launcher = {.kind = LAUNCHER_LOCAL, .worker = TRIAL_WORKER_NCCL, .program = worker},
         .iterations = ITERATIONS,
         .warmup = WARMUP,
         .time_limit_s = fault && strcmp(fault, "hang") == 0 ? 3 : 100,
@@ -293,7 +293,7 @@ static void a_measured_cluster_has_nccl_s_algorithms(void **state) {
     cJSON *json, *measured;
     assert_ok(json_parse(text, strlen(text), "cluster", &json, &err));
     const struct bench_options options = {
-        .runner = {.place = TRIAL_LOCAL, .worker = TRIAL_WORKER_NCCL, .program = worker},
+        .launcher = {.kind = LAUNCHER_LOCAL, .worker = TRIAL_WORKER_NCCL, .program = worker},
         .max_bytes = 16384,
         .time_limit_s = 20};
     assert_ok(bench_run(json, "cluster", &options, &measured, &err));
