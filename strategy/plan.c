@@ -1,4 +1,4 @@
-/* Lowering a strategy; see plan.h for what a plan means.
+/* Lowering a strategy; strategy/plan.h says what a plan means.
  *
  * 1. Steps: the execution order is cut before each forward operator that reads a variable and after each backward
  *    operator that produces one. A variable's gate is the first forward step that reads it (the last forward step when

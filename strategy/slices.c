@@ -1,5 +1,5 @@
-/* Reading, writing and checking slices; see slices.h. The sum is checked by taking each slice off what its group has
- * left, so that the message names the slice that goes too far and no sum can overflow. */
+/* Reading, writing and checking slices (strategy/slices.h). The sum is checked by taking each slice off what its group
+ * has left, so that the message names the slice that goes too far and no sum can overflow. */
 #include "strategy/slices.h"
 
 #include <stdlib.h>

@@ -1,29 +1,30 @@
 /* What one all-reduce costs on a cluster, by algorithm and size.
  *
  * A cost has two parts. `startup_us` is latency: it passes whatever else is on the network. `transfer_us` is the time
- * for which the message would hold the network alone; transfers that overlap share it. Their sum is the time of a
- * lone all-reduce. Where a figure comes from, first that applies:
+ * for which the message would hold the network alone; transfers that overlap share the network. The sum of both is the
+ * time of a lone all-reduce. The figures come from the first of these that applies:
  *   one device                 nothing to do: 0
  *   "collectives"              startup_us + per_byte_ns * bytes, whatever the algorithm
  *   a measured curve           of that algorithm with exactly the cluster's number of devices (below)
  *   the formula                a + b * bytes, all_reduce_line()
- * `auto` is its own curve when it was measured, otherwise the cheapest algorithm for the size; when any algorithm was
- * measured, the cheapest of the measured ones, since a formula's ideal network must not beat what was seen.
+ * `auto` is its own curve when it was measured, otherwise the cheapest algorithm for the size. When some algorithms
+ * were measured, only those are compared: the ideal network of a formula must not beat what was seen.
  *
  * A curve never falls and is straight in bytes between its points; the algorithms of a cluster are a family
- * (strategy/cost/curve.h). Of its time T(M), the transfer is max(T(M) - T(smallest), M * the best time a byte that the
- * curve ever shows): bytes never move faster than was ever seen, so that cutting messages below the smallest measured
+ * (strategy/cost/curve.h). Of its time T(M), the transfer is max(T(M) - T(smallest), M * the least time a byte that the
+ * curve shows anywhere). So bytes never move faster than was seen, and cutting messages below the smallest measured
  * size gains no bandwidth.
  *
- * Where NICs pass bursts after a pause, as token buckets do, a curve shows less than a message costs the network: it
- * was measured message after message, and in the pauses of one (latency, the way back of a tree) the bucket refills for
- * the next. Let L = T(smallest), S the time in which a NIC sends a burst, and p parts follow each other, each holding
- * NICs for H (a tree: those towards the root, then those away from it; otherwise all at once). Then
- *   T = max(L, H, L + p * (H - S)), so H = min(T, (T - L) / p + S),
- * and H is at least what the algorithm must move (strategy/cost/wire.h; or what the largest message shows, if less),
- * and just that where it would be sent within the latency. startup_us is L, transfer_us T - L, and hold_us H, which is
- * to be spent on NICs that save (simulator/network.h). S is what fits every point of every curve. Where that is 0,
- * hold_us is transfer_us, in one part.
+ * Bursts. Some NICs pass a burst at once after a pause, as token buckets do. Then a curve shows less than a message
+ * costs the network, because messages were measured one after another, and the bucket refills while one of them waits
+ * (latency, the way back of a tree). Let L = T(smallest), S the time in which a NIC sends a burst, and let p parts
+ * follow each other, each of which holds NICs for H. (A tree has two parts: towards the root, then away from it. Others
+ * have one.) Then
+ *   T = max(L, H, L + p * (H - S)), so H = min(T, (T - L) / p + S).
+ * H is at least the least time in which the algorithm can move its bytes: that of strategy/cost/wire.h, or what the
+ * largest message shows if that is less. Where this least time is within the latency, H is just that. S is the smallest
+ * that fits every point of every curve. The result is startup_us = L, transfer_us = T - L and hold_us = H, for NICs
+ * that save what they do not use (simulator/network.h). Where S is 0, hold_us is transfer_us, in one part.
  *
  * Units: bytes, microseconds (_us). Threads: a const table may be shared. */
 #ifndef STRATEGY_COST_ALL_REDUCE_H
@@ -39,7 +40,7 @@
 
 struct all_reduce_cost {
     double startup_us, transfer_us; /* of a lone one */
-    double hold_us;                 /* for which each part holds the network */
+    double hold_us;                 /* how long each part holds the network */
     uint32_t parts;                 /* 2: first NICs towards the root, then those away from it */
 };
 
@@ -57,13 +58,13 @@ struct all_reduce_curve {
 
 struct all_reduce_table {
     bool any_curve;
-    double burst_us; /* in which the narrowest NIC sends what a NIC passes at once after a pause */
+    double burst_us; /* S: the time in which the narrowest NIC sends a burst; 0: there are no bursts */
     struct all_reduce_line lines[ALGORITHM_COUNT]; /* lines[ALGORITHM_auto] is unused */
     struct all_reduce_curve curves[ALGORITHM_COUNT];
 };
 
-/* Build the table; its curves live in `arena`. burst_us: of which is known, 0 if of none; the curves may show more.
- * Fails: ST_NO_MEMORY. */
+/* Build the table; its curves live in `arena`. burst_us: the burst that is known already, 0 if none; the curves may
+ * show a larger one. Fails: ST_NO_MEMORY. */
 enum status all_reduce_init(struct all_reduce_table *table, const struct cluster *cluster, double burst_us,
                             struct arena *arena, struct error *err);
 

@@ -1,16 +1,19 @@
 /* Everything that the simulator asks of a cluster, worked out once: all-reduce tables, rates and latencies.
  *
- * Rates are bytes per microsecond, those of NICs and overridden links times goodput. A rate of INFINITY is free.
- * One push or pull takes, beside its bytes, a latency: on one node runtime.push_us; between nodes the larger of
- * runtime.push_us and the two NICs' latencies (a measured push_us already holds the wire's). Where the cluster has
- * measured push or pull curves, the smallest message of the curve, less its bytes at the rate between the first and the
- * last node with devices, where they are measured, replaces push_us between nodes.
+ * Rates are bytes per microsecond. Those of NICs and overridden links are multiplied by goodput. INFINITY: free.
  *
- * A measured push curve also shows what a NIC that was idle lets pass at once, as those do that are shaped by a token
- * bucket: as long as a larger push takes less than half of what its bytes need, `burst_bytes` are the bytes by which it
- * is ahead of the rate; measured all-reduces may show more (all_reduce.h). `eager_bytes` are the runtime's; where those
- * are not known, INFINITY (everything goes unasked and unanswered), or if pushes were measured what the transport of
- * syncopate-worker-mpi has, which measured them.
+ * Latency of one push or pull, beside its bytes:
+ *   on one node     runtime.push_us
+ *   between nodes   the larger of runtime.push_us and the two NICs' latencies. Where pushes (or pulls) were measured,
+ * the time of the smallest one replaces push_us, less its bytes at the rate between the first and the last node with
+ * devices, which is where bench measures.
+ *
+ * `burst_bytes`: how many bytes a NIC that was idle passes at once, as a token bucket does. A measured push curve shows
+ * it: as long as a larger push takes less than half the time that its bytes need, burst_bytes are the bytes by which
+ * the push is ahead of the rate. Measured all-reduces may show more (strategy/cost/all_reduce.h).
+ *
+ * `eager_bytes`: the runtime's figure. Where it is not known: INFINITY, which means that no receiver is asked and none
+ * answers; but where pushes were measured, the limit of the transport that syncopate-worker-mpi measured them with.
  * Threads: a const struct cost may be shared. */
 #ifndef STRATEGY_COST_COST_H
 #define STRATEGY_COST_COST_H

@@ -1,19 +1,20 @@
 /* A measured cost as a function of size: timed at some sizes, read at any.
  *
- * Between two points a curve is straight in bytes, a + b * M, which is what a collective costs as long as its library
- * does not change what it does; where it does, tables show steps between two points. Against straight lines in log-log
- * and cubic pieces in either scale docs/curves.txt has the figures. Below the smallest size a curve is
- * constant; above the largest it goes on with the slope between the last point and the last one of at most half its
- * size, or, when that slope is 0, in proportion to bytes.
+ * Between two points a curve is straight in bytes, a + b * M. That is what a collective costs as long as its library
+ * does not change its protocol; where it does, tables show a step between two points. docs/curves.txt compares this
+ * with lines that are straight in log-log and with cubic pieces. Below the smallest size a curve is constant. Above the
+ * largest it goes on with the slope between the last point and the last one of at most half its size, or, when that
+ * slope is 0, in proportion to bytes.
  *
- * More bytes never take less time. Points that say otherwise, by noise or since a library truly is faster with more,
- * are replaced by the least squares of relative errors among those that never fall (isotonic regression: runs of
- * offending points take their geometric mean); all others are met exactly.
+ * More bytes never take less time. Where a table falls, by noise or because the library is faster with more bytes, runs
+ * of such points are replaced by their geometric mean (isotonic regression: the closest curve that never falls, by
+ * least squares of relative errors). All other points are met exactly.
  *
- * Tables of one family (other algorithms on the same devices, the same collective of another type) share their shape:
- * where the library switches, all of them do. So where another table has a size that this one lacks, between two of its
- * points, the curve gets a point there: the other's time, times the ratio of the two tables at both ends of the gap,
- * straight in log-log; of several, the geometric mean. It stays between the ends of its gap.
+ * Tables of one family (other algorithms on the same devices, the same collective of another type) share their shape,
+ * because the library changes its protocol at the same size in all of them. So a size that this table lacks between two
+ * of its points is taken from another table that has it: the other's time, times the ratio of the two tables, which is
+ * interpolated in log-log between the ends of the gap. Of several tables the geometric mean counts. The new point stays
+ * between the ends of its gap.
  *
  * Units: bytes, microseconds (_us). Threads: a const curve may be shared. */
 #ifndef STRATEGY_COST_CURVE_H

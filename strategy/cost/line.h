@@ -1,7 +1,8 @@
 /* Communication costs as lines a + b * bytes, which is how MG-WFBP (equation 10) and PACE (§IV) see them.
  *
- * A line is what one message takes when nothing else is on the network, runtime.message_us included, gathering and
- * scattering of several gradients not, nor what answers cost (cost.eager_bytes) and bursts save (cost.burst_bytes).
+ * A line is what one message takes when nothing else is on the network. It includes runtime.message_us. It leaves out
+ * gathering and scattering of several gradients, the answers of receivers (cost.eager_bytes) and bursts
+ * (cost.burst_bytes).
  * Units: bytes, microseconds. */
 #ifndef STRATEGY_COST_LINE_H
 #define STRATEGY_COST_LINE_H

@@ -44,11 +44,13 @@ struct dag {
 enum status dag_windows(const struct dag *dag, uint32_t *scratch, double *times, struct machine_job *jobs, double *path,
                         struct error *err);
 
-/* What one device does in an iteration: the backward pass, then the next forward pass, one message a variable in the
- * model's order; it waits at the readers of the variable; when none reads it, at the last operator that reads any, as
- * plan_lower has it. DAG_IDEAL       the paper's: operators wait only for their `after` and their variables. Forward
- * work that a backward operator comes after lies in the iteration before: it is done at time 0. DAG_ONE_STREAM  what
- * our timeline runs: one after another in model->order. The windows are gradients_list's. */
+/* What one device does in an iteration: the backward pass, then the next forward pass, with one message a variable in
+ * the model's order. The readers of a variable wait for its message; if no operator reads it, the last operator that
+ * reads any variable waits, as in plan_lower. Which operators wait for which:
+ *   - DAG_IDEAL, the paper's: operators wait only for their `after` and their variables. Forward work that a backward
+ *     operator comes after belongs to the iteration before: it is done at time 0.
+ *   - DAG_ONE_STREAM, what our timeline runs: one operator after another in model->order. The windows are those of
+ *     gradients_list. */
 enum dag_reading { DAG_IDEAL, DAG_ONE_STREAM };
 
 /* Build it in `arena`; operators are numbered in the order in which the stream runs them, times are multiplied by

@@ -22,7 +22,7 @@
 #include "strategy/exact/gradients.h"
 #include "strategy/exact/one_machine.h"
 
-/* Of a fusion that failed nothing may be read. Group k is gradients ends[k - 1] .. ends[k] - 1 (ends[-1] = 0);
+/* After a failure nothing here may be read. Group k is gradients ends[k - 1] .. ends[k] - 1 (ends[-1] = 0);
  * ends[n_groups - 1] = n. */
 struct fusion {
     uint32_t n_groups;

@@ -14,7 +14,7 @@ struct gradient {
     uint64_t bytes;
     double ready_us; /* end of the operator that makes it, from the start of the backward pass */
     double tail_us;  /* computation from the start of the first forward operator that reads it to the end of the
-                        forward pass; for one that none reads, from the last operator that reads any */
+                        forward pass; if no operator reads it: from the last operator that reads any variable */
 };
 
 /* Fill out[model->n_variables] in the order of readiness, on a device whose operators take `scale` times as long.

@@ -8,8 +8,8 @@
  *
  *   merge_each      WFBP: every gradient alone
  *   merge_all       SyncEASGD: everything together, as far as dtypes allow
- *   merge_greedy    MG-WFBP's algorithm 1. It is published as optimal and is not: it merges whenever that ends the
- *                   next gradient sooner, and never looks at what a longer wait would save further on
+ *   merge_greedy    MG-WFBP's algorithm 1. It is published as optimal and is not: it merges whenever the next gradient
+ *                   then ends sooner, and does not see that a longer wait may save more later
  *   merge_by_lines  the optimum for a cost that is a line, or the least of several lines: O(gradients * lines)
  *   merge_by_cost   the optimum for any cost: O(gradients²) at worst, usually far less
  *

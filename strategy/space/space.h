@@ -1,12 +1,12 @@
 /* The space of strategies for one model and one cluster: drawing from it, stepping through it, measuring it.
  *
  * A space is what a search may choose: every strategy that strategy_check accepts and that keeps to the options, such
- * as what a runner supports. Nothing here knows what is fast; the guided sampler knows only what AutoSync §3.2 calls
- * constraints: c_lb, servers carry load in proportion to their bandwidth, and c_am, only gradients that become ready
- * one after another are merged.
+ * as the algorithms that a runner supports. Nothing here knows which strategy is fast. The guided sampler only keeps to
+ * the constraints of AutoSync §3.2: servers carry load in proportion to their bandwidth (c_lb), and only gradients that
+ * become ready one after another are merged (c_am).
  *
- * Policy preemptive lies outside: its slices come from an exact schedule, and slices drawn at random are of no use.
- * Such a strategy is in no space, but its neighbours are, and its likeness to others is defined.
+ * A strategy of policy preemptive is in no space: its slices come from an exact schedule, and slices drawn at random
+ * are of no use. Its neighbours are in the space, and its similarity to others is defined.
  *
  * Every strategy that comes out is sealed and valid, and is the caller's to release. The same state of `rng` gives the
  * same strategy. Failures: ST_NO_MEMORY, and where noted.
@@ -48,7 +48,7 @@ struct space {
     const struct cluster *cluster; /* borrowed */
     struct space_options options;
     const uint32_t *ready; /* the model's variables in the order in which gradients become ready */
-    const uint32_t *place; /* its inverse: ready[place[v]] = v */
+    const uint32_t *place; /* the inverse of ready: ready[place[v]] = v */
     const double *rate;    /* by node: bytes per microsecond that a server there can receive and send */
     bool several_devices;  /* some node has more than one: local reduction is a choice */
     bool sparse;           /* some variable is sparse */
@@ -71,17 +71,17 @@ enum status space_sample_uniform(const struct space *space, struct rng *rng, str
  * groups that are runs of the order of readiness, servers weighted by the bandwidth that is left on them. */
 enum status space_sample_guided(const struct space *space, struct rng *rng, struct strategy *out, struct error *err);
 
-/* The same with some of the constraints only, so that it can be said what each is worth. Without SPACE_BALANCED as many
- * servers are drawn for each variable, whatever they carry; without SPACE_ADJACENT as many groups of about the same
- * bytes are merged, out of variables in any order. */
+/* The same with only some of the constraints, to measure what each is worth. Without SPACE_BALANCED each variable gets
+ * as many servers, drawn whatever they carry already. Without SPACE_ADJACENT there are as many groups of about the same
+ * bytes, of variables in any order. */
 enum { SPACE_BALANCED = 1, SPACE_ADJACENT = 2 }; /* c_lb, c_am */
 enum status space_sample_constrained(const struct space *space, struct rng *rng, unsigned constraints,
                                      struct strategy *out, struct error *err);
 
 /* `from` with one small change; never the same id. `from` need not be in the space: what the change does not touch
- * stays. Only a preemptive `from` also loses its slices and its policy: the change is made to its groups under priority
- * (or the policy that the space has), whose order of messages is the nearest to it that needs no schedule. Steps
- * connect the space. Fails: ST_INFEASIBLE when no change was found in SPACE_MAX_TRIES draws (a space of
+ * stays. A preemptive `from` also loses its slices and its policy: its groups are changed under priority (or under the
+ * policy that the space has), whose order of messages is the nearest one that needs no schedule. Repeated steps reach
+ * every strategy of the space. Fails: ST_INFEASIBLE when no change was found in SPACE_MAX_TRIES draws (a space of
  * one). */
 enum { SPACE_MAX_TRIES = 200 };
 enum status space_neighbour(const struct space *space, const struct strategy *from, struct rng *rng,
@@ -92,8 +92,8 @@ enum status space_neighbour(const struct space *space, const struct strategy *fr
  * Two variables share a merge group in the child only if they came from one parent and shared it there, or if the very
  * same group is in both; so groups that lie within a run, and those that the parents agree on, survive. What the
  * options forbid in one parent comes from the other, so the child is in the space when either parent is. Where both
- * parents are preemptive the child's policy is that of space_neighbour. The child may equal a parent; that of a
- * strategy with itself does, but for slices. O(variables + servers named). */
+ * parents are preemptive the child's policy is that of space_neighbour. The child may equal a parent; the child of a
+ * strategy with itself is that strategy without its slices. O(variables + servers named). */
 enum status space_crossover(const struct space *space, const struct strategy *a, const struct strategy *b,
                             struct rng *rng, struct strategy *out, struct error *err);
 
