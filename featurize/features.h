@@ -6,9 +6,9 @@
  *   - shards: a row for each shard, in the order in which gradients become ready, with its predefined terms and its
  *     attributes. Shards of a variable that no feature tells apart share a row, and `weight` counts them.
  *   - edges: the variable graph, the model's operators pruned to those that touch variables. Variables of one operator
- *     form a chain in the order of the sequence. Beside it an edge leads from the last variable of one producer to the
- *     first of another where some path of operators between the two passes no third producer; of more than
- *     FEATURE_FAN_IN such producers the latest count, so that there are O(variables) edges.
+ *     form a chain in the order of the sequence. An edge also leads from the last variable of one producer to the first
+ *     of another if some path of operators between the two passes no third producer. Where more than FEATURE_FAN_IN
+ *     producers lead to one, the latest count, so that there are O(variables) edges.
  * The features with their units are the tables in features_table.h and docs/features.md.
  * Sizes and times enter as logarithms of base 2, log2(1 + x), so that no feature spans more than some tens.
  * Threads: features are plain data; a const struct features may be shared. */
@@ -26,7 +26,7 @@
 #include "strategy/plan.h"
 
 /* What the timeline says of the plan; the caller runs it, since featurize lies below the simulator. Microseconds, all
- * finite and none negative, but that an exposed_us below 0 counts as 0. */
+ * finite. None is negative, except exposed_us: a value below 0 counts as 0. */
 struct timeline_terms {
     double iteration_us, compute_us, exposed_us, busy_us, queue_us;
 };

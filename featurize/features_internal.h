@@ -68,7 +68,7 @@ static inline double feature_share(double a, double b) {
     return b > 0 ? a / b : 0;
 }
 
-/* log2 of a / b, both counting one more than they are. */
+/* log2((1 + a) / (1 + b)). */
 static inline double feature_log2_ratio(double a, double b) {
     return log2((1 + a) / (1 + b));
 }

@@ -1,10 +1,10 @@
 /* The features. Their order is their place in the vectors; docs/features.md is these tables for people.
  *
  * X(name, unit, kind, words) for the global vector, X(name, unit, words) for the rows of shards. A unit "log2 u" says
- * that the value is log2(1 + x), x being in u; "log2 ratio" is log2 of a quotient whose two sides count one more than
- * they are, so that nothing is divided by 0, and may be negative; "share" lies in [0, 1]; "flag" is 0 or 1.
- * "of bytes" weighs variables by their gradients' bytes before encoding and compaction, "of bytes sent" messages by
- * theirs. What a strategy has none of is 0. */
+ * that the value is log2(1 + x), x being in u; "log2 ratio" is log2((1 + a) / (1 + b)) and may be negative; "share"
+ * lies in [0, 1]; "flag" is 0 or 1. "of bytes" weighs variables by their gradients' bytes before encoding and
+ * compaction, "of bytes sent" weighs messages by their bytes. A feature of something that the strategy does not have is
+ * 0. */
 #ifndef FEATURIZE_FEATURES_TABLE_H
 #define FEATURIZE_FEATURES_TABLE_H
 

@@ -6,20 +6,22 @@
  *
  *   compute   the slowest device's operators, one after another.
  *
- *   volume    what an iteration must move through NICs: of every gradient each node with devices sends one copy, and
- *             whoever serves it sends more: k - 2 copies more if it has a device itself, k if it has none, k nodes
- *             having devices. An all-reduce holds every NIC for the least transfer time a byte that any algorithm and
- *             size reaches. At prices of NICs that make every server equally dear, each gradient takes the cheaper.
+ *   volume    what an iteration must move through NICs. Let k nodes have devices. Each of them sends one copy of every
+ *             gradient. The server of a gradient sends more: k - 2 copies more if it has a device itself, k if it has
+ *             none. An all-reduce holds every NIC for the least transfer time a byte that any algorithm and size
+ *             reaches. NICs get prices at which every server is equally dear, and each gradient takes the cheaper of
+ *             both ways.
  *
- *   windows   the same between release (gradient ready) and tail (computation from the first forward operator that
- *             reads it up to the next backward pass), as a one-machine problem with preemption. Nodes may be apart in
- *             time, so what a server sends counts half. Less what a NIC may have saved (cost.h, burst_bytes).
+ *   windows   the same volume, but between release (gradient ready) and tail (computation from the first forward
+ *             operator that reads it up to the next backward pass), as a one-machine problem with preemption. Nodes may
+ *             be apart in time, so what a server sends counts half. What a NIC may have saved is taken off (burst_bytes
+ *             in strategy/cost/cost.h).
  *
  * With the barrier (cross_iteration false) every tail is the whole forward pass, which makes windows larger for such
  * strategies.
  *
- * Start-up, launch, coordination, copy and summing costs and device links count as zero, and overridden links only
- * where they slow all-reduces down. On one node with devices only compute counts. */
+ * Start-up, launch, coordination, copy and summing costs and device links count as zero. Overridden links count only
+ * where they slow all-reduces down. If one node alone has devices, only compute counts. */
 #ifndef SIMULATOR_BOUND_H
 #define SIMULATOR_BOUND_H
 

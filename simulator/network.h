@@ -1,17 +1,16 @@
 /* Transfers on their way, and when the next one arrives.
  *
- * Transfers that use the same resources form a class, which needs only a virtual clock and a heap of the readings at
- * which its transfers end. Those of a class go side by side, all at its rate; or, where it is a connection, one after
- * another in the order in which they were added, as bytes of one stream do. Rates follow one of two rules, chosen by
+ * Transfers that use the same resources form a class. A class needs only a virtual clock, and a heap of the readings of
+ * that clock at which its transfers end. The transfers of a class go side by side, all at its rate. If the class is a
+ * connection they go one after another, in the order in which they were added. Rates follow one of two rules, chosen by
  * `flows`:
- *   NULL       one class, its transfers share 1 unit a microsecond equally: enough when all-reduces are alone
- *   otherwise  max-min fair (simulator/flows.h), and only classes whose rate changed are touched. The first n_ports
- *              resources may be token buckets: what a port does not use it saves, up to `burst`, and what the ports on
- *              the way of a connection have saved goes at once when a transfer's turn comes there, and of other
- *              transfers when they start (of those that start together the first takes all). Ports begin with
- *              nothing saved, so over any time from the start a port lets through no more than its rate.
- * All memory is the caller's. Add and pop are O(log transfers of the class + log active classes), finding the next
- * O(1), new rates as flows_settle and O(log active classes) for each that changed. */
+ *   NULL       there is one class, and its transfers share 1 unit a microsecond equally: enough for all-reduces alone
+ *   otherwise  rates are max-min fair (simulator/flows.h), and only classes whose rate changed are touched. The first
+ *              n_ports resources may be token buckets: a port saves what it does not use, up to `burst`. A transfer
+ * takes what the ports on its way have saved at once: on a connection when its turn comes, else when it starts; of
+ * those that start together the first takes all. Ports begin with nothing saved, so over any time from the start a port
+ * lets through no more than its rate. All memory is the caller's. Add and pop are O(log transfers of the class + log
+ * active classes), finding the next O(1), new rates as flows_settle and O(log active classes) for each that changed. */
 #ifndef SIMULATOR_NETWORK_H
 #define SIMULATOR_NETWORK_H
 

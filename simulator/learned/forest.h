@@ -1,7 +1,7 @@
 /* A sum of regression trees in one flat array: what is kept of a boosted model, and what scores with it.
  *
- * XGBoost is needed to grow trees only. Walking them here takes a fraction of the time of its prediction of a single
- * row, needs no lock (a booster is not safe to share), and reading them back cannot run foreign code on a file.
+ * XGBoost is needed only to grow trees. Walking the trees here takes a fraction of the time that XGBoost needs for a
+ * single row, and needs no lock (a booster is not safe to share). Saved trees are read by our own strict reader.
  * Threads: a const struct forest may be shared. */
 #ifndef SIMULATOR_LEARNED_FOREST_H
 #define SIMULATOR_LEARNED_FOREST_H

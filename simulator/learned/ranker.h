@@ -6,10 +6,10 @@
  * pairwise logistic loss of AutoSync's equation 3 with its partition penalty sigma; pairs are drawn within a domain,
  * (model, cluster), because times of different domains say nothing about each other.
  *
- * A residual ranker corrects the timeline: score = log(timeline_us) + correction(features), and beside the ranking
- * loss it is held to log(measured_us), so exp(score) is a time in microseconds; for a domain that it has not seen, one
- * that is off by what domains differ in for no reason that a feature shows. One that is not residual has the
- * features alone and its scores have no unit.
+ * A residual ranker corrects the timeline: score = log(timeline_us) + correction(features). Beside the ranking loss its
+ * scores are held to log(measured_us), so exp(score) is a time in microseconds. For a domain that it has not seen this
+ * time has a bias: domains differ in ways that no feature shows. A ranker that is not residual uses the features alone,
+ * and its scores have no unit.
  *
  * Training is deterministic: options->seed and the examples decide the result, bit for bit, on one machine. Features
  * are normalised by means and deviations of the training examples, which the ranker keeps.
@@ -32,9 +32,10 @@ struct ranker; /* opaque */
 enum status ranker_train(const struct ranker_options *options, size_t n, const struct ranker_example *examples,
                          struct ranker **out, struct ranker_report *report, struct error *err);
 
-/* A copy of `from` trained on with these examples, for a domain that `from` has not seen: it keeps from's
- * normalisation, and options->kind and residual are from's. A residual one is first set right on average over the
- * examples; the fewer they are, the smaller the steps that follow. Fails as ranker_train. */
+/* A copy of `from` that is trained further with these examples, for a domain that `from` has not seen. It keeps the
+ * normalisation, kind and residual of `from`, whatever the options say. The scores of a residual ranker are first
+ * shifted so that they are right on average over the examples. The fewer examples, the smaller the steps. Fails as
+ * ranker_train. */
 enum status ranker_fine_tune(const struct ranker *from, const struct ranker_options *options, size_t n,
                              const struct ranker_example *examples, struct ranker **out, struct ranker_report *report,
                              struct error *err);
@@ -52,9 +53,9 @@ const struct ranker_report *ranker_report_of(const struct ranker *ranker);
  * timeline_us is not positive), ST_NO_MEMORY. */
 enum status ranker_score(const struct ranker *ranker, const struct features *features, double *out, struct error *err);
 
-/* What the ranker makes of a strategy just before its score: two strategies that it cannot tell apart have the same
- * vector. RANKER_HIDDEN numbers, zeros after those that the kind has (linear: the weighted features; trees: the leaves'
- * values, summed over blocks of trees). For similarity between candidates (AutoSync §3.2). */
+/* The ranker's last hidden layer for a strategy, for similarity between candidates (AutoSync §3.2): strategies that the
+ * ranker cannot tell apart have the same vector. RANKER_HIDDEN numbers, zeros behind those that the kind has (linear:
+ * the weighted features; trees: the leaves' values, summed over blocks of trees). */
 enum status ranker_hidden(const struct ranker *ranker, const struct features *features, double out[RANKER_HIDDEN],
                           struct error *err);
 

@@ -1,9 +1,9 @@
 /* The examples of one training run: sorted by domain, split into those that train and those that decide when to stop.
  *
- * The split is drawn by the seed in each domain by itself, so that every domain trains and, when large enough, judges;
- * at least two examples of a domain stay in training. Examples of one domain are a group and lie together; both folds
- * number their groups alike, and a group may be empty in one.
- * Threads: a struct sample belongs to one thread at a time. */
+ * Each domain is split by itself, by the seed. So every domain has examples that train, at least two, and a domain that
+ * is large enough also has some that decide. Examples of one domain are a group and lie together. Both folds give a
+ * domain the same group number; a group may be empty in one fold. Threads: a struct sample belongs to one thread at a
+ * time. */
 #ifndef SIMULATOR_LEARNED_SAMPLE_H
 #define SIMULATOR_LEARNED_SAMPLE_H
 
@@ -41,12 +41,12 @@ enum status sample_init(struct sample *sample, size_t n, const struct ranker_exa
                         uint64_t seed, struct error *err);
 void sample_release(struct sample *sample);
 
-/* How far scores lie above log(us), as the mean over domains of each one's mean: what the timeline gets wrong
- * everywhere alike. */
+/* How far scores lie above log(us): the mean of every domain, averaged over domains. That is the error of the timeline
+ * that all domains share. */
 double fold_bias(const struct fold *fold);
 
 /* From the scores of the training examples: how far each domain's bias departs from the mean of all. The Huber term
- * then asks for the rest only. */
+ * leaves these offsets out. */
 void sample_set_offsets(struct sample *sample);
 
 /* Some examples of one group. */

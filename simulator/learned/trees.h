@@ -1,6 +1,6 @@
-/* Boosted trees on the ranking loss.
+/* Boosted trees, grown by XGBoost from the slopes of the ranking loss.
  *
- * Threads: training keeps to its thread; XGBoost's generator of random numbers is a thread's own. */
+ * Threads: training uses the calling thread alone; XGBoost's random numbers are of that thread. */
 #ifndef SIMULATOR_LEARNED_TREES_H
 #define SIMULATOR_LEARNED_TREES_H
 
