@@ -1,16 +1,16 @@
 /* The user's own job as the trial: a command that trains with the strategy it is given and says how long its iterations
  * take.
  *
- * The command runs by /bin/sh with what job_folder.h gives it. It should run SYNCOPATE_TRIAL_WARMUP iterations that do
- * not count and then SYNCOPATE_TRIAL_ITERATIONS that do, and tell each one's time: by a line that the pattern finds,
- * or, without a pattern, by a JSON line on standard output; or by JSON lines in the file $SYNCOPATE_TRIAL_TIMES, which
- * is read as it grows (job_times.h). Where both come, the first to come counts. A job that goes on is ended once it has
- * told enough.
+ * The command runs by /bin/sh with the folder and variables of trial-runner/job_folder.h. It should run
+ * SYNCOPATE_TRIAL_WARMUP iterations that do not count and then SYNCOPATE_TRIAL_ITERATIONS that do, and tell the time of
+ * each: by a line that the pattern finds; or, without a pattern, by a JSON line on standard output; or by JSON lines in
+ * the file $SYNCOPATE_TRIAL_TIMES, which is read as it grows (trial-runner/job_times.h). Where both come, the first to
+ * come counts. A job that goes on after it has told enough is ended.
  *
- * How it ended: exit code 0, complete; JOB_INFEASIBLE, this strategy cannot run there, the last line of the output says
- * why; any other, failed. What is too slow, out of time or interrupted gets SIGTERM with all of its process group, and
- * JOB_GRACE_S later SIGKILL, as does whatever a job leaves running. All that it said is in output.log in its folder.
- * Threads: a struct job belongs to one thread at a time. */
+ * Its exit code says how it ended. 0: complete. JOB_INFEASIBLE: this strategy cannot run there, and the last line of
+ * the output says why. Any other: failed. A job that is too slow, out of time or interrupted gets SIGTERM, with its
+ * process group, and JOB_GRACE_S later SIGKILL; so does whatever a job leaves running. All its output is in output.log
+ * in its folder. Threads: a struct job belongs to one thread at a time. */
 #ifndef TRIAL_RUNNER_JOB_H
 #define TRIAL_RUNNER_JOB_H
 
@@ -23,9 +23,9 @@
 #include "trial-runner/job_times.h"
 #include "trial-runner/trial.h"
 
-/* JOB_LEAST iterations make a trial, by --command as by "session complete", unless fewer were asked for (a session asks
- * for more). Below that the median is not robust: of one or two, a single one that was disturbed decides, and a search
- * that compares medians would take the disturbance for the strategy. */
+/* A trial has at least JOB_LEAST iterations, by --command as by "session complete", unless fewer were asked for (a
+ * session asks for more). With one or two, a single disturbed iteration decides the median, and a search would take the
+ * disturbance for the strategy. */
 enum {
     JOB_INFEASIBLE = 3, /* exit code */
     JOB_LEAST = 3,
@@ -38,13 +38,13 @@ enum { JOB_LABEL = 64 };
 struct job {
     const char *command;
     const char *label; /* what records call it; NULL: its program's name */
-    bool publish;      /* its whole text is told in records, for whoever may read them; it may have keys in it */
+    bool publish;      /* records have the whole command, for all who may read them; it may have keys in it */
     struct job_times times;
     size_t n_forms; /* whose variables are set in its environment */
     const struct exporter *forms[JOB_MAX_FORMS];
     struct export_limits limits; /* what these forms cannot say is infeasible; n = 0: none */
     const char *logs;            /* folder for a folder a trial; NULL: nothing is kept */
-    bool heard; /* some trial told a time: what is missing from now on is missing for a reason of its own */
+    bool heard; /* some trial told a time: a later trial without times is a failed trial, not a wrong pattern */
 };
 
 /* The base name of the program that a command starts with, behind assignments and "exec": "train.sh" of

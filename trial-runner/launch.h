@@ -1,10 +1,12 @@
 /* Start the worker program on a cluster and read its JSON lines: what trials and measurements share.
  *
- * Launchers: local starts all ranks on this host (links are the host's memory: good for tests, not for figures); lab
- * gives the cluster's nodes namespaces and links of their own on this host; mpirun and slurm start them on the machines
- * that the cluster's nodes name, or that a host file does: mpirun by ssh, or, within an allocation of Slurm, by its
- * daemons; slurm by srun, within an allocation or with one of its own each time. Ranks are numbered node by node: a
- * node's devices and then, if it serves, one server. On other machines they get the variables of passed.h.
+ * Launchers:
+ *   local    all ranks on this host; links are the host's memory: good for tests, not for figures
+ *   lab      all ranks on this host, each node of the cluster with a namespace and links of its own
+ *   mpirun   on the machines that the nodes' names or a host file name: by ssh, or by srun within an allocation of
+ * Slurm slurm    on such machines by srun, within an allocation or with one for each run Ranks are numbered node by
+ * node: a node's devices and then, if it serves, one server. On other machines they get the environment variables of
+ * trial-runner/passed.h.
  *
  * The worker is syncopate-worker-mpi or -nccl beside the running program, or another program that was named
  * (launcher_choose); on other machines it must lie at the same path. Device k of a node is its GPU k; with
@@ -39,7 +41,7 @@ enum launcher_kind {
 
 enum trial_worker { TRIAL_WORKER_MPI, TRIAL_WORKER_NCCL };
 
-/* What a trial runs on and by. Of the members that are NULL launchers take their defaults. */
+/* Where and by what program ranks are started, and which worker they run. NULL: the default. */
 struct launcher {
     enum launcher_kind kind;
     enum trial_worker worker;
@@ -51,7 +53,7 @@ struct launcher {
     const char *logs;           /* folder for a file a run with what the ranks said */
     const char *partition;      /* slurm, of its own allocations */
     const char *account;        /* likewise */
-    const char *launch_options; /* mpirun, slurm: more words for mpirun or srun */
+    const char *launch_options; /* mpirun, slurm: more options of mpirun or srun */
     const char *pass;           /* mpirun, slurm: more variables that the ranks get, divided by commas */
 };
 
@@ -99,10 +101,10 @@ struct launch_result {
     char log[TRANSCRIPT_PATH]; /* the file with what the ranks said; "" */
 };
 
-/* Run the workers to their end, a silent start by mpirun twice. ST_OK says that they ran, *out how it ended; nothing of
- * them is left. Fails: ST_NOT_FOUND (worker program, mpirun, srun, host file), ST_ENVIRONMENT (also where hosts or
- * Slurm will not have us: another run would fare no better), ST_INVALID (a lab cannot be like this cluster),
- * ST_NO_MEMORY. */
+/* Run the workers to their end. A start by mpirun that stays silent is tried a second time. ST_OK says that they ran,
+ * and *out says how it ended; nothing of them is left. Fails: ST_NOT_FOUND (worker program, mpirun, srun, host file),
+ * ST_ENVIRONMENT (also where hosts or Slurm will not have us: another run would fare no better), ST_INVALID (a lab
+ * cannot be like this cluster), ST_NO_MEMORY. */
 enum status launch_workers(const struct launch_options *options, struct launch_result *out, struct error *err);
 
 /* Put the log's name behind a reason in n bytes, if there is a log. */

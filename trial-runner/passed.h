@@ -1,5 +1,5 @@
-/* Which environment variables ranks on other machines get: those that steer MPI, NCCL, CUDA and the loader, and what
- * the user names. Everything else stays here; TMPDIR above all, which is a folder of this machine. */
+/* Which environment variables ranks on other machines get: those that steer MPI, NCCL, CUDA and the loader, and those
+ * that the user names. All others are not passed, TMPDIR for example, which is a folder of this machine. */
 #ifndef TRIAL_RUNNER_PASSED_H
 #define TRIAL_RUNNER_PASSED_H
 

@@ -49,8 +49,7 @@ struct process_options {
     bool scratch;                 /* give it a TMPDIR of its own, removed afterwards */
     const char *sweep;            /* a folder to remove, with what is in it, when all has ended; NULL: none */
     double timeout_s;             /* 0: no limit */
-    bool timeout_from_first_line; /* timeout_s begins with the first line on standard output, without which it does not
-                                   */
+    bool timeout_from_first_line; /* timeout_s begins with the first line on standard output; before it, no limit */
     double grace_s;               /* > 0: what is stopped gets SIGTERM, with its process group, and this long to end */
     double first_line_timeout_s;  /* 0: no limit */
     const atomic_int *cancel;

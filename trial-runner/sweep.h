@@ -1,5 +1,5 @@
-/* Clear away what a program left: processes and files. These functions do not use the heap. So a process may call them
- * that was forked from one with many threads, one of which may have held the allocator's locks at that moment. */
+/* Clear away what a program left: processes and files. These functions do not use the heap, so a forked child of a
+ * process with many threads may call them: another thread may have held the allocator's locks at the fork. */
 #ifndef TRIAL_RUNNER_SWEEP_H
 #define TRIAL_RUNNER_SWEEP_H
 

@@ -1,7 +1,7 @@
 /* A command line in the making: a NULL-terminated list of words that grows in an arena.
  *
- * Adding never fails aloud: once memory ran out, or a word was NULL because making it failed, `failed` stays set, and
- * only who takes the list needs to look. */
+ * Functions that add return nothing. When memory runs out, or a word is NULL because making it failed, `failed` is set
+ * and stays set; whoever uses the list checks it once. */
 #ifndef TRIAL_RUNNER_WORDS_H
 #define TRIAL_RUNNER_WORDS_H
 

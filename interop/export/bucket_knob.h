@@ -10,14 +10,14 @@ struct bucket_knob {
     bool elements; /* sizes are elements, not bytes */
     bool reverse;  /* the order is the reverse of declaration, not that of readiness */
     bool one_kind; /* all dtypes share buckets */
-    /* filled in: */
+    /* results: */
     bool fits;                 /* some caps make the groups */
-    struct bucket_caps caps;   /* if so, they */
+    struct bucket_caps caps;   /* those caps, if `fits` */
     uint64_t nearest;          /* if not: the cap of as many messages as there are groups */
     uint32_t n_groups, n_made; /* wanted, and with `nearest` made */
 };
 
-/* Served variables count as lying wherever they fall. Fails: ST_NO_MEMORY. */
+/* A variable on parameter servers may fall into any bucket. Fails: ST_NO_MEMORY. */
 enum status bucket_knob_find(struct form *f, struct bucket_knob *knob, struct error *err);
 
 /* The note about groups that do not fit. */

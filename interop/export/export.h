@@ -1,9 +1,9 @@
 /* A strategy in the forms that training frameworks take today: environment files, option files, a table for NCCL.
  *
- * Frameworks say less than a strategy does. What of the strategy a form could not say is a note, from a fixed
- * vocabulary, so that nothing is lost in silence; a form without notes makes the framework do what the strategy says.
- * Where a framework has one knob and a rule (PyTorch's buckets), the knob is inferred from the groups and is exact when
- * there is no note about groups.
+ * Frameworks can be told less than a strategy says. Whatever a form cannot say is noted with a word from a fixed list
+ * (interop/export/loss.h). A form without notes makes the framework do all that the strategy says. Where a framework
+ * has one knob and a rule (PyTorch's buckets), the knob is worked out from the groups; it is exact when there is no
+ * note about groups.
  *
  *     struct export export;
  *     st = export_build(exporters_find("horovod"), &strategy, &model, &cluster, &export, err);

@@ -1,7 +1,7 @@
-/* What the exporters share: an export while it is written, and the words for what gets lost.
+/* What the exporters share: an export while it is written, and notes about what it cannot say.
  *
- * Memory that runs out is remembered in the form and reported once by export_build, so that notes and files are
- * single calls. */
+ * When memory runs out the form remembers it, and export_build reports it once. So a note or a file is a single call.
+ */
 #ifndef INTEROP_EXPORT_EXPORT_INTERNAL_H
 #define INTEROP_EXPORT_EXPORT_INTERNAL_H
 
@@ -60,7 +60,7 @@ enum ability {
     CAN_SHARD = 4,
     CAN_PARTITION = 8,
     CAN_ORDER = 16,
-    CAN_CREDIT = 32, /* any; without it one message at a time is understood for all-reduce, and no limit for servers */
+    CAN_CREDIT = 32, /* any credit. Without it: one message at a time by all-reduce, no limit with servers */
     CAN_CROSS = 64,
     CAN_ALGORITHM = 128,
     CAN_ENCODE = 256,

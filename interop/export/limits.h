@@ -1,8 +1,8 @@
-/* What a framework can be told, as a limit on strategies: those that its form says whole, and no others.
+/* Strategies limited to those that a framework's form can say whole.
  *
- * The form "nccl" says algorithms and nothing else, so beside another form it lifts the loss of algorithms; of all
- * other things every form must say all. Losses that the job sees to by itself can be accepted: the exact groups of
- * PyTorch's communication hook, say.
+ * Where there are several forms, each must say everything, with one exception: the form "nccl" says only algorithms, so
+ * beside it another form need not say them. A loss that the job makes good by itself can be accepted, for example exact
+ * groups by PyTorch's communication hook.
  * Threads: functions have no state; a const struct export_limits may be shared. */
 #ifndef INTEROP_EXPORT_LIMITS_H
 #define INTEROP_EXPORT_LIMITS_H
@@ -26,9 +26,9 @@ enum status export_limits_parse(const char *forms, const char *accepted, struct 
 enum status export_limits_check(const struct export_limits *limits, const struct strategy *strategy,
                                 const struct model *model, const struct cluster *cluster, struct error *err);
 
-/* Take out of the options what the forms can never say: found by asking them about one strategy for each. What is left
- * may still hold strategies that only export_limits_check refuses (groups that no knob makes). Fails: ST_INFEASIBLE
- * (nothing is left), ST_NO_MEMORY, as export_build. */
+/* Take out of the options what the forms can never say. Each property is tried by exporting one strategy that has it.
+ * The options that are left may still allow strategies that export_limits_check refuses (groups that no knob makes).
+ * Fails: ST_INFEASIBLE (nothing is left), ST_NO_MEMORY, as export_build. */
 enum status export_limits_narrow(const struct export_limits *limits, const struct model *model,
                                  const struct cluster *cluster, struct space_options *options, struct error *err);
 

@@ -1,7 +1,7 @@
 /* A cluster description under construction: what several files tell, gathered.
  *
- * Rates that a file tells exactly and rates that were worked out from something else are kept apart, so that the
- * description can say which it holds. 0: not known.
+ * Rates that a file tells exactly and rates that were worked out from something else are kept apart, so that notes can
+ * say which were worked out. 0: not known.
  * Threads: one at a time. */
 #ifndef INTEROP_IMPORT_CLUSTER_DRAFT_H
 #define INTEROP_IMPORT_CLUSTER_DRAFT_H
@@ -51,8 +51,8 @@ void cluster_draft_init(struct cluster_draft *draft, struct arena *arena);
 /* The node of that name, added at the end when there is none; NULL when memory is out. O(nodes). */
 struct draft_node *cluster_draft_node(struct cluster_draft *draft, const char *name, size_t n_name);
 
-/* Take over nodes that one file told: those of a list count more than those that a measurement met. False when memory
- * is out. */
+/* Add the nodes of one file. DRAFT_LISTED, of a file that lists nodes: its figures replace those that are there.
+ * DRAFT_MET, of a measurement's log: devices and their kind only fill gaps. False when memory is out. */
 enum draft_origin { DRAFT_LISTED, DRAFT_MET };
 bool cluster_draft_take(struct cluster_draft *draft, const struct draft_nodes *nodes, enum draft_origin origin);
 

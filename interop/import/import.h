@@ -1,9 +1,9 @@
 /* Models and clusters from the files of other tools.
  *
- * A kind of file is recognised by its contents. What a file does not tell comes from the settings, or is refused, or is
- * estimated; estimates and what was left out are told as notes, and a model with estimated times has a name that ends
- * in "-estimate" unless the caller names it. A byte order mark before text is passed over.
- * Threads: any, each with an arena of its own. */
+ * A kind of file is recognised by its contents. What a file does not tell is taken from the settings. If it is not
+ * there either, the file is refused or the figure is estimated; notes tell what was estimated and what was left out. A
+ * model with estimated times has a name that ends in "-estimate" unless the caller names it. A byte order mark before
+ * text is skipped. Threads: any, each with an arena of its own. */
 #ifndef INTEROP_IMPORT_IMPORT_H
 #define INTEROP_IMPORT_IMPORT_H
 
@@ -18,7 +18,7 @@
 
 struct import_kind {
     const char *name, *summary;
-    unsigned options; /* of enum import_option, those that it takes */
+    unsigned options; /* a set of enum import_option: those that this kind takes */
 };
 
 /* The kinds in the order in which they are tried; ends with a NULL name. */
@@ -26,13 +26,13 @@ const struct import_kind *import_model_kinds(void);
 const struct import_kind *import_cluster_kinds(void);
 
 /* A model description from one file. `kind` is a name of import_model_kinds, or NULL: by contents. *out is the caller's
- * and passes model_read. Fails: ST_USAGE (a kind that is none, a setting that is missing or that the kind does not
+ * and passes model_read. Fails: ST_USAGE (an unknown kind, a setting that is missing or that the kind does not
  * take), ST_INVALID with file and line or offset, ST_TOO_LARGE, ST_NO_MEMORY. */
 enum status import_model(const struct source *source, const char *kind, const struct import_settings *settings,
                          struct notes *notes, cJSON **out, struct error *err);
 
-/* One cluster description from n files that tell parts of it: nodes, rates, measured curves. Where two tell the same,
- * the later one counts, and of measurements of the same size the median. As above. */
+/* One cluster description from n files that tell parts of it: nodes, rates, measured curves. Where two files tell the
+ * same, the later file counts; of measurements of the same size the median. *out, kind and failures as import_model. */
 enum status import_cluster(size_t n, const struct source *sources, const char *kind,
                            const struct import_settings *settings, struct notes *notes, cJSON **out, struct error *err);
 

@@ -1,6 +1,6 @@
 /* A model description under construction: what a reader of another tool's file adds, in order.
  *
- * Adding never fails by itself: what went wrong is kept and told by model_draft_finish. Times are microseconds.
+ * Adding never fails by itself: model_draft_finish tells what went wrong. Times are microseconds.
  * Threads: one at a time. */
 #ifndef INTEROP_IMPORT_MODEL_DRAFT_H
 #define INTEROP_IMPORT_MODEL_DRAFT_H
@@ -16,7 +16,7 @@
 
 struct draft_variable {
     const char *name;
-    size_t line, index; /* where it came from, and the how manieth it is */
+    size_t line, index; /* its line in the file, and its position among the variables */
 };
 
 struct model_draft {

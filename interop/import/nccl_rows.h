@@ -21,7 +21,7 @@ struct nccl_rows {
 /* Bytes of an element of a type as nccl-tests writes it, 0: no type. */
 uint64_t nccl_type_bytes(const char *word);
 
-/* Gradients need sums and averages. */
+/* Whether the operation sums or averages, as all-reduces of gradients do; other operations are left out. */
 bool nccl_is_sum(const char *redop);
 
 /* How many devices took part: as said, as listed, or from the rates; and that the rates are those of an all-reduce.

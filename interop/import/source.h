@@ -29,17 +29,17 @@ enum status source_read(const char *path, struct arena *arena, struct source *ou
 /* Is it whole and UTF-8 text without bytes 0? Fails: ST_INVALID with the offset, ST_TOO_LARGE. */
 enum status source_check_text(const struct source *source, struct error *err);
 
-/* Of a file of which only the beginning was read: all of it, mapped, so that only what is looked at is read. Release
- * with source_unmap. A file that another program shortens meanwhile ends this one. Fails: ST_TOO_LARGE (what is no
- * file), ST_ENVIRONMENT. */
+/* All of a file of which source_read has read the beginning only. The file is mapped, so only the pages that are looked
+ * at are read. Release with source_unmap. If another program shortens the file meanwhile, this process gets SIGBUS and
+ * ends. Fails: ST_TOO_LARGE (not a regular file, such as standard input), ST_ENVIRONMENT. */
 enum status source_map(const struct source *source, struct source *out, struct error *err);
 void source_unmap(struct source *source);
 
 /* How many of the n bytes at `text` are UTF-8 text without bytes 0, from the first on. O(n). */
 size_t text_valid_bytes(const char *text, size_t n);
 
-/* The file's name without folders and what stands behind its first dot: what a description is called by default.
- * SOURCE_NAMELESS of a file that has none, as standard input. */
+/* The file's name without its folders and without everything from its first dot on: the default name of a description.
+ * SOURCE_NAMELESS for standard input and for a file without such a name. */
 #define SOURCE_NAMELESS "imported"
 const char *source_stem(const struct source *source, struct arena *arena);
 bool source_is_standard_input(const struct source *source);

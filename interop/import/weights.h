@@ -1,9 +1,9 @@
 /* A model of which only the weights are known: layers of them, with times estimated from the arithmetic.
  *
- * A tensor of two or more axes multiplies each of its elements with every position (token, pixel) of every sample, 2
- * operations each, forward; twice that backward, once for the gradient of the input and once for its own. --tflops says
- * what the device sustains and --positions how many positions a sample has. Vectors and look-ups multiply nothing.
- * Threads: one at a time. */
+ * Forward, each element of a tensor of two or more axes costs 2 operations for every position (token, pixel) of every
+ * sample. Backward costs twice that: once for the gradient of the input and once for that of the tensor. --tflops says
+ * how many operations the device sustains and --positions how many positions a sample has. Vectors and look-ups cost
+ * nothing. Threads: one at a time. */
 #ifndef INTEROP_IMPORT_WEIGHTS_H
 #define INTEROP_IMPORT_WEIGHTS_H
 
@@ -23,7 +23,7 @@ enum status weights_check(const struct source *source, const struct import_setti
 /* What was assumed; false when memory is out. */
 bool weights_note(const struct source *source, const struct import_settings *settings, struct notes *notes);
 
-/* A layer a run of weights whose names agree up to the last `separator`, in the order given. */
+/* One layer for each run of weights whose names agree up to the last `separator`, in the order given. */
 void weights_draft(struct model_draft *draft, const struct weight *weights, size_t n, char separator,
                    const struct import_settings *settings);
 

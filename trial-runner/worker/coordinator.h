@@ -1,9 +1,10 @@
 /* One order of all-reduces for all workers, when it is not fixed beforehand (policy priority).
  *
  * Collectives must be started in the same order everywhere, and gradients are not ready at the same time everywhere.
- * Each worker tells device 0 how many steps it has finished, which says what is ready there; device 0 takes what is
- * ready everywhere through its own schedule and tells all which messages go, in order. A message so costs one small
- * message to device 0 and one back to each: the plan's runtime cost coordination_us. */
+ * Each worker tells device 0 how many steps it has finished, which says which gradients are ready there. Device 0 puts
+ * the messages that are ready everywhere through its own schedule, and tells all workers which messages go, in order.
+ * This takes one small message to device 0 and one back to each worker: the cost coordination_us of the cluster's
+ * runtime. */
 #ifndef TRIAL_RUNNER_WORKER_COORDINATOR_H
 #define TRIAL_RUNNER_WORKER_COORDINATOR_H
 

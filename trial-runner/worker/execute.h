@@ -1,9 +1,10 @@
 /* Run a plan for real: replay the compute, move every byte, time the iterations.
  *
- * Compute is a clock: a step ends at max(end of the step before, its gate opened) + step_us * compute_scale, by the
- * clock and not by when the program came to look, so that polling does not add up; on a GPU a step that waits for
- * messages is timed from where it starts. One iteration's time is the time between the starts of two successive forward
- * passes on device 0; nobody can be more than one message ahead of the others, so over a run this is every device's. */
+ * Compute is a clock: a step ends at max(end of the step before, its gate opened) + step_us * compute_scale. The clock
+ * decides, not the moment at which the program looks, so that delays of polling do not add up. On a GPU a step that
+ * waits for messages is timed from its start. An iteration's time is that between the starts of two successive forward
+ * passes on device 0. No device can be more than one message ahead of the others, so over a run all have the same
+ * times. */
 #ifndef TRIAL_RUNNER_WORKER_EXECUTE_H
 #define TRIAL_RUNNER_WORKER_EXECUTE_H
 

@@ -2,8 +2,8 @@
  *
  * Each complete trial's strategy is lowered onto its model and cluster, run by the timeline as the cluster is
  * described, and featurized. Trials of one strategy in one domain become one example with the median of their medians.
- * A domain is a model, a cluster and the runner that measured there, since processes of one machine take other times
- * than the cluster that they stand for. Threads: plain data; a const struct examples may be shared. */
+ * A domain is a model, a cluster and the runner that measured: processes on one machine that stand for a cluster take
+ * other times than the cluster itself. Threads: plain data; a const struct examples may be shared. */
 #ifndef TUNER_LEARN_EXAMPLES_H
 #define TUNER_LEARN_EXAMPLES_H
 

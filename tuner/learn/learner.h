@@ -1,9 +1,9 @@
-/* A session's ranker: one that was learned elsewhere, trained on with the session's own trials.
+/* A session's ranker: one that was learned elsewhere and is trained further with the session's own trials.
  *
- * Training runs in a thread of its own while a trial runs, so that the cluster waits for it only where training takes
- * longer than a trial: training on all earlier trials begins with a trial and is finished when it ends. The result
- * depends on those trials alone, so a resumed session finds the same ranker again. Threads: begin and end belong to one
- * thread; between them the trials' strategies must stay as they are. */
+ * Training runs in a thread of its own while a trial runs, so the cluster waits only if training takes longer than the
+ * trial. Training on all earlier trials begins when a trial begins; its result is used when the trial has ended. The
+ * result depends on those trials alone, so a resumed session finds the same ranker again. Threads: begin and end belong
+ * to one thread; between them the trials' strategies must stay as they are. */
 #ifndef TUNER_LEARN_LEARNER_H
 #define TUNER_LEARN_LEARNER_H
 
@@ -37,8 +37,9 @@ struct learner {
     pthread_t thread;
 };
 
-/* Trials before a ranker is trained on: with fewer it ranks no better for it, and a search takes longer (make evaluate,
- * tables transfer and search), since the advisor's process learns from them already. */
+/* So many trials must be there before a ranker is trained further. With fewer it ranks no better, and a search takes
+ * longer (make evaluate, tables transfer and search), because the advisor's Gaussian process has learned from them
+ * already. */
 enum { LEARNER_LEAST = 24 };
 
 /* Fails: as predictor_init. */
@@ -46,11 +47,11 @@ enum status learner_init(struct learner *out, const struct ranker *from, const s
                          const struct cluster *cluster, uint64_t seed, struct error *err);
 void learner_release(struct learner *learner);
 
-/* Begin to train on with trials[0..n), which begin with those of the last time; what still runs of that time is waited
- * for. Where no thread can be had it trains at once. Fails: ST_NO_MEMORY. */
+/* Begin to train further with trials[0..n), the first of which are those of the last call. Waits for a training of that
+ * call that still runs. Where no thread can be started it trains at once. Fails: ST_NO_MEMORY. */
 enum status learner_begin(struct learner *learner, size_t n, const struct learner_trial *trials, struct error *err);
 
-/* Wait for it. What could not be trained leaves the ranker of before. */
+/* Wait for the training. If it failed, the ranker stays what it was. */
 void learner_end(struct learner *learner);
 
 /* The ranker to use now; NULL without one. */

@@ -1,4 +1,5 @@
-/* A ranker from the examples of a dataset: what is kept apart to judge by, the training, and where it comes from.
+/* A ranker from the examples of a dataset: the split into examples that train and examples that are held out to judge
+ * it, the training, and the ranker's origin.
  *
  * Threads: everything is the caller's; two fits may run at once on the same examples. */
 #ifndef TUNER_LEARN_RANKER_FIT_H
@@ -14,7 +15,7 @@
 
 struct ranker_fit_options {
     struct ranker_options training;   /* its seed draws what is held out, too */
-    const struct stored_ranker *from; /* train on from this one; NULL: begin anew. Borrowed */
+    const struct stored_ranker *from; /* train this one further; NULL: begin anew. Borrowed */
     double held_out;                  /* share of each domain's examples that the training never sees; below 1 */
 };
 

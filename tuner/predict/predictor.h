@@ -1,10 +1,10 @@
 /* Predictions for one (model, cluster), corrected by what was measured there.
  *
- * The timeline knows the cluster's figures, and those are never quite true of the day: a NIC gives less than its name,
- * a launch costs more when the cores are busy. Two factors stand for that: `startup` multiplies every fixed cost
- * (latency, launch, coordination), `transfer` every cost that grows with bytes. They are fitted to the session's own
- * trials and kept near 1 by a prior, so that a handful of trials corrects and does not overfit.
- * Units: microseconds. Threads: one at a time. */
+ * The timeline uses the cluster's figures, which are never quite true on the day: a NIC gives less than its nominal
+ * rate, and a launch costs more when the cores are busy. Two factors correct this. `startup` multiplies every fixed
+ * cost (latency, launch, coordination), `transfer` every cost that grows with bytes. Both are fitted to the session's
+ * own trials. A prior keeps them near 1, so that a few trials do not overfit. Units: microseconds. Threads: one at a
+ * time. */
 #ifndef TUNER_PREDICT_PREDICTOR_H
 #define TUNER_PREDICT_PREDICTOR_H
 
@@ -37,7 +37,7 @@ struct predictor {
     struct plan plan;                   /* of the last prediction */
     struct predictions known;           /* what fits have asked for */
     const struct export_limits *limits; /* what these forms cannot say is infeasible; borrowed; NULL: none */
-    bool brief; /* few passes of the timeline: for ranking many, not for telling people a time */
+    bool brief;                         /* few passes of the timeline: to rank many strategies, not to report a time */
 };
 
 enum status predictor_init(struct predictor *out, const struct model *model, const struct cluster *cluster,

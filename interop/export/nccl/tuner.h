@@ -1,5 +1,6 @@
 /* NCCL's interface for tuner plugins, versions 4 and 5, as declared by us: what a plugin exports under the names
- * ncclTunerPlugin_v4 and ncclTunerPlugin_v5, and how NCCL calls it. So that the plugin is built without NCCL.
+ * ncclTunerPlugin_v4 and ncclTunerPlugin_v5, and how NCCL calls it. With these the plugin is built without NCCL's
+ * headers.
  *
  * Results are ncclResult_t, 0 being success. The cost table is numAlgo × numProto floats, row-major, although it is
  * passed as float **; a cost below 0 (-1) means that NCCL cannot use that pair here. NCCL takes the pair of least cost.
