@@ -1,4 +1,4 @@
-/* See grow.h. Doubling: each item is moved once or twice over the array's life, however large it becomes. */
+/* Doubling: each item is moved once or twice over the array's life, however large it becomes. */
 #include "base/grow.h"
 
 #include <stdint.h>

@@ -65,7 +65,7 @@ static const struct json_at *add_pointer(struct words *w, const struct json_at *
     return root;
 }
 
-/* Brackets as in error.c. */
+/* Brackets as in base/error.c. */
 enum status(json_fail)(const struct json_at *at, struct error *err, const char *format, ...) {
     if (!err)
         return ST_INVALID;

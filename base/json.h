@@ -42,7 +42,7 @@ enum status json_read_file(const char *path, cJSON **out, struct error *err);
 enum status json_fail(const struct json_at *at, struct error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-#ifdef __clang_analyzer__ /* as in error.h */
+#ifdef __clang_analyzer__ /* as in base/error.h */
 #define json_fail(at, err, ...) ((void)json_fail(at, err, __VA_ARGS__), ST_INVALID)
 #endif
 
@@ -68,7 +68,7 @@ enum status json_array(const struct json_at *at, const char *key, size_t max, st
 struct json_at json_first(const struct json_at *array);
 struct json_at json_next(const struct json_at *element);
 
-/* Values at a place. A string is non-empty, clean (text.h), at most 4096 bytes, and borrowed. Numbers must
+/* Values at a place. A string is non-empty, clean (base/text.h), at most 4096 bytes, and borrowed. Numbers must
  * be finite and within [min, max]; integers also exact. */
 enum status json_string_at(const struct json_at *at, const char **out, struct error *err);
 enum status json_number_at(const struct json_at *at, double min, double max, double *out, struct error *err);
@@ -100,7 +100,7 @@ bool json_add_named(cJSON *object, const char *key, const char *id, const char *
 char *json_canonical(const cJSON *node);
 
 /* The same numbers and order as built, indented for people: short objects and arrays stay on one line. What is not
- * clean (text.h) stands as an escape, here and in json_line, so that both may go to a terminal. */
+ * clean (base/text.h) stands as an escape, here and in json_line, so that both may go to a terminal. */
 char *json_pretty(const cJSON *node);
 
 /* One line, members in the order they were added. */

@@ -12,7 +12,7 @@ enum { JSON_MAX_DEPTH = 64, JSON_MAX_NUMBER = 63 };
  * of memory; otherwise ST_INVALID with line and column. Allocates nothing. */
 enum status json_scan(const char *text, size_t n, const char *name, struct error *err);
 
-/* Replace what is not clean (text.h) in a message: names in it come from files and go to terminals. */
+/* Replace what is not clean (base/text.h) in a message: names in it come from files and go to terminals. */
 void json_clean_message(struct error *err);
 
 #endif

@@ -28,7 +28,7 @@ struct text {
 
 struct style {
     bool sorted, spaced;
-    bool shown; /* what is not clean (text.h) as an escape: for everything but canonical text, which is hashed */
+    bool shown; /* what is not clean (base/text.h) as an escape: for everything but canonical text, which is hashed */
 };
 
 static void put(struct text *t, const char *bytes, size_t n) {

@@ -11,7 +11,7 @@ void log_set_level(enum log_level level); /* LOG_INFO until set */
 bool log_parse_level(const char *word, enum log_level *out);
 
 /* "syncopate: warning: ..." and a line end; LOG_INFO lines have no prefix. What %s brings in is shown as text_show
- * (text.h) has it, so that no name forges a line. */
+ * (base/text.h) has it, so that no name forges a line. */
 void log_write(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #define log_error(...) log_write(LOG_ERROR, __VA_ARGS__)

@@ -1,5 +1,5 @@
-/* See text.h. Overlong forms, surrogates and what lies beyond U+10FFFF are no characters (RFC 3629 §4). The marks of
- * direction are those of Unicode's UAX #9, whose misuse "Trojan Source" (CVE-2021-42574) made known. */
+/* Overlong forms, surrogates and what lies beyond U+10FFFF are no characters (RFC 3629 §4). The marks of direction are
+ * those of Unicode's UAX #9, whose misuse "Trojan Source" (CVE-2021-42574) made known. */
 #include "base/text.h"
 
 #include <stdint.h>

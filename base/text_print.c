@@ -1,5 +1,6 @@
-/* The printers of text.h. text_print walks through its format: what stands between conversions is ours and goes out as
- * it is, a number is left to snprintf, one conversion at a time, and a text goes through text_show. Cost: O(bytes). */
+/* The printers of base/text.h. text_print walks through its format: what stands between conversions is ours and goes
+ * out as it is, a number is left to snprintf, one conversion at a time, and a text goes through text_show. Cost:
+ * O(bytes). */
 #include <ctype.h>
 #include <stdint.h>
 #include <string.h>

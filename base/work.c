@@ -1,5 +1,5 @@
-/* See work.h. The work of a thread is a variable of the thread's own: passing it by hand would put a parameter into
- * every function between a request and the innermost loop, and none of them does anything with it. */
+/* The work of a thread is a variable of the thread's own: passing it by hand would put a parameter into every function
+ * between a request and the innermost loop, and none of them does anything with it. */
 #include "base/work.h"
 
 #include <time.h>

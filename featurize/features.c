@@ -1,4 +1,4 @@
-/* The views of a plan put together, and the tables as arrays; see features.h. */
+/* The views of a plan put together, and the tables as arrays; see featurize/features.h. */
 #include "featurize/features.h"
 
 #include "featurize/features_internal.h"

@@ -9,7 +9,7 @@
  *     form a chain in the order of the sequence. An edge also leads from the last variable of one producer to the first
  *     of another if some path of operators between the two passes no third producer. Where more than FEATURE_FAN_IN
  *     producers lead to one, the latest count, so that there are O(variables) edges.
- * The features with their units are the tables in features_table.h and docs/features.md.
+ * The features with their units are the tables in featurize/features_table.h and docs/features.md.
  * Sizes and times enter as logarithms of base 2, log2(1 + x), so that no feature spans more than some tens.
  * Threads: features are plain data; a const struct features may be shared. */
 #ifndef FEATURIZE_FEATURES_H

@@ -1,5 +1,5 @@
-/* Each part of the bound is a price list: what a gradient byte must cost at a weighted set of NICs. bound.h says what
- * is bounded, docs/lower-bound.md derives every list; the lemmas below are numbered as there. */
+/* Each part of the bound is a price list: what a gradient byte must cost at a weighted set of NICs. simulator/bound.h
+ * says what is bounded, docs/lower-bound.md derives every list; the lemmas below are numbered as there. */
 #include "simulator/bound.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Sums by NIC of equation 2's terms; see closed_form.h. */
+/* Sums by NIC of equation 2's terms; see simulator/closed_form.h. */
 #include "simulator/closed_form.h"
 
 #include <math.h>

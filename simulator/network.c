@@ -1,4 +1,4 @@
-/* Processor sharing in virtual time (Parekh and Gallager 1993), one clock a class; see network.h. */
+/* Processor sharing in virtual time (Parekh and Gallager 1993), one clock a class; see simulator/network.h. */
 #include "simulator/network.h"
 
 #include <math.h>

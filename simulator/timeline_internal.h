@@ -1,4 +1,5 @@
-/* The timeline's state, shared by timeline_setup.c (sizes, memory, classes of transfers) and timeline.c (events).
+/* The timeline's state, shared by simulator/timeline_setup.c (sizes, memory, classes of transfers) and
+ * simulator/timeline.c (events).
  *
  * A chain is one simulated node's compute stream with its queue. With all-reduces alone there is one chain, that of the
  * slowest node: its completions are common to all nodes, and a faster node is never behind it, since every step starts

@@ -10,7 +10,7 @@
 static const char CLUSTER_SCHEMA[] = "syncopate.cluster/1";
 static const double MIN_RATE = 1e-6, MAX_RATE = 1e6, MAX_TIME_US = 1e12, MAX_BYTES = 1e15;
 enum { MAX_LINKS = 1000000, MAX_MEASUREMENTS = 100000 };
-enum { MAX_COUNTED_NAME = 4000 }; /* json.h reads strings of up to 4096 bytes */
+enum { MAX_COUNTED_NAME = 4000 }; /* base/json.h reads strings of up to 4096 bytes */
 
 #define X(name) #name,
 static const char *const algorithm_words[] = {ALGORITHM_TABLE(X) NULL};

@@ -14,7 +14,7 @@ static const char MODEL_SCHEMA[] = "syncopate.model/1";
 static const double MAX_TIME_US = 1e12;
 static const uint64_t MAX_AXIS = UINT64_C(1) << 40, MAX_ELEMENTS = UINT64_C(1) << 48, MAX_BYTES = UINT64_C(1) << 53;
 
-enum { MAX_LAYER_NAME = 4000 }; /* json.h reads strings of up to 4096 bytes */
+enum { MAX_LAYER_NAME = 4000 }; /* base/json.h reads strings of up to 4096 bytes */
 
 #define X(name, bytes) #name,
 static const char *const dtype_words[] = {DTYPE_TABLE(X) NULL};

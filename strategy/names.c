@@ -1,4 +1,4 @@
-/* See names.h: a sorted permutation, so that positions stay those of the file. */
+/* A sorted permutation, so that positions stay those of the file. */
 #include "strategy/names.h"
 
 #include <stdlib.h>

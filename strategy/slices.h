@@ -19,7 +19,7 @@
 #include "strategy/strategy.h"
 
 /* The position in groups[] of the group that the member "group" of `at`, a slice or a variable, names. In
- * strategy_json.c. Fails: ST_INVALID. */
+ * strategy/strategy_json.c. Fails: ST_INVALID. */
 enum status strategy_read_group(const struct json_at *at, const struct strategy *strategy, uint32_t *out,
                                 struct error *err);
 

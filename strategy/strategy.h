@@ -143,8 +143,8 @@ enum status strategy_seal(struct strategy *strategy, const struct model *model, 
                           struct error *err);
 
 /* Every rule: axis < rank, shards <= the axis, servers exist and are distinct and no more than shards, one dtype and
- * encoding a merge group, groups exist, at least one device, and those of slices.h. The message says which rule is
- * broken, for which variable, group or slice. Fails: ST_INVALID, ST_NO_MEMORY. */
+ * encoding a merge group, groups exist, at least one device, and those of strategy/slices.h. The message says which
+ * rule is broken, for which variable, group or slice. Fails: ST_INVALID, ST_NO_MEMORY. */
 enum status strategy_check(const struct strategy *strategy, const struct model *model, const struct cluster *cluster,
                            struct error *err);
 

@@ -1,4 +1,4 @@
-/* See hosts.h. */
+/* See trial-runner/hosts.h. */
 #include "trial-runner/hosts.h"
 
 #include <stdio.h>

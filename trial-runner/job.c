@@ -1,5 +1,5 @@
-/* See job.h. One thread: output comes line by line from process_run, which also calls often enough to look after the
- * file of times. That file is read from where the last look ended, so it costs no more than its bytes. */
+/* One thread: output comes line by line from process_run, which also calls often enough to look after the file of
+ * times. That file is read from where the last look ended, so it costs no more than its bytes. */
 #include "trial-runner/job.h"
 
 #include <errno.h>

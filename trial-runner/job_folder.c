@@ -1,4 +1,4 @@
-/* See job_folder.h. Names of files differ between forms, so all lie beside each other. */
+/* Names of files differ between forms, so all lie beside each other. */
 #include "trial-runner/job_folder.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* See job_times.h. A line without a time is none of our business, since jobs say much; one that has the pattern or is
- * an object with our members and yet no time is remembered, for the reason when nothing else was found. */
+/* A line without a time is none of our business, since jobs say much; one that has the pattern or is an object with our
+ * members and yet no time is remembered, for the reason when nothing else was found. */
 #include "trial-runner/job_times.h"
 
 #include <cjson/cJSON.h>

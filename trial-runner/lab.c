@@ -1,11 +1,11 @@
 /* How a lab comes to be, and why it vanishes by construction.
  *
- * The guard of process.c gets a new pid namespace for its children and forks the lab's first process, which dies with
- * the guard. That process takes new mount, network, host name and IPC namespaces, makes every mount private, puts empty
- * memory file systems over /run and /dev/shm, builds the network, and forks the program; from then on it reaps. Nothing
- * outside refers to any of these namespaces, so the death of the first process (pid_namespaces(7)) is the end of them
- * all: there is no clean-up code that could be skipped.
- * Cost: see lab_network.c; the rest is about 5 ms. */
+ * The guard of trial-runner/process.c gets a new pid namespace for its children and forks the lab's first process,
+ * which dies with the guard. That process takes new mount, network, host name and IPC namespaces, makes every mount
+ * private, puts empty memory file systems over /run and /dev/shm, builds the network, and forks the program; from then
+ * on it reaps. Nothing outside refers to any of these namespaces, so the death of the first process (pid_namespaces(7))
+ * is the end of them all: there is no clean-up code that could be skipped. Cost: see trial-runner/lab_network.c; the
+ * rest is about 5 ms. */
 #include "trial-runner/lab.h"
 
 #include <ctype.h>
@@ -183,7 +183,7 @@ static enum status become_lab(void *context, struct error *err) {
     enum status status = lab_build(context, err);
     if (status != ST_OK)
         return status;
-    pid_t program = _Fork(); /* as in process.c */
+    pid_t program = _Fork(); /* as in trial-runner/process.c */
     if (program < 0)
         return cannot("start another process", err);
     if (program == 0)

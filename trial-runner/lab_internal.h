@@ -1,4 +1,5 @@
-/* Between lab.c, which makes and enters namespaces, lab_network.c, which fills them, and lab_state.c. */
+/* Between trial-runner/lab.c, which makes and enters namespaces, trial-runner/lab_network.c, which fills them, and
+ * trial-runner/lab_state.c. */
 #ifndef TRIAL_RUNNER_LAB_INTERNAL_H
 #define TRIAL_RUNNER_LAB_INTERNAL_H
 

@@ -1,6 +1,6 @@
 /* Open MPI's mpirun: its command line for this host, a lab, or a host file, and a start that may hang once.
  *
- * Settings are those that were seen to matter with Open MPI 4.1; mpirun.c says why for each. */
+ * Settings are those that were seen to matter with Open MPI 4.1; trial-runner/mpirun.c says why for each. */
 #ifndef TRIAL_RUNNER_MPIRUN_H
 #define TRIAL_RUNNER_MPIRUN_H
 

@@ -1,5 +1,5 @@
-/* See passed.h. CUDA_VISIBLE_DEVICES is left out: within an allocation it is this node's, and the launcher gives each
- * node its own. A user who wants it everywhere names it. */
+/* CUDA_VISIBLE_DEVICES is left out: within an allocation it is this node's, and the launcher gives each node its own. A
+ * user who wants it everywhere names it. */
 #include "trial-runner/passed.h"
 
 #include <ctype.h>

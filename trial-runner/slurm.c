@@ -79,7 +79,7 @@ static const char *task_list(struct arena *arena, size_t n, const struct host *h
 }
 
 /* Only what is named crosses over; PATH and HOME besides, which programs expect everywhere. Ranks that outnumber the
- * cores must not spin (mpirun.c). */
+ * cores must not spin (trial-runner/mpirun.c). */
 static const char *export_list(struct arena *arena, const char *const *names) {
     const char *list = "PATH,HOME,USER,OMPI_MCA_mpi_yield_when_idle=1";
     for (; names && *names && list; names++)

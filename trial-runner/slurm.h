@@ -2,7 +2,8 @@
  *
  * Ranks are started by srun itself through PMIx, which Slurm 22.05 and Open MPI 4.1 speak with each other as Debian
  * builds them; PMI2 they do not (Open MPI is built without it). mpirun inside an allocation works too and starts its
- * daemons by srun: that is the launcher "mpirun". Settings answer to what was seen with these two; slurm.c says why. */
+ * daemons by srun: that is the launcher "mpirun". Settings answer to what was seen with these two; trial-runner/slurm.c
+ * says why. */
 #ifndef TRIAL_RUNNER_SLURM_H
 #define TRIAL_RUNNER_SLURM_H
 

@@ -1,4 +1,4 @@
-/* See sweep.h. Folders are read by getdents64(2) into the stack, since opendir allocates. */
+/* Folders are read by getdents64(2) into the stack, since opendir allocates. */
 #include "trial-runner/sweep.h"
 
 #include <ctype.h>

@@ -1,4 +1,4 @@
-/* See transcript.h. Lines are flushed as they come, so that a run can be watched. */
+/* Lines are flushed as they come, so that a run can be watched. */
 #include "trial-runner/transcript.h"
 
 #include <ctype.h>

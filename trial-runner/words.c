@@ -1,4 +1,4 @@
-/* See words.h. The list moves to twice its room when it is full; what it leaves behind in the arena is less than it. */
+/* The list moves to twice its room when it is full; what it leaves behind in the arena is less than it. */
 #include "trial-runner/words.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* See bucket_knob.h. */
+/* See interop/export/bucket_knob.h. */
 #include "interop/export/bucket_knob.h"
 
 static struct bucket_item item_of(const struct form *f, const struct bucket_knob *knob, uint32_t i) {

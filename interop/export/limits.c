@@ -1,5 +1,5 @@
-/* See limits.h. What a form can say is in its code and nowhere else, so the options of a space are narrowed by probes:
- * strategies that have one property and nothing else that could get lost under the same name. */
+/* What a form can say is in its code and nowhere else, so the options of a space are narrowed by probes: strategies
+ * that have one property and nothing else that could get lost under the same name. */
 #include "interop/export/limits.h"
 
 #include <stdio.h>

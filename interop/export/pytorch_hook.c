@@ -7,7 +7,7 @@
  *
  * credit_bytes is absent where there is no limit, slices where the policy is not preemptive. A group's "needed" is the
  * place, among the forward operators, of the first that reads one of its variables: under priority the group of the
- * least goes first (plan.h). A variable that no operator reads is needed last. */
+ * least goes first (strategy/plan.h). A variable that no operator reads is needed last. */
 #include "interop/export/export_internal.h"
 
 /* Takes `names`. */

@@ -1,4 +1,5 @@
-/* See cluster_draft.h. What is missing is asked for by the name of its option; only two things are worked out:
+/* What is missing is asked for by the name of its option; only two things are
+ * worked out:
  *
  * A NIC's rate from an all-reduce's bus bandwidth. Of a ring over several nodes each node sends into the network what
  * one device sends to the next (nccl-tests, doc/PERFORMANCE.md: bus bandwidth is what moves through the slowest link),

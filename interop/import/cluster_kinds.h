@@ -1,5 +1,5 @@
-/* The readers of cluster files, for import.c and the tests: each adds to a draft what a source of its kind tells, or
- * fails. `is` functions look at the contents and never fail. Errors as import_cluster. */
+/* The readers of cluster files, for interop/import/import.c and the tests: each adds to a draft what a source of its
+ * kind tells, or fails. `is` functions look at the contents and never fail. Errors as import_cluster. */
 #ifndef INTEROP_IMPORT_CLUSTER_KINDS_H
 #define INTEROP_IMPORT_CLUSTER_KINDS_H
 

@@ -4,7 +4,7 @@
  * A variable is a node that makes one (VarHandleOp, VariableV2, Variable) and that a gradient is for; its attributes
  * tell shape and type. Nodes stand in the order in which they were made, so variables follow the forward pass. A
  * gradient of several tensors (indices, values, shape) is sparse: its variable is looked up. Times are estimated
- * (weights.h). O(n log n).
+ * (interop/import/weights.h). O(n log n).
  * Source: AutoDist, autodist/proto/graphitem.proto and graph_item.py; TensorFlow, core/framework: graph.proto,
  * node_def.proto, attr_value.proto, tensor_shape.proto, types.proto. */
 #include <stdlib.h>

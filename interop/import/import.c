@@ -1,5 +1,5 @@
-/* See import.h. Two tables of kinds; the first whose `is` accepts the contents reads the file, so kinds with plain
- * marks stand before those that would accept much. */
+/* Two tables of kinds; the first whose `is` accepts the contents reads the file, so kinds with plain marks stand before
+ * those that would accept much. */
 #include "interop/import/import.h"
 
 #include <stdio.h>

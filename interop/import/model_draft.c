@@ -1,5 +1,5 @@
-/* See model_draft.h. The tree is built as cJSON, which is what is written, and then read by model_read, so that no
- * importer can make what the model reader would refuse. O(n log n). */
+/* The tree is built as cJSON, which is what is written, and then read by model_read, so that no importer can make what
+ * the model reader would refuse. O(n log n). */
 #include "interop/import/model_draft.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* The readers of model files, for import.c and the tests. Each takes a source of its kind, checks all of it, and makes
- * a description that passes model_read; `is` functions look at the contents and never fail. Errors as import_model. */
+/* The readers of model files, for interop/import/import.c and the tests. Each takes a source of its kind, checks all of
+ * it, and makes a description that passes model_read; `is` functions look at the contents and never fail. Errors as
+ * import_model. */
 #ifndef INTEROP_IMPORT_MODEL_KINDS_H
 #define INTEROP_IMPORT_MODEL_KINDS_H
 

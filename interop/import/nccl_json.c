@@ -2,7 +2,7 @@
  * [{"size", "count", "type", "redop", "out_of_place": {"time", "alg_bw", "bus_bw", "nwrong"}, "in_place": {...}}]}.
  *
  * "devices" has one entry a process, the first of its nthreads x ngpus devices. Of the many other members none matters
- * here, so they are not looked at. Which time is kept, and what is checked, is as in nccl_tests.c. */
+ * here, so they are not looked at. Which time is kept, and what is checked, is as in interop/import/nccl_tests.c. */
 #include <string.h>
 
 #include "base/json.h"

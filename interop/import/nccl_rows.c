@@ -1,5 +1,5 @@
-/* See nccl_rows.h. Whether it was an all-reduce shows in busbw / algbw = 2 (n - 1) / n (nccl-tests,
- * doc/PERFORMANCE.md), from which n follows where no rank is listed. */
+/* Whether it was an all-reduce shows in busbw / algbw = 2 (n - 1) / n (nccl-tests, doc/PERFORMANCE.md), from which n
+ * follows where no rank is listed. */
 #include "interop/import/nccl_rows.h"
 
 #include <math.h>

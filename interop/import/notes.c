@@ -1,4 +1,4 @@
-/* See notes.h. */
+/* See interop/import/notes.h. */
 #include "interop/import/notes.h"
 
 #include <stdarg.h>

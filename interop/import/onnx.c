@@ -1,14 +1,13 @@
 /* ONNX files: the parameters are the graph's initializers, the layers its nodes in their order, which the format wants
  * sorted topologically. There are no times.
  *
- * Forward times are estimated from the operations of each node (onnx_work.h) at --tflops; where the file does not tell
- * the activations' shapes, from 2 operations an element of the weights and position (--positions), as for safetensors
- * files. Backward takes twice as long, for it multiplies by the weights and by the inputs. The batch is the first size
- * of the first input unless --batch gives another, to which times are scaled.
- * An initializer is a variable when it has floating-point numbers and a node reads it as a parameter; statistics of
- * normalization and constants of operators are none. What passes through Identity, Cast or Transpose stays the
- * parameter that it was. Of a parameter that several nodes read the gradient is ready with the first of these. O(n log
- * n). */
+ * Forward times are estimated from the operations of each node (interop/import/onnx_work.h) at --tflops; where the file
+ * does not tell the activations' shapes, from 2 operations an element of the weights and position (--positions), as for
+ * safetensors files. Backward takes twice as long, for it multiplies by the weights and by the inputs. The batch is the
+ * first size of the first input unless --batch gives another, to which times are scaled. An initializer is a variable
+ * when it has floating-point numbers and a node reads it as a parameter; statistics of normalization and constants of
+ * operators are none. What passes through Identity, Cast or Transpose stays the parameter that it was. Of a parameter
+ * that several nodes read the gradient is ready with the first of these. O(n log n). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
-/* See onnx_einsum.h. A tensor's indices are a set of bits: 52 letters, and one for each axis under "...", which counts
- * from the last as broadcasting does. More than two tensors are multiplied from the left, each product with the next;
- * an index that neither the result nor a later tensor has is summed over as soon as it can be, within one tensor at no
- * cost. Source: the definition of Einsum in ONNX's Operators.md. */
+/* A tensor's indices are a set of bits: 52 letters, and one for each axis under "...", which counts from the last as
+ * broadcasting does. More than two tensors are multiplied from the left, each product with the next; an index that
+ * neither the result nor a later tensor has is summed over as soon as it can be, within one tensor at no cost. Source:
+ * the definition of Einsum in ONNX's Operators.md. */
 #include "interop/import/onnx_einsum.h"
 
 #include <math.h>

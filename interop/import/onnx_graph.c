@@ -1,7 +1,6 @@
-/* See onnx_graph.h. Two passes over the graph's fields: one counts, one reads into arrays of that length; then names
- * are sorted, what is said of one tensor in several places (as a node's output, in value_info) is put together, and the
- * nodes' inputs and outputs are looked up.
- * Source: onnx.proto of ONNX 1.12 (IR version 8); fields of later versions are passed over. */
+/* Two passes over the graph's fields: one counts, one reads into arrays of that length; then names are sorted, what is
+ * said of one tensor in several places (as a node's output, in value_info) is put together, and the nodes' inputs and
+ * outputs are looked up. Source: onnx.proto of ONNX 1.12 (IR version 8); fields of later versions are passed over. */
 #include "interop/import/onnx_graph.h"
 
 #include <stdlib.h>

@@ -1,9 +1,9 @@
-/* See onnx_work.h. A product of matrices takes 2 operations an element of the result and of the axis that is summed
- * over; a convolution is such a product at every place of its result (a transposed one: of its input), a recurrent
- * layer one at every step of its sequence, attention two: queries by keys, and what comes of that by values. All else
- * (activations, normalization, sums, look-ups) is limited by memory and takes little beside these; it counts as 0.
- * Source: the operators' definitions in ONNX's Operators.md, of ai.onnx up to version 24, and those of com.microsoft in
- * ONNX Runtime's ContribOperators.md that fuse or quantize one of them. */
+/* A product of matrices takes 2 operations an element of the result and of the axis that is summed over; a convolution
+ * is such a product at every place of its result (a transposed one: of its input), a recurrent layer one at every step
+ * of its sequence, attention two: queries by keys, and what comes of that by values. All else (activations,
+ * normalization, sums, look-ups) is limited by memory and takes little beside these; it counts as 0. Source: the
+ * operators' definitions in ONNX's Operators.md, of ai.onnx up to version 24, and those of com.microsoft in ONNX
+ * Runtime's ContribOperators.md that fuse or quantize one of them. */
 #include "interop/import/onnx_work.h"
 
 #include <math.h>

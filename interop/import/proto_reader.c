@@ -1,6 +1,6 @@
-/* See proto_reader.h. A field is a key (number and wire type) and a value: a varint, 4 or 8 bytes, or a length and so
- * many bytes. Lengths are held against the message around them before anything is looked at; groups, which no message
- * of today has, are refused, so there is no depth to run into. */
+/* A field is a key (number and wire type) and a value: a varint, 4 or 8 bytes, or a length and so many bytes. Lengths
+ * are held against the message around them before anything is looked at; groups, which no message of today has, are
+ * refused, so there is no depth to run into. */
 #include "interop/import/proto_reader.h"
 
 #include <stdarg.h>
@@ -13,7 +13,7 @@ struct proto_message proto_root(const struct source *source) {
     return (struct proto_message){source, 0, source->n};
 }
 
-/* Brackets as in error.c. */
+/* Brackets as in base/error.c. */
 enum status(proto_fail)(const struct proto_message *message, const struct proto_value *field, struct error *err,
                         const char *format, ...) {
     char what[256];

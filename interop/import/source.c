@@ -1,4 +1,4 @@
-/* See source.h. Everything is one pass over the bytes. */
+/* Everything is one pass over the bytes. */
 #include "interop/import/source.h"
 
 #include <ctype.h>
@@ -162,7 +162,7 @@ char *line_skip_prefix(char *line) {
     return mark ? mark + strlen("<stdout>:") : line;
 }
 
-/* Brackets as in error.c. */
+/* Brackets as in base/error.c. */
 enum status(lines_fail)(const struct lines *lines, struct error *err, const char *format, ...) {
     if (!err)
         return ST_INVALID;

@@ -1,6 +1,6 @@
-/* See trace_events.h. Categories and members have had several names: "Operator" and "cpu_op", "Kernel" and "kernel",
- * "Input dims" and "Input Dims". What is not known is passed over, for profilers add to their traces what they like.
- * Source: traces of PyTorch 1.8 to 2.x; torch/csrc/profiler and libkineto's output_json. O(n log n). */
+/* Categories and members have had several names: "Operator" and "cpu_op", "Kernel" and "kernel", "Input dims" and
+ * "Input Dims". What is not known is passed over, for profilers add to their traces what they like. Source: traces of
+ * PyTorch 1.8 to 2.x; torch/csrc/profiler and libkineto's output_json. O(n log n). */
 #include "interop/import/trace_events.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* See weights.h. O(n). */
+/* O(n). */
 #include "interop/import/weights.h"
 
 #include <math.h>

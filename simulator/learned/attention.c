@@ -1,5 +1,5 @@
-/* See attention.h. The projection of all nodes is one matrix product; the rest runs over the edges, a head at a time,
- * in vectors of a head's width. Softmax subtracts the largest logit first. */
+/* The projection of all nodes is one matrix product; the rest runs over the edges, a head at a time, in vectors of a
+ * head's width. Softmax subtracts the largest logit first. */
 #include "simulator/learned/attention.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
  *
  * Edges have a direction, and the two ends of one do not play the same part: the first half of the heads looks at the
  * nodes before, the others at the nodes after. (The weights sum to 1, so b is a bias of the output as well.)
- * Conventions as in layers.h. */
+ * Conventions as in simulator/learned/layers.h. */
 #ifndef SIMULATOR_LEARNED_ATTENTION_H
 #define SIMULATOR_LEARNED_ATTENTION_H
 

@@ -1,4 +1,4 @@
-/* See frame.h. O(n_shards) with some 2,000 multiplications a row. */
+/* O(n_shards) with some 2,000 multiplications a row. */
 #include "simulator/learned/frame.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* See layers.h. The matrix products are cblas_dgemm's; the products of a dense layer with W' are laid out so that no
- * matrix is copied or transposed in memory. */
+/* The matrix products are cblas_dgemm's; the products of a dense layer with W' are laid out so that no matrix is copied
+ * or transposed in memory. */
 #include "simulator/learned/layers.h"
 
 #include <cblas.h>

@@ -9,7 +9,7 @@
  * domain that meet in one step) has the mean over its pairs, or a large domain would drown a small one.
  *
  * The Huber term holds s to log(us) + offset, in units of the temperature as well; `offset` is the domain's own bias,
- * which no feature can explain (training.c says who sets it).
+ * which no feature can explain (simulator/learned/training.c says who sets it).
  * Threads: no state. */
 #ifndef SIMULATOR_LEARNED_LOSS_H
 #define SIMULATOR_LEARNED_LOSS_H

@@ -1,6 +1,6 @@
-/* See lstm.h. Backward goes against the steps: a step's dh is what its own output received and what the next step's
- * gates pass back through Wh; the cell's part is carried along. The gradients of Wx, Wh and x then are one product each
- * over all places. */
+/* Backward goes against the steps: a step's dh is what its own output received and what the next step's gates pass back
+ * through Wh; the cell's part is carried along. The gradients of Wx, Wh and x then are one product each over all
+ * places. */
 #include "simulator/learned/lstm.h"
 
 #include <cblas.h>

@@ -2,7 +2,7 @@
  * of Gers et al. 2000): with a = [i f g o] = Wx x_t + b + Wh h_before,
  *   c_t = logistic(f) c_before + logistic(i) tanh(g),   h_t = logistic(o) tanh(c_t),   h and c before the first are 0.
  * Forget biases start at 1, so that what is early is not lost at once (Jozefowicz et al. 2015).
- * Conventions as in layers.h. */
+ * Conventions as in simulator/learned/layers.h. */
 #ifndef SIMULATOR_LEARNED_LSTM_H
 #define SIMULATOR_LEARNED_LSTM_H
 

@@ -1,9 +1,9 @@
 /* Mini-batch training of a network on pairs.
  *
- * An epoch draws chunks of one domain each (sample.h) and packs them into batches. A batch is scored example by
- * example, the loss gives d loss / d score for every one of them from all pairs of its chunk, and each example is then
- * walked backward once: n passes an epoch for what would be n^2 taken pair by pair. The step size falls along a
- * cosine, for the last epochs decide pairs that differ by less than a full step moves a score.
+ * An epoch draws chunks of one domain each (simulator/learned/sample.h) and packs them into batches. A batch is scored
+ * example by example, the loss gives d loss / d score for every one of them from all pairs of its chunk, and each
+ * example is then walked backward once: n passes an epoch for what would be n^2 taken pair by pair. The step size falls
+ * along a cosine, for the last epochs decide pairs that differ by less than a full step moves a score.
  *
  * After each epoch the validation examples are scored; the parameters of the best epoch are what remains, and the
  * start counts as epoch 0, so that what is trained is not worse on them than what it began with. They are judged by the

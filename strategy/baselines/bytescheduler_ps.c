@@ -1,6 +1,6 @@
 /* ByteScheduler on parameter servers (its MXNet plugin), with its published defaults: partitions of 1,000,000 elements
- * and a credit of 4,000,000 (4 MB and 16 MB in f32), before any tuning; see bytescheduler_all_reduce.c for what the
- * credit means.
+ * and a credit of 4,000,000 (4 MB and 16 MB in f32), before any tuning; see
+ * strategy/baselines/bytescheduler_all_reduce.c for what the credit means.
  *
  * A tensor of more than a partition's elements is cut along the rows of axis 0 into as few equal parts as that takes,
  * though never finer than a row. Each part is a key of its own, so its pull starts when its push is complete, and push

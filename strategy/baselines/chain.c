@@ -1,4 +1,4 @@
-/* See chain.h. O(variables + operators). */
+/* O(variables + operators). */
 #include "strategy/baselines/chain.h"
 
 enum status chain_list(const struct model *model, const struct cost *cost, struct arena *arena,

@@ -1,8 +1,8 @@
-/* See curve.h. Isotonic regression by pooling adjacent violators (Barlow, Bartholomew, Bremner and Brunk, Statistical
- * Inference under Order Restrictions, 1972, §1.2), on logarithms, in O(points): read from the left, a point below the
- * pool before it joins that pool, and so do pools that this brings below theirs. Done twice, before gaps are filled and
- * after: points that stand in for others lie between the ends of their gaps, so the second time moves none that was
- * measured. */
+/* Isotonic regression by pooling adjacent violators (Barlow, Bartholomew, Bremner and Brunk, Statistical Inference
+ * under Order Restrictions, 1972, §1.2), on logarithms, in O(points): read from the left, a point below the pool before
+ * it joins that pool, and so do pools that this brings below theirs. Done twice, before gaps are filled and after:
+ * points that stand in for others lie between the ends of their gaps, so the second time moves none that was measured.
+ */
 #include "strategy/cost/curve.h"
 
 #include <math.h>

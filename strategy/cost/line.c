@@ -1,6 +1,6 @@
-/* Lines out of costs; see line.h. Formulas of algorithms are lines, so `auto` without measurements is their lower
- * envelope; a line that is cheapest at two sizes is cheapest between them. A relative fit, because a gradient of 1 KiB
- * and one of 100 MiB are mispredicted alike by a wrong factor. */
+/* Lines out of costs; see strategy/cost/line.h. Formulas of algorithms are lines, so `auto` without measurements is
+ * their lower envelope; a line that is cheapest at two sizes is cheapest between them. A relative fit, because a
+ * gradient of 1 KiB and one of 100 MiB are mispredicted alike by a wrong factor. */
 #include "strategy/cost/line.h"
 
 #include <math.h>

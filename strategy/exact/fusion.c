@@ -1,4 +1,4 @@
-/* PACE's balanced fusion; see fusion.h.
+/* PACE's balanced fusion; see strategy/exact/fusion.h.
  *
  * f(i, R), the largest possible smallest group when gradients i.. are cut into R groups, is
  *   max over j of min(bytes(i..j-1), f(j, R - 1)).

@@ -2,7 +2,7 @@
  *
  * Gradients stand in the order of readiness; a group is a run of them of one dtype. A group of B bytes is one job on
  * the network: work = startup + per_byte * B, release = its latest member's, tail = its longest member's. One exact
- * schedule (one_machine.h) values a fusion. Two answers:
+ * schedule (strategy/exact/one_machine.h) values a fusion. Two answers:
  *
  *   fusion_balanced   PACE's algorithm 1: for every number of groups R the cut whose smallest group is the largest, and
  *                     of these the R with the best schedule. Balance is a proxy: which R is good is asked of the

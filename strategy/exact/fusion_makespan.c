@@ -1,4 +1,4 @@
-/* The cut whose preemptive schedule is the best; see fusion.h.
+/* The cut whose preemptive schedule is the best; see strategy/exact/fusion.h.
  *
  * By Carlier's formula a cut is worth at most C if and only if for every group g and every tail q up to g's
  *     release(g) + q + (work of the groups from g on whose tail is at least q) <= C.

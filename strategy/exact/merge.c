@@ -1,4 +1,4 @@
-/* Merging; see merge.h.
+/* Merging; see strategy/exact/merge.h.
  *
  * Prefixes. T(j) is the least end of the first j gradients, P(j) their bytes, and
  *     T(j) = min over i < j of max(T(i), ready(j)) + cost(i+1..j).

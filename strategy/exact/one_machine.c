@@ -1,4 +1,4 @@
-/* Jackson's rule with a heap of the released jobs, longest tail on top; see one_machine.h.
+/* Jackson's rule with a heap of the released jobs, longest tail on top; see strategy/exact/one_machine.h.
  *
  * Jobs lie in the order of release, so that positions settle ties, and time moves from one release or completion to the
  * next: at most 2n steps. A chain's jobs come sorted already, and are then not sorted again. */

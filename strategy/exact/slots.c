@@ -1,4 +1,5 @@
-/* The graph with its times rounded up, then the same windows and the same rule as in continuous time; see slots.h. */
+/* The graph with its times rounded up, then the same windows and the same rule as in continuous time; see
+ * strategy/exact/slots.h. */
 #include "strategy/exact/slots.h"
 
 #include <math.h>

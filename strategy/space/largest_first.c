@@ -1,4 +1,4 @@
-/* See largest_first.h. */
+/* See strategy/space/largest_first.h. */
 #include "strategy/space/largest_first.h"
 
 #include <stdlib.h>

@@ -21,7 +21,7 @@ enum status group_view_open(struct group_view *view, const struct space *space, 
                             struct error *err);
 void group_view_close(struct group_view *view);
 
-/* Moves on merge groups (group_moves.c). */
+/* Moves on merge groups (strategy/space/group_moves.c). */
 bool move_merge(struct draft *d, const struct group_view *view);
 bool move_split(struct draft *d, const struct group_view *view);
 bool move_boundary(struct draft *d, const struct group_view *view);

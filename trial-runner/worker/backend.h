@@ -1,7 +1,8 @@
 /* What each worker program does in its own way: mpi/ moves host memory, nccl/ moves GPU memory.
  *
- * main.c reads the command line, the files and the plan, and measure.c knows what to measure; both programs have
- * them. Beside this header a program implements execute.h and operations.h. */
+ * trial-runner/worker/main.c reads the command line, the files and the plan, and trial-runner/worker/measure.c knows
+ * what to measure; both programs have them. Beside this header a program implements trial-runner/worker/execute.h and
+ * trial-runner/worker/operations.h. */
 #ifndef TRIAL_RUNNER_WORKER_BACKEND_H
 #define TRIAL_RUNNER_WORKER_BACKEND_H
 

@@ -4,11 +4,11 @@
  *   syncopate-worker-X bench --cluster FILE [--max-bytes N] [--time-limit S]
  *   syncopate-worker-X probe
  *
- * X is mpi or nccl: backend.h says what differs. Rank 0 reads the files and shares their text; every rank lowers the
- * strategy itself. What happens is told in JSON lines on standard output: ready, iteration, step and message (--trace),
- * measurement, runtime, done, or infeasible / error with a reason. probe says in one line what this machine has for
- * the program; it is run alone. --fault sum|kill|hang makes the last device fail at the second iteration and is there
- * for tests. Exit codes are the program syncopate's. */
+ * X is mpi or nccl: trial-runner/worker/backend.h says what differs. Rank 0 reads the files and shares their text;
+ * every rank lowers the strategy itself. What happens is told in JSON lines on standard output: ready, iteration, step
+ * and message (--trace), measurement, runtime, done, or infeasible / error with a reason. probe says in one line what
+ * this machine has for the program; it is run alone. --fault sum|kill|hang makes the last device fail at the second
+ * iteration and is there for tests. Exit codes are the program syncopate's. */
 #include <malloc.h>
 #include <mpi.h>
 #include <signal.h>

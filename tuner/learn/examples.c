@@ -1,5 +1,5 @@
-/* See examples.h. The trials are sorted twice: by domain and strategy, so that those of one strategy meet, and then by
- * when each strategy first occurred. A domain's examples follow each other, so one featurizer a domain is enough. */
+/* The trials are sorted twice: by domain and strategy, so that those of one strategy meet, and then by when each
+ * strategy first occurred. A domain's examples follow each other, so one featurizer a domain is enough. */
 #include "tuner/learn/examples.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* See learner.h. Features of a trial are made once and kept: they are those of the cluster as described, which is what
- * the ranker was trained on. */
+/* Features of a trial are made once and kept: they are those of the cluster as described, which is what the ranker was
+ * trained on. */
 #include "tuner/learn/learner.h"
 
 #include <math.h>

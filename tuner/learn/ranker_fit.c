@@ -1,5 +1,5 @@
-/* See ranker_fit.h. What is held out is drawn within each domain, so that every domain both trains and judges; two of a
- * domain always train. */
+/* What is held out is drawn within each domain, so that every domain both trains and judges; two of a domain always
+ * train. */
 #include "tuner/learn/ranker_fit.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* See rankers.h. A ranker's text is canonical JSON, and so is the object around it: taking it out again and writing it
- * canonically gives back the very text, so numbers survive as they are. */
+/* A ranker's text is canonical JSON, and so is the object around it: taking it out again and writing it canonically
+ * gives back the very text, so numbers survive as they are. */
 #include "tuner/learn/rankers.h"
 
 #include <math.h>

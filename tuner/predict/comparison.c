@@ -1,4 +1,4 @@
-/* See comparison.h. A prediction a baseline by the timeline, uncorrected; two solutions of a one-machine problem. */
+/* A prediction a baseline by the timeline, uncorrected; two solutions of a one-machine problem. */
 #include "tuner/predict/comparison.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* See predictions.h. A hash table with open addressing: an id is a hash already, and the two factors are mixed in. */
+/* A hash table with open addressing: an id is a hash already, and the two factors are mixed in. */
 #include "tuner/predict/predictions.h"
 
 #include <stdint.h>

@@ -1,5 +1,5 @@
-/* See predictor.h. Correcting means describing the cluster again with other figures: fixed costs times `startup`,
- * rates divided by `transfer`. So the simulator needs to know nothing of corrections. */
+/* Correcting means describing the cluster again with other figures: fixed costs times `startup`, rates divided by
+ * `transfer`. So the simulator needs to know nothing of corrections. */
 #include "tuner/predict/predictor.h"
 
 #include <math.h>

@@ -1,10 +1,10 @@
 /* NCCL tuner plugin: makes NCCL use a strategy's algorithms (libnccl-tuner-syncopate.so, loaded by NCCL_TUNER_PLUGIN).
  *
- * It reads the table that SYNCOPATE_NCCL_TABLE names (table.h) once a communicator. Asked about a collective, it sets
- * the cost of the pair that the table wants to 0, so that NCCL takes it, and changes nothing else: not where no row
- * matches, nor where NCCL cannot use the pair, and channels only where the row says so. A table that cannot be read is
- * one warning in NCCL's log, whatever the number of communicators, and then NCCL decides alone; a training run never
- * fails because of it. Cost: the rows of this communicator's shape, a collective. */
+ * It reads the table that SYNCOPATE_NCCL_TABLE names (interop/export/nccl/table.h) once a communicator. Asked about a
+ * collective, it sets the cost of the pair that the table wants to 0, so that NCCL takes it, and changes nothing else:
+ * not where no row matches, nor where NCCL cannot use the pair, and channels only where the row says so. A table that
+ * cannot be read is one warning in NCCL's log, whatever the number of communicators, and then NCCL decides alone; a
+ * training run never fails because of it. Cost: the rows of this communicator's shape, a collective. */
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>

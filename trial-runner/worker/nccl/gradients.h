@@ -1,8 +1,8 @@
 /* One device's gradients in GPU memory: the bytes that messages move, and the proof that they were summed.
  *
  * All bytes are zero but for the layout's samples, where kernels write what only the device, the iteration, the message
- * and the place determine, and compare afterwards (kernel_bodies.h). A message in one run is moved where it lies; one
- * of several runs has a fused buffer of its own. Everything here only puts work on streams. */
+ * and the place determine, and compare afterwards (trial-runner/worker/nccl/kernel_bodies.h). A message in one run is
+ * moved where it lies; one of several runs has a fused buffer of its own. Everything here only puts work on streams. */
 #ifndef TRIAL_RUNNER_WORKER_NCCL_GRADIENTS_H
 #define TRIAL_RUNNER_WORKER_NCCL_GRADIENTS_H
 

@@ -1,7 +1,7 @@
 /* What the kernels compute, for one thread of many: the same text for nvcc and for a C compiler.
  *
- * kernels.cu wraps these for a GPU; tests run them on the processor. `thread` of `threads` work on one job together:
- * each takes every threads-th part, so that one thread alone does all of it. */
+ * trial-runner/worker/nccl/kernels.cu wraps these for a GPU; tests run them on the processor. `thread` of `threads`
+ * work on one job together: each takes every threads-th part, so that one thread alone does all of it. */
 #ifndef TRIAL_RUNNER_WORKER_NCCL_KERNEL_BODIES_H
 #define TRIAL_RUNNER_WORKER_NCCL_KERNEL_BODIES_H
 
