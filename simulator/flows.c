@@ -1,12 +1,14 @@
-/* Levels by local repair. A resource's level is what its flows get that are not held back elsewhere; a flow's rate is
- * the lowest level on its way. When a resource's flows or what holds them back changes, its level is worked out anew,
- * and the other resources of the flows whose rates moved by that wait for their turn, until nothing moves.
+/* Levels by local repair. The level of a resource is the rate of those of its flows that no other resource holds back.
+ * A flow's rate is the lowest level on its way. When a resource's flows change, or the flows that are held back
+ * elsewhere, its level is worked out anew. This may move the rates of some flows, and then the other resources of those
+ * flows wait for their turn, until nothing moves.
  *
- * That ends in the fair rates: every level is at least the resource's capacity over its flows, so once all that wait
- * had a turn none is below the smallest of these, which is then the level of that resource for good; and so on for the
- * next smallest, its flows being known. So rounds over the queue are at most resources + 1, and what still moves after
- * them is rounding. A small change seldom reaches far, because it passes only from lower levels to higher ones: that is
- * why this is faster than filling all anew. */
+ * The repair ends in the fair rates. Every level is at least the resource's capacity over its flows. So once all
+ * waiting resources had a turn, no level is below the smallest of these quotients, and that is then the final level of
+ * its resource. The flows of that resource are known, and the same holds for the next smallest, and so on. So there are
+ * at most resources + 1 rounds over the queue, and what still moves after them is rounding. A small change seldom
+ * reaches far, because it passes only from lower levels to higher ones: that is why this is faster than filling all
+ * anew. */
 #include "simulator/flows.h"
 
 #include <math.h>

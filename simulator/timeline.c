@@ -1,14 +1,14 @@
-/* The event loop. Timers (ends of steps, starts of transfers) lie in a heap, ends of transfers come from the network.
- * All events of one instant are taken in before any queue is looked at, so that what is ready at one instant competes
- * by rank and rates are worked out once.
+/* The event loop. Timers (ends of steps, starts of transfers) lie in a heap; ends of transfers come from the network.
+ * All events of one instant are taken in before any queue is looked at. So messages that become ready at one instant
+ * compete by rank, and rates are worked out once.
  *
  * Steady state. The run starts at `home`, the step after the last gate and before the first gradient, with nothing in
- * flight. With one chain the state there is the same in every iteration, since the chain has waited for every message:
- * one pass is the exact period. With several chains one may still wait while another goes on, and ports may have saved
- * more than at first; then passes are run until
- * two in a row took the same time on every chain (MATCH), which leaves the chains' offsets as they were. Some plans
- * never get there: where many pushes compete, who wins one iteration decides who is first in the next. Then the mean
- * is taken as soon as its standard error is small. */
+ * flight. With one chain the state at `home` is the same in every iteration, because the chain has waited for every
+ * message: one pass is the exact period. With several chains one chain may wait while another goes on, and ports may
+ * have saved more than at the start. Then passes are run until two in a row took the same time on every chain (MATCH),
+ * which leaves the offsets between chains as they were. Some plans never get there: where many pushes compete, the
+ * winners of one iteration decide who is first in the next. Then the mean is taken as soon as its standard error is
+ * small. */
 #include "simulator/timeline.h"
 
 #include <math.h>
@@ -114,15 +114,15 @@ static void add_to_mean(struct timeline *tl, const struct chain *slowest) {
     tl->squares += off * (last - tl->mean_us);
 }
 
-/* An iteration of very many transfers is a mean already: its parts differ, not it. */
+/* An iteration of very many transfers averages over them already, so fewer iterations are enough. */
 static bool is_mean_good(const struct timeline *tl) {
     bool large = tl->n_transfers > LARGE_TRANSFERS;
     double n = tl->rounds - 1.0, error = large ? LARGE_MEAN_ERROR : MEAN_ERROR;
     return n >= (large ? LARGE_MEAN_PASSES : MEAN_PASSES) && sqrt(tl->squares / (n - 1) / n) <= error * tl->mean_us;
 }
 
-/* The mean of the chain that takes longest: one that is still getting ahead of the others seems faster than it will
- * be. */
+/* The mean of the chain that takes longest. A chain that is still getting ahead of the others would seem faster than it
+ * will be. */
 static double longest_mean(const struct timeline *tl) {
     double longest = 0;
     for (uint32_t c = 0; c < tl->n_chains; c++) {

@@ -1,5 +1,5 @@
-/* A line without a time is none of our business, since jobs say much; one that has the pattern or is an object with our
- * members and yet no time is remembered, for the reason when nothing else was found. */
+/* A line without a time is ignored, since jobs print much. A line that matches the pattern, or that is an object with
+ * our members, and yet has no time is remembered: it is the reason that is told when no time was found at all. */
 #include "trial-runner/job_times.h"
 
 #include <cjson/cJSON.h>

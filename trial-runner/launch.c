@@ -1,5 +1,5 @@
-/* Lines that are not JSON objects are not the worker's: they go to the log, and what mpirun and srun say in them about
- * an end is kept, because it is gone from the last words when a rank's trace of calls comes after it. */
+/* Lines that are not JSON objects are not the worker's: they go to the log. What mpirun and srun say in such lines
+ * about a rank that died is kept, because a rank's stack trace behind it would push it out of the last words. */
 #include "trial-runner/launch.h"
 
 #include <stdio.h>

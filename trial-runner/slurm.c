@@ -1,9 +1,11 @@
 /* What was seen with Slurm 22.05:
  * - Only --distribution=arbitrary with a list of hosts, one entry a task, keeps the order of the nodes and gives some
- * of them one task more. --nodes must say how many hosts these are, or SLURM_JOB_NUM_NODES of the allocation does.
- * - A step that shares nothing waits for the one before it, and for a shell that srun itself started: SLURM_OVERLAP.
- * - srun ends its step on SIGTERM, in 20 ms. Killed, a second process of its own does so, if that is left alive; the
- *   step's time limit is what remains. */
+ * of them one task more. --nodes must say how many hosts these are, or else SLURM_JOB_NUM_NODES of the allocation
+ * counts.
+ * - A step that shares nothing waits for the step before it, and for a shell that srun itself started: hence
+ *   SLURM_OVERLAP.
+ * - srun ends its step within 20 ms of SIGTERM. If srun is killed, a second process of its own ends the step, if that
+ *   process still lives; else the step's time limit does. */
 #include "trial-runner/slurm.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
-/* A bucket of a given content closes where it does if and only if its cap lies in an interval that follows from three
- * numbers: what it holds, its last item, and the first item behind it. So the caps are found in one pass, exactly,
- * without search; the last bucket of a kind is still open and sets no upper end. */
+/* A bucket with given contents closes at the right item if and only if its cap lies in an interval. The interval
+ * follows from three numbers: the size of the bucket, its last item, and the first item behind it. So all caps are
+ * found in one pass, exactly, without search. The last bucket of a kind is still open, so it sets no upper limit. */
 #include "interop/export/buckets.h"
 
 uint32_t buckets_place(uint32_t n, struct bucket_item *items, uint32_t n_labels) {

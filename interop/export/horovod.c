@@ -1,10 +1,10 @@
 /* Horovod: environment variables, and exact groups where its own fusion does not make them.
  *
- * Its fusion (strategy/baselines/horovod.c) has one knob, the threshold. Whether a threshold makes given groups follows
- * from the comparisons that the rule makes on the way, and along the strategy's own choices these compare with sums
- * that do not depend on the threshold. So one pass over the groups gives the interval of all thresholds that make them.
- * Where it is empty, groups.json has what DistributedOptimizer(groups=...) takes, as names: Horovod then reduces each
- * group together, alone (HOROVOD_DISABLE_GROUP_FUSION), and needs a threshold that holds the largest.
+ * Its fusion (strategy/baselines/horovod.c) has one knob, the threshold. The rule compares sums of bytes with the
+ * threshold. While it follows the groups of the strategy, these sums do not depend on the threshold. So one pass over
+ * the groups gives the interval of all thresholds that make them. Where the interval is empty, horovod-groups.json has
+ * what DistributedOptimizer(groups=...) takes, as names. Horovod then reduces each group by itself
+ * (HOROVOD_DISABLE_GROUP_FUSION), and needs a threshold that holds the largest group.
  *
  * One all-reduce at a time, in the order of readiness; the optimizer waits for all.
  * Source: Horovod documentation, "Tensor Fusion" and DistributedOptimizer; common/common.h for the names. */

@@ -1,5 +1,5 @@
-/* What a form can say is in its code and nowhere else, so the options of a space are narrowed by probes: strategies
- * that have one property and nothing else that could get lost under the same name. */
+/* What a form can say is in its code and nowhere else. So the options of a space are narrowed by exporting probes: each
+ * probe is a strategy with one property, and with nothing else whose loss would have the same name. */
 #include "interop/export/limits.h"
 
 #include <stdio.h>

@@ -5,9 +5,9 @@
  *   {}                          they are the default's (25 MiB, the first bucket 1 MiB)
  *   {"bucket_cap_mb": x}        one cap makes them all
  *   {"bucket_cap_mb_list": []}  a cap a bucket; only recent versions have it, so the signature is to be checked
- * A MiB figure is bytes / 2^20 and exact, since DDP takes int(x * 2^20). Before "bucket_cap_mb given" began to mean the
- * first bucket too, that one stayed at 1 MiB; hence the list where the caps differ. Any other groups are written out
- * for a communication hook, with the algorithm and the largest message of each.
+ * A MiB figure is bytes / 2^20 and exact, since DDP takes int(x * 2^20). In older versions the first bucket stays at
+ * 1 MiB even where bucket_cap_mb is given. Where the caps of buckets differ, the list is used. Groups that no caps make
+ * are written out for a communication hook, with the algorithm and the largest message of each.
  *
  * One all-reduce at a time, in order, and the optimizer waits for all.
  * Source: torch.nn.parallel.DistributedDataParallel, documentation and signature; Li et al., VLDB 2020, §4.2. */

@@ -1,13 +1,13 @@
-/* What is missing is asked for by the name of its option; only two things are
- * worked out:
+/* A figure that no file tells must be given by an option, and the error names that option. Only two figures are worked
+ * out:
  *
- * A NIC's rate from an all-reduce's bus bandwidth. Of a ring over several nodes each node sends into the network what
- * one device sends to the next (nccl-tests, doc/PERFORMANCE.md: bus bandwidth is what moves through the slowest link),
- * so the largest bus bandwidth is what a node's NICs reached together.
- * The link between a node's devices, if nothing else tells: at least that bus bandwidth, through which the same bytes
- * went.
+ * A NIC's rate, from the bus bandwidth of an all-reduce. In a ring over several nodes each node sends into the network
+ * what one device sends to the next. (nccl-tests, doc/PERFORMANCE.md: bus bandwidth is what moves through the slowest
+ * link.) So the largest bus bandwidth is what the NICs of a node reached together.
+ * The link between a node's devices, if no file tells it: at least that bus bandwidth, since the same bytes went
+ * through it.
  *
- * Cost: O(nodes^2 + measurements log measurements); a cluster has few thousand nodes at most. */
+ * Cost: O(nodes^2 + measurements log measurements); a cluster has a few thousand nodes at most. */
 #include "interop/import/cluster_draft.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* The parameters of torch.nn's Conv2d, Linear, BatchNorm, LayerNorm, Embedding and LSTM follow from their arguments;
- * whether there is a bias, and a guess gone wrong, show in the number of elements. */
+/* The parameters of torch.nn's Conv2d, Linear, BatchNorm, LayerNorm, Embedding and LSTM follow from their arguments.
+ * The number of elements tells whether there is a bias, and whether the guess was wrong. */
 #include "interop/import/layer_shapes.h"
 
 #include <stdarg.h>

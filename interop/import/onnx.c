@@ -6,8 +6,8 @@
  * safetensors files. Backward takes twice as long, for it multiplies by the weights and by the inputs. The batch is the
  * first size of the first input unless --batch gives another, to which times are scaled. An initializer is a variable
  * when it has floating-point numbers and a node reads it as a parameter; statistics of normalization and constants of
- * operators are none. What passes through Identity, Cast or Transpose stays the parameter that it was. Of a parameter
- * that several nodes read the gradient is ready with the first of these. O(n log n). */
+ * operators are none. A parameter behind Identity, Cast or Transpose is still that parameter. If several nodes read a
+ * parameter, its gradient is ready with the first of them. O(n log n). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

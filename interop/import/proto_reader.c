@@ -1,6 +1,6 @@
-/* A field is a key (number and wire type) and a value: a varint, 4 or 8 bytes, or a length and so many bytes. Lengths
- * are held against the message around them before anything is looked at; groups, which no message of today has, are
- * refused, so there is no depth to run into. */
+/* A field is a key (number and wire type) and a value: a varint, 4 or 8 bytes, or a length and so many bytes. A length
+ * is compared with the message around it before anything is read. Groups, which no message of today has, are refused,
+ * so nothing nests without a length. */
 #include "interop/import/proto_reader.h"
 
 #include <stdarg.h>

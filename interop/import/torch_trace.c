@@ -1,18 +1,19 @@
 /* A PyTorch profiler's trace (export_chrome_trace, or a TensorBoard handler's file): operators of the forward pass,
  * steps of autograd, and the moment when each gradient was accumulated, which is when it is ready.
  *
- * An iteration is what the profiler's step() marks, else what ends with an optimizer's step, else the whole trace. Its
- * forward pass are the outermost operators of the thread that made it, before the first step of autograd, those that
- * autograd numbered (early versions round moments, so that small inner operators may seem to follow their outer ones);
- * its backward pass are the steps of autograd in the order in which they ended. On a processor an operator ends when
- * its event does and takes the time since the one before, so what runs between counts to the next one; zeroing
- * gradients and loading data are left out, and so is what follows the last gradient. Where the trace has kernels of a
- * device, an operator takes the time for which the kernels that it launched kept the device busy. Medians over the
- * iterations that did the same as the last one.
+ * An iteration is what the profiler's step() marks, else what ends with an optimizer's step, else the whole trace. The
+ * forward pass is made of the outermost operators before the first step of autograd, on the thread that ran them, as
+ * far as autograd numbered them. (Early versions round moments, so that small inner operators may seem to follow their
+ * outer ones.) The backward pass is made of the steps of autograd in the order in which they ended. On a processor an
+ * operator ends when its event does and takes the time since the operator before it ended, so what runs between two
+ * operators counts for the second. Zeroing gradients, loading data and what follows the last gradient are left out.
+ * Where the trace has kernels of a device, an operator takes the time for which the kernels that it launched kept the
+ * device busy. Times are medians over the iterations that did the same as the last one.
  *
- * A trace has no names of parameters, and shapes only with record_shapes=True, as the input of AccumulateGrad. Who
- * reads a parameter is known all the same: its gradient follows the step of autograd that made it, and that step bears
- * the sequence number of the forward operator that it differentiates. O(n log n) in the events. */
+ * A trace has no names of parameters, and has shapes only with record_shapes=True, as the input of AccumulateGrad.
+ * Which forward operator reads a parameter is found so: the parameter's gradient follows the step of autograd that made
+ * it, and that step bears the sequence number of the forward operator that it differentiates. O(n log n) in the events.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* AutoSync's equation 3 with its derivatives.
  *
- * A pair's label is as good as its times: trials of one strategy differ by a per cent or so, and a pair that differs
- * by less is a coin toss that a hard label would have the scores separate all the same. So a pair weighs
- * min(1, d / noise), d being how far it is past the indicator's threshold as a share of the time; with noise = 0 this
- * is equation 3 as published. Cost: one exp and one log1p a pair. */
+ * The label of a pair is only as good as its times. Trials of one strategy differ by about one per cent, so the order
+ * of a pair that differs by less is chance. Therefore a pair weighs min(1, d / noise), where d says how far the pair is
+ * past the indicator's threshold, as a share of the time. With noise = 0 this is equation 3 as published. Cost: one exp
+ * and one log1p a pair. */
 #include "simulator/learned/loss.h"
 
 #include <math.h>

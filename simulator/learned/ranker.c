@@ -1,10 +1,10 @@
-/* A ranker's life: its kinds, training, scoring.
+/* Making, training and asking rankers.
  *
- * Training is the same for all kinds, and for trees for each member: split, normalise, set what the score starts from,
- * fit, then score both folds with what came out, exactly as a reader of the saved ranker would. A residual ranker
- * starts from log(timeline_us) plus `shift`, the mean over domains of what that is off by: the timeline's general error
- * needs no learning, and weight decay cannot draw it away. Training on from another ranker starts from that one's
- * scores in the same way. */
+ * Training is the same for all kinds, and for trees the same for each member: split the examples, normalise, set what
+ * the score starts from, fit, then score both folds with the result, exactly as a reader of the saved ranker would. The
+ * score of a residual ranker starts from log(timeline_us) + `shift`. The shift is the mean error of that start over
+ * domains: the error that all domains share needs no learning, and weight decay cannot pull it to zero. Training a
+ * ranker further starts from its own scores in the same way. */
 #include "simulator/learned/ranker.h"
 
 #include <cblas.h>

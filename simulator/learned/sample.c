@@ -1,8 +1,8 @@
 /* Sorting, splitting, and drawing chunks.
  *
- * Chunks are how one pass over the examples meets only some of the pairs: each epoch draws other ones, and over the
- * epochs all pairs of a domain meet. A step then costs O(chunk^2) pairs instead of O(domain^2), and each example is
- * scored once. */
+ * One pass over the examples looks only at pairs within a chunk. Each epoch draws other chunks, so over the epochs all
+ * pairs of a domain meet. A step then costs O(chunk^2) pairs instead of O(domain^2), and each example is scored once.
+ */
 #include "simulator/learned/sample.h"
 
 #include <math.h>

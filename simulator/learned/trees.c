@@ -1,11 +1,11 @@
 /* Gradient boosting (Friedman 2001) with XGBoost 1.7 (Chen and Guestrin 2016) and our own objective.
  *
  * XGBoost's own rank:pairwise knows neither sigma nor the Huber term nor the weights of pairs, so each round gets the
- * slopes and curvatures of simulator/learned/loss.h at the scores so far, and grows one tree. Trees count in
- * temperatures: with score = base + temperature * trees and a loss summed over examples instead of averaged, curvatures
- * are of order one for each example, which is what XGBoost's regularisation is scaled for. One thread and a fixed seed;
- * the exact method looks at every split, which hundreds of examples allow. Cost a round: the pairs of the chunks, and
- * O(features examples depth) for the tree. */
+ * slopes and curvatures of simulator/learned/loss.h at the scores so far, and grows one tree. The unit of
+ * a tree's leaves is the temperature: with score = base + temperature * trees and a loss summed over examples instead
+ * of averaged, curvatures are of order one for each example, which is what XGBoost's regularisation is scaled for. One
+ * thread and a fixed seed; the exact method looks at every split, which hundreds of examples allow. Cost a round: the
+ * pairs of the chunks, and O(features examples depth) for the tree. */
 #include "simulator/learned/trees.h"
 
 #include <math.h>

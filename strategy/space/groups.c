@@ -1,6 +1,6 @@
-/* Merge groups of a draft. A message has one element type on the wire, so a group may not mix them.
- * Samplers and moves merge as they like; settling then splits what cannot stay together, in one pass: each group heads
- * a chain of groups that came out of it, one a type. */
+/* Merge groups of a draft. A message has one element type on the wire, so a group may not mix types. Samplers and moves
+ * merge groups without looking at types. Settling then splits the groups that mix types, in one pass: each group heads
+ * a chain of the groups that were split off it, one a type. */
 #include <stdlib.h>
 #include <string.h>
 

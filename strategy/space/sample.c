@@ -1,9 +1,9 @@
 /* Drawing whole strategies.
  *
- * Uniform: each variable on its own, as AutoSync's search without constraints does; it reaches everything and most of
- * it is poor. Guided: an idea for the whole strategy first, such as a person would have, then c_am for the merge groups
- * and c_lb for the servers. The chances below are only how often each idea is tried: a search that learns replaces
- * them by what it saw. Cost O(variables log variables + variables · nodes). */
+ * Uniform: each variable on its own, as AutoSync's search without constraints does. This reaches every strategy, and
+ * most of them are slow. Guided: first an idea for the whole strategy, such as a person would have, then c_am for the
+ * merge groups and c_lb for the servers. The probabilities below say how often each idea is tried. Cost O(variables log
+ * variables + variables · nodes). */
 #include "strategy/plan.h"
 #include "strategy/space/space.h"
 #include "strategy/space/space_internal.h"

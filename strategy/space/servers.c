@@ -2,9 +2,10 @@
  *
  * c_lb (AutoSync §3.2) draws each placement from a multinomial over nodes, weighted by the bandwidth that is still
  * available on each. Here that is exact: with B bytes to place in all, node j's fair share is B·rate_j / Σ rate, and
- * its weight is what of that share is left. A node over its share weighs nothing until all are; so loads end in
- * proportion to bandwidth, as far as whole variables allow, and are random within that. Largest variables first,
- * because what comes last sets the imbalance. Cost O(variables · nodes) for uncut variables. */
+ * its weight is what of that share is left. A node over its share weighs nothing until all nodes are over theirs. So
+ * loads end in proportion to bandwidth, as far as whole variables allow, and are random within that. The largest
+ * variables are placed first, because the last ones placed decide the imbalance. Cost O(variables · nodes) for uncut
+ * variables. */
 #include <stdlib.h>
 
 #include "strategy/plan.h"

@@ -1,4 +1,4 @@
-/* Setting a space up: options held against sense, the order of readiness, and what a server on each node can carry. */
+/* Making a space: checking its options, the order of readiness, and what a server on each node can carry. */
 #include "strategy/space/space.h"
 
 #include "strategy/space/ready_order.h"

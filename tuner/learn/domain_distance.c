@@ -1,6 +1,6 @@
-/* How unlike two domains are (tuner/learn/examples.h): a dozen numbers of each, in units in which a difference of 1 is
- * a notable one. Sizes and times count by their logarithm: twice the bytes on twice the bandwidth changes little, and
- * ratios say which strategies pay. */
+/* How unlike two domains are (tuner/learn/examples.h): about a dozen numbers describe each domain, in units in which a
+ * difference of 1 is large. Sizes and times enter as logarithms: twice the bytes on twice the bandwidth changes little,
+ * and ratios decide which strategies pay. */
 #include <math.h>
 
 #include "base/units.h"

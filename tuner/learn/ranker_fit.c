@@ -1,5 +1,5 @@
-/* What is held out is drawn within each domain, so that every domain both trains and judges; two of a domain always
- * train. */
+/* Held out examples are drawn within each domain, so that every domain has examples that train and examples that judge;
+ * at least two of a domain train. */
 #include "tuner/learn/ranker_fit.h"
 
 #include <math.h>

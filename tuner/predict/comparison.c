@@ -1,4 +1,4 @@
-/* A prediction a baseline by the timeline, uncorrected; two solutions of a one-machine problem. */
+/* One prediction by the timeline for each baseline, uncorrected, and two solutions of a one-machine problem. */
 #include "tuner/predict/comparison.h"
 
 #include <math.h>
