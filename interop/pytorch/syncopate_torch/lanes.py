@@ -1,7 +1,8 @@
 """Process groups over the same ranks, so that several collectives are on their way at once.
 
-gloo does two collectives of a group at a time, and a small one takes milliseconds of waiting for each other; several
-groups have more on their way. Collectives of a NCCL communicator follow one another on the device, so there is one.
+gloo does two collectives of a group at a time, and a small one spends milliseconds waiting for the other ranks; several
+groups have more collectives on their way. Collectives of a NCCL communicator follow one another on the device, so there
+is one group.
 """
 
 import torch.distributed as dist

@@ -1,12 +1,13 @@
 """Which message goes next, and never more bytes at once than the credit.
 
-Collectives must be issued in one order on all ranks. Readiness is one, since DDP hands out its buckets in one order; a
-fixed order is one by itself, and a message that is not ready holds up those behind it. Priority is neither: ranks
-differ in what is ready when a place becomes free. So rank 0 leads: it sends the most urgent message that is ready
-there and tells the others, who send theirs in that order (as ByteScheduler's master core does, SOSP 2019, §5).
+Collectives must be issued in one order on all ranks. The order of readiness (fifo) is the same on all ranks, because DDP
+hands out its buckets in one order. A fixed order (preemptive) is the same anyway; there a message that is not ready holds
+up those behind it. Under priority ranks would differ, because they differ in what is ready when the credit allows another
+message. So rank 0 leads: it sends the most urgent message that is ready there and tells the others, who send theirs in
+that order (as ByteScheduler's master core does, SOSP 2019, §5).
 
-Credit comes back when a collective has ended, as gloo tells. NCCL's are queued on the device, where one goes after the
-other anyway, and their credit comes back at once.
+With gloo the credit of a collective comes back when the collective has ended. NCCL's collectives are queued on the device,
+where they follow one another anyway, so their credit comes back at once.
 """
 
 import collections
