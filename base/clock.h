@@ -1,4 +1,4 @@
-/* Time that never jumps. */
+/* Monotonic time, sleeps, and stamps that people read. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 

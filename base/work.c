@@ -1,5 +1,5 @@
-/* The work of a thread is a variable of the thread's own: passing it by hand would put a parameter into every function
- * between a request and the innermost loop, and none of them does anything with it. */
+/* The work of a thread is a thread-local variable. A parameter would have to pass through every function between a
+ * request and the innermost loop, and none of these functions uses it. */
 #include "base/work.h"
 
 #include <time.h>
