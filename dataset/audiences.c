@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "dataset/audiences_internal.h"
+#include "dataset/store_internal.h"
 
 /* What a store remembers. It stays true, since a file has one writer.
  *
@@ -48,12 +49,17 @@ static uint64_t key_of(size_t k, int64_t object, size_t place) {
     return ((uint64_t)object * 3 + k) * AUDIENCES + place;
 }
 
+static const char add_to_count[] = "INSERT INTO audiences (kind, audience, object, reasons, own)"
+                                   " VALUES (?, ?, ?, ?, ?)"
+                                   " ON CONFLICT DO UPDATE"
+                                   " SET reasons = reasons + excluded.reasons, own = own + excluded.own";
+
 static enum status write_count(struct store *store, struct count *c, struct error *err) {
     const char *audience = store->remembered->audiences[c->key % AUDIENCES];
     const uint64_t object = c->key / AUDIENCES;
     enum status status = ST_OK;
     if (c->reasons || c->own)
-        status = sql_run(store, SQL_AUDIENCE_COUNT,
+        status = sql_run(store, add_to_count,
                          SQL_VALUES(sql_text(object_word(kinds[object % 3])), sql_text(audience),
                                     sql_integer((int64_t)(object / 3)), sql_integer(c->reasons), sql_integer(c->own)),
                          err);
@@ -98,6 +104,12 @@ static enum status count(struct store *store, size_t k, int64_t object, size_t p
     return status;
 }
 
+static const char note_trials[] = "INSERT INTO audiences (kind, audience, object, reasons, own, trials)"
+                                  " VALUES ('strategy', ?, ?, 1, ?, 1)"
+                                  " ON CONFLICT DO UPDATE"
+                                  " SET reasons = reasons + 1, own = own + excluded.own, trials = 1"
+                                  " WHERE NOT trials";
+
 /* A strategy's trials are a reason for the audience at `place`. Rows of strategies count from 1, so that up to NOTED of
  * them have places of their own for one audience. */
 static enum status note(struct store *store, int64_t strategy, size_t place, bool own, struct error *err) {
@@ -107,7 +119,7 @@ static enum status note(struct store *store, int64_t strategy, size_t place, boo
         return ST_OK;
     const char *audience = store->remembered->audiences[place];
     enum status status =
-        sql_run(store, SQL_AUDIENCE_NOTE, SQL_VALUES(sql_text(audience), sql_integer(strategy), sql_integer(own)), err);
+        sql_run(store, note_trials, SQL_VALUES(sql_text(audience), sql_integer(strategy), sql_integer(own)), err);
     if (status == ST_OK)
         *known = key;
     return status;
@@ -180,8 +192,8 @@ static enum status read_row(sqlite3_stmt *stmt, struct trial_row *out, struct er
     return lost ? error_no_memory(err) : ST_OK;
 }
 
-/* Rows of SHOWN_TRIAL, each used as it comes. */
-static enum status each_trial(struct store *store, enum statement which, size_t n, const struct sql_value *values,
+/* The statement `sql` gives trials as read_row takes them; each is used as it comes. */
+static enum status each_trial(struct store *store, const char *sql, size_t n, const struct sql_value *values,
                               use_trial *use, const char *shared, struct error *err) {
     struct trial_row row;
     sqlite3_stmt *stmt;
@@ -189,7 +201,7 @@ static enum status each_trial(struct store *store, enum statement which, size_t 
     if (!store->remembered && !(store->remembered = calloc(1, sizeof *store->remembered)))
         return error_no_memory(err);
     store->remembered->hides = false;
-    enum status status = sql_start(store, which, n, values, &stmt, err);
+    enum status status = sql_start(store, sql, n, values, &stmt, err);
     if (status != ST_OK)
         return status;
     while (status == ST_OK) {
@@ -204,34 +216,72 @@ static enum status each_trial(struct store *store, enum statement which, size_t 
     return status == ST_OK ? write_counts(store, err) : status;
 }
 
+static const char trials_added[] = "SELECT model, cluster, strategy, team, shared"
+                                   " FROM trials NOT INDEXED"
+                                   " WHERE id BETWEEN ?1 AND ?2";
+
 enum status audiences_add(struct store *store, int64_t first, int64_t last, struct error *err) {
-    return each_trial(store, SQL_TRIALS_ADDED, SQL_VALUES(sql_integer(first), sql_integer(last)), add_trial, NULL, err);
+    return each_trial(store, trials_added, SQL_VALUES(sql_integer(first), sql_integer(last)), add_trial, NULL, err);
 }
 
-/* The statements take a session's id or a trial's uid, and `shared`. *n is how many trials `update` wrote. */
-static enum status share(struct store *store, enum statement changed, enum statement update, enum statement hide,
-                         const char *id, const char *shared, int64_t *n, struct error *err) {
+/* How trials are shared anew. Parameters: ?1 the session's id or the trial's uid, ?2 whom they are shared with. */
+struct sharing {
+    const char *changed; /* the trials that are shared otherwise now */
+    const char *update;
+    const char *hide; /* where no trial of a strategy is shared with all any more, takes back that reason */
+};
+
+/* *n is how many trials were written. */
+static enum status share(struct store *store, const struct sharing *how, const char *id, const char *shared, int64_t *n,
+                         struct error *err) {
     const struct sql_value values[] = {sql_text(id), sql_text(shared)};
-    enum status status = each_trial(store, changed, 2, values, share_trial, shared, err);
+    enum status status = each_trial(store, how->changed, 2, values, share_trial, shared, err);
     if (status == ST_OK)
-        status = sql_run(store, update, 2, values, err);
+        status = sql_run(store, how->update, 2, values, err);
     *n = sql_changes(store);
     if (status != ST_OK || !store->remembered->hides)
         return status;
     audiences_forget(store);
-    return sql_run(store, hide, 1, values, err);
+    return sql_run(store, how->hide, 1, values, err);
 }
+
+static const struct sharing of_session = {
+    .changed = "SELECT model, cluster, strategy, team, shared"
+               " FROM trials"
+               " WHERE session = ?1 AND shared <> ?2",
+    .update = "UPDATE trials"
+              " SET shared = ?2"
+              " WHERE session = ?1 AND shared <> ?2",
+    .hide = "UPDATE audiences"
+            " SET reasons = reasons - 1, trials = 0"
+            " WHERE kind = 'strategy' AND audience = '*' AND trials"
+            "   AND object IN (SELECT strategy FROM trials WHERE session = ?1)"
+            "   AND NOT EXISTS (SELECT 1 FROM trials t WHERE t.strategy = audiences.object AND t.shared = '*')",
+};
 
 enum status audiences_share_session(struct store *store, const char *session, const char *shared, struct error *err) {
     int64_t n;
-    return share(store, SQL_SESSION_TRIALS, SQL_SESSION_TRIALS_SHARED, SQL_SESSION_TRIALS_HIDDEN, session, shared, &n,
-                 err);
+    return share(store, &of_session, session, shared, &n, err);
 }
+
+static const struct sharing of_trial = {
+    .changed = "SELECT model, cluster, strategy, team, shared"
+               " FROM trials"
+               " WHERE uid = ?1 AND shared <> ?2",
+    .update = "UPDATE trials"
+              " SET shared = ?2"
+              " WHERE uid = ?1",
+    .hide = "UPDATE audiences"
+            " SET reasons = reasons - 1, trials = 0"
+            " WHERE kind = 'strategy' AND audience = '*' AND trials"
+            "   AND object IN (SELECT strategy FROM trials WHERE uid = ?1)"
+            "   AND NOT EXISTS (SELECT 1 FROM trials t WHERE t.strategy = audiences.object AND t.shared = '*')",
+};
 
 enum status audiences_share_trial(struct store *store, const char *uid, const char *shared, bool *found,
                                   struct error *err) {
     int64_t n;
-    enum status status = share(store, SQL_TRIAL_OF_UID, SQL_TRIAL_SHARED, SQL_TRIAL_HIDDEN, uid, shared, &n, err);
+    enum status status = share(store, &of_trial, uid, shared, &n, err);
     if (status == ST_OK)
         *found = n > 0;
     return status;

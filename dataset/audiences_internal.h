@@ -3,7 +3,12 @@
 #ifndef DATASET_AUDIENCES_INTERNAL_H
 #define DATASET_AUDIENCES_INTERNAL_H
 
-#include "dataset/store_internal.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct store;
 
 /* The trials of the rows `first` to `last` were just added [a look at each, and where its strategy is new to an
  * audience one row written; for models and clusters a row each for all these trials]. */

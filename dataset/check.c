@@ -203,30 +203,53 @@ static enum status look_at_stray(struct check *check, sqlite3_stmt *stmt, struct
     return ST_OK;
 }
 
-/* Each gives a line a row that breaks it. */
+/* Each gives a line for every row that breaks it. */
 static const char *const rules[] = {
-    "SELECT 'trial ' || id || ': its state is ' || state || ', which its values contradict' FROM trials WHERE"
-    " state NOT IN ('waiting', 'running', 'complete', 'failed', 'infeasible', 'cancelled')"
-    " OR (state = 'complete') <> (median_us IS NOT NULL AND mean_us IS NOT NULL AND environment IS NOT NULL)"
-    " OR (state IN ('failed', 'infeasible', 'cancelled')) <> (reason IS NOT NULL)"
-    " OR (state IN ('waiting', 'running')) <> (ended IS NULL)",
-    "SELECT 'trial ' || id || ': its interval does not hold its median' FROM trials"
+    "SELECT 'trial ' || id || ': its state is ' || state || ', which its values contradict'"
+    " FROM trials"
+    " WHERE state NOT IN ('waiting', 'running', 'complete', 'failed', 'infeasible', 'cancelled')"
+    "    OR (state = 'complete') <> (median_us IS NOT NULL AND mean_us IS NOT NULL AND environment IS NOT NULL)"
+    "    OR (state IN ('failed', 'infeasible', 'cancelled')) <> (reason IS NOT NULL)"
+    "    OR (state IN ('waiting', 'running')) <> (ended IS NULL)",
+
+    "SELECT 'trial ' || id || ': its interval does not hold its median'"
+    " FROM trials"
     " WHERE low_us > median_us OR high_us < median_us",
-    "SELECT 'trial ' || id || ': a time that is not positive' FROM trials"
+
+    "SELECT 'trial ' || id || ': a time that is not positive'"
+    " FROM trials"
     " WHERE min(coalesce(predicted_us, 1), coalesce(mean_us, 1), coalesce(median_us, 1)) <= 0",
-    "SELECT 'trial ' || id || ': complete, but has no iterations' FROM trials t WHERE state = 'complete'"
-    " AND coalesce(n_iterations, 1) > 0 AND NOT EXISTS (SELECT 1 FROM iterations i WHERE i.trial = t.id)",
-    "SELECT 'trial ' || id || ': a lease belongs to a client and a running trial' FROM trials WHERE"
-    " (lease_until IS NULL) <> (lease_us IS NULL) OR lease_us <= 0"
-    " OR (lease_until IS NOT NULL AND (state <> 'running' OR client IS NULL)) OR attempt < 1",
-    "SELECT 'trial ' || id || ': a session and a number belong together' FROM trials"
+
+    "SELECT 'trial ' || id || ': complete, but has no iterations'"
+    " FROM trials t"
+    " WHERE state = 'complete' AND coalesce(n_iterations, 1) > 0"
+    "   AND NOT EXISTS (SELECT 1 FROM iterations i WHERE i.trial = t.id)",
+
+    "SELECT 'trial ' || id || ': a lease belongs to a client and a running trial'"
+    " FROM trials"
+    " WHERE (lease_until IS NULL) <> (lease_us IS NULL)"
+    "    OR lease_us <= 0"
+    "    OR (lease_until IS NOT NULL AND (state <> 'running' OR client IS NULL))"
+    "    OR attempt < 1",
+
+    "SELECT 'trial ' || id || ': a session and a number belong together'"
+    " FROM trials"
     " WHERE (session IS NULL) <> (number IS NULL) OR number <= 0 OR round < 0",
-    "SELECT 'trial ' || trial || ': an iteration whose time is not positive' FROM iterations WHERE time_us <= 0",
-    "SELECT 'session ' || id || ': its state is ' || state || ', which its values contradict' FROM sessions WHERE"
-    " state NOT IN ('running', 'done', 'stopped', 'failed', 'paused', 'cancelled')"
-    " OR (state IN ('running', 'paused')) <> (ended IS NULL) OR mode NOT IN ('own', 'ask') OR id = ''",
-    "SELECT 'operation ' || id || ': its state is ' || state || ', which its values contradict' FROM operations WHERE"
-    " state NOT IN ('running', 'done', 'failed') OR (state = 'running') <> (ended IS NULL)",
+
+    "SELECT 'trial ' || trial || ': an iteration whose time is not positive'"
+    " FROM iterations"
+    " WHERE time_us <= 0",
+
+    "SELECT 'session ' || id || ': its state is ' || state || ', which its values contradict'"
+    " FROM sessions"
+    " WHERE state NOT IN ('running', 'done', 'stopped', 'failed', 'paused', 'cancelled')"
+    "    OR (state IN ('running', 'paused')) <> (ended IS NULL)"
+    "    OR mode NOT IN ('own', 'ask')"
+    "    OR id = ''",
+
+    "SELECT 'operation ' || id || ': its state is ' || state || ', which its values contradict'"
+    " FROM operations"
+    " WHERE state NOT IN ('running', 'done', 'failed') OR (state = 'running') <> (ended IS NULL)",
 };
 
 static enum status look_at_line(struct check *check, sqlite3_stmt *stmt, struct error *err) {
@@ -371,11 +394,11 @@ static enum status check_all(struct check *check, struct error *err) {
                           " OR count(*) <> coalesce(t.n_iterations, count(*))",
                           look_at_gap, err);
     if (status == ST_OK)
-        status = each_row(
-            check,
-            "SELECT t.id, s.id FROM trials t JOIN sessions s ON s.id = t.session"
-            " WHERE t.model <> " ROW_OF("models", "s.model") " OR t.cluster <> " ROW_OF("clusters", "s.cluster"),
-            look_at_stray, err);
+        status = each_row(check,
+                          "SELECT t.id, s.id FROM trials t JOIN sessions s ON s.id = t.session"
+                          " WHERE t.model <> coalesce((SELECT row FROM models WHERE id = s.model), 0)"
+                          " OR t.cluster <> coalesce((SELECT row FROM clusters WHERE id = s.cluster), 0)",
+                          look_at_stray, err);
     return status == ST_OK ? check_audiences(check, err) : status;
 }
 

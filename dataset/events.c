@@ -8,10 +8,17 @@
 #include "base/clock.h"
 #include "dataset/store_internal.h"
 
+static const char charge_team[] = "INSERT INTO usage (team, rows, bytes)"
+                                  " SELECT team, 1, 100 + length(?2)"
+                                  " FROM sessions"
+                                  " WHERE id = ?1 AND team NOT NULL"
+                                  " ON CONFLICT DO UPDATE"
+                                  " SET rows = rows + 1, bytes = bytes + excluded.bytes";
+
 /* Its session's team has it, whoever made it happen: pruning knows no more than that, and credits that team. */
 static enum status charge(struct store *store, const char *session, const char *content, struct error *err) {
     const int64_t before = sqlite3_total_changes64(store->db);
-    enum status status = sql_step(store, SQL_EVENT_CHARGE, SQL_VALUES(sql_text(session), sql_text(content)), NULL, err);
+    enum status status = sql_step(store, charge_team, SQL_VALUES(sql_text(session), sql_text(content)), NULL, err);
     if (status == ST_OK && sqlite3_total_changes64(store->db) != before) {
         store->apart_rows++;
         store->apart_bytes += 100 + (int64_t)strlen(content);
@@ -19,13 +26,16 @@ static enum status charge(struct store *store, const char *session, const char *
     return status;
 }
 
+static const char insert_event[] = "INSERT INTO events (session, kind, content, created)"
+                                   " VALUES (?, ?, ?, ?)";
+
 enum status event_add(struct store *store, const char *session, const char *kind, const char *content, int64_t *id,
                       struct error *err) {
     char now[32];
     clock_utc(now, sizeof now);
     enum status status = sql_check_json(content, "event", err);
     if (status == ST_OK)
-        status = sql_step(store, SQL_EVENT_INSERT,
+        status = sql_step(store, insert_event,
                           SQL_VALUES(sql_text(session), sql_text(kind), sql_text(content), sql_text(now)), NULL, err);
     const int64_t row = sqlite3_last_insert_rowid(store->db);
     if (status == ST_OK && session)
@@ -45,13 +55,25 @@ static enum status read_event(sqlite3_stmt *stmt, struct arena *arena, void *ele
     return status;
 }
 
+static const char list_events[] = "SELECT id, session, kind, content, created"
+                                  " FROM events"
+                                  " WHERE id > ?1"
+                                  " ORDER BY id"
+                                  " LIMIT ?2";
+
+static const char list_events_of_session[] = "SELECT id, session, kind, content, created"
+                                             " FROM events"
+                                             " WHERE id > ?1 AND session = ?3"
+                                             " ORDER BY id"
+                                             " LIMIT ?2";
+
 enum status event_list(struct store *store, const char *session, int64_t after, size_t limit, struct arena *arena,
                        size_t *n, struct stored_event **out, struct error *err) {
     sqlite3_stmt *stmt;
     void *rows;
     const struct sql_value values[] = {sql_integer(after), sql_integer(sql_limit(limit)), sql_text(session)};
     enum status status =
-        sql_start(store, session ? SQL_EVENT_LIST_OF : SQL_EVENT_LIST, session ? 3 : 2, values, &stmt, err);
+        sql_start(store, session ? list_events_of_session : list_events, session ? 3 : 2, values, &stmt, err);
     if (status == ST_OK)
         status = sql_collect(store, stmt, read_event, sizeof **out, arena, n, &rows, err);
     if (status == ST_OK)
@@ -59,23 +81,59 @@ enum status event_list(struct store *store, const char *session, int64_t after, 
     return status;
 }
 
+static const char last_event[] = "SELECT coalesce(max(id), 0)"
+                                 " FROM events";
+
+static const char last_event_of_session[] = "SELECT coalesce(max(id), 0)"
+                                            " FROM events"
+                                            " WHERE session = ?";
+
 enum status event_last(struct store *store, const char *session, int64_t *id, struct error *err) {
     const struct sql_value value = sql_text(session);
-    return sql_first_integer(store, session ? SQL_EVENT_LAST_OF : SQL_EVENT_LAST, session ? 1 : 0, &value, id, err);
+    return sql_first_integer(store, session ? last_event_of_session : last_event, session ? 1 : 0, &value, id, err);
 }
+
+/* A thousand events from before ?1, of sessions that have ended or are not here. */
+#define OLD_EVENTS                                                                                                     \
+    "SELECT e.id FROM events e WHERE e.created < ?1"                                                                   \
+    " AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = e.session AND s.ended IS NULL)"                            \
+    " ORDER BY e.created, e.id LIMIT 1000"
+
+static const char note_pruned[] = "INSERT INTO pruned_events (session, last)"
+                                  " SELECT session, max(id)"
+                                  " FROM events"
+                                  " WHERE id IN (" OLD_EVENTS ") AND session IS NOT NULL"
+                                  " GROUP BY session"
+                                  " ON CONFLICT DO UPDATE"
+                                  " SET last = excluded.last";
+
+static const char credit_teams[] = "UPDATE usage"
+                                   " SET rows = max(0, rows - x.n), bytes = max(0, bytes - x.size)"
+                                   " FROM (SELECT s.team AS team, count(*) AS n, sum(100 + length(e.content)) AS size"
+                                   "       FROM events e JOIN sessions s ON s.id = e.session"
+                                   "       WHERE e.id IN (" OLD_EVENTS ")"
+                                   "       GROUP BY s.team) x"
+                                   " WHERE usage.team = x.team";
+
+static const char delete_events[] = "DELETE FROM events"
+                                    " WHERE id IN (" OLD_EVENTS ")";
 
 enum status event_prune(struct store *store, const char *before, uint64_t *n, struct error *err) {
     enum status status = store_begin(store, err);
     if (status != ST_OK)
         return status;
-    status = sql_run(store, SQL_EVENT_NOTE, SQL_VALUES(sql_text(before)), err);
+    status = sql_run(store, note_pruned, SQL_VALUES(sql_text(before)), err);
     if (status == ST_OK)
-        status = sql_run(store, SQL_EVENT_CREDIT, SQL_VALUES(sql_text(before)), err);
+        status = sql_run(store, credit_teams, SQL_VALUES(sql_text(before)), err);
     if (status == ST_OK)
-        status = sql_step(store, SQL_EVENT_PRUNE, SQL_VALUES(sql_text(before)), n, err);
+        status = sql_step(store, delete_events, SQL_VALUES(sql_text(before)), n, err);
     return store_end(store, status, err);
 }
 
+static const char last_pruned[] = "SELECT last"
+                                  " FROM pruned_events"
+                                  " WHERE session = ?";
+
 enum status event_pruned(struct store *store, const char *session, int64_t *last, struct error *err) {
-    return sql_first_integer(store, SQL_EVENT_PRUNED, SQL_VALUES(sql_text(session)), last, err);
+    return sql_first_integer(store, last_pruned, SQL_VALUES(sql_text(session)), last, err);
 }

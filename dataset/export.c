@@ -10,8 +10,10 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "dataset/names_internal.h"
 #include "dataset/select_internal.h"
 #include "dataset/sharing.h"
+#include "dataset/store_internal.h"
 
 /* X(column, kind, expression); the iterations stand between the first table and the second. */
 #define COLUMN_TABLE(X)                                                                                                \

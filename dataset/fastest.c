@@ -10,6 +10,7 @@
 
 #include "base/grow.h"
 #include "dataset/select_internal.h"
+#include "dataset/store_internal.h"
 
 enum { FIRST = 1, MOST = 128 };
 
@@ -59,6 +60,20 @@ static void sift_down(struct fastest *f, size_t i) {
     }
 }
 
+static const char fastest_trials[] =
+    "SELECT id, median_us"
+    " FROM trials"
+    " WHERE model = ?1 AND cluster = ?2 AND median_us BETWEEN ?3 AND ?6 AND (median_us > ?3 OR id > ?4)"
+    " ORDER BY median_us, id"
+    " LIMIT ?5";
+
+static const char slowest_trials[] =
+    "SELECT id, median_us"
+    " FROM trials"
+    " WHERE model = ?1 AND cluster = ?2 AND median_us BETWEEN ?6 AND ?3 AND (median_us < ?3 OR id < ?4)"
+    " ORDER BY median_us DESC, id DESC"
+    " LIMIT ?5";
+
 /* The pair's next places, behind `from`. */
 static enum status fill(struct fastest *f, struct run *run, const struct median_place *from, struct error *err) {
     const struct median_place behind = *from; /* which may be one of those that give way */
@@ -72,7 +87,7 @@ static enum status fill(struct fastest *f, struct run *run, const struct median_
     run->room = room;
     run->at = run->n = 0;
     enum status status =
-        sql_start(f->store, f->descending ? SQL_SLOWEST : SQL_FASTEST,
+        sql_start(f->store, f->descending ? slowest_trials : fastest_trials,
                   SQL_VALUES(sql_integer(run->model), sql_integer(run->cluster), sql_real(behind.key),
                              sql_integer(behind.trial), sql_integer((int64_t)room), sql_real(f->last_us)),
                   &stmt, err);
@@ -104,11 +119,20 @@ static enum status add_pair(struct fastest *f, int64_t model, int64_t cluster, c
     return status;
 }
 
+/* In two parts: (model, cluster) > (?1, ?2) would walk over all that equal them. */
+static const char next_of_pairs[] =
+    "SELECT *"
+    " FROM (SELECT model, cluster FROM trials WHERE model = ?1 AND cluster > ?2 ORDER BY cluster LIMIT 1)"
+    " UNION ALL"
+    " SELECT *"
+    " FROM (SELECT model, cluster FROM trials WHERE model > ?1 ORDER BY model, cluster LIMIT 1)"
+    " LIMIT 1";
+
 /* The pair behind (*model, *cluster) becomes these; *found says whether there was one. */
 static enum status next_pair(struct store *store, int64_t *model, int64_t *cluster, bool *found, struct error *err) {
     sqlite3_stmt *stmt;
     enum status status =
-        sql_start(store, SQL_PAIR_NEXT, SQL_VALUES(sql_integer(*model), sql_integer(*cluster)), &stmt, err);
+        sql_start(store, next_of_pairs, SQL_VALUES(sql_integer(*model), sql_integer(*cluster)), &stmt, err);
     if (status == ST_OK)
         status = sql_next(store, stmt, found, err);
     if (status != ST_OK || !*found)

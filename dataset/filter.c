@@ -12,6 +12,7 @@
 #include <strings.h>
 
 #include "dataset/select_internal.h"
+#include "dataset/store_internal.h"
 
 enum type { OBJECT, SHARED, TEXT, STATE, STAMP, NUMBER, SEED };
 

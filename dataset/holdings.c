@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "dataset/names_internal.h"
 #include "dataset/select_internal.h"
+#include "dataset/store_internal.h"
 
 /* Parameters of every statement here: ?1 an id or a word, ?2 the asker's team, ?3 whether everything is seen, ?4 in
  * searches the team whose things are looked at. */
@@ -49,6 +50,16 @@ enum status holding_put(struct store *store, enum store_kind kind, const char *i
     return holding_put_at(store, kind, id, team, name, shared, NULL, err);
 }
 
+static const char insert_holding[] = "INSERT INTO holdings (kind, object, team, name, shared, created)"
+                                     " VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
+                                     " ON CONFLICT DO NOTHING";
+
+static const char share_holding[] =
+    "UPDATE holdings"
+    " SET shared = ?4, name = iif(shared = '', ?5, name), created = iif(shared = '', ?6, created)"
+    " WHERE kind = ?1 AND object = ?2 AND team = ?3"
+    "   AND (shared <> ?4 OR (shared = '' AND name <> ?5))";
+
 enum status holding_put_at(struct store *store, enum store_kind kind, const char *id, const char *team,
                            const char *name, const char *shared, const char *created, struct error *err) {
     char now[32];
@@ -65,10 +76,10 @@ enum status holding_put_at(struct store *store, enum store_kind kind, const char
                            who = sql_text(team ? team : ""), seen = sql_text(shared ? shared : "*");
     const struct sql_value called = sql_text(name), when = sql_text(created ? created : now);
     uint64_t added;
-    status = sql_step(store, SQL_HOLDING_PUT, SQL_VALUES(word, held, who, called, seen, when), &added, err);
+    status = sql_step(store, insert_holding, SQL_VALUES(word, held, who, called, seen, when), &added, err);
     if (status != ST_OK || added)
         return status;
-    return sql_step(store, SQL_HOLDING_SHARE, SQL_VALUES(word, held, who, seen, called, when), NULL, err);
+    return sql_step(store, share_holding, SQL_VALUES(word, held, who, seen, called, when), NULL, err);
 }
 
 static enum status make(struct store *store, enum store_kind kind, const struct id *id, const char *content,
@@ -94,11 +105,11 @@ static bool sees_all(const struct viewer *asker) {
 }
 
 /* *stmt is at its row. */
-static enum status start_seen(struct store *store, enum store_kind kind, sqlite3_stmt **kept, const char *sql,
-                              const char *id, const struct viewer *asker, sqlite3_stmt **stmt, struct error *err) {
+static enum status start_seen(struct store *store, enum store_kind kind, const char *sql, const char *id,
+                              const struct viewer *asker, sqlite3_stmt **stmt, struct error *err) {
     bool row;
-    enum status status = sql_start_kept(
-        store, kept, sql, SQL_VALUES(sql_text(id), sql_text(team_of(asker)), sql_integer(sees_all(asker))), stmt, err);
+    enum status status = sql_start(
+        store, sql, SQL_VALUES(sql_text(id), sql_text(team_of(asker)), sql_integer(sees_all(asker))), stmt, err);
     if (status == ST_OK)
         status = sql_next(store, *stmt, &row, err);
     if (status == ST_OK && !row)
@@ -111,7 +122,7 @@ enum status seen_get(struct store *store, enum store_kind kind, const char *id, 
     sqlite3_stmt *stmt;
     if (!asker)
         return store_get(store, kind, id, arena, out, err);
-    enum status status = start_seen(store, kind, &store->object_shown[kind], gets[kind], id, asker, &stmt, err);
+    enum status status = start_seen(store, kind, gets[kind], id, asker, &stmt, err);
     if (status != ST_OK)
         return status;
     status = object_read(stmt, true, arena, out, err);
@@ -122,7 +133,7 @@ enum status seen_get(struct store *store, enum store_kind kind, const char *id, 
 enum status seen_name(struct store *store, enum store_kind kind, const char *id, const struct viewer *asker,
                       struct arena *arena, const char **name, struct error *err) {
     sqlite3_stmt *stmt;
-    enum status status = start_seen(store, kind, &store->object_named[kind], names[kind], id, asker, &stmt, err);
+    enum status status = start_seen(store, kind, names[kind], id, asker, &stmt, err);
     if (status != ST_OK)
         return status;
     status = sql_copy_text(stmt, 1, arena, name, err);
@@ -138,7 +149,7 @@ enum status seen_row(struct store *store, enum store_kind kind, const char *id, 
         status = object_row(store, kind, id, row, err);
         return status == ST_OK && !*row ? no_object(store, kind, id, err) : status;
     }
-    status = start_seen(store, kind, &store->object_seen[kind], asks[kind], id, asker, &stmt, err);
+    status = start_seen(store, kind, asks[kind], id, asker, &stmt, err);
     if (status != ST_OK)
         return status;
     *row = sqlite3_column_int64(stmt, 0);
@@ -153,6 +164,9 @@ enum status seen_has(struct store *store, enum store_kind kind, const char *id, 
 }
 
 /* ---- searching ---- */
+
+/* Ways to find an object by what somebody typed. */
+enum search_step { SEARCH_DIGITS, SEARCH_HELD, SEARCH_SHARED, SEARCH_UNHELD, SEARCH_COUNT };
 
 struct search {
     struct store *store;
@@ -189,30 +203,30 @@ static enum status take_first(struct search *s, sqlite3_stmt *stmt, struct error
     "SELECT o.id FROM " table " o WHERE o.name = ?1 AND (?3 OR NOT " IS_HELD("'" kind "'", "o.row") ") AND " OF_OWNER( \
         kind, "o.row") " AND " IS_SEEN(kind, "o.row") " ORDER BY o.row DESC LIMIT 1"
 
-static const char *const searches[STORE_SEARCH_COUNT][STORE_KIND_COUNT] = {
+static const char *const searches[SEARCH_COUNT][STORE_KIND_COUNT] = {
 #define X(constant, table, word) [constant] = BY_DIGITS(#table, #word),
-    [STORE_SEARCH_DIGITS] = {STORE_KIND_TABLE(X)},
+    [SEARCH_DIGITS] = {STORE_KIND_TABLE(X)},
 #undef X
 #define X(constant, table, word) [constant] = HELD(#table, #word, "h.team = ?4 AND " IS_SEEN(#word, "o.row")),
-    [STORE_SEARCH_HELD] = {STORE_KIND_TABLE(X)},
+    [SEARCH_HELD] = {STORE_KIND_TABLE(X)},
 #undef X
 #define X(constant, table, word) [constant] = HELD(#table, #word, IS_TOLD("h", "?2", "?3")),
-    [STORE_SEARCH_SHARED] = {STORE_KIND_TABLE(X)},
+    [SEARCH_SHARED] = {STORE_KIND_TABLE(X)},
 #undef X
 #define X(constant, table, word) [constant] = UNHELD(#table, #word),
-    [STORE_SEARCH_UNHELD] = {STORE_KIND_TABLE(X)},
+    [SEARCH_UNHELD] = {STORE_KIND_TABLE(X)},
 #undef X
 };
 
 /* `owner` is whose things are looked at; NULL: anybody's. What is shared is not asked for by owner. */
-static enum status look(struct search *s, enum store_search which, const char *owner, struct error *err) {
+static enum status look(struct search *s, enum search_step which, const char *owner, struct error *err) {
     sqlite3_stmt *stmt;
     const struct sql_value values[] = {sql_text(s->word), sql_text(team_of(s->asker)), sql_integer(sees_all(s->asker)),
                                        sql_text(owner)};
     if (s->found)
         return ST_OK;
-    enum status status = sql_start_kept(s->store, &s->store->object_found[which][s->kind], searches[which][s->kind],
-                                        which == STORE_SEARCH_SHARED ? 3 : 4, values, &stmt, err);
+    enum status status =
+        sql_start(s->store, searches[which][s->kind], which == SEARCH_SHARED ? 3 : 4, values, &stmt, err);
     if (status != ST_OK)
         return status;
     status = take_first(s, stmt, err);
@@ -225,25 +239,25 @@ static enum status find_by_digits(struct search *s, struct error *err) {
     if (!object_is_prefix(s->word))
         return ST_OK;
     if (*team_of(s->asker))
-        status = look(s, STORE_SEARCH_DIGITS, team_of(s->asker), err);
+        status = look(s, SEARCH_DIGITS, team_of(s->asker), err);
     if (status == ST_OK && s->asker)
-        status = look(s, STORE_SEARCH_DIGITS, "", err);
-    return status == ST_OK ? look(s, STORE_SEARCH_DIGITS, NULL, err) : status;
+        status = look(s, SEARCH_DIGITS, "", err);
+    return status == ST_OK ? look(s, SEARCH_DIGITS, NULL, err) : status;
 }
 
 static enum status find_by_name(struct search *s, struct error *err) {
     const char *const owners[] = {team_of(s->asker), ""};
     enum status status = ST_OK;
     for (size_t i = *owners[0] ? 0 : 1; i < 2 && s->asker && status == ST_OK; i++) {
-        status = look(s, STORE_SEARCH_HELD, owners[i], err);
+        status = look(s, SEARCH_HELD, owners[i], err);
         if (status == ST_OK)
-            status = look(s, STORE_SEARCH_UNHELD, owners[i], err);
+            status = look(s, SEARCH_UNHELD, owners[i], err);
     }
     if (status == ST_OK && s->asker)
-        status = look(s, STORE_SEARCH_SHARED, NULL, err);
+        status = look(s, SEARCH_SHARED, NULL, err);
     if (status == ST_OK)
-        status = look(s, STORE_SEARCH_UNHELD, NULL, err);
-    return status == ST_OK && !s->asker ? look(s, STORE_SEARCH_SHARED, NULL, err) : status;
+        status = look(s, SEARCH_UNHELD, NULL, err);
+    return status == ST_OK && !s->asker ? look(s, SEARCH_SHARED, NULL, err) : status;
 }
 
 enum status seen_find(struct store *store, enum store_kind kind, const char *word, const struct viewer *asker,

@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "dataset/holdings.h"
+#include "dataset/names_internal.h"
 #include "dataset/sharing.h"
 #include "dataset/store_internal.h"
 #include "dataset/validate_internal.h"
@@ -145,6 +146,13 @@ static bool is_same(const char *a, const char *b) {
     return a && b && !strcmp(a, b);
 }
 
+/* A name that is the first digits of the id is nobody's. */
+static const char hold_as_named[] = "INSERT INTO holdings (kind, object, team, name, shared, created)"
+                                    " SELECT 'strategy', row, ?2, ?3, '', ?4"
+                                    " FROM strategies"
+                                    " WHERE id = ?1 AND ?3 <> substr(id, 1, " NAME_DIGITS ")"
+                                    " ON CONFLICT DO NOTHING";
+
 /* Each record's team holds the strategy under the record's name for it. */
 static enum status hold_strategies(struct importer *im, struct error *err) {
     char now[32];
@@ -158,7 +166,7 @@ static enum status hold_strategies(struct importer *im, struct error *err) {
         status = validate_name("strategy_name", r->strategy_name, VALID_NAME_MAX, err);
         if (status != ST_OK)
             return place_at(im->lines[i], status, err);
-        status = sql_run(im->store, SQL_HOLD_NAMED,
+        status = sql_run(im->store, hold_as_named,
                          SQL_VALUES(sql_text(r->strategy), sql_text(r->team), sql_text(r->strategy_name),
                                     sql_text(r->ended ? r->ended : now)),
                          err);
@@ -286,9 +294,9 @@ static enum status read_object(struct importer *im, const cJSON *json, const cha
     return ST_OK;
 }
 
-static enum status run_counted(struct importer *im, enum statement which, size_t n, const struct sql_value *values,
+static enum status run_counted(struct importer *im, const char *sql, size_t n, const struct sql_value *values,
                                uint64_t *added, struct error *err) {
-    enum status status = sql_run(im->store, which, n, values, err);
+    enum status status = sql_run(im->store, sql, n, values, err);
     if (status != ST_OK)
         return place(im, status, err);
     if (sql_changes(im->store) > 0)
@@ -297,6 +305,12 @@ static enum status run_counted(struct importer *im, enum statement which, size_t
         im->counts.duplicates++;
     return ST_OK;
 }
+
+static const char import_session[] = "INSERT INTO sessions (id, model, cluster, seed, budget, options, state, reason, "
+                                     "started, ended, team, shared, mode,"
+                                     "                       origin)"
+                                     " VALUES (?, ?, ?, ?, ?, ?, ?, reason_kept(?), ?, ?, ?, ?, ?, ?)"
+                                     " ON CONFLICT (id) DO NOTHING";
 
 static enum status read_session(struct importer *im, const cJSON *json, const char *line, struct error *err) {
     static const char *const keys[] = {"id", "model", "cluster", "state", "reason", "started", "ended", "team", "mode"};
@@ -337,7 +351,7 @@ static enum status read_session(struct importer *im, const cJSON *json, const ch
                      err);
     if (status != ST_OK && status != ST_NOT_FOUND)
         return status == ST_NO_MEMORY ? error_no_memory(err) : fail(im, err, "cannot be compared: session", t[0]);
-    return run_counted(im, SQL_SESSION_IMPORT,
+    return run_counted(im, import_session,
                        SQL_VALUES(sql_text(t[0]), sql_text(t[1]), sql_text(t[2]), sql_integer((int64_t)seed),
                                   sql_text(budget), sql_text(options), sql_text(t[3]), sql_text(t[4]), sql_text(t[5]),
                                   sql_text(t[6]), sql_text(t[7]), sql_text(shared ? shared : "*"),
@@ -430,19 +444,35 @@ static enum status name_line(const struct importer *im, enum status status, stru
     return status;
 }
 
+/* Strategies behind a row that no trial is about. */
+static const char hold_strategies_for_all[] =
+    "INSERT INTO holdings (kind, object, team, name, shared, created)"
+    " SELECT 'strategy', row, '', name, '*', created"
+    " FROM strategies s"
+    " WHERE row > ? AND NOT EXISTS (SELECT 1 FROM trials t WHERE t.strategy = s.row)"
+    " ON CONFLICT DO NOTHING";
+
+/* Strategies behind a row, for the teams of the trials behind another row. */
+static const char hold_strategies_of_trials[] = "INSERT INTO holdings (kind, object, team, name, shared, created)"
+                                                " SELECT DISTINCT 'strategy', s.row, t.team, s.name, '', s.created"
+                                                " FROM trials t JOIN strategies s ON s.row = t.strategy"
+                                                " WHERE t.team NOT NULL AND t.id > ?1 AND s.row > ?2"
+                                                " ON CONFLICT DO NOTHING";
+
 /* A strategy that came without a trial belongs to no team, and all see it, as with other objects. A strategy that came
  * with a trial is held by the trial's team, also where the record gives it no name. */
 static enum status read_all(struct importer *im, FILE *in, struct error *err) {
     int64_t last = 0, last_trial = 0;
-    enum status status = sql_get_integer(im->store, "SELECT max(row) FROM strategies", &last, err);
+    enum status status = sql_first_integer(im->store, "SELECT max(row) FROM strategies", 0, NULL, &last, err);
     if (status == ST_OK)
-        status = sql_get_integer(im->store, "SELECT max(id) FROM trials", &last_trial, err);
+        status = sql_first_integer(im->store, "SELECT max(id) FROM trials", 0, NULL, &last_trial, err);
     if (status == ST_OK)
         status = read_lines(im, in, err);
     if (status == ST_OK)
-        status = sql_run(im->store, SQL_HOLD_STRATEGIES, SQL_VALUES(sql_integer(last)), err);
+        status = sql_run(im->store, hold_strategies_for_all, SQL_VALUES(sql_integer(last)), err);
     if (status == ST_OK)
-        status = sql_run(im->store, SQL_HOLD_IMPORTED, SQL_VALUES(sql_integer(last_trial), sql_integer(last)), err);
+        status =
+            sql_run(im->store, hold_strategies_of_trials, SQL_VALUES(sql_integer(last_trial), sql_integer(last)), err);
     return status;
 }
 

@@ -146,6 +146,11 @@ static enum status find_row(struct batch *batch, enum store_kind kind, const cha
     return status;
 }
 
+static const char trial_is_seen[] =
+    "SELECT 1"
+    " FROM trials"
+    " WHERE uid = ?1 AND (shared = '*' OR team = ?2 OR instr(shared, '|' || ?2 || '|') > 0)";
+
 /* The same words whatever the hidden trial is, also when it is the same: that a uid is taken is all that can be learned
  * of it, and who learns that knew the uid. */
 static enum status refuse_hidden(struct batch *batch, const char *uid, struct error *err) {
@@ -153,8 +158,8 @@ static enum status refuse_hidden(struct batch *batch, const char *uid, struct er
     bool row = true;
     if (!batch->options->viewer)
         return ST_OK;
-    enum status status = sql_start(batch->store, SQL_TRIAL_SEEN,
-                                   SQL_VALUES(sql_text(uid), sql_text(batch->options->viewer)), &stmt, err);
+    enum status status =
+        sql_start(batch->store, trial_is_seen, SQL_VALUES(sql_text(uid), sql_text(batch->options->viewer)), &stmt, err);
     if (status == ST_OK)
         status = sql_next(batch->store, stmt, &row, err);
     if (status != ST_OK)
@@ -164,13 +169,34 @@ static enum status refuse_hidden(struct batch *batch, const char *uid, struct er
                : error_set(err, ST_CONFLICT, "uid %.64s cannot be used here; leave it out, and one is made", uid);
 }
 
+/* The first column in which the trial of uid ?2 is not as the values of import_trial say. */
+static const char trial_difference[] = "SELECT CASE WHEN session IS NOT ?3 THEN 'session'"
+                                       "             WHEN ?4 > 0 AND number IS NOT ?4 THEN 'number'"
+                                       "             WHEN round <> ?5 THEN 'round'"
+                                       "             WHEN seed <> ?6 THEN 'seed'"
+                                       "             WHEN model <> ?7 THEN 'model'"
+                                       "             WHEN cluster <> ?8 THEN 'cluster'"
+                                       "             WHEN strategy <> ?9 THEN 'strategy'"
+                                       "             WHEN proposer <> ?10 THEN 'proposer'"
+                                       "             WHEN runner <> ?11 THEN 'runner'"
+                                       "             WHEN state <> ?12 THEN 'state'"
+                                       "             WHEN reason_kept(reason) IS NOT reason_kept(?13) THEN 'reason'"
+                                       "             WHEN predicted_us IS NOT ?17 THEN 'predicted_us'"
+                                       "             WHEN mean_us IS NOT ?18 THEN 'mean_us'"
+                                       "             WHEN median_us IS NOT ?19 THEN 'median_us'"
+                                       "             WHEN low_us IS NOT ?20 THEN 'low_us'"
+                                       "             WHEN high_us IS NOT ?21 THEN 'high_us'"
+                                       "             WHEN environment IS NOT ?22 THEN 'environment' END"
+                                       " FROM trials"
+                                       " WHERE uid = ?2";
+
 /* The uid was there. */
 static enum status look_at_duplicate(struct batch *batch, size_t n, const struct sql_value *values, struct error *err) {
     sqlite3_stmt *stmt;
     bool row;
     enum status status = refuse_hidden(batch, values[1].text, err);
     if (status == ST_OK)
-        status = sql_start(batch->store, SQL_TRIAL_DIFFERENCE, n, values, &stmt, err);
+        status = sql_start(batch->store, trial_difference, n, values, &stmt, err);
     if (status == ST_OK)
         status = sql_next(batch->store, stmt, &row, err);
     if (status != ST_OK)
@@ -184,6 +210,22 @@ static enum status look_at_duplicate(struct batch *batch, size_t n, const struct
     batch->report.duplicates += status == ST_OK;
     return status;
 }
+
+/* The number 0 becomes the next one of the session. */
+static const char import_trial[] =
+    "INSERT INTO trials (id, uid, session, number, round, seed, model, cluster, strategy, proposer, runner, state, "
+    "reason,"
+    "                     queued, started, ended, predicted_us, mean_us, median_us, low_us, high_us, environment, team,"
+    "                     shared, attempt, client, n_iterations)"
+    " VALUES (?1, ?2, ?3,"
+    "         CASE WHEN ?3 IS NULL THEN NULL"
+    "              WHEN ?4 > 0 THEN ?4"
+    "              ELSE (SELECT coalesce(max(number), 0) + 1 FROM trials WHERE session = ?3) END,"
+    "         ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, reason_kept(?13), ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,"
+    "         coalesce(?23, (SELECT team FROM sessions WHERE id = ?3)),"
+    "         shared_narrow(?24, (SELECT shared FROM sessions WHERE id = ?3)),"
+    "         ?25, ?26, ?27)"
+    " ON CONFLICT (uid) DO NOTHING";
 
 static enum status insert(struct batch *batch, const struct record *r, const char *uid, int64_t strategy,
                           struct error *err) {
@@ -229,7 +271,7 @@ static enum status insert(struct batch *batch, const struct record *r, const cha
                                        sql_text(r->client),
                                        complete ? sql_integer((int64_t)r->n_iterations) : sql_text(NULL)};
     enum { N = sizeof values / sizeof *values };
-    status = sql_run(batch->store, SQL_TRIAL_IMPORT, N, values, err);
+    status = sql_run(batch->store, import_trial, N, values, err);
     if (status != ST_OK)
         return status;
     if (sql_changes(batch->store) == 0)
@@ -254,18 +296,8 @@ static enum status add_record(struct batch *batch, const struct record *record, 
     return status == ST_OK ? insert(batch, &r, r.uid ? r.uid : made, strategy, err) : status;
 }
 
-static enum status read_last_row(struct batch *batch, struct error *err) {
-    sqlite3_stmt *stmt;
-    bool row;
-    enum status status = sql_start(batch->store, SQL_TRIAL_LAST, 0, NULL, &stmt, err);
-    if (status == ST_OK)
-        status = sql_next(batch->store, stmt, &row, err);
-    if (status != ST_OK)
-        return status;
-    batch->last_row = sqlite3_column_int64(stmt, 0);
-    sqlite3_reset(stmt);
-    return ST_OK;
-}
+static const char last_trial[] = "SELECT coalesce(max(id), 0)"
+                                 " FROM trials";
 
 enum status store_trials_import(struct store *store, size_t n, const struct record *records,
                                 const struct import_options *options, struct import_report *out, struct error *err) {
@@ -276,7 +308,7 @@ enum status store_trials_import(struct store *store, size_t n, const struct reco
     enum status status = store_begin(store, err);
     if (status != ST_OK)
         return status;
-    status = read_last_row(&batch, err);
+    status = sql_first_integer(store, last_trial, 0, NULL, &batch.last_row, err);
     const int64_t before = batch.last_row;
     while (i < n && status == ST_OK) {
         const int64_t *rows = batch.options->strategy_rows;

@@ -36,10 +36,14 @@ static enum status read_held(sqlite3_stmt *stmt, int64_t trial, struct held *out
     return ST_OK;
 }
 
+static const char select_lease[] = "SELECT state, client, attempt, lease_until"
+                                   " FROM trials"
+                                   " WHERE id = ?";
+
 static enum status look(struct store *store, int64_t trial, struct held *out, struct error *err) {
     sqlite3_stmt *stmt;
     bool row;
-    enum status status = sql_start(store, SQL_LEASE_GET, SQL_VALUES(sql_integer(trial)), &stmt, err);
+    enum status status = sql_start(store, select_lease, SQL_VALUES(sql_integer(trial)), &stmt, err);
     if (status == ST_OK)
         status = sql_next(store, stmt, &row, err);
     if (status != ST_OK)
@@ -75,6 +79,10 @@ enum status lease_check(struct store *store, int64_t trial, const char *client, 
     return check(store, trial, client, attempt, err);
 }
 
+static const char take_lease[] = "UPDATE trials"
+                                 " SET state = 'running', client = ?2, lease_us = ?3, lease_until = ?4, started = ?5"
+                                 " WHERE id = ?1";
+
 static enum status take(struct store *store, int64_t trial, const char *client, double length_us, uint64_t *attempt,
                         struct error *err) {
     struct held held;
@@ -89,7 +97,7 @@ static enum status take(struct store *store, int64_t trial, const char *client, 
                         record_state_word(held.state));
     *attempt = held.attempt;
     return sql_run(
-        store, SQL_LEASE_TAKE,
+        store, take_lease,
         SQL_VALUES(sql_integer(trial), sql_text(client), sql_real(length_us), sql_text(until), sql_text(now)), err);
 }
 
@@ -109,6 +117,10 @@ enum status lease_take(struct store *store, int64_t trial, const char *client, d
     return status;
 }
 
+static const char renew_lease[] = "UPDATE trials"
+                                  " SET lease_us = ?2, lease_until = ?3"
+                                  " WHERE id = ?1";
+
 enum status lease_renew(struct store *store, int64_t trial, const char *client, uint64_t attempt, double length_us,
                         struct error *err) {
     char until[32];
@@ -120,8 +132,7 @@ enum status lease_renew(struct store *store, int64_t trial, const char *client, 
         return status;
     status = check(store, trial, client, attempt, err);
     if (status == ST_OK)
-        status =
-            sql_run(store, SQL_LEASE_RENEW, SQL_VALUES(sql_integer(trial), sql_real(length_us), sql_text(until)), err);
+        status = sql_run(store, renew_lease, SQL_VALUES(sql_integer(trial), sql_real(length_us), sql_text(until)), err);
     return store_end(store, status, err);
 }
 
@@ -132,6 +143,11 @@ static enum status lose(struct store *store, int64_t trial, uint64_t attempt, st
     return store_trial_fail(store, trial, RECORD_CANCELLED, reason, err);
 }
 
+static const char return_trial[] =
+    "UPDATE trials"
+    " SET state = 'waiting', attempt = attempt + 1, client = NULL, lease_us = NULL, lease_until = NULL, started = NULL"
+    " WHERE id = ?1";
+
 enum status lease_expire(struct store *store, int64_t trial, uint64_t attempt, uint64_t max_attempts,
                          enum record_state *state, struct error *err) {
     const bool last = attempt >= max_attempts;
@@ -140,8 +156,8 @@ enum status lease_expire(struct store *store, int64_t trial, uint64_t attempt, u
         return status;
     status = check(store, trial, NULL, attempt, err);
     if (status == ST_OK)
-        status = last ? lose(store, trial, attempt, err)
-                      : sql_run(store, SQL_LEASE_RETURN, SQL_VALUES(sql_integer(trial)), err);
+        status =
+            last ? lose(store, trial, attempt, err) : sql_run(store, return_trial, SQL_VALUES(sql_integer(trial)), err);
     status = store_end(store, status, err);
     if (status == ST_OK && state)
         *state = last ? RECORD_CANCELLED : RECORD_WAITING;
@@ -154,7 +170,7 @@ enum status lease_release(struct store *store, int64_t trial, const char *client
         return status;
     status = check(store, trial, client, attempt, err);
     if (status == ST_OK)
-        status = sql_run(store, SQL_LEASE_RETURN, SQL_VALUES(sql_integer(trial)), err);
+        status = sql_run(store, return_trial, SQL_VALUES(sql_integer(trial)), err);
     return store_end(store, status, err);
 }
 
@@ -170,11 +186,17 @@ static enum status read_lease(sqlite3_stmt *stmt, struct arena *arena, void *ele
     return status == ST_OK ? sql_copy_text(stmt, 6, arena, &lease->until, err) : status;
 }
 
+static const char list_leases[] =
+    "SELECT id, session, number, client, attempt, lease_us, lease_until"
+    " FROM trials"
+    " WHERE state = 'running' AND lease_until IS NOT NULL AND (?1 IS NULL OR session = ?1)"
+    " ORDER BY id";
+
 enum status leases_list(struct store *store, const char *session, struct arena *arena, size_t *n, struct lease **out,
                         struct error *err) {
     sqlite3_stmt *stmt;
     void *rows;
-    enum status status = sql_start(store, SQL_LEASE_LIST, SQL_VALUES(sql_text(session)), &stmt, err);
+    enum status status = sql_start(store, list_leases, SQL_VALUES(sql_text(session)), &stmt, err);
     if (status == ST_OK)
         status = sql_collect(store, stmt, read_lease, sizeof **out, arena, n, &rows, err);
     if (status == ST_OK)
@@ -187,7 +209,7 @@ static enum status refresh(struct store *store, size_t n, const struct lease *le
     for (size_t i = 0; i < n && status == ST_OK; i++) {
         char until[32];
         clock_utc_after(leases[i].length_us, until, sizeof until);
-        status = sql_run(store, SQL_LEASE_RENEW,
+        status = sql_run(store, renew_lease,
                          SQL_VALUES(sql_integer(leases[i].trial), sql_real(leases[i].length_us), sql_text(until)), err);
     }
     return status;

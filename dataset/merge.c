@@ -16,60 +16,81 @@
     "uid, session, number, round, proposer, runner, predicted_us, seed, state, queued, started, ended, mean_us,"       \
     " median_us, low_us, high_us, team, attempt, client, n_iterations"
 
+/* clang-format off */
 /* The row here of the object that `row` stands for there; NULL where it is not here. */
 #define ROW_HERE(table, row)                                                                                           \
     "(SELECT o.row FROM source." table " p JOIN main." table " o ON o.id = p.id WHERE p.row = " row ")"
 
-/* As the session is shared here, or less. */
-#define SHARED_HERE "shared_narrow(b.shared, (SELECT a.shared FROM main.sessions a WHERE a.id = b.session))"
-
 /* Each row is a contradiction between the files: what it is about, what it is here, what it is there. */
 static const char *const clashes[] = {
-    "SELECT 'session ' || a.id, 'model ' || substr(a.model, 1, 12) || ', cluster ' || substr(a.cluster, 1, 12) ||"
-    " ', seed ' || printf('%llu', a.seed), 'model ' || substr(b.model, 1, 12) || ', cluster ' ||"
-    " substr(b.cluster, 1, 12) || ', seed ' || printf('%llu', b.seed)"
+    "SELECT 'session ' || a.id,"
+    "       'model ' || substr(a.model, 1, 12) || ', cluster ' || substr(a.cluster, 1, 12)"
+    "         || ', seed ' || printf('%llu', a.seed),"
+    "       'model ' || substr(b.model, 1, 12) || ', cluster ' || substr(b.cluster, 1, 12)"
+    "         || ', seed ' || printf('%llu', b.seed)"
     " FROM main.sessions a JOIN source.sessions b ON b.id = a.id"
-    " WHERE a.model <> b.model OR a.cluster <> b.cluster OR a.seed <> b.seed ORDER BY a.id",
-    "SELECT 'session ' || a.session || ' trial ' || a.number, 'uid ' || a.uid, 'uid ' || b.uid FROM source.trials b"
-    " JOIN main.trials a ON a.session = b.session AND a.number = b.number"
-    " WHERE a.uid <> b.uid AND b.ended IS NOT NULL ORDER BY a.session, a.number",
-    "SELECT 'uid ' || a.uid, 'trial ' || a.id || ' (' || a.state || coalesce(', median ' || a.median_us, '') || ')',"
-    " 'trial ' || b.id || ' (' || b.state || coalesce(', median ' || b.median_us, '') || ')'"
-    " FROM source.trials b JOIN main.trials a ON a.uid = b.uid WHERE b.ended IS NOT NULL AND"
-    " (a.session IS NOT b.session OR a.number IS NOT b.number"
-    " OR a.model IS NOT " ROW_HERE("models", "b.model") " OR a.cluster IS NOT " ROW_HERE(
-        "clusters", "b.cluster") " OR a.strategy IS NOT " ROW_HERE("strategies",
-                                                                   "b.strategy") " OR a.round <> b.round OR a.seed <> "
-                                                                                 "b.seed OR (a.ended IS NOT NULL AND"
-                                                                                 " (a.state <> b.state OR a.median_us "
-                                                                                 "IS NOT b.median_us OR a.mean_us IS "
-                                                                                 "NOT b.mean_us))) ORDER BY b.id",
+    " WHERE a.model <> b.model OR a.cluster <> b.cluster OR a.seed <> b.seed"
+    " ORDER BY a.id",
+
+    "SELECT 'session ' || a.session || ' trial ' || a.number, 'uid ' || a.uid, 'uid ' || b.uid"
+    " FROM source.trials b JOIN main.trials a ON a.session = b.session AND a.number = b.number"
+    " WHERE a.uid <> b.uid AND b.ended IS NOT NULL"
+    " ORDER BY a.session, a.number",
+
+    "SELECT 'uid ' || a.uid,"
+    "       'trial ' || a.id || ' (' || a.state || coalesce(', median ' || a.median_us, '') || ')',"
+    "       'trial ' || b.id || ' (' || b.state || coalesce(', median ' || b.median_us, '') || ')'"
+    " FROM source.trials b JOIN main.trials a ON a.uid = b.uid"
+    " WHERE b.ended IS NOT NULL"
+    "   AND (a.session IS NOT b.session OR a.number IS NOT b.number"
+    "     OR a.model IS NOT " ROW_HERE("models", "b.model")
+    "     OR a.cluster IS NOT " ROW_HERE("clusters", "b.cluster")
+    "     OR a.strategy IS NOT " ROW_HERE("strategies", "b.strategy")
+    "     OR a.round <> b.round OR a.seed <> b.seed"
+    "     OR (a.ended IS NOT NULL"
+    "       AND (a.state <> b.state OR a.median_us IS NOT b.median_us OR a.mean_us IS NOT b.mean_us)))"
+    " ORDER BY b.id",
 };
+
 /* All are foreign here, also those that were opened there. */
 static const char add_sessions[] =
     "INSERT INTO main.sessions (id, model, cluster, seed, budget, options, state, reason, started, ended, team, shared,"
-    " mode, origin) SELECT id, model, cluster, seed, budget, options, state, reason_kept(reason), started, ended, team,"
-    " shared, mode, coalesce(origin, 'merge') FROM source.sessions b"
-    " WHERE NOT EXISTS (SELECT 1 FROM main.sessions a WHERE a.id = b.id) ORDER BY b.rowid";
+    "                           mode, origin)"
+    " SELECT id, model, cluster, seed, budget, options, state, reason_kept(reason), started, ended, team, shared, mode,"
+    "        coalesce(origin, 'merge')"
+    " FROM source.sessions b"
+    " WHERE NOT EXISTS (SELECT 1 FROM main.sessions a WHERE a.id = b.id)"
+    " ORDER BY b.rowid";
+
 static const char update_sessions[] =
-    "UPDATE main.sessions AS a SET state = b.state, reason = reason_kept(b.reason), ended = b.ended FROM "
-    "source.sessions b"
+    "UPDATE main.sessions AS a"
+    " SET state = b.state, reason = reason_kept(b.reason), ended = b.ended"
+    " FROM source.sessions b"
     " WHERE b.id = a.id AND a.ended IS NULL AND (b.ended IS NOT NULL OR a.state = 'running') AND b.state <> a.state";
+
+/* A trial of a session is shared as the session is here, or with fewer. */
 static const char add_trials[] =
     "INSERT INTO main.trials (model, cluster, strategy, environment, shared, reason, " TRIAL_COLUMNS ")"
-    " SELECT " ROW_HERE("models", "b.model") ", " ROW_HERE("clusters", "b.cluster") ", " ROW_HERE(
-        "strategies", "b.strategy") ", " ROW_HERE("environments",
-                                                  "b.environment") ", " SHARED_HERE
-                                                                   ", reason_kept(b.reason), " TRIAL_COLUMNS
-                                                                   " FROM source.trials b WHERE b.ended IS NOT NULL"
-                                                                   " AND NOT EXISTS (SELECT 1 FROM main.trials a WHERE "
-                                                                   "a.uid = b.uid) ORDER BY b.id";
+    " SELECT " ROW_HERE("models", "b.model") ","
+    "        " ROW_HERE("clusters", "b.cluster") ","
+    "        " ROW_HERE("strategies", "b.strategy") ","
+    "        " ROW_HERE("environments", "b.environment") ","
+    "        shared_narrow(b.shared, (SELECT a.shared FROM main.sessions a WHERE a.id = b.session)),"
+    "        reason_kept(b.reason), " TRIAL_COLUMNS
+    " FROM source.trials b"
+    " WHERE b.ended IS NOT NULL AND NOT EXISTS (SELECT 1 FROM main.trials a WHERE a.uid = b.uid)"
+    " ORDER BY b.id";
+
 /* Iterations of a trial came with it, all or none. */
 static const char add_iterations[] =
-    "INSERT INTO main.iterations SELECT a.id, i.number, i.time_us FROM source.trials b"
-    " JOIN main.trials a ON a.uid = b.uid JOIN source.iterations i ON i.trial = b.id"
+    "INSERT INTO main.iterations"
+    " SELECT a.id, i.number, i.time_us"
+    " FROM source.trials b JOIN main.trials a ON a.uid = b.uid JOIN source.iterations i ON i.trial = b.id"
     " WHERE a.state = 'complete' AND coalesce(a.n_iterations, 1) > 0"
-    " AND NOT EXISTS (SELECT 1 FROM main.iterations o WHERE o.trial = a.id) ORDER BY a.id, i.number";
+    "   AND NOT EXISTS (SELECT 1 FROM main.iterations o WHERE o.trial = a.id)"
+    " ORDER BY a.id, i.number";
+/* clang-format on */
+
 static void keep_first(void *context, const char *problem) {
     char *line = context;
     if (!*line)
@@ -219,7 +240,7 @@ static enum status add_holdings(struct store *store, struct error *err) {
 /* The newest rows are those that were added. */
 static enum status add_and_count_trials(struct store *store, uint64_t *n, struct error *err) {
     int64_t last;
-    enum status status = sql_get_integer(store, "SELECT coalesce(max(id), 0) FROM main.trials", &last, err);
+    enum status status = sql_first_integer(store, "SELECT max(id) FROM main.trials", 0, NULL, &last, err);
     if (status == ST_OK)
         status = add(store, add_trials, n, err);
     return status == ST_OK ? audiences_add(store, last + 1, INT64_MAX, err) : status;

@@ -70,25 +70,6 @@
     "coalesce(n.name, CASE WHEN " IS_HELD(kind, "o.row") " THEN substr(o.id, 1, " NAME_DIGITS ") ELSE o.name END)"
 #define TOLD_CREATED(kind)                                                                                             \
     "coalesce(n.created, CASE WHEN " IS_HELD(kind, "o.row") " THEN " NO_TIME " ELSE o.created END)"
-
-/* The name of the strategy in row ?1 for team ?2, in a record of team ?3: no row by rule 5, NULL by rule 6. Most
- * records are the asker's own, so that the first rule has a look-up of its own. */
-#define STRATEGY_NAME                                                                                                  \
-    "SELECT coalesce((SELECT h.name " HOLDINGS_OF("'strategy'", "?1") " AND h.team = ?2),"                             \
-    " (SELECT n.name FROM holdings n WHERE n.kind = 'strategy' AND n.object = ?1 AND n.team = "                        \
-    NAMER("'strategy'", "?1", "?2", "0", "?3") ")) WHERE " IS_HELD("'strategy'", "?1")
-
-/* A trial that begins gives its team a name for its strategy: ?1 the trial, ?2 the name, ?3 now. Those that share the
- * trial see the strategy already (rule 4), so that the holding itself is shared with nobody. */
-#define HOLD_STRATEGY                                                                                                  \
-    "INSERT INTO holdings (kind, object, team, name, shared, created) SELECT 'strategy', strategy, team, ?2, '', ?3"   \
-    " FROM trials WHERE id = ?1 AND team NOT NULL ON CONFLICT DO NOTHING"
-
-/* The same for what comes from elsewhere, under the names that it came with. */
-#define HOLD_STRATEGIES_OF_TRIALS(where)                                                                               \
-    "INSERT INTO holdings (kind, object, team, name, shared, created) SELECT DISTINCT 'strategy', s.row, t.team,"      \
-    " s.name, '', s.created FROM trials t JOIN strategies s ON s.row = t.strategy WHERE t.team NOT NULL " where        \
-    " ON CONFLICT DO NOTHING"
 /* clang-format on */
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "dataset/holdings.h"
 #include "dataset/select_internal.h"
+#include "dataset/store_internal.h"
 
 static const struct {
     const char *table, *word;
@@ -24,55 +25,24 @@ const char *object_word(enum store_kind kind) {
     return kinds[kind].word;
 }
 
-/* `format` has one %s for the table. */
-static enum status prepare(struct store *store, enum store_kind kind, const char *format, size_t n,
-                           const struct sql_value *values, sqlite3_stmt **out, struct error *err) {
-    char sql[256];
-    snprintf(sql, sizeof sql, format, object_table(kind));
-    sqlite3_stmt *stmt = NULL;
-    enum status status = sql_prepare(store, sql, &stmt, err);
-    if (status == ST_OK)
-        status = sql_bind(store, stmt, n, values, err);
-    if (status != ST_OK) {
-        sqlite3_finalize(stmt);
-        return status;
-    }
-    *out = stmt;
-    return ST_OK;
-}
-
-static const char *const inserts[] = {
-#define X(constant, table, word)                                                                                       \
-    "INSERT INTO " #table " (id, name, content, created) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
-    STORE_KIND_TABLE(X)
-#undef X
-};
-
-static const char *const gets[] = {
-#define X(constant, table, word) "SELECT id, name, created, content FROM " #table " WHERE id = ?",
-    STORE_KIND_TABLE(X)
-#undef X
-};
-
-static const char *const rows[] = {
+static const char *const rows_of[] = {
 #define X(constant, table, word) "SELECT row FROM " #table " WHERE id = ?",
     STORE_KIND_TABLE(X)
 #undef X
 };
 
 enum status object_row(struct store *store, enum store_kind kind, const char *id, int64_t *out, struct error *err) {
-    sqlite3_stmt *stmt;
-    bool row = false;
-    enum status status =
-        sql_start_kept(store, &store->object_row[kind], rows[kind], SQL_VALUES(sql_text(id)), &stmt, err);
-    if (status == ST_OK)
-        status = sql_next(store, stmt, &row, err);
-    if (status != ST_OK)
-        return status;
-    *out = row ? sqlite3_column_int64(stmt, 0) : 0;
-    sqlite3_reset(stmt);
-    return ST_OK;
+    return sql_first_integer(store, rows_of[kind], SQL_VALUES(sql_text(id)), out, err);
 }
+
+static const char *const inserts[] = {
+#define X(constant, table, word)                                                                                       \
+    "INSERT INTO " #table " (id, name, content, created)"                                                              \
+    " VALUES (?, ?, ?, ?)"                                                                                             \
+    " ON CONFLICT (id) DO NOTHING",
+    STORE_KIND_TABLE(X)
+#undef X
+};
 
 enum status object_put(struct store *store, enum store_kind kind, const struct id *id, const char *name,
                        const char *content, const char *created, bool *added, struct error *err) {
@@ -80,10 +50,10 @@ enum status object_put(struct store *store, enum store_kind kind, const struct i
     sqlite3_stmt *stmt;
     bool row;
     clock_utc(now, sizeof now);
-    enum status status = sql_start_kept(
-        store, &store->object_insert[kind], inserts[kind],
-        SQL_VALUES(sql_text(id->hex), sql_text(name), sql_text(content), sql_text(created ? created : now)), &stmt,
-        err);
+    enum status status =
+        sql_start(store, inserts[kind],
+                  SQL_VALUES(sql_text(id->hex), sql_text(name), sql_text(content), sql_text(created ? created : now)),
+                  &stmt, err);
     if (status == ST_OK)
         status = sql_next(store, stmt, &row, err);
     if (status == ST_OK && added)
@@ -142,12 +112,17 @@ enum status object_read(sqlite3_stmt *stmt, bool with_content, struct arena *are
     return status;
 }
 
+static const char *const gets[] = {
+#define X(constant, table, word) "SELECT id, name, created, content FROM " #table " WHERE id = ?",
+    STORE_KIND_TABLE(X)
+#undef X
+};
+
 enum status store_get(struct store *store, enum store_kind kind, const char *id, struct arena *arena,
                       struct stored_object *out, struct error *err) {
     sqlite3_stmt *stmt;
     bool row;
-    enum status status =
-        sql_start_kept(store, &store->object_get[kind], gets[kind], SQL_VALUES(sql_text(id)), &stmt, err);
+    enum status status = sql_start(store, gets[kind], SQL_VALUES(sql_text(id)), &stmt, err);
     if (status == ST_OK)
         status = sql_next(store, stmt, &row, err);
     if (status != ST_OK)
@@ -167,48 +142,24 @@ enum status store_find(struct store *store, enum store_kind kind, const char *wo
     return seen_find(store, kind, word, NULL, out, err);
 }
 
-static enum status list_rows(struct store *store, sqlite3_stmt *stmt, struct arena *arena, size_t n,
-                             struct stored_object *objects, struct error *err) {
-    bool row;
-    for (size_t i = 0; i < n; i++) {
-        enum status status = sql_next(store, stmt, &row, err);
-        if (status == ST_OK)
-            status = object_read(stmt, false, arena, &objects[i], err);
-        if (status != ST_OK)
-            return status;
-    }
-    return ST_OK;
-}
+static const char *const lists[] = {
+#define X(constant, table, word) "SELECT id, name, created FROM " #table " ORDER BY row",
+    STORE_KIND_TABLE(X)
+#undef X
+};
 
-static enum status list(struct store *store, enum store_kind kind, struct arena *arena, size_t *n,
-                        struct stored_object **out, struct error *err) {
-    char sql[64];
-    int64_t count = 0;
-    sqlite3_stmt *stmt;
-    snprintf(sql, sizeof sql, "SELECT count(*) FROM %s", object_table(kind));
-    enum status status = sql_get_integer(store, sql, &count, err);
-    struct stored_object *objects = arena_alloc(arena, (size_t)count, sizeof *objects);
-    if (status == ST_OK && !objects)
-        status = error_no_memory(err);
-    if (status == ST_OK)
-        status = prepare(store, kind, "SELECT id, name, created FROM %s ORDER BY rowid", 0, NULL, &stmt, err);
-    if (status != ST_OK)
-        return status;
-    status = list_rows(store, stmt, arena, (size_t)count, objects, err);
-    sqlite3_finalize(stmt);
-    if (status == ST_OK) {
-        *n = (size_t)count;
-        *out = objects;
-    }
-    return status;
+static enum status read_listed(sqlite3_stmt *stmt, struct arena *arena, void *element, struct error *err) {
+    return object_read(stmt, false, arena, element, err);
 }
 
 enum status store_list(struct store *store, enum store_kind kind, struct arena *arena, size_t *n,
                        struct stored_object **out, struct error *err) {
-    bool began;
-    enum status status = store_begin_read(store, &began, err);
+    sqlite3_stmt *stmt;
+    void *rows;
+    enum status status = sql_start(store, lists[kind], 0, NULL, &stmt, err);
     if (status == ST_OK)
-        status = list(store, kind, arena, n, out, err);
-    store_end_read(store, began);
+        status = sql_collect(store, stmt, read_listed, sizeof **out, arena, n, &rows, err);
+    if (status == ST_OK)
+        *out = rows;
     return status;
 }

@@ -27,6 +27,9 @@ static bool operation_state_parse(const char *word, enum operation_state *out) {
     return false;
 }
 
+static const char insert_operation[] = "INSERT INTO operations (id, kind, team, state, request, created)"
+                                       " VALUES (?, ?, ?, 'running', ?, ?)";
+
 enum status operation_begin(struct store *store, const char *kind, const char *team, const char *request,
                             char id[OPERATION_ID_ROOM], struct error *err) {
     char now[32], uid[UID_ROOM];
@@ -35,7 +38,7 @@ enum status operation_begin(struct store *store, const char *kind, const char *t
     if (status == ST_OK)
         status = make_uid(uid, err);
     if (status == ST_OK)
-        status = sql_step(store, SQL_OPERATION_INSERT,
+        status = sql_step(store, insert_operation,
                           SQL_VALUES(sql_text(uid), sql_text(kind), sql_text(team), sql_text(request), sql_text(now)),
                           NULL, err);
     if (status == ST_OK)
@@ -58,12 +61,16 @@ static enum status read_operation(sqlite3_stmt *stmt, struct arena *arena, void 
                : error_set(err, ST_INVALID, "operation %s: no such state: %.40s", operation->id, state);
 }
 
+static const char select_operation[] = "SELECT id, kind, team, state, request, result, created, ended"
+                                       " FROM operations"
+                                       " WHERE id = ?";
+
 enum status operation_get(struct store *store, const char *id, struct arena *arena, struct stored_operation *out,
                           struct error *err) {
     sqlite3_stmt *stmt;
     void *rows;
     size_t n;
-    enum status status = sql_start(store, SQL_OPERATION_GET, SQL_VALUES(sql_text(id)), &stmt, err);
+    enum status status = sql_start(store, select_operation, SQL_VALUES(sql_text(id)), &stmt, err);
     if (status == ST_OK)
         status = sql_collect(store, stmt, read_operation, sizeof *out, arena, &n, &rows, err);
     if (status != ST_OK)
@@ -73,6 +80,10 @@ enum status operation_get(struct store *store, const char *id, struct arena *are
     *out = *(const struct stored_operation *)rows;
     return ST_OK;
 }
+
+static const char end_operation[] = "UPDATE operations"
+                                    " SET state = ?2, result = ?3, ended = ?4"
+                                    " WHERE id = ?1 AND state = 'running'";
 
 static enum status end(struct store *store, const char *id, enum operation_state state, const char *result,
                        struct error *err) {
@@ -86,7 +97,7 @@ static enum status end(struct store *store, const char *id, enum operation_state
     arena_release(&arena);
     if (status != ST_OK)
         return status;
-    return sql_run(store, SQL_OPERATION_END,
+    return sql_run(store, end_operation,
                    SQL_VALUES(sql_text(id), sql_text(words[state]), sql_text(result), sql_text(now)), err);
 }
 
@@ -100,11 +111,19 @@ enum status operation_end(struct store *store, const char *id, enum operation_st
     return status == ST_OK ? store_end(store, end(store, id, state, result, err), err) : status;
 }
 
+static const char list_operations[] = "SELECT id, kind, team, state, request, result, created, ended"
+                                      " FROM operations"
+                                      " WHERE (?1 IS NULL OR state = ?1)"
+                                      "   AND (?2 IS NULL OR team = ?2)"
+                                      "   AND (?3 IS NULL OR rowid < (SELECT rowid FROM operations WHERE id = ?3))"
+                                      " ORDER BY rowid DESC"
+                                      " LIMIT ?4";
+
 enum status operation_list(struct store *store, const struct operation_query *q, size_t limit, struct arena *arena,
                            size_t *n, struct stored_operation **out, struct error *err) {
     sqlite3_stmt *stmt;
     void *rows;
-    enum status status = sql_start(store, SQL_OPERATION_LIST,
+    enum status status = sql_start(store, list_operations,
                                    SQL_VALUES(sql_text(q->state ? words[*q->state] : NULL), sql_text(q->team),
                                               sql_text(q->before), sql_integer(sql_limit(limit))),
                                    &stmt, err);
@@ -115,11 +134,14 @@ enum status operation_list(struct store *store, const struct operation_query *q,
     return status;
 }
 
+static const char fail_lost_operations[] = "UPDATE operations"
+                                           " SET state = 'failed', result = ?1, ended = ?2"
+                                           " WHERE state = 'running'";
+
 enum status operation_reconcile(struct store *store, const char *result, uint64_t *n, struct error *err) {
     char now[32];
     clock_utc(now, sizeof now);
     enum status status = sql_check_json(result, "result", err);
-    return status == ST_OK
-               ? sql_step(store, SQL_OPERATION_RECONCILE, SQL_VALUES(sql_text(result), sql_text(now)), n, err)
-               : status;
+    return status == ST_OK ? sql_step(store, fail_lost_operations, SQL_VALUES(sql_text(result), sql_text(now)), n, err)
+                           : status;
 }

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dataset/names_internal.h"
 #include "dataset/select_internal.h"
+#include "dataset/store_internal.h"
 
 enum { PAGE_MAX = 10000, STAMP_ROOM = 32 };
 
@@ -235,7 +237,7 @@ static void where_text(struct select *select, const char *before, const char *te
 
 static void add_session_list(struct select *select, const struct session_list *list, const struct place *after,
                              size_t limit) {
-    select_add(select, "SELECT " SESSION_COLUMNS "FROM sessions s WHERE true");
+    select_add(select, "SELECT " SESSION_COLUMNS ", s.rowid FROM sessions s WHERE true");
     where_text(select, " AND s.model = ", list->model);
     where_text(select, " AND s.cluster = ", list->cluster);
     where_text(select, " AND s.team = ", list->team);

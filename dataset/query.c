@@ -13,7 +13,9 @@
 #include "base/clock.h"
 #include "base/grow.h"
 #include "base/work.h"
+#include "dataset/names_internal.h"
 #include "dataset/select_internal.h"
+#include "dataset/store_internal.h"
 
 /* The trials are the outermost loop, so that they come in the order of their index. */
 static const char columns[] =
@@ -305,11 +307,16 @@ static enum status push_time(struct times *times, double us, struct error *err) 
     return ST_OK;
 }
 
+static const char list_iterations[] = "SELECT time_us, number"
+                                      " FROM iterations"
+                                      " WHERE trial = ?"
+                                      " ORDER BY number";
+
 static enum status read_times(struct store *store, int64_t trial, struct times *times, struct error *err) {
     sqlite3_stmt *stmt;
     bool row = true;
     times->n = 0;
-    enum status status = sql_start(store, SQL_ITERATION_LIST, SQL_VALUES(sql_integer(trial)), &stmt, err);
+    enum status status = sql_start(store, list_iterations, SQL_VALUES(sql_integer(trial)), &stmt, err);
     while (status == ST_OK && row) {
         status = sql_next(store, stmt, &row, err);
         if (status == ST_OK && row)
@@ -332,6 +339,18 @@ static enum status keep_name(struct name *name, const char *text, size_t n, stru
     return ST_OK;
 }
 
+/* clang-format off */
+/* The name of the strategy in row ?1 for team ?2, in a record of team ?3: no row by rule 5 of names_internal.h, NULL by
+ * rule 6. Most records are the asker's own, so the first rule has a look-up of its own. */
+static const char strategy_name[] =
+    "SELECT coalesce((SELECT h.name " HOLDINGS_OF("'strategy'", "?1") " AND h.team = ?2),"
+    "                (SELECT n.name"
+    "                 FROM holdings n"
+    "                 WHERE n.kind = 'strategy' AND n.object = ?1"
+    "                   AND n.team = " NAMER("'strategy'", "?1", "?2", "0", "?3") "))"
+    " WHERE " IS_HELD("'strategy'", "?1");
+/* clang-format on */
+
 /* What the strategy is called for who asks, where anybody holds it (names_internal.h). When nobody asks, as its own
  * team is told. */
 static enum status read_name(struct store *store, const char *viewer, int64_t strategy, struct record *r,
@@ -341,8 +360,8 @@ static enum status read_name(struct store *store, const char *viewer, int64_t st
     if (!viewer && !r->team) /* whoever has the file asks, and nobody owns the record: as it came */
         return ST_OK;
     enum status status = sql_start(
-        store, SQL_STRATEGY_NAME,
-        SQL_VALUES(sql_integer(strategy), sql_text(viewer ? viewer : r->team), sql_text(r->team)), &stmt, err);
+        store, strategy_name, SQL_VALUES(sql_integer(strategy), sql_text(viewer ? viewer : r->team), sql_text(r->team)),
+        &stmt, err);
     if (status == ST_OK)
         status = sql_next(store, stmt, &held, err);
     if (status != ST_OK || !held)

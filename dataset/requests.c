@@ -28,12 +28,21 @@ static enum status read_response(sqlite3_stmt *stmt, struct arena *arena, struct
     return ST_OK;
 }
 
+/* An owner is "token@team". Rows of before teams have the token alone, or the team alone where there was no token. */
+static const char select_response[] =
+    "SELECT fingerprint, status, content_type, body, created"
+    " FROM idempotency"
+    " WHERE token IN (?1, CASE instr(?1, '@') WHEN 0 THEN ?1"
+    "                                         WHEN 1 THEN substr(?1, 2)"
+    "                                         ELSE substr(?1, 1, instr(?1, '@') - 1) END)"
+    "   AND key = ?2";
+
 enum status response_find(struct store *store, const char *token, const char *key, const char *fingerprint,
                           struct arena *arena, enum response_match *match, struct stored_response *out,
                           struct error *err) {
     sqlite3_stmt *stmt;
     bool row;
-    enum status status = sql_start(store, SQL_RESPONSE_GET, SQL_VALUES(sql_text(token), sql_text(key)), &stmt, err);
+    enum status status = sql_start(store, select_response, SQL_VALUES(sql_text(token), sql_text(key)), &stmt, err);
     if (status == ST_OK)
         status = sql_next(store, stmt, &row, err);
     if (status != ST_OK)
@@ -54,6 +63,24 @@ enum status response_find(struct store *store, const char *token, const char *ke
     return status;
 }
 
+static const char insert_response[] =
+    "INSERT INTO idempotency (token, key, fingerprint, status, content_type, body, created)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?)";
+
+/* All from the newest answer on that is over the bound of numbers (?2) or of bytes (?3). */
+static const char trim_responses[] =
+    "DELETE FROM idempotency"
+    " WHERE token = ?1"
+    "   AND rowid <= (SELECT rowid"
+    "                 FROM (SELECT rowid,"
+    "                              row_number() OVER (ORDER BY rowid DESC) AS n,"
+    "                              sum(length(body) + 200) OVER (ORDER BY rowid DESC) AS size"
+    "                       FROM idempotency"
+    "                       WHERE token = ?1)"
+    "                 WHERE n > ?2 OR size > ?3"
+    "                 ORDER BY rowid DESC"
+    "                 LIMIT 1)";
+
 enum status response_put(struct store *store, const char *token, const char *key, const char *fingerprint,
                          const struct stored_response *response, struct error *err) {
     char now[32];
@@ -61,7 +88,7 @@ enum status response_put(struct store *store, const char *token, const char *key
     enum status status = store_begin(store, err);
     if (status != ST_OK)
         return status;
-    status = sql_run(store, SQL_RESPONSE_INSERT,
+    status = sql_run(store, insert_response,
                      SQL_VALUES(sql_text(token), sql_text(key), sql_text(fingerprint), sql_integer(response->status),
                                 sql_text(response->content_type),
                                 sql_blob(response->length ? response->body : "", response->length), sql_text(now)),
@@ -69,25 +96,42 @@ enum status response_put(struct store *store, const char *token, const char *key
     /* One in so many, and each that is large: what is over the bound by then is little. */
     if (status == ST_OK && (sqlite3_last_insert_rowid(store->db) % TRIM_EVERY == 0 || response->length > LARGE_BYTES))
         status =
-            sql_run(store, SQL_RESPONSE_TRIM,
+            sql_run(store, trim_responses,
                     SQL_VALUES(sql_text(token), sql_integer(RESPONSES_MAX), sql_integer(RESPONSES_MAX_BYTES)), err);
     return store_end(store, status, err);
 }
+
+/* Answers whose owner names no team are of an earlier version (dispatch.c), and were never charged. */
+static const char credit_responses[] =
+    "UPDATE usage"
+    " SET rows = max(0, rows - x.n), bytes = max(0, bytes - x.size)"
+    " FROM (SELECT substr(token, instr(token, '@') + 1) AS team, count(*) AS n, sum(200 + length(body)) AS size"
+    "       FROM idempotency"
+    "       WHERE instr(token, '@') > 0"
+    "         AND rowid IN (SELECT rowid FROM idempotency WHERE created < ? LIMIT 1000)"
+    "       GROUP BY team) x"
+    " WHERE usage.team = x.team";
+
+static const char delete_responses[] = "DELETE FROM idempotency"
+                                       " WHERE rowid IN (SELECT rowid FROM idempotency WHERE created < ? LIMIT 1000)";
 
 enum status response_prune(struct store *store, const char *before, uint64_t *n, struct error *err) {
     enum status status = store_begin(store, err);
     if (status != ST_OK)
         return status;
-    status = sql_run(store, SQL_RESPONSE_CREDIT, SQL_VALUES(sql_text(before)), err);
+    status = sql_run(store, credit_responses, SQL_VALUES(sql_text(before)), err);
     if (status == ST_OK)
-        status = sql_step(store, SQL_RESPONSE_PRUNE, SQL_VALUES(sql_text(before)), n, err);
+        status = sql_step(store, delete_responses, SQL_VALUES(sql_text(before)), n, err);
     return store_end(store, status, err);
 }
+
+static const char insert_audit[] = "INSERT INTO audit (at, token, team, address, method, path, status, request_id)"
+                                   " VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
 
 enum status audit_add(struct store *store, const struct audit_entry *entry, struct error *err) {
     char now[32];
     clock_utc(now, sizeof now);
-    return sql_step(store, SQL_AUDIT_INSERT,
+    return sql_step(store, insert_audit,
                     SQL_VALUES(sql_text(now), sql_text(entry->token), sql_text(entry->team), sql_text(entry->address),
                                sql_text(entry->method), sql_text(entry->path), sql_integer(entry->status),
                                sql_text(entry->request_id)),
@@ -107,12 +151,18 @@ static enum status read_entry(sqlite3_stmt *stmt, struct arena *arena, void *ele
     return status;
 }
 
+static const char list_audit[] = "SELECT id, at, token, team, address, method, path, status, request_id"
+                                 " FROM audit"
+                                 " WHERE id < ?1"
+                                 " ORDER BY id DESC"
+                                 " LIMIT ?2";
+
 enum status audit_list(struct store *store, int64_t before, size_t limit, struct arena *arena, size_t *n,
                        struct audit_entry **out, struct error *err) {
     sqlite3_stmt *stmt;
     void *rows;
     enum status status =
-        sql_start(store, SQL_AUDIT_LIST,
+        sql_start(store, list_audit,
                   SQL_VALUES(sql_integer(before > 0 ? before : INT64_MAX), sql_integer(sql_limit(limit))), &stmt, err);
     if (status == ST_OK)
         status = sql_collect(store, stmt, read_entry, sizeof **out, arena, n, &rows, err);
@@ -121,12 +171,23 @@ enum status audit_list(struct store *store, int64_t before, size_t limit, struct
     return status;
 }
 
+static const char credit_audit[] = "UPDATE usage"
+                                   " SET rows = max(0, rows - x.n), bytes = max(0, bytes - x.size)"
+                                   " FROM (SELECT team, count(*) AS n, sum(150 + length(path)) AS size"
+                                   "       FROM audit"
+                                   "       WHERE id IN (SELECT id FROM audit WHERE at < ? LIMIT 1000)"
+                                   "       GROUP BY team) x"
+                                   " WHERE usage.team = x.team";
+
+static const char delete_audit[] = "DELETE FROM audit"
+                                   " WHERE id IN (SELECT id FROM audit WHERE at < ? LIMIT 1000)";
+
 enum status audit_prune(struct store *store, const char *before, uint64_t *n, struct error *err) {
     enum status status = store_begin(store, err);
     if (status != ST_OK)
         return status;
-    status = sql_run(store, SQL_AUDIT_CREDIT, SQL_VALUES(sql_text(before)), err);
+    status = sql_run(store, credit_audit, SQL_VALUES(sql_text(before)), err);
     if (status == ST_OK)
-        status = sql_step(store, SQL_AUDIT_PRUNE, SQL_VALUES(sql_text(before)), n, err);
+        status = sql_step(store, delete_audit, SQL_VALUES(sql_text(before)), n, err);
     return store_end(store, status, err);
 }

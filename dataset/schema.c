@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "dataset/schema_internal.h"
+#include "dataset/store_internal.h"
 
 enum { APPLICATION_ID = 0x73596e63 };
 
@@ -63,70 +64,69 @@ enum { APPLICATION_ID = 0x73596e63 };
     " UNION ALL SELECT 'strategy', audience, strategy, 1, own, 1 FROM " TRIED ") GROUP BY 1, 2, 3"
 /* clang-format on */
 
+/* clang-format off */
 static const char *const versions[SCHEMA_VERSION] = {
     /* 1 */
-    OBJECT_TABLE("models") OBJECT_TABLE("clusters") OBJECT_TABLE("strategies") OBJECT_TABLE(
-        "environments") "CREATE TABLE sessions (\n"
-                        "  id      TEXT NOT NULL PRIMARY KEY CHECK (id <> ''),\n"
-                        "  model   TEXT NOT NULL REFERENCES models (id),\n"
-                        "  cluster TEXT NOT NULL REFERENCES clusters (id),\n"
-                        "  seed    INTEGER NOT NULL,\n" /* the 64 bits of an unsigned number */
-                        "  budget  TEXT NOT NULL CHECK (json_valid(budget)),\n"
-                        "  options TEXT NOT NULL CHECK (json_valid(options)),\n"
-                        "  state   TEXT NOT NULL CHECK (state IN ('running', 'done', 'stopped', 'failed')),\n"
-                        "  reason  TEXT,\n"
-                        "  started TEXT NOT NULL,\n"
-                        "  ended   TEXT,\n"
-                        "  CHECK ((state = 'running') = (ended IS NULL))\n"
-                        ") STRICT;\n"
-                        "CREATE TABLE trials (\n"
-                        "  id           INTEGER NOT NULL PRIMARY KEY,\n"
-                        "  uid          TEXT NOT NULL UNIQUE,\n" /* the same trial in every file it is merged into */
-                        "  session      TEXT REFERENCES sessions (id),\n" /* NULL: a trial on its own */
-                        "  number       INTEGER CHECK (number > 0),\n"    /* within the session */
-                        "  round        INTEGER NOT NULL CHECK (round >= 0),\n"
-                        "  model        TEXT NOT NULL REFERENCES models (id),\n"
-                        "  cluster      TEXT NOT NULL REFERENCES clusters (id),\n"
-                        "  strategy     TEXT NOT NULL REFERENCES strategies (id),\n"
-                        "  proposer     TEXT NOT NULL,\n"
-                        "  runner       TEXT NOT NULL,\n"
-                        "  predicted_us REAL CHECK (predicted_us > 0),\n"
-                        "  seed         INTEGER NOT NULL,\n"
-                        "  state        TEXT NOT NULL\n"
-                        "    CHECK (state IN ('waiting', 'running', 'complete', 'failed', 'infeasible', "
-                        "'cancelled')),\n"
-                        "  queued       TEXT NOT NULL,\n"
-                        "  started      TEXT,\n"
-                        "  ended        TEXT,\n"
-                        "  mean_us      REAL CHECK (mean_us > 0),\n"
-                        "  median_us    REAL CHECK (median_us > 0),\n"
-                        "  low_us       REAL CHECK (low_us <= median_us),\n"
-                        "  high_us      REAL CHECK (high_us >= median_us),\n"
-                        "  reason       TEXT,\n"
-                        "  environment  TEXT REFERENCES environments (id),\n"
-                        "  UNIQUE (session, number),\n"
-                        "  CHECK ((session IS NULL) = (number IS NULL)),\n"
-                        "  CHECK ((state = 'complete') = (median_us IS NOT NULL AND mean_us IS NOT NULL AND "
-                        "environment IS NOT NULL)),\n"
-                        "  CHECK ((state IN ('failed', 'infeasible', 'cancelled')) = (reason IS NOT NULL)),\n"
-                        "  CHECK ((state IN ('waiting', 'running')) = (ended IS NULL))\n"
-                        ") STRICT;\n"
-                        "CREATE TABLE iterations (\n"
-                        "  trial   INTEGER NOT NULL REFERENCES trials (id) ON DELETE CASCADE,\n"
-                        "  number  INTEGER NOT NULL CHECK (number >= 0),\n"
-                        "  time_us REAL NOT NULL CHECK (time_us > 0),\n"
-                        "  PRIMARY KEY (trial, number)\n"
-                        ") STRICT, WITHOUT ROWID;\n",
+    OBJECT_TABLE("models") OBJECT_TABLE("clusters") OBJECT_TABLE("strategies") OBJECT_TABLE("environments")
+    "CREATE TABLE sessions (\n"
+    "  id      TEXT NOT NULL PRIMARY KEY CHECK (id <> ''),\n"
+    "  model   TEXT NOT NULL REFERENCES models (id),\n"
+    "  cluster TEXT NOT NULL REFERENCES clusters (id),\n"
+    "  seed    INTEGER NOT NULL,\n" /* the 64 bits of an unsigned number */
+    "  budget  TEXT NOT NULL CHECK (json_valid(budget)),\n"
+    "  options TEXT NOT NULL CHECK (json_valid(options)),\n"
+    "  state   TEXT NOT NULL CHECK (state IN ('running', 'done', 'stopped', 'failed')),\n"
+    "  reason  TEXT,\n"
+    "  started TEXT NOT NULL,\n"
+    "  ended   TEXT,\n"
+    "  CHECK ((state = 'running') = (ended IS NULL))\n"
+    ") STRICT;\n"
+    "CREATE TABLE trials (\n"
+    "  id           INTEGER NOT NULL PRIMARY KEY,\n"
+    "  uid          TEXT NOT NULL UNIQUE,\n" /* the same trial in every file it is merged into */
+    "  session      TEXT REFERENCES sessions (id),\n" /* NULL: a trial on its own */
+    "  number       INTEGER CHECK (number > 0),\n" /* within the session */
+    "  round        INTEGER NOT NULL CHECK (round >= 0),\n"
+    "  model        TEXT NOT NULL REFERENCES models (id),\n"
+    "  cluster      TEXT NOT NULL REFERENCES clusters (id),\n"
+    "  strategy     TEXT NOT NULL REFERENCES strategies (id),\n"
+    "  proposer     TEXT NOT NULL,\n"
+    "  runner       TEXT NOT NULL,\n"
+    "  predicted_us REAL CHECK (predicted_us > 0),\n"
+    "  seed         INTEGER NOT NULL,\n"
+    "  state        TEXT NOT NULL\n"
+    "    CHECK (state IN ('waiting', 'running', 'complete', 'failed', 'infeasible', 'cancelled')),\n"
+    "  queued       TEXT NOT NULL,\n"
+    "  started      TEXT,\n"
+    "  ended        TEXT,\n"
+    "  mean_us      REAL CHECK (mean_us > 0),\n"
+    "  median_us    REAL CHECK (median_us > 0),\n"
+    "  low_us       REAL CHECK (low_us <= median_us),\n"
+    "  high_us      REAL CHECK (high_us >= median_us),\n"
+    "  reason       TEXT,\n"
+    "  environment  TEXT REFERENCES environments (id),\n"
+    "  UNIQUE (session, number),\n"
+    "  CHECK ((session IS NULL) = (number IS NULL)),\n"
+    "  CHECK ((state = 'complete') = (median_us IS NOT NULL AND mean_us IS NOT NULL AND environment IS NOT NULL)),\n"
+    "  CHECK ((state IN ('failed', 'infeasible', 'cancelled')) = (reason IS NOT NULL)),\n"
+    "  CHECK ((state IN ('waiting', 'running')) = (ended IS NULL))\n"
+    ") STRICT;\n"
+    "CREATE TABLE iterations (\n"
+    "  trial   INTEGER NOT NULL REFERENCES trials (id) ON DELETE CASCADE,\n"
+    "  number  INTEGER NOT NULL CHECK (number >= 0),\n"
+    "  time_us REAL NOT NULL CHECK (time_us > 0),\n"
+    "  PRIMARY KEY (trial, number)\n"
+    ") STRICT, WITHOUT ROWID;\n",
 
     /* 2: what an exact resumption and the learned rankers need */
-    OBJECT_TABLE("rankers") "CREATE TABLE calibrations (\n"
-                            "  session     TEXT NOT NULL REFERENCES sessions (id),\n"
-                            "  after_trial INTEGER NOT NULL CHECK (after_trial >= 0),\n" /* a trial's number, 0 before
-                                                                                            the first */
-                            "  content     TEXT NOT NULL CHECK (json_valid(content)),\n"
-                            "  created     TEXT NOT NULL,\n"
-                            "  PRIMARY KEY (session, after_trial)\n"
-                            ") STRICT;\n",
+    OBJECT_TABLE("rankers")
+    "CREATE TABLE calibrations (\n"
+    "  session     TEXT NOT NULL REFERENCES sessions (id),\n"
+    "  after_trial INTEGER NOT NULL CHECK (after_trial >= 0),\n" /* a trial's number; 0: before the first */
+    "  content     TEXT NOT NULL CHECK (json_valid(content)),\n"
+    "  created     TEXT NOT NULL,\n"
+    "  PRIMARY KEY (session, after_trial)\n"
+    ") STRICT;\n",
 
     /* 3: what a service needs. A CHECK cannot be changed in place, so sessions are copied into a new table. */
     "CREATE TABLE sessions_3 (\n"
@@ -202,60 +202,54 @@ static const char *const versions[SCHEMA_VERSION] = {
     /* 4: trials refer to what they are about by row number. 64 digits in each of four columns, and again in their
      * indexes, were half of the file. */
     NUMBERED_TABLE("models") NUMBERED_TABLE("clusters") NUMBERED_TABLE("strategies") NUMBERED_TABLE("rankers")
-        NUMBERED_TABLE(
-            "environments") "CREATE TABLE trials_4 (\n"
-                            "  id           INTEGER NOT NULL PRIMARY KEY,\n"
-                            "  uid          TEXT NOT NULL UNIQUE,\n"
-                            "  session      TEXT REFERENCES sessions (id),\n"
-                            "  number       INTEGER CHECK (number > 0),\n"
-                            "  round        INTEGER NOT NULL CHECK (round >= 0),\n"
-                            "  model        INTEGER NOT NULL REFERENCES models (row),\n"
-                            "  cluster      INTEGER NOT NULL REFERENCES clusters (row),\n"
-                            "  strategy     INTEGER NOT NULL REFERENCES strategies (row),\n"
-                            "  proposer     TEXT NOT NULL,\n"
-                            "  runner       TEXT NOT NULL,\n"
-                            "  predicted_us REAL CHECK (predicted_us > 0),\n"
-                            "  seed         INTEGER NOT NULL,\n"
-                            "  state        TEXT NOT NULL\n"
-                            "    CHECK (state IN ('waiting', 'running', 'complete', 'failed', 'infeasible', "
-                            "'cancelled')),\n"
-                            "  queued       TEXT NOT NULL,\n"
-                            "  started      TEXT,\n"
-                            "  ended        TEXT,\n"
-                            "  mean_us      REAL CHECK (mean_us > 0),\n"
-                            "  median_us    REAL CHECK (median_us > 0),\n"
-                            "  low_us       REAL CHECK (low_us <= median_us),\n"
-                            "  high_us      REAL CHECK (high_us >= median_us),\n"
-                            "  reason       TEXT,\n"
-                            "  environment  INTEGER REFERENCES environments (row),\n"
-                            "  team         TEXT,\n"
-                            "  shared       TEXT NOT NULL DEFAULT '*',\n"
-                            "  attempt      INTEGER NOT NULL DEFAULT 1 CHECK (attempt > 0),\n"
-                            "  client       TEXT,\n"
-                            "  lease_until  TEXT CHECK (lease_until IS NULL OR state = 'running'),\n"
-                            "  lease_us     REAL CHECK ((lease_us IS NULL) = (lease_until IS NULL)\n"
-                            "    AND (lease_us IS NULL OR lease_us > 0)),\n"
-                            "  n_iterations INTEGER CHECK (n_iterations >= 0),\n"
-                            "  UNIQUE (session, number),\n"
-                            "  CHECK ((session IS NULL) = (number IS NULL)),\n"
-                            "  CHECK ((state = 'complete') = (median_us IS NOT NULL AND mean_us IS NOT NULL AND "
-                            "environment IS NOT NULL)),\n"
-                            "  CHECK ((state IN ('failed', 'infeasible', 'cancelled')) = (reason IS NOT NULL)),\n"
-                            "  CHECK ((state IN ('waiting', 'running')) = (ended IS NULL))\n"
-                            ") STRICT;\n"
-                            /* A reference to nothing becomes a NULL, which stops it all. */
-                            "INSERT INTO trials_4 SELECT t.id, uid, session, number, round, m.row, c.row, s.row, "
-                            "proposer,\n"
-                            "  runner, predicted_us, seed, state, queued, started, ended, mean_us, median_us, low_us,\n"
-                            "  high_us, reason, e.row, team, shared, attempt, client, lease_until, lease_us, "
-                            "n_iterations\n"
-                            "  FROM trials t LEFT JOIN models m ON m.id = t.model LEFT JOIN clusters c ON c.id = "
-                            "t.cluster\n"
-                            "  LEFT JOIN strategies s ON s.id = t.strategy LEFT JOIN environments e ON e.id = "
-                            "t.environment\n"
-                            "  ORDER BY t.id;\n"
-                            "DROP TABLE trials;\n"
-                            "ALTER TABLE trials_4 RENAME TO trials;\n",
+    NUMBERED_TABLE("environments")
+    "CREATE TABLE trials_4 (\n"
+    "  id           INTEGER NOT NULL PRIMARY KEY,\n"
+    "  uid          TEXT NOT NULL UNIQUE,\n"
+    "  session      TEXT REFERENCES sessions (id),\n"
+    "  number       INTEGER CHECK (number > 0),\n"
+    "  round        INTEGER NOT NULL CHECK (round >= 0),\n"
+    "  model        INTEGER NOT NULL REFERENCES models (row),\n"
+    "  cluster      INTEGER NOT NULL REFERENCES clusters (row),\n"
+    "  strategy     INTEGER NOT NULL REFERENCES strategies (row),\n"
+    "  proposer     TEXT NOT NULL,\n"
+    "  runner       TEXT NOT NULL,\n"
+    "  predicted_us REAL CHECK (predicted_us > 0),\n"
+    "  seed         INTEGER NOT NULL,\n"
+    "  state        TEXT NOT NULL\n"
+    "    CHECK (state IN ('waiting', 'running', 'complete', 'failed', 'infeasible', 'cancelled')),\n"
+    "  queued       TEXT NOT NULL,\n"
+    "  started      TEXT,\n"
+    "  ended        TEXT,\n"
+    "  mean_us      REAL CHECK (mean_us > 0),\n"
+    "  median_us    REAL CHECK (median_us > 0),\n"
+    "  low_us       REAL CHECK (low_us <= median_us),\n"
+    "  high_us      REAL CHECK (high_us >= median_us),\n"
+    "  reason       TEXT,\n"
+    "  environment  INTEGER REFERENCES environments (row),\n"
+    "  team         TEXT,\n"
+    "  shared       TEXT NOT NULL DEFAULT '*',\n"
+    "  attempt      INTEGER NOT NULL DEFAULT 1 CHECK (attempt > 0),\n"
+    "  client       TEXT,\n"
+    "  lease_until  TEXT CHECK (lease_until IS NULL OR state = 'running'),\n"
+    "  lease_us     REAL CHECK ((lease_us IS NULL) = (lease_until IS NULL)\n"
+    "    AND (lease_us IS NULL OR lease_us > 0)),\n"
+    "  n_iterations INTEGER CHECK (n_iterations >= 0),\n"
+    "  UNIQUE (session, number),\n"
+    "  CHECK ((session IS NULL) = (number IS NULL)),\n"
+    "  CHECK ((state = 'complete') = (median_us IS NOT NULL AND mean_us IS NOT NULL AND environment IS NOT NULL)),\n"
+    "  CHECK ((state IN ('failed', 'infeasible', 'cancelled')) = (reason IS NOT NULL)),\n"
+    "  CHECK ((state IN ('waiting', 'running')) = (ended IS NULL))\n"
+    ") STRICT;\n"
+    /* A reference to nothing becomes a NULL, which stops it all. */
+    "INSERT INTO trials_4 SELECT t.id, uid, session, number, round, m.row, c.row, s.row, proposer,\n"
+    "  runner, predicted_us, seed, state, queued, started, ended, mean_us, median_us, low_us,\n"
+    "  high_us, reason, e.row, team, shared, attempt, client, lease_until, lease_us, n_iterations\n"
+    "  FROM trials t LEFT JOIN models m ON m.id = t.model LEFT JOIN clusters c ON c.id = t.cluster\n"
+    "  LEFT JOIN strategies s ON s.id = t.strategy LEFT JOIN environments e ON e.id = t.environment\n"
+    "  ORDER BY t.id;\n"
+    "DROP TABLE trials;\n"
+    "ALTER TABLE trials_4 RENAME TO trials;\n",
 
     /* 5: `origin` says where a session came from; NULL: it was opened in this file. An older file does not say which of
      * its sessions were opened in it, so all of them get a word for "unknown". */
@@ -270,7 +264,7 @@ static const char *const versions[SCHEMA_VERSION] = {
     "CREATE TABLE holdings (\n"
     "  kind    TEXT NOT NULL CHECK (kind IN ('model', 'cluster', 'strategy', 'environment', 'ranker')),\n"
     "  object  INTEGER NOT NULL,\n" /* the row in the kind's table */
-    "  team    TEXT NOT NULL,\n"    /* '' of no team */
+    "  team    TEXT NOT NULL,\n" /* '' of no team */
     "  name    TEXT NOT NULL,\n"
     "  shared  TEXT NOT NULL,\n" /* as of sessions */
     "  created TEXT NOT NULL,\n"
@@ -280,8 +274,8 @@ static const char *const versions[SCHEMA_VERSION] = {
     "  kind     TEXT NOT NULL,\n"
     "  audience TEXT NOT NULL,\n" /* a team, '*' for all, '' for what is held of no team */
     "  object   INTEGER NOT NULL,\n"
-    "  reasons  INTEGER NOT NULL,\n"           /* how many there are for this audience to see it, */
-    "  own      INTEGER NOT NULL,\n"           /* and how many of these are the audience's own */
+    "  reasons  INTEGER NOT NULL,\n" /* how many there are for this audience to see it, */
+    "  own      INTEGER NOT NULL,\n" /* and how many of these are the audience's own */
     "  trials   INTEGER NOT NULL DEFAULT 0,\n" /* of a strategy, 1: that it has trials is one reason (audiences.c) */
     "  PRIMARY KEY (kind, audience, object)\n"
     ") STRICT, WITHOUT ROWID;\n"
@@ -289,22 +283,27 @@ static const char *const versions[SCHEMA_VERSION] = {
     "INSERT INTO holdings SELECT 'cluster', row, '', name, '*', created FROM clusters;\n"
     "INSERT INTO holdings SELECT 'ranker', row, '', name, '*', created FROM rankers;\n"
     "INSERT INTO holdings SELECT 'strategy', row, '', name, '*', created FROM strategies s\n"
-    "  WHERE s.row NOT IN (SELECT strategy FROM trials);\n" HOLD_STRATEGIES_OF_TRIALS(
-        "") ";\n"
-            "INSERT INTO audiences " AUDIENCES ";\n"
-            "CREATE TABLE usage (\n" /* what stays because of each team (usage.h) */
-            "  team  TEXT NOT NULL PRIMARY KEY,\n"
-            "  rows  INTEGER NOT NULL,\n"
-            "  bytes INTEGER NOT NULL\n"
-            ") STRICT, WITHOUT ROWID;\n"
-            "CREATE TABLE pruned_events (\n"
-            "  session TEXT NOT NULL PRIMARY KEY,\n"
-            "  last    INTEGER NOT NULL\n" /* the newest event of it that was forgotten */
-            ") STRICT, WITHOUT ROWID;\n",
+    "  WHERE s.row NOT IN (SELECT strategy FROM trials);\n"
+    "INSERT INTO holdings (kind, object, team, name, shared, created)\n"
+    "  SELECT DISTINCT 'strategy', s.row, t.team, s.name, '', s.created\n"
+    "  FROM trials t JOIN strategies s ON s.row = t.strategy\n"
+    "  WHERE t.team NOT NULL\n"
+    "  ON CONFLICT DO NOTHING;\n"
+    "INSERT INTO audiences " AUDIENCES ";\n"
+    "CREATE TABLE usage (\n" /* what stays because of each team (usage.h) */
+    "  team  TEXT NOT NULL PRIMARY KEY,\n"
+    "  rows  INTEGER NOT NULL,\n"
+    "  bytes INTEGER NOT NULL\n"
+    ") STRICT, WITHOUT ROWID;\n"
+    "CREATE TABLE pruned_events (\n"
+    "  session TEXT NOT NULL PRIMARY KEY,\n"
+    "  last    INTEGER NOT NULL\n" /* the newest event of it that was forgotten */
+    ") STRICT, WITHOUT ROWID;\n",
 
     /* 7: no program reads or writes calibrations any more. The copy made before the upgrade still has them. */
     "DROP TABLE calibrations;\n",
 };
+/* clang-format on */
 
 const char schema_audiences[] = AUDIENCES;
 
@@ -312,21 +311,27 @@ const char schema_audiences[] = AUDIENCES;
  * counts `by` more for everyone who sees it. A row that has come down to no reasons stays, and counts for nothing.
  * Trials have no trigger: with one, SQLite keeps a journal of every single insertion, which takes longer than the
  * insertion (audiences_internal.h). */
+/* clang-format off */
 #define COUNT(row, by, objects)                                                                                        \
-    "  INSERT INTO audiences (kind, audience, object, reasons, own) SELECT k.kind, a.value, k.object, " by ", " by     \
-    " * " OWNS(row) " FROM json_each(" SEEN_BY(row) ") a, (" objects(row) ") k WHERE k.object NOT NULL " COUNT_MORE    \
-                                                                          ";\n"
+    "  INSERT INTO audiences (kind, audience, object, reasons, own)"                                                   \
+    "  SELECT k.kind, a.value, k.object, " by ", " by " * " OWNS(row)                                                  \
+    "  FROM json_each(" SEEN_BY(row) ") a, (" objects(row) ") k"                                                       \
+    "  WHERE k.object NOT NULL"                                                                                        \
+    "  ON CONFLICT DO UPDATE SET reasons = reasons + excluded.reasons, own = own + excluded.own;\n"
 #define SESSION_OBJECTS(row)                                                                                           \
-    "SELECT 'model' AS kind, (SELECT row FROM models WHERE id = " row                                                  \
-    ".model) AS object UNION ALL SELECT 'cluster', (SELECT row FROM clusters WHERE id = " row ".cluster)"
+    "SELECT 'model' AS kind, (SELECT row FROM models WHERE id = " row ".model) AS object"                              \
+    " UNION ALL SELECT 'cluster', (SELECT row FROM clusters WHERE id = " row ".cluster)"
 #define HELD_OBJECT(row) "SELECT " row ".kind AS kind, " row ".object AS object"
 #define FOLLOW(table, objects)                                                                                         \
-    "CREATE TEMP TRIGGER " table "_added AFTER INSERT ON main." table " BEGIN\n" COUNT(                                \
-        "new", "1", objects) "END;\n"                                                                                  \
-                             "CREATE "                                                                                 \
-                             "TEMP TRIGGER " table "_changed AFTER UPDATE OF team, shared ON main." table              \
-                             " WHEN new.team IS NOT old.team OR new.shared IS NOT old.shared BEGIN\n" COUNT(           \
-                                 "new", "1", objects) COUNT("old", "-1", objects) "END;\n"
+    "CREATE TEMP TRIGGER " table "_added AFTER INSERT ON main." table " BEGIN\n"                                       \
+    COUNT("new", "1", objects)                                                                                         \
+    "END;\n"                                                                                                           \
+    "CREATE TEMP TRIGGER " table "_changed AFTER UPDATE OF team, shared ON main." table                                \
+    " WHEN new.team IS NOT old.team OR new.shared IS NOT old.shared BEGIN\n"                                           \
+    COUNT("new", "1", objects)                                                                                         \
+    COUNT("old", "-1", objects)                                                                                        \
+    "END;\n"
+/* clang-format on */
 
 static const char followers[] = FOLLOW("sessions", SESSION_OBJECTS) FOLLOW("holdings", HELD_OBJECT);
 
@@ -389,11 +394,11 @@ static enum status make_indexes(struct store *store, struct error *err) {
 
 enum status schema_read_version(struct store *store, int *version, struct error *err) {
     int64_t tables = 0, application = 0, user = 0;
-    enum status status = sql_get_integer(store, "SELECT count(*) FROM sqlite_schema", &tables, err);
+    enum status status = sql_first_integer(store, "SELECT count(*) FROM sqlite_schema", 0, NULL, &tables, err);
     if (status == ST_OK)
-        status = sql_get_integer(store, "PRAGMA application_id", &application, err);
+        status = sql_first_integer(store, "PRAGMA application_id", 0, NULL, &application, err);
     if (status == ST_OK)
-        status = sql_get_integer(store, "PRAGMA user_version", &user, err);
+        status = sql_first_integer(store, "PRAGMA user_version", 0, NULL, &user, err);
     if (status != ST_OK)
         return status;
     const bool empty = tables == 0 && application == 0 && user == 0;

@@ -2,7 +2,9 @@
 #ifndef DATASET_SCHEMA_INTERNAL_H
 #define DATASET_SCHEMA_INTERNAL_H
 
-#include "dataset/store_internal.h"
+#include "base/error.h"
+
+struct store;
 
 enum { SCHEMA_VERSION = 7 };
 

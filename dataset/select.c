@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "dataset/names_internal.h"
 #include "dataset/select_internal.h"
+#include "dataset/store_internal.h"
 
 void select_add(struct select *select, const char *text) {
     const size_t n = strlen(text), need = select->length + n + 1;

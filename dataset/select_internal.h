@@ -3,8 +3,10 @@
 #ifndef DATASET_SELECT_INTERNAL_H
 #define DATASET_SELECT_INTERNAL_H
 
-#include "dataset/query.h"
-#include "dataset/store_internal.h"
+#include "dataset/sql_internal.h"
+#include "dataset/store.h"
+
+struct query;
 
 /* Of what every trial that fits has one value: columns, 1 << enum filter_column, and the rows where these are objects
  * (0: any; -1: one that is not here). */

@@ -60,6 +60,10 @@ static enum status no_session(const struct store *store, const char *id, struct 
     return error_at(err, ST_NOT_FOUND, store->path, "no session %s", id);
 }
 
+static const char insert_session[] =
+    "INSERT INTO sessions (id, model, cluster, seed, budget, options, state, started, team, shared, mode)"
+    " VALUES (?, ?, ?, ?, ?, ?, 'running', ?, ?, ?, ?)";
+
 enum status store_session_begin(struct store *store, const struct stored_session *session, struct error *err) {
     char now[32];
     clock_utc(now, sizeof now);
@@ -72,7 +76,7 @@ enum status store_session_begin(struct store *store, const struct stored_session
         status = check_team(session->team, session->shared, err);
     if (status != ST_OK)
         return status;
-    return sql_step(store, SQL_SESSION_INSERT,
+    return sql_step(store, insert_session,
                     SQL_VALUES(sql_text(session->id), sql_text(session->model), sql_text(session->cluster),
                                sql_integer((int64_t)session->seed), sql_text(budget), sql_text(options), sql_text(now),
                                sql_text(session->team), sql_text(session->shared ? session->shared : "*"),
@@ -121,11 +125,14 @@ enum status session_read(sqlite3_stmt *stmt, struct arena *arena, struct stored_
     return ST_OK;
 }
 
+static const char select_session[] = "SELECT " SESSION_COLUMNS " FROM sessions s"
+                                     " WHERE s.id = ?";
+
 enum status store_session_get(struct store *store, const char *id, struct arena *arena, struct stored_session *out,
                               struct error *err) {
     sqlite3_stmt *stmt;
     bool row;
-    enum status status = sql_start(store, SQL_SESSION_GET, SQL_VALUES(sql_text(id)), &stmt, err);
+    enum status status = sql_start(store, select_session, SQL_VALUES(sql_text(id)), &stmt, err);
     if (status == ST_OK)
         status = sql_next(store, stmt, &row, err);
     if (status != ST_OK)
@@ -137,60 +144,36 @@ enum status store_session_get(struct store *store, const char *id, struct arena 
     return status;
 }
 
-static enum status list_rows(struct store *store, sqlite3_stmt *stmt, struct arena *arena, size_t *n, size_t max,
-                             struct stored_session *sessions, struct error *err) {
-    bool row = true;
-    for (*n = 0; *n < max;) {
-        enum status status = sql_next(store, stmt, &row, err);
-        if (status != ST_OK || !row)
-            return status;
-        status = session_read(stmt, arena, &sessions[*n], err);
-        if (status != ST_OK)
-            return status;
-        ++*n;
-    }
-    return ST_OK;
-}
+static const char list_sessions[] = "SELECT " SESSION_COLUMNS " FROM sessions s"
+                                    " ORDER BY s.started DESC, s.rowid DESC"
+                                    " LIMIT ? OFFSET ?";
 
-static enum status list(struct store *store, size_t offset, size_t limit, struct arena *arena, size_t *n,
-                        struct stored_session **out, struct error *err) {
-    int64_t count = 0;
-    sqlite3_stmt *stmt;
-    size_t listed = 0;
-    enum status status = sql_get_integer(store, "SELECT count(*) FROM sessions", &count, err);
-    const size_t max = limit && limit < (size_t)count ? limit : (size_t)count;
-    struct stored_session *sessions = arena_alloc(arena, max, sizeof *sessions);
-    if (status == ST_OK && !sessions)
-        status = error_no_memory(err);
-    if (status == ST_OK)
-        status = sql_start(store, SQL_SESSION_LIST, SQL_VALUES(sql_integer((int64_t)max), sql_integer((int64_t)offset)),
-                           &stmt, err);
-    if (status != ST_OK)
-        return status;
-    status = list_rows(store, stmt, arena, &listed, max, sessions, err);
-    sqlite3_reset(stmt);
-    if (status == ST_OK) {
-        *n = listed;
-        *out = sessions;
-    }
-    return status;
+static enum status read_row(sqlite3_stmt *stmt, struct arena *arena, void *element, struct error *err) {
+    return session_read(stmt, arena, element, err);
 }
 
 enum status store_session_list(struct store *store, size_t offset, size_t limit, struct arena *arena, size_t *n,
                                struct stored_session **out, struct error *err) {
-    bool began;
-    enum status status = store_begin_read(store, &began, err);
+    sqlite3_stmt *stmt;
+    void *rows;
+    enum status status = sql_start(store, list_sessions,
+                                   SQL_VALUES(sql_integer(sql_limit(limit)), sql_integer((int64_t)offset)), &stmt, err);
     if (status == ST_OK)
-        status = list(store, offset, limit, arena, n, out, err);
-    store_end_read(store, began);
+        status = sql_collect(store, stmt, read_row, sizeof **out, arena, n, &rows, err);
+    if (status == ST_OK)
+        *out = rows;
     return status;
 }
+
+static const char count_sessions[] = "SELECT state, count(*)"
+                                     " FROM sessions"
+                                     " GROUP BY state";
 
 enum status store_session_counts(struct store *store, uint64_t counts[STORED_SESSION_STATE_COUNT], struct error *err) {
     sqlite3_stmt *stmt;
     uint64_t found[STORED_SESSION_STATE_COUNT] = {0};
     bool row = true;
-    enum status status = sql_start(store, SQL_SESSION_COUNTS, 0, NULL, &stmt, err);
+    enum status status = sql_start(store, count_sessions, 0, NULL, &stmt, err);
     while (status == ST_OK) {
         enum stored_session_state state;
         status = sql_next(store, stmt, &row, err);
@@ -205,12 +188,15 @@ enum status store_session_counts(struct store *store, uint64_t counts[STORED_SES
     return status;
 }
 
+static const char update_state[] = "UPDATE sessions"
+                                   " SET state = ?2, reason = reason_kept(?3), ended = ?4"
+                                   " WHERE id = ?1";
+
 static enum status set_state(struct store *store, const char *id, enum stored_session_state state, const char *reason,
                              const char *now, struct error *err) {
     const char *ended = stored_session_is_open(state) ? NULL : now;
-    enum status status =
-        sql_run(store, SQL_SESSION_UPDATE,
-                SQL_VALUES(sql_text(id), sql_text(words[state]), sql_text(reason), sql_text(ended)), err);
+    enum status status = sql_run(
+        store, update_state, SQL_VALUES(sql_text(id), sql_text(words[state]), sql_text(reason), sql_text(ended)), err);
     return status == ST_OK && sql_changes(store) == 0 ? no_session(store, id, err) : status;
 }
 
@@ -222,30 +208,42 @@ enum status store_session_update(struct store *store, const char *id, enum store
     return status == ST_OK ? store_end(store, set_state(store, id, state, reason, now, err), err) : status;
 }
 
-/* `which` sets the one text of JSON that it takes. */
-static enum status change_text(struct store *store, enum statement which, const char *id, const char *text,
-                               const char *name, struct error *err) {
+/* The statement `sql` takes an id and a text of JSON. */
+static enum status change_text(struct store *store, const char *sql, const char *id, const char *text, const char *name,
+                               struct error *err) {
     enum status status = sql_check_json(text, name, err);
     if (status == ST_OK)
         status = store_begin(store, err);
     if (status != ST_OK)
         return status;
-    status = sql_run(store, which, SQL_VALUES(sql_text(id), sql_text(text)), err);
+    status = sql_run(store, sql, SQL_VALUES(sql_text(id), sql_text(text)), err);
     if (status == ST_OK && sql_changes(store) == 0)
         status = no_session(store, id, err);
     return store_end(store, status, err);
 }
 
+static const char update_budget[] = "UPDATE sessions"
+                                    " SET budget = ?2"
+                                    " WHERE id = ?1";
+
 enum status store_session_budget(struct store *store, const char *id, const char *budget, struct error *err) {
-    return change_text(store, SQL_SESSION_BUDGET, id, budget, "budget", err);
+    return change_text(store, update_budget, id, budget, "budget", err);
 }
+
+static const char adopt_session[] = "UPDATE sessions"
+                                    " SET options = ?2, origin = NULL"
+                                    " WHERE id = ?1";
 
 enum status store_session_adopt(struct store *store, const char *id, const char *options, struct error *err) {
-    return change_text(store, SQL_SESSION_ADOPT, id, options, "options", err);
+    return change_text(store, adopt_session, id, options, "options", err);
 }
 
+static const char share_session[] = "UPDATE sessions"
+                                    " SET shared = ?2"
+                                    " WHERE id = ?1";
+
 static enum status set_shared(struct store *store, const char *id, const char *shared, struct error *err) {
-    enum status status = sql_run(store, SQL_SESSION_SHARED, SQL_VALUES(sql_text(id), sql_text(shared)), err);
+    enum status status = sql_run(store, share_session, SQL_VALUES(sql_text(id), sql_text(shared)), err);
     if (status == ST_OK && sql_changes(store) == 0)
         return no_session(store, id, err);
     return status == ST_OK ? audiences_share_session(store, id, shared, err) : status;
@@ -273,6 +271,11 @@ enum status store_trial_share(struct store *store, const char *uid, const char *
     return status == ST_OK ? store_end(store, set_trial_shared(store, uid, shared, err), err) : status;
 }
 
+static const char cancel_lost_trials[] =
+    "UPDATE trials"
+    " SET state = 'cancelled', ended = ?2, reason = 'the process that ran it ended before it did'"
+    " WHERE session = ?1 AND state = 'running' AND lease_until IS NULL";
+
 enum status store_session_reconcile(struct store *store, const char *id, uint64_t *cancelled, struct error *err) {
     char now[32];
     uint64_t changed = 0;
@@ -282,7 +285,7 @@ enum status store_session_reconcile(struct store *store, const char *id, uint64_
         return status;
     status = set_state(store, id, STORED_SESSION_RUNNING, NULL, now, err);
     if (status == ST_OK)
-        status = sql_run(store, SQL_SESSION_RECONCILE, SQL_VALUES(sql_text(id), sql_text(now)), err);
+        status = sql_run(store, cancel_lost_trials, SQL_VALUES(sql_text(id), sql_text(now)), err);
     if (status == ST_OK)
         changed = (uint64_t)sql_changes(store);
     status = store_end(store, status, err);

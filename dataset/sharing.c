@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "dataset/store.h"
+#include "dataset/store_internal.h"
 
 /* The next name of a list from *at on, n bytes; NULL behind the last. */
 static const char *next_team(const char **at, size_t *n) {
@@ -125,4 +125,53 @@ void shared_narrow(const char *a, const char *b, char *out) {
     }
     *out = end == out ? '\0' : '|';
     *end = '\0';
+}
+
+/* ---- what may be kept ---- */
+
+bool team_is_valid(const char *team) {
+    const size_t n = strlen(team);
+    return n >= 1 && n <= 64 && strspn(team, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == n;
+}
+
+bool team_is_word(const char *team) {
+    return !strcmp(team, "all") || !strcmp(team, "team");
+}
+
+bool shared_is_valid(const char *shared) {
+    char team[72];
+    if (!strcmp(shared, "*") || !*shared)
+        return true;
+    if (*shared != '|' || !shared[1])
+        return false;
+    while (shared[1]) {
+        const size_t n = strcspn(shared + 1, "|");
+        if (n >= sizeof team || shared[1 + n] != '|')
+            return false;
+        memcpy(team, shared + 1, n);
+        team[n] = '\0';
+        if (!team_is_valid(team))
+            return false;
+        shared += 1 + n;
+    }
+    return true;
+}
+
+/* As it was said, not as it is kept: the first name of a list that is none, or the word. */
+static enum status refuse_shared(const char *shared, struct error *err) {
+    char team[72];
+    if (*shared != '|')
+        return error_set(err, ST_INVALID, "shared: \"%.70s\" is neither all, nor team, nor a list of teams", shared);
+    do {
+        shared++;
+        snprintf(team, sizeof team, "%.*s", (int)strcspn(shared, "|"), shared);
+        shared += strcspn(shared, "|");
+    } while (team_is_valid(team) && *shared);
+    return error_set(err, ST_INVALID, "shared: team \"%s\" is not 1 to 64 letters, digits and . _ -", team);
+}
+
+enum status check_team(const char *team, const char *shared, struct error *err) {
+    if (team && !team_is_valid(team))
+        return error_set(err, ST_INVALID, "team: \"%.70s\" is not 1 to 64 letters, digits and . _ -", team);
+    return !shared || shared_is_valid(shared) ? ST_OK : refuse_shared(shared, err);
 }

@@ -1,5 +1,7 @@
 /* SQLite's interface in the terms of this program: values are bound from arrays, results become a status and one line
- * that names the file and says what to do. Cost: a hash-free array look-up a statement. */
+ * that names the file and says what to do. Kept statements stand in a hash table with linear probing, whose keys are
+ * the addresses of their texts. Cost: one look-up a statement. */
+#include <assert.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,12 +13,6 @@
 #include "dataset/sharing.h"
 #include "dataset/store_internal.h"
 #include "dataset/validate_internal.h"
-
-static const char *const texts[] = {
-#define X(name, sql) sql,
-    STATEMENT_TABLE(X)
-#undef X
-};
 
 static enum status constraint(sqlite3 *db, int code, const char *path, struct error *err) {
     switch (code) {
@@ -102,20 +98,70 @@ enum status sql_bind(struct store *store, sqlite3_stmt *stmt, size_t n, const st
     return ST_OK;
 }
 
-enum status sql_start_kept(struct store *store, sqlite3_stmt **kept, const char *sql, size_t n,
-                           const struct sql_value *values, sqlite3_stmt **out, struct error *err) {
-    if (!*kept && sqlite3_prepare_v3(store->db, sql, -1, SQLITE_PREPARE_PERSISTENT, kept, NULL) != SQLITE_OK)
+/* ---- statements that are kept ---- */
+
+struct kept_statement {
+    const char *sql; /* NULL: a free place */
+    sqlite3_stmt *stmt;
+};
+
+/* The place of `sql`, or the free one that it would take. `room` is a power of two, and some places are free. */
+static struct kept_statement *place_of(struct kept_statement *kept, size_t room, const char *sql) {
+    size_t i = (size_t)((uintptr_t)sql * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (room - 1);
+    while (kept[i].sql && kept[i].sql != sql)
+        i = (i + 1) & (room - 1);
+    return &kept[i];
+}
+
+static bool grow_kept(struct store *store) {
+    const size_t room = store->kept_room ? 2 * store->kept_room : 64;
+    struct kept_statement *kept = calloc(room, sizeof *kept);
+    if (!kept)
+        return false;
+    for (size_t i = 0; i < store->kept_room; i++)
+        if (store->kept[i].sql)
+            *place_of(kept, room, store->kept[i].sql) = store->kept[i];
+    free(store->kept);
+    store->kept = kept;
+    store->kept_room = room;
+    return true;
+}
+
+static sqlite3_stmt *find_kept(const struct store *store, const char *sql) {
+    sqlite3_stmt *stmt = store->kept_room ? place_of(store->kept, store->kept_room, sql)->stmt : NULL;
+    assert(!stmt || !strcmp(sqlite3_sql(stmt), sql)); /* else the text was not static */
+    return stmt;
+}
+
+static enum status keep(struct store *store, const char *sql, sqlite3_stmt **out, struct error *err) {
+    if (2 * (store->n_kept + 1) > store->kept_room && !grow_kept(store))
+        return error_no_memory(err);
+    if (sqlite3_prepare_v3(store->db, sql, -1, SQLITE_PREPARE_PERSISTENT, out, NULL) != SQLITE_OK)
         return fail(store, err);
-    sqlite3_reset(*kept);
-    enum status status = sql_bind(store, *kept, n, values, err);
+    *place_of(store->kept, store->kept_room, sql) = (struct kept_statement){sql, *out};
+    store->n_kept++;
+    return ST_OK;
+}
+
+enum status sql_start(struct store *store, const char *sql, size_t n, const struct sql_value *values,
+                      sqlite3_stmt **out, struct error *err) {
+    sqlite3_stmt *stmt = find_kept(store, sql);
+    enum status status = stmt ? ST_OK : keep(store, sql, &stmt, err);
+    if (status != ST_OK)
+        return status;
+    sqlite3_reset(stmt);
+    status = sql_bind(store, stmt, n, values, err);
     if (status == ST_OK)
-        *out = *kept;
+        *out = stmt;
     return status;
 }
 
-enum status sql_start(struct store *store, enum statement which, size_t n, const struct sql_value *values,
-                      sqlite3_stmt **out, struct error *err) {
-    return sql_start_kept(store, &store->statements[which], texts[which], n, values, out, err);
+void sql_forget(struct store *store) {
+    for (size_t i = 0; i < store->kept_room; i++)
+        sqlite3_finalize(store->kept[i].stmt);
+    free(store->kept);
+    store->kept = NULL;
+    store->n_kept = store->kept_room = 0;
 }
 
 /* What a statement added to the dataset for good. Tables that only count are nobody's. */
@@ -147,21 +193,20 @@ enum status sql_next(struct store *store, sqlite3_stmt *stmt, bool *row, struct 
     return status;
 }
 
-enum status sql_run(struct store *store, enum statement which, size_t n, const struct sql_value *values,
-                    struct error *err) {
+enum status sql_run(struct store *store, const char *sql, size_t n, const struct sql_value *values, struct error *err) {
     sqlite3_stmt *stmt;
-    enum status status = sql_start(store, which, n, values, &stmt, err);
+    enum status status = sql_start(store, sql, n, values, &stmt, err);
     bool row = true;
     while (status == ST_OK && row)
         status = sql_next(store, stmt, &row, err);
     return status;
 }
 
-enum status sql_first_integer(struct store *store, enum statement which, size_t n, const struct sql_value *values,
+enum status sql_first_integer(struct store *store, const char *sql, size_t n, const struct sql_value *values,
                               int64_t *out, struct error *err) {
     sqlite3_stmt *stmt;
     bool row;
-    enum status status = sql_start(store, which, n, values, &stmt, err);
+    enum status status = sql_start(store, sql, n, values, &stmt, err);
     if (status == ST_OK)
         status = sql_next(store, stmt, &row, err);
     if (status != ST_OK)
@@ -171,27 +216,24 @@ enum status sql_first_integer(struct store *store, enum statement which, size_t 
     return ST_OK;
 }
 
-enum status sql_get_integer(struct store *store, const char *sql, int64_t *out, struct error *err) {
-    sqlite3_stmt *stmt;
-    bool row = false;
-    enum status status = sql_prepare(store, sql, &stmt, err);
-    if (status != ST_OK)
-        return status;
-    status = sql_next(store, stmt, &row, err);
-    if (status == ST_OK)
-        *out = row ? sqlite3_column_int64(stmt, 0) : 0;
-    sqlite3_finalize(stmt);
-    return status;
-}
+/* ---- transactions ---- */
+
+static const char begin_writing[] = "BEGIN IMMEDIATE";
+static const char begin_reading[] = "BEGIN";
+static const char commit[] = "COMMIT";
+static const char rollback[] = "ROLLBACK";
+static const char save[] = "SAVEPOINT step";
+static const char release[] = "RELEASE step";
+static const char undo[] = "ROLLBACK TO step";
 
 /* The way out is prepared before the way in, so that a transaction can be left when memory is out. That fails only
  * where SQLite must prepare it anew after a change of the schema; the next way in makes up for it. */
-static enum status begin(struct store *store, enum statement which, struct error *err) {
+static enum status begin(struct store *store, const char *way_in, struct error *err) {
     sqlite3_stmt *unused;
-    enum status status = sql_start(store, SQL_ROLLBACK, 0, NULL, &unused, err);
+    enum status status = sql_start(store, rollback, 0, NULL, &unused, err);
     if (status == ST_OK && !sqlite3_get_autocommit(store->db))
-        status = sql_run(store, SQL_ROLLBACK, 0, NULL, err);
-    return status == ST_OK ? sql_run(store, which, 0, NULL, err) : status;
+        status = sql_run(store, rollback, 0, NULL, err);
+    return status == ST_OK ? sql_run(store, way_in, 0, NULL, err) : status;
 }
 
 /* An error such as a full disk undoes the whole transaction, whatever savepoints it has. */
@@ -202,7 +244,7 @@ static enum status undone(const struct store *store, struct error *err) {
 static enum status begin_outer(struct store *store, struct error *err) {
     store->bare = 0;
     store->written = sqlite3_total_changes64(store->db);
-    return begin(store, SQL_BEGIN, err);
+    return begin(store, begin_writing, err);
 }
 
 /* A savepoint keeps every page that changes after it as it was before, which is most of a batch's pages copied. The
@@ -215,10 +257,10 @@ static enum status begin_inner(struct store *store, struct error *err) {
         store->bare++;
         return ST_OK;
     }
-    enum status status = sql_start(store, SQL_UNDO, 0, NULL, &unused, err);
+    enum status status = sql_start(store, undo, 0, NULL, &unused, err);
     if (status == ST_OK)
-        status = sql_start(store, SQL_RELEASE, 0, NULL, &unused, err);
-    return status == ST_OK ? sql_run(store, SQL_SAVE, 0, NULL, err) : status;
+        status = sql_start(store, release, 0, NULL, &unused, err);
+    return status == ST_OK ? sql_run(store, save, 0, NULL, err) : status;
 }
 
 enum status store_begin(struct store *store, struct error *err) {
@@ -241,23 +283,23 @@ static enum status end_inner(struct store *store, enum status status, struct err
     store->bare -= bare;
     if (sqlite3_get_autocommit(store->db))
         return status == ST_OK ? undone(store, err) : status;
-    if (bare && status != ST_OK && sql_run(store, SQL_ROLLBACK, 0, NULL, NULL) == ST_OK &&
-        sql_run(store, SQL_BEGIN, 0, NULL, NULL) == ST_OK)
+    if (bare && status != ST_OK && sql_run(store, rollback, 0, NULL, NULL) == ST_OK &&
+        sql_run(store, begin_writing, 0, NULL, NULL) == ST_OK)
         store->written = sqlite3_total_changes64(store->db);
     if (bare)
         return status;
     if (status != ST_OK)
-        sql_run(store, SQL_UNDO, 0, NULL, NULL);
-    const enum status released = sql_run(store, SQL_RELEASE, 0, NULL, status == ST_OK ? err : NULL);
+        sql_run(store, undo, 0, NULL, NULL);
+    const enum status released = sql_run(store, release, 0, NULL, status == ST_OK ? err : NULL);
     return status == ST_OK ? released : status;
 }
 
 static enum status end_outer(struct store *store, enum status status, struct error *err) {
     if (status == ST_OK)
-        status = sqlite3_get_autocommit(store->db) ? undone(store, err) : sql_run(store, SQL_COMMIT, 0, NULL, err);
+        status = sqlite3_get_autocommit(store->db) ? undone(store, err) : sql_run(store, commit, 0, NULL, err);
     /* Some failures have rolled back already. */
     if (status != ST_OK && !sqlite3_get_autocommit(store->db))
-        sql_run(store, SQL_ROLLBACK, 0, NULL, NULL);
+        sql_run(store, rollback, 0, NULL, NULL);
     return status;
 }
 
@@ -268,13 +310,13 @@ enum status store_end(struct store *store, enum status status, struct error *err
     return status;
 }
 
-enum status sql_step(struct store *store, enum statement which, size_t n_values, const struct sql_value *values,
-                     uint64_t *n, struct error *err) {
+enum status sql_step(struct store *store, const char *sql, size_t n_values, const struct sql_value *values, uint64_t *n,
+                     struct error *err) {
     uint64_t changed = 0;
     enum status status = store_begin(store, err);
     if (status != ST_OK)
         return status;
-    status = sql_run(store, which, n_values, values, err);
+    status = sql_run(store, sql, n_values, values, err);
     if (status == ST_OK)
         changed = (uint64_t)sql_changes(store);
     status = store_end(store, status, err);
@@ -287,7 +329,7 @@ enum status store_begin_read(struct store *store, bool *began, struct error *err
     *began = false;
     if (store->reading || store->depth > 0)
         return ST_OK;
-    enum status status = begin(store, SQL_BEGIN_READ, err);
+    enum status status = begin(store, begin_reading, err);
     *began = store->reading = status == ST_OK;
     return status;
 }
@@ -295,7 +337,7 @@ enum status store_begin_read(struct store *store, bool *began, struct error *err
 void store_end_read(struct store *store, bool began) {
     if (!began)
         return;
-    sql_run(store, SQL_ROLLBACK, 0, NULL, NULL);
+    sql_run(store, rollback, 0, NULL, NULL);
     store->reading = false;
 }
 

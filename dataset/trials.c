@@ -52,11 +52,36 @@ enum status make_uid(char out[UID_ROOM], struct error *err) {
     return ST_OK;
 }
 
+/* The number 0 becomes the next one of the session. The row 0 stands for an object that is not here: its foreign key
+ * refuses it. */
+static const char insert_trial[] =
+    "INSERT INTO trials (uid, session, number, round, model, cluster, strategy, proposer, runner, predicted_us, seed,"
+    "                     state, queued, started, team, shared)"
+    " VALUES (?1, ?2,"
+    "         CASE WHEN ?2 IS NULL THEN NULL"
+    "              WHEN ?3 > 0 THEN ?3"
+    "              ELSE (SELECT coalesce(max(number), 0) + 1 FROM trials WHERE session = ?2) END,"
+    "         ?4,"
+    "         coalesce((SELECT row FROM models WHERE id = ?5), 0),"
+    "         coalesce((SELECT row FROM clusters WHERE id = ?6), 0),"
+    "         coalesce((SELECT row FROM strategies WHERE id = ?7), 0),"
+    "         ?8, ?9, ?10, ?11, ?12, ?13, ?14,"
+    "         coalesce(?15, (SELECT team FROM sessions WHERE id = ?2)),"
+    "         coalesce(?16, (SELECT shared FROM sessions WHERE id = ?2), '*'))";
+
+/* A trial that begins gives its team a name for its strategy: ?1 the trial, ?2 the name, ?3 now. Those that share the
+ * trial see the strategy already (rule 4 of names_internal.h), so the holding itself is shared with nobody. */
+static const char hold_strategy[] = "INSERT INTO holdings (kind, object, team, name, shared, created)"
+                                    " SELECT 'strategy', strategy, team, ?2, '', ?3"
+                                    " FROM trials"
+                                    " WHERE id = ?1 AND team NOT NULL"
+                                    " ON CONFLICT DO NOTHING";
+
 static enum status insert(struct store *store, const struct new_trial *r, const char *uid, const char *now,
                           int64_t *trial, struct error *err) {
     const char *state = words[r->waiting ? RECORD_WAITING : RECORD_RUNNING];
     enum status status = sql_run(
-        store, SQL_TRIAL_INSERT,
+        store, insert_trial,
         SQL_VALUES(sql_text(uid), sql_text(r->session), sql_integer((int64_t)r->number), sql_integer((int64_t)r->round),
                    sql_text(r->model), sql_text(r->cluster), sql_text(r->strategy), sql_text(r->proposer),
                    sql_text(r->runner), sql_real(r->predicted_us), sql_integer((int64_t)r->seed), sql_text(state),
@@ -68,7 +93,7 @@ static enum status insert(struct store *store, const struct new_trial *r, const 
     status = audiences_add(store, *trial, *trial, err);
     if (status != ST_OK || !r->strategy_name)
         return status;
-    return sql_run(store, SQL_HOLD_STRATEGY, SQL_VALUES(sql_integer(*trial), sql_text(r->strategy_name), sql_text(now)),
+    return sql_run(store, hold_strategy, SQL_VALUES(sql_integer(*trial), sql_text(r->strategy_name), sql_text(now)),
                    err);
 }
 
@@ -98,10 +123,14 @@ enum status column_state(sqlite3_stmt *stmt, int i, int64_t trial, enum record_s
     return ST_OK;
 }
 
+static const char select_state[] = "SELECT state"
+                                   " FROM trials"
+                                   " WHERE id = ?";
+
 static enum status read_state(struct store *store, int64_t trial, enum record_state *out, struct error *err) {
     sqlite3_stmt *stmt;
     bool row;
-    enum status status = sql_start(store, SQL_TRIAL_STATE, SQL_VALUES(sql_integer(trial)), &stmt, err);
+    enum status status = sql_start(store, select_state, SQL_VALUES(sql_integer(trial)), &stmt, err);
     if (status == ST_OK)
         status = sql_next(store, stmt, &row, err);
     if (status != ST_OK)
@@ -124,6 +153,10 @@ static enum status expect_state(struct store *store, int64_t trial, enum record_
     return status;
 }
 
+static const char start_trial[] = "UPDATE trials"
+                                  " SET state = 'running', started = ?2"
+                                  " WHERE id = ?1";
+
 enum status store_trial_start(struct store *store, int64_t trial, struct error *err) {
     char now[32];
     clock_utc(now, sizeof now);
@@ -132,12 +165,16 @@ enum status store_trial_start(struct store *store, int64_t trial, struct error *
         return status;
     status = expect_state(store, trial, RECORD_WAITING, RECORD_WAITING, err);
     if (status == ST_OK)
-        status = sql_run(store, SQL_TRIAL_START, SQL_VALUES(sql_integer(trial), sql_text(now)), err);
+        status = sql_run(store, start_trial, SQL_VALUES(sql_integer(trial), sql_text(now)), err);
     return store_end(store, status, err);
 }
 
+static const char set_runner[] = "UPDATE trials"
+                                 " SET runner = ?2"
+                                 " WHERE id = ?1 AND ended IS NULL";
+
 enum status store_trial_ran_by(struct store *store, int64_t trial, const char *runner, struct error *err) {
-    enum status status = sql_run(store, SQL_TRIAL_RAN_BY, SQL_VALUES(sql_integer(trial), sql_text(runner)), err);
+    enum status status = sql_run(store, set_runner, SQL_VALUES(sql_integer(trial), sql_text(runner)), err);
     if (status == ST_OK && sql_changes(store) == 0)
         status = error_at(err, ST_NOT_FOUND, store->path, "no trial %lld that runs", (long long)trial);
     return status;
@@ -157,10 +194,13 @@ static enum status check_result(const struct finished_trial *result, struct erro
     return check_times(result->n_iterations, result->iterations_us, err);
 }
 
+static const char insert_iteration[] = "INSERT INTO iterations (trial, number, time_us)"
+                                       " VALUES (?, ?, ?)";
+
 enum status insert_iterations(struct store *store, int64_t trial, size_t n, const double *times_us, struct error *err) {
     enum status status = ST_OK;
     for (size_t i = 0; i < n && status == ST_OK; i++)
-        status = sql_run(store, SQL_ITERATION_INSERT,
+        status = sql_run(store, insert_iteration,
                          SQL_VALUES(sql_integer(trial), sql_integer((int64_t)i), sql_real(times_us[i])), err);
     return status;
 }
@@ -177,6 +217,12 @@ static enum status put_environment(struct store *store, const char *json, struct
     return status;
 }
 
+static const char complete_trial[] = "UPDATE trials"
+                                     " SET state = 'complete', mean_us = ?2, median_us = ?3, low_us = ?4, high_us = ?5,"
+                                     "     environment = coalesce((SELECT row FROM environments WHERE id = ?6), 0),"
+                                     "     ended = ?7, n_iterations = ?8, lease_until = NULL, lease_us = NULL"
+                                     " WHERE id = ?1";
+
 static enum status complete(struct store *store, int64_t trial, const struct finished_trial *result,
                             struct error *err) {
     struct id environment;
@@ -186,7 +232,7 @@ static enum status complete(struct store *store, int64_t trial, const struct fin
     if (status == ST_OK)
         status = put_environment(store, result->environment, &environment, err);
     if (status == ST_OK)
-        status = sql_run(store, SQL_TRIAL_COMPLETE,
+        status = sql_run(store, complete_trial,
                          SQL_VALUES(sql_integer(trial), sql_real(result->mean_us), sql_real(result->median_us),
                                     sql_real(result->low_us), sql_real(result->high_us), sql_text(environment.hex),
                                     sql_text(now), sql_integer((int64_t)result->n_iterations)),
@@ -202,6 +248,11 @@ enum status store_trial_finish(struct store *store, int64_t trial, const struct 
     return status == ST_OK ? store_end(store, complete(store, trial, result, err), err) : status;
 }
 
+static const char fail_trial[] =
+    "UPDATE trials"
+    " SET state = ?2, reason = reason_kept(?3), ended = ?4, lease_until = NULL, lease_us = NULL"
+    " WHERE id = ?1";
+
 static enum status end_without_result(struct store *store, int64_t trial, enum record_state state, const char *reason,
                                       struct error *err) {
     char now[32];
@@ -209,7 +260,7 @@ static enum status end_without_result(struct store *store, int64_t trial, enum r
     enum status status = expect_state(store, trial, RECORD_WAITING, RECORD_RUNNING, err);
     if (status != ST_OK)
         return status;
-    return sql_run(store, SQL_TRIAL_FAIL,
+    return sql_run(store, fail_trial,
                    SQL_VALUES(sql_integer(trial), sql_text(words[state]), sql_text(reason), sql_text(now)), err);
 }
 

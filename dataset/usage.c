@@ -8,13 +8,19 @@
 
 #include "dataset/store_internal.h"
 
+static const char count_pages[] = "PRAGMA page_count";
+
+static const char count_free_pages[] = "PRAGMA freelist_count";
+
+static const char page_size[] = "PRAGMA page_size";
+
 enum status usage_mark(struct store *store, struct usage_mark *out, struct error *err) {
     int64_t pages = 0, unused = 0, size = 0;
-    enum status status = sql_first_integer(store, SQL_PAGES, 0, NULL, &pages, err);
+    enum status status = sql_first_integer(store, count_pages, 0, NULL, &pages, err);
     if (status == ST_OK)
-        status = sql_first_integer(store, SQL_PAGES_FREE, 0, NULL, &unused, err);
+        status = sql_first_integer(store, count_free_pages, 0, NULL, &unused, err);
     if (status == ST_OK)
-        status = sql_first_integer(store, SQL_PAGE_SIZE, 0, NULL, &size, err);
+        status = sql_first_integer(store, page_size, 0, NULL, &size, err);
     if (status == ST_OK)
         *out = (struct usage_mark){sqlite3_total_changes64(store->db), store->inserted - store->apart_rows,
                                    (pages - unused) * size - store->apart_bytes};
@@ -25,19 +31,29 @@ bool usage_changed(struct store *store, const struct usage_mark *since) {
     return sqlite3_total_changes64(store->db) != since->changes;
 }
 
+static const char add_usage[] = "INSERT INTO usage (team, rows, bytes)"
+                                " VALUES (?1, max(0, ?2), ?3)"
+                                " ON CONFLICT DO UPDATE"
+                                " SET rows = max(0, rows + ?2), bytes = bytes + ?3";
+
 enum status usage_add(struct store *store, const struct usage_mark *since, const char *team, struct error *err) {
     struct usage_mark now = *since;
     enum status status = usage_mark(store, &now, err);
     const int64_t rows = now.rows - since->rows, bytes = now.bytes > since->bytes ? now.bytes - since->bytes : 0;
     if (status != ST_OK || (!rows && !bytes))
         return status;
-    return sql_run(store, SQL_USAGE_ADD, SQL_VALUES(sql_text(team), sql_integer(rows), sql_integer(bytes)), err);
+    return sql_run(store, add_usage, SQL_VALUES(sql_text(team), sql_integer(rows), sql_integer(bytes)), err);
 }
+
+static const char list_usage[] = "SELECT team, rows, bytes"
+                                 " FROM usage"
+                                 " WHERE ?1 IS NULL OR team = ?1"
+                                 " ORDER BY team";
 
 enum status usage_get(struct store *store, const char *team, struct usage *out, struct error *err) {
     sqlite3_stmt *stmt;
     bool row;
-    enum status status = sql_start(store, SQL_USAGE_LIST, SQL_VALUES(sql_text(team)), &stmt, err);
+    enum status status = sql_start(store, list_usage, SQL_VALUES(sql_text(team)), &stmt, err);
     if (status == ST_OK)
         status = sql_next(store, stmt, &row, err);
     if (status != ST_OK)
@@ -58,7 +74,7 @@ enum status usage_list(struct store *store, const char *team, struct arena *aren
                        struct error *err) {
     sqlite3_stmt *stmt;
     void *rows;
-    enum status status = sql_start(store, SQL_USAGE_LIST, SQL_VALUES(sql_text(team)), &stmt, err);
+    enum status status = sql_start(store, list_usage, SQL_VALUES(sql_text(team)), &stmt, err);
     if (status == ST_OK)
         status = sql_collect(store, stmt, read_usage, sizeof **out, arena, n, &rows, err);
     if (status == ST_OK)
@@ -66,9 +82,13 @@ enum status usage_list(struct store *store, const char *team, struct arena *aren
     return status;
 }
 
+static const char count_open_sessions[] = "SELECT count(*)"
+                                          " FROM sessions"
+                                          " WHERE team = ? AND ended IS NULL";
+
 enum status usage_open_sessions(struct store *store, const char *team, uint64_t *out, struct error *err) {
     int64_t n;
-    enum status status = sql_first_integer(store, SQL_USAGE_OPEN, SQL_VALUES(sql_text(team)), &n, err);
+    enum status status = sql_first_integer(store, count_open_sessions, SQL_VALUES(sql_text(team)), &n, err);
     if (status == ST_OK)
         *out = (uint64_t)n;
     return status;

@@ -280,7 +280,8 @@ static void take_step(struct history *h) {
 /* The definition: somebody sees what it has a trial of, and what it is shared with. */
 static bool is_shown(struct history *h, enum store_kind kind, const struct id *id, const char *team) {
     char sql[1024];
-    int64_t n;
+    bool row;
+    sqlite3_stmt *stmt;
     struct error err = {0};
     snprintf(sql, sizeof sql,
              "WITH it AS (SELECT row FROM %s WHERE id = '%s') SELECT (SELECT count(*) FROM trials t, it"
@@ -288,8 +289,11 @@ static bool is_shown(struct history *h, enum store_kind kind, const struct id *i
              " + (SELECT count(*) FROM sessions s WHERE '%s' = 'model' AND s.model = '%s'"
              " AND (s.team = '%s' OR s.shared = '*' OR instr(s.shared, '|%s|')))",
              object_table(kind), id->hex, object_word(kind), team, team, object_word(kind), id->hex, team, team);
-    assert_ok(sql_get_integer(h->store, sql, &n, &err));
-    return n > 0;
+    assert_ok(sql_prepare(h->store, sql, &stmt, &err));
+    assert_ok(sql_next(h->store, stmt, &row, &err));
+    const bool shown = sqlite3_column_int64(stmt, 0) > 0;
+    sqlite3_finalize(stmt);
+    return shown;
 }
 
 static void assert_seen_as_defined(struct history *h) {

@@ -1,7 +1,5 @@
 /* Opening and closing. The order matters: the lock first, then a look that changes nothing, and only when the file is
  * known to be ours does anything touch it. What this opening created goes away again when it fails. */
-#include "dataset/store.h"
-
 #include <errno.h>
 #include <libgen.h>
 #include <limits.h>
@@ -15,6 +13,7 @@
 
 #include "dataset/audiences_internal.h"
 #include "dataset/schema_internal.h"
+#include "dataset/store.h"
 #include "dataset/store_internal.h"
 
 enum { BUSY_MS = 5000 }; /* a writer only ever waits for SQLite's own recovery; a reader for a checkpoint */
@@ -51,6 +50,12 @@ static enum status resolve(const char *path, char **out, struct error *err) {
 static void configure(void) {
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     sqlite3_config(SQLITE_CONFIG_STMTJRNL_SPILL, -1);
+}
+
+static void close_database(struct store *store) {
+    sql_forget(store);
+    sqlite3_close(store->db);
+    store->db = NULL;
 }
 
 static enum status open_database(struct store *store, struct error *err) {
@@ -163,8 +168,7 @@ static enum status open_copy(struct store *store, int version, struct error *err
     if (status != ST_OK)
         return status;
     status = backup_copy(store, store->copy, err);
-    sqlite3_close(store->db);
-    store->db = NULL;
+    close_database(store);
     if (!store->immutable)
         remove_empty_log(store->file);
     store->read_only = false;
@@ -184,30 +188,13 @@ static enum status open_for_reading(struct store *store, struct error *err) {
     /* The log's index needs a writable folder. Where there is none and the log is empty, nobody is writing, and SQLite
      * may take the file as it stands. */
     if (status == ST_ENVIRONMENT && exists(store->file) && wal_bytes(store->file) <= 0) {
-        sqlite3_close(store->db);
-        store->db = NULL;
+        close_database(store);
         store->immutable = true;
         status = read_for_reading(store, &version, err);
     }
     if (status == ST_OK && version == 0)
         return error_at(err, ST_INVALID, store->path, "an empty file, not a dataset");
     return status == ST_OK && version < SCHEMA_VERSION ? open_copy(store, version, err) : status;
-}
-
-static void close_database(struct store *store) {
-    for (size_t i = 0; i < STATEMENT_COUNT; i++)
-        sqlite3_finalize(store->statements[i]);
-    for (size_t i = 0; i < STORE_KIND_COUNT; i++) {
-        sqlite3_finalize(store->object_get[i]);
-        sqlite3_finalize(store->object_insert[i]);
-        sqlite3_finalize(store->object_row[i]);
-        sqlite3_finalize(store->object_seen[i]);
-        sqlite3_finalize(store->object_shown[i]);
-        sqlite3_finalize(store->object_named[i]);
-        for (size_t k = 0; k < STORE_SEARCH_COUNT; k++)
-            sqlite3_finalize(store->object_found[k][i]);
-    }
-    sqlite3_close(store->db);
 }
 
 static void release(struct store *store) {
@@ -273,51 +260,4 @@ const char *store_path(const struct store *store) {
 
 enum status store_backup(struct store *store, const char *path, struct error *err) {
     return backup_write(store, path, err);
-}
-
-bool team_is_valid(const char *team) {
-    const size_t n = strlen(team);
-    return n >= 1 && n <= 64 && strspn(team, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == n;
-}
-
-bool team_is_word(const char *team) {
-    return !strcmp(team, "all") || !strcmp(team, "team");
-}
-
-bool shared_is_valid(const char *shared) {
-    char team[72];
-    if (!strcmp(shared, "*") || !*shared)
-        return true;
-    if (*shared != '|' || !shared[1])
-        return false;
-    while (shared[1]) {
-        const size_t n = strcspn(shared + 1, "|");
-        if (n >= sizeof team || shared[1 + n] != '|')
-            return false;
-        memcpy(team, shared + 1, n);
-        team[n] = '\0';
-        if (!team_is_valid(team))
-            return false;
-        shared += 1 + n;
-    }
-    return true;
-}
-
-/* As it was said, not as it is kept: the first name of a list that is none, or the word. */
-static enum status refuse_shared(const char *shared, struct error *err) {
-    char team[72];
-    if (*shared != '|')
-        return error_set(err, ST_INVALID, "shared: \"%.70s\" is neither all, nor team, nor a list of teams", shared);
-    do {
-        shared++;
-        snprintf(team, sizeof team, "%.*s", (int)strcspn(shared, "|"), shared);
-        shared += strcspn(shared, "|");
-    } while (team_is_valid(team) && *shared);
-    return error_set(err, ST_INVALID, "shared: team \"%s\" is not 1 to 64 letters, digits and . _ -", team);
-}
-
-enum status check_team(const char *team, const char *shared, struct error *err) {
-    if (team && !team_is_valid(team))
-        return error_set(err, ST_INVALID, "team: \"%.70s\" is not 1 to 64 letters, digits and . _ -", team);
-    return !shared || shared_is_valid(shared) ? ST_OK : refuse_shared(shared, err);
 }
