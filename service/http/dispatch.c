@@ -252,11 +252,23 @@ static bool is_too_large(const struct request *rq, const struct error *err) {
     return err->status == ST_NO_MEMORY && atomic_load(&rq->work.starved);
 }
 
+/* Of a response that a handler began, what explains its failure is kept. */
+static void begin_again(struct response *rs) {
+    const char *when = response_header_value(rs, HEADER_RETRY_AFTER);
+    const size_t n = rs->n_losses;
+    const struct problem_loss *losses = rs->losses;
+    response_clear(rs);
+    rs->n_losses = n;
+    rs->losses = losses;
+    if (when)
+        response_header(rs, HEADER_RETRY_AFTER, when);
+}
+
 /* Answer with the problem that *err is. */
 static void fail(struct request *rq, struct response *rs, const struct error *err) {
-    enum problem problem = rq->unwritten ? PROBLEM_STORAGE : problem_of_status(err->status);
+    enum problem problem = rq->unwritten ? PROBLEM_STORAGE : problem_of(err);
     char detail[ERROR_TEXT_ROOM];
-    response_clear(rs);
+    begin_again(rs);
     if (is_too_large(rq, err)) {
         response_problem(rs, &rq->arena, PROBLEM_TOO_LARGE, REQUEST_TOO_MUCH_MEMORY,
                          (unsigned long long)rq->work.limit_bytes >> 20);
@@ -273,7 +285,7 @@ static void fail(struct request *rq, struct response *rs, const struct error *er
         response_problem(rs, &rq->arena, problem, "%s", ERROR_TEXT(err));
         return;
     }
-    if (problem_status(problem) >= 500) { /* what is wrong here is not for clients to read */
+    if (problem_status(problem) >= 500 && !*err->code) { /* what is wrong here is not for clients to read */
         log_error("request %s: %s", rq->id, ERROR_TEXT(err));
         response_problem(rs, &rq->arena, problem, "the service could not do it; its log says why under request %s",
                          rq->id);
@@ -348,7 +360,7 @@ static enum status repeat_location(struct request *rq, const struct stored_respo
     return lost ? error_no_memory(err) : ST_OK;
 }
 
-/* *known: the key was used, and *rs is what it was answered, or the problem that it was for something else. */
+/* *known: the key was used, and *rs is what it was answered. Fails: PROBLEM_IDEMPOTENCY_MISMATCH. */
 static enum status replay(struct request *rq, struct store *store, const struct id *print, struct response *rs,
                           bool *known, struct error *err) {
     enum response_match match;
@@ -360,8 +372,8 @@ static enum status replay(struct request *rq, struct store *store, const struct 
         return st;
     *known = match != RESPONSE_NEW;
     if (match == RESPONSE_OTHER)
-        response_problem(rs, &rq->arena, PROBLEM_IDEMPOTENCY_MISMATCH,
-                         "the Idempotency-Key was used with another method, path or body");
+        return problem_fail(err, PROBLEM_IDEMPOTENCY_MISMATCH,
+                            "the Idempotency-Key was used with another method, path or body");
     if (match == RESPONSE_SAME) {
         response_bytes(rs, (unsigned)found.status, found.content_type, found.body, found.length);
         response_header(rs, HEADER_IDEMPOTENT_REPLAYED, "true");
@@ -428,7 +440,6 @@ static enum status audit(const struct commit *c, struct store *store, struct err
     return audit_add(store, &entry, err);
 }
 
-/* A problem that the effect answers with undoes it: the status is then any failure, and *rs says which problem. */
 static enum status commit_step(void *context, struct store *store, struct error *err) {
     struct commit *c = context;
     struct usage_mark mark;
@@ -438,12 +449,8 @@ static enum status commit_step(void *context, struct store *store, struct error 
     if (st || known)
         return st;
     st = request_has_room(c->rq, store, c->rs, err);
-    if (!st && c->rs->problem)
-        return error_set(err, ST_CANCELLED, "undone");
     st = st ? st : usage_mark(store, &mark, err);
     st = st ? st : c->effect(c->rq, store, c->context, c->rs, err);
-    if (!st && c->rs->problem)
-        return error_set(err, ST_CANCELLED, "undone");
     if (st || !usage_changed(store, &mark)) /* what changed nothing may be done again, and nothing tells of it */
         return st;
     if (!(c->rq->route->flags & ROUTE_LEASE))
@@ -458,7 +465,7 @@ enum status request_commit(struct request *rq, request_effect *effect, void *con
     struct commit commit = {rq, effect, context, rs};
     enum status st = access_write(rq->service->access, commit_step, &commit, err);
     rq->unwritten = st == ST_ENVIRONMENT;
-    return st && rs->problem ? ST_OK : st;
+    return st;
 }
 
 /* The answer. */
@@ -474,7 +481,7 @@ static bool is_for_people(const struct request *rq) {
 /* Whoever should come again is told when. */
 static void say_when(struct response *rs) {
     const unsigned status = problem_status(rs->problem);
-    if ((status == 429 || status == 503) && !response_has_header(rs, HEADER_RETRY_AFTER))
+    if ((status == 429 || status == 503) && !response_header_value(rs, HEADER_RETRY_AFTER))
         response_header(rs, HEADER_RETRY_AFTER, rs->problem == PROBLEM_DRAINING ? "5" : "1");
 }
 

@@ -71,9 +71,8 @@ static const char *session_file(struct request *rq, const char *session, const c
 
 static enum status answer_strategy(struct request *rq, const char *session, struct response *rs, struct error *err) {
     struct session_outcome so;
-    bool refused;
-    enum status st = request_best(rq, OUTCOME_STRATEGY, &so, rs, &refused, err);
-    if (st || refused)
+    enum status st = request_best(rq, OUTCOME_STRATEGY, &so, err);
+    if (st)
         return st;
     cJSON *json = strategy_write(&so.outcome.strategy, &so.model, &so.cluster);
     char *text = json ? json_pretty(json) : NULL;
@@ -193,8 +192,8 @@ static enum status refuse_losses(struct request *rq, const struct framework *f, 
         return error_no_memory(err);
     rs->n_losses = n;
     rs->losses = losses;
-    return response_problem(rs, &rq->arena, PROBLEM_NOT_EXPRESSED, "%s cannot say everything that %.64s does: %s",
-                            f->exporter->name, f->strategy, words);
+    return problem_fail(err, PROBLEM_NOT_EXPRESSED, "%s cannot say everything that %.64s does: %s", f->exporter->name,
+                        f->strategy, words);
 }
 
 static enum status answer_export(struct request *rq, const char *session, const struct framework *f, bool strict,
@@ -214,9 +213,8 @@ static enum status answer_framework(struct request *rq, const char *session, con
                                     bool strict, struct response *rs, struct error *err) {
     struct framework f = {.exporter = exporter};
     struct session_outcome so;
-    bool refused;
-    enum status st = request_best(rq, OUTCOME_STRATEGY, &so, rs, &refused, err);
-    if (st || refused)
+    enum status st = request_best(rq, OUTCOME_STRATEGY, &so, err);
+    if (st)
         return st;
     f.strategy = so.outcome.strategy.name;
     st = export_build(exporter, &so.outcome.strategy, &so.model, &so.cluster, &f.export, err);
@@ -313,14 +311,14 @@ enum status api_sessions_export(struct request *rq, struct response *rs, struct 
     struct stored_session stored;
     const struct exporter *framework = NULL;
     enum file_form form;
-    bool refused, strict = false;
+    bool strict = false;
     enum status st = read_form(rq, &form, &framework, err);
     if (!st)
         st = request_query_bool(rq, "strict", &strict, err);
     if (!st)
         st = check_query(rq, form, strict, err);
     if (!st)
-        st = request_session(rq, false, &stored, rs, &refused, err);
+        st = request_session(rq, false, &stored, err);
     if (st)
         return st;
     if (form == FORM_FRAMEWORK)

@@ -6,12 +6,11 @@
 #include "service/http/api/api.h"
 #include "service/http/api/sessions.h"
 
-enum status request_outcome(struct request *rq, unsigned parts, struct session_outcome *out, struct response *rs,
-                            bool *refused, struct error *err) {
+enum status request_outcome(struct request *rq, unsigned parts, struct session_outcome *out, struct error *err) {
     struct stored_session stored;
     struct store *store;
     *out = (struct session_outcome){0};
-    enum status st = request_session(rq, false, &stored, rs, refused, err);
+    enum status st = request_session(rq, false, &stored, err);
     if (!st)
         st = request_reader(rq, &store, err);
     if (!st)
@@ -31,10 +30,9 @@ void session_outcome_release(struct session_outcome *o) {
     cluster_release(&o->cluster);
 }
 
-enum status request_best(struct request *rq, unsigned parts, struct session_outcome *out, struct response *rs,
-                         bool *refused, struct error *err) {
-    enum status st = request_outcome(rq, parts, out, rs, refused, err);
-    if (st || *refused || out->outcome.best != SIZE_MAX)
+enum status request_best(struct request *rq, unsigned parts, struct session_outcome *out, struct error *err) {
+    enum status st = request_outcome(rq, parts, out, err);
+    if (st || out->outcome.best != SIZE_MAX)
         return st;
     session_outcome_release(out);
     return error_set(err, ST_NOT_FOUND, "no trial of the session has completed");
@@ -61,9 +59,8 @@ static bool add_measured(cJSON *to, const char *key, const struct outcome_row *r
 
 enum status api_sessions_best(struct request *rq, struct response *rs, struct error *err) {
     struct session_outcome so;
-    bool refused;
-    enum status st = request_best(rq, OUTCOME_STRATEGY, &so, rs, &refused, err);
-    if (st || refused)
+    enum status st = request_best(rq, OUTCOME_STRATEGY, &so, err);
+    if (st)
         return st;
     const struct outcome *o = &so.outcome;
     cJSON *root = cJSON_CreateObject();
@@ -80,9 +77,8 @@ enum status api_sessions_best(struct request *rq, struct response *rs, struct er
 
 enum status api_sessions_importance(struct request *rq, struct response *rs, struct error *err) {
     struct session_outcome so;
-    bool refused;
-    enum status st = request_best(rq, OUTCOME_IMPORTANCE, &so, rs, &refused, err);
-    if (st || refused)
+    enum status st = request_best(rq, OUTCOME_IMPORTANCE, &so, err);
+    if (st)
         return st;
     cJSON *root = cJSON_CreateObject();
     const bool whole = root && outcome_write_lessons(&so.outcome, root);
@@ -92,9 +88,8 @@ enum status api_sessions_importance(struct request *rq, struct response *rs, str
 
 enum status api_sessions_outcome(struct request *rq, struct response *rs, struct error *err) {
     struct session_outcome so;
-    bool refused;
-    enum status st = request_outcome(rq, OUTCOME_STRATEGY | OUTCOME_IMPORTANCE, &so, rs, &refused, err);
-    if (st || refused)
+    enum status st = request_outcome(rq, OUTCOME_STRATEGY | OUTCOME_IMPORTANCE, &so, err);
+    if (st)
         return st;
     const struct outcome *o = &so.outcome;
     const struct stored_session *s = &o->session;

@@ -112,18 +112,17 @@ static bool is_over(const struct batch *batch) {
     return work_used_us(&batch->rq->work) > batch->rq->work.limit_us;
 }
 
-static void say_what_fits(const struct batch *batch, double fits, struct response *rs) {
+static enum status say_what_fits(const struct batch *batch, double fits, struct error *err) {
     const double seconds = batch->rq->work.limit_us / 1e6;
     if (fits >= 1)
-        response_problem(rs, &batch->rq->arena, PROBLEM_TOO_LARGE,
-                         "predicting these %zu takes more than the %g s of processor time that a request may have; "
-                         "at most about %.0f would fit",
-                         batch->n, seconds, fits);
-    else
-        response_problem(rs, &batch->rq->arena, PROBLEM_TOO_LARGE,
-                         "one of these takes more than the %g s of processor time that a request may have; a smaller "
-                         "cluster, fewer servers or larger partitions would fit",
-                         seconds);
+        return problem_fail(err, PROBLEM_TOO_LARGE,
+                            "predicting these %zu takes more than the %g s of processor time that a request may have; "
+                            "at most about %.0f would fit",
+                            batch->n, seconds, fits);
+    return problem_fail(err, PROBLEM_TOO_LARGE,
+                        "one of these takes more than the %g s of processor time that a request may have; a smaller "
+                        "cluster, fewer servers or larger partitions would fit",
+                        seconds);
 }
 
 static double used_us(const struct batch *batch) {
@@ -131,9 +130,9 @@ static double used_us(const struct batch *batch) {
     return work_used_us(&batch->rq->work);
 }
 
-/* Some of them, spread over the list, are predicted first. False: if all took only what the quickest of these took,
- * they would not fit into the time that a request has, and the response says how many would at most. */
-static bool sample(struct batch *batch, struct response *rs) {
+/* Some of them, spread over the list, are predicted first. If all took only what the quickest of these took, and would
+ * not fit into the time that a request has, it fails and says how many would fit at most. */
+static enum status sample(struct batch *batch, struct error *err) {
     const double begun = used_us(batch), limit = batch->rq->work.limit_us;
     double least = INFINITY;
     for (size_t k = 0; k < SAMPLES && !is_over(batch); k++) {
@@ -142,22 +141,21 @@ static bool sample(struct batch *batch, struct response *rs) {
         least = fmin(least, used_us(batch) - before);
     }
     if (!is_over(batch) && begun + least * (double)batch->n <= limit)
-        return true;
-    say_what_fits(batch, floor((limit - begun) / least), rs);
-    return false;
+        return ST_OK;
+    return say_what_fits(batch, floor((limit - begun) / least), err);
 }
 
-/* Predict them all. The response has a problem when they are too many. */
-static void predict_all(struct batch *batch, struct response *rs) {
+/* Predict them all. Fails: PROBLEM_TOO_LARGE. */
+static enum status predict_all(struct batch *batch, struct error *err) {
     struct request *rq = batch->rq;
     size_t done = 0;
-    if (batch->n > FEW && !sample(batch, rs))
-        return;
+    enum status st = batch->n > FEW ? sample(batch, err) : ST_OK;
+    if (st)
+        return st;
     pool_each(server_pool(rq->server), rq->principal.team, batch->n, predict_item, batch);
     for (size_t i = 0; i < batch->n; i++)
         done += !batch->items[i].status;
-    if (is_over(batch))
-        say_what_fits(batch, (double)done, rs);
+    return is_over(batch) ? say_what_fits(batch, (double)done, err) : ST_OK;
 }
 
 /* What was asked. */
@@ -303,11 +301,11 @@ enum status api_predictions_create(struct request *rq, struct response *rs, stru
     if (st)
         return st;
     st = add_items(&batch, &body, &strategies, &baselines, err);
-    if (!st) {
-        predict_all(&batch, rs);
-        st = rs->problem ? ST_OK : first_fault(&batch, err);
-    }
-    if (!st && !rs->problem)
+    if (!st)
+        st = predict_all(&batch, err);
+    if (!st)
+        st = first_fault(&batch, err);
+    if (!st)
         st = answer(&batch, rs, err);
     for (size_t i = 0; i < batch.n; i++)
         free(batch.items[i].timeline);

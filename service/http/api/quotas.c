@@ -4,23 +4,21 @@
 #include "dataset/usage.h"
 #include "service/http/transport/route.h"
 
-bool request_reserve(struct request *rq, uint64_t least, uint64_t most, uint64_t *granted, struct response *rs) {
+enum status request_reserve(struct request *rq, uint64_t least, uint64_t most, uint64_t *granted, struct response *rs,
+                            struct error *err) {
     const struct principal *who = &rq->principal;
     unsigned wait_s;
     if (quota_reserve(rq->service->quota, who, least, most, granted, &wait_s))
-        return true;
+        return ST_OK;
     *granted = 0;
-    if (!wait_s) {
-        response_problem(rs, &rq->arena, PROBLEM_TOO_LARGE, "this token may have %llu trials a day, and these are %llu",
-                         (unsigned long long)who->trials_per_day, (unsigned long long)least);
-        return false;
-    }
+    if (!wait_s)
+        return problem_fail(err, PROBLEM_TOO_LARGE, "this token may have %llu trials a day, and these are %llu",
+                            (unsigned long long)who->trials_per_day, (unsigned long long)least);
     const char *text = arena_printf(&rq->arena, "%u", wait_s);
     response_header(rs, HEADER_RETRY_AFTER, text ? text : "3600");
-    response_problem(rs, &rq->arena, PROBLEM_QUOTA,
-                     "this token may have %llu trials within 24 hours, which are used up for the next %u s",
-                     (unsigned long long)who->trials_per_day, wait_s);
-    return false;
+    return problem_fail(err, PROBLEM_QUOTA,
+                        "this token may have %llu trials within 24 hours, which are used up for the next %u s",
+                        (unsigned long long)who->trials_per_day, wait_s);
 }
 
 void request_settle(struct request *rq, uint64_t granted, uint64_t used) {
@@ -28,12 +26,12 @@ void request_settle(struct request *rq, uint64_t granted, uint64_t used) {
 }
 
 /* It is not a matter of waiting a moment: an administrator raises the limit, or prunes. */
-static enum status refuse(struct request *rq, struct response *rs, const char *what, uint64_t most) {
+static enum status refuse(struct request *rq, struct response *rs, const char *what, uint64_t most, struct error *err) {
     response_header(rs, HEADER_RETRY_AFTER, "3600");
-    return response_problem(rs, &rq->arena, PROBLEM_QUOTA,
-                            "team %s may leave %llu %s in the dataset, and has left them; an administrator raises the "
-                            "bound or prunes",
-                            rq->principal.team, (unsigned long long)most, what);
+    return problem_fail(err, PROBLEM_QUOTA,
+                        "team %s may leave %llu %s in the dataset, and has left them; an administrator raises the "
+                        "bound or prunes",
+                        rq->principal.team, (unsigned long long)most, what);
 }
 
 enum status request_has_room(struct request *rq, struct store *store, struct response *rs, struct error *err) {
@@ -43,9 +41,9 @@ enum status request_has_room(struct request *rq, struct store *store, struct res
         return ST_OK;
     enum status st = usage_get(store, rq->principal.team, &used, err);
     if (!st && most->rows && (uint64_t)used.rows >= most->rows)
-        return refuse(rq, rs, "rows", most->rows);
+        return refuse(rq, rs, "rows", most->rows, err);
     if (!st && most->bytes && (uint64_t)used.bytes >= most->bytes)
-        return refuse(rq, rs, "bytes", most->bytes);
+        return refuse(rq, rs, "bytes", most->bytes, err);
     return st;
 }
 
@@ -58,7 +56,6 @@ enum status request_may_open(struct request *rq, struct store *store, struct res
     if (st || open < most)
         return st;
     response_header(rs, HEADER_RETRY_AFTER, "60");
-    return response_problem(rs, &rq->arena, PROBLEM_QUOTA,
-                            "team %s may have %llu sessions open, and has them; stop or cancel one", rq->principal.team,
-                            (unsigned long long)most);
+    return problem_fail(err, PROBLEM_QUOTA, "team %s may have %llu sessions open, and has them; stop or cancel one",
+                        rq->principal.team, (unsigned long long)most);
 }

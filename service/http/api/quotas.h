@@ -5,15 +5,15 @@
 #include "service/http/transport/request.h"
 #include "service/http/transport/response.h"
 
-/* Reserve `least` to `most` trials of the asker's quota: *granted, to be settled. False: the response says why not and
- * when to come again. */
-bool request_reserve(struct request *request, uint64_t least, uint64_t most, uint64_t *granted,
-                     struct response *response);
+/* Reserve `least` to `most` trials of the asker's quota: *granted, to be settled. Fails: PROBLEM_TOO_LARGE,
+ * PROBLEM_QUOTA; the response says when to come again. */
+enum status request_reserve(struct request *request, uint64_t least, uint64_t most, uint64_t *granted,
+                            struct response *response, struct error *err);
 
 /* Of those `granted`, `used` were; the rest is given back. */
 void request_settle(struct request *request, uint64_t granted, uint64_t used);
 
-/* Whether the team may write more: the response has a problem when its rows or bytes are used up. It is asked before
+/* Whether the team may write more. Fails: PROBLEM_QUOTA when its rows or bytes are used up. It is asked before
  * the effect, so that the last request may go over by what it brings. What goes on with trials and sessions that were
  * begun is always let through, and so is an administrator. */
 enum status request_has_room(struct request *request, struct store *store, struct response *response,

@@ -160,8 +160,7 @@ enum status api_rankers_create(struct request *rq, struct response *rs, struct e
     enum status st = read_new(rq, &wanted, err);
     if (!st && !operations_have_room(operations, rq->principal.team)) {
         response_header(rs, HEADER_RETRY_AFTER, "60");
-        return response_problem(rs, &rq->arena, PROBLEM_OVERLOADED,
-                                "too many operations of your team, or of all, wait already");
+        return problem_fail(err, PROBLEM_OVERLOADED, "too many operations of your team, or of all, wait already");
     }
     if (!st)
         st = training_new(&wanted, &work, err);

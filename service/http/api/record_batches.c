@@ -290,11 +290,11 @@ static enum status import_effect(struct request *rq, struct store *store, void *
     enum status st = store_trials_import(store, batch->n, batch->records, &batch->options, &batch->report, err);
     if (st)
         return fail_import(rq, batch, st, err);
-    if (batch->report.added && !request_reserve(rq, batch->report.added, batch->report.added, &batch->reserved, rs))
-        return ST_OK;
-    if (batch->served)
+    if (batch->report.added)
+        st = request_reserve(rq, batch->report.added, batch->report.added, &batch->reserved, rs, err);
+    if (!st && batch->served)
         st = hub_tell_import(batch->served, store, batch->report.added, err);
-    batch->done = true;
+    batch->done = !st;
     return st ? st : answer(batch, rs, err);
 }
 
@@ -360,11 +360,10 @@ enum status api_trials_import(struct request *rq, struct response *rs, struct er
     const struct json_at body = request_body(rq);
     struct stored_session session;
     struct batch batch = {.list = "trials", .session = &session, .options.viewer = request_viewer(rq)};
-    bool refused;
     enum status st = json_expect_object(&body, known, err);
     if (!st)
-        st = request_session(rq, true, &session, rs, &refused, err);
-    if (st || refused)
+        st = request_session(rq, true, &session, err);
+    if (st)
         return st;
     st = read_records(rq, &batch, err);
     if (!st)

@@ -12,42 +12,37 @@ struct change {
 };
 
 /* As the transaction finds it: another change may have come between the request's first look and its turn to write.
- * *changed: If-Match does not hold, and the response says so. */
+ */
 static enum status check_tag(struct request *rq, struct store *store, const char *uid, struct response *rs,
-                             bool *changed, struct error *err) {
+                             struct error *err) {
     struct record *record;
-    *changed = false;
     enum status st = rq->if_match ? record_find(rq, store, uid, NULL, &record, err) : ST_OK;
     if (!st && rq->if_match)
         st = record_answer_tagged(rq, record, rs, err);
     if (st || !rq->if_match)
         return st;
-    *changed = !request_matches(rq, rs->etag);
-    return !*changed ? ST_OK
-                     : response_problem(rs, &rq->arena, PROBLEM_PRECONDITION_FAILED,
-                                        "trial %s has changed: its entity tag is \"%s\"", uid, rs->etag);
+    return request_matches(rq, rs->etag)
+               ? ST_OK
+               : problem_fail(err, PROBLEM_PRECONDITION_FAILED, "trial %s has changed: its entity tag is \"%s\"", uid,
+                              rs->etag);
 }
 
 static enum status share_effect(struct request *rq, struct store *store, void *context, struct response *rs,
                                 struct error *err) {
     const struct change *c = context;
     struct record *record;
-    bool changed;
-    enum status st = check_tag(rq, store, c->uid, rs, &changed, err);
-    if (st || changed)
-        return st;
-    st = store_trial_share(store, c->uid, c->shared, err);
+    enum status st = check_tag(rq, store, c->uid, rs, err);
+    if (!st)
+        st = store_trial_share(store, c->uid, c->shared, err);
     st = st ? st : record_find(rq, store, c->uid, NULL, &record, err);
     return st ? st : record_answer_tagged(rq, record, rs, err);
 }
 
 /* The team that measured it may, and an administrator. */
-static enum status check_owner(struct request *rq, const struct record *record, struct response *rs, bool *refused,
-                               struct error *err) {
+static enum status check_owner(struct request *rq, const struct record *record, struct error *err) {
     const struct principal *who = &rq->principal;
-    *refused = who->role != ROLE_ADMIN && (!record->team || strcmp(record->team, who->team));
-    if (*refused)
-        return response_problem(rs, &rq->arena, PROBLEM_FORBIDDEN, "trial %s belongs to another team", record->uid);
+    if (who->role != ROLE_ADMIN && (!record->team || strcmp(record->team, who->team)))
+        return problem_fail(err, PROBLEM_FORBIDDEN, "trial %s belongs to another team", record->uid);
     if (record->session)
         return error_set(err, ST_CONFLICT, "trial %s is shared as its session %s is; change that", record->uid,
                          record->session);
@@ -61,7 +56,6 @@ enum status api_records_patch(struct request *rq, struct response *rs, struct er
     struct json_at unused;
     struct store *store;
     struct record *record;
-    bool refused;
     enum status st = json_expect_object(&body, known, err);
     if (!st && !json_has(&body, "shared", &unused))
         st = json_fail(&body, err, "needs whom it is shared with");
@@ -72,6 +66,6 @@ enum status api_records_patch(struct request *rq, struct response *rs, struct er
     if (!st)
         st = record_find(rq, store, change.uid, request_viewer(rq), &record, err);
     if (!st)
-        st = check_owner(rq, record, rs, &refused, err);
-    return st || refused ? st : request_commit(rq, share_effect, &change, rs, err);
+        st = check_owner(rq, record, err);
+    return st ? st : request_commit(rq, share_effect, &change, rs, err);
 }

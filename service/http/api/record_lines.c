@@ -131,12 +131,12 @@ static enum status import_effect(struct request *rq, struct store *store, void *
     st = import_run(store, in, "", &keep, &lines->counts, err);
     fclose(in);
     const uint64_t added = st ? 0 : lines->counts.trials;
-    if (added && !request_reserve(rq, added, added, &lines->reserved, rs))
-        return ST_OK;
-    lines->done = !st;
     if (st)
         return err->position ? request_fail_item(rq, "lines", err->position - 1, st, err) : st;
-    return answer(&lines->counts, rs, err);
+    if (added)
+        st = request_reserve(rq, added, added, &lines->reserved, rs, err);
+    lines->done = !st;
+    return st ? st : answer(&lines->counts, rs, err);
 }
 
 enum status api_records_import(struct request *rq, struct response *rs, struct error *err) {

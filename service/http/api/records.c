@@ -168,7 +168,7 @@ enum status api_records_list(struct request *rq, struct response *rs, struct err
         st = records_page(rq, store, &query, &n, &records, next, &again, err);
     st = list_fault(st, query.after, err);
     if (st == ST_TIMEOUT)
-        return response_problem(rs, &rq->arena, PROBLEM_TIMEOUT, RECORDS_NO_INDEX);
+        return problem_fail(err, PROBLEM_TIMEOUT, RECORDS_NO_INDEX);
     if (st || again)
         return st;
     if (format != FORMAT_JSON && *next)

@@ -37,30 +37,24 @@ static bool may_steer(const struct principal *who, const struct stored_session *
     return who->role == ROLE_ADMIN || (session->team && !strcmp(session->team, who->team));
 }
 
-enum status request_session(struct request *rq, bool steer, struct stored_session *out, struct response *rs,
-                            bool *refused, struct error *err) {
+enum status request_session(struct request *rq, bool steer, struct stored_session *out, struct error *err) {
     const char *id = request_parameter(rq, "session");
     struct store *store;
-    *refused = false;
     enum status st = request_reader(rq, &store, err);
     if (!st)
         st = store_session_get(store, id, &rq->arena, out, err);
     if (st == ST_NOT_FOUND || (!st && !session_may_see(&rq->principal, out)))
         return error_set(err, ST_NOT_FOUND, "there is no session %.80s", id);
-    if (!st && steer && !may_steer(&rq->principal, out)) {
-        *refused = true;
-        return response_problem(rs, &rq->arena, PROBLEM_FORBIDDEN, "session %s belongs to another team", out->id);
-    }
+    if (!st && steer && !may_steer(&rq->principal, out))
+        return problem_fail(err, PROBLEM_FORBIDDEN, "session %s belongs to another team", out->id);
     return st;
 }
 
-enum status request_served(struct request *rq, bool steer, struct hub_session **out, struct response *rs,
-                           struct error *err) {
+enum status request_served(struct request *rq, bool steer, struct hub_session **out, struct error *err) {
     struct stored_session stored;
-    bool refused;
     *out = NULL;
-    enum status st = request_session(rq, steer, &stored, rs, &refused, err);
-    return st || refused ? st : hub_find(rq->service->hub, stored.id, out, err);
+    enum status st = request_session(rq, steer, &stored, err);
+    return st ? st : hub_find(rq->service->hub, stored.id, out, err);
 }
 
 /* A worker never waits for a session: others need it. */
@@ -192,8 +186,7 @@ enum status api_sessions_list(struct request *rq, struct response *rs, struct er
 enum status api_sessions_get(struct request *rq, struct response *rs, struct error *err) {
     struct stored_session stored;
     struct store *store;
-    bool refused;
-    enum status st = request_session(rq, false, &stored, rs, &refused, err);
+    enum status st = request_session(rq, false, &stored, err);
     if (!st)
         st = request_reader(rq, &store, err);
     return st ? st : answer_session(rq, store, stored.id, 200, rs, err);
@@ -327,9 +320,8 @@ static enum status create_effect(struct request *rq, struct store *store, void *
                                  struct error *err) {
     struct hub_session *served = context;
     enum status st = request_may_open(rq, store, rs, err);
-    if (st || rs->problem)
-        return st;
-    st = hub_record(served, store, err);
+    if (!st)
+        st = hub_record(served, store, err);
     if (!st)
         st = answer_session(rq, store, hub_session_id(served), 201, rs, err);
     char *location = st ? NULL : arena_printf(&rq->arena, "/api/v1/sessions/%s", hub_session_id(served));
@@ -379,11 +371,13 @@ enum status api_sessions_create(struct request *rq, struct response *rs, struct 
     if (st)
         return st;
     if (own && !hub_has_launcher(rq->service->hub, wanted.cluster))
-        return response_problem(rs, &rq->arena, PROBLEM_NO_LAUNCHER,
-                                "no launcher is registered for this cluster, so the service cannot run trials on it; "
-                                "let clients run them (mode ask), or ask an administrator");
-    if (own && !request_reserve(rq, wanted.options.trials, wanted.options.trials, &granted, rs))
-        return ST_OK;
+        return problem_fail(err, PROBLEM_NO_LAUNCHER,
+                            "no launcher is registered for this cluster, so the service cannot run trials on it; "
+                            "let clients run them (mode ask), or ask an administrator");
+    if (own)
+        st = request_reserve(rq, wanted.options.trials, wanted.options.trials, &granted, rs, err);
+    if (st)
+        return st;
     st = open_session(rq, &wanted, rs, &opened, err);
     request_settle(rq, granted, opened ? granted : 0);
     return st;
@@ -399,9 +393,8 @@ struct steer {
     bool done;                         /* and not the repetition of an earlier request */
 };
 
-/* *changed: If-Match does not hold, and the response says so. */
-static enum status check_tag(struct request *rq, struct store *store, const char *id, struct response *rs,
-                             bool *changed, struct error *err) {
+/* Does If-Match hold? */
+static enum status check_tag(struct request *rq, struct store *store, const char *id, struct error *err) {
     struct stored_session stored;
     enum status st = store_session_get(store, id, &rq->arena, &stored, err);
     if (st)
@@ -409,10 +402,9 @@ static enum status check_tag(struct request *rq, struct store *store, const char
     const char *etag = entity_tag(&rq->arena, &stored);
     if (!etag)
         return error_no_memory(err);
-    *changed = !request_matches(rq, etag);
-    return !*changed ? ST_OK
-                     : response_problem(rs, &rq->arena, PROBLEM_PRECONDITION_FAILED,
-                                        "session %s has changed: its entity tag is \"%s\"", id, etag);
+    return request_matches(rq, etag) ? ST_OK
+                                     : problem_fail(err, PROBLEM_PRECONDITION_FAILED,
+                                                    "session %s has changed: its entity tag is \"%s\"", id, etag);
 }
 
 /* An event only where it is shared with others than before. */
@@ -437,9 +429,8 @@ static enum status steer_effect(struct request *rq, struct store *store, void *c
     struct steer *s = context;
     const struct tune_options *b = s->budget;
     const char *id = hub_session_id(s->served);
-    bool changed;
-    enum status st = check_tag(rq, store, id, rs, &changed, err);
-    if (st || changed)
+    enum status st = check_tag(rq, store, id, err);
+    if (st)
         return st;
     st = b ? hub_set_budget(s->served, store, b->trials, b->time_us, b->gap, err)
            : hub_steer(s->served, store, s->verb, err);
@@ -452,7 +443,7 @@ static enum status steer_effect(struct request *rq, struct store *store, void *c
 }
 
 static enum status steer(struct request *rq, struct steer *how, struct response *rs, struct error *err) {
-    enum status st = request_served(rq, true, &how->served, rs, err);
+    enum status st = request_served(rq, true, &how->served, err);
     if (st || !how->served)
         return st;
     struct error behind;
@@ -493,19 +484,16 @@ struct sharing {
 static enum status share_effect(struct request *rq, struct store *store, void *context, struct response *rs,
                                 struct error *err) {
     const struct sharing *s = context;
-    bool changed;
-    enum status st = check_tag(rq, store, s->id, rs, &changed, err);
-    if (st || changed)
-        return st;
-    st = share(rq, store, s->id, s->shared, err);
+    enum status st = check_tag(rq, store, s->id, err);
+    if (!st)
+        st = share(rq, store, s->id, s->shared, err);
     return st ? st : answer_session(rq, store, s->id, 200, rs, err);
 }
 
 static enum status patch_sharing(struct request *rq, const char *shared, struct response *rs, struct error *err) {
     struct stored_session stored;
-    bool refused;
-    enum status st = request_session(rq, true, &stored, rs, &refused, err);
-    if (st || refused)
+    enum status st = request_session(rq, true, &stored, err);
+    if (st)
         return st;
     st = request_commit(rq, share_effect, &(struct sharing){stored.id, shared}, rs, err);
     if (!st)
@@ -518,9 +506,8 @@ static enum status patch_budget(struct request *rq, const struct json_at *said, 
                                 struct error *err) {
     struct stored_session stored;
     uint64_t granted = 0;
-    bool refused;
-    enum status st = request_session(rq, true, &stored, rs, &refused, err);
-    if (st || refused)
+    enum status st = request_session(rq, true, &stored, err);
+    if (st)
         return st;
     const bool own = stored.mode == STORED_SESSION_OWN;
     struct session_budget now = {0};
@@ -532,10 +519,12 @@ static enum status patch_budget(struct request *rq, const struct json_at *said, 
     if (!st)
         st = check_bound(rq, own, &budget, err);
     const uint64_t more = own && budget.trials > now.trials ? budget.trials - now.trials : 0;
-    if (st || (more && !request_reserve(rq, more, more, &granted, rs)))
+    if (!st && more)
+        st = request_reserve(rq, more, more, &granted, rs, err);
+    if (st)
         return st;
     st = steer(rq, how, rs, err);
-    request_settle(rq, granted, how->done && !st && !rs->problem ? granted : 0);
+    request_settle(rq, granted, how->done && !st ? granted : 0);
     return st;
 }
 

@@ -9,14 +9,12 @@
 /* Its team's, shared with the asker's, or with all; an administrator sees every session. */
 bool session_may_see(const struct principal *who, const struct stored_session *session);
 
-/* The session of the path, which the asker may see; to `steer` it must be its team's. *refused: the response is
- * written. Fails: ST_NOT_FOUND. */
-enum status request_session(struct request *request, bool steer, struct stored_session *out, struct response *response,
-                            bool *refused, struct error *err);
+/* The session of the path, which the asker may see; to `steer` it must be its team's. Fails: ST_NOT_FOUND,
+ * PROBLEM_FORBIDDEN. */
+enum status request_session(struct request *request, bool steer, struct stored_session *out, struct error *err);
 
-/* The same in the hub, to be given back with hub_drop; NULL when refused. */
-enum status request_served(struct request *request, bool steer, struct hub_session **out, struct response *response,
-                           struct error *err);
+/* The same in the hub, to be given back with hub_drop. */
+enum status request_served(struct request *request, bool steer, struct hub_session **out, struct error *err);
 
 /* Lock it and read it into memory where it is not; to be given up with hub_unlock. *held false: somebody else has it,
  * or reading it takes long; then return ST_OK at once, and the handler is called again. Fails: as hub_wake. */
@@ -25,18 +23,16 @@ enum status request_lock(struct request *request, struct hub_session *served, bo
 /* The member "shared" of `body` ("all", "team", or a list of teams) as the dataset has it; without one, with all. */
 enum status request_shared(struct request *request, const struct json_at *body, const char **out, struct error *err);
 
-/* What came of the session of the path so far, and what it is about; `parts` as for outcome_gather. *refused as for
- * request_session. request_best fails with ST_NOT_FOUND while no trial has completed. Release with
+/* What came of the session of the path so far, and what it is about; `parts` as for outcome_gather.
+ * request_best fails with ST_NOT_FOUND while no trial has completed. Release with
  * session_outcome_release. */
 struct session_outcome {
     struct model model;
     struct cluster cluster;
     struct outcome outcome;
 };
-enum status request_outcome(struct request *request, unsigned parts, struct session_outcome *out,
-                            struct response *response, bool *refused, struct error *err);
-enum status request_best(struct request *request, unsigned parts, struct session_outcome *out,
-                         struct response *response, bool *refused, struct error *err);
+enum status request_outcome(struct request *request, unsigned parts, struct session_outcome *out, struct error *err);
+enum status request_best(struct request *request, unsigned parts, struct session_outcome *out, struct error *err);
 void session_outcome_release(struct session_outcome *outcome);
 
 #endif

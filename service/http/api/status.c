@@ -23,10 +23,10 @@ enum status api_readyz(struct request *rq, struct response *rs, struct error *er
     struct store *store;
     int64_t newest;
     if (server_draining(rq->server))
-        return response_problem(rs, &rq->arena, PROBLEM_DRAINING, "the service is stopping");
+        return problem_fail(err, PROBLEM_DRAINING, "the service is stopping");
     char why[TOKENS_WHY_MAX];
     if (tokens_unreadable(rq->service->tokens, why)) /* the log says why */
-        return response_problem(rs, &rq->arena, PROBLEM_TOKENS_UNREADABLE, PROBLEM_TOKENS_DETAIL);
+        return problem_fail(err, PROBLEM_TOKENS_UNREADABLE, PROBLEM_TOKENS_DETAIL);
     enum status st = request_reader(rq, &store, err);
     st = st ? st : event_last(store, NULL, &newest, err); /* any read shows that the file answers */
     return st ? st : say_healthy(rs, err);

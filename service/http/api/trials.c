@@ -75,10 +75,9 @@ enum status api_trials_list(struct request *rq, struct response *rs, struct erro
     char next[QUERY_CURSOR_ROOM];
     uint64_t size = PAGE_SIZE;
     size_t n;
-    bool refused;
     struct query query = {
         .order = QUERY_BY_number, .after = request_query(rq, "page_token"), .viewer = request_viewer(rq)};
-    enum status st = request_session(rq, false, &stored, rs, &refused, err);
+    enum status st = request_session(rq, false, &stored, err);
     if (!st)
         st = request_query_integer(rq, "page_size", 1, PAGE_MAX, &size, err);
     if (!st)
@@ -122,8 +121,7 @@ enum status api_trials_get(struct request *rq, struct response *rs, struct error
     struct stored_session stored;
     struct store *store;
     uint64_t number;
-    bool refused;
-    enum status st = request_session(rq, false, &stored, rs, &refused, err);
+    enum status st = request_session(rq, false, &stored, err);
     if (!st)
         st = trial_number(rq, &number, err);
     if (!st)
@@ -219,7 +217,9 @@ static enum status suggest_locked(struct request *rq, struct suggest *s, struct 
     uint64_t granted = 0;
     size_t ready;
     enum status st = hub_make_ready(s->served, (size_t)s->count, &ready, &s->step, err);
-    if (st || (ready && !request_reserve(rq, 1, ready < s->count ? ready : s->count, &granted, rs)))
+    if (!st && ready)
+        st = request_reserve(rq, 1, ready < s->count ? ready : s->count, &granted, rs, err);
+    if (st)
         return st;
     s->count = granted;
     st = request_commit(rq, suggest_effect, s, rs, err);
@@ -235,8 +235,8 @@ enum status api_trials_suggest(struct request *rq, struct response *rs, struct e
     bool held = false;
     enum status st = read_suggest(rq, &s, err);
     if (!st)
-        st = request_served(rq, true, &s.served, rs, err);
-    if (st || !s.served)
+        st = request_served(rq, true, &s.served, err);
+    if (st)
         return st;
     st = hub_is_own(s.served)
              ? error_set(err, ST_CONFLICT, "the service runs the trials of session %s itself", hub_session_id(s.served))
@@ -277,8 +277,8 @@ static enum status take_turn(struct request *rq, struct turn *t, request_effect 
                              struct response *rs, struct error *err) {
     struct error behind;
     bool held;
-    enum status st = request_served(rq, true, &t->served, rs, err);
-    if (st || !t->served)
+    enum status st = request_served(rq, true, &t->served, err);
+    if (st)
         return st;
     st = request_lock(rq, t->served, &held, err);
     if (!held) {
@@ -290,7 +290,7 @@ static enum status take_turn(struct request *rq, struct turn *t, request_effect 
     hub_unlock(t->served);
     hub_drop(t->served);
     if (st == ST_CONFLICT)
-        return response_problem(rs, &rq->arena, PROBLEM_STALE_ATTEMPT, "%s", ERROR_TEXT(err));
+        return error_code(err, st, problem_code(PROBLEM_STALE_ATTEMPT));
     return st ? st : caught ? error_pass(err, &behind) : ST_OK;
 }
 
@@ -442,23 +442,23 @@ static enum status read_events(void *context, struct event_text *out, bool *more
     return st;
 }
 
-/* The number of an event; a browser that has none yet sends nothing. False: *rs has the problem. */
-static bool read_last_event(struct request *rq, int64_t *out, struct response *rs) {
+/* The number of an event; a browser that has none yet sends nothing. */
+static enum status read_last_event(struct request *rq, int64_t *out, struct error *err) {
     const char *id = rq->last_event_id ? rq->last_event_id : "";
     errno = 0;
     *out = *id ? strtoll(id, NULL, 10) : 0;
-    if (!errno && !id[strspn(id, "0123456789")])
-        return true;
-    response_problem(rs, &rq->arena, PROBLEM_BAD_REQUEST, "Last-Event-ID: \"%.40s\" is no number of an event", id);
-    return false;
+    return !errno && !id[strspn(id, "0123456789")]
+               ? ST_OK
+               : problem_fail(err, PROBLEM_BAD_REQUEST, "Last-Event-ID: \"%.40s\" is no number of an event", id);
 }
 
 enum status api_sessions_events(struct request *rq, struct response *rs, struct error *err) {
     struct stored_session stored;
-    bool refused;
     int64_t after;
-    enum status st = request_session(rq, false, &stored, rs, &refused, err);
-    if (st || !read_last_event(rq, &after, rs))
+    enum status st = request_session(rq, false, &stored, err);
+    if (!st)
+        st = read_last_event(rq, &after, err);
+    if (st)
         return st;
     struct stream *s = calloc(1, sizeof *s);
     if (!s)

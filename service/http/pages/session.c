@@ -288,8 +288,7 @@ static enum status answer(struct request *rq, enum page_depth depth, struct resp
     struct findings f;
     struct markup m = {0};
     struct store *store;
-    bool refused;
-    enum status st = request_session(rq, false, &session, rs, &refused, err);
+    enum status st = request_session(rq, false, &session, err);
     st = st ? st : request_reader(rq, &store, err);
     st = st ? st : gather(store, session.id, &depth, &f, err);
     if (st)
@@ -329,11 +328,11 @@ enum status page_session_steer(struct request *rq, struct response *rs, struct e
         if (strcmp(word, verbs[i].word) != 0)
             continue;
         enum status st = verbs[i].handler(rq, rs, err);
-        if (st || rs->problem || request_is_again(rq))
+        if (st || request_is_again(rq))
             return st;
         response_clear(rs);
         const char *to = arena_printf(&rq->arena, "/sessions/%s", page_escape(rq, request_parameter(rq, "session")));
         return to ? page_redirect(rs, to) : error_no_memory(err);
     }
-    return response_problem(rs, &rq->arena, PROBLEM_INVALID, "a session can be paused, resumed, stopped or cancelled");
+    return problem_fail(err, PROBLEM_INVALID, "a session can be paused, resumed, stopped or cancelled");
 }

@@ -273,8 +273,6 @@ enum status page_home_open(struct request *rq, struct response *rs, struct error
     }
     if (st)
         return error_pass(err, &why);
-    if (rs->problem)
-        return ST_OK;
     const char *to = new_page(rq, rs);
     response_clear(rs);
     return to ? page_redirect(rs, to) : error_no_memory(err);

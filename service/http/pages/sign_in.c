@@ -13,10 +13,9 @@
 enum { KEPT_S = 7 * 86400 }; /* the service ends it by then, too */
 
 enum status page_sign_in(struct request *rq, struct response *rs, struct error *err) {
-    (void)err;
     if (*rq->principal.token)
         return page_redirect(rs, "/");
-    return response_problem(rs, &rq->arena, PROBLEM_UNAUTHORIZED, "sign in");
+    return problem_fail(err, PROBLEM_UNAUTHORIZED, "sign in");
 }
 
 /* What the browser was signed in as ends, whoever signs in next. */
@@ -32,11 +31,11 @@ static const char *way_back(const char *to) {
     return to && *to == '/' && to[1] != '/' && !to[strspn(to, plain)] ? to : "/";
 }
 
-static enum status refuse(struct request *rq, struct response *rs) {
+static enum status refuse(struct request *rq, struct error *err) {
     char why[TOKENS_WHY_MAX];
     if (tokens_unreadable(rq->service->tokens, why))
-        return response_problem(rs, &rq->arena, PROBLEM_TOKENS_UNREADABLE, PROBLEM_TOKENS_DETAIL);
-    return response_problem(rs, &rq->arena, PROBLEM_UNAUTHORIZED, "the token is unknown, revoked or expired");
+        return problem_fail(err, PROBLEM_TOKENS_UNREADABLE, PROBLEM_TOKENS_DETAIL);
+    return problem_fail(err, PROBLEM_UNAUTHORIZED, "the token is unknown, revoked or expired");
 }
 
 enum status page_sign_in_send(struct request *rq, struct response *rs, struct error *err) {
@@ -44,7 +43,7 @@ enum status page_sign_in_send(struct request *rq, struct response *rs, struct er
     char value[SIGN_IN_LENGTH + 1];
     const char *token = form_field(rq, "token");
     if (!token || !tokens_check(rq->service->tokens, token, &who))
-        return refuse(rq, rs);
+        return refuse(rq, err);
     end_sign_in(rq);
     enum status st = sign_ins_begin(rq->service->sign_ins, who.token, value, err);
     st = st ? st : cookie_set(rq, value, KEPT_S, rs, err);

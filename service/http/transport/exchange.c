@@ -242,10 +242,10 @@ static void add_headers(struct exchange *x, struct MHD_Response *r) {
     const struct response *rs = &x->response;
     add_header(r, HEADER_REQUEST_ID, x->request.id);
     add_header(r, HEADER_X_CONTENT_TYPE_OPTIONS, "nosniff");
-    if (!response_has_header(rs, HEADER_REFERRER_POLICY))
+    if (!response_header_value(rs, HEADER_REFERRER_POLICY))
         add_header(r, HEADER_REFERRER_POLICY, "no-referrer");
     add_header(r, HEADER_CROSS_ORIGIN_RESOURCE_POLICY, "same-origin");
-    if (!response_has_header(rs, HEADER_CONTENT_SECURITY_POLICY))
+    if (!response_header_value(rs, HEADER_CONTENT_SECURITY_POLICY))
         add_header(r, HEADER_CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'");
     add_header(r, HEADER_CACHE_CONTROL, rs->cache_control ? rs->cache_control : "no-store");
     if (x->server->certificates)

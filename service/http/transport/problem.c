@@ -3,6 +3,7 @@
 #include "service/http/transport/problem.h"
 
 #include <cjson/cJSON.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -48,6 +49,23 @@ enum problem problem_of_status(enum status status) {
         [ST_CANCELLED] = PROBLEM_DRAINING,
     };
     return problems[status];
+}
+
+enum status problem_fail(struct error *err, enum problem problem, const char *format, ...) {
+    char text[ERROR_TEXT_ROOM];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    error_set(err, ST_UNREACHABLE, "%s", text);
+    return error_code(err, ST_UNREACHABLE, problem_code(problem));
+}
+
+enum problem problem_of(const struct error *err) {
+    for (enum problem p = 0; p < PROBLEM_COUNT; p++)
+        if (!strcmp(rows[p].code, err->code))
+            return p;
+    return problem_of_status(err->status);
 }
 
 static bool add_error(cJSON *root, const char *pointer, const char *detail) {

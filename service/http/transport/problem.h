@@ -62,6 +62,14 @@ unsigned problem_status(enum problem problem);
 /* The problem that a failed function's error is. */
 enum problem problem_of_status(enum status status);
 
+/* The service refuses what was asked: fill *err, whose code is the problem's. Returns its status, which no other
+ * failure of a handler has. */
+enum status problem_fail(struct error *err, enum problem problem, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The problem that an error is: that of its code, or of its status where it has no code. */
+enum problem problem_of(const struct error *err);
+
 /* What of a strategy a framework's form cannot say. */
 struct problem_loss {
     const char *what, *why; /* a word of interop/export/export.h, and a sentence */

@@ -88,8 +88,8 @@ enum status request_reader(struct request *request, struct store **out, struct e
 
 /* Have an effect on the dataset: `effect` runs in one transaction of the one writer, together with the audit row and,
  * if the client sent an Idempotency-Key, its stored answer; it should be brief and fill in *response, which is {0}
- * then. It may run in another thread while this one waits, and a second time after an undone first one. When it fails
- * or answers with a problem, nothing is written. A key that was used before is answered from the store and `effect` not
+ * then. It may run in another thread while this one waits, and a second time after an undone first one. When it fails,
+ * nothing is written. A key that was used before is answered from the store and `effect` not
  * run. Call events_publish afterwards, when the effect can be seen. Fails: what `effect` fails with, and as the store.
  */
 typedef enum status request_effect(struct request *request, struct store *store, void *context,

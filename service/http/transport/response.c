@@ -33,15 +33,14 @@ void response_header(struct response *response, enum header header, const char *
         response->headers[response->n_headers++] = (struct response_header){header, value};
 }
 
-bool response_has_header(const struct response *response, enum header header) {
+const char *response_header_value(const struct response *response, enum header header) {
     for (size_t i = 0; i < response->n_headers; i++)
         if (response->headers[i].header == header)
-            return true;
-    return false;
+            return response->headers[i].value;
+    return NULL;
 }
 
-enum status response_problem(struct response *response, struct arena *arena, enum problem problem, const char *format,
-                             ...) {
+void response_problem(struct response *response, struct arena *arena, enum problem problem, const char *format, ...) {
     char detail[512];
     va_list args;
     va_start(args, format);
@@ -50,7 +49,6 @@ enum status response_problem(struct response *response, struct arena *arena, enu
     const char *copy = arena_strdup(arena, detail);
     response->problem = problem;
     response->problem_detail = copy ? copy : problem_title(problem);
-    return ST_OK;
 }
 
 void response_clear(struct response *response) {

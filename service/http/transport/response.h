@@ -49,12 +49,12 @@ void response_bytes(struct response *response, unsigned status, const char *cont
 /* One more header; a ninth is left out and asserted against. */
 void response_header(struct response *response, enum header header, const char *value);
 
-/* Whether it has this one already. */
-bool response_has_header(const struct response *response, enum header header);
+/* The value of a header that it has already, borrowed, or NULL. */
+const char *response_header_value(const struct response *response, enum header header);
 
-/* Answer with a problem of a stated code. Returns ST_OK, so that a handler can return it. */
-enum status response_problem(struct response *response, struct arena *arena, enum problem problem, const char *format,
-                             ...) __attribute__((format(printf, 4, 5)));
+/* Answer with a problem, before a handler is asked or after: handlers fail with problem_fail. */
+void response_problem(struct response *response, struct arena *arena, enum problem problem, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 
 /* Forget what was answered so far and free what it owns. */
 void response_clear(struct response *response);

@@ -10,7 +10,7 @@
 #include "service/http/transport/request.h"
 #include "service/http/transport/response.h"
 
-/* Fill in *response. An error becomes the problem of its status, and response_problem() answers with a stated code. */
+/* Fill in *response. An error becomes the problem of its code, or of its status where it has none (problem_of). */
 typedef enum status route_handler(struct request *request, struct response *response, struct error *err);
 
 enum route_flags {

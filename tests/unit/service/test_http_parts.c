@@ -290,6 +290,18 @@ static void an_error_about_the_body_has_a_pointer_beside_its_words(void **state)
     assert_string_equal(problem_detail(&err, detail), "file.json: /a: is wrong");
 }
 
+static void a_refusal_has_its_own_code_and_any_other_failure_that_of_its_status(void **state) {
+    (void)state;
+    struct error err;
+    for (enum problem p = PROBLEM_BAD_REQUEST; p < PROBLEM_COUNT; p++) {
+        assert_fails(problem_fail(&err, p, "no %d", 7), ST_UNREACHABLE, "no 7");
+        assert_int_equal(problem_of(&err), p);
+        assert_string_equal(err.code, problem_code(p));
+    }
+    error_set(&err, ST_CONFLICT, "no");
+    assert_int_equal(problem_of(&err), PROBLEM_CONFLICT);
+}
+
 static void every_status_has_a_problem_of_a_fitting_code(void **state) {
     (void)state;
     for (int st = ST_USAGE; st <= ST_CANCELLED; st++) {
@@ -345,6 +357,7 @@ int main(void) {
         cmocka_unit_test(random_paths_never_hurt),
         cmocka_unit_test(words_are_found_whole),
         cmocka_unit_test(an_error_about_the_body_has_a_pointer_beside_its_words),
+        cmocka_unit_test(a_refusal_has_its_own_code_and_any_other_failure_that_of_its_status),
         cmocka_unit_test(every_status_has_a_problem_of_a_fitting_code),
         cmocka_unit_test(etags_are_compared_as_rfc_9110_says),
         cmocka_unit_test(events_are_written_as_the_standard_says),
