@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -20,16 +21,16 @@
 #include "cli/table.h"
 
 struct request {
-    const char *path, *baselines, *trace, *kind, *sweep, *all_reduce, *csv, *plot, *measure;
+    const char *paths, *baselines, *trace, *kind, *sweep, *all_reduce, *csv, *plot, *measure;
     bool all, json;
     struct remote_options remote;
 };
 
-/* The strategies to compare; `given` holds the one of --strategy. */
+/* The strategies to compare; `given` holds those of --strategy. */
 struct field {
-    struct strategy given;
+    struct strategy given[MAX_CONTENDERS];
     struct contender contenders[MAX_CONTENDERS];
-    size_t n;
+    size_t n, n_given;
 };
 
 /* ---- one size ---- */
@@ -172,52 +173,78 @@ static enum status simulate_sweep(const struct inputs *inputs, const struct fiel
 /* ---- what is asked ---- */
 
 static enum status check_request(const struct request *r, const struct sweep *sweep, struct error *err) {
-    bool several = r->all || (r->baselines && strchr(r->baselines, ','));
+    const char *listed = r->paths ? r->paths : r->baselines;
+    bool several = r->all || (listed && strchr(listed, ','));
     if (strcmp(r->kind, "autosync") && strcmp(r->kind, "timeline"))
         return error_set(err, ST_USAGE, "--model: \"%s\" is neither timeline nor autosync", r->kind);
-    if (r->all && (r->path || r->baselines || r->trace))
+    if (r->all && (r->paths || r->baselines || r->trace))
         return error_set(err, ST_USAGE,
                          "--strategy, --baseline and --timeline are about one strategy: drop --all-baselines");
-    if (r->path && r->baselines)
+    if (r->paths && r->baselines)
         return error_set(err, ST_USAGE, "give either --strategy FILE or --baseline NAME");
     if (r->trace && !strcmp(r->kind, "autosync"))
         return error_set(err, ST_USAGE, "the closed form has no timeline: drop --model autosync");
     if (r->trace && (several || r->sweep))
-        return error_set(err, ST_USAGE,
-                         "--timeline is about one strategy at one size: give one --baseline, no --sweep");
+        return error_set(err, ST_USAGE, "--timeline is about one strategy at one size: give one, and no --sweep");
     if (!r->sweep && (r->csv || r->plot || strcmp(r->all_reduce, "auto") || strcmp(r->measure, "speedup")))
         return error_set(err, ST_USAGE, "--csv, --plot, --y and --all-reduce are about a --sweep: give one");
     if (r->json && r->csv && !strcmp(r->csv, "-"))
         return error_set(err, ST_USAGE, "--json and --csv - both want standard output: give --csv a file");
-    if (r->path && r->sweep && sweep->axis == SWEEP_WORKERS)
+    if (r->paths && r->sweep && sweep->axis == SWEEP_WORKERS)
         return error_set(err, ST_USAGE,
                          "a strategy file names the nodes of one cluster: sweep it over bandwidth or batch, "
                          "or give --baseline");
     return ST_OK;
 }
 
-static enum status add_baseline(struct field *field, const struct baseline *row, const char *name, struct error *err) {
+static enum status add(struct field *field, struct contender contender, struct error *err) {
+    if (field->n == MAX_CONTENDERS)
+        return error_set(err, ST_USAGE, "more than %d strategies at once", MAX_CONTENDERS);
+    field->contenders[field->n++] = contender;
+    return ST_OK;
+}
+
+static enum status add_baseline(struct field *field, const struct inputs *inputs, const char *name, struct error *err) {
+    const struct baseline *row = baselines_find(name);
+    (void)inputs;
     if (!row)
         return error_set(err, ST_USAGE, "there is no baseline \"%.60s\"; \"syncopate baselines\" lists them", name);
     for (size_t i = 0; i < field->n; i++)
         if (field->contenders[i].baseline == row)
             return error_set(err, ST_USAGE, "--baseline names %s twice", row->name);
-    if (field->n == MAX_CONTENDERS)
-        return error_set(err, ST_USAGE, "more than %d strategies at once", MAX_CONTENDERS);
-    field->contenders[field->n++] = (struct contender){row->name, row, NULL};
-    return ST_OK;
+    return add(field, (struct contender){row->name, row, NULL}, err);
 }
 
+static enum status add_file(struct field *field, const struct inputs *inputs, const char *path, struct error *err) {
+    if (field->n_given == MAX_CONTENDERS)
+        return error_set(err, ST_USAGE, "more than %d strategies at once", MAX_CONTENDERS);
+    struct strategy *given = &field->given[field->n_given];
+    enum status st = inputs_strategy(inputs, path, NULL, given, err);
+    if (st)
+        return st;
+    field->n_given++;
+    return add(field, (struct contender){given->name, NULL, given}, err);
+}
+
+typedef enum status add_named(struct field *field, const struct inputs *inputs, const char *name, struct error *err);
+
 /* "a,b,c" */
-static enum status add_listed(struct field *field, const char *list, struct error *err) {
+static enum status add_listed(struct field *field, const struct inputs *inputs, const char *list, add_named *add_one,
+                              struct error *err) {
+    struct arena arena = {0};
     enum status st = ST_OK;
-    char name[64];
     for (const char *at = list; at && !st; at = strchr(at, ',')) {
         at += *at == ',';
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
-        st = add_baseline(field, baselines_find(name), name, err);
+        const char *name = arena_printf(&arena, "%.*s", (int)strcspn(at, ","), at);
+        st = name ? add_one(field, inputs, name, err) : error_no_memory(err);
     }
+    arena_release(&arena);
     return st;
+}
+
+static void field_release(struct field *field) {
+    for (size_t i = 0; i < field->n_given; i++)
+        strategy_release(&field->given[i]);
 }
 
 static enum status gather_field(const struct inputs *inputs, const struct request *request, struct field *out,
@@ -226,16 +253,12 @@ static enum status gather_field(const struct inputs *inputs, const struct reques
     const struct baseline *rows = baselines_list(&n);
     enum status st = ST_OK;
     *out = (struct field){.n = 0};
-    if (request->path) {
-        st = inputs_strategy(inputs, request->path, NULL, &out->given, err);
-        if (!st)
-            out->contenders[out->n++] = (struct contender){out->given.name, NULL, &out->given};
-        return st;
-    }
+    if (request->paths)
+        return add_listed(out, inputs, request->paths, add_file, err);
     if (!request->all)
-        return add_listed(out, request->baselines, err);
+        return add_listed(out, inputs, request->baselines, add_baseline, err);
     for (size_t i = 0; i < n && !st; i++)
-        st = add_baseline(out, &rows[i], rows[i].name, err);
+        st = add(out, (struct contender){rows[i].name, &rows[i], NULL}, err);
     return st;
 }
 
@@ -263,7 +286,7 @@ static enum status simulate_remotely(const char *model, const char *cluster, con
             qsort(rows, n, sizeof *rows, compare_rows);
             st = show_rows(&s, rows, n, request, err);
         }
-        strategy_release(&field.given);
+        field_release(&field);
         inputs_release(&inputs);
     }
     client_close(client);
@@ -285,7 +308,7 @@ static enum status simulate(const char *model, const char *cluster, const struct
         st = simulate_sweep(&inputs, &field, request, &sweep, err);
     else if (!st)
         st = simulate_once(&inputs, &field, request, err);
-    strategy_release(&field.given);
+    field_release(&field);
     inputs_release(&inputs);
     return st;
 }
@@ -293,7 +316,7 @@ static enum status simulate(const char *model, const char *cluster, const struct
 enum status cmd_simulate(int argc, char **argv, struct error *err) {
     struct request r = {.kind = "timeline", .all_reduce = "auto", .measure = "speedup"};
     const struct option options[] = {
-        {"strategy", OPTION_TEXT, &r.path, "FILE", "predict this strategy"},
+        {"strategy", OPTION_TEXT, &r.paths, "FILE[,FILE]", "predict these strategies"},
         {"baseline", OPTION_TEXT, &r.baselines, "BASELINE[,BASELINE]", "predict these baselines"},
         {"all-baselines", OPTION_FLAG, &r.all, NULL, "predict every baseline, fastest first (the default)"},
         {"timeline", OPTION_TEXT, &r.trace, "FILE",
@@ -330,7 +353,7 @@ enum status cmd_simulate(int argc, char **argv, struct error *err) {
     enum status st = options_parse(&line, argc, argv, &arguments, err);
     if (st)
         return st;
-    if (!r.path && !r.baselines)
+    if (!r.paths && !r.baselines)
         r.all = true;
     return (r.remote.server ? simulate_remotely : simulate)(arguments.items[0], arguments.items[1], &r, err);
 }

@@ -31,13 +31,21 @@ static bool is_choice(const char *word) {
 
 /* As the scripts call it: choices as they are, "" for what only the user knows. */
 static const char *kind_of(const char *word) {
-    static const char *const kinds[][2] = {{"FILE", "file"},         {"FOLDER", "file"},
-                                           {"PATH", "file"},         {"OTHER", "file"},
-                                           {"MODEL", "model"},       {"MODELS", "model,"},
-                                           {"CLUSTER", "cluster"},   {"CLUSTERS", "cluster,"},
-                                           {"BASELINE", "baseline"}, {"BASELINE[,BASELINE]", "baseline,"},
-                                           {"STRATEGY", "strategy"}, {"A", "strategy"},
-                                           {"B", "strategy"},        {"PROGRAM", "program"}};
+    static const char *const kinds[][2] = {{"FILE", "file"},
+                                           {"FOLDER", "file"},
+                                           {"FILE[,FILE]", "file"},
+                                           {"PATH", "file"},
+                                           {"OTHER", "file"},
+                                           {"MODEL", "model"},
+                                           {"MODELS", "model,"},
+                                           {"CLUSTER", "cluster"},
+                                           {"CLUSTERS", "cluster,"},
+                                           {"BASELINE", "baseline"},
+                                           {"BASELINE[,BASELINE]", "baseline,"},
+                                           {"STRATEGY", "strategy"},
+                                           {"A", "strategy"},
+                                           {"B", "strategy"},
+                                           {"PROGRAM", "program"}};
     if (is_choice(word))
         return word;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)

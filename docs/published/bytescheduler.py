@@ -4,7 +4,8 @@
     bytescheduler.py table FILE.csv               best sizes at 100 Gbit/s; every grid point goes to FILE.csv
     bytescheduler.py figure FILE.csv FILE.svg     speed over bandwidth: tuned, tuned at 1 Gbit/s, baseline
 
-Every point is a strategy, written to a file and predicted by `syncopate simulate` (in $OUT/bin, default build/release).
+Every point is a strategy, written to a file and predicted by `syncopate simulate` (in $OUT/bin, default build/release),
+many in one call.
 Partitions from 500 kB to 128 MB and credits from one partition, which is stop-and-wait, to 256 MB are each the square
 root of two times the one before (table) or twice it (figure).
 
@@ -32,6 +33,7 @@ BANDWIDTHS = [1, 10, 25, 40, 100]
 SERVERS = ["s1", "s2", "s3", "s4"]
 BIG_ARRAY_ELEMENTS = 1000000  # MXNET_KVSTORE_BIGARRAY_BOUND
 GPUS = 32
+AT_ONCE = 24  # strategies in a call of syncopate
 UNLIMITED = None
 
 
@@ -98,36 +100,38 @@ class Setup:
         with open(self.cluster, "w", encoding="utf-8") as file:
             json.dump(cluster, file)
 
-    def predict(self, plan):
-        """Iteration time in microseconds of a strategy."""
-        description, path = tempfile.mkstemp(suffix=".json", dir=self.folder)
-        with os.fdopen(description, "w", encoding="utf-8") as file:
-            json.dump(plan, file)
-        command = [SYNCOPATE, "simulate", self.name, self.cluster, "--strategy", path, "--json"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        os.unlink(path)
+    def predict(self, plans):
+        """Iteration times in microseconds of strategies of different names."""
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            paths = [os.path.join(folder, f"{i}.json") for i in range(len(plans))]
+            for path, plan in zip(paths, plans):
+                with open(path, "w", encoding="utf-8") as file:
+                    json.dump(plan, file)
+            command = [SYNCOPATE, "simulate", self.name, self.cluster, "--strategy", ",".join(paths), "--json"]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             sys.exit(f"{' '.join(command)}: {done.stderr}")
-        return json.loads(done.stdout)["iteration_us"]
+        predicted = {line["strategy"]["name"]: line["iteration_us"] for line in map(json.loads, done.stdout.splitlines())}
+        return [predicted[plan["name"]] for plan in plans]
 
     def baseline(self):
         """Vanilla MXNet, in the order of readiness and without a barrier: its own store, or Horovod 0.16."""
         if self.kind == "ps":
-            return self.predict(strategy(self.model, "ps", "fifo", None, UNLIMITED))
+            return self.predict([strategy(self.model, "ps", "fifo", None, UNLIMITED)])[0]
         plan = horovod(self.name, 1, 5000, 64 << 20)
         plan["schedule"]["cross_iteration"] = True
-        return self.predict(plan)
+        return self.predict([plan])[0]
 
-    def point(self, point):
-        credit, partition = point
-        return self.predict(strategy(self.model, self.kind, "priority", partition, credit))
+    def points(self, points):
+        return self.predict([strategy(self.model, self.kind, "priority", p, c) for c, p in points])
 
     def grid(self, factor):
         """(credit, partition) -> microseconds."""
         sizes = [round(125e3 * factor**i) for i in range(200) if 125e3 * factor**i < 257e6]
         points = [(c, p) for p in sizes if 450e3 < p < 129e6 for c in sizes if c >= p]
+        parts = [points[i : i + AT_ONCE] for i in range(0, len(points), AT_ONCE)]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            return dict(zip(points, pool.map(self.point, points)))
+            return dict(zip(points, (us for part in pool.map(self.points, parts) for us in part)))
 
 
 def best(grid):

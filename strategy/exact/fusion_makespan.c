@@ -32,6 +32,7 @@ struct label {
     uint32_t end;             /* of its first group */
     uint32_t n_steps;         /* falling tails */
     double base;
+    double total; /* W(0): base and all steps, added in their order */
     struct step steps[];
 };
 
@@ -77,7 +78,7 @@ static void add_step(struct label *label, double highest, double tail, double wo
 /* room = the label with the group [at, end) before it. */
 static void extend(struct search *s, const struct label *label, uint32_t at, uint32_t end, double work, double tail) {
     struct label *room = s->room;
-    double highest = s->highest[at];
+    const double highest = s->highest[at];
     bool added = false;
     room->rest = label;
     room->end = end;
@@ -92,12 +93,17 @@ static void extend(struct search *s, const struct label *label, uint32_t at, uin
     }
     if (!added)
         add_step(room, highest, tail, work);
+    room->total = room->base;
+    for (uint32_t k = 0; k < room->n_steps; k++)
+        room->total += room->steps[k].work;
 }
 
-/* Is a's W nowhere above b's? */
+/* Is a's W nowhere above b's? Most pairs are decided at one of the two ends. */
 static bool no_worse(const struct label *a, const struct label *b) {
     double x = a->base, y = b->base;
     uint32_t i = 0, j = 0;
+    if (a->total > b->total)
+        return false;
     while (x <= y) {
         double p = i < a->n_steps ? a->steps[i].tail : -1, q = j < b->n_steps ? b->steps[j].tail : -1;
         if (p < 0 && q < 0)

@@ -2,7 +2,7 @@
 # simulate --sweep as a person types it: its outputs agree with each other and with plain predictions, what MG-WFBP's
 # section 6.4 says about scale comes out, and bad sweeps get one clear line.
 # Needs OUT; prints ok, not ok and skip lines (tests/README.md).
-# Plan: 29
+# Plan: 32
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -76,6 +76,11 @@ fi
 check a_strategy_file_is_swept_over_bandwidth 0 "lower bound" sweep resnet50-k80 k80-8x10g --strategy ddp.json --sweep bandwidth=1..64x4
 check every_baseline_is_swept_by_default 0 "ps-load-balanced" sweep mlp-small lab-4x1g --sweep workers=2..8x2
 check the_closed_form_is_swept_too 0 "lower bound" sweep mlp-small lab-4x1g --model autosync --sweep batch=8..64x2
+"$syncopate" strategy show resnet50-k80 k80-8x10g --baseline wfbp --json >wfbp.json 2>err
+check several_files_are_predicted_as_several_baselines_are 0 "" cmp <(sweep resnet50-k80 k80-8x10g --strategy wfbp.json,ddp.json --json) \
+    <(sweep resnet50-k80 k80-8x10g --baseline pytorch-ddp,wfbp --json)
+check a_file_that_is_missing_among_several_is_named 2 "none.json" sweep resnet50-k80 k80-8x10g --strategy wfbp.json,none.json
+check several_files_have_no_one_timeline 2 "about one strategy" sweep resnet50-k80 k80-8x10g --strategy wfbp.json,ddp.json --timeline t.json
 check several_baselines_make_a_table 0 "single" sweep resnet50 lab-4x1g --baseline wfbp,single
 
 # ---- MG-WFBP §6.4 on its cluster 1 ----
