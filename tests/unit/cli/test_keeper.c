@@ -1,5 +1,9 @@
 /* The keeper of a trial against a scripted service: what it says and when, and what makes it end a run. */
+#include <fcntl.h>
+#include <stdio.h>
+
 #include "base/clock.h"
+#include "base/log.h"
 #include "cli/keeper.h"
 #include "tests/unit/cli/scripted_service.h"
 
@@ -102,6 +106,54 @@ static void a_keeper_of_a_short_run_says_nothing(void **state) {
     script_end(&s);
 }
 
+static atomic_int without_memory; /* so many pieces of cJSON's memory cannot be had */
+
+static void *scarce(size_t size) {
+    return without_memory > 0 && without_memory-- > 0 ? NULL : malloc(size);
+}
+
+/* What is logged until end_log: its text, valid until the next one. */
+static int begin_log(void) {
+    char path[256];
+    const int before = dup(STDERR_FILENO);
+    snprintf(path, sizeof path, "%.200s/log", test_dir());
+    fflush(stderr);
+    const int log = open(path, O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600);
+    assert_true(before >= 0 && log >= 0 && dup2(log, STDERR_FILENO) >= 0);
+    close(log);
+    log_set_level(LOG_DEBUG);
+    return before;
+}
+
+static const char *end_log(int before) {
+    static char text[8192];
+    fflush(stderr);
+    const ssize_t n = pread(STDERR_FILENO, text, sizeof text - 1, 0);
+    text[n > 0 ? n : 0] = 0;
+    log_set_level(LOG_INFO);
+    dup2(before, STDERR_FILENO);
+    close(before);
+    return text;
+}
+
+static void without_memory_it_says_so_and_tries_again(void **state) {
+    (void)state;
+    struct script s;
+    START(s, OK("{\"lease_s\":0.6,\"stop\":true}"));
+    const int before = begin_log();
+    cJSON_InitHooks(&(cJSON_Hooks){scarce, free});
+    without_memory = 1;
+    struct keeper *keeper = keep(&s);
+    const bool flagged = wait_for_flag(keeper);
+    const enum keeper_verdict verdict = keeper_stop(keeper);
+    cJSON_InitHooks(NULL);
+    const char *log = end_log(before);
+    script_end(&s);
+    assert_true(flagged);
+    assert_int_equal(verdict, KEEPER_STOP);
+    assert_contains(log, "trial 7: out of memory\n");
+}
+
 int main(void) {
     unsetenv("http_proxy");
     unsetenv("all_proxy");
@@ -113,6 +165,7 @@ int main(void) {
         cmocka_unit_test(a_service_that_is_away_does_not_end_a_run),
         cmocka_unit_test(who_is_interrupted_ends_the_run_without_a_word),
         cmocka_unit_test(a_keeper_of_a_short_run_says_nothing),
+        cmocka_unit_test(without_memory_it_says_so_and_tries_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
