@@ -22,17 +22,17 @@
 static const double DEFAULT_LEASE_US = 60e6, LEAST_LEASE_US = 3e6, MOST_LEASE_US = 86400e6;
 enum { CLIENT_NAME_MAX = 64 };
 
-struct agent_words {
+struct agent_options {
     struct remote_options remote;
-    struct runner_words launch;
-    struct job_words job;
+    struct runner_options launch;
+    struct job_options job;
     const char *session, *cluster, *name;
     double lease_us, patience_us, idle_us; /* of the last two, 0: for ever */
     bool once;
 };
 
 struct agent {
-    const struct agent_words *words;
+    const struct agent_options *words;
     struct client *client; /* to find work; ends what it does when we are to end */
     struct client *steady; /* to deliver */
     const atomic_int *interrupted;
@@ -266,7 +266,7 @@ static enum status work(struct agent *a, struct error *err) {
 static enum status find_work_once(struct agent *a, struct error *err) {
     cJSON *json = NULL;
     struct remote_session s;
-    const struct agent_words *w = a->words;
+    const struct agent_options *w = a->words;
     enum status st = ST_OK;
     if (w->session) {
         st = remote_session_find(a->client, w->session, &s, err);
@@ -310,7 +310,7 @@ static void make_name(struct agent *a) {
                  (unsigned long)(rng_next(&a->rng) & 0xffffff));
 }
 
-static enum status run_agent(const struct agent_words *words, struct error *err) {
+static enum status run_agent(const struct agent_options *words, struct error *err) {
     struct agent a = {.words = words, .interrupted = interrupt_flag()};
     rng_seed(&a.rng, (uint64_t)getpid() * 1000003u + (uint64_t)clock_now_us());
     make_name(&a);
@@ -334,7 +334,7 @@ static enum status run_agent(const struct agent_words *words, struct error *err)
     return st;
 }
 
-static enum status check_words(const struct agent_words *w, struct error *err) {
+static enum status check_options(const struct agent_options *w, struct error *err) {
     if (!w->session == !w->cluster)
         return error_set(err, ST_USAGE, "give either --session ID or --cluster NAME");
     if (!w->launch.runner == !w->job.command)
@@ -351,7 +351,7 @@ static enum status check_words(const struct agent_words *w, struct error *err) {
 }
 
 enum status cmd_agent(int argc, char **argv, struct error *err) {
-    struct agent_words w = {.lease_us = DEFAULT_LEASE_US};
+    struct agent_options w = {.lease_us = DEFAULT_LEASE_US};
     const struct option options[] = {
         REMOTE_OPTIONS(w.remote),
         {"session", OPTION_TEXT, &w.session, "ID", "run trials of this session, until it is over"},
@@ -381,6 +381,6 @@ enum status cmd_agent(int argc, char **argv, struct error *err) {
     struct arguments arguments;
     enum status st = options_parse(&line, argc, argv, &arguments, err);
     st = st ? st : remote_required(&w.remote, "agent", err);
-    st = st ? st : check_words(&w, err);
+    st = st ? st : check_options(&w, err);
     return st ? st : run_agent(&w, err);
 }

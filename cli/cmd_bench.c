@@ -28,7 +28,7 @@ static void show(void *context, const char *what, uint64_t bytes, double time_us
 }
 
 enum status cmd_bench(int argc, char **argv, struct error *err) {
-    struct runner_words words = {.runner = "lab"};
+    struct runner_options words = {.runner = "lab"};
     const char *out = "-";
     struct bench_options o = {.cancel = interrupt_flag(), .on_measurement = show};
     double limit_us = 0;

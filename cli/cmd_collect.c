@@ -12,7 +12,7 @@
 #include "tuner/session/collection.h"
 #include "tuner/session/runners.h"
 
-static enum status collect(const struct inputs *inputs, const struct runner_words *words, const char *dataset,
+static enum status collect(const struct inputs *inputs, const struct runner_options *words, const char *dataset,
                            enum collection_way way, const struct collect_options *options, struct error *err) {
     struct runner runner;
     struct store *store;
@@ -40,7 +40,7 @@ static enum status collect(const struct inputs *inputs, const struct runner_word
 }
 
 enum status cmd_collect(int argc, char **argv, struct error *err) {
-    struct runner_words words = {.runner = "lab"};
+    struct runner_options words = {.runner = "lab"};
     const char *dataset = DEFAULT_DATASET, *draw = "recipe";
     enum collection_way way = COLLECTION_BY_RECIPE;
     struct collect_options o = {

@@ -24,14 +24,14 @@ enum { DEFAULT_TRIALS = 40 };
 
 /* ---- open ---- */
 
-struct open_words {
+struct open_options {
     const char *dataset, *runner, *ranker;
     bool cold, json;
     struct tune_options options;
-    struct job_words job;
+    struct job_options job;
 };
 
-static enum status record_session(const struct inputs *inputs, struct open_words *words, struct store *store,
+static enum status record_session(const struct inputs *inputs, struct open_options *words, struct store *store,
                                   char id[64], struct error *err) {
     const struct domain here = {.model = inputs->model, .cluster = inputs->cluster};
     struct stored_ranker ranker;
@@ -51,10 +51,10 @@ static enum status record_session(const struct inputs *inputs, struct open_words
     return st;
 }
 
-static enum status open_here(const struct inputs *inputs, struct open_words *words, char id[64], struct error *err) {
+static enum status open_here(const struct inputs *inputs, struct open_options *words, char id[64], struct error *err) {
     struct job_setup setup = {0};
     struct store *store = NULL;
-    char *job = job_words_text(&words->job);
+    char *job = job_options_text(&words->job);
     enum status st = job ? job_setup_init(&setup, &words->job, inputs, err) : error_no_memory(err);
     words->options.job = job && strcmp(job, "{}") != 0 ? job : NULL;
     words->options.limits = setup.limits.n ? &setup.limits : NULL;
@@ -73,7 +73,7 @@ static enum status open_here(const struct inputs *inputs, struct open_words *wor
     return st;
 }
 
-static enum status tell_opened(const struct open_words *words, const char *id, struct error *err) {
+static enum status tell_opened(const struct open_options *words, const char *id, struct error *err) {
     if (words->json) {
         cJSON *json = cJSON_CreateObject();
         const bool whole = cJSON_AddStringToObject(json, "session", id) != NULL;
@@ -87,7 +87,7 @@ static enum status tell_opened(const struct open_words *words, const char *id, s
 }
 
 static enum status session_open(int argc, char **argv, struct error *err) {
-    struct open_words words = {
+    struct open_options words = {
         .dataset = DEFAULT_DATASET, .runner = "ask", .ranker = "nearest", .options = tune_default_options()};
     struct tune_options *o = &words.options;
     o->trials = UINT64_MAX; /* not said */
@@ -140,7 +140,7 @@ static enum status session_open(int argc, char **argv, struct error *err) {
 
 /* ---- show ---- */
 
-struct show_words {
+struct show_options {
     const char *dataset, *out;
     bool json;
 };
@@ -223,7 +223,7 @@ static enum status print_words(const struct shown *s, struct error *err) {
     return s->answered ? tuning_print(&s->outcome, &s->inputs, standing, err) : ST_OK;
 }
 
-static enum status show(const char *session, const struct show_words *words, struct store *store, struct error *err) {
+static enum status show(const char *session, const struct show_options *words, struct store *store, struct error *err) {
     struct shown s = {0};
     struct arena arena = {0};
     struct export_limits limits;
@@ -252,7 +252,7 @@ static enum status show(const char *session, const struct show_words *words, str
 }
 
 static enum status session_show(int argc, char **argv, struct error *err) {
-    struct show_words words = {.dataset = DEFAULT_DATASET};
+    struct show_options words = {.dataset = DEFAULT_DATASET};
     const struct option options[] = {
         {"out", OPTION_TEXT, &words.out, "FILE", "write the best strategy so far there"},
         {"dataset", OPTION_TEXT, &words.dataset, "FILE", "where the session is (default " DEFAULT_DATASET ")"},

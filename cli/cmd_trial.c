@@ -23,12 +23,12 @@
 #include "tuner/session/runners.h"
 #include "tuner/session/trials.h"
 
-struct trial_words {
+struct trial_command_options {
     const char *strategy, *baseline, *dataset, *trace;
     uint64_t iterations, warmup;
     bool json;
-    struct runner_words launch;
-    struct job_words job;
+    struct runner_options launch;
+    struct job_options job;
 };
 
 static enum status print_json(const struct strategy *strategy, const struct summary *m, double predicted_us,
@@ -55,8 +55,8 @@ static void print_words(const struct strategy *strategy, const struct summary *m
                units_format_time(predicted_us, predicted, sizeof predicted), (predicted_us / m->median_us - 1) * 100);
 }
 
-static enum status report(const struct strategy *strategy, const struct trial_words *words, double predicted_us,
-                          const struct tune_outcome *outcome, struct error *err) {
+static enum status report(const struct strategy *strategy, const struct trial_command_options *words,
+                          double predicted_us, const struct tune_outcome *outcome, struct error *err) {
     struct summary summary;
     if (outcome->state != RECORD_COMPLETE)
         return error_set(err, outcome->state == RECORD_INFEASIBLE ? ST_INFEASIBLE : ST_TRIAL, "%s", outcome->reason);
@@ -107,7 +107,7 @@ static enum status predict(const struct inputs *inputs, const struct strategy *s
 }
 
 static enum status run_trial(const struct inputs *inputs, const struct strategy *strategy,
-                             const struct trial_words *words, struct store *store, struct error *err) {
+                             const struct trial_command_options *words, struct store *store, struct error *err) {
     struct runner runner;
     struct job_setup setup;
     struct tune_outcome outcome;
@@ -151,7 +151,7 @@ static enum status run_trial(const struct inputs *inputs, const struct strategy 
 }
 
 enum status cmd_trial(int argc, char **argv, struct error *err) {
-    struct trial_words words = {.iterations = 10, .warmup = 2};
+    struct trial_command_options words = {.iterations = 10, .warmup = 2};
     const struct option options[] = {
         {"strategy", OPTION_TEXT, &words.strategy, "FILE", "run this strategy"},
         {"baseline", OPTION_TEXT, &words.baseline, "BASELINE", "or this baseline"},

@@ -32,12 +32,12 @@ static const double DEFAULT_TRIAL_US = 4e6;
 enum { DEFAULT_TRIALS = 40 };
 
 /* What was asked for. */
-struct tune_words {
+struct tune_command_options {
     const char *dataset, *resume, *out, *ranker; /* dataset and launch.runner: NULL until defaults are set */
     bool json, cold;
     struct tune_options options;
-    struct runner_words launch;
-    struct job_words job;
+    struct runner_options launch;
+    struct job_options job;
     struct remote_options remote;
     struct stored_session session; /* that is resumed; in an arena */
     const char *typed_runner;      /* NULL: none was typed */
@@ -45,7 +45,7 @@ struct tune_words {
 };
 
 /* How its trials are run, from its options; those of a foreign session are not taken at their word. */
-static enum status words_of_session(const cJSON *options, struct arena *arena, struct tune_words *words,
+static enum status words_of_session(const cJSON *options, struct arena *arena, struct tune_command_options *words,
                                     struct error *err) {
     if (words->session.origin) {
         const char *runner = words->launch.runner;
@@ -55,13 +55,14 @@ static enum status words_of_session(const cJSON *options, struct arena *arena, s
     const char *hosts = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(options, "hosts"));
     if (hosts && !(words->launch.hosts = arena_strdup(arena, hosts)))
         return error_no_memory(err);
-    enum status st = runner_words_read(cJSON_GetObjectItemCaseSensitive(options, "launch"), arena, &words->launch, err);
-    return st ? st : job_words_read(cJSON_GetObjectItemCaseSensitive(options, "job"), arena, &words->job, err);
+    enum status st =
+        runner_options_read(cJSON_GetObjectItemCaseSensitive(options, "launch"), arena, &words->launch, err);
+    return st ? st : job_options_read(cJSON_GetObjectItemCaseSensitive(options, "job"), arena, &words->job, err);
 }
 
 /* A resumed session knows its model, its cluster and its runner; words live in `arena`. */
 static enum status inputs_of_session(struct store *store, const char *session, struct arena *arena, struct inputs *out,
-                                     struct tune_words *words, struct error *err) {
+                                     struct tune_command_options *words, struct error *err) {
     struct stored_session *stored = &words->session;
     enum status st = asking_find(store, session, arena, stored, err);
     if (!st)
@@ -81,7 +82,7 @@ static enum status inputs_of_session(struct store *store, const char *session, s
 }
 
 /* The ranker that is asked for, into the options; *out owns it. */
-static enum status use_ranker(struct store *store, const struct inputs *inputs, struct tune_words *words,
+static enum status use_ranker(struct store *store, const struct inputs *inputs, struct tune_command_options *words,
                               struct stored_ranker *out, struct error *err) {
     const struct domain here = {.model = inputs->model, .cluster = inputs->cluster};
     enum status st = rankers_for_session(store, NULL, &here, words->ranker, out, err);
@@ -101,7 +102,7 @@ struct runs {
 };
 
 /* Fails: what the runner lacks. */
-static enum status runs_init(struct runs *runs, const struct tune_words *words, const struct inputs *inputs,
+static enum status runs_init(struct runs *runs, const struct tune_command_options *words, const struct inputs *inputs,
                              struct error *err) {
     enum status st =
         job_runner_init(&runs->setup, &words->job, &words->launch, inputs, interrupt_flag(), &runs->runner, err);
@@ -116,7 +117,7 @@ static void runs_release(struct runs *runs) {
     job_setup_release(&runs->setup);
 }
 
-static enum status run_session(struct store *store, const struct inputs *inputs, struct tune_words *words,
+static enum status run_session(struct store *store, const struct inputs *inputs, struct tune_command_options *words,
                                struct runs *runs, struct outcome *out, struct error *err) {
     struct stored_ranker ranker;
     const struct export_limits *limits = &runs->setup.limits;
@@ -139,8 +140,8 @@ static enum status run_session(struct store *store, const struct inputs *inputs,
     return st;
 }
 
-static enum status tell(const struct outcome *outcome, const struct inputs *inputs, const struct tune_words *words,
-                        struct error *err) {
+static enum status tell(const struct outcome *outcome, const struct inputs *inputs,
+                        const struct tune_command_options *words, struct error *err) {
     enum status st = ST_OK;
     if (words->json)
         st = tuning_print_json(outcome, err);
@@ -155,15 +156,15 @@ static enum status tell(const struct outcome *outcome, const struct inputs *inpu
 
 /* Said at the start, for whoever loses this process. */
 static void tell_how_to_resume(void *context, const char *session) {
-    const struct tune_words *words = context;
+    const struct tune_command_options *words = context;
     const bool elsewhere = strcmp(words->dataset, DEFAULT_DATASET) != 0;
     log_info("session %s; should it be interrupted, it goes on with: syncopate tune --resume %s%s%s%s%s", session,
              session, elsewhere ? " --dataset " : "", elsewhere ? words->dataset : "", words->out ? " --out " : "",
              words->out ? words->out : "");
 }
 
-static enum status tune(struct store *store, struct inputs *inputs, struct tune_words *words, struct runs *runs,
-                        struct error *err) {
+static enum status tune(struct store *store, struct inputs *inputs, struct tune_command_options *words,
+                        struct runs *runs, struct error *err) {
     struct outcome outcome;
     words->options.hosts = words->launch.hosts;
     words->options.earlier = words->cold ? 0 : words->options.earlier;
@@ -171,7 +172,7 @@ static enum status tune(struct store *store, struct inputs *inputs, struct tune_
     words->options.opened = tell_how_to_resume;
     words->options.listen = progress_listen;
     words->options.context = words;
-    char *job = job_words_text(&words->job), *launch = runner_words_text(&words->launch);
+    char *job = job_options_text(&words->job), *launch = runner_options_text(&words->launch);
     words->options.job = job && strcmp(job, "{}") != 0 ? job : NULL;
     words->options.launch = launch;
     enum status st = job && launch ? run_session(store, inputs, words, runs, &outcome, err) : error_no_memory(err);
@@ -186,7 +187,7 @@ static enum status tune(struct store *store, struct inputs *inputs, struct tune_
 
 /* ---- on a service ---- */
 
-static void tell_who_runs_it(const struct remote_session *s, const struct tune_words *words) {
+static void tell_who_runs_it(const struct remote_session *s, const struct tune_command_options *words) {
     const char *url = words->remote.server;
     if (words->resume) /* it may have ended, and runs are as its first command said */
         return;
@@ -205,7 +206,7 @@ static void tell_how_to_come_back(const struct remote_session *s, const char *ur
              s->id, url, s->id, url, s->id);
 }
 
-static enum status begin_remotely(struct client *client, const struct tune_words *words,
+static enum status begin_remotely(struct client *client, const struct tune_command_options *words,
                                   const struct arguments *arguments, struct inputs *inputs,
                                   struct remote_session *session, struct error *err) {
     if (words->resume) {
@@ -217,7 +218,8 @@ static enum status begin_remotely(struct client *client, const struct tune_words
               : remote_session_open(client, inputs, &words->options, words->ranker, words->launch.runner, session, err);
 }
 
-static enum status tune_remotely(struct tune_words *words, const struct arguments *arguments, struct error *err) {
+static enum status tune_remotely(struct tune_command_options *words, const struct arguments *arguments,
+                                 struct error *err) {
     struct client *client;
     struct inputs inputs = {0};
     struct remote_session session;
@@ -246,7 +248,7 @@ static enum status tune_remotely(struct tune_words *words, const struct argument
 
 /* ---- what is asked ---- */
 
-static enum status check_remote(const struct tune_words *words, struct error *err) {
+static enum status check_remote(const struct tune_command_options *words, struct error *err) {
     enum status st = remote_or_here(&words->remote, words->dataset, err);
     if (st)
         return st;
@@ -259,14 +261,14 @@ static enum status check_remote(const struct tune_words *words, struct error *er
     return ST_OK;
 }
 
-static void set_defaults(struct tune_words *words) {
+static void set_defaults(struct tune_command_options *words) {
     words->typed_runner = words->launch.runner;
     words->launch.runner = words->launch.runner ? words->launch.runner : words->job.command ? RUNNER_COMMAND : "lab";
     words->dataset = words->dataset ? words->dataset : DEFAULT_DATASET;
 }
 
-static enum status check_words(struct tune_words *words, const struct command_line *line, size_t n_arguments,
-                               struct error *err) {
+static enum status check_options(struct tune_command_options *words, const struct command_line *line,
+                                 size_t n_arguments, struct error *err) {
     struct tune_options *o = &words->options;
     if (words->job.command && !words->remote.server && strcmp(words->launch.runner, RUNNER_COMMAND) != 0)
         return error_set(err, ST_USAGE, "--command and --runner: one of the two runs the trials");
@@ -285,7 +287,8 @@ static enum status check_words(struct tune_words *words, const struct command_li
 }
 
 /* What a new session's runner lacks is said at once, before there is a dataset. */
-static enum status begin_or_resume(struct tune_words *words, const struct arguments *arguments, struct error *err) {
+static enum status begin_or_resume(struct tune_command_options *words, const struct arguments *arguments,
+                                   struct error *err) {
     struct inputs inputs = {0};
     struct runs runs = {0};
     struct arena arena = {0};
@@ -311,7 +314,7 @@ static enum status begin_or_resume(struct tune_words *words, const struct argume
 }
 
 enum status cmd_tune(int argc, char **argv, struct error *err) {
-    struct tune_words words = {.ranker = "nearest", .options = tune_default_options()};
+    struct tune_command_options words = {.ranker = "nearest", .options = tune_default_options()};
     struct tune_options *o = &words.options;
     o->trial_us = DEFAULT_TRIAL_US;
     o->trials = UINT64_MAX; /* not said */
@@ -366,7 +369,7 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
     else
         set_defaults(&words);
     if (!st)
-        st = check_words(&words, &line, arguments.n, err);
+        st = check_options(&words, &line, arguments.n, err);
     if (st)
         return st;
     return words.remote.server ? tune_remotely(&words, &arguments, err) : begin_or_resume(&words, &arguments, err);

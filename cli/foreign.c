@@ -25,8 +25,9 @@ static const char *launcher(const char *runner) {
     return runner && (!strcmp(runner, "mpirun") || !strcmp(runner, "slurm")) ? runner : NULL;
 }
 
-static void list_claims(const struct job_words *said_job, const struct runner_words *said, const struct job_words *job,
-                        const struct runner_words *launch, struct claim out[N_CLAIMS]) {
+static void list_claims(const struct job_options *said_job, const struct runner_options *said,
+                        const struct job_options *job, const struct runner_options *launch,
+                        struct claim out[N_CLAIMS]) {
     const struct claim claims[N_CLAIMS] = {{"command", said_job->command, job->command},
                                            {"logs", said_job->logs, job->logs},
                                            {"worker", program(said->worker), launch->worker},
@@ -70,8 +71,8 @@ static const char *or_else(const char *typed, const char *said) {
 }
 
 /* What runs nothing is taken over. */
-static void take_harmless(const struct job_words *said_job, const struct runner_words *said, struct job_words *job,
-                          struct runner_words *launch) {
+static void take_harmless(const struct job_options *said_job, const struct runner_options *said,
+                          struct job_options *job, struct runner_options *launch) {
     job->pattern = or_else(job->pattern, said_job->pattern);
     job->unit = or_else(job->unit, said_job->unit);
     job->export_env = or_else(job->export_env, said_job->export_env);
@@ -83,15 +84,15 @@ static void take_harmless(const struct job_words *said_job, const struct runner_
 }
 
 enum status foreign_read(const struct stored_session *session, const char *runner, struct arena *arena,
-                         struct job_words *job, struct runner_words *launch, bool *adopt, struct error *err) {
-    struct job_words said_job;
-    struct runner_words said = {0};
+                         struct job_options *job, struct runner_options *launch, bool *adopt, struct error *err) {
+    struct job_options said_job;
+    struct runner_options said = {0};
     struct claim claims[N_CLAIMS];
     cJSON *options = cJSON_Parse(session->options);
     const char *hosts = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(options, "hosts"));
-    enum status st = job_words_read(cJSON_GetObjectItemCaseSensitive(options, "job"), arena, &said_job, err);
+    enum status st = job_options_read(cJSON_GetObjectItemCaseSensitive(options, "job"), arena, &said_job, err);
     if (!st)
-        st = runner_words_read(cJSON_GetObjectItemCaseSensitive(options, "launch"), arena, &said, err);
+        st = runner_options_read(cJSON_GetObjectItemCaseSensitive(options, "launch"), arena, &said, err);
     said.runner = runner;
     said.hosts = launcher(runner) ? "(the names of its cluster's nodes)" : NULL;
     if (!st && hosts && !(said.hosts = arena_strdup(arena, hosts)))
@@ -124,11 +125,11 @@ static bool set_raw(cJSON *options, const char *key, char *text) {
     return whole;
 }
 
-enum status foreign_adopt(struct store *store, const struct stored_session *session, const struct job_words *job,
-                          const struct runner_words *launch, struct error *err) {
+enum status foreign_adopt(struct store *store, const struct stored_session *session, const struct job_options *job,
+                          const struct runner_options *launch, struct error *err) {
     cJSON *options = cJSON_Parse(session->options);
-    bool whole = options && set_raw(options, "job", job_words_text(job));
-    whole = whole && set_raw(options, "launch", runner_words_text(launch));
+    bool whole = options && set_raw(options, "job", job_options_text(job));
+    whole = whole && set_raw(options, "launch", runner_options_text(launch));
     if (whole)
         cJSON_DeleteItemFromObjectCaseSensitive(options, "hosts");
     whole = whole && (!launch->hosts || cJSON_AddStringToObject(options, "hosts", launch->hosts));

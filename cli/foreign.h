@@ -21,11 +21,11 @@
  * `runner`. *adopt becomes true: keep *job and *launch by foreign_adopt. Texts are the arena's. Fails: ST_USAGE (an
  * option must be given again, or makes no sense for this session), ST_NO_MEMORY. */
 enum status foreign_read(const struct stored_session *session, const char *runner, struct arena *arena,
-                         struct job_words *job, struct runner_words *launch, bool *adopt, struct error *err);
+                         struct job_options *job, struct runner_options *launch, bool *adopt, struct error *err);
 
 /* Keep these options as the session's, which then counts as one that was opened in this dataset. Fails: as
  * store_session_adopt. */
-enum status foreign_adopt(struct store *store, const struct stored_session *session, const struct job_words *job,
-                          const struct runner_words *launch, struct error *err);
+enum status foreign_adopt(struct store *store, const struct stored_session *session, const struct job_options *job,
+                          const struct runner_options *launch, struct error *err);
 
 #endif

@@ -12,13 +12,13 @@ static const struct {
     const char *key;
     size_t offset;
 } texts[] = {
-    {"command", offsetof(struct job_words, command)},     {"pattern", offsetof(struct job_words, pattern)},
-    {"unit", offsetof(struct job_words, unit)},           {"export_env", offsetof(struct job_words, export_env)},
-    {"export_to", offsetof(struct job_words, export_to)}, {"accept", offsetof(struct job_words, accept)},
-    {"label", offsetof(struct job_words, label)},         {"logs", offsetof(struct job_words, logs)}};
+    {"command", offsetof(struct job_options, command)},     {"pattern", offsetof(struct job_options, pattern)},
+    {"unit", offsetof(struct job_options, unit)},           {"export_env", offsetof(struct job_options, export_env)},
+    {"export_to", offsetof(struct job_options, export_to)}, {"accept", offsetof(struct job_options, accept)},
+    {"label", offsetof(struct job_options, label)},         {"logs", offsetof(struct job_options, logs)}};
 enum { N_TEXTS = sizeof texts / sizeof *texts };
 
-static const char **text_at(struct job_words *words, size_t i) {
+static const char **text_at(struct job_options *words, size_t i) {
     return (const char **)((char *)words + texts[i].offset);
 }
 
@@ -30,7 +30,7 @@ static bool has_variables(const char *form) {
     return false;
 }
 
-static enum status choose_forms(struct job_setup *setup, const struct job_words *words, struct error *err) {
+static enum status choose_forms(struct job_setup *setup, const struct job_options *words, struct error *err) {
     struct export_limits environment = {0};
     const char *limits = words->export_to ? words->export_to : words->export_env;
     if (words->accept && !limits)
@@ -57,7 +57,7 @@ enum status job_unit_read(const char *unit, const char *pattern, enum job_unit *
     return ST_OK;
 }
 
-enum status job_setup_init(struct job_setup *out, const struct job_words *words, const struct inputs *inputs,
+enum status job_setup_init(struct job_setup *out, const struct job_options *words, const struct inputs *inputs,
                            struct error *err) {
     struct job_setup setup = {
         .job = {.command = words->command, .label = words->label, .publish = words->publish, .logs = words->logs}};
@@ -78,7 +78,7 @@ void job_setup_release(struct job_setup *setup) {
 }
 
 /* Whether anything is asked for that only makes sense with a command; the option's name, or NULL. */
-static const char *job_words_without_command(const struct job_words *words) {
+static const char *job_options_without_command(const struct job_options *words) {
     if (words->command)
         return NULL;
     return words->pattern             ? "pattern"
@@ -96,11 +96,11 @@ static enum status check_label(const char *label, struct error *err) {
                : error_set(err, ST_USAGE, "--label: 1 to %d bytes on one line, clean text", JOB_LABEL);
 }
 
-enum status job_runner_init(struct job_setup *setup, const struct job_words *words, const struct runner_words *runner,
-                            const struct inputs *inputs, const atomic_int *cancel, struct runner *out,
-                            struct error *err) {
-    const char *lonely = job_words_without_command(words);
-    struct runner_words logged = *runner;
+enum status job_runner_init(struct job_setup *setup, const struct job_options *words,
+                            const struct runner_options *runner, const struct inputs *inputs, const atomic_int *cancel,
+                            struct runner *out, struct error *err) {
+    const char *lonely = job_options_without_command(words);
+    struct runner_options logged = *runner;
     logged.logs = words->logs;
     if (lonely)
         return error_set(err, ST_USAGE, "--%s is about the job of --command", lonely);
@@ -121,8 +121,8 @@ enum status job_runner_init(struct job_setup *setup, const struct job_words *wor
     return st;
 }
 
-char *job_words_text(const struct job_words *words) {
-    struct job_words copy = *words;
+char *job_options_text(const struct job_options *words) {
+    struct job_options copy = *words;
     cJSON *json = cJSON_CreateObject();
     bool whole = json != NULL;
     for (size_t i = 0; i < N_TEXTS && whole; i++)
@@ -137,8 +137,8 @@ char *job_words_text(const struct job_words *words) {
     return text;
 }
 
-enum status job_words_read(const cJSON *json, struct arena *arena, struct job_words *words, struct error *err) {
-    struct job_words read = {0};
+enum status job_options_read(const cJSON *json, struct arena *arena, struct job_options *words, struct error *err) {
+    struct job_options read = {0};
     const cJSON *limit = cJSON_GetObjectItemCaseSensitive(json, "time_limit_us");
     for (size_t i = 0; i < N_TEXTS; i++) {
         const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, texts[i].key));

@@ -13,7 +13,7 @@
 #include "tuner/session/runners.h"
 
 /* The words of a command line, borrowed. */
-struct job_words {
+struct job_options {
     const char *command; /* NULL: a runner runs the trials */
     const char *pattern, *unit, *export_env, *export_to, *accept;
     const char *label;
@@ -61,18 +61,18 @@ struct job_setup {
 };
 
 /* Fails: ST_USAGE. Release with job_setup_release; {0} is allowed. */
-enum status job_setup_init(struct job_setup *out, const struct job_words *words, const struct inputs *inputs,
+enum status job_setup_init(struct job_setup *out, const struct job_options *words, const struct inputs *inputs,
                            struct error *err);
 void job_setup_release(struct job_setup *setup);
 
 /* The job, or without one the runner of that name. What is missing for it, a folder for logs as well, is said at once.
  * `setup` goes with the runner and is released after it. Fails: ST_USAGE, as runner_init. */
-enum status job_runner_init(struct job_setup *setup, const struct job_words *words, const struct runner_words *runner,
-                            const struct inputs *inputs, const atomic_int *cancel, struct runner *out,
-                            struct error *err);
+enum status job_runner_init(struct job_setup *setup, const struct job_options *words,
+                            const struct runner_options *runner, const struct inputs *inputs, const atomic_int *cancel,
+                            struct runner *out, struct error *err);
 
 /* The words as a session keeps them, malloc'd; NULL when memory is out. And again; *words is in the arena. */
-char *job_words_text(const struct job_words *words);
-enum status job_words_read(const cJSON *json, struct arena *arena, struct job_words *words, struct error *err);
+char *job_options_text(const struct job_options *words);
+enum status job_options_read(const cJSON *json, struct arena *arena, struct job_options *words, struct error *err);
 
 #endif

@@ -135,13 +135,13 @@ static enum status find_place(const char *launchers, const char *cluster, const 
     return st;
 }
 
-struct launcher_words {
+struct launcher_entry {
     const char *cluster, *file, *runner, *hosts;
 };
 
-static enum status read_launcher(const struct json_at *at, struct launcher_words *out, struct error *err) {
+static enum status read_launcher(const struct json_at *at, struct launcher_entry *out, struct error *err) {
     static const char *const known[] = {"cluster", "file", "runner", "hosts", NULL};
-    *out = (struct launcher_words){0};
+    *out = (struct launcher_entry){0};
     enum status st = json_expect_object(at, known, err);
     st = st ? st : json_get_string(at, "cluster", JSON_OPTIONAL, &out->cluster, err);
     st = st ? st : json_get_string(at, "file", JSON_OPTIONAL, &out->file, err);
@@ -153,7 +153,7 @@ static enum status read_launcher(const struct json_at *at, struct launcher_words
 }
 
 /* What would keep every one of its trials from running is told now. */
-static enum status check_launcher(const struct launcher_words *words, const char *id, struct access *access,
+static enum status check_launcher(const struct launcher_entry *words, const char *id, struct access *access,
                                   struct error *err) {
     struct store *store;
     struct cluster cluster;
@@ -170,7 +170,7 @@ static enum status check_launcher(const struct launcher_words *words, const char
 
 static enum status register_one(const struct json_at *at, const char *path, struct access *access, struct hub *hub,
                                 struct error *err) {
-    struct launcher_words words;
+    struct launcher_entry words;
     struct place place;
     enum status st = read_launcher(at, &words, err);
     st = st ? st : find_place(path, words.cluster, words.file, access, &place, err);

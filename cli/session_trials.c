@@ -17,7 +17,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/paths.h"
-#include "cli/told_times.h"
+#include "cli/reported_times.h"
 
 static const double TURN_US = 60e6, LEASE_US = 600e6, LEAST_LEASE_US = 1e6, MOST_LEASE_US = 7 * 86400e6;
 static const double LOOK_AGAIN_US = 0.5e6;
@@ -26,10 +26,10 @@ enum status session_limits(void *context, const char *job, const struct model *m
                            const struct export_limits **limits, struct error *err) {
     struct export_limits *own = context;
     struct arena arena = {0};
-    struct job_words words;
+    struct job_options words;
     (void)model, (void)cluster;
     cJSON *json = cJSON_Parse(job);
-    enum status st = json ? job_words_read(json, &arena, &words, err) : error_no_memory(err);
+    enum status st = json ? job_options_read(json, &arena, &words, err) : error_no_memory(err);
     cJSON_Delete(json);
     if (!st && words.export_to) {
         st = export_limits_parse(words.export_to, words.accept, own, err);
@@ -352,29 +352,30 @@ static enum status end_trial(const struct holder_options *w, const struct holder
 
 struct complete_options {
     struct holder_options holder;
-    struct told_words told; /* warmup UINT64_MAX: not said */
+    struct reported_times_options times; /* warmup UINT64_MAX: not said */
 };
 
 /* What was not said is as the environment says of this trial. A pattern may stand in the settings for other commands:
  * it is for a file that is named, as a job's own file of times has JSON lines. */
-static enum status complete_words(struct complete_options *w, const struct arguments *arguments, struct error *err) {
-    struct told_words *told = &w->told;
+static enum status fill_from_environment(struct complete_options *w, const struct arguments *arguments,
+                                         struct error *err) {
+    struct reported_times_options *times = &w->times;
     const char *warmup = said_here(arguments, OF_WARMUP), *number = getenv(OF_NUMBER);
-    if (told->list && told->file)
+    if (times->list && times->file)
         return error_set(err, ST_USAGE, "--time and --times: give one of them");
-    if (told->list || !told->file)
-        told->pattern = told->unit = NULL;
-    if (!told->list && !told->file)
-        told->file = said_here(arguments, OF_TIMES);
-    if (!told->list && !told->file && number)
+    if (times->list || !times->file)
+        times->pattern = times->unit = NULL;
+    if (!times->list && !times->file)
+        times->file = said_here(arguments, OF_TIMES);
+    if (!times->list && !times->file && number)
         return error_set(err, ST_USAGE, "the environment is of trial %.20s, not of this one: give --time or --times",
                          number);
-    if (!told->list && !told->file)
+    if (!times->list && !times->file)
         return error_set(err, ST_USAGE, "give --time or --times");
-    if (told->warmup != UINT64_MAX)
+    if (times->warmup != UINT64_MAX)
         return ST_OK;
-    told->warmup = 0;
-    return warmup && strcmp(warmup, "0") != 0 ? read_number(warmup, "iteration", &told->warmup, err) : ST_OK;
+    times->warmup = 0;
+    return warmup && strcmp(warmup, "0") != 0 ? read_number(warmup, "iteration", &times->warmup, err) : ST_OK;
 }
 
 /* The model that the session is about says what a rate is worth. */
@@ -392,13 +393,13 @@ static enum status tell(struct complete_options *w, const struct arguments *argu
     struct holder holder;
     struct tune_outcome outcome = {.state = RECORD_COMPLETE};
     double *times_us = NULL;
-    enum status st = complete_words(w, arguments, err);
+    enum status st = fill_from_environment(w, arguments, err);
     if (!st)
         st = holder_of(&w->holder, arguments, &holder, err);
     if (!st)
-        st = read_samples(w->holder.dataset, holder.session, &w->told.samples, err);
+        st = read_samples(w->holder.dataset, holder.session, &w->times.samples, err);
     if (!st)
-        st = told_times_read(&w->told, &outcome.n, &times_us, err);
+        st = reported_times_read(&w->times, &outcome.n, &times_us, err);
     outcome.iterations_us = times_us;
     if (!st)
         st = end_trial(&w->holder, &holder, &outcome, err);
@@ -408,15 +409,15 @@ static enum status tell(struct complete_options *w, const struct arguments *argu
 
 enum status session_complete(int argc, char **argv, struct error *err) {
     struct complete_options w = {.holder = {.dataset = DEFAULT_DATASET, .lease_us = LEASE_US},
-                                 .told = {.warmup = UINT64_MAX}};
+                                 .times = {.warmup = UINT64_MAX}};
     const struct option options[] = {
-        {"time", OPTION_ONE_OF, &w.told.list, "T,...",
+        {"time", OPTION_ONE_OF, &w.times.list, "T,...",
          "the time of each iteration, with its unit, or its rate: 12.3ms,12.1ms or 2560samples/s,2544samples/s"},
-        {"times", OPTION_ONE_OF, &w.told.file, "FILE",
+        {"times", OPTION_ONE_OF, &w.times.file, "FILE",
          "or a file of them, - for standard input: JSON lines as a job tells them, or a time a line (default: as in "
          "the environment)"},
-        JOB_TIMES_OPTIONS(w.told.pattern, w.told.unit, "that file"),
-        {"warmup", OPTION_INTEGER, &w.told.warmup, "N",
+        JOB_TIMES_OPTIONS(w.times.pattern, w.times.unit, "that file"),
+        {"warmup", OPTION_INTEGER, &w.times.warmup, "N",
          "how many times at the head of the file do not count (default: as in the environment, else 0)"},
         ATTEMPT_OPTION(w.holder),
         CLIENT_OPTION(w.holder),

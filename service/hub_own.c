@@ -57,7 +57,7 @@ enum status hub_own_options(struct hub_session *s, struct error *err) {
     struct runner runner;
     if (!s->runner) /* it is only looked at */
         return ST_OK;
-    enum status st = runner_init(&runner, &(struct runner_words){.runner = s->runner, .hosts = s->hosts}, &s->model,
+    enum status st = runner_init(&runner, &(struct runner_options){.runner = s->runner, .hosts = s->hosts}, &s->model,
                                  &s->cluster, NULL, err);
     if (st)
         return st;
@@ -180,7 +180,7 @@ static void *serve(void *context) {
     struct runner runner;
     struct error err;
     bool more = true;
-    enum status st = runner_init(&runner, &(struct runner_words){.runner = s->runner, .hosts = s->hosts}, &s->model,
+    enum status st = runner_init(&runner, &(struct runner_options){.runner = s->runner, .hosts = s->hosts}, &s->model,
                                  &s->cluster, &s->cancel, &err);
     work_enter(&s->work);
     hub_lock(s);

@@ -43,7 +43,7 @@ static enum status open_parts(struct service *s, const struct service_options *o
     st = st ? st : open_quota(s, options->access.dataset, err);
     st = st ? st : access_open(&options->access, &s->access, err);
     st = st ? st : hub_open(s->access, &hub, &s->hub, err);
-    return st ? st : operations_open(s->access, &s->operations, err);
+    return st ? st : operation_queue_open(s->access, &s->operations, err);
 }
 
 enum status service_open(const struct service_options *options, struct service **out, struct error *err) {
@@ -63,7 +63,7 @@ enum status service_open(const struct service_options *options, struct service *
 void service_close(struct service *s) {
     if (!s)
         return;
-    operations_close(s->operations);
+    operation_queue_close(s->operations);
     hub_close(s->hub);
     access_close(s->access);
     tokens_close(s->tokens);

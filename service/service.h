@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "service/access.h"
 #include "service/hub.h"
-#include "service/operations.h"
+#include "service/operation_queue.h"
 #include "service/prepared_domains.h"
 #include "service/quota.h"
 #include "service/sign_ins.h"
@@ -39,7 +39,7 @@ struct service {
     struct sign_ins *sign_ins;
     struct prepared_domains *domains;
     struct hub *hub;
-    struct operations *operations;
+    struct operation_queue *operations;
 };
 
 /* Holds the dataset's lock until closed. Fails: as store_open and tokens_read; ST_USAGE (no tokens, and not open:

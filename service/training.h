@@ -1,9 +1,9 @@
-/* A ranker trained from the dataset's trials, as work of the service (operations.h). */
+/* A ranker trained from the dataset's trials, as work of the service (operation_queue.h). */
 #ifndef SERVICE_TRAINING_H
 #define SERVICE_TRAINING_H
 
 #include "dataset/query.h"
-#include "service/operations.h"
+#include "service/operation_queue.h"
 #include "simulator/learned/ranker.h"
 
 struct training {

@@ -13,8 +13,8 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "trial-runner/cleanup.h"
 #include "trial-runner/process.h"
-#include "trial-runner/sweep.h"
 
 enum { LOG_MAX = 32 << 20, TIMES_LINE = 4096 };
 
@@ -365,7 +365,7 @@ enum status job_run(struct job *job, const struct trial_request *request, uint64
             st = ST_OK;
         }
         if (!job->logs)
-            sweep_folder(folder);
+            cleanup_folder(folder);
     }
     if (st) {
         trial_result_release(&r->result);

@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "trial-runner/sweep.h"
+#include "trial-runner/cleanup.h"
 
 enum {
     REPORT_FD = 3,       /* in the guard and in the child before exec */
@@ -243,7 +243,7 @@ static _Noreturn void guard_run(const struct run *run, const sigset_t *watched) 
     }
     pid_t child;
     if (guard_start_child(run, scratch, &child, &err) != ST_OK) {
-        sweep_folder(scratch);
+        cleanup_folder(scratch);
         report_failure(&err);
     }
     for (int fd = 0; fd < 3; fd++)
@@ -252,10 +252,10 @@ static _Noreturn void guard_run(const struct run *run, const sigset_t *watched) 
     bool ended = guard_wait(child, watched, &wait_status);
     if (!ended && options->grace_s > 0)
         guard_ask_to_end(child, watched, options->grace_s);
-    sweep_descendants();
-    sweep_folder(scratch);
+    cleanup_descendants();
+    cleanup_folder(scratch);
     if (options->sweep)
-        sweep_folder(options->sweep);
+        cleanup_folder(options->sweep);
     if (ended)
         process_report(wait_status);
     _exit(0);

@@ -119,7 +119,7 @@ static void run_pair(struct store *store, char *pair, unsigned trials, uint64_t 
     *equals = 0;
     rng_split(&rng, seed, strlen(pair) * 131 + strlen(equals + 1));
     if (inputs_read(pair, equals + 1, &in, &err) || predictor_init(&predictor, &in.model, &in.cluster, &err) ||
-        runner_init(&runner, &(struct runner_words){.runner = "lab"}, &in.model, &in.cluster, NULL, &err))
+        runner_init(&runner, &(struct runner_options){.runner = "lab"}, &in.model, &in.cluster, NULL, &err))
         fail(&err);
     for (unsigned i = 0; i < trials; i++)
         if (run_one(store, &in, &predictor, &runner, i, &rng, &err))

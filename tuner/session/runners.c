@@ -53,7 +53,7 @@ static enum status check(const struct launcher *place, const struct cluster *clu
 }
 
 /* An option that its runner would pass over is a mistake. */
-static enum status refuse_idle(const struct runner_words *words, enum launcher_kind place, struct error *err) {
+static enum status refuse_idle(const struct runner_options *words, enum launcher_kind place, struct error *err) {
     const bool remote = place == LAUNCHER_MPIRUN || place == LAUNCHER_SLURM;
     const struct {
         const char *option, *value, *runners;
@@ -68,7 +68,7 @@ static enum status refuse_idle(const struct runner_words *words, enum launcher_k
     return ST_OK;
 }
 
-enum status runner_place(const struct runner_words *words, const struct cluster *cluster, struct launcher *out,
+enum status runner_place(const struct runner_options *words, const struct cluster *cluster, struct launcher *out,
                          struct error *err) {
     struct launcher place = {.share_gpu = words->share_gpu,
                              .logs = words->logs,
@@ -103,7 +103,7 @@ void runner_tell(const struct launcher *place) {
              place->share_gpu ? ", all ranks on one GPU" : "");
 }
 
-enum status runner_init(struct runner *out, const struct runner_words *words, const struct model *model,
+enum status runner_init(struct runner *out, const struct runner_options *words, const struct model *model,
                         const struct cluster *cluster, const atomic_int *cancel, struct error *err) {
     struct runner runner = {.model = model, .cluster = cluster, .cancel = cancel};
     enum status st = runner_place(words, cluster, &runner.place, err);
@@ -115,19 +115,19 @@ enum status runner_init(struct runner *out, const struct runner_words *words, co
 static const struct {
     const char *key;
     size_t offset;
-} kept[] = {{"worker", offsetof(struct runner_words, worker)},
-            {"partition", offsetof(struct runner_words, partition)},
-            {"account", offsetof(struct runner_words, account)},
-            {"launch_options", offsetof(struct runner_words, launch_options)},
-            {"pass", offsetof(struct runner_words, pass)}};
+} kept[] = {{"worker", offsetof(struct runner_options, worker)},
+            {"partition", offsetof(struct runner_options, partition)},
+            {"account", offsetof(struct runner_options, account)},
+            {"launch_options", offsetof(struct runner_options, launch_options)},
+            {"pass", offsetof(struct runner_options, pass)}};
 enum { N_KEPT = sizeof kept / sizeof *kept };
 
-static const char **word_at(struct runner_words *words, size_t i) {
+static const char **word_at(struct runner_options *words, size_t i) {
     return (const char **)((char *)words + kept[i].offset);
 }
 
-char *runner_words_text(const struct runner_words *words) {
-    struct runner_words copy = *words;
+char *runner_options_text(const struct runner_options *words) {
+    struct runner_options copy = *words;
     cJSON *json = cJSON_CreateObject();
     bool whole = json && (!words->share_gpu || cJSON_AddTrueToObject(json, "share_gpu"));
     for (size_t i = 0; i < N_KEPT && whole; i++)
@@ -138,7 +138,8 @@ char *runner_words_text(const struct runner_words *words) {
     return text;
 }
 
-enum status runner_words_read(const cJSON *json, struct arena *arena, struct runner_words *words, struct error *err) {
+enum status runner_options_read(const cJSON *json, struct arena *arena, struct runner_options *words,
+                                struct error *err) {
     for (size_t i = 0; i < N_KEPT; i++) {
         const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, kept[i].key));
         if (text && !*word_at(words, i) && !(*word_at(words, i) = arena_strdup(arena, text)))

@@ -11,7 +11,7 @@
 #include "service/http/api/api.h"
 #include "service/http/api/operations.h"
 #include "service/http/api/sessions.h"
-#include "service/operations.h"
+#include "service/operation_queue.h"
 #include "service/training.h"
 
 enum { MOST_DOMAINS = 16 }; /* three comparisons each: within what a filter may have */
@@ -155,10 +155,10 @@ static enum status begin_effect(struct request *rq, struct store *store, void *c
 
 enum status api_rankers_create(struct request *rq, struct response *rs, struct error *err) {
     struct training wanted;
-    struct operations *operations = rq->service->operations;
+    struct operation_queue *operations = rq->service->operations;
     struct operation_work *work;
     enum status st = read_new(rq, &wanted, err);
-    if (!st && !operations_have_room(operations, rq->principal.team)) {
+    if (!st && !operation_queue_have_room(operations, rq->principal.team)) {
         response_header(rs, HEADER_RETRY_AFTER, "60");
         return problem_fail(err, PROBLEM_OVERLOADED, "too many operations of your team, or of all, wait already");
     }
@@ -171,6 +171,6 @@ enum status api_rankers_create(struct request *rq, struct response *rs, struct e
     if (st || !*work->id) /* it failed, or the answer to an earlier request was repeated */
         work->release(work);
     else
-        operations_submit(operations, work);
+        operation_queue_submit(operations, work);
     return st;
 }

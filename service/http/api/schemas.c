@@ -30,10 +30,10 @@
 #define LEASE  "{'type':'number','minimum':1,'maximum':86400}"
 #define TIMES  "{'type':'array','maxItems':100000,'items':" RATE "}"
 /* What is told, where the ones above are what is answered. */
-#define TOLD_US    "{'type':'number','minimum':0.001,'maximum':1e13}"
-#define TOLD_TIMES "{'type':'array','maxItems':100000,'items':" TOLD_US "}"
-#define TOLD_SEED  "{'type':'integer','minimum':0,'maximum':9007199254740992}"
-#define SHARED     "{'oneOf':[{'enum':['all','team']},{'type':'array','maxItems':64,'items':" TEXT "}]}"
+#define TOLD_US        "{'type':'number','minimum':0.001,'maximum':1e13}"
+#define REPORTED_TIMES "{'type':'array','maxItems':100000,'items':" TOLD_US "}"
+#define TOLD_SEED      "{'type':'integer','minimum':0,'maximum':9007199254740992}"
+#define SHARED         "{'oneOf':[{'enum':['all','team']},{'type':'array','maxItems':64,'items':" TEXT "}]}"
 #define BUDGET                                                                                                         \
     "{'type':'object','description':'0 is no limit; one of trials and time_us is "                                     \
     "needed','additionalProperties':false,"                                                                            \
@@ -66,7 +66,7 @@
     ",'state':{'enum':['complete','failed','infeasible','cancelled'],'default':'complete'},'reason':" TEXT             \
     ",'attempt':{'type':'integer','minimum':1,'maximum':1000},'queued':" STAMP ",'started':" STAMP ",'ended':" STAMP   \
     ",'predicted_us':" TOLD_US ",'mean_us':" TOLD_US ",'median_us':" TOLD_US ",'low_us':" TOLD_US                      \
-    ",'high_us':" TOLD_US ",'iterations_us':" TOLD_TIMES                                                               \
+    ",'high_us':" TOLD_US ",'iterations_us':" REPORTED_TIMES                                                           \
     ",'environment_details':{'type':'object'},'schema':{'const':'syncopate.record/1'},'trial':" SIZE                   \
     ",'environment':" ID ",'model_name':" TEXT ",'cluster_name':" TEXT ",'strategy_name':" TEXT
 #define BATCH(member, trial) "'" member "':{'type':'array','minItems':1,'maxItems':1000,'items':" trial "}"
@@ -269,11 +269,11 @@ static const struct schema schemas[] = {
     {"Heartbeat", "{'type':'object','required':['client','attempt'],'additionalProperties':false,"
                   "'properties':{'client':" CLIENT ",'attempt':" SIZE ",'lease_s':" LEASE "}}"},
     {"Report", "{'type':'object','required':['client','attempt','iterations_us'],'additionalProperties':false,"
-               "'properties':{'client':" CLIENT ",'attempt':" SIZE ",'iterations_us':" TOLD_TIMES "}}"},
+               "'properties':{'client':" CLIENT ",'attempt':" SIZE ",'iterations_us':" REPORTED_TIMES "}}"},
     {"Turn", "{'type':'object','required':['lease_s','stop'],'additionalProperties':false,"
              "'properties':{'lease_s':" RATE ",'stop':" FLAG "}}"},
     {"Completion", "{'type':'object','required':['client','attempt','iterations_us'],'additionalProperties':false,"
-                   "'properties':{'client':" CLIENT ",'attempt':" SIZE ",'iterations_us':" TOLD_TIMES
+                   "'properties':{'client':" CLIENT ",'attempt':" SIZE ",'iterations_us':" REPORTED_TIMES
                    ",'environment':{'type':'object'},'runner':" RUNNER ",'early':" FLAG "}}"},
     {"Failure", "{'type':'object','required':['client','attempt','reason'],'additionalProperties':false,"
                 "'properties':{'client':" CLIENT ",'attempt':" SIZE ",'reason':" TEXT ",'infeasible':" FLAG

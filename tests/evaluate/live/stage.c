@@ -54,8 +54,8 @@ void stage_init(struct stage *stage, const struct examples *corpus, const char *
     struct error err;
     *stage = (struct stage){.domain = domain, .number = place, .optuna = optuna};
     snprintf(stage->words, sizeof stage->words, "%s", words);
-    check(runner_init(&stage->runner, &(struct runner_words){.runner = "lab"}, &domain->model, &domain->cluster, cancel,
-                      &err),
+    check(runner_init(&stage->runner, &(struct runner_options){.runner = "lab"}, &domain->model, &domain->cluster,
+                      cancel, &err),
           &err);
     options.algorithms = runner_algorithms(&stage->runner);
     check(space_init(&stage->space, &domain->model, &domain->cluster, &options, &err), &err);

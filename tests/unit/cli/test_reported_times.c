@@ -3,25 +3,25 @@
 #include <stdlib.h>
 
 #include "base/rng.h"
-#include "cli/told_times.h"
+#include "cli/reported_times.h"
 #include "tests/support/check.h"
 
-static void assert_told(const struct told_words *words, size_t n, const double *us) {
+static void assert_told(const struct reported_times_options *words, size_t n, const double *us) {
     struct error err;
     size_t told;
     double *times_us;
-    assert_ok(told_times_read(words, &told, &times_us, &err));
+    assert_ok(reported_times_read(words, &told, &times_us, &err));
     assert_int_equal(told, n);
     for (size_t i = 0; i < n; i++)
         assert_close(times_us[i], us[i], 1e-12);
     free(times_us);
 }
 
-static void assert_refused(const struct told_words *words, enum status status, const char *part) {
+static void assert_refused(const struct reported_times_options *words, enum status status, const char *part) {
     struct error err;
     size_t n = 77;
     double *times_us = NULL;
-    assert_fails(told_times_read(words, &n, &times_us, &err), status, part);
+    assert_fails(reported_times_read(words, &n, &times_us, &err), status, part);
     assert_int_equal(n, 77);
     assert_null(times_us);
 }
@@ -33,19 +33,19 @@ static void assert_refused(const struct told_words *words, enum status status, c
 
 static void a_list_has_times_and_rates(void **state) {
     (void)state;
-    assert_told(&(struct told_words){.list = "12ms,11.5 ms, 1s"}, TIMES(12000, 11500, 1e6));
-    assert_told(&(struct told_words){.list = "64samples/s,1ms", .samples = 32}, TIMES(500000, 1000));
-    assert_told(&(struct told_words){.list = "12ms", .warmup = 5}, TIMES(12000));
-    assert_refused(&(struct told_words){.list = "12ms,11"}, ST_INVALID, "say the unit");
-    assert_refused(&(struct told_words){.list = "12ms,,11ms"}, ST_INVALID, "no number");
-    assert_refused(&(struct told_words){.list = "64samples/s"}, ST_INVALID, "batch_per_device");
+    assert_told(&(struct reported_times_options){.list = "12ms,11.5 ms, 1s"}, TIMES(12000, 11500, 1e6));
+    assert_told(&(struct reported_times_options){.list = "64samples/s,1ms", .samples = 32}, TIMES(500000, 1000));
+    assert_told(&(struct reported_times_options){.list = "12ms", .warmup = 5}, TIMES(12000));
+    assert_refused(&(struct reported_times_options){.list = "12ms,11"}, ST_INVALID, "say the unit");
+    assert_refused(&(struct reported_times_options){.list = "12ms,,11ms"}, ST_INVALID, "no number");
+    assert_refused(&(struct reported_times_options){.list = "64samples/s"}, ST_INVALID, "batch_per_device");
 }
 
 static void a_file_has_json_lines_or_values(void **state) {
     (void)state;
     const char *path = test_file("times", "{\"iteration\":0,\"time_us\":9}\n{\"iteration\":0,\"time_us\":8}\n\n"
                                           "{\"loss\":0.5}\n{\"iteration\":1,\"samples_per_s\":64}\n7us\n");
-    struct told_words words = {.file = path, .samples = 32};
+    struct reported_times_options words = {.file = path, .samples = 32};
     assert_told(&words, TIMES(9, 500000, 7));
     words.warmup = 2;
     assert_told(&words, TIMES(7));
@@ -66,10 +66,11 @@ static void a_file_has_json_lines_or_values(void **state) {
 
 static void a_pattern_finds_the_lines_that_count(void **state) {
     (void)state;
-    struct told_words words = {.file = test_file("output", "rank 0 begins\n step 1: 64.0 img/s\nstep 2: 32.0 img/s"),
-                               .pattern = "step [0-9]+: ([0-9.]+)",
-                               .unit = "samples/s",
-                               .samples = 32};
+    struct reported_times_options words = {
+        .file = test_file("output", "rank 0 begins\n step 1: 64.0 img/s\nstep 2: 32.0 img/s"),
+        .pattern = "step [0-9]+: ([0-9.]+)",
+        .unit = "samples/s",
+        .samples = 32};
     assert_told(&words, TIMES(500000, 1e6));
     words.unit = "ms";
     assert_told(&words, TIMES(64000, 32000));
@@ -99,7 +100,7 @@ static void many_times_come_back_in_their_order(void **state) {
             used += (size_t)snprintf(text + used, sizeof text - used,
                                      rng_below(&rng, 2) ? "{\"time_us\":%.0f}\n" : "%.0fus\n", us[i]);
         }
-        const struct told_words words = {.file = test_file("many", text), .warmup = warmup};
+        const struct reported_times_options words = {.file = test_file("many", text), .warmup = warmup};
         assert_told(&words, n - warmup, us + warmup);
     }
 }

@@ -1,6 +1,6 @@
-/* See operations.h. A queue and one thread: work of minutes would only slow each other and the service down if several
- * pieces ran at once. */
-#include "service/operations.h"
+/* See operation_queue.h. A queue and one thread: work of minutes would only slow each other and the service down if
+ * several pieces ran at once. */
+#include "service/operation_queue.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -15,7 +15,7 @@
 enum { MOST_WAITING = 64, MOST_OF_A_TEAM = 8 };
 static const char ended[] = "{\"code\":\"cancelled\",\"detail\":\"the service ended\"}";
 
-struct operations {
+struct operation_queue {
     struct access *access;
     pthread_mutex_t mutex;
     pthread_cond_t wake;
@@ -77,7 +77,7 @@ static char *failure_text(enum status st, const struct error *why) {
     return text;
 }
 
-static void fail(struct operations *o, struct operation_work *work, enum status st, const struct error *why) {
+static void fail(struct operation_queue *o, struct operation_work *work, enum status st, const struct error *why) {
     struct error err = {0}, said = *why;
     access_hide_path(o->access, &said);
     char *text = o->cancel ? NULL : failure_text(st, &said);
@@ -87,7 +87,7 @@ static void fail(struct operations *o, struct operation_work *work, enum status 
     free(text);
 }
 
-static void perform(struct operations *o, struct operation_work *work) {
+static void perform(struct operation_queue *o, struct operation_work *work) {
     struct error err = {0};
     enum status st = o->cancel ? ST_CANCELLED : work->run(work, o->access, &o->cancel, &err);
     if (!st)
@@ -100,7 +100,7 @@ static void perform(struct operations *o, struct operation_work *work) {
 /* ---- the thread ---- */
 
 /* With the mutex held: the first of another team's than the last one, or else the first; NULL when none waits. */
-static struct operation_work *take(struct operations *o) {
+static struct operation_work *take(struct operation_queue *o) {
     struct operation_work **at = &o->first;
     while (*at && !strcmp((*at)->team, o->turn))
         at = &(*at)->next;
@@ -117,7 +117,7 @@ static struct operation_work *take(struct operations *o) {
 }
 
 static void *serve(void *context) {
-    struct operations *o = context;
+    struct operation_queue *o = context;
     work_enter(&o->work);
     pthread_mutex_lock(&o->mutex);
     for (;;) {
@@ -136,7 +136,7 @@ static void *serve(void *context) {
 }
 
 /* Signals are for the thread that waits for them. */
-static bool start_thread(struct operations *o) {
+static bool start_thread(struct operation_queue *o) {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -149,10 +149,10 @@ static enum status reconcile_step(void *context, struct store *store, struct err
     return operation_reconcile(store, ended, context, err);
 }
 
-enum status operations_open(struct access *access, struct operations **out, struct error *err) {
+enum status operation_queue_open(struct access *access, struct operation_queue **out, struct error *err) {
     uint64_t n = 0;
     enum status st = access_write(access, reconcile_step, &n, err);
-    struct operations *o = st ? NULL : calloc(1, sizeof *o);
+    struct operation_queue *o = st ? NULL : calloc(1, sizeof *o);
     if (!o)
         return st ? st : error_no_memory(err);
     if (n)
@@ -162,14 +162,14 @@ enum status operations_open(struct access *access, struct operations **out, stru
     pthread_mutex_init(&o->mutex, NULL);
     pthread_cond_init(&o->wake, NULL);
     if (!start_thread(o)) {
-        operations_close(o);
+        operation_queue_close(o);
         return error_set(err, ST_ENVIRONMENT, "no more threads");
     }
     *out = o;
     return ST_OK;
 }
 
-void operations_close(struct operations *o) {
+void operation_queue_close(struct operation_queue *o) {
     if (!o)
         return;
     pthread_mutex_lock(&o->mutex);
@@ -184,7 +184,7 @@ void operations_close(struct operations *o) {
     free(o);
 }
 
-bool operations_have_room(struct operations *o, const char *team) {
+bool operation_queue_have_room(struct operation_queue *o, const char *team) {
     size_t own = 0;
     pthread_mutex_lock(&o->mutex);
     for (const struct operation_work *work = o->first; work; work = work->next)
@@ -194,7 +194,7 @@ bool operations_have_room(struct operations *o, const char *team) {
     return room;
 }
 
-void operations_submit(struct operations *o, struct operation_work *work) {
+void operation_queue_submit(struct operation_queue *o, struct operation_work *work) {
     work->next = NULL;
     pthread_mutex_lock(&o->mutex);
     *o->last = work;

@@ -1,5 +1,5 @@
-/* See told_times.h. One pass over the text; memory grows with the number of times. */
-#include "cli/told_times.h"
+/* See reported_times.h. One pass over the text; memory grows with the number of times. */
+#include "cli/reported_times.h"
 
 #include <cjson/cJSON.h>
 #include <ctype.h>
@@ -86,7 +86,7 @@ static enum status read_lines(struct times *t, struct job_times *reader, FILE *f
     return st;
 }
 
-static enum status drop_warmup(struct times *t, const struct told_words *words, struct error *err) {
+static enum status drop_warmup(struct times *t, const struct reported_times_options *words, struct error *err) {
     if (!t->n && words->pattern)
         return error_at(err, ST_INVALID, words->file, "no line has the pattern \"%.120s\"", words->pattern);
     if (t->n <= words->warmup)
@@ -97,7 +97,7 @@ static enum status drop_warmup(struct times *t, const struct told_words *words, 
     return ST_OK;
 }
 
-static enum status read_file(struct times *t, struct job_times *reader, const struct told_words *words,
+static enum status read_file(struct times *t, struct job_times *reader, const struct reported_times_options *words,
                              struct error *err) {
     const bool input = !strcmp(words->file, "-");
     FILE *file = input ? stdin : fopen(words->file, "re");
@@ -109,7 +109,8 @@ static enum status read_file(struct times *t, struct job_times *reader, const st
     return st ? st : drop_warmup(t, words, err);
 }
 
-enum status told_times_read(const struct told_words *words, size_t *n, double **times_us, struct error *err) {
+enum status reported_times_read(const struct reported_times_options *words, size_t *n, double **times_us,
+                                struct error *err) {
     struct times t = {0};
     struct job_times reader;
     enum job_unit unit = JOB_UNIT_SUFFIX;

@@ -5,15 +5,15 @@
  * such a list in each line; or, with a pattern, lines in some of which the pattern finds the number. A file is read
  * more strictly than the output of a job: without a pattern, a line that is none of these is an error. Units:
  * microseconds (_us). Threads: functions have no state. */
-#ifndef CLI_TOLD_TIMES_H
-#define CLI_TOLD_TIMES_H
+#ifndef CLI_REPORTED_TIMES_H
+#define CLI_REPORTED_TIMES_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
 
-struct told_words {
+struct reported_times_options {
     const char *list;           /* NULL: the file counts */
     const char *file;           /* "-": standard input */
     const char *pattern, *unit; /* of the file; NULL: none. The unit needs the pattern */
@@ -24,6 +24,7 @@ struct told_words {
 /* *times_us[0..n) is malloc'd, for the caller to free. Fails: ST_USAGE, ST_NOT_FOUND (no such file), ST_ENVIRONMENT
  * (it cannot be read to its end), ST_INVALID (no time, with the file's line), ST_TOO_LARGE,
  * ST_NO_MEMORY. */
-enum status told_times_read(const struct told_words *words, size_t *n, double **times_us, struct error *err);
+enum status reported_times_read(const struct reported_times_options *words, size_t *n, double **times_us,
+                                struct error *err);
 
 #endif

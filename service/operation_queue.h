@@ -3,8 +3,8 @@
  * crashed is marked failed with "the service ended": nothing is half done, since the outcome and the row's end are one
  * transaction.
  * Threads: any, for every function but open and close. */
-#ifndef SERVICE_OPERATIONS_H
-#define SERVICE_OPERATIONS_H
+#ifndef SERVICE_OPERATION_QUEUE_H
+#define SERVICE_OPERATION_QUEUE_H
 
 #include <cjson/cJSON.h>
 #include <stdatomic.h>
@@ -15,7 +15,7 @@
 #include "service/access.h"
 #include "service/tokens.h"
 
-struct operations; /* opaque */
+struct operation_queue; /* opaque */
 
 /* A piece of work; a kind of work embeds it as its first member. */
 struct operation_work {
@@ -31,15 +31,15 @@ struct operation_work {
 };
 
 /* What a dead process left running fails now. Fails: as the store, ST_ENVIRONMENT (no thread). */
-enum status operations_open(struct access *access, struct operations **out, struct error *err);
+enum status operation_queue_open(struct access *access, struct operation_queue **out, struct error *err);
 
 /* Cancels what runs and waits for its end. NULL is allowed. */
-void operations_close(struct operations *operations);
+void operation_queue_close(struct operation_queue *operations);
 
 /* Whether one more of the team's may wait. Teams take turns, and none has more than a share of the queue. */
-bool operations_have_room(struct operations *operations, const char *team);
+bool operation_queue_have_room(struct operation_queue *operations, const char *team);
 
 /* Do it when what came before is done. Its row is there and running. Taken. */
-void operations_submit(struct operations *operations, struct operation_work *work);
+void operation_queue_submit(struct operation_queue *operations, struct operation_work *work);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "base/rng.h"
 #include "tests/support/check.h"
-#include "trial-runner/sweep.h"
+#include "trial-runner/cleanup.h"
 
 static void make_file(const char *folder, const char *name) {
     char path[4096];
@@ -47,7 +47,7 @@ static void random_trees_go(void **state) {
         snprintf(folder, sizeof folder, "%s/tree", test_dir());
         assert_int_equal(mkdir(folder, 0700), 0);
         made += grow(&rng, folder, 0);
-        sweep_folder(folder);
+        cleanup_folder(folder);
         assert_int_equal(access(folder, F_OK), -1);
     }
     assert_true(made > 100);
@@ -62,7 +62,7 @@ static void a_folder_of_many_files_goes(void **state) {
         snprintf(name, sizeof name, "file-with-a-long-name-%d", i);
         make_file(folder, name);
     }
-    sweep_folder(folder);
+    cleanup_folder(folder);
     assert_int_equal(access(folder, F_OK), -1);
 }
 
@@ -74,13 +74,13 @@ static void what_a_link_leads_to_stays(void **state) {
     snprintf(path, sizeof path, "%s/link", folder);
     assert_int_equal(mkdir(kept, 0700) | mkdir(folder, 0700) | symlink(kept, path), 0);
     make_file(kept, "file");
-    sweep_folder(folder);
+    cleanup_folder(folder);
     assert_int_equal(access(folder, F_OK), -1);
     snprintf(path, sizeof path, "%s/link", test_dir());
     assert_int_equal(symlink(kept, path), 0);
-    sweep_folder(path); /* a link is no folder */
-    sweep_folder("");
-    sweep_folder("/nowhere/at/all");
+    cleanup_folder(path); /* a link is no folder */
+    cleanup_folder("");
+    cleanup_folder("/nowhere/at/all");
     snprintf(path, sizeof path, "%s/file", kept);
     assert_int_equal(access(path, F_OK), 0);
 }
@@ -98,13 +98,13 @@ static void an_empty_folder_that_may_not_be_read_goes(void **state) {
             _exit(2);
         if (mkdir(path, 0) != 0)
             _exit(3);
-        sweep_folder(folder);
+        cleanup_folder(folder);
         _exit(access(path, F_OK) == 0);
     }
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    sweep_folder(folder);
+    cleanup_folder(folder);
 }
 
 int main(void) {
@@ -114,5 +114,5 @@ int main(void) {
         cmocka_unit_test(what_a_link_leads_to_stays),
         cmocka_unit_test(an_empty_folder_that_may_not_be_read_goes),
     };
-    return cmocka_run_group_tests_name("sweep", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("cleanup", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* Folders are read by getdents64(2) into the stack, since opendir allocates. */
-#include "trial-runner/sweep.h"
+#include "trial-runner/cleanup.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -62,7 +62,7 @@ static void kill_children(pid_t self) {
 }
 
 /* A killed child hands its own children to us, so this ends when a generation leaves none. */
-void sweep_descendants(void) {
+void cleanup_descendants(void) {
     pid_t self = getpid();
     for (;;) {
         kill_children(self);
@@ -95,7 +95,7 @@ static void empty(int fd, dev_t device, int depth) {
     }
 }
 
-void sweep_folder(const char *path) {
+void cleanup_folder(const char *path) {
     struct stat info;
     int fd = *path ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
     if (fd < 0)
