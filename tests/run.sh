@@ -3,11 +3,13 @@
 #
 #   OUT=build/release tests/run.sh PROGRAM...
 #
-# Programs run up to two at a time, and beside them up to two of the executable tests/FOLDER/*.sh. Last, one at a time, come
-# those that say "# Alone: why" since others beside them would change what they see. One that says "# Once: why" runs
-# for the builds release and coverage alone. Each has a time limit, a closed standard input and a TMPDIR of its own. At the end stand the
-# ten slowest, what was not tested and why, what failed, once more, and the line "N passed, N failed, N skipped"; the exit status is 1 when anything failed
-# or nothing ran. TEST_TIMEOUT (300) and TEST_SCRIPT_TIMEOUT (900) are seconds; TEST_SCRIPTS=0 leaves the scripts out.
+# First come the executable tests/FOLDER/*.sh that say "# Alone: why", since other scripts beside them would change what they
+# see: one at a time, and beside them, at the lowest priority, programs that only compute. Then the other programs and scripts,
+# up to two of each at a time. Last those that say "# Last: why", with nothing beside them. One that says "# Once: why" runs for the
+# builds release and coverage alone. Each has a time limit, a closed standard input and a TMPDIR of its own. At the end stand the
+# ten slowest, what was not tested and why, what failed, once more, and the line "N passed, N failed, N skipped"; the exit status
+# is 1 when anything failed or nothing ran. TEST_TIMEOUT (600) and TEST_SCRIPT_TIMEOUT (900) are seconds; TEST_SCRIPTS=0 leaves the
+# scripts out; TEST_TIMES=FILE gets all times.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 
@@ -112,25 +114,39 @@ jobs=$(nproc)
 
 # run_all LIMIT TEST...: some at once, each for LIMIT seconds at most.
 run_all() {
-    printf '%s\0' "${@:2}" | xargs -0 -n 1 -P "${TEST_JOBS:-$jobs}" tests/run.sh --one "$1"
+    [ $# -gt 1 ] || return 0
+    printf '%s\0' "${@:2}" | xargs -0 -n 1 -P "${TEST_JOBS:-$jobs}" $politely tests/run.sh --one "$1"
 }
 
-together=() alone=()
+one_by_one() {
+    local script
+    for script; do run_one "$script" "${TEST_SCRIPT_TIMEOUT:-900}"; done
+}
+
+computing=() waiting=()
+for program; do
+    case ${program#"$OUT"/tests/} in
+    property/* | fuzz/* | *_torture | unit/base/* | unit/strategy/* | unit/interop/* | unit/featurize/* | unit/simulator/*) computing+=("$program") ;;
+    *) waiting+=("$program") ;;
+    esac
+done
+alone=() together=() last=()
 for script in tests/*/*.sh; do
     case $script in
     tests/support/* | tests/fuzz/* | tests/lint/lint.sh) continue ;;
     esac
     [ -x "$script" ] && [ "${TEST_SCRIPTS:-1}" != 0 ] || continue
     [[ ${OUT##*/} = @(release|coverage) ]] || ! grep -q '^# Once: ' "$script" || continue
-    if grep -q '^# Alone: ' "$script"; then alone+=("$script"); else together+=("$script"); fi
+    if grep -q '^# Alone: ' "$script"; then alone+=("$script"); elif grep -q '^# Last: ' "$script"; then last+=("$script"); else together+=("$script"); fi
 done
-# Scripts wait for most of their time, and programs compute.
-[ ${#together[@]} = 0 ] || run_all "${TEST_SCRIPT_TIMEOUT:-900}" "${together[@]}" &
-[ $# = 0 ] || run_all "${TEST_TIMEOUT:-300}" "$@"
+politely=$(chrt --idle 0 true 2>/dev/null && echo chrt --idle 0) run_all "${TEST_TIMEOUT:-600}" "${computing[@]}" &
+computed=$!
+one_by_one "${alone[@]}"
+politely= run_all "${TEST_SCRIPT_TIMEOUT:-900}" "${together[@]}" &
+wait "$computed"
+politely= run_all "${TEST_TIMEOUT:-600}" "${waiting[@]}"
 wait
-for script in "${alone[@]}"; do
-    run_one "$script" "${TEST_SCRIPT_TIMEOUT:-900}"
-done
+one_by_one "${last[@]}"
 
 [ -z "${TEST_TIMES-}" ] || cp "$WORK/times" "$TEST_TIMES"
 echo "the slowest of them:"

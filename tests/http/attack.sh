@@ -1,7 +1,7 @@
 #!/bin/bash
 # The service under attack, for about 25 s (attack.py): no crash, no loss, no undocumented 5xx, bounded memory. `make attack` is
 # the long run, with limits of time. Needs OUT and python3; prints ok, not ok and skip lines (tests/README.md).
-# Alone: attackers take all there is of the processor.
+# Last: attackers take all there is of the processor.
 # Plan: 18
 set -u
 cd "$(dirname "$0")/../.."
