@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/json_internal.h"
+#include "base/utf8.h"
 
 struct scan {
     const char *text, *at, *end;
@@ -83,23 +84,6 @@ static enum status scan_number(struct scan *s) {
     return ST_OK;
 }
 
-/* Length of the UTF-8 sequence at p, 0 when it is none: overlong forms, surrogates and what is over U+10FFFF are none.
- */
-static size_t utf8_length(const unsigned char *p, size_t left) {
-    const unsigned char c = p[0];
-    const size_t n = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : (c & 0xf0) == 0xe0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
-    if (n == 0 || n > left)
-        return 0;
-    for (size_t i = 1; i < n; i++) {
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-    }
-    if ((c == 0xe0 && p[1] < 0xa0) || (c == 0xed && p[1] > 0x9f) || (c == 0xf0 && p[1] < 0x90) ||
-        (c == 0xf4 && p[1] > 0x8f))
-        return 0;
-    return n;
-}
-
 /* The four hexadecimal digits of \uXXXX, or -1. */
 static int scan_hex(struct scan *s) {
     int code = 0;
@@ -155,7 +139,7 @@ static enum status scan_string(struct scan *s) {
                 return status;
             continue;
         }
-        const size_t n = utf8_length((const unsigned char *)s->at, (size_t)(s->end - s->at));
+        const size_t n = utf8_length(s->at, (size_t)(s->end - s->at));
         if (n == 0)
             return fail(s, "bytes that are not UTF-8; save the file as UTF-8");
         s->at += n;

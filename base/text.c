@@ -5,20 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The length of the character at `s`, of which n > 0 bytes are left; 0 when it is none. */
-static size_t character_length(const unsigned char *s, size_t n) {
-    if (*s < 0x80)
-        return 1;
-    size_t length = *s > 0xf4 ? 0 : *s >= 0xf0 ? 4 : *s >= 0xe0 ? 3 : *s >= 0xc2 ? 2 : 0;
-    if (length > n)
-        return 0;
-    for (size_t i = 1; i < length; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    const bool overlong = (*s == 0xe0 && s[1] < 0xa0) || (*s == 0xf0 && s[1] < 0x90);
-    const bool beyond = (*s == 0xed && s[1] > 0x9f) || (*s == 0xf4 && s[1] > 0x8f);
-    return overlong || beyond ? 0 : length;
-}
+#include "base/utf8.h"
 
 static uint32_t code_of(const unsigned char *s, size_t length) {
     uint32_t code = length == 1 ? *s : *s & (0x7fu >> length);
@@ -32,11 +19,11 @@ static bool misleads(uint32_t code) {
            (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }
 
-/* As character_length, and 0 also for a character that is not clean. Most text is ASCII. */
+/* As utf8_length, and 0 also for a character that is not clean. Most text is ASCII. */
 static size_t clean_length(const unsigned char *s, size_t n) {
     if (*s < 0x80)
         return *s >= 0x20 && *s != 0x7f;
-    const size_t length = character_length(s, n);
+    const size_t length = utf8_length((const char *)s, n);
     return length && !misleads(code_of(s, length)) ? length : 0;
 }
 
@@ -81,7 +68,7 @@ void text_clean(char *text) {
 
 size_t text_show(const char *text, size_t n, char out[TEXT_SHOWN]) {
     const unsigned char *s = (const unsigned char *)text;
-    const size_t length = character_length(s, n);
+    const size_t length = utf8_length((const char *)s, n);
     const uint32_t code = length ? code_of(s, length) : *s;
     if (!length || (length == 1 && misleads(code)))
         snprintf(out, TEXT_SHOWN, "\\x%02x", code & 0xff);
@@ -94,7 +81,7 @@ size_t text_show(const char *text, size_t n, char out[TEXT_SHOWN]) {
 
 size_t text_show_json(const char *json, size_t n, char out[TEXT_SHOWN]) {
     const unsigned char *s = (const unsigned char *)json;
-    const size_t length = character_length(s, n);
+    const size_t length = utf8_length((const char *)s, n);
     const uint32_t code = length ? code_of(s, length) : 0xfffd;
     if (code == '\n' || code == '\r' ||
         code == '\t') /* between values a tab is as good as a blank, and its hash another */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/statistics.h"
 #include "base/text.h"
 #include "dataset/query.h"
 #include "dataset/schema_internal.h"
@@ -143,16 +144,6 @@ static enum status check_objects(struct check *check, struct error *err) {
     return status;
 }
 
-static int compare(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *times, size_t n) {
-    qsort(times, n, sizeof *times, compare);
-    return n % 2 ? times[n / 2] : (times[n / 2 - 1] + times[n / 2]) / 2;
-}
-
 static void look_at_names(struct check *check, const struct record *record) {
     const char *const stamps[] = {record->queued, record->started, record->ended};
     struct error why = {0};
@@ -181,7 +172,7 @@ static enum status look_at_trial(void *context, const struct record *record, str
     if (!times)
         return error_no_memory(err);
     memcpy(times, record->iterations_us, n * sizeof *times);
-    const double middle = median(times, n);
+    const double middle = median_of(n, times);
     free(times);
     if (fabs(middle - record->median_us) > 1e-9 * middle)
         problem(check, "trial %lld: states a median of %.17g µs, its iterations have %.17g µs",

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/statistics.h"
 #include "dataset/audiences_internal.h"
 #include "dataset/store_internal.h"
 #include "dataset/validate_internal.h"
@@ -45,11 +46,6 @@ struct batch {
     struct known known[KNOWN];
 };
 
-static int compare(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Mean and median from the iterations where both are missing. *middle is the iterations' median, NaN of none. */
 static enum status fill_times(struct record *r, double *middle, struct error *err) {
     const size_t n = r->n_iterations;
@@ -60,10 +56,9 @@ static enum status fill_times(struct record *r, double *middle, struct error *er
     if (!times)
         return error_no_memory(err);
     memcpy(times, r->iterations_us, n * sizeof *times);
-    qsort(times, n, sizeof *times, compare);
+    *middle = median_of(n, times);
     for (size_t i = 0; i < n; i++)
         sum += times[i];
-    *middle = n % 2 ? times[n / 2] : (times[n / 2 - 1] + times[n / 2]) / 2;
     free(times);
     if (isnan(r->median_us) && isnan(r->mean_us)) {
         r->mean_us = sum / (double)n;

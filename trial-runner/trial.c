@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/statistics.h"
 #include "trial-runner/scratch.h"
 
 struct trial {
@@ -84,11 +85,6 @@ static bool take_event(void *context, const char *event, const cJSON *line) {
     return true;
 }
 
-static int compare(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 enum status trial_find_median(struct trial_result *result, struct error *err) {
     uint32_t n = result->n;
     if (n == 0)
@@ -97,8 +93,7 @@ enum status trial_find_median(struct trial_result *result, struct error *err) {
     if (!sorted)
         return error_no_memory(err);
     memcpy(sorted, result->time_us, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, compare);
-    result->median_us = n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
+    result->median_us = median_of(n, sorted);
     free(sorted);
     return ST_OK;
 }

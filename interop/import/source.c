@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "base/utf8.h"
 
 static const char STANDARD_INPUT[] = "standard input";
 
@@ -77,28 +78,10 @@ void source_unmap(struct source *source) {
     *source = (struct source){0};
 }
 
-/* How long the UTF-8 character at s is, of at most n bytes (RFC 3629: no surrogates, no longer forms); 0: it is none.
- */
-static size_t character_length(const unsigned char *s, size_t n) {
-    static const unsigned char low[] = {0, 0, 0x80, 0x80, 0x80};
-    const size_t length = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf5 ? 4 : 0;
-    if (length < 2 || length > n)
-        return length > n ? 0 : length;
-    const unsigned char least = s[0] == 0xe0 ? 0xa0 : s[0] == 0xf0 ? 0x90 : low[length];
-    const unsigned char most = s[0] == 0xed ? 0x9f : s[0] == 0xf4 ? 0x8f : 0xbf;
-    if (s[1] < least || s[1] > most)
-        return 0;
-    for (size_t i = 2; i < length; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    return length;
-}
-
 size_t text_valid_bytes(const char *text, size_t n) {
-    const unsigned char *bytes = (const unsigned char *)text;
     size_t i = 0;
     for (size_t length = 1; i < n && length; i += length)
-        length = bytes[i] ? character_length(bytes + i, n - i) : 0;
+        length = text[i] ? utf8_length(text + i, n - i) : 0;
     return i;
 }
 

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/statistics.h"
 #include "interop/import/model_draft.h"
 #include "interop/import/model_kinds.h"
 #include "interop/import/trace_events.h"
@@ -300,11 +301,6 @@ static bool same_marks(const struct pass *a, const struct pass *b) {
     return true;
 }
 
-static int compare_doubles(const void *a, const void *b) {
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 /* The marks of the last iteration get the medians of all that are like it. */
 static enum status take_medians(struct import *import, struct error *err) {
     struct pass *last = &import->passes[import->n_passes - 1];
@@ -319,8 +315,7 @@ static enum status take_medians(struct import *import, struct error *err) {
     for (size_t i = 0; i < last->n; i++) {
         for (size_t p = 0; p < n; p++)
             times[p] = same[p]->marks[i].time_us;
-        qsort(times, n, sizeof *times, compare_doubles);
-        last->marks[i].time_us = round((times[(n - 1) / 2] + times[n / 2]) / 2 * 1e3) / 1e3;
+        last->marks[i].time_us = round(median_of(n, times) * 1e3) / 1e3;
     }
     import->last = last;
     return ST_OK;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/statistics.h"
 #include "trial-runner/worker/backend.h"
 #include "trial-runner/worker/execute.h"
 #include "trial-runner/worker/operations.h"
@@ -26,16 +27,6 @@ struct bench {
     struct runtime runtime;
 };
 
-static int compare(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *x, int n) {
-    qsort(x, (size_t)n, sizeof *x, compare);
-    return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
-}
-
 /* One operation of every rank, which takes part in it or returns at once. */
 typedef void operation_function(struct bench *bench, uint64_t there, uint64_t back, enum algorithm algorithm);
 
@@ -50,7 +41,7 @@ static double time_operation(struct bench *b, operation_function *operation, uin
         mine[i] = clock_now_us() - start;
     }
     MPI_Allreduce(mine, slowest, repeats, MPI_DOUBLE, MPI_MAX, b->world.workers);
-    return median(slowest, repeats);
+    return median_of((size_t)repeats, slowest);
 }
 
 static void all_reduce(struct bench *b, uint64_t bytes, uint64_t unused, enum algorithm algorithm) {
@@ -256,7 +247,7 @@ static enum status time_small_plan(const struct bench *b, uint32_t n, enum polic
     if (status != ST_OK)
         return status;
     execute_run(&small.plan, &b->world, &(struct execute_options){.iterations = ITERATIONS, .warmup = 2}, &result);
-    *out = median(result.time_us, ITERATIONS);
+    *out = median_of(ITERATIONS, result.time_us);
     free(result.time_us);
     small_plan_release(&small);
     return ST_OK;

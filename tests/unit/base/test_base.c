@@ -14,6 +14,7 @@
 #include "base/grow.h"
 #include "base/id.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "tests/support/check.h"
 
 static void an_error_is_cut_and_never_overrun(void **state) {
@@ -123,6 +124,30 @@ static void every_part_of_an_error_is_cut_between_characters(void **state) {
         assert_true(strlen(err.pointer) < ERROR_POINTER_ROOM);
         assert_true(strlen(err.pointer) <= (size_t)before || (strlen(err.pointer) - (size_t)before - 1) % 3 == 0);
     }
+}
+
+static void a_character_is_what_rfc_3629_allows(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t n, length;
+    } cases[] = {{"a", 1, 1},
+                 {"\xc3\xa9z", 3, 2},
+                 {"\xe2\x82\xac", 3, 3},
+                 {"\xe2\x82\xac", 2, 0}, /* cut */
+                 {"\xf0\x9f\x99\x82", 4, 4},
+                 {"\xf4\x8f\xbf\xbf", 4, 4}, /* U+10FFFF */
+                 {"\xf4\x90\x80\x80", 4, 0}, /* beyond it */
+                 {"\xf0\x8f\xbf\xbf", 4, 0}, /* longer than needed */
+                 {"\xe0\x9f\xbf", 3, 0},
+                 {"\xc1\xbf", 2, 0},
+                 {"\xed\x9f\xbf", 3, 3},
+                 {"\xed\xa0\x80", 3, 0}, /* a surrogate */
+                 {"\x80", 1, 0},
+                 {"\xf5\x80\x80\x80", 4, 0},
+                 {"\xc3(", 2, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_int_equal(utf8_length(cases[i].text, cases[i].n), cases[i].length);
 }
 
 static void an_array_that_grows_keeps_its_items(void **state) {
@@ -344,6 +369,7 @@ int main(void) {
         cmocka_unit_test(an_error_keeps_its_place_its_pointer_and_its_message_apart),
         cmocka_unit_test(a_prefix_makes_an_inner_place_part_of_the_message),
         cmocka_unit_test(every_part_of_an_error_is_cut_between_characters),
+        cmocka_unit_test(a_character_is_what_rfc_3629_allows),
         cmocka_unit_test(an_array_that_grows_keeps_its_items),
         cmocka_unit_test(each_status_has_its_word_and_codes),
         cmocka_unit_test(arena_memory_is_zeroed_aligned_and_apart),
