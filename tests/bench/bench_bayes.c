@@ -8,6 +8,7 @@
 #include "tests/bench/bench.h"
 #include "tests/support/landscapes.h"
 #include "tuner/search/bayes.h"
+#include "tuner/search/bayes_score.h"
 
 enum { REPEATS = 31 };
 

@@ -6,7 +6,7 @@
 
 #include "tests/evaluate/methods.h"
 #include "tuner/search/acquisition.h"
-#include "tuner/search/bayes.h"
+#include "tuner/search/bayes_score.h"
 #include "tuner/search/genetic.h"
 #include "tuner/search/reference.h"
 

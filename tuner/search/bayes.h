@@ -80,11 +80,4 @@ enum status bayes_suggest(struct bayes *bayes, const struct bayes_history *histo
 enum status bayes_recommend(struct bayes *bayes, const struct bayes_history *history, struct bayes_best *out,
                             struct error *err);
 
-/* For a list of candidates instead of a space: the score over `best` of n rows [n x the columns of gp] with their
- * priors [n; NULL: 0]; -INFINITY when nothing is expected. O(n observations^2), allocates nothing. */
-void bayes_score(struct gp *gp, size_t n, const double *rows, const double *prior, double best, double *score);
-
-/* The candidate of the highest score, the first of several; n >= 1. */
-size_t bayes_choose(size_t n, const double *score);
-
 #endif

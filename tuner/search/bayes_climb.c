@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tuner/search/acquisition.h"
-#include "tuner/search/bayes.h"
+#include "tuner/search/bayes_score.h"
 
 enum {
     STARTS = 3, /* climbs */

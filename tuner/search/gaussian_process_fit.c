@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tuner/search/gaussian_process.h"
 #include "tuner/search/gaussian_process_internal.h"
 #include "tuner/search/quasi_newton.h"
 

@@ -4,8 +4,11 @@
 #define TUNER_SEARCH_GAUSSIAN_PROCESS_INTERNAL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
-#include "tuner/search/gaussian_process.h"
+#include "base/error.h"
+
+struct gp_data; /* tuner/search/gaussian_process.h */
 
 enum { GP_BLOCK = 128 }; /* points predicted at a time */
 #define GP_CONSTANT 1.0  /* variance of c */

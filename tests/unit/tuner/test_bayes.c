@@ -9,6 +9,7 @@
 #include "tests/support/check.h"
 #include "tests/support/landscapes.h"
 #include "tuner/search/bayes.h"
+#include "tuner/search/bayes_score.h"
 
 enum { SEEDS = 5, MOST = 64, DIMENSIONS = 8 };
 
