@@ -307,6 +307,15 @@ static enum status dataset_check(int argc, char **argv, struct error *err) {
     return st;
 }
 
+/* Parse the arguments (NULL: the command takes none), then open the dataset, which an option may have named, for
+ * reading. */
+static enum status parse_and_open(const struct command_line *line, int argc, char **argv, struct arguments *arguments,
+                                  const char *const *dataset, struct store **store, struct error *err) {
+    struct arguments none;
+    enum status st = options_parse(line, argc, argv, arguments ? arguments : &none, err);
+    return st ? st : store_open(*dataset, STORE_READ_ONLY, store, err);
+}
+
 static enum status dataset_backup(int argc, char **argv, struct error *err) {
     const char *dataset = DEFAULT_DATASET;
     const struct option options[] = {
@@ -318,9 +327,7 @@ static enum status dataset_backup(int argc, char **argv, struct error *err) {
                                       .max_arguments = 1};
     struct arguments arguments;
     struct store *store;
-    enum status st = options_parse(&line, argc, argv, &arguments, err);
-    if (!st)
-        st = store_open(dataset, STORE_READ_ONLY, &store, err);
+    enum status st = parse_and_open(&line, argc, argv, &arguments, &dataset, &store, err);
     if (st)
         return st;
     st = store_backup(store, arguments.items[0], err);
@@ -413,11 +420,8 @@ static enum status dataset_sessions(int argc, char **argv, struct error *err) {
         {"dataset", OPTION_TEXT, &dataset, "FILE", "the dataset (default: " DEFAULT_DATASET ")"}, {0}};
     const struct command_line line = {
         .usage = "dataset sessions", .about = "Tuning sessions, newest first.", .options = options};
-    struct arguments arguments;
     struct store *store;
-    enum status st = options_parse(&line, argc, argv, &arguments, err);
-    if (!st)
-        st = store_open(dataset, STORE_READ_ONLY, &store, err);
+    enum status st = parse_and_open(&line, argc, argv, NULL, &dataset, &store, err);
     if (st)
         return st;
     st = show_sessions(store, err);

@@ -132,9 +132,7 @@ static const char next_of_pairs[] =
 static enum status next_pair(struct store *store, int64_t *model, int64_t *cluster, bool *found, struct error *err) {
     sqlite3_stmt *stmt;
     enum status status =
-        sql_start(store, next_of_pairs, SQL_VALUES(sql_integer(*model), sql_integer(*cluster)), &stmt, err);
-    if (status == ST_OK)
-        status = sql_next(store, stmt, found, err);
+        sql_first(store, next_of_pairs, SQL_VALUES(sql_integer(*model), sql_integer(*cluster)), &stmt, found, err);
     if (status != ST_OK || !*found)
         return status;
     *model = sqlite3_column_int64(stmt, 0);

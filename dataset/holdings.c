@@ -108,10 +108,8 @@ static bool sees_all(const struct viewer *asker) {
 static enum status start_seen(struct store *store, enum store_kind kind, const char *sql, const char *id,
                               const struct viewer *asker, sqlite3_stmt **stmt, struct error *err) {
     bool row;
-    enum status status = sql_start(
-        store, sql, SQL_VALUES(sql_text(id), sql_text(team_of(asker)), sql_integer(sees_all(asker))), stmt, err);
-    if (status == ST_OK)
-        status = sql_next(store, *stmt, &row, err);
+    enum status status = sql_first(
+        store, sql, SQL_VALUES(sql_text(id), sql_text(team_of(asker)), sql_integer(sees_all(asker))), stmt, &row, err);
     if (status == ST_OK && !row)
         status = no_object(store, kind, id, err);
     return status;

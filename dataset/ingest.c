@@ -153,10 +153,8 @@ static enum status refuse_hidden(struct batch *batch, const char *uid, struct er
     bool row = true;
     if (!batch->options->viewer)
         return ST_OK;
-    enum status status =
-        sql_start(batch->store, trial_is_seen, SQL_VALUES(sql_text(uid), sql_text(batch->options->viewer)), &stmt, err);
-    if (status == ST_OK)
-        status = sql_next(batch->store, stmt, &row, err);
+    enum status status = sql_first(batch->store, trial_is_seen,
+                                   SQL_VALUES(sql_text(uid), sql_text(batch->options->viewer)), &stmt, &row, err);
     if (status != ST_OK)
         return status;
     sqlite3_reset(stmt);
@@ -191,9 +189,7 @@ static enum status look_at_duplicate(struct batch *batch, size_t n, const struct
     bool row;
     enum status status = refuse_hidden(batch, values[1].text, err);
     if (status == ST_OK)
-        status = sql_start(batch->store, trial_difference, n, values, &stmt, err);
-    if (status == ST_OK)
-        status = sql_next(batch->store, stmt, &row, err);
+        status = sql_first(batch->store, trial_difference, n, values, &stmt, &row, err);
     if (status != ST_OK)
         return status;
     const char *column = (const char *)sqlite3_column_text(stmt, 0);

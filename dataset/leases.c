@@ -43,9 +43,7 @@ static const char select_lease[] = "SELECT state, client, attempt, lease_until"
 static enum status look(struct store *store, int64_t trial, struct held *out, struct error *err) {
     sqlite3_stmt *stmt;
     bool row;
-    enum status status = sql_start(store, select_lease, SQL_VALUES(sql_integer(trial)), &stmt, err);
-    if (status == ST_OK)
-        status = sql_next(store, stmt, &row, err);
+    enum status status = sql_first(store, select_lease, SQL_VALUES(sql_integer(trial)), &stmt, &row, err);
     if (status != ST_OK)
         return status;
     if (!row)

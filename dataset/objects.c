@@ -122,9 +122,7 @@ enum status store_get(struct store *store, enum store_kind kind, const char *id,
                       struct stored_object *out, struct error *err) {
     sqlite3_stmt *stmt;
     bool row;
-    enum status status = sql_start(store, gets[kind], SQL_VALUES(sql_text(id)), &stmt, err);
-    if (status == ST_OK)
-        status = sql_next(store, stmt, &row, err);
+    enum status status = sql_first(store, gets[kind], SQL_VALUES(sql_text(id)), &stmt, &row, err);
     if (status != ST_OK)
         return status;
     if (!row)

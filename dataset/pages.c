@@ -43,9 +43,14 @@ static enum status read_place(const char *after, const char list[17], struct pla
     return ST_OK;
 }
 
-static enum status check_limit(size_t limit, struct error *err) {
-    return limit >= 1 && limit <= PAGE_MAX ? ST_OK
-                                           : error_set(err, ST_USAGE, "page: 1 to %d rows, not %zu", PAGE_MAX, limit);
+/* Of the list that `text` describes (NULL: no memory): its hash, and the place where the page begins, if it begins
+ * behind one. */
+static enum status begin_page(char *text, const char *after, size_t limit, char list[17], struct place *place,
+                              struct error *err) {
+    if (limit < 1 || limit > PAGE_MAX)
+        return error_set(err, ST_USAGE, "page: 1 to %d rows, not %zu", PAGE_MAX, limit);
+    enum status status = hash_list(text, list, err);
+    return status == ST_OK && after ? read_place(after, list, place, err) : status;
 }
 
 struct object_row {
@@ -197,11 +202,7 @@ enum status page_objects(struct store *store, const struct object_list *list, co
     void *items;
     const void *row;
     char hash[17];
-    enum status status = check_limit(limit, err);
-    if (status == ST_OK)
-        status = hash_list(describe_objects(list, arena), hash, err);
-    if (status == ST_OK && after)
-        status = read_place(after, hash, &place, err);
+    enum status status = begin_page(describe_objects(list, arena), after, limit, hash, &place, err);
     if (status != ST_OK)
         return status;
     add_object_list(&select, list, after ? &place : NULL, limit);
@@ -272,11 +273,7 @@ enum status page_sessions(struct store *store, const struct session_list *list, 
     void *items;
     const void *row;
     char hash[17];
-    enum status status = check_limit(limit, err);
-    if (status == ST_OK)
-        status = hash_list(describe(list, arena), hash, err);
-    if (status == ST_OK && after)
-        status = read_place(after, hash, &place, err);
+    enum status status = begin_page(describe(list, arena), after, limit, hash, &place, err);
     if (status != ST_OK)
         return status;
     add_session_list(&select, list, after ? &place : NULL, limit);

@@ -42,9 +42,8 @@ enum status response_find(struct store *store, const char *token, const char *ke
                           struct error *err) {
     sqlite3_stmt *stmt;
     bool row;
-    enum status status = sql_start(store, select_response, SQL_VALUES(sql_text(token), sql_text(key)), &stmt, err);
-    if (status == ST_OK)
-        status = sql_next(store, stmt, &row, err);
+    enum status status =
+        sql_first(store, select_response, SQL_VALUES(sql_text(token), sql_text(key)), &stmt, &row, err);
     if (status != ST_OK)
         return status;
     if (!row) {

@@ -132,9 +132,7 @@ enum status store_session_get(struct store *store, const char *id, struct arena 
                               struct error *err) {
     sqlite3_stmt *stmt;
     bool row;
-    enum status status = sql_start(store, select_session, SQL_VALUES(sql_text(id)), &stmt, err);
-    if (status == ST_OK)
-        status = sql_next(store, stmt, &row, err);
+    enum status status = sql_first(store, select_session, SQL_VALUES(sql_text(id)), &stmt, &row, err);
     if (status != ST_OK)
         return status;
     if (!row)

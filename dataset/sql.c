@@ -202,13 +202,17 @@ enum status sql_run(struct store *store, const char *sql, size_t n, const struct
     return status;
 }
 
+enum status sql_first(struct store *store, const char *sql, size_t n, const struct sql_value *values,
+                      sqlite3_stmt **out, bool *row, struct error *err) {
+    enum status status = sql_start(store, sql, n, values, out, err);
+    return status == ST_OK ? sql_next(store, *out, row, err) : status;
+}
+
 enum status sql_first_integer(struct store *store, const char *sql, size_t n, const struct sql_value *values,
                               int64_t *out, struct error *err) {
     sqlite3_stmt *stmt;
     bool row;
-    enum status status = sql_start(store, sql, n, values, &stmt, err);
-    if (status == ST_OK)
-        status = sql_next(store, stmt, &row, err);
+    enum status status = sql_first(store, sql, n, values, &stmt, &row, err);
     if (status != ST_OK)
         return status;
     *out = row ? sqlite3_column_int64(stmt, 0) : 0;

@@ -60,6 +60,10 @@ enum status sql_run(struct store *store, const char *sql, size_t n, const struct
 enum status sql_step(struct store *store, const char *sql, size_t n_values, const struct sql_value *values, uint64_t *n,
                      struct error *err);
 
+/* The first row of a statement. Where *row says that there is one, *out is at it until it is reset. */
+enum status sql_first(struct store *store, const char *sql, size_t n, const struct sql_value *values,
+                      struct sqlite3_stmt **out, bool *row, struct error *err);
+
 /* The first column of a statement's first row; 0 where there is no row. */
 enum status sql_first_integer(struct store *store, const char *sql, size_t n, const struct sql_value *values,
                               int64_t *out, struct error *err);

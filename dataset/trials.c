@@ -130,9 +130,7 @@ static const char select_state[] = "SELECT state"
 static enum status read_state(struct store *store, int64_t trial, enum record_state *out, struct error *err) {
     sqlite3_stmt *stmt;
     bool row;
-    enum status status = sql_start(store, select_state, SQL_VALUES(sql_integer(trial)), &stmt, err);
-    if (status == ST_OK)
-        status = sql_next(store, stmt, &row, err);
+    enum status status = sql_first(store, select_state, SQL_VALUES(sql_integer(trial)), &stmt, &row, err);
     if (status != ST_OK)
         return status;
     if (!row)

@@ -53,9 +53,7 @@ static const char list_usage[] = "SELECT team, rows, bytes"
 enum status usage_get(struct store *store, const char *team, struct usage *out, struct error *err) {
     sqlite3_stmt *stmt;
     bool row;
-    enum status status = sql_start(store, list_usage, SQL_VALUES(sql_text(team)), &stmt, err);
-    if (status == ST_OK)
-        status = sql_next(store, stmt, &row, err);
+    enum status status = sql_first(store, list_usage, SQL_VALUES(sql_text(team)), &stmt, &row, err);
     if (status != ST_OK)
         return status;
     *out = (struct usage){team, row ? sqlite3_column_int64(stmt, 1) : 0, row ? sqlite3_column_int64(stmt, 2) : 0};

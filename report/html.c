@@ -118,6 +118,15 @@ void html_page_end(struct markup *m) {
     markup_end(m);
 }
 
+void html_section(struct markup *m, const char *id, const char *title) {
+    markup_begin(m, "section");
+    markup_attribute(m, "aria-labelledby", id);
+    markup_begin(m, "h2");
+    markup_attribute(m, "id", id);
+    markup_text(m, title);
+    markup_end(m);
+}
+
 void html_begin(struct markup *m, const char *name, const char *class) {
     markup_begin(m, name);
     if (class)

@@ -17,6 +17,9 @@ const char *html_stylesheet(void);
 void html_page_begin(struct markup *m, const char *title, const char *sheet);
 void html_page_end(struct markup *m);
 
+/* <section> with its heading; to be ended by markup_end. */
+void html_section(struct markup *m, const char *id, const char *title);
+
 /* <name class="class">, to be ended by markup_end; `class` may be NULL. */
 void html_begin(struct markup *m, const char *name, const char *class);
 

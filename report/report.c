@@ -28,15 +28,6 @@ static const char *stamp_text(const char *stamp, char out[32]) {
     return out;
 }
 
-static void section(struct markup *m, const char *id, const char *title) {
-    markup_begin(m, "section");
-    markup_attribute(m, "aria-labelledby", id);
-    markup_begin(m, "h2");
-    markup_attribute(m, "id", id);
-    markup_text(m, title);
-    markup_end(m);
-}
-
 static void details_begin(struct markup *m, const char *summary) {
     markup_begin(m, "details");
     markup_leaf(m, "summary", summary);
@@ -222,7 +213,7 @@ void report_progress(struct markup *m, const struct findings *f, const struct ch
         progress.baseline = f->outcome.rows[f->outcome.baseline].name;
         progress.baseline_us = f->outcome.rows[f->outcome.baseline].measured.median_us;
     }
-    section(m, "progress", "Trial by trial");
+    html_section(m, "progress", "Trial by trial");
     html_begin(m, "div", "pair");
     markup_begin(m, "figure");
     chart_progress(m, "chart-progress", &progress);
@@ -298,8 +289,8 @@ void report_timelines(struct markup *m, const struct findings *f) {
     char words[512];
     if (!f->n_timelines)
         return;
-    section(m, "timelines",
-            f->n_timelines > 1 ? "Where the time goes: the best baseline and the best" : "Where the time goes");
+    html_section(m, "timelines",
+                 f->n_timelines > 1 ? "Where the time goes: the best baseline and the best" : "Where the time goes");
     chart_timelines_words(f->n_timelines, f->timelines, words, sizeof words);
     html_leaff(m, "p", NULL, "In the simulation %s", words);
     markup_begin(m, "figure");
@@ -338,7 +329,7 @@ enum status report_strategy(struct markup *m, const struct findings *f, struct e
     }
     if (st || !f->n_timelines)
         return st;
-    section(m, "strategy", f->n_timelines > 1 ? "What it does differently" : "What it does");
+    html_section(m, "strategy", f->n_timelines > 1 ? "What it does differently" : "What it does");
     html_table_begin(&t, m, f->n_timelines > 1 ? "Differences in bold" : "The best strategy", heads);
     for (enum trait trait = 0; trait < TRAITS; trait++) {
         const bool differs = f->n_timelines > 1 && strcmp(traits[0][trait], traits[1][trait]) != 0;
@@ -433,7 +424,7 @@ static bool any_proposed(const struct findings *f) {
 void report_lessons(struct markup *m, const struct findings *f) {
     if (!f->outcome.has_importance && !any_proposed(f))
         return;
-    section(m, "lessons", "What the trials teach");
+    html_section(m, "lessons", "What the trials teach");
     html_begin(m, "div", "even");
     if (f->outcome.has_importance)
         importance(m, f);
@@ -459,7 +450,7 @@ static void report_trials(struct markup *m, const struct findings *f) {
                                         ">Measured", ">95% interval", "",   NULL};
     struct html_table t;
     char text[32], low[32], high[32];
-    section(m, "trials", "All trials");
+    html_section(m, "trials", "All trials");
     html_begin(m, "div", "tight");
     html_table_begin(&t, m, "In the order in which they ran; times are medians of an iteration", heads);
     for (size_t i = 0; i < f->outcome.n_trials; i++) {
@@ -525,7 +516,7 @@ void report_provenance(struct markup *m, const struct findings *f) {
     static const char *const heads[] = {"", "", NULL};
     struct html_table t;
     char bound[32];
-    section(m, "provenance", "Where this comes from");
+    html_section(m, "provenance", "Where this comes from");
     html_table_begin(&t, m, "Enough to repeat it", heads);
     fact(&t, "session", f->outcome.session.id);
     html_cell(&t, "state");

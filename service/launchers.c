@@ -69,11 +69,16 @@ static enum status search(const cJSON *json, const char *path, const char *name,
     return st;
 }
 
+/* The pins of a dataset, and the path of their file. */
+static enum status open_pins(const char *dataset, char path[PATH], cJSON **json, struct error *err) {
+    enum status st = pins_path(dataset, path, err);
+    return st ? st : read_pins(path, json, err);
+}
+
 enum status launcher_pin_find(const char *dataset, const char *name, bool *found, struct id *out, struct error *err) {
     char path[PATH];
     cJSON *json;
-    enum status st = pins_path(dataset, path, err);
-    st = st ? st : read_pins(path, &json, err);
+    enum status st = open_pins(dataset, path, &json, err);
     if (st)
         return st;
     st = search(json, path, name, found, out, err);
@@ -107,8 +112,7 @@ static enum status write_private(const char *path, const cJSON *json, struct err
 enum status launcher_pin_add(const char *dataset, const char *name, const struct id *cluster, struct error *err) {
     char path[PATH];
     cJSON *json;
-    enum status st = pins_path(dataset, path, err);
-    st = st ? st : read_pins(path, &json, err);
+    enum status st = open_pins(dataset, path, &json, err);
     if (st)
         return st;
     st = add_pin(json, name, cluster) ? write_private(path, json, err) : error_no_memory(err);

@@ -304,13 +304,17 @@ void stored_ranker_release(struct stored_ranker *stored) {
     *stored = (struct stored_ranker){.ranker = NULL};
 }
 
+static enum status find_stored(struct store *store, const struct viewer *asker, const char *word,
+                               struct stored_ranker *out, struct error *err) {
+    struct id id;
+    enum status st = seen_find(store, STORE_RANKER, word, asker, &id, err);
+    return st ? st : read_stored(store, asker, id.hex, out, err);
+}
+
 enum status rankers_get(struct store *store, const struct viewer *asker, const char *word, struct stored_ranker *out,
                         struct error *err) {
     struct stored_ranker stored = {.ranker = NULL};
-    struct id id;
-    enum status st = seen_find(store, STORE_RANKER, word, asker, &id, err);
-    if (!st)
-        st = read_stored(store, asker, id.hex, &stored, err);
+    enum status st = find_stored(store, asker, word, &stored, err);
     if (st)
         stored_ranker_release(&stored);
     else
@@ -321,10 +325,7 @@ enum status rankers_get(struct store *store, const struct viewer *asker, const c
 enum status rankers_look(struct store *store, const struct viewer *asker, const char *word, struct stored_ranker *out,
                          struct error *err) {
     struct stored_ranker stored = {.ranker = NULL};
-    struct id id;
-    enum status st = seen_find(store, STORE_RANKER, word, asker, &id, err);
-    if (!st)
-        st = read_stored(store, asker, id.hex, &stored, err);
+    enum status st = find_stored(store, asker, word, &stored, err);
     if (st && st != ST_INVALID) {
         stored_ranker_release(&stored);
         return st;

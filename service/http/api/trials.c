@@ -261,8 +261,12 @@ struct turn {
     struct tune_outcome outcome;
 };
 
-static enum status read_turn(struct request *rq, const struct json_at *body, struct turn *t, struct error *err) {
-    enum status st = trial_number(rq, &t->holder.number, err);
+/* `known` are the members that the body may have. */
+static enum status read_turn(struct request *rq, const char *const *known, const struct json_at *body, struct turn *t,
+                             struct error *err) {
+    enum status st = json_expect_object(body, known, err);
+    if (!st)
+        st = trial_number(rq, &t->holder.number, err);
     if (!st)
         st = json_get_string(body, "runner", JSON_OPTIONAL, &t->runner, err);
     if (!st)
@@ -322,9 +326,7 @@ enum status api_trials_heartbeat(struct request *rq, struct response *rs, struct
     static const char *const known[] = {"client", "attempt", "lease_s", NULL};
     const struct json_at body = request_body(rq);
     struct turn t = {0};
-    enum status st = json_expect_object(&body, known, err);
-    if (!st)
-        st = read_turn(rq, &body, &t, err);
+    enum status st = read_turn(rq, known, &body, &t, err);
     if (!st)
         st = read_lease(&body, &t.lease_s, err);
     return st ? st : take_turn(rq, &t, heartbeat_effect, false, rs, err);
@@ -334,9 +336,7 @@ enum status api_trials_report(struct request *rq, struct response *rs, struct er
     static const char *const known[] = {"client", "attempt", "iterations_us", NULL};
     const struct json_at body = request_body(rq);
     struct turn t = {0};
-    enum status st = json_expect_object(&body, known, err);
-    if (!st)
-        st = read_turn(rq, &body, &t, err);
+    enum status st = read_turn(rq, known, &body, &t, err);
     if (!st)
         st = record_iterations(rq, &body, &t.n, &t.iterations_us, err);
     return st ? st : take_turn(rq, &t, heartbeat_effect, false, rs, err);
@@ -353,9 +353,7 @@ enum status api_trials_complete(struct request *rq, struct response *rs, struct 
     static const char *const known[] = {"client", "attempt", "iterations_us", "environment", "runner", "early", NULL};
     const struct json_at body = request_body(rq);
     struct turn t = {0};
-    enum status st = json_expect_object(&body, known, err);
-    if (!st)
-        st = read_turn(rq, &body, &t, err);
+    enum status st = read_turn(rq, known, &body, &t, err);
     if (!st)
         st = record_iterations(rq, &body, &t.n, &t.iterations_us, err);
     if (!st && !t.n)
@@ -373,9 +371,7 @@ enum status api_trials_fail(struct request *rq, struct response *rs, struct erro
     const struct json_at body = request_body(rq);
     struct turn t = {0};
     bool infeasible = false;
-    enum status st = json_expect_object(&body, known, err);
-    if (!st)
-        st = read_turn(rq, &body, &t, err);
+    enum status st = read_turn(rq, known, &body, &t, err);
     if (!st)
         st = json_get_string(&body, "reason", JSON_REQUIRED, &t.outcome.reason, err);
     if (!st)

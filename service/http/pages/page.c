@@ -182,15 +182,6 @@ void page_link(struct markup *m, const char *text, const char *format, ...) {
     markup_end(m);
 }
 
-void page_section(struct markup *m, const char *id, const char *title) {
-    markup_begin(m, "section");
-    markup_attribute(m, "aria-labelledby", id);
-    markup_begin(m, "h2");
-    markup_attribute(m, "id", id);
-    markup_text(m, title);
-    markup_end(m);
-}
-
 void page_form_begin(struct markup *m, const char *method, const char *path, const char *class) {
     html_begin(m, "form", class);
     markup_attribute(m, "method", method);

@@ -35,9 +35,6 @@ const char *page_escape(struct request *request, const char *text);
 /* <a href="...">text</a> */
 void page_link(struct markup *m, const char *text, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* <section> with its heading; to be ended by markup_end. */
-void page_section(struct markup *m, const char *id, const char *title);
-
 /* A form that is sent to `path`, to be ended by markup_end, and its parts. */
 void page_form_begin(struct markup *m, const char *method, const char *path, const char *class);
 void page_hidden(struct markup *m, const char *name, const char *value);

@@ -165,7 +165,7 @@ static void trials(struct request *rq, struct markup *m, const struct findings *
                                         ">95% interval", "",         "Compare",     NULL};
     struct html_table t;
     const size_t first = f->outcome.n_trials > TRIALS_SHOWN ? f->outcome.n_trials - TRIALS_SHOWN : 0;
-    page_section(m, "all-trials", first ? "The latest trials" : "All trials");
+    html_section(m, "all-trials", first ? "The latest trials" : "All trials");
     html_begin(m, "div", "rows");
     html_table_begin(&t, m, "Newest first; times are medians of an iteration", heads);
     for (size_t i = f->outcome.n_trials; i-- > first;)
@@ -228,7 +228,7 @@ static bool is_quick(const struct findings *f) {
 static void simulated(struct request *rq, struct markup *m, const struct findings *f) {
     if (f->outcome.best == SIZE_MAX)
         return;
-    page_section(m, "later", "Where the time goes, and what the trials teach");
+    html_section(m, "later", "Where the time goes, and what the trials teach");
     markup_begin(m, "p");
     markup_text(m, "Simulating this model on so many nodes may take a minute, so it is done when you ask for it: ");
     page_link(m, "simulate now", "/sessions/%s/whole", page_escape(rq, f->outcome.session.id));

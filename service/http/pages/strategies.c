@@ -95,7 +95,7 @@ static const char *name_of(struct view *v, size_t k) {
 static void timeline(struct markup *m, const struct view *v) {
     char words[512];
     chart_timelines_words(v->n, v->timelines, words, sizeof words);
-    page_section(m, "timeline", v->n > 1 ? "On one time axis" : "One iteration");
+    html_section(m, "timeline", v->n > 1 ? "On one time axis" : "One iteration");
     html_leaff(m, "p", NULL, "In the simulation %s", words);
     markup_begin(m, "figure");
     html_begin(m, "div", "scroll");
@@ -115,7 +115,7 @@ static void traits(struct markup *m, struct view *v) {
     const char *heads[4] = {"Knob", name_of(v, 0), v->n > 1 ? name_of(v, 1) : NULL, NULL};
     struct html_table t;
     size_t same = 0;
-    page_section(m, "knobs", v->n > 1 ? "What they do differently" : "What it does");
+    html_section(m, "knobs", v->n > 1 ? "What they do differently" : "What it does");
     html_table_begin(&t, m, v->n > 1 ? "Only what differs" : "In words", heads);
     for (enum trait trait = 0; trait < TRAITS; trait++) {
         if (v->n > 1 && !strcmp(v->traits[0][trait], v->traits[1][trait])) {
@@ -156,7 +156,7 @@ static enum status measurements(struct request *rq, struct markup *m, struct vie
     enum status st = measured(rq, v, 0, MEASURED_SHOWN, &n, &records, err);
     if (st)
         return st;
-    page_section(m, "measured", "Measured");
+    html_section(m, "measured", "Measured");
     if (!n)
         markup_leaf(m, "p", "No trial of it has completed.");
     else {
