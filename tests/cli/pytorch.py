@@ -404,8 +404,8 @@ def rank_gives_up(rank, port, results):
 
 
 def who_gives_up_is_soon_gone():
-    results = torch.multiprocessing.get_context("spawn").SimpleQueue()
-    ranks = torch.multiprocessing.spawn(rank_gives_up, (free_port(), results), nprocs=RANKS, join=False)
+    results = torch.multiprocessing.get_context("fork").SimpleQueue()
+    ranks = fork(rank_gives_up, (free_port(), results), join=False)
     results.get()
     began = time.monotonic()
     ranks.processes[1].join(60)
@@ -526,10 +526,15 @@ def free_port():
         return free.getsockname()[1]
 
 
-def spawn(function, *arguments, reports=1):
+def fork(function, arguments, join=True):
+    """Ranks that need not import torch again, which takes longer than the tests."""
+    return torch.multiprocessing.start_processes(function, arguments, nprocs=RANKS, join=join, start_method="fork")
+
+
+def train(function, *arguments, reports=1):
     port = free_port()
-    results = torch.multiprocessing.get_context("spawn").SimpleQueue()
-    torch.multiprocessing.spawn(function, (port, *arguments, results), nprocs=RANKS)
+    results = torch.multiprocessing.get_context("fork").SimpleQueue()
+    fork(function, (port, *arguments, results))
     for _ in range(reports):
         for name, why in results.get().items():
             verdict(name, why)
@@ -537,7 +542,7 @@ def spawn(function, *arguments, reports=1):
 
 if __name__ == "__main__":
     if sys.argv[2] == "profile":
-        spawn(ranks_profile, sys.argv[3])
+        train(ranks_profile, sys.argv[3])
     else:
         for line_test in (
             urgent_goes_first,
@@ -549,8 +554,8 @@ if __name__ == "__main__":
             check(f"line_{line_test.__name__}", line_test)
         number = int(os.environ.get("SYNCOPATE_TEST_SEED") or time.time_ns() % 2**32)
         print(f"seed {number}")
-        spawn(ranks_train, number, sys.argv[3:])
+        train(ranks_train, number, sys.argv[3:])
         check("who_gives_up_is_soon_gone", who_gives_up_is_soon_gone)
         for strategy in LOSSES:
             groups = [{"variables": [name], "needed": i} for i, (name, _) in enumerate(module().named_parameters())]
-            spawn(ranks_lose_one, {**strategy, "groups": groups}, reports=RANKS - 1)
+            train(ranks_lose_one, {**strategy, "groups": groups}, reports=RANKS - 1)
