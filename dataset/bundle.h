@@ -1,5 +1,5 @@
-/* Trials together with all that they refer to, as lines that dataset/import.h reads into a dataset that has none of it:
- * what services and their clients give each other. */
+/* Trials together with all that they refer to, as lines. A dataset that has none of it can import them
+ * (dataset/import.h). Services and their clients send each other datasets this way. */
 #ifndef DATASET_BUNDLE_H
 #define DATASET_BUNDLE_H
 
@@ -20,8 +20,9 @@ enum status line_set_add(struct line_set *set, const char *line, size_t n, bool 
 bool line_set_has(const struct line_set *set, const char *line, size_t n);
 void line_set_release(struct line_set *set);
 
-/* Write what n records of `store` refer to (dataset/export.h: export_shared_references), each line once, but for lines
- * that are in `seen` already. The records themselves are written by export_json. Fails: as export_references. */
+/* Write what n records of `store` refer to (export_shared_references of dataset/export.h). Lines that are in `seen` are
+ * left out, and the others are added to it. The records themselves are written by export_json. Fails as
+ * export_references. */
 enum status bundle_references(struct store *store, size_t n, const struct record *records, struct line_set *seen,
                               FILE *out, struct error *err);
 

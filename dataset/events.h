@@ -14,8 +14,8 @@ struct stored_event {
     const char *created;
 };
 
-/* To be called inside store_begin/store_end with the effect that it tells of. *id may be NULL. Fails: ST_INVALID (no
- * JSON). */
+/* Add an event. Call this between store_begin and store_end, together with the change that the event is about. *id may
+ * be NULL. Fails: ST_INVALID (no JSON). */
 enum status event_add(struct store *store, const char *session, const char *kind, const char *content, int64_t *id,
                       struct error *err);
 
@@ -27,11 +27,12 @@ enum status event_list(struct store *store, const char *session, int64_t after, 
 /* The newest id of a session (NULL: of all); 0 when there is none. */
 enum status event_last(struct store *store, const char *session, int64_t *id, struct error *err);
 
-/* Forget events created before the stamp, oldest first, a thousand at most; *n (may be NULL) how many. Those of
- * sessions that are open stay. Ids are not used again. */
+/* Forget events created before the stamp, oldest first, a thousand at most. *n (may be NULL) is how many. Events of
+ * open sessions stay. Ids are not used again. */
 enum status event_prune(struct store *store, const char *before, uint64_t *n, struct error *err);
 
-/* The newest event of a session that was forgotten, 0 when none was: who heard less has missed some. */
+/* The newest forgotten event of a session, 0 when none was forgotten. A client whose last event is older has missed
+ * some. */
 enum status event_pruned(struct store *store, const char *session, int64_t *last, struct error *err);
 
 #endif

@@ -19,9 +19,9 @@ enum status export_run(struct store *store, const struct query *query, enum expo
  * before the records; environments are part of them. */
 enum status export_references(struct store *store, const struct query *query, FILE *out, struct error *err);
 
-/* The same for others to have: sessions without the command of their job and the options of their launcher
- * (options.job.command, options.launch.launch_options), which may have keys in their texts, and which only the
- * session's own dataset needs to go on. */
+/* The same, to be given to others: sessions come without the command of their job and the options of their launcher
+ * (options.job.command, options.launch.launch_options). These texts may hold secret keys, and only the session's own
+ * dataset needs them to go on. */
 enum status export_shared_references(struct store *store, const struct query *query, FILE *out, struct error *err);
 
 /* One record as its JSON object, without a line end; as a line of CSV, and the line of names before it. */

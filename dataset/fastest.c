@@ -1,8 +1,7 @@
-/* The order by median across models and clusters. An index of all medians would change a page of the file for every
- * trial that comes in, and serve a list in which nothing is compared with its like; so there is none, and the lists of
- * the pairs of a model and a cluster, each in order by its index, are merged by a heap instead (Knuth, The Art of
- * Computer Programming 3, 5.4.1). A pair's trials are read a few at a time, more each time, from the index alone.
- * Cost: a search a pair, and O(log pairs) a trial. */
+/* The order by median across models and clusters. An index of all medians would cost one more changed page of the file
+ * for every trial that comes in, so there is none. Instead the trials of each pair of a model and a cluster, which an
+ * index has in order, are merged by a heap (Knuth, The Art of Computer Programming 3, 5.4.1). A pair's trials are read
+ * a few at a time, more each time, from the index alone. Cost: a search a pair, and O(log pairs) a trial. */
 #include <float.h>
 #include <sqlite3.h>
 #include <stdlib.h>

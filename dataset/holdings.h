@@ -1,9 +1,10 @@
-/* Whose models, clusters, strategies and rankers are: who put them, under which name, and who may see them.
+/* Holdings: which team put a model, cluster, strategy or ranker, under which name, and who may see it.
  *
- * An object is one for all, since its id is the hash of what it says. A holding says that a team put it, what the team
- * calls it, and whom the team shares it with. A team sees what it holds, what is shared with it, and what occurs in a
- * trial or session that it may see; everything else is as if it were not there. What was put without a team (the
- * command line, a file of an earlier version) is of no team and shared with all. Errors and threads as in store.h. */
+ * An object is the same for all teams, since its id is the hash of what it says. A holding says that a team put it,
+ * what the team calls it, and whom the team shares it with. A team sees what it holds, what is shared with it, and what
+ * occurs in a trial or session that it may see; everything else is as if it were not there. What was put without a team
+ * (the command line, a file of an earlier version) is of no team and shared with all. Errors and threads as in store.h.
+ */
 #ifndef DATASET_HOLDINGS_H
 #define DATASET_HOLDINGS_H
 
@@ -15,9 +16,9 @@ struct viewer {
     bool sees_all; /* an administrator: hidden things are seen, names still mean the own team's first */
 };
 
-/* `team` holds the object, which is here; team NULL: of no team, and shared NULL: with all. The first name that a team
- * gives stays once it is shared; until then, and how it is shared, is as was said last. Fails: ST_NOT_FOUND (no such
- * object), ST_INVALID (a team that is none). */
+/* `team` holds the object, which must be here. team NULL is no team; shared NULL is all. While a holding is shared with
+ * nobody, a new name replaces the old one; once it is shared, its name stays. How it is shared can always be changed.
+ * Fails: ST_NOT_FOUND (no such object), ST_INVALID (a team that is none). */
 enum status holding_put(struct store *store, enum store_kind kind, const char *id, const char *team, const char *name,
                         const char *shared, struct error *err);
 
@@ -40,10 +41,10 @@ enum status seen_has(struct store *store, enum store_kind kind, const char *id, 
 enum status seen_row(struct store *store, enum store_kind kind, const char *id, const struct viewer *asker,
                      int64_t *row, struct error *err);
 
-/* The one object that `word` means to the asker. The beginning of an id (4 hex digits at least) comes before names.
- * Each is looked for among what the asker's team holds or made, then among what is of no team, then among all that the
- * asker may see; of one name the newest. So nobody takes another team's names or short ids. Fails: ST_NOT_FOUND,
- * ST_USAGE when the digits fit several. */
+/* The one object that `word` means to the asker: the beginning of an id (4 hex digits at least) or else a name. Both
+ * are looked for first among what the asker's team holds or made, then among what is of no team, then among all that
+ * the asker may see. Of several objects with one name it is the newest. So no team can take over the names or short ids
+ * of another. Fails: ST_NOT_FOUND, ST_USAGE when the digits fit several. */
 enum status seen_find(struct store *store, enum store_kind kind, const char *word, const struct viewer *asker,
                       struct id *out, struct error *err);
 

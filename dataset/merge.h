@@ -9,7 +9,7 @@ struct merge_report {
     uint64_t updated;                   /* sessions that have ended since they were merged before */
 };
 
-/* Where two datasets contradict each other: what about, and what each says, with its ids. Texts live until the call
+/* A contradiction between two datasets: what it is about, and what each of them says. Texts live until the call
  * returns. */
 struct merge_conflict {
     const char *what;          /* "session s", "session s trial 3", "uid 0192..." */
@@ -18,16 +18,15 @@ struct merge_conflict {
 
 typedef void merge_visit(void *context, const struct merge_conflict *conflict);
 
-/* Every reason for which merge_run would refuse `path` with ST_CONFLICT, each to `visit` (may be NULL); *n is how many.
+/* Hands `visit` (may be NULL) every contradiction for which merge_run would refuse `path`. *n is how many there are.
  * Writes nothing. */
 enum status merge_conflicts(struct store *store, const char *path, merge_visit *visit, void *context, uint64_t *n,
                             struct error *err);
 
 /* Add to `store` what it lacks of the dataset at `path`, in one transaction: objects by their id, sessions by theirs,
  * trials that have ended by their uid. Merging again adds nothing. The source is checked first and never written.
- * Fails: ST_CONFLICT (one session id, trial number or uid means two different
- * things: the message names the first and says how many), ST_INVALID (the source fails its
- * check, or is this very dataset), and as store_open. */
+ * Fails: ST_CONFLICT (the two contradict each other: the message names the first contradiction and says how many there
+ * are), ST_INVALID (the source fails its check, or is this very dataset), and as store_open. */
 enum status merge_run(struct store *store, const char *path, struct merge_report *out, struct error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* Long work of a service that a client asks after: begun, and later done or failed, with a result. Operations stay in
+/* Operations: long work of a service. A client begins one and later asks for its state and result. Operations stay in
  * their file: they are not merged or exported. Errors and threads as in store.h. */
 #ifndef DATASET_OPERATIONS_H
 #define DATASET_OPERATIONS_H
@@ -53,8 +53,8 @@ struct operation_query {
 enum status operation_list(struct store *store, const struct operation_query *query, size_t limit, struct arena *arena,
                            size_t *n, struct stored_operation **out, struct error *err);
 
-/* After a restart: what still says `running` was left by a dead process and becomes failed, with `result` (JSON).
- * *n (may be NULL) how many. */
+/* To be called after a restart. Operations that still say `running` were left by a dead process: they become failed,
+ * with `result` (JSON). *n (may be NULL) is how many. */
 enum status operation_reconcile(struct store *store, const char *result, uint64_t *n, struct error *err);
 
 #endif

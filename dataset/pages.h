@@ -1,7 +1,7 @@
-/* Lists a page at a time: every page costs the same, the last as the first, and a list that grows meanwhile neither
- * repeats nor skips what was there. A page gives the cursor of the next one, a text without meaning to others, empty
- * after the last page; it belongs to the same list with the same conditions.
- * Trials have pages of their own: query.h. Errors and threads as in store.h. */
+/* Lists a page at a time. The last page costs as much as the first. When the list grows meanwhile, no row is repeated
+ * or skipped. A page gives the cursor of the next page: a text that only these functions understand, empty after the
+ * last page. A cursor belongs to one list with the same conditions. Trials have pages of their own: query.h. Errors and
+ * threads as in store.h. */
 #ifndef DATASET_PAGES_H
 #define DATASET_PAGES_H
 
@@ -13,8 +13,8 @@ struct object_list {
     enum store_kind kind;
     const char *name; /* only these; NULL: all */
     bool descending;  /* newest first */
-    /* Only what it may see, under the names that it has for it (holdings.h); NULL: all, under their first names. Under
-     * `name` that is what they are called. */
+    /* Who asks: only what this viewer may see, under the names that it is told (holdings.h), which `name` is compared
+     * with. NULL: all objects, under their first names. */
     const struct viewer *asker;
 };
 

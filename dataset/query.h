@@ -16,10 +16,12 @@
  * By measured, whatever narrows it, a list that is of several models or clusters is merged from those of each pair of
  * the two (fastest.c): O(pairs log n) more a page, 3 ms for 600 pairs.
  *
- * Other orders sort what fits first: cheap for a session or a strategy, seconds for a million trials. A condition that
- * no index serves is tried on each trial in the order, which is cheap unless hardly any fits. By measured, that is seen
- * after some thousands, and the rest is read once and sorted: 0.1 s of processor for a million trials, where looking up
- * each took 4 s. Less would take an index of every column that one may ask for. */
+ * Any other order first sorts what fits: cheap for a session or a strategy, seconds for a million trials.
+ *
+ * A condition that no index serves is tried on each trial in the order. That is cheap, unless hardly any trial fits. In
+ * the order by measured time this is noticed after some thousands of trials: the rest is then read once and sorted,
+ * which takes 0.1 s of processor for a million trials, where looking up each took 4 s. To be faster, every column that
+ * one may ask for would need an index. */
 #ifndef DATASET_QUERY_H
 #define DATASET_QUERY_H
 

@@ -1,6 +1,7 @@
-/* What a service remembers of requests: answers to repeat (idempotency keys) and who did what (audit).
+/* What a service remembers of requests: the answers to requests with an idempotency key, which it gives again when such
+ * a request is repeated, and the audit of who asked for what.
  *
- * An answer is kept in the transaction of its effect, so that both are there or neither:
+ * An answer is kept in the transaction of its effect, so that both are kept or neither is:
  *
  *     store_begin(store, err);
  *     status = response_find(...);                      -- RESPONSE_SAME: send `found`, do nothing
@@ -28,21 +29,21 @@ enum response_match {
     RESPONSE_OTHER /* for another request */
 };
 
-/* `token` ("token@team" or, of who has no token, "@team") and `key` name the answer; answers of before this form, of
- * "token" or "team" alone, are found too. `fingerprint` is a hash of method, path and body. *out is written when
- * *match is RESPONSE_SAME. */
+/* Find the answer to `key` of `token`. `token` is "token@team", or "@team" of who has no token; answers that an earlier
+ * version kept under "token" or "team" alone are found too. `fingerprint` is a hash of method, path and body. *out is
+ * written when *match is RESPONSE_SAME. */
 enum status response_find(struct store *store, const char *token, const char *key, const char *fingerprint,
                           struct arena *arena, enum response_match *match, struct stored_response *out,
                           struct error *err);
 
-/* A token's answers are bounded: beyond these, its oldest are forgotten. */
+/* How many answers of a token are kept, and how many bytes of them. Beyond these the oldest are forgotten. */
 enum { RESPONSES_MAX = 10000, RESPONSES_MAX_BYTES = 64 << 20 };
 
 /* Reads status, content_type, body and length. Fails: ST_CONFLICT (the key was used). */
 enum status response_put(struct store *store, const char *token, const char *key, const char *fingerprint,
                          const struct stored_response *response, struct error *err);
 
-/* Forget answers created before the stamp, a thousand at most; *n (may be NULL) how many. */
+/* Forget answers created before the stamp, a thousand at most; *n (may be NULL) is how many. */
 enum status response_prune(struct store *store, const char *before, uint64_t *n, struct error *err);
 
 /* Texts but method and path may be NULL. */
@@ -60,7 +61,7 @@ enum status audit_add(struct store *store, const struct audit_entry *entry, stru
 enum status audit_list(struct store *store, int64_t before, size_t limit, struct arena *arena, size_t *n,
                        struct audit_entry **out, struct error *err);
 
-/* Likewise for entries. */
+/* Forget entries of before the stamp, a thousand at most; *n (may be NULL) is how many. */
 enum status audit_prune(struct store *store, const char *before, uint64_t *n, struct error *err);
 
 #endif

@@ -24,15 +24,16 @@ cJSON *shared_json(const char *shared);
 void shared_print_json(const char *shared, FILE *out);
 void shared_print_words(const char *shared, FILE *out);
 
-/* What JSON says, as it is kept, in `arena`; also the kept form itself, which files had before. It may still name teams
- * that are none (shared_is_valid). Fails: ST_INVALID (what it should be), ST_NO_MEMORY. */
+/* JSON in the kept form, in `arena`. A text that is the kept form already is taken too: earlier versions wrote it. The
+ * result may still name teams that are no valid names (shared_is_valid). Fails: ST_INVALID (what it should be),
+ * ST_NO_MEMORY. */
 enum status shared_read(const cJSON *json, struct arena *arena, const char **out, struct error *err);
 
-/* Whether both, as they are kept, say the same, in whatever order they name teams. */
+/* Whether two kept forms say the same. The order of teams does not matter. */
 bool shared_same(const char *a, const char *b);
 
-/* Who both let see it: what is merged or imported into a session is shown to nobody that the session hides it from.
- * `out` has room for the longer of the two. */
+/* The audience that both kept forms have in common. So a trial that is merged or imported into a session is shown to
+ * nobody from whom the session is hidden. `out` has room for the longer of the two. */
 void shared_narrow(const char *a, const char *b, char *out);
 
 #endif

@@ -9,8 +9,8 @@
  * Times are microseconds (_us), NaN where there is none; stamps are UTC, "2026-11-21T08:41:17.123Z".
  * Errors that any function here may return: ST_ENVIRONMENT (disk full, read-only, input or output error), ST_INVALID
  * (the file is damaged), ST_NO_MEMORY, and ST_CONFLICT when a read-only store is written.
- * Teams: a trial or session may belong to a team, and is shared ('shared') with all ("*"), with that team alone (""),
- * or with named teams ("|a|b|"). Who looks gives its team as `viewer`; what it may not see is not there.
+ * Teams: a trial or session may belong to a team. `shared` says who sees it: everybody ("*"), that team alone (""), or
+ * that team and others ("|a|b|"). Functions that take a `viewer`, a team, find only what this team may see.
  *
  * Threads: a struct store belongs to one thread at a time. A reading thread opens a read-only store of its own, beside
  * the writer's in the same process as well as in another; opening one costs a fraction of a millisecond. writer.h lets
@@ -43,15 +43,15 @@ const char *store_path(const struct store *store);
  * there already. */
 enum status store_backup(struct store *store, const char *path, struct error *err);
 
-/* A transaction around several of the functions below: they commit together, or not at all. store_end commits when
- * `status` is ST_OK and otherwise undoes everything since store_begin and returns `status`. Pairs nest: an inner one
- * that fails undoes its own part, and the outer one goes on or not. An error that SQLite answers by undoing the whole
- * transaction (a full disk, no memory) makes every later step of it and the outermost store_end fail. After a failed
- * store_begin there is no store_end. */
+/* A transaction around several of the functions below: all of them are committed, or none. store_end commits when
+ * `status` is ST_OK; otherwise it undoes everything since store_begin, and returns `status`. Pairs nest: an inner pair
+ * that fails undoes its own part, and the outer pair may go on. Some errors make SQLite undo the whole transaction (a
+ * full disk, no memory): then every later step of it fails, and so does the outermost store_end. Call no store_end
+ * after a store_begin that failed. */
 enum status store_begin(struct store *store, struct error *err);
 enum status store_end(struct store *store, enum status status, struct error *err);
 
-/* One consistent view over several reads, which costs less than as many looks of their own; pairs nest. *began goes to
+/* One consistent view for several reads, which is also cheaper than a view for each. Pairs nest. Hand *began to
  * store_end_read. */
 enum status store_begin_read(struct store *store, bool *began, struct error *err);
 void store_end_read(struct store *store, bool began);
@@ -59,8 +59,8 @@ void store_end_read(struct store *store, bool began);
 /* Teams: 1 to 64 letters, digits and . _ - */
 bool team_is_valid(const char *team);
 
-/* "all" or "team", which say by themselves whom something is shared with. New teams are not called so; datasets may
- * have some that are. */
+/* Whether `team` is "all" or "team", the words of sharing.h. No new team may be called so; older datasets may have such
+ * teams. */
 bool team_is_word(const char *team);
 
 /* "*", "", or "|a|b|" of valid teams. */
@@ -143,8 +143,8 @@ struct stored_session {
     const char *team;          /* NULL: of no team */
     const char *shared;        /* NULL when it begins: with all */
     enum stored_session_mode mode;
-    /* NULL: opened in this dataset, by its own tools. Else it is foreign, and this says where it came from. What a
-     * foreign session says of how trials are run is somebody else's word: nobody runs it unasked. */
+    /* NULL: the session was opened in this dataset, by its own tools. Otherwise it is foreign, and this says where it
+     * came from. Nobody runs the commands of a foreign session unasked. */
     const char *origin;
 };
 
@@ -188,9 +188,9 @@ enum status store_session_share(struct store *store, const char *id, const char 
 /* Share one trial anew, by its uid; those of a session are better shared as it is. Fails as store_session_share. */
 enum status store_trial_share(struct store *store, const char *uid, const char *shared, struct error *err);
 
-/* To be called before a session is resumed: since this process holds the lock, what still says `running` was left by a
- * dead one and becomes `cancelled`; a trial with a lease is not its own and stays. The session itself runs again.
- * *cancelled may be NULL. Fails: ST_NOT_FOUND. */
+/* To be called before a session is resumed. This process holds the lock, so trials that still say `running` were left
+ * by a dead process: they become `cancelled`. Trials with a lease belong to clients and stay. The session itself runs
+ * again. *cancelled (may be NULL) is how many there were. Fails: ST_NOT_FOUND. */
 enum status store_session_reconcile(struct store *store, const char *id, uint64_t *cancelled, struct error *err);
 
 /* Trials. X(constant, word) */

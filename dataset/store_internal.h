@@ -29,11 +29,13 @@ struct store {
     size_t n_kept, kept_room;
 };
 
-/* NULLs are fine. Fails: ST_INVALID. */
+/* Whether a team and whom something is shared with can be kept; each may be NULL. Fails: ST_INVALID. */
 enum status check_team(const char *team, const char *shared, struct error *err);
 
-/* Copy the open database to `path` (see store_backup); or into the empty file of that name. */
+/* Copy the open database into the empty file `path`. */
 enum status backup_copy(struct store *store, const char *path, struct error *err);
+
+/* See store_backup. */
 enum status backup_write(struct store *store, const char *path, struct error *err);
 
 /* The id of a text that nobody has looked at yet. Fails: ST_INVALID when it is no JSON; `name` stands for it there. */

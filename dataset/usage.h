@@ -1,8 +1,10 @@
-/* What stays in the dataset because of each team, so that one cannot fill the disk of all: rows that were added for it,
- * and bytes by which the file grew. Both are counted in the transaction of the write. A change of a row counts nothing,
- * such as a renewed lease, nor do the rows that count who sees something. A team's own name for an object that was here
- * already is a row of its own (holdings.h). Audits and answers are charged to who asked, events to their session's
- * team. Pruning credits the rows of all three, and their bytes roughly. Errors and threads as in store.h. */
+/* What each team takes of the dataset, so that no team can fill the disk of all: the rows that were added for it, and
+ * the bytes by which the file grew. Both are counted in the transaction of the write.
+ *
+ * A change of a row counts nothing, for example a renewed lease. Neither do the rows of the table of audiences. A
+ * team's own name for an object that was here already is a row (holdings.h). Audits and answers are charged to the team
+ * that asked, events to the team of their session. When these three are forgotten, their rows are credited, and their
+ * bytes roughly. Errors and threads as in store.h. */
 #ifndef DATASET_USAGE_H
 #define DATASET_USAGE_H
 
