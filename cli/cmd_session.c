@@ -25,10 +25,9 @@ enum { DEFAULT_TRIALS = 40 };
 /* ---- open ---- */
 
 struct open_options {
-    const char *dataset, *runner, *ranker;
+    const char *dataset, *ranker;
     bool cold, json;
     struct tune_options options;
-    struct job_options job;
 };
 
 static enum status record_session(const struct inputs *inputs, struct open_options *words, struct store *store,
@@ -40,7 +39,7 @@ static enum status record_session(const struct inputs *inputs, struct open_optio
     if (st)
         return st;
     words->options.ranker = ranker.ranker;
-    words->options.ranker_id = ranker.ranker ? ranker.id.hex : NULL;
+    words->options.kept.ranker = ranker.ranker ? ranker.id.hex : NULL;
     st = session_prepare(&inputs->model, &inputs->cluster, &words->options, &engine, err);
     if (!st)
         st = session_begin(engine, store, err);
@@ -54,13 +53,11 @@ static enum status record_session(const struct inputs *inputs, struct open_optio
 static enum status open_here(const struct inputs *inputs, struct open_options *words, char id[64], struct error *err) {
     struct job_setup setup = {0};
     struct store *store = NULL;
-    char *job = job_options_text(&words->job);
-    enum status st = job ? job_setup_init(&setup, &words->job, inputs, err) : error_no_memory(err);
-    words->options.job = job && strcmp(job, "{}") != 0 ? job : NULL;
+    struct session_options *kept = &words->options.kept;
+    enum status st = job_setup_init(&setup, &kept->job, inputs, err);
     words->options.limits = setup.limits.n ? &setup.limits : NULL;
     words->options.mode = STORED_SESSION_ASK;
-    words->options.runner = words->runner;
-    words->options.earlier = words->cold ? 0 : words->options.earlier;
+    kept->earlier = words->cold ? 0 : kept->earlier;
     if (!st && access(words->dataset, F_OK))
         st = store_open(words->dataset, STORE_READ_WRITE, &store, err);
     else if (!st)
@@ -69,7 +66,6 @@ static enum status open_here(const struct inputs *inputs, struct open_options *w
         st = record_session(inputs, words, store, id, err);
     store_close(store);
     job_setup_release(&setup);
-    free(job);
     return st;
 }
 
@@ -87,26 +83,26 @@ static enum status tell_opened(const struct open_options *words, const char *id,
 }
 
 static enum status session_open(int argc, char **argv, struct error *err) {
-    struct open_options words = {
-        .dataset = DEFAULT_DATASET, .runner = "ask", .ranker = "nearest", .options = tune_default_options()};
+    struct open_options words = {.dataset = DEFAULT_DATASET, .ranker = "nearest", .options = tune_default_options()};
     struct tune_options *o = &words.options;
     o->trials = UINT64_MAX; /* not said */
+    o->kept.launch.runner = "ask";
     const struct option options[] = {
         {"trials", OPTION_INTEGER, &o->trials, "N",
          "how many trials, repeats included (default 40, or no limit with --time)"},
         {"time", OPTION_TIME, &o->time_us, "T", "end within about T: 90s, 10m, 1h"},
         {"gap", OPTION_PERCENT, &o->gap, "P%", "end when the best is within P% of the lower bound"},
-        {"least-gain", OPTION_PERCENT, &o->least_gain, "P%",
+        {"least-gain", OPTION_PERCENT, &o->kept.least_gain, "P%",
          "end when no candidate promises to be P% faster than the best"},
-        JOB_LIMIT_OPTIONS(words.job),
+        JOB_LIMIT_OPTIONS(o->kept.job),
         {"ranker", OPTION_TEXT, &words.ranker, "RANKER",
          "rank with this one, by name or id, or with none (default: nearest, the nearest domain's, if any)"},
         {"cold", OPTION_FLAG, &words.cold, NULL, "learn nothing from earlier sessions on this model and cluster"},
-        {"runner", OPTION_TEXT, &words.runner, "NAME",
+        {"runner", OPTION_TEXT, &o->kept.launch.runner, "NAME",
          "what records call the way in which trials are run (default ask)"},
         {"seed", OPTION_INTEGER, &o->seed, "K", "where every random choice comes from (default 1)"},
-        {"rounds", OPTION_INTEGER, &o->final_rounds, "N", "how often each finalist runs again (default 3)"},
-        {"trial-time", OPTION_TIME, &o->trial_us, "T", "measure for about T in each trial (default 4s)"},
+        {"rounds", OPTION_INTEGER, &o->kept.final_rounds, "N", "how often each finalist runs again (default 3)"},
+        {"trial-time", OPTION_TIME, &o->kept.trial_us, "T", "measure for about T in each trial (default 4s)"},
         {"dataset", OPTION_TEXT, &words.dataset, "FILE", "where measurements are kept (default " DEFAULT_DATASET ")"},
         {"json", OPTION_FLAG, &words.json, NULL, "print one JSON object"},
         {0}};
@@ -126,7 +122,7 @@ static enum status session_open(int argc, char **argv, struct error *err) {
         o->trials = o->time_us > 0 ? 0 : DEFAULT_TRIALS;
     if (!st && !o->trials && o->time_us <= 0)
         st = error_set(err, ST_USAGE, "without a limit on trials a session needs --time");
-    if (!st && !(o->trial_us > 0))
+    if (!st && !(o->kept.trial_us > 0))
         st = error_set(err, ST_USAGE, "--trial-time is more than 0");
     if (!st)
         st = inputs_read(arguments.items[0], arguments.items[1], &inputs, err);

@@ -33,52 +33,53 @@ enum { DEFAULT_TRIALS = 40 };
 
 /* What was asked for. */
 struct tune_command_options {
-    const char *dataset, *resume, *out, *ranker; /* dataset and launch.runner: NULL until defaults are set */
+    const char *dataset, *resume, *out, *ranker; /* dataset: NULL until defaults are set */
     bool json, cold;
-    struct tune_options options;
-    struct runner_options launch;
-    struct job_options job;
+    struct tune_options options; /* options.kept.launch.runner: NULL until defaults are set */
     struct remote_options remote;
     struct stored_session session; /* that is resumed; in an arena */
     const char *typed_runner;      /* NULL: none was typed */
     bool adopt;                    /* it is foreign, and what was typed becomes its own */
 };
 
-/* How its trials are run, from its options; those of a foreign session are not taken at their word. */
-static enum status words_of_session(const cJSON *options, struct arena *arena, struct tune_command_options *words,
-                                    struct error *err) {
-    if (words->session.origin) {
-        const char *runner = words->launch.runner;
-        words->launch.runner = words->typed_runner;
-        return foreign_read(&words->session, runner, arena, &words->job, &words->launch, &words->adopt, err);
-    }
-    const char *hosts = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(options, "hosts"));
-    if (hosts && !(words->launch.hosts = arena_strdup(arena, hosts)))
-        return error_no_memory(err);
-    enum status st =
-        runner_options_read(cJSON_GetObjectItemCaseSensitive(options, "launch"), arena, &words->launch, err);
-    return st ? st : job_options_read(cJSON_GetObjectItemCaseSensitive(options, "job"), arena, &words->job, err);
+/* How its trials are run. What was typed of how workers are started stays; all else is as the session says. */
+static void take_over(const struct session_options *said, struct session_options *kept) {
+    const struct runner_options *launch = &said->launch;
+    struct runner_options *typed = &kept->launch;
+    kept->job = said->job;
+    typed->hosts = launch->hosts ? launch->hosts : typed->hosts;
+    typed->worker = typed->worker ? typed->worker : launch->worker;
+    typed->partition = typed->partition ? typed->partition : launch->partition;
+    typed->account = typed->account ? typed->account : launch->account;
+    typed->launch_options = typed->launch_options ? typed->launch_options : launch->launch_options;
+    typed->pass = typed->pass ? typed->pass : launch->pass;
+    typed->share_gpu |= launch->share_gpu;
 }
 
-/* A resumed session knows its model, its cluster and its runner; words live in `arena`. */
+/* A resumed session knows its model, its cluster and its runner; but a foreign session is not taken at its word. Texts
+ * live in `arena`. */
 static enum status inputs_of_session(struct store *store, const char *session, struct arena *arena, struct inputs *out,
                                      struct tune_command_options *words, struct error *err) {
     struct stored_session *stored = &words->session;
+    struct session_options said, *kept = &words->options.kept;
     enum status st = asking_find(store, session, arena, stored, err);
     if (!st)
         st = store_get_model(store, stored->model, &out->model, err);
     if (!st)
         st = store_get_cluster(store, stored->cluster, &out->cluster, err);
-    cJSON *options = st ? NULL : cJSON_Parse(stored->options);
-    const char *runner = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(options, "runner"));
-    const char *ranker = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(options, "ranker"));
-    if ((runner && !(words->launch.runner = arena_strdup(arena, runner))) ||
-        !(words->ranker = arena_strdup(arena, ranker ? ranker : "none")))
-        st = error_no_memory(err);
     if (!st)
-        st = words_of_session(options, arena, words, err);
-    cJSON_Delete(options);
-    return st;
+        st = session_options_read(stored, arena, &said, err);
+    if (st)
+        return st;
+    const char *runner = said.launch.runner ? said.launch.runner : kept->launch.runner;
+    words->ranker = said.ranker ? said.ranker : "none";
+    if (stored->origin) {
+        kept->launch.runner = words->typed_runner;
+        return foreign_read(stored, runner, arena, &kept->job, &kept->launch, &words->adopt, err);
+    }
+    kept->launch.runner = runner;
+    take_over(&said, kept);
+    return ST_OK;
 }
 
 /* The ranker that is asked for, into the options; *out owns it. */
@@ -88,7 +89,7 @@ static enum status use_ranker(struct store *store, const struct inputs *inputs, 
     enum status st = rankers_for_session(store, NULL, &here, words->ranker, out, err);
     if (!st && out->ranker) {
         words->options.ranker = out->ranker;
-        words->options.ranker_id = out->id.hex;
+        words->options.kept.ranker = out->id.hex;
         log_info("ranker %s, trained on %lu trials", out->name, (unsigned long)out->origin.n_trials);
     }
     return st;
@@ -104,8 +105,9 @@ struct runs {
 /* Fails: what the runner lacks. */
 static enum status runs_init(struct runs *runs, const struct tune_command_options *words, const struct inputs *inputs,
                              struct error *err) {
+    const struct session_options *kept = &words->options.kept;
     enum status st =
-        job_runner_init(&runs->setup, &words->job, &words->launch, inputs, interrupt_flag(), &runs->runner, err);
+        job_runner_init(&runs->setup, &kept->job, &kept->launch, inputs, interrupt_flag(), &runs->runner, err);
     runs->ready = !st;
     return st;
 }
@@ -121,7 +123,8 @@ static enum status run_session(struct store *store, const struct inputs *inputs,
                                struct runs *runs, struct outcome *out, struct error *err) {
     struct stored_ranker ranker;
     const struct export_limits *limits = &runs->setup.limits;
-    enum status st = words->adopt ? foreign_adopt(store, &words->session, &words->job, &words->launch, err) : ST_OK;
+    const struct session_options *kept = &words->options.kept;
+    enum status st = words->adopt ? foreign_adopt(store, &words->session, &kept->job, &kept->launch, err) : ST_OK;
     if (st)
         return st;
     if (!runs->runner.job)
@@ -129,7 +132,7 @@ static enum status run_session(struct store *store, const struct inputs *inputs,
     words->options.limits = limits->n ? limits : NULL;
     if (limits->n)
         log_info("only strategies that %s can say are tried",
-                 words->job.export_to ? words->job.export_to : words->job.export_env);
+                 kept->job.export_to ? kept->job.export_to : kept->job.export_env);
     words->options.space.algorithms = runner_algorithms(&runs->runner);
     const struct tune_runner run = runner_for_session(&runs->runner);
     st = use_ranker(store, inputs, words, &ranker, err);
@@ -166,18 +169,12 @@ static void tell_how_to_resume(void *context, const char *session) {
 static enum status tune(struct store *store, struct inputs *inputs, struct tune_command_options *words,
                         struct runs *runs, struct error *err) {
     struct outcome outcome;
-    words->options.hosts = words->launch.hosts;
-    words->options.earlier = words->cold ? 0 : words->options.earlier;
+    words->options.kept.earlier = words->cold ? 0 : words->options.kept.earlier;
     words->options.cancel = interrupt_flag();
     words->options.opened = tell_how_to_resume;
     words->options.listen = progress_listen;
     words->options.context = words;
-    char *job = job_options_text(&words->job), *launch = runner_options_text(&words->launch);
-    words->options.job = job && strcmp(job, "{}") != 0 ? job : NULL;
-    words->options.launch = launch;
-    enum status st = job && launch ? run_session(store, inputs, words, runs, &outcome, err) : error_no_memory(err);
-    free(job);
-    free(launch);
+    enum status st = run_session(store, inputs, words, runs, &outcome, err);
     if (st)
         return st;
     st = tell(&outcome, inputs, words, err);
@@ -196,7 +193,7 @@ static void tell_who_runs_it(const struct remote_session *s, const struct tune_c
     else
         log_info("session %s waits for agents; on a machine of the cluster run\n"
                  "  syncopate agent --server %s --session %s --runner %s",
-                 s->id, url, s->id, words->launch.runner ? words->launch.runner : "lab");
+                 s->id, url, s->id, words->options.kept.launch.runner ? words->options.kept.launch.runner : "lab");
 }
 
 static void tell_how_to_come_back(const struct remote_session *s, const char *url) {
@@ -215,7 +212,8 @@ static enum status begin_remotely(struct client *client, const struct tune_comma
     }
     enum status st = remote_inputs(client, arguments->items[0], arguments->items[1], inputs, err);
     return st ? st
-              : remote_session_open(client, inputs, &words->options, words->ranker, words->launch.runner, session, err);
+              : remote_session_open(client, inputs, &words->options, words->ranker, words->options.kept.launch.runner,
+                                    session, err);
 }
 
 static enum status tune_remotely(struct tune_command_options *words, const struct arguments *arguments,
@@ -224,7 +222,7 @@ static enum status tune_remotely(struct tune_command_options *words, const struc
     struct inputs inputs = {0};
     struct remote_session session;
     struct outcome outcome;
-    words->options.earlier = words->cold ? 0 : words->options.earlier;
+    words->options.kept.earlier = words->cold ? 0 : words->options.kept.earlier;
     enum status st = remote_open(&words->remote, REMOTE_TRIES, interrupt_flag(), &client, err);
     if (st)
         return st;
@@ -252,25 +250,28 @@ static enum status check_remote(const struct tune_command_options *words, struct
     enum status st = remote_or_here(&words->remote, words->dataset, err);
     if (st)
         return st;
-    if (words->launch.hosts)
+    if (words->options.kept.launch.hosts)
         return error_set(err, ST_USAGE, "--hosts is for who runs the trials: the service, or \"syncopate agent\"");
-    if (words->job.command)
+    if (words->options.kept.job.command)
         return error_set(err, ST_USAGE, "--command is for who runs the trials: \"syncopate agent\"");
-    if (words->job.export_to || words->job.accept)
+    if (words->options.kept.job.export_to || words->options.kept.job.accept)
         return error_set(err, ST_USAGE, "--export-to and --accept are for sessions here, not yet for a service's");
     return ST_OK;
 }
 
 static void set_defaults(struct tune_command_options *words) {
-    words->typed_runner = words->launch.runner;
-    words->launch.runner = words->launch.runner ? words->launch.runner : words->job.command ? RUNNER_COMMAND : "lab";
+    words->typed_runner = words->options.kept.launch.runner;
+    words->options.kept.launch.runner = words->options.kept.launch.runner ? words->options.kept.launch.runner
+                                        : words->options.kept.job.command ? RUNNER_COMMAND
+                                                                          : "lab";
     words->dataset = words->dataset ? words->dataset : DEFAULT_DATASET;
 }
 
 static enum status check_options(struct tune_command_options *words, const struct command_line *line,
                                  size_t n_arguments, struct error *err) {
     struct tune_options *o = &words->options;
-    if (words->job.command && !words->remote.server && strcmp(words->launch.runner, RUNNER_COMMAND) != 0)
+    if (words->options.kept.job.command && !words->remote.server &&
+        strcmp(words->options.kept.launch.runner, RUNNER_COMMAND) != 0)
         return error_set(err, ST_USAGE, "--command and --runner: one of the two runs the trials");
     if (words->resume && n_arguments)
         return error_set(err, ST_USAGE, "a resumed session knows its model and cluster: give --resume alone");
@@ -316,7 +317,7 @@ static enum status begin_or_resume(struct tune_command_options *words, const str
 enum status cmd_tune(int argc, char **argv, struct error *err) {
     struct tune_command_options words = {.ranker = "nearest", .options = tune_default_options()};
     struct tune_options *o = &words.options;
-    o->trial_us = DEFAULT_TRIAL_US;
+    o->kept.trial_us = DEFAULT_TRIAL_US;
     o->trials = UINT64_MAX; /* not said */
     const struct option options[] = {
         {"trials", OPTION_INTEGER, &o->trials, "N",
@@ -324,20 +325,20 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
         {"time", OPTION_TIME, &o->time_us, "T",
          "end within about T: 90s, 10m, 1h; pauses before --resume do not count"},
         {"gap", OPTION_PERCENT, &o->gap, "P%", "end when the best is within P% of the lower bound"},
-        {"least-gain", OPTION_PERCENT, &o->least_gain, "P%",
+        {"least-gain", OPTION_PERCENT, &o->kept.least_gain, "P%",
          "end when no candidate promises to be P% faster than the best"},
         {"ranker", OPTION_TEXT, &words.ranker, "RANKER",
          "rank with this one, by name or id, or with none (default: nearest, the nearest domain's, if any)"},
         {"cold", OPTION_FLAG, &words.cold, NULL, "learn nothing from earlier sessions on this model and cluster"},
-        {"runner", OPTION_TEXT, &words.launch.runner, RUNNER_NAMES,
+        {"runner", OPTION_TEXT, &o->kept.launch.runner, RUNNER_NAMES,
          "where trials run (default lab); on a service: where its agents run them"},
-        RUNNER_OPTIONS(words.launch),
-        JOB_OPTIONS(words.job),
-        {"logs", OPTION_TEXT, &words.job.logs, "DIR",
+        RUNNER_OPTIONS(o->kept.launch),
+        JOB_OPTIONS(o->kept.job),
+        {"logs", OPTION_TEXT, &o->kept.job.logs, "DIR",
          "keep what trials write, and what they were given, in folders there"},
         {"seed", OPTION_INTEGER, &o->seed, "K", "where every random choice comes from (default 1)"},
-        {"rounds", OPTION_INTEGER, &o->final_rounds, "N", "how often each finalist runs again (default 3)"},
-        {"trial-time", OPTION_TIME, &o->trial_us, "T", "measure for about T in each trial (default 4s)"},
+        {"rounds", OPTION_INTEGER, &o->kept.final_rounds, "N", "how often each finalist runs again (default 3)"},
+        {"trial-time", OPTION_TIME, &o->kept.trial_us, "T", "measure for about T in each trial (default 4s)"},
         {"dataset", OPTION_ONE_OF, &words.dataset, "FILE", "where measurements are kept (default " DEFAULT_DATASET ")"},
         {"resume", OPTION_TEXT, &words.resume, "ID",
          "go on with a session that was interrupted, with the budget that it began with"},

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "base/text.h"
 
 /* An option that runs, reads or writes something: what the session says, and what was typed. */
@@ -85,57 +84,46 @@ static void take_harmless(const struct job_options *said_job, const struct runne
 
 enum status foreign_read(const struct stored_session *session, const char *runner, struct arena *arena,
                          struct job_options *job, struct runner_options *launch, bool *adopt, struct error *err) {
-    struct job_options said_job;
-    struct runner_options said = {0};
+    struct session_options kept;
     struct claim claims[N_CLAIMS];
-    cJSON *options = cJSON_Parse(session->options);
-    const char *hosts = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(options, "hosts"));
-    enum status st = job_options_read(cJSON_GetObjectItemCaseSensitive(options, "job"), arena, &said_job, err);
-    if (!st)
-        st = runner_options_read(cJSON_GetObjectItemCaseSensitive(options, "launch"), arena, &said, err);
-    said.runner = runner;
-    said.hosts = launcher(runner) ? "(the names of its cluster's nodes)" : NULL;
-    if (!st && hosts && !(said.hosts = arena_strdup(arena, hosts)))
-        st = error_no_memory(err);
-    cJSON_Delete(options);
+    enum status st = session_options_read(session, arena, &kept, err);
     if (st)
         return st;
+    struct job_options *said_job = &kept.job;
+    struct runner_options *said = &kept.launch;
+    said->runner = runner;
+    if (!said->hosts && launcher(runner))
+        said->hosts = "(the names of its cluster's nodes)";
     const bool by_command = !strcmp(runner, RUNNER_COMMAND);
     if (job->command && !by_command)
         return error_set(err, ST_USAGE, "--command: the trials of session %s are run by %s", session->id, runner);
     if (launch->runner && strcmp(launch->runner, runner) != 0)
         return error_set(err, ST_USAGE, "--runner %s: the trials of session %s are run by %s", launch->runner,
                          session->id, runner);
-    if (by_command && !said_job.command)
-        said_job.command = "(a command that it does not say)";
-    list_claims(&said_job, &said, job, launch, claims);
+    if (by_command && !said_job->command)
+        said_job->command = "(a command that it does not say)";
+    list_claims(said_job, said, job, launch, claims);
     for (size_t i = 0; i < N_CLAIMS; i++)
         if (claims[i].said && !claims[i].typed)
             return refuse(session, claims, err);
-    take_harmless(&said_job, &said, job, launch);
+    take_harmless(said_job, said, job, launch);
     launch->runner = runner;
     *adopt = true;
     return ST_OK;
 }
 
-static bool set_raw(cJSON *options, const char *key, char *text) {
-    cJSON_DeleteItemFromObjectCaseSensitive(options, key);
-    const bool whole = text && (!strcmp(text, "{}") || cJSON_AddRawToObject(options, key, text));
-    free(text);
-    return whole;
-}
-
 enum status foreign_adopt(struct store *store, const struct stored_session *session, const struct job_options *job,
                           const struct runner_options *launch, struct error *err) {
-    cJSON *options = cJSON_Parse(session->options);
-    bool whole = options && set_raw(options, "job", job_options_text(job));
-    whole = whole && set_raw(options, "launch", runner_options_text(launch));
-    if (whole)
-        cJSON_DeleteItemFromObjectCaseSensitive(options, "hosts");
-    whole = whole && (!launch->hosts || cJSON_AddStringToObject(options, "hosts", launch->hosts));
-    char *text = whole ? json_line(options) : NULL;
-    enum status st = text ? store_session_adopt(store, session->id, text, err) : error_no_memory(err);
-    free(text);
-    cJSON_Delete(options);
+    struct arena arena = {0};
+    struct session_options kept;
+    enum status st = session_options_read(session, &arena, &kept, err);
+    if (!st) {
+        kept.job = *job;
+        kept.launch = *launch;
+        char *text = session_options_write(&kept, session->options);
+        st = text ? store_session_adopt(store, session->id, text, err) : error_no_memory(err);
+        free(text);
+    }
+    arena_release(&arena);
     return st;
 }

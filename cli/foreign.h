@@ -11,9 +11,8 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "cli/job_options.h"
 #include "dataset/store.h"
-#include "tuner/session/runners.h"
+#include "tuner/session/session_options.h"
 
 /* Complete what was typed, *job and *launch, by the session's own options. An option that was not typed becomes the
  * session's, if it runs, reads and writes nothing. An option that does, and was not typed, is listed on standard error,

@@ -2,25 +2,11 @@
 #ifndef CLI_JOB_OPTIONS_H
 #define CLI_JOB_OPTIONS_H
 
-#include <cjson/cJSON.h>
-#include <stdbool.h>
-
-#include "base/arena.h"
 #include "base/error.h"
 #include "cli/inputs.h"
 #include "interop/export/limits.h"
 #include "trial-runner/job.h"
 #include "tuner/session/runners.h"
-
-/* The words of a command line, borrowed. */
-struct job_options {
-    const char *command; /* NULL: a runner runs the trials */
-    const char *pattern, *unit, *export_env, *export_to, *accept;
-    const char *label;
-    bool publish;
-    double time_limit_us;
-    const char *logs; /* of the command's own option --logs */
-};
 
 #define JOB_LIMIT_OPTIONS(j)                                                                                           \
     {"export-to", OPTION_TEXT, &(j).export_to, "FORM,...",                                                             \
@@ -54,25 +40,21 @@ struct job_options {
 /* The unit of a pattern's number; left alone without one. Fails: ST_USAGE (no such unit, or no pattern). */
 enum status job_unit_read(const char *unit, const char *pattern, enum job_unit *out, struct error *err);
 
-/* What the words mean; borrows them. */
+/* What the options mean; borrows them. */
 struct job_setup {
     struct job job;
     struct export_limits limits; /* n = 0: none */
 };
 
 /* Fails: ST_USAGE. Release with job_setup_release; {0} is allowed. */
-enum status job_setup_init(struct job_setup *out, const struct job_options *words, const struct inputs *inputs,
+enum status job_setup_init(struct job_setup *out, const struct job_options *options, const struct inputs *inputs,
                            struct error *err);
 void job_setup_release(struct job_setup *setup);
 
 /* The job, or without one the runner of that name. What is missing for it, a folder for logs as well, is said at once.
  * `setup` goes with the runner and is released after it. Fails: ST_USAGE, as runner_init. */
-enum status job_runner_init(struct job_setup *setup, const struct job_options *words,
+enum status job_runner_init(struct job_setup *setup, const struct job_options *options,
                             const struct runner_options *runner, const struct inputs *inputs, const atomic_int *cancel,
                             struct runner *out, struct error *err);
-
-/* The words as a session keeps them, malloc'd; NULL when memory is out. And again; *words is in the arena. */
-char *job_options_text(const struct job_options *words);
-enum status job_options_read(const cJSON *json, struct arena *arena, struct job_options *words, struct error *err);
 
 #endif

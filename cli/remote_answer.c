@@ -1,4 +1,4 @@
-/* What came of a service's session, in one request. See remote_session.h. */
+/* What came of a service's session, in one request. */
 #include "cli/remote.h"
 #include "cli/remote_copy.h"
 #include "cli/remote_session.h"

@@ -37,10 +37,10 @@ static cJSON *new_session(const struct inputs *inputs, const struct tune_options
              cJSON_AddStringToObject(root, "cluster", inputs->cluster.id.hex) &&
              cJSON_AddStringToObject(root, "mode", own ? "own" : "ask") &&
              cJSON_AddNumberToObject(root, "seed", (double)o->seed) &&
-             cJSON_AddNumberToObject(root, "final_rounds", (double)o->final_rounds) &&
-             cJSON_AddNumberToObject(root, "trial_us", o->trial_us) &&
-             cJSON_AddNumberToObject(root, "least_gain", o->least_gain) &&
-             cJSON_AddNumberToObject(root, "earlier", (double)o->earlier) &&
+             cJSON_AddNumberToObject(root, "final_rounds", (double)o->kept.final_rounds) &&
+             cJSON_AddNumberToObject(root, "trial_us", o->kept.trial_us) &&
+             cJSON_AddNumberToObject(root, "least_gain", o->kept.least_gain) &&
+             cJSON_AddNumberToObject(root, "earlier", (double)o->kept.earlier) &&
              cJSON_AddStringToObject(root, "ranker", ranker) &&
              (!runner || cJSON_AddStringToObject(root, "runner", runner));
     return root;

@@ -22,21 +22,12 @@
 static const double TURN_US = 60e6, LEASE_US = 600e6, LEAST_LEASE_US = 1e6, MOST_LEASE_US = 7 * 86400e6;
 static const double LOOK_AGAIN_US = 0.5e6;
 
-enum status session_limits(void *context, const char *job, const struct model *model, const struct cluster *cluster,
-                           const struct export_limits **limits, struct error *err) {
-    struct export_limits *own = context;
-    struct arena arena = {0};
-    struct job_options words;
-    (void)model, (void)cluster;
-    cJSON *json = cJSON_Parse(job);
-    enum status st = json ? job_options_read(json, &arena, &words, err) : error_no_memory(err);
-    cJSON_Delete(json);
-    if (!st && words.export_to) {
-        st = export_limits_parse(words.export_to, words.accept, own, err);
-        *limits = st ? NULL : own;
-    }
-    arena_release(&arena);
-    return st;
+enum status session_limits(void *context, const struct job_options *job, const struct export_limits **limits,
+                           struct error *err) {
+    if (!job->export_to)
+        return ST_OK;
+    *limits = context;
+    return export_limits_parse(job->export_to, job->accept, context, err);
 }
 
 /* ---- who asks ---- */

@@ -7,8 +7,8 @@
 
 command_function session_suggest_trials, session_heartbeat, session_complete, session_fail;
 
-/* An asking_limits: a session keeps the words of its command line. `context` is a struct export_limits for it. */
-enum status session_limits(void *context, const char *job, const struct model *model, const struct cluster *cluster,
-                           const struct export_limits **limits, struct error *err);
+/* An asking_limits: the forms that --export-to named. `context` is a struct export_limits for them. */
+enum status session_limits(void *context, const struct job_options *job, const struct export_limits **limits,
+                           struct error *err);
 
 #endif

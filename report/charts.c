@@ -1,4 +1,4 @@
-/* See charts.h. Dots carry their data as a title, which browsers show where the pointer is; above TITLES of them they
+/* Dots carry their data as a title, which browsers show where the pointer is; above TITLES of them they
  * would weigh more than they tell. */
 #include "report/charts.h"
 

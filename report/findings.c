@@ -1,7 +1,7 @@
-/* See findings.h. */
+/* Figures come from the outcome. Only timelines are simulated here, with the two factors of the simulator fitted to
+ * what the session measured. A strategy that cannot be simulated any more is left out. */
 #include "report/findings.h"
 
-#include <cjson/cJSON.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "report/lanes.h"
 #include "simulator/bound.h"
 #include "tuner/search/importance.h"
-#include "tuner/session/trials.h"
+#include "tuner/session/session_options.h"
 
 enum {
     FIT_MOST = 12, /* strategies to correct the simulator by, beside the best two; more change little */
@@ -27,11 +27,10 @@ static bool is_fatal(enum status st) {
 /* Who runs its trials: what its options say, or else its first trial. */
 static enum status read_runner(struct findings *f, struct error *err) {
     const struct outcome *o = &f->outcome;
-    cJSON *options = cJSON_Parse(o->session.options);
-    const char *runner = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(options, "runner"));
-    f->runner = runner ? arena_strdup(&f->arena, runner) : o->n_trials ? o->trials[0].runner : NULL;
-    enum status st = !options || (runner && !f->runner) ? error_no_memory(err) : ST_OK;
-    cJSON_Delete(options);
+    struct session_options options;
+    enum status st = session_options_read(&o->session, &f->arena, &options, err);
+    if (!st)
+        f->runner = options.launch.runner ? options.launch.runner : o->n_trials ? o->trials[0].runner : NULL;
     return st;
 }
 

@@ -1,4 +1,4 @@
-/* See html.h. */
+/* The style sheet as one text, and tables that are written cell by cell. */
 #include "report/html.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* See markup.h. A start tag stays open until content or its end comes, so that an element without content can close
+/* A start tag stays open until content or its end comes, so that an element without content can close
  * itself. Texts are copied a character at a time: O(length). */
 #include "report/markup.h"
 

@@ -1,4 +1,4 @@
-/* See placing.h. */
+/* The places nearest to the wanted ones that keep a gap, by pooling adjacent violators. O(n). */
 #include "report/placing.h"
 
 #include <math.h>

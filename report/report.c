@@ -1,4 +1,4 @@
-/* See report.h. Every chart has its numbers under it as a table. */
+/* Every chart has its numbers under it as a table. */
 #include "report/report.h"
 
 #include <cjson/cJSON.h>

@@ -1,4 +1,4 @@
-/* See svg.h. */
+/* Coordinates are pixels from the upper left corner. Ticks stand at round numbers. */
 #include "report/svg.h"
 
 #include <math.h>

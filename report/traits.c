@@ -1,4 +1,4 @@
-/* See traits.h. O(variables + groups + messages). */
+/* Traits come from the strategy and its plan. O(variables + groups + messages). */
 #include "report/traits.h"
 
 #include <stdio.h>

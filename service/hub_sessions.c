@@ -150,13 +150,13 @@ static enum status prepare_engine(struct hub_session *s, struct store *store, co
     if (st)
         return st;
     s->options.ranker = s->ranker.ranker;
-    s->options.ranker_id = s->ranker.ranker ? s->ranker.id.hex : NULL;
-    s->options.runner = s->runner;
-    s->options.hosts = s->hosts;
+    s->options.kept.ranker = s->ranker.ranker ? s->ranker.id.hex : NULL;
+    s->options.kept.launch.runner = s->runner;
+    s->options.kept.launch.hosts = s->hosts;
     s->options.team = s->team;
     s->options.shared = s->shared;
     s->options.mode = s->mode;
-    s->options.served = true;
+    s->options.kept.served = true;
     s->options.cancel = &s->cancel; /* what it learns beside trials ends with it */
     narrow(s);
     st = session_prepare(&s->model, &s->cluster, &s->options, &s->engine, err);
@@ -175,7 +175,7 @@ enum status hub_new(struct hub *hub, const struct new_session *request, struct h
     s->mode = request->mode;
     s->options = request->options;
     if (!copy_text(&s->team, request->team) || !copy_text(&s->shared, request->shared) ||
-        !copy_text(&s->runner, own ? launcher->runner : request->options.runner) ||
+        !copy_text(&s->runner, own ? launcher->runner : request->options.kept.launch.runner) ||
         !copy_text(&s->hosts, own ? launcher->hosts : NULL))
         st = error_no_memory(err);
     if (!st)
@@ -365,15 +365,20 @@ static struct hub_session *lookup(struct hub *hub, const char *id) {
 
 /* How its trials are run. The service's own run as an administrator registered now, whatever the dataset says, which
  * may be of another service; NULL where nobody did. */
-static bool load_runner(struct hub_session *s, const struct stored_session *stored) {
+static enum status load_runner(struct hub_session *s, const struct stored_session *stored, struct arena *arena,
+                               struct error *err) {
+    struct session_options kept;
+    enum status st = session_options_read(stored, arena, &kept, err);
+    if (st)
+        return st;
+    kept.launch.hosts = NULL;
     if (stored->mode == STORED_SESSION_OWN) {
         const struct cluster_launcher *launcher = hub_launcher(s->hub, stored->cluster);
-        return !launcher || (copy_text(&s->runner, launcher->runner) && copy_text(&s->hosts, launcher->hosts));
+        kept.launch.runner = launcher ? launcher->runner : NULL;
+        kept.launch.hosts = launcher ? launcher->hosts : NULL;
     }
-    cJSON *options = cJSON_Parse(stored->options);
-    const bool whole = copy_text(&s->runner, cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(options, "runner")));
-    cJSON_Delete(options);
-    return whole;
+    const bool whole = copy_text(&s->runner, kept.launch.runner) && copy_text(&s->hosts, kept.launch.hosts);
+    return whole ? ST_OK : error_no_memory(err);
 }
 
 /* What the dataset says of it, without the engine. */
@@ -391,8 +396,10 @@ static enum status load(struct hub *hub, const char *id, struct hub_session **ou
         snprintf(s->id, sizeof s->id, "%s", stored.id);
         s->mode = stored.mode;
         s->state = stored.state;
-        if (!copy_text(&s->team, stored.team) || !copy_text(&s->shared, stored.shared) || !load_runner(s, &stored))
+        if (!copy_text(&s->team, stored.team) || !copy_text(&s->shared, stored.shared))
             st = error_no_memory(err);
+        if (!st)
+            st = load_runner(s, &stored, &arena, err);
         if (!st)
             st = describe(s, reader, stored.model, stored.cluster, err);
     }
@@ -475,12 +482,12 @@ enum status hub_wake(struct hub_session *s, struct error *err) {
     if (!st)
         st = store_session_get(reader, s->id, &arena, &stored, err);
     if (!st) {
-        cJSON *options = cJSON_Parse(stored.options);
-        const char *ranker = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(options, "ranker"));
-        st = s->mode == STORED_SESSION_OWN ? hub_own_options(s, err) : ST_OK;
+        struct session_options kept;
+        st = session_options_read(&stored, &arena, &kept, err);
+        if (!st && s->mode == STORED_SESSION_OWN)
+            st = hub_own_options(s, err);
         if (!st)
-            st = prepare_engine(s, reader, ranker ? ranker : "none", err);
-        cJSON_Delete(options);
+            st = prepare_engine(s, reader, kept.ranker ? kept.ranker : "none", err);
     }
     if (!st)
         st = session_resume(s->engine, reader, s->id, err);
@@ -572,9 +579,10 @@ static enum status refresh_leases(void *context, struct store *store, struct err
 static bool was_served(const struct stored_session *stored) {
     if (stored->origin && strcmp(stored->origin, SESSION_BEFORE) != 0)
         return false;
-    cJSON *options = cJSON_Parse(stored->options);
-    bool by_service = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(options, "served"));
-    cJSON_Delete(options);
+    struct arena arena = {0};
+    struct session_options kept;
+    const bool by_service = !session_options_read(stored, &arena, &kept, NULL) && kept.served;
+    arena_release(&arena);
     return by_service;
 }
 

@@ -1,4 +1,4 @@
-/* See asking.h. Each change is one transaction, so a process that dies in the middle of one has changed nothing. Cost
+/* Each change is one transaction, so a process that dies in the middle of one has changed nothing. Cost
  * of a call: the session's records are replayed, which takes milliseconds; new suggestions take what they take. */
 #include "tuner/session/asking.h"
 
@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/json.h"
 #include "base/rng.h"
 #include "dataset/describe.h"
 #include "dataset/leases.h"
@@ -64,38 +63,26 @@ enum status asking_expire(struct store *store, const char *session, struct error
 
 /* ---- the session from its records ---- */
 
-static const char *member(const cJSON *json, const char *key) {
-    return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, key));
-}
-
 /* What the session was opened with, as session_prepare must know it. */
-static enum status read_options(struct asking *a, const cJSON *json, const char **ranker, struct error *err) {
-    const cJSON *job = cJSON_GetObjectItemCaseSensitive(json, "job");
-    char *text = job ? cJSON_PrintUnformatted(job) : NULL;
-    const char *runner = member(json, "runner"), *word = member(json, "ranker");
+static enum status read_options(struct asking *a, struct error *err) {
     a->options = tune_default_options();
-    a->options.job = text ? arena_strdup(&a->arena, text) : NULL;
-    a->options.runner = arena_strdup(&a->arena, runner ? runner : "ask");
-    *ranker = arena_strdup(&a->arena, word ? word : "none");
-    const bool whole = (a->options.job || !job) && a->options.runner && *ranker;
-    cJSON_free(text);
-    return whole ? ST_OK : error_no_memory(err);
+    enum status st = session_options_read(&a->stored, &a->arena, &a->options.kept, err);
+    if (!st && !a->options.kept.launch.runner)
+        a->options.kept.launch.runner = "ask";
+    return st;
 }
 
 static enum status prepare(struct asking *a, asking_limits *limits, void *context, struct error *err) {
     const struct domain here = {.model = a->model, .cluster = a->cluster};
-    const char *ranker = "none";
+    const struct session_options *kept = &a->options.kept;
     enum launcher_kind place;
-    cJSON *json = cJSON_Parse(a->stored.options);
-    enum status st = json ? read_options(a, json, &ranker, err)
-                          : error_set(err, ST_INVALID, "session %s: damaged options", a->stored.id);
-    cJSON_Delete(json);
-    if (!st && limits && a->options.job)
-        st = limits(context, a->options.job, &a->model, &a->cluster, &a->options.limits, err);
+    enum status st = read_options(a, err);
+    if (!st && limits)
+        st = limits(context, &kept->job, &a->options.limits, err);
     if (!st)
-        st = rankers_for_session(a->store, NULL, &here, ranker, &a->ranker, err);
+        st = rankers_for_session(a->store, NULL, &here, kept->ranker ? kept->ranker : "none", &a->ranker, err);
     a->options.ranker = st ? NULL : a->ranker.ranker;
-    if (!st && launcher_parse(a->options.runner, &place)) /* of other runners nothing is known */
+    if (!st && launcher_parse(kept->launch.runner, &place)) /* of other runners nothing is known */
         a->options.space.algorithms = runner_algorithms(&(struct runner){.cluster = &a->cluster});
     return st ? st : session_prepare(&a->model, &a->cluster, &a->options, &a->engine, err);
 }

@@ -24,10 +24,9 @@ enum status asking_open(const char *path, double patience_us, const atomic_int *
 enum status asking_find(struct store *store, const char *session, struct arena *arena, struct stored_session *out,
                         struct error *err);
 
-/* What the caller makes of the words that a session keeps about its job (struct tune_options.job): limits, for the
- * engine. *limits is the caller's, who releases what belongs to it; NULL: none. */
-typedef enum status asking_limits(void *context, const char *job, const struct model *model,
-                                  const struct cluster *cluster, const struct export_limits **limits,
+/* What the engine is limited to by the job that a session keeps (struct session_options): the caller knows. *limits is
+ * the caller's, who releases what belongs to it; left as it is: no limits. */
+typedef enum status asking_limits(void *context, const struct job_options *job, const struct export_limits **limits,
                                   struct error *err);
 
 /* A session with what it is about, as the dataset has it now. */

@@ -1,4 +1,4 @@
-/* See assignments.h. Cost: loading walks the session's trials once; each other function reads and writes one trial. */
+/* Cost: loading walks the session's trials once; each other function reads and writes one trial. */
 #include "tuner/session/assignments.h"
 
 #include <stdio.h>
@@ -84,7 +84,7 @@ static enum status write_waiting(const struct session *s, struct store *store, s
                                       .number = a->number,
                                       .waiting = true,
                                       .proposer = a->suggestion.proposer,
-                                      .runner = s->options.runner,
+                                      .runner = s->options.kept.launch.runner,
                                       .round = a->suggestion.round,
                                       .seed = s->options.seed,
                                       .predicted_us = a->suggestion.predicted_us};

@@ -1,4 +1,4 @@
-/* See collection.h. The random stream of a number is split from the seed, so a draw depends on nothing before it. */
+/* The random stream of a number is split from the seed, so a draw depends on nothing before it. */
 #include "tuner/session/collection.h"
 
 #include <math.h>

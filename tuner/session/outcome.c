@@ -1,4 +1,4 @@
-/* See outcome.h. Each record opens a row or adds to one. A strategy that was in the final is measured by its rounds
+/* Each record opens a row or adds to one. A strategy that was in the final is measured by its rounds
  * there alone: its first trial chose it, and what is chosen for being the least of many noisy values looks better than
  * it is. Cost: O(records * strategies), and that of importance_of. */
 #include "tuner/session/outcome.h"

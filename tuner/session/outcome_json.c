@@ -1,4 +1,4 @@
-/* See outcome.h: an outcome as JSON, and back. */
+/* An outcome as JSON, and back. Every number is written with all its digits, so what is read is what was written. */
 #include <math.h>
 #include <string.h>
 

@@ -1,9 +1,8 @@
-/* See runners.h. */
+/* Options become a launcher, and what it needs here is checked at once. Each order is then one trial_run or job_run. */
 #include "tuner/session/runners.h"
 
 #include <string.h>
 
-#include "base/json.h"
 #include "base/log.h"
 #include "trial-runner/hosts.h"
 #include "trial-runner/lab.h"
@@ -53,36 +52,36 @@ static enum status check(const struct launcher *place, const struct cluster *clu
 }
 
 /* An option that its runner would pass over is a mistake. */
-static enum status refuse_idle(const struct runner_options *words, enum launcher_kind place, struct error *err) {
+static enum status refuse_idle(const struct runner_options *options, enum launcher_kind place, struct error *err) {
     const bool remote = place == LAUNCHER_MPIRUN || place == LAUNCHER_SLURM;
     const struct {
         const char *option, *value, *runners;
         bool of_use;
-    } options[] = {{"partition", words->partition, "slurm", place == LAUNCHER_SLURM},
-                   {"account", words->account, "slurm", place == LAUNCHER_SLURM},
-                   {"launch-options", words->launch_options, "mpirun or slurm", remote},
-                   {"pass", words->pass, "mpirun or slurm", remote}};
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
-        if (options[i].value && !options[i].of_use)
-            return error_set(err, ST_USAGE, "--%s is for --runner %s", options[i].option, options[i].runners);
+    } particular[] = {{"partition", options->partition, "slurm", place == LAUNCHER_SLURM},
+                      {"account", options->account, "slurm", place == LAUNCHER_SLURM},
+                      {"launch-options", options->launch_options, "mpirun or slurm", remote},
+                      {"pass", options->pass, "mpirun or slurm", remote}};
+    for (size_t i = 0; i < sizeof particular / sizeof *particular; i++)
+        if (particular[i].value && !particular[i].of_use)
+            return error_set(err, ST_USAGE, "--%s is for --runner %s", particular[i].option, particular[i].runners);
     return ST_OK;
 }
 
-enum status runner_place(const struct runner_options *words, const struct cluster *cluster, struct launcher *out,
+enum status runner_place(const struct runner_options *options, const struct cluster *cluster, struct launcher *out,
                          struct error *err) {
-    struct launcher place = {.share_gpu = words->share_gpu,
-                             .logs = words->logs,
-                             .partition = words->partition,
-                             .account = words->account,
-                             .launch_options = words->launch_options,
-                             .pass = words->pass};
-    if (!launcher_parse(words->runner, &place.kind))
-        return error_set(err, ST_USAGE, "--runner: \"%s\" is none of lab, local, mpirun, slurm", words->runner);
+    struct launcher place = {.share_gpu = options->share_gpu,
+                             .logs = options->logs,
+                             .partition = options->partition,
+                             .account = options->account,
+                             .launch_options = options->launch_options,
+                             .pass = options->pass};
+    if (!launcher_parse(options->runner, &place.kind))
+        return error_set(err, ST_USAGE, "--runner: \"%s\" is none of lab, local, mpirun, slurm", options->runner);
     if (place.kind == LAUNCHER_MPIRUN || place.kind == LAUNCHER_SLURM)
-        place.host_file = words->hosts;
-    enum status st = refuse_idle(words, place.kind, err);
+        place.host_file = options->hosts;
+    enum status st = refuse_idle(options, place.kind, err);
     if (!st)
-        st = launcher_choose(&place, words->worker, cluster, err);
+        st = launcher_choose(&place, options->worker, cluster, err);
     if (!st)
         st = check(&place, cluster, err);
     if (!st)
@@ -103,50 +102,13 @@ void runner_tell(const struct launcher *place) {
              place->share_gpu ? ", all ranks on one GPU" : "");
 }
 
-enum status runner_init(struct runner *out, const struct runner_options *words, const struct model *model,
+enum status runner_init(struct runner *out, const struct runner_options *options, const struct model *model,
                         const struct cluster *cluster, const atomic_int *cancel, struct error *err) {
     struct runner runner = {.model = model, .cluster = cluster, .cancel = cancel};
-    enum status st = runner_place(words, cluster, &runner.place, err);
+    enum status st = runner_place(options, cluster, &runner.place, err);
     if (!st)
         *out = runner;
     return st;
-}
-
-static const struct {
-    const char *key;
-    size_t offset;
-} kept[] = {{"worker", offsetof(struct runner_options, worker)},
-            {"partition", offsetof(struct runner_options, partition)},
-            {"account", offsetof(struct runner_options, account)},
-            {"launch_options", offsetof(struct runner_options, launch_options)},
-            {"pass", offsetof(struct runner_options, pass)}};
-enum { N_KEPT = sizeof kept / sizeof *kept };
-
-static const char **word_at(struct runner_options *words, size_t i) {
-    return (const char **)((char *)words + kept[i].offset);
-}
-
-char *runner_options_text(const struct runner_options *words) {
-    struct runner_options copy = *words;
-    cJSON *json = cJSON_CreateObject();
-    bool whole = json && (!words->share_gpu || cJSON_AddTrueToObject(json, "share_gpu"));
-    for (size_t i = 0; i < N_KEPT && whole; i++)
-        if (*word_at(&copy, i))
-            whole = cJSON_AddStringToObject(json, kept[i].key, *word_at(&copy, i));
-    char *text = whole ? json_line(json) : NULL;
-    cJSON_Delete(json);
-    return text;
-}
-
-enum status runner_options_read(const cJSON *json, struct arena *arena, struct runner_options *words,
-                                struct error *err) {
-    for (size_t i = 0; i < N_KEPT; i++) {
-        const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, kept[i].key));
-        if (text && !*word_at(words, i) && !(*word_at(words, i) = arena_strdup(arena, text)))
-            return error_no_memory(err);
-    }
-    words->share_gpu |= cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(json, "share_gpu"));
-    return ST_OK;
 }
 
 void runner_init_job(struct runner *out, struct job *job, double limit_s, const struct model *model,

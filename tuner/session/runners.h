@@ -2,24 +2,14 @@
 #ifndef TUNER_SESSION_RUNNERS_H
 #define TUNER_SESSION_RUNNERS_H
 
-#include <cjson/cJSON.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "base/arena.h"
 #include "base/error.h"
 #include "trial-runner/job.h"
 #include "trial-runner/trial.h"
+#include "tuner/session/session_options.h"
 #include "tuner/session/trials.h"
-
-/* How workers are started, in the words of a command line or of a session; borrowed. NULL: the default. See
- * struct launcher for what they mean. */
-struct runner_options {
-    const char *runner; /* "lab", "local", "mpirun", "slurm"; needed */
-    const char *worker; /* "mpi", "nccl", or the path of a program */
-    const char *hosts, *logs, *partition, *account, *launch_options, *pass;
-    bool share_gpu;
-};
 
 struct runner {
     struct launcher place;
@@ -34,9 +24,9 @@ struct runner {
     void *context;
 };
 
-/* What the words mean on this cluster; borrows them. Says at once what is missing for it here. Fails: ST_USAGE,
+/* What the options mean on this cluster; borrows them. Says at once what is missing for it here. Fails: ST_USAGE,
  * ST_INVALID, ST_NOT_FOUND, ST_ENVIRONMENT. */
-enum status runner_place(const struct runner_options *words, const struct cluster *cluster, struct launcher *out,
+enum status runner_place(const struct runner_options *options, const struct cluster *cluster, struct launcher *out,
                          struct error *err);
 
 /* Whether the nodes' names can be hosts where they have to be: for mpirun and slurm, without a host file. Fails:
@@ -48,20 +38,14 @@ enum status runner_check_hosts(enum launcher_kind place, const char *host_file, 
 void runner_tell(const struct launcher *place);
 
 /* As runner_place. Release with runner_release. */
-enum status runner_init(struct runner *out, const struct runner_options *words, const struct model *model,
+enum status runner_init(struct runner *out, const struct runner_options *options, const struct model *model,
                         const struct cluster *cluster, const atomic_int *cancel, struct error *err);
 
-/* What a session keeps of the words, beside the runner's name, its hosts and logs: JSON, malloc'd; NULL when memory is
- * out. And again, into those members that are NULL; they are in the arena. Fails: ST_NO_MEMORY. */
-char *runner_options_text(const struct runner_options *words);
-enum status runner_options_read(const cJSON *json, struct arena *arena, struct runner_options *words,
-                                struct error *err);
 void runner_release(struct runner *runner);
 
-/* The user's own command in place of the worker program; it is called "command" in records. */
+/* The user's own command in place of the worker program; it is called RUNNER_COMMAND in records. */
 void runner_init_job(struct runner *out, struct job *job, double limit_s, const struct model *model,
                      const struct cluster *cluster, const atomic_int *cancel);
-#define RUNNER_COMMAND "command"
 
 /* The set of 1u << ALGORITHM_... that the worker program can execute. */
 uint32_t runner_algorithms(const struct runner *runner);

@@ -1,4 +1,4 @@
-/* See session.h. What to do next is decided from the entries alone (the distinct strategies, and what was measured or
+/* What to do next is decided from the entries alone (the distinct strategies, and what was measured or
  * is being measured of them), never from how the process came to know them; the number of trials so far, those that
  * still run included, names the random stream of the next proposal. That makes resuming the same as going on.
  *
@@ -27,9 +27,7 @@ static const double HOPELESS = 1.5;
 
 struct tune_options tune_default_options(void) {
     return (struct tune_options){.trials = 40,
-                                 .earlier = EARLIER,
-                                 .final_rounds = 3,
-                                 .trial_us = 4e6,
+                                 .kept = {.earlier = EARLIER, .final_rounds = 3, .trial_us = 4e6},
                                  .seed = 1,
                                  .space = space_default_options()};
 }
@@ -130,7 +128,7 @@ void session_tell(const struct session *s, const struct entry *e, const struct t
 
 static uint64_t iterations_for(const struct session *s, const struct entry *e) {
     double per_iteration = isfinite(e->median_us) ? e->median_us : e->predicted_us;
-    double n = per_iteration > 0 ? s->options.trial_us / per_iteration : MOST_ITERATIONS;
+    double n = per_iteration > 0 ? s->options.kept.trial_us / per_iteration : MOST_ITERATIONS;
     return (uint64_t)fmin(fmax(n, LEAST_ITERATIONS), MOST_ITERATIONS);
 }
 
@@ -213,7 +211,7 @@ static enum status refit(struct session *s, struct error *err) {
 
 /* Trials that the final will need. */
 static uint64_t reserve(const struct session *s) {
-    uint64_t wanted = s->options.final_rounds * MAX_FINALISTS;
+    uint64_t wanted = s->options.kept.final_rounds * MAX_FINALISTS;
     return s->options.trials && wanted > s->options.trials / 3 ? s->options.trials / 3 / MAX_FINALISTS * MAX_FINALISTS
                                                                : wanted;
 }
@@ -293,7 +291,7 @@ static enum status next_candidate(struct session *s, struct entry **out, struct 
     }
     if (st)
         return st;
-    if (proposal.gain < s->options.least_gain) {
+    if (proposal.gain < s->options.kept.least_gain) {
         strategy_release(&proposal.strategy);
         s->stop = TUNE_STOP_GAIN;
         s->searched = true;

@@ -24,6 +24,7 @@
 #include "strategy/strategy.h"
 #include "tuner/search/candidates.h"
 #include "tuner/session/outcome.h"
+#include "tuner/session/session_options.h"
 #include "tuner/session/trials.h"
 
 enum tune_phase { TUNE_BASELINES, TUNE_SEARCH, TUNE_FINAL };
@@ -47,22 +48,13 @@ struct tune_options {
                         two is needed */
     double gap;      /* stop when the best is within this of the lower bound; 0 = never */
     uint64_t seed;
-    uint64_t final_rounds; /* repeats of each finalist */
-    double trial_us;       /* how long one trial should measure; iterations follow from the prediction */
-    double least_gain;     /* stop when no candidate promises to be faster by this share; 0 = never */
-    size_t evaluations;    /* predictions behind one proposal; 0 = candidates_evaluations() */
-    size_t earlier;        /* learn from so many trials of earlier sessions on this model and cluster; 0 = from none */
+    struct session_options kept; /* in the dataset, for whoever resumes it */
+    size_t evaluations;          /* predictions behind one proposal; 0 = candidates_evaluations() */
     const struct ranker *ranker; /* residual, learned elsewhere; borrowed. NULL: the timeline and a Gaussian process */
-    const char *ranker_id;       /* its id in the dataset, kept with the session; or NULL */
     struct space_options space;
     const struct export_limits *limits; /* try only what these forms can say; borrowed; NULL: all of the space */
-    const char *runner;                 /* what runs the trials: "lab", "mpirun"; kept with the session */
-    const char *hosts;                  /* the runner's host file, kept with the session; or NULL */
-    const char *launch;                 /* JSON about how the runner starts workers, likewise; or NULL */
-    const char *job;                    /* JSON about the user's own job, kept with the session; or NULL */
     const char *team, *shared; /* whose it is and who may see it, as the dataset has them; NULL: nobody's, all */
     enum stored_session_mode mode;
-    bool served; /* a service runs it, and goes on with it after a restart */
     const atomic_int *cancel;
     void (*opened)(void *context, const char *session); /* tune_run has recorded a new session; NULL: nobody asks */
     void (*listen)(void *context, const struct tune_event *event);

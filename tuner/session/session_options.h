@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/error.h"
 #include "dataset/store.h"
 
@@ -29,5 +30,47 @@ char *session_budget_write(const struct session_budget *budget, const char *befo
 
 /* False for a collection, which has no budget. */
 bool session_budget_is_limited(const struct session_budget *budget);
+
+/* How workers are started. Texts are borrowed; NULL: the default. struct launcher (trial-runner/launch.h) says what
+ * they mean. */
+#define RUNNER_COMMAND "command" /* the runner of struct job_options */
+struct runner_options {
+    const char *runner; /* "lab", "local", "mpirun", "slurm", "command" (RUNNER_COMMAND); needed */
+    const char *hosts;  /* the runner's host file */
+    const char *worker; /* "mpi", "nccl", or the path of a program */
+    const char *partition, *account, *launch_options, *pass;
+    bool share_gpu;
+    const char *logs; /* a folder for what trials write; not kept here, but in struct job_options */
+};
+
+/* The user's own command in place of a worker program, and what it can be told. Texts are borrowed; NULL: none. */
+struct job_options {
+    const char *command;
+    const char *pattern, *unit;                  /* where its output has an iteration's time */
+    const char *export_env, *export_to, *accept; /* forms of interop/export, and what they may lose */
+    const char *label;                           /* what records call the command */
+    bool publish;                                /* records have its whole text */
+    double time_limit_us;                        /* of a trial; 0: by what is expected of it */
+    const char *logs;                            /* a folder for what trials write */
+};
+
+/* What a session was opened with, beside its budget and seed. */
+struct session_options {
+    uint64_t final_rounds; /* repeats of each finalist */
+    double trial_us;       /* how long one trial should measure; iterations follow from the prediction */
+    double least_gain;     /* stop when no candidate promises to be faster by this share; 0: never */
+    uint64_t earlier;      /* learn from so many trials of earlier sessions on this model and cluster; 0: from none */
+    const char *ranker;    /* its id in the dataset; NULL: none */
+    bool served;           /* a service runs it, and goes on with it after a restart */
+    struct runner_options launch;
+    struct job_options job;
+};
+
+/* What is not said is zero. Texts are the arena's. Fails: ST_INVALID, with the place; ST_NO_MEMORY. */
+enum status session_options_read(const struct stored_session *session, struct arena *arena, struct session_options *out,
+                                 struct error *err);
+
+/* As session_budget_write. */
+char *session_options_write(const struct session_options *options, const char *before);
 
 #endif

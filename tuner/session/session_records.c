@@ -39,24 +39,6 @@ static enum status make_id(char out[64], struct error *err) {
     return ST_OK;
 }
 
-/* What a resumed session must know again; malloc'd. */
-static char *options_text(const struct session *s) {
-    cJSON *json = cJSON_CreateObject();
-    bool ok = json && cJSON_AddNumberToObject(json, "final_rounds", (double)s->options.final_rounds) &&
-              cJSON_AddNumberToObject(json, "trial_us", s->options.trial_us) &&
-              cJSON_AddStringToObject(json, "runner", s->options.runner) &&
-              cJSON_AddNumberToObject(json, "least_gain", s->options.least_gain) &&
-              cJSON_AddNumberToObject(json, "earlier", (double)s->options.earlier) &&
-              (!s->options.served || cJSON_AddTrueToObject(json, "served")) &&
-              (!s->options.ranker_id || cJSON_AddStringToObject(json, "ranker", s->options.ranker_id)) &&
-              (!s->options.launch || cJSON_AddRawToObject(json, "launch", s->options.launch)) &&
-              (!s->options.job || cJSON_AddRawToObject(json, "job", s->options.job)) &&
-              (!s->options.hosts || cJSON_AddStringToObject(json, "hosts", s->options.hosts));
-    char *text = ok ? json_line(json) : NULL;
-    cJSON_Delete(json);
-    return text;
-}
-
 /* The strategy of a record under the name that the record has for it. */
 static enum status get_strategy(const struct session *s, struct store *store, const struct record *record,
                                 struct strategy *out, struct error *err) {
@@ -100,13 +82,13 @@ static enum status load_earlier(struct session *s, struct store *store, const ch
     const enum record_state complete = RECORD_COMPLETE;
     const struct query query = {.model = s->model->id.hex,
                                 .cluster = s->cluster->id.hex,
-                                .runner = s->options.runner,
+                                .runner = s->options.kept.launch.runner,
                                 .state = &complete,
                                 .until = began,
                                 .viewer = s->options.team,
                                 .order = QUERY_BY_measured,
-                                .limit = s->options.earlier};
-    if (!s->options.earlier)
+                                .limit = s->options.kept.earlier};
+    if (!s->options.kept.earlier)
         return ST_OK;
     enum status st = query_collect(store, &query, &arena, &n, &records, err);
     s->earlier = calloc(n + 1, sizeof *s->earlier);
@@ -142,7 +124,7 @@ enum status session_begin(struct session *s, struct store *store, struct error *
                                          .time_us = s->options.time_us,
                                          .gap = s->options.gap,
                                          .used_us = clock_now_us() - s->started_us};
-    char *budget = session_budget_write(&begun, NULL), *options = options_text(s);
+    char *budget = session_budget_write(&begun, NULL), *options = session_options_write(&s->options.kept, NULL);
     const struct stored_session session = {.id = s->id,
                                            .model = s->model->id.hex,
                                            .cluster = s->cluster->id.hex,
@@ -168,25 +150,20 @@ static double stamp_us(const char *stamp) {
     return rest ? (double)timegm(&tm) * 1e6 + strtod(rest, NULL) * 1e6 : NAN;
 }
 
-static double number_of(const cJSON *json, const char *key) {
-    const cJSON *node = cJSON_GetObjectItemCaseSensitive(json, key);
-    return cJSON_IsNumber(node) ? node->valuedouble : 0;
-}
-
 /* The budget and options are those of the beginning, whatever this command line says. */
-static enum status restore_options(struct session *s, const struct stored_session *stored, struct error *err) {
+static enum status restore_options(struct session *s, const struct stored_session *stored, struct arena *arena,
+                                   struct error *err) {
+    struct session_options kept;
     enum status st = session_read_budget(s, stored, err);
-    cJSON *options = st ? NULL : cJSON_Parse(stored->options);
-    if (!st && !options)
-        st = error_set(err, ST_INVALID, "session %s: damaged options", s->id);
+    if (!st)
+        st = session_options_read(stored, arena, &kept, err);
     if (st)
         return st;
     s->options.seed = stored->seed;
-    s->options.final_rounds = (uint64_t)number_of(options, "final_rounds");
-    s->options.trial_us = number_of(options, "trial_us");
-    s->options.least_gain = number_of(options, "least_gain");
-    s->options.earlier = (size_t)number_of(options, "earlier");
-    cJSON_Delete(options);
+    s->options.kept.final_rounds = kept.final_rounds;
+    s->options.kept.trial_us = kept.trial_us;
+    s->options.kept.least_gain = kept.least_gain;
+    s->options.kept.earlier = kept.earlier;
     if (s->options.trials || s->options.time_us > 0)
         return ST_OK;
     return error_set(err, ST_CONFLICT, "session %s has no budget: it is a collection; go on with: syncopate collect",
@@ -317,7 +294,7 @@ enum status session_resume(struct session *s, struct store *store, const char *i
         st = error_set(err, ST_CONFLICT, "session %s is about another model or cluster", id);
     if (!st) {
         snprintf(s->id, sizeof s->id, "%s", stored.id);
-        st = restore_options(s, &stored, err);
+        st = restore_options(s, &stored, &arena, err);
     }
     if (!st)
         st = store_trials(store, s->id, &arena, &n, &records, err);

@@ -1,4 +1,4 @@
-/* See trials.h. */
+/* A trial that was ended early says so in its environment. */
 #include "tuner/session/trials.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* See tune.h. */
+/* Each trial is in the dataset before it runs and after it ended, so a process that is killed loses one trial at most.
+ */
 #include "tuner/session/tune.h"
 
 #include <stdio.h>
@@ -99,7 +100,7 @@ enum status tune_run(struct store *store, const struct model *model, const struc
                      struct outcome *out, struct error *err) {
     struct tune_options with_runner = *options;
     struct tune t = {.store = store, .model = model, .cluster = cluster, .runner = runner, .options = &with_runner};
-    with_runner.runner = runner->name;
+    with_runner.kept.launch.runner = runner->name;
     enum status st = session_prepare(model, cluster, &with_runner, &t.session, err);
     if (st)
         return st;

@@ -262,23 +262,22 @@ static enum status read_new_budget(const struct json_at *body, struct tune_optio
 
 static enum status read_options(const struct json_at *body, struct new_session *out, struct error *err) {
     struct tune_options *o = &out->options;
-    uint64_t earlier = o->earlier;
+    struct session_options *kept = &o->kept;
     enum status st = read_new_budget(body, o, err);
     if (!st)
         st = json_get_integer(body, "seed", JSON_OPTIONAL, 0, 1ull << 53, &o->seed, err);
     if (!st)
-        st = json_get_integer(body, "final_rounds", JSON_OPTIONAL, 0, MOST_ROUNDS, &o->final_rounds, err);
+        st = json_get_integer(body, "final_rounds", JSON_OPTIONAL, 0, MOST_ROUNDS, &kept->final_rounds, err);
     if (!st)
-        st = json_get_number(body, "trial_us", JSON_OPTIONAL, 1e3, 3.6e9, &o->trial_us, err);
+        st = json_get_number(body, "trial_us", JSON_OPTIONAL, 1e3, 3.6e9, &kept->trial_us, err);
     if (!st)
-        st = json_get_number(body, "least_gain", JSON_OPTIONAL, 0, 1, &o->least_gain, err);
+        st = json_get_number(body, "least_gain", JSON_OPTIONAL, 0, 1, &kept->least_gain, err);
     if (!st)
-        st = json_get_integer(body, "earlier", JSON_OPTIONAL, 0, 10000, &earlier, err);
+        st = json_get_integer(body, "earlier", JSON_OPTIONAL, 0, 10000, &kept->earlier, err);
     if (!st)
         st = json_get_string(body, "ranker", JSON_OPTIONAL, &out->ranker, err);
     if (!st)
-        st = json_get_string(body, "runner", JSON_OPTIONAL, &o->runner, err);
-    o->earlier = (size_t)earlier;
+        st = json_get_string(body, "runner", JSON_OPTIONAL, &kept->launch.runner, err);
     return st;
 }
 
@@ -302,7 +301,7 @@ static enum status read_new(struct request *rq, struct new_session *out, struct 
     const struct json_at body = request_body(rq);
     size_t mode = STORED_SESSION_ASK;
     *out = (struct new_session){.options = tune_default_options(), .team = rq->principal.team};
-    out->options.runner = "ask";
+    out->options.kept.launch.runner = "ask";
     enum status st = json_expect_object(&body, known, err);
     if (!st)
         st = json_get_word(&body, "mode", JSON_OPTIONAL, modes, &mode, err);

@@ -38,9 +38,9 @@ static cJSON *tune(struct world *w, const char *dataset, struct rng *rng) {
     rng_seed(&u.rng, rng_below(rng, 1000));
     w->gives_up = rng_below(rng, 2);
     o.trials = 12 + rng_below(rng, 20);
-    o.final_rounds = rng_below(rng, 4);
+    o.kept.final_rounds = rng_below(rng, 4);
     o.seed = rng_below(rng, 1000);
-    o.trial_us = 1e6;
+    o.kept.trial_us = 1e6;
     o.evaluations = 120;
     assert_ok(store_open(dataset, STORE_READ_WRITE, &store, &err));
     assert_ok(tune_run(store, &w->model, &w->cluster, &runner, &o, NULL, &outcome, &err));

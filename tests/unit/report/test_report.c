@@ -25,7 +25,7 @@ static enum status run_session(struct world *w, const char *file, uint64_t trial
     const struct tune_runner runner = {"simulated", w, simulated_run};
     struct tune_options options = tune_default_options();
     options.trials = trials;
-    options.trial_us = 1e6;
+    options.kept.trial_us = 1e6;
     options.evaluations = 200;
     assert_int_equal(store_open(file, STORE_READ_WRITE, &store, err), ST_OK);
     enum status st = tune_run(store, &w->model, &w->cluster, &runner, &options, NULL, out, err);

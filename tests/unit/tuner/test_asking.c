@@ -19,8 +19,8 @@ static struct desk open_desk(struct world *w, const char *name, uint64_t trials)
     struct session *engine;
     struct tune_options o = tune_default_options();
     o.trials = trials;
-    o.trial_us = 1e6;
-    o.runner = "simulated";
+    o.kept.trial_us = 1e6;
+    o.kept.launch.runner = "simulated";
     o.mode = STORED_SESSION_ASK;
     snprintf(d.file, sizeof d.file, "%.4000s/%s.db", test_dir(), name);
     assert_ok(store_open(d.file, STORE_READ_WRITE, &store, &err));
@@ -291,7 +291,7 @@ static void a_session_of_its_own_process_is_not_shared(void **state) {
     struct asking a;
     struct tune_options o = tune_default_options();
     char file[4200];
-    o.runner = "simulated";
+    o.kept.launch.runner = "simulated";
     snprintf(file, sizeof file, "%.4000s/own.db", test_dir());
     assert_ok(store_open(file, STORE_READ_WRITE, &store, &err));
     assert_ok(session_prepare(&w->model, &w->cluster, &o, &engine, &err));

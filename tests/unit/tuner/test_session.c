@@ -14,7 +14,7 @@
 static struct tune_options options_of(uint64_t trials) {
     struct tune_options o = tune_default_options();
     o.trials = trials;
-    o.trial_us = 1e6;
+    o.kept.trial_us = 1e6;
     o.evaluations = 200;
     return o;
 }
@@ -201,7 +201,7 @@ static void trials_of_any_number_of_iterations_count(void **state) {
     struct tune_options o = options_of(3);
     const struct tune_runner runner = {"simulated", w, long_run};
     char file[4096];
-    o.final_rounds = 0;
+    o.kept.final_rounds = 0;
     snprintf(file, sizeof file, "%s/long.db", test_dir());
     assert_ok(store_open(file, STORE_READ_WRITE, &store, &err));
     assert_ok(tune_run(store, &w->model, &w->cluster, &runner, &o, NULL, &t, &err));
@@ -376,7 +376,7 @@ static void gap_that_a_baseline_closes_ends_the_session_before_the_search(void *
     assert_ok(tune(w, file, &o, NULL, &t, &err));
     assert_int_equal(t.stop, TUNE_STOP_GAP);
     assert_int_equal(t.n_rows, 1);
-    assert_int_equal(t.ended, 1 + o.final_rounds);
+    assert_int_equal(t.ended, 1 + o.kept.final_rounds);
     outcome_release(&t);
 }
 

@@ -8,9 +8,9 @@
 static struct tune_options options_of(uint64_t trials) {
     struct tune_options o = tune_default_options();
     o.trials = trials;
-    o.trial_us = 1e6;
+    o.kept.trial_us = 1e6;
     o.evaluations = 120;
-    o.runner = "simulated";
+    o.kept.launch.runner = "simulated";
     return o;
 }
 
