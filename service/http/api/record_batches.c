@@ -34,7 +34,7 @@ struct batch {
     int64_t *strategy_rows;
     const char **uids;
     struct import_options options;
-    struct hub_session *served; /* the session they go to, or NULL */
+    struct hub_session *live; /* the session they go to, or NULL */
     const struct stored_session *session;
     struct import_report report;
     bool done;
@@ -292,8 +292,8 @@ static enum status import_effect(struct request *rq, struct store *store, void *
         return fail_import(rq, batch, st, err);
     if (batch->report.added)
         st = request_reserve(rq, batch->report.added, batch->report.added, &batch->reserved, rs, err);
-    if (!st && batch->served)
-        st = hub_tell_import(batch->served, store, batch->report.added, err);
+    if (!st && batch->live)
+        st = hub_tell_import(batch->live, store, batch->report.added, err);
     batch->done = !st;
     return st ? st : answer(batch, rs, err);
 }
@@ -333,7 +333,7 @@ static enum status check_record(const struct request *rq, const struct batch *ba
         if (!strcmp(batch->records[k].strategy, r->strategy))
             return ST_OK;
     enum status st =
-        store_get_strategy(store, r->strategy, hub_model(batch->served), hub_cluster(batch->served), &strategy, err);
+        store_get_strategy(store, r->strategy, hub_model(batch->live), hub_cluster(batch->live), &strategy, err);
     if (st)
         return request_fail_item(rq, batch->list, i, st, err);
     strategy_release(&strategy);
@@ -343,7 +343,7 @@ static enum status check_record(const struct request *rq, const struct batch *ba
 /* The session is locked. */
 static enum status import_locked(struct request *rq, struct batch *batch, struct response *rs, struct error *err) {
     struct store *store;
-    enum status st = hub_can_import(batch->served, err);
+    enum status st = hub_can_import(batch->live, err);
     if (!st)
         st = request_reader(rq, &store, err);
     for (size_t i = 0; i < batch->n && !st; i++)
@@ -351,7 +351,7 @@ static enum status import_locked(struct request *rq, struct batch *batch, struct
     if (!st)
         st = commit(rq, batch, rs, err);
     if (!st && batch->done)
-        st = hub_learn_imported(batch->served, err);
+        st = hub_learn_imported(batch->live, err);
     return st;
 }
 
@@ -367,15 +367,15 @@ enum status api_trials_import(struct request *rq, struct response *rs, struct er
         return st;
     st = read_records(rq, &batch, err);
     if (!st)
-        st = hub_find(rq->service->hub, session.id, &batch.served, err);
+        st = hub_find(rq->service->hub, session.id, &batch.live, err);
     if (st)
         return st;
     bool held;
-    st = request_lock(rq, batch.served, &held, err);
+    st = request_lock(rq, batch.live, &held, err);
     if (held) {
         st = import_locked(rq, &batch, rs, err);
-        hub_unlock(batch.served);
+        hub_unlock(batch.live);
     }
-    hub_drop(batch.served);
+    hub_drop(batch.live);
     return st;
 }

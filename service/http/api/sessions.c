@@ -50,7 +50,7 @@ enum status request_session(struct request *rq, bool steer, struct stored_sessio
     return st;
 }
 
-enum status request_served(struct request *rq, bool steer, struct hub_session **out, struct error *err) {
+enum status request_hub_session(struct request *rq, bool steer, struct hub_session **out, struct error *err) {
     struct stored_session stored;
     *out = NULL;
     enum status st = request_session(rq, steer, &stored, err);
@@ -58,17 +58,17 @@ enum status request_served(struct request *rq, bool steer, struct hub_session **
 }
 
 /* A worker never waits for a session: others need it. */
-enum status request_lock(struct request *rq, struct hub_session *served, bool *held, struct error *err) {
-    *held = hub_try(served);
+enum status request_lock(struct request *rq, struct hub_session *live, bool *held, struct error *err) {
+    *held = hub_try(live);
     if (!*held) {
-        hub_keep(served);
-        rq->busy = served;
+        hub_keep(live);
+        rq->busy = live;
         return ST_OK;
     }
-    rq->wants_heavy = !hub_is_awake(served) && !rq->heavy;
-    enum status st = rq->wants_heavy ? ST_OK : hub_wake(served, err);
+    rq->wants_heavy = !hub_is_awake(live) && !rq->heavy;
+    enum status st = rq->wants_heavy ? ST_OK : hub_wake(live, err);
     if (st || rq->wants_heavy) {
-        hub_unlock(served);
+        hub_unlock(live);
         *held = false;
     }
     return st;
@@ -317,13 +317,13 @@ static enum status read_new(struct request *rq, struct new_session *out, struct 
 
 static enum status create_effect(struct request *rq, struct store *store, void *context, struct response *rs,
                                  struct error *err) {
-    struct hub_session *served = context;
+    struct hub_session *live = context;
     enum status st = request_may_open(rq, store, rs, err);
     if (!st)
-        st = hub_record(served, store, err);
+        st = hub_record(live, store, err);
     if (!st)
-        st = answer_session(rq, store, hub_session_id(served), 201, rs, err);
-    char *location = st ? NULL : arena_printf(&rq->arena, "/api/v1/sessions/%s", hub_session_id(served));
+        st = answer_session(rq, store, hub_session_id(live), 201, rs, err);
+    char *location = st ? NULL : arena_printf(&rq->arena, "/api/v1/sessions/%s", hub_session_id(live));
     if (!st && !location)
         st = error_no_memory(err);
     if (!st)
@@ -344,18 +344,18 @@ static enum status check_bound(struct request *rq, bool own, const struct tune_o
 /* *opened: it is in the dataset, and not the repetition of an earlier request. */
 static enum status open_session(struct request *rq, const struct new_session *wanted, struct response *rs, bool *opened,
                                 struct error *err) {
-    struct hub_session *served;
-    enum status st = hub_new(rq->service->hub, wanted, &served, err);
+    struct hub_session *live;
+    enum status st = hub_new(rq->service->hub, wanted, &live, err);
     if (st)
         return st;
-    st = request_commit(rq, create_effect, served, rs, err);
-    *opened = !st && *hub_session_id(served);
+    st = request_commit(rq, create_effect, live, rs, err);
+    *opened = !st && *hub_session_id(live);
     if (!*opened) {
-        hub_discard(served);
+        hub_discard(live);
         return st;
     }
-    hub_add(served);
-    hub_drop(served);
+    hub_add(live);
+    hub_drop(live);
     return ST_OK;
 }
 
@@ -385,7 +385,7 @@ enum status api_sessions_create(struct request *rq, struct response *rs, struct 
 /* ---- steering ---- */
 
 struct steer {
-    struct hub_session *served;
+    struct hub_session *live;
     enum hub_verb verb;
     const struct tune_options *budget; /* instead of the verb */
     const char *shared;                /* NULL: as it is */
@@ -427,12 +427,12 @@ static enum status steer_effect(struct request *rq, struct store *store, void *c
                                 struct error *err) {
     struct steer *s = context;
     const struct tune_options *b = s->budget;
-    const char *id = hub_session_id(s->served);
+    const char *id = hub_session_id(s->live);
     enum status st = check_tag(rq, store, id, err);
     if (st)
         return st;
-    st = b ? hub_set_budget(s->served, store, b->trials, b->time_us, b->gap, err)
-           : hub_steer(s->served, store, s->verb, err);
+    st = b ? hub_set_budget(s->live, store, b->trials, b->time_us, b->gap, err)
+           : hub_steer(s->live, store, s->verb, err);
     if (!st && s->shared)
         st = share(rq, store, id, s->shared, err);
     if (!st)
@@ -442,20 +442,20 @@ static enum status steer_effect(struct request *rq, struct store *store, void *c
 }
 
 static enum status steer(struct request *rq, struct steer *how, struct response *rs, struct error *err) {
-    enum status st = request_served(rq, true, &how->served, err);
-    if (st || !how->served)
+    enum status st = request_hub_session(rq, true, &how->live, err);
+    if (st || !how->live)
         return st;
     struct error behind;
     bool held;
-    st = request_lock(rq, how->served, &held, err);
+    st = request_lock(rq, how->live, &held, err);
     if (!held) {
-        hub_drop(how->served);
+        hub_drop(how->live);
         return st;
     }
     st = request_commit(rq, steer_effect, how, rs, err);
-    enum status caught = hub_catch_up(how->served, &behind);
-    hub_unlock(how->served);
-    hub_drop(how->served);
+    enum status caught = hub_catch_up(how->live, &behind);
+    hub_unlock(how->live);
+    hub_drop(how->live);
     return st ? st : caught ? error_pass(err, &behind) : ST_OK;
 }
 

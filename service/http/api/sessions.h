@@ -14,11 +14,11 @@ bool session_may_see(const struct principal *who, const struct stored_session *s
 enum status request_session(struct request *request, bool steer, struct stored_session *out, struct error *err);
 
 /* The same in the hub, to be given back with hub_drop. */
-enum status request_served(struct request *request, bool steer, struct hub_session **out, struct error *err);
+enum status request_hub_session(struct request *request, bool steer, struct hub_session **out, struct error *err);
 
 /* Lock it and read it into memory where it is not; to be given up with hub_unlock. *held false: somebody else has it,
  * or reading it takes long; then return ST_OK at once, and the handler is called again. Fails: as hub_wake. */
-enum status request_lock(struct request *request, struct hub_session *served, bool *held, struct error *err);
+enum status request_lock(struct request *request, struct hub_session *live, bool *held, struct error *err);
 
 /* The member "shared" of `body` ("all", "team", or a list of teams) as the dataset has it; without one, with all. */
 enum status request_shared(struct request *request, const struct json_at *body, const char **out, struct error *err);

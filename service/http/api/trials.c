@@ -132,7 +132,7 @@ enum status api_trials_get(struct request *rq, struct response *rs, struct error
 /* ---- suggesting ---- */
 
 struct suggest {
-    struct hub_session *served;
+    struct hub_session *live;
     const char *client;
     uint64_t count;
     double lease_s; /* 0: the service's */
@@ -157,11 +157,11 @@ static enum status read_lease(const struct json_at *body, double *lease_s, struc
     return json_get_number(body, "lease_s", JSON_OPTIONAL, LEAST_LEASE_S, MOST_LEASE_S, lease_s, err);
 }
 
-static bool add_assignment(cJSON *trials, struct hub_session *served, const struct assignment *a) {
+static bool add_assignment(cJSON *trials, struct hub_session *live, const struct assignment *a) {
     const struct tune_order *order = &a->suggestion.order;
     const double predicted_us = a->suggestion.predicted_us;
     cJSON *trial = cJSON_CreateObject();
-    cJSON *strategy = strategy_write(order->strategy, hub_model(served), hub_cluster(served));
+    cJSON *strategy = strategy_write(order->strategy, hub_model(live), hub_cluster(live));
     if (!trial || !strategy || !cJSON_AddItemToArray(trials, trial)) {
         cJSON_Delete(strategy);
         return false;
@@ -188,7 +188,7 @@ static enum status suggest_effect(struct request *rq, struct store *store, void 
                                   struct error *err) {
     struct suggest *s = context;
     (void)rq;
-    enum status st = hub_take(s->served, store, s->client, (size_t)s->count, s->lease_s * 1e6, s->taken, &s->n, err);
+    enum status st = hub_take(s->live, store, s->client, (size_t)s->count, s->lease_s * 1e6, s->taken, &s->n, err);
     if (st)
         return st;
     cJSON *root = cJSON_CreateObject();
@@ -196,7 +196,7 @@ static enum status suggest_effect(struct request *rq, struct store *store, void 
     cJSON *trials = whole ? cJSON_AddArrayToObject(root, "trials") : NULL;
     whole = trials != NULL;
     for (size_t i = 0; i < s->n && whole; i++)
-        whole = add_assignment(trials, s->served, &s->taken[i]);
+        whole = add_assignment(trials, s->live, &s->taken[i]);
     return response_json(rs, 200, root, whole, err);
 }
 
@@ -216,7 +216,7 @@ static enum status read_suggest(struct request *rq, struct suggest *s, struct er
 static enum status suggest_locked(struct request *rq, struct suggest *s, struct response *rs, struct error *err) {
     uint64_t granted = 0;
     size_t ready;
-    enum status st = hub_make_ready(s->served, (size_t)s->count, &ready, &s->step, err);
+    enum status st = hub_make_ready(s->live, (size_t)s->count, &ready, &s->step, err);
     if (!st && ready)
         st = request_reserve(rq, 1, ready < s->count ? ready : s->count, &granted, rs, err);
     if (st)
@@ -224,7 +224,7 @@ static enum status suggest_locked(struct request *rq, struct suggest *s, struct 
     s->count = granted;
     st = request_commit(rq, suggest_effect, s, rs, err);
     if (!st)
-        hub_taken(s->served, s->n, s->taken);
+        hub_taken(s->live, s->n, s->taken);
     if (granted)
         request_settle(rq, granted, st ? 0 : s->n);
     return st;
@@ -235,24 +235,24 @@ enum status api_trials_suggest(struct request *rq, struct response *rs, struct e
     bool held = false;
     enum status st = read_suggest(rq, &s, err);
     if (!st)
-        st = request_served(rq, true, &s.served, err);
+        st = request_hub_session(rq, true, &s.live, err);
     if (st)
         return st;
-    st = hub_is_own(s.served)
-             ? error_set(err, ST_CONFLICT, "the service runs the trials of session %s itself", hub_session_id(s.served))
-             : request_lock(rq, s.served, &held, err);
+    st = hub_is_own(s.live)
+             ? error_set(err, ST_CONFLICT, "the service runs the trials of session %s itself", hub_session_id(s.live))
+             : request_lock(rq, s.live, &held, err);
     if (held) {
         st = suggest_locked(rq, &s, rs, err);
-        hub_unlock(s.served);
+        hub_unlock(s.live);
     }
-    hub_drop(s.served);
+    hub_drop(s.live);
     return st;
 }
 
 /* ---- running ones ---- */
 
 struct turn {
-    struct hub_session *served;
+    struct hub_session *live;
     struct holder holder;
     const char *runner; /* what ran the trial; NULL: what the session says */
     double lease_s;     /* 0: as it is */
@@ -281,18 +281,18 @@ static enum status take_turn(struct request *rq, struct turn *t, request_effect 
                              struct response *rs, struct error *err) {
     struct error behind;
     bool held;
-    enum status st = request_served(rq, true, &t->served, err);
+    enum status st = request_hub_session(rq, true, &t->live, err);
     if (st)
         return st;
-    st = request_lock(rq, t->served, &held, err);
+    st = request_lock(rq, t->live, &held, err);
     if (!held) {
-        hub_drop(t->served);
+        hub_drop(t->live);
         return st;
     }
     st = request_commit(rq, effect, t, rs, err);
-    enum status caught = changes ? hub_catch_up(t->served, &behind) : ST_OK;
-    hub_unlock(t->served);
-    hub_drop(t->served);
+    enum status caught = changes ? hub_catch_up(t->live, &behind) : ST_OK;
+    hub_unlock(t->live);
+    hub_drop(t->live);
     if (st == ST_CONFLICT)
         return error_code(err, st, problem_code(PROBLEM_STALE_ATTEMPT));
     return st ? st : caught ? error_pass(err, &behind) : ST_OK;
@@ -300,7 +300,7 @@ static enum status take_turn(struct request *rq, struct turn *t, request_effect 
 
 static enum status renew(struct turn *t, struct store *store, cJSON *root, struct error *err) {
     double length_us;
-    enum status st = hub_renew(t->served, store, &t->holder, t->lease_s * 1e6, &length_us, err);
+    enum status st = hub_renew(t->live, store, &t->holder, t->lease_s * 1e6, &length_us, err);
     if (!st && (!root || !cJSON_AddNumberToObject(root, "lease_s", length_us / 1e6)))
         st = error_no_memory(err);
     return st;
@@ -314,7 +314,7 @@ static enum status heartbeat_effect(struct request *rq, struct store *store, voi
     (void)rq;
     enum status st = renew(t, store, root, err);
     if (!st)
-        st = hub_judge(t->served, store, &t->holder, t->n, t->iterations_us, &stop, err);
+        st = hub_judge(t->live, store, &t->holder, t->n, t->iterations_us, &stop, err);
     if (st) {
         cJSON_Delete(root);
         return st;
@@ -345,8 +345,8 @@ enum status api_trials_report(struct request *rq, struct response *rs, struct er
 static enum status end_effect(struct request *rq, struct store *store, void *context, struct response *rs,
                               struct error *err) {
     const struct turn *t = context;
-    enum status st = hub_end_trial(t->served, store, &t->holder, t->runner, &t->outcome, err);
-    return st ? st : answer_trial(rq, store, hub_session_id(t->served), t->holder.number, rs, err);
+    enum status st = hub_end_trial(t->live, store, &t->holder, t->runner, &t->outcome, err);
+    return st ? st : answer_trial(rq, store, hub_session_id(t->live), t->holder.number, rs, err);
 }
 
 enum status api_trials_complete(struct request *rq, struct response *rs, struct error *err) {

@@ -189,7 +189,7 @@ static void the_best_strategy_is_a_file_that_commands_read(void **state) {
     (void)state;
     struct error err = {0};
     struct strategy strategy;
-    struct hub_session *served;
+    struct hub_session *live;
     char wanted[80];
     assert_problem(get_of_session("/export"), 404, "not-found");
     for (int i = 0; i < 3; i++)
@@ -206,10 +206,10 @@ static void the_best_strategy_is_a_file_that_commands_read(void **state) {
     free(pretty);
     assert_contains(reply_header(r, "Content-Disposition"), "best.json");
     assert_ok(json_parse(r->body, strlen(r->body), "best.json", &json, &err));
-    assert_ok(hub_find(site.service->hub, session, &served, &err));
-    assert_ok(strategy_read(json, "best.json", hub_model(served), hub_cluster(served), &strategy, &err));
+    assert_ok(hub_find(site.service->hub, session, &live, &err));
+    assert_ok(strategy_read(json, "best.json", hub_model(live), hub_cluster(live), &strategy, &err));
     assert_string_equal(strategy.id.hex, wanted);
-    hub_drop(served);
+    hub_drop(live);
     strategy_release(&strategy);
     cJSON_Delete(json);
 }
@@ -218,16 +218,16 @@ static void the_best_strategy_is_a_file_that_commands_read(void **state) {
 static void export_best(const char *form, struct export *out) {
     struct error err = {0};
     struct outcome outcome;
-    struct hub_session *served;
+    struct hub_session *live;
     struct store *store;
-    assert_ok(hub_find(site.service->hub, session, &served, &err));
-    const struct model *model = hub_model(served);
-    const struct cluster *cluster = hub_cluster(served);
+    assert_ok(hub_find(site.service->hub, session, &live, &err));
+    const struct model *model = hub_model(live);
+    const struct cluster *cluster = hub_cluster(live);
     assert_ok(access_read(site.service->access, &store, &err));
     assert_ok(outcome_gather(store, session, model, cluster, OUTCOME_STRATEGY, &outcome, &err));
     assert_ok(export_build(exporters_find(form), &outcome.strategy, model, cluster, out, &err));
     outcome_release(&outcome);
-    hub_drop(served);
+    hub_drop(live);
 }
 
 /* Canonical base64 back into bytes; the number of these. */

@@ -256,21 +256,21 @@ static void open_session(char id[64]) {
 static void a_session_that_is_busy_holds_up_nobody_and_all_who_waited_are_answered(void **state) {
     (void)state;
     enum { AT_ONCE = 16 };
-    struct hub_session *served;
+    struct hub_session *live;
     struct error err = {0};
     char id[64], path[160], body[64];
     int fds[AT_ONCE];
     open_session(id);
-    assert_ok(hub_find(site.service->hub, id, &served, &err));
-    hub_lock(served); /* as one does that makes a suggestion */
+    assert_ok(hub_find(site.service->hub, id, &live, &err));
+    hub_lock(live); /* as one does that makes a suggestion */
     snprintf(path, sizeof path, "/api/v1/sessions/%s/trials:suggest", id);
     for (int i = 0; i < AT_ONCE; i++) {
         snprintf(body, sizeof body, "{\"client\":\"c%d\"}", i);
         fds[i] = send_post(path, greedy, body);
     }
     assert_true(longest_wait_s(0.5) < 5);
-    hub_unlock(served);
-    hub_drop(served);
+    hub_unlock(live);
+    hub_drop(live);
     for (int i = 0; i < AT_ONCE; i++) {
         cJSON *json = reply_json(hear_reply(fds[i]), 200);
         assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(json, "trials")), 1);
@@ -281,13 +281,13 @@ static void a_session_that_is_busy_holds_up_nobody_and_all_who_waited_are_answer
 static void who_waits_and_leaves_takes_no_turn_from_others(void **state) {
     (void)state;
     enum { GONE = 10 };
-    struct hub_session *served;
+    struct hub_session *live;
     struct error err = {0};
     char id[64], path[160];
     int fds[GONE];
     open_session(id);
-    assert_ok(hub_find(site.service->hub, id, &served, &err));
-    hub_lock(served);
+    assert_ok(hub_find(site.service->hub, id, &live, &err));
+    hub_lock(live);
     snprintf(path, sizeof path, "/api/v1/sessions/%s/trials:suggest", id);
     for (int i = 0; i < GONE; i++)
         fds[i] = send_post(path, greedy, "{\"client\":\"gone\"}");
@@ -296,8 +296,8 @@ static void who_waits_and_leaves_takes_no_turn_from_others(void **state) {
     for (int i = 0; i < GONE; i++)
         close(fds[i]);
     clock_sleep_us(1e6); /* the watchman looks four times a second */
-    hub_unlock(served);  /* nothing else calls anybody: hub_start was not called */
-    hub_drop(served);
+    hub_unlock(live);    /* nothing else calls anybody: hub_start was not called */
+    hub_drop(live);
     cJSON_Delete(reply_json(hear_reply(alive), 200));
 }
 
@@ -342,19 +342,19 @@ static void what_was_changed_is_told_however_much_memory_is_held(void **state) {
 
 static void who_waits_for_a_session_and_leaves_takes_no_trial(void **state) {
     (void)state;
-    struct hub_session *served;
+    struct hub_session *live;
     struct error err = {0};
     char id[64], path[160];
     open_session(id);
-    assert_ok(hub_find(site.service->hub, id, &served, &err));
-    hub_lock(served);
+    assert_ok(hub_find(site.service->hub, id, &live, &err));
+    hub_lock(live);
     snprintf(path, sizeof path, "/api/v1/sessions/%s/trials:suggest", id);
     const int fd = send_post(path, greedy, "{\"client\":\"gone\"}");
     clock_sleep_us(200e3);
     close(fd);
     clock_sleep_us(1e6); /* the watchman looks four times a second */
-    hub_unlock(served);
-    hub_drop(served);
+    hub_unlock(live);
+    hub_drop(live);
     wait_for_one_in_flight(20);
     snprintf(path, sizeof path, "/api/v1/sessions/%s/trials", id);
     cJSON *json = reply_json(site_ask(&site, "GET", path, greedy, NULL), 200);
