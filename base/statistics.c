@@ -20,11 +20,17 @@ double median_of(size_t n, double *values) {
     return middle(n, values);
 }
 
+/* log (n!); lgamma itself writes a global variable, which threads share. */
+static double log_factorial(size_t n) {
+    int sign;
+    return lgamma_r((double)n + 1, &sign);
+}
+
 /* The largest j >= 1 with 2 P(Binomial(n, 1/2) < j) <= 5%, or 0 when there is none. */
 static size_t interval_rank(size_t n) {
     double tail = 0;
     for (size_t k = 0; k < n / 2; k++) {
-        tail += exp(lgamma((double)n + 1) - lgamma((double)k + 1) - lgamma((double)(n - k) + 1) - (double)n * M_LN2);
+        tail += exp(log_factorial(n) - log_factorial(k) - log_factorial(n - k) - (double)n * M_LN2);
         if (2 * tail > 0.05)
             return k;
     }
