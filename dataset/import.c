@@ -197,53 +197,75 @@ static enum status flush(struct importer *im, struct error *err) {
     return status;
 }
 
-static enum status read_record(struct importer *im, const cJSON *json, const char *line, struct error *err) {
-    struct record r = {0};
-    const char *state;
-    uint64_t trial;
+static enum status read_texts(struct importer *im, const cJSON *json, struct record *r, const char **state,
+                              struct error *err) {
     const struct {
         const char *key;
         const char **at;
-    } texts[] = {{"uid", &r.uid},         {"session", &r.session},   {"model", &r.model},
-                 {"cluster", &r.cluster}, {"strategy", &r.strategy}, {"proposer", &r.proposer},
-                 {"runner", &r.runner},   {"state", &state},         {"queued", &r.queued},
-                 {"started", &r.started}, {"ended", &r.ended},       {"reason", &r.reason},
-                 {"team", &r.team},       {"client", &r.client},     {"strategy_name", &r.strategy_name}};
+    } texts[] = {{"uid", &r->uid},         {"session", &r->session},   {"model", &r->model},
+                 {"cluster", &r->cluster}, {"strategy", &r->strategy}, {"proposer", &r->proposer},
+                 {"runner", &r->runner},   {"state", state},           {"queued", &r->queued},
+                 {"started", &r->started}, {"ended", &r->ended},       {"reason", &r->reason},
+                 {"team", &r->team},       {"client", &r->client},     {"strategy_name", &r->strategy_name}};
+    enum status status = ST_OK;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts && status == ST_OK; i++)
+        status = get_text(im, json, texts[i].key, texts[i].at, err);
+    return status;
+}
+
+static enum status read_numbers(struct importer *im, const cJSON *json, struct record *r, struct error *err) {
     const struct {
         const char *key;
         double *at;
-    } numbers[] = {{"predicted_us", &r.predicted_us},
-                   {"mean_us", &r.mean_us},
-                   {"median_us", &r.median_us},
-                   {"low_us", &r.low_us},
-                   {"high_us", &r.high_us}};
+    } numbers[] = {{"predicted_us", &r->predicted_us},
+                   {"mean_us", &r->mean_us},
+                   {"median_us", &r->median_us},
+                   {"low_us", &r->low_us},
+                   {"high_us", &r->high_us}};
+    enum status status = ST_OK;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && status == ST_OK; i++)
+        status = get_number(im, json, numbers[i].key, numbers[i].at, err);
+    return status;
+}
+
+static enum status read_integers(struct importer *im, const char *line, struct record *r, struct error *err) {
+    uint64_t trial;
     const struct {
         const char *key;
         uint64_t *at;
     } integers[] = {
-        {"trial", &trial}, {"number", &r.number}, {"round", &r.round}, {"seed", &r.seed}, {"attempt", &r.attempt}};
+        {"trial", &trial}, {"number", &r->number}, {"round", &r->round}, {"seed", &r->seed}, {"attempt", &r->attempt}};
     enum status status = ST_OK;
-    for (size_t i = 0; i < sizeof texts / sizeof *texts && status == ST_OK; i++)
-        status = get_text(im, json, texts[i].key, texts[i].at, err);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && status == ST_OK; i++)
-        status = get_number(im, json, numbers[i].key, numbers[i].at, err);
     for (size_t i = 0; i < sizeof integers / sizeof *integers && status == ST_OK; i++)
         status = get_integer(im, line, integers[i].key, integers[i].at, err);
+    if (status != ST_OK)
+        return status;
+    if (trial > INT64_MAX / 2 || r->number > INT64_MAX || r->round > INT64_MAX || r->attempt > INT64_MAX)
+        return fail(im, err, "too large:", "trial, number, round or attempt");
+    r->trial = (int64_t)trial;
+    return ST_OK;
+}
+
+static enum status read_record(struct importer *im, const cJSON *json, const char *line, struct error *err) {
+    struct record r = {0};
+    const char *state = NULL;
+    enum status status = read_texts(im, json, &r, &state, err);
+    if (status == ST_OK)
+        status = read_numbers(im, json, &r, err);
+    if (status == ST_OK)
+        status = read_integers(im, line, &r, err);
     if (status == ST_OK)
         status = get_shared(im, json, &r.shared, err);
     if (status == ST_OK)
         status = get_times(im, json, &r, err);
+    if (status == ST_OK && (!state || !record_state_parse(state, &r.state)))
+        status = fail(im, err, "no such state:", state ? state : "(none)");
     if (status != ST_OK)
         return status;
-    if (!state || !record_state_parse(state, &r.state))
-        return fail(im, err, "no such state:", state ? state : "(none)");
     if (r.state == RECORD_WAITING || r.state == RECORD_RUNNING) {
         im->counts.unfinished++;
         return ST_OK;
     }
-    if (trial > INT64_MAX / 2 || r.number > INT64_MAX || r.round > INT64_MAX || r.attempt > INT64_MAX)
-        return fail(im, err, "too large:", "trial, number, round or attempt");
-    r.trial = (int64_t)trial;
     status = raw_member(&im->arena, line, "environment_details", &r.environment_json, err);
     if (status != ST_OK)
         return status;
@@ -306,56 +328,81 @@ static enum status run_counted(struct importer *im, const char *sql, size_t n, c
     return ST_OK;
 }
 
-static const char import_session[] = "INSERT INTO sessions (id, model, cluster, seed, budget, options, state, reason, "
-                                     "started, ended, team, shared, mode,"
-                                     "                       origin)"
-                                     " VALUES (?, ?, ?, ?, ?, ?, ?, reason_kept(?), ?, ?, ?, ?, ?, ?)"
-                                     " ON CONFLICT (id) DO NOTHING";
+/* A line of a session; NULL where it lacks a member. */
+struct session_line {
+    const char *id, *model, *cluster, *state, *reason, *started, *ended, *team, *mode, *shared, *budget, *options;
+    uint64_t seed;
+};
+
+static enum status read_session_line(struct importer *im, const cJSON *json, const char *line, struct session_line *s,
+                                     struct error *err) {
+    const struct {
+        const char *key;
+        const char **at;
+    } texts[] = {{"id", &s->id},       {"model", &s->model},   {"cluster", &s->cluster},
+                 {"state", &s->state}, {"reason", &s->reason}, {"started", &s->started},
+                 {"ended", &s->ended}, {"team", &s->team},     {"mode", &s->mode}};
+    enum status status = raw_member(&im->arena, line, "budget", &s->budget, err);
+    if (status == ST_OK)
+        status = raw_member(&im->arena, line, "options", &s->options, err);
+    if (status == ST_OK)
+        status = get_integer(im, line, "seed", &s->seed, err);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts && status == ST_OK; i++)
+        status = get_text(im, json, texts[i].key, texts[i].at, err);
+    return status == ST_OK ? get_shared(im, json, &s->shared, err) : status;
+}
+
+static enum status check_session(struct importer *im, const struct session_line *s, struct error *err) {
+    if (!s->id || !s->model || !s->cluster || !s->state || !s->started || !s->budget || !s->options)
+        return fail(im, err, "a session needs", "id, model, cluster, state, started, budget and options");
+    enum status status = check_stamp(im, "started", s->started, err);
+    if (status == ST_OK)
+        status = check_stamp(im, "ended", s->ended, err);
+    if (status == ST_OK)
+        status = place(im, validate_session_id(s->id, err), err);
+    return status == ST_OK ? place(im, check_team(s->team, s->shared, err), err) : status;
+}
+
+/* A session of this id that is here already must be the same run. */
+static enum status compare_session(struct importer *im, const struct session_line *s, struct error *err) {
+    struct stored_session here;
+    enum status status = store_session_get(im->store, s->id, &im->arena, &here, NULL);
+    if (status == ST_NOT_FOUND)
+        return ST_OK;
+    if (status != ST_OK)
+        return status == ST_NO_MEMORY ? error_no_memory(err) : fail(im, err, "cannot be compared: session", s->id);
+    if (!strcmp(here.model, s->model) && !strcmp(here.cluster, s->cluster) && here.seed == s->seed)
+        return ST_OK;
+    return place(im,
+                 error_set(err, ST_CONFLICT,
+                           "session %s is here with another model, cluster or seed: here %.12s %.12s %llu, there %.12s "
+                           "%.12s %llu",
+                           s->id, here.model, here.cluster, (unsigned long long)here.seed, s->model, s->cluster,
+                           (unsigned long long)s->seed),
+                 err);
+}
+
+static const char import_session[] =
+    "INSERT INTO sessions (id, model, cluster, seed, budget, options, state, reason, started, ended,"
+    "                       team, shared, mode, origin)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, reason_kept(?), ?, ?, ?, ?, ?, ?)"
+    " ON CONFLICT (id) DO NOTHING";
 
 static enum status read_session(struct importer *im, const cJSON *json, const char *line, struct error *err) {
-    static const char *const keys[] = {"id", "model", "cluster", "state", "reason", "started", "ended", "team", "mode"};
-    const char *t[sizeof keys / sizeof *keys];
-    uint64_t seed;
-    const char *budget, *options, *shared;
-    enum status status = raw_member(&im->arena, line, "budget", &budget, err);
+    struct session_line s = {0};
+    enum status status = read_session_line(im, json, line, &s, err);
     if (status == ST_OK)
-        status = raw_member(&im->arena, line, "options", &options, err);
+        status = check_session(im, &s, err);
     if (status == ST_OK)
-        status = get_integer(im, line, "seed", &seed, err);
-    for (size_t i = 0; i < sizeof keys / sizeof *keys && status == ST_OK; i++)
-        status = get_text(im, json, keys[i], &t[i], err);
-    if (status == ST_OK)
-        status = get_shared(im, json, &shared, err);
-    if (status == ST_OK && (!t[0] || !t[1] || !t[2] || !t[3] || !t[5] || !budget || !options))
-        status = fail(im, err, "a session needs", "id, model, cluster, state, started, budget and options");
-    if (status == ST_OK)
-        status = check_stamp(im, "started", t[5], err);
-    if (status == ST_OK)
-        status = check_stamp(im, "ended", t[6], err);
-    if (status == ST_OK)
-        status = place(im, validate_session_id(t[0], err), err);
-    if (status == ST_OK)
-        status = place(im, check_team(t[7], shared, err), err);
+        status = compare_session(im, &s, err);
     if (status != ST_OK)
         return status;
-    struct arena *arena = &im->arena;
-    struct stored_session here;
-    status = store_session_get(im->store, t[0], arena, &here, NULL);
-    if (status == ST_OK && (strcmp(here.model, t[1]) != 0 || strcmp(here.cluster, t[2]) != 0 || here.seed != seed))
-        return place(im,
-                     error_set(err, ST_CONFLICT,
-                               "session %s is here with another model, cluster or seed: here %.12s %.12s "
-                               "%llu, there %.12s %.12s %llu",
-                               t[0], here.model, here.cluster, (unsigned long long)here.seed, t[1], t[2],
-                               (unsigned long long)seed),
-                     err);
-    if (status != ST_OK && status != ST_NOT_FOUND)
-        return status == ST_NO_MEMORY ? error_no_memory(err) : fail(im, err, "cannot be compared: session", t[0]);
     return run_counted(im, import_session,
-                       SQL_VALUES(sql_text(t[0]), sql_text(t[1]), sql_text(t[2]), sql_integer((int64_t)seed),
-                                  sql_text(budget), sql_text(options), sql_text(t[3]), sql_text(t[4]), sql_text(t[5]),
-                                  sql_text(t[6]), sql_text(t[7]), sql_text(shared ? shared : "*"),
-                                  sql_text(t[8] ? t[8] : "own"), sql_text(im->origin)),
+                       SQL_VALUES(sql_text(s.id), sql_text(s.model), sql_text(s.cluster), sql_integer((int64_t)s.seed),
+                                  sql_text(s.budget), sql_text(s.options), sql_text(s.state), sql_text(s.reason),
+                                  sql_text(s.started), sql_text(s.ended), sql_text(s.team),
+                                  sql_text(s.shared ? s.shared : "*"), sql_text(s.mode ? s.mode : "own"),
+                                  sql_text(im->origin)),
                        &im->counts.sessions, err);
 }
 
