@@ -1,7 +1,7 @@
-/* A session whose trials others run, kept by its dataset alone: no process serves it, and any number of processes on
- * this machine ask and tell, one at a time.
+/* A session whose trials others run, without a service. Any number of processes on this machine ask for trials and
+ * report them, one process at a time. Between calls the session is in the dataset alone.
  *
- * Each call opens the file for writing, waits its turn for that, and finds the session again from its records.
+ * Each call waits until it may write to the file, and reads the session anew from its records.
  * assignments.h says who has which trial. No process runs all the time, so leases end by the wall clock: a clock that
  * is set forward by more than a lease ends it. Units: microseconds. Threads: each call belongs to its thread. */
 #ifndef TUNER_SESSION_ASKING_H

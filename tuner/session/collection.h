@@ -1,8 +1,8 @@
 /* Collecting: trials of strategies drawn over the whole space, for learned rankers to be trained on.
  *
- * A session tries what it believes to be fast; a ranker that saw nothing else does not know what slow looks like.
- * A collection draws by a fixed recipe instead (collection_draw): strategy number i of a seed is the same whoever
- * draws it, so a collection that was interrupted goes on with the next number.
+ * A session tries what it believes to be fast. A ranker that saw nothing else does not know what slow looks like. So a
+ * collection draws by a fixed recipe (collection_draw). Strategy number i of a seed is always the same: a collection
+ * that was interrupted goes on with the next number.
  * Units: microseconds. Threads: one at a time. */
 #ifndef TUNER_SESSION_COLLECTION_H
 #define TUNER_SESSION_COLLECTION_H

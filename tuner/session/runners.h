@@ -1,4 +1,6 @@
-/* Real runs for commands and the service: what a command line says of a runner, made into what a session calls. */
+/* Real runs, for commands and the service: struct runner_options becomes a struct runner, which runs each trial of a
+ * session by a worker program or by the user's own command.
+ * Units: microseconds (_us), seconds (_s). Threads: a struct runner belongs to one thread at a time. */
 #ifndef TUNER_SESSION_RUNNERS_H
 #define TUNER_SESSION_RUNNERS_H
 

@@ -1,10 +1,10 @@
 /* A tuning session: baselines and exact schedules, then rounds of propose, rank, try and learn, then a final between
  * the best (AutoSync figure 1).
  *
- * The session decides, somebody else measures: session_suggest hands out the next trial, session_report takes back what
- * came of it, any number may run meanwhile, and session_answer tells what is best. tune.h is the simplest
- * way to measure. A session is determined by its seed and its measurements, so one that was killed goes on from the
- * dataset: with one trial at a time exactly as it would have, with several at once equally well.
+ * The session decides, and somebody else measures. session_suggest hands out the next trial, session_report takes its
+ * times, and session_answer says what is best. Several trials may run at once. tune.h is the simplest way to measure.
+ * The seed and the measurements determine all that a session does. So a session that was killed goes on from its
+ * records: with one trial at a time exactly as if it had not been killed, with several at once equally well.
  * Units: microseconds. Threads: one at a time. */
 #ifndef TUNER_SESSION_SESSION_H
 #define TUNER_SESSION_SESSION_H

@@ -1,5 +1,4 @@
-/* What the parts of a session share: session.c runs it, session_records.c begins, resumes and keeps it,
- * outcome.c tells from its records what came of it. */
+/* What the sources of a session share: session.c decides what to try, session_records.c begins and resumes it. */
 #ifndef TUNER_SESSION_SESSION_INTERNAL_H
 #define TUNER_SESSION_SESSION_INTERNAL_H
 

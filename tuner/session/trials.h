@@ -1,7 +1,7 @@
-/* The order for a trial and its outcome, and recording both in the dataset.
+/* The order for a trial, its outcome, and recording both in the dataset.
  *
- * Between trial_record_start and trial_record_end the trial stands there as running; what a killed process left so is
- * reconciled when its session is resumed. */
+ * Between trial_record_start and trial_record_end the dataset has the trial as running. A process that is killed leaves
+ * it so; store_session_reconcile ends it when the session is resumed. Units: microseconds. */
 #ifndef TUNER_SESSION_TRIALS_H
 #define TUNER_SESSION_TRIALS_H
 
