@@ -205,9 +205,8 @@ static enum status look_at_duplicate(struct batch *batch, size_t n, const struct
 /* The number 0 becomes the next one of the session. */
 static const char import_trial[] =
     "INSERT INTO trials (id, uid, session, number, round, seed, model, cluster, strategy, proposer, runner, state,"
-    "                     reason, queued, started, ended, predicted_us, mean_us, median_us, low_us, high_us, "
-    "environment,"
-    "                     team, shared, attempt, client, n_iterations)"
+    "                     reason, queued, started, ended, predicted_us, mean_us, median_us, low_us, high_us,"
+    "                     environment, team, shared, attempt, client, n_iterations)"
     " VALUES (?1, ?2, ?3,"
     "         CASE WHEN ?3 IS NULL THEN NULL"
     "              WHEN ?4 > 0 THEN ?4"

@@ -20,11 +20,14 @@
 /* The trials are the outermost loop, so that they come in the order of their index. */
 static const char columns[] =
     "SELECT t.id, t.number, t.round, t.seed, t.predicted_us, t.mean_us, t.median_us, t.low_us, t.high_us, t.attempt,"
-    " t.state, t.uid, t.session, m.id, m.name, c.id, c.name, s.id, s.name, t.proposer, t.runner, "
-    "t.reason,"
-    " t.queued, t.started, t.ended, e.id, e.content, t.team, t.shared, t.client, t.lease_until, t.strategy"
-    " FROM trials t CROSS JOIN models m ON m.row = t.model CROSS JOIN clusters c ON c.row = t.cluster"
-    " CROSS JOIN strategies s ON s.row = t.strategy LEFT JOIN environments e ON e.row = t.environment WHERE true";
+    "       t.state, t.uid, t.session, m.id, m.name, c.id, c.name, s.id, s.name, t.proposer, t.runner, t.reason,"
+    "       t.queued, t.started, t.ended, e.id, e.content, t.team, t.shared, t.client, t.lease_until, t.strategy"
+    " FROM trials t"
+    " CROSS JOIN models m ON m.row = t.model"
+    " CROSS JOIN clusters c ON c.row = t.cluster"
+    " CROSS JOIN strategies s ON s.row = t.strategy"
+    " LEFT JOIN environments e ON e.row = t.environment"
+    " WHERE true";
 
 static const struct {
     const char *name, *column;
