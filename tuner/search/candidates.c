@@ -220,30 +220,40 @@ static enum status add_known_ones(const struct pool *pool, struct candidates *ou
     return st;
 }
 
+/* Each proposer in turn, by its share of what those before it left. Bayesian optimization needs few predictions and
+ * comes first; genetic search crosses what the others found and comes last. */
+static enum status run_proposers(struct pool *pool, size_t evaluations, struct rng *rng, struct error *err) {
+    static const struct {
+        enum proposer proposer;
+        propose_function *propose;
+    } order[PROPOSER_COUNT] = {{PROPOSER_bayes, propose_bayes},
+                               {PROPOSER_knobs, propose_knobs},
+                               {PROPOSER_guided, propose_guided},
+                               {PROPOSER_neighbour, propose_neighbours},
+                               {PROPOSER_genetic, propose_genetic}};
+    struct proposer_score scores[PROPOSER_COUNT];
+    double share_left = 1;
+    enum status st = ST_OK;
+    proposers_judge(pool->n_tried, pool->tried, scores);
+    for (int i = 0; i < PROPOSER_COUNT && !st; i++) {
+        pool->proposer = order[i].proposer;
+        const double own = scores[pool->proposer].share, share = own / share_left;
+        const double left = fmax((double)evaluations - (double)pool->evaluations, 0);
+        share_left -= own;
+        pool->most_work = pool->work + fmax(MOST_WORK - pool->work, 0) * share;
+        st = order[i].propose(pool, (size_t)(left * share + 0.5), rng, err);
+    }
+    return st;
+}
+
 enum status candidates_make(const struct search_context *context, size_t evaluations, size_t n,
                             const struct tried *tried, struct rng *rng, struct candidates *out, struct error *err) {
-    static propose_function *const functions[PROPOSER_COUNT] = {
-        [PROPOSER_guided] = propose_guided,   [PROPOSER_neighbour] = propose_neighbours,
-        [PROPOSER_genetic] = propose_genetic, [PROPOSER_knobs] = propose_knobs,
-        [PROPOSER_bayes] = propose_bayes,
-    };
-    /* genetic last: it crosses what the others found */
-    static const enum proposer order[PROPOSER_COUNT] = {PROPOSER_bayes, PROPOSER_knobs, PROPOSER_guided,
-                                                        PROPOSER_neighbour, PROPOSER_genetic};
     struct predictor *predictor = context->predictor;
     struct pool pool = {
         .context = context, .space = context->space, .predictor = predictor, .n_tried = n, .tried = tried};
-    struct proposer_score scores[PROPOSER_COUNT];
-    enum status st = ST_OK;
     bool was_brief = predictor->brief;
-    proposers_judge(n, tried, scores);
     predictor->brief = true;
-    for (int i = 0; i < PROPOSER_COUNT && !st; i++) {
-        pool.proposer = order[i];
-        double share = scores[pool.proposer].share;
-        pool.most_work = pool.work + MOST_WORK * share;
-        st = functions[pool.proposer](&pool, (size_t)((double)evaluations * share), rng, err);
-    }
+    enum status st = run_proposers(&pool, evaluations, rng, err);
     predictor->brief = was_brief;
     collect_lists(&pool, out);
     if (!st)

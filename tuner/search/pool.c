@@ -11,6 +11,7 @@ enum status pool_evaluate(struct pool *pool, const struct strategy *strategy, do
     struct prediction prediction;
     enum status st = predictor_run(pool->predictor, strategy, &prediction, err);
     *us = st ? INFINITY : prediction.iteration_us;
+    pool->evaluations++;
     pool->work += strategy->n_variables;
     if (!st) {
         bool served = pool->predictor->plan.any_server;

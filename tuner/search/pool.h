@@ -17,6 +17,7 @@ struct pool {
     const struct space *space;
     struct predictor *predictor;
     double work, most_work; /* spent, and where the current proposer ends */
+    size_t evaluations;     /* so far */
     size_t n_tried;
     const struct tried *tried;
     enum proposer proposer; /* the current one */
