@@ -151,13 +151,15 @@ $(OUT)/tests/unit/interop/test_export_nccl_plugin: $(NCCL_TUNER)
 # Tests are many programs: the fastest linker that is there halves the time of building them.
 TEST_LINK := $(firstword $(foreach l,mold lld gold,$(if $(shell command -v ld.$(l)),-fuse-ld=$(l))))
 # A unit test links its own folder and what that folder may use, nothing else: the linker proves the layering.
-# tests/support/strategy/ needs strategy, so only folders that may use it get it.
+# tests/support/strategy/ needs strategy, so only folders that may use it get it; tests/support/tuner/ likewise.
 SUPPORT := $(patsubst %.c,$(OUT)/obj/%.o,$(filter-out tests/support/torture.c,$(wildcard tests/support/*.c)))
 # Allocation torture replaces the allocator of the tests whose names end in _torture.
 TORTURE := $(OUT)/obj/tests/support/torture.o
 torture = $(if $(filter %_torture,$(1)),$(TORTURE) $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc strdup strndup free))
 SUPPORT_STRATEGY := $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard tests/support/strategy/*.c))
-support = $(SUPPORT) $(if $(filter strategy,$(call closure,$(1))),$(SUPPORT_STRATEGY))
+SUPPORT_TUNER := $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard tests/support/tuner/*.c))
+support = $(SUPPORT) $(if $(filter strategy,$(call closure,$(1))),$(SUPPORT_STRATEGY)) \
+          $(if $(filter tuner,$(call closure,$(1))),$(SUPPORT_TUNER))
 folder_of = $(word 2,$(subst /, ,$(patsubst $(OUT)/tests/%,%,$(1))))
 $(UNIT): $(OUT)/tests/%: $(OUT)/obj/tests/%.o $(TORTURE) $$(call support,$$(call folder_of,$$@)) \
         $$(foreach f,$$(call closure,$$(call folder_of,$$@)),$$(call lib,$$(f)))
@@ -212,7 +214,7 @@ $(OUT)/tests/curves/curves: $(CURVES) $$(foreach f,$$(call closure,cli),$$(call 
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(CURVES) $(call link,cli)
-EVALUATE := $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard tests/evaluate/*.c))
+EVALUATE := $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard tests/evaluate/*.c)) $(SUPPORT_STRATEGY) $(SUPPORT_TUNER)
 evaluate: all $(OUT)/tests/evaluate/evaluate  ## learned rankers against recorded trials: accuracy, transfer, features, search, ablation, bayes
 	@OUT=$(OUT) tests/evaluate.sh
 $(OUT)/tests/evaluate/evaluate: $(EVALUATE) $$(foreach f,$$(call closure,cli),$$(call lib,$$(f)))
@@ -222,7 +224,7 @@ $(OUT)/tests/evaluate/evaluate: $(EVALUATE) $$(foreach f,$$(call closure,cli),$$
 
 # Of evaluate/ the live plays use what is no table.
 EVALUATE_LIVE := $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard tests/evaluate/live/*.c) \
-                   tests/evaluate/corpus.c tests/evaluate/optuna_functions.c tests/evaluate/quantile.c)
+                   tests/evaluate/corpus.c tests/evaluate/optuna_functions.c tests/evaluate/quantile.c) $(SUPPORT_STRATEGY) $(SUPPORT_TUNER)
 evaluate-live: all $(OUT)/tests/evaluate/live  ## search methods against each other, live in the lab: an hour, and root
 	@OUT=$(OUT) tests/evaluate-live.sh
 $(OUT)/tests/evaluate/live: $(EVALUATE_LIVE) $$(foreach f,$$(call closure,cli),$$(call lib,$$(f)))

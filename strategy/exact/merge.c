@@ -36,32 +36,6 @@ static enum status new_ends(uint32_t n, struct arena *arena, uint32_t **ends, st
     return *ends ? ST_OK : error_no_memory(err);
 }
 
-enum status merge_each(uint32_t n, const struct gradient *gradients, struct arena *arena, struct merge *out,
-                       struct error *err) {
-    uint32_t *ends;
-    enum status st = new_ends(n, arena, &ends, err);
-    if (st)
-        return st;
-    (void)gradients;
-    for (uint32_t i = 0; i < n; i++)
-        ends[i] = i + 1;
-    *out = (struct merge){n, ends};
-    return ST_OK;
-}
-
-enum status merge_all(uint32_t n, const struct gradient *gradients, struct arena *arena, struct merge *out,
-                      struct error *err) {
-    uint32_t *ends, n_groups = 0;
-    enum status st = new_ends(n, arena, &ends, err);
-    if (st)
-        return st;
-    for (uint32_t i = 0; i < n; i++)
-        if (i + 1 == n || gradients[i + 1].dtype != gradients[i].dtype)
-            ends[n_groups++] = i + 1;
-    *out = (struct merge){n_groups, ends};
-    return ST_OK;
-}
-
 /* Algorithm 1 works out the start of every communication anew after each merge. What a merge changes lies behind the
  * gradient it looks at, so one running start, that of the gradient itself, gives the same decisions in one pass. */
 enum status merge_greedy(uint32_t n, const struct gradient *gradients, const struct cost_line *line,

@@ -6,8 +6,6 @@
  * A cut's value is the end of its last group. Groups are runs of adjacent gradients of one dtype; cuts that skip over
  * gradients are not looked at (with one dtype and a linear cost none of them is better).
  *
- *   merge_each      WFBP: every gradient alone
- *   merge_all       SyncEASGD: everything together, as far as dtypes allow
  *   merge_greedy    MG-WFBP's algorithm 1. It is published as optimal and is not: it merges whenever the next gradient
  *                   then ends sooner, and does not see that a longer wait may save more later
  *   merge_by_lines  the optimum for a cost that is a line, or the least of several lines: O(gradients * lines)
@@ -56,10 +54,6 @@ double merge_lines_us(const void *context, uint64_t bytes, uint32_t n);
 double merge_end_us(const struct merge *merge, const struct gradient *gradients, const struct merge_cost *cost);
 
 /* Each fills *out from `arena`; n may be 0. Fail: ST_NO_MEMORY. */
-enum status merge_each(uint32_t n, const struct gradient *gradients, struct arena *arena, struct merge *out,
-                       struct error *err);
-enum status merge_all(uint32_t n, const struct gradient *gradients, struct arena *arena, struct merge *out,
-                      struct error *err);
 enum status merge_greedy(uint32_t n, const struct gradient *gradients, const struct cost_line *line,
                          struct arena *arena, struct merge *out, struct error *err);
 enum status merge_by_lines(uint32_t n, const struct gradient *gradients, const struct merge_lines *lines,

@@ -97,14 +97,4 @@ enum status space_neighbour(const struct space *space, const struct strategy *fr
 enum status space_crossover(const struct space *space, const struct strategy *a, const struct strategy *b,
                             struct rng *rng, struct strategy *out, struct error *err);
 
-/* log10 of how many distinct strategies there are, sizes and credits being counted in factors of two. The formula is
- * in space/size.c. */
-enum status space_log10_size(const struct space *space, double *out, struct error *err);
-
-/* How alike two strategies of this space are, in [0, 1]; symmetric, 1 for a strategy and itself. Three quarters are the
- * mean over variables (same architecture, cut, servers; how much of the merge group is shared), one quarter is the
- * schedule (two preemptive ones are as alike as their numbers of slices). O(variables log variables). */
-enum status space_similarity(const struct space *space, const struct strategy *a, const struct strategy *b, double *out,
-                             struct error *err);
-
 #endif

@@ -15,10 +15,10 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
-#include "strategy/exact/dag.h"
 #include "strategy/exact/fusion.h"
-#include "strategy/exact/slots.h"
 #include "tests/bench/bench.h"
+#include "tests/support/strategy/dag.h"
+#include "tests/support/strategy/slots.h"
 
 enum { REPEATS = 51, OPERATORS = 1061, MESSAGES = 164, LIMIT_S = 120 };
 

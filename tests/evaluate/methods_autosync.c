@@ -1,12 +1,12 @@
 /* See methods.h. AutoSync §3.2: candidates are chosen for a low predicted rank and little likeness to each other and to
- * what was tried (tuner/search/selection.h). Its predictions come from the closed form of §3.1.1 at first, then from a
- * recurrent network trained on the play's trials by equation 3, anew every RETRAIN trials. The network sees no
+ * what was tried (tests/support/tuner/selection.h). Its predictions come from the closed form of §3.1.1 at first, then
+ * from a recurrent network trained on the play's trials by equation 3, anew every RETRAIN trials. The network sees no
  * timeline. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "tests/evaluate/methods.h"
-#include "tuner/search/selection.h"
+#include "tests/support/tuner/selection.h"
 
 enum { RETRAIN = 5, FIRST = 5, DRAWN = 32 };
 static const double LIKENESS = 0.3; /* what a wholly new strategy is worth, in ranks */

@@ -5,10 +5,11 @@
 #include <string.h>
 
 #include "tests/evaluate/methods.h"
+#include "tests/support/strategy/similarity.h"
+#include "tests/support/tuner/reference.h"
 #include "tuner/search/acquisition.h"
 #include "tuner/search/bayes_score.h"
 #include "tuner/search/genetic.h"
-#include "tuner/search/reference.h"
 
 static size_t random_next(void *state, const struct method *method, struct play *play) {
     (void)state, (void)method;

@@ -1,4 +1,4 @@
-/* Optuna's TPE as a searcher (tuner/search/reference.h), so that it plays by the same rules as ours: it runs in
+/* Optuna's TPE as a searcher (tests/support/tuner/reference.h), so that it plays by the same rules as ours: it runs in
  * optuna_functions.py beside this file, over a socket. Threads: one. */
 #ifndef TESTS_EVALUATE_OPTUNA_FUNCTIONS_H
 #define TESTS_EVALUATE_OPTUNA_FUNCTIONS_H
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "tuner/search/reference.h"
+#include "tests/support/tuner/reference.h"
 
 struct optuna {
     char version[32];

@@ -8,6 +8,7 @@
 #include "simulator/bound.h"
 #include "simulator/closed_form.h"
 #include "strategy/plan.h"
+#include "tests/support/strategy/similarity.h"
 
 #define X(name) FEATURE_GLOBAL_##name,
 static const size_t box_features[POOL_BOX] = {POOL_BOX_TABLE(X)};

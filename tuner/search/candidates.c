@@ -102,7 +102,8 @@ static enum status propose_guided(struct pool *pool, size_t evaluations, struct 
 
 /* ---- crossing ---- */
 
-/* What was measured and what the lists hold now. malloc'd. */
+/* What was measured and what the lists hold now, but for what Bayesian optimization suggests: sessions whose children
+ * came of that too ended slower. malloc'd. */
 static struct genetic_parent *population(const struct pool *pool, size_t *n) {
     const struct search_context *c = pool->context;
     struct genetic_parent *out = calloc(pool->n_tried + c->n_earlier + CANDIDATES_MOST, sizeof *out);
@@ -112,7 +113,7 @@ static struct genetic_parent *population(const struct pool *pool, size_t *n) {
     for (size_t i = 0; out && i < pool->n_tried; i++)
         out[(*n)++] = (struct genetic_parent){pool->tried[i].strategy, pool->tried[i].us};
     for (int p = 0; out && p < PROPOSER_COUNT; p++)
-        for (size_t i = 0; i < pool->lists[p].n; i++)
+        for (size_t i = 0; p != PROPOSER_bayes && i < pool->lists[p].n; i++)
             out[(*n)++] = (struct genetic_parent){&pool->lists[p].items[i].strategy, pool->lists[p].items[i].us};
     return out;
 }

@@ -11,7 +11,11 @@
 #include "tuner/search/bayes.h"
 #include "tuner/search/knobs.h"
 
-enum { PREDICTED = 32 };                       /* points that the simulator predicts */
+enum {
+    SUGGESTED = 12, /* points */
+    OFFERED = 4,    /* candidates: the first of these points whose strategies are new */
+    PREDICTED = 32  /* points that the simulator predicts */
+};
 static const double PREDICTED_VARIANCE = 0.01; /* of the logarithm of a prediction over the time: off by 10% */
 
 /* The sizes around one strategy. */
@@ -174,10 +178,10 @@ static enum status suggest(const struct box *box, const struct observations *o, 
 
 static enum status offer_suggestions(struct pool *pool, const struct box *box, const struct observations *o,
                                      struct rng *rng, struct error *err) {
-    double x[PROPOSER_CANDIDATES * KNOB_COUNT];
+    double x[SUGGESTED * KNOB_COUNT];
     size_t n = 0;
-    enum status st = suggest(box, o, rng_next(rng), PROPOSER_CANDIDATES, x, &n, err);
-    for (size_t i = 0; i < n && !st; i++) {
+    enum status st = suggest(box, o, rng_next(rng), SUGGESTED, x, &n, err);
+    for (size_t i = 0; i < n && pool->lists[PROPOSER_bayes].n < OFFERED && !st; i++) {
         struct strategy strategy;
         st = box_strategy(box, x + i * box->n, &strategy, err);
         if (!st)
@@ -190,7 +194,7 @@ enum status propose_bayes(struct pool *pool, size_t evaluations, struct rng *rng
     const struct search_context *c = pool->context;
     const struct tried *fastest = pool_next_measured(pool, -INFINITY);
     const struct strategy *start = fastest ? fastest->strategy : c->starts->n ? &c->starts->items[0].strategy : NULL;
-    size_t predicted = evaluations > PROPOSER_CANDIDATES ? evaluations - PROPOSER_CANDIDATES : 0;
+    size_t predicted = evaluations > SUGGESTED ? evaluations - SUGGESTED : 0;
     struct observations o;
     struct box box;
     if (!start)

@@ -42,7 +42,7 @@ struct proposer_score {
 
 /* Shares go by (1 + wins) / (2 + tried), the expected chance of a win under a uniform prior, and no proposer gets less
  * than PROPOSER_LEAST. */
-#define PROPOSER_LEAST 0.1
+#define PROPOSER_LEAST 0.08
 void proposers_judge(size_t n, const struct tried *tried, struct proposer_score out[PROPOSER_COUNT]);
 
 enum { PROPOSER_CANDIDATES = 12 }; /* that each hands on, at most */

@@ -9,8 +9,8 @@
 #include "simulator/closed_form.h"
 #include "tests/evaluate/evaluate.h"
 #include "tests/evaluate/live/players.h"
+#include "tests/support/tuner/selection.h"
 #include "tuner/search/genetic.h"
-#include "tuner/search/selection.h"
 
 enum { FIRST_BRED = 8, BLIND_DRAWN = 32, DRAWN = 256, FIRST_TRAINED = 5, RETRAIN = 5 };
 static const double LIKENESS = 0.3; /* what a wholly new strategy is worth, in ranks */

@@ -7,9 +7,9 @@
 
 #include "tests/evaluate/evaluate.h"
 #include "tests/evaluate/live/players.h"
+#include "tests/support/tuner/reference.h"
 #include "tuner/search/bayes.h"
 #include "tuner/search/knobs.h"
-#include "tuner/search/reference.h"
 
 /* By axis of the box; the first is the share. */
 static const enum knob axes[PLAYER_KNOBS] = {KNOB_architecture, KNOB_partition_bytes, KNOB_merge_bytes,

@@ -13,6 +13,7 @@
 #include "strategy/exact/merge.h"
 #include "tests/support/check.h"
 #include "tests/support/strategy/random_instances.h"
+#include "tests/support/strategy/server_line.h"
 
 enum { INSTANCES = 1500, SMALL = 8, MOST = 3000 };
 

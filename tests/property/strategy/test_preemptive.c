@@ -8,12 +8,12 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "strategy/exact/dag.h"
 #include "strategy/exact/gradients.h"
 #include "strategy/exact/one_machine.h"
-#include "strategy/exact/slots.h"
 #include "tests/support/check.h"
+#include "tests/support/strategy/dag.h"
 #include "tests/support/strategy/random_instances.h"
+#include "tests/support/strategy/slots.h"
 
 enum { SETS = 2000, SMALL = 5, PROGRAMS = 2000, PRINTED_PROGRAMS = 300, MODELS = 300 };
 enum { OPERATORS = 10, MESSAGES = 5, HORIZON = 20, EDGES = OPERATORS * OPERATORS };

@@ -9,6 +9,7 @@
 #include "strategy/space/space.h"
 #include "tests/support/check.h"
 #include "tests/support/strategy/random_instances.h"
+#include "tests/support/strategy/similarity.h"
 
 enum { INSTANCES = 2000, STEPS = 3 };
 

@@ -8,6 +8,7 @@
 #include "strategy/cost/line.h"
 #include "tests/support/check.h"
 #include "tests/support/strategy/random_instances.h"
+#include "tests/support/strategy/server_line.h"
 
 enum { CLUSTERS = 500, SIZES = 40 };
 static const uint64_t LARGEST = UINT64_C(1) << 30;

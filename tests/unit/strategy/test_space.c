@@ -10,6 +10,8 @@
 #include "strategy/space/space.h"
 #include "strategy/space/space_internal.h"
 #include "tests/support/check.h"
+#include "tests/support/strategy/similarity.h"
+#include "tests/support/strategy/space_size.h"
 
 struct fixture {
     struct model model;

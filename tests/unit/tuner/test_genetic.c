@@ -5,6 +5,7 @@
 
 #include "tests/support/check.h"
 #include "tests/support/strategy/random_instances.h"
+#include "tests/support/strategy/similarity.h"
 #include "tuner/search/genetic.h"
 
 enum { INSTANCES = 60, PARENTS = 8, CHILDREN = 12 };

@@ -5,7 +5,7 @@
 
 #include "base/rng.h"
 #include "tests/support/check.h"
-#include "tuner/search/reference.h"
+#include "tests/support/tuner/reference.h"
 
 enum { D = 3 };
 

@@ -5,12 +5,12 @@
 #include "tests/support/check.h"
 #include "tests/support/strategy/random_instances.h"
 #include "tests/support/torture.h"
+#include "tests/support/tuner/reference.h"
+#include "tests/support/tuner/selection.h"
 #include "tuner/search/advisor.h"
 #include "tuner/search/genetic.h"
 #include "tuner/search/knobs.h"
 #include "tuner/search/propose_bayes.h"
-#include "tuner/search/reference.h"
-#include "tuner/search/selection.h"
 
 enum { PARENTS = 4, CHILDREN = 3 };
 

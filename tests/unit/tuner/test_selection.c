@@ -6,7 +6,7 @@
 #include "base/rng.h"
 #include "tests/support/check.h"
 #include "tests/support/strategy/random_instances.h"
-#include "tuner/search/selection.h"
+#include "tests/support/tuner/selection.h"
 
 enum { INSTANCES = 3000, MOST = 7, MOST_TRIED = 4 };
 
@@ -262,37 +262,6 @@ static void ranks_are_mean_places_from_zero_to_one(void **state) {
     assert_close(ranks[5], 1, 1e-12);
 }
 
-static void vectors_are_alike_by_distance_and_by_angle(void **state) {
-    (void)state;
-    struct error err;
-    const double rows[] = {1, 0, 0, 2, 3, 0, 0, 0, -1, 0, 0, 0};
-    const struct selection_vectors v = {.d = 2, .rows = rows, .length = 2};
-    double out;
-    assert_ok(selection_similarity_by_distance(&v, 0, 2, &out, &err));
-    assert_close(out, exp(-0.5), 1e-12);
-    assert_ok(selection_similarity_by_distance(&v, 1, 1, &out, &err));
-    assert_close(out, 1, 1e-12);
-    assert_ok(selection_similarity_by_cosine(&v, 0, 2, &out, &err));
-    assert_close(out, 1, 1e-12);
-    for (size_t other = 1; other <= 4; other++) {
-        if (other == 2)
-            continue;
-        assert_ok(selection_similarity_by_cosine(&v, 0, other, &out, &err));
-        assert_true(out <= 0 && out >= 0);
-    }
-    assert_ok(selection_similarity_by_cosine(&v, 3, 5, &out, &err));
-    assert_close(out, 1, 1e-12);
-}
-
-static void the_length_is_half_the_usual_distance(void **state) {
-    (void)state;
-    const double rows[] = {0, 0, 3, 4}, equal[] = {7, 7};
-    /* Two rows at distance 5, drawn with replacement: the mean square is half of 25. */
-    assert_close(selection_length(2, 2, rows), 0.5 * sqrt(12.5), 1e-12);
-    assert_close(selection_length(2, 1, equal), 1, 1e-12);
-    assert_close(selection_length(0, 3, NULL), 1, 1e-12);
-}
-
 static void strategies_are_chosen_unlike_those_tried(void **state) {
     (void)state;
     struct error err;
@@ -340,8 +309,6 @@ int main(void) {
         cmocka_unit_test(a_failing_similarity_is_passed_on),
         cmocka_unit_test(hopeless_candidates_are_not_compared),
         cmocka_unit_test(ranks_are_mean_places_from_zero_to_one),
-        cmocka_unit_test(vectors_are_alike_by_distance_and_by_angle),
-        cmocka_unit_test(the_length_is_half_the_usual_distance),
         cmocka_unit_test(strategies_are_chosen_unlike_those_tried),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,7 @@
 #include "tests/unit/tuner/simulated_world.h"
 #include "tuner/session/tune.h"
 
-enum { TRIALS = 28 };
+enum { TRIALS = 32 };
 
 static enum status tune(struct world *w, const char *file, const char *resume, char id[64], struct outcome *out,
                         struct error *err) {
@@ -19,6 +19,7 @@ static enum status tune(struct world *w, const char *file, const char *resume, c
     o.trials = TRIALS;
     o.trial_us = 1e6;
     o.evaluations = 150;
+    o.seed = 6; /* with this one some trials are of its making */
     enum status st = store_open(file, STORE_READ_WRITE, &store, err);
     if (st)
         return st;
@@ -60,7 +61,7 @@ static void resumed_session_goes_on_with_it_as_it_would_have(void **state) {
     snprintf(file, sizeof file, "%s/whole.db", test_dir());
     assert_ok(tune(w, file, NULL, id, &whole, &err));
     assert_true(rows_by_bayes(&whole) > 0);
-    for (uint64_t stop = 10; stop < TRIALS; stop += 7) {
+    for (uint64_t stop = 10; stop < TRIALS; stop += 10) {
         snprintf(file, sizeof file, "%s/stop%lu.db", test_dir(), (unsigned long)stop);
         w->runs = 0;
         w->die_after = stop;

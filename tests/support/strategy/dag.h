@@ -11,8 +11,8 @@
  *
  * and the best schedule is one_machine_schedule's.
  * Units: any one unit of time. Threads: a const struct dag may be shared. */
-#ifndef STRATEGY_EXACT_DAG_H
-#define STRATEGY_EXACT_DAG_H
+#ifndef TESTS_SUPPORT_STRATEGY_DAG_H
+#define TESTS_SUPPORT_STRATEGY_DAG_H
 
 #include <stdint.h>
 

@@ -13,10 +13,10 @@
  * What a slot costs: rounding up makes every operator and message longer, so the schedule is never shorter than the
  * exact one and, with n messages and m operators, at most n + m slots longer.
  * Threads: a const struct dag may be shared. */
-#ifndef STRATEGY_EXACT_SLOTS_H
-#define STRATEGY_EXACT_SLOTS_H
+#ifndef TESTS_SUPPORT_STRATEGY_SLOTS_H
+#define TESTS_SUPPORT_STRATEGY_SLOTS_H
 
-#include "strategy/exact/dag.h"
+#include "tests/support/strategy/dag.h"
 
 enum slots_reading { SLOTS_CONSISTENT, SLOTS_AS_PRINTED };
 

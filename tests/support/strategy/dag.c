@@ -3,7 +3,7 @@
  * Only predecessors are stored, so the order is a depth-first postorder along them; operators that are numbered
  * topologically, as dag_from_model's are, need no search. The pass against the order hands each operator's longest path
  * to the end down to its predecessors. */
-#include "strategy/exact/dag.h"
+#include "tests/support/strategy/dag.h"
 
 #include <math.h>
 #include <stdbool.h>

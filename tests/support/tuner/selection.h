@@ -6,9 +6,9 @@
  *     before it)
  * Scores are in the caller's scale: times over the best time, or selection_ranks of a ranker's output, of which only
  * the order means something; a weight of 0.1 then trades a tenth of the best time, or of the ranks, for being wholly
- * new. The similarity is the caller's: two for strategies and for a ranker's hidden vectors are below. */
-#ifndef TUNER_SEARCH_SELECTION_H
-#define TUNER_SEARCH_SELECTION_H
+ * new. The similarity is the caller's; one for strategies is below. */
+#ifndef TESTS_SUPPORT_TUNER_SELECTION_H
+#define TESTS_SUPPORT_TUNER_SELECTION_H
 
 #include <stddef.h>
 
@@ -50,18 +50,5 @@ struct selection_strategies {
     const struct strategy *const *items;
 };
 selection_similarity selection_similarity_of_strategies;
-
-/* Context: row-major (n + n_tried) × d vectors, such as a ranker's hidden layer. exp(-distance² / (2 length²)), or the
- * cosine with what is negative taken as 0; a zero vector is like none but another zero vector. */
-struct selection_vectors {
-    size_t d;
-    const double *rows;
-    double length; /* above 0 */
-};
-selection_similarity selection_similarity_by_distance, selection_similarity_by_cosine;
-
-/* A length that fits n rows: half of the root mean square distance between two of them, so that rows at a usual
- * distance have a similarity of exp(-2); 1 where all are equal. O(n d). */
-double selection_length(size_t n, size_t d, const double *rows);
 
 #endif

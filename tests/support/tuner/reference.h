@@ -9,8 +9,8 @@
  *     s.close(s.state);
  *
  * The same dimensions, seed and values give the same points. Threads: a searcher belongs to one at a time. */
-#ifndef TUNER_SEARCH_REFERENCE_H
-#define TUNER_SEARCH_REFERENCE_H
+#ifndef TESTS_SUPPORT_TUNER_REFERENCE_H
+#define TESTS_SUPPORT_TUNER_REFERENCE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* The graph with its times rounded up, then the same windows and the same rule as in continuous time; see
- * strategy/exact/slots.h. */
-#include "strategy/exact/slots.h"
+ * tests/support/strategy/slots.h. */
+#include "tests/support/strategy/slots.h"
 
 #include <math.h>
 

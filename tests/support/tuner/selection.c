@@ -1,12 +1,14 @@
 /* See selection.h. Candidates lie in a heap by a lower bound of what choosing them would add: their score and the
  * similarities worked out so far. The one on top is brought up to date; if it stays on top it is the next choice
  * (Minoux's lazy greedy algorithm). */
-#include "tuner/search/selection.h"
+#include "tests/support/tuner/selection.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "tests/support/strategy/similarity.h"
 
 struct candidate {
     double bound, nearest; /* nearest: greatest similarity to the first `seen` references */
@@ -183,48 +185,4 @@ enum status selection_similarity_of_strategies(const void *context, size_t a, si
                                                struct error *err) {
     const struct selection_strategies *s = context;
     return space_similarity(s->space, s->items[a], s->items[b], out, err);
-}
-
-enum status selection_similarity_by_distance(const void *context, size_t a, size_t b, double *out, struct error *err) {
-    (void)err;
-    const struct selection_vectors *v = context;
-    double squares = 0;
-    for (size_t i = 0; i < v->d; i++) {
-        double difference = v->rows[a * v->d + i] - v->rows[b * v->d + i];
-        squares += difference * difference;
-    }
-    *out = exp(-squares / (2 * v->length * v->length));
-    return ST_OK;
-}
-
-enum status selection_similarity_by_cosine(const void *context, size_t a, size_t b, double *out, struct error *err) {
-    (void)err;
-    const struct selection_vectors *v = context;
-    double ab = 0, aa = 0, bb = 0;
-    for (size_t i = 0; i < v->d; i++) {
-        double x = v->rows[a * v->d + i], y = v->rows[b * v->d + i];
-        ab += x * y;
-        aa += x * x;
-        bb += y * y;
-    }
-    if (aa > 0 && bb > 0)
-        *out = fmin(fmax(ab / sqrt(aa) / sqrt(bb), 0), 1);
-    else
-        *out = aa <= 0 && bb <= 0;
-    return ST_OK;
-}
-
-/* Twice the sum of variances is the mean square distance between two rows drawn independently. */
-double selection_length(size_t n, size_t d, const double *rows) {
-    double variance = 0;
-    for (size_t i = 0; i < d; i++) {
-        double mean = 0, squares = 0;
-        for (size_t r = 0; r < n; r++)
-            mean += rows[r * d + i] / (double)n;
-        for (size_t r = 0; r < n; r++)
-            squares += (rows[r * d + i] - mean) * (rows[r * d + i] - mean);
-        variance += n ? squares / (double)n : 0;
-    }
-    double length = 0.5 * sqrt(2 * variance);
-    return length > 0 ? length : 1;
 }

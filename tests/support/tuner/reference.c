@@ -9,7 +9,7 @@
  * the slope does. A descent ends when its best value has not improved for a few steps, being stuck or left with the
  * noise alone, and on a plain, when it comes to rest there. Step and difference are the best pair of twelve on the
  * surface of (partition, credit) that the timeline predicts for the transformer on v100-16x10g. */
-#include "tuner/search/reference.h"
+#include "tests/support/tuner/reference.h"
 
 #include <math.h>
 #include <stdbool.h>
