@@ -69,28 +69,12 @@ void gp_forget(struct gp *gp) {
     gp->fitted = false;
 }
 
-const double *gp_theta(const struct gp *gp) {
-    return gp->theta;
-}
-
-size_t gp_inputs(const struct gp *gp) {
-    return gp->inputs;
-}
-
 size_t gp_columns(const struct gp *gp) {
     return gp->columns;
 }
 
-double gp_unit(const struct gp *gp) {
-    return gp->unit;
-}
-
 double gp_noise(const struct gp *gp) {
     return gp->unit * exp(gp->theta[GP_NOISE] / 2);
-}
-
-double gp_jitter(const struct gp *gp) {
-    return gp->jitter;
 }
 
 /* ---- data ---- */

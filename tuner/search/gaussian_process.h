@@ -75,11 +75,7 @@ enum status gp_log_likelihood(struct gp *gp, const double *theta, double *value,
 /* Logarithm of the priors on theta, up to a constant, and its gradient added to gradient (NULL: not wanted). */
 double gp_log_prior(const struct gp *gp, const double *theta, double *gradient);
 
-const double *gp_theta(const struct gp *gp); /* [2 + inputs], borrowed */
-size_t gp_inputs(const struct gp *gp);
 size_t gp_columns(const struct gp *gp);
-double gp_unit(const struct gp *gp);
-double gp_noise(const struct gp *gp);  /* standard deviation of one observation, unit of y */
-double gp_jitter(const struct gp *gp); /* what the diagonal got to be positive definite, unit 1; mostly 0 */
+double gp_noise(const struct gp *gp); /* standard deviation of one observation, unit of y */
 
 #endif

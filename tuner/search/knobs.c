@@ -20,11 +20,6 @@ static const char *const knob_names[KNOB_COUNT] = {
     KNOB_TABLE(X)
 #undef X
 };
-static const char *const architecture_names[KNOB_ARCHITECTURE_COUNT] = {
-#define X(name) #name,
-    KNOB_ARCHITECTURE_TABLE(X)
-#undef X
-};
 
 /* ---- dimensions ---- */
 
@@ -148,20 +143,6 @@ static uint32_t member(uint32_t set, uint32_t i) {
     for (; i; i--)
         set &= set - 1;
     return (uint32_t)__builtin_ctz(set);
-}
-
-const char *knob_choice_name(const struct knob_dimension *dimension, uint32_t i) {
-    uint32_t value = member(dimension->members, i);
-    switch (dimension->knob) {
-    case KNOB_policy:
-        return policy_name((enum policy)value);
-    case KNOB_algorithm:
-        return algorithm_name((enum algorithm)value);
-    case KNOB_cross_iteration:
-        return value ? "true" : "false";
-    default:
-        return architecture_names[value];
-    }
 }
 
 /* ---- values and coordinates ---- */

@@ -75,9 +75,6 @@ struct knob_dimension {
 /* The dimensions of the space's knobs, at most KNOB_COUNT; their number d. */
 size_t knobs_dimensions(const struct space *space, struct knob_dimension out[KNOB_COUNT]);
 
-/* The word for choice i of a category, as strategies are written ("ring", "true"). */
-const char *knob_choice_name(const struct knob_dimension *dimension, uint32_t i);
-
 /* The knobs at u[d]; coordinates outside [0, 1] are taken to the nearest end. Knobs that are no dimension take their
  * only value. */
 struct knobs knobs_from_unit(const struct space *space, const double *u);

@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "tests/support/check.h"
 #include "tuner/search/gaussian_process.h"
+#include "tuner/search/gaussian_process_internal.h"
 
 enum { INSTANCES = 40, MOST = 24, D = 3, POINTS = 150, PARAMETERS = GP_LENGTH + D };
 
@@ -228,16 +229,16 @@ static void slopes_of_the_posterior_are_those_of_differences(void **state) {
         gp_predict_slope(gp, x[2], &m, &v, mean_slope, variance_slope);
         gp_predict(gp, 1, x[2], NULL, mean, variance);
         assert_close(m, mean[0], 1e-9);
-        near_to(v, variance[0], 1e-9 * gp_unit(gp) * gp_unit(gp));
+        near_to(v, variance[0], 1e-9 * gp->unit * gp->unit);
         for (size_t k = 0; k < D; k++) {
             memcpy(x[0], x[2], sizeof x[0]);
             memcpy(x[1], x[2], sizeof x[1]);
             x[0][k] += step;
             x[1][k] -= step;
             gp_predict(gp, 2, x[0], NULL, mean, variance);
-            near_to(mean_slope[k], (mean[0] - mean[1]) / (2 * step), 1e-4 * gp_unit(gp) * (1 + fabs(mean_slope[k])));
+            near_to(mean_slope[k], (mean[0] - mean[1]) / (2 * step), 1e-4 * gp->unit * (1 + fabs(mean_slope[k])));
             near_to(variance_slope[k], (variance[0] - variance[1]) / (2 * step),
-                    1e-4 * gp_unit(gp) * gp_unit(gp) * (1 + fabs(variance_slope[k])));
+                    1e-4 * gp->unit * gp->unit * (1 + fabs(variance_slope[k])));
         }
     }
     gp_free(gp);
@@ -267,13 +268,13 @@ static void believing_is_observing_what_was_expected(void **state) {
             assert_close(m[p], mean[p], 1e-9);
             assert_true(v[p] <= variance[p] * (1 + 1e-9) + 1e-12);
         }
-        double noise = exp(t.theta[GP_NOISE]) * gp_unit(gp) * gp_unit(gp);
+        double noise = exp(t.theta[GP_NOISE]) * gp->unit * gp->unit;
         double once = variance[0] * noise / (variance[0] + noise);
         assert_true(v[0] <= once * (1 + 1e-9));
         assert_ok(gp_condition(gp, t.theta, &data, &err));
         assert_ok(gp_believe(gp, x, &err));
         gp_predict(gp, 1, x, NULL, m, v);
-        near_to(v[0], once, 1e-7 * gp_unit(gp) * gp_unit(gp));
+        near_to(v[0], once, 1e-7 * gp->unit * gp->unit);
     }
     gp_free(gp);
 }
@@ -308,8 +309,8 @@ static void fitting_finds_the_parameters_that_made_the_data(void **state) {
         }
         gp_forget(gp);
         assert_ok(gp_fit(gp, &(struct gp_data){.n = N, .x = x, .y = y}, &err));
-        double found[PARAMETERS], at_found, at_truth, unit = gp_unit(gp), truth[PARAMETERS];
-        memcpy(found, gp_theta(gp), sizeof found);
+        double found[PARAMETERS], at_found, at_truth, unit = gp->unit, truth[PARAMETERS];
+        memcpy(found, gp->theta, sizeof found);
         memcpy(truth, theta, sizeof truth);
         truth[GP_SIGNAL] -= 2 * log(unit);
         truth[GP_NOISE] -= 2 * log(unit);
@@ -361,7 +362,7 @@ static void repeated_rows_without_noise_get_jitter_and_their_mean(void **state) 
         x[i * D] = 0.5 * (double)(i - 3);
     struct gp *gp = new_gp(D, NULL);
     assert_ok(gp_condition(gp, theta, &(struct gp_data){.n = 6, .x = x, .y = y}, &err));
-    assert_true(gp_jitter(gp) > 0);
+    assert_true(gp->jitter > 0);
     gp_predict(gp, 1, x, NULL, &mean, &variance);
     assert_close(mean, 2.5, 1e-4);
     assert_true(variance >= 0 && variance < 1e-3);
@@ -382,7 +383,7 @@ static void a_fit_of_repeated_rows_finds_noise(void **state) {
     }
     struct gp *gp = new_gp(D, NULL);
     assert_ok(gp_fit(gp, &(struct gp_data){.n = N, .x = x, .y = y}, &err));
-    double sd = sqrt(exp(gp_theta(gp)[GP_NOISE])) * gp_unit(gp);
+    double sd = sqrt(exp(gp->theta[GP_NOISE])) * gp->unit;
     assert_true(sd > 0.15 && sd < 0.6);
     gp_predict(gp, 1, x, NULL, &mean, &variance);
     assert_true(fabs(mean - 100 - 3 * x[0]) < 4 * sqrt(variance) + 0.1);
@@ -416,7 +417,7 @@ static void one_observation_and_equal_values_have_a_posterior(void **state) {
     for (size_t n = 1; n <= 4; n++) {
         gp_forget(gp);
         assert_ok(gp_fit(gp, &(struct gp_data){.n = n, .x = x, .y = y}, &err));
-        assert_close(gp_unit(gp), 1, 0);
+        assert_close(gp->unit, 1, 0);
         gp_predict(gp, 1, x, NULL, &mean, &variance);
         assert_close(mean, 5, 1e-9);
         double near = variance;
@@ -435,7 +436,7 @@ static void columns_of_one_input_share_a_length_scale(void **state) {
     struct instance t;
     double value, up, down, gradient[GP_LENGTH + 2];
     struct gp *gp = new_gp(D, input_of), *whole = new_gp(D, NULL);
-    assert_int_equal(gp_inputs(gp), 2);
+    assert_int_equal(gp->inputs, 2);
     draw(7000, &t);
     t.theta[GP_LENGTH + 2] = t.theta[GP_LENGTH + 1];
     struct gp_data data = data_of(&t);

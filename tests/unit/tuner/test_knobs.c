@@ -181,27 +181,6 @@ static void a_knob_without_a_choice_is_no_dimension(void **state) {
     close_scene(&s);
 }
 
-static void choices_have_the_names_that_strategies_use(void **state) {
-    (void)state;
-    struct rng rng;
-    struct scene s;
-    struct space_options o = space_default_options();
-    o.algorithms = 1u << ALGORITHM_ring | 1u << ALGORITHM_hierarchical;
-    open_scene(&s, 2, &o, &rng);
-    for (size_t i = 0; i < s.d; i++) {
-        const struct knob_dimension *d = &s.dimensions[i];
-        if (d->knob == KNOB_algorithm) {
-            assert_string_equal(knob_choice_name(d, 0), "ring");
-            assert_string_equal(knob_choice_name(d, 1), "hierarchical");
-        }
-        if (d->knob == KNOB_cross_iteration)
-            assert_string_equal(knob_choice_name(d, 1), "true");
-        if (d->knob == KNOB_architecture)
-            assert_string_equal(knob_choice_name(d, 2), "large_served");
-    }
-    close_scene(&s);
-}
-
 /* A change of a knob that has an effect changes the strategy. */
 static void effective_knobs_give_different_strategies(void **state) {
     (void)state;
@@ -480,7 +459,6 @@ int main(void) {
         cmocka_unit_test(knobs_come_back_from_their_strategy),
         cmocka_unit_test(coordinates_outside_the_cube_are_taken_to_its_walls),
         cmocka_unit_test(a_knob_without_a_choice_is_no_dimension),
-        cmocka_unit_test(choices_have_the_names_that_strategies_use),
         cmocka_unit_test(effective_knobs_give_different_strategies),
         cmocka_unit_test(groups_are_filled_in_the_order_of_readiness_up_to_the_merge_size),
         cmocka_unit_test(those_are_served_that_the_architecture_says),

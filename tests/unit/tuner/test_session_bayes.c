@@ -17,7 +17,7 @@ static enum status tune(struct world *w, const char *file, const char *resume, c
     const struct tune_runner runner = {"simulated", w, simulated_run};
     struct tune_options o = tune_default_options();
     o.trials = TRIALS;
-    o.trial_us = 1e6;
+    o.kept.trial_us = 1e6;
     o.evaluations = 150;
     o.seed = 6; /* with this one some trials are of its making */
     enum status st = store_open(file, STORE_READ_WRITE, &store, err);
