@@ -28,9 +28,9 @@ struct hub_side {
 static struct tune_options options(void) {
     struct tune_options o = tune_default_options();
     o.trials = 400;
-    o.trial_us = 1e6;
+    o.kept.trial_us = 1e6;
     o.seed = 5;
-    o.runner = "simulated";
+    o.kept.launch.runner = "simulated";
     o.mode = STORED_SESSION_ASK;
     return o;
 }
