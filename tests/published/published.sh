@@ -1,9 +1,9 @@
 #!/bin/bash
-# docs/published.md: what is there is what the programs say, and every claim of a paper that it calls met, or met in
-# part, comes out in the range that it states.
+# docs/published.md and docs/baselines.txt: what is there is what the programs say, and every claim of a paper that the first
+# calls met, or met in part, comes out in the range that it states.
 # Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Once: it computes for minutes, by code that the property tests run.
-# Plan: 20
+# Plan: 21
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 dir=$(mktemp -d)
@@ -19,4 +19,6 @@ if [ -z "$different" ]; then
 else
     echo "not ok docs_published_is_what_the_programs_say: look at $different, run docs/generate, mend published.md"
 fi
+"${OUT:-build/release}/bin/syncopate" compare 2>&1 | cmp -s - <(tail -n +5 docs/baselines.txt) && echo "ok docs_baselines_is_what_compare_prints" ||
+    echo "not ok docs_baselines_is_what_compare_prints: look at the difference, run docs/generate"
 exec python3 tests/published/claims.py "$dir"
