@@ -73,6 +73,16 @@ static enum status add_earlier(struct session *s, struct store *store, const str
     return ST_OK;
 }
 
+static void forget_earlier(struct session *s) {
+    for (size_t i = 0; i < s->n_earlier; i++)
+        strategy_release(&s->earlier_strategies[i]);
+    free(s->earlier_strategies);
+    free(s->earlier);
+    s->earlier_strategies = NULL;
+    s->earlier = NULL;
+    s->n_earlier = 0;
+}
+
 /* The fastest complete trials in this domain of before `began`, by the same runner; later ones are left out, so that a
  * resumed session knows what it knew. */
 static enum status load_earlier(struct session *s, struct store *store, const char *began, struct error *err) {
@@ -90,6 +100,7 @@ static enum status load_earlier(struct session *s, struct store *store, const ch
                                 .limit = s->options.kept.earlier};
     if (!s->options.kept.earlier)
         return ST_OK;
+    forget_earlier(s); /* of a beginning that was undone */
     enum status st = query_collect(store, &query, &arena, &n, &records, err);
     s->earlier = calloc(n + 1, sizeof *s->earlier);
     s->earlier_strategies = calloc(n + 1, sizeof *s->earlier_strategies);
