@@ -14,14 +14,16 @@ static const char INTRODUCTION[] =
     "What a learned ranker reads of a strategy lowered onto a model and a cluster: `features_of` in\n"
     "`featurize/features.h`. The page is `featurize/features_table.h` in words; a test holds the two together.\n"
     "\n"
-    "Units: \"log2 u\" is log2(1 + x) of an x in u. \"log2 ratio\" is log2((1 + a) / (1 + b)) of a over b, plain "
-    "\"log2\" is\n"
-    "explained by its words. A share lies in [0, 1], a flag is 0 or 1. Shares \"of bytes\" weigh variables by their\n"
-    "gradients before encoding and compaction; \"of bytes sent\" weighs messages. What a strategy has none of is 0. "
-    "Times are\n"
-    "those of a device of compute_scale 1 but for the timeline's and the closed form's. Nothing is normalised: the "
-    "rankers do\n"
-    "that, with what they learned from their own training examples.\n";
+    "Units: \"log2 u\" is log2(1 + x) of an x in u. \"log2 ratio\" is log2((1 + a) / (1 + b)) of a over b. The meaning "
+    "of a plain\n"
+    "\"log2\" stands in its row. A share lies in [0, 1], a flag is 0 or 1. Shares \"of bytes\" weigh variables by the "
+    "bytes of their\n"
+    "gradients before encoding and compaction; \"of bytes sent\" weighs messages by their bytes. A feature of "
+    "something that the\n"
+    "strategy does not have is 0. Times are those of a device of compute_scale 1, except those of the timeline and of "
+    "the closed\n"
+    "form. Nothing is normalised here: each ranker normalises by the means and deviations of its own training "
+    "examples.\n";
 
 static const char GRAPH[] =
     "\n"
