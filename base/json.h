@@ -106,8 +106,7 @@ char *json_pretty(const cJSON *node);
 /* One line, members in the order they were added. */
 char *json_line(const cJSON *node);
 
-/* Write `text` and a line end to `path` through a temporary file and a rename: whole or not at all; "-" is standard
- * output. Fails: ST_ENVIRONMENT. */
+/* Write `text` and a line end, as file_write. Fails: ST_ENVIRONMENT, ST_NO_MEMORY. */
 enum status json_write_file(const char *path, const char *text, struct error *err);
 
 /* The shortest decimal that reads back as exactly `x`; `out` has at least 32 bytes. */

@@ -3,17 +3,13 @@
  * Canonical text is what ids are made of, so it must not depend on who wrote the file: members by byte order, numbers
  * by value. Cost: O(n), plus O(m log m) to sort an object of m members, plus for pretty text at most 110 bytes of a
  * tried line for each object and array. */
-#include <errno.h>
-#include <fcntl.h>
 #include <float.h>
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "base/file.h"
 #include "base/grow.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -290,102 +286,14 @@ char *json_pretty(const cJSON *node) {
     return finish(&t);
 }
 
-/* Files. */
-
-static enum status write_failed(const char *path, struct error *err) {
-    const int code = errno;
-    return error_at(err, ST_ENVIRONMENT, path, "cannot be written: %s", strerror(code));
-}
-
-static bool write_all(int fd, const char *bytes, size_t n) {
-    while (n > 0) {
-        const ssize_t done = write(fd, bytes, n);
-        if (done < 0 && errno != EINTR)
-            return false;
-        if (done > 0) {
-            bytes += done;
-            n -= (size_t)done;
-        }
-    }
-    return true;
-}
-
-static bool write_line(int fd, const char *text) {
-    return write_all(fd, text, strlen(text)) && write_all(fd, "\n", 1);
-}
-
-/* What is no regular file (a pipe, /dev/null) is written to, never replaced. */
-static enum status write_through(const char *path, const char *text, struct error *err) {
-    const int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-    if (fd < 0)
-        return write_failed(path, err);
-    const bool written = write_line(fd, text);
-    enum status status = written ? ST_OK : write_failed(path, err);
-    close(fd);
-    return status;
-}
-
-/* The rename itself is on disk only when its directory is. */
-static void sync_directory(const char *path) {
-    char directory[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    snprintf(directory, sizeof directory, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
-    const int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0) {
-        fsync(fd);
-        close(fd);
-    }
-}
-
-/* `target` is the file itself, `path` the name that the user knows. */
-static enum status replace_file(const char *target, const char *path, mode_t mode, const char *text,
-                                struct error *err) {
-    char temporary[PATH_MAX + 16];
-    int fd = -1;
-    for (int i = 0; i < 100 && fd < 0; i++) {
-        snprintf(temporary, sizeof temporary, "%s.%d-%d~", target, (int)getpid() % 1000000, i);
-        fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd < 0 && errno != EEXIST)
-            break;
-    }
-    if (fd < 0)
-        return write_failed(path, err);
-    bool done = (mode == 0 || fchmod(fd, mode) == 0) && write_line(fd, text) && fsync(fd) == 0;
-    int code = errno;
-    if (close(fd) != 0 && done) {
-        done = false;
-        code = errno;
-    }
-    if (done && rename(temporary, target) != 0) {
-        done = false;
-        code = errno;
-    }
-    if (!done) {
-        unlink(temporary);
-        errno = code;
-        return write_failed(path, err);
-    }
-    sync_directory(target);
-    return ST_OK;
-}
-
 enum status json_write_file(const char *path, const char *text, struct error *err) {
-    if (strcmp(path, "-") == 0) {
-        fflush(stdout);
-        return write_line(STDOUT_FILENO, text) ? ST_OK : write_failed("standard output", err);
-    }
-    struct stat st;
-    char target[PATH_MAX];
-    if (stat(path, &st) != 0) {
-        if (errno != ENOENT || strlen(path) >= sizeof target)
-            return write_failed(path, err);
-        return replace_file(path, path, 0, text, err);
-    }
-    if (S_ISDIR(st.st_mode))
-        return error_at(err, ST_ENVIRONMENT, path, "is a directory; name a file in it");
-    if (!S_ISREG(st.st_mode))
-        return write_through(path, text, err);
-    if (!realpath(path, target)) /* a symbolic link stays one */
-        return write_failed(path, err);
-    return replace_file(target, path, st.st_mode & 0777, text, err);
+    const size_t n = strlen(text);
+    char *line = malloc(n + 2);
+    if (!line)
+        return error_no_memory(err);
+    memcpy(line, text, n);
+    memcpy(line + n, "\n", 2);
+    enum status st = file_write(path, n + 1, line, err);
+    free(line);
+    return st;
 }

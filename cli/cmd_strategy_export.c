@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "cli/commands.h"
@@ -21,20 +21,6 @@
 #include "interop/export/export.h"
 
 /* ---- writing ---- */
-
-/* Whole or not at all. */
-static enum status write_file(const char *path, const struct export_file *file, struct error *err) {
-    char name[4200];
-    snprintf(name, sizeof name, "%s.%ld", path, (long)getpid());
-    FILE *to = fopen(name, "we");
-    bool whole = to && fwrite(file->text, 1, file->n, to) == file->n;
-    whole = to && !fclose(to) && whole;
-    if (whole && !rename(name, path))
-        return ST_OK;
-    enum status st = error_at(err, ST_ENVIRONMENT, path, "cannot be written: %s", strerror(errno));
-    unlink(name);
-    return st;
-}
 
 static bool is_folder(const char *path) {
     struct stat st;
@@ -54,7 +40,7 @@ static enum status write_into(const char *folder, const struct export *export, s
     for (uint32_t i = 0; i < export->n_files && !st; i++) {
         const size_t n = strlen(folder);
         snprintf(path, sizeof path, "%s%s%s", folder, n && folder[n - 1] == '/' ? "" : "/", export->files[i].name);
-        st = write_file(path, &export->files[i], err);
+        st = file_write(path, export->files[i].n, export->files[i].text, err);
     }
     return st;
 }
@@ -64,14 +50,10 @@ static enum status write_export(const char *out, const struct export *export, st
     const struct export_file *first = &export->files[0];
     if (out && (is_folder(out) || export->n_files > 1))
         return write_into(out, export, err);
-    if (out && strcmp(out, "-") != 0)
-        return write_file(out, first, err);
     if (export->n_files > 1)
         return error_set(err, ST_USAGE, "this form has %u files, %s and others: give --out DIR", export->n_files,
                          first->name);
-    return fwrite(first->text, 1, first->n, stdout) == first->n
-               ? ST_OK
-               : error_set(err, ST_ENVIRONMENT, "standard output: %s", strerror(errno));
+    return file_write(out ? out : "-", first->n, first->text, err);
 }
 
 /* ---- what gets lost ---- */

@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/grow.h"
 #include "base/log.h"
 
@@ -177,27 +178,24 @@ static FILE *stream_of(int fd, const char *mode) {
     return stream;
 }
 
-/* All of it, through a temporary file and a rename. */
+/* All of it, in a new file. */
 static bool rewrite(struct quota *q) {
-    char path[4200];
-    snprintf(path, sizeof path, "%.4100s.new", q->path);
-    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    FILE *to = stream_of(fd, "w");
+    char *text = NULL;
+    size_t n = 0;
+    uint64_t lines = 0;
+    FILE *to = open_memstream(&text, &n);
     if (!to)
         return false;
-    uint64_t lines = 0;
     for (size_t i = 0; i < q->n; i++) {
         forget_old(&q->accounts[i], now_s());
         for (size_t k = 0; k < q->accounts[i].n; k++, lines++)
             write_line(q, to, q->accounts[i].token, &q->accounts[i].minutes[k]);
     }
-    const bool failed = ferror(to) || fflush(to) || fsync(fd);
-    if (fclose(to) || failed || rename(path, q->path)) {
-        unlink(path);
-        return false;
-    }
-    q->lines = q->needed = lines;
-    return true;
+    const bool whole = !fclose(to) && !file_write_private(q->path, n, text, NULL);
+    free(text);
+    if (whole)
+        q->lines = q->needed = lines;
+    return whole;
 }
 
 /* One line, with one write. */

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/id.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -208,60 +209,20 @@ static char *token_line(const struct token *t) {
     return line;
 }
 
-static bool write_bytes(int fd, const char *text, size_t n) {
-    while (n) {
-        const ssize_t done = write(fd, text, n);
-        if (done < 0 && errno != EINTR)
-            return false;
-        text += done > 0 ? done : 0;
-        n -= done > 0 ? (size_t)done : 0;
-    }
-    return true;
-}
-
-static enum status write_lines(int fd, const char *path, size_t n, const struct token *tokens, struct error *err) {
-    for (size_t i = 0; i < n; i++) {
-        char *line = token_line(&tokens[i]);
-        if (!line)
-            return error_no_memory(err);
-        const bool whole = write_bytes(fd, line, strlen(line)) && write_bytes(fd, "\n", 1);
-        free(line);
-        if (!whole)
-            return cannot(path, err);
-    }
-    return fchmod(fd, 0600) || fsync(fd) ? cannot(path, err) : ST_OK;
-}
-
-/* A rename that is not on disk would bring the old file back after a crash, and a revoked token with it. */
-static enum status sync_folder(const char *path, struct error *err) {
-    const char *slash = strrchr(path, '/');
-    char folder[4096] = ".";
-    if (slash)
-        snprintf(folder, sizeof folder, "%.*s", slash == path ? 1 : (int)(slash - path), path);
-    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const bool synced = fd >= 0 && (!fsync(fd) || errno == EINVAL); /* EINVAL: that file system cannot */
-    const int problem = errno;
-    if (fd >= 0)
-        close(fd);
-    return synced ? ST_OK
-                  : error_set(err, ST_ENVIRONMENT, "%s has changed, but may be as before after a crash: %s", path,
-                              strerror(problem));
-}
-
-/* Replace the file whole: a temporary one beside it, synced, renamed. */
+/* A rename that is not on disk would bring the old file back after a crash, and a revoked token with it: that fails. */
 static enum status write_tokens(const char *path, size_t n, const struct token *tokens, struct error *err) {
-    char temporary[4096];
-    if ((size_t)snprintf(temporary, sizeof temporary, "%s.new", path) >= sizeof temporary)
-        return error_set(err, ST_ENVIRONMENT, "%.200s...: the path is too long", path);
-    const int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    enum status st = fd < 0 ? cannot(path, err) : write_lines(fd, path, n, tokens, err);
-    if (fd >= 0 && close(fd) && !st)
-        st = cannot(path, err);
-    if (!st && rename(temporary, path))
-        st = cannot(path, err);
-    if (!st)
-        return sync_folder(path, err);
-    unlink(temporary);
+    char *text = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&text, &size);
+    bool whole = to;
+    for (size_t i = 0; i < n && whole; i++) {
+        char *line = token_line(&tokens[i]);
+        whole = line && fprintf(to, "%s\n", line) > 0;
+        free(line);
+    }
+    whole = to && !fclose(to) && whole;
+    enum status st = whole ? file_write_private(path, size, text, err) : error_no_memory(err);
+    free(text);
     return st;
 }
 

@@ -4,8 +4,8 @@
 #   OUT=build/release tests/run.sh PROGRAM...
 #
 # First come the executable tests/FOLDER/*.sh that say "# Alone: why", since other scripts beside them would change what they
-# see: one at a time, and beside them, at the lowest priority, programs that only compute. Then the other programs and scripts,
-# up to two of each at a time. Last those that say "# Last: why", with nothing beside them. One that says "# Once: why" runs for the
+# see: one at a time, and beside them, at the lowest priority, programs that only compute and scripts that say "# Computes: why".
+# Then the other programs and scripts, up to two of each at a time. Last those that say "# Last: why", with nothing beside them. One that says "# Once: why" runs for the
 # builds release and coverage alone. Each has a time limit, a closed standard input and a TMPDIR of its own. At the end stand the
 # ten slowest, what was not tested and why, what failed, once more, and the line "N passed, N failed, N skipped"; the exit status
 # is 1 when anything failed or nothing ran. TEST_TIMEOUT (600) and TEST_SCRIPT_TIMEOUT (900) are seconds; TEST_SCRIPTS=0 leaves the
@@ -137,7 +137,12 @@ for script in tests/*/*.sh; do
     esac
     [ -x "$script" ] && [ "${TEST_SCRIPTS:-1}" != 0 ] || continue
     [[ ${OUT##*/} = @(release|coverage) ]] || ! grep -q '^# Once: ' "$script" || continue
-    if grep -q '^# Alone: ' "$script"; then alone+=("$script"); elif grep -q '^# Last: ' "$script"; then last+=("$script"); else together+=("$script"); fi
+    case $(grep -m 1 -oE '^# (Alone|Computes|Last): ' "$script") in
+    *Alone*) alone+=("$script") ;;
+    *Computes*) computing+=("$script") ;;
+    *Last*) last+=("$script") ;;
+    *) if grep -q '^# Once: ' "$script"; then together=("$script" "${together[@]}"); else together+=("$script"); fi ;; # the long ones first
+    esac
 done
 politely=$(chrt --idle 0 true 2>/dev/null && echo chrt --idle 0) run_all "${TEST_TIMEOUT:-600}" "${computing[@]}" &
 computed=$!

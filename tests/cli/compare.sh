@@ -1,6 +1,7 @@
 #!/bin/bash
 # syncopate compare: its table and its JSON say the same as simulate does.
 # Needs OUT; prints ok, not ok and skip lines (tests/README.md).
+# Computes: it waits for nothing and times nothing.
 # Plan: 3
 set -u
 cd "$(dirname "$0")/../.."

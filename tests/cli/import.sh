@@ -1,6 +1,7 @@
 #!/bin/bash
 # syncopate import from outside: what it says, that nothing is half-written, every real file that it claims to read, and
 # the PyTorch module where PyTorch is installed. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
+# Computes: it waits for nothing and times nothing.
 # Plan: 109
 set -u
 cd "$(dirname "$0")/../.."

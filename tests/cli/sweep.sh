@@ -2,6 +2,7 @@
 # simulate --sweep as a person types it: its outputs agree with each other and with plain predictions, what MG-WFBP's
 # section 6.4 says about scale comes out, and bad sweeps get one clear line.
 # Needs OUT; prints ok, not ok and skip lines (tests/README.md).
+# Computes: it waits for nothing and times nothing.
 # Plan: 32
 set -u
 cd "$(dirname "$0")/../.."

@@ -2,6 +2,7 @@
 # No function is exported for nobody: each that a product object defines is called by another product object or in its
 # own source. What only tests call belongs under tests/; what only its own source calls may stay exported for its unit
 # test. Reads the symbols of the objects that `make all` left in $OUT/obj.
+# Computes: it waits for nothing and times nothing.
 # Plan: 2
 set -u
 cd "$(dirname "$0")/../.."

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Breaks every rule of lint.sh once, in a small project of its own, and expects exactly that finding.
 # Once: it runs nothing that is built.
+# Computes: it waits for nothing and times nothing.
 # Plan: 36
 set -u
 lint=$(cd "$(dirname "$0")" && pwd)/lint.sh

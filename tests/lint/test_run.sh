@@ -1,6 +1,7 @@
 #!/bin/bash
 # What tests/run.sh makes of scripts that pass, fail, crash, say nothing, or say less than they promise.
 # Once: it runs nothing that is built.
+# Computes: it waits for nothing and times nothing.
 # Plan: 9
 set -u
 run=$(cd "$(dirname "$0")/.." && pwd)/run.sh

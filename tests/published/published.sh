@@ -3,6 +3,7 @@
 # calls met, or met in part, comes out in the range that it states.
 # Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Once: it computes for minutes, by code that the property tests run.
+# Computes: it waits for nothing and times nothing.
 # Plan: 21
 set -u
 cd "$(dirname "$0")/../.." || exit 1

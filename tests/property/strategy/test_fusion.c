@@ -13,9 +13,9 @@
 
 /* Release builds alone run all; those under sanitizers or without optimization a fifth. */
 #ifdef NDEBUG
-enum { BALANCES = 1500, BRUTE = 2000, LONGS = 10 };
+enum { BALANCES = 1500, BRUTE = 2000, LONGS = 4 };
 #else
-enum { BALANCES = 300, BRUTE = 400, LONGS = 2 };
+enum { BALANCES = 300, BRUTE = 400, LONGS = 1 };
 #endif
 enum { SMALL = 11, LARGE = 14, LONG = 200 };
 

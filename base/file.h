@@ -1,0 +1,21 @@
+/* Files that are written whole or not at all.
+ *
+ * A file is written under another name beside it, put on disk, and renamed: who reads it meanwhile, or after a crash,
+ * finds the old content or the new. What fails leaves the old file and no other.
+ * Threads: any; of two who write one file the later one wins. */
+#ifndef BASE_FILE_H
+#define BASE_FILE_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+/* Write n bytes to `path`; "-" is standard output. An existing file keeps its mode, and a symbolic link stays one. A
+ * pipe or device is written to, never replaced. Fails: ST_ENVIRONMENT. */
+enum status file_write(const char *path, size_t n, const char *bytes, struct error *err);
+
+/* The same, for a file that only its owner may read. Callers must write one after another. It fails also when the new
+ * file may not outlast a crash: then the error says that the file has changed. Fails: ST_ENVIRONMENT. */
+enum status file_write_private(const char *path, size_t n, const char *bytes, struct error *err);
+
+#endif
