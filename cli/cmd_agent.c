@@ -278,7 +278,8 @@ static enum status find_work_once(struct agent *a, struct error *err) {
     st = escaped ? remote_get(a->client, &json, err, "/api/v1/clusters/%s", escaped) : error_no_memory(err);
     free(escaped);
     struct cluster cluster;
-    st = st ? st : cluster_read(json, "answer", &cluster, err);
+    if (!st)
+        st = cluster_read(json, "answer", &cluster, err);
     cJSON_Delete(json);
     if (st)
         return st;
@@ -380,7 +381,9 @@ enum status cmd_agent(int argc, char **argv, struct error *err) {
         .options = options};
     struct arguments arguments;
     enum status st = options_parse(&line, argc, argv, &arguments, err);
-    st = st ? st : remote_required(&w.remote, "agent", err);
-    st = st ? st : check_options(&w, err);
+    if (!st)
+        st = remote_required(&w.remote, "agent", err);
+    if (!st)
+        st = check_options(&w, err);
     return st ? st : run_agent(&w, err);
 }

@@ -119,7 +119,8 @@ static enum status show_item(void *context, const cJSON *item, bool *done, struc
     struct record record;
     (void)done;
     enum status st = remote_record(item, &arena, &record, err);
-    st = st ? st : show_record(context, &record, err);
+    if (!st)
+        st = show_record(context, &record, err);
     arena_release(&arena);
     return st;
 }
@@ -381,8 +382,10 @@ static enum status dataset_prune(int argc, char **argv, struct error *err) {
     if (st)
         return st;
     st = prune_all(store, event_prune, events_us, &events, err);
-    st = st ? st : prune_all(store, audit_prune, audit_us, &entries, err);
-    st = st ? st : prune_all(store, response_prune, answers_us, &answers, err);
+    if (!st)
+        st = prune_all(store, audit_prune, audit_us, &entries, err);
+    if (!st)
+        st = prune_all(store, response_prune, answers_us, &answers, err);
     store_close(store);
     if (!st)
         log_info("%s: %lu events, %lu audit entries and %lu answers forgotten", dataset, (unsigned long)events,

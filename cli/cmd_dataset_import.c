@@ -67,7 +67,8 @@ enum status dataset_import(int argc, char **argv, struct error *err) {
         .max_arguments = 1};
     struct arguments arguments;
     enum status st = options_parse(&line, argc, argv, &arguments, err);
-    st = st ? st : remote_or_here(&remote, dataset, err);
+    if (!st)
+        st = remote_or_here(&remote, dataset, err);
     if (st)
         return st;
     const char *path = arguments.items[0];

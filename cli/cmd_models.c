@@ -73,7 +73,8 @@ static enum status list_command(const struct kind *kind, int argc, char **argv, 
     const struct command_line line = {.usage = usage, .about = about, .options = options};
     struct arguments arguments;
     enum status st = options_parse(&line, argc, argv, &arguments, err);
-    st = st ? st : remote_required(&remote, kind->command, err);
+    if (!st)
+        st = remote_required(&remote, kind->command, err);
     return st ? st : list_objects(kind, &remote, json, err);
 }
 
@@ -121,8 +122,10 @@ static enum status show_command(const struct kind *kind, int argc, char **argv, 
         .usage = usage, .about = about, .options = options, .min_arguments = 1, .max_arguments = 1};
     struct arguments arguments;
     enum status st = options_parse(&line, argc, argv, &arguments, err);
-    st = st ? st : remote_required(&remote, kind->command, err);
-    st = st ? st : output_check(out, err);
+    if (!st)
+        st = remote_required(&remote, kind->command, err);
+    if (!st)
+        st = output_check(out, err);
     return st ? st : show_object(kind, &remote, arguments.items[0], out, err);
 }
 
@@ -149,8 +152,10 @@ static enum status add_object(const struct kind *kind, const struct remote_optio
     cJSON *json = NULL, *answer = NULL;
     char path[4096], collection[32];
     enum status st = inputs_find(word, kind->command, path, sizeof path, err);
-    st = st ? st : read_checked(kind, path, &json, err);
-    st = st ? st : remote_open(remote, REMOTE_TRIES, NULL, &client, err);
+    if (!st)
+        st = read_checked(kind, path, &json, err);
+    if (!st)
+        st = remote_open(remote, REMOTE_TRIES, NULL, &client, err);
     if (st) {
         cJSON_Delete(json);
         return st;
@@ -177,7 +182,8 @@ static enum status add_command(const struct kind *kind, int argc, char **argv, s
         .usage = usage, .about = about, .options = options, .min_arguments = 1, .max_arguments = 1};
     struct arguments arguments;
     enum status st = options_parse(&line, argc, argv, &arguments, err);
-    st = st ? st : remote_required(&remote, kind->command, err);
+    if (!st)
+        st = remote_required(&remote, kind->command, err);
     return st ? st : add_object(kind, &remote, arguments.items[0], err);
 }
 

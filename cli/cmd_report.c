@@ -67,7 +67,8 @@ enum status cmd_report(int argc, char **argv, struct error *err) {
     char path[256];
     struct page page = {0};
     enum status st = options_parse(&line, argc, argv, &arguments, err);
-    st = st ? st : remote_or_here(&remote, dataset, err);
+    if (!st)
+        st = remote_or_here(&remote, dataset, err);
     if (st)
         return st;
     snprintf(path, sizeof path, "%.200s.html", arguments.items[0]);

@@ -102,14 +102,17 @@ static enum status serve(struct serve *s, struct error *err) {
     s->server.host = host;
     enum status st = parse_listen(s->listen, host, sizeof host, &s->server.port, err);
     hold_signals(&signals);
-    st = st ? st : service_open(&s->service, &service, err);
+    if (!st)
+        st = service_open(&s->service, &service, err);
     if (st)
         return st;
     if (!s->server.certificate && strncmp(host, "127.", 4) && strcmp(host, "::1") && strcmp(host, "localhost"))
         log_warn("without --tls-cert, tokens go over the network in clear");
     st = s->launchers ? serve_launchers(s->launchers, service->access, service->hub, err) : ST_OK;
-    st = st ? st : hub_start(service->hub, err);
-    st = st ? st : http_start(&s->server, service, &server, err);
+    if (!st)
+        st = hub_start(service->hub, err);
+    if (!st)
+        st = http_start(&s->server, service, &server, err);
     if (!st) {
         text_print(stdout, "syncopate serves %s at %s\n", s->service.access.dataset, server_url(server));
         fflush(stdout);
@@ -239,7 +242,8 @@ static enum status create_command(int argc, char **argv, struct error *err) {
     struct arguments arguments;
     char path[4096], secret[TOKEN_LENGTH + 1];
     enum status st = options_parse(&line, argc, argv, &arguments, err);
-    st = st ? st : tokens_path(dataset, path, sizeof path, err);
+    if (!st)
+        st = tokens_path(dataset, path, sizeof path, err);
     if (st)
         return st;
     if (!role_parse(role, &wanted.principal.role))
@@ -305,10 +309,14 @@ static enum status list_command(int argc, char **argv, struct error *err) {
     char path[4096];
     size_t n = 0;
     enum status st = options_parse(&line, argc, argv, &arguments, err);
-    st = st ? st : tokens_path(dataset, path, sizeof path, err);
-    st = st ? st : tokens_read(path, &arena, &n, &tokens, err);
-    st = st ? st : beside(dataset, "usage", path, sizeof path, err);
-    st = st ? st : quota_open(path, &quota, err);
+    if (!st)
+        st = tokens_path(dataset, path, sizeof path, err);
+    if (!st)
+        st = tokens_read(path, &arena, &n, &tokens, err);
+    if (!st)
+        st = beside(dataset, "usage", path, sizeof path, err);
+    if (!st)
+        st = quota_open(path, &quota, err);
     table_init(&table, (const char *const[]){"ID", "NAME", "TEAM", "ROLE", "CREATED", "EXPIRES", "TRIALS TODAY", NULL});
     for (size_t i = 0; i < n && !st; i++)
         if (json)
@@ -335,7 +343,8 @@ static enum status revoke_command(int argc, char **argv, struct error *err) {
     struct arguments arguments;
     char path[4096];
     enum status st = options_parse(&line, argc, argv, &arguments, err);
-    st = st ? st : tokens_path(dataset, path, sizeof path, err);
+    if (!st)
+        st = tokens_path(dataset, path, sizeof path, err);
     return st ? st : tokens_revoke(path, arguments.items[0], err);
 }
 

@@ -95,7 +95,8 @@ static enum status sessions_list(int argc, char **argv, struct error *err) {
                                       .options = options};
     struct arguments arguments;
     enum status st = options_parse(&line, argc, argv, &arguments, err);
-    st = st ? st : need_service(&remote, err);
+    if (!st)
+        st = need_service(&remote, err);
     return st ? st : list_sessions(&remote, state, &listing, err);
 }
 
@@ -128,7 +129,8 @@ static enum status steer_command(const char *verb, const char *about, int argc, 
         .usage = usage, .about = about, .options = options, .min_arguments = 1, .max_arguments = 1};
     struct arguments arguments;
     enum status st = options_parse(&line, argc, argv, &arguments, err);
-    st = st ? st : need_service(&remote, err);
+    if (!st)
+        st = need_service(&remote, err);
     return st ? st : steer(&remote, arguments.items[0], verb, err);
 }
 

@@ -149,7 +149,8 @@ enum status sessions_show(int argc, char **argv, struct error *err) {
     struct arguments arguments;
     struct findings f = {0};
     enum status st = options_parse(&line, argc, argv, &arguments, err);
-    st = st ? st : remote_or_here(&remote, dataset, err);
+    if (!st)
+        st = remote_or_here(&remote, dataset, err);
     if (st)
         return st;
     st = remote.server ? session_findings_there(&remote, arguments.items[0], FINDINGS_FIGURES, &f, err)

@@ -273,7 +273,8 @@ static enum status simulate_remotely(const char *model, const char *cluster, con
     if (request->sweep || strcmp(request->kind, "timeline") != 0)
         return error_set(err, ST_USAGE, "a service knows no --sweep and no --model autosync: drop it, or --server");
     enum status st = check_request(request, NULL, err);
-    st = st ? st : remote_open(&request->remote, REMOTE_TRIES, NULL, &client, err);
+    if (!st)
+        st = remote_open(&request->remote, REMOTE_TRIES, NULL, &client, err);
     if (st)
         return st;
     st = remote_inputs(client, model, cluster, &inputs, err);

@@ -178,7 +178,8 @@ static enum status export_all(const struct words *words, const struct subject *s
     table_init(&table, (const char *const[]){"FORM", "FILES", "CANNOT SAY", NULL});
     for (size_t i = 0; i < n && !st; i++)
         st = export_row(words, &rows[i], s, &table, list, err);
-    st = st ? st : write_summary(words, s, summary, err);
+    if (!st)
+        st = write_summary(words, s, summary, err);
     if (!st && words->json) {
         st = output_line(summary, true, err);
         summary = NULL;
@@ -204,8 +205,10 @@ static enum status export_local(const struct words *words, const char *strategy,
     if (!words->model || !words->cluster)
         return error_set(err, ST_USAGE, "give --model and --cluster: whose variables and nodes the strategy names");
     enum status st = inputs_read(words->model, words->cluster, &s.inputs, err);
-    st = st ? st : inputs_strategy_word(&s.inputs, strategy, &s.strategy, err);
-    st = st ? st : export_subject(words, &s, err);
+    if (!st)
+        st = inputs_strategy_word(&s.inputs, strategy, &s.strategy, err);
+    if (!st)
+        st = export_subject(words, &s, err);
     strategy_release(&s.strategy);
     inputs_release(&s.inputs);
     return st;
@@ -225,9 +228,12 @@ static enum status export_fetched(struct client *client, const struct words *wor
     struct remote_session found;
     struct subject s = {0};
     enum status st = remote_session_find(client, session, &found, err);
-    st = st ? st : remote_inputs_of_ids(client, found.model, found.cluster, &s.inputs, err);
-    st = st ? st : strategy_read(strategy, "best", &s.inputs.model, &s.inputs.cluster, &s.strategy, err);
-    st = st ? st : export_subject(words, &s, err);
+    if (!st)
+        st = remote_inputs_of_ids(client, found.model, found.cluster, &s.inputs, err);
+    if (!st)
+        st = strategy_read(strategy, "best", &s.inputs.model, &s.inputs.cluster, &s.strategy, err);
+    if (!st)
+        st = export_subject(words, &s, err);
     strategy_release(&s.strategy);
     inputs_release(&s.inputs);
     return st;

@@ -92,7 +92,8 @@ enum status job_runner_init(struct job_setup *setup, const struct job_options *o
     if (options->command && !options->command[strspn(options->command, " \t\n")])
         return error_set(err, ST_USAGE, "--command: it is empty");
     enum status st = options->label ? check_label(options->label, err) : ST_OK;
-    st = st ? st : job_setup_init(setup, options, inputs, err);
+    if (!st)
+        st = job_setup_init(setup, options, inputs, err);
     if (st)
         return st;
     if (options->command && options->logs)

@@ -24,7 +24,8 @@ int main(int argc, char **argv) {
         return 0;
     }
     enum status st = options_take_server(&argc, &argv, &err);
-    st = st ? st : flush_output(commands_main(argc, argv, &err), &err);
+    if (!st)
+        st = flush_output(commands_main(argc, argv, &err), &err);
     if (st)
         log_error("%s", ERROR_TEXT(&err));
     return status_exit_code(st);

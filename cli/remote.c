@@ -154,7 +154,8 @@ static enum status fetch(struct client *client, const struct kind *kind, const c
     if (!escaped)
         return error_no_memory(err);
     enum status st = remote_get(client, &json, err, "/api/v1/%s/%s", kind->folder, escaped);
-    st = st ? st : kind->read(json, out, err);
+    if (!st)
+        st = kind->read(json, out, err);
     cJSON_Delete(json);
     free(escaped);
     return st;

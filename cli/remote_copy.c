@@ -92,8 +92,10 @@ enum status remote_session_copy(struct client *client, const char *session, stru
     snprintf(file, sizeof file, "%s/session.db", folder);
     struct store *store = NULL;
     st = fill(file, client, found.id, err);
-    st = st ? st : store_open(file, STORE_READ_ONLY, &store, err);
-    st = st ? st : check(store, &found, err);
+    if (!st)
+        st = store_open(file, STORE_READ_ONLY, &store, err);
+    if (!st)
+        st = check(store, &found, err);
     if (!st)
         *out = store;
     else

@@ -94,7 +94,8 @@ enum status remote_predict(struct client *client, const struct model *model, con
         .method = "POST", .path = "/api/v1/predictions", .body = body, .keyless = true};
     enum status st = whole ? client_call(client, &request, &answer, err) : error_no_memory(err);
     cJSON_Delete(body);
-    st = st ? st : tell_failures(answer, n, contenders, err);
+    if (!st)
+        st = tell_failures(answer, n, contenders, err);
     if (!st && trace)
         st = write_trace(answer, trace, err);
     if (!st) {

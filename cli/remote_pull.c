@@ -157,8 +157,10 @@ enum status remote_pull(struct client *client, const char *path, merge_visit *vi
                         struct merge_report *out, struct error *err) {
     struct fetch f = {.pages = {client, records, "application/jsonl", PAGE_SIZE, ""}};
     enum status st = name_stage(&f, path, err);
-    st = st ? st : fetch_all(&f, err);
-    st = st ? st : merge_stage(&f, path, visit, context, out, err);
+    if (!st)
+        st = fetch_all(&f, err);
+    if (!st)
+        st = merge_stage(&f, path, visit, context, out, err);
     free(f.stage);
     free(f.place);
     return st;

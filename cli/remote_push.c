@@ -136,7 +136,8 @@ static enum status add_records(struct push *p, size_t n, const struct record *re
     }
     if (fclose(to) && !st)
         st = error_no_memory(err);
-    st = st ? st : add_lines(p->box, text, err);
+    if (!st)
+        st = add_lines(p->box, text, err);
     free(text);
     return st;
 }
@@ -151,8 +152,10 @@ static enum status push_pages(struct push *p, struct error *err) {
         memcpy(after, next, sizeof after);
         const struct query query = {.limit = PAGE, .iterations = true, .after = *after ? after : NULL};
         st = query_page(p->store, &query, &arena, &n, &records, next, err);
-        st = st ? st : choose_records(p, &n, records, err);
-        st = st ? st : add_records(p, n, records, err);
+        if (!st)
+            st = choose_records(p, &n, records, err);
+        if (!st)
+            st = add_records(p, n, records, err);
         arena_release(&arena);
     } while (!st && *next);
     return st ? st : send_batch(p->box, err);
@@ -167,7 +170,8 @@ enum status remote_push(struct client *client, struct store *store, struct impor
     struct outbox box;
     struct push push = {.box = &box, .store = store};
     enum status st = open_outbox(client, &box, err);
-    st = st ? st : push_pages(&push, err);
+    if (!st)
+        st = push_pages(&push, err);
     *out = box.counts;
     line_set_release(&push.references);
     line_set_release(&push.sessions);
@@ -194,7 +198,8 @@ enum status remote_import(struct client *client, FILE *in, const char *name, str
     }
     if (!st && ferror(in))
         st = error_at(err, ST_ENVIRONMENT, name, "cannot be read");
-    st = st ? st : send_batch(&box, err);
+    if (!st)
+        st = send_batch(&box, err);
     if (st && st != ST_CANCELLED && st != ST_NO_MEMORY)
         error_prefix(err, st, "%.80s, counted from line %lu", name, (unsigned long)box.first);
     *out = box.counts;

@@ -123,7 +123,8 @@ enum status remote_query_run(struct client *client, const struct query *query, r
     enum status st = make_path(client, query, &arena, &path, err);
     if (!st && !(path = arena_printf(&arena, "%s&page_size=%zu", path, page_size(query))))
         st = error_no_memory(err);
-    st = st ? st : remote_each(client, path, visit_within, &window, err);
+    if (!st)
+        st = remote_each(client, path, visit_within, &window, err);
     arena_release(&arena);
     return st;
 }
@@ -261,7 +262,8 @@ enum status remote_query_export(struct client *client, const struct query *query
     if (!st && !(pages.path = arena_printf(&arena, "%s&format=%s%s", pages.path, csv ? "csv" : "jsonl",
                                            references ? "&references=true" : "")))
         st = error_no_memory(err);
-    st = st ? st : copy_pages(&copy, &pages, err);
+    if (!st)
+        st = copy_pages(&copy, &pages, err);
     if (!st && (fflush(out) || ferror(out)))
         st = error_set(err, ST_ENVIRONMENT, "cannot write the export: %s", strerror(errno));
     if (!st && n)

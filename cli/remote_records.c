@@ -63,7 +63,8 @@ enum status remote_record(const cJSON *json, struct arena *arena, struct record 
     if (!record_state_parse(remote_text(json, "state"), &r.state) || strlen(r.strategy) != ID_LENGTH)
         return error_set(err, ST_UNREACHABLE, "the service's answer is no trial: it speaks another version");
     enum status st = read_iterations(json, arena, &r, err);
-    st = st ? st : read_environment(json, arena, &r, err);
+    if (!st)
+        st = read_environment(json, arena, &r, err);
     if (!st && shared && shared_read(shared, arena, &r.shared, err))
         return error_set(err, ST_UNREACHABLE, "the service's answer is no trial: it speaks another version");
     if (!st)

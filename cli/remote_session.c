@@ -59,7 +59,8 @@ enum status remote_session_open(struct client *client, const struct inputs *inpu
         cJSON *body = new_session(inputs, options, ranker, runner, false, &whole);
         st = remote_post(client, "/api/v1/sessions", body, whole, &answer, err);
     }
-    st = st ? st : read_session(answer, out, err);
+    if (!st)
+        st = read_session(answer, out, err);
     cJSON_Delete(answer);
     return st;
 }
@@ -68,7 +69,8 @@ enum status remote_session_find(struct client *client, const char *id, struct re
     cJSON *answer = NULL;
     char *escaped = client_escape(client, id);
     enum status st = escaped ? remote_get(client, &answer, err, "/api/v1/sessions/%s", escaped) : error_no_memory(err);
-    st = st ? st : read_session(answer, out, err);
+    if (!st)
+        st = read_session(answer, out, err);
     cJSON_Delete(answer);
     free(escaped);
     return st;
@@ -128,7 +130,8 @@ static enum status show_trial(struct follow *f, uint64_t number, bool ended) {
     cJSON *json = NULL;
     enum status st =
         remote_get(f->client, &json, f->err, "/api/v1/sessions/%s/trials/%lu", f->session->id, (unsigned long)number);
-    st = st ? st : remote_record(json, &arena, &record, f->err);
+    if (!st)
+        st = remote_record(json, &arena, &record, f->err);
     if (!st)
         show(f, &record, ended);
     cJSON_Delete(json);

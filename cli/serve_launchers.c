@@ -95,7 +95,8 @@ static enum status find_pinned(void *context, struct store *store, struct error 
 static enum status find_by_name(struct place *place, struct access *access, struct error *err) {
     const char *dataset = access_path(access);
     enum status st = launcher_pin_find(dataset, place->word, &place->pinned, &place->id, err);
-    st = st ? st : access_write(access, place->pinned ? find_pinned : find_named, place, err);
+    if (!st)
+        st = access_write(access, place->pinned ? find_pinned : find_named, place, err);
     if (st)
         return st;
     if (place->pinned && strcmp(place->id.hex, place->newest.hex) != 0)
@@ -130,7 +131,8 @@ static enum status find_place(const char *launchers, const char *cluster, const 
         return access_write(access, find_whole, out, err);
     out->word = file ? path : cluster; /* paths behind "cluster" are relative to where the service was started */
     enum status st = file ? path_beside(launchers, file, path, sizeof path, err) : ST_OK;
-    st = st ? st : access_write(access, put_described, out, err);
+    if (!st)
+        st = access_write(access, put_described, out, err);
     out->word = NULL; /* that was `path` */
     return st;
 }
@@ -143,10 +145,14 @@ static enum status read_launcher(const struct json_at *at, struct launcher_entry
     static const char *const known[] = {"cluster", "file", "runner", "hosts", NULL};
     *out = (struct launcher_entry){0};
     enum status st = json_expect_object(at, known, err);
-    st = st ? st : json_get_string(at, "cluster", JSON_OPTIONAL, &out->cluster, err);
-    st = st ? st : json_get_string(at, "file", JSON_OPTIONAL, &out->file, err);
-    st = st ? st : json_get_string(at, "runner", JSON_REQUIRED, &out->runner, err);
-    st = st ? st : json_get_string(at, "hosts", JSON_OPTIONAL, &out->hosts, err);
+    if (!st)
+        st = json_get_string(at, "cluster", JSON_OPTIONAL, &out->cluster, err);
+    if (!st)
+        st = json_get_string(at, "file", JSON_OPTIONAL, &out->file, err);
+    if (!st)
+        st = json_get_string(at, "runner", JSON_REQUIRED, &out->runner, err);
+    if (!st)
+        st = json_get_string(at, "hosts", JSON_OPTIONAL, &out->hosts, err);
     if (!st && !out->cluster == !out->file)
         return json_fail(at, err, "must have either \"cluster\" or \"file\"");
     return st;
@@ -159,7 +165,8 @@ static enum status check_launcher(const struct launcher_entry *words, const char
     struct cluster cluster;
     enum launcher_kind place;
     enum status st = access_read(access, &store, err);
-    st = st ? st : store_get_cluster(store, id, &cluster, err);
+    if (!st)
+        st = store_get_cluster(store, id, &cluster, err);
     if (st)
         return st;
     if (launcher_parse(words->runner, &place)) /* hub_register tells of the others */
@@ -173,9 +180,12 @@ static enum status register_one(const struct json_at *at, const char *path, stru
     struct launcher_entry words;
     struct place place;
     enum status st = read_launcher(at, &words, err);
-    st = st ? st : find_place(path, words.cluster, words.file, access, &place, err);
-    st = st ? st : check_launcher(&words, place.id.hex, access, err);
-    st = st ? st : hub_register(hub, place.id.hex, words.runner, words.hosts, err);
+    if (!st)
+        st = find_place(path, words.cluster, words.file, access, &place, err);
+    if (!st)
+        st = check_launcher(&words, place.id.hex, access, err);
+    if (!st)
+        st = hub_register(hub, place.id.hex, words.runner, words.hosts, err);
     if (!st)
         log_info("the service runs trials of cluster %s itself, by %s", place.id.hex, words.runner);
     return st;
@@ -192,7 +202,8 @@ enum status serve_launchers(const char *path, struct access *access, struct hub 
         return st;
     const struct json_at root = json_root(json, path);
     st = json_expect_object(&root, known, err);
-    st = st ? st : json_array(&root, "launchers", 1000, &list, &n, err);
+    if (!st)
+        st = json_array(&root, "launchers", 1000, &list, &n, err);
     if (!st)
         for (struct json_at e = json_first(&list); !st && e.node; e = json_next(&e))
             st = register_one(&e, path, access, hub, err);

@@ -127,7 +127,8 @@ static enum status put_some(struct store *store, const char *filter, struct line
     enum status st = memory ? export_shared_references(store, &query, memory, err) : error_no_memory(err);
     if (memory && fclose(memory) && !st)
         st = error_no_memory(err);
-    st = st ? st : put_new_lines(text, seen, out, err);
+    if (!st)
+        st = put_new_lines(text, seen, out, err);
     free(text);
     return st;
 }

@@ -38,9 +38,12 @@ static enum status read_pin(const struct json_at *at, const char **name, const c
     static const char *const known[] = {"name", "cluster", "since", NULL};
     const char *since = "";
     enum status st = json_expect_object(at, known, err);
-    st = st ? st : json_get_string(at, "name", JSON_REQUIRED, name, err);
-    st = st ? st : json_get_string(at, "cluster", JSON_REQUIRED, cluster, err);
-    st = st ? st : json_get_string(at, "since", JSON_OPTIONAL, &since, err);
+    if (!st)
+        st = json_get_string(at, "name", JSON_REQUIRED, name, err);
+    if (!st)
+        st = json_get_string(at, "cluster", JSON_REQUIRED, cluster, err);
+    if (!st)
+        st = json_get_string(at, "since", JSON_OPTIONAL, &since, err);
     if (!st && (strlen(*cluster) != ID_LENGTH || strspn(*cluster, "0123456789abcdef") != ID_LENGTH))
         return json_fail(at, err, "\"cluster\" must be a whole id of %d hex digits", ID_LENGTH);
     return st;
@@ -54,8 +57,10 @@ static enum status search(const cJSON *json, const char *path, const char *name,
     size_t n;
     *found = false;
     enum status st = json_expect_object(&root, known, err);
-    st = st ? st : json_expect_schema(&root, SCHEMA, err);
-    st = st ? st : json_array(&root, "pins", MOST_PINS, &list, &n, err);
+    if (!st)
+        st = json_expect_schema(&root, SCHEMA, err);
+    if (!st)
+        st = json_array(&root, "pins", MOST_PINS, &list, &n, err);
     if (st)
         return st;
     for (struct json_at e = json_first(&list); !st && e.node; e = json_next(&e)) {

@@ -63,7 +63,8 @@ static enum status end_step(void *context, struct store *store, struct error *er
     if (e->failure)
         return operation_end(store, e->work->id, OPERATION_FAILED, e->failure, err);
     enum status st = usage_mark(store, &mark, err);
-    st = st ? st : end_done(e->work, store, err);
+    if (!st)
+        st = end_done(e->work, store, err);
     return st ? st : charge(store, e->work->id, &mark, err);
 }
 

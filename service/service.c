@@ -16,7 +16,8 @@ static enum status path_beside(const char *dataset, const char *ending, char out
 static enum status open_tokens(struct service *s, const char *dataset, struct error *err) {
     char path[4096];
     enum status st = path_beside(dataset, "tokens", path, err);
-    st = st ? st : tokens_open(path, &s->tokens, err);
+    if (!st)
+        st = tokens_open(path, &s->tokens, err);
     if (!st && !s->open && !tokens_count(s->tokens))
         return error_set(
             err, ST_USAGE,
@@ -40,9 +41,12 @@ static enum status open_parts(struct service *s, const struct service_options *o
     if (!s->sign_ins || !s->domains)
         return error_no_memory(err);
     enum status st = open_tokens(s, options->access.dataset, err);
-    st = st ? st : open_quota(s, options->access.dataset, err);
-    st = st ? st : access_open(&options->access, &s->access, err);
-    st = st ? st : hub_open(s->access, &hub, &s->hub, err);
+    if (!st)
+        st = open_quota(s, options->access.dataset, err);
+    if (!st)
+        st = access_open(&options->access, &s->access, err);
+    if (!st)
+        st = hub_open(s->access, &hub, &s->hub, err);
     return st ? st : operation_queue_open(s->access, &s->operations, err);
 }
 

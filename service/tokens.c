@@ -63,14 +63,22 @@ static enum status read_token(const struct json_at *at, struct token *out, struc
     struct token t = {0};
     size_t role = 0;
     enum status st = json_expect_object(at, known, err);
-    st = st ? st : json_get_string(at, "id", JSON_REQUIRED, &id, err);
-    st = st ? st : json_get_string(at, "name", JSON_REQUIRED, &name, err);
-    st = st ? st : json_get_string(at, "team", JSON_REQUIRED, &team, err);
-    st = st ? st : json_get_word(at, "role", JSON_REQUIRED, words, &role, err);
-    st = st ? st : json_get_string(at, "sha256", JSON_REQUIRED, &hash, err);
-    st = st ? st : json_get_string(at, "created", JSON_REQUIRED, &created, err);
-    st = st ? st : json_get_string(at, "expires", JSON_OPTIONAL, &expires, err);
-    st = st ? st : json_get_number(at, "requests_per_s", JSON_OPTIONAL, 0, 1e9, &t.principal.requests_per_s, err);
+    if (!st)
+        st = json_get_string(at, "id", JSON_REQUIRED, &id, err);
+    if (!st)
+        st = json_get_string(at, "name", JSON_REQUIRED, &name, err);
+    if (!st)
+        st = json_get_string(at, "team", JSON_REQUIRED, &team, err);
+    if (!st)
+        st = json_get_word(at, "role", JSON_REQUIRED, words, &role, err);
+    if (!st)
+        st = json_get_string(at, "sha256", JSON_REQUIRED, &hash, err);
+    if (!st)
+        st = json_get_string(at, "created", JSON_REQUIRED, &created, err);
+    if (!st)
+        st = json_get_string(at, "expires", JSON_OPTIONAL, &expires, err);
+    if (!st)
+        st = json_get_number(at, "requests_per_s", JSON_OPTIONAL, 0, 1e9, &t.principal.requests_per_s, err);
     st = st ? st
             : json_get_integer(at, "trials_per_day", JSON_OPTIONAL, 0, 1000000000, &t.principal.trials_per_day, err);
     if (st)
@@ -297,9 +305,12 @@ static enum status add_token(const char *path, const struct token *wanted, struc
     enum status st = tokens_read(path, arena, &n, &old, err);
     if (!st && !*token.principal.team)
         strcpy(token.principal.team, has_team(n, old, "team") ? "team" : TOKEN_TEAM);
-    st = st ? st : check_wanted(&token, n, old, err);
-    st = st ? st : make_secret(token.id, secret, err);
-    st = st ? st : id_of(secret, TOKEN_LENGTH, &hash, err);
+    if (!st)
+        st = check_wanted(&token, n, old, err);
+    if (!st)
+        st = make_secret(token.id, secret, err);
+    if (!st)
+        st = id_of(secret, TOKEN_LENGTH, &hash, err);
     struct token *all = st ? NULL : arena_alloc(arena, n + 1, sizeof *all);
     if (!st && !all)
         st = error_no_memory(err);
@@ -381,7 +392,8 @@ static enum status remove_token(const char *path, const char *word, struct arena
             tokens[kept++] = tokens[i];
     if (!st && kept == n)
         return error_at(err, ST_NOT_FOUND, path, "no token has the id or name \"%s\"", word);
-    st = st ? st : write_tokens(path, kept, tokens, err);
+    if (!st)
+        st = write_tokens(path, kept, tokens, err);
     return st == ST_ENVIRONMENT ? blank_token(path, word, arena, err) : st;
 }
 

@@ -55,7 +55,8 @@ static enum status take_field(struct event_parser *p, const char *name, size_t n
     enum status st = ST_OK;
     if (n == 4 && !memcmp(name, "data", n)) {
         st = append(&p->data, value, strlen(value), err);
-        st = st ? st : append(&p->data, "\n", 1, err);
+        if (!st)
+            st = append(&p->data, "\n", 1, err);
     } else if (n == 5 && !memcmp(name, "event", n)) {
         snprintf(p->kind, sizeof p->kind, "%s", value);
     } else if (n == 2 && !memcmp(name, "id", n) && strlen(value) < sizeof p->next_id) {

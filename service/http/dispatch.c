@@ -388,7 +388,8 @@ static enum status replay_early(struct request *rq, struct response *rs, bool *k
     if (!has_key(rq))
         return ST_OK;
     enum status st = fingerprint(rq, &rq->fingerprint, err);
-    st = st ? st : request_reader(rq, &store, err);
+    if (!st)
+        st = request_reader(rq, &store, err);
     return st ? st : replay(rq, store, &rq->fingerprint, rs, known, err);
 }
 
@@ -449,8 +450,10 @@ static enum status commit_step(void *context, struct store *store, struct error 
     if (st || known)
         return st;
     st = request_has_room(c->rq, store, c->rs, err);
-    st = st ? st : usage_mark(store, &mark, err);
-    st = st ? st : c->effect(c->rq, store, c->context, c->rs, err);
+    if (!st)
+        st = usage_mark(store, &mark, err);
+    if (!st)
+        st = c->effect(c->rq, store, c->context, c->rs, err);
     if (st || !usage_changed(store, &mark)) /* what changed nothing may be done again, and nothing tells of it */
         return st;
     if (!(c->rq->route->flags & ROUTE_LEASE))

@@ -40,7 +40,8 @@ static enum status check(const struct launcher *place, const struct cluster *clu
     enum status st = launch_worker_path(place, &arena, &path, err);
     if (!st && place->host_file)
         st = hosts_read_file(place->host_file, cluster->n_nodes, &arena, &names, err);
-    st = st ? st : runner_check_hosts(place->kind, place->host_file, cluster, err);
+    if (!st)
+        st = runner_check_hosts(place->kind, place->host_file, cluster, err);
     if (!st && place->logs)
         st = transcript_check_folder(place->logs, err);
     if (!st && place->kind == LAUNCHER_LAB)

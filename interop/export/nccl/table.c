@@ -126,13 +126,20 @@ static enum status read_row(const struct place *place, struct span line, struct 
                          COLUMNS);
     struct nccl_row row = {0};
     enum status st = read_word(place, 0, f[0], collectives, &row.collective);
-    st = st ? st : read_bytes(place, 1, f[1], &row.min_bytes);
-    st = st ? st : read_bytes(place, 2, f[2], &row.max_bytes);
-    st = st ? st : read_word(place, 3, f[3], algorithms, &row.algorithm);
-    st = st ? st : read_word(place, 4, f[4], protocols, &row.protocol);
-    st = st ? st : read_count(place, 5, f[5], NCCL_TABLE_MAX_CHANNELS, &row.channels);
-    st = st ? st : read_count(place, 6, f[6], INT32_MAX, &row.nodes);
-    st = st ? st : read_count(place, 7, f[7], INT32_MAX, &row.ranks);
+    if (!st)
+        st = read_bytes(place, 1, f[1], &row.min_bytes);
+    if (!st)
+        st = read_bytes(place, 2, f[2], &row.max_bytes);
+    if (!st)
+        st = read_word(place, 3, f[3], algorithms, &row.algorithm);
+    if (!st)
+        st = read_word(place, 4, f[4], protocols, &row.protocol);
+    if (!st)
+        st = read_count(place, 5, f[5], NCCL_TABLE_MAX_CHANNELS, &row.channels);
+    if (!st)
+        st = read_count(place, 6, f[6], INT32_MAX, &row.nodes);
+    if (!st)
+        st = read_count(place, 7, f[7], INT32_MAX, &row.ranks);
     if (!st && row.max_bytes < row.min_bytes)
         st = refuse(place, 2, f[2], "is less than min_bytes");
     if (!st)
@@ -166,7 +173,8 @@ enum status nccl_table_read(const char *text, size_t n, const char *name, struct
         if (!line.n || is_word(trim(cut(&head, ',')), columns[0]))
             continue;
         st = read_row(&place, line, &row);
-        st = st ? st : append(&table, &row, &place);
+        if (!st)
+            st = append(&table, &row, &place);
     }
     if (st)
         nccl_table_release(&table);

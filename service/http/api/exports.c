@@ -261,8 +261,8 @@ static enum status answer_page(struct request *rq, struct store *store, const ch
         form == FORM_JSON_LINES ? write_references(store, session, request_viewer(rq), n, records, to, err) : ST_OK;
     write_records(form, n, records, to);
     const bool failed = ferror(to);
-    if (fclose(to) || failed)
-        st = st ? st : error_no_memory(err);
+    if ((fclose(to) || failed) && !st)
+        st = error_no_memory(err);
     if (!st)
         return answer_file(rq, session_file(rq, session, forms[form].suffix), forms[form].media, text, length, rs, err);
     free(text);

@@ -51,7 +51,8 @@ static enum status list_objects(struct request *rq, enum store_kind kind, struct
     const struct viewer asker = request_asker(rq);
     list.asker = &asker;
     enum status st = list_options(rq, &list, &size, err);
-    st = st ? st : request_reader(rq, &store, err);
+    if (!st)
+        st = request_reader(rq, &store, err);
     if (st)
         return st;
     st = page_objects(store, &list, request_query(rq, "page_token"), (size_t)size, &rq->arena, &n, &objects, next, err);
@@ -137,7 +138,8 @@ static enum status put_effect(struct request *rq, struct store *store, void *con
     const bool fresh = st == ST_NOT_FOUND;
     if (fresh || !st)
         st = holding_make(store, put->kind, put->id, put->content, rq->principal.team, put->name, NULL, err);
-    st = st ? st : seen_get(store, put->kind, put->id->hex, &asker, &rq->arena, &object, err);
+    if (!st)
+        st = seen_get(store, put->kind, put->id->hex, &asker, &rq->arena, &object, err);
     if (st)
         return st;
     char *location = arena_printf(&rq->arena, "/api/v1/%s/%s", folders[put->kind], put->id->hex);
@@ -222,7 +224,8 @@ enum status api_strategies_create(struct request *rq, struct response *rs, struc
     const struct json_at body = request_body(rq);
     struct prepared_domain *domain;
     enum status st = json_expect_object(&body, known, err);
-    st = st ? st : reference_domain(rq, &body, &domain, err);
+    if (!st)
+        st = reference_domain(rq, &body, &domain, err);
     if (st)
         return st;
     st = put_strategy(rq, &body, domain, rs, err);

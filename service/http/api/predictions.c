@@ -49,7 +49,8 @@ static enum status write_timeline(struct batch *batch, const struct strategy *st
         return st;
     FILE *to = open_memstream(&text, &size);
     st = to ? predictor_run(p, strategy, &again, err) : error_no_memory(err);
-    st = st ? st : trace_write(to, p->timeline, &p->plan, &p->cost, err);
+    if (!st)
+        st = trace_write(to, p->timeline, &p->plan, &p->cost, err);
     if (to && fclose(to) && !st)
         st = error_no_memory(err);
     prepared_domain_give_predictor(batch->domain, p);
@@ -181,7 +182,8 @@ static enum status look_up_strategies(struct batch *batch, const struct json_at 
     struct store *store;
     bool began;
     enum status st = request_reader(batch->rq, &store, err);
-    st = st ? st : store_begin_read(store, &began, err);
+    if (!st)
+        st = store_begin_read(store, &began, err);
     if (st)
         return st;
     st = add_strategies(batch, list, err);
@@ -297,7 +299,8 @@ enum status api_predictions_create(struct request *rq, struct response *rs, stru
     struct batch batch = {.rq = rq};
     struct json_at strategies, baselines;
     enum status st = json_expect_object(&body, known, err);
-    st = st ? st : reference_domain(rq, &body, &batch.domain, err);
+    if (!st)
+        st = reference_domain(rq, &body, &batch.domain, err);
     if (st)
         return st;
     st = add_items(&batch, &body, &strategies, &baselines, err);

@@ -34,7 +34,8 @@ static enum status share_effect(struct request *rq, struct store *store, void *c
     enum status st = check_tag(rq, store, c->uid, rs, err);
     if (!st)
         st = store_trial_share(store, c->uid, c->shared, err);
-    st = st ? st : record_find(rq, store, c->uid, NULL, &record, err);
+    if (!st)
+        st = record_find(rq, store, c->uid, NULL, &record, err);
     return st ? st : record_answer_tagged(rq, record, rs, err);
 }
 

@@ -71,7 +71,8 @@ static enum status read_lines(struct request *rq, struct lines *out, struct erro
     struct json_at list;
     size_t n = 0;
     enum status st = json_expect_object(&body, known, err);
-    st = st ? st : json_array(&body, "lines", MOST_LINES, &list, &n, err);
+    if (!st)
+        st = json_array(&body, "lines", MOST_LINES, &list, &n, err);
     if (!st && !n)
         st = json_fail(&list, err, "needs at least one");
     if (st)
@@ -142,7 +143,8 @@ static enum status import_effect(struct request *rq, struct store *store, void *
 enum status api_records_import(struct request *rq, struct response *rs, struct error *err) {
     struct lines lines = {0};
     enum status st = read_lines(rq, &lines, err);
-    st = st ? st : request_commit(rq, import_effect, &lines, rs, err);
+    if (!st)
+        st = request_commit(rq, import_effect, &lines, rs, err);
     const uint64_t added = !st && lines.done ? lines.counts.trials : 0;
     request_settle(rq, lines.reserved, added);
     metrics_add_records(server_metrics(rq->server), added);

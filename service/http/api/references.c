@@ -50,7 +50,8 @@ enum status reference_name(struct request *rq, enum store_kind kind, const char 
         memcpy(out->hex, word, sizeof out->hex);
     else
         st = seen_find(store, kind, word, &asker, out, err);
-    st = st ? st : seen_name(store, kind, out->hex, &asker, &rq->arena, name, err);
+    if (!st)
+        st = seen_name(store, kind, out->hex, &asker, &rq->arena, name, err);
     return explain(st, kind, word, err);
 }
 
@@ -79,7 +80,8 @@ static enum status read_model(struct request *rq, const struct json_at *at, stru
     if (cJSON_IsObject(at->node))
         return read_inside("/model", model_read(at->node, PROBLEM_BODY, out, err), err);
     enum status st = member_id(rq, STORE_MODEL, at, &id, err);
-    st = st ? st : request_reader(rq, &store, err);
+    if (!st)
+        st = request_reader(rq, &store, err);
     return st ? st : store_get_model(store, id.hex, out, err);
 }
 
@@ -89,7 +91,8 @@ static enum status read_cluster(struct request *rq, const struct json_at *at, st
     if (cJSON_IsObject(at->node))
         return read_inside("/cluster", cluster_read(at->node, PROBLEM_BODY, out, err), err);
     enum status st = member_id(rq, STORE_CLUSTER, at, &id, err);
-    st = st ? st : request_reader(rq, &store, err);
+    if (!st)
+        st = request_reader(rq, &store, err);
     return st ? st : store_get_cluster(store, id.hex, out, err);
 }
 
@@ -98,8 +101,10 @@ static enum status stored_domain(struct request *rq, const struct json_at *model
     struct id m, c;
     struct store *store;
     enum status st = member_id(rq, STORE_MODEL, model, &m, err);
-    st = st ? st : member_id(rq, STORE_CLUSTER, cluster, &c, err);
-    st = st ? st : request_reader(rq, &store, err);
+    if (!st)
+        st = member_id(rq, STORE_CLUSTER, cluster, &c, err);
+    if (!st)
+        st = request_reader(rq, &store, err);
     if (st)
         return st;
     st = prepared_domains_take(rq->service->domains, store, m.hex, c.hex, out, err);
@@ -113,7 +118,8 @@ enum status reference_domain(struct request *rq, const struct json_at *at, struc
     struct model m;
     struct cluster c;
     enum status st = json_member(at, "model", &model, err);
-    st = st ? st : json_member(at, "cluster", &cluster, err);
+    if (!st)
+        st = json_member(at, "cluster", &cluster, err);
     if (st)
         return st;
     if (cJSON_IsString(model.node) && cJSON_IsString(cluster.node))
@@ -133,7 +139,8 @@ enum status reference_stored(struct request *rq, const struct prepared_domain *d
                              const char *name, struct strategy *out, struct error *err) {
     struct store *store;
     enum status st = request_reader(rq, &store, err);
-    st = st ? st : store_get_strategy(store, id->hex, domain->model, domain->cluster, out, err);
+    if (!st)
+        st = store_get_strategy(store, id->hex, domain->model, domain->cluster, out, err);
     if (st)
         return st;
     out->name = arena_strdup(&out->arena, name);
@@ -150,6 +157,7 @@ enum status reference_strategy(struct request *rq, const struct prepared_domain 
     if (cJSON_IsObject(at->node))
         return strategy_read(at->node, PROBLEM_BODY, domain->model, domain->cluster, out, err);
     enum status st = json_string_at(at, &word, err);
-    st = st ? st : reference_name(rq, STORE_STRATEGY, word, &id, &name, err);
+    if (!st)
+        st = reference_name(rq, STORE_STRATEGY, word, &id, &name, err);
     return st ? st : reference_stored(rq, domain, &id, name, out, err);
 }

@@ -28,7 +28,8 @@ enum status api_readyz(struct request *rq, struct response *rs, struct error *er
     if (tokens_unreadable(rq->service->tokens, why)) /* the log says why */
         return problem_fail(err, PROBLEM_TOKENS_UNREADABLE, PROBLEM_TOKENS_DETAIL);
     enum status st = request_reader(rq, &store, err);
-    st = st ? st : event_last(store, NULL, &newest, err); /* any read shows that the file answers */
+    if (!st)
+        st = event_last(store, NULL, &newest, err); /* any read shows that the file answers */
     return st ? st : say_healthy(rs, err);
 }
 

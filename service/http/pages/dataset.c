@@ -202,7 +202,8 @@ enum status page_dataset(struct request *rq, struct response *rs, struct error *
     bool again;
     char next[QUERY_CURSOR_ROOM] = "";
     enum status st = read_asked(rq, &asked, err);
-    st = st ? st : request_reader(rq, &store, err);
+    if (!st)
+        st = request_reader(rq, &store, err);
     if (st)
         return st;
     st = records_page(rq, store, &asked.query, &n, &records, next, &again, &why);

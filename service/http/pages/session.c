@@ -289,8 +289,10 @@ static enum status answer(struct request *rq, enum page_depth depth, struct resp
     struct markup m = {0};
     struct store *store;
     enum status st = request_session(rq, false, &session, err);
-    st = st ? st : request_reader(rq, &store, err);
-    st = st ? st : gather(store, session.id, &depth, &f, err);
+    if (!st)
+        st = request_reader(rq, &store, err);
+    if (!st)
+        st = gather(store, session.id, &depth, &f, err);
     if (st)
         return st;
     st = write_page(rq, &m, &f, depth, err);

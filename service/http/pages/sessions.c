@@ -201,8 +201,10 @@ static enum status sessions_page(struct request *rq, unsigned status, const char
     char next[PAGE_CURSOR_ROOM] = "";
     size_t n = 0;
     enum status st = request_reader(rq, &store, err);
-    st = st ? st : read_choices(rq, store, STORE_MODEL, &models, err);
-    st = st ? st : read_choices(rq, store, STORE_CLUSTER, &clusters, err);
+    if (!st)
+        st = read_choices(rq, store, STORE_MODEL, &models, err);
+    if (!st)
+        st = read_choices(rq, store, STORE_CLUSTER, &clusters, err);
     if (!st)
         st = page_sessions(store, &list, after, SESSIONS_A_PAGE, &rq->arena, &n, &sessions, next, err);
     if (st)

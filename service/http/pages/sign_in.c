@@ -46,7 +46,8 @@ enum status page_sign_in_send(struct request *rq, struct response *rs, struct er
         return refuse(rq, err);
     end_sign_in(rq);
     enum status st = sign_ins_begin(rq->service->sign_ins, who.token, value, err);
-    st = st ? st : cookie_set(rq, value, KEPT_S, rs, err);
+    if (!st)
+        st = cookie_set(rq, value, KEPT_S, rs, err);
     return st ? st : page_redirect(rs, way_back(form_field(rq, "to")));
 }
 

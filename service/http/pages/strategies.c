@@ -52,8 +52,10 @@ static enum status find_domain(struct request *rq, struct view *v, struct error 
         cluster = cluster ? cluster : records[0].cluster;
     }
     enum status st = reference_id(rq, STORE_MODEL, model, &v->model, err);
-    st = st ? st : reference_id(rq, STORE_CLUSTER, cluster, &v->cluster, err);
-    st = st ? st : prepared_domains_take(rq->service->domains, v->store, v->model.hex, v->cluster.hex, &v->domain, err);
+    if (!st)
+        st = reference_id(rq, STORE_CLUSTER, cluster, &v->cluster, err);
+    if (!st)
+        st = prepared_domains_take(rq->service->domains, v->store, v->model.hex, v->cluster.hex, &v->domain, err);
     return st == ST_NOT_FOUND ? error_set(err, st, "there is no such model or cluster") : st;
 }
 
@@ -66,7 +68,8 @@ static enum status simulate(struct request *rq, struct view *v, struct predictor
         return st;
     v->read++;
     st = lanes_of(p, strategy, v->n > 1 ? COMPARED_NODES : LANES_NODES, &rq->arena, &v->timelines[k], err);
-    st = st ? st : plan_relower(&p->plan, v->domain->model, v->domain->cluster, strategy, err);
+    if (!st)
+        st = plan_relower(&p->plan, v->domain->model, v->domain->cluster, strategy, err);
     if (!st)
         traits_of(strategy, &p->plan, v->traits[k]);
     return st;
@@ -77,8 +80,10 @@ static enum status look(struct request *rq, struct view *v, const char *const wo
     enum status st = request_reader(rq, &v->store, err);
     for (size_t k = 0; k < v->n && !st; k++)
         st = reference_name(rq, STORE_STRATEGY, words[k], &v->ids[k], &v->names[k], err);
-    st = st ? st : find_domain(rq, v, err);
-    st = st ? st : prepared_domain_take_predictor(v->domain, &p, err);
+    if (!st)
+        st = find_domain(rq, v, err);
+    if (!st)
+        st = prepared_domain_take_predictor(v->domain, &p, err);
     for (size_t k = 0; k < v->n && !st; k++)
         st = simulate(rq, v, p, k, err);
     if (p)
@@ -262,7 +267,8 @@ static enum status write_strategy(struct request *rq, struct markup *m, struct v
     timeline(m, v);
     traits(m, v);
     enum status st = measurements(rq, m, v, err);
-    st = st ? st : comparer(rq, m, v, err);
+    if (!st)
+        st = comparer(rq, m, v, err);
     html_begin(m, "p", "more");
     page_link(m, "The strategy as JSON", "/api/v1/strategies/%s", v->ids[0].hex);
     markup_end(m);

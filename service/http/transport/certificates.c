@@ -107,8 +107,10 @@ static enum status read_chain(struct certificates *c, struct chain **out, struct
     if (!made)
         return error_no_memory(err);
     enum status st = read_pem(c->key_path, &key, err);
-    st = st ? st : read_pem(c->chain_path, &chain, err);
-    st = st ? st : parse(c, &chain, &key, made, err);
+    if (!st)
+        st = read_pem(c->chain_path, &chain, err);
+    if (!st)
+        st = parse(c, &chain, &key, made, err);
     wipe(&key);
     wipe(&chain);
     if (st)

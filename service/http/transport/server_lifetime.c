@@ -160,8 +160,10 @@ static enum status start_parts(struct server *s, struct error *err) {
         return error_no_memory(err);
     st = s->handlers->describe(o->n_routes, o->routes, &s->openapi, err);
     s->openapi_bytes = st ? 0 : strlen(s->openapi);
-    st = st ? st : id_of(s->openapi, s->openapi_bytes, &s->openapi_id, err);
-    st = st ? st : open_listener(s, err);
+    if (!st)
+        st = id_of(s->openapi, s->openapi_bytes, &s->openapi_id, err);
+    if (!st)
+        st = open_listener(s, err);
     if (st)
         return st;
     st = start_watchman(s, err);
