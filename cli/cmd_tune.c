@@ -351,7 +351,7 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
         .about =
             "Find the fastest way to synchronize MODEL's gradients on CLUSTER.\n\n"
             "Framework defaults and the best baselines run first; then, one after another, the candidate most worth\n"
-            "a trial: proposers draw and improve thousands against the simulator, and a Gaussian process over all\n"
+            "a trial: proposers draw and improve hundreds against the simulator, and a Gaussian process over all\n"
             "trials so far (with a learned ranker, if the dataset has one) picks. At the end the best few run again,\n"
             "interleaved with the best baseline. Every run is recorded in the dataset. A session that was\n"
             "interrupted goes on with --resume; one that was merged or imported runs nothing of its own: what it ran\n"

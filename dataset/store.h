@@ -217,7 +217,7 @@ struct new_trial {
     uint64_t round;                         /* which repetition of its strategy this is, from 0 */
     const char *model, *cluster, *strategy; /* ids, put before */
     const char *strategy_name;              /* what its team calls the strategy; NULL: says nothing */
-    const char *proposer;                   /* a baseline's name, "sampler", "neighbour", ... */
+    const char *proposer;                   /* a baseline's name, "guided", "neighbour", ... */
     const char *runner;                     /* "lab", "local", "mpirun", ... */
     double predicted_us;
     uint64_t seed;

@@ -1,14 +1,15 @@
 /* What a strategy looks like in numbers: what learned rankers read.
  *
- * Three views of one (model, cluster, strategy), all of them the same for every domain (AutoSync §3.1.1, §3.1.2):
+ * Three views of one (model, cluster, strategy). Their features are the same for every domain (AutoSync §3.1.1,
+ * §3.1.2):
  *   - global: the predefined terms (per-variable costs under parameter server and all-reduce, maximum and mean over
  *     variables), the timeline's own terms, bytes by NIC, and the strategy's knobs. A vector of fixed length.
  *   - shards: a row for each shard, in the order in which gradients become ready, with its predefined terms and its
  *     attributes. Shards of a variable that no feature tells apart share a row, and `weight` counts them.
- *   - edges: the variable graph, the model's operators pruned to those that touch variables. Variables of one operator
- *     form a chain in the order of the sequence. An edge also leads from the last variable of one producer to the first
- *     of another if some path of operators between the two passes no third producer. Where more than FEATURE_FAN_IN
- *     producers lead to one, the latest count, so that there are O(variables) edges.
+ *   - edges: the variable graph, the model's operators pruned to producers, which produce gradients. The variables of a
+ *     producer form a chain in the order of the sequence. An edge also leads from the last variable of one producer to
+ *     the first of another, if a path of operators joins the two and passes no third producer. A producer keeps only
+ *     its FEATURE_FAN_IN latest predecessors, so there are O(variables) edges.
  * The features with their units are the tables in featurize/features_table.h and docs/features.md.
  * Sizes and times enter as logarithms of base 2, log2(1 + x), so that no feature spans more than some tens.
  * Threads: features are plain data; a const struct features may be shared. */

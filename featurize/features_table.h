@@ -1,10 +1,12 @@
 /* The features. Their order is their place in the vectors; docs/features.md is these tables for people.
  *
- * X(name, unit, kind, words) for the global vector, X(name, unit, words) for the rows of shards. A unit "log2 u" says
- * that the value is log2(1 + x), x being in u; "log2 ratio" is log2((1 + a) / (1 + b)) and may be negative; "share"
- * lies in [0, 1]; "flag" is 0 or 1. "of bytes" weighs variables by their gradients' bytes before encoding and
- * compaction, "of bytes sent" weighs messages by their bytes. A feature of something that the strategy does not have is
- * 0. */
+ * X(name, unit, kind, words) for the global vector, X(name, unit, words) for the rows of shards. Units:
+ *   "log2 u"       the value is log2(1 + x), with x in u
+ *   "log2 ratio"   log2((1 + a) / (1 + b)), which may be negative
+ *   "share"        in [0, 1]
+ *   "flag"         0 or 1
+ * In the words, "of bytes" weighs variables by their gradients' bytes before encoding and compaction, and "of bytes
+ * sent" weighs messages by their bytes. A feature of something that the strategy does not have is 0. */
 #ifndef FEATURIZE_FEATURES_TABLE_H
 #define FEATURIZE_FEATURES_TABLE_H
 

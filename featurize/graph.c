@@ -1,11 +1,10 @@
 /* The variable graph: operators pruned to those that produce gradients (AutoSync §3.1.2, for graph attention).
  *
- * One walk over the backward operators in execution order. Each passes on the last place of every producer that a path
- * reaches it from without another in between: its own where it produces, otherwise the union of what those that it
- * waits for pass on. Of a union the FEATURE_FAN_IN latest are kept; as the order is total, the latest of unions of
- * latest ones are the latest of all. A producer's incoming edges are what it would have passed on. Edges come out by
- * their target, and a stable counting sort brings them by their source. O(operators + dependencies + variables), each
- * FEATURE_FAN_IN steps. */
+ * One walk over the backward operators in execution order. Each operator passes on a set of places: a producer its own
+ * last place, any other the union of the sets of the operators that it waits for. At a producer that union is its
+ * incoming edges. Of a union only the FEATURE_FAN_IN latest places are kept. The order is total, so the latest of a
+ * union are among the latest of its parts, and nothing is lost. Edges come out by their target, and a stable counting
+ * sort brings them by their source. O(operators + dependencies + variables), each FEATURE_FAN_IN steps. */
 #include <string.h>
 
 #include "featurize/features.h"

@@ -1,8 +1,8 @@
 /* A plan looked over once: when gradients are ready, which pieces are whose, what each message costs.
  *
- * A plan stores its pieces message by message in the order in which streams were cut, so those of one variable come by
- * rising offset; one counting sort brings them together. Consecutive messages of one size and algorithm, which a
- * partition makes in numbers, are priced once. O(operators + messages + pieces). */
+ * A plan stores its pieces message by message, and the pieces of one variable by rising offset. One stable counting
+ * sort brings those of a variable together. Partitions make many consecutive messages of one size and algorithm; these
+ * are priced once. O(operators + messages + pieces). */
 #include "featurize/features.h"
 #include "featurize/features_internal.h"
 

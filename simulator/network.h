@@ -7,10 +7,12 @@
  *   NULL       there is one class, and its transfers share 1 unit a microsecond equally: enough for all-reduces alone
  *   otherwise  rates are max-min fair (simulator/flows.h), and only classes whose rate changed are touched. The first
  *              n_ports resources may be token buckets: a port saves what it does not use, up to `burst`. A transfer
- * takes what the ports on its way have saved at once: on a connection when its turn comes, else when it starts; of
- * those that start together the first takes all. Ports begin with nothing saved, so over any time from the start a port
- * lets through no more than its rate. All memory is the caller's. Add and pop are O(log transfers of the class + log
- * active classes), finding the next O(1), new rates as flows_settle and O(log active classes) for each that changed. */
+ *              takes at once what the ports on its way have saved: on a connection when its turn comes, else when it
+ *              starts. Of those that start together the first takes all. Ports begin with nothing saved, so over any
+ *              time from the start a port lets through no more than its rate.
+ *
+ * All memory is the caller's. Add and pop are O(log transfers of the class + log active classes), finding the next is
+ * O(1), new rates are as flows_settle and O(log active classes) for each that changed. */
 #ifndef SIMULATOR_NETWORK_H
 #define SIMULATOR_NETWORK_H
 

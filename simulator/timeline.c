@@ -80,8 +80,8 @@ static double started_us(const struct chain *chain, uint32_t round) {
     return chain->started_us[round % 4];
 }
 
-/* Every chain has begun iteration `round`: whether it and the one before took every chain the same time, and lived on
- * no savings. */
+/* Whether the last two iterations before the start of `round` took every chain the same time, and no port lives on what
+ * it had saved. Every chain has begun iteration `round`. */
 static bool is_steady(const struct timeline *tl, uint32_t round) {
     const struct chain *first = &tl->chains[0];
     double period = started_us(first, round) - started_us(first, round - 1), slack = MATCH * fmax(period, 1);

@@ -2,7 +2,7 @@
  *
  * The timeline does what the worker programs do:
  *   - Every device runs the steps in order, each for step_us * compute_scale. Before a step it waits for the step's
- * gate.
+ *     gate.
  *   - Every node has one queue of ready messages. fifo and preemptive launch strictly in the plan's order; priority
  *     launches the first message that is ready. A message goes when nothing is in flight or when the credit still holds
  *     it. If the message does not fit, nothing goes.
@@ -26,7 +26,7 @@
  *   - Rates: all-reduces alone share the network equally. Otherwise rates are max-min fair over NICs (each direction),
  *     overridden links and device links. A NIC saves what it does not use, up to cost.burst_bytes, and the next part on
  *     a connection gets that at once. An all-reduce is then a flow through the NICs of all nodes with devices, of so
- * many bytes that alone it takes hold_us.
+ *     many bytes that alone it takes hold_us.
  *
  * Devices of a node are alike, so a node is simulated as one device. Nodes that only work and that nothing tells apart
  * are simulated as one node too, but not for `record`. Nothing is random.

@@ -2,15 +2,14 @@
  * simulator/timeline.c (events).
  *
  * A chain is one simulated node's compute stream with its queue. With all-reduces alone there is one chain, that of the
- * slowest node: its completions are common to all nodes, and a faster node is never behind it, since every step starts
- * at the later of "the step before ended" and "common completions" and takes no longer. So each gradient is ready
- * everywhere when the slowest has it, and (in a strict order, whichever it is) a faster node's queue has always got at
- * least as far: what is in flight there and not here is already out of its queue, so whatever fits here was launched
- * there before.
+ * slowest node. A faster node is never behind it: completions are common to all nodes, a step starts at the later of
+ * "the step before ended" and "common completions", and on a faster node it takes no longer. So each gradient is ready
+ * everywhere when the slowest node has it. In any strict order the queue of a faster node has got at least as far: what
+ * is in flight there and not here has already left its queue, so whatever fits here was launched there before.
  *
- * With servers there is a chain for each node that works, but nodes that nothing tells apart behave alike at every
- * moment, so one chain stands for all of them: those with the same figures that serve nothing and have no overridden
- * link. Its node's NIC then is every such NIC, and its transfers meet `count` times at the server. */
+ * With servers there is a chain for each node that works. Nodes with the same figures that serve nothing and have no
+ * overridden link behave alike at every moment, so one chain stands for all of them. Its NIC then stands for all their
+ * NICs, and each of its transfers arrives `count` times at the server. */
 #ifndef SIMULATOR_TIMELINE_INTERNAL_H
 #define SIMULATOR_TIMELINE_INTERNAL_H
 
@@ -39,7 +38,7 @@ enum timer_kind {
     TIMER_PULL_REST
 };
 
-/* Of one time the one that was set first comes first. */
+/* Of timers with equal time the one that was set first fires first. */
 struct timer {
     double time_us, began_us; /* began_us: of the push or pull */
     uint64_t number;
@@ -136,8 +135,8 @@ struct timeline {
     enum algorithm last_algorithm;
 };
 
-/* Where connections are in order, what a chain's devices send a server and what comes back are two classes. Otherwise
- * it is all the same who sends: between two nodes that both work and serve, pulls go with the pushes of the other. */
+/* Whether a chain's pulls from a server are in one class with the pushes of the server's node. On ordered connections
+ * they never are. Otherwise it does not matter who sends, so they are where the two nodes both work and serve. */
 static inline bool timeline_pulls_as_pushes(const struct timeline *tl, uint32_t chain, uint32_t server) {
     uint32_t node = tl->chains[chain].node;
     return !tl->ordered && node != server && tl->chain_of[server] != UINT32_MAX && tl->server_slot[node] != UINT32_MAX;

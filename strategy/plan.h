@@ -23,17 +23,18 @@
  * Bytes are after encoding. Sparse variables under a parameter server move only their touched rows and 8 bytes of
  * index a row; all-reduce moves them dense.
  *
- * A new kind of message is a new enum sync_kind. These places ask for the kind (`grep -rn SYNC_` finds every line):
- *   strategy/strategy_json.c, strategy_check.c   its members and rules; strategy/plan.c lowers it
- *   strategy/space/                              how a search draws it, changes it and compares it
- *   strategy/cost/                               what one such message costs alone
- *   featurize/                                   what learned rankers see of it
- *   simulator/timeline.c, timeline_setup.c       its events and the resources that it uses; also closed_form.c,
- *                                                bound.c (the lower bound must stay below it) and trace.c
- *   trial-runner/worker/world.c, coordinator.c, mpi/exchange.c, nccl/exchange.c   who takes part, and moving it
- *   interop/export/notes.c, facts.c and the exporters   which frameworks can say it, and what is noted where not
- *   tuner/search/knobs.c, report/traits.c, report/lanes.c   how a search sets it, and how it is shown
- *   tests/property/simulator/reference.h         the plain simulation that the timeline is checked against */
+ * A new kind of message is a new enum sync_kind. `grep -rnE 'SYNC_|any_server|any_all_reduce|parameter_server'` finds
+ * who asks for the kind, in these rooms:
+ *   strategy/          its JSON, rules, lowering, slices and baselines; in space/ how a search draws and changes it
+ *   featurize/         what learned rankers see of it
+ *   simulator/         its events and the resources that it uses; the closed form and the trace
+ *   trial-runner/      who takes part, and moving it: trial.c, and worker/ by MPI and by NCCL
+ *   interop/export/    which frameworks can say it, and what is noted where not
+ *   tuner/, report/, cli/, service/   how a search sets it, and how it is shown
+ *   tests/             property/simulator/reference.h is the plain simulation that the timeline is checked against
+ * Others do not name the kind and still depend on it: strategy/cost/ (what one such message costs alone),
+ * simulator/bound.c (the lower bound must stay below it), enum interval_kind (simulator/timeline.h), timer_kind
+ * (timeline_internal.h), completion_kind (worker/requests.h), network_kind and note_kind (worker/nccl/network.h). */
 #ifndef STRATEGY_PLAN_H
 #define STRATEGY_PLAN_H
 

@@ -24,8 +24,8 @@
 #include "trial-runner/trial.h"
 
 /* A trial has at least JOB_LEAST iterations, by --command as by "session complete", unless fewer were asked for (a
- * session asks for more). With one or two, a single disturbed iteration decides the median, and a search would take the
- * disturbance for the strategy. */
+ * session asks for more). Of one or two iterations a single disturbed one decides the median, and a search would blame
+ * the strategy. */
 enum {
     JOB_INFEASIBLE = 3, /* exit code */
     JOB_LEAST = 3,

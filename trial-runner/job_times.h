@@ -2,8 +2,9 @@
  *
  * A pattern is a POSIX extended regular expression with one group, the number. Its unit is given, or else stands behind
  * the number in the line: "iteration 7: 12.5 ms". A rate (samples/s) becomes the time of an iteration by the samples
- * that one iteration takes. A JSON line is an object with "time_us", or with "samples_per_s"; where it has "iteration",
- * these rise, so that of several ranks that report one only the first counts.
+ * that one iteration takes. A JSON line is an object with "time_us", or with "samples_per_s". It may have
+ * "iteration": then it counts only if the number is above the last one, so of several ranks that report an iteration
+ * the first counts.
  * Units: microseconds (_us). Threads: a reader belongs to one thread at a time. */
 #ifndef TRIAL_RUNNER_JOB_TIMES_H
 #define TRIAL_RUNNER_JOB_TIMES_H

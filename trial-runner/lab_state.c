@@ -2,7 +2,8 @@
  *
  * A file names the lab's first process by pid and by start time, so that a recycled pid is not taken for it. Whoever
  * reads the folder removes files whose process is gone. A lock on the folder keeps two commands from making the same
- * lab. Signals go through a pidfd that is opened before the start time is compared: what is compared is what is hit. */
+ * lab. Signals go through a pidfd that is opened before the start time is compared, so that they reach the process that
+ * was compared. */
 #include <cjson/cJSON.h>
 #include <dirent.h>
 #include <errno.h>

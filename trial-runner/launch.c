@@ -265,13 +265,11 @@ static struct process_options options_of(struct launch *launch) {
                                     .context = launch};
 }
 
-static enum status run_by_mpirun(struct launch *launch, struct error *err) {
-    static const enum mpirun_place places[] = {MPIRUN_LOCAL, MPIRUN_LAB, MPIRUN_HOST_FILE};
+static enum status run_by_mpirun(struct launch *launch, enum mpirun_place place, struct error *err) {
     const struct launcher *launcher = launch->options->launcher;
-    const struct mpirun_config config = {.place = places[launcher->kind],
+    const struct mpirun_config config = {.place = place,
                                          .n_hosts = launch->n_hosts,
                                          .hosts = launch->hosts,
-                                         .interface = launcher->interface,
                                          .export = launch->export,
                                          .options = launcher->launch_options,
                                          .argv = launch->argv};
@@ -310,6 +308,20 @@ static enum status run_by_slurm(struct launch *launch, struct error *err) {
     return slurm_run(&config, command, &process, &launch->result.process, err);
 }
 
+static enum status run_by_kind(struct launch *launch, struct error *err) {
+    switch (launch->options->launcher->kind) {
+    case LAUNCHER_LOCAL:
+        return run_by_mpirun(launch, MPIRUN_LOCAL, err);
+    case LAUNCHER_LAB:
+        return run_by_mpirun(launch, MPIRUN_LAB, err);
+    case LAUNCHER_MPIRUN:
+        return run_by_mpirun(launch, MPIRUN_HOSTS, err);
+    case LAUNCHER_SLURM:
+        break;
+    }
+    return run_by_slurm(launch, err);
+}
+
 static enum status run(struct launch *launch, struct error *err) {
     const struct launch_options *options = launch->options;
     enum status status = list_arguments(launch, err);
@@ -322,7 +334,7 @@ static enum status run(struct launch *launch, struct error *err) {
                                  options->title ? options->title : "run", err);
     if (status != ST_OK)
         return status;
-    status = options->launcher->kind == LAUNCHER_SLURM ? run_by_slurm(launch, err) : run_by_mpirun(launch, err);
+    status = run_by_kind(launch, err);
     const struct process_result *process = &launch->result.process;
     memcpy(launch->result.log, launch->transcript.path, sizeof launch->result.log);
     if (status == ST_OK && launch->refused && process->ending == PROCESS_EXITED && process->exit_code != 0)

@@ -3,10 +3,11 @@
  * Launchers:
  *   local    all ranks on this host; links are the host's memory: good for tests, not for figures
  *   lab      all ranks on this host, each node of the cluster with a namespace and links of its own
- *   mpirun   on the machines that the nodes' names or a host file name: by ssh, or by srun within an allocation of
- * Slurm slurm    on such machines by srun, within an allocation or with one for each run Ranks are numbered node by
- * node: a node's devices and then, if it serves, one server. On other machines they get the environment variables of
- * trial-runner/passed.h.
+ *   mpirun   on the machines that the nodes' names or a host file name: by ssh, or by srun within Slurm's allocation
+ *   slurm    on such machines by srun, within an allocation or with one for each run
+ *
+ * Ranks are numbered node by node: a node's devices and then, if it serves, one server. On other machines they get the
+ * environment variables of trial-runner/passed.h.
  *
  * The worker is syncopate-worker-mpi or -nccl beside the running program, or another program that was named
  * (launcher_choose); on other machines it must lie at the same path. Device k of a node is its GPU k; with
@@ -49,7 +50,6 @@ struct launcher {
     const char *program;        /* the worker program; NULL: that of `worker` beside the running one */
     bool share_gpu;             /* many ranks on one GPU */
     const char *host_file;      /* mpirun, slurm: a host a line, in the order of the nodes, in place of their names */
-    const char *interface;      /* mpirun: network for the traffic ("10.0.0.0/16", "eth0") */
     const char *logs;           /* folder for a file a run with what the ranks said */
     const char *partition;      /* slurm, of its own allocations */
     const char *account;        /* likewise */
@@ -77,8 +77,8 @@ enum status launch_worker_path(const struct launcher *launcher, struct arena *ar
 enum status launch_lab_of(const struct cluster *cluster, struct arena *arena, struct lab_config *out,
                           struct error *err);
 
-/* Where a run's input files must lie for its first rank to see them: this folder under slurm, since nodes share it more
- * often than /tmp; NULL: TMPDIR. */
+/* Where a run's input files must lie for its first rank to see them. Under slurm the folder in which the command was
+ * started, if it is writable, since nodes share it more often than /tmp; else NULL: TMPDIR. */
 const char *launch_scratch_parent(const struct launcher *launcher);
 
 struct launch_options {

@@ -57,23 +57,10 @@ static void add_lab(struct words *words, const struct mpirun_config *config) {
     add_hosts(words, config);
 }
 
-static void add_host_file(struct words *words, const struct mpirun_config *config) {
-    if (config->interface) {
-        words_mca(words, "btl_tcp_if_include", config->interface);
-        words_mca(words, "oob_tcp_if_include", config->interface);
-    }
-    if (config->host_file) {
-        words_add(words, "--hostfile");
-        words_add(words, config->host_file);
-    } else {
-        add_hosts(words, config);
-    }
-}
-
 static enum status validate(const struct mpirun_config *config, struct error *err) {
     if (words_count(config->argv) == 0)
         return error_set(err, ST_INVALID, "mpirun has no program to run");
-    if (config->n_hosts == 0 && !(config->place == MPIRUN_HOST_FILE && config->host_file))
+    if (config->n_hosts == 0)
         return error_set(err, ST_INVALID, "mpirun has no hosts");
     enum status status = ST_OK;
     for (size_t i = 0; i < config->n_hosts && status == ST_OK; i++)
@@ -90,7 +77,7 @@ enum status mpirun_command(const struct mpirun_config *config, struct arena *are
     if (status != ST_OK)
         return status;
     struct words words = {.arena = arena};
-    words_add(&words, config->program ? config->program : "mpirun");
+    words_add(&words, "mpirun");
     add_common(&words);
     switch (config->place) {
     case MPIRUN_LOCAL:
@@ -99,8 +86,8 @@ enum status mpirun_command(const struct mpirun_config *config, struct arena *are
     case MPIRUN_LAB:
         add_lab(&words, config);
         break;
-    case MPIRUN_HOST_FILE:
-        add_host_file(&words, config);
+    case MPIRUN_HOSTS:
+        add_hosts(&words, config);
         break;
     }
     for (const char *const *name = config->export; name && *name; name++) {
@@ -138,7 +125,7 @@ enum status mpirun_run(const struct mpirun_config *config, const char *const *co
     mine.scratch = true;
     if (config->place == MPIRUN_LOCAL)
         mine.hook = &hook;
-    if (config->place == MPIRUN_HOST_FILE)
+    if (config->place == MPIRUN_HOSTS)
         mine.grace_s = GRACE_S;
     struct process_result result = {0};
     unsigned tries = 0;

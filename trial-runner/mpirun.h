@@ -1,4 +1,4 @@
-/* Open MPI's mpirun: its command line for this host, a lab, or a host file, and a start that may hang once.
+/* Open MPI's mpirun: its command line for this host, a lab, or other hosts, and a start that may hang once.
  *
  * Settings are those that were seen to matter with Open MPI 4.1; trial-runner/mpirun.c says why for each. */
 #ifndef TRIAL_RUNNER_MPIRUN_H
@@ -12,19 +12,15 @@
 #include "trial-runner/lab.h"
 #include "trial-runner/process.h"
 
-enum mpirun_place { MPIRUN_LOCAL, MPIRUN_LAB, MPIRUN_HOST_FILE };
+enum mpirun_place { MPIRUN_LOCAL, MPIRUN_LAB, MPIRUN_HOSTS };
 
 struct mpirun_config {
     enum mpirun_place place;
-    const char *program; /* mpirun's own name or path; NULL: "mpirun" */
-    size_t n_hosts;      /* ranks go host by host in this order; MPIRUN_LOCAL adds up the slots */
+    size_t n_hosts; /* ranks go host by host in this order; MPIRUN_LOCAL adds up the slots */
     const struct host *hosts;
-    const char *host_file; /* MPIRUN_HOST_FILE: used in place of hosts, one rank a slot */
-    const char *interface; /* MPIRUN_HOST_FILE: network for MPI's traffic ("10.0.0.0/16", "eth0"); NULL: its choice */
-    const char *const
-        *export;         /* NULL-terminated variables that the ranks get too, by name or as NAME=value; NULL: none */
-    const char *options; /* more words for mpirun, divided by white space; NULL: none */
-    const char *const *argv; /* the program and its arguments, NULL-terminated */
+    const char *const *export; /* NULL-terminated variables that the ranks get too, by name or as NAME=value; or NULL */
+    const char *options;       /* more words for mpirun, divided by white space; NULL: none */
+    const char *const *argv;   /* the program and its arguments, NULL-terminated */
 };
 
 /* The command line, NULL-terminated, in the arena. Fails: ST_INVALID, ST_NO_MEMORY. */

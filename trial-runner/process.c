@@ -2,12 +2,12 @@
  *
  * The guard is a child subreaper (prctl(2)), so orphans below it become its children and it can find and kill them one
  * generation after the other, without cgroups and without root. It stops on SIGTERM from the caller and when the
- * caller's pidfd says that it is dead. (PR_SET_PDEATHSIG would not do: it speaks of the caller's thread, and says
- * nothing when that died before it was set but other threads of the dying caller still live.) Everything that the
- * caller must know comes through one pipe: a failure before exec, or a wait status; its end says that the guard has
- * cleaned up. Guard and child allocate nothing (hooks may): the caller may have other threads, and one of them the
- * allocator's locks. Nor does the guard run what libraries do at a fork: OpenBLAS waits there for threads, which only
- * the caller has. Cost: two forks, and one scan of /proc for each generation of survivors. */
+ * caller's pidfd says that it is dead. (PR_SET_PDEATHSIG would not do: it follows the calling thread, not the process,
+ * and it misses a death before it is set.) Everything that the caller must know comes through one pipe: a failure
+ * before exec, or a wait status; its end says that the guard has cleaned up. Guard and child allocate nothing (hooks
+ * may): the caller may have other threads, and one of them the allocator's locks. Nor does the guard run what libraries
+ * do at a fork: OpenBLAS waits there for threads, which only the caller has. Cost: two forks, and one scan of /proc for
+ * each generation of survivors. */
 #include "trial-runner/process.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* What was seen with Slurm 22.05:
  * - Only --distribution=arbitrary with a list of hosts, one entry a task, keeps the order of the nodes and gives some
- * of them one task more. --nodes must say how many hosts these are, or else SLURM_JOB_NUM_NODES of the allocation
- * counts.
+ *   of them one task more. --nodes must say how many hosts these are, or else SLURM_JOB_NUM_NODES of the allocation
+ *   counts.
  * - A step that shares nothing waits for the step before it, and for a shell that srun itself started: hence
  *   SLURM_OVERLAP.
  * - srun ends its step within 20 ms of SIGTERM. If srun is killed, a second process of its own ends the step, if that
@@ -80,8 +80,8 @@ static const char *task_list(struct arena *arena, size_t n, const struct host *h
     return list;
 }
 
-/* Only what is named crosses over; PATH and HOME besides, which programs expect everywhere. Ranks that outnumber the
- * cores must not spin (trial-runner/mpirun.c). */
+/* Ranks get these variables and no others: PATH, HOME and USER, which programs expect everywhere, one that keeps ranks
+ * from spinning where they outnumber the cores (trial-runner/mpirun.c), and `names`. */
 static const char *export_list(struct arena *arena, const char *const *names) {
     const char *list = "PATH,HOME,USER,OMPI_MCA_mpi_yield_when_idle=1";
     for (; names && *names && list; names++)
@@ -158,7 +158,7 @@ enum status slurm_command(const struct slurm_config *config, struct arena *arena
     if (status != ST_OK)
         return status;
     struct words words = {.arena = arena};
-    words_add(&words, config->program ? config->program : "srun");
+    words_add(&words, "srun");
     add_step(&words, config);
     if (!config->allocated)
         add_allocation(&words, config);

@@ -1,9 +1,9 @@
 /* Slurm's srun: its command line, within an allocation or with one of its own, and a run that leaves no step behind.
  *
- * Ranks are started by srun itself through PMIx, which Slurm 22.05 and Open MPI 4.1 speak with each other as Debian
- * builds them; PMI2 they do not (Open MPI is built without it). mpirun inside an allocation works too and starts its
- * daemons by srun: that is the launcher "mpirun". Settings answer to what was seen with these two; trial-runner/slurm.c
- * says why. */
+ * srun itself starts the ranks, through PMIx. Slurm 22.05 and Open MPI 4.1, as Debian builds them, both speak PMIx.
+ * PMI2 does not work there, because that Open MPI is built without it. mpirun within an allocation works too and starts
+ * its daemons by srun: that is the launcher "mpirun". trial-runner/slurm.c says what was seen that each setting
+ * answers. */
 #ifndef TRIAL_RUNNER_SLURM_H
 #define TRIAL_RUNNER_SLURM_H
 
@@ -16,8 +16,7 @@
 #include "trial-runner/process.h"
 
 struct slurm_config {
-    const char *program; /* srun's own name or path; NULL: "srun" */
-    size_t n_hosts;      /* tasks go host by host in this order */
+    size_t n_hosts; /* tasks go host by host in this order */
     const struct host *hosts;
     bool allocated;         /* we run within an allocation (SLURM_JOB_ID) that has these hosts; else ask for one */
     unsigned gpus_per_node; /* to ask for; 0: none. Only without an allocation */

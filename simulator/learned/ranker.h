@@ -53,9 +53,9 @@ const struct ranker_report *ranker_report_of(const struct ranker *ranker);
  * timeline_us is not positive), ST_NO_MEMORY. */
 enum status ranker_score(const struct ranker *ranker, const struct features *features, double *out, struct error *err);
 
-/* The ranker's last hidden layer for a strategy, for similarity between candidates (AutoSync §3.2): strategies that the
- * ranker cannot tell apart have the same vector. RANKER_HIDDEN numbers, zeros behind those that the kind has (linear:
- * the weighted features; trees: the leaves' values, summed over blocks of trees). */
+/* The ranker's last hidden layer for a strategy: strategies that the ranker cannot tell apart have the same vector.
+ * AutoSync §3.2 compares candidates by it; here only tests read it. RANKER_HIDDEN numbers, zeros behind those that the
+ * kind has (linear: the weighted features; trees: the leaves' values, summed over blocks of trees). */
 enum status ranker_hidden(const struct ranker *ranker, const struct features *features, double out[RANKER_HIDDEN],
                           struct error *err);
 

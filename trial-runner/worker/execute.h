@@ -3,8 +3,8 @@
  * Compute is a clock: a step ends at max(end of the step before, its gate opened) + step_us * compute_scale. The clock
  * decides, not the moment at which the program looks, so that delays of polling do not add up. On a GPU a step that
  * waits for messages is timed from its start. An iteration's time is that between the starts of two successive forward
- * passes on device 0. No device can be more than one message ahead of the others, so over a run all have the same
- * times. */
+ * passes on device 0. Gates wait for messages to which every device adds, so no device gets more than about an
+ * iteration ahead of another, and over a run all take the same time. */
 #ifndef TRIAL_RUNNER_WORKER_EXECUTE_H
 #define TRIAL_RUNNER_WORKER_EXECUTE_H
 

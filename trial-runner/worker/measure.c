@@ -68,7 +68,7 @@ static void report_measurement(const struct bench *b, enum operation operation, 
     report_send(line);
 }
 
-/* Device 0 decides for all whether something that takes about this long may still start. */
+/* Whether something that takes about `us` may still start. Device 0 decides for all. */
 static bool time_allows(const struct bench *b, double us) {
     int allowed = clock_now_us() + us < b->end_us;
     MPI_Bcast(&allowed, 1, MPI_INT, 0, b->world.workers);

@@ -36,14 +36,14 @@ struct world {
 enum status world_init(struct world *world, const struct plan *plan, struct error *err);
 void world_release(struct world *world);
 
-/* The n bytes at *text of world rank 0, on every rank, malloc'd and NUL-terminated. Collective. */
+/* The text of world rank 0, on every rank, malloc'd; `text` of other ranks is ignored. Collective. */
 char *world_share_text(const char *text);
 
 static inline const struct node *world_node(const struct world *world) {
     return &world->cluster->nodes[world->node];
 }
 
-/* The message is first summed inside the nodes, which have something to sum. */
+/* Whether the message is first summed inside the nodes. Never where no node has more than one device. */
 static inline bool world_sums_in_nodes(const struct world *world, const struct message *message) {
     if (world->n_leaders == world->cluster->n_devices)
         return false;

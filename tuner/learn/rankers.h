@@ -83,8 +83,9 @@ enum status rankers_list(struct store *store, const struct viewer *asker, struct
                          struct error *err);
 void stored_rankers_release(struct stored_rankers *list);
 
-/* The usable residual ranker with the domain nearest to `here` (domain_distance); of equally near ones that of most
- * trials, and of these the newest. *distance may be NULL. Fails: ST_NOT_FOUND when there is none. */
+/* Of the usable residual rankers, the one that was trained on a domain nearest to `here` (domain_distance). Of equally
+ * near rankers the one with most trials is taken, then the newest. *distance may be NULL. Fails: ST_NOT_FOUND when
+ * there is none. */
 enum status rankers_nearest(struct store *store, const struct viewer *asker, const struct domain *here,
                             struct stored_ranker *out, double *distance, struct error *err);
 

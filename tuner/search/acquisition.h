@@ -4,13 +4,13 @@
  *
  *   EI = E max(best - value, 0) = sd * h(z),   h(z) = phi(z) + z Phi(z),   z = (best - mean) / sd
  *
- * EI itself underflows long before its ranking stops to matter: at z = -40 it is 1e-351. Its logarithm orders such
+ * EI itself underflows long before its ranking stops mattering: at z = -40 it is 1e-351. Its logarithm orders such
  * points still and has a useful slope everywhere (Ament, Daulton, Eriksson, Balandat and Bakshy, "Unexpected
  * improvements to expected improvement", 2023).
  *
- * EI takes it that a trial shows the value. Under noise it does not, and EI repeats its favourite point long after
- * another trial of it stopped to teach anything. Augmented EI weighs by how much of what is unknown one trial settles
- * (Huang, Allen, Notz and Zeng, "Global optimization of stochastic black-box systems via sequential kriging
+ * EI assumes that a trial measures the value exactly. Under noise EI repeats its favourite point long after further
+ * trials of it have stopped teaching anything. Augmented EI weighs EI by the share of the uncertainty that one trial
+ * removes (Huang, Allen, Notz and Zeng, "Global optimization of stochastic black-box systems via sequential kriging
  * meta-models", 2006):
  *
  *   AEI = EI * (1 - noise / sqrt(sd^2 + noise^2)), noise being the standard deviation of one trial

@@ -1,6 +1,6 @@
 /* See advisor.h. What the process sees of a strategy are its knobs and a few terms of its plan (SKETCH_COLUMNS), scaled
- * so that ten doublings of a size and the whole of a share are both 1. Columns of one kind share a length scale, as few
- * trials cannot tell thirty of them. */
+ * so that ten doublings of a size and the whole of a share are both 1. Columns of one knob share a length scale,
+ * because few trials cannot tell one for each column. */
 #include "tuner/search/advisor.h"
 
 #include <math.h>
@@ -13,9 +13,9 @@
 
 static const double LIKE = 0.1; /* squared distance at which likeness has fallen to 1/e */
 
-/* Trials before the parameters of the process are fitted. A few dozen do not tell eight length scales: over recorded
- * trials of domains that chose this, after 8 to 50 of them, times were expected worse with fitted ones than with the
- * prior's mean error alone, and better with those of `adapt` (`make evaluate`, ablation). */
+/* Trials before the parameters of the process are fitted, because a few dozen do not tell eight length scales. On
+ * recorded trials, after 8 to 50 of them, fitted parameters predicted times worse than the prior corrected by its mean
+ * error alone; the fixed parameters of `adapt` predicted them better (`make evaluate`, ablation). */
 enum { FITTED_FROM = 64 };
 
 struct advisor {
@@ -91,7 +91,7 @@ static enum status fill(struct advisor *a, const struct advisor_observation *obs
     return st;
 }
 
-/* Candidates become as like what was tried as they are like row x. */
+/* Row x counts as tried: the likeness of a candidate is that to the nearest row that was tried. */
 static void add_likeness(struct advisor *a, const double *x) {
     for (size_t i = 0; i < a->n; i++) {
         double squares = 0;

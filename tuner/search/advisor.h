@@ -37,9 +37,10 @@ struct advice {
 };
 
 /* Judge n candidates after n_observed trials, and choose `wanted` of them (no more than n): their places into order[],
- * the first to be tried first. out[n] may be NULL. *gain is the expected improvement of the first, relative to the best
- * so far, for a session that stops when little is to be gained; INFINITY while the prior decides; may be NULL. Fails:
- * ST_INVALID (n or wanted 0), ST_NUMERIC, ST_NO_MEMORY. O(n_observed^3 + n n_observed (n_observed + wanted)). */
+ * the first to be tried first. out[n] may be NULL. *gain is the largest expected improvement of all candidates,
+ * relative to the best so far, for a session that stops when little is to be gained; INFINITY while the prior decides;
+ * may be NULL. Fails: ST_INVALID (n or wanted 0), ST_NUMERIC, ST_NO_MEMORY. O(n_observed^3 + n n_observed (n_observed +
+ * wanted)). */
 enum status advisor_rank(const struct advisor_options *options, size_t n_observed,
                          const struct advisor_observation *observed, size_t n, const struct features *const *candidates,
                          size_t wanted, size_t *order, struct advice *out, double *gain, struct error *err);

@@ -1,5 +1,5 @@
-/* See candidates.h. Each proposer keeps a short list, best predicted first; of a climb only its end is offered, so that
- * a list holds different ideas and not the steps of one. Cost: `evaluations` times a lowering and a timeline. */
+/* See candidates.h. Each proposer keeps a short list, best predicted first. A climb offers only its end, or the list
+ * would fill with the steps of one climb. Cost: `evaluations` times a lowering and a timeline. */
 #include "tuner/search/candidates.h"
 
 #include <math.h>
@@ -102,8 +102,8 @@ static enum status propose_guided(struct pool *pool, size_t evaluations, struct 
 
 /* ---- crossing ---- */
 
-/* What was measured and what the lists hold now, but for what Bayesian optimization suggests: sessions whose children
- * came of that too ended slower. malloc'd. */
+/* The parents: what was measured, and what the lists hold now. The list of Bayesian optimization is left out: sessions
+ * that crossed it too ended with slower answers. malloc'd. */
 static struct genetic_parent *population(const struct pool *pool, size_t *n) {
     const struct search_context *c = pool->context;
     struct genetic_parent *out = calloc(pool->n_tried + c->n_earlier + CANDIDATES_MOST, sizeof *out);
@@ -227,11 +227,12 @@ static enum status run_proposers(struct pool *pool, size_t evaluations, struct r
     static const struct {
         enum proposer proposer;
         propose_function *propose;
-    } order[PROPOSER_COUNT] = {{PROPOSER_bayes, propose_bayes},
-                               {PROPOSER_knobs, propose_knobs},
-                               {PROPOSER_guided, propose_guided},
-                               {PROPOSER_neighbour, propose_neighbours},
-                               {PROPOSER_genetic, propose_genetic}};
+    } order[] = {{PROPOSER_bayes, propose_bayes},
+                 {PROPOSER_knobs, propose_knobs},
+                 {PROPOSER_guided, propose_guided},
+                 {PROPOSER_neighbour, propose_neighbours},
+                 {PROPOSER_genetic, propose_genetic}};
+    _Static_assert(sizeof order / sizeof *order == PROPOSER_COUNT, "a proposer has no place in the order");
     struct proposer_score scores[PROPOSER_COUNT];
     double share_left = 1;
     enum status st = ST_OK;

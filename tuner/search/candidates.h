@@ -1,8 +1,8 @@
 /* Candidates for the next trial: five proposers, each drawing and improving against the predictor.
  *
  * What a proposer may spend is a share of the evaluations: the more its trials have won so far, the more it gets
- * (proposers_judge). What one does not use goes to the others. Each hands on its few best that are new; which of all of
- * them is tried is for proposals.h. */
+ * (proposers_judge). What one does not use goes to those after it. Each hands on its few best that are new; proposals.h
+ * chooses which of all of them is tried. */
 #ifndef TUNER_SEARCH_CANDIDATES_H
 #define TUNER_SEARCH_CANDIDATES_H
 

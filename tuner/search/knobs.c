@@ -2,8 +2,8 @@
  * so mapping to and from the cube is a loop over the table of knobs.
  *
  * Merging follows the order of readiness, as frameworks fill their buckets, with one open group a type on the wire.
- * Servers are filled as in scheduling on uniform machines: longest first, and each shard goes where it would be done
- * first; how many of the pool share one variable is what makes its last shard finish first. */
+ * Servers are filled as in scheduling on uniform machines: the largest variable first, to the servers that would be
+ * done with it first. A variable gets as many of them as let its last shard finish earliest. */
 #include "tuner/search/knobs.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* See proposals.h. Every trial so far is described again for each proposal, because the predictor's corrections have
- * moved since; that costs as much as a few dozen of the thousands of predictions behind the candidates. */
+ * moved since. That costs as much as a few dozen of the 150 to 2000 predictions behind the candidates. */
 #include "tuner/search/proposals.h"
 
 #include <math.h>

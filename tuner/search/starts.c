@@ -1,4 +1,4 @@
-/* See starts.h. The order depends on model and cluster alone, so that a resumed session finds it again. */
+/* See starts.h. Only model and cluster decide the order, so a resumed session gets the same list. */
 #include "tuner/search/starts.h"
 
 #include <math.h>

@@ -1,6 +1,7 @@
-/* What a session tries first: the framework defaults, then the published systems and the exact schedules, the fastest
- * predicted first. What the simulator finds hopeless is left out, so that a budget of trials is not spent on it; the
- * defaults are always tried, because they are what the user has today. */
+/* What a session tries first: the framework defaults, then published systems and exact schedules together, the fastest
+ * predicted first. What the simulator finds hopeless is left out, so that a budget of trials is not spent on it. A
+ * default is never left out, because it may be what the user has today. How many are tried before the search is the
+ * session's choice (starts_limit in session.c). */
 #ifndef TUNER_SEARCH_STARTS_H
 #define TUNER_SEARCH_STARTS_H
 

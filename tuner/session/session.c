@@ -41,7 +41,7 @@ struct entry *session_find(struct session *s, const struct id *id) {
     return NULL;
 }
 
-/* Exact schedules are candidates: what they win over the baselines is ours to give. */
+/* An exact schedule is no baseline: what it wins over the published systems counts as the session's speed-up. */
 static const struct baseline *baseline_called(const char *name) {
     const struct baseline *row = baselines_find(name);
     return row && row->kind != BASELINE_EXACT ? row : NULL;
@@ -66,7 +66,7 @@ fail:
 
 enum status session_learn(struct session *s, struct entry *e, uint64_t round, enum record_state state, size_t n,
                           const double *iterations_us, const char *reason, struct error *err) {
-    /* One that was imported with its median alone is no round. */
+    /* An imported trial that has a median alone (n = 0) adds no round. */
     bool counts = state == RECORD_COMPLETE && n && e->n_rounds < MAX_ROUNDS && (round || !e->n_rounds);
     double *copy = counts ? malloc(n * sizeof *copy) : NULL;
     if (counts && !copy)
@@ -98,7 +98,7 @@ static double elapsed(const struct session *s) {
     return s->earlier_us + clock_now_us() - s->started_us;
 }
 
-/* How much longer, by the pace so far: of the budget that is nearer to its end. */
+/* Estimated time left, by whichever budget runs out first at the pace so far. */
 static double time_left(const struct session *s) {
     double by_time = s->options.time_us > 0 ? s->options.time_us - elapsed(s) : INFINITY, by_trials = INFINITY;
     if (s->options.trials && s->trials)
@@ -161,7 +161,7 @@ void session_adopt(struct session *s, struct entry *e, uint64_t round, struct su
                                      .give_up_us = round || isinf(best) ? 0 : HOPELESS * best};
 }
 
-/* Hand out one more trial of `e`, while which the ranker learns. */
+/* Hand out one more trial of `e`. The ranker learns while it runs. */
 static enum status hand_out(struct session *s, struct entry *e, uint64_t round, struct suggestion *out,
                             struct error *err) {
     enum status st = begin_learning(s, err);
@@ -216,8 +216,10 @@ static uint64_t reserve(const struct session *s) {
                                                                : wanted;
 }
 
-/* The framework defaults and the two baselines predicted fastest are tried whatever they promise, because a speed-up
- * is counted over them; the others are candidates. At most half of what the final leaves. */
+/* How many of the starts are tried whatever they promise, because a speed-up is counted over baselines: the framework
+ * defaults and the two others (published systems or exact schedules) that are predicted fastest. They get at most half
+ * of the trials that the final leaves, so a small budget does not reach all defaults. The other starts are candidates.
+ */
 static size_t starts_limit(const struct session *s) {
     size_t n = PUBLISHED_STARTS;
     for (size_t i = 0; i < s->starts.n; i++)

@@ -65,8 +65,8 @@ struct tune_options tune_default_options(void);
 
 /* A trial that was handed out. */
 struct suggestion {
-    struct tune_order order; /* its strategy is borrowed from the session, as are the next two */
-    struct entry *entry;     /* the session's own */
+    struct tune_order order; /* order.strategy, entry and proposer are borrowed from the session */
+    struct entry *entry;
     const char *proposer;
     uint64_t round; /* 0, or which repeat of the final this is */
     double predicted_us;
@@ -90,10 +90,10 @@ void session_close(struct session *s); /* NULL is allowed */
 /* Record a new session in the dataset, with model and cluster. Fails: as the store. */
 enum status session_begin(struct session *s, struct store *store, struct error *err);
 
-/* Go on with session `id`: its budget, seed and trials that ended. Nothing is written, and trials that were running or
- * waiting are not touched: who goes on with it calls session_record_run, so that the pause is not counted as time
- * used, and then store_session_reconcile, or session_take_up for each of them. Fails: as the store, ST_CONFLICT
- * (about another model or cluster; a collection). */
+/* Go on with session `id`: read its budget, its seed and the trials that ended. Nothing is written. The caller then
+ * calls session_record_run, so that the pause does not count as time used. Trials that were running or waiting are left
+ * as they are: the caller ends them by store_session_reconcile, or takes up each by session_take_up. Fails: as the
+ * store, ST_CONFLICT (about another model or cluster; a collection). */
 enum status session_resume(struct session *s, struct store *store, const char *id, struct error *err);
 enum status session_take_up(struct session *s, struct store *store, const struct record *record, struct suggestion *out,
                             struct error *err);

@@ -3,8 +3,8 @@
  *
  * The time that a session has used is the time that it ran, proposals included, and not the pauses between its runs.
  * A run lasts from its beginning to its last sign of life: the end of a trial, the beginning of one that never ended,
- * or the word that the session was stopped. Where a run begins, the budget takes down when that was and what had
- * been used by then. */
+ * or the word that the session was stopped. When a run begins, that moment and the time used until then are written
+ * into the stored budget. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -22,8 +22,8 @@
 
 enum { ID_LETTERS = 16 };
 
-/* Session ids sort by time and can be typed; 80 random bits keep two apart and cannot be guessed. Base 32 without what
- * is read as another letter (Crockford's). Fails: ST_ENVIRONMENT. */
+/* Session ids sort by time and can be typed; 80 random bits keep two apart and cannot be guessed. Crockford's base 32
+ * has no letters that are easily mistaken for others. Fails: ST_ENVIRONMENT. */
 static enum status make_id(char out[64], struct error *err) {
     static const char letters[] = "0123456789abcdefghjkmnpqrstvwxyz";
     unsigned char bytes[ID_LETTERS];

@@ -26,7 +26,7 @@ enum status trial_record_start(struct store *store, const struct trial_start *st
                                   .predicted_us = start->predicted_us > 0 ? start->predicted_us : NAN,
                                   .seed = start->seed};
     enum status st = ST_OK;
-    if (!start->session) /* one of a session is about the session's, which are there */
+    if (!start->session) /* a session put its model and cluster when it began */
         st = store_put_model(store, start->model, err);
     if (!st && !start->session)
         st = store_put_cluster(store, start->cluster, err);

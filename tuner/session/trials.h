@@ -25,7 +25,7 @@ struct tune_order {
 
 /* How a trial went. */
 struct tune_outcome {
-    enum record_state state; /* complete, failed or infeasible */
+    enum record_state state; /* complete, failed, infeasible or cancelled */
     bool early;              /* complete, but ended after a few iterations, being too slow to matter */
     size_t n;                /* iterations */
     const double *iterations_us;
@@ -33,7 +33,7 @@ struct tune_outcome {
     const char *reason;      /* when not complete */
 };
 
-/* What runs trials. The lab, mpirun, or a simulated cluster in tests. */
+/* What runs trials: a launcher or the user's own command (runners.h), or a simulated cluster in tests. */
 struct tune_runner {
     const char *name;
     void *context;

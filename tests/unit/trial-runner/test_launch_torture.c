@@ -56,7 +56,7 @@ static enum status names_and_hosts(void *arg, struct error *err) {
 /* An arena asks for memory a block at a time, in sanitizer builds for each piece. */
 static void command_lines_survive_each_failed_allocation(void **state) {
     (void)state;
-    enum mpirun_place places[] = {MPIRUN_LOCAL, MPIRUN_LAB, MPIRUN_HOST_FILE};
+    enum mpirun_place places[] = {MPIRUN_LOCAL, MPIRUN_LAB, MPIRUN_HOSTS};
     assert_true(torture(command_of_srun, NULL) >= 1);
     for (int i = 0; i < 3; i++)
         assert_true(torture(command_of_mpirun, &places[i]) >= 1);

@@ -102,22 +102,18 @@ static void a_lab_run_names_its_hosts_agent_and_subnet(void **state) {
     arena_release(&arena);
 }
 
-static void a_host_file_run_leaves_placement_to_the_file(void **state) {
+static void a_run_on_other_hosts_leaves_the_network_to_mpi(void **state) {
     (void)state;
     const char *const argv[] = {"worker", NULL};
-    struct mpirun_config config = {.place = MPIRUN_HOST_FILE,
-                                   .program = "/opt/mpi/bin/mpirun",
-                                   .host_file = "hosts",
-                                   .interface = "eth1",
-                                   .argv = argv};
+    struct mpirun_config config = {.place = MPIRUN_HOSTS, .n_hosts = 2, .hosts = hosts, .argv = argv};
     struct arena arena = {0};
     struct error err = {0};
     const char *const *line;
     assert_ok(mpirun_command(&config, &arena, &line, &err));
-    assert_string_equal(line[0], "/opt/mpi/bin/mpirun");
-    assert_true(line_has(line, "--hostfile", "hosts"));
-    assert_true(line_has(line, "btl_tcp_if_include", "eth1"));
-    assert_false(line_has(line, "--host", NULL));
+    assert_true(line_has(line, "--host", "n1:2,n2:1"));
+    assert_false(line_has(line, "btl", NULL));
+    assert_false(line_has(line, "btl_tcp_if_include", NULL));
+    assert_false(line_has(line, "plm_rsh_agent", NULL));
     arena_release(&arena);
 }
 
@@ -198,17 +194,21 @@ static void a_rank_that_aborts_ends_the_run_with_a_reason(void **state) {
 /* A program in mpirun's place that hangs the first time only. */
 static void a_start_that_hangs_is_tried_once_more(void **state) {
     (void)state;
-    char script[8192];
+    char script[8192], path[8192], *kept = strdup(getenv("PATH"));
     snprintf(script, sizeof script, "#!/bin/sh\nif mkdir %s/started; then sleep 9753; fi\necho up\n", test_dir());
-    const char *fake = test_file("fake-mpirun", script);
-    assert_int_equal(chmod(fake, 0755), 0);
+    assert_int_equal(chmod(test_file("mpirun", script), 0755), 0);
+    snprintf(path, sizeof path, "%s:%s", test_dir(), kept);
+    setenv("PATH", path, 1);
     const char *const argv[] = {"worker", NULL};
-    struct mpirun_config config = {.place = MPIRUN_LOCAL, .program = fake, .n_hosts = 2, .hosts = hosts, .argv = argv};
+    struct mpirun_config config = {.place = MPIRUN_LOCAL, .n_hosts = 2, .hosts = hosts, .argv = argv};
     struct process_options options = {.first_line_timeout_s = 0.3};
     struct process_result result;
     struct error err = {0};
     unsigned starts = 0;
-    assert_ok(run_it(&config, NULL, &options, &result, &starts, &err));
+    const enum status status = run_it(&config, NULL, &options, &result, &starts, &err);
+    setenv("PATH", kept, 1);
+    free(kept);
+    assert_ok(status);
     assert_int_equal(result.ending, PROCESS_EXITED);
     assert_int_equal(starts, 2);
     assert_true(no_descendants());
@@ -217,7 +217,7 @@ static void a_start_that_hangs_is_tried_once_more(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lab_run_names_its_hosts_agent_and_subnet),
-        cmocka_unit_test(a_host_file_run_leaves_placement_to_the_file),
+        cmocka_unit_test(a_run_on_other_hosts_leaves_the_network_to_mpi),
         cmocka_unit_test(runs_without_hosts_slots_or_program_are_refused),
         cmocka_unit_test(ranks_here_add_up_and_leave_nothing),
         cmocka_unit_test(ranks_in_a_lab_run_on_their_nodes),

@@ -1,9 +1,9 @@
 /* The host enqueues compute ahead of the GPU and reads afterwards what happened.
  *
  * A step is a kernel that spins for its time, between two events. Before it the compute stream waits on the GPU for the
- * messages that gate it, so the host need not be there when they arrive. The host must only have enqueued them; until
- * then the step is not enqueued either. A message ends before the iteration after its own does, so there are events for
- * three iterations. An iteration's time is what the GPU's clock says between two starts of the forward pass. */
+ * messages that gate it, so the host need not be there when they arrive. The host enqueues a step only after it has
+ * enqueued these messages. A message ends before the iteration after its own does, so events of three iterations are
+ * kept. An iteration's time is what the GPU's clock says between two starts of the forward pass. */
 #include "trial-runner/worker/execute.h"
 
 #include <signal.h>
