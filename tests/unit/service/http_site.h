@@ -152,7 +152,7 @@ static inline struct reply *site_ask(const struct site *site, const char *method
     site_send(fd, head, (size_t)n);
     if (body)
         site_say(fd, body);
-    site_hear(fd, NULL, 20, reply.text, sizeof reply.text, NULL);
+    site_hear(fd, NULL, 60, reply.text, sizeof reply.text, NULL);
     close(fd);
     site_parse(&reply);
     return &reply;
