@@ -27,7 +27,8 @@ struct agent_options {
     struct runner_options launch;
     struct job_options job;
     const char *session, *cluster, *name;
-    double lease_us, patience_us, idle_us; /* of the last two, 0: for ever */
+    double lease_us;
+    double patience_us, idle_us; /* 0: for ever */
     bool once;
 };
 

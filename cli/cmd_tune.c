@@ -42,7 +42,8 @@ struct tune_command_options {
     bool adopt;                    /* it is foreign, and what was typed becomes its own */
 };
 
-/* How its trials are run. What was typed of how workers are started stays; all else is as the session says. */
+/* How the trials of a resumed session are run. The job is the session's, and so are --hosts where the session has them.
+ * Of the other options of the launcher, what was typed counts before what the session says. */
 static void take_over(const struct session_options *said, struct session_options *kept) {
     const struct runner_options *launch = &said->launch;
     struct runner_options *typed = &kept->launch;

@@ -19,7 +19,7 @@ static const char *program(const char *worker) {
     return worker && strcmp(worker, "mpi") != 0 && strcmp(worker, "nccl") != 0 ? worker : NULL;
 }
 
-/* These start programs on hosts that the session chose: its own, or those that its cluster's nodes are called. */
+/* These start programs on hosts that the session chose: those of its --hosts, or the names of its cluster's nodes. */
 static const char *launcher(const char *runner) {
     return runner && (!strcmp(runner, "mpirun") || !strcmp(runner, "slurm")) ? runner : NULL;
 }

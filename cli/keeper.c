@@ -42,7 +42,7 @@ const atomic_int *keeper_flag(const struct keeper *k) {
 
 void keeper_add(struct keeper *k, double time_us) {
     pthread_mutex_lock(&k->mutex);
-    if (GROW(&k->times_us, &k->capacity, k->n + 1)) /* else a report is short of one, and the end of the trial is not */
+    if (GROW(&k->times_us, &k->capacity, k->n + 1)) /* without memory it is missing in reports, not at the end */
         k->times_us[k->n++] = time_us;
     pthread_mutex_unlock(&k->mutex);
 }

@@ -1,8 +1,8 @@
-/* Command lines: one table of options a command, from which parsing, --help and the settings file all follow.
+/* Command lines: one table of options a command, from which parsing and --help follow.
  *
  * A value comes from the command line, else from the environment (SYNCOPATE_ and the option's name in capitals), else
  * from ./syncopate.json (a member of the option's name), else it stays as the command set it. The file may name options
- * of other commands, and nothing else. */
+ * of other commands, and nothing else: settings[] in options.c lists them all. */
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
 

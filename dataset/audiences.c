@@ -8,8 +8,8 @@
  *     them. The column `trials` says that the reason is there.
  *   - a strategy has one more for each team that a trial is shared with by name, which is rare.
  *
- * A team's own trials stay its own, so only that a trial was shared with all can end; then the other trials of its
- * strategy are looked at. */
+ * A trial never changes its team, so a reason of a team's own trials never ends. The reason of all can end: when a
+ * trial is no longer shared with all, the other trials of its strategy are looked at. */
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* The audiences of models, clusters and strategies, as trials give them. Trials have no trigger (schema.c says why), so
- * whoever adds or shares trials calls these functions in the same transaction. `make lint` knows the callers. */
+ * whoever adds or shares trials calls these functions in the same transaction. `make lint` knows who adds trials; who
+ * shares them is not checked. */
 #ifndef DATASET_AUDIENCES_INTERNAL_H
 #define DATASET_AUDIENCES_INTERNAL_H
 

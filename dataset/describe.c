@@ -56,8 +56,8 @@ enum status store_put_strategy(struct store *store, const struct strategy *strat
                     err);
 }
 
-/* The stored text as a tree; `object` borrows from `arena`. Errors name it by digits: its name may be another team's.
- */
+/* The stored text as a tree; `object` borrows from `arena`. Errors name the object by the first digits of its id,
+ * because its name may be known to another team only. */
 static enum status get_json(struct store *store, enum store_kind kind, const char *id, struct arena *arena,
                             struct stored_object *object, cJSON **out, struct error *err) {
     char digits[ID_SHORT + 1];
@@ -101,7 +101,7 @@ enum status store_get_strategy(struct store *store, const char *id, const struct
     if (status == ST_OK && !cJSON_AddStringToObject(json, "name", object.name))
         status = error_no_memory(err);
     if (status == ST_OK)
-        status = strategy_read(json, digits, model, cluster, out, err); /* the name may be another team's */
+        status = strategy_read(json, digits, model, cluster, out, err); /* digits for its errors, as in get_json */
     cJSON_Delete(json);
     arena_release(&arena);
     return status;

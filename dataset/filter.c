@@ -25,7 +25,7 @@ static const struct {
 #undef X
 };
 
-static const char column_names[] =
+const char filter_column_names[] =
 #define X(name, type, sql) " " #name
     FILTER_COLUMN_TABLE(X)
 #undef X
@@ -331,7 +331,7 @@ static enum status parse_comparison(struct parser *p, bool negated) {
     while (column < FILTER_COLUMN_COUNT && strcmp(columns[column].name, p->word) != 0)
         column++;
     if (column == FILTER_COLUMN_COUNT) {
-        error_set(p->err, ST_USAGE, "no such column '%.60s'; columns:%s", p->word, column_names);
+        error_set(p->err, ST_USAGE, "no such column '%.60s'; columns:%s", p->word, filter_column_names);
         return place(p, p->start);
     }
     enum status status = next(p);

@@ -35,6 +35,9 @@
 
 enum { FILTER_MAX_BYTES = 4096, FILTER_MAX_VALUES = 64, FILTER_MAX_DEPTH = 32 };
 
+/* The names of all columns, with a blank before each. */
+extern const char filter_column_names[];
+
 /* Is `text` a filter? Fails: ST_USAGE with the place, counted in bytes from 1, and what could stand there. */
 enum status filter_check(const char *text, struct error *err);
 

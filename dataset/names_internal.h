@@ -6,7 +6,7 @@
  * 2. the holding of the team that a record belongs to, where the object is asked for as part of a record;
  * 3. a holding that is shared with who asks: of no team before others, the oldest first;
  * 4. the holding of a team that shares a trial about the strategy with who asks;
- * 5. where nobody at all holds it: the name that it came with, which is no team's;
+ * 5. where no team holds it: the name that it was stored with;
  * 6. else, where only other teams have names for it: the first digits of the id, and the time 0.
  *
  * Parameters of the macros are SQL: `kind` a word of STORE_KIND_TABLE, `row` the object's row, `team` who asks (NULL:

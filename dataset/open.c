@@ -82,9 +82,9 @@ static enum status open_database(struct store *store, struct error *err) {
     return code == SQLITE_OK ? ST_OK : sql_fail(store->db, code, store->path, err);
 }
 
-/* 64 MiB hold the pages that a batch of trials touches in a dataset of a million. A batch changes two pages a trial, of
- * some 17,000 that such a dataset has for its indexes: in a log of 50,000 pages (200 MB) most are changed again before
- * they are copied back, once. */
+/* The cache: 64 MiB hold the pages that a batch of trials touches in a dataset of a million trials. The log: such a
+ * dataset has some 17,000 pages of indexes, of which each trial changes two. In a log of 50,000 pages (200 MB) most of
+ * them are changed several times and copied back once. */
 static const char settings[] = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cell_size_check = ON;"
                                "PRAGMA cache_size = -65536; PRAGMA wal_autocheckpoint = 50000";
 
@@ -129,10 +129,9 @@ static void remove_files(const char *file) {
     }
 }
 
-/* SQLite makes a log and its index for who only reads as well, and removes them when the last connection closes, if
- * that one may write. So a reader that goes and leaves an empty log opens the file for writing, looks, and closes:
- * nothing is written, and where others have it open both files stay. A log that is not empty is its writer's, and stays
- * too. */
+/* SQLite makes a log and its index for readers too. It removes them when the last connection closes, if that connection
+ * may write. So a reader that leaves an empty log behind opens the file for writing and closes it. This writes nothing,
+ * and where others have the file open, the log and its index stay. A log that is not empty is a writer's, and stays. */
 static void remove_empty_log(const char *file) {
     sqlite3 *db = NULL;
     if (wal_bytes(file) != 0 || access(file, W_OK) != 0)

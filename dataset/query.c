@@ -433,8 +433,8 @@ static bool is_narrow(const struct pins *pins) {
     return (pins->columns & narrow) != 0 || (pins->columns & both) == both;
 }
 
-/* Each trial of the merge is looked up by itself, which takes 4 us; reading the whole table takes 0.2 us a trial, and
- * sorting those that fit little, where they are few. So when hardly any of the first has fitted, the rest is sorted. */
+/* To look up one trial of the merge takes 4 us. To read the whole table takes 0.2 us a trial, and to sort the few that
+ * fit takes little. So when, after TRIED_FIRST trials, fewer than one in FEW has fitted, the rest is sorted. */
 enum { TRIED_FIRST = 4096, FEW = 64 };
 
 /* The trials of the merge, each if the statement finds that it fits. *rest: behind *last, hardly any does, and they are

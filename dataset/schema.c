@@ -53,7 +53,7 @@ enum { APPLICATION_ID = 0x73596e63 };
     " UNION ALL SELECT 'cluster', o.row, x.team, x.shared, 1 FROM sessions x JOIN clusters o ON o.id = x.cluster"      \
     " UNION ALL SELECT kind, object, team, shared, 1 FROM holdings)"
 
-/* That a strategy has trials of a team's own, and trials that are shared with all, is one reason each. */
+/* All trials of a strategy by one team are one reason; all its trials that are shared with all are one more. */
 #define TRIED                                                                                                          \
     "(SELECT DISTINCT team AS audience, strategy, 1 AS own FROM trials WHERE team NOT NULL"                            \
     " UNION ALL SELECT DISTINCT '*', strategy, 0 FROM trials WHERE shared = '*')"
@@ -307,7 +307,7 @@ static const char *const versions[SCHEMA_VERSION] = {
 
 const char schema_audiences[] = AUDIENCES;
 
-/* The triggers are of the connection, not of the file: a file from elsewhere brings none that act (store.c). Each row
+/* The triggers are of the connection, not of the file: a file from elsewhere brings none that act (open.c). Each row
  * counts `by` more for everyone who sees it. A row that has come down to no reasons stays, and counts for nothing.
  * Trials have no trigger: with one, SQLite keeps a journal of every single insertion, which takes longer than the
  * insertion (audiences_internal.h). */

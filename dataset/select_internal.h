@@ -8,8 +8,8 @@
 
 struct query;
 
-/* Of what every trial that fits has one value: columns, 1 << enum filter_column, and the rows where these are objects
- * (0: any; -1: one that is not here). */
+/* Columns that have the same value in every trial that fits (bits 1 << enum filter_column), and the rows of that model
+ * and cluster (0: any; -1: one that is not here). */
 struct pins {
     uint32_t columns;
     int64_t model, cluster;
@@ -48,8 +48,8 @@ enum status select_object(struct store *store, struct select *select, enum store
 void select_objects_like(struct select *select, enum store_kind kind, const char *column, const char *word,
                          bool negated);
 
-/* `text` without its last byte's successors: strings that begin with `text` are >= text and < this. In the select's
- * arena, NULL when memory is out or `text` is empty. */
+/* The end of the strings that begin with `text`: they are >= text and < this. In the select's arena; NULL when memory
+ * is out or `text` is empty. */
 const char *select_prefix_end(struct select *select, const char *text);
 
 enum { OBJECT_PREFIX_MIN = 4 };

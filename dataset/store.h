@@ -36,7 +36,7 @@ enum store_mode { STORE_READ_ONLY, STORE_READ_WRITE };
  * none where none was. Fails: ST_CONFLICT (another process, which is named, has it open for writing), ST_NOT_FOUND,
  * ST_ENVIRONMENT, ST_INVALID (no SQLite file, another program's, of a newer schema). */
 enum status store_open(const char *path, enum store_mode mode, struct store **out, struct error *err);
-void store_close(struct store *store); /* NULL is allowed. Who closes as the last leaves one file */
+void store_close(struct store *store); /* NULL is allowed. When the last one closes, one file stays */
 const char *store_path(const struct store *store);
 
 /* A consistent copy to `path`, one file without side files, whole or not at all. Fails: ST_CONFLICT when `path` is
@@ -230,14 +230,14 @@ struct finished_trial {
     double mean_us, median_us, low_us, high_us; /* of the iterations; low and high bound the median */
     size_t n_iterations;
     const double *iterations_us;
-    const char *environment; /* canonical JSON: host, kernel, mpi, cpu */
+    const char *environment; /* canonical JSON: runner, host, kernel, mpi, ended_early, ... */
 };
 
 /* *trial names the row from now on. Fails: ST_NOT_FOUND (session or object), ST_CONFLICT (the number is taken),
  * ST_INVALID. */
 enum status store_trial_begin(struct store *store, const struct new_trial *request, int64_t *trial, struct error *err);
 
-/* Who runs it says what it is run by, which the session did not know. Before it ends. Fails: ST_NOT_FOUND. */
+/* Set what runs the trial, which must not have ended. Fails: ST_NOT_FOUND. */
 enum status store_trial_ran_by(struct store *store, int64_t trial, const char *runner, struct error *err);
 
 /* waiting -> running. Fails: ST_NOT_FOUND, ST_CONFLICT (it is in another state). */

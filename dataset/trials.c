@@ -1,6 +1,7 @@
 /* Trials: a row from the moment one is queued or begun, and its states until it ends. Each has a random uid beside the
  * row number, so that it is the same trial in every file it is merged into. A state changes only along
- * waiting -> running -> complete, or from either of the first two to an end without a result. */
+ * waiting -> running -> complete, or from either of the first two to an end without a result; and back from running to
+ * waiting when a lease runs out (leases.c). */
 #include <errno.h>
 #include <math.h>
 #include <sqlite3.h>

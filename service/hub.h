@@ -147,7 +147,7 @@ enum status hub_tell_import(struct hub_session *session, struct store *store, ui
 enum status hub_learn_imported(struct hub_session *session, struct error *err);
 
 /* Steering. Locked, in a transaction; stop and cancel also end its trials. Fails: ST_CONFLICT (the state does not allow
- * it), ST_INVALID (a budget below what was spent). */
+ * it, or a budget is below what was spent). */
 enum hub_verb { HUB_PAUSE, HUB_RESUME, HUB_STOP, HUB_CANCEL };
 enum status hub_steer(struct hub_session *session, struct store *store, enum hub_verb verb, struct error *err);
 enum status hub_set_budget(struct hub_session *session, struct store *store, uint64_t trials, double time_us,

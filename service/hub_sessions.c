@@ -248,8 +248,8 @@ void hub_unlock(struct hub_session *s) {
     call_waiter(s);
 }
 
-/* Whoever has the session calls a waiter after giving it up. One who gave it up before this one was in the list did not
- * see it: then the session is free, and is locked and given up once more. */
+/* Who unlocks the session calls a waiter. Who unlocked it before this waiter was in the list did not call this one.
+ * Then the session is free, and is locked and unlocked once more. */
 void hub_wait(struct hub_session *s, struct hub_waiter *waiter) {
     waiter->next = NULL;
     hub_keep(s); /* the waiter may be through with it before this returns */

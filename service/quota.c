@@ -3,9 +3,9 @@
  *
  * A day is counted by the machine's own clock since it began (CLOCK_BOOTTIME), which nobody sets and which goes on
  * while the machine sleeps. A line has that clock and which beginning it counts from, so that a restart of the service
- * knows its age as well. After the machine itself began anew only the wall clock is left: a line has the later one of
- * what it showed and what it should have shown, and one that is still to come is of now. So a quota comes late by as
- * much as a clock was wrong, up to a day, and never early. */
+ * knows its age as well. After the machine itself began anew only the wall clock is left. So a line also has the later
+ * one of two times: what the wall clock showed, and what it should have shown. A line from the future counts as written
+ * now. So a token gets its trials back late by as much as a clock was wrong, by a day at most, and never early. */
 #include "service/quota.h"
 
 #include <cjson/cJSON.h>

@@ -1,5 +1,5 @@
-/* See dispatch.h. The checks come in the order in which they tell an unknown client least: the path (public anyway),
- * the token, the role, the rate, and only then anything about the request itself. */
+/* See dispatch.h. The order of the checks tells an unknown client as little as possible: first the path, which is
+ * public, then the token, the role and the rate, and last the request itself. */
 #include "service/http/dispatch.h"
 
 #include <stdio.h>
@@ -193,7 +193,7 @@ static void check_preconditions(struct request *rq, bool safe, struct response *
         response_problem(rs, &rq->arena, PROBLEM_BAD_REQUEST, "If-None-Match: only a GET takes it; leave it out");
 }
 
-/* Nobody who sends a key may count on one that does nothing. */
+/* Nobody who sends a key may count on one that does nothing. Forms are not checked: a browser sends no key with one. */
 static void check_key(struct request *rq, struct response *rs) {
     if (!rq->idempotency_key)
         return;

@@ -1,7 +1,5 @@
 /* The table of everything that can be asked: dispatch, /openapi.json, metrics, documentation and tests follow from it.
- *
- * To add a route: one row in routes.c, one handler declared in api/api.h or pages/pages.h, and its bodies' schemas in
- * api/schemas.c. */
+ * How to add a route is in README.md. */
 #ifndef SERVICE_HTTP_ROUTES_H
 #define SERVICE_HTTP_ROUTES_H
 

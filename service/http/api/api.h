@@ -15,16 +15,17 @@ route_handler api_sessions_list, api_sessions_create, api_sessions_get, api_sess
     api_sessions_resume, api_sessions_stop, api_sessions_cancel;
 
 /* trials.c */
-route_handler api_sessions_best, api_sessions_importance, api_sessions_outcome, api_sessions_events, api_trials_list,
-    api_trials_get, api_trials_suggest, api_trials_heartbeat, api_trials_report, api_trials_complete, api_trials_fail;
+route_handler api_sessions_events, api_trials_list, api_trials_get, api_trials_suggest, api_trials_heartbeat,
+    api_trials_report, api_trials_complete, api_trials_fail;
 
-route_handler api_sessions_export;                     /* exports.c */
-route_handler api_records_patch;                       /* record_changes.c */
-route_handler api_records_list, api_records_get;       /* records.c */
-route_handler api_records_create, api_trials_import;   /* record_batches.c */
-route_handler api_records_import;                      /* record_lines.c */
-route_handler api_rankers_list;                        /* objects.c */
-route_handler api_rankers_get, api_rankers_create;     /* rankers.c */
-route_handler api_operations_list, api_operations_get; /* operations.c */
+route_handler api_sessions_best, api_sessions_importance, api_sessions_outcome; /* outcomes.c */
+route_handler api_sessions_export;                                              /* exports.c */
+route_handler api_records_patch;                                                /* record_changes.c */
+route_handler api_records_list, api_records_get;                                /* records.c */
+route_handler api_records_create, api_trials_import;                            /* record_batches.c */
+route_handler api_records_import;                                               /* record_lines.c */
+route_handler api_rankers_list;                                                 /* objects.c */
+route_handler api_rankers_get, api_rankers_create;                              /* rankers.c */
+route_handler api_operations_list, api_operations_get;                          /* operations.c */
 
 #endif

@@ -1,5 +1,5 @@
-/* /openapi.json: the whole service described (OpenAPI 3.1), generated from the route table, the schemas and the problem
- * table, so that it cannot say anything else than what dispatch does. */
+/* /openapi.json: every route described (OpenAPI 3.1), but for pages and assets (ROUTE_HIDDEN). It is generated from the
+ * route table, the schemas and the problem table, so that it cannot say anything else than what dispatch does. */
 #ifndef SERVICE_HTTP_API_OPENAPI_H
 #define SERVICE_HTTP_API_OPENAPI_H
 

@@ -21,7 +21,7 @@ enum status reference_row(struct request *request, enum store_kind kind, const c
 enum status reference_name(struct request *request, enum store_kind kind, const char *word, struct id *out,
                            const char **name, struct error *err);
 
-/* A whole id needs no look at the dataset to be told from a name. */
+/* Whether `word` is a whole id. The dataset is not asked. */
 bool reference_is_id(const char *word);
 
 /* The members "model" and "cluster" of `at`. Drop with prepared_domain_drop. Fails: ST_NOT_FOUND, ST_INVALID. */

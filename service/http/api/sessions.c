@@ -1,5 +1,5 @@
-/* Sessions: opened, looked at, steered, and what came of them. The hub (service/hub.h) has the sessions; what can
- * be read from the dataset alone is read there, so that looking never waits for a session that is thinking. */
+/* Sessions: opened, looked at, steered. What came of them is in outcomes.c. The hub (service/hub.h) has the sessions;
+ * what can be read from the dataset alone is read there, so that looking never waits for a session that is thinking. */
 #include "service/http/api/sessions.h"
 
 #include <math.h>
@@ -250,7 +250,7 @@ static enum status read_budget(const struct json_at *budget, struct tune_options
     return st;
 }
 
-/* Who gives a time counts no trials, unless they are given too. */
+/* A budget that gives a time and no trials does not limit the trials. */
 static enum status read_new_budget(const struct json_at *body, struct tune_options *o, struct error *err) {
     struct json_at budget, time;
     if (!json_has(body, "budget", &budget))

@@ -1,4 +1,4 @@
-/* A session's trials: looked at, suggested under a lease, kept alive, reported, ended; and what the session came to.
+/* A session's trials: looked at, suggested under a lease, kept alive, reported, ended; and the session's events.
  * A change is made while the session is locked, in one transaction with its event and the answer that is kept for a
  * repetition; the session then catches up with what was written (service/hub.h). */
 #include <errno.h>

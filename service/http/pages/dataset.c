@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dataset/filter.h"
 #include "dataset/pages.h"
 #include "dataset/query.h"
 #include "report/html.h"
@@ -50,11 +51,8 @@ static void filter_help(struct request *rq, struct markup *m) {
     html_leaff(m, "p", NULL,
                "Comparisons (= != < <= > >=, ~ for “begins with”, IN (a, b)) joined by AND, OR, NOT and brackets. "
                "Texts with blanks stand in quotes. Times are microseconds.");
-    html_leaff(
-        m, "p", "soft",
-        "Columns: model, cluster, strategy, session, runner, proposer, team, shared, client, uid, state, queued, "
-        "started, ended, predicted_us, measured_us, mean_us, low_us, high_us, number, round, attempt, seed. "
-        "States: waiting, running, complete, failed, infeasible, cancelled.");
+    html_leaff(m, "p", "soft", "Columns:%s. States: waiting, running, complete, failed, infeasible, cancelled.",
+               filter_column_names);
     markup_begin(m, "ul");
     for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
         markup_begin(m, "li");

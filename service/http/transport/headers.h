@@ -48,7 +48,7 @@ const char *header_about(enum header header);
 /* Whether an answer has it. */
 enum header_duty { HEADER_NEVER, HEADER_MAYBE, HEADER_ALWAYS };
 
-/* Whether every answer has it, whatever was asked; HEADER_NEVER: that depends (route_header). */
+/* Whether the answers of every route have it. HEADER_NEVER: the route decides (route_header). */
 enum header_duty header_everywhere(enum header header);
 
 #endif

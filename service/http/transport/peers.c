@@ -1,7 +1,7 @@
-/* Connections and their absolute deadlines. libmicrohttpd's timeout is of inactivity: a byte now and then holds a
- * connection for ever. So one thread looks at all of them four times a second, and when a client leaves an event
- * stream, and shuts down the sockets of those that are in a phase for too long (which is less while most connections
- * are taken); the library then sees the end and cleans up. */
+/* Connections and their absolute deadlines. libmicrohttpd's timeout is of inactivity: a client that sends a byte now
+ * and then holds a connection for ever. So one thread looks at all connections four times a second, and whenever a
+ * client leaves an event stream. It shuts down the socket of a connection that is in one phase for too long; the
+ * library then sees the end and cleans up. The deadlines are shorter while most connections are taken. */
 #include <math.h>
 #include <poll.h>
 #include <stdlib.h>

@@ -39,7 +39,7 @@ struct route {
     const char *response; /* schema of a good answer's body as JSON; NULL: it is never JSON */
     const char *media;    /* what it can be beside JSON, '|' between media types; NULL: nothing else */
     const char *statuses; /* of good answers: "200", "200 201" */
-    const char *headers;  /* of good answers, beside those that the flags bring; "Location ETag?": ? is not always */
+    const char *headers;  /* of good answers, beside those that the flags bring; "Location ETag?": ETag not always */
     const char *problems; /* codes beside those that route_problems() adds, blanks between */
     route_handler *handler;
     const char *summary;

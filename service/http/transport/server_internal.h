@@ -21,8 +21,8 @@ enum peer_phase {
     PEER_STREAM,
 };
 
-/* A connection. All peers of a server are in a list, under its `peers_mutex`, which is also held while a socket is shut
- * down, so that no socket is that has been closed and given to another. */
+/* A connection. All peers of a server are in a list, under its `peers_mutex`. A socket is shut down under that mutex
+ * too, and only while its peer is in the list: so its descriptor is not yet another connection's. */
 struct peer {
     struct peer *next, **back;
     int fd;      /* open as long as this is in the list */

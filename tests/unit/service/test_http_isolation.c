@@ -19,9 +19,9 @@ struct example {
     const char *method, *pattern;
     enum thing about;
     const char *query, *body;
-    int as_absent; /* what a thing that is not there is answered, where that is not 404 */
-    int also;      /* another status that is as good */
-    bool by_team;  /* what the token's team may see counts, of an administrator's too */
+    int as_absent;      /* what a thing that is not there is answered, where that is not 404 */
+    bool by_team;       /* what the token's team may see counts, of an administrator's too */
+    bool is_token_form; /* anybody may ask; without a token the answer is 401 with a form for one */
 };
 
 #define DONE   "{\"client\":\"c\",\"attempt\":1,\"iterations_us\":[9000,9001]}"
@@ -97,7 +97,7 @@ static const struct example examples[] = {
     {"GET", "/dataset", NOTHING, .body = NULL},
     {"GET", "/models", NOTHING, .body = NULL},
     {"GET", "/clusters", NOTHING, .body = NULL},
-    {"GET", "/sign-in", NOTHING, .body = NULL, .also = 401}, /* the form to whoever is nobody yet */
+    {"GET", "/sign-in", NOTHING, .body = NULL, .is_token_form = true},
     {"POST", "/sign-in", NOTHING, .body = "token=~"},
     {"POST", "/sign-out", NOTHING, .body = NULL},
     {"GET", "/problems/{code}", NOTHING, .body = NULL},
@@ -379,23 +379,22 @@ static const struct route *route_of(const struct example *e) {
 /* First the role; then what one may not see is not there; then what one sees and is another team's stays as it is. */
 static enum answer expected(const struct example *e, enum role role, enum whose whose) {
     const enum role least = route_of(e)->role;
-    if (least != ROLE_NONE && role == ROLE_NONE)
+    const enum answer not_there = e->as_absent ? (enum answer)e->as_absent : NOT_THERE;
+    if (role == ROLE_NONE && (least != ROLE_NONE || e->is_token_form))
         return NOBODY;
     if (role < least)
         return FORBIDDEN;
     if (e->about == NOTHING)
         return DOES;
     if (e->by_team && role == ROLE_ADMIN) /* of team core, whose none of these is */
-        return whose == SHARED ? DOES : NOT_THERE;
+        return whose == SHARED ? DOES : not_there;
     if (whose == ABSENT || (whose == HIDDEN && role != ROLE_ADMIN))
-        return NOT_THERE;
+        return not_there;
     return whose == SHARED && changes(e) && role != ROLE_ADMIN ? FORBIDDEN : DOES;
 }
 
-static enum answer answer_of(const struct example *e, const struct reply *reply) {
-    if ((reply->status >= 200 && reply->status < 400) || (e->also && reply->status == e->also))
-        return DOES;
-    return reply->status == e->as_absent ? NOT_THERE : (enum answer)reply->status;
+static enum answer answer_of(const struct reply *reply) {
+    return reply->status >= 200 && reply->status < 400 ? DOES : (enum answer)reply->status;
 }
 
 /* Models and clusters are put for all to see; nobody shares an operation. */
@@ -427,7 +426,7 @@ static unsigned check_answer(const struct example *e, enum role role, enum whose
     if (!exists(e, whose))
         return 0;
     const struct reply *reply = send_example(e, role, whose);
-    const enum answer said = answer_of(e, reply), wanted = expected(e, role, whose);
+    const enum answer said = answer_of(reply), wanted = expected(e, role, whose);
     if (said == wanted)
         return 0;
     print_error("%s %s, %s %s, role %s: answered %d, not %d: %.160s\n", e->method, e->pattern, whose_words[whose],
@@ -594,7 +593,11 @@ static char *table_text(void) {
                 "says the same of all.\n"
                 "- `yes`: it is done. `401`: a token is needed. `403`: the token may not. `404`: nothing is there, or "
                 "nothing that this\n"
-                "  team may know of; the two look the same. `-`: a thing of this kind cannot be so.\n\n"
+                "  team may know of; the two look the same. `-`: a thing of this kind cannot be so.\n"
+                "- `POST /sessions` is a form. When its model or cluster is not there, it is `422` and the page says "
+                "so. The `401` of\n"
+                "  `GET /sign-in` is the form for a token.\n"
+                "- A session takes only rankers that its own team may see, also when an administrator opens it.\n\n"
                 "| route | about | none | read | submit | run | admin |\n|---|---|---|---|---|---|---|\n");
     for (size_t i = 0; i < N_EXAMPLES; i++)
         write_row(to, &examples[i]);

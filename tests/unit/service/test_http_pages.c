@@ -2,6 +2,7 @@
  * this service's own pages can send, and cookies that only it can read. tests/http/browser.sh has them in a browser. */
 #include <sys/stat.h>
 
+#include "dataset/filter.h"
 #include "tests/unit/report/strict_xml.h"
 #include "tests/unit/service/http_site.h"
 
@@ -180,6 +181,13 @@ static void where_nothing_is_people_get_a_page_and_programs_a_problem(void **sta
         assert_contains(r->body, code);
         assert_contains(r->body, "href=\"/dataset\"");
     }
+}
+
+static void the_help_of_filters_lists_every_column(void **state) {
+    (void)state;
+    const struct reply *r = get_page("/dataset", 200);
+    assert_contains(r->body, filter_column_names);
+    assert_contains(r->body, " median_us ");
 }
 
 static void a_wrong_filter_is_marked_at_its_place(void **state) {
@@ -391,6 +399,7 @@ int main(void) {
         OPEN(every_page_is_whole_and_repeats_no_markup_of_users),
         OPEN(what_is_not_there_is_told_on_a_page),
         OPEN(where_nothing_is_people_get_a_page_and_programs_a_problem),
+        OPEN(the_help_of_filters_lists_every_column),
         OPEN(a_wrong_filter_is_marked_at_its_place),
         OPEN(a_page_of_trials_leads_to_the_next),
         OPEN(a_form_of_another_origin_changes_nothing),
