@@ -181,7 +181,7 @@ demo-pytorch: deps  ## real PyTorch on 4 emulated nodes at three rates: import, 
 
 test: deps  ## every test; ends with "N passed, N failed, N skipped"
 	@$(MAKE) --no-print-directory quick
-quick: all $(UNIT) $(REPLAY) $(NCCL_DOUBLE)
+quick: all $(UNIT) $(REPLAY) $(NCCL_DOUBLE)  ## every test, without installing anything first
 	@OUT=$(OUT) tests/run.sh $(UNIT) $(REPLAY)
 
 asan:  ## the whole test run under AddressSanitizer and UndefinedBehaviorSanitizer
@@ -234,7 +234,7 @@ $(OUT)/tests/evaluate/live: $(EVALUATE_LIVE) $$(foreach f,$$(call closure,cli),$
 
 # What measures: no test runs these, so CI at least builds them.
 .PHONY: tools
-tools: $(OUT)/tests/load/load $(foreach t,accuracy/accuracy curves/curves evaluate/evaluate evaluate/live,$(OUT)/tests/$(t))
+tools: $(OUT)/tests/load/load $(foreach t,accuracy/accuracy curves/curves evaluate/evaluate evaluate/live,$(OUT)/tests/$(t))  ## build the programs of bench-service, accuracy, curves and evaluate
 
 $(OUT)/fuzz/%: $(OUT)/obj/tests/fuzz/%.o $$(foreach f,$$(call closure,cli),$$(call lib,$$(f)))
 	$(call say,LINK,$@)

@@ -9,10 +9,10 @@ double clock_now_us(void); /* monotonic, from an arbitrary start */
 void clock_sleep_us(double us);
 void clock_utc(char *out, size_t n); /* "2026-11-21T08:41:17.123Z"; n >= 25 */
 
-/* Whether `text` is such a time, of a day that there is; no leap second. */
+/* Is `text` a time in that form? The day must exist in the calendar. A leap second is none. */
 bool clock_is_utc(const char *text);
 
-/* The same of `us` later, or earlier where negative; at most a century. */
+/* The time `us` from now, in that form; negative: before now. At most a century. */
 void clock_utc_after(double us, char *out, size_t n);
 
 #endif

@@ -99,8 +99,9 @@ bool json_add_named(cJSON *object, const char *key, const char *id, const char *
  * malloc'd and NUL-terminated; NULL when memory is out. */
 char *json_canonical(const cJSON *node);
 
-/* The same numbers and order as built, indented for people: short objects and arrays stay on one line. What is not
- * clean (base/text.h) stands as an escape, here and in json_line, so that both may go to a terminal. */
+/* Indented for people: short objects and arrays stay on one line. Numbers are as in canonical text, members in the
+ * order they were added. What is not clean (base/text.h) stands as an escape, here and in json_line, so that both may
+ * go to a terminal. */
 char *json_pretty(const cJSON *node);
 
 /* One line, members in the order they were added. */

@@ -68,8 +68,9 @@ static void shorten_exponent(char *number) {
 enum { MOST_DIGITS = 17 }; /* that a double needs to be read back */
 enum fit { FITS, MISSES, UNSURE };
 
-/* Whether x > 0, printed with so many digits, reads back as x. Here x is scaled to a whole number of that many digits.
- * Printing rounds this number, and may change it by less than half of the distance to the next double. */
+/* Does x > 0, printed with so many digits, read back as x? x is scaled so that these digits stand before the point.
+ * Printing rounds the scaled x to a whole number. It reads back if this changes it by less than half of the (scaled)
+ * distance to the next double. */
 static enum fit fits(double x, int digits) {
     static const long double powers[] = {1e0L,  1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1e6L,  1e7L,  1e8L,  1e9L,
                                          1e10L, 1e11L, 1e12L, 1e13L, 1e14L, 1e15L, 1e16L, 1e17L, 1e18L, 1e19L,
@@ -94,8 +95,8 @@ void json_format_number(double x, char *out) {
         snprintf(out, 32, "%lld", (long long)x); /* and -0 is 0 */
         return;
     }
-    /* Fifteen digits always survive a double, so fewer need not be tried, except where doubles thin out near 0. To
-     * print and to read back takes ten times as long as to ask whether it is worth it. */
+    /* If fewer than 15 digits are enough, 15 digits print the same number, since %g drops zeros at the end. Only near
+     * 0, where doubles thin out, fewer must be tried. Printing and reading back takes ten times as long as fits(). */
     for (int digits = fabs(x) < DBL_MIN ? 1 : 15; digits <= MOST_DIGITS; digits++) {
         const enum fit fit = digits < MOST_DIGITS ? fits(fabs(x), digits) : FITS;
         if (fit == MISSES)

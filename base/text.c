@@ -83,8 +83,8 @@ size_t text_show_json(const char *json, size_t n, char out[TEXT_SHOWN]) {
     const unsigned char *s = (const unsigned char *)json;
     const size_t length = utf8_length((const char *)s, n);
     const uint32_t code = length ? code_of(s, length) : 0xfffd;
-    if (code == '\n' || code == '\r' ||
-        code == '\t') /* between values a tab is as good as a blank, and its hash another */
+    /* A tab stays: between values a blank would mean the same, but the text would have another hash. */
+    if (code == '\n' || code == '\r' || code == '\t')
         strcpy(out, code == '\t' ? "\t" : " ");
     else if (!length || misleads(code))
         snprintf(out, TEXT_SHOWN, "\\u%04x", code & 0xffff);

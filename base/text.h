@@ -28,8 +28,8 @@ size_t text_character(const char *text, size_t n);
 /* A name: clean, of 1 to `most` bytes. NULL is none. */
 bool text_is_name(const char *text, size_t most);
 
-/* The name of a file or a thing that can be nothing else, such as a path: 1 to `most` letters, digits and . _ - , the
- * first a letter or a digit. NULL is none. */
+/* A word: the name of a file or a thing that cannot be taken for anything else, such as a path. It has 1 to `most`
+ * letters, digits and . _ - , the first a letter or a digit. NULL is none. */
 bool text_is_word(const char *text, size_t most);
 
 /* Make it clean: a line end or a tab becomes a blank, every other byte that does not belong a '?'. For messages, which
@@ -56,10 +56,10 @@ void text_print_json(FILE *to, const char *json, size_t n);
 /* The same for one character of JSON; returns as text_show. */
 size_t text_show_json(const char *json, size_t n, char out[TEXT_SHOWN]);
 
-/* A cell of a CSV file that a person opens in a spreadsheet. Quoted where it must be; what is not clean is shown as
- * text_show has it; and a cell that a spreadsheet would take for a formula, because it begins with = + - or @, gets a '
- * before it. One that begins with a ' gets another, so that who reads takes one ' off and has the text again. NULL
- * is an empty cell. */
+/* A cell of a CSV file that a person opens in a spreadsheet. It is quoted where it must be. What is not clean is shown
+ * as text_show has it. A cell that begins with = + - or @ gets a ' before it, because a spreadsheet would take it for a
+ * formula. A cell that begins with a ' gets another, so a reader who takes one ' off has the text again. NULL is an
+ * empty cell. */
 void text_print_csv(FILE *to, const char *text);
 
 #endif

@@ -104,7 +104,8 @@ static size_t columns_of(const char *text, size_t n) {
     return columns;
 }
 
-/* What is clean goes out in one piece, where there is room for it: a buffer is filled a character at a time. */
+/* Clean text goes out in one piece if there is room for all of it, else a character at a time until the buffer is
+ * full. */
 static void put_shown(struct sink *sink, const char *text, size_t n) {
     char shown[TEXT_SHOWN];
     for (size_t i = 0; i < n;) {

@@ -28,7 +28,7 @@ struct work {
     atomic_int end;       /* enum work_end */
     atomic_uint_fast64_t used_ns;
     atomic_int_fast64_t held_bytes; /* negative when it freed more than it took */
-    atomic_bool starved;            /* it was refused memory: what then fails for want of memory is too large */
+    atomic_bool starved;            /* memory was refused: work that then fails with ST_NO_MEMORY is too large */
 };
 
 /* {0} is work without a limit. */
@@ -40,13 +40,12 @@ struct work *work_current(void); /* what this thread has entered, or NULL */
 /* End it: the next work_check() of each of its threads fails. The first reason stays. */
 void work_stop(struct work *work, enum work_end reason);
 
-/* Fails: ST_CANCELLED, which nobody takes for "this one does not fit, try the next"; work->end says why it ended. Costs
- * one system call, so that a loop may ask every few microseconds. */
+/* Fails: ST_CANCELLED when the work has ended; work->end says why. No caller takes this status for "this one does not
+ * fit, try the next". It costs one system call, so a loop may ask every few microseconds. */
 enum status work_check(struct error *err);
 
-/* May this thread's work hold `bytes` more? True for a thread without work. What is freed is given back, whoever took
- * it.
- */
+/* May this thread's work hold `bytes` more? True for a thread without work. Freed memory is credited to the work that
+ * frees it, even if another took it. */
 bool work_take(size_t bytes);
 void work_give(size_t bytes);
 

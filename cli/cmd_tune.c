@@ -361,7 +361,7 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
         .examples = "  syncopate tune cnn-small lab-4x1g --trials 24 --out best.json\n"
                     "  syncopate tune model.json cluster.json --command ./train.sh --export-env horovod \\\n"
                     "      --pattern 'iteration [0-9]+: ([0-9.]+) ms'\n"
-                    "  syncopate tune --resume 20261121-084117-3fa2",
+                    "  syncopate tune --resume 20261121-084117-3fa2n9kq4xw81d7v",
         .options = options,
         .max_arguments = 2};
     struct arguments arguments;

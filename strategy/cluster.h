@@ -33,9 +33,9 @@
  *     "copy_gbyte_per_s" gathering several gradients into a message, and scattering them again; default 0: free
  *     "sum_gbyte_per_s"  adding one gradient to another, on a server or between devices of a node; default 0: free
  *     "goodput"          the part of the NIC's rate that a flow's bytes get, at most 1; default 1
- *     "eager_bytes"      what a push or pull sends before its receiver has answered. The rest waits for the answer, and
- *                        the answer to a push returns its credit. Default 0: not known (strategy/cost/cost.h says what
- *                        is taken then)
+ *     "eager_bytes"      how much of a push or pull goes out before its receiver answers. The rest waits for the
+ *                        answer. The answer to a push also returns the push's credit. Default 0: not known
+ *                        (strategy/cost/cost.h says what is assumed then)
  * Nodes with a "count" are written out when read. Devices are numbered node by node; each is one worker of
  * data-parallel training.
  * Threads: a const struct cluster may be shared. */

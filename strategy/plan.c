@@ -156,7 +156,7 @@ static void append_piece(struct lowering *low, const struct message *like, uint3
     low->n_pieces++;
 }
 
-/* Counting stops here: a huge gradient in tiny partitions would keep it busy for hours. */
+/* Then lowering stops: counting on would take hours where a huge gradient has tiny partitions. */
 static bool too_many(const struct lowering *low) {
     return low->n_messages > PLAN_MAX_MESSAGES;
 }

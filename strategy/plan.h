@@ -10,15 +10,16 @@
  * back to every worker. It may start once step `ready` has ended, and the next iteration's step `gate` waits for it.
  * With the barrier (cross_iteration false) every gate is 0.
  *
- * Order. `rank` is the one static order in which ready messages go: by readiness under fifo, by gate under priority
- * (the variable that the next forward pass needs first), ties by readiness and then groups before served variables;
- * under preemptive the order of the strategy's slices, one message a slice. Messages are stored in rank order: message
- * 0 goes first when all are ready. priority passes over messages that are not ready; fifo and preemptive never do: they
- * go strictly by rank, so that every device knows the order beforehand.
+ * Order. Messages are stored in the order in which they go: message 0 goes first when all are ready.
+ *   fifo        by readiness; ties: groups before served variables
+ *   priority    by gate (what the next forward pass needs first); ties: in the order of fifo
+ *   preemptive  the order of the strategy's slices, one message a slice
+ * priority passes over messages that are not ready. fifo and preemptive never do: they keep to the order, so that every
+ * device knows it beforehand.
  *
- * A strict order cannot deadlock, whichever it is. Gates are forward steps and gradients come from backward steps, so
- * once an iteration's last gate has opened all its messages become ready by compute alone: the one whose turn it is
- * comes, on every device, and with nothing in flight it always fits. A bad order only idles.
+ * A strict order cannot deadlock, whichever it is. Gates are forward steps and gradients come from backward steps. So
+ * once an iteration's last gate has opened, compute alone makes all its messages ready, on every device. The message
+ * whose turn it is comes, and with nothing in flight it always fits the credit. A bad order only wastes time.
  *
  * Bytes are after encoding. Sparse variables under a parameter server move only their touched rows and 8 bytes of
  * index a row; all-reduce moves them dense.
@@ -79,7 +80,7 @@ struct plan {
     const struct message *messages; /* n_messages, in the order they go */
     const struct piece *pieces;
     /* Messages by the step that makes them ready / that waits for them: step k's are
-     * by_ready[first_ready[k] .. first_ready[k+1]), in rank order; the same for gates. */
+     * by_ready[first_ready[k] .. first_ready[k+1]), in the order they go; the same for gates. */
     const uint32_t *first_ready, *by_ready; /* n_steps + 1, n_messages */
     const uint32_t *first_gate, *by_gate;
     bool any_all_reduce, any_server;

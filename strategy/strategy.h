@@ -29,8 +29,8 @@
  *       "servers"          names of nodes; shard k lives on server k mod their number
  *       "local_reduction"  whether devices of a node sum first, so that one push a node is sent; default true
  *       "partition_bytes"  the largest push or pull, at least 1024; default: a shard is one message
- * The slices of a group add up to its bytes on the wire. Under preemptive slices alone cut: all variables are
- * all-reduced whole, in groups without "partition_bytes".
+ * The slices of a group add up to its bytes on the wire. Under preemptive nothing else may cut: every variable is
+ * all-reduced whole, in a group without "partition_bytes".
  *
  * A strategy in memory is plain data; strategy_check holds it against the model and the cluster. */
 #ifndef STRATEGY_STRATEGY_H
@@ -72,7 +72,8 @@ struct slice {
     uint64_t bytes; /* whole elements, at least one */
 };
 
-/* The largest of every number of bytes, the smallest largest message, the most shards and slices. */
+/* Limits: the most that any number of bytes may be, the least "partition_bytes", the most shards of a variable, the
+ * most slices of a strategy. */
 #define STRATEGY_MAX_BYTES (UINT64_C(1) << 48)
 enum { STRATEGY_MIN_PARTITION_BYTES = 1024, STRATEGY_MAX_SHARDS = 65536, STRATEGY_MAX_SLICES = 4000000 };
 

@@ -13,7 +13,7 @@ struct bucket_knob {
     /* results: */
     bool fits;                 /* some caps make the groups */
     struct bucket_caps caps;   /* those caps, if `fits` */
-    uint64_t nearest;          /* if not: the cap of as many messages as there are groups */
+    uint64_t nearest;          /* if not: the least cap that makes no more messages than there are groups */
     uint32_t n_groups, n_made; /* wanted, and with `nearest` made */
 };
 

@@ -33,8 +33,9 @@ struct bucket_caps {
     } * ranges;
 };
 
-/* Give items of label BUCKET_ANY that of the item of their kind before them, or else behind them; without either, one a
- * kind, from n_labels up. Returns the number of labels then. O(n). */
+/* Replace the labels BUCKET_ANY. Such an item takes the label of the item of its kind before it, or else of the one
+ * behind it. A kind that has no label gets a new one, from n_labels up. Returns how many labels there are then.
+ * O(n). */
 uint32_t buckets_place(uint32_t n, struct bucket_item *items, uint32_t n_labels);
 
 /* The caps that make the labels of items[n]; n_labels are in use. *fits is false when none do, because a label is no

@@ -79,7 +79,8 @@ static bool merges(const struct form *f) {
     return f->strategy->n_groups < f->strategy->n_variables - f->n_served;
 }
 
-/* In elements of the model's mean width; all of the model where nothing is held back, 1 for one message at a time. */
+/* The credit in elements of the model's mean width: all elements of the model when there is no limit, 1 for one message
+ * at a time. */
 static uint64_t credit_elements(const struct form *f) {
     double elements = 0;
     for (uint32_t v = 0; v < f->model->n_variables; v++)

@@ -60,7 +60,7 @@ enum ability {
     CAN_SHARD = 4,
     CAN_PARTITION = 8,
     CAN_ORDER = 16,
-    CAN_CREDIT = 32, /* any credit. Without it: one message at a time by all-reduce, no limit with servers */
+    CAN_CREDIT = 32, /* any credit. Without it all-reduces go one at a time, and pushes and pulls without a limit */
     CAN_CROSS = 64,
     CAN_ALGORITHM = 128,
     CAN_ENCODE = 256,
@@ -71,8 +71,7 @@ void form_note_rest(struct form *f, unsigned can);
 
 /* ---- facts ---- */
 
-/* The one value that all all-reduced variables share, or -1: their groups' algorithm; their encoding, served ones
- * included. */
+/* The algorithm that all groups share, and the encoding that all variables share, served ones too; -1: they differ. */
 int form_algorithm(const struct form *f);
 int form_encoding(const struct form *f);
 
@@ -101,8 +100,8 @@ bool form_same_shards(const struct form *f, const struct strategy *other);
 
 /* ---- one number from an interval ---- */
 
-/* `preferred` if it lies in [low, high]; else the number with the most trailing zeros in `base`, the least of these;
- * where high is UINT64_MAX, no end, among those up to base * low. low <= high. */
+/* `preferred` if it lies in [low, high]; else the number there with the most trailing zeros in `base`, and of several
+ * the least. Where high is UINT64_MAX, which means no end, numbers up to base * low are looked at. low <= high. */
 uint64_t export_round(uint64_t low, uint64_t high, uint64_t preferred, uint64_t base);
 
 #endif

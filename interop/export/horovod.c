@@ -36,9 +36,9 @@ static void lower(struct pass *p, uint64_t high) {
     p->high = high < p->high ? high : p->high;
 }
 
-/* Follow the group whose first member is entry `first`; false when no threshold can form it. Once one was
- * refused behind the last member, it does not matter whether the next are refused for their size or the rule has
- * stopped looking. */
+/* Narrow the thresholds to those that form the group whose first member is entry `first`; false when none does. Once an
+ * entry behind the last member was refused, the next ones do not matter: they are refused for their size, or the rule
+ * has stopped looking. */
 static bool follow(struct pass *p, uint32_t first) {
     const struct horovod_queue *q = p->queue;
     const uint32_t group = p->syncs[q->variable[first]].group, last = p->last[group];

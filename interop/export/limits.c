@@ -113,8 +113,8 @@ struct probing {
     struct error *err;
 };
 
-/* What a probe is: everything in a merge group for each dtype or on the first node, one message at a time or, served,
- * without limit; then one property. */
+/* A plain strategy with one property that is to be tried. Plain is: all-reduced in a merge group for each dtype, one
+ * message at a time; or served by the first node, without a limit. */
 struct probe {
     bool served, cross_iteration, cut;
     enum policy policy;

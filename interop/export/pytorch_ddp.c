@@ -31,7 +31,7 @@ static double mib(const struct cap_range *range) {
     return (double)export_round(range->low, range->high, DEFAULT_CAP, 2) / (double)MIB;
 }
 
-/* From bucket k on one cap serves: the longest such tail. */
+/* The longest tail of buckets that one cap serves: returns the first of them, and the range of that cap in *tail. */
 static uint32_t common_tail(const struct bucket_caps *caps, struct cap_range *tail) {
     uint32_t k = caps->n;
     *tail = (struct cap_range){1, UINT64_MAX};

@@ -1,11 +1,9 @@
 /* A figure that no file tells must be given by an option, and the error names that option. Only two figures are worked
  * out:
- *
- * A NIC's rate, from the bus bandwidth of an all-reduce. In a ring over several nodes each node sends into the network
- * what one device sends to the next. (nccl-tests, doc/PERFORMANCE.md: bus bandwidth is what moves through the slowest
- * link.) So the largest bus bandwidth is what the NICs of a node reached together.
- * The link between a node's devices, if no file tells it: at least that bus bandwidth, since the same bytes went
- * through it.
+ *   - A NIC's rate, from the bus bandwidth of an all-reduce. In a ring over several nodes each node sends into the
+ *     network what one device sends to the next. (nccl-tests, doc/PERFORMANCE.md: bus bandwidth is what moves through
+ *     the slowest link.) So the largest bus bandwidth is what the NICs of a node reached together.
+ *   - The link between a node's devices: at least that bus bandwidth, since the same bytes went through it.
  *
  * Cost: O(nodes^2 + measurements log measurements); a cluster has a few thousand nodes at most. */
 #include "interop/import/cluster_draft.h"
@@ -170,7 +168,8 @@ static enum status add_nodes(struct cluster_draft *draft, const struct import_se
     return ST_OK;
 }
 
-/* Measured between the very devices that a description has: the base's own of the same kind give way. */
+/* Does a new measurement replace this one of the base? It does when it is of the same operation between as many
+ * devices, and the old one is of no particular algorithm. */
 static bool replaced(const struct cluster_draft *draft, const struct measurement *old) {
     for (size_t i = 0; i < draft->measurements.n; i++)
         if (draft->measurements.items[i].operation == old->operation &&

@@ -81,7 +81,8 @@ static struct onnx_value *parameter(const struct onnx_node *node, size_t i) {
     return dtype_of(value->type, &dtype) ? value : NULL;
 }
 
-/* The initializer that all inputs of a node are, or the first of them where the others only say how; NULL: none. */
+/* The initializer that a node passes on: the one that all inputs of a Concat are; the first input of any other node,
+ * whose other inputs only say how. NULL: none. */
 static const struct onnx_value *source_of(const struct onnx_node *node) {
     const bool all = !strcmp(node->type, "Concat");
     const struct onnx_value *source = NULL;

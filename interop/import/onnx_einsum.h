@@ -4,8 +4,8 @@
 
 #include "interop/import/onnx_graph.h"
 
-/* 2 operations for each combination of the indices of a product that sums over some; 0 where nothing is summed over a
- * product, NaN when a size is missing or the equation is none of these tensors. O(length of the equation). */
+/* The operations of an Einsum: 2 for each combination of indices. 0 if it is no product or sums over nothing. NaN when
+ * a size is missing or the equation does not fit these tensors. O(length of the equation). */
 double onnx_einsum_work(const struct onnx_node *node);
 
 #endif

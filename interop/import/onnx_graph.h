@@ -50,8 +50,8 @@ struct onnx_graph {
 /* Does the file begin like a ModelProto? */
 bool onnx_is_model(const struct source *source);
 
-/* Read the graph; *out lives in `arena` and refers to nothing else. A size that is a name is `batch` where the first
- * size of the first input has that name, and `positions` where one other name is all that there is; 0: not known.
+/* Read the graph; *out lives in `arena` and refers to nothing else. A size may be a name. The name of the first size of
+ * the first input stands for `batch`. If there is just one other name, it stands for `positions`. 0: not known.
  * Fails: ST_INVALID with the offset, ST_NO_MEMORY. O(n log n) in the names. */
 enum status onnx_graph_read(const struct source *source, double batch, double positions, struct arena *arena,
                             struct onnx_graph *out, struct error *err);

@@ -60,7 +60,7 @@ static double matrix_product(const struct onnx_node *node, struct factors f) {
     return a && b && b->shape.rank <= 2 ? 2 * a->elements * (b->elements / summed) : NAN;
 }
 
-/* y = a b + c, where either may be transposed: the summed axis is what the weights have beside the result's. */
+/* y = a b + c, where a and b may be transposed. The axis that is summed over is the one of b that y lacks. */
 static double general_product(const struct onnx_node *node, struct factors f) {
     const struct onnx_value *a = sized_input(node, f.a), *b = sized_input(node, f.b), *out = sized_output(node);
     const double columns = size_from_end(out, 0), summed = size_from_end(a, node->transposed[0]);

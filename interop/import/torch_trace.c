@@ -350,7 +350,8 @@ static size_t list_numbered(const struct import *import, struct numbered *out) {
     return n;
 }
 
-/* The forward operator with the last event of that number: the number of those before it was not yet taken. */
+/* Find the forward operator that took this number: the one with the last event that bears it. Earlier events bear it
+ * because nobody had taken it yet. */
 static bool find_read(const struct pass *pass, const struct numbered *numbered, size_t n, int64_t sequence,
                       size_t *out) {
     size_t low = 0, high = n, mark = 0;
@@ -393,8 +394,8 @@ static enum status find_shape(const struct import *import, const struct trace_ev
     return st;
 }
 
-/* Which operators make and read each gradient's parameter. Where no number tells, it is read where the one was whose
- * gradient came before. */
+/* Find the operators that make each gradient and read its parameter. Where no number tells the reader, it is that of
+ * the gradient before. */
 static enum status find_gradients(struct import *import, struct error *err) {
     const struct pass *pass = import->last;
     const struct trace_event *from = NULL; /* the step of autograd that made the gradient */

@@ -59,7 +59,8 @@ enum status baseline_servers(struct arena *arena, const struct cluster *cluster,
     return ST_OK;
 }
 
-/* Make variable v served on the first min(shards, n) of the servers that the caller then fills in. */
+/* Let min(shards, n) servers serve variable v. Returns the array of them, for the caller to fill in; NULL when memory
+ * is out. */
 static uint32_t *serve(struct strategy *strategy, uint32_t v, uint32_t shards, uint32_t n, struct error *err) {
     uint32_t n_servers = shards < n ? shards : n;
     uint32_t *servers = arena_alloc(&strategy->arena, n_servers, sizeof *servers);

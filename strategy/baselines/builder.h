@@ -74,7 +74,8 @@ struct chunker {
     uint64_t chunk[DTYPE_COUNT]; /* of group[], counted from 1; 0: the dtype has none yet */
 };
 
-/* The group of the next variable, which has `parts` parts: that of its first. Every call makes at most one group. */
+/* The group of the next variable, which has `parts` parts. All go into the group of the first part, so a call makes at
+ * most one group. */
 uint32_t chunker_next(struct chunker *chunker, enum dtype dtype, uint32_t parts);
 
 #endif

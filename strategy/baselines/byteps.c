@@ -5,10 +5,10 @@
  * nothing held back: tensors have a priority by the order of their declaration, but without credit no queue looks at
  * it. The optimizer waits for every pull (its cross-barrier example, which does not, is not the default).
  *
- * Keys are declaration number * 65536 + partition, hashed as decimal text; consecutive partitions hash to consecutive
- * servers but for carries, so here a tensor's first partition goes to its key's server and the others follow in turn.
- * Servers are the nodes without devices where there are any, as its documentation recommends, else all. Partitions are
- * rows of axis 0 where a row fits.
+ * A partition's key is declaration number * 65536 + partition, hashed as decimal text. Consecutive partitions hash to
+ * consecutive servers, except where a digit carries. So here a tensor's first partition goes to its key's server, and
+ * the others follow in turn. Servers are the nodes without devices where there are any, as its documentation
+ * recommends, else all. Partitions are rows of axis 0 where a row fits.
  * Source: Jiang et al., OSDI 2020; BytePS documentation, docs/env.md; common/global.cc. O(partitions). */
 #include "strategy/baselines/byteps.h"
 

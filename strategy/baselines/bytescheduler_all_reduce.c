@@ -5,11 +5,12 @@
  * first, and go while the credit holds them (algorithm 1); the next forward pass waits layer by layer. One worker
  * decides the order and the others follow it, which is what policy priority means here.
  *
- * Line 16 of algorithm 1 starts a partition if credit > size, so a full 16 MB window holds three partitions of 4 MB;
- * the released program starts one while any credit is left, so its window holds four and may be overdrawn by the last.
- * Ours holds what fits, four, and never overdraws; a message larger than the whole credit goes alone, where line 16
- * would wait for ever. Left out: the program cuts along the rows of axis 0 into equal parts, and by default goes on to
- * tune the credit by Bayesian optimization.
+ * How many partitions of 4 MB a window of 16 MB holds:
+ *   - the paper: three, since line 16 of algorithm 1 starts a partition only if credit > size;
+ *   - the released program: four. It starts one while any credit is left, so the last may overdraw;
+ *   - here: four, what fits. A message larger than the whole credit goes alone; line 16 would wait for ever.
+ * Left out: the program cuts along the rows of axis 0 into equal parts, and by default goes on to tune the credit by
+ * Bayesian optimization.
  * Source: Peng et al., SOSP 2019, §4.2 and algorithm 1; ByteScheduler, common/bytecore.py. O(variables). */
 #include "strategy/baselines/baselines.h"
 #include "strategy/baselines/builder.h"

@@ -5,10 +5,11 @@
  * each, gathering before and scattering behind groups of several gradients. So no strategy of that family has a shorter
  * simulated iteration. Where there is one dtype, the cost is one line and copies are free, merging gradients that are
  * not adjacent does not help either.
+ * The groups come from one of three programs:
  *   - Copies free and no measured curve: the cost is the least of a few lines, and the linear program is exact.
- *   - Otherwise the quadratic program is exact; it is run up to QUADRATIC_MOST gradients.
- *   - Beyond that the linear program again. Scattering is left out of the choice then, and measured curves are replaced
- *     by the line fitted to them; both cost the groups their guarantee.
+ *   - Otherwise, up to QUADRATIC_MOST gradients: the quadratic program is exact.
+ *   - More gradients: the linear program, without scattering and with a fitted line for each measured curve. Its groups
+ *     may then not be the best.
  * Source: our own exact result (strategy/exact/merge.h), against MG-WFBP's algorithm 1. */
 #include <math.h>
 

@@ -1,5 +1,6 @@
-/* MG-WFBP: adjacent gradients are merged by the paper's algorithm 1, which it takes for optimal. A gradient joins the
- * one after it where that is ready within the start-up time a of when its own communication could start.
+/* MG-WFBP: adjacent gradients are merged by the paper's algorithm 1, which the paper takes for optimal. A gradient
+ * whose communication could start at time s is merged with the next one if that is ready before s + a, where a is the
+ * start-up time.
  *
  * The paper measures the line a + b * bytes of an all-reduce; here it is the cluster's, fitted up to the model's bytes
  * where the cost is not a line. It knows no dtypes: gradients of two are never merged. One all-reduce at a time in the

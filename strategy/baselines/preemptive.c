@@ -1,9 +1,9 @@
 /* From a schedule in time to slices in bytes.
  *
- * A group's work is startup + per_byte * bytes, and its start-up is the first part of it: a slice [s, e) that finds the
- * group with d of its work done sends what lies between byte (d - startup) / per_byte and byte (d + e - s - startup) /
- * per_byte. So a slice too short to get past the start-up sends nothing and is left out, and those around it join. The
- * schedule charges a group's start-up once; an executor charges it for every slice, as the paper's would. */
+ * A group's work is startup + per_byte * bytes; the start-up comes first. Let a slice [s, e) begin when d of the
+ * group's work is done. It sends the bytes from (d - startup) / per_byte to (d + e - s - startup) / per_byte. A slice
+ * that ends within the start-up sends nothing. It is left out, and the slices around it join. The schedule charges a
+ * group's start-up once; an executor charges it for every slice, as the paper's would. */
 #include "strategy/baselines/preemptive.h"
 
 #include "strategy/baselines/builder.h"

@@ -1,8 +1,8 @@
 /* AutoDist's PartitionedPS: axis 0 of every variable is cut into its smallest divisor from 2 up (so a prime number of
  * rows becomes as many shards), and the shards go to the servers that hold the fewest bytes so far, from the fewest
- * up; with more shards than servers the round starts again. Every node serves, even a single one, for which AutoDist
- * means to leave variables whole but does not. Otherwise as "ps". Left out: it does not cut variables that control flow
- * reads; more than 65,536 shards.
+ * up; with more shards than servers the round starts again. Every node serves. With a single node AutoDist means to
+ * leave variables whole, but its code cuts them; so does this. Otherwise as "ps". Left out: AutoDist leaves variables
+ * whole that control flow reads, and it may cut one into more than 65,536 shards.
  * Source: AutoDist, strategy PartitionedPS. O(variables · shards · log nodes). */
 #include "strategy/baselines/baselines.h"
 #include "strategy/baselines/builder.h"

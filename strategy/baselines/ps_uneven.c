@@ -1,6 +1,6 @@
 /* AutoDist's UnevenPartitionedPS: as "ps-partitioned", but axis 0 is cut into the smallest number from 2 up that does
- * not divide it, so that the shards differ by a row. One and two rows, which every number below divides, are cut into
- * single rows. Source: AutoDist, strategy UnevenPartitionedPS. O(variables · log nodes). */
+ * not divide it, so that the shards differ by a row. One or two rows are cut into single rows, since no smaller number
+ * will do. Source: AutoDist, strategy UnevenPartitionedPS. O(variables · log nodes). */
 #include "strategy/baselines/baselines.h"
 #include "strategy/baselines/builder.h"
 

@@ -13,8 +13,8 @@
  *   - hierarchical: every node sums its d devices' gradients at one of them, d - 1 times M over the device link; those
  *     run the ring among K nodes; then d - 1 copies go back. Nodes work at once: the slowest counts.
  *
- * `auto` is a library's choice that nobody names: at each point it is taken for the algorithm whose curve passes
- * nearest, which says how many parts it has. A query is O(log points). */
+ * `auto` is what the library chooses; measurements do not say what that is. At each point `auto` counts as the
+ * algorithm whose curve passes nearest, which says how many parts it has. A query is O(log points). */
 #include "strategy/cost/all_reduce.h"
 
 #include <math.h>
@@ -182,8 +182,9 @@ static uint32_t parts_of(enum algorithm algorithm) {
     return algorithm == ALGORITHM_tree ? 2 : 1;
 }
 
-/* By how much a burst shortens a part: as much as some message comes before the line from the smallest one that has the
- * slope of what its algorithm must move, or the curve's last slope where that is less. A straight curve shows none. */
+/* By how much a burst shortens a part: the most by which a point lies below a line through the smallest message. The
+ * line's slope is what the algorithm must move, or the curve's last slope if that is less. A straight curve shows no
+ * burst. */
 static double curve_burst_us(const struct curve *curve, double wire, uint32_t parts) {
     double most = 0, hold = fmin(wire, curve->tail_per_byte_us / parts);
     for (uint32_t i = 1; i < curve->n; i++)
@@ -198,13 +199,13 @@ static double burst_us(const struct all_reduce_table *table, const double *wire)
     return most;
 }
 
-/* What point i says of the time a byte for which a part holds the network. */
+/* The time a byte for which a part holds the network, as point i shows it. */
 static double hold_seen(const struct curve *curve, uint32_t i, uint32_t parts, double burst_us) {
     double time = curve->time_us[i], latency = curve->time_us[0];
     return fmin(time, (time - latency) / parts + burst_us) / curve->bytes[i];
 }
 
-/* The same where the point says it, else what the algorithm must move; see the header. */
+/* The same, with the limit of the header: at least what the algorithm must move, and just that within the latency. */
 static double hold_at(const struct curve *curve, uint32_t i, double wire, uint32_t parts, double burst_us) {
     double least = fmin(wire, hold_seen(curve, curve->n - 1, parts, burst_us));
     bool within_latency = least * curve->bytes[i] <= curve->time_us[0];

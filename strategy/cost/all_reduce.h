@@ -17,14 +17,16 @@
  *
  * Bursts. Some NICs pass a burst at once after a pause, as token buckets do. Then a curve shows less than a message
  * costs the network, because messages were measured one after another, and the bucket refills while one of them waits
- * (latency, the way back of a tree). Let L = T(smallest), S the time in which a NIC sends a burst, and let p parts
- * follow each other, each of which holds NICs for H. (A tree has two parts: towards the root, then away from it. Others
- * have one.) Then
- *   T = max(L, H, L + p * (H - S)), so H = min(T, (T - L) / p + S).
- * H is at least the least time in which the algorithm can move its bytes: that of strategy/cost/wire.h, or what the
- * largest message shows if that is less. Where this least time is within the latency, H is just that. S is the smallest
- * that fits every point of every curve. The result is startup_us = L, transfer_us = T - L and hold_us = H, for NICs
- * that save what they do not use (simulator/network.h). Where S is 0, hold_us is transfer_us, in one part.
+ * (latency, the way back of a tree). Let L = T(smallest), and let S be the time in which a NIC sends a burst. An
+ * algorithm has p parts, one after another, each of which holds NICs for H. (A tree has two parts: towards the root,
+ * then away from it. Others have one.) Then T = max(L, H, L + p * (H - S)), and H is found so:
+ *   - from T: H = min(T, (T - L) / p + S);
+ *   - but at least the time in which the algorithm can move its bytes. This limit is that of strategy/cost/wire.h, or
+ *     what the largest message shows if that is less;
+ *   - if the limit is at most L, H is the limit.
+ * S is the smallest that fits every point of every curve. The result is startup_us = L, transfer_us = T - L and
+ * hold_us = H, for NICs that save what they do not use (simulator/network.h). Where S is 0, hold_us is transfer_us, in
+ * one part.
  *
  * Units: bytes, microseconds (_us). Threads: a const table may be shared. */
 #ifndef STRATEGY_COST_ALL_REDUCE_H

@@ -4,9 +4,9 @@
  *
  * Latency of one push or pull, beside its bytes:
  *   on one node     runtime.push_us
- *   between nodes   the larger of runtime.push_us and the two NICs' latencies. Where pushes (or pulls) were measured,
- * the time of the smallest one replaces push_us, less its bytes at the rate between the first and the last node with
- * devices, which is where bench measures.
+ *   between nodes   the larger of runtime.push_us and the two NICs' latencies
+ * Where pushes (or pulls) were measured, the smallest one replaces push_us: its time without that of its bytes. The
+ * rate of its bytes is that between the first and the last node with devices, where bench measures.
  *
  * `burst_bytes`: how many bytes a NIC that was idle passes at once, as a token bucket does. A measured push curve shows
  * it: as long as a larger push takes less than half the time that its bytes need, burst_bytes are the bytes by which
@@ -44,7 +44,7 @@ struct cost {
 enum status cost_init(struct cost *cost, const struct cluster *cluster, struct error *err);
 void cost_release(struct cost *cost);
 
-/* Latency of one push from node `from` to a server on `to`, or of one pull the other way. */
+/* Latency of one push from node `worker` to a server on node `server`, or of one pull the other way. */
 double cost_push_latency_us(const struct cost *cost, uint32_t worker, uint32_t server);
 double cost_pull_latency_us(const struct cost *cost, uint32_t worker, uint32_t server);
 

@@ -1,7 +1,8 @@
 /* Isotonic regression by pooling adjacent violators (Barlow, Bartholomew, Bremner and Brunk, Statistical Inference
- * under Order Restrictions, 1972, §1.2), on logarithms, in O(points): read from the left, a point below the pool before
- * it joins that pool, and so do pools that this brings below theirs. Done twice, before gaps are filled and after:
- * points that stand in for others lie between the ends of their gaps, so the second time moves none that was measured.
+ * under Order Restrictions, 1972, §1.2), on logarithms, in O(points). Points are read from the left. A point below the
+ * pool before it joins that pool. A pool that falls below the one before it joins that one. This is done before gaps
+ * are filled, and again after. A filled-in point lies between the ends of its gap, so the second time moves no measured
+ * point.
  */
 #include "strategy/cost/curve.h"
 

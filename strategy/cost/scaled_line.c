@@ -1,7 +1,7 @@
-/* Two figures cannot tell three constants, so gamma is read as 0: the time of adding is then part of beta. From ring to
- * ring that changes nothing, since 2 beta + gamma only ever appears as a whole; in the other rows, which weigh gamma
- * more, it leaves out between gamma / 2 (double tree) and gamma log2(N) / 2 a byte. Logarithms are rounded up to whole
- * rounds. As in table 2 every device counts as a node of its own. */
+/* A line has two figures and table 2 three constants, so gamma is taken to be 0: the time of adding is then part of
+ * beta. From ring to ring that changes nothing, since only the sum 2 beta + gamma appears. The other rows weigh gamma
+ * more. They come out too low, by gamma / 2 (double tree) to gamma log2(N) / 2 a byte. Logarithms are rounded up to
+ * whole rounds. As in table 2 every device counts as a node of its own. */
 #include "strategy/cost/scaled_line.h"
 
 #include <math.h>

@@ -1,11 +1,11 @@
 /* PACE's balanced fusion; see strategy/exact/fusion.h.
  *
- * f(i, R), the largest possible smallest group when gradients i.. are cut into R groups, is
- *   max over j of min(bytes(i..j-1), f(j, R - 1)).
- * Within a run of one dtype bytes(i..j-1) rises with j and f(j, R - 1) does not (a cut of j+1.. whose first group also
- * takes j is a cut of j.. and no smaller), so the best j is where they cross; and as i falls the crossing cannot move
- * right. The end of the run is a cut that must be there whatever the sizes, so f(end, R - 1) is looked at on its own.
- */
+ * Cut gradients i.. into R groups so that the smallest group is as large as possible; let f(i, R) be its size. Then
+ *   f(i, R) = max over j of min(bytes(i..j-1), f(j, R - 1)).
+ * Within a run of one dtype bytes(i..j-1) rises with j. f(j, R - 1) never rises with j: a cut of j+1.. becomes one of
+ * j.. when its first group takes j too, and no group is smaller then. So the best j is where the two cross. As i falls,
+ * the crossing cannot move right. At the end of a run there must be a cut whatever the sizes, so f(end, R - 1) is
+ * looked at on its own. */
 #include "strategy/exact/fusion.h"
 
 #include <stdlib.h>

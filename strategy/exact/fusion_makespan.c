@@ -2,15 +2,16 @@
  *
  * By Carlier's formula a cut is worth at most C if and only if for every group g and every tail q up to g's
  *     release(g) + q + (work of the groups from g on whose tail is at least q) <= C.
- * So a cut can be built from the last group to the first, and all that the groups before need to know of a suffix is
- * W(q), the work in it of tail at least q, for those q that tails of gradients before it reach. A partial cut is a
- * label: W as a step function. A label whose W is nowhere below another's at the same place cannot do better and goes.
- * Where tails rise with readiness no gradient before reaches a tail in the suffix, W is one number, and of all labels
- * at a place one is left: the decision is O(n * n). Otherwise the steps are the groups that some gradient before
- * overtakes.
+ * So a cut can be built from the last group to the first. Let W(q) be the work of a suffix whose tail is at least q.
+ * The groups before need to know W alone, and only up to the longest tail of the gradients before.
  *
- * The least C by bisection, between the value without start-up of the gradients on their own, which no fusion beats,
- * and PACE's balanced fusion; a C that is met is replaced by the value of the cut that met it. */
+ * A partial cut is a label: W as a step function. A label is dropped when its W is nowhere below that of another at the
+ * same place, since it cannot do better. If tails rise with readiness, no gradient before reaches a tail in the suffix.
+ * Then W is one number, each place keeps one label, and the decision is O(n * n). Otherwise the steps are the groups
+ * that some gradient before overtakes.
+ *
+ * The least C is found by bisection. No fusion beats the gradients on their own without start-up: that is the lower
+ * end. The upper end is PACE's balanced fusion. A C that a cut meets is replaced by the value of that cut. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,7 +117,7 @@ static bool no_worse(const struct label *a, const struct label *b) {
     return false;
 }
 
-/* Put a copy of room at its place unless a label there is as good; those that it makes useless go. */
+/* Put a copy of room at its place, unless a label there is as good. Labels there that are no better than room go. */
 static enum status offer(struct search *s, uint32_t at, struct error *err) {
     struct label *room = s->room;
     for (const struct label *l = s->heads[at]; l; l = l->next)

@@ -19,7 +19,8 @@
 
 #include <math.h>
 
-/* So often the limit is halved in vain before it is what was reached: then the next answer is the last. */
+/* After so many halvings in a row that no cut meets, the limit becomes the best value reached. If no cut is below it
+ * either, that value is the least. */
 enum { HALVINGS = 2 };
 
 /* fmax and fmin without their care for NaN, which costs a call each. */
@@ -198,8 +199,9 @@ static double after_us(const struct merge_cost *cost, uint64_t bytes, uint32_t n
     return cost->after_us ? cost->after_us(cost->context, bytes, n) : 0;
 }
 
-/* The best group that ends with gradient j - 1 and keeps end + after below `limit`: the one that ends first, and for
- * the last gradient the one with the least end + after. INFINITY if none does. */
+/* Find the best group that ends with gradient j - 1 and keeps end + after below `limit`: the one that ends first; for
+ * the last gradient the one with the least end + after. Returns that end (or end + after); INFINITY if there is no
+ * group. */
 static double best_group(struct program *p, const struct merge_cost *cost, uint32_t run, uint32_t j, double limit) {
     double ready = p->gradients[j - 1].ready_us, best = INFINITY;
     for (uint32_t i = j; i-- > run;) {
@@ -217,7 +219,8 @@ static double best_group(struct program *p, const struct merge_cost *cost, uint3
     return best;
 }
 
-/* *last gets end + after of the last group, than which no cut within the limit has less. False if there is none. */
+/* Cut within the limit. *last gets end + after of the last group; no other cut within the limit has less. False if
+ * there is no cut. */
 static bool run_cost(struct program *p, const struct merge_cost *cost, double limit, double *last) {
     uint32_t run = 0;
     *last = 0;

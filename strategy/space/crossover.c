@@ -16,18 +16,19 @@ struct parents {
     uint32_t *group_of[2]; /* by parent and its group: the child's */
 };
 
-/* Whether group h of b is group g of a. `shared` members are in both, which makes the member sets equal if it is the
- * size of either. */
+/* Is group h of b the same as group g of a? `shared` members are in both. The sets are equal if each has just so
+ * many. */
 static bool is_same_group(const struct group *g, const struct group *h, uint32_t shared, uint32_t in_a, uint32_t in_b) {
     return shared == in_a && shared == in_b && g->algorithm == h->algorithm && g->partition_bytes == h->partition_bytes;
 }
 
-/* Members a group, those that b has in the same group as a's `like` with the same encoding, and that group. */
+/* A group of b beside `like`, the group of a that its first member is in: how many members both have with the same
+ * encoding, and how many each has. */
 struct overlap {
     uint32_t like, shared, in_a, in_b;
 };
 
-/* Fill group_of[1], the groups of b being named by what they share with the group of a that their first member is in.
+/* Fill group_of[1]: a group of b that is also one of a has the same number in the child, any other a number of its own.
  * O(variables + groups). */
 static void match_groups(const struct parents *parents, struct overlap *overlaps, uint32_t *in_a) {
     const struct strategy *a = parents->of[0], *b = parents->of[1];

@@ -236,7 +236,7 @@ enum policy space_policy_without_slices(const struct space_options *options) {
     return options->policies >> POLICY_priority & 1 ? POLICY_priority : POLICY_fifo;
 }
 
-/* Back among the policies that need no schedule. True when there was one to leave: a change in itself. */
+/* A preemptive strategy gets a policy that needs no schedule. True if it was preemptive: that is a change in itself. */
 static bool leave_slices(struct strategy *s, const struct space_options *options) {
     if (s->policy != POLICY_preemptive)
         return false;

@@ -264,8 +264,8 @@ static void set_servers(struct draft *d, uint64_t partition, bool balanced) {
         servers_scatter(d);
 }
 
-/* Priority only tells messages apart when the next forward pass may start before all are there, and only while
- * something waits: so it goes with cross_iteration and a limited credit more often than not. */
+/* Priority makes a difference only if the next forward pass may start before all messages are there, and only while
+ * messages wait. So it mostly comes with cross_iteration and a limited credit. */
 static void draw_schedule(struct draft *d) {
     struct strategy *s = &d->strategy;
     s->policy = (enum policy)draw_bit(d->rng, d->space->options.policies);

@@ -1,4 +1,4 @@
-/* The space of strategies for one model and one cluster: drawing from it, stepping through it, measuring it.
+/* The space of strategies for one model and one cluster: drawing from it, and stepping through it.
  *
  * A space is what a search may choose: every strategy that strategy_check accepts and that keeps to the options, such
  * as the algorithms that a runner supports. Nothing here knows which strategy is fast. The guided sampler only keeps to
@@ -6,7 +6,7 @@
  * become ready one after another are merged (c_am).
  *
  * A strategy of policy preemptive is in no space: its slices come from an exact schedule, and slices drawn at random
- * are of no use. Its neighbours are in the space, and its similarity to others is defined.
+ * are of no use. Its neighbours are in the space.
  *
  * Every strategy that comes out is sealed and valid, and is the caller's to release. The same state of `rng` gives the
  * same strategy. Failures: ST_NO_MEMORY, and where noted.
@@ -28,7 +28,7 @@ struct space_options {
     bool all_reduce, parameter_server; /* at least one */
     bool cross_iteration;              /* false: always the barrier */
     uint32_t algorithms;               /* set of 1u << ALGORITHM_...; not empty */
-    uint32_t policies;                 /* set of 1u << POLICY_...; not empty. preemptive is refused: see below */
+    uint32_t policies;                 /* set of 1u << POLICY_...; not empty. preemptive is refused: see above */
     uint32_t encodings;                /* set of 1u << ENCODING_...; holds none. Only f32 and f64 are ever encoded */
     uint32_t max_shards;               /* 1: no variable is cut; at most SPACE_MAX_SHARDS */
     uint64_t min_partition_bytes, max_partition_bytes; /* beside "whole"; at least SPACE_MIN_BYTES */
@@ -71,18 +71,17 @@ enum status space_sample_uniform(const struct space *space, struct rng *rng, str
  * groups that are runs of the order of readiness, servers weighted by the bandwidth that is left on them. */
 enum status space_sample_guided(const struct space *space, struct rng *rng, struct strategy *out, struct error *err);
 
-/* The same with only some of the constraints, to measure what each is worth. Without SPACE_BALANCED each variable gets
- * as many servers, drawn whatever they carry already. Without SPACE_ADJACENT there are as many groups of about the same
- * bytes, of variables in any order. */
+/* space_sample_guided with only some of the constraints, to measure what each is worth. Without SPACE_BALANCED a
+ * variable has as many servers as with it, but they are drawn whatever load they carry. Without SPACE_ADJACENT there
+ * are as many groups of about the same bytes, but their variables come in any order. */
 enum { SPACE_BALANCED = 1, SPACE_ADJACENT = 2 }; /* c_lb, c_am */
 enum status space_sample_constrained(const struct space *space, struct rng *rng, unsigned constraints,
                                      struct strategy *out, struct error *err);
 
 /* `from` with one small change; never the same id. `from` need not be in the space: what the change does not touch
- * stays. A preemptive `from` also loses its slices and its policy: its groups are changed under priority (or under the
- * policy that the space has), whose order of messages is the nearest one that needs no schedule. Repeated steps reach
- * every strategy of the space. Fails: ST_INFEASIBLE when no change was found in SPACE_MAX_TRIES draws (a space of
- * one). */
+ * stays. A preemptive `from` also loses its slices. Its policy becomes priority (or what the space has instead), whose
+ * order of messages is the nearest one that needs no schedule. Repeated steps reach every strategy of the space. Fails:
+ * ST_INFEASIBLE when no change was found in SPACE_MAX_TRIES draws (a space of one). */
 enum { SPACE_MAX_TRIES = 200 };
 enum status space_neighbour(const struct space *space, const struct strategy *from, struct rng *rng,
                             struct strategy *out, struct error *err);

@@ -29,11 +29,10 @@ static const char GRAPH[] =
     "\n"
     "## The variable graph\n"
     "\n"
-    "Shape: pairs of places (from, to), from < to, in the sequence of variables, sorted, none twice. Variables of one "
-    "operator\n"
-    "form a chain; from the last of one producer an edge leads to the first of another where a path of backward "
-    "operators\n"
-    "between the two passes no third producer. Of the producers that lead to one, the 8 latest count.\n";
+    "Shape: pairs of places (from, to), from < to, in the sequence of variables, sorted, none twice. A producer is a\n"
+    "backward operator that makes gradients. Its variables form a chain. An edge leads from the last variable of a\n"
+    "producer to the first of another if a path of backward operators between them passes no third producer. Of the\n"
+    "producers that lead to one, the 8 latest count.\n";
 
 static void write_rows(FILE *out, size_t n, const struct feature_column *(*column)(size_t), int kind) {
     fprintf(out, "\n| place | name | unit | meaning |\n|---|---|---|---|\n");
@@ -52,9 +51,9 @@ static void write_page(FILE *out) {
     }
     fprintf(
         out,
-        "\n## The rows of shards\n\nShape: rows x %d, by readiness of their variables; shards of a variable that no "
-        "column tells\napart share a row, and a weight counts them. \"ps\" is 0 for all-reduced shards, \"cc\" for "
-        "those under a\nparameter server.\n",
+        "\n## The rows of shards\n\nShape: rows x %d, by readiness of their variables. If no column tells two shards "
+        "of a variable apart,\nthey share a row, and a weight counts them. \"ps\" is 0 for all-reduced shards, "
+        "\"cc\" for those under a\nparameter server.\n",
         (int)FEATURE_SHARD_COUNT);
     write_rows(out, FEATURE_SHARD_COUNT, feature_shard_column, -1);
     fputs(GRAPH, out);
