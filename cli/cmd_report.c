@@ -57,9 +57,9 @@ enum status cmd_report(int argc, char **argv, struct error *err) {
                  "predicted against measured, the best strategy next to the best baseline on one time axis, which\n"
                  "knobs mattered, and where it all comes from. A session may still run, or be a collection.\n"
                  "With --server it is one of the service's, and the file needs no service.",
-        .examples = "  syncopate report 20261121-084117-3fa2\n"
-                    "  syncopate report 20261121-084117-3fa2 --out - | less\n"
-                    "  syncopate report 20261121-084117-3fa2 --server https://tuner.example:8642",
+        .examples = "  syncopate report 20261121-084117-3fa2n9kq4xw81d7v\n"
+                    "  syncopate report 20261121-084117-3fa2n9kq4xw81d7v --out - | less\n"
+                    "  syncopate report 20261121-084117-3fa2n9kq4xw81d7v --server https://tuner.example:8642",
         .options = options,
         .min_arguments = 1,
         .max_arguments = 1};

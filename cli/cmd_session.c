@@ -257,7 +257,7 @@ static enum status session_show(int argc, char **argv, struct error *err) {
     const struct command_line line = {
         .usage = "session show SESSION [options]",
         .about = "What a session has found so far, and who has which trial. It needs no turn at the dataset.",
-        .examples = "  syncopate session show 20261121-084117-3fa2 --out best.json",
+        .examples = "  syncopate session show 20261121-084117-3fa2n9kq4xw81d7v --out best.json",
         .options = options,
         .min_arguments = 1,
         .max_arguments = 1};

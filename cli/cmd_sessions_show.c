@@ -141,8 +141,8 @@ enum status sessions_show(int argc, char **argv, struct error *err) {
         .about =
             "What a session of a dataset here, or of a service, has come to: its state, the best strategy so far,\n"
             "and every strategy that was tried, fastest first.",
-        .examples = "  syncopate sessions show 20261121-084117-3fa2\n"
-                    "  syncopate sessions show 20261121-084117-3fa2 --server http://127.0.0.1:8642",
+        .examples = "  syncopate sessions show 20261121-084117-3fa2n9kq4xw81d7v\n"
+                    "  syncopate sessions show 20261121-084117-3fa2n9kq4xw81d7v --server http://127.0.0.1:8642",
         .options = options,
         .min_arguments = 1,
         .max_arguments = 1};

@@ -285,7 +285,8 @@ enum status strategy_export(int argc, char **argv, struct error *err) {
             "syncopate tune --resume SESSION --out FILE.",
         .examples = "  syncopate strategy export best.json --model resnet50 --cluster lab-4x1g --to pytorch-ddp\n"
                     "  syncopate strategy export best.json --model resnet50 --cluster lab-4x1g --to all --out exports\n"
-                    "  syncopate --server http://127.0.0.1:8642 strategy export 20261121-084117-3fa2 --out best.json",
+                    "  syncopate --server http://127.0.0.1:8642 strategy export 20261121-084117-3fa2n9kq4xw81d7v \\\n"
+                    "      --out best.json",
         .options = options,
         .min_arguments = 1,
         .max_arguments = 1};

@@ -418,8 +418,8 @@ enum status session_complete(int argc, char **argv, struct error *err) {
         .usage = "session complete SESSION TRIAL [--time T,... | --times FILE] [options]",
         .about = "Tell what a trial measured, in three iterations or more. Status 1, and nothing is written, when the\n"
                  "trial is not yours any more.",
-        .examples = "  syncopate session complete 20261121-084117-3fa2 7 --time 213ms,209ms,211ms\n"
-                    "  syncopate session complete 20261121-084117-3fa2 7 --times train.log --warmup 2 \\\n"
+        .examples = "  syncopate session complete 20261121-084117-3fa2n9kq4xw81d7v 7 --time 213ms,209ms,211ms\n"
+                    "  syncopate session complete 20261121-084117-3fa2n9kq4xw81d7v 7 --times train.log --warmup 2 \\\n"
                     "      --pattern 'speed: ([0-9.]+)' --unit samples/s",
         .options = options,
         .min_arguments = 2,
