@@ -15,7 +15,7 @@ expect() {
     local out
     printf '#!/bin/bash\n%s\n%s\n' "$3" "$4" >"$work/tests/a/t.sh"
     chmod +x "$work/tests/a/t.sh"
-    out=$(TMPDIR=$work OUT=$work/release "$work/tests/run.sh" 2>&1)
+    out=$(TEST_TIMES= TMPDIR=$work OUT=$work/release "$work/tests/run.sh" 2>&1)
     if [ "$(tail -n 1 <<<"$out")" = "$2" ] && [[ $out == *"${5-}"* ]]; then
         echo "ok $1"
     else
