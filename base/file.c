@@ -39,7 +39,7 @@ static enum status write_through(const char *path, size_t n, const char *bytes, 
     return st;
 }
 
-/* The rename itself is on disk only when its folder is. False, with errno, when that failed. */
+/* Put the folder of `path` on disk: only then does a rename in it outlast a crash. False, with errno. */
 static bool sync_folder(const char *path) {
     char folder[PATH_MAX];
     const char *slash = strrchr(path, '/');

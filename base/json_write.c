@@ -1,4 +1,4 @@
-/* Writing JSON: one writer for three forms (canonical, pretty, line), and files that appear whole or not at all.
+/* Writing JSON: one writer for three forms (canonical, pretty, line).
  *
  * Canonical text is what ids are made of, so it must not depend on who wrote the file: members by byte order, numbers
  * by value. Cost: O(n), plus O(m log m) to sort an object of m members, plus for pretty text at most 110 bytes of a

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/stream.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/commands.h"
@@ -100,13 +101,6 @@ static enum status show_record(void *context, const struct record *r, struct err
     return ST_OK;
 }
 
-/* json_write_file ends the last line. */
-static const char *without_last_end(char *text, size_t n) {
-    if (n && text[n - 1] == '\n')
-        text[n - 1] = 0;
-    return text;
-}
-
 static void init_table(struct table *table) {
     table_init(table, (const char *const[]){"WHEN", "SESSION", "MODEL", "CLUSTER", "STRATEGY", "ID", ">PREDICTED",
                                             ">MEASURED", "STATE", NULL});
@@ -148,18 +142,16 @@ static enum status query_remotely(const struct filter *f, bool json, struct erro
 static enum status export_remotely(const struct filter *f, enum export_format format, bool references, const char *path,
                                    uint64_t *n, struct error *err) {
     struct client *client;
-    char *text = NULL;
-    size_t size = 0;
+    char *text;
+    size_t size;
     enum status st = remote_open(&f->remote, REMOTE_TRIES, NULL, &client, err);
     if (st)
         return st;
-    FILE *out = strcmp(path, "-") != 0 ? open_memstream(&text, &size) : stdout;
-    st = out ? remote_query_export(client, &f->query, format, references, out, n, err) : error_no_memory(err);
-    if (out && out != stdout && fclose(out) && !st)
-        st = error_no_memory(err);
-    if (!st && out != stdout)
-        st = json_write_file(path, without_last_end(text, size), err);
-    free(text);
+    FILE *out = strcmp(path, "-") != 0 ? stream_open(&text, &size) : stdout;
+    if (out)
+        st = remote_query_export(client, &f->query, format, references, out, n, err);
+    if (out != stdout)
+        st = output_stream(out, st, &text, path, err);
     client_close(client);
     return st;
 }
@@ -215,20 +207,15 @@ static enum status export_text(struct store *store, const struct query *query, e
 
 static enum status export_to(struct store *store, const struct query *query, enum export_format format, bool references,
                              const char *path, uint64_t *n, struct error *err) {
-    char *text = NULL;
-    size_t size = 0;
+    char *text;
+    size_t size;
     if (!strcmp(path, "-"))
         return export_text(store, query, format, references, stdout, n, err);
     if (same_file(path, store_path(store)))
         return error_set(err, ST_USAGE, "--out: %s is the dataset itself", path);
-    FILE *memory = open_memstream(&text, &size);
-    enum status st = memory ? export_text(store, query, format, references, memory, n, err) : error_no_memory(err);
-    if (memory && fclose(memory) && !st)
-        st = error_no_memory(err);
-    if (!st)
-        st = json_write_file(path, without_last_end(text, size), err);
-    free(text);
-    return st;
+    FILE *memory = stream_open(&text, &size);
+    enum status st = memory ? export_text(store, query, format, references, memory, n, err) : ST_OK;
+    return output_stream(memory, st, &text, path, err);
 }
 
 static enum status dataset_export(int argc, char **argv, struct error *err) {

@@ -26,11 +26,11 @@ struct request {
     struct remote_options remote;
 };
 
-/* The strategies to compare; `given` holds those of --strategy. */
+/* The strategies to compare; given[i] is contenders[i] where it came from a file. */
 struct field {
     struct strategy given[MAX_CONTENDERS];
     struct contender contenders[MAX_CONTENDERS];
-    size_t n, n_given;
+    size_t n;
 };
 
 /* ---- one size ---- */
@@ -197,54 +197,56 @@ static enum status check_request(const struct request *r, const struct sweep *sw
     return ST_OK;
 }
 
-static enum status add(struct field *field, struct contender contender, struct error *err) {
-    if (field->n == MAX_CONTENDERS)
-        return error_set(err, ST_USAGE, "more than %d strategies at once", MAX_CONTENDERS);
-    field->contenders[field->n++] = contender;
-    return ST_OK;
+static enum status check_room(const struct field *field, struct error *err) {
+    return field->n < MAX_CONTENDERS ? ST_OK
+                                     : error_set(err, ST_USAGE, "more than %d strategies at once", MAX_CONTENDERS);
 }
 
-static enum status add_baseline(struct field *field, const struct inputs *inputs, const char *name, struct error *err) {
+static enum status add_baseline(struct field *field, const char *name, struct error *err) {
     const struct baseline *row = baselines_find(name);
-    (void)inputs;
     if (!row)
         return error_set(err, ST_USAGE, "there is no baseline \"%.60s\"; \"syncopate baselines\" lists them", name);
     for (size_t i = 0; i < field->n; i++)
         if (field->contenders[i].baseline == row)
             return error_set(err, ST_USAGE, "--baseline names %s twice", row->name);
-    return add(field, (struct contender){row->name, row, NULL}, err);
+    enum status st = check_room(field, err);
+    if (!st)
+        field->contenders[field->n++] = (struct contender){row->name, row, NULL};
+    return st;
 }
 
 static enum status add_file(struct field *field, const struct inputs *inputs, const char *path, struct error *err) {
-    if (field->n_given == MAX_CONTENDERS)
-        return error_set(err, ST_USAGE, "more than %d strategies at once", MAX_CONTENDERS);
-    struct strategy *given = &field->given[field->n_given];
-    enum status st = inputs_strategy(inputs, path, NULL, given, err);
+    enum status st = check_room(field, err);
     if (st)
         return st;
-    field->n_given++;
-    return add(field, (struct contender){given->name, NULL, given}, err);
+    struct strategy *given = &field->given[field->n];
+    st = inputs_strategy(inputs, path, NULL, given, err);
+    if (!st)
+        field->contenders[field->n++] = (struct contender){given->name, NULL, given};
+    return st;
 }
 
-typedef enum status add_named(struct field *field, const struct inputs *inputs, const char *name, struct error *err);
-
-/* "a,b,c" */
-static enum status add_listed(struct field *field, const struct inputs *inputs, const char *list, add_named *add_one,
+/* "a,b,c": files or baselines. */
+static enum status add_listed(struct field *field, const struct inputs *inputs, const char *list, bool files,
                               struct error *err) {
     struct arena arena = {0};
     enum status st = ST_OK;
     for (const char *at = list; at && !st; at = strchr(at, ',')) {
         at += *at == ',';
         const char *name = arena_printf(&arena, "%.*s", (int)strcspn(at, ","), at);
-        st = name ? add_one(field, inputs, name, err) : error_no_memory(err);
+        if (!name)
+            st = error_no_memory(err);
+        else
+            st = files ? add_file(field, inputs, name, err) : add_baseline(field, name, err);
     }
     arena_release(&arena);
     return st;
 }
 
 static void field_release(struct field *field) {
-    for (size_t i = 0; i < field->n_given; i++)
-        strategy_release(&field->given[i]);
+    for (size_t i = 0; i < field->n; i++)
+        if (!field->contenders[i].baseline)
+            strategy_release(&field->given[i]);
 }
 
 static enum status gather_field(const struct inputs *inputs, const struct request *request, struct field *out,
@@ -253,12 +255,10 @@ static enum status gather_field(const struct inputs *inputs, const struct reques
     const struct baseline *rows = baselines_list(&n);
     enum status st = ST_OK;
     *out = (struct field){.n = 0};
-    if (request->paths)
-        return add_listed(out, inputs, request->paths, add_file, err);
     if (!request->all)
-        return add_listed(out, inputs, request->baselines, add_baseline, err);
+        return add_listed(out, inputs, request->paths ? request->paths : request->baselines, request->paths, err);
     for (size_t i = 0; i < n && !st; i++)
-        st = add(out, (struct contender){rows[i].name, &rows[i], NULL}, err);
+        st = add_baseline(out, rows[i].name, err);
     return st;
 }
 

@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/stream.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/grid.h"
+#include "cli/output.h"
 #include "cli/plot.h"
 #include "cli/table.h"
 
@@ -123,27 +125,13 @@ static void put_csv(const struct grid *grid, FILE *to) {
     }
 }
 
-/* What was written into memory goes to the file, whole or not at all. */
-static enum status write_out(FILE *memory, char **text, const char *path, enum status st, struct error *err) {
-    if (fclose(memory) && !st)
-        st = error_no_memory(err);
-    size_t n = *text ? strlen(*text) : 0;
-    if (n > 0 && (*text)[n - 1] == '\n')
-        (*text)[n - 1] = '\0'; /* json_write_file ends the line */
-    if (!st)
-        st = json_write_file(path, *text, err);
-    free(*text);
-    return st;
-}
-
 enum status grid_write_csv(const struct grid *grid, const char *path, struct error *err) {
-    char *text = NULL;
+    char *text;
     size_t size;
-    FILE *memory = open_memstream(&text, &size);
-    if (!memory)
-        return error_no_memory(err);
-    put_csv(grid, memory);
-    return write_out(memory, &text, path, ST_OK, err);
+    FILE *memory = stream_open(&text, &size);
+    if (memory)
+        put_csv(grid, memory);
+    return output_stream(memory, ST_OK, &text, path, err);
 }
 
 /* Column c, or behind them the bound and one device's own time. */
@@ -195,14 +183,15 @@ static enum status draw(const struct grid *grid, enum grid_measure measure, doub
 
 enum status grid_write_plot(const struct grid *grid, enum grid_measure measure, const char *path, struct error *err) {
     const size_t n_lines = grid->n_columns + 2;
-    char *text = NULL;
+    char *text;
     size_t size;
     double *y = calloc(n_lines * grid->sweep->n, sizeof *y);
     struct plot_line *lines = calloc(n_lines, sizeof *lines);
-    FILE *memory = y && lines ? open_memstream(&text, &size) : NULL;
-    enum status st = memory ? draw(grid, measure, y, lines, memory, err) : error_no_memory(err);
-    if (memory)
-        st = write_out(memory, &text, path, st, err);
+    FILE *memory = stream_open(&text, &size);
+    enum status st = y && lines ? ST_OK : error_no_memory(err);
+    if (memory && !st)
+        st = draw(grid, measure, y, lines, memory, err);
+    st = output_stream(memory, st, &text, path, err);
     free(lines);
     free(y);
     return st;

@@ -6,6 +6,8 @@
 
 #include "base/grow.h"
 #include "base/json.h"
+#include "base/stream.h"
+#include "cli/output.h"
 #include "simulator/timeline.h"
 #include "simulator/trace.h"
 #include "strategy/cost/cost.h"
@@ -65,16 +67,11 @@ static enum status write_text(const struct measured_trace *trace, const struct p
 
 static enum status write_file(const struct measured_trace *trace, const struct plan *plan, const struct cost *cost,
                               const char *path, struct error *err) {
-    char *text = NULL;
+    char *text;
     size_t size;
-    FILE *memory = open_memstream(&text, &size);
-    enum status st = memory ? write_text(trace, plan, cost, memory, err) : error_no_memory(err);
-    if (memory && fclose(memory) && !st)
-        st = error_no_memory(err);
-    if (!st)
-        st = json_write_file(path, text, err);
-    free(text);
-    return st;
+    FILE *memory = stream_open(&text, &size);
+    enum status st = memory ? write_text(trace, plan, cost, memory, err) : ST_OK;
+    return output_stream(memory, st, &text, path, err);
 }
 
 enum status measured_trace_write(const struct measured_trace *trace, const struct inputs *inputs,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/stream.h"
 #include "cli/remote.h"
 #include "cli/remote_merge.h"
 #include "dataset/bundle.h"
@@ -124,9 +125,9 @@ static enum status choose_records(struct push *p, size_t *n, struct record *reco
 }
 
 static enum status add_records(struct push *p, size_t n, const struct record *records, struct error *err) {
-    char *text = NULL;
+    char *text;
     size_t size;
-    FILE *to = open_memstream(&text, &size);
+    FILE *to = stream_open(&text, &size);
     if (!to)
         return error_no_memory(err);
     enum status st = bundle_references(p->store, n, records, &p->references, to, err);
@@ -134,8 +135,7 @@ static enum status add_records(struct push *p, size_t n, const struct record *re
         export_json(&records[i], to);
         putc('\n', to);
     }
-    if (fclose(to) && !st)
-        st = error_no_memory(err);
+    st = stream_close(to, st, &text, err);
     if (!st)
         st = add_lines(p->box, text, err);
     free(text);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/stream.h"
 #include "base/text.h"
 #include "cli/remote.h"
 #include "dataset/bundle.h"
@@ -58,13 +59,15 @@ static void put_query(FILE *to, const struct query *q) {
 }
 
 enum status remote_query_filter(const struct query *query, struct arena *arena, const char **out, struct error *err) {
-    char *text = NULL;
+    char *text;
     size_t n;
-    FILE *to = open_memstream(&text, &n);
-    if (!to)
-        return error_no_memory(err);
-    put_query(to, query);
-    const char *kept = fclose(to) ? NULL : arena_strdup(arena, text);
+    FILE *to = stream_open(&text, &n);
+    if (to)
+        put_query(to, query);
+    enum status st = stream_close(to, ST_OK, &text, err);
+    if (st)
+        return st;
+    const char *kept = arena_strdup(arena, text);
     free(text);
     if (!kept)
         return error_no_memory(err);

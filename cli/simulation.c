@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "base/json.h"
+#include "base/stream.h"
+#include "cli/output.h"
 #include "simulator/bound.h"
 #include "simulator/closed_form.h"
 #include "simulator/trace.h"
@@ -36,16 +38,11 @@ void simulation_release(struct simulation *s) {
 }
 
 static enum status write_trace(struct simulation *s, const struct plan *plan, const char *path, struct error *err) {
-    char *text = NULL;
+    char *text;
     size_t size;
-    FILE *memory = open_memstream(&text, &size);
-    enum status st = memory ? trace_write(memory, s->timeline, plan, &s->cost, err) : error_no_memory(err);
-    if (memory && fclose(memory) && !st)
-        st = error_no_memory(err);
-    if (!st)
-        st = json_write_file(path, text, err);
-    free(text);
-    return st;
+    FILE *memory = stream_open(&text, &size);
+    enum status st = memory ? trace_write(memory, s->timeline, plan, &s->cost, err) : ST_OK;
+    return output_stream(memory, st, &text, path, err);
 }
 
 static enum status predict_strategy(struct simulation *s, const struct strategy *strategy, const char *trace,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/stream.h"
 #include "dataset/export.h"
 #include "dataset/filter.h"
 
@@ -121,12 +122,11 @@ static enum status put_new_lines(const char *text, struct line_set *seen, FILE *
 static enum status put_some(struct store *store, const char *filter, struct line_set *seen, FILE *out,
                             struct error *err) {
     const struct query query = {.filter = filter};
-    char *text = NULL;
+    char *text;
     size_t size;
-    FILE *memory = open_memstream(&text, &size);
-    enum status st = memory ? export_shared_references(store, &query, memory, err) : error_no_memory(err);
-    if (memory && fclose(memory) && !st)
-        st = error_no_memory(err);
+    FILE *memory = stream_open(&text, &size);
+    enum status st = memory ? export_shared_references(store, &query, memory, err) : ST_OK;
+    st = stream_close(memory, st, &text, err);
     if (!st)
         st = put_new_lines(text, seen, out, err);
     free(text);

@@ -1,6 +1,6 @@
 /* How the service reaches its dataset: one connection writes, for all threads; each thread reads through its own.
  *
- * What is committed is seen by every reader from its next statement on. Threads: any, for every function but open and
+ * Every reader sees what is committed from its next statement on. Threads: any, for every function but open and
  * close. */
 #ifndef SERVICE_ACCESS_H
 #define SERVICE_ACCESS_H

@@ -22,6 +22,7 @@
 #include "base/file.h"
 #include "base/grow.h"
 #include "base/log.h"
+#include "base/stream.h"
 
 enum { DAY_S = 86400, MINUTE_S = 60, MOST_LINES = 10000, BOOT_LENGTH = 8 };
 
@@ -180,10 +181,10 @@ static FILE *stream_of(int fd, const char *mode) {
 
 /* All of it, in a new file. */
 static bool rewrite(struct quota *q) {
-    char *text = NULL;
-    size_t n = 0;
+    char *text;
+    size_t n;
     uint64_t lines = 0;
-    FILE *to = open_memstream(&text, &n);
+    FILE *to = stream_open(&text, &n);
     if (!to)
         return false;
     for (size_t i = 0; i < q->n; i++) {
@@ -191,7 +192,7 @@ static bool rewrite(struct quota *q) {
         for (size_t k = 0; k < q->accounts[i].n; k++, lines++)
             write_line(q, to, q->accounts[i].token, &q->accounts[i].minutes[k]);
     }
-    const bool whole = !fclose(to) && !file_write_private(q->path, n, text, NULL);
+    const bool whole = !stream_close(to, ST_OK, &text, NULL) && !file_write_private(q->path, n, text, NULL);
     free(text);
     if (whole)
         q->lines = q->needed = lines;

@@ -20,6 +20,7 @@
 #include "base/id.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/stream.h"
 #include "dataset/store.h"
 
 enum { MAX_FILE_BYTES = 16 << 20, BUCKET_S = 2, SETTLED_S = 2 };
@@ -79,8 +80,8 @@ static enum status read_token(const struct json_at *at, struct token *out, struc
         st = json_get_string(at, "expires", JSON_OPTIONAL, &expires, err);
     if (!st)
         st = json_get_number(at, "requests_per_s", JSON_OPTIONAL, 0, 1e9, &t.principal.requests_per_s, err);
-    st = st ? st
-            : json_get_integer(at, "trials_per_day", JSON_OPTIONAL, 0, 1000000000, &t.principal.trials_per_day, err);
+    if (!st)
+        st = json_get_integer(at, "trials_per_day", JSON_OPTIONAL, 0, 1000000000, &t.principal.trials_per_day, err);
     if (st)
         return st;
     if (!is_hex(id, TOKEN_ID_LENGTH) || !is_hex(hash, ID_LENGTH) || !token_name_valid(name) || !team_is_valid(team) ||
@@ -219,17 +220,20 @@ static char *token_line(const struct token *t) {
 
 /* A rename that is not on disk would bring the old file back after a crash, and a revoked token with it: that fails. */
 static enum status write_tokens(const char *path, size_t n, const struct token *tokens, struct error *err) {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *to = open_memstream(&text, &size);
-    bool whole = to;
-    for (size_t i = 0; i < n && whole; i++) {
+    char *text;
+    size_t size;
+    FILE *to = stream_open(&text, &size);
+    enum status st = ST_OK;
+    for (size_t i = 0; i < n && to && !st; i++) {
         char *line = token_line(&tokens[i]);
-        whole = line && fprintf(to, "%s\n", line) > 0;
+        st = line ? ST_OK : error_no_memory(err);
+        if (line)
+            fprintf(to, "%s\n", line);
         free(line);
     }
-    whole = to && !fclose(to) && whole;
-    enum status st = whole ? file_write_private(path, size, text, err) : error_no_memory(err);
+    st = stream_close(to, st, &text, err);
+    if (!st)
+        st = file_write_private(path, size, text, err);
     free(text);
     return st;
 }

@@ -3,11 +3,11 @@
  * brings the model, cluster, strategies and session that its trials refer to, so that every page, and all
  * of them in a row, can be read by `syncopate dataset import`. Cost: the strategy as /best, a page O(page). */
 #include <stdio.h>
-#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
+#include "base/stream.h"
 #include "base/text.h"
 #include "dataset/export.h"
 #include "interop/export/export.h"
@@ -251,22 +251,18 @@ static void write_records(enum file_form form, size_t n, const struct record *re
 
 static enum status answer_page(struct request *rq, struct store *store, const char *session, enum file_form form,
                                size_t n, const struct record *records, struct response *rs, struct error *err) {
-    char *text = NULL;
-    size_t length = 0;
-    FILE *to = open_memstream(&text, &length);
+    char *text;
+    size_t length;
+    FILE *to = stream_open(&text, &length);
     if (!to)
         return error_no_memory(err);
-    __fsetlocking(to, FSETLOCKING_BYCALLER);
     enum status st =
         form == FORM_JSON_LINES ? write_references(store, session, request_viewer(rq), n, records, to, err) : ST_OK;
     write_records(form, n, records, to);
-    const bool failed = ferror(to);
-    if ((fclose(to) || failed) && !st)
-        st = error_no_memory(err);
-    if (!st)
-        return answer_file(rq, session_file(rq, session, forms[form].suffix), forms[form].media, text, length, rs, err);
-    free(text);
-    return st;
+    st = stream_close(to, st, &text, err);
+    return st ? st
+              : answer_file(rq, session_file(rq, session, forms[form].suffix), forms[form].media, text, length, rs,
+                            err);
 }
 
 static enum status answer_trials(struct request *rq, const char *session, enum file_form form, struct response *rs,

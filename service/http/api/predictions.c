@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/stream.h"
 #include "base/text.h"
 #include "service/http/api/api.h"
 #include "service/http/api/references.h"
@@ -42,22 +43,19 @@ static enum status write_timeline(struct batch *batch, const struct strategy *st
                                   struct error *err) {
     struct predictor *p;
     struct prediction again;
-    char *text = NULL;
+    char *text;
     size_t size;
     enum status st = prepared_domain_take_predictor(batch->domain, &p, err);
     if (st)
         return st;
-    FILE *to = open_memstream(&text, &size);
-    st = to ? predictor_run(p, strategy, &again, err) : error_no_memory(err);
-    if (!st)
+    FILE *to = stream_open(&text, &size);
+    st = to ? predictor_run(p, strategy, &again, err) : ST_OK;
+    if (to && !st)
         st = trace_write(to, p->timeline, &p->plan, &p->cost, err);
-    if (to && fclose(to) && !st)
-        st = error_no_memory(err);
+    st = stream_close(to, st, &text, err);
     prepared_domain_give_predictor(batch->domain, p);
     if (!st)
         item->timeline = text;
-    else
-        free(text);
     return st;
 }
 

@@ -4,11 +4,11 @@
 #include "service/http/api/records.h"
 
 #include <stdio.h>
-#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
+#include "base/stream.h"
 #include "dataset/bundle.h"
 #include "dataset/export.h"
 #include "dataset/ingest.h"
@@ -111,22 +111,15 @@ static enum status write_page(const struct page *page, FILE *to, struct error *e
     return st;
 }
 
-/* What write_page writes, as the answer. One thread has the stream, so it needs no lock for each character. */
+/* What write_page writes, as the answer. */
 static enum status answer(const struct page *page, struct response *rs, struct error *err) {
-    char *text = NULL;
-    size_t length = 0;
-    FILE *to = open_memstream(&text, &length);
-    if (!to)
-        return error_no_memory(err);
-    __fsetlocking(to, FSETLOCKING_BYCALLER);
-    enum status st = write_page(page, to, err);
-    const bool failed = ferror(to);
-    if ((fclose(to) || failed) && !st)
-        st = error_no_memory(err);
-    if (st) {
-        free(text);
+    char *text;
+    size_t length;
+    FILE *to = stream_open(&text, &length);
+    enum status st = to ? write_page(page, to, err) : ST_OK;
+    st = stream_close(to, st, &text, err);
+    if (st)
         return st;
-    }
     rs->owned = text;
     response_bytes(rs, 200, formats[page->format].media, text, length);
     return ST_OK;

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/stream.h"
 #include "base/version.h"
 #include "dataset/events.h"
 #include "service/http/api/api.h"
@@ -34,18 +35,17 @@ enum status api_readyz(struct request *rq, struct response *rs, struct error *er
 }
 
 enum status api_metrics(struct request *rq, struct response *rs, struct error *err) {
-    char *text = NULL;
-    size_t n = 0;
-    FILE *to = open_memstream(&text, &n);
+    char *text;
+    size_t n;
+    FILE *to = stream_open(&text, &n);
     if (!to)
         return error_no_memory(err);
     metrics_write(server_metrics(rq->server), to);
     metrics_write_held(server_memory_held(rq->server), to);
     metrics_write_service(rq->service, rq->principal.role == ROLE_ADMIN ? NULL : rq->principal.team, to);
-    if (fclose(to)) {
-        free(text);
-        return error_no_memory(err);
-    }
+    enum status st = stream_close(to, ST_OK, &text, err);
+    if (st)
+        return st;
     rs->owned = text;
     response_bytes(rs, 200, rq->route->media, text, n);
     return ST_OK;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/stream.h"
 #include "dataset/events.h"
 #include "dataset/export.h"
 #include "service/http/api/api.h"
@@ -24,17 +25,15 @@ static const double LEAST_LEASE_S = 1, MOST_LEASE_S = 86400;
 
 /* ---- looking ---- */
 
+/* malloc'd; NULL when memory is out. */
 static char *record_text(const struct record *record) {
-    char *text = NULL;
+    char *text;
     size_t n;
-    FILE *to = open_memstream(&text, &n);
-    if (!to)
-        return NULL;
-    export_json(record, to);
-    if (!fclose(to))
-        return text;
-    free(text);
-    return NULL;
+    FILE *to = stream_open(&text, &n);
+    if (to)
+        export_json(record, to);
+    stream_close(to, ST_OK, &text, NULL);
+    return text;
 }
 
 static enum status record_answer(const struct record *record, struct response *rs, struct error *err) {

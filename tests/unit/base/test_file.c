@@ -1,4 +1,4 @@
-/* Files that are written whole or not at all. */
+/* Files that are written whole or not at all, and texts that grow in memory. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/stream.h"
 #include "tests/support/check.h"
 
 static char *content(const char *path) {
@@ -130,6 +131,27 @@ static void a_private_file_is_its_owner_s_alone(void **state) {
     assert_fails(file_write_private("no/such/folder/tokens", 0, "", &err), ST_ENVIRONMENT, "No such file or directory");
 }
 
+static void a_stream_gives_its_text_or_nothing(void **state) {
+    (void)state;
+    struct error err = {0};
+    char *text;
+    size_t n;
+    FILE *to = stream_open(&text, &n);
+    assert_non_null(to);
+    fputs("half", to);
+    fputs(" and half", to);
+    assert_ok(stream_close(to, ST_OK, &text, &err));
+    assert_int_equal(n, 13);
+    assert_string_equal(text, "half and half");
+    free(text);
+    to = stream_open(&text, &n);
+    assert_non_null(to);
+    fputs("half", to);
+    assert_int_equal(stream_close(to, ST_CONFLICT, &text, &err), ST_CONFLICT); /* whoever wrote it has said why */
+    assert_null(text);
+    assert_fails(stream_close(NULL, ST_OK, &text, &err), ST_NO_MEMORY, "memory");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_is_replaced_whole_and_keeps_its_mode),
@@ -137,6 +159,7 @@ int main(void) {
         cmocka_unit_test(what_is_no_file_is_never_replaced),
         cmocka_unit_test(dash_is_standard_output),
         cmocka_unit_test(a_private_file_is_its_owner_s_alone),
+        cmocka_unit_test(a_stream_gives_its_text_or_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,25 @@
+/* A text that grows in memory while stdio writes it.
+ *
+ *     char *text;
+ *     size_t n;
+ *     FILE *to = stream_open(&text, &n);
+ *     enum status st = to ? write(to, err) : ST_OK;
+ *     st = stream_close(to, st, &text, err);
+ *
+ * Threads: a stream belongs to one thread; it is not locked for each character. */
+#ifndef BASE_STREAM_H
+#define BASE_STREAM_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/error.h"
+
+/* NULL when memory is out: stream_close says so. */
+FILE *stream_open(char **text, size_t *n);
+
+/* End the stream. On ST_OK the text of n bytes, and a NUL behind them, are the caller's to free; else *text is NULL.
+ * `st` is what came of writing. Fails: as `st`; ST_NO_MEMORY (the text is not whole, or `to` is NULL). */
+enum status stream_close(FILE *to, enum status st, char **text, struct error *err);
+
+#endif
