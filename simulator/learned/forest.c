@@ -213,14 +213,10 @@ static float leaf_of(const struct forest *forest, uint32_t node, const float *x)
     return at->value;
 }
 
-float forest_score(const struct forest *forest, const float *x, double *blocks) {
+float forest_score(const struct forest *forest, const float *x) {
     float sum = 0;
-    for (size_t t = 0; t < forest->n_trees; t++) {
-        const float leaf = leaf_of(forest, forest->root[t], x);
-        sum += leaf;
-        if (blocks)
-            blocks[t * RANKER_HIDDEN / forest->n_trees] += (double)leaf;
-    }
+    for (size_t t = 0; t < forest->n_trees; t++)
+        sum += leaf_of(forest, forest->root[t], x);
     return sum;
 }
 

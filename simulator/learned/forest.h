@@ -40,9 +40,8 @@ enum status forest_append_scaled(struct forest *forest, const struct forest *fro
 void forest_release(struct forest *forest); /* zeroed ones are allowed */
 
 /* The sum of the leaves that x[n_features] falls into, in single precision and in the order of the trees, as XGBoost
- * sums them: the result is its own, bit for bit. With `blocks` also the sums over RANKER_HIDDEN blocks of consecutive
- * trees. */
-float forest_score(const struct forest *forest, const float *x, double *blocks);
+ * sums them: the result is its own, bit for bit. */
+float forest_score(const struct forest *forest, const float *x);
 
 /* An array of trees, each {"feature": [], "left": [], ...} with nodes numbered from its root; NULL when memory is
  * out. */

@@ -11,8 +11,8 @@ void frame_init(double *parameters, struct rng *rng) {
     dense_init(parameters + FRAME_AT_SHARD_1, FEATURE_SHARD_COUNT, FRAME_SHARD, rng);
     dense_init(parameters + FRAME_AT_SHARD_2, FRAME_SHARD, FRAME_SHARD, rng);
     dense_init(parameters + FRAME_AT_GLOBAL, FEATURE_GLOBAL_COUNT, FRAME_GLOBAL, rng);
-    dense_init(parameters + FRAME_AT_HIDDEN, FRAME_JOINED, RANKER_HIDDEN, rng);
-    for (size_t k = 0; k < RANKER_HIDDEN; k++)
+    dense_init(parameters + FRAME_AT_HIDDEN, FRAME_JOINED, FRAME_HIDDEN, rng);
+    for (size_t k = 0; k < FRAME_HIDDEN; k++)
         parameters[FRAME_AT_SUM + k] = NEAR_ZERO * rng_normal(rng);
 }
 
@@ -46,9 +46,9 @@ double frame_score(const double *parameters, const struct network_input *input, 
     double *global = f->joined + FRAME_READOUT, score = parameters[FRAME_AT_BIAS];
     dense_forward(parameters + FRAME_AT_GLOBAL, 1, FEATURE_GLOBAL_COUNT, FRAME_GLOBAL, input->global, global);
     tanh_forward(FRAME_GLOBAL, global);
-    dense_forward(parameters + FRAME_AT_HIDDEN, 1, FRAME_JOINED, RANKER_HIDDEN, f->joined, f->hidden);
-    tanh_forward(RANKER_HIDDEN, f->hidden);
-    for (size_t k = 0; k < RANKER_HIDDEN; k++)
+    dense_forward(parameters + FRAME_AT_HIDDEN, 1, FRAME_JOINED, FRAME_HIDDEN, f->joined, f->hidden);
+    tanh_forward(FRAME_HIDDEN, f->hidden);
+    for (size_t k = 0; k < FRAME_HIDDEN; k++)
         score += parameters[FRAME_AT_SUM + k] * f->hidden[k];
     for (size_t k = 0; k < FEATURE_GLOBAL_COUNT; k++)
         score += parameters[FRAME_AT_DIRECT + k] * input->global[k];
@@ -67,16 +67,16 @@ bool frame_slopes_start(struct frame_slopes *s, const struct network_input *inpu
 
 void frame_score_backward(const double *parameters, const struct network_input *input, const struct frame *f,
                           double slope, double *gradient, struct frame_slopes *s) {
-    double hidden[RANKER_HIDDEN], *global = s->joined + FRAME_READOUT;
+    double hidden[FRAME_HIDDEN], *global = s->joined + FRAME_READOUT;
     gradient[FRAME_AT_BIAS] += slope;
     for (size_t k = 0; k < FEATURE_GLOBAL_COUNT; k++)
         gradient[FRAME_AT_DIRECT + k] += slope * input->global[k];
-    for (size_t k = 0; k < RANKER_HIDDEN; k++) {
+    for (size_t k = 0; k < FRAME_HIDDEN; k++) {
         gradient[FRAME_AT_SUM + k] += slope * f->hidden[k];
         hidden[k] = slope * parameters[FRAME_AT_SUM + k];
     }
-    tanh_backward(RANKER_HIDDEN, f->hidden, hidden);
-    dense_backward(parameters + FRAME_AT_HIDDEN, 1, FRAME_JOINED, RANKER_HIDDEN, f->joined, hidden,
+    tanh_backward(FRAME_HIDDEN, f->hidden, hidden);
+    dense_backward(parameters + FRAME_AT_HIDDEN, 1, FRAME_JOINED, FRAME_HIDDEN, f->joined, hidden,
                    gradient + FRAME_AT_HIDDEN, s->joined);
     tanh_backward(FRAME_GLOBAL, f->joined + FRAME_READOUT, global);
     dense_backward(parameters + FRAME_AT_GLOBAL, 1, FEATURE_GLOBAL_COUNT, FRAME_GLOBAL, input->global, global,

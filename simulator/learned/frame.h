@@ -3,7 +3,7 @@
  *
  *   shard rows -> two tanh layers -> mean and maximum of a variable's rows -> PLACES (n_variables x FRAME_PLACE)
  *   PLACES -> the network's own layers -> READ-OUT (FRAME_READOUT)
- *   global -> a tanh layer, beside the read-out -> a tanh layer: RANKER_HIDDEN -> a weighted sum
+ *   global -> a tanh layer, beside the read-out -> a tanh layer: FRAME_HIDDEN -> a weighted sum
  *   score = that sum + bias + direct . global
  *
  * The direct weights let the global features alone carry a linear model; they and the bias start at 0 and the sum's
@@ -22,6 +22,7 @@ enum {
     FRAME_SHARD = 24,
     FRAME_PLACE = 2 * FRAME_SHARD,
     FRAME_READOUT = 64,
+    FRAME_HIDDEN = 16,
     FRAME_GLOBAL = 32,
     FRAME_JOINED = FRAME_READOUT + FRAME_GLOBAL
 };
@@ -32,8 +33,8 @@ enum {
     FRAME_AT_SHARD_2 = FRAME_AT_SHARD_1 + DENSE_PARAMETERS(FEATURE_SHARD_COUNT, FRAME_SHARD),
     FRAME_AT_GLOBAL = FRAME_AT_SHARD_2 + DENSE_PARAMETERS(FRAME_SHARD, FRAME_SHARD),
     FRAME_AT_HIDDEN = FRAME_AT_GLOBAL + DENSE_PARAMETERS(FEATURE_GLOBAL_COUNT, FRAME_GLOBAL),
-    FRAME_AT_SUM = FRAME_AT_HIDDEN + DENSE_PARAMETERS(FRAME_JOINED, RANKER_HIDDEN),
-    FRAME_AT_BIAS = FRAME_AT_SUM + RANKER_HIDDEN,
+    FRAME_AT_SUM = FRAME_AT_HIDDEN + DENSE_PARAMETERS(FRAME_JOINED, FRAME_HIDDEN),
+    FRAME_AT_BIAS = FRAME_AT_SUM + FRAME_HIDDEN,
     FRAME_AT_DIRECT = FRAME_AT_BIAS + 1,
     FRAME_PARAMETERS = FRAME_AT_DIRECT + FEATURE_GLOBAL_COUNT
 };
@@ -44,7 +45,7 @@ struct frame {
     struct pooling pooling;
     double *places;              /* n_variables x FRAME_PLACE */
     double joined[FRAME_JOINED]; /* the read-out, which the network fills, then the global layer */
-    double hidden[RANKER_HIDDEN];
+    double hidden[FRAME_HIDDEN];
 };
 
 /* The same of backward. */

@@ -55,7 +55,7 @@ static struct state *start(const struct network_input *input, struct arena *scra
 }
 
 static enum status forward(const double *parameters, const struct network_input *input, struct arena *scratch,
-                           void **state, double *score, double hidden[RANKER_HIDDEN], struct error *err) {
+                           void **state, double *score, struct error *err) {
     arena_clear(scratch);
     struct state *s = start(input, scratch);
     if (!s)
@@ -69,7 +69,6 @@ static enum status forward(const double *parameters, const struct network_input 
     }
     pooling_forward(&s->pooling, x, s->frame.joined);
     *score = frame_score(parameters, input, &s->frame);
-    memcpy(hidden, s->frame.hidden, sizeof s->frame.hidden);
     *state = s;
     return ST_OK;
 }

@@ -8,19 +8,14 @@ static void linear_init(double *parameters, struct rng *rng) {
     memset(parameters, 0, (FEATURE_GLOBAL_COUNT + 1) * sizeof *parameters);
 }
 
-/* The vector has fewer places than there are features: neighbours of the table, which are related, share one. */
 static enum status linear_forward(const double *parameters, const struct network_input *input, struct arena *scratch,
-                                  void **state, double *score, double hidden[RANKER_HIDDEN], struct error *err) {
+                                  void **state, double *score, struct error *err) {
     (void)err;
     arena_clear(scratch);
     *state = NULL;
-    memset(hidden, 0, RANKER_HIDDEN * sizeof *hidden);
     double sum = parameters[FEATURE_GLOBAL_COUNT];
-    for (size_t k = 0; k < FEATURE_GLOBAL_COUNT; k++) {
-        const double term = parameters[k] * input->global[k];
-        sum += term;
-        hidden[k * RANKER_HIDDEN / FEATURE_GLOBAL_COUNT] += term;
-    }
+    for (size_t k = 0; k < FEATURE_GLOBAL_COUNT; k++)
+        sum += parameters[k] * input->global[k];
     *score = sum;
     return ST_OK;
 }

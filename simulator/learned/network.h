@@ -33,11 +33,10 @@ struct network_class {
     size_t parameters;
     /* Random start; the network then scores near 0 for every input. */
     void (*init)(double *parameters, struct rng *rng);
-    /* The score, and the RANKER_HIDDEN numbers of the last hidden layer. What backward needs is left in `scratch`,
-     * which the callee clears first: *state is good until the next forward with the same scratch. Fails:
-     * ST_NO_MEMORY. */
+    /* What backward needs is left in `scratch`, which the callee clears first: *state is good until the next forward
+     * with the same scratch. Fails: ST_NO_MEMORY. */
     enum status (*forward)(const double *parameters, const struct network_input *input, struct arena *scratch,
-                           void **state, double *score, double hidden[RANKER_HIDDEN], struct error *err);
+                           void **state, double *score, struct error *err);
     /* Adds d score / d parameters, times `slope`, to gradient. `state` is what forward left. Fails: ST_NO_MEMORY. */
     enum status (*backward)(const double *parameters, const struct network_input *input, struct arena *scratch,
                             void *state, double slope, double *gradient, struct error *err);

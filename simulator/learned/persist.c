@@ -245,7 +245,7 @@ static enum status check_members(const struct json_at *root, bool trees, struct 
 
 static enum status read_kind(const struct json_at *root, enum ranker_kind *out, struct error *err) {
     static const char *const WORDS[] = {
-#define X(name, words) #name,
+#define X(name) #name,
         RANKER_KIND_TABLE(X)
 #undef X
             NULL};

@@ -89,7 +89,7 @@ const struct ranker_report *ranker_report_of(const struct ranker *ranker) {
 /* ---- scoring ---- */
 
 static enum status run_network(const struct ranker *ranker, const struct features *features, double *score,
-                               double hidden[RANKER_HIDDEN], struct error *err) {
+                               struct error *err) {
     const struct network_class *network = NETWORKS[ranker->options.kind];
     struct arena input_arena = {0}, scratch = {0};
     struct network_input input;
@@ -97,20 +97,16 @@ static enum status run_network(const struct ranker *ranker, const struct feature
     enum status status =
         normalise(&ranker->normalisation, features, ranker->options.kind != RANKER_linear, &input_arena, &input, err);
     if (status == ST_OK)
-        status = network->forward(ranker->parameters, &input, &scratch, &state, score, hidden, err);
+        status = network->forward(ranker->parameters, &input, &scratch, &state, score, err);
     arena_release(&scratch);
     arena_release(&input_arena);
     return status;
 }
 
-static void run_forest(const struct ranker *ranker, const struct features *features, double *score,
-                       double hidden[RANKER_HIDDEN]) {
+static double run_forest(const struct ranker *ranker, const struct features *features) {
     float row[FEATURE_GLOBAL_COUNT];
-    memset(hidden, 0, RANKER_HIDDEN * sizeof *hidden);
     trees_row(features, row);
-    *score = ranker->leaf_scale * (double)forest_score(&ranker->forest, row, hidden);
-    for (size_t k = 0; k < RANKER_HIDDEN; k++)
-        hidden[k] *= ranker->leaf_scale;
+    return ranker->leaf_scale * (double)forest_score(&ranker->forest, row);
 }
 
 static enum status check_timeline(const struct features *features, struct error *err) {
@@ -125,32 +121,17 @@ static double start_of(const struct ranker *ranker, const struct features *featu
     return (ranker->options.residual ? log(features->timeline_us) : 0) + ranker->shift;
 }
 
-static enum status run(const struct ranker *ranker, const struct features *features, double *score,
-                       double hidden[RANKER_HIDDEN], struct error *err) {
+enum status ranker_score(const struct ranker *ranker, const struct features *features, double *out, struct error *err) {
     enum status status = ranker->options.residual ? check_timeline(features, err) : ST_OK;
     double own = 0;
     if (status != ST_OK)
         return status;
     if (NETWORKS[ranker->options.kind])
-        status = run_network(ranker, features, &own, hidden, err);
+        status = run_network(ranker, features, &own, err);
     else
-        run_forest(ranker, features, &own, hidden);
+        own = run_forest(ranker, features);
     if (status == ST_OK)
-        *score = start_of(ranker, features) + own;
-    return status;
-}
-
-enum status ranker_score(const struct ranker *ranker, const struct features *features, double *out, struct error *err) {
-    double hidden[RANKER_HIDDEN];
-    return run(ranker, features, out, hidden, err);
-}
-
-enum status ranker_hidden(const struct ranker *ranker, const struct features *features, double out[RANKER_HIDDEN],
-                          struct error *err) {
-    double hidden[RANKER_HIDDEN], score;
-    enum status status = run(ranker, features, &score, hidden, err);
-    if (status == ST_OK)
-        memcpy(out, hidden, sizeof hidden);
+        *out = start_of(ranker, features) + own;
     return status;
 }
 

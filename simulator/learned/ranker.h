@@ -53,12 +53,6 @@ const struct ranker_report *ranker_report_of(const struct ranker *ranker);
  * timeline_us is not positive), ST_NO_MEMORY. */
 enum status ranker_score(const struct ranker *ranker, const struct features *features, double *out, struct error *err);
 
-/* The ranker's last hidden layer for a strategy: strategies that the ranker cannot tell apart have the same vector.
- * AutoSync §3.2 compares candidates by it; here only tests read it. RANKER_HIDDEN numbers, zeros behind those that the
- * kind has (linear: the weighted features; trees: the leaves' values, summed over blocks of trees). */
-enum status ranker_hidden(const struct ranker *ranker, const struct features *features, double out[RANKER_HIDDEN],
-                          struct error *err);
-
 /* Canonical JSON, malloc'd; a ranker read back from it gives the same scores bit for bit. NULL when memory is out. */
 char *ranker_write(const struct ranker *ranker);
 /* Fails: ST_INVALID (no ranker, of another version, of other features), ST_NO_MEMORY. */

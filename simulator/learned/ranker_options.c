@@ -4,25 +4,19 @@
 #include <math.h>
 #include <string.h>
 
-static const struct {
-    const char *name, *words;
-} KINDS[RANKER_KIND_COUNT] = {
-#define X(name, words) [RANKER_##name] = {#name, words},
+static const char *const KINDS[RANKER_KIND_COUNT] = {
+#define X(name) [RANKER_##name] = #name,
     RANKER_KIND_TABLE(X)
 #undef X
 };
 
 const char *ranker_kind_name(enum ranker_kind kind) {
-    return KINDS[kind].name;
-}
-
-const char *ranker_kind_label(enum ranker_kind kind) {
-    return KINDS[kind].words;
+    return KINDS[kind];
 }
 
 bool ranker_kind_parse(const char *word, enum ranker_kind *out) {
     for (int kind = 0; kind < RANKER_KIND_COUNT; kind++) {
-        if (strcmp(word, KINDS[kind].name) == 0) {
+        if (strcmp(word, KINDS[kind]) == 0) {
             *out = (enum ranker_kind)kind;
             return true;
         }

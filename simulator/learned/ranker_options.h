@@ -11,22 +11,19 @@
 #include "featurize/features.h"
 
 #define RANKER_KIND_TABLE(X)                                                                                           \
-    X(linear, "a linear model of the global features")                                                                 \
-    X(rnn, "a bidirectional LSTM over the variables")                                                                  \
-    X(gat, "graph attention over the variable graph")                                                                  \
-    X(trees, "boosted trees on the global features")
+    X(linear) /* a linear model of the global features */                                                              \
+    X(rnn)    /* a bidirectional LSTM over the variables */                                                            \
+    X(gat)    /* graph attention over the variable graph */                                                            \
+    X(trees)  /* boosted trees on the global features */
 
 enum ranker_kind {
-#define X(name, words) RANKER_##name,
+#define X(name) RANKER_##name,
     RANKER_KIND_TABLE(X)
 #undef X
         RANKER_KIND_COUNT
 };
 const char *ranker_kind_name(enum ranker_kind kind);
-const char *ranker_kind_label(enum ranker_kind kind);
 bool ranker_kind_parse(const char *word, enum ranker_kind *out);
-
-enum { RANKER_HIDDEN = 16 }; /* numbers of a hidden vector, see ranker_hidden */
 
 struct ranker_example {
     const struct features *features; /* borrowed */

@@ -60,7 +60,7 @@ static void read_out(size_t n, const double *h, size_t last, double *out) {
 }
 
 static enum status forward(const double *parameters, const struct network_input *input, struct arena *scratch,
-                           void **state, double *score, double hidden[RANKER_HIDDEN], struct error *err) {
+                           void **state, double *score, struct error *err) {
     arena_clear(scratch);
     const size_t n = input->n_variables;
     struct state *s = start(input, scratch);
@@ -72,7 +72,6 @@ static enum status forward(const double *parameters, const struct network_input 
         read_out(n, s->h[d], last_place(d, n), s->frame.joined + d * 2 * STATE);
     }
     *score = frame_score(parameters, input, &s->frame);
-    memcpy(hidden, s->frame.hidden, sizeof s->frame.hidden);
     *state = s;
     return ST_OK;
 }

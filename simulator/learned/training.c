@@ -88,9 +88,9 @@ static void fit_release(struct fit *fit) {
 
 static enum status score_example(struct fit *fit, struct fold *fold, const struct network_input *input, uint32_t i,
                                  size_t slot, struct error *err) {
-    double hidden[RANKER_HIDDEN], score;
+    double score;
     enum status status =
-        fit->network->forward(fit->parameters, &input[i], &fit->slot[slot], &fit->state[slot], &score, hidden, err);
+        fit->network->forward(fit->parameters, &input[i], &fit->slot[slot], &fit->state[slot], &score, err);
     if (status == ST_OK)
         fold->score[i] = fold->base[i] + score;
     return status;

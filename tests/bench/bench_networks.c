@@ -51,7 +51,7 @@ static void bench_network(const struct network_class *network, const char *name,
     struct error err;
     struct arena arena = {0}, scratch = {0};
     struct rng rng;
-    double there[REPEATS], both[REPEATS], score, hidden[RANKER_HIDDEN];
+    double there[REPEATS], both[REPEATS], score;
     rng_seed(&rng, 20260917);
     double *parameters = need(arena_alloc(&arena, network->parameters, sizeof *parameters));
     double *gradient = need(arena_alloc(&arena, network->parameters, sizeof *gradient));
@@ -60,7 +60,7 @@ static void bench_network(const struct network_class *network, const char *name,
     for (int i = 0; i < REPEATS; i++) {
         void *left;
         const double start = clock_now_us();
-        bench_check(network->forward(parameters, &input, &scratch, &left, &score, hidden, &err), &err);
+        bench_check(network->forward(parameters, &input, &scratch, &left, &score, &err), &err);
         there[i] = clock_now_us() - start;
         bench_check(network->backward(parameters, &input, &scratch, left, 1, gradient, &err), &err);
         both[i] = clock_now_us() - start;

@@ -12,11 +12,10 @@ const struct contender closed_form = {.name = "AutoSync's closed form", .kind = 
 const struct contender corrected = {.name = "timeline, two factors fitted", .kind = CONTENDER_CORRECTED};
 
 const struct contender learned[LEARNED] = {
-#define X(word, words)                                                                                                 \
-    {.name = #word " on the timeline", .kind = CONTENDER_RANKER, .ranker = RANKER_##word, .residual = true},
+#define X(word) {.name = #word " on the timeline", .kind = CONTENDER_RANKER, .ranker = RANKER_##word, .residual = true},
     RANKER_KIND_TABLE(X)
 #undef X
-#define X(word, words) {.name = #word " alone", .kind = CONTENDER_RANKER, .ranker = RANKER_##word},
+#define X(word) {.name = #word " alone", .kind = CONTENDER_RANKER, .ranker = RANKER_##word},
         RANKER_KIND_TABLE(X)
 #undef X
 };

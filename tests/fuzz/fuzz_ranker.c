@@ -31,12 +31,11 @@ static void score(const struct ranker *ranker) {
                          .edges = &edge,
                          .partitions = 4,
                          .timeline_us = 1000};
-    double out, hidden[RANKER_HIDDEN];
+    double out;
     struct error err;
     for (size_t i = 0; i < FEATURE_GLOBAL_COUNT; i++)
         f.global[i] = (double)(i % 7);
     (void)!ranker_score(ranker, &f, &out, &err);
-    (void)!ranker_hidden(ranker, &f, hidden, &err);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {

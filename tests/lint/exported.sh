@@ -23,8 +23,6 @@ feature_global_kind: as above
 feature_kind_name: as above
 feature_kind_label: as above
 feature_global_is_knob: make evaluate searches the knobs alone
-ranker_hidden: a test and a fuzz target read the last layer of a loaded ranker
-ranker_kind_label: a test
 markup_append: a test
 server_port: a test has the system choose a port, and asks which it is
 pool_waiting: a test waits until a request waits

@@ -67,7 +67,7 @@ static void assert_predicts(const struct grown *g, const struct forest *forest, 
     assert_int_equal(XGBoosterPredict(g->booster, g->matrix, 1, rounds, 0, &n, &margin), 0);
     assert_int_equal(n, ROWS);
     for (size_t i = 0; i < ROWS; i++) {
-        const float score = forest_score(forest, g->x + i * COLUMNS, NULL);
+        const float score = forest_score(forest, g->x + i * COLUMNS);
         assert_memory_equal(&score, &margin[i], sizeof score);
     }
 }
@@ -123,20 +123,6 @@ static void trees_written_and_read_back_or_copied_are_the_same(void **state) {
     release(&g);
 }
 
-static void the_blocks_of_leaves_sum_to_the_score(void **state) {
-    (void)state;
-    struct grown g = {.forest = {0}};
-    grow_forest(&g, "3");
-    for (size_t i = 0; i < ROWS; i++) {
-        double blocks[RANKER_HIDDEN] = {0}, sum = 0;
-        const double score = (double)forest_score(&g.forest, g.x + i * COLUMNS, blocks);
-        for (size_t k = 0; k < RANKER_HIDDEN; k++)
-            sum += blocks[k];
-        assert_true(fabs(sum - score) < 1e-5);
-    }
-    release(&g);
-}
-
 static void a_broken_tree_is_refused_and_leaves_the_forest_as_it_was(void **state) {
     (void)state;
     static const struct {
@@ -166,7 +152,6 @@ int main(void) {
         cmocka_unit_test(flat_trees_predict_what_xgboost_predicts_bit_for_bit),
         cmocka_unit_test(the_first_rounds_alone_are_what_xgboost_predicts_with_them),
         cmocka_unit_test(trees_written_and_read_back_or_copied_are_the_same),
-        cmocka_unit_test(the_blocks_of_leaves_sum_to_the_score),
         cmocka_unit_test(a_broken_tree_is_refused_and_leaves_the_forest_as_it_was),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,14 +16,14 @@ struct subject {
     const struct network_input *input;
     struct arena scratch;
     double parameters[MOST_PARAMETERS], gradient[MOST_PARAMETERS], direction[MOST_PARAMETERS], kept[MOST_PARAMETERS];
-    double along, hidden[RANKER_HIDDEN];
+    double along;
 };
 
 /* `left` is for pass_back. */
 static double pass(struct subject *s, void **left) {
     struct error err;
     double out;
-    assert_ok(s->network->forward(s->parameters, s->input, &s->scratch, left, &out, s->hidden, &err));
+    assert_ok(s->network->forward(s->parameters, s->input, &s->scratch, left, &out, &err));
     return out;
 }
 
@@ -175,7 +175,7 @@ static void the_global_features_alone_can_carry_a_linear_model(void **state) {
     for (size_t k = 0; k < NETWORKS; k++) {
         double want = 0.75;
         start(s, NETWORK[k], &e, &rng);
-        memset(s->parameters + FRAME_AT_SUM, 0, RANKER_HIDDEN * sizeof *s->parameters);
+        memset(s->parameters + FRAME_AT_SUM, 0, FRAME_HIDDEN * sizeof *s->parameters);
         s->parameters[FRAME_AT_BIAS] = want;
         for (size_t i = 0; i < FEATURE_GLOBAL_COUNT; i++)
             want += s->parameters[FRAME_AT_DIRECT + i] * e.global[i];
@@ -184,7 +184,14 @@ static void the_global_features_alone_can_carry_a_linear_model(void **state) {
     free_subject(s);
 }
 
-static void the_hidden_numbers_are_those_that_the_score_sums(void **state) {
+/* The score with weight 1 for number i of the last layer, and 0 for the others. */
+static double score_of_hidden(struct subject *s, size_t i) {
+    memset(s->parameters + FRAME_AT_SUM, 0, FRAME_HIDDEN * sizeof *s->parameters);
+    s->parameters[FRAME_AT_SUM + i] = 1;
+    return score(s);
+}
+
+static void the_score_sums_the_hidden_numbers_by_their_weights(void **state) {
     (void)state;
     struct subject *s = new_subject();
     struct example e;
@@ -192,12 +199,15 @@ static void the_hidden_numbers_are_those_that_the_score_sums(void **state) {
     seed_here(&rng);
     example_random(&rng, &e, 5, 0.5);
     for (size_t k = 0; k < NETWORKS; k++) {
+        double weights[FRAME_HIDDEN];
         start(s, NETWORK[k], &e, &rng);
-        double got = score(s), want = s->parameters[FRAME_AT_BIAS];
+        memcpy(weights, s->parameters + FRAME_AT_SUM, sizeof weights);
+        double got = score(s), linear = s->parameters[FRAME_AT_BIAS];
         for (size_t i = 0; i < FEATURE_GLOBAL_COUNT; i++)
-            want += s->parameters[FRAME_AT_DIRECT + i] * e.global[i];
-        for (size_t i = 0; i < RANKER_HIDDEN; i++)
-            want += s->parameters[FRAME_AT_SUM + i] * s->hidden[i];
+            linear += s->parameters[FRAME_AT_DIRECT + i] * e.global[i];
+        double want = linear;
+        for (size_t i = 0; i < FRAME_HIDDEN; i++)
+            want += weights[i] * (score_of_hidden(s, i) - linear);
         assert_close(got, want, 1e-12);
     }
     free_subject(s);
@@ -274,7 +284,7 @@ enum { RNN_PARTS = 4, RNN_PART = FRAME_READOUT / RNN_PARTS };
 /* The last layer sees numbers [part RNN_PART, (part + 1) RNN_PART) of the read-out and nothing else. */
 static void keep_part(struct subject *s, size_t part) {
     double *weights = s->parameters + FRAME_AT_HIDDEN;
-    for (size_t i = 0; i < (size_t)RANKER_HIDDEN * FRAME_JOINED; i++)
+    for (size_t i = 0; i < (size_t)FRAME_HIDDEN * FRAME_JOINED; i++)
         if (i % FRAME_JOINED / RNN_PART != part)
             weights[i] = 0;
 }
@@ -326,7 +336,6 @@ static void graph_attention_does_not_see_how_nodes_are_numbered(void **state) {
     seed_here(&rng);
     for (int round = 0; round < 20; round++) {
         uint32_t to_place[EXAMPLE_VARIABLES];
-        double hidden[RANKER_HIDDEN];
         for (uint32_t i = 0; i < EXAMPLE_VARIABLES; i++)
             to_place[i] = i;
         rng_shuffle(&rng, EXAMPLE_VARIABLES, to_place);
@@ -334,11 +343,14 @@ static void graph_attention_does_not_see_how_nodes_are_numbered(void **state) {
         relabel(&e, to_place, &renamed);
         start(s, &network_gat, &e, &rng);
         const double want = score(s);
-        memcpy(hidden, s->hidden, sizeof hidden);
         s->input = &renamed.input;
         assert_close(score(s), want, 1e-11);
-        for (size_t i = 0; i < RANKER_HIDDEN; i++)
-            assert_true(fabs(s->hidden[i] - hidden[i]) < 1e-11);
+        for (size_t i = 0; i < FRAME_HIDDEN; i++) {
+            s->input = &e.input;
+            const double hidden = score_of_hidden(s, i);
+            s->input = &renamed.input;
+            assert_true(fabs(score_of_hidden(s, i) - hidden) < 1e-11);
+        }
     }
     free_subject(s);
 }
@@ -465,7 +477,7 @@ int main(void) {
         cmocka_unit_test(backward_adds_the_gradient_times_the_slope),
         cmocka_unit_test(an_untrained_network_scores_near_0_and_its_direct_weights_are_0),
         cmocka_unit_test(the_global_features_alone_can_carry_a_linear_model),
-        cmocka_unit_test(the_hidden_numbers_are_those_that_the_score_sums),
+        cmocka_unit_test(the_score_sums_the_hidden_numbers_by_their_weights),
         cmocka_unit_test(scratch_that_served_another_example_changes_no_bit),
         cmocka_unit_test(a_row_of_weight_w_is_w_equal_rows),
         cmocka_unit_test(every_part_of_an_rnns_read_out_has_seen_all_variables),

@@ -19,12 +19,12 @@ static enum status there_and_back(void *arg, struct error *err) {
     struct job *j = arg;
     struct arena scratch = {0};
     void *left = j;
-    double score = UNTOUCHED, hidden[RANKER_HIDDEN] = {UNTOUCHED};
-    enum status status = j->network->forward(j->parameters, &j->example.input, &scratch, &left, &score, hidden, err);
+    double score = UNTOUCHED;
+    enum status status = j->network->forward(j->parameters, &j->example.input, &scratch, &left, &score, err);
     if (status == ST_OK)
         status = j->network->backward(j->parameters, &j->example.input, &scratch, left, 1, j->gradient, err);
     else
-        assert_true(left == j && score == UNTOUCHED && hidden[0] == UNTOUCHED);
+        assert_true(left == j && score == UNTOUCHED);
     arena_release(&scratch);
     return status;
 }

@@ -10,11 +10,9 @@ struct life {
 };
 
 static enum status use(const struct ranker *ranker, const struct made *made, struct error *err) {
-    double score, hidden[RANKER_HIDDEN];
+    double score;
     struct ranker *again;
     enum status status = ranker_score(ranker, &made->features[0], &score, err);
-    if (status == ST_OK)
-        status = ranker_hidden(ranker, &made->features[0], hidden, err);
     if (status != ST_OK)
         return status;
     char *text = ranker_write(ranker);
