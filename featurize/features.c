@@ -1,64 +1,26 @@
-/* The views of a plan put together, and the tables as arrays; see featurize/features.h. */
+/* The views of a plan put together, and the features' names; see featurize/features.h. */
 #include "featurize/features.h"
 
 #include "featurize/features_internal.h"
 
-static const struct feature_column GLOBAL_COLUMNS[] = {
-#define X(name, unit, kind, words) {#name, unit, words},
+static const char *const GLOBAL_NAMES[] = {
+#define X(name, unit, kind, words) #name,
     FEATURE_GLOBAL_TABLE(X)
 #undef X
 };
 
-static const enum feature_kind GLOBAL_KINDS[] = {
-#define X(name, unit, kind, words) FEATURE_KIND_##kind,
-    FEATURE_GLOBAL_TABLE(X)
-#undef X
-};
-
-static const struct feature_column SHARD_COLUMNS[] = {
-#define X(name, unit, words) {#name, unit, words},
+static const char *const SHARD_NAMES[] = {
+#define X(name, unit, words) #name,
     FEATURE_SHARD_TABLE(X)
 #undef X
 };
 
-static const struct {
-    const char *name, *words;
-} KINDS[] = {
-#define X(name, words) {#name, words},
-    FEATURE_KIND_TABLE(X)
-#undef X
-};
-
-const struct feature_column *feature_global_column(size_t i) {
-    return &GLOBAL_COLUMNS[i];
-}
-
-const struct feature_column *feature_shard_column(size_t i) {
-    return &SHARD_COLUMNS[i];
-}
-
 const char *feature_global_name(size_t i) {
-    return GLOBAL_COLUMNS[i].name;
+    return GLOBAL_NAMES[i];
 }
 
 const char *feature_shard_name(size_t i) {
-    return SHARD_COLUMNS[i].name;
-}
-
-enum feature_kind feature_global_kind(size_t i) {
-    return GLOBAL_KINDS[i];
-}
-
-bool feature_global_is_knob(size_t i) {
-    return GLOBAL_KINDS[i] == FEATURE_KIND_knob;
-}
-
-const char *feature_kind_name(enum feature_kind kind) {
-    return KINDS[kind].name;
-}
-
-const char *feature_kind_label(enum feature_kind kind) {
-    return KINDS[kind].words;
+    return SHARD_NAMES[i];
 }
 
 static void features_of_timeline(const struct survey *s, struct features *out) {

@@ -16,7 +16,6 @@
 #ifndef FEATURIZE_FEATURES_H
 #define FEATURIZE_FEATURES_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -59,19 +58,7 @@ enum status features_of(const struct strategy *strategy, const struct plan *plan
                         const struct timeline_terms *terms, struct features *out, struct error *err);
 void features_release(struct features *features); /* zeroed ones are allowed */
 
-/* A row of the tables. */
-struct feature_column {
-    const char *name, *unit, *words; /* "log2_timeline_us", "log2 us", "the timeline's iteration time" */
-};
-const struct feature_column *feature_global_column(size_t i); /* i < FEATURE_GLOBAL_COUNT */
-const struct feature_column *feature_shard_column(size_t i);  /* i < FEATURE_SHARD_COUNT */
-const char *feature_global_name(size_t i);
-const char *feature_shard_name(size_t i);
-
-/* What the i-th global feature tells of. The knobs together describe a strategy, the same for all domains. */
-enum feature_kind feature_global_kind(size_t i);
-bool feature_global_is_knob(size_t i);
-const char *feature_kind_name(enum feature_kind kind);
-const char *feature_kind_label(enum feature_kind kind);
+const char *feature_global_name(size_t i); /* i < FEATURE_GLOBAL_COUNT */
+const char *feature_shard_name(size_t i);  /* i < FEATURE_SHARD_COUNT */
 
 #endif

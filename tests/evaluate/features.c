@@ -12,6 +12,7 @@
 
 #include "cli/table.h"
 #include "tests/evaluate/evaluate.h"
+#include "tests/support/feature_columns.h"
 
 enum { NETWORK_SPLITS = 2 };
 
@@ -53,7 +54,7 @@ static struct features mask(const struct features *from, const struct variant *v
     struct features out = *from;
     out.shards = allocate(arena, from->n_shards, FEATURE_SHARD_COUNT * sizeof *out.shards);
     for (size_t k = 0; k < FEATURE_GLOBAL_COUNT; k++)
-        if (!(variant->global >> feature_global_kind(k) & 1))
+        if (!(variant->global >> GLOBAL_KINDS[k] & 1))
             out.global[k] = 0;
     for (size_t i = 0; i < from->n_shards * FEATURE_SHARD_COUNT; i++)
         if (shard_is_predefined(i % FEATURE_SHARD_COUNT) ? variant->shard_predefined : variant->shard_raw)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/evaluate/methods.h"
+#include "tests/support/feature_columns.h"
 #include "tests/support/strategy/similarity.h"
 #include "tests/support/tuner/reference.h"
 #include "tuner/search/acquisition.h"
@@ -122,7 +123,7 @@ static void describe_box(const struct pool *pool, size_t entry, double *x) {
 /* Logarithms to base 2 over 10, as the advisor scales them. */
 static void describe_knobs(const struct pool *pool, size_t entry, double *x) {
     for (size_t k = 0; k < FEATURE_GLOBAL_COUNT; k++)
-        if (feature_global_is_knob(k)) {
+        if (is_knob(k)) {
             const bool size = strncmp(feature_global_name(k), "log2_", 5) == 0;
             *x++ = pool->examples[entry].features->global[k] / (size ? 10 : 1);
         }
@@ -138,7 +139,7 @@ static void describe_sizes(const struct pool *pool, size_t entry, double *x) {
 static size_t count_knobs(void) {
     size_t n = 0;
     for (size_t k = 0; k < FEATURE_GLOBAL_COUNT; k++)
-        n += feature_global_is_knob(k);
+        n += is_knob(k);
     return n;
 }
 

@@ -8,6 +8,7 @@
 #include "simulator/bound.h"
 #include "simulator/closed_form.h"
 #include "strategy/plan.h"
+#include "tests/support/feature_columns.h"
 #include "tests/support/strategy/similarity.h"
 
 #define X(name) FEATURE_GLOBAL_##name,
@@ -36,7 +37,7 @@ static const struct features *make_blind(struct pool *pool) {
         blind[i].arena = (struct arena){0};
         blind[i].timeline_us = 1;
         for (size_t k = 0; k < FEATURE_GLOBAL_COUNT; k++)
-            if (feature_global_kind(k) == FEATURE_KIND_timeline)
+            if (GLOBAL_KINDS[k] == FEATURE_KIND_timeline)
                 blind[i].global[k] = 0;
     }
     return blind;

@@ -17,12 +17,6 @@ allowed='
 bayes_recommend: tests and make evaluate judge Bayesian optimization by the trial that it would recommend
 gp_log_likelihood: a test holds its gradient against differences, and what a fit found against the truth
 status_http_code: a test holds the codes of problems against the table of statuses
-feature_global_column: a test holds the documented columns against the table of features, here and in the next four
-feature_shard_column: as above
-feature_global_kind: as above
-feature_kind_name: as above
-feature_kind_label: as above
-feature_global_is_knob: make evaluate searches the knobs alone
 markup_append: a test
 server_port: a test has the system choose a port, and asks which it is
 pool_waiting: a test waits until a request waits

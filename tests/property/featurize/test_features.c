@@ -6,6 +6,7 @@
 #include "featurize/features.h"
 #include "strategy/space/ready_order.h"
 #include "tests/support/check.h"
+#include "tests/support/feature_columns.h"
 #include "tests/support/strategy/random_instances.h"
 #include "tests/unit/strategy/any_strategy.h"
 
@@ -84,10 +85,10 @@ static void every_number_is_finite_and_in_its_range(void **state) {
         struct instance in;
         instance_open(&in, i);
         for (size_t k = 0; k < FEATURE_GLOBAL_COUNT; k++)
-            check_range(feature_global_column(k)->unit, feature_global_name(k), in.features.global[k]);
+            check_range(GLOBAL_COLUMNS[k].unit, feature_global_name(k), in.features.global[k]);
         for (size_t row = 0; row < in.features.n_shards; row++)
             for (size_t k = 0; k < FEATURE_SHARD_COUNT; k++)
-                check_range(feature_shard_column(k)->unit, feature_shard_name(k),
+                check_range(SHARD_COLUMNS[k].unit, feature_shard_name(k),
                             shard(&in.features, row, (enum feature_shard)k));
         instance_close(&in);
     }
@@ -219,7 +220,7 @@ static void knobs_do_not_depend_on_the_numbers_of_groups(void **state) {
         renumber(&in, &original);
         describe(&in);
         for (size_t k = 0; k < FEATURE_GLOBAL_COUNT; k++)
-            if (feature_global_is_knob(k))
+            if (is_knob(k))
                 assert_close(in.features.global[k], before.global[k], 1e-9);
         features_release(&before);
         strategy_release(&original);

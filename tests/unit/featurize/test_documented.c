@@ -7,6 +7,7 @@
 
 #include "featurize/features.h"
 #include "tests/support/check.h"
+#include "tests/support/feature_columns.h"
 
 static const char INTRODUCTION[] =
     "# Features\n"
@@ -34,28 +35,28 @@ static const char GRAPH[] =
     "producer to the first of another if a path of backward operators between them passes no third producer. Of the\n"
     "producers that lead to one, the 8 latest count.\n";
 
-static void write_rows(FILE *out, size_t n, const struct feature_column *(*column)(size_t), int kind) {
+static void write_rows(FILE *out, size_t n, const struct feature_column *columns, int kind) {
     fprintf(out, "\n| place | name | unit | meaning |\n|---|---|---|---|\n");
     for (size_t i = 0; i < n; i++)
-        if (kind < 0 || (int)feature_global_kind(i) == kind)
-            fprintf(out, "| %zu | %s | %s | %s |\n", i, column(i)->name, column(i)->unit, column(i)->words);
+        if (kind < 0 || (int)GLOBAL_KINDS[i] == kind)
+            fprintf(out, "| %zu | %s | %s | %s |\n", i, columns[i].name, columns[i].unit, columns[i].words);
 }
 
 static void write_page(FILE *out) {
     fputs(INTRODUCTION, out);
     fprintf(out, "\n## The global vector\n\nShape: %d numbers.\n", (int)FEATURE_GLOBAL_COUNT);
-    for (int kind = 0; kind < FEATURE_KIND_COUNT; kind++) {
-        enum feature_kind k = (enum feature_kind)kind;
-        fprintf(out, "\n### %s: %s\n", feature_kind_name(k), feature_kind_label(k));
-        write_rows(out, FEATURE_GLOBAL_COUNT, feature_global_column, kind);
-    }
+#define X(name, words)                                                                                                 \
+    fprintf(out, "\n### %s: %s\n", #name, words);                                                                      \
+    write_rows(out, FEATURE_GLOBAL_COUNT, GLOBAL_COLUMNS, FEATURE_KIND_##name);
+    FEATURE_KIND_TABLE(X)
+#undef X
     fprintf(
         out,
         "\n## The rows of shards\n\nShape: rows x %d, by readiness of their variables. If no column tells two shards "
         "of a variable apart,\nthey share a row, and a weight counts them. \"ps\" is 0 for all-reduced shards, "
         "\"cc\" for those under a\nparameter server.\n",
         (int)FEATURE_SHARD_COUNT);
-    write_rows(out, FEATURE_SHARD_COUNT, feature_shard_column, -1);
+    write_rows(out, FEATURE_SHARD_COUNT, SHARD_COLUMNS, -1);
     fputs(GRAPH, out);
 }
 

@@ -5,6 +5,7 @@
  * pass of 90 us needs a, b, c at 0, 10, 40 us. The cluster has n1 with two devices and n2 with one at 1000 bytes/us,
  * and s without devices at 500 bytes/us; an all-reduce takes 100 us + 0.01 us a byte, a push 5 us, a launch 3 us,
  * adding 1000 bytes 1 us, gathering 2000 bytes 1 us. */
+#include "tests/support/feature_columns.h"
 #include "tests/unit/featurize/instance.h"
 
 #define MODEL                                                                                                          \
@@ -393,13 +394,12 @@ static void the_domain_is_described_by_ratios(void **state) {
 
 static void knobs_are_told_from_what_follows(void **state) {
     (void)state;
-    assert_true(feature_global_is_knob(FEATURE_GLOBAL_log2_credit));
-    assert_true(feature_global_is_knob(FEATURE_GLOBAL_scattered_share));
-    assert_false(feature_global_is_knob(FEATURE_GLOBAL_log2_timeline_us));
-    assert_false(feature_global_is_knob(FEATURE_GLOBAL_log2_devices));
-    assert_int_equal(feature_global_kind(FEATURE_GLOBAL_log2_devices), FEATURE_KIND_domain);
+    assert_true(is_knob(FEATURE_GLOBAL_log2_credit));
+    assert_true(is_knob(FEATURE_GLOBAL_scattered_share));
+    assert_false(is_knob(FEATURE_GLOBAL_log2_timeline_us));
+    assert_false(is_knob(FEATURE_GLOBAL_log2_devices));
+    assert_int_equal(GLOBAL_KINDS[FEATURE_GLOBAL_log2_devices], FEATURE_KIND_domain);
     assert_string_equal(feature_global_name(0), "log2_timeline_us");
-    assert_string_equal(feature_kind_name(FEATURE_KIND_knob), "knob");
 }
 
 int main(void) {
