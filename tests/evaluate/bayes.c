@@ -4,7 +4,7 @@
  *
  * Each trial's value has noise of 5% of it, the same numbers for all methods. After n trials a method recommends one of
  * the points it tried, and regret is that point's value without noise over the least. What is recommended:
- *   bayes, random + process   the least posterior mean, by a process fitted to the trials (bayes_recommend); the second
+ *   bayes, random + process   the least posterior mean, by a process fitted to the trials (recommend.h); the second
  *                             tries the points of `random`, so it shows what choosing well is worth and what searching
  * is all others                the least value seen, as these methods have it On times all are told logarithms. `bayes
  * + simulator` has the simulator's prediction as prior mean where the truth has dearer start-ups and transfers.
@@ -25,6 +25,7 @@
 #include "tests/evaluate/evaluate.h"
 #include "tests/evaluate/optuna_functions.h"
 #include "tests/evaluate/surfaces.h"
+#include "tests/support/tuner/recommend.h"
 
 enum { SEEDS = 20, TRIALS = 60, MARKS = 5, QUARTILES_MARK = 2 };
 static const size_t marks[MARKS] = {5, 10, 20, 40, 60};
@@ -53,7 +54,8 @@ struct play {
     const struct surface *surface;
     const struct method *method;
     struct rng rng;
-    struct bayes *bayes; /* NULL when nothing asks a process */
+    struct bayes_options options;
+    struct bayes *bayes; /* NULL unless it chooses the points */
     struct searcher searcher;
     size_t n;
     double u[TRIALS][SURFACE_DIMENSIONS], value[TRIALS]; /* without noise */
@@ -75,9 +77,9 @@ static void play_start(struct play *play, const struct surface *surface, const s
     const struct bayes_options options = {
         .seed = seed, .prior = method->prior ? surface_prior : NULL, .context = (void *)surface};
     struct error err;
-    *play = (struct play){.surface = surface, .method = method};
+    *play = (struct play){.surface = surface, .method = method, .options = options};
     rng_split(&play->rng, seed, 0);
-    if (method->by_process)
+    if (method->source == SOURCE_BAYES)
         check(bayes_new(surface->n, unit_box, &options, &play->bayes, &err), &err);
     if (method->source == SOURCE_REFERENCE)
         check(reference_find(method->reference)->open(surface->n, seed, &play->searcher, &err), &err);
@@ -126,10 +128,10 @@ static size_t least_seen(const struct play *play) {
 
 static double recommended_regret(const struct play *play) {
     const struct bayes_history history = history_of(play);
-    struct bayes_best best = {.trial = least_seen(play)};
+    struct recommendation best = {.trial = least_seen(play)};
     struct error err;
     if (play->method->by_process)
-        check(bayes_recommend(play->bayes, &history, &best, &err), &err);
+        check(recommend(play->surface->n, unit_box, &play->options, &history, &best, &err), &err);
     return surface_regret(play->surface, play->value[best.trial]);
 }
 

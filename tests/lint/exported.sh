@@ -14,8 +14,6 @@ trap 'rm -rf "$work"' EXIT
 
 # Functions that only tests call, and why they stay.
 allowed='
-bayes_recommend: tests and make evaluate judge Bayesian optimization by the trial that it would recommend
-gp_log_likelihood: a test holds its gradient against differences, and what a fit found against the truth
 status_http_code: a test holds the codes of problems against the table of statuses
 markup_append: a test
 server_port: a test has the system choose a port, and asks which it is

@@ -331,17 +331,3 @@ enum status bayes_suggest(struct bayes *b, const struct bayes_history *h, size_t
     *advice = (struct bayes_advice){k, s.modelled, gain, gain > 0 ? gain / fabs(best) : 0};
     return ST_OK;
 }
-
-enum status bayes_recommend(struct bayes *b, const struct bayes_history *h, struct bayes_best *out, struct error *err) {
-    struct records r;
-    double mean, variance;
-    enum status status;
-    if (!h->n)
-        return error_set(err, ST_INVALID, "nothing has been tried, so nothing can be recommended");
-    if ((status = records_read(b, h, 0, &r, err)) || (status = fit(b, &r, err)))
-        return status;
-    size_t i = best_trial(h, &r);
-    gp_predict(b->gp, 1, r.rows + i * b->space.columns, &r.prior[i], &mean, &variance);
-    *out = (struct bayes_best){i, mean, sqrt(variance)};
-    return ST_OK;
-}

@@ -3,7 +3,6 @@
  *   bayes_new(n, dimensions, &options, &b, &err);
  *   loop: bayes_suggest(b, &history, q, x, &advice, &err);    stop when advice.gain is small
  *         measure the points; add them to history
- *   bayes_recommend(b, &history, &best, &err);
  *
  * A Gaussian process (gaussian_process.h) is fitted to the history anew each time; the next point has the highest
  * score, the logarithm of augmented expected improvement (acquisition.h) over the best posterior mean among the points
@@ -59,11 +58,6 @@ struct bayes_advice {
     double relative_gain; /* gain / |best value|; with y a logarithm, gain itself is what to look at */
 };
 
-struct bayes_best {
-    size_t trial;    /* in the history: not elsewhere unless all are */
-    double mean, sd; /* of its value without noise */
-};
-
 /* The dimensions are copied. Fails: ST_INVALID, ST_TOO_LARGE, ST_NO_MEMORY. */
 enum status bayes_new(size_t n, const struct bayes_dimension *dimensions, const struct bayes_options *options,
                       struct bayes **out, struct error *err);
@@ -75,9 +69,5 @@ void bayes_free(struct bayes *bayes); /* NULL is allowed */
  * failure as well; *advice is not. */
 enum status bayes_suggest(struct bayes *bayes, const struct bayes_history *history, size_t q, double *x,
                           struct bayes_advice *advice, struct error *err);
-
-/* The trial to use: the least posterior mean. history->n >= 1. Fails like bayes_suggest. */
-enum status bayes_recommend(struct bayes *bayes, const struct bayes_history *history, struct bayes_best *out,
-                            struct error *err);
 
 #endif

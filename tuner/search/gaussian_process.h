@@ -68,13 +68,6 @@ enum status gp_believe(struct gp *gp, const double *x, struct error *err);
 /* Posterior means at the n observations [O(n)]. */
 void gp_observed_means(const struct gp *gp, double *mean);
 
-/* Log marginal likelihood of the data that gp holds, standardised, at `theta`, and its gradient [2 + inputs]
- * (NULL: not wanted). Invalidates predictions until the next fit or condition. Fails: ST_NUMERIC. */
-enum status gp_log_likelihood(struct gp *gp, const double *theta, double *value, double *gradient, struct error *err);
-
-/* Logarithm of the priors on theta, up to a constant, and its gradient added to gradient (NULL: not wanted). */
-double gp_log_prior(const struct gp *gp, const double *theta, double *gradient);
-
 size_t gp_columns(const struct gp *gp);
 double gp_noise(const struct gp *gp); /* standard deviation of one observation, unit of y */
 

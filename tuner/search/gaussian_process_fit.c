@@ -84,9 +84,8 @@ static void gradient_of(struct gp *gp, const double *theta, size_t n, double *gr
     gradient[GP_SIGNAL] = (trace - nugget - GP_CONSTANT * sum) / 2;
 }
 
-/* Log marginal likelihood of the first n observations. */
-static enum status gp_likelihood_of(struct gp *gp, const double *theta, size_t n, double *value, double *gradient,
-                                    struct error *err) {
+enum status gp_log_likelihood(struct gp *gp, const double *theta, size_t n, double *value, double *gradient,
+                              struct error *err) {
     enum status status = gp_factorise(gp, theta, n, gradient != NULL, err);
     if (status)
         return status;
@@ -104,10 +103,6 @@ static enum status gp_likelihood_of(struct gp *gp, const double *theta, size_t n
     return ST_OK;
 }
 
-enum status gp_log_likelihood(struct gp *gp, const double *theta, double *value, double *gradient, struct error *err) {
-    return gp_likelihood_of(gp, theta, gp->n, value, gradient, err);
-}
-
 /* ---- choice of theta ---- */
 
 struct climb {
@@ -122,7 +117,7 @@ struct climb {
 static double descend(unsigned parameters, const double *theta, double *gradient, void *context) {
     struct climb *climb = context;
     double value;
-    if (gp_likelihood_of(climb->gp, theta, climb->n, &value, gradient, NULL)) {
+    if (gp_log_likelihood(climb->gp, theta, climb->n, &value, gradient, NULL)) {
         if (gradient)
             memset(gradient, 0, parameters * sizeof *gradient);
         return HUGE_VAL;

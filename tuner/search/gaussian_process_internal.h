@@ -38,4 +38,12 @@ enum status gp_load(struct gp *gp, const struct gp_data *data, struct error *err
  * alpha; w too when it is wanted. Fails: ST_NUMERIC. */
 enum status gp_factorise(struct gp *gp, const double *theta, size_t n, bool want_w, struct error *err);
 
+/* Log marginal likelihood of the first n observations, standardised, at `theta`, and its gradient [2 + inputs] (NULL:
+ * not wanted). Invalidates predictions until the next fit or condition. Fails: ST_NUMERIC. */
+enum status gp_log_likelihood(struct gp *gp, const double *theta, size_t n, double *value, double *gradient,
+                              struct error *err);
+
+/* Logarithm of the priors on theta, up to a constant, and its gradient added to gradient (NULL: not wanted). */
+double gp_log_prior(const struct gp *gp, const double *theta, double *gradient);
+
 #endif

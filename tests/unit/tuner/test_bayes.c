@@ -8,6 +8,7 @@
 #include "base/rng.h"
 #include "tests/support/check.h"
 #include "tests/support/landscapes.h"
+#include "tests/support/tuner/recommend.h"
 #include "tuner/search/bayes.h"
 #include "tuner/search/bayes_score.h"
 
@@ -45,6 +46,14 @@ static struct bayes_advice suggest(struct bayes *b, const struct run *run, size_
     return advice;
 }
 
+static struct recommendation recommended(size_t n, const struct bayes_dimension *dimensions, const struct run *run) {
+    struct error err;
+    struct recommendation best;
+    struct bayes_history history = history_of(run);
+    assert_ok(recommend(n, dimensions, &(struct bayes_options){0}, &history, &best, &err));
+    return best;
+}
+
 static int by_value(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
@@ -58,10 +67,8 @@ static double median(double *values) {
 /* ---- known minima ---- */
 
 static double regret_of_bayes(const struct landscape *l, double noise, size_t evaluations, uint64_t seed) {
-    struct error err;
     struct run run = {0};
     struct rng rng;
-    struct bayes_best best;
     struct bayes *b = new_bayes(l->n, l->dimensions, (struct bayes_options){.seed = seed});
     rng_split(&rng, seed, 1);
     while (run.n < evaluations) {
@@ -69,10 +76,8 @@ static double regret_of_bayes(const struct landscape *l, double noise, size_t ev
         double value = l->at(run.x[run.n]);
         add(&run, value, noise * value * rng_normal(&rng));
     }
-    struct bayes_history history = history_of(&run);
-    assert_ok(bayes_recommend(b, &history, &best, &err));
     bayes_free(b);
-    return run.value[best.trial] - l->least;
+    return run.value[recommended(l->n, l->dimensions, &run).trial] - l->least;
 }
 
 static double regret_of_random(const struct landscape *l, size_t evaluations, uint64_t seed) {
@@ -389,10 +394,8 @@ static void an_infinite_prior_forbids_points(void **state) {
 static void trials_from_elsewhere_help_but_are_not_recommended(void **state) {
     (void)state;
     enum { ELSEWHERE = 30 };
-    struct error err;
     struct rng rng;
     struct run run = {0};
-    struct bayes_best best;
     double least = INFINITY;
     rng_split(&rng, test_seed(), 77);
     for (size_t i = 0; i < ELSEWHERE; i++) {
@@ -409,11 +412,26 @@ static void trials_from_elsewhere_help_but_are_not_recommended(void **state) {
         add(&run, branin(run.x[run.n]), 0);
         least = fmin(least, run.value[run.n - 1]);
     }
-    struct bayes_history history = history_of(&run);
-    assert_ok(bayes_recommend(b, &history, &best, &err));
-    assert_true(best.trial >= ELSEWHERE);
+    assert_true(recommended(2, branin_box, &run).trial >= ELSEWHERE);
     assert_true(least - landscapes[0].least < 0.5);
     bayes_free(b);
+}
+
+static void the_best_from_elsewhere_is_not_what_to_improve_on(void **state) {
+    (void)state;
+    struct run run = {0};
+    for (int i = 0; i < 5; i++) {
+        run.x[i][0] = i / 4.0;
+        add(&run, 10 * pow(run.x[i][0] - 0.5, 2), 0);
+    }
+    for (int elsewhere = 0; elsewhere < 2; elsewhere++) {
+        double x, gain;
+        struct bayes *b = new_bayes(1, unit_box, (struct bayes_options){.seed = test_seed()});
+        run.trials[2].elsewhere = elsewhere; /* the least: 0, the others are 0.625 and more */
+        gain = suggest(b, &run, 1, &x).gain;
+        assert_true(elsewhere ? gain > 0.5 : gain < 0.1);
+        bayes_free(b);
+    }
 }
 
 /* ---- stopping ---- */
@@ -442,8 +460,6 @@ static void the_expected_gain_falls_until_it_is_time_to_stop(void **state) {
 /* The first points are far apart; then nothing is expected any more. */
 static void equal_values_and_one_trial_still_give_a_suggestion(void **state) {
     (void)state;
-    struct error err;
-    struct bayes_best best;
     struct run run = {0};
     struct bayes_advice advice = {0};
     struct bayes *b = new_bayes(2, unit_box, (struct bayes_options){.seed = test_seed(), .first = 1});
@@ -457,17 +473,13 @@ static void equal_values_and_one_trial_still_give_a_suggestion(void **state) {
         add(&run, 3, 0);
     }
     assert_true(advice.gain < 1e-3);
-    struct bayes_history history = history_of(&run);
-    assert_ok(bayes_recommend(b, &history, &best, &err));
-    assert_close(best.mean, 3, 1e-9);
+    assert_close(recommended(2, unit_box, &run).mean, 3, 1e-9);
     bayes_free(b);
 }
 
 static void the_recommended_trial_is_not_the_luckiest(void **state) {
     (void)state;
-    struct error err;
     struct rng rng;
-    struct bayes_best best;
     struct run run = {0};
     rng_split(&rng, test_seed(), 78);
     for (size_t i = 0; i < 40; i++) {
@@ -475,12 +487,9 @@ static void the_recommended_trial_is_not_the_luckiest(void **state) {
         add(&run, 10 * pow(run.x[i][0] - 0.5, 2), 0.2 * rng_normal(&rng));
     }
     run.trials[3].y = -0.3; /* true value 1.8 */
-    struct bayes *b = new_bayes(1, unit_box, (struct bayes_options){.seed = test_seed()});
-    struct bayes_history history = history_of(&run);
-    assert_ok(bayes_recommend(b, &history, &best, &err));
+    const struct recommendation best = recommended(1, unit_box, &run);
     assert_true(fabs(run.x[best.trial][0] - 0.5) < 0.2);
     assert_true(fabs(best.mean) < 5 * best.sd + 0.1);
-    bayes_free(b);
 }
 
 static void what_is_no_number_is_refused_with_its_place(void **state) {
@@ -515,8 +524,6 @@ static void what_is_no_number_is_refused_with_its_place(void **state) {
     history.n_pending = 0;
     assert_fails(bayes_suggest(b, &history, GP_MOST + 1, out, &advice, &err), ST_TOO_LARGE, "more than");
     assert_int_equal(advice.n, 99);
-    struct bayes_best best;
-    assert_fails(bayes_recommend(b, &history, &best, &err), ST_INVALID, "nothing has been tried");
     bayes_free(b);
 }
 
@@ -601,6 +608,7 @@ int main(void) {
         cmocka_unit_test(a_good_prior_is_used_from_the_first_trial_on),
         cmocka_unit_test(an_infinite_prior_forbids_points),
         cmocka_unit_test(trials_from_elsewhere_help_but_are_not_recommended),
+        cmocka_unit_test(the_best_from_elsewhere_is_not_what_to_improve_on),
         cmocka_unit_test(the_expected_gain_falls_until_it_is_time_to_stop),
         cmocka_unit_test(equal_values_and_one_trial_still_give_a_suggestion),
         cmocka_unit_test(the_recommended_trial_is_not_the_luckiest),

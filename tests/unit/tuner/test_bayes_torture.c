@@ -1,4 +1,4 @@
-/* Every allocation of a suggestion, a recommendation and a space fails once. */
+/* Every allocation of a suggestion and a space fails once. */
 #include <string.h>
 
 #include "tests/support/check.h"
@@ -20,7 +20,6 @@ static enum status suggest(void *arg, struct error *err) {
     struct bayes_trial trials[TRIALS];
     struct bayes *b = NULL;
     struct bayes_advice advice;
-    struct bayes_best best;
     double out[2 * 3];
     for (size_t i = 0; i < TRIALS; i++)
         trials[i] = (struct bayes_trial){.x = x[i], .y = x[i][0] + x[i][2]};
@@ -28,8 +27,6 @@ static enum status suggest(void *arg, struct error *err) {
     enum status status = bayes_new(3, space, &(struct bayes_options){.prior = prior}, &b, err);
     if (status == ST_OK)
         status = bayes_suggest(b, &history, 2, out, &advice, err);
-    if (status == ST_OK && history.n)
-        status = bayes_recommend(b, &history, &best, err);
     bayes_free(b);
     return status;
 }

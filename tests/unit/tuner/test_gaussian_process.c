@@ -174,7 +174,7 @@ static void the_likelihood_is_that_of_the_explicit_inverse(void **state) {
         work_out(&t, &dense);
         struct gp_data data = data_of(&t);
         assert_ok(gp_condition(gp, t.theta, &data, &err));
-        assert_ok(gp_log_likelihood(gp, t.theta, &value, NULL, &err));
+        assert_ok(gp_log_likelihood(gp, t.theta, gp->n, &value, NULL, &err));
         near_to(value, dense.log_likelihood, 1e-8 * (1 + fabs(dense.log_likelihood)));
     }
     gp_free(gp);
@@ -192,16 +192,16 @@ static void gradients_are_those_of_differences(void **state) {
         draw(i, &t);
         struct gp_data data = data_of(&t);
         assert_ok(gp_condition(gp, t.theta, &data, &err));
-        assert_ok(gp_log_likelihood(gp, t.theta, &value, gradient, &err));
+        assert_ok(gp_log_likelihood(gp, t.theta, gp->n, &value, gradient, &err));
         memset(prior, 0, sizeof prior);
         gp_log_prior(gp, t.theta, prior);
         for (size_t k = 0; k < PARAMETERS; k++) {
             double here = t.theta[k];
             t.theta[k] = here + step;
-            assert_ok(gp_log_likelihood(gp, t.theta, &up, NULL, &err));
+            assert_ok(gp_log_likelihood(gp, t.theta, gp->n, &up, NULL, &err));
             double prior_up = gp_log_prior(gp, t.theta, NULL);
             t.theta[k] = here - step;
-            assert_ok(gp_log_likelihood(gp, t.theta, &down, NULL, &err));
+            assert_ok(gp_log_likelihood(gp, t.theta, gp->n, &down, NULL, &err));
             double prior_down = gp_log_prior(gp, t.theta, NULL);
             t.theta[k] = here;
             near_to(gradient[k], (up - down) / (2 * step), 1e-5 * (1 + fabs(gradient[k])));
@@ -314,8 +314,8 @@ static void fitting_finds_the_parameters_that_made_the_data(void **state) {
         memcpy(truth, theta, sizeof truth);
         truth[GP_SIGNAL] -= 2 * log(unit);
         truth[GP_NOISE] -= 2 * log(unit);
-        assert_ok(gp_log_likelihood(gp, found, &at_found, NULL, &err));
-        assert_ok(gp_log_likelihood(gp, truth, &at_truth, NULL, &err));
+        assert_ok(gp_log_likelihood(gp, found, gp->n, &at_found, NULL, &err));
+        assert_ok(gp_log_likelihood(gp, truth, gp->n, &at_truth, NULL, &err));
         missed += at_found + gp_log_prior(gp, found, NULL) < at_truth + gp_log_prior(gp, truth, NULL) - 0.1;
         for (int p = 0; p < PARAMETERS; p++)
             ratio[p] += (found[p] - truth[p]) / DRAWS;
@@ -442,13 +442,13 @@ static void columns_of_one_input_share_a_length_scale(void **state) {
     struct gp_data data = data_of(&t);
     assert_ok(gp_condition(gp, t.theta, &data, &err));
     assert_ok(gp_condition(whole, t.theta, &data, &err));
-    assert_ok(gp_log_likelihood(whole, t.theta, &up, NULL, &err));
-    assert_ok(gp_log_likelihood(gp, t.theta, &value, gradient, &err));
+    assert_ok(gp_log_likelihood(whole, t.theta, whole->n, &up, NULL, &err));
+    assert_ok(gp_log_likelihood(gp, t.theta, gp->n, &value, gradient, &err));
     assert_close(value, up, 1e-14);
     t.theta[GP_LENGTH + 1] += 1e-5;
-    assert_ok(gp_log_likelihood(gp, t.theta, &up, NULL, &err));
+    assert_ok(gp_log_likelihood(gp, t.theta, gp->n, &up, NULL, &err));
     t.theta[GP_LENGTH + 1] -= 2e-5;
-    assert_ok(gp_log_likelihood(gp, t.theta, &down, NULL, &err));
+    assert_ok(gp_log_likelihood(gp, t.theta, gp->n, &down, NULL, &err));
     near_to(gradient[GP_LENGTH + 1], (up - down) / 2e-5, 1e-5 * (1 + fabs(gradient[GP_LENGTH + 1])));
     gp_free(gp);
     gp_free(whole);
