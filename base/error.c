@@ -8,10 +8,9 @@
 
 static const struct {
     const char *word;
-    int http;
     int exit_code;
 } statuses[] = {
-#define X(name, word, http, exit_code) {word, http, exit_code},
+#define X(name, word, exit_code) {word, exit_code},
     STATUS_TABLE(X)
 #undef X
 };
@@ -135,8 +134,4 @@ const char *status_word(enum status status) {
 
 int status_exit_code(enum status status) {
     return statuses[status].exit_code;
-}
-
-int status_http_code(enum status status) {
-    return statuses[status].http;
 }

@@ -9,25 +9,25 @@
 
 #include <stddef.h>
 
-/* X(name, word for people and programs, HTTP status, exit code) */
+/* X(name, word for people and programs, exit code). service/http/transport/problem.h has the codes of HTTP. */
 #define STATUS_TABLE(X)                                                                                                \
-    X(ST_OK, "ok", 200, 0)                                                                                             \
-    X(ST_USAGE, "usage", 400, 2)             /* a command line or request that makes no sense */                       \
-    X(ST_INVALID, "invalid", 422, 2)         /* a description that breaks a rule */                                    \
-    X(ST_NOT_FOUND, "not-found", 404, 2)     /* a file, record or name that is not there */                            \
-    X(ST_TOO_LARGE, "too-large", 413, 2)     /* input over a stated limit */                                           \
-    X(ST_INFEASIBLE, "infeasible", 422, 3)   /* well-formed, but cannot run on this cluster or with this runner */     \
-    X(ST_CONFLICT, "conflict", 409, 1)       /* the state does not allow it */                                         \
-    X(ST_ENVIRONMENT, "environment", 500, 1) /* no root, no mpirun, disk full, read-only file */                       \
-    X(ST_TRIAL, "trial-failed", 502, 1)      /* a real run crashed, hung or computed a wrong sum */                    \
-    X(ST_TIMEOUT, "timeout", 504, 1)         /* a deadline passed */                                                   \
-    X(ST_NUMERIC, "numeric", 500, 1)         /* a solver could not answer */                                           \
-    X(ST_NO_MEMORY, "no-memory", 507, 1)                                                                               \
-    X(ST_UNREACHABLE, "unreachable", 503, 4) /* a service does not answer or refuses */                                \
-    X(ST_CANCELLED, "cancelled", 499, 130)   /* the user interrupted */
+    X(ST_OK, "ok", 0)                                                                                                  \
+    X(ST_USAGE, "usage", 2)             /* a command line or request that makes no sense */                            \
+    X(ST_INVALID, "invalid", 2)         /* a description that breaks a rule */                                         \
+    X(ST_NOT_FOUND, "not-found", 2)     /* a file, record or name that is not there */                                 \
+    X(ST_TOO_LARGE, "too-large", 2)     /* input over a stated limit */                                                \
+    X(ST_INFEASIBLE, "infeasible", 3)   /* well-formed, but cannot run on this cluster or with this runner */          \
+    X(ST_CONFLICT, "conflict", 1)       /* the state does not allow it */                                              \
+    X(ST_ENVIRONMENT, "environment", 1) /* no root, no mpirun, disk full, read-only file */                            \
+    X(ST_TRIAL, "trial-failed", 1)      /* a real run crashed, hung or computed a wrong sum */                         \
+    X(ST_TIMEOUT, "timeout", 1)         /* a deadline passed */                                                        \
+    X(ST_NUMERIC, "numeric", 1)         /* a solver could not answer */                                                \
+    X(ST_NO_MEMORY, "no-memory", 1)                                                                                    \
+    X(ST_UNREACHABLE, "unreachable", 4) /* a service does not answer or refuses */                                     \
+    X(ST_CANCELLED, "cancelled", 130)   /* the user interrupted */
 
 enum status {
-#define X(name, word, http, exit_code) name,
+#define X(name, word, exit_code) name,
     STATUS_TABLE(X)
 #undef X
 };
@@ -84,6 +84,5 @@ enum status error_no_memory(struct error *err);
 
 const char *status_word(enum status status);
 int status_exit_code(enum status status);
-int status_http_code(enum status status);
 
 #endif

@@ -204,14 +204,6 @@ void markup_style(struct markup *m, const char *css) {
     markup_end(m);
 }
 
-void markup_append(struct markup *m, const struct markup *from) {
-    assert(!from->depth);
-    close_tag(m);
-    m->failed |= from->failed;
-    if (from->length)
-        put(m, from->text, from->length);
-}
-
 enum status markup_take(struct markup *m, char **out, size_t *length, struct error *err) {
     assert(m->failed || !m->depth);
     put(m, "", 0);

@@ -57,9 +57,6 @@ void markup_doctype(struct markup *m);
 /* A style sheet of the program's own, which HTML does not unescape: it must not contain '<' or '&'. */
 void markup_style(struct markup *m, const char *css);
 
-/* What `from` wrote, whole elements only, as content of this one. */
-void markup_append(struct markup *m, const struct markup *from);
-
 /* The text, NUL-terminated; every element must be closed. The caller frees it, and *m is empty again. *length may be
  * NULL. Fails: ST_NO_MEMORY, and *m is then empty too. */
 enum status markup_take(struct markup *m, char **out, size_t *length, struct error *err);

@@ -14,9 +14,6 @@ trap 'rm -rf "$work"' EXIT
 
 # Functions that only tests call, and why they stay.
 allowed='
-status_http_code: a test holds the codes of problems against the table of statuses
-markup_append: a test
-server_port: a test has the system choose a port, and asks which it is
 pool_waiting: a test waits until a request waits
 writer_counts: a test counts transactions
 store_put: tests fill datasets

@@ -34,7 +34,7 @@ struct server_handlers {
 
 struct server_options {
     const char *host;                                     /* an address to listen on: "127.0.0.1", "::1", "0.0.0.0" */
-    uint16_t port;                                        /* 0: any that is free; server_port() tells */
+    uint16_t port;                                        /* 0: any that is free; server_url tells */
     const char *certificate, *key;                        /* PEM files, both or neither: TLS 1.2 and up */
     unsigned threads, workers, computers;                 /* 0: as many as cores; twice as many, 4 at least; one more */
     unsigned connections, connections_per_address, queue; /* at most; 0: 1024, 256, 256 */
@@ -55,7 +55,6 @@ struct server_options {
  * ST_NO_MEMORY. */
 enum status server_start(const struct server_options *options, const struct server_handlers *handlers,
                          struct service *service, struct server **out, struct error *err);
-uint16_t server_port(const struct server *server);
 const char *server_url(const struct server *server); /* "http://127.0.0.1:8642" */
 
 /* Read certificate and key again, from the same paths: for connections from now on. Fails as server_start, and then

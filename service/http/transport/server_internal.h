@@ -101,7 +101,6 @@ struct server {
     atomic_int in_flight, asleep;  /* exchanges; of these suspended */
     atomic_int waking;             /* threads that are resuming one */
     int listener;
-    uint16_t port;
     char url[128];
     struct certificates *certificates; /* NULL: without TLS */
     char *openapi;

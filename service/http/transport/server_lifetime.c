@@ -62,9 +62,8 @@ static enum status bind_to(struct server *s, const struct addrinfo *at, struct e
     if (getsockname(s->listener, (struct sockaddr *)&bound, &n) ||
         getnameinfo((struct sockaddr *)&bound, n, NULL, 0, port, sizeof port, NI_NUMERICSERV))
         return error_set(err, ST_ENVIRONMENT, "cannot tell the port: %s", strerror(errno));
-    s->port = (uint16_t)strtoul(port, NULL, 10);
-    snprintf(s->url, sizeof s->url, at->ai_family == AF_INET6 ? "%s://[%s]:%u" : "%s://%s:%u",
-             s->certificates ? "https" : "http", o->host, s->port);
+    snprintf(s->url, sizeof s->url, at->ai_family == AF_INET6 ? "%s://[%s]:%s" : "%s://%s:%s",
+             s->certificates ? "https" : "http", o->host, port);
     return ST_OK;
 }
 
@@ -269,10 +268,6 @@ bool server_is_tls(const struct server *s) {
 
 bool server_draining(const struct server *s) {
     return atomic_load(&s->draining);
-}
-
-uint16_t server_port(const struct server *s) {
-    return s->port;
 }
 
 const char *server_url(const struct server *s) {

@@ -176,14 +176,13 @@ static struct client *client;
 static int set_up(void **state) {
     static int number;
     struct error err = {0};
-    char name[32], url[64];
+    char name[32];
     (void)state;
     rng_seed(&rng, test_seed());
     snprintf(name, sizeof name, "service-%d", number++);
     site = (struct site){.service_options.open = true};
     site_start(&site, name);
-    snprintf(url, sizeof url, "http://127.0.0.1:%u", server_port(site.server));
-    assert_ok(client_open(&(struct client_options){.url = url, .tries = 2}, &client, &err));
+    assert_ok(client_open(&(struct client_options){.url = server_url(site.server), .tries = 2}, &client, &err));
     return 0;
 }
 
@@ -416,11 +415,9 @@ static void an_open_session_comes_as_far_as_it_is_and_later_the_rest(void **stat
     add_record(a, "live", "u1", 5);
     store_close(a);
     for (int round = 0; round < 2; round++) {
-        char url[64];
         site = (struct site){.service_options.open = true};
         site_start(&site, "live");
-        snprintf(url, sizeof url, "http://127.0.0.1:%u", server_port(site.server));
-        assert_ok(client_open(&(struct client_options){.url = url, .tries = 2}, &client, &err));
+        assert_ok(client_open(&(struct client_options){.url = server_url(site.server), .tries = 2}, &client, &err));
         pull("mirror.db", &report);
         assert_int_equal(report.trials, 1);
         assert_int_equal(report.sessions, !round);
@@ -515,7 +512,6 @@ static void trials_of_a_session_that_is_open_there_are_refused(void **state) {
     (void)state;
     struct error err = {0};
     struct import_counts counts;
-    char url[64];
     client_close(client);
     site_stop(&site);
     struct store *a = open_store("busy.db", STORE_READ_WRITE);
@@ -524,8 +520,7 @@ static void trials_of_a_session_that_is_open_there_are_refused(void **state) {
     store_close(a);
     site = (struct site){.service_options.open = true};
     site_start(&site, "busy");
-    snprintf(url, sizeof url, "http://127.0.0.1:%u", server_port(site.server));
-    assert_ok(client_open(&(struct client_options){.url = url}, &client, &err));
+    assert_ok(client_open(&(struct client_options){.url = server_url(site.server)}, &client, &err));
     struct store *b = open_store("finished.db", STORE_READ_WRITE);
     put_objects(b);
     begin_session(b, "busy", true);

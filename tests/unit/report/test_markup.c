@@ -118,17 +118,6 @@ static void random_trees_of_random_bytes_are_well_formed(void **state) {
     }
 }
 
-static void a_part_is_appended_as_it_is(void **state) {
-    (void)state;
-    struct markup m = {0}, part = {0};
-    markup_leaf(&part, "b", "a < b");
-    markup_begin(&m, "p");
-    markup_append(&m, &part);
-    markup_end(&m);
-    markup_release(&part);
-    expect(&m, "<p><b>a &lt; b</b></p>");
-}
-
 static void a_page_is_whole_and_needs_nothing_else(void **state) {
     (void)state;
     struct markup m = {0};
@@ -268,7 +257,6 @@ int main(void) {
         cmocka_unit_test(numbers_are_tenths_and_short),
         cmocka_unit_test(void_elements_and_svg_close_themselves_and_others_never_do),
         cmocka_unit_test(random_trees_of_random_bytes_are_well_formed),
-        cmocka_unit_test(a_part_is_appended_as_it_is),
         cmocka_unit_test(a_page_is_whole_and_needs_nothing_else),
         cmocka_unit_test(a_page_may_name_its_sheet_instead),
         cmocka_unit_test(tables_wrap_their_rows),

@@ -12,7 +12,7 @@ static enum status write_page(void *arg, struct error *err) {
     const struct chart_trial trials[] = {
         {.number = 1, .strategy = "s", .proposer = "p", .measured_us = 1e3, .predicted_us = 900}};
     const struct chart_progress progress = {1, trials, "b", 1100, 500};
-    struct markup m = {0}, part = {0};
+    struct markup m = {0};
     struct html_table t;
     char *text;
     (void)arg;
@@ -20,9 +20,6 @@ static enum status write_page(void *arg, struct error *err) {
     html_leaff(&m, "p", NULL, "%2000d", 1);
     chart_progress(&m, "p", &progress);
     chart_accuracy(&m, "a", 1, trials);
-    markup_leaf(&part, "p", "part");
-    markup_append(&m, &part);
-    markup_release(&part);
     html_table_begin(&t, &m, "caption", heads);
     for (int i = 0; i < 2000; i++)
         html_cell(&t, "cell");

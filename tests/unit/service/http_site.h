@@ -50,6 +50,10 @@ static inline void site_start(struct site *site, const char *name) {
     assert_ok(http_start(&site->options, site->service, &site->server, &err));
 }
 
+static inline uint16_t site_port(const struct site *site) {
+    return (uint16_t)strtoul(strrchr(server_url(site->server), ':') + 1, NULL, 10);
+}
+
 static inline void site_stop(struct site *site) {
     server_stop(site->server, 5);
     service_close(site->service);
@@ -68,7 +72,7 @@ static inline void site_token(const struct site *site, const struct token *wante
 
 /* A connection. */
 static inline int site_connect(const struct site *site) {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(server_port(site->server))};
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(site_port(site))};
     inet_pton(AF_INET, "127.0.0.1", &at.sin_addr);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(fd >= 0);
@@ -143,11 +147,11 @@ static inline struct reply *site_ask(const struct site *site, const char *method
     int n =
         body ? snprintf(head, sizeof head,
                         "%s %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nConnection: close\r\n%s%sContent-Length: %zu\r\n\r\n",
-                        method, path, server_port(site->server),
+                        method, path, site_port(site),
                         strstr(headers, "Content-Type") ? "" : "Content-Type: application/json\r\n", headers,
                         strlen(body))
              : snprintf(head, sizeof head, "%s %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nConnection: close\r\n%s\r\n",
-                        method, path, server_port(site->server), headers);
+                        method, path, site_port(site), headers);
     assert_true(n > 0 && (size_t)n < sizeof head);
     site_send(fd, head, (size_t)n);
     if (body)

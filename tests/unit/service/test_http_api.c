@@ -98,9 +98,8 @@ static void a_role_allows_what_those_before_it_do_and_no_more(void **state) {
 static void who_is_signed_in_at_the_pages_may_ask_too(void **state) {
     (void)state;
     char headers[300], form[200];
-    snprintf(headers, sizeof headers,
-             "Origin: http://127.0.0.1:%u\r\nContent-Type: application/x-www-form-urlencoded\r\n",
-             server_port(site.server));
+    snprintf(headers, sizeof headers, "Origin: %s\r\nContent-Type: application/x-www-form-urlencoded\r\n",
+             server_url(site.server));
     snprintf(form, sizeof form, "token=%s", reader);
     const char *set = reply_header(site_ask(&site, "POST", "/sign-in", headers, form), "Set-Cookie");
     assert_non_null(set);
@@ -149,7 +148,7 @@ static void pages_of_other_origins_change_nothing(void **state) {
     assert_problem(site_ask(&site, "POST", "/api/v1/models", "Origin: http://evil.example\r\n", SITE_MODEL), 403,
                    "cross-origin");
     assert_problem(site_ask(&site, "POST", "/api/v1/models", "Origin: null\r\n", SITE_MODEL), 403, "cross-origin");
-    snprintf(ours, sizeof ours, "Origin: http://127.0.0.1:%u\r\n", server_port(site.server));
+    snprintf(ours, sizeof ours, "Origin: %s\r\n", server_url(site.server));
     assert_int_equal(site_ask(&site, "POST", "/api/v1/models", ours, SITE_MODEL)->status, 201);
 }
 

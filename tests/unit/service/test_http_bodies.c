@@ -45,9 +45,9 @@ static struct reply *ask_empty(const struct site *site, const struct route *rout
     char path[256], text[1024];
     fill_path(route->pattern, path);
     snprintf(text, sizeof text,
-             "%s %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nOrigin: http://127.0.0.1:%u\r\nConnection: close\r\n"
+             "%s %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nOrigin: %s\r\nConnection: close\r\n"
              "Content-Type: %s\r\n%s\r\n%s",
-             route->method, path, server_port(site->server), server_port(site->server),
+             route->method, path, site_port(site), server_url(site->server),
              route->flags & ROUTE_FORM ? "application/x-www-form-urlencoded" : "application/json", e->headers,
              e->after);
     int fd = site_connect(site);

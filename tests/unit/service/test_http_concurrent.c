@@ -33,7 +33,7 @@ static char *hear_all(int fd) {
 }
 
 static int dial(const struct site *site) {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(server_port(site->server))};
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(site_port(site))};
     inet_pton(AF_INET, "127.0.0.1", &at.sin_addr);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd >= 0 && !connect(fd, (struct sockaddr *)&at, sizeof at))

@@ -357,8 +357,8 @@ static struct reply *send_example(const struct example *e, enum role role, enum 
     if (role != ROLE_NONE)
         snprintf(headers, sizeof headers, "Authorization: Bearer %s\r\n", blue[role]);
     if (strcmp(e->method, "GET") && strncmp(e->pattern, "/api/", 5))
-        snprintf(headers + strlen(headers), sizeof headers - strlen(headers), "Origin: http://127.0.0.1:%u\r\n%s",
-                 server_port(site.server), e->body ? "Content-Type: application/x-www-form-urlencoded\r\n" : "");
+        snprintf(headers + strlen(headers), sizeof headers - strlen(headers), "Origin: %s\r\n%s",
+                 server_url(site.server), e->body ? "Content-Type: application/x-www-form-urlencoded\r\n" : "");
     return strstr(e->pattern, "/events") ? ask_head(path, headers)
                                          : site_ask(&site, e->method, path, headers, e->body ? body : NULL);
 }

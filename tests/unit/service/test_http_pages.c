@@ -42,7 +42,7 @@ static struct reply *send_form(const char *path, const char *headers, const char
 /* As a page of this service sends it. */
 static struct reply *send_own(const char *path, const char *form) {
     char origin[64];
-    snprintf(origin, sizeof origin, "Origin: http://127.0.0.1:%u\r\n", server_port(site.server));
+    snprintf(origin, sizeof origin, "Origin: %s\r\n", server_url(site.server));
     return send_form(path, origin, form);
 }
 
@@ -286,7 +286,7 @@ static void signing_in_sets_a_cookie_that_no_script_reads(void **state) {
     r = site_ask(&site, "GET", "/models", cookie, NULL);
     assert_int_equal(r->status, 200);
     assert_contains(r->body, "Sign out");
-    snprintf(out, sizeof out, "%sOrigin: http://127.0.0.1:%u\r\n", cookie, server_port(site.server));
+    snprintf(out, sizeof out, "%sOrigin: %s\r\n", cookie, server_url(site.server));
     assert_contains(reply_header(send_form("/sign-out", out, ""), "Set-Cookie"),
                     "syncopate_session=; Path=/; Max-Age=0");
     r = site_ask(&site, "GET", "/models", cookie, NULL); /* who kept the cookie is signed out as well */
@@ -324,8 +324,7 @@ static void a_cookie_with_a_token_is_nobodys(void **state) {
     char headers[400], form[200];
     snprintf(headers, sizeof headers, "Cookie: syncopate_token=%s\r\n", reader);
     assert_int_equal(site_ask(&site, "GET", "/models", headers, NULL)->status, 401);
-    snprintf(headers, sizeof headers, "Cookie: syncopate_token=%s\r\nOrigin: http://127.0.0.1:%u\r\n", reader,
-             server_port(site.server));
+    snprintf(headers, sizeof headers, "Cookie: syncopate_token=%s\r\nOrigin: %s\r\n", reader, server_url(site.server));
     snprintf(form, sizeof form, "token=%s", reader);
     const struct reply *r = send_form("/sign-in", headers, form);
     assert_int_equal(r->status, 303);
@@ -371,7 +370,7 @@ static void a_reader_sees_no_form_that_would_be_refused(void **state) {
     (void)state;
     char headers[400], cookie[300];
     sign_in(reader, cookie, sizeof cookie);
-    snprintf(headers, sizeof headers, "%sOrigin: http://127.0.0.1:%u\r\n", cookie, server_port(site.server));
+    snprintf(headers, sizeof headers, "%sOrigin: %s\r\n", cookie, server_url(site.server));
     assert_null(strstr(site_ask(&site, "GET", "/", headers, NULL)->body, "action=\"/sessions\""));
     assert_int_equal(send_form("/sessions", headers, "model=a&cluster=b&trials=1")->status, 403);
 }

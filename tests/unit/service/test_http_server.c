@@ -800,7 +800,7 @@ static void a_second_server_on_the_port_is_refused_with_a_reason(void **state) {
     struct error err;
     struct site *site = *state;
     struct server *other;
-    struct server_options options = {.port = server_port(site->server)};
+    struct server_options options = {.port = site_port(site)};
     assert_fails(http_start(&options, site->service, &other, &err), ST_ENVIRONMENT, "in use");
     options = (struct server_options){.host = "not-an-address"};
     assert_fails(http_start(&options, site->service, &other, &err), ST_USAGE, "no address");

@@ -42,14 +42,14 @@ static void a_server_stops_among_refusals(void **state) {
     struct error err = {0};
     pthread_t clients[CLIENTS];
     site_start(&site, "stopping");
-    atomic_store(&port, server_port(site.server));
+    atomic_store(&port, site_port(&site));
     for (size_t i = 0; i < CLIENTS; i++)
         assert_int_equal(pthread_create(&clients[i], NULL, offend, (void *)frames[i % 3]), 0);
     for (size_t i = 0; i < ROUNDS; i++) {
         clock_sleep_us(ROUND_US);
         server_stop(site.server, 0);
         assert_ok(http_start(&site.options, site.service, &site.server, &err));
-        atomic_store(&port, server_port(site.server));
+        atomic_store(&port, site_port(&site));
     }
     atomic_store(&over, true);
     for (size_t i = 0; i < CLIENTS; i++)

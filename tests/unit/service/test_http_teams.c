@@ -136,9 +136,8 @@ static void a_stream_ends_when_its_token_is_revoked(void **state) {
 
 static struct reply *send_page_form(const char *path, const char *cookie, const char *form) {
     char headers[400];
-    snprintf(headers, sizeof headers,
-             "%sOrigin: http://127.0.0.1:%u\r\nContent-Type: application/x-www-form-urlencoded\r\n", cookie,
-             server_port(site.server));
+    snprintf(headers, sizeof headers, "%sOrigin: %s\r\nContent-Type: application/x-www-form-urlencoded\r\n", cookie,
+             server_url(site.server));
     return site_ask(&site, "POST", path, headers, form);
 }
 
