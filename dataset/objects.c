@@ -80,17 +80,6 @@ enum status object_put_for_all(struct store *store, enum store_kind kind, const 
     return status == ST_OK ? store_end(store, put_and_hold(store, kind, id, name, content, err), err) : status;
 }
 
-enum status store_put(struct store *store, enum store_kind kind, const char *name, const char *content, struct id *id,
-                      struct error *err) {
-    struct id hash;
-    enum status status = object_read_id(name, content, &hash, err);
-    if (status == ST_OK)
-        status = object_put_for_all(store, kind, &hash, name, content, err);
-    if (status == ST_OK && id)
-        *id = hash;
-    return status;
-}
-
 enum status no_object(const struct store *store, enum store_kind kind, const char *id, struct error *err) {
     return error_at(err, ST_NOT_FOUND, store->path, "no %s %.12s", object_word(kind), id);
 }

@@ -137,39 +137,6 @@ enum status audit_add(struct store *store, const struct audit_entry *entry, stru
                     NULL, err);
 }
 
-static enum status read_entry(sqlite3_stmt *stmt, struct arena *arena, void *element, struct error *err) {
-    struct audit_entry *entry = element;
-    const char **const at[] = {&entry->at,     &entry->token, &entry->team, &entry->address,
-                               &entry->method, &entry->path,  NULL,         &entry->request_id};
-    enum status status = ST_OK;
-    entry->id = sqlite3_column_int64(stmt, 0);
-    entry->status = sqlite3_column_int(stmt, 7);
-    for (int i = 0; i < 8 && status == ST_OK; i++)
-        if (at[i])
-            status = sql_copy_text(stmt, i + 1, arena, at[i], err);
-    return status;
-}
-
-static const char list_audit[] = "SELECT id, at, token, team, address, method, path, status, request_id"
-                                 " FROM audit"
-                                 " WHERE id < ?1"
-                                 " ORDER BY id DESC"
-                                 " LIMIT ?2";
-
-enum status audit_list(struct store *store, int64_t before, size_t limit, struct arena *arena, size_t *n,
-                       struct audit_entry **out, struct error *err) {
-    sqlite3_stmt *stmt;
-    void *rows;
-    enum status status =
-        sql_start(store, list_audit,
-                  SQL_VALUES(sql_integer(before > 0 ? before : INT64_MAX), sql_integer(sql_limit(limit))), &stmt, err);
-    if (status == ST_OK)
-        status = sql_collect(store, stmt, read_entry, sizeof **out, arena, n, &rows, err);
-    if (status == ST_OK)
-        *out = rows;
-    return status;
-}
-
 static const char credit_audit[] = "UPDATE usage"
                                    " SET rows = max(0, rows - x.n), bytes = max(0, bytes - x.size)"
                                    " FROM (SELECT team, count(*) AS n, sum(150 + length(path)) AS size"

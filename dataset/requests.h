@@ -48,18 +48,12 @@ enum status response_prune(struct store *store, const char *before, uint64_t *n,
 
 /* Texts but method and path may be NULL. */
 struct audit_entry {
-    int64_t id;     /* given by the dataset */
-    const char *at; /* given by the dataset */
     const char *token, *team, *address, *method, *path;
     int status; /* HTTP */
     const char *request_id;
 };
 
 enum status audit_add(struct store *store, const struct audit_entry *entry, struct error *err);
-
-/* Entries before `before` (0: from the newest), newest first, at most `limit` (0: all). */
-enum status audit_list(struct store *store, int64_t before, size_t limit, struct arena *arena, size_t *n,
-                       struct audit_entry **out, struct error *err);
 
 /* Forget entries of before the stamp, a thousand at most; *n (may be NULL) is how many. */
 enum status audit_prune(struct store *store, const char *before, uint64_t *n, struct error *err);

@@ -66,7 +66,7 @@ bool team_is_word(const char *team);
 /* "*", "", or "|a|b|" of valid teams. */
 bool shared_is_valid(const char *shared);
 
-/* Objects. X(constant, table, word) */
+/* Objects; describe.h and holdings.h put them. X(constant, table, word) */
 #define STORE_KIND_TABLE(X)                                                                                            \
     X(STORE_MODEL, models, model)                                                                                      \
     X(STORE_CLUSTER, clusters, cluster)                                                                                \
@@ -87,11 +87,6 @@ struct stored_object {
     const char *content; /* canonical JSON; NULL in lists */
     const char *created;
 };
-
-/* Keep `content` under the SHA-256 of its bytes; *id may be NULL. The first name that an object came with stays. What
- * was not here is then of no team, and shared with all (holdings.h). Fails: ST_INVALID when it is no JSON. */
-enum status store_put(struct store *store, enum store_kind kind, const char *name, const char *content, struct id *id,
-                      struct error *err);
 
 /* Texts are copied into `arena`. Fails: ST_NOT_FOUND. */
 enum status store_get(struct store *store, enum store_kind kind, const char *id, struct arena *arena,
@@ -239,9 +234,6 @@ enum status store_trial_begin(struct store *store, const struct new_trial *reque
 
 /* Set what runs the trial, which must not have ended. Fails: ST_NOT_FOUND. */
 enum status store_trial_ran_by(struct store *store, int64_t trial, const char *runner, struct error *err);
-
-/* waiting -> running. Fails: ST_NOT_FOUND, ST_CONFLICT (it is in another state). */
-enum status store_trial_start(struct store *store, int64_t trial, struct error *err);
 
 /* running -> complete: result, every iteration and the environment in one transaction. Fails: ST_NOT_FOUND,
  * ST_CONFLICT, ST_INVALID (no iterations, or a time that is not positive and finite). */

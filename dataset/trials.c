@@ -152,22 +152,6 @@ static enum status expect_state(struct store *store, int64_t trial, enum record_
     return status;
 }
 
-static const char start_trial[] = "UPDATE trials"
-                                  " SET state = 'running', started = ?2"
-                                  " WHERE id = ?1";
-
-enum status store_trial_start(struct store *store, int64_t trial, struct error *err) {
-    char now[32];
-    clock_utc(now, sizeof now);
-    enum status status = store_begin(store, err);
-    if (status != ST_OK)
-        return status;
-    status = expect_state(store, trial, RECORD_WAITING, RECORD_WAITING, err);
-    if (status == ST_OK)
-        status = sql_run(store, start_trial, SQL_VALUES(sql_integer(trial), sql_text(now)), err);
-    return store_end(store, status, err);
-}
-
 static const char set_runner[] = "UPDATE trials"
                                  " SET runner = ?2"
                                  " WHERE id = ?1 AND ended IS NULL";

@@ -9,8 +9,8 @@
 
 #include "base/work.h"
 
-struct job {
-    struct job *next;
+struct queued_step {
+    struct queued_step *next;
     write_step *step;
     void *context;
     enum status status;
@@ -22,9 +22,8 @@ struct writer {
     struct store *store;
     pthread_mutex_t lock;
     pthread_cond_t finished;
-    struct job *first, **last; /* the queue */
+    struct queued_step *first, **last; /* the queue */
     bool writing;
-    uint64_t steps, commits;
 };
 
 enum status writer_new(struct store *store, struct writer **out, struct error *err) {
@@ -47,72 +46,62 @@ void writer_free(struct writer *writer) {
     free(writer);
 }
 
-/* One step in a transaction or savepoint of its own. */
-static void run_one(struct writer *writer, struct job *job) {
-    job->err = (struct error){0};
-    job->status = store_begin(writer->store, &job->err);
-    if (job->status == ST_OK)
-        job->status = store_end(writer->store, job->step(job->context, writer->store, &job->err), &job->err);
+/* In a transaction of its own, or in a savepoint of the one that is open. */
+static void run_one(struct writer *writer, struct queued_step *queued) {
+    queued->err = (struct error){0};
+    queued->status = store_begin(writer->store, &queued->err);
+    if (queued->status == ST_OK)
+        queued->status =
+            store_end(writer->store, queued->step(queued->context, writer->store, &queued->err), &queued->err);
 }
 
-/* run_alone and run_together return how many transactions they made. */
-static uint64_t run_alone(struct writer *writer, struct job *jobs) {
-    uint64_t n = 0;
-    for (struct job *job = jobs; job; job = job->next, n++)
-        run_one(writer, job);
-    return n;
+static void run_all(struct writer *writer, struct queued_step *queue) {
+    for (struct queued_step *queued = queue; queued; queued = queued->next)
+        run_one(writer, queued);
 }
 
-static uint64_t run_together(struct writer *writer, struct job *jobs) {
+/* All in one transaction. False: nothing of it was kept. */
+static bool run_together(struct writer *writer, struct queued_step *queue) {
     if (store_begin(writer->store, NULL) != ST_OK)
-        return run_alone(writer, jobs);
-    for (struct job *job = jobs; job; job = job->next)
-        run_one(writer, job);
-    return store_end(writer->store, ST_OK, NULL) == ST_OK ? 1 : run_alone(writer, jobs);
+        return false;
+    run_all(writer, queue);
+    return store_end(writer->store, ST_OK, NULL) == ST_OK;
 }
 
 /* Called with the lock held, which is let go while the queue is written. */
 static void lead(struct writer *writer) {
-    struct job *jobs = writer->first;
+    struct queued_step *queue = writer->first;
     writer->first = NULL;
     writer->last = &writer->first;
     writer->writing = true;
     pthread_mutex_unlock(&writer->lock);
     struct work *work = work_current(); /* whose bounds are not those of the others' steps */
     work_leave();
-    const uint64_t commits = jobs->next ? run_together(writer, jobs) : run_alone(writer, jobs);
+    if (!queue->next || !run_together(writer, queue))
+        run_all(writer, queue);
     work_enter(work);
     pthread_mutex_lock(&writer->lock);
-    writer->commits += commits;
     writer->writing = false;
-    for (struct job *job = jobs, *next; job; job = next) {
-        next = job->next; /* a job that is done belongs to its thread again */
-        writer->steps++;
-        job->done = true;
+    for (struct queued_step *queued = queue, *next; queued; queued = next) {
+        next = queued->next; /* a step that is done belongs to its thread again */
+        queued->done = true;
     }
     pthread_cond_broadcast(&writer->finished);
 }
 
 enum status writer_run(struct writer *writer, write_step *step, void *context, struct error *err) {
-    struct job job = {.step = step, .context = context};
+    struct queued_step queued = {.step = step, .context = context};
     pthread_mutex_lock(&writer->lock);
-    *writer->last = &job;
-    writer->last = &job.next;
-    while (!job.done) {
+    *writer->last = &queued;
+    writer->last = &queued.next;
+    while (!queued.done) {
         if (writer->writing)
             pthread_cond_wait(&writer->finished, &writer->lock);
         else
             lead(writer);
     }
     pthread_mutex_unlock(&writer->lock);
-    if (job.status != ST_OK && err)
-        *err = job.err;
-    return job.status;
-}
-
-void writer_counts(struct writer *writer, uint64_t *steps, uint64_t *commits) {
-    pthread_mutex_lock(&writer->lock);
-    *steps = writer->steps;
-    *commits = writer->commits;
-    pthread_mutex_unlock(&writer->lock);
+    if (queued.status != ST_OK && err)
+        *err = queued.err;
+    return queued.status;
 }

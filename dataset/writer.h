@@ -22,7 +22,4 @@ typedef enum status write_step(void *context, struct store *store, struct error 
  * Threads: any, at the same time. */
 enum status writer_run(struct writer *writer, write_step *step, void *context, struct error *err);
 
-/* So far: steps, and the transactions that they were written in. */
-void writer_counts(struct writer *writer, uint64_t *steps, uint64_t *commits);
-
 #endif

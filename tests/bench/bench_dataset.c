@@ -14,6 +14,7 @@
 #include "dataset/ingest.h"
 #include "dataset/query.h"
 #include "tests/bench/bench.h"
+#include "tests/support/dataset/put.h"
 
 enum { MODELS = 20, CLUSTERS = 30, STRATEGIES = 100000, PER_SESSION = 250, BATCH = 1000, PAGE = 50, ROUNDS = 200 };
 
@@ -29,7 +30,7 @@ static void put(struct store *store, enum store_kind kind, const char *word, siz
     for (size_t i = 0; i < n; i++) {
         snprintf(name, sizeof name, "%s-%zu", word, i % 1000);
         snprintf(content, sizeof content, "{\"%s\":%zu}", word, i);
-        must(store_put(store, kind, name, content, &ids[i], &err));
+        must(put_object(store, kind, name, content, &ids[i], &err));
     }
 }
 

@@ -8,6 +8,7 @@
 
 #include "dataset/filter.h"
 #include "dataset/query.h"
+#include "tests/support/dataset/put.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
@@ -39,9 +40,9 @@ static void open_store(void) {
     snprintf(path, sizeof path, "/tmp/fuzz-filter-%ld.db", (long)getpid());
     require(store_open(path, STORE_READ_WRITE, &store, &err) == ST_OK, ERROR_TEXT(&err));
     atexit(leave);
-    require(store_put(store, STORE_MODEL, "m", "{}", &model, &err) == ST_OK, ERROR_TEXT(&err));
-    require(store_put(store, STORE_CLUSTER, "c", "{}", &cluster, &err) == ST_OK, ERROR_TEXT(&err));
-    require(store_put(store, STORE_STRATEGY, "s", "{}", &strategy, &err) == ST_OK, ERROR_TEXT(&err));
+    require(put_object(store, STORE_MODEL, "m", "{}", &model, &err) == ST_OK, ERROR_TEXT(&err));
+    require(put_object(store, STORE_CLUSTER, "c", "{}", &cluster, &err) == ST_OK, ERROR_TEXT(&err));
+    require(put_object(store, STORE_STRATEGY, "s", "{}", &strategy, &err) == ST_OK, ERROR_TEXT(&err));
     const struct new_trial request = {.model = model.hex,
                                       .cluster = cluster.hex,
                                       .strategy = strategy.hex,

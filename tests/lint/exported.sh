@@ -12,16 +12,6 @@ folders="base strategy interop featurize simulator dataset trial-runner tuner re
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Functions that only tests call, and why they stay.
-allowed='
-pool_waiting: a test waits until a request waits
-writer_counts: a test counts transactions
-store_put: tests fill datasets
-store_trial_start: tests fill datasets
-audit_list: a test reads the audit
-'
-allowed_names=$(sed -n 's/^\([a-z_]*\):.*/\1/p' <<<"$allowed")
-
 # Objects whose source is still there; those of the plugin that NCCL loads are built apart.
 objects() {
     local source object
@@ -51,7 +41,6 @@ unused() {
     nm -u "$@" | awk 'NF == 2 { print $2 }' | sort -u >"$work/wanted"
     join -v 1 "$work/exported" "$work/wanted" | while read -r function source; do
         case $function in main | __* | ncclTuner*) continue ;; esac
-        grep -qx "$function" <<<"$allowed_names" && continue
         [ "$(grep -vE '^ *(/\*|\*|//|#include)' "$source" | grep -cw "$function")" -gt 1 ] && continue
         mentioned_elsewhere "$function" || echo "$source: $function is exported and only tests call it"
     done

@@ -199,13 +199,6 @@ bool pool_resubmit(struct pool *pool, const char *owner, struct pool_job *job) {
     return submit(pool, owner, job, true) == POOL_TAKEN;
 }
 
-size_t pool_waiting(struct pool *pool) {
-    pthread_mutex_lock(&pool->mutex);
-    size_t n = pool->waiting;
-    pthread_mutex_unlock(&pool->mutex);
-    return n;
-}
-
 /* ---- parts ---- */
 
 struct each {

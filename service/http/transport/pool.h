@@ -45,8 +45,6 @@ enum pool_answer pool_submit(struct pool *pool, const char *owner, struct pool_j
  * closed pool: then false. */
 bool pool_resubmit(struct pool *pool, const char *owner, struct pool_job *job);
 
-size_t pool_waiting(struct pool *pool);
-
 /* Call part(context, i) for every i < n, on the calling thread and on those that are idle and within the owner's share,
  * and return when all have returned. All of them are in the calling thread's work (base/work.h). May be called from a
  * job. */

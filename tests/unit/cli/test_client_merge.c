@@ -8,6 +8,7 @@
 #include "cli/remote_query.h"
 #include "dataset/export.h"
 #include "service/tokens.h"
+#include "tests/support/dataset/put.h"
 #include "tests/unit/cli/scripted_service.h"
 #include "tests/unit/service/http_site.h"
 
@@ -36,22 +37,22 @@ static struct store *open_store(const char *name, enum store_mode mode) {
 
 static void put_objects(struct store *store) {
     struct error err = {0};
-    assert_ok(store_put(store, STORE_MODEL,
-                        "m\xc3\xb6"
-                        "del \"1\"",
-                        "{\"schema\":\"syncopate.model/1\",\"name\":\"m\\u00f6del\",\"batch_per_device\":1.0,"
-                        "\"variables\":[{\"name\":\"w\",\"shape\":[4],\"dtype\":\"f32\"}],\"layers\":[{\"name\":\"l\","
-                        "\"forward_us\":2.50,\"backward_us\":0.125e3,\"variables\":[\"w\"]}]}",
-                        &model, &err));
-    assert_ok(store_put(store, STORE_CLUSTER, "pair",
-                        "{\"schema\":\"syncopate.cluster/1\",\"name\":\"p\\u00e4ir\",\"nodes\":[{\"name\":\"n\","
-                        "\"count\":2,\"nic_gbit_per_s\":1,\"nic_latency_us\":5}]}",
-                        &cluster, &err));
+    assert_ok(put_object(store, STORE_MODEL,
+                         "m\xc3\xb6"
+                         "del \"1\"",
+                         "{\"schema\":\"syncopate.model/1\",\"name\":\"m\\u00f6del\",\"batch_per_device\":1.0,"
+                         "\"variables\":[{\"name\":\"w\",\"shape\":[4],\"dtype\":\"f32\"}],\"layers\":[{\"name\":\"l\","
+                         "\"forward_us\":2.50,\"backward_us\":0.125e3,\"variables\":[\"w\"]}]}",
+                         &model, &err));
+    assert_ok(put_object(store, STORE_CLUSTER, "pair",
+                         "{\"schema\":\"syncopate.cluster/1\",\"name\":\"p\\u00e4ir\",\"nodes\":[{\"name\":\"n\","
+                         "\"count\":2,\"nic_gbit_per_s\":1,\"nic_latency_us\":5}]}",
+                         &cluster, &err));
     for (int i = 0; i < STRATEGIES; i++) {
         char content[64], name[32];
         snprintf(content, sizeof content, "{\"groups\":[%d],\"schema\":\"syncopate.strategy/1\"}", i);
         snprintf(name, sizeof name, "s,%d", i);
-        assert_ok(store_put(store, STORE_STRATEGY, name, content, &strategies[i], &err));
+        assert_ok(put_object(store, STORE_STRATEGY, name, content, &strategies[i], &err));
     }
 }
 

@@ -13,6 +13,7 @@
 #include "cli/remote_merge.h"
 #include "dataset/ingest.h"
 #include "tests/support/check.h"
+#include "tests/support/dataset/put.h"
 #include "tests/support/torture.h"
 
 #define ANSWER(type, headers, body)                                                                                    \
@@ -167,9 +168,9 @@ static struct store *small_dataset(void) {
     char path[256];
     snprintf(path, sizeof path, "%s/small.db", test_dir());
     assert_ok(store_open(path, STORE_READ_WRITE, &store, &err));
-    assert_ok(store_put(store, STORE_MODEL, "m", "{}", &model, &err));
-    assert_ok(store_put(store, STORE_CLUSTER, "c", "{}", &cluster, &err));
-    assert_ok(store_put(store, STORE_STRATEGY, "s", "{}", &strategy, &err));
+    assert_ok(put_object(store, STORE_MODEL, "m", "{}", &model, &err));
+    assert_ok(put_object(store, STORE_CLUSTER, "c", "{}", &cluster, &err));
+    assert_ok(put_object(store, STORE_STRATEGY, "s", "{}", &strategy, &err));
     const struct stored_session session = {.id = "s1", .model = model.hex, .cluster = cluster.hex, .budget = "{}"};
     assert_ok(store_session_begin(store, &session, &err));
     assert_ok(store_session_update(store, "s1", STORED_SESSION_DONE, "done", &err));

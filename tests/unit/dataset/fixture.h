@@ -10,6 +10,7 @@
 #include "dataset/query.h"
 #include "dataset/store.h"
 #include "tests/support/check.h"
+#include "tests/support/dataset/put.h"
 
 /* The shortest that their readers take. */
 #define TINY_MODEL                                                                                                     \
@@ -44,7 +45,7 @@ static inline struct store *must_open(const char *path, enum store_mode mode) {
 static inline struct id must_put(struct store *store, enum store_kind kind, const char *name, const char *content) {
     struct error err = {0};
     struct id id;
-    assert_ok(store_put(store, kind, name, content, &id, &err));
+    assert_ok(put_object(store, kind, name, content, &id, &err));
     return id;
 }
 

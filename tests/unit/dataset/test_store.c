@@ -1,4 +1,5 @@
 /* What is put comes back after the file was closed, and every rule of sessions and trials holds. */
+#include "dataset/leases.h"
 #include "dataset/store.h"
 #include "tests/unit/dataset/fixture.h"
 
@@ -98,7 +99,7 @@ static void text_that_is_no_json_is_refused(void **state) {
     (void)state;
     struct error err = {0};
     struct store *store = must_open(dataset_path("json.db"), STORE_READ_WRITE);
-    assert_fails(store_put(store, STORE_MODEL, "m", "{", NULL, &err), ST_INVALID, "line 1");
+    assert_fails(put_object(store, STORE_MODEL, "m", "{", NULL, &err), ST_INVALID, "line 1");
     store_close(store);
 }
 
@@ -235,8 +236,8 @@ static void a_trial_passes_through_its_states_only_forward(void **state) {
     request.waiting = true;
     const int64_t trial = must_begin_trial(store, &request);
     assert_fails(finish_trial(store, trial, 10, &err), ST_CONFLICT, "is waiting, not running");
-    assert_ok(store_trial_start(store, trial, &err));
-    assert_fails(store_trial_start(store, trial, &err), ST_CONFLICT, "is running, not waiting");
+    assert_ok(lease_take(store, trial, "a", 1e6, NULL, &err));
+    assert_fails(lease_take(store, trial, "b", 1e6, NULL, &err), ST_CONFLICT, "is running, not waiting");
     assert_ok(finish_trial(store, trial, 10, &err));
     assert_fails(finish_trial(store, trial, 10, &err), ST_CONFLICT, "is complete");
     assert_fails(store_trial_fail(store, trial, RECORD_FAILED, "late", &err), ST_CONFLICT, "is complete");
@@ -320,7 +321,7 @@ static void a_read_only_store_refuses_every_write(void **state) {
     store = must_open(path, STORE_READ_ONLY);
     const struct new_trial request = request_of(&f, "s");
     assert_fails(store_trial_begin(store, &request, &trial, &err), ST_CONFLICT, "reading only");
-    assert_fails(store_put(store, STORE_MODEL, "m", "{}", NULL, &err), ST_CONFLICT, "reading only");
+    assert_fails(put_object(store, STORE_MODEL, "m", "{}", NULL, &err), ST_CONFLICT, "reading only");
     assert_fails(store_session_update(store, "s", STORED_SESSION_DONE, NULL, &err), ST_CONFLICT, "reading only");
     store_close(store);
 }

@@ -116,9 +116,9 @@ static enum status export_and_import(struct store *store, struct import_counts *
 static enum status write_once(struct store *store, struct error *err) {
     struct fixture f;
     int64_t trial;
-    enum status status = store_put(store, STORE_MODEL, "tiny", TINY_MODEL, &f.model, err);
+    enum status status = put_object(store, STORE_MODEL, "tiny", TINY_MODEL, &f.model, err);
     if (status == ST_OK)
-        status = store_put(store, STORE_CLUSTER, "pair", PAIR_CLUSTER, &f.cluster, err);
+        status = put_object(store, STORE_CLUSTER, "pair", PAIR_CLUSTER, &f.cluster, err);
     if (status == ST_OK)
         status = store_find(store, STORE_STRATEGY, "wfbp", &f.strategy, err);
     if (status != ST_OK)

@@ -1,4 +1,5 @@
 /* Examples from datasets whose trials the test has put there itself. */
+#include "tests/support/dataset/put.h"
 #include "tests/unit/tuner/measured_domains.h"
 #include "tuner/learn/examples.h"
 
@@ -151,7 +152,7 @@ static void a_strategy_that_breaks_the_rules_of_today_is_left_out(void **state) 
     size_t skipped;
     const double us = 5;
     record_random(store, &w->small, 1, &w->rng);
-    assert_ok(store_put(store, STORE_STRATEGY, "old", "{\"schema\":\"syncopate.strategy/0\"}", &bad, &err));
+    assert_ok(put_object(store, STORE_STRATEGY, "old", "{\"schema\":\"syncopate.strategy/0\"}", &bad, &err));
     const struct new_trial request = {.model = w->small.model.id.hex,
                                       .cluster = w->small.cluster.id.hex,
                                       .strategy = bad.hex,

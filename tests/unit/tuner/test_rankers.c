@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/version.h"
+#include "tests/support/dataset/put.h"
 #include "tests/unit/tuner/measured_domains.h"
 #include "tuner/learn/ranker_fit.h"
 #include "tuner/learn/rankers.h"
@@ -256,7 +257,7 @@ static void rankers_of_another_version_are_listed_and_not_used(void **state) {
     struct measured_domain d;
     make_domain(&d, "small", 64, "four", 4, 1);
     const struct domain here = {.model = d.model, .cluster = d.cluster};
-    assert_ok(store_put(store, STORE_RANKER, "future", "{\"schema\":\"syncopate.stored-ranker/9\"}", NULL, &err));
+    assert_ok(put_object(store, STORE_RANKER, "future", "{\"schema\":\"syncopate.stored-ranker/9\"}", NULL, &err));
     assert_ok(rankers_list(store, NULL, &list, &err));
     assert_int_equal(list.n, 1);
     assert_string_equal(list.items[0].name, "future");
