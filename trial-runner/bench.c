@@ -83,16 +83,16 @@ static enum status launch(struct bench *bench, const struct cluster *cluster, co
 }
 
 static enum status write_and_launch(struct bench *bench, const struct cluster *cluster, struct error *err) {
-    static const char *const names[SCRATCH_FILES] = {"cluster.json", "unused-1", "unused-2"};
     struct scratch scratch;
-    enum status status = scratch_init(&scratch, launch_scratch_parent(&bench->options->launcher), names, err);
-    if (status != ST_OK)
-        return status;
-    status = scratch_write(&scratch, 0, cluster_write(cluster), err);
-    if (status == ST_OK)
-        status = launch(bench, cluster, scratch.file[0], err);
+    char path[SCRATCH_FILE];
+    enum status st = scratch_init(&scratch, launch_scratch_parent(&bench->options->launcher), err);
+    if (st)
+        return st;
+    st = scratch_write(&scratch, "cluster.json", cluster_write(cluster), path, err);
+    if (!st)
+        st = launch(bench, cluster, path, err);
     scratch_release(&scratch);
-    return status;
+    return st;
 }
 
 /* Both members move into a copy of the description. */

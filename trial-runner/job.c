@@ -13,8 +13,8 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "trial-runner/cleanup.h"
 #include "trial-runner/process.h"
+#include "trial-runner/scratch.h"
 
 enum { LOG_MAX = 32 << 20, TIMES_LINE = 4096 };
 
@@ -27,6 +27,7 @@ enum source { SOURCE_NONE, SOURCE_OUTPUT, SOURCE_FILE };
 struct running {
     struct job *job;
     const struct trial_request *request;
+    const int *hold; /* of process_options */
     struct trial_result result;
     uint32_t told, slower; /* iterations, warm-up included; measured ones over the bound */
     enum source source;
@@ -301,7 +302,7 @@ static enum status start(struct running *r, const char *folder, const char *cons
     const char *const argv[] = {"/bin/sh", "-c", r->job->command, NULL};
     const struct process_options options = {.argv = argv,
                                             .environment = environment,
-                                            .sweep = r->job->logs ? NULL : folder,
+                                            .hold = r->hold,
                                             .timeout_s = r->request->time_limit_s,
                                             .grace_s = JOB_GRACE_S,
                                             .cancel = r->request->cancel,
@@ -347,25 +348,39 @@ static enum status run_in(struct running *r, const char *folder, uint64_t number
     return st ? st : trial_find_median(&r->result, err);
 }
 
+static enum status run_in_logs(struct running *r, uint64_t number, struct error *err) {
+    char folder[JOB_PATH];
+    enum status st = job_folder_make(r->job->logs, number, folder, err);
+    return st ? st : run_in(r, folder, number, err);
+}
+
+/* The folder lives as long as the job, also when this process dies before it. */
+static enum status run_in_scratch(struct running *r, uint64_t number, struct error *err) {
+    struct scratch scratch;
+    enum status st = scratch_init(&scratch, NULL, err);
+    if (st)
+        return st;
+    r->hold = &scratch.lifeline;
+    st = run_in(r, scratch.folder, number, err);
+    scratch_release(&scratch);
+    return st;
+}
+
 enum status job_run(struct job *job, const struct trial_request *request, uint64_t number, struct trial_result *out,
                     struct error *err) {
     struct running *r = calloc(1, sizeof *r);
-    char folder[JOB_PATH];
     struct error why = {.status = ST_OK};
     if (!r)
         return error_no_memory(err);
     *r = (struct running){.job = job, .request = request, .file = -1};
     job_times_begin(&job->times);
     r->result.time_us = calloc(request->iterations ? request->iterations : 1, sizeof(double));
-    enum status st = r->result.time_us ? job_folder_make(job->logs, number, folder, &why) : error_no_memory(&why);
-    if (!st) {
-        st = run_in(r, folder, number, &why);
-        if (st == ST_INFEASIBLE) { /* no plan, or beyond the limits: nothing ran */
-            end_with(r, TRIAL_INFEASIBLE, ERROR_TEXT(&why));
-            st = ST_OK;
-        }
-        if (!job->logs)
-            cleanup_folder(folder);
+    enum status st = !r->result.time_us ? error_no_memory(&why)
+                     : job->logs        ? run_in_logs(r, number, &why)
+                                        : run_in_scratch(r, number, &why);
+    if (st == ST_INFEASIBLE) { /* no plan, or beyond the limits: nothing ran */
+        end_with(r, TRIAL_INFEASIBLE, ERROR_TEXT(&why));
+        st = ST_OK;
     }
     if (st) {
         trial_result_release(&r->result);

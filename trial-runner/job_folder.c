@@ -20,18 +20,7 @@ static enum status refuse(const char *path, struct error *err) {
     return error_at(err, ST_ENVIRONMENT, path, "cannot make this folder: %s", strerror(errno));
 }
 
-static enum status make_temporary(char out[JOB_PATH], struct error *err) {
-    const char *parent = getenv("TMPDIR");
-    char root[PATH_MAX];
-    parent = parent && *parent ? parent : "/tmp";
-    if (!realpath(parent, root))
-        return refuse(parent, err);
-    if (snprintf(out, JOB_PATH, "%s/syncopate-XXXXXX", root) >= JOB_PATH)
-        return error_at(err, ST_ENVIRONMENT, parent, "the path is too long");
-    return mkdtemp(out) ? ST_OK : refuse(out, err);
-}
-
-static enum status make_kept(const char *logs, uint64_t number, char out[JOB_PATH], struct error *err) {
+enum status job_folder_make(const char *logs, uint64_t number, char out[JOB_PATH], struct error *err) {
     char root[PATH_MAX];
     if ((mkdir(logs, 0777) && errno != EEXIST) || !realpath(logs, root))
         return refuse(logs, err);
@@ -47,10 +36,6 @@ static enum status make_kept(const char *logs, uint64_t number, char out[JOB_PAT
             break;
     }
     return refuse(out, err);
-}
-
-enum status job_folder_make(const char *logs, uint64_t number, char out[JOB_PATH], struct error *err) {
-    return logs ? make_kept(logs, number, out, err) : make_temporary(out, err);
 }
 
 /* ---- its files ---- */

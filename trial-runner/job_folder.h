@@ -13,8 +13,8 @@
 
 enum { JOB_MAX_FORMS = 8, JOB_PATH = 4096 };
 
-/* Make LOGS/trial-NUMBER, or LOGS/trial-NUMBER.2 and so on where that is there, and LOGS itself; without `logs` one in
- * TMPDIR (/tmp), which is the caller's to remove. *out is an absolute path. Fails: ST_ENVIRONMENT. */
+/* Make LOGS/trial-NUMBER, or LOGS/trial-NUMBER.2 and so on where that is there, and LOGS itself. *out is an absolute
+ * path. Fails: ST_ENVIRONMENT. */
 enum status job_folder_make(const char *logs, uint64_t number, char out[JOB_PATH], struct error *err);
 
 /* Write strategy.json and the forms into it. Fails: ST_ENVIRONMENT, ST_NO_MEMORY, ST_INFEASIBLE (the strategy cannot be

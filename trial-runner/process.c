@@ -29,6 +29,7 @@
 enum {
     REPORT_FD = 3,       /* in the guard and in the child before exec */
     CALLER_FD = 4,       /* in the guard: the caller's pidfd */
+    HELD_FD = 5,         /* in the guard and in the child before exec: options->hold */
     FREE_FD = 10,        /* above any descriptor that is given a fixed place */
     GUARD_PATIENCE = 10, /* seconds that a stopped guard may take */
     POLL_MS = 50         /* how late a cancellation may be seen */
@@ -173,17 +174,17 @@ static _Noreturn void child_run(const struct run *run, const char *scratch, int 
 }
 
 /* Standard streams and the report at their places, every other descriptor of the caller closed. */
-static void guard_descriptors(int out, int err, int report, int caller) {
+static void guard_descriptors(int out, int err, int report, int caller, const int *hold) {
     int null = open("/dev/null", O_RDONLY);
-    const int wanted[] = {null, out, err, report, caller};
-    int high[5];
-    for (int i = 0; i < 5; i++)
+    const int wanted[] = {null, out, err, report, caller, hold ? *hold : -1}, n = hold ? HELD_FD + 1 : HELD_FD;
+    int high[HELD_FD + 1];
+    for (int i = 0; i < n; i++)
         high[i] = fcntl(wanted[i], F_DUPFD, FREE_FD);
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < n; i++)
         dup2(high[i], i);
-    fcntl(REPORT_FD, F_SETFD, FD_CLOEXEC);
-    fcntl(CALLER_FD, F_SETFD, FD_CLOEXEC);
-    close_range(CALLER_FD + 1, ~0U, 0);
+    for (int i = REPORT_FD; i < n; i++)
+        fcntl(i, F_SETFD, FD_CLOEXEC);
+    close_range((unsigned)n, ~0U, 0);
 }
 
 static void reset_signals(sigset_t *watched) {
@@ -254,8 +255,6 @@ static _Noreturn void guard_run(const struct run *run, const sigset_t *watched) 
         guard_ask_to_end(child, watched, options->grace_s);
     cleanup_descendants();
     cleanup_folder(scratch);
-    if (options->sweep)
-        cleanup_folder(options->sweep);
     if (ended)
         process_report(wait_status);
     _exit(0);
@@ -451,7 +450,7 @@ static enum status run_start(struct run *run, struct error *err) {
         sigset_t watched;
         reset_signals(&watched);
         setsid();
-        guard_descriptors(pipes[0][1], pipes[1][1], pipes[2][1], self);
+        guard_descriptors(pipes[0][1], pipes[1][1], pipes[2][1], self, run->options->hold);
         guard_run(run, &watched);
     }
     enum status status = ST_OK;

@@ -47,7 +47,7 @@ struct process_options {
     const char *directory;          /* NULL: the caller's */
     const struct process_hook *hook;
     bool scratch;                 /* give it a TMPDIR of its own, removed afterwards */
-    const char *sweep;            /* a folder to remove, with what is in it, when all has ended; NULL: none */
+    const int *hold;              /* a descriptor that stays open until all has ended, whatever ends the caller; NULL */
     double timeout_s;             /* 0: no limit */
     bool timeout_from_first_line; /* timeout_s begins with the first line on standard output; before it, no limit */
     double grace_s;               /* > 0: what is stopped gets SIGTERM, with its process group, and this long to end */

@@ -1,93 +1,102 @@
-/* A forked keeper waits for the end of a pipe that only the caller holds open: it closes by scratch_release and by any
- * death of the caller. The keeper makes only async-signal-safe calls, since the caller may have other threads. */
+/* A forked keeper makes the folder, and removes it at the end of a stream that the caller holds open: it closes by
+ * scratch_release and by any death of the caller. Since the keeper makes the folder, no death of the caller can come
+ * between that and its watch. The keeper does not use the heap, since the caller may have other threads. */
 #include "trial-runner/scratch.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/json.h"
-#include "trial-runner/process.h"
+#include "trial-runner/cleanup.h"
 
-/* Other signals must not end the keeper before its work is done; its descriptors must keep nobody else waiting. */
-_Noreturn static void keep(const struct scratch *scratch, int lifeline) {
+enum { RANDOM = 6 }; /* characters at the end of the folder's name, which mkdtemp chooses */
+
+/* How the keeper's attempt to make the folder went. */
+struct answer {
+    int failure; /* errno; 0: it is there */
+    char random[RANDOM];
+};
+
+/* Signals must not end the keeper before its work is done; its descriptors must keep nobody else waiting. */
+_Noreturn static void keep(char *folder, int stream) {
     char byte;
     sigset_t all;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
     setsid();
-    if (dup2(lifeline, STDIN_FILENO) < 0)
+    struct answer answer = {.failure = mkdtemp(folder) ? 0 : errno};
+    memcpy(answer.random, folder + strlen(folder) - RANDOM, RANDOM);
+    (void)!write(stream, &answer, sizeof answer); /* a caller that is gone does not need it */
+    if (answer.failure || dup2(stream, STDIN_FILENO) < 0)
         _exit(1);
     close_range(STDERR_FILENO + 1, ~0U, 0);
     while (read(STDIN_FILENO, &byte, 1) != 0 && errno == EINTR)
         continue;
-    for (int i = 0; i < SCRATCH_FILES; i++)
-        unlink(scratch->file[i]);
-    rmdir(scratch->folder);
+    cleanup_folder(folder);
     _exit(0);
 }
 
+/* scratch->folder ends with RANDOM characters that are replaced. */
 static enum status start_keeper(struct scratch *scratch, struct error *err) {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return error_set(err, ST_ENVIRONMENT, "cannot make a pipe: %s", strerror(errno));
+    struct answer answer = {.failure = EIO};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+        return error_set(err, ST_ENVIRONMENT, "cannot make a pair of sockets: %s", strerror(errno));
     scratch->keeper = fork();
     if (scratch->keeper == 0) {
-        close(ends[1]);
-        keep(scratch, ends[0]);
+        close(ends[0]);
+        keep(scratch->folder, ends[1]);
     }
-    close(ends[0]);
-    scratch->lifeline = ends[1];
-    if (scratch->keeper > 0)
-        return ST_OK;
+    const int failure = errno;
     close(ends[1]);
-    return error_set(err, ST_ENVIRONMENT, "cannot fork: %s", strerror(errno));
+    scratch->lifeline = ends[0];
+    if (scratch->keeper < 0) {
+        close(ends[0]);
+        return error_set(err, ST_ENVIRONMENT, "cannot fork: %s", strerror(failure));
+    }
+    while (recv(ends[0], &answer, sizeof answer, MSG_WAITALL) < 0 && errno == EINTR)
+        continue;
+    if (answer.failure) {
+        scratch_release(scratch);
+        return error_at(err, ST_ENVIRONMENT, scratch->folder, "cannot make this folder: %s", strerror(answer.failure));
+    }
+    memcpy(scratch->folder + strlen(scratch->folder) - RANDOM, answer.random, RANDOM);
+    return ST_OK;
 }
 
-enum status scratch_init(struct scratch *scratch, const char *parent, const char *const names[SCRATCH_FILES],
-                         struct error *err) {
+enum status scratch_init(struct scratch *scratch, const char *parent, struct error *err) {
     const char *temporary = getenv("TMPDIR");
-    struct scratch made = {0};
-    char folder[SCRATCH_PATH], whole[PATH_MAX];
+    char root[PATH_MAX];
     if (!parent)
         parent = temporary && *temporary ? temporary : "/tmp";
-    if (!realpath(parent, whole))
-        return error_set(err, ST_ENVIRONMENT, "no run can have files in %s: %s", parent, strerror(errno));
-    int n = snprintf(folder, sizeof folder, "%s/syncopate-XXXXXX", whole);
-    if (n >= SCRATCH_PATH)
-        return error_set(err, ST_ENVIRONMENT, "the path of %s is too long", parent);
-    if (!mkdtemp(folder))
-        return error_set(err, ST_ENVIRONMENT, "cannot make a folder like %s: %s", folder, strerror(errno));
-    for (int i = 0; i < SCRATCH_FILES; i++)
-        snprintf(made.file[i], sizeof made.file[i], "%s/%.30s", folder, names[i]);
-    memcpy(made.folder, folder, sizeof folder);
-    enum status status = start_keeper(&made, err);
-    if (status == ST_OK)
-        *scratch = made;
-    else
-        rmdir(folder);
-    return status;
+    if (!realpath(parent, root))
+        return error_at(err, ST_ENVIRONMENT, parent, "cannot make a folder here: %s", strerror(errno));
+    if (snprintf(scratch->folder, SCRATCH_FOLDER, "%s/syncopate-XXXXXX", root) >= SCRATCH_FOLDER)
+        return error_at(err, ST_ENVIRONMENT, parent, "the path is too long");
+    return start_keeper(scratch, err);
 }
 
-enum status scratch_write(const struct scratch *scratch, int i, cJSON *json, struct error *err) {
+enum status scratch_write(const struct scratch *scratch, const char *name, cJSON *json, char out[SCRATCH_FILE],
+                          struct error *err) {
     char *text = json ? json_line(json) : NULL;
     cJSON_Delete(json);
     if (!text)
         return error_no_memory(err);
-    enum status status = ST_OK;
-    FILE *file = fopen(scratch->file[i], "wxe");
-    if (!file || fputs(text, file) == EOF)
-        status = error_set(err, ST_ENVIRONMENT, "cannot write %s: %s", scratch->file[i], strerror(errno));
-    if (file && fclose(file) != 0 && status == ST_OK)
-        status = error_set(err, ST_ENVIRONMENT, "cannot write %s: %s", scratch->file[i], strerror(errno));
+    snprintf(out, SCRATCH_FILE, "%s/%.60s", scratch->folder, name);
+    FILE *file = fopen(out, "wxe");
+    bool whole = file && fputs(text, file) != EOF;
+    whole = file && !fclose(file) && whole;
     free(text);
-    return status;
+    return whole ? ST_OK : error_at(err, ST_ENVIRONMENT, out, "cannot be written: %s", strerror(errno));
 }
 
 void scratch_release(struct scratch *scratch) {

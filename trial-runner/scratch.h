@@ -1,4 +1,5 @@
-/* A private folder for a run's input files, removed when the run ends, whatever ends it: also SIGKILL. */
+/* A private folder for a run's files. It is removed, with all that is in it, when the run ends, whatever ends it: also
+ * SIGKILL. */
 #ifndef TRIAL_RUNNER_SCRATCH_H
 #define TRIAL_RUNNER_SCRATCH_H
 
@@ -7,21 +8,21 @@
 
 #include "base/error.h"
 
-enum { SCRATCH_FILES = 3, SCRATCH_PATH = 256 };
+enum { SCRATCH_FOLDER = 4096, SCRATCH_FILE = SCRATCH_FOLDER + 64 }; /* bytes of a path */
 
 struct scratch {
-    char folder[SCRATCH_PATH];
-    char file[SCRATCH_FILES][SCRATCH_PATH + 32]; /* paths: see scratch_init */
+    char folder[SCRATCH_FOLDER]; /* an absolute path */
     pid_t keeper;
-    int lifeline; /* the keeper removes everything when this closes */
+    int lifeline; /* the keeper removes the folder when no process has this open any more */
 };
 
-/* Make the folder in `parent` (NULL: TMPDIR, else /tmp) and name its files, with whole paths. Fails: ST_ENVIRONMENT. */
-enum status scratch_init(struct scratch *scratch, const char *parent, const char *const names[SCRATCH_FILES],
-                         struct error *err);
+/* Make the folder in `parent`; NULL: in TMPDIR, else in /tmp. Fails: ST_ENVIRONMENT. */
+enum status scratch_init(struct scratch *scratch, const char *parent, struct error *err);
 
-/* Write `json`, which is consumed and may be NULL (out of memory), to file i. Fails: ST_ENVIRONMENT, ST_NO_MEMORY. */
-enum status scratch_write(const struct scratch *scratch, int i, cJSON *json, struct error *err);
+/* Write `json`, which is consumed and may be NULL (out of memory), to a new file `name`; *out is its path.
+ * Fails: ST_ENVIRONMENT, ST_NO_MEMORY. */
+enum status scratch_write(const struct scratch *scratch, const char *name, cJSON *json, char out[SCRATCH_FILE],
+                          struct error *err);
 
 /* The folder is gone on return. */
 void scratch_release(struct scratch *scratch);

@@ -116,18 +116,23 @@ static void judge(struct trial *trial, const struct launch_result *launch) {
         end_with(trial, TRIAL_FAILED, "the workers ended before the last iteration");
 }
 
-static enum status run_in(struct trial *trial, const struct scratch *scratch, const bool *serves, struct error *err) {
+/* The paths of the files that the workers read. */
+struct inputs {
+    char model[SCRATCH_FILE], cluster[SCRATCH_FILE], strategy[SCRATCH_FILE];
+};
+
+static enum status launch(struct trial *trial, const struct inputs *inputs, const bool *serves, struct error *err) {
     const struct trial_request *request = trial->request;
     char iterations[16], warmup[16];
     snprintf(iterations, sizeof iterations, "%u", request->iterations);
     snprintf(warmup, sizeof warmup, "%u", request->warmup);
     const char *const arguments[] = {"run",
                                      "--model",
-                                     scratch->file[0],
+                                     inputs->model,
                                      "--cluster",
-                                     scratch->file[1],
+                                     inputs->cluster,
                                      "--strategy",
-                                     scratch->file[2],
+                                     inputs->strategy,
                                      "--iterations",
                                      iterations,
                                      "--warmup",
@@ -156,21 +161,22 @@ static enum status run_in(struct trial *trial, const struct scratch *scratch, co
 }
 
 static enum status write_and_run(struct trial *trial, const bool *serves, struct error *err) {
-    static const char *const names[SCRATCH_FILES] = {"model.json", "cluster.json", "strategy.json"};
-    const struct trial_request *request = trial->request;
+    const struct trial_request *q = trial->request;
     struct scratch scratch;
-    enum status status = scratch_init(&scratch, launch_scratch_parent(&request->launcher), names, err);
-    if (status != ST_OK)
-        return status;
-    status = scratch_write(&scratch, 0, model_write(request->model), err);
-    if (status == ST_OK)
-        status = scratch_write(&scratch, 1, cluster_write(request->cluster), err);
-    if (status == ST_OK)
-        status = scratch_write(&scratch, 2, strategy_write(request->strategy, request->model, request->cluster), err);
-    if (status == ST_OK)
-        status = run_in(trial, &scratch, serves, err);
+    struct inputs inputs;
+    enum status st = scratch_init(&scratch, launch_scratch_parent(&q->launcher), err);
+    if (st)
+        return st;
+    st = scratch_write(&scratch, "model.json", model_write(q->model), inputs.model, err);
+    if (!st)
+        st = scratch_write(&scratch, "cluster.json", cluster_write(q->cluster), inputs.cluster, err);
+    if (!st)
+        st = scratch_write(&scratch, "strategy.json", strategy_write(q->strategy, q->model, q->cluster),
+                           inputs.strategy, err);
+    if (!st)
+        st = launch(trial, &inputs, serves, err);
     scratch_release(&scratch);
-    return status;
+    return st;
 }
 
 /* Which nodes need a server's rank: [n_nodes], malloc'd. */

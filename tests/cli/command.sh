@@ -99,7 +99,7 @@ mkdir temporary
 TMPDIR=temporary trial --command "cd / && ls \$SYNCOPATE_TRIAL_STRATEGY >$dir/seen && $train json" >out 2>err
 grep -q "^$dir/temporary/syncopate-[^/]*/strategy.json\$" seen && [ -z "$(ls temporary)" ]
 verdict its_folder_has_a_whole_path_from_a_relative_tmpdir $? "$(cat seen err)"
-TMPDIR=none try a_tmpdir_that_is_not_there_is_named 1 'none: cannot make this folder' true
+TMPDIR=none try a_tmpdir_that_is_not_there_is_named 1 'none: cannot make a folder here' true
 check a_form_without_variables 2 'the form pytorch-ddp has no variables' "$syncopate" trial mlp-small lab-4x1g \
     --baseline horovod --command true --export-env pytorch-ddp
 check what_a_form_cannot_say_is_not_run 3 'pytorch-ddp cannot say everything that pace does: preemption' "$syncopate" trial \

@@ -1,4 +1,5 @@
 /* A command as the trial: which times count, how each way to end is told, and that a command that must end does. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -316,6 +317,26 @@ static void logs_are_kept_and_never_written_over(void **state) {
     }
 }
 
+/* Between the making of its folder and the end of the job, at moments of all kinds. */
+static void killed_at_any_moment_it_leaves_no_folder(void **state) {
+    const struct stage *s = *state;
+    struct rng rng;
+    rng_split(&rng, test_seed(), 2);
+    for (int i = 0; i < 60; i++) {
+        pid_t caller = fork();
+        if (caller == 0) {
+            struct job job = job_of("sleep 20", NULL);
+            struct trial_result result;
+            (void)job_run(&job, &s->request, 7, &result, NULL);
+            _exit(0);
+        }
+        clock_sleep_us(8000 * rng_uniform(&rng));
+        kill(caller, SIGKILL);
+        assert_true(descendants_vanish());
+        assert_int_equal(entries_with(test_dir(), "syncopate-"), 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(times_after_the_warm_up_are_kept_in_order),
@@ -335,6 +356,7 @@ int main(void) {
         cmocka_unit_test(cancellation_ends_it),
         cmocka_unit_test(what_is_beyond_its_form_is_infeasible_and_does_not_run),
         cmocka_unit_test(logs_are_kept_and_never_written_over),
+        cmocka_unit_test(killed_at_any_moment_it_leaves_no_folder),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -234,13 +234,14 @@ static void a_deadline_ends_it_and_all_it_started(void **state) {
     assert_int_equal(process_judge(&r, "it", &err), ST_TIMEOUT);
 }
 
+/* A dash that is about to run a program loses a signal; one that waits does not. */
 static void with_grace_its_whole_group_may_end_in_order(void **state) {
     (void)state;
     char file[4096], command[4400];
     struct process_options options = {.timeout_s = 0.3, .grace_s = 5};
     snprintf(file, sizeof file, "%.3900s/saved", test_dir());
-    snprintf(command, sizeof command,
-             "sh -c 'trap \"sleep 0.3; touch %s; exit 0\" TERM; while :; do sleep 0.05; done' & wait", file);
+    snprintf(command, sizeof command, "sh -c 'trap \"sleep 0.3; touch %s; exit 0\" TERM; sleep 20 & wait' & wait",
+             file);
     struct process_result r = run_shell(command, options, NULL);
     assert_int_equal(r.ending, PROCESS_TIMED_OUT);
     assert_int_equal(unlink(file), 0);
@@ -276,16 +277,31 @@ static void a_tick_comes_without_output_and_may_end_it(void **state) {
     assert_true(no_descendants());
 }
 
-static void a_folder_is_swept_when_all_has_ended(void **state) {
+/* The caller is killed while its program runs, which ends in order half a second later: the descriptor closes then. */
+static void a_descriptor_is_held_until_all_has_ended(void **state) {
     (void)state;
-    char folder[2048], command[4400];
+    char up[2048], late[2048], command[4400], byte;
+    int ends[2];
     struct stat info;
-    snprintf(folder, sizeof folder, "%.2000s/swept", test_dir());
-    assert_int_equal(mkdir(folder, 0777), 0);
-    snprintf(command, sizeof command, "mkdir '%s/a'; echo x >'%s/a/b'; exit 4", folder, folder);
-    struct process_options options = {.sweep = folder};
-    assert_int_equal(run_shell(command, options, NULL).exit_code, 4);
-    assert_int_equal(stat(folder, &info), -1);
+    snprintf(up, sizeof up, "%.2000s/up", test_dir());
+    snprintf(late, sizeof late, "%.2000s/late", test_dir());
+    snprintf(command, sizeof command, "trap 'sleep 0.5; >\"%s\"; exit' TERM; >\"%s\"; sleep 20 & wait", late, up);
+    assert_int_equal(pipe(ends), 0);
+    pid_t caller = fork();
+    if (caller == 0) {
+        close(ends[0]);
+        run_shell(command, (struct process_options){.hold = &ends[1], .grace_s = 5}, NULL);
+        _exit(0);
+    }
+    close(ends[1]);
+    for (int i = 0; i < 20000 && stat(up, &info) != 0; i++)
+        clock_sleep_us(1000);
+    assert_int_equal(stat(up, &info), 0);
+    kill(caller, SIGKILL);
+    assert_int_equal(read(ends[0], &byte, 1), 0);
+    assert_true(unlink(late) == 0 && unlink(up) == 0);
+    close(ends[0]);
+    assert_true(descendants_vanish());
 }
 
 static void a_silent_start_ends_it_but_a_line_satisfies(void **state) {
@@ -430,7 +446,7 @@ int main(void) {
         cmocka_unit_test(with_grace_its_whole_group_may_end_in_order),
         cmocka_unit_test(grace_ends),
         cmocka_unit_test(a_tick_comes_without_output_and_may_end_it),
-        cmocka_unit_test(a_folder_is_swept_when_all_has_ended),
+        cmocka_unit_test(a_descriptor_is_held_until_all_has_ended),
         cmocka_unit_test(a_silent_start_ends_it_but_a_line_satisfies),
         cmocka_unit_test(cancellation_ends_it),
         cmocka_unit_test(a_reader_that_has_enough_ends_it),
