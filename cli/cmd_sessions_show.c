@@ -127,6 +127,17 @@ static enum status print_json(const struct findings *f, struct error *err) {
 
 /* ---- the command ---- */
 
+static enum status show(const struct remote_options *remote, const char *dataset, const char *session, bool json,
+                        struct error *err) {
+    struct findings f = {0};
+    enum status st = remote->server ? session_findings_there(remote, session, FINDINGS_FIGURES, &f, err)
+                                    : session_findings_here(dataset, session, FINDINGS_FIGURES, &f, err);
+    if (!st)
+        st = json ? print_json(&f, err) : print_session(&f, err);
+    findings_release(&f);
+    return st;
+}
+
 enum status sessions_show(int argc, char **argv, struct error *err) {
     struct remote_options remote = {0};
     const char *dataset = NULL;
@@ -147,17 +158,8 @@ enum status sessions_show(int argc, char **argv, struct error *err) {
         .min_arguments = 1,
         .max_arguments = 1};
     struct arguments arguments;
-    struct findings f = {0};
     enum status st = options_parse(&line, argc, argv, &arguments, err);
     if (!st)
         st = remote_or_here(&remote, dataset, err);
-    if (st)
-        return st;
-    st = remote.server ? session_findings_there(&remote, arguments.items[0], FINDINGS_FIGURES, &f, err)
-                       : session_findings_here(dataset ? dataset : DEFAULT_DATASET, arguments.items[0],
-                                               FINDINGS_FIGURES, &f, err);
-    if (!st)
-        st = json ? print_json(&f, err) : print_session(&f, err);
-    findings_release(&f);
-    return st;
+    return st ? st : show(&remote, dataset ? dataset : DEFAULT_DATASET, arguments.items[0], json, err);
 }

@@ -1,10 +1,14 @@
 /* See session_findings.h. */
 #include "cli/session_findings.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "cli/interrupt.h"
 #include "cli/remote_copy.h"
+#include "dataset/sharing.h"
 
 enum status session_findings_here(const char *dataset, const char *session, enum findings_depth depth,
                                   struct findings *out, struct error *err) {
@@ -23,20 +27,94 @@ enum status session_findings_here(const char *dataset, const char *session, enum
     return st;
 }
 
-enum status session_findings_there(const struct remote_options *remote, const char *session, enum findings_depth depth,
-                                   struct findings *out, struct error *err) {
-    struct client *client;
-    struct store *store;
-    enum status st = remote_open(remote, REMOTE_TRIES, interrupt_flag(), &client, err);
+/* ---- of a service ---- */
+
+/* Without the member *out stays NULL. */
+static enum status copy_text(const cJSON *json, const char *key, struct arena *arena, const char **out,
+                             struct error *err) {
+    const char *text = remote_text(json, key);
+    if (*text && !(*out = arena_strdup(arena, text)))
+        return error_no_memory(err);
+    return ST_OK;
+}
+
+/* What a Session says, in place of the little that an Outcome says of it. */
+static enum status read_session(const cJSON *json, struct findings *f, struct error *err) {
+    struct stored_session s = {.mode =
+                                   strcmp(remote_text(json, "mode"), "own") ? STORED_SESSION_ASK : STORED_SESSION_OWN,
+                               .seed = remote_count(json, "seed"),
+                               .trials = remote_count(json, "trials"),
+                               .complete = remote_count(json, "complete")};
+    const cJSON *model = cJSON_GetObjectItemCaseSensitive(json, "model");
+    const cJSON *cluster = cJSON_GetObjectItemCaseSensitive(json, "cluster");
+    const struct {
+        const cJSON *from;
+        const char *key, **to;
+    } texts[] = {{json, "id", &s.id},           {json, "reason", &s.reason},         {json, "team", &s.team},
+                 {json, "started", &s.started}, {json, "ended", &s.ended},           {model, "name", &f->model.name},
+                 {model, "id", &s.model},       {cluster, "name", &f->cluster.name}, {cluster, "id", &s.cluster}};
+    enum status st = shared_read(cJSON_GetObjectItemCaseSensitive(json, "shared"), &f->arena, &s.shared, err);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts && !st; i++)
+        st = copy_text(texts[i].from, texts[i].key, &f->arena, texts[i].to, err);
     if (st)
         return st;
-    st = remote_session_copy(client, session, &store, err);
-    client_close(client);
+    if (!stored_session_state_parse(remote_text(json, "state"), &s.state) || !s.id || !s.model || !s.cluster)
+        return error_set(err, ST_UNREACHABLE, "the service's answer is no session: it speaks another version");
+    snprintf(f->model.id.hex, sizeof f->model.id.hex, "%s", s.model);
+    snprintf(f->cluster.id.hex, sizeof f->cluster.id.hex, "%s", s.cluster);
+    f->outcome.session = s;
+    f->outcome.budget_trials = remote_count(cJSON_GetObjectItemCaseSensitive(json, "budget"), "trials");
+    return ST_OK;
+}
+
+static enum status fetch(struct client *client, const char *session, struct findings *f, struct error *err) {
+    cJSON *about = NULL, *outcome = NULL;
+    char *escaped = client_escape(client, session);
+    enum status st = escaped ? remote_get(client, &about, err, "/api/v1/sessions/%s", escaped) : error_no_memory(err);
+    if (!st)
+        st = remote_get(client, &outcome, err, "/api/v1/sessions/%s/outcome", escaped);
+    if (!st)
+        st = outcome_read(outcome, NULL, NULL, &f->outcome, err);
+    if (!st)
+        st = read_session(about, f, err);
+    cJSON_Delete(about);
+    cJSON_Delete(outcome);
+    free(escaped);
+    return st;
+}
+
+static enum status gather_copy(struct client *client, const char *session, enum findings_depth depth,
+                               struct findings *out, struct error *err) {
+    struct store *store;
+    enum status st = remote_session_copy(client, session, &store, err);
     if (st)
         return st;
     st = findings_gather(store, session, depth, out, err);
     if (!st)
         out->outcome.session.origin = NULL; /* what it says is of the copy */
     store_close(store);
+    return st;
+}
+
+/* A service of before has no outcomes: its records say the same. */
+static enum status gather_there(struct client *client, const char *session, enum findings_depth depth,
+                                struct findings *out, struct error *err) {
+    struct findings f = {0};
+    enum status st = depth == FINDINGS_FIGURES ? fetch(client, session, &f, err) : ST_NOT_FOUND;
+    if (!st)
+        *out = f;
+    else
+        findings_release(&f);
+    return st == ST_NOT_FOUND ? gather_copy(client, session, depth, out, err) : st;
+}
+
+enum status session_findings_there(const struct remote_options *remote, const char *session, enum findings_depth depth,
+                                   struct findings *out, struct error *err) {
+    struct client *client;
+    enum status st = remote_open(remote, REMOTE_TRIES, interrupt_flag(), &client, err);
+    if (st)
+        return st;
+    st = gather_there(client, session, depth, out, err);
+    client_close(client);
     return st;
 }

@@ -9,7 +9,9 @@
 enum status session_findings_here(const char *dataset, const char *session, enum findings_depth depth,
                                   struct findings *out, struct error *err);
 
-/* Of its trials those that have ended. Fails: as remote_open, remote_session_copy and findings_gather. */
+/* FINDINGS_FIGURES are two requests: model and cluster are then names and ids. FINDINGS_ALL, and a service that is
+ * older than outcomes, take a copy of the trials that have ended. Fails: as remote_open, outcome_read,
+ * remote_session_copy and findings_gather. */
 enum status session_findings_there(const struct remote_options *remote, const char *session, enum findings_depth depth,
                                    struct findings *out, struct error *err);
 

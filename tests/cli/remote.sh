@@ -2,7 +2,7 @@
 # Commands as clients of a service, and agents that run its trials: the same answers as here, what is refused, and what
 # a service that is killed and comes back costs. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Alone: real trials are timed.
-# Plan: 86
+# Plan: 88
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -138,14 +138,22 @@ for form in "query --json" query "query --state complete --order measured --limi
     verdict "trials_are_the_same_there_as_here_${form// /_}" $? "$(diff here there | head -n 3)"
 done
 
+shown_alike() { # SESSION [--json]: there as here
+    "$syncopate" sessions show "$@" >there 2>there.err
+    env -u SYNCOPATE_SERVER "$syncopate" sessions show "$@" --dataset d.db >here 2>here.err
+    cmp -s here there && grep -q "$1" here
+}
+requests() { # WHAT of sessions, how often it was asked for: a line
+    curl -s "$url/metrics" | awk -v route="requests_total{route=\"GET /api/v1/sessions/{session}/$1\"" 'index($0, route) { print $NF }'
+}
+copies=$(requests export) outcomes=$(requests outcome)
 for form in "" --json; do
     # shellcheck disable=SC2086
-    "$syncopate" sessions show "$id" $form >there 2>there.err
-    # shellcheck disable=SC2086
-    env -u SYNCOPATE_SERVER "$syncopate" sessions show "$id" $form --dataset d.db >here 2>here.err
-    cmp -s here there && grep -q "$id" here
+    shown_alike "$id" $form
     verdict "a_session_is_shown_the_same_there_as_here${form//-/_}" $? "$(cat there.err; diff here there | head -n 3)"
 done
+[ "$(requests export)" = "$copies" ] && [ "$(requests outcome)" = $((outcomes + 2)) ]
+verdict no_record_is_copied_to_show_it $? "export $copies, then $(requests export); outcome $outcomes, then $(requests outcome)"
 mkdir -p tmp
 TMPDIR=$dir/tmp "$syncopate" report "$id" --out - 2>err | sed 's/syncopate --server [^<]*best.json/COMMAND/' >there
 env -u SYNCOPATE_SERVER "$syncopate" report "$id" --dataset d.db --out - 2>>err |
@@ -164,6 +172,8 @@ id=$(session_of short.err)
 agent=$!
 running() { trials "$id" | grep -q running; }
 until_true 60 running
+shown_alike "$id"
+verdict so_is_one_whose_first_trial_runs $? "$(cat there.err; diff here there | head -n 3)"
 sleep 1
 kill $agent
 wait $agent

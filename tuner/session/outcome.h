@@ -121,7 +121,8 @@ bool outcome_write(const struct outcome *outcome, cJSON *to);
 bool outcome_write_lessons(const struct outcome *outcome, cJSON *to);
 
 /* Read an Outcome, which has both, the session and the best strategy. Texts are copied; what is not in it (the records,
- * most of `session`) is empty. Fails: ST_INVALID, with the place; ST_NO_MEMORY. Release with outcome_release. */
+ * most of `session`) is empty, and without a model and a cluster (NULL) the best strategy too. Fails: ST_INVALID, with
+ * the place; ST_NO_MEMORY. Release with outcome_release. */
 enum status outcome_read(const cJSON *json, const struct model *model, const struct cluster *cluster,
                          struct outcome *out, struct error *err);
 

@@ -280,7 +280,7 @@ static enum status read_all(const struct json_at *root, const struct model *mode
         st = read_knobs(root, o, err);
     if (!st)
         st = read_proposers(root, o, err);
-    if (!st && json_has(root, "strategy", &strategy))
+    if (!st && model && json_has(root, "strategy", &strategy))
         st = strategy_read(strategy.node, "strategy", model, cluster, &o->strategy, err);
     return st;
 }

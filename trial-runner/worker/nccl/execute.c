@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/statistics.h"
 #include "trial-runner/worker/nccl/exchange.h"
 #include "trial-runner/worker/nccl/server.h"
 #include "trial-runner/worker/report.h"
@@ -154,11 +155,6 @@ static void worker_run(struct executor *e) {
     }
 }
 
-static int compare(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void collect(struct executor *e, struct execute_result *out) {
     const struct execute_options *options = e->options;
     const uint32_t n = options->iterations;
@@ -166,8 +162,7 @@ static void collect(struct executor *e, struct execute_result *out) {
     *out = (struct execute_result){.time_us = report_alloc(n, sizeof(double))};
     for (uint32_t i = 0; i < n; i++)
         out->time_us[i] = e->start_us[options->warmup + i + 1] - e->start_us[options->warmup + i];
-    qsort(e->compute_us + options->warmup, n, sizeof(double), compare);
-    out->compute_us = e->compute_us[options->warmup + n / 2];
+    out->compute_us = median_of(n, e->compute_us + options->warmup);
     MPI_Reduce(&checked, &out->checked, 1, MPI_UINT64_T, MPI_SUM, 0, e->world->workers);
 }
 
