@@ -1,5 +1,6 @@
 /* A session that a service does not run by itself is opened for agents; nothing else that it refuses leads to that. */
 #include "cli/remote_session.h"
+#include "cli/session_findings.h"
 #include "tests/unit/cli/scripted_service.h"
 
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -88,12 +89,61 @@ static void a_service_of_before_is_asked_for_the_records(void **state) {
     assert_contains(s.requests[2], "GET /api/v1/sessions/s1/export?format=jsonl");
 }
 
+#define SHOWN                                                                                                          \
+    "{\"id\":\"s1\",\"mode\":\"ask\",\"state\":\"paused\",\"reason\":\"lunch\",\"seed\":7,\"budget\":{\"trials\":3},"  \
+    "\"team\":\"red\",\"shared\":[\"blue\"],\"started\":\"2026-11-21T08:41:17.123Z\",\"trials\":2,\"complete\":1,"     \
+    "\"model\":{\"id\":\"" ID "\",\"name\":\"m\"},\"cluster\":{\"id\":\"" ID "\",\"name\":\"c\"}}"
+
+static enum status show_at(const struct script *s, struct findings *out, struct error *err) {
+    return session_findings_there(&(struct remote_options){.server = s->url}, "s1", FINDINGS_FIGURES, out, err);
+}
+
+static void a_session_is_shown_by_what_it_is_and_what_came_of_it(void **state) {
+    (void)state;
+    struct error err;
+    struct script s;
+    struct findings f;
+    START(
+        s, OK(SHOWN),
+        OK("{\"session\":\"s1\",\"trials\":1,\"lower_bound_us\":7,\"overlap\":false,\"strategies\":[{\"strategy\":\"" ID
+           "\",\"name\":\"wfbp\",\"trials\":2,\"complete\":0,\"final\":false,\"state\":\"running\"}],"
+           "\"accuracy\":{\"strategies\":0},\"knobs\":[],\"proposers\":[],\"strategy\":{\"left\":\"unread\"}}"));
+    assert_ok(show_at(&s, &f, &err));
+    script_end(&s);
+    assert_contains(s.requests[1], "GET /api/v1/sessions/s1/outcome ");
+    const struct stored_session *about = &f.outcome.session;
+    assert_int_equal(about->state, STORED_SESSION_PAUSED);
+    assert_int_equal(about->mode, STORED_SESSION_ASK);
+    assert_string_equal(about->reason, "lunch");
+    assert_string_equal(about->team, "red");
+    assert_string_equal(about->shared, "|blue|");
+    assert_string_equal(f.model.name, "m");
+    assert_string_equal(f.cluster.id.hex, ID);
+    assert_null(about->ended);
+    assert_true(about->seed == 7 && about->trials == 2 && about->complete == 1 && f.outcome.budget_trials == 3);
+    assert_true(f.outcome.best == SIZE_MAX && f.outcome.rows[0].state == RECORD_RUNNING);
+    findings_release(&f);
+}
+
+static void to_show_it_a_service_of_before_is_asked_for_the_records(void **state) {
+    (void)state;
+    struct error err;
+    struct script s;
+    struct findings f;
+    START(s, OK(SHOWN), PROBLEM("404 No", "not-found", ""), OK(SHOWN), ANSWER("200 OK", "", "application/jsonl", ""));
+    assert_fails(show_at(&s, &f, &err), ST_NOT_FOUND, "session s1 is paused, and has no trial yet");
+    script_end(&s);
+    assert_contains(s.requests[3], "GET /api/v1/sessions/s1/export?format=jsonl");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_launcher_agents_run_the_trials),
         cmocka_unit_test(another_conflict_is_an_error),
         cmocka_unit_test(an_answer_is_one_request),
         cmocka_unit_test(a_service_of_before_is_asked_for_the_records),
+        cmocka_unit_test(a_session_is_shown_by_what_it_is_and_what_came_of_it),
+        cmocka_unit_test(to_show_it_a_service_of_before_is_asked_for_the_records),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
