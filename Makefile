@@ -22,7 +22,7 @@ DEPS.report       := tuner $(DEPS.tuner)
 DEPS.service      := report $(DEPS.report)
 DEPS.cli          := service $(DEPS.service)
 LIBS.base         := -lcjson -lcrypto -lm
-# Only programs that import need it, so workers do not ask for it where they run.
+# Linked only into programs that use it, so that workers run on machines without libyaml.
 LIBS.interop      := -Wl,--push-state,--as-needed -lyaml -Wl,--pop-state
 LIBS.simulator    := -lopenblas -lxgboost
 LIBS.dataset      := -lsqlite3
@@ -192,7 +192,7 @@ coverage:  ## line coverage of the test run, by folder
 	@$(MAKE) --no-print-directory MODE=coverage quick
 	@tests/coverage.sh $(BUILD)/coverage
 
-bench: all  ## our speed figures: medians and ratios
+bench: all  ## measure our speed: medians and ratios
 	@OUT=$(OUT) tests/bench.sh
 LOAD := $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard tests/load/*.c))
 bench-service: all $(OUT)/tests/load/load  ## the service under load, with a dataset of TRIALS (1000000) trials and a soak of SOAK (60) seconds
@@ -208,7 +208,7 @@ $(OUT)/tests/accuracy/accuracy: $(OUT)/obj/tests/accuracy/accuracy.o $$(foreach 
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< $(call link,cli)
 CURVES := $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard tests/curves/*.c)) $(SUPPORT_STRATEGY)
-curves: $(OUT)/tests/curves/curves  ## cost curves: every measured size told from the others, on public tables and the corpus
+curves: $(OUT)/tests/curves/curves  ## cost curves: every measured size predicted from the others, on public tables and the corpus
 	@OUT=$(OUT) tests/curves.sh
 $(OUT)/tests/curves/curves: $(CURVES) $$(foreach f,$$(call closure,cli),$$(call lib,$$(f)))
 	$(call say,LINK,$@)
@@ -222,7 +222,7 @@ $(OUT)/tests/evaluate/evaluate: $(EVALUATE) $$(foreach f,$$(call closure,cli),$$
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(EVALUATE) $(call link,cli)
 
-# Of evaluate/ the live plays use what is no table.
+# The live comparison uses these files of evaluate/; the others make tables.
 EVALUATE_LIVE := $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard tests/evaluate/live/*.c) \
                    tests/evaluate/corpus.c tests/evaluate/optuna_functions.c tests/evaluate/quantile.c) $(SUPPORT_STRATEGY) $(SUPPORT_TUNER)
 evaluate-live: all $(OUT)/tests/evaluate/live  ## search methods against each other, live in the lab: an hour, and root
@@ -232,7 +232,7 @@ $(OUT)/tests/evaluate/live: $(EVALUATE_LIVE) $$(foreach f,$$(call closure,cli),$
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(EVALUATE_LIVE) $(call link,cli)
 
-# What measures: no test runs these, so CI at least builds them.
+# Programs that measure. No test runs them, so CI at least builds them.
 .PHONY: tools
 tools: $(OUT)/tests/load/load $(foreach t,accuracy/accuracy curves/curves evaluate/evaluate evaluate/live,$(OUT)/tests/$(t))  ## build the programs of bench-service, accuracy, curves and evaluate
 
@@ -247,7 +247,7 @@ $(OUT)/tests/fuzz/replay_%: $(OUT)/obj/tests/fuzz/fuzz_%.o $(OUT)/obj/tests/fuzz
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) $(TEST_LINK) -o $@ $(filter %.o,$^) $(call link,cli)
 FUZZ_SECONDS ?= 60
-fuzz:  ## every parser for FUZZ_SECONDS (60) under libFuzzer
+fuzz:  ## every parser, each for FUZZ_SECONDS (60), under libFuzzer
 	@$(MAKE) --no-print-directory MODE=fuzz CC=clang fuzz-run
 .PHONY: fuzz-run fuzz-http faults attack mutants
 fuzz-http:  ## REQUESTS (100000) requests after /openapi.json to a service under AddressSanitizer
@@ -256,12 +256,12 @@ fuzz-http:  ## REQUESTS (100000) requests after /openapi.json to a service under
 faults: all  ## SIGKILL of the service at KILLS (50) random moments among CLIENTS (8) clients, then the other faults
 	@OUT=$(OUT) KILLS=$(or $(KILLS),50) CLIENTS=$(or $(CLIENTS),8) tests/http/kill.sh
 	@OUT=$(OUT) tests/http/faults.sh
-attack: all  ## the service under attack for SECONDS (600): who withstands what, the witness's waits, memory (tests/http/attack.py)
+attack: all  ## the service under attack for SECONDS (600): does each limit hold, how long another team waits, how much memory (tests/http/attack.py)
 	@OUT=$(OUT) SHORT=0 SECONDS=$(or $(SECONDS),600) tests/http/attack.sh
 fuzz-run: $(FUZZ)
 	@OUT=$(OUT) tests/fuzz/run.sh $(FUZZ_SECONDS) $(FUZZ)
 
-mutants:  ## do TESTS (unit/base/test_units ...) notice changes of FILE? LINE of it alone, or MOST (30) drawn; what survives is printed
+mutants:  ## do TESTS (unit/base/test_units ...) notice changes of FILE? of LINE alone, or MOST (30) at random; prints the unnoticed ones
 	@tests/mutants.py $(FILE) $(TESTS) $(if $(LINE),--line $(LINE)) --most $(or $(MOST),30) --out $(OUT)
 
 lint:  ## the folder law, headers that compile alone, house rules
@@ -289,7 +289,7 @@ TO      := $(DESTDIR)$(PREFIX)
 SHARE   := $(TO)/share/syncopate
 GUIDES  := $(TO)/share/doc/syncopate
 UNIT_IN := $(TO)/lib/systemd/system
-install: all man $(COMPLETION)/bash $(COMPLETION)/zsh  ## into PREFIX (/usr/local): programs, examples, pages, completion, guides, unit
+install: all man $(COMPLETION)/bash $(COMPLETION)/zsh  ## install into PREFIX (/usr/local): programs, examples, pages, completion, guides, unit
 	@install -d $(TO)/bin $(SHARE)/models $(SHARE)/clusters $(SHARE)/python/syncopate_torch $(TO)/share/man/man1 $(GUIDES) $(UNIT_IN) \
 	    $(TO)/share/bash-completion/completions $(TO)/share/zsh/site-functions
 	$(call say,INSTALL,$(TO))
@@ -306,7 +306,7 @@ install: all man $(COMPLETION)/bash $(COMPLETION)/zsh  ## into PREFIX (/usr/loca
 	$(Q)for unit in $(wildcard docs/*.service); do \
 	    sed -E 's,/[^ ]*/bin/syncopate( |$$),$(PREFIX)/bin/syncopate\1,' $$unit >$(UNIT_IN)/$${unit##*/} && \
 	    chmod 644 $(UNIT_IN)/$${unit##*/} || exit 1; done
-uninstall:  ## what install put there
+uninstall:  ## remove what install put there
 	rm -f $(addprefix $(TO)/bin/,$(notdir $(PROGRAMS))) $(addprefix $(TO)/lib/,$(notdir $(NCCL_TUNER))) \
 	    $(TO)/share/man/man1/syncopate.1 $(TO)/share/man/man1/syncopate-*.1 \
 	    $(TO)/share/bash-completion/completions/syncopate $(TO)/share/zsh/site-functions/_syncopate $(UNIT_IN)/syncopate.service

@@ -60,7 +60,7 @@ static bool is_away(const struct held *h, enum status st) {
     return st == ST_UNREACHABLE && answered != 401 && answered != 403;
 }
 
-/* Again and again until there is an answer; who is asked to end meanwhile tries once more, for a few seconds. */
+/* Repeat until there is an answer. An agent that is asked to end meanwhile tries once more, for a few seconds. */
 static enum status deliver(const struct held *h, const char *verb, const cJSON *body, struct error *err) {
     enum status st;
     bool told = false, last;
@@ -68,7 +68,7 @@ static enum status deliver(const struct held *h, const char *verb, const cJSON *
         last = *h->place->interrupted;
         st = say(h, verb, body, true, last ? LAST_TRY_US : DELIVERY_TRY_US, err);
         if (is_away(h, st) && !told)
-            log_warn("trial %lu has ended, and the service is away; trying on (%s)", (unsigned long)h->number,
+            log_warn("trial %lu has ended, and the service is away; trying again (%s)", (unsigned long)h->number,
                      ERROR_TEXT(err));
         told = told || st;
     } while (is_away(h, st) && !last);

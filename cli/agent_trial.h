@@ -19,10 +19,10 @@ struct agent_place {
     struct runner *runner;
 };
 
-/* Run a trial of the service's suggestions (one of "trials" in the answer to :suggest). What came of it is sent until
- * the service has taken it, however long it is away; being repeated under one key, it counts once. A trial that is
- * interrupted is given back. Fails: ST_CANCELLED (interrupted), ST_UNREACHABLE (the service will not have it),
- * ST_INVALID (its strategy), and what keeps this machine from running any trial; it is given back then too. */
+/* Run a trial of the service's suggestions (one of "trials" in the answer to :suggest). The outcome is sent until the
+ * service has taken it, however long the service is away. Every try has the same key, so it counts once. A trial that
+ * is interrupted is given back. Fails: ST_CANCELLED (interrupted), ST_UNREACHABLE (the service will not have it),
+ * ST_INVALID (its strategy), and what keeps this machine from running any trial; the trial is given back then too. */
 enum status agent_trial_run(const struct agent_place *place, const cJSON *suggestion, struct error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* syncopate agent: a service's hands on a cluster that it does not reach itself. One trial at a time: taken, run,
- * reported; where nothing is on offer it waits, longer each time. */
+/* syncopate agent: runs a service's trials on a cluster that the service does not reach itself. It takes, runs and
+ * reports one trial at a time. While there is none it waits, longer each time. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,7 +81,8 @@ static enum status get_ready(struct agent *a, const struct remote_session *s, st
 
 /* ---- one trial of one session ---- */
 
-/* An answer that was lost is asked for again under its key, or its trial would wait until its lease runs out. */
+/* When an answer was lost, ask for it again under the same key; otherwise its trial would wait until the lease runs
+ * out. */
 static enum status suggest(struct agent *a, const char *session, cJSON **out, struct error *err) {
     char path[128], key[96];
     cJSON *body = cJSON_CreateObject();
@@ -152,7 +153,7 @@ static enum status keep_session(void *context, const cJSON *item, bool *done, st
     return ST_OK;
 }
 
-/* Who may not have the trials of one session, of another team, may have those of the next. */
+/* The session belongs to another team; the next one may be ours. */
 static bool is_forbidden(const struct agent *a, enum status st) {
     return st == ST_UNREACHABLE && client_last_status(a->client) == 403;
 }
@@ -198,7 +199,7 @@ static bool is_away(const struct agent *a, enum status st) {
     return st == ST_UNREACHABLE && status != 401 && status != 403 && status != 429;
 }
 
-/* How long nothing but waiting has been done, and for what. */
+/* How long the agent has only waited, and for what. */
 struct waiting {
     double away_us, idle_us; /* since when, on the monotonic clock; 0: not */
     unsigned turns;          /* in a row */
@@ -212,7 +213,7 @@ static bool is_over(double since_us, double most_us) {
 /* The service is away, as *err says, which is told once. Fails with it when patience is at its end; ST_CANCELLED. */
 static enum status wait_for_service(struct agent *a, struct waiting *w, struct error *err) {
     if (w->away_us <= 0) {
-        log_warn("%s; trying on", ERROR_TEXT(err));
+        log_warn("%s; trying again", ERROR_TEXT(err));
         w->away_us = clock_now_us();
     }
     w->idle_us = 0;
@@ -263,7 +264,7 @@ static enum status work(struct agent *a, struct error *err) {
     return st;
 }
 
-/* Who is served must be there once the service is, and for agents. */
+/* The session or cluster must be known to the service, and the session must be for agents. */
 static enum status find_work_once(struct agent *a, struct error *err) {
     cJSON *json = NULL;
     struct remote_session s;
@@ -289,7 +290,8 @@ static enum status find_work_once(struct agent *a, struct error *err) {
     return ST_OK;
 }
 
-/* A service that is not up yet is waited for; one that has another certificate, or is none, is a mistake. */
+/* Waits for a service that is not up yet. A wrong certificate, or a server that is no syncopate service, is an error.
+ */
 static enum status find_work(struct agent *a, struct error *err) {
     struct waiting waiting = {0};
     for (;;) {
@@ -358,13 +360,14 @@ enum status cmd_agent(int argc, char **argv, struct error *err) {
         REMOTE_OPTIONS(w.remote),
         {"session", OPTION_TEXT, &w.session, "ID", "run trials of this session, until it is over"},
         {"cluster", OPTION_TEXT, &w.cluster, "CLUSTER",
-         "or of every session on this cluster: a name or id of the service's"},
+         "or of every session on this cluster: its name or id at the service"},
         {"runner", OPTION_TEXT, &w.launch.runner, RUNNER_NAMES, "where they run"},
         RUNNER_OPTIONS(w.launch),
         JOB_OPTIONS(w.job),
         {"logs", OPTION_TEXT, &w.job.logs, "DIR", "keep what trials write, and what they were given, in folders there"},
         {"once", OPTION_FLAG, &w.once, NULL, "run one trial and end"},
-        {"lease", OPTION_TIME, &w.lease_us, "T", "a trial whose agent is silent for T is another's (default 60s)"},
+        {"lease", OPTION_TIME, &w.lease_us, "T",
+         "how long this agent may be silent before its trial goes to another (default 60s)"},
         {"patience", OPTION_TIME, &w.patience_us, "T",
          "end, with status 4, when the service is away for T (default: never)"},
         {"idle", OPTION_TIME, &w.idle_us, "T", "end when there was nothing to run for T (default: never)"},

@@ -58,7 +58,7 @@ enum status cmd_bench(int argc, char **argv, struct error *err) {
     if (!st)
         st = output_check(out, err);
     if (!st && o.max_bytes > 1 << 30)
-        st = error_set(err, ST_USAGE, "--max-bytes is at most 1G");
+        st = error_set(err, ST_USAGE, "--max-bytes must be at most 1G");
     if (!st)
         st = inputs_find(arguments.items[0], "clusters", path, sizeof path, err);
     if (!st)

@@ -51,9 +51,9 @@ enum status cmd_collect(int argc, char **argv, struct error *err) {
         RUNNER_OPTIONS(words),
         {"logs", OPTION_TEXT, &words.logs, "DIR", "keep what the ranks of each trial say in a file there"},
         {"seed", OPTION_INTEGER, &o.seed, "K", "where every random choice comes from (default 1)"},
-        {"draw", OPTION_TEXT, &draw, "recipe|guided|balanced|adjacent|loose",
-         "draw by a recipe that mixes the ways (default), or in one way: guided by AutoSync's constraints, balanced "
-         "or adjacent by one of them, loose by none"},
+        {"draw", OPTION_TEXT, &draw, "recipe|guided|uniform|baseline|sizes|near|fast|balanced|adjacent|loose",
+         "how to draw: recipe (default) mixes the next six; guided obeys AutoSync's two constraints, balanced and "
+         "adjacent one of them each, loose none"},
         {"trial-time", OPTION_TIME, &o.trial_us, "T",
          "measure for about T in each trial (default 1.5s), 8 to 30 iterations"},
         {"dataset", OPTION_TEXT, &dataset, "FILE", "where measurements are kept (default " DEFAULT_DATASET ")"},
@@ -72,7 +72,7 @@ enum status cmd_collect(int argc, char **argv, struct error *err) {
     struct inputs inputs = {0};
     enum status st = options_parse(&line, argc, argv, &arguments, err);
     if (!st && (!o.trials || !(o.trial_us > 0)))
-        st = error_set(err, ST_USAGE, "--trials and --trial-time are more than 0");
+        st = error_set(err, ST_USAGE, "--trials and --trial-time must be more than 0");
     if (!st)
         st = collection_way_named(draw, &way, err);
     if (!st)

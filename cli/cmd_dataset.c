@@ -1,4 +1,4 @@
-/* syncopate dataset: what was measured, by whom it may be asked. */
+/* syncopate dataset: query, export, show, check, back up and prune what was measured. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,9 +44,10 @@ struct filter {
         {"strategy", OPTION_TEXT, &(f).query.strategy, "STRATEGY",                                                     \
          "only this strategy: a name or the beginning of an id"},                                                      \
         {"session", OPTION_TEXT, &(f).query.session, "ID", "only this session"},                                       \
-        {"runner", OPTION_TEXT, &(f).query.runner, "lab|local|mpirun|slurm", "only trials that were run so"},          \
+        {"runner", OPTION_TEXT, &(f).query.runner, "lab|local|mpirun|slurm",                                           \
+         "only trials of this runner, or of another that records name, such as command or ask"},                       \
         {"proposer", OPTION_TEXT, &(f).query.proposer, "PROPOSER",                                                     \
-         "only what this proposed: a baseline's name, guided, neighbour or another"},                                  \
+         "only trials of this proposer: a baseline's name, guided, neighbour or another"},                             \
         {"state", OPTION_TEXT, &(f).state, "waiting|running|complete|failed|infeasible|cancelled",                     \
          "only trials in this state"},                                                                                 \
         {"since", OPTION_TEXT, &(f).query.since, "UTC", "only from this time on: 2026-11-21 or 2026-11-21T08:00"},     \
@@ -54,7 +55,7 @@ struct filter {
         {"faster-than", OPTION_TIME, &(f).faster_us, "T", "only with a measured median of at most T: 40ms, 1.5s"},     \
         {"slower-than", OPTION_TIME, &(f).slower_us, "T", "only with a measured median of at least T"},                \
         {"filter", OPTION_TEXT, &(f).query.filter, "F",                                                                \
-         "only what this holds for: 'proposer != wfbp AND (measured_us < 90000 OR team = red)'"},                      \
+         "only trials that fit this filter: 'proposer != wfbp AND (measured_us < 90000 OR team = red)'"},              \
         {"order", OPTION_TEXT, &(f).order, "recorded|number|predicted|measured",                                       \
          "what they are sorted by (default recorded)"},                                                                \
         {"descending", OPTION_FLAG, &(f).query.descending, NULL, "sort the other way round"},                          \
@@ -273,9 +274,8 @@ static enum status dataset_check(int argc, char **argv, struct error *err) {
         {"dataset", OPTION_TEXT, &dataset, "FILE", "the dataset (default: " DEFAULT_DATASET ")"}, {0}};
     const struct command_line line = {
         .usage = "dataset check",
-        .about =
-            "Is the file whole? Pages, references, the hash of every description and what it says, names and ids,\n"
-            "every median. Exit status 1 when something is wrong, each problem on a line.",
+        .about = "Check that the file is whole: pages, references, every description and its hash, names and ids,\n"
+                 "every median. Exit status 1 when something is wrong, each problem on a line.",
         .options = options};
     struct arguments arguments;
     struct store *store;
@@ -348,14 +348,16 @@ static enum status dataset_prune(int argc, char **argv, struct error *err) {
     const struct option options[] = {
         {"dataset", OPTION_TEXT, &dataset, "FILE", "the dataset (default: " DEFAULT_DATASET ")"},
         {"events", OPTION_TIME, &events_us, "TIME", "forget events of sessions that have ended, older than this"},
-        {"audit", OPTION_TIME, &audit_us, "TIME", "forget who changed what, longer ago than this"},
-        {"answers", OPTION_TIME, &answers_us, "TIME", "forget a service's answers to repeat, older than this"},
+        {"audit", OPTION_TIME, &audit_us, "TIME", "forget audit entries, who changed what, older than this"},
+        {"answers", OPTION_TIME, &answers_us, "TIME",
+         "forget answers that a service keeps for repeated requests, older than this"},
         {0}};
     const struct command_line line = {
         .usage = "dataset prune [options]",
         .about =
-            "Forget what was kept for watching and looking back. Trials, sessions and descriptions stay. The file\n"
-            "does not shrink: what comes takes the room. A service does the same by serve --keep-events.",
+            "Delete old events, audit entries and stored answers. Trials, sessions and descriptions stay. The file\n"
+            "does not shrink: new rows take the room. A service does the same by itself: see serve --keep-events,\n"
+            "--keep-audit and --keep-answers.",
         .examples = "  syncopate dataset prune --events 90d --audit 365d",
         .options = options};
     struct arguments arguments;

@@ -81,11 +81,11 @@ enum status dataset_merge(int argc, char **argv, struct error *err) {
     const struct command_line line = {
         .usage = "dataset merge [OTHER] [options]",
         .about =
-            "Add what another dataset has and this one lacks; merging twice adds nothing. Sessions that come so run\n"
-            "nothing of their own (tune --resume shows what). OTHER is a file, or the URL\n"
-            "of a service, which gives what its token may see; what was fetched when it goes away is kept for the\n"
-            "next try. A file with --server goes into the service's dataset, by an administrator's token. --server\n"
-            "without OTHER is the same as its URL in place of OTHER.",
+            "Add what another dataset has and this one lacks; merging twice adds nothing. Commands of merged sessions\n"
+            "do not run by themselves; tune --resume shows them. OTHER is a file, or the URL of a service, which\n"
+            "gives what the token may see. If the service goes away meanwhile, what was fetched is kept for the next\n"
+            "try. With --server, the file OTHER goes into the service's dataset; this needs an administrator's\n"
+            "token. --server without OTHER merges from that service.",
         .examples = "  syncopate dataset merge colleague.db\n"
                     "  syncopate dataset merge https://tuner.example:8642 --token-file ~/.syncopate-token\n"
                     "  syncopate dataset merge syncopate.db --server https://tuner.example:8642",

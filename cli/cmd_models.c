@@ -117,7 +117,8 @@ static enum status show_command(const struct kind *kind, int argc, char **argv, 
     const struct option options[] = {
         REMOTE_OPTIONS(remote), {"out", OPTION_TEXT, &out, "FILE", "where to (default: standard output)"}, {0}};
     snprintf(usage, sizeof usage, "%s show NAME [options]", kind->command);
-    snprintf(about, sizeof about, "A service's description of a %s: a file that can be given back.", kind->word);
+    snprintf(about, sizeof about, "Print a service's description of a %s, as a file that every command reads.",
+             kind->word);
     const struct command_line line = {
         .usage = usage, .about = about, .options = options, .min_arguments = 1, .max_arguments = 1};
     struct arguments arguments;

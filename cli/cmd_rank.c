@@ -104,7 +104,7 @@ static bool has_strategy(const struct ranking *r, const struct id *id) {
     return false;
 }
 
-/* Those that have a form here and are not yet there under another name. */
+/* Add the baselines that can be built here, but none that is in the list already under another name. */
 static enum status add_baselines(struct ranking *r, struct error *err) {
     size_t n;
     const struct baseline *rows = baselines_list(&n);
@@ -273,7 +273,7 @@ enum status cmd_rank(int argc, char **argv, struct error *err) {
         {"ranker", OPTION_TEXT, &request.ranker, "RANKER",
          "rank with this one: a name or the beginning of an id (default: see above)"},
         {"baselines", OPTION_FLAG, &request.baselines, NULL, "rank every baseline as well"},
-        {"runner", OPTION_TEXT, &request.runner, "lab|local|mpirun|slurm", "show only times that were measured so"},
+        {"runner", OPTION_TEXT, &request.runner, "lab|local|mpirun|slurm", "show only times of this runner"},
         {"dataset", OPTION_TEXT, &request.dataset, "FILE",
          "where rankers and trials are (default " DEFAULT_DATASET ")"},
         {"json", OPTION_FLAG, &request.json, NULL, "print one syncopate.ranking/1 object a line"},

@@ -41,7 +41,7 @@ static enum status parse_listen(const char *text, char *host, size_t n, uint16_t
     return ST_OK;
 }
 
-/* Libraries have threads from before main that block nothing; a signal that comes to one is passed on. */
+/* Threads that libraries start before main do not block signals; a signal that comes to one of them is passed on. */
 static pthread_t waiter;
 
 static void pass_on(int number) {
@@ -148,9 +148,9 @@ static enum status serve_command(int argc, char **argv, struct error *err) {
         {"computers", OPTION_INTEGER, &s.computers, "N",
          "how many threads predict and search (default: one a core, and one more)"},
         {"compute", OPTION_TIME, &s.compute_us, "TIME",
-         "processor time that a request which readers may make can take (default: 20s)"},
+         "processor time of a request that needs the role read or submit (default: 20s)"},
         {"memory", OPTION_BYTES, &s.server.memory_bytes, "SIZE",
-         "what requests may hold together: a quarter as bodies and answers, the rest while they are computed "
+         "memory of all requests together: a quarter for bodies and answers, the rest for computing "
          "(default: 256M, and as much again for each of --computers)"},
         {"connections", OPTION_INTEGER, &s.connections, "N", "how many connections there may be (default: 1024)"},
         {"connections-per-address", OPTION_INTEGER, &s.per_address, "N",
@@ -165,9 +165,9 @@ static enum status serve_command(int argc, char **argv, struct error *err) {
         {"keep-events", OPTION_TIME, &s.service.access.keep_events_us, "TIME",
          "forget events of sessions that have ended after so long, 90d say (default: never)"},
         {"keep-audit", OPTION_TIME, &s.service.access.keep_audit_us, "TIME",
-         "forget who changed what after so long (default: 730d)"},
+         "forget the audit, who changed what, after so long (default: 730d)"},
         {"keep-answers", OPTION_TIME, &s.service.access.keep_answers_us, "TIME",
-         "forget answers to repeat after so long (default: 1d)"},
+         "forget answers kept for repeated requests after so long (default: 1d)"},
         {"no-access-log", OPTION_FLAG, &s.no_access_log, NULL, "do not log a line a request"},
         {0}};
     static const struct command groups[] = {
@@ -221,7 +221,7 @@ static enum status create_command(int argc, char **argv, struct error *err) {
     const struct option options[] = {
         {"dataset", OPTION_TEXT, &dataset, "FILE", "the dataset (default: " DEFAULT_DATASET ")"},
         {"role", OPTION_TEXT, &role, "read|submit|run|admin", "what it may do (default: submit)"},
-        {"team", OPTION_TEXT, &team, "TEAM", "whose measurements it adds to (default: " TOKEN_TEAM ")"},
+        {"team", OPTION_TEXT, &team, "TEAM", "the team that owns what it adds (default: " TOKEN_TEAM ")"},
         {"expires", OPTION_TIME, &expires_us, "TIME",
          "how long it is good for, 720h say (default: until it is revoked)"},
         {"requests-per-s", OPTION_NUMBER, &wanted.principal.requests_per_s, "N",
@@ -232,8 +232,9 @@ static enum status create_command(int argc, char **argv, struct error *err) {
     const struct command_line line = {
         .usage = "serve token create NAME [options]",
         .about =
-            "Make a token and print it: this once, since only its hash is kept. A service that runs knows it within\n"
-            "a second. Roles: read looks; submit also adds descriptions and measurements; run also opens sessions;\n"
+            "Make a token and print it. It cannot be printed again, since only its hash is kept. A running service\n"
+            "knows it within a second. Roles: read looks; submit also adds descriptions and measurements; run also "
+            "opens sessions;\n"
             "admin may do everything.",
         .examples = "  syncopate serve token create ci --role run --team vision --expires 720h",
         .options = options,
@@ -349,7 +350,7 @@ static enum status revoke_command(int argc, char **argv, struct error *err) {
 }
 
 static enum status token_command(int argc, char **argv, struct error *err) {
-    static const struct command rows[] = {{"create", create_command, "make a token and print it, this once"},
+    static const struct command rows[] = {{"create", create_command, "make a token and print it, once"},
                                           {"list", list_command, "list every token, without its secret"},
                                           {"revoke", revoke_command, "take a token away"},
                                           {0}};

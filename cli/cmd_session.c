@@ -98,8 +98,7 @@ static enum status session_open(int argc, char **argv, struct error *err) {
         {"ranker", OPTION_TEXT, &words.ranker, "RANKER",
          "rank with this one, by name or id, or with none (default: nearest, the nearest domain's, if any)"},
         {"cold", OPTION_FLAG, &words.cold, NULL, "learn nothing from earlier sessions on this model and cluster"},
-        {"runner", OPTION_TEXT, &o->kept.launch.runner, "NAME",
-         "what records call the way in which trials are run (default ask)"},
+        {"runner", OPTION_TEXT, &o->kept.launch.runner, "NAME", "the name of the runner in records (default ask)"},
         {"seed", OPTION_INTEGER, &o->seed, "K", "where every random choice comes from (default 1)"},
         {"rounds", OPTION_INTEGER, &o->kept.final_rounds, "N", "how often each finalist runs again (default 3)"},
         {"trial-time", OPTION_TIME, &o->kept.trial_us, "T", "measure for about T in each trial (default 4s)"},
@@ -123,7 +122,7 @@ static enum status session_open(int argc, char **argv, struct error *err) {
     if (!st && !o->trials && o->time_us <= 0)
         st = error_set(err, ST_USAGE, "without a limit on trials a session needs --time");
     if (!st && !(o->kept.trial_us > 0))
-        st = error_set(err, ST_USAGE, "--trial-time is more than 0");
+        st = error_set(err, ST_USAGE, "--trial-time must be more than 0");
     if (!st)
         st = inputs_read(arguments.items[0], arguments.items[1], &inputs, err);
     if (!st)
@@ -256,7 +255,7 @@ static enum status session_show(int argc, char **argv, struct error *err) {
         {0}};
     const struct command_line line = {
         .usage = "session show SESSION [options]",
-        .about = "What a session has found so far, and who has which trial. It needs no turn at the dataset.",
+        .about = "What a session has found so far, and who has which trial. It never waits for other processes.",
         .examples = "  syncopate session show 20261121-084117-3fa2n9kq4xw81d7v --out best.json",
         .options = options,
         .min_arguments = 1,
@@ -329,7 +328,7 @@ enum status cmd_session(int argc, char **argv, struct error *err) {
                                           {"suggest", session_suggest_trials, "take the next trial, under a lease"},
                                           {"heartbeat", session_heartbeat, "keep a trial: its lease begins anew"},
                                           {"complete", session_complete, "tell what a trial measured"},
-                                          {"fail", session_fail, "tell that a trial failed, or cannot run there"},
+                                          {"fail", session_fail, "report that a trial failed, or cannot run there"},
                                           {"show", session_show, "what was found so far, and who has which trial"},
                                           {"stop", session_stop_here, "end a session"},
                                           {0}};

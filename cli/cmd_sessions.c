@@ -150,7 +150,7 @@ static enum status sessions_cancel(int argc, char **argv, struct error *err) {
 enum status cmd_sessions(int argc, char **argv, struct error *err) {
     static const struct command rows[] = {
         {"list", sessions_list, "list sessions, newest first"},
-        {"show", sessions_show, "what a session of a service, or of a dataset here, has come to"},
+        {"show", sessions_show, "show the state and findings of a session of a service, or of a dataset here"},
         {"pause", sessions_pause, "suggest no more trials of a session until it is resumed"},
         {"resume", sessions_resume, "go on with a paused session"},
         {"stop", sessions_stop, "end a session; what was found so far is its answer"},

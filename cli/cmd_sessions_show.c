@@ -1,4 +1,4 @@
-/* syncopate sessions show: what a session has come to, on one screen; the same from a dataset here as from a service.
+/* syncopate sessions show: what a session has found, on one screen; the same from a dataset here as from a service.
  */
 #include "cli/cmd_sessions_show.h"
 
@@ -149,9 +149,8 @@ enum status sessions_show(int argc, char **argv, struct error *err) {
         {0}};
     const struct command_line line = {
         .usage = "sessions show ID [options]",
-        .about =
-            "What a session of a dataset here, or of a service, has come to: its state, the best strategy so far,\n"
-            "and every strategy that was tried, fastest first.",
+        .about = "What a session of a dataset here, or of a service, has found: its state, the best strategy so far,\n"
+                 "and every strategy that was tried, fastest first.",
         .examples = "  syncopate sessions show 20261121-084117-3fa2n9kq4xw81d7v\n"
                     "  syncopate sessions show 20261121-084117-3fa2n9kq4xw81d7v --server http://127.0.0.1:8642",
         .options = options,

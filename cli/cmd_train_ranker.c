@@ -233,7 +233,7 @@ static enum status load_and_train(struct store *store, const struct request *r,
     return st;
 }
 
-/* A ranker that is trained on keeps its kind and form, and the options that belong to them. */
+/* With --from the kind and form are those of that ranker, and so are the options that belong to them. */
 static struct ranker_options training_options(const struct request *r, enum ranker_kind kind, bool residual) {
     struct ranker_options o = ranker_default_options(kind);
     o.seed = r->seed;
@@ -268,9 +268,10 @@ static enum status check_request(const struct request *r, enum ranker_kind *kind
     if (!ranker_kind_parse(r->kind ? r->kind : DEFAULT_KIND, kind))
         return error_set(err, ST_USAGE, "--kind: \"%s\" is none of linear, rnn, gat, trees", r->kind);
     if (r->from && (r->kind || r->no_residual))
-        return error_set(err, ST_USAGE, "a ranker that is trained on keeps its kind and form: give --from alone");
+        return error_set(err, ST_USAGE,
+                         "--from goes on with a ranker, which keeps its kind and form: drop --kind and --no-residual");
     if (!(r->held_out >= 0 && r->held_out < 1))
-        return error_set(err, ST_USAGE, "--holdout is at least 0%% and below 100%%");
+        return error_set(err, ST_USAGE, "--holdout must be at least 0%% and below 100%%");
     if (r->name && !*r->name)
         return error_set(err, ST_USAGE, "--name is empty");
     return ST_OK;
@@ -285,9 +286,11 @@ enum status cmd_train_ranker(int argc, char **argv, struct error *err) {
         {"kind", OPTION_TEXT, &r.kind, "trees|linear|rnn|gat", "what is trained (default trees); see above"},
         {"model", OPTION_TEXT, &r.query.model, "MODEL", "only trials of this model: a name or the beginning of an id"},
         {"cluster", OPTION_TEXT, &r.query.cluster, "CLUSTER", "only trials on this cluster"},
-        {"runner", OPTION_TEXT, &r.query.runner, "lab|local|mpirun|slurm", "only trials that were run so"},
+        {"runner", OPTION_TEXT, &r.query.runner, "lab|local|mpirun|slurm",
+         "only trials of this runner, or of another that records name"},
         {"holdout", OPTION_PERCENT, &r.held_out, "P%", "keep this share of each domain from training, to judge by"},
-        {"from", OPTION_TEXT, &r.from, "RANKER", "train this one on, of a name or id, instead of beginning anew"},
+        {"from", OPTION_TEXT, &r.from, "RANKER",
+         "go on training this ranker, by name or id, instead of beginning anew"},
         {"no-residual", OPTION_FLAG, &r.no_residual, NULL,
          "learn from the features alone, instead of correcting the timeline"},
         {"name", OPTION_TEXT, &r.name, "NAME", "what to call it (default: its kind and what it was trained on)"},

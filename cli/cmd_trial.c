@@ -184,7 +184,7 @@ enum status cmd_trial(int argc, char **argv, struct error *err) {
     struct store *store = NULL;
     enum status st = options_parse(&line, argc, argv, &arguments, err);
     if (!st && (words.iterations < 1 || words.iterations > 100000 || words.warmup > 100000))
-        st = error_set(err, ST_USAGE, "--iterations is 1 to 100000, --warmup at most 100000");
+        st = error_set(err, ST_USAGE, "--iterations must be 1 to 100000, --warmup at most 100000");
     if (!st && words.job.command && words.launch.runner)
         st = error_set(err, ST_USAGE, "--command and --runner: one of the two runs the trial");
     if (!st && words.job.command && words.trace)

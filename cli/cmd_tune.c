@@ -158,7 +158,7 @@ static enum status tell(const struct outcome *outcome, const struct inputs *inpu
     return st;
 }
 
-/* Said at the start, for whoever loses this process. */
+/* Logged at the start, in case this process is killed. */
 static void tell_how_to_resume(void *context, const char *session) {
     const struct tune_command_options *words = context;
     const bool elsewhere = strcmp(words->dataset, DEFAULT_DATASET) != 0;
@@ -288,7 +288,7 @@ static enum status check_options(struct tune_command_options *words, const struc
     return words->out ? output_check(words->out, err) : ST_OK;
 }
 
-/* What a new session's runner lacks is said at once, before there is a dataset. */
+/* A new session's runner is checked before a dataset is made. */
 static enum status begin_or_resume(struct tune_command_options *words, const struct arguments *arguments,
                                    struct error *err) {
     struct inputs inputs = {0};
@@ -355,8 +355,8 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
             "a trial: proposers draw and improve hundreds against the simulator, and a Gaussian process over all\n"
             "trials so far (with a learned ranker, if the dataset has one) picks. At the end the best few run again,\n"
             "interleaved with the best baseline. Every run is recorded in the dataset. A session that was\n"
-            "interrupted goes on with --resume; one that was merged or imported runs nothing of its own: what it ran\n"
-            "is shown, and given again.\n"
+            "interrupted goes on with --resume; one that was merged or imported shows the\n"
+            "commands that it would run, to be typed again.\n"
             "On a service the session goes on when this command ends; --resume shows it again.",
         .examples = "  syncopate tune cnn-small lab-4x1g --trials 24 --out best.json\n"
                     "  syncopate tune model.json cluster.json --command ./train.sh --export-env horovod \\\n"

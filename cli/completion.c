@@ -2,8 +2,7 @@
  * a `case` of each command's name: variables for bash, specifications for _arguments in zsh. The functions are files of
  * completion/, which the assembler puts into the program.
  *
- * What a value is, is told by the word that stands for it in usage lines and option tables: FILE, MODEL, "csv|jsonl".
- */
+ * The word for a value in usage lines and option tables says what kind of value it is: FILE, MODEL, "csv|jsonl". */
 #include "cli/completion.h"
 
 #include <ctype.h>
@@ -191,7 +190,7 @@ static void print_names(const char *kind, const char *names, FILE *to) {
     fputs("' ;;\n", to);
 }
 
-/* Descriptions that are not there are none to complete. */
+/* Without shipped descriptions no names are completed. */
 static void print_all_names(FILE *to) {
     char names[8192];
     size_t n;

@@ -16,7 +16,7 @@
 
 static const struct measure {
     const char *name, *label;
-    bool log; /* may be: spans decades when workers do */
+    bool log; /* the axis may be logarithmic, when workers span decades */
 } measures[GRID_MEASURES] = {
     [GRID_TIME] = {"time", "iteration (ms)", true},
     [GRID_THROUGHPUT] = {"throughput", "samples/s", true},
@@ -96,7 +96,7 @@ static void print_by_strategy(const struct grid *grid) {
     table_release(&table);
 }
 
-/* Whichever there are more of goes down. */
+/* Strategies or values: those of which there are more become the lines. */
 void grid_print(const struct grid *grid) {
     static_assert(MAX_CONTENDERS + 2 <= TABLE_MAX_COLUMNS, "every strategy, the value and the bound have a column");
     static_assert(MAX_CONTENDERS + 2 <= PLOT_MAX_LINES, "every strategy and both references have a line");

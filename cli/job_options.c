@@ -62,7 +62,7 @@ void job_setup_release(struct job_setup *setup) {
     job_times_release(&setup->job.times);
 }
 
-/* Whether anything is asked for that only makes sense with a command; the option's name, or NULL. */
+/* The name of an option that was given and needs --command, which was not; NULL: none. */
 static const char *without_command(const struct job_options *options) {
     if (options->command)
         return NULL;

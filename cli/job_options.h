@@ -10,10 +10,10 @@
 
 #define JOB_LIMIT_OPTIONS(j)                                                                                           \
     {"export-to", OPTION_TEXT, &(j).export_to, "FORM,...",                                                             \
-     "try only what these forms of \"strategy export\" say whole (default: those of --export-env; else everything)"},  \
+     "try only what these forms of \"strategy export\" express fully (default: those of --export-env; else all)"},     \
     {                                                                                                                  \
         "accept", OPTION_TEXT, &(j).accept, "LOSS,...",                                                                \
-            "what a form cannot say and the job sees to by itself, such as groups,partition"                           \
+            "what these forms cannot express and the job does by itself, such as groups,partition"                     \
     }
 
 /* How times are found in a text: "its output", or a file that is told. */
@@ -21,7 +21,7 @@
     {"pattern", OPTION_TEXT, &(p), "REGEX",                                                                            \
      "an iteration's time in a line of " where ", the number in ( and ) (default: JSON lines)"},                       \
     {                                                                                                                  \
-        "unit", OPTION_TEXT, &(u), "s|ms|us|samples/s", "of that number (default: what stands behind it)"              \
+        "unit", OPTION_TEXT, &(u), "s|ms|us|samples/s", "of that number (default: the unit written after it)"          \
     }
 
 #define JOB_OPTIONS(j)                                                                                                 \

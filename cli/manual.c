@@ -1,5 +1,5 @@
-/* See manual.h. Text of the tables is made for a terminal: paragraphs are told apart by empty lines and filled again;
- * lines that are set in or have columns, and all examples, stay as they are. */
+/* See manual.h. The texts of the tables are laid out for a terminal. Paragraphs, between empty lines, are filled again.
+ * Indented lines, lines with columns and all examples stay as they are. */
 #include "cli/manual.h"
 
 #include <ctype.h>
@@ -89,7 +89,7 @@ static void print_lines(const char *text, size_t n, FILE *to) {
     fputs("\n.fi\n", to);
 }
 
-/* Is a line set in, or does it have columns? */
+/* Is a line indented, or does it have columns? */
 static bool is_laid_out(const char *line) {
     const char *end = line + strcspn(line, "\n"), *gap = strstr(line, "   ");
     return *line == ' ' || (gap && gap < end);
@@ -225,7 +225,7 @@ static void print_statuses(FILE *to) {
     }
 }
 
-/* Variables that stand in for no option, each with an option of the commands that it concerns. */
+/* Variables that no option stands for, each with an option that the commands have which read it. */
 static const struct variable {
     const char *name, *option, *meaning;
 } variables[] = {

@@ -19,7 +19,7 @@
 static const char SETTINGS_FILE[] = "syncopate.json";
 
 /* Every option of every command: one file serves them all, and a name that none of them has is a mistake.
- * tests/cli/commands.sh holds this list against each --help. */
+ * tests/cli/commands.sh compares this list with each --help. */
 static const char *const settings[] = {"accept",
                                        "account",
                                        "all-baselines",
@@ -151,7 +151,7 @@ const struct option options_common[] = {
 
 const struct option options_leading[] = {
     {"server", OPTION_TEXT, NULL, "URL",
-     "work on this service, where COMMAND can; each option up to --proxy may also follow it"},
+     "work on this service, if COMMAND can; this and the next three may also stand after COMMAND"},
     {"token-file", OPTION_TEXT, NULL, "FILE",
      "the token for it, in a file that only you can read (default: SYNCOPATE_TOKEN)"},
     {"cacert", OPTION_TEXT, NULL, "FILE", "PEM certificates to trust, in place of the system's"},
@@ -468,13 +468,13 @@ void options_listen(options_listener *listener, void *context) {
     listening.context = context;
 }
 
-/* What was said of the table's OPTION_ONE_OF, in its order. */
+/* The values of the table's OPTION_ONE_OF options, in its order. */
 enum { MOST_ONE_OF = 4 };
 struct said {
     const char *texts[MOST_ONE_OF];
 };
 
-/* Put aside what was said so far. */
+/* Take these values out of the options, so that a stronger source begins with none. */
 static struct said unsay(const struct command_line *line) {
     struct said said = {{NULL}};
     size_t n = 0;
@@ -495,14 +495,14 @@ static bool may_lead(const char *name) {
     return false;
 }
 
-/* What was typed before the command beats what variables say of the others. */
+/* --server was typed before the command, so drop the values of options that cannot stand there. */
 static void keep_what_may_lead(const struct command_line *line) {
     for (const struct option *o = line->options; o->kind != OPTION_END; o++)
         if (o->kind == OPTION_ONE_OF && !may_lead(o->name))
             *(const char **)o->value = NULL;
 }
 
-/* It holds when nothing new was said. */
+/* Put the values back, unless the stronger source set one of these options. */
 static void say_again(const struct command_line *line, const struct said *said) {
     const char *const *text = said->texts;
     for (const struct option *o = line->options; o->kind != OPTION_END; o++)

@@ -16,7 +16,7 @@ enum option_kind {
     OPTION_END,
     OPTION_FLAG,    /* bool *: true when given */
     OPTION_TEXT,    /* const char ** */
-    OPTION_ONE_OF,  /* the same, of which one counts: giving one clears the others that came from a weaker source */
+    OPTION_ONE_OF,  /* the same, of which one counts: giving one clears the others that a weaker source set */
     OPTION_INTEGER, /* uint64_t * */
     OPTION_NUMBER,  /* double * */
     OPTION_PERCENT, /* double *: "2%" and "2" are 0.02 */

@@ -63,7 +63,7 @@ static void include(struct axis *axis, double value) {
     axis->high = fmax(axis->high, scaled(axis, value));
 }
 
-/* A range that is one value, or starts at 0, or needs some air. */
+/* Make the range start at 0 if it shall, widen one of a single value, and leave a margin. */
 static void finish(struct axis *axis, bool from_zero) {
     if (from_zero && axis->low > 0)
         axis->low = 0;

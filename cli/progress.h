@@ -16,8 +16,8 @@ void progress_listen(void *context, const struct tune_event *event);
 /* Wipe the line that is still standing. */
 void progress_end(void);
 
-/* The two lines, without a line end, at most `columns` wide; `event` is one of after a trial for the
- * first, of before one for the second. */
+/* The two lines, without a line end, at most `columns` wide; the first is of an event after a trial, the second of one
+ * before it. */
 enum { PROGRESS_LINE = 512 };
 void progress_result(const struct tune_event *event, size_t columns, char out[PROGRESS_LINE]);
 void progress_bar(const struct tune_event *event, size_t columns, char out[PROGRESS_LINE]);

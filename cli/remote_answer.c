@@ -1,4 +1,4 @@
-/* What came of a service's session, in one request. */
+/* The outcome of a service's session, by one request. */
 #include "cli/remote.h"
 #include "cli/remote_copy.h"
 #include "cli/remote_session.h"
@@ -13,7 +13,7 @@ static enum status fetch(struct client *client, const char *session, const struc
     return st;
 }
 
-/* A service of before has no such route: its records say the same. */
+/* An older service has no such route: its records say the same. */
 static enum status compute(struct client *client, const char *session, const struct inputs *inputs, struct outcome *out,
                            struct error *err) {
     struct store *store;

@@ -39,7 +39,7 @@ static void read_row(const cJSON *json, struct row *out) {
     snprintf(out->name, sizeof out->name, "%s", remote_text(strategy, "name"));
 }
 
-/* The answer ranks; here they stand as they were asked for, since equal ones are shown in that order. */
+/* The answer is sorted by time. Here the rows get the order of the request, in which equal ones are shown. */
 static size_t read_rows(const cJSON *answer, size_t n, const struct contender *contenders, struct row *rows) {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(answer, "predictions"), *item;
     size_t found = 0;

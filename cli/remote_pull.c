@@ -45,7 +45,7 @@ static enum status write_place(const struct fetch *f, struct error *err) {
 
 static void forget(const struct fetch *f) {
     char *log = NULL, *index = NULL;
-    unlink(f->place); /* first: without the pages before it, it would misguide */
+    unlink(f->place); /* first: without the pages before it, it would be wrong */
     if (asprintf(&log, "%s-wal", f->stage) >= 0)
         unlink(log);
     if (asprintf(&index, "%s-shm", f->stage) >= 0)
@@ -57,7 +57,7 @@ static void forget(const struct fetch *f) {
 
 /* ---- pages ---- */
 
-/* From the first again where the service no longer knows the place that an earlier call stopped at. */
+/* Begins with the first page again when the service no longer knows the place at which an earlier call stopped. */
 static enum status get_page(struct fetch *f, struct client_text *out, struct error *err) {
     enum status st = remote_pages_next(&f->pages, out, err);
     if (st != ST_USAGE || !*f->pages.token || f->fetched)

@@ -1,6 +1,6 @@
 /* Sending a dataset's trials to a service, as lines in batches. What was sent is not sent again, so models and clusters
- * go once. A batch is one transaction there: it is as large as a request may be, so that all but large datasets come
- * whole, and in the order of the trials, so that they stand there as here. See remote_merge.h. */
+ * go once. A batch is one transaction of the service. It is as large as a request may be, so only a large dataset needs
+ * several. Trials are sent in their order, so that they have the same order there. See remote_merge.h. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -179,8 +179,8 @@ static void take_cell(const char **at, const char *end, char *cell) {
     *at = p;
 }
 
-/* Cell by cell, as export_csv writes them: a service of an earlier version, or another's, wrote what it liked. Numbers
- * stay; a ' that stands before a formula's sign already is not written twice. */
+/* Cell by cell, as export_csv writes them: a service may be older, or be another program, so its text is not trusted.
+ * Numbers stay; a ' that stands before a formula's sign already is not written twice. */
 static enum status put_csv_line(const char *line, size_t n, FILE *out, struct error *err) {
     const char *end = line + n;
     char *cell = malloc(n + 1);

@@ -27,7 +27,7 @@ enum status remote_session_find(struct client *client, const char *id, struct re
  * last. Fails: ST_CANCELLED (it goes on without us), as client_call. */
 enum status remote_session_follow(struct client *client, struct remote_session *session, struct error *err);
 
-/* What came of it, in one request; of a service that is older than that request, from a copy of its records. Fails:
+/* The outcome, by one request; where the service is too old to know it, from a copy of its records. Fails:
  * ST_INFEASIBLE when no trial completed, as client_call. Release with outcome_release. */
 enum status remote_session_answer(struct client *client, const struct remote_session *session,
                                   const struct inputs *inputs, struct outcome *out, struct error *err);

@@ -55,7 +55,7 @@ static bool is_json(const char *line, size_t n) {
 static enum status add_line(struct times *t, struct job_times *reader, const char *line, size_t n, struct error *err) {
     double us;
     if (!reader->pattern && isalpha((unsigned char)*line))
-        return error_set(err, ST_INVALID, "\"%.80s\" is no time; --pattern finds times in lines that say more", line);
+        return error_set(err, ST_INVALID, "\"%.80s\" is no time; give --pattern for lines with more in them", line);
     if (!reader->pattern && *line != '{')
         return add_value(t, reader, line, err);
     if (reader->pattern ? job_times_match(reader, line, n, &us) : job_times_json(reader, line, n, &us))

@@ -14,8 +14,9 @@
          "what moves the gradients (default: nccl for mpirun and slurm on GPUs, else mpi); or a worker program's "     \
          "path"},                                                                                                      \
         {"share-gpu", OPTION_FLAG, &(w).share_gpu, NULL, "all ranks on one GPU, talking by NCCL's sockets"},           \
-        {"partition", OPTION_TEXT, &(w).partition, "NAME", "for slurm, where it asks for an allocation itself"},       \
-        {"account", OPTION_TEXT, &(w).account, "NAME", "likewise"},                                                    \
+        {"partition", OPTION_TEXT, &(w).partition, "NAME",                                                             \
+         "slurm's partition, where it asks for an allocation itself"},                                                 \
+        {"account", OPTION_TEXT, &(w).account, "NAME", "slurm's account, likewise"},                                   \
         {"launch-options", OPTION_TEXT, &(w).launch_options, "WORDS",                                                  \
          "more words for mpirun or srun: \"--mca btl_tcp_if_include eth0\", \"--gres=gpu:4 --qos=high\""},             \
     {                                                                                                                  \

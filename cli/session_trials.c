@@ -32,7 +32,7 @@ enum status session_limits(void *context, const struct job_options *job, const s
 
 /* ---- who asks ---- */
 
-/* What "suggest" tells of a trial and the commands that speak of it look for. */
+/* Variables that "suggest" prints and that heartbeat, complete and fail read. */
 #define OF_SESSION "SYNCOPATE_TRIAL_SESSION"
 #define OF_NUMBER  "SYNCOPATE_TRIAL_NUMBER"
 #define OF_ATTEMPT "SYNCOPATE_TRIAL_ATTEMPT"
@@ -53,7 +53,7 @@ static enum status check_holder(struct holder_options *w, struct error *err) {
         w->client = w->host;
     }
     if (!*w->client || strlen(w->client) > CLIENT_NAME_MAX)
-        return error_set(err, ST_USAGE, "--client is a name of 1 to %d bytes", CLIENT_NAME_MAX);
+        return error_set(err, ST_USAGE, "--client must be a name of 1 to %d bytes", CLIENT_NAME_MAX);
     if (!text_is_clean(w->client, strlen(w->client)))
         return error_set(err, ST_USAGE, "--client: no control characters");
     if (w->lease_us < LEAST_LEASE_US || w->lease_us > MOST_LEASE_US)
@@ -69,7 +69,7 @@ static enum status check_holder(struct holder_options *w, struct error *err) {
             "who took it (default: as in the environment, else this host's name)"                                      \
     }
 #define LEASE_OPTION(w)                                                                                                \
-    { "lease", OPTION_TIME, &(w).lease_us, "T", "who is silent for T has lost the trial (default 10m)" }
+    { "lease", OPTION_TIME, &(w).lease_us, "T", "how long the trial stays yours without a heartbeat (default 10m)" }
 #define ATTEMPT_OPTION(w)                                                                                              \
     {                                                                                                                  \
         "attempt", OPTION_INTEGER, &(w).attempt, "N",                                                                  \
@@ -144,7 +144,7 @@ static void print_trial(const struct assignment *t, const char *session, const c
     print_variable("SYNCOPATE_TRIAL_LEASE_UNTIL", t->until);
 }
 
-/* With --out, and for shells, each trial's folder; as jobs get one. */
+/* Make the trial's folder, as for a job: for shells, and with --out. */
 static enum status make_folder(const struct asking *a, const struct suggest_options *w, const struct assignment *t,
                                char folder[JOB_PATH], struct error *err) {
     const char *parent = w->out ? w->out : a->stored.id;
@@ -240,7 +240,7 @@ enum status session_suggest_trials(int argc, char **argv, struct error *err) {
         LEASE_OPTION(w.holder),
         {"client", OPTION_TEXT, &w.holder.client, "NAME", "who takes it (default: this host's name)"},
         {"patience", OPTION_TIME, &w.patience_us, "T",
-         "where all wait for trials that run: give up after T, with status 1 (default: never)"},
+         "while no trial can be given before running ones end: give up after T, with status 1 (default: never)"},
         {"out", OPTION_TEXT, &w.out, "DIR", "where each trial gets its folder (default: one named like the session)"},
         DATASET_OPTION(w.holder),
         {"json", OPTION_FLAG, &w.json, NULL, "print one JSON object; folders only with --out"},
@@ -248,11 +248,11 @@ enum status session_suggest_trials(int argc, char **argv, struct error *err) {
     const struct command_line line = {
         .usage = "session suggest SESSION [options]",
         .about =
-            "Take the next trial of a session, and print what a script must know, for eval: SYNCOPATE_TRIAL_DIR\n"
-            "(with every form of \"strategy export\"), SYNCOPATE_TRIAL_STRATEGY, _TIMES, _NUMBER, _ITERATIONS and\n"
-            "_WARMUP, as \"tune --command\" tells a job, and _SESSION, _ATTEMPT, _CLIENT and _LEASE_UNTIL. Where they\n"
-            "are of the trial that \"session complete\" is about, it takes what it is not told from them. Ends with\n"
-            "status 3 when the session is over.",
+            "Take the next trial of a session, and print variables for a script to eval. As \"tune --command\" gives\n"
+            "them to a job: SYNCOPATE_TRIAL_DIR (with every form of \"strategy export\"), SYNCOPATE_TRIAL_STRATEGY,\n"
+            "_TIMES, _NUMBER, _ITERATIONS and _WARMUP. Besides: _SESSION, _ATTEMPT, _CLIENT and _LEASE_UNTIL.\n"
+            "\"session complete\" takes from them what is not typed, if they are of the same trial. Ends with status\n"
+            "3 when the session is over.",
         .examples = "  while trial=$(syncopate session suggest $id); do\n"
                     "      eval \"$trial\"\n"
                     "      ./train.sh && syncopate session complete $id $SYNCOPATE_TRIAL_NUMBER\n"
@@ -265,7 +265,7 @@ enum status session_suggest_trials(int argc, char **argv, struct error *err) {
     if (!st)
         st = check_holder(&w.holder, err);
     if (!st && (w.count < 1 || w.count > ASSIGNMENTS_MOST))
-        st = error_set(err, ST_USAGE, "--count is 1 to %d", ASSIGNMENTS_MOST);
+        st = error_set(err, ST_USAGE, "--count must be 1 to %d", ASSIGNMENTS_MOST);
     if (!st && w.count > 1 && !w.json)
         st = error_set(err, ST_USAGE, "--count is for --json: variables are of one trial");
     return st ? st : ask(arguments.items[0], &w, err);
@@ -278,7 +278,7 @@ static enum status read_number(const char *text, const char *what, uint64_t *out
     *out = strtoull(text, &end, 10);
     return *text >= '1' && *text <= '9' && !*end && end - text < 16
                ? ST_OK
-               : error_set(err, ST_USAGE, "\"%.40s\" is the number of no %s", text, what);
+               : error_set(err, ST_USAGE, "\"%.40s\" is not the number of a %s", text, what);
 }
 
 static bool is_said_here(const struct arguments *arguments) {
@@ -346,8 +346,8 @@ struct complete_options {
     struct reported_times_options times; /* warmup UINT64_MAX: not said */
 };
 
-/* What was not said is as the environment says of this trial. A pattern may stand in the settings for other commands:
- * it is for a file that is named, as a job's own file of times has JSON lines. */
+/* What was not typed comes from the environment, if that is of this trial. A pattern, which may come from the settings
+ * file, is used only for a file that was named: a job's own file of times has JSON lines. */
 static enum status fill_from_environment(struct complete_options *w, const struct arguments *arguments,
                                          struct error *err) {
     struct reported_times_options *times = &w->times;

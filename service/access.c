@@ -34,7 +34,7 @@ static enum status open_parts(struct access *a, struct error *err) {
     a->has_key = !pthread_key_create(&a->reader, close_reader);
     if (!a->has_key)
         return error_set(err, ST_ENVIRONMENT, "no more thread keys");
-    const mode_t mask = umask(077); /* a dataset that it makes has what teams keep to themselves */
+    const mode_t mask = umask(077); /* a new dataset is for its owner alone: teams keep private things in it */
     enum status st = store_open(a->path, STORE_READ_WRITE, &a->store, err);
     umask(mask);
     return st ? st : writer_new(a->store, &a->writer, err);
@@ -104,7 +104,7 @@ struct forgetting {
     uint64_t n;
 };
 
-/* A little at a time: others write in between, and what can be undone is in memory. */
+/* Deletes a thousand rows of each at most, so that others can write in between and a transaction stays small. */
 static enum status forget(void *context, struct store *store, struct error *err) {
     static enum status (*const prune[KEPT])(struct store * store, const char *before, uint64_t *n,
                                             struct error *err) = {

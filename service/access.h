@@ -15,8 +15,8 @@ struct access; /* opaque */
 
 struct access_options {
     const char *dataset; /* path; created when it is not there */
-    /* How long events, the audit and answers to repeat are kept, in microseconds; 0: events for ever, the audit for two
-     * years, answers for a day. Events of open sessions stay. */
+    /* How long events, the audit and the answers stored for repeated requests are kept, in microseconds; 0: events for
+     * ever, the audit for two years, answers for a day. Events of open sessions stay. */
     double keep_events_us, keep_audit_us, keep_answers_us;
 };
 

@@ -1,9 +1,10 @@
 /* The sessions that the service serves: who runs which trial, and until when.
  *
- * A session's engine (tuner/session/session.h) decides what to try; clients take trials under a lease, tell that they
- * are alive, and report. The dataset is the truth: every change is written there first, in the caller's transaction,
- * and the session in memory then catches up from what is written (hub_catch_up). So a crash, a failed commit or a
- * repeated request leaves nothing to mend, and a session that is not in memory is read again from its records.
+ * A session's engine (tuner/session/session.h) decides what to try; clients take trials under a lease, renew it by
+ * heartbeats, and report times. The dataset is the truth: every change is written there first, in the caller's
+ * transaction, and the session in memory then catches up from what is written (hub_catch_up). So a crash, a failed
+ * commit or a repeated request leaves nothing to mend, and a session that is not in memory is read again from its
+ * records.
  *
  * A client's change is made in three steps, so that it shares its transaction with the answer that is kept for
  * repetitions of the request: hub_lock or hub_try; the change, between store_begin and store_end; hub_catch_up and
@@ -27,7 +28,7 @@ struct hub_session; /* a session in it */
 
 struct hub_options {
     double lease_us; /* when a client asks for none */
-    double idle_us;  /* a session that nobody used for so long, and of which no trial is out, leaves the memory */
+    double idle_us;  /* how long a session stays in memory that nobody uses and of which no client has a trial */
 };
 struct hub_options hub_default_options(void);
 
@@ -47,23 +48,24 @@ void hub_halt(struct hub *hub);
 /* Own trials are given back, to be run when the service is up again. NULL is allowed. */
 void hub_close(struct hub *hub);
 
-/* What became of trials of sessions since the service started, each counted once, when it was seen to be written. */
+/* How trials of sessions have ended since the service started. A trial counts when the hub reads its end. */
 enum hub_end { HUB_COMPLETE, HUB_FAILED, HUB_INFEASIBLE, HUB_CANCELLED, HUB_LOST, HUB_RETURNED, HUB_ENDS };
-/* HUB_RETURNED: leases that ran out, of trials that were offered again. Threads: any. */
+/* HUB_RETURNED counts trials that were given back, or whose lease ran out, and that were offered again. Threads: any.
+ */
 void hub_ends(struct hub *hub, uint64_t counts[HUB_ENDS]);
 
 /* How many sessions are in memory. Threads: any. */
 size_t hub_in_memory(struct hub *hub);
 
-/* Where the service itself may run trials: a cluster, by its whole id, that an administrator registered, and how. The
+/* Register a launcher: on `cluster`, a whole id, the service may run trials itself, by `runner` and on `hosts`. The
  * texts are copied. Fails: ST_USAGE (no such runner, no whole id), ST_NO_MEMORY. */
 enum status hub_register(struct hub *hub, const char *cluster, const char *runner, const char *hosts,
                          struct error *err);
-/* Whether there is such a place on the cluster (a whole id). */
+/* Whether a launcher is registered for the cluster (a whole id). */
 bool hub_has_launcher(struct hub *hub, const char *cluster);
 
 /* A new session. hub_new may take a second and writes nothing; hub_record writes it, in the caller's transaction; then
- * hub_add, or hub_discard when nothing was written. `options` borrows nothing beyond its texts for the call. */
+ * hub_add, or hub_discard when nothing was written. The texts of `options` are borrowed for the call. */
 struct new_session {
     const char *model, *cluster; /* whole ids */
     const char *ranker;          /* a name or id, "none", or NULL: the nearest domain's */
@@ -82,9 +84,9 @@ bool hub_is_own(const struct hub_session *session); /* the service runs its tria
 enum status hub_find(struct hub *hub, const char *id, struct hub_session **out, struct error *err);
 void hub_drop(struct hub_session *session); /* NULL is allowed */
 
-void hub_keep(struct hub_session *session); /* one hub_drop more */
+void hub_keep(struct hub_session *session); /* one more reference, to be given back by one more hub_drop */
 
-/* Lock it, if nobody else has it. Who must not wait and gets false calls hub_wait and goes on with something else. */
+/* Lock it if nobody else has it. A thread that must not wait calls hub_wait after false, and does something else. */
 bool hub_try(struct hub_session *session);
 
 /* Wait for it and lock it: for threads that have nothing else to do. */
@@ -96,8 +98,9 @@ void hub_unlock(struct hub_session *session);
 bool hub_is_awake(const struct hub_session *session);
 enum status hub_wake(struct hub_session *session, struct error *err);
 
-/* Have run(context) called once, in any thread, when somebody gives up the lock: then try again. Where nobody has it,
- * that is at once. `waiter` is the caller's until then. The session may be given back meanwhile only by run. */
+/* Have run(context) called once, in any thread, when the lock is given up, to try again. If nobody has the lock, run is
+ * called at once. The caller keeps `waiter` and its reference to the session until then; run may give the session back.
+ */
 struct hub_waiter {
     void (*run)(void *context);
     void *context;
@@ -105,7 +108,8 @@ struct hub_waiter {
 };
 void hub_wait(struct hub_session *session, struct hub_waiter *waiter);
 
-/* Whoever was called by hub_wait and is through with the session, or will not take it: the next one is called. */
+/* To be called by a waiter that was called and is through with the session, or does not take it: calls the next waiter.
+ */
 void hub_pass(struct hub_session *session);
 
 /* Bring the locked session up to what the dataset says of its trials. Fails: as the store; it may then be called again.
@@ -118,20 +122,21 @@ enum status hub_catch_up(struct hub_session *session, struct error *err);
 enum status hub_make_ready(struct hub_session *session, size_t count, size_t *ready, enum session_step *step,
                            struct error *err);
 
-/* Write that `client` takes up to `count` of those, as assignments_take; lease_us 0 is the hub's. Locked, in a
- * transaction. */
+/* Write that `client` takes up to `count` of the trials that are ready, as assignments_take; lease_us 0 is the hub's.
+ * Locked, in a transaction. */
 enum status hub_take(struct hub_session *session, struct store *store, const char *client, size_t count,
                      double lease_us, struct assignment taken[ASSIGNMENTS_MOST], size_t *n, struct error *err);
 
-/* That was committed. Locked. */
+/* To be called when the transaction of hub_take is committed. Locked. */
 void hub_taken(struct hub_session *session, size_t n, const struct assignment *taken);
 
-/* The client lives: its lease begins anew; lease_us 0: with the length that it had. Locked, in a transaction. Fails:
- * as assignment_check, of which holder->session and holder->row are the hub's to fill in. */
+/* Renew the lease of a client's trial; lease_us 0: with the length that it had. Locked, in a transaction. Fails: as
+ * assignment_check, of which holder->session and holder->row are the hub's to fill in. */
 enum status hub_renew(struct hub_session *session, struct store *store, const struct holder *holder, double lease_us,
                       double *length_us, struct error *err);
 
-/* Times so far: *stop when the trial need not go on, being too slow to matter. Locked. Fails as hub_renew. */
+/* Judge the times so far: *stop is true when the trial is too slow to matter and should end. Locked. Fails as
+ * hub_renew. */
 enum status hub_judge(struct hub_session *session, struct store *store, const struct holder *holder, size_t n,
                       const double *iterations_us, bool *stop, struct error *err);
 
@@ -140,8 +145,8 @@ enum status hub_end_trial(struct hub_session *session, struct store *store, cons
                           const char *runner, const struct tune_outcome *outcome, struct error *err);
 
 /* Trials of the session that ended elsewhere (dataset/ingest.h). hub_can_import first: it fails with ST_CONFLICT when
- * the session has ended; hub_tell_import in the transaction that adds them; then hub_learn_imported, from which the
- * search knows them. They count as the session's trials. Locked. */
+ * the session has ended; hub_tell_import in the transaction that adds them; then hub_learn_imported, by which the
+ * search learns them. They count as the session's trials. Locked. */
 enum status hub_can_import(const struct hub_session *session, struct error *err);
 enum status hub_tell_import(struct hub_session *session, struct store *store, uint64_t added, struct error *err);
 enum status hub_learn_imported(struct hub_session *session, struct error *err);

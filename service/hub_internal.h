@@ -17,7 +17,7 @@ struct hub_session {
     unsigned references; /* guarded by the hub's mutex, as is `next` */
     pthread_mutex_t mutex;
     double used_us;          /* when it was last given back, by clock_now_us; guarded by the hub's mutex */
-    pthread_mutex_t waiting; /* nothing is waited for while it is held */
+    pthread_mutex_t waiting; /* its holder waits for nothing else */
     struct hub_waiter *first_waiter, **last_waiter;
     uint64_t changes;     /* under `waiting`, as are the waiters: how often the session has changed */
     pthread_cond_t awake; /* `changes` has grown, or the session's thread is to end */
@@ -34,7 +34,7 @@ struct hub_session {
     struct session *engine;  /* NULL until it is needed */
     struct assignments open; /* with the engine; deadlines by clock_boot_us, INFINITY for the service's own */
     bool has_thread;         /* own sessions */
-    bool thread_ended;       /* guarded by the hub's mutex: it touches the session no more */
+    bool thread_ended;       /* the thread touches the session no more; guarded by the hub's mutex */
     pthread_t thread;
     atomic_int cancel; /* read without the mutex: hub_session_cancel and hub_session_is_cancelled */
 };
@@ -74,19 +74,19 @@ static inline bool hub_session_is_cancelled(struct hub_session *session) {
 /* Run `step` in a transaction of the one writer; in whatever thread, so it must not use this thread's reader. */
 enum status hub_commit(struct hub *hub, write_step *step, void *context, struct error *err);
 
-/* The session has changed: its own thread looks again. */
+/* The session has changed: wakes its own thread. */
 void hub_stir(struct hub_session *session);
 
 /* Give up the lock until the session changes, for at most `patience_us`, or until its thread is to end. Locked before
  * and after. */
 void hub_sleep(struct hub_session *session, double patience_us);
 
-/* An event about it: `kind`, and a JSON object that is freed. `whole`: it has all its members; else memory was out, and
- * there is no event. In a transaction. */
+/* Add an event about the session: `kind`, and the JSON object `content`, which is freed. `whole` says that all its
+ * members could be added. In a transaction. Fails: ST_NO_MEMORY (also when not `whole`), as the store. */
 enum status hub_tell(struct hub_session *session, struct store *store, const char *kind, cJSON *content, bool whole,
                      struct error *err);
 
-/* Its state, with an event: both, or the event alone. `reason` may be NULL. In a transaction. */
+/* Write the session's state and an event that says so. `reason` may be NULL. In a transaction. */
 enum status hub_set_state(struct hub_session *session, struct store *store, enum stored_session_state state,
                           const char *reason, struct error *err);
 

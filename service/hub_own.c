@@ -55,7 +55,7 @@ bool hub_has_launcher(struct hub *hub, const char *cluster) {
 
 enum status hub_own_options(struct hub_session *s, struct error *err) {
     struct runner runner;
-    if (!s->runner) /* it is only looked at */
+    if (!s->runner) /* without a launcher it can only be looked at */
         return ST_OK;
     enum status st = runner_init(&runner, &(struct runner_options){.runner = s->runner, .hosts = s->hosts}, &s->model,
                                  &s->cluster, NULL, err);
@@ -68,7 +68,7 @@ enum status hub_own_options(struct hub_session *s, struct error *err) {
 
 struct own {
     struct hub_session *session;
-    struct assignment taken[ASSIGNMENTS_MOST]; /* one of them at most */
+    struct assignment taken[ASSIGNMENTS_MOST]; /* [n], n <= 1 */
     size_t n;
     struct tune_order order; /* a copy, since the session is not locked while it runs */
     const struct tune_outcome *outcome;
@@ -90,8 +90,8 @@ static enum status give_back_step(void *context, struct store *store, struct err
     return lease_release(store, own->taken[0].row, OWN, own->taken[0].attempt, err);
 }
 
-/* Commit, again and again while the disk refuses: what was measured is worth waiting for. Locked, but while it waits.
- * Fails: as the step; ST_CANCELLED when the thread shall end before the disk takes it. */
+/* Commit, and repeat it while the disk refuses, so that no measurement is lost. The session is locked, except while it
+ * waits. Fails: as the step; ST_CANCELLED when the thread shall end before the disk takes it. */
 static enum status commit_patiently(struct own *own, write_step *step, struct error *err) {
     struct hub_session *s = own->session;
     enum status st = hub_commit(s->hub, step, own, err);
@@ -137,7 +137,7 @@ static enum status run_trial(struct own *own, struct tune_runner *run, struct tu
     return st;
 }
 
-/* One trial from taking to end. Locked, but while it runs. *more: go on. */
+/* One trial from taking to end. The session is locked, except while the trial runs. *more: go on. */
 static enum status one_trial(struct own *own, struct tune_runner *run, bool *more, struct error *err) {
     struct hub_session *s = own->session;
     struct tune_outcome outcome = {0};

@@ -1,6 +1,6 @@
-/* See hub.h. Sessions come into memory when somebody asks for one. One that nobody uses and of which no trial is out
- * leaves the memory when it was idle for a while, or when HUB_KEEP others were used since; its records bring it back.
- */
+/* See hub.h. A session is read into memory when a request needs it. It leaves the memory when nobody has used it for a
+ * while, or when HUB_KEEP others were used since, unless a client has a trial of it. It can be read again from its
+ * records. */
 #include <malloc.h>
 #include <math.h>
 #include <stdio.h>
@@ -145,7 +145,7 @@ static void narrow(struct hub_session *s) {
 
 static enum status prepare_engine(struct hub_session *s, struct store *store, const char *ranker, struct error *err) {
     const struct domain here = {.model = s->model, .cluster = s->cluster};
-    const struct viewer team = {.team = s->team}; /* also where an administrator opened it: its team has no other's */
+    const struct viewer team = {.team = s->team}; /* even if an administrator opened it: no other team's rankers */
     enum status st = rankers_for_session(store, &team, &here, ranker, &s->ranker, err);
     if (st)
         return st;
@@ -157,7 +157,7 @@ static enum status prepare_engine(struct hub_session *s, struct store *store, co
     s->options.shared = s->shared;
     s->options.mode = s->mode;
     s->options.kept.served = true;
-    s->options.cancel = &s->cancel; /* what it learns beside trials ends with it */
+    s->options.cancel = &s->cancel; /* also ends the thread that learns */
     narrow(s);
     st = session_prepare(&s->model, &s->cluster, &s->options, &s->engine, err);
     s->open = (struct assignments){.engine = s->engine};
@@ -248,8 +248,8 @@ void hub_unlock(struct hub_session *s) {
     call_waiter(s);
 }
 
-/* Who unlocks the session calls a waiter. Who unlocked it before this waiter was in the list did not call this one.
- * Then the session is free, and is locked and unlocked once more. */
+/* hub_unlock calls a waiter. If it came before this waiter was in the list, nobody calls this one. Then the session is
+ * free; locking and unlocking it here makes the call. */
 void hub_wait(struct hub_session *s, struct hub_waiter *waiter) {
     waiter->next = NULL;
     hub_keep(s); /* the waiter may be through with it before this returns */
@@ -263,7 +263,7 @@ void hub_wait(struct hub_session *s, struct hub_waiter *waiter) {
     hub_drop(s);
 }
 
-/* Where somebody has it now, that one calls the next. */
+/* If somebody has the lock now, hub_unlock will call the next waiter. */
 void hub_pass(struct hub_session *s) {
     if (hub_try(s))
         hub_unlock(s);
@@ -294,7 +294,7 @@ void hub_sleep(struct hub_session *s, double patience_us) {
 
 /* ---- all of them ---- */
 
-/* Offers that nobody took are made again from the same random stream. */
+/* Offers that nobody took need not stay: the same random stream makes them again. */
 static bool has_taken(const struct hub_session *s) {
     for (size_t i = 0; i < s->open.n; i++)
         if (s->open.list[i].taken)
@@ -302,7 +302,8 @@ static bool has_taken(const struct hub_session *s) {
     return false;
 }
 
-/* The hub's mutex is held. What its own mutex guards is looked at last, when nobody is left who could change it. */
+/* The hub's mutex is held. The list of trials, which the session's own mutex guards, is read last: then nobody is left
+ * who could change it. */
 static bool in_use(const struct hub_session *s) {
     return s->references || (s->has_thread && !s->thread_ended) || has_taken(s);
 }
@@ -363,8 +364,8 @@ static struct hub_session *lookup(struct hub *hub, const char *id) {
     return NULL;
 }
 
-/* How its trials are run. The service's own run as an administrator registered now, whatever the dataset says, which
- * may be of another service; NULL where nobody did. */
+/* How its trials are run. If the service runs them, it does so by the launcher that is registered now: what the dataset
+ * says may be of another service. NULL: none is registered. */
 static enum status load_runner(struct hub_session *s, const struct stored_session *stored, struct arena *arena,
                                struct error *err) {
     struct session_options kept;
@@ -454,7 +455,7 @@ void hub_keep(struct hub_session *s) {
 
 /* ---- the engine from the records ---- */
 
-/* The leases of trials that somebody has begin anew with their full length. */
+/* Renew, with its full length, the lease of each trial that a client has. */
 static enum status take_up(struct hub_session *s, struct store *store, struct error *err) {
     enum status st = assignments_load(&s->open, s->engine, store, true, err);
     const double now = clock_boot_us();
@@ -542,7 +543,7 @@ static void forget_at_times(struct hub *hub, double *due_us) {
     const enum status st = access_forget(hub->access, &more, &err);
     *due_us = more ? 0 : clock_now_us() + FORGET_US; /* leases are looked at in between */
     if (st)
-        log_error("what is old stays in the dataset for now: %s", ERROR_TEXT(&err));
+        log_error("old events, audit entries and answers cannot be deleted now: %s", ERROR_TEXT(&err));
 }
 
 static void *keep_time(void *context) {
@@ -574,8 +575,8 @@ static enum status refresh_leases(void *context, struct store *store, struct err
     return leases_refresh(store, NULL, err);
 }
 
-/* Begun by a service, and not by `syncopate tune` on this file, nor in a file that was imported or merged: nobody here
- * asked for those. */
+/* True for a session that a service opened in this dataset. Others do not go on unasked: those of `syncopate tune`, and
+ * those that were imported or merged. */
 static bool was_served(const struct stored_session *stored) {
     if (stored->origin && strcmp(stored->origin, SESSION_BEFORE) != 0)
         return false;
@@ -602,8 +603,8 @@ static void go_on(struct hub *hub, const char *id) {
         log_error("session %s does not go on: %s", id, ERROR_TEXT(&err));
 }
 
-/* The sessions in this state that the service was running itself when it ended go on, or wait to be resumed; those of
- * clients wake when one comes. */
+/* Sessions in this state whose trials the service runs itself go on, or wait to be resumed if they are paused. Sessions
+ * of clients are read when a client comes. */
 static enum status recover(struct hub *hub, enum stored_session_state state, struct arena *arena, struct error *err) {
     const enum stored_session_mode own = STORED_SESSION_OWN;
     const struct session_list list = {.state = &state, .mode = &own};

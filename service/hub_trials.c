@@ -54,7 +54,7 @@ static enum status compare(struct hub_session *s, size_t place, const struct rec
     return ST_OK;
 }
 
-/* It has ended: for the thread of an own session, and what nobody took will not be taken. */
+/* The session has ended: end its own thread, and forget the offers that nobody took. */
 static void end_all(struct hub_session *s) {
     hub_session_cancel(s);
     for (size_t i = 0; i < s->open.n;)
@@ -272,7 +272,7 @@ enum status hub_tell_import(struct hub_session *s, struct store *store, uint64_t
     return hub_tell(s, store, "trials-imported", content, whole, err);
 }
 
-/* Nobody else adds trials while the session is locked, so those past the last known number are they. */
+/* Nobody else adds trials while the session is locked, so the imported trials are those after the last known number. */
 enum status hub_learn_imported(struct hub_session *s, struct error *err) {
     struct arena arena = {0};
     struct record *records;

@@ -20,7 +20,7 @@ static enum status pins_path(const char *dataset, char out[PATH], struct error *
     return ST_OK;
 }
 
-/* The file's JSON, or that of no pins. */
+/* The file's JSON, or an empty list of pins where there is no file. */
 static enum status read_pins(const char *path, cJSON **out, struct error *err) {
     struct stat at;
     if (stat(path, &at)) {

@@ -13,8 +13,8 @@
 #include "simulator/bound.h"
 
 enum { STRATEGIES_KEPT = 8192, SLOTS = 2 * STRATEGIES_KEPT };
-/* Beyond these a predictor and descriptions are freed when nobody uses them: what one request made large stays no
- * longer than the request. */
+/* Predictors and descriptions that exceed these limits are freed when nobody uses them, so that a large request leaves
+ * no memory behind. */
 enum { SPARE_BYTES = 1 << 20, SPARES = 16, KEPT_BYTES = 128 << 20 };
 
 struct spare {
@@ -22,7 +22,7 @@ struct spare {
     struct predictor predictor;
 };
 
-/* A prediction that is the same for ever. */
+/* A prediction; it never changes. */
 struct known {
     struct id id;
     struct prediction prediction;

@@ -1,11 +1,11 @@
-/* See quota.h. A token has a list of minutes with their trials, oldest first; one older than a day is dropped when the
- * token is looked at. The file is written anew when most of it is of no use.
+/* See quota.h. A token has a list of minutes with their trials, oldest first; a minute older than a day is dropped when
+ * the token is looked at. The file is rewritten when most of its lines are no longer needed.
  *
- * A day is counted by the machine's own clock since it began (CLOCK_BOOTTIME), which nobody sets and which goes on
- * while the machine sleeps. A line has that clock and which beginning it counts from, so that a restart of the service
- * knows its age as well. After the machine itself began anew only the wall clock is left. So a line also has the later
- * one of two times: what the wall clock showed, and what it should have shown. A line from the future counts as written
- * now. So a token gets its trials back late by as much as a clock was wrong, by a day at most, and never early. */
+ * A day is counted by CLOCK_BOOTTIME, the time since the machine booted: nobody can set it, and it goes on while the
+ * machine sleeps. A line has that time and the id of the boot, so a service that restarts knows the line's age. After a
+ * reboot only the wall clock is left. So a line also has a wall time: what the clock showed or, if it was set back,
+ * what it should have shown. A line from the future counts as written now. So, where a clock was wrong, a token gets
+ * its trials back late by as much, at most by a day, and never early. */
 #include "service/quota.h"
 
 #include <cjson/cJSON.h>
@@ -27,7 +27,7 @@
 enum { DAY_S = 86400, MINUTE_S = 60, MOST_LINES = 10000, BOOT_LENGTH = 8 };
 
 struct minute {
-    int64_t at_s; /* of its last trial, by the machine's own clock; below 0: before it began */
+    int64_t at_s; /* of its last trial, by CLOCK_BOOTTIME; below 0: before the boot */
     uint64_t trials;
 };
 
@@ -44,9 +44,9 @@ struct quota {
     size_t n;
     struct account *accounts;
     uint64_t lines;             /* of the file */
-    uint64_t needed;            /* of them, when it was last rewritten */
-    bool failing;               /* the last write was refused, and that was told */
-    char boot[BOOT_LENGTH + 1]; /* which beginning of the machine it is, "" when that cannot be known */
+    uint64_t needed;            /* lines after the last rewrite */
+    bool failing;               /* the last write was refused, and the log says so */
+    char boot[BOOT_LENGTH + 1]; /* id of this boot, "" when unknown */
     int64_t opened_s, opened_wall_s;
 };
 
@@ -65,13 +65,13 @@ static void read_boot(char out[BOOT_LENGTH + 1]) {
         fclose(from);
 }
 
-/* The wall's, or where that was set back since the file was opened, what it would show. */
+/* The wall clock or, where it was set back since the file was opened, what it would show otherwise. */
 static int64_t later_wall_s(const struct quota *q, int64_t now) {
     const int64_t shown = (int64_t)time(NULL), due = q->opened_wall_s + now - q->opened_s;
     return shown > due ? shown : due;
 }
 
-/* NULL: not there, or (with `make`) no memory. */
+/* NULL: there is none, or with `make` memory is out. */
 static struct account *find(struct quota *q, const char *token, bool make) {
     for (size_t i = 0; i < q->n; i++)
         if (!strcmp(q->accounts[i].token, token))
@@ -122,7 +122,7 @@ static bool get_seconds(const cJSON *json, const char *key, int64_t *out) {
     return true;
 }
 
-/* How long ago it was written; 0 where a clock was set back since. */
+/* How long ago a line was written; 0 where a clock was set back since. */
 static int64_t age_of(const struct quota *q, const cJSON *json, int64_t at_s) {
     const char *boot = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "boot"));
     int64_t boot_s;
@@ -259,7 +259,8 @@ uint64_t quota_used(struct quota *q, const char *token) {
     return sum;
 }
 
-/* Until `needed` trials are a day old; what is only reserved may be given back at any time. */
+/* Seconds until `needed` trials are a day old or given back. Reserved trials may be given back at any time: 1 if they
+ * suffice. */
 static unsigned wait_for(const struct account *a, uint64_t needed, int64_t now) {
     uint64_t freed = a->reserved;
     for (size_t i = 0; i < a->n && freed < needed; i++) {

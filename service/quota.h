@@ -28,8 +28,8 @@ void quota_close(struct quota *quota); /* NULL is allowed */
 uint64_t quota_used(struct quota *quota, const char *token);
 
 /* Reserve `most` trials or as many as are left, `least` of them at least: *granted. Without a quota it is `most`.
- * False: fewer than `least` are left, and *wait_s is when there will be, 0 when never (`least` is over the quota).
- * O(minutes of a day). Out of memory counts as refused for a second. */
+ * False: fewer than `least` are left; *wait_s is after how many seconds to ask again, 0 for never (`least` is over the
+ * quota). O(minutes of a day). Out of memory counts as refused for a second. */
 bool quota_reserve(struct quota *quota, const struct principal *who, uint64_t least, uint64_t most, uint64_t *granted,
                    unsigned *wait_s);
 

@@ -1,9 +1,9 @@
 /* Browsers that are signed in at the pages. Each has a random value of its own in a cookie; the value is not a token.
  *
  * A sign-in is bound to a token by its id: whoever asks has tokens_confirm say whether that token is still good. It
- * ends when it was not used for `idle_us`, after `whole_us` in any case, and when somebody signs out. Kept are SHA-256
- * hashes, in memory alone: a restart of the service signs everybody out. When a token has SIGN_INS_PER_TOKEN sign-ins,
- * or the service SIGN_INS_MOST, the one that was used longest ago makes room.
+ * ends when it was not used for `idle_us`, after `whole_us` in any case, and when somebody signs out. Only SHA-256
+ * hashes are kept, and only in memory: a restart of the service signs everybody out. When a token has
+ * SIGN_INS_PER_TOKEN sign-ins, or the service SIGN_INS_MOST, the one that was used longest ago makes room.
  * Units: microseconds, of a clock that goes on while the machine sleeps. Threads: any. */
 #ifndef SERVICE_SIGN_INS_H
 #define SERVICE_SIGN_INS_H
@@ -30,7 +30,7 @@ enum status sign_ins_begin(struct sign_ins *sign_ins, const char *token, char va
  * O(SIGN_INS_MOST) and one SHA-256. */
 bool sign_ins_find(struct sign_ins *sign_ins, const char *value, char token[TOKEN_ID_LENGTH + 1]);
 
-/* Whether it has not ended, which is no use of it: for what goes on for long. */
+/* Whether the sign-in is still good. Asking does not count as use: it is for streams, which go on for long. */
 bool sign_ins_holds(struct sign_ins *sign_ins, const char *value);
 
 /* It ends; nothing happens when there is none. */

@@ -113,7 +113,7 @@ static enum status check_file(int fd, const char *path, struct stat *at, struct 
     return ST_OK;
 }
 
-/* All n bytes: a file that ends before is not whole, and an error is no end. */
+/* Read all n bytes. Fails when the file ends before, or cannot be read. */
 static enum status read_bytes(int fd, const char *path, char *text, size_t n, struct error *err) {
     size_t used = 0;
     while (used < n) {
@@ -360,9 +360,8 @@ static bool write_newlines(int fd, const struct line *line) {
 }
 
 /* Overwrite the token's line, and no more, with newlines: that needs no room on the disk. A crash in the middle leaves
- * half a line, a file that cannot be read and lets nobody in. */
-/* The first failure stays where the token is not in the file any more: it was replaced, and its folder may forget that.
- */
+ * half a line, a file that cannot be read and lets nobody in. Where the token is not in the file any more, the file was
+ * replaced but perhaps not synced: then *err, why replacing it failed, stays the error. */
 static enum status blank_token(const char *path, const char *word, struct arena *arena, struct error *err) {
     char *text = NULL;
     size_t n = 0, blanked = 0;
@@ -456,7 +455,7 @@ static bool has_settled(const struct stat *stamp) {
     return llabs((long long)now.tv_sec - (long long)stamp->st_mtim.tv_sec) > SETTLED_S;
 }
 
-/* A file that was there and is gone has no tokens to go by; *rows is then as it was. */
+/* A file that was there and is gone is an error, and *rows stays as it was. */
 static enum status read_rows(struct tokens *t, const struct stat *stamp, struct arena *arena, size_t *n,
                              struct token **rows, struct error *err) {
     if (!stamp->st_ino && t->seen)
@@ -508,8 +507,8 @@ static void tell(struct tokens *t, const struct error *err, double now) {
     t->fault = *err;
 }
 
-/* With the mutex held. A file that has become unreadable lets nobody in, since who was revoked meanwhile cannot be
- * known; it is tried again at every look. */
+/* With the mutex held. A file that has become unreadable lets nobody in, since a token may have been revoked meanwhile.
+ * Every look tries to read it again. */
 static void refresh(struct tokens *t) {
     struct error err = {0};
     struct stat now = {0};

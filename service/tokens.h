@@ -72,7 +72,7 @@ enum status tokens_read(const char *path, struct arena *arena, size_t *n, struct
 enum status tokens_create(const char *path, const struct token *wanted, struct token *out,
                           char secret[TOKEN_LENGTH + 1], struct error *err);
 
-/* Remove the token of this id or name; a full disk does not keep it. Fails: ST_NOT_FOUND, and as tokens_read. */
+/* Remove the token of this id or name, even when the disk is full. Fails: ST_NOT_FOUND, and as tokens_read. */
 enum status tokens_revoke(const char *path, const char *word, struct error *err);
 
 /* The tokens of a running service; read again when the file changes. */
@@ -84,9 +84,9 @@ size_t tokens_count(struct tokens *tokens);
 /* Whether the file cannot be read, and why; meanwhile tokens_check and tokens_confirm know nobody. */
 enum { TOKENS_WHY_MAX = 512 };
 bool tokens_unreadable(struct tokens *tokens, char why[TOKENS_WHY_MAX]);
-uint64_t tokens_faults(struct tokens *tokens); /* how often that began */
+uint64_t tokens_faults(struct tokens *tokens); /* how often the file became unreadable */
 
-/* Whether there is a token of this team. */
+/* Whether any token has this team. */
 bool tokens_have_team(struct tokens *tokens, const char *team);
 
 /* Whose `secret` this is. False: nobody's, revoked or expired. O(log tokens) and one SHA-256. */

@@ -42,7 +42,7 @@ static char *copy_url(const char *url) {
     return strndup(url, n);
 }
 
-/* As curl looks for certificates: what is said, else its environment. */
+/* The file of certificates: the option's, else the one that curl's environment variables name. */
 static const char *ca_file_of(const struct client_options *options) {
     const char *bundle = getenv("CURL_CA_BUNDLE"), *file = getenv("SSL_CERT_FILE");
     if (options->ca_file)
@@ -303,7 +303,7 @@ static enum status pack(const struct client *c, const struct client_request *r, 
         out->headers = client_header(out->headers, &whole, "Idempotency-Key", key);
     if (r->body)
         out->headers = client_header(out->headers, &whole, "Content-Type", "application/json");
-    else /* libcurl would name a form */
+    else /* libcurl would send the Content-Type of a form */
         out->headers = client_header(out->headers, &whole, "Content-Type", "");
     out->headers = client_header(out->headers, &whole, "Expect", "");
     if (*c->authorization)

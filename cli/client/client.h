@@ -59,8 +59,8 @@ struct client_text {
     char next_page[256]; /* the header Next-Page-Token, or empty */
 };
 
-/* free(out->text). Fails: as client_call; ST_UNREACHABLE also when the answer is not of this media type, which a page
- * that a proxy made up is not. */
+/* free(out->text). Fails: as client_call; ST_UNREACHABLE also when the answer is not of this media type, like a page of
+ * a proxy's own. */
 enum status client_text(struct client *client, const char *path, const char *media, struct client_text *out,
                         struct error *err);
 

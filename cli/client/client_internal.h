@@ -31,7 +31,7 @@ enum status client_prepare(struct client *client, CURL *handle, const char *path
 /* Append a header; NULL when memory is out, with the list freed. */
 struct curl_slist *client_header(struct curl_slist *list, bool *whole, const char *name, const char *value);
 
-/* What a transfer that ended with `code` and the HTTP status `status` is for a repetition. */
+/* How a try ended whose transfer ended with `code` and the HTTP status `status`. */
 enum try_ending client_try_ending(CURLcode code, long status);
 
 /* No answer: into *err, as ST_UNREACHABLE or ST_CANCELLED. */

@@ -1,5 +1,5 @@
-/* Whether a request that went wrong is sent again, and when: waits that double, cut by chance so that clients of a
- * service that comes back do not all come at once, never shorter than what the service asked for.
+/* Whether a request that went wrong is sent again, and when: waits that double, shortened at random so that the clients
+ * of a service that comes back do not all come at once. A wait is never shorter than the service's Retry-After.
  * Units: microseconds, of any one clock. */
 #ifndef CLI_CLIENT_RETRY_H
 #define CLI_CLIENT_RETRY_H

@@ -54,8 +54,8 @@ static bool authenticate(struct request *rq) {
     return true;
 }
 
-/* Whether who asks showed something that only the file of tokens could tell good from bad. Not known is not refused:
- * a client that is told to come again does so, and one whose token is refused gives up. */
+/* True: the request has a token or a cookie, and the file of tokens cannot be read. The answer is then 503 and not 401,
+ * since a client repeats a request after 503 and gives up after 401. */
 static bool cannot_tell(struct request *rq) {
     char value[SIGN_IN_LENGTH + 1], why[TOKENS_WHY_MAX];
     return (rq->authorization || cookie_read(rq, value)) && tokens_unreadable(rq->service->tokens, why);
@@ -161,7 +161,7 @@ static bool media_is_json(const char *type) {
     return !strcasecmp(type, "charset=utf-8") || !strcasecmp(type, "charset=\"utf-8\"");
 }
 
-/* What a form of ours is sent as. A browser says whence; without that it is no browser. */
+/* A form must come from our pages: browsers send its Origin, and what sends none is no browser. */
 static void check_form(struct request *rq, bool has_body, struct response *rs) {
     static const char form[] = "application/x-www-form-urlencoded";
     if (!rq->origin || !origin_is_ours(rq))
@@ -178,8 +178,7 @@ static bool key_is_valid(const char *key) {
     return n >= 1 && n <= MAX_KEY;
 }
 
-/* A precondition holds, fails or is refused (RFC 9110 section 13.1), but is never passed over: who sends one counts on
- * nothing happening without it. */
+/* A precondition holds, fails or is refused (RFC 9110 section 13.1). It is never ignored: its sender relies on it. */
 static void check_preconditions(struct request *rq, bool safe, struct response *rs) {
     const char *bad = rq->if_match && !request_etags_valid(rq->if_match)             ? "If-Match"
                       : rq->if_none_match && !request_etags_valid(rq->if_none_match) ? "If-None-Match"
@@ -193,7 +192,8 @@ static void check_preconditions(struct request *rq, bool safe, struct response *
         response_problem(rs, &rq->arena, PROBLEM_BAD_REQUEST, "If-None-Match: only a GET takes it; leave it out");
 }
 
-/* Nobody who sends a key may count on one that does nothing. Forms are not checked: a browser sends no key with one. */
+/* A key is refused where it would have no effect, since its sender relies on it. Forms are not checked: browsers send
+ * no key with them. */
 static void check_key(struct request *rq, struct response *rs) {
     if (!rq->idempotency_key)
         return;
@@ -247,12 +247,12 @@ bool dispatch_admit(struct request *rq, const char *uri, bool has_body, struct r
 
 /* The body. */
 
-/* No memory, where there would be some if this work were allowed more: it is too large. */
+/* Out of memory only because of this request's own limit: the request is too large. */
 static bool is_too_large(const struct request *rq, const struct error *err) {
     return err->status == ST_NO_MEMORY && atomic_load(&rq->work.starved);
 }
 
-/* Of a response that a handler began, what explains its failure is kept. */
+/* Forget the response that a handler began, except what explains its failure. */
 static void begin_again(struct response *rs) {
     const char *when = response_header_value(rs, HEADER_RETRY_AFTER);
     const size_t n = rs->n_losses;
@@ -340,12 +340,12 @@ static bool has_key(const struct request *rq) {
     return rq->idempotency_key && rq->route->flags & ROUTE_KEYED;
 }
 
-/* Whose key it is: "token@team", since who forgets an answer credits the team (dataset/requests.c). */
+/* Whose key it is: "token@team", since the team is credited when the answer is deleted (dataset/requests.c). */
 static const char *key_owner(struct request *rq) {
     return arena_printf(&rq->arena, "%s@%s", rq->principal.token, rq->principal.team);
 }
 
-/* Headers are not kept with an answer: where the thing is that was made, its body says in "href". */
+/* Headers are not kept with an answer. Location comes from "href" in its body. */
 static enum status repeat_location(struct request *rq, const struct stored_response *found, struct response *rs,
                                    struct error *err) {
     if (route_header(rq->route, (unsigned)found->status, HEADER_LOCATION) == HEADER_NEVER)
@@ -454,7 +454,7 @@ static enum status commit_step(void *context, struct store *store, struct error 
         st = usage_mark(store, &mark, err);
     if (!st)
         st = c->effect(c->rq, store, c->context, c->rs, err);
-    if (st || !usage_changed(store, &mark)) /* what changed nothing may be done again, and nothing tells of it */
+    if (st || !usage_changed(store, &mark)) /* no change: no audit, and no stored answer is needed */
         return st;
     if (!(c->rq->route->flags & ROUTE_LEASE))
         st = audit(c, store, err);
@@ -481,7 +481,7 @@ static bool is_for_people(const struct request *rq) {
     return strncmp(rq->path, "/api/", 5) != 0 && rq->accept && strstr(rq->accept, "text/html");
 }
 
-/* Whoever should come again is told when. */
+/* Add Retry-After to 429 and 503. */
 static void say_when(struct response *rs) {
     const unsigned status = problem_status(rs->problem);
     if ((status == 429 || status == 503) && !response_header_value(rs, HEADER_RETRY_AFTER))

@@ -1,5 +1,5 @@
-/* The table of everything that can be asked: dispatch, /openapi.json, metrics, documentation and tests follow from it.
- * How to add a route is in README.md. */
+/* The table of all routes: dispatch, /openapi.json, metrics, documentation and tests are made from it. How to add a
+ * route is in README.md. */
 #ifndef SERVICE_HTTP_ROUTES_H
 #define SERVICE_HTTP_ROUTES_H
 

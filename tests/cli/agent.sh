@@ -44,9 +44,9 @@ port=${url##*:}
 stop
 agent --server "http://127.0.0.1:$port" --cluster lab-4x1g --once 2>early.err &
 early=$!
-until_true 20 grep -q 'trying on' early.err
+until_true 20 grep -q 'trying again' early.err
 sleep 3
-[ "$(grep -c 'trying on' early.err)" = 1 ] && ! ended $early
+[ "$(grep -c 'trying again' early.err)" = 1 ] && ! ended $early
 verdict an_agent_waits_for_a_service_that_is_not_up_and_says_so_once $? "$(cat early.err)"
 start "127.0.0.1:$port" --open
 open first 1 100ms

@@ -23,7 +23,7 @@ check help_of_rank 0 "usage: syncopate rank" "$syncopate" rank --help
 check no_dataset_says_how_to_make_one 2 'no such dataset; --dataset' "$syncopate" train-ranker --dataset none.db
 [ -e none.db ] && echo "not ok training_makes_no_dataset: none.db was made" || echo "ok training_makes_no_dataset"
 check unknown_kind 2 'none of linear, rnn, gat, trees' "$syncopate" train-ranker --kind forest
-check a_ranker_trained_on_keeps_its_kind 2 'give --from alone' "$syncopate" train-ranker --from x --kind linear
+check a_ranker_trained_on_keeps_its_kind 2 'drop --kind and --no-residual' "$syncopate" train-ranker --from x --kind linear
 check everything_held_out 2 'below 100%' "$syncopate" train-ranker --holdout 100%
 check nothing_to_rank 2 'give --baselines' "$syncopate" rank mlp-small lab-4x1g --dataset none.db
 

@@ -80,7 +80,7 @@ check a_bad_line_is_named 2 'times:2' session complete "$id" 4 --times times --c
 echo '{"iteration":0,"time_us":-3}' >times
 check a_bad_time_is_named 2 'times:1' session complete "$id" 4 --times times --client a
 check too_few_for_the_warm_up 2 'for warming up' session complete "$id" 4 --times <(echo 9ms) --warmup 1 --client a
-check a_line_that_says_more_needs_a_pattern 2 '--pattern finds times' session complete "$id" 4 --times <(echo epoch 1) --client a
+check a_line_that_says_more_needs_a_pattern 2 'give --pattern' session complete "$id" 4 --times <(echo epoch 1) --client a
 check a_pattern_that_no_line_has 2 'no line has the pattern "step ([0-9]+)"' session complete "$id" 4 --times <(echo epoch 1) \
     --pattern 'step ([0-9]+)' --client a
 check a_unit_needs_its_pattern 2 '--unit is of the number' session complete "$id" 4 --times times --unit s --client a

@@ -1,7 +1,7 @@
-/* A session as files that are taken elsewhere: the best strategy as `syncopate strategy export` writes it, byte for
- * byte, or in the form of a training framework (interop/export); its trials as CSV; or as JSON Lines, where each page
- * brings the model, cluster, strategies and session that its trials refer to, so that every page, and all
- * of them in a row, can be read by `syncopate dataset import`. Cost: the strategy as /best, a page O(page). */
+/* A session as files. The best strategy comes as `syncopate strategy export` writes it, byte for byte, or in the form
+ * of a training framework (interop/export). The trials come as CSV or as JSON Lines. A page of JSON Lines also has the
+ * model, cluster, strategies and session that its trials refer to, so `syncopate dataset import` reads each page, and
+ * all of them in a row. Cost: the strategy as /best, a page O(page). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -161,7 +161,8 @@ static cJSON *files_json(const struct framework *f, bool *whole) {
     return root;
 }
 
-/* A file as it is, under its own name, by which its text and commands speak of it; several as members of one object. */
+/* One file is answered as it is, under its own name, which its text and commands use. Several files become members of
+ * one JSON object. */
 static enum status answer_files(struct request *rq, const char *session, const struct framework *f, struct response *rs,
                                 struct error *err) {
     const struct export_file *first = &f->export.files[0];
@@ -178,7 +179,7 @@ static enum status answer_files(struct request *rq, const char *session, const s
     return answer_file(rq, name, json ? "application/json" : "text/plain; charset=utf-8", text, strlen(text), rs, err);
 }
 
-/* With the reasons, copied, since the export goes before the answer is written. */
+/* The reasons are copied, since the export is released before the answer is written. */
 static enum status refuse_losses(struct request *rq, const struct framework *f, const char *words, struct response *rs,
                                  struct error *err) {
     const size_t n = f->export.n_notes;
@@ -290,7 +291,7 @@ static enum status answer_trials(struct request *rq, const char *session, enum f
     return answer_page(rq, store, session, form, n, records, rs, err);
 }
 
-/* What is asked for must concern the form, or somebody thinks that it did something. */
+/* Refuse parameters that the form does not use, so that nobody thinks that they had an effect. */
 static enum status check_query(const struct request *rq, enum file_form form, bool strict, struct error *err) {
     const bool pages = form == FORM_CSV || form == FORM_JSON_LINES;
     const char *paging = request_query(rq, "page_size")    ? "page_size"

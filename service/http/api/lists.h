@@ -16,8 +16,8 @@ cJSON *list_add(struct list_answer *list);
 /* Answer with it. `next` is the token of the following page, "" after the last. Fails: ST_NO_MEMORY. */
 enum status list_end(struct list_answer *list, const char *next, struct response *response, struct error *err);
 
-/* What reading a page failed with: a cursor that the client sent (`page_token`, or NULL) and that does not fit is the
- * client's mistake. */
+/* The error to fail with when a page cannot be read. A `page_token` of the client's (NULL: none) that does not fit is
+ * the client's mistake. */
 enum status list_fault(enum status status, const char *page_token, struct error *err);
 
 #endif

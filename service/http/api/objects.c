@@ -1,6 +1,6 @@
-/* Models, clusters and strategies: put, get, list. Each is named by the hash of what it says, so putting one twice is
- * one resource, an entity tag is the id, and what was got can be kept for ever. Who may not see one finds nothing, and
- * puts it as if it were new. */
+/* Models, clusters and strategies: put, get, list. The id of each is the hash of its content. So putting one twice
+ * makes one resource, the id is the entity tag, and clients may cache an object for ever. Whoever may not see an object
+ * finds nothing, and can put it as if it were new. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +81,7 @@ static const char *with_name(struct arena *arena, const struct stored_object *ob
     return whole;
 }
 
-/* Its text, and for a client that has it only whether it is there. */
+/* Its text; for a client that has the text already, only whether the object is there. */
 static enum status read_object(struct request *rq, struct store *store, enum store_kind kind, const struct id *id,
                                const char **text, struct error *err) {
     const struct viewer asker = request_asker(rq);

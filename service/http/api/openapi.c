@@ -68,15 +68,18 @@ static bool add_request_headers(cJSON *list, const struct route *route) {
     static const char text[] = "{'type':'string'}";
     bool ok = true;
     if (route->flags & ROUTE_KEYED)
-        ok = ok && add_parameter(list, "Idempotency-Key", "header", "{'type':'string','minLength':1,'maxLength':255}",
-                                 "Of this request; sent again with it, it is answered as before and not done twice");
+        ok = ok &&
+             add_parameter(list, "Idempotency-Key", "header", "{'type':'string','minLength':1,'maxLength':255}",
+                           "A key of your own: the same request under the same key is done once, and answered again");
     if (route->flags & ROUTE_CONDITIONAL)
-        ok = ok && add_parameter(list, "If-None-Match", "header", text, "An entity tag that is had already: 304");
+        ok = ok && add_parameter(list, "If-None-Match", "header", text,
+                                 "The entity tag of what the client has already; 304 if it has not changed");
     if (route->flags & (ROUTE_IF_MATCH | ROUTE_CONDITIONAL))
-        ok = ok && add_parameter(list, "If-Match", "header", text, "The entity tag that it must still have");
+        ok = ok && add_parameter(list, "If-Match", "header", text,
+                                 "The entity tag that the resource must still have; 412 if it has another");
     if (route->flags & ROUTE_STREAM)
         ok = ok && add_parameter(list, "Last-Event-ID", "header", "{'type':'string','pattern':'^[0-9]+$'}",
-                                 "The last event that is had already");
+                                 "The last event that the client has already");
     return ok;
 }
 
@@ -105,7 +108,7 @@ static bool add_header_reference(cJSON *to, enum header header, enum header_duty
     return item && cJSON_AddStringToObject(item, "$ref", text);
 }
 
-/* What an answer has beside what all have, which "x-headers" lists once. */
+/* The headers of this answer, without those of every answer, which "x-headers" lists. */
 static bool add_headers(cJSON *response, const struct route *route, unsigned status) {
     cJSON *headers = NULL;
     for (int i = 0; i < HEADER_COUNT; i++) {
@@ -134,7 +137,7 @@ static bool add_good(cJSON *responses, const struct route *route) {
     }
     if (ok && route->flags & ROUTE_CONDITIONAL) {
         cJSON *item = cJSON_AddObjectToObject(responses, "304");
-        ok = item && cJSON_AddStringToObject(item, "description", "As it was") && add_headers(item, route, 304);
+        ok = item && cJSON_AddStringToObject(item, "description", "Not changed") && add_headers(item, route, 304);
     }
     return ok;
 }
@@ -215,7 +218,7 @@ static bool add_header(cJSON *to, enum header header, enum header_duty duty) {
            add_parsed(item, "schema", header_schema(header));
 }
 
-/* In components/headers all, and in x-headers those of every answer. */
+/* All headers go into components/headers, those of every answer into x-headers. */
 static bool add_all_headers(cJSON *root, cJSON *components) {
     cJSON *all = cJSON_AddObjectToObject(components, "headers");
     cJSON *everywhere = all ? cJSON_AddObjectToObject(root, "x-headers") : NULL;

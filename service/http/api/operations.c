@@ -1,4 +1,4 @@
-/* Long work that was asked for: how it stands and what came of it. A team sees its own. */
+/* Long work: its state and its result. A team sees only its own. */
 #include "service/http/api/operations.h"
 
 #include <stdio.h>

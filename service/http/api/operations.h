@@ -1,4 +1,4 @@
-/* Long work as answers. */
+/* Answers about long work. */
 #ifndef SERVICE_HTTP_API_OPERATIONS_H
 #define SERVICE_HTTP_API_OPERATIONS_H
 

@@ -1,6 +1,5 @@
-/* What came of a session (tuner/session/outcome.h), from the dataset alone: nobody waits for a session that is
- * thinking.
- */
+/* The outcome of a session (tuner/session/outcome.h), from the dataset alone: a request never waits for a session that
+ * computes. */
 #include "base/json.h"
 #include "dataset/describe.h"
 #include "service/http/api/api.h"

@@ -1,6 +1,6 @@
-/* Predict many strategies for one model on one cluster, fastest first. Every strategy is one part of the work, taken by
- * this worker and by those that are idle. One that cannot be predicted is told of beside the others: a list of
- * thousands is not lost for one. */
+/* Predict many strategies for one model on one cluster, fastest first. Each strategy is one part of the work; this
+ * worker and idle ones take the parts. A strategy that cannot be predicted is listed under "failures", and the others
+ * are answered all the same. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,7 +59,7 @@ static enum status write_timeline(struct batch *batch, const struct strategy *st
     return st;
 }
 
-/* From the structure itself: a baseline, one in place, or a stored one whose timeline is wanted. */
+/* Build the strategy and predict it: a baseline, one in place, or a stored one whose timeline is wanted. */
 static enum status predict_built(struct batch *batch, struct item *item, struct error *err) {
     const struct prepared_domain *d = batch->domain;
     struct strategy strategy;
@@ -79,7 +79,7 @@ static enum status predict_built(struct batch *batch, struct item *item, struct 
     return st;
 }
 
-/* Whether the work may go on is asked where it is predicted: what was predicted before costs less than to ask. */
+/* work_check is not called here: to look up an earlier prediction costs less. Making a new one calls it. */
 static enum status predict_stored(struct batch *batch, struct item *item, struct error *err) {
     struct store *store;
     snprintf(item->name, sizeof item->name, "%s", item->stored);
@@ -87,7 +87,7 @@ static enum status predict_stored(struct batch *batch, struct item *item, struct
     return st ? st : prepared_domain_predict_stored(batch->domain, store, item->strategy.hex, &item->prediction, err);
 }
 
-/* What would take more memory than this request may have is no fault of the service's. */
+/* A request that needs more memory than it may have is too large; the service is not out of memory. */
 static enum status say_too_large(const struct request *rq, struct error *err) {
     return error_set(err, ST_TOO_LARGE, REQUEST_TOO_MUCH_MEMORY, (unsigned long long)rq->work.limit_bytes >> 20);
 }
@@ -129,8 +129,8 @@ static double used_us(const struct batch *batch) {
     return work_used_us(&batch->rq->work);
 }
 
-/* Some of them, spread over the list, are predicted first. If all took only what the quickest of these took, and would
- * not fit into the time that a request has, it fails and says how many would fit at most. */
+/* Predict a few first, spread over the list. If all took only as long as the quickest of these, and even so would not
+ * fit into the request's time, fail and say how many would fit. */
 static enum status sample(struct batch *batch, struct error *err) {
     const double begun = used_us(batch), limit = batch->rq->work.limit_us;
     double least = INFINITY;
@@ -283,7 +283,7 @@ static enum status answer(struct batch *batch, struct response *rs, struct error
     return response_json(rs, 200, root, whole, err);
 }
 
-/* Without memory, when the dataset cannot be read, or when the service stops, nothing is answered by halves. */
+/* When memory is out, the dataset cannot be read or the service stops, the whole request fails. */
 static enum status first_fault(const struct batch *batch, struct error *err) {
     for (size_t i = 0; i < batch->n; i++)
         if (batch->items[i].status && problem_status(problem_of_status(batch->items[i].status)) >= 500)

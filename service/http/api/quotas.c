@@ -29,7 +29,7 @@ void request_settle(struct request *rq, uint64_t granted, uint64_t used) {
 static enum status refuse(struct request *rq, struct response *rs, const char *what, uint64_t most, struct error *err) {
     response_header(rs, HEADER_RETRY_AFTER, "3600");
     return problem_fail(err, PROBLEM_QUOTA,
-                        "team %s may leave %llu %s in the dataset, and has left them; an administrator raises the "
+                        "team %s may have %llu %s in the dataset, and has them; an administrator raises the "
                         "bound or prunes",
                         rq->principal.team, (unsigned long long)most, what);
 }

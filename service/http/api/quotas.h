@@ -13,9 +13,9 @@ enum status request_reserve(struct request *request, uint64_t least, uint64_t mo
 /* Of those `granted`, `used` were; the rest is given back. */
 void request_settle(struct request *request, uint64_t granted, uint64_t used);
 
-/* Whether the team may write more. Fails: PROBLEM_QUOTA when its rows or bytes are used up. It is asked before
- * the effect, so that the last request may go over by what it brings. What goes on with trials and sessions that were
- * begun is always let through, and so is an administrator. */
+/* Whether the team may write more. Fails: PROBLEM_QUOTA when its rows or bytes are used up. It is checked before the
+ * effect, so the last request may exceed the limit by what it adds. Requests that go on with a trial or a session
+ * always pass, and so do administrators. */
 enum status request_has_room(struct request *request, struct store *store, struct response *response,
                              struct error *err);
 

@@ -1,5 +1,6 @@
-/* Learned rankers: looked at, and trained. Training takes minutes, so it is an operation: 202 says where to ask. A team
- * trains on what it may see; the ranker is its own, and leads the searches of others where it is shared with them. */
+/* Learned rankers: to read, and to train. Training takes minutes, so it is an operation: the answer is 202, and its
+ * Location is to be polled. A team trains on the trials that it may see. The ranker is the team's own; sessions of
+ * other teams use it only where it is shared with them. */
 #include "tuner/learn/rankers.h"
 
 #include <stdio.h>
@@ -81,7 +82,7 @@ static enum status read_domains(struct request *rq, const struct json_at *body, 
     size_t n;
     enum status st = json_array(body, "domains", MOST_DOMAINS, &list, &n, err);
     if (!st && !n)
-        st = json_fail(&list, err, "needs at least one; without it all are meant");
+        st = json_fail(&list, err, "needs at least one; leave it out to mean all trials");
     *filter = "";
     if (!st)
         for (struct json_at e = json_first(&list); e.node && !st; e = json_next(&e))
@@ -122,7 +123,8 @@ static enum status read_new(struct request *rq, struct training *out, struct err
     if (!st)
         st = json_get_string(&body, "from", JSON_OPTIONAL, &out->from, err);
     if (!st && out->from && (kind || json_has(&body, "residual", &unused)))
-        st = json_fail(&body, err, "a ranker that is trained on keeps its kind and form: give from alone");
+        st = json_fail(&body, err,
+                       "\"from\" goes on with a ranker, which keeps its kind and form: leave out kind and residual");
     if (!st)
         st = json_get_number(&body, "held_out", JSON_OPTIONAL, 0, 0.99, &out->held_out, err);
     if (!st)

@@ -1,8 +1,8 @@
-/* Trials that ended elsewhere, many in one request: into the dataset, or into a session, whose search then knows them.
- * All go in or none, and what is wrong is told with the record's JSON pointer. A record has the members of one that was
- * exported, so lines of an export can be sent; who it belongs to is whose token it came with. A uid that is here with
- * the same content is a duplicate, so a batch may be sent again; one of a trial that is hidden from the sender is
- * refused, and says nothing of that trial. */
+/* Many trials that ended elsewhere, in one request: into the dataset, or into a session, whose search then learns from
+ * them. All go in or none; an error has the JSON pointer of the record. A record has the members of an exported one, so
+ * lines of an export can be sent. It belongs to the team of the token. A uid that is here with the same content is a
+ * duplicate, so a batch may be sent again. The uid of a trial that is hidden from the sender is refused, without a word
+ * about that trial. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -129,7 +129,7 @@ static enum status read_reference(struct request *rq, struct batch *batch, const
         return ST_OK;
     }
     st = reference_row(rq, kind, word, &id, &found, &why);
-    if (st) { /* of its own kind, and with its place */
+    if (st) { /* the error keeps its status, and gets its place in the body */
         access_hide_path(rq->service->access, &why);
         json_fail(&member, err, "%s", ERROR_TEXT(&why));
         return err->status = st == ST_USAGE ? ST_INVALID : st;
@@ -202,7 +202,7 @@ static enum status read_names(struct request *rq, struct batch *batch, const str
     return st ? st : json_get_string(at, "runner", JSON_REQUIRED, &out->runner, err);
 }
 
-/* The first six are read past: what an export says of its own dataset. */
+/* The first six members are ignored: in an export they are about the dataset that it came from. */
 static enum status read_record(struct request *rq, struct batch *batch, const struct json_at *at, struct record *out,
                                struct error *err) {
     static const char *const known[] = {"schema",      "trial",   "model_name", "cluster_name",  "strategy_name",
@@ -224,7 +224,7 @@ static enum status read_record(struct request *rq, struct batch *batch, const st
     if (!st)
         st = read_counts(at, out, err);
     if (batch->session)
-        out->round = 0; /* repeats are those of the session's own final */
+        out->round = 0; /* only the session's own final has rounds */
     if (!st)
         st = read_stamps(at, out, err);
     if (!st)
@@ -276,7 +276,7 @@ static enum status fail_import(const struct request *rq, const struct batch *bat
     return request_fail_item(rq, batch->list, position - 1, st, err);
 }
 
-/* Of an effect that was undone. */
+/* Give back what was reserved for an effect that was undone. */
 static void give_back(struct request *rq, struct batch *batch) {
     request_settle(rq, batch->reserved, 0);
     batch->reserved = 0;
@@ -321,7 +321,7 @@ enum status api_records_create(struct request *rq, struct response *rs, struct e
 
 /* ---- into a session ---- */
 
-/* What the search could not make use of may not get in: the session would fail over it ever after. */
+/* Refuse a record that the search cannot use: the session would fail whenever it is read. */
 static enum status check_record(const struct request *rq, const struct batch *batch, struct store *store, size_t i,
                                 struct error *err) {
     const struct record *r = &batch->records[i];

@@ -1,6 +1,6 @@
 /* Trials that another dataset exported, with what they refer to: teams, sessions and numbers are kept as they are, so
- * only an administrator may. All lines go in or none. Sessions that are open, there or here, are nobody's to import: of
- * those here the service itself writes the trials, and those there will have more. Cost: each line is parsed twice,
+ * only an administrator may send them. All lines go in or none. Trials of a session that is open, here or there, are
+ * refused: here the service writes them itself, and there the session will have more. Cost: each line is parsed twice,
  * here for the session that it names and by dataset/import.h. */
 #include <stdio.h>
 #include <stdlib.h>

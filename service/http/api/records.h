@@ -1,12 +1,12 @@
-/* Trials as answers. */
+/* Answers with trials, and members of bodies with what was measured. */
 #ifndef SERVICE_HTTP_API_RECORDS_H
 #define SERVICE_HTTP_API_RECORDS_H
 
 #include "dataset/query.h"
 #include "service/http/transport/request.h"
 
-/* As query_page, within what a question may take: what is not answered at once is asked again where computing is done,
- * so that questions which no index serves hold up no others. *again: then return ST_OK at once. */
+/* As query_page, but with a time limit. A query that takes long is begun again on the pool for computing, so that one
+ * that no index serves does not hold up others. *again: then return ST_OK at once. */
 enum status records_page(struct request *request, struct store *store, struct query *query, size_t *n,
                          struct record **out, char next[QUERY_CURSOR_ROOM], bool *again, struct error *err);
 #define RECORDS_NO_INDEX                                                                                               \

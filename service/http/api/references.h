@@ -8,8 +8,8 @@
 #include "service/prepared_domains.h"
 #include "strategy/strategy.h"
 
-/* The whole id of what `word` means to who asks (seen_find in dataset/holdings.h). Fails: ST_NOT_FOUND, also of what is
- * hidden, ST_USAGE (several). */
+/* The whole id of the object that `word` names for the asker (seen_find in dataset/holdings.h). Fails: ST_NOT_FOUND,
+ * also of what is hidden, ST_USAGE (several). */
 enum status reference_id(struct request *request, enum store_kind kind, const char *word, struct id *out,
                          struct error *err);
 
@@ -17,11 +17,11 @@ enum status reference_id(struct request *request, enum store_kind kind, const ch
 enum status reference_row(struct request *request, enum store_kind kind, const char *word, struct id *out, int64_t *row,
                           struct error *err);
 
-/* The same, and what it is called for who asks (seen_name), in the request's arena. */
+/* The same, and the name that the object has for the asker (seen_name), in the request's arena. */
 enum status reference_name(struct request *request, enum store_kind kind, const char *word, struct id *out,
                            const char **name, struct error *err);
 
-/* Whether `word` is a whole id. The dataset is not asked. */
+/* Whether `word` has the form of a whole id. */
 bool reference_is_id(const char *word);
 
 /* The members "model" and "cluster" of `at`. Drop with prepared_domain_drop. Fails: ST_NOT_FOUND, ST_INVALID. */
@@ -32,7 +32,7 @@ enum status reference_domain(struct request *request, const struct json_at *at, 
 enum status reference_strategy(struct request *request, const struct prepared_domain *domain, const struct json_at *at,
                                struct strategy *out, struct error *err);
 
-/* The stored strategy under the name that it has for who asks (reference_name). */
+/* The stored strategy, under the name that it has for the asker (reference_name). */
 enum status reference_stored(struct request *request, const struct prepared_domain *domain, const struct id *id,
                              const char *name, struct strategy *out, struct error *err);
 

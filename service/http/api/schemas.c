@@ -26,10 +26,12 @@
 
 #define MODE   "{'enum':['own','ask'],'default':'ask'}"
 #define CLIENT "{'type':'string','minLength':1,'maxLength':64}"
-#define RUNNER "{'type':'string','minLength':1,'maxLength':4096,'description':'What ran it; else as the session says'}"
-#define LEASE  "{'type':'number','minimum':1,'maximum':86400}"
-#define TIMES  "{'type':'array','maxItems':100000,'items':" RATE "}"
-/* What is told, where the ones above are what is answered. */
+#define RUNNER                                                                                                         \
+    "{'type':'string','minLength':1,'maxLength':4096,'description':'What ran the trial; left out, the runner of the "  \
+    "session'}"
+#define LEASE "{'type':'number','minimum':1,'maximum':86400}"
+#define TIMES "{'type':'array','maxItems':100000,'items':" RATE "}"
+/* These are of numbers that clients send; the ones above are of numbers in answers. */
 #define TOLD_US        "{'type':'number','minimum':0.001,'maximum':1e13}"
 #define REPORTED_TIMES "{'type':'array','maxItems':100000,'items':" TOLD_US "}"
 #define TOLD_SEED      "{'type':'integer','minimum':0,'maximum':9007199254740992}"
@@ -229,16 +231,19 @@ static const struct schema schemas[] = {
      "{'type':'object','description':'domains or filter say which trials, without either "
      "all','additionalProperties':false,"
      "'properties':{'kind':{'enum':['trees','linear','rnn','gat'],'default':'trees'},'residual':{'type':'boolean',"
-     "'default':true,'description':'correct the timeline'},'domains':{'type':'array','minItems':1,'maxItems':16,"
+     "'default':true,'description':'the ranker corrects the "
+     "timeline'},'domains':{'type':'array','minItems':1,'maxItems':16,"
      "'items':{'type':'object','minProperties':1,'additionalProperties':false,'properties':{'model':" TEXT
      ",'cluster':" TEXT ",'runner':" TEXT "}}},'filter':" TEXT ",'from':{'type':'string','minLength':1,"
      "'description':'a ranker to train on, which keeps its kind and residual'},"
-     "'held_out':{'type':'number','minimum':0,'maximum':0.99,'description':'share of each domain to judge by'},"
+     "'held_out':{'type':'number','minimum':0,'maximum':0.99,'description':'share of each domain to judge the ranker "
+     "by'},"
      "'name':" TEXT ",'seed':" COUNT ",'shared':" SHARED "}}"},
     {"Ranker",
      "{'type':'object','required':['schema','id','name','created','usable','trials','held_out','domains'],"
      "'additionalProperties':false,'properties':{'schema':{'const':'syncopate.trained-ranker/1'},'id':" ID
-     ",'name':" TEXT ",'created':" STAMP ",'usable':{'type':'boolean','description':'by this version'},'kind':" TEXT
+     ",'name':" TEXT ",'created':" STAMP
+     ",'usable':{'type':'boolean','description':'whether this version of the service can use it'},'kind':" TEXT
      ",'residual':" FLAG ",'seed':" COUNT ",'epochs':" COUNT ",'training_accuracy':" SHARE
      ",'validation_accuracy':" SHARE ",'version':" TEXT ",'from':" ID ",'trials':" COUNT ",'held_out':" COUNT
      ",'held_out_accuracy':" SHARE ",'timeline_accuracy':" SHARE
@@ -252,7 +257,7 @@ static const struct schema schemas[] = {
      "{'type':'object','required':['id','href','kind','state','request','created'],'additionalProperties':false,"
      "'properties':{'id':" TEXT ",'href':" TEXT ",'kind':{'enum':['train-ranker']},"
      "'state':{'enum':['running','done','failed']},'team':" TEXT ",'request':{'type':'object'},"
-     "'result':{'type':'object','description':'of a ranker that was trained: its id'},"
+     "'result':{'type':'object','description':'ranker: the id of the new ranker'},"
      "'error':{'type':'object','required':['code','detail'],'additionalProperties':false,'properties':{'code':" TEXT
      ",'detail':" TEXT "}},'created':" STAMP ",'ended':" STAMP "}}"},
     {"SuggestRequest",
@@ -307,7 +312,7 @@ static const struct schema schemas[] = {
 
 static const struct parameter parameters[] = {
     {"id", TEXT, "A whole id, 4 or more first digits of one, or a name"},
-    {"name", TEXT, "Only what is called so"},
+    {"name", TEXT, "Only what has this name"},
     {"order", "{'enum':['created','-created'],'default':'created'}", "Oldest or newest first"},
     {"page_size", "{'type':'integer','minimum':1,'maximum':1000,'default':100}", "Most items of a page"},
     {"page_token", "{'type':'string'}", "next_page_token of the page before"},
@@ -321,7 +326,7 @@ static const struct parameter parameters[] = {
     {"RecordList.order",
      "{'enum':['recorded','-recorded','number','-number','predicted','-predicted','measured','-measured'],"
      "'default':'recorded'}",
-     "What to sort by; - is the other way round. What a trial lacks comes last"},
+     "What to sort by; - before it sorts the other way round. Trials without it come last"},
     {"format", "{'enum':['json','csv','jsonl'],'default':'json'}", "JSON, CSV or JSON Lines"},
     {"Export.format",
      "{'enum':['strategy','csv','jsonl','pytorch-ddp','pytorch-hook','horovod','deepspeed','tensorflow','byteps',"

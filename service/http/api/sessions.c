@@ -1,5 +1,5 @@
-/* Sessions: opened, looked at, steered. What came of them is in outcomes.c. The hub (service/hub.h) has the sessions;
- * what can be read from the dataset alone is read there, so that looking never waits for a session that is thinking. */
+/* Sessions: to open, to look at, to steer. Their outcomes are in outcomes.c. The hub (service/hub.h) has the sessions.
+ * What the dataset alone can answer is read from there, so that looking never waits for a session that computes. */
 #include "service/http/api/sessions.h"
 
 #include <math.h>
@@ -76,7 +76,7 @@ enum status request_lock(struct request *rq, struct hub_session *live, bool *hel
 
 /* ---- a session as JSON ---- */
 
-/* What a change of which If-Match asks about: state, budget and sharing. */
+/* What If-Match compares: a tag that changes with state, budget or sharing. */
 static const char *entity_tag(struct arena *arena, const struct stored_session *s) {
     struct id id;
     char *text = arena_printf(arena, "%s %s %s %s", s->id, stored_session_state_word(s->state), s->budget, s->shared);
@@ -194,7 +194,7 @@ enum status api_sessions_get(struct request *rq, struct response *rs, struct err
 
 /* ---- opening ---- */
 
-/* A name in a list. Those that mean something on their own are no teams, but where somebody has a token of one. */
+/* A team in a list. The words "all" and "team" are no teams, unless a token has a team of that name. */
 static enum status read_team(struct request *rq, const struct json_at *at, const char **team, struct error *err) {
     enum status st = json_string_at(at, team, err);
     if (!st && !team_is_valid(*team))
@@ -331,8 +331,8 @@ static enum status create_effect(struct request *rq, struct store *store, void *
     return st;
 }
 
-/* Whose trials the service runs, that one has of its quota what the session may have at most; where clients run them,
- * each client has what it takes. */
+/* Where the service runs the trials, the session's whole budget counts against the quota of the token that opens it.
+ * Where clients run them, each trial counts against the quota of the client that takes it. */
 static enum status check_bound(struct request *rq, bool own, const struct tune_options *budget, struct error *err) {
     if (!own || !rq->principal.trials_per_day || budget->trials)
         return ST_OK;
@@ -406,7 +406,7 @@ static enum status check_tag(struct request *rq, struct store *store, const char
                                                     "session %s has changed: its entity tag is \"%s\"", id, etag);
 }
 
-/* An event only where it is shared with others than before. */
+/* Adds an event only if the sharing changes. */
 static enum status share(struct request *rq, struct store *store, const char *id, const char *shared,
                          struct error *err) {
     struct stored_session before;
@@ -475,7 +475,7 @@ enum status api_sessions_cancel(struct request *rq, struct response *rs, struct 
     return steer(rq, &(struct steer){.verb = HUB_CANCEL}, rs, err);
 }
 
-/* Who sees a session can be changed at any time, also when it has ended, and concerns its search in nothing. */
+/* Who sees a session can be changed at any time, also when it has ended. Its search does not depend on it. */
 struct sharing {
     const char *id, *shared;
 };
@@ -500,7 +500,7 @@ static enum status patch_sharing(struct request *rq, const char *shared, struct 
     return st;
 }
 
-/* What is not said of it stays; what it would grow by is of the quota. */
+/* Members that are left out stay. What the budget grows by counts against the quota. */
 static enum status patch_budget(struct request *rq, const struct json_at *said, struct steer *how, struct response *rs,
                                 struct error *err) {
     struct stored_session stored;

@@ -23,9 +23,8 @@ enum status request_lock(struct request *request, struct hub_session *live, bool
 /* The member "shared" of `body` ("all", "team", or a list of teams) as the dataset has it; without one, with all. */
 enum status request_shared(struct request *request, const struct json_at *body, const char **out, struct error *err);
 
-/* What came of the session of the path so far, and what it is about; `parts` as for outcome_gather.
- * request_best fails with ST_NOT_FOUND while no trial has completed. Release with
- * session_outcome_release. */
+/* The outcome so far of the session of the path, with its model and cluster; `parts` as for outcome_gather.
+ * request_best fails with ST_NOT_FOUND while no trial has completed. Release with session_outcome_release. */
 struct session_outcome {
     struct model model;
     struct cluster cluster;

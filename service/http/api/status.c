@@ -1,4 +1,4 @@
-/* Whether the service lives and is ready, what it counts, and what it can be asked. */
+/* The handlers of /healthz, /readyz, /metrics and /openapi.json. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -211,7 +211,7 @@ static enum status read_suggest(struct request *rq, struct suggest *s, struct er
     return st ? st : read_lease(&body, &s->lease_s, err);
 }
 
-/* The quota is asked after the session: one that is over says so to everybody. */
+/* The quota is checked after the session, so that a session that is over says so whatever the quota. */
 static enum status suggest_locked(struct request *rq, struct suggest *s, struct response *rs, struct error *err) {
     uint64_t granted = 0;
     size_t ready;
@@ -275,7 +275,8 @@ static enum status read_turn(struct request *rq, const char *const *known, const
     return st;
 }
 
-/* Have `effect` on the trial and let the session catch up. A stale holder is told so by its own code. */
+/* Run `effect` on the trial and let the session catch up. A client that lost the trial gets the problem stale-attempt.
+ */
 static enum status take_turn(struct request *rq, struct turn *t, request_effect *effect, bool changes,
                              struct response *rs, struct error *err) {
     struct error behind;
@@ -403,7 +404,7 @@ static bool may_listen(void *context) {
     return may;
 }
 
-/* Who was cut off for longer than events are kept, or begins when some are gone, is told up to which he has missed. */
+/* A listener who missed events that are no longer kept is told which is the last of these. */
 static enum status tell_pruned(struct stream *s, struct store *store, struct event_text *out, struct error *err) {
     int64_t last = 0;
     char content[64];

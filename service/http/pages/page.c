@@ -75,7 +75,7 @@ enum status page_answer(struct request *rq, struct markup *m, unsigned status, s
     rs->owned = text;
     response_bytes(rs, status, "text/html; charset=utf-8", text, n);
     response_header(rs, HEADER_CONTENT_SECURITY_POLICY, policy);
-    /* Forms tell whence they come, to this service alone. */
+    /* Browsers send Origin with a form to this service, and to no other. */
     response_header(rs, HEADER_REFERRER_POLICY, "same-origin");
     return ST_OK;
 }
@@ -150,9 +150,10 @@ enum status page_problem_kind(struct request *rq, struct response *rs, struct er
     page_begin(rq, &m, problem_title(problem), PAGE_ELSEWHERE);
     markup_leaf(&m, "h1", problem_title(problem));
     html_leaff(&m, "p", NULL, "HTTP status %u, code %s.", problem_status(problem), problem_code(problem));
-    markup_leaf(&m, "p",
-                "What was wrong with one request stands in the detail that came with it; a service that failed says "
-                "more in its log, under the request's id.");
+    markup_leaf(
+        &m, "p",
+        "The detail of a problem says what was wrong with one request. If the service failed, its log says more, "
+        "under the request's id.");
     return page_answer(rq, &m, 200, rs, err);
 }
 

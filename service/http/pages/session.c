@@ -1,8 +1,8 @@
 /* One session: what to use, trial by trial, where the time goes, what the trials teach, and every trial. Its sections
- * are those of the report (report/report.h). While it runs the parts that records alone tell are asked for again
- * after each event (page_session_live), which takes milliseconds; simulating again what the page shows waits until it
- * is loaded anew. Where simulating takes long (up to a minute with thousands of devices) it waits until it is asked for
- * (page_session_whole), so that looking at sessions never keeps the workers. */
+ * are those of the report (report/report.h). While the session runs, the parts that come from records alone are fetched
+ * again after each event (page_session_live), which takes milliseconds. The parts that need a simulation stay until the
+ * page is loaded again. Where a simulation takes long (up to a minute with thousands of devices), it runs only on
+ * request (page_session_whole), so that looking at sessions does not keep the workers busy. */
 #include <stdio.h>
 #include <string.h>
 
@@ -270,7 +270,7 @@ static enum status write_page(struct request *rq, struct markup *m, struct findi
     return st;
 }
 
-/* As deep as was asked for, or as is quick. */
+/* As deep as the request wants; whole, too, where that is quick. */
 static enum status gather(struct store *store, const char *session, enum page_depth *depth, struct findings *out,
                           struct error *err) {
     if (*depth == DEPTH_WHOLE)

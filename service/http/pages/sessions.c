@@ -1,4 +1,4 @@
-/* The first page: sessions, newest first, each with what came of it so far, and a form to open one. */
+/* The first page: sessions, newest first, each with its outcome so far, and a form to open one. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -257,7 +257,7 @@ static const char *new_page(struct request *rq, const struct response *rs) {
     return "/";
 }
 
-/* What is wrong with what the form said is told beside the form. */
+/* Mistakes in the form are shown beside the form. */
 static bool is_about_the_form(enum status st) {
     return st == ST_INVALID || st == ST_USAGE || st == ST_NOT_FOUND || st == ST_CONFLICT || st == ST_INFEASIBLE;
 }

@@ -1,5 +1,5 @@
-/* Signing in: a token is shown once and a cookie kept instead of it (cookies.h). And what pages need beside themselves:
- * style sheet, script, icon. */
+/* Signing in: a token is sent once, and the browser keeps a cookie in its place (cookies.h). Also the pages' style
+ * sheet, script and icon. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "service/http/transport/cookies.h"
 #include "service/http/transport/server.h"
 
-enum { KEPT_S = 7 * 86400 }; /* the service ends it by then, too */
+enum { KEPT_S = 7 * 86400 }; /* the service ends the sign-in by then, too */
 
 enum status page_sign_in(struct request *rq, struct response *rs, struct error *err) {
     if (*rq->principal.token)
@@ -18,7 +18,7 @@ enum status page_sign_in(struct request *rq, struct response *rs, struct error *
     return problem_fail(err, PROBLEM_UNAUTHORIZED, "sign in");
 }
 
-/* What the browser was signed in as ends, whoever signs in next. */
+/* End the browser's earlier sign-in, if there is one. */
 static void end_sign_in(struct request *rq) {
     char value[SIGN_IN_LENGTH + 1];
     if (cookie_read(rq, value))

@@ -15,7 +15,7 @@ struct certificates; /* opaque */
 enum status certificates_open(const char *chain, const char *key, struct certificates **out, struct error *err);
 void certificates_free(struct certificates *certificates); /* NULL is allowed; no connection may be left */
 
-/* Read both files again. Fails as certificates_open, and then those before stay. */
+/* Read both files again. Fails as certificates_open; then the old ones stay. */
 enum status certificates_reload(struct certificates *certificates, struct error *err);
 
 /* A connection that has not shaken hands yet gets the newest when it does. */

@@ -42,8 +42,8 @@ void event_source_free(struct event_source *source); /* and its context; NULL is
 /* "id: ID\nevent: KIND\ndata: DATA\n\n"; kind and data are of one line. Fails: ST_NO_MEMORY. */
 enum status event_append(struct event_text *out, uint64_t id, const char *kind, const char *data, struct error *err);
 
-/* Something new for every stream of this topic. Any thread, also while it holds the service's write lock; cheap when
- * nobody listens. */
+/* Tell every stream of this topic that there is something new. Any thread, also while it holds the service's write
+ * lock; cheap when nobody listens. */
 struct event_streams;
 void events_publish(struct event_streams *streams, const char *topic);
 

@@ -135,8 +135,8 @@ static enum MHD_Result see_header(void *context, enum MHD_ValueKind kind, const 
 }
 
 /* libmicrohttpd 0.9.75 takes a line's end without CR, cuts a target and a value at a NUL, and joins folded lines,
- * without telling. It leaves method, target, version, names and values where they came in, one after the other, so that
- * bytes between them that are no blank, colon, CR or LF show. Later versions refuse these themselves. */
+ * without telling. But it leaves method, target, version, names and values in its buffer, in their order. So we look at
+ * the bytes between them: only blanks, colons, CR and LF may be there. Later versions refuse these themselves. */
 static bool is_library_lenient(void) {
     return !strcmp(MHD_get_version(), "0.9.75");
 }
@@ -237,7 +237,7 @@ static void add_header(struct MHD_Response *r, enum header header, const char *v
     MHD_add_response_header(r, header_name(header), value);
 }
 
-/* A page brings a policy of its own; what else is served is never to be run, framed or guessed about. */
+/* A page has a policy of its own. Browsers must not run or frame anything else that is served, nor guess its type. */
 static void add_headers(struct exchange *x, struct MHD_Response *r) {
     const struct response *rs = &x->response;
     add_header(r, HEADER_REQUEST_ID, x->request.id);
@@ -269,7 +269,7 @@ static enum MHD_Result queue_answer(struct exchange *x) {
     if (rs->source && !strcmp(x->request.method, "HEAD"))
         stream_head(rs);
     if (rs->n >= COUNTED_BYTES && x->request.route && strcmp(x->request.route->method, "GET") != 0)
-        count_memory(x, rs->n); /* what was changed is told, whatever it takes */
+        count_memory(x, rs->n); /* a change that was made is answered even over the limit */
     else if (rs->n >= COUNTED_BYTES && !request_charge(&x->request, rs->n, rs))
         x->server->handlers->finish(&x->request, rs);
     struct MHD_Response *r = rs->source
@@ -311,7 +311,7 @@ static struct pool *pool_of(const struct exchange *x) {
     return x->request.heavy ? x->server->heavy : x->server->pool;
 }
 
-/* Whoever was called and did not take the session would leave those behind it waiting. */
+/* If a session called this exchange, let it call the next waiter, which would else wait for ever. */
 static void pass_turn(struct exchange *x) {
     if (!x->turn)
         return;
@@ -360,7 +360,7 @@ static void work(void *context) {
         resume(x);
 }
 
-/* What everybody may ask for is bounded closer than what a team has asked for itself. */
+/* Routes of readers and submitters get less processor time than those of runners and administrators. */
 static void bound_work(struct exchange *x) {
     const struct server_options *o = &x->server->options;
     struct request *rq = &x->request;

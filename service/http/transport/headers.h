@@ -7,7 +7,7 @@
 
 /* X(constant, name, JSON Schema as in schemas.h, what it says) */
 #define HEADER_TABLE(X)                                                                                                \
-    X(HEADER_ALLOW, "Allow", "{'type':'string'}", "Methods that would do")                                             \
+    X(HEADER_ALLOW, "Allow", "{'type':'string'}", "The methods that the path has")                                     \
     X(HEADER_CACHE_CONTROL, "Cache-Control", "{'type':'string'}", "Who may keep the answer, and for how long")         \
     X(HEADER_CONTENT_DISPOSITION, "Content-Disposition", "{'type':'string','pattern':'^attachment; filename='}",       \
       "What a browser should save it as")                                                                              \
@@ -18,21 +18,22 @@
       "Its entity tag, for If-Match and If-None-Match")                                                                \
     X(HEADER_IDEMPOTENT_REPLAYED, "Idempotent-Replayed", "{'const':'true'}",                                           \
       "The Idempotency-Key was used before, and this is what was answered then")                                       \
-    X(HEADER_LOCATION, "Location", "{'type':'string','pattern':'^/'}", "Where the thing is that was made")             \
+    X(HEADER_LOCATION, "Location", "{'type':'string','pattern':'^/'}", "The path of what was made")                    \
     X(HEADER_NEXT_PAGE_TOKEN, "Next-Page-Token", "{'type':'string','minLength':1}",                                    \
-      "page_token of the next page; absent behind the last")                                                           \
+      "page_token of the next page; absent on the last page")                                                          \
     X(HEADER_NOT_EXPRESSED, "Not-Expressed", "{'type':'string','minLength':1}",                                        \
       "What of the strategy the framework's form cannot say, commas between; absent when it says all")                 \
     X(HEADER_REFERRER_POLICY, "Referrer-Policy", "{'enum':['no-referrer','same-origin']}",                             \
-      "Who may hear of this address")                                                                                  \
+      "To which sites a browser tells this address")                                                                   \
     X(HEADER_REQUEST_ID, "X-Request-Id", "{'type':'string','pattern':'^[0-9a-f]{16}$'}",                               \
       "What the service's log calls this request")                                                                     \
     X(HEADER_RETRY_AFTER, "Retry-After", "{'type':'integer','minimum':1}", "Seconds after which to ask again")         \
     X(HEADER_SET_COOKIE, "Set-Cookie", "{'type':'string'}", "Who is signed in at the pages")                           \
     X(HEADER_STRICT_TRANSPORT_SECURITY, "Strict-Transport-Security", "{'type':'string'}",                              \
-      "Over TLS alone: come by TLS from now on")                                                                       \
-    X(HEADER_WWW_AUTHENTICATE, "WWW-Authenticate", "{'type':'string'}", "How to say who asks")                         \
-    X(HEADER_X_CONTENT_TYPE_OPTIONS, "X-Content-Type-Options", "{'const':'nosniff'}", "It is of its Content-Type")
+      "Only over TLS: use TLS alone from now on")                                                                      \
+    X(HEADER_WWW_AUTHENTICATE, "WWW-Authenticate", "{'type':'string'}", "How to authenticate")                         \
+    X(HEADER_X_CONTENT_TYPE_OPTIONS, "X-Content-Type-Options", "{'const':'nosniff'}",                                  \
+      "Browsers must not guess another type")
 
 enum header {
 #define X(constant, name, schema, about) constant,

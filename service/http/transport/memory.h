@@ -15,7 +15,7 @@ void memory_free(struct memory *memory);        /* NULL is allowed */
 /* May `owner` hold `bytes` more? False: there is no room for them now. What was taken is given back by its owner. */
 bool memory_take(struct memory *memory, const char *owner, uint64_t bytes);
 
-/* Count them without asking. False: they could not even be counted. */
+/* Count them even over the limit. False: there is no memory to count them. */
 bool memory_count(struct memory *memory, const char *owner, uint64_t bytes);
 void memory_give(struct memory *memory, const char *owner, uint64_t bytes);
 

@@ -218,7 +218,8 @@ static void write_sessions(FILE *out, struct service *service) {
 }
 
 static void write_in_memory(FILE *out, struct service *service) {
-    write_head(out, "syncopate_sessions_in_memory", "gauge", "Sessions in memory: in use, or used a minute ago.");
+    write_head(out, "syncopate_sessions_in_memory", "gauge",
+               "Sessions in memory: in use, or used within the last minute.");
     fprintf(out, "syncopate_sessions_in_memory %zu\n", hub_in_memory(service->hub));
 }
 
@@ -273,7 +274,7 @@ static void write_usage(FILE *out, struct service *service, const char *team) {
         log_error("metrics: %s", ERROR_TEXT(&err));
         n = 0;
     }
-    write_head(out, "syncopate_team_rows", "gauge", "Rows that stay because of a team, of those it may (--team-rows).");
+    write_head(out, "syncopate_team_rows", "gauge", "Rows in the dataset because of a team; --team-rows bounds them.");
     for (size_t i = 0; i < n; i++)
         fprintf(out, "syncopate_team_rows{team=\"%s\"} %" PRId64 "\n", used[i].team, used[i].rows);
     write_head(out, "syncopate_team_bytes", "gauge", "Bytes by which a team made the dataset grow (--team-bytes).");

@@ -45,7 +45,7 @@ void metrics_write(struct metrics *metrics, FILE *out);
  * can be told when the disk is in trouble. O(sessions). */
 struct service;
 void metrics_write_held(uint64_t bytes, FILE *out); /* server_memory_held */
-/* `team`: whose use of its quotas is told; NULL: every team's. */
+/* `team`: the team whose use of the dataset is written; NULL: every team's. */
 void metrics_write_service(struct service *service, const char *team, FILE *out);
 
 #endif

@@ -15,7 +15,8 @@ enum { TICK_MS = 250 };
 static const double STREAM_STALL_US = 60e6;
 /* How long answers may still be sent when the server ends, and how long all that takes at most. */
 static const double LAST_WORDS_US = 0.1e6, END_US = 1e6, END_POLL_US = 2e3;
-/* Deadlines of those that have said nothing, and nothing more, while it is crowded. */
+/* Deadlines while the server is crowded: until the headers of a request are whole, and of a connection that is idle
+ * after a request. */
 static const double CROWDED_S = 0.4, CROWDED_IDLE_S = 5;
 
 static void cut(struct peer *peer);

@@ -62,8 +62,7 @@ unsigned problem_status(enum problem problem);
 /* The problem that a failed function's error is. */
 enum problem problem_of_status(enum status status);
 
-/* The service refuses what was asked: fill *err, whose code is the problem's. Returns its status, which no other
- * failure of a handler has. */
+/* Refuse the request: fill *err with the problem's code, and return the error's status. */
 enum status problem_fail(struct error *err, enum problem problem, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

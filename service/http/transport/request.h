@@ -73,7 +73,7 @@ enum status request_query_bool(const struct request *request, const char *name, 
 /* The body's root, the document PROBLEM_BODY. */
 struct json_at request_body(const struct request *request);
 
-/* *err turns out to be about item i of the body's array `list`. Returns `status`. */
+/* Make *err say that it is about item i of the body's array `list`. Returns `status`. */
 enum status request_fail_item(const struct request *request, const char *list, size_t i, enum status status,
                               struct error *err);
 
@@ -107,7 +107,7 @@ bool request_has_etag(const struct request *request, const char *etag);
 /* If-Match holds for this entity tag, or the client sent none. */
 bool request_matches(const struct request *request, const char *etag);
 
-/* For want of memory that its work may not have: with how many MiB that is. */
+/* The error of a request that needs more memory than it may have; the argument is its limit in MiB. */
 #define REQUEST_TOO_MUCH_MEMORY "this needs more than %llu MiB of memory; a smaller model, cluster or list would fit"
 
 /* Count `bytes` more for this request until it ends. False: the response says that they are too many, or too many now.

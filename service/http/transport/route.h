@@ -1,4 +1,4 @@
-/* What a route is: who may ask for what, and which function answers; and finding the one that a request means. The
+/* A route: a method and a path, who may use it, and which function answers. And finding the route of a request. The
  * table of them all is service/http/routes.c. */
 #ifndef SERVICE_HTTP_TRANSPORT_ROUTE_H
 #define SERVICE_HTTP_TRANSPORT_ROUTE_H
@@ -25,7 +25,7 @@ enum route_flags {
     ROUTE_FORM = 256,     /* its body is a form of one of our pages (form_field() in page.h) */
     ROUTE_PAGE = 512,     /* its problems are pages too */
     ROUTE_BULK = 1024,    /* its body may be as large as the server takes; that of others is small (route_body_bytes) */
-    ROUTE_GOES_ON = 2048, /* goes on with a trial or ends something: a team whose room is used up may still */
+    ROUTE_GOES_ON = 2048, /* goes on with a trial or ends something: allowed to a team whose room is used up */
     ROUTE_LEASE = 4096,   /* changes a lease only, again and again: leaves no audit */
 };
 

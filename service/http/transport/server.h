@@ -57,8 +57,8 @@ enum status server_start(const struct server_options *options, const struct serv
                          struct service *service, struct server **out, struct error *err);
 const char *server_url(const struct server *server); /* "http://127.0.0.1:8642" */
 
-/* Read certificate and key again, from the same paths: for connections from now on. Fails as server_start, and then
- * those before stay. */
+/* Read certificate and key again, from the same paths: for connections from now on. Fails as server_start; then the old
+ * ones stay. */
 enum status server_reload(struct server *server, struct error *err);
 
 /* Take no new work: readyz and new requests say 503, no connection is accepted, streams end. Returns at once. */

@@ -131,8 +131,8 @@ enum MHD_Result exchange_continue(void *server, struct MHD_Connection *connectio
                                   const char *version, const char *data, size_t *n, void **context);
 void exchange_end(void *server, struct MHD_Connection *connection, void **context,
                   enum MHD_RequestTerminationCode code);
-/* Of some first lines that it refuses the library tells the beginning and no end: that is when the connection closes.
- */
+/* For some request lines that it refuses, the library begins an exchange and never ends it. This ends it, when the
+ * connection closes. */
 void exchange_abandon(struct server *server, struct exchange *exchange);
 
 /* server_lifetime.c: how many of one team's requests may wait in a pool. */

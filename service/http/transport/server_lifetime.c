@@ -20,8 +20,8 @@
 #include "service/hub.h"
 
 enum { BACKLOG = 1024, MEMORY_BYTES = 32 << 10, MEMORY_PIECE = 256 << 20, GIVES_WAY = 10 };
-/* With TLS 1.2, too, each connection has a key of its own (ECDHE), so that who gets the certificate's key later reads
- * nothing that was recorded, and ciphers are authenticated ones alone. */
+/* TLS 1.2, too, only with a key of each connection's own (ECDHE), so that recorded traffic stays secret when the
+ * certificate's key is lost, and only with authenticated ciphers. */
 static const char tls_priorities[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-KX-ALL:+ECDHE-RSA:+ECDHE-ECDSA:"
                                      "-CIPHER-ALL:+AES-256-GCM:+CHACHA20-POLY1305:+AES-128-GCM:-MAC-ALL:+AEAD";
 static const double STOP_POLL_US = 2000, AGAIN_US = 50e3;

@@ -1,5 +1,5 @@
 /* Streams of events (events.h): a response whose bytes come from a callback, and a connection that sleeps while there
- * are none. Whether to sleep is decided under the streams' mutex together with who wakes, so no wake-up is lost.
+ * are none. Falling asleep and waking are both decided under the streams' mutex, so no wake-up is lost.
  *
  * The library does not look at a sleeping connection, so one whose client has left would count against its address
  * until the next heartbeat fails. The streams' alarm rings when a client closes, and the watchman ends its stream. */

@@ -55,7 +55,7 @@ static void a_file_has_json_lines_or_values(void **state) {
     words.samples = 0;
     assert_refused(&words, ST_INVALID, "times:5: ");
     words.file = test_file("talk", "9us\nepoch 1\n");
-    assert_refused(&words, ST_INVALID, "talk:2: \"epoch 1\" is no time; --pattern");
+    assert_refused(&words, ST_INVALID, "talk:2: \"epoch 1\" is no time; give --pattern");
     words.file = test_file("cut", "{\"time_us\":9}\n{\"time_us\":8");
     assert_refused(&words, ST_INVALID, "cut:2: \"{\"time_us\":8\" is no JSON");
     words.file = "/nowhere/times";
