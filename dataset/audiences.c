@@ -3,9 +3,9 @@
  *
  *   - a model or a cluster has one a trial. A batch of trials has few models and clusters, so their counts are added up
  *     here and written once.
- *   - a strategy has one for each audience, however many trials: that there is a trial of the audience's own, or one
- *     that is shared with all. Strategies are many, and to count their trials would write one more page for most of
- *     them. The column `trials` says that the reason is there.
+ *   - a strategy has one for each audience, however many trials: either it has a trial of its own, or a trial is shared
+ *     with all. Strategies are many, and to count their trials would write one more page for most of them. The column
+ *     `trials` says that the reason is there.
  *   - a strategy has one more for each team that a trial is shared with by name, which is rare.
  *
  * A trial never changes its team, so a reason of a team's own trials never ends. The reason of all can end: when a
@@ -22,7 +22,8 @@
  *
  *   - audiences, by their place
  *   - strategies whose trials are known to be a reason for an audience, so that most trials need no look at the table
- *   - counts that are to be written, of the trials at hand. A count whose place is taken writes the one there first.
+ *   - counts that are to be written, of the trials at hand. A count that finds another in its place writes that one
+ *     first.
  *
  * Keys are of an object and an audience's place; 0 is none. */
 enum { AUDIENCES = 16, AUDIENCE_ROOM = 72, NOTED = 1 << 15, COUNTS = 1 << 11 };
@@ -35,7 +36,7 @@ struct remembered {
     size_t next;                              /* the place that the next new one takes */
     uint64_t noted[NOTED];                    /* strategies */
     struct count counts[COUNTS];
-    bool hides; /* a trial of those at hand was shared with all, and shall not be */
+    bool hides; /* one of these trials was shared with all and will no longer be */
 };
 
 /* A row of a trial; texts are good until the next. */
@@ -92,7 +93,7 @@ static enum status place_of(struct store *store, const char *name, size_t n, siz
     return status;
 }
 
-/* `by` reasons more for the audience at `place` to see an object, `own` of them its own. */
+/* Add `by` reasons for the audience at `place` to see an object; `own` of them are its own trials. */
 static enum status count(struct store *store, size_t k, int64_t object, size_t place, int64_t by, int64_t own,
                          struct error *err) {
     const uint64_t key = key_of(k, object, place);
@@ -136,8 +137,8 @@ static bool is_open(const char *shared) {
     return !strcmp(shared, "*");
 }
 
-/* The trial is `by` reasons more for the n bytes at `name`: for a team by its name in a list, for all, or as its own.
- */
+/* Add the trial as `by` reasons for the audience called the n bytes at `name`. BY_NAME: a team in the trial's list;
+ * FOR_ALL: everybody; OWN: the trial's own team. */
 enum reason { BY_NAME, FOR_ALL, OWN };
 static enum status count_for(struct store *store, const struct trial_row *row, const char *name, size_t n,
                              enum reason reason, int64_t by, struct error *err) {
@@ -165,7 +166,7 @@ static enum status count_shared(struct store *store, const struct trial_row *row
     return status;
 }
 
-/* What is done with each trial; `shared` is what it shall be. */
+/* What is done with each trial; `shared` is its new value. */
 typedef enum status use_trial(struct store *store, const struct trial_row *row, const char *shared, struct error *err);
 
 static enum status add_trial(struct store *store, const struct trial_row *row, const char *shared, struct error *err) {
@@ -228,7 +229,7 @@ enum status audiences_add(struct store *store, int64_t first, int64_t last, stru
 struct sharing {
     const char *changed; /* the trials that are shared otherwise now */
     const char *update;
-    const char *hide; /* where no trial of a strategy is shared with all any more, takes back that reason */
+    const char *hide; /* takes the reason of all from strategies that no trial shares with all any more */
 };
 
 /* *n is how many trials were written. */

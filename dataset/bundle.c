@@ -1,6 +1,7 @@
-/* What a trial refers to is asked of the dataset by its uid, as many at a time as a filter may name; several such
- * questions repeat the models, clusters and sessions that their trials share, and a set of lines leaves the repetitions
- * out. The set is a hash table with linear probing, at most half full. Cost: O(bytes), and O(log trials) a record. */
+/* The dataset is queried for what trials refer to, by their uids, as many in a query as a filter may name. Several
+ * queries give the models, clusters and sessions that their trials share several times; a set of lines leaves the
+ * repetitions out. The set is a hash table with linear probing, at most half full. Cost: O(bytes), and O(log trials) a
+ * record. */
 #include "dataset/bundle.h"
 
 #include <stdint.h>

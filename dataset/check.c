@@ -61,9 +61,9 @@ static enum status each_row(struct check *check, const char *sql,
     return status;
 }
 
-/* A row is one finding or, for pages, a heading in asterisks and a finding a line. That memory was out (code 7) says
- * nothing about the file, and neither does a CHECK, which fails when json_valid() finds no memory: `rules` says which
- * row breaks which. */
+/* A row is one finding or, for pages, a heading in asterisks and a finding a line. Code 7 (out of memory) says nothing
+ * about the file. Neither does a failed CHECK, since json_valid() also fails without memory; `rules` below finds the
+ * rows that break a rule. */
 static enum status look_at_integrity(struct check *check, sqlite3_stmt *stmt, struct error *err) {
     const char *line = column_text(stmt, 0);
     if (strstr(line, "error code=7") || strstr(line, "error code 7"))
@@ -95,7 +95,7 @@ static enum status check_json(struct check *check, const char *name, const char 
     return ST_OK;
 }
 
-/* What is wrong with something, unless it is that memory is out. */
+/* Report what is wrong with an object; that memory is out is an error instead. */
 static enum status tell(struct check *check, const char *what, const struct error *why, struct error *err) {
     if (why->status == ST_NO_MEMORY)
         return error_no_memory(err);
@@ -103,7 +103,7 @@ static enum status tell(struct check *check, const char *what, const struct erro
     return ST_OK;
 }
 
-/* Is it what its kind says? */
+/* Whether the content is an object of its kind. */
 static enum status look_into(struct check *check, sqlite3_stmt *stmt, const char *content, struct error *err) {
     const enum store_kind kind = (enum store_kind)sqlite3_column_int(stmt, 3);
     struct error why = {0};
@@ -194,7 +194,7 @@ static enum status look_at_stray(struct check *check, sqlite3_stmt *stmt, struct
     return ST_OK;
 }
 
-/* Each gives a line for every row that breaks it. */
+/* Each statement gives one line for every row that breaks a rule. */
 static const char *const rules[] = {
     "SELECT 'trial ' || id || ': its state is ' || state || ', which its values contradict'"
     " FROM trials"
@@ -280,7 +280,7 @@ static enum status look_at_stamp(struct check *check, sqlite3_stmt *stmt, struct
     return ST_OK;
 }
 
-/* Those of trials are looked at with the trials. */
+/* The stamps of trials are checked with the trials. */
 static const char stamps[] = "SELECT 'session ' || id, started FROM sessions UNION ALL"
                              " SELECT 'session ' || id, ended FROM sessions WHERE ended IS NOT NULL UNION ALL"
                              " SELECT 'model ' || substr(id, 1, 12), created FROM models UNION ALL"
@@ -304,8 +304,8 @@ static const char sharing[] =
     "SELECT 'trial ' || id, team, shared FROM trials WHERE team IS NOT NULL OR shared <> '*' UNION ALL"
     " SELECT 'session ' || id, team, shared FROM sessions WHERE team IS NOT NULL OR shared <> '*'";
 
-/* Columns what it is, team, shared, name, created, whether the object is here, whether it is of tomorrow or later:
- * the newest holding says what a name means. */
+/* Columns what it is, team, shared, name, created, whether the object is here, whether it was created in the future.
+ * The newest holding decides what a name means, so a future stamp would win for ever. */
 static enum status look_at_holding(struct check *check, sqlite3_stmt *stmt, struct error *err) {
     struct error why = {0};
     const char *what = column_text(stmt, 0), *team = column_text(stmt, 1);
@@ -314,7 +314,7 @@ static enum status look_at_holding(struct check *check, sqlite3_stmt *stmt, stru
     if (status == ST_OK)
         status = validate_name("name", column_text(stmt, 3), VALID_NAME_MAX, &why);
     if (status == ST_OK && (!text_is_name(column_text(stmt, 4), STAMP_MAX) || sqlite3_column_int(stmt, 6)))
-        status = error_set(&why, ST_INVALID, "its time is no time, or to come: %.80s", column_text(stmt, 4));
+        status = error_set(&why, ST_INVALID, "its time is no time, or lies in the future: %.80s", column_text(stmt, 4));
     if (status == ST_OK && !sqlite3_column_int(stmt, 5))
         status = error_set(&why, ST_INVALID, "no such object is here");
     if (status != ST_OK)
@@ -348,14 +348,14 @@ static enum status look_at_audiences(struct check *check, sqlite3_stmt *stmt, st
     check->report.audiences = (uint64_t)sqlite3_column_int64(stmt, 0);
     if (check->report.audiences)
         problem(check,
-                "%llu rows of audiences, which say what teams may see, are not as trials, sessions and holdings are;"
+                "%llu rows of audiences, which say what teams may see, do not agree with trials, sessions and holdings;"
                 " merge this file into a new one, which counts them anew",
                 (unsigned long long)check->report.audiences);
     return ST_OK;
 }
 
-/* A row without a reason counts for nothing. Only of a file that is sound otherwise: from a row that is wrong others
- * follow. */
+/* A row with no reasons is as good as none. Checked only in a file without other problems, because a wrong row makes
+ * these counts wrong too. */
 static enum status check_audiences(struct check *check, struct error *err) {
     char sql[4096];
     if (check->report.problems)

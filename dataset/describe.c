@@ -9,7 +9,8 @@
 #include "base/json.h"
 #include "dataset/store_internal.h"
 
-/* A strategy comes with a trial, which shows it to whoever sees the trial; a model and a cluster are put for all. */
+/* A strategy comes with a trial: whoever sees the trial sees the strategy. A model and a cluster are shared with
+ * all. */
 static enum status put(struct store *store, enum store_kind kind, const struct id *id, const char *name,
                        const char *text, struct error *err) {
     if (kind != STORE_STRATEGY)

@@ -15,7 +15,8 @@ static const char charge_team[] = "INSERT INTO usage (team, rows, bytes)"
                                   " ON CONFLICT DO UPDATE"
                                   " SET rows = rows + 1, bytes = bytes + excluded.bytes";
 
-/* Its session's team has it, whoever made it happen: pruning knows no more than that, and credits that team. */
+/* An event is charged to the team of its session, whoever caused it, because pruning knows only that team and credits
+ * it. */
 static enum status charge(struct store *store, const char *session, const char *content, struct error *err) {
     const int64_t before = sqlite3_total_changes64(store->db);
     enum status status = sql_step(store, charge_team, SQL_VALUES(sql_text(session), sql_text(content)), NULL, err);

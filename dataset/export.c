@@ -116,7 +116,7 @@ static void json_key(const char *key, FILE *out) {
     fprintf(out, ",\"%s\":", key);
 }
 
-/* How many bytes go out as they are. */
+/* How many bytes are written without an escape. */
 static size_t plain_length(const char *text, size_t n) {
     size_t i = 0;
     while (i < n && text[i] >= 0x20 && text[i] < 0x7f && text[i] != '"' && text[i] != '\\')
@@ -124,7 +124,7 @@ static size_t plain_length(const char *text, size_t n) {
     return i;
 }
 
-/* One character that is no plain one; what is not clean goes out as an escape, which means the same. */
+/* One character that needs a look: where it is not clean it is written as an escape, which means the same. */
 static size_t put_special(const char *text, size_t n, FILE *out) {
     char shown[TEXT_SHOWN];
     if ((unsigned char)*text < 0x20)
@@ -206,8 +206,8 @@ static enum status cannot_write(struct error *err) {
     return error_set(err, ST_ENVIRONMENT, "cannot write the export: %s", strerror(errno));
 }
 
-/* Columns of a row as members of one line: a text, after a name with a * JSON that goes in as it is, and with a |
- * who sees it. */
+/* Columns of a row as members of one line. Each is a text; a name that begins with * is JSON, written as it is; one
+ * that begins with | is whom the row is shared with. */
 static void put_line(sqlite3_stmt *stmt, const char *schema, const char *kind, FILE *out) {
     fprintf(out, "{\"schema\":\"%s\"", schema);
     if (kind)
@@ -224,7 +224,7 @@ static void put_line(sqlite3_stmt *stmt, const char *schema, const char *kind, F
     fputs("}\n", out);
 }
 
-/* The rows of `head`, narrowed to what trials of the query name in `column`, then `tail`. */
+/* The rows of `head` that trials of the query name in `column`, then `tail`. */
 static enum status put_rows(struct store *store, const struct query *query, const char *head, const char *column,
                             const char *tail, const char *schema, const char *kind, FILE *out, struct error *err) {
     struct select select = {0};
@@ -258,7 +258,7 @@ static enum status put_rows(struct store *store, const struct query *query, cons
     "SELECT id, model, cluster, printf('%llu', seed) AS \"*seed\", budget AS \"*budget\", " options                    \
     " AS \"*options\", state, reason, started, ended, team, shared AS \"|shared\", mode FROM sessions WHERE id"
 
-/* As they are called for the query's viewer; without one, as they came. */
+/* Objects under the names that the query's viewer sees; without a viewer, under the names that they came with. */
 #define OBJECTS(name, created, table, join)                                                                            \
     "SELECT o.id, " name " AS name, " created " AS created, o.content AS \"*content\" FROM " table " o" join           \
     " WHERE o.row"

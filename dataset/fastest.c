@@ -23,7 +23,7 @@ struct run {
 struct fastest {
     struct store *store;
     bool descending;
-    double last_us;   /* no median behind this one */
+    double last_us;   /* medians beyond this one are left out */
     struct run *heap; /* the run whose next place is the first is heap[0] */
     size_t n, room;
 };
@@ -75,7 +75,7 @@ static const char slowest_trials[] =
 
 /* The pair's next places, behind `from`. */
 static enum status fill(struct fastest *f, struct run *run, const struct median_place *from, struct error *err) {
-    const struct median_place behind = *from; /* which may be one of those that give way */
+    const struct median_place behind = *from; /* a copy: *from may lie in the array that realloc moves */
     const size_t room = run->room == 0 ? FIRST : run->room < MOST ? 8 * run->room : run->room;
     struct median_place *places = realloc(run->places, room * sizeof *places);
     sqlite3_stmt *stmt;
@@ -149,7 +149,7 @@ void fastest_free(struct fastest *f) {
     free(f);
 }
 
-/* The place before all within the bounds. */
+/* The place just before the first median within the bounds. */
 static struct median_place first_place(const struct fastest *f, double least_us, double most_us) {
     return f->descending ? (struct median_place){most_us, INT64_MAX} : (struct median_place){least_us, INT64_MIN};
 }

@@ -215,7 +215,7 @@ static enum status add_object(struct parser *p, enum filter_column column, enum 
     return status;
 }
 
-/* Every trial has one, so its negation needs no care for NULL. */
+/* Every trial has a value of `shared`, so a negation need not think of NULL. */
 static enum status add_sharing(struct parser *p, const char *sql, bool negated) {
     enum status status = expect_value(p);
     if (status != ST_OK)
@@ -279,7 +279,7 @@ static void pin_median(struct parser *p, enum token sign, double us) {
     select_pin_median(p->select, least ? us : 0, most ? us : 0);
 }
 
-/* What a trial that fits must have, unless an OR above takes this back. */
+/* Note which columns every trial that fits must have; an OR further up takes that back. */
 static void require(struct parser *p, enum filter_column column, enum token sign, bool negated) {
     if (!negated && sign != UNEQUAL)
         p->select->required |= UINT32_C(1) << (column == FILTER_median_us ? FILTER_measured_us : column);
@@ -391,7 +391,7 @@ static enum status parse_one(struct parser *p, bool negated) {
     return status;
 }
 
-/* One level of operands between `keyword`; under a NOT the other keyword stands in the SQL. */
+/* Operands joined by `keyword`. Under a NOT the SQL has the other keyword (De Morgan). */
 static enum status parse_level(struct parser *p, const char *keyword, const char *sql, bool alternatives,
                                enum status (*operand)(struct parser *, bool), bool negated) {
     const uint32_t required = p->select->required, absent = p->select->absent;

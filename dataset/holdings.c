@@ -1,6 +1,6 @@
-/* What shows an object to whom is in the table of audiences (schema.c, audiences.c), so that whether a team may see
- * something is two look-ups, however many trials are about it. Cost: O(log n), and for the beginning of an id
- * and for a name as many steps as there are such ids and names. */
+/* The table of audiences (schema.c, audiences.c) says who may see an object. So whether a team may see it takes two
+ * look-ups, however many trials are about it. Cost: O(log n), and for the beginning of an id and for a name as many
+ * steps as there are such ids and names. */
 #include "dataset/holdings.h"
 
 #include <sqlite3.h>
@@ -19,7 +19,7 @@
     "EXISTS (SELECT 1 FROM audiences a WHERE a.kind = '" kind "' AND a.audience = ?4 AND a.object = " row              \
     " AND a.own > 0)"
 
-/* Who has a name for it by one of the rules may see it. */
+/* A team that names_internal.h gives a name for the object may see it. */
 #define SHOWN(table, kind, more)                                                                                       \
     "SELECT o.id, " TOLD_NAME("'" kind "'") more " FROM " table " o" JOIN_NAMER(                                       \
         "'" kind "'", "?2", "?3", "NULL") " WHERE o.id = ?1 AND (n.team NOT NULL OR " IS_SEEN(kind, "o.row") ")"
@@ -30,7 +30,7 @@ static const char *const gets[] = {
 #undef X
 };
 
-/* Without what lies behind the content in the file: to get there SQLite reads all of it. */
+/* Without the columns that lie behind the content in the file: to reach them SQLite would read all of the content. */
 static const char *const names[] = {
 #define X(constant, table, word) SHOWN(#table, #word, ""),
     STORE_KIND_TABLE(X)
@@ -190,7 +190,7 @@ static enum status take_first(struct search *s, sqlite3_stmt *stmt, struct error
 /* Where ?4 is NULL, whose things they are does not matter. */
 #define OF_OWNER(kind, row) "(?4 IS NULL OR " IS_OWN(kind, row) ")"
 
-/* g is behind f */
+/* 'g' comes after every hex digit */
 #define BY_DIGITS(table, kind)                                                                                         \
     "SELECT o.id FROM " table                                                                                          \
     " o WHERE o.id >= ?1 AND o.id < ?1 || 'g' AND " OF_OWNER(kind, "o.row") " AND " IS_SEEN(kind, "o.row") " LIMIT 2"

@@ -28,7 +28,7 @@ enum status holding_make(struct store *store, enum store_kind kind, const struct
                          const char *team, const char *name, const char *shared, struct error *err);
 
 /* As store_get and store_has, of what the asker may see, with the name and the time of creation that it has for the
- * asker (names_internal.h); seen_name is of the name alone. Fails: ST_NOT_FOUND, also where it is hidden.
+ * asker (names_internal.h); seen_name gives the name alone. Fails: ST_NOT_FOUND, also where it is hidden.
  * O(log n + teams that hold it). */
 enum status seen_get(struct store *store, enum store_kind kind, const char *id, const struct viewer *asker,
                      struct arena *arena, struct stored_object *out, struct error *err);

@@ -146,7 +146,7 @@ static bool is_same(const char *a, const char *b) {
     return a && b && !strcmp(a, b);
 }
 
-/* A name that is the first digits of the id is nobody's. */
+/* A name that is only the first digits of the id is no name that a team gave. */
 static const char hold_as_named[] = "INSERT INTO holdings (kind, object, team, name, shared, created)"
                                     " SELECT 'strategy', row, ?2, ?3, '', ?4"
                                     " FROM strategies"
@@ -430,7 +430,7 @@ static const struct {
              {"syncopate.object/1", object_keys, read_object},
              {"syncopate.session/1", session_keys, read_session}};
 
-/* What exports of before have and no dataset keeps any more. */
+/* What older exports have and no dataset keeps any more. */
 static const char skipped_schema[] = "syncopate.calibration/1";
 
 static enum status read_parsed(struct importer *im, const cJSON *json, const char *line, struct error *err) {
@@ -491,7 +491,7 @@ static enum status name_line(const struct importer *im, enum status status, stru
     return status;
 }
 
-/* Strategies behind a row that no trial is about. */
+/* New strategies (those after a row) that no trial is about. */
 static const char hold_strategies_for_all[] =
     "INSERT INTO holdings (kind, object, team, name, shared, created)"
     " SELECT 'strategy', row, '', name, '*', created"
@@ -499,7 +499,7 @@ static const char hold_strategies_for_all[] =
     " WHERE row > ? AND NOT EXISTS (SELECT 1 FROM trials t WHERE t.strategy = s.row)"
     " ON CONFLICT DO NOTHING";
 
-/* Strategies behind a row, for the teams of the trials behind another row. */
+/* New strategies, held for the teams of the new trials. */
 static const char hold_strategies_of_trials[] = "INSERT INTO holdings (kind, object, team, name, shared, created)"
                                                 " SELECT DISTINCT 'strategy', s.row, t.team, s.name, '', s.created"
                                                 " FROM trials t JOIN strategies s ON s.row = t.strategy"

@@ -1,6 +1,6 @@
-/* One insertion a record, which says by itself whether the uid is new; only where it is not does a second statement
- * look which column differs. Records of one batch mostly come from one machine and name few models, clusters and
- * strategies, so the last environment and the rows of some ids are kept for the batch.
+/* One insertion a record. It fails to insert where the uid is taken; only then does a second statement look which
+ * column differs. Records of one batch mostly come from one machine and name few models, clusters and strategies, so
+ * the last environment and the rows of some ids are kept for the batch.
  * Cost: O(log trials) a record and index; the sync of the one transaction is shared by all. */
 #include "dataset/ingest.h"
 
@@ -120,7 +120,7 @@ static enum status put_environment(struct batch *batch, const char *json, struct
     return status;
 }
 
-/* 0 when it is not here, which the foreign keys refuse. */
+/* 0 when the object is not here; the foreign keys refuse a 0. */
 static enum status find_row(struct batch *batch, enum store_kind kind, const char *id, int64_t *out,
                             struct error *err) {
     const size_t n = strlen(id);
@@ -146,8 +146,8 @@ static const char trial_is_seen[] =
     " FROM trials"
     " WHERE uid = ?1 AND (shared = '*' OR team = ?2 OR instr(shared, '|' || ?2 || '|') > 0)";
 
-/* The same words whatever the hidden trial is, also when it is the same: that a uid is taken is all that can be learned
- * of it, and who learns that knew the uid. */
+/* Where a hidden trial has the uid, the message is always the same, also when the two trials are equal. So the asker
+ * learns only that the uid is taken, and had to know the uid for that. */
 static enum status refuse_hidden(struct batch *batch, const char *uid, struct error *err) {
     sqlite3_stmt *stmt;
     bool row = true;

@@ -12,8 +12,8 @@ bool record_uid_is_valid(const char *uid);
 enum status record_uid_make(char out[RECORD_UID_MAX + 1], struct error *err);
 
 struct import_options {
-    /* Keep record.trial as the row number where it is larger than every one here, so that what is imported into an
-     * empty dataset is exported the same. Otherwise trials get the next numbers. */
+    /* Keep record.trial as the row number where it is larger than every row number here. Then an export that is
+     * imported into an empty dataset is exported the same again. Otherwise trials get the next numbers. */
     bool keep_rows;
     /* What a record without a team belongs to and how it is shared; NULL: as its session, or of no team and with all.
      */
@@ -37,9 +37,9 @@ struct import_report {
  * reason, queued, started, ended (NULL: now), the times, environment_json (complete: NULL is "{}"), iterations (may be
  * none), team, shared, attempt (0: 1), client. Names must be clean (base/text.h); a reason is made so. A uid that is
  * here with the same content is a duplicate and changes nothing. Without median and mean, and with iterations, both
- * come from these. A trial of a session is shared as the session is here, or with fewer: it goes to nobody that the
- * session is hidden from. Fails: ST_CONFLICT (a uid that is here with other content, or a number of a session that
- * another trial has), ST_NOT_FOUND (session or object), ST_INVALID; err->position counts the record from 1. */
+ * come from these. A trial of a session is shared with nobody from whom the session is hidden here. Fails: ST_CONFLICT
+ * (a uid that is here with other content, or a number of a session that another trial has), ST_NOT_FOUND (session or
+ * object), ST_INVALID; err->position counts the record from 1. */
 enum status store_trials_import(struct store *store, size_t n, const struct record *records,
                                 const struct import_options *options, struct import_report *out, struct error *err);
 

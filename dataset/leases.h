@@ -44,9 +44,9 @@ enum status lease_check(struct store *store, int64_t trial, const char *client, 
 enum status lease_renew(struct store *store, int64_t trial, const char *client, uint64_t attempt, double length_us,
                         struct error *err);
 
-/* The lease of this attempt has run out: running -> waiting with the next attempt, or -> cancelled when
- * `attempt` >= `max_attempts`, with the reason "lost: ...". *state (may be NULL) is which. Fails as lease_check, but
- * for any client. */
+/* The lease of this attempt has run out: running -> waiting with the next attempt, or -> cancelled when `attempt` >=
+ * `max_attempts`, with the reason "lost: ...". *state (may be NULL) is the new state. Fails as lease_check, but for any
+ * client. */
 enum status lease_expire(struct store *store, int64_t trial, uint64_t attempt, uint64_t max_attempts,
                          enum record_state *state, struct error *err);
 
@@ -57,7 +57,8 @@ enum status lease_release(struct store *store, int64_t trial, const char *client
 enum status leases_list(struct store *store, const char *session, struct arena *arena, size_t *n, struct lease **out,
                         struct error *err);
 
-/* After a restart: every running trial with a lease gets one of its full length from now; *n (may be NULL) how many. */
+/* After a restart: every lease of a running trial begins anew, with its full length; *n (may be NULL) is how many there
+ * are. */
 enum status leases_refresh(struct store *store, uint64_t *n, struct error *err);
 
 #endif

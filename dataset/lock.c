@@ -30,7 +30,7 @@ static bool same_file(int fd, const char *path) {
     return !fstat(fd, &a) && !stat(path, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/* ST_OK with *fd = -1: the file went away under us, try again. */
+/* ST_OK with *fd = -1: the file was removed meanwhile, try again. */
 static enum status try_lock(const char *path, const char *name, int *fd, struct error *err) {
     *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (*fd < 0)
@@ -48,7 +48,7 @@ static enum status try_lock(const char *path, const char *name, int *fd, struct 
     return status;
 }
 
-/* Only words for a refused process, so that a disk too full for them is no failure. */
+/* The text is only for the message to a process that is refused, so a full disk is no failure here. */
 static void sign(int fd) {
     if (ftruncate(fd, 0) == 0)
         (void)(dprintf(fd, "%ld\n", (long)getpid()) < 0);

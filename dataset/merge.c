@@ -21,7 +21,7 @@
 #define ROW_HERE(table, row)                                                                                           \
     "(SELECT o.row FROM source." table " p JOIN main." table " o ON o.id = p.id WHERE p.row = " row ")"
 
-/* Each row is a contradiction between the files: what it is about, what it is here, what it is there. */
+/* Each row is a contradiction between the files: the subject, its value here, its value there. */
 static const char *const clashes[] = {
     "SELECT 'session ' || a.id,"
     "       'model ' || substr(a.model, 1, 12) || ', cluster ' || substr(a.cluster, 1, 12)"
@@ -52,7 +52,7 @@ static const char *const clashes[] = {
     " ORDER BY b.id",
 };
 
-/* All are foreign here, also those that were opened there. */
+/* All merged sessions are foreign here, also those that were opened in the source. */
 static const char add_sessions[] =
     "INSERT INTO main.sessions (id, model, cluster, seed, budget, options, state, reason, started, ended, team, shared,"
     "                           mode, origin)"
@@ -221,7 +221,8 @@ static enum status add_objects(struct store *store, uint64_t *n, struct error *e
     return status;
 }
 
-/* Who holds what, with the names and sharing that it has there; what both have stays as it is here. */
+/* Holdings come with the name and the sharing that they have in the source. A holding that is here already stays as it
+ * is. */
 static enum status add_holdings(struct store *store, struct error *err) {
     enum status status = ST_OK;
     for (enum store_kind kind = 0; kind < STORE_KIND_COUNT && status == ST_OK; kind++) {

@@ -4,8 +4,8 @@
  * of creation of the first of these that exists:
  * 1. its own team's holding;
  * 2. the holding of the team that a record belongs to, where the object is asked for as part of a record;
- * 3. a holding that is shared with who asks: of no team before others, the oldest first;
- * 4. the holding of a team that shares a trial about the strategy with who asks;
+ * 3. a holding that is shared with the asker: first those of no team, then the oldest;
+ * 4. the holding of a team that shares a trial about the strategy with the asker;
  * 5. where no team holds it: the name that it was stored with;
  * 6. else, where only other teams have names for it: the first digits of the id, and the time 0.
  *
@@ -56,7 +56,8 @@
     "(SELECT t.team " SEEN_TRIALS(row, team, all)                                                                      \
     " AND EXISTS (SELECT 1 " HOLDINGS_OF("'strategy'", row) " AND h.team = t.team) LIMIT 1)"
 
-/* The team whose holding names the object: rules 1 to 4; NULL by the others. Most who ask hold it themselves. */
+/* The team whose holding names the object: rules 1 to 4; NULL by rules 5 and 6. Most askers hold the object
+ * themselves. */
 #define NAMER(kind, row, team, all, owner)                                                                             \
     "coalesce(" HELD_BY(kind, row, team) ", CASE WHEN " IS_HELD(kind, row) " THEN coalesce("                           \
     HELD_BY(kind, row, owner) ", " FIRST_SHARED(kind, row, team, all) ", CASE " kind " WHEN 'strategy' THEN "          \

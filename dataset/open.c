@@ -44,9 +44,9 @@ static enum status resolve(const char *path, char **out, struct error *err) {
     return ST_OK;
 }
 
-/* For the whole process, before SQLite is first used: allocations are not counted, which takes one lock for all
- * threads, and what a step may have to undo stays in memory. (A limit from which on it goes to a temporary file must be
- * under 128 KiB: SQLite 3.40 writes no more than that at once, and takes the rest for a full disk.) */
+/* Set for the whole process, before SQLite is first used. Allocations are not counted, since counting takes a lock that
+ * all threads share. What a step may have to undo stays in memory. (A limit from which on it goes to a temporary file
+ * must be under 128 KiB: SQLite 3.40 writes no more than that at once, and takes the rest for a full disk.) */
 static void configure(void) {
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     sqlite3_config(SQLITE_CONFIG_STMTJRNL_SPILL, -1);

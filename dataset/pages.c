@@ -43,8 +43,8 @@ static enum status read_place(const char *after, const char list[17], struct pla
     return ST_OK;
 }
 
-/* Of the list that `text` describes (NULL: no memory): its hash, and the place where the page begins, if it begins
- * behind one. */
+/* The hash of the list that `text` describes (NULL: memory is out), and the row after which the page begins, if it is
+ * not the first page. */
 static enum status begin_page(char *text, const char *after, size_t limit, char list[17], struct place *place,
                               struct error *err) {
     if (limit < 1 || limit > PAGE_MAX)
@@ -86,7 +86,7 @@ static void add_order(struct select *select, const char *column, bool descending
     select_bind(select, sql_integer((int64_t)limit + 1));
 }
 
-/* Texts of the statements for who asks: ?1 is the kind, ?2 the team, ?3 the name. */
+/* Parts of the statements for a viewer: ?1 is the kind, ?2 the team, ?3 the name. */
 #define TO_ALL  "SELECT object AS row FROM audiences WHERE kind = ?1 AND audience = '*' AND reasons > 0"
 #define TO_TEAM "SELECT object FROM audiences WHERE kind = ?1 AND audience = ?2 AND reasons > 0"
 #define TOLD_SO IS_TOLD("h", "?2", "0")
@@ -167,8 +167,8 @@ static char *describe_objects(const struct object_list *list, struct arena *aren
                         list->name ? "=" : "", list->name ? list->name : "");
 }
 
-/* The first `limit` rows of a select that asks for one more, in *out without what follows their first `item` bytes; the
- * select is released. *last is the row behind which the next page begins, NULL on the last page. */
+/* Run a select that gives one row more than `limit`, and release it. *out has the first `limit` rows, of each its first
+ * `item` bytes. *last is the row after which the next page begins, NULL on the last page. */
 static enum status take_page(struct store *store, struct select *select, sql_read_row *read, size_t size, size_t item,
                              size_t limit, struct arena *arena, size_t *n, void **out, const void **last,
                              struct error *err) {

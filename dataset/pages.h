@@ -13,8 +13,8 @@ struct object_list {
     enum store_kind kind;
     const char *name; /* only these; NULL: all */
     bool descending;  /* newest first */
-    /* Who asks: only what this viewer may see, under the names that it is told (holdings.h), which `name` is compared
-     * with. NULL: all objects, under their first names. */
+    /* Who asks: only what this viewer may see, under the names that it is shown (holdings.h); `name` is compared with
+     * these. NULL: all objects, under their first names. */
     const struct viewer *asker;
 };
 

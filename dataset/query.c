@@ -76,7 +76,7 @@ static enum status where_object(struct store *store, struct select *select, enum
     return select_object(store, select, kind, column, word, false, err);
 }
 
-/* What is shared with all, the viewer's own, and what names it. */
+/* Trials that are shared with all, the viewer's own trials, and those that are shared with it by name. */
 void select_viewer(struct select *select, const char *alias, const char *viewer) {
     if (!viewer)
         return;
@@ -135,7 +135,7 @@ struct cursor {
     int64_t trial;
 };
 
-/* A hash of all that makes one list of trials another. */
+/* A hash of everything that decides which trials are in the list. */
 static enum status fingerprint(const struct query *q, char out[17], struct error *err) {
     const char *const texts[] = {q->model,    q->cluster, q->strategy, q->session, q->runner,
                                  q->proposer, q->since,   q->until,    q->filter,  q->viewer};
@@ -354,13 +354,13 @@ static const char strategy_name[] =
     " WHERE " IS_HELD("'strategy'", "?1");
 /* clang-format on */
 
-/* What the strategy is called for who asks, where anybody holds it (names_internal.h). When nobody asks, as its own
- * team is told. */
+/* The name of the strategy that the viewer sees, where a team holds it (names_internal.h). Without a viewer it is the
+ * name that the record's own team sees. */
 static enum status read_name(struct store *store, const char *viewer, int64_t strategy, struct record *r,
                              struct name *name, struct error *err) {
     sqlite3_stmt *stmt;
     bool held;
-    if (!viewer && !r->team) /* whoever has the file asks, and nobody owns the record: as it came */
+    if (!viewer && !r->team) /* no viewer and no team: the name that the strategy came with */
         return ST_OK;
     enum status status = sql_start(
         store, strategy_name, SQL_VALUES(sql_integer(strategy), sql_text(viewer ? viewer : r->team), sql_text(r->team)),
@@ -389,7 +389,7 @@ struct walk {
     struct name name;
     uint64_t skip;
     int64_t left; /* of the limit */
-    bool all;     /* those that lack the column of the order have been visited with the others */
+    bool all;     /* the trials that lack the column of the order have been visited too */
 };
 
 static enum status visit_rows(struct walk *walk, sqlite3_stmt *stmt, struct error *err) {
@@ -420,7 +420,7 @@ static enum status visit_rows(struct walk *walk, sqlite3_stmt *stmt, struct erro
     return status;
 }
 
-/* Whether the conditions say that there are none to walk. */
+/* Whether no trial can fit the conditions. */
 static bool is_empty(const struct select *select, enum query_order order, bool missing) {
     return order != QUERY_BY_recorded && ((missing ? select->required : select->absent) >> orders[order].key & 1);
 }
@@ -437,8 +437,8 @@ static bool is_narrow(const struct pins *pins) {
  * fit takes little. So when, after TRIED_FIRST trials, fewer than one in FEW has fitted, the rest is sorted. */
 enum { TRIED_FIRST = 4096, FEW = 64 };
 
-/* The trials of the merge, each if the statement finds that it fits. *rest: behind *last, hardly any does, and they are
- * left to be found otherwise. */
+/* Visit the trials of the merge that the statement finds to fit. *rest: hardly any fits, so the walk ended behind
+ * *last, and the trials after it are to be found in another way. */
 static enum status visit_merged(struct walk *walk, struct fastest *fastest, sqlite3_stmt *stmt, int parameter,
                                 struct median_place *last, bool *rest, struct error *err) {
     const int64_t wanted = walk->left, skipped = (int64_t)walk->skip;
@@ -461,7 +461,7 @@ static int64_t limit_of(const struct walk *walk) {
     return walk->left < INT64_MAX - (int64_t)walk->skip ? walk->left + (int64_t)walk->skip : INT64_MAX;
 }
 
-/* As SQLite finds them best, and sorted where no index has the order. */
+/* Trials in the way that SQLite thinks best; it sorts them where no index has the order. */
 static enum status walk_sorted(struct walk *walk, const struct cursor *cursor, bool missing, struct error *err) {
     struct select select = {0};
     sqlite3_stmt *stmt = NULL;
@@ -476,7 +476,7 @@ static enum status walk_sorted(struct walk *walk, const struct cursor *cursor, b
 }
 
 /* Measured trials behind `last`, and those without a measurement, in one pass over the table. The + keeps SQLite from
- * an index with the median in it, which would bring every trial in an order in which none lies beside the next. */
+ * using an index with the median: that would read the table's rows in a scattered order. */
 static enum status walk_rest(struct walk *walk, const struct median_place *last, struct error *err) {
     struct select select = {0};
     sqlite3_stmt *stmt = NULL;
@@ -547,7 +547,7 @@ static enum status walk_all(struct walk *walk, const struct cursor *cursor, stru
     return status;
 }
 
-/* Asked by SQLite every LOOK_AROUND of its instructions, about 0.1 ms. */
+/* SQLite calls this every LOOK_AROUND instructions, about every 0.1 ms. */
 enum { LOOK_AROUND = 10000 };
 static int is_late(void *deadline_us) {
     return clock_now_us() > *(const double *)deadline_us || work_check(NULL) != ST_OK;
@@ -611,7 +611,7 @@ struct collection {
     struct arena *arena;
     struct record *records;
     size_t n, room;
-    size_t bytes, most_bytes; /* roughly what the records are as JSON; at most, unless it is one; 0: any */
+    size_t bytes, most_bytes; /* of JSON, roughly; the bound (0: none), for two records or more */
     bool full;                /* one more would be too many */
 };
 
@@ -651,7 +651,7 @@ static enum status collect(void *context, const struct record *record, struct er
     return status;
 }
 
-/* What was collected as an array in its arena; the collection is given up. */
+/* The records that were collected, as an array in its arena. The collection is empty afterwards. */
 static enum status hand_over(struct collection *c, enum status status, size_t *n, struct record **out,
                              struct error *err) {
     struct record *records = status == ST_OK ? arena_alloc(c->arena, c->n, sizeof *records) : NULL;

@@ -13,8 +13,8 @@
  * | model and cluster                   | recorded, measured         |
  * | strategy                            | measured                   |
  *
- * By measured, whatever narrows it, a list that is of several models or clusters is merged from those of each pair of
- * the two (fastest.c): O(pairs log n) more a page, 3 ms for 600 pairs.
+ * In the order `measured`, a list over several models or clusters is merged from the lists of each pair (model,
+ * cluster) (fastest.c): O(pairs log n) more a page, 3 ms for 600 pairs.
  *
  * Any other order first sorts what fits: cheap for a session or a strategy, seconds for a million trials.
  *
@@ -50,7 +50,7 @@ struct query {
     size_t limit, offset; /* limit 0 is all */
     bool iterations;      /* fill in record.iterations_us */
     const char *filter;   /* in the language of filter.h */
-    const char *viewer;   /* a team: only what it may see, as it is called for it; NULL sees all */
+    const char *viewer;   /* a team: only what it may see, under the names that it sees; NULL sees all */
     const char *after;    /* a cursor: begin behind its record; `offset` counts from there */
     double patience_us;   /* give up after this long; 0: never */
 };

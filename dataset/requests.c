@@ -28,7 +28,8 @@ static enum status read_response(sqlite3_stmt *stmt, struct arena *arena, struct
     return ST_OK;
 }
 
-/* An owner is "token@team". Rows of before teams have the token alone, or the team alone where there was no token. */
+/* An owner is "token@team". Rows that are older than this have the token alone, or the team alone where there was no
+ * token. */
 static const char select_response[] =
     "SELECT fingerprint, status, content_type, body, created"
     " FROM idempotency"
@@ -66,7 +67,8 @@ static const char insert_response[] =
     "INSERT INTO idempotency (token, key, fingerprint, status, content_type, body, created)"
     " VALUES (?, ?, ?, ?, ?, ?, ?)";
 
-/* All from the newest answer on that is over the bound of numbers (?2) or of bytes (?3). */
+/* Counted from the newest, the first answer that is over the bound of number (?2) or of bytes (?3), and all older
+ * ones. */
 static const char trim_responses[] =
     "DELETE FROM idempotency"
     " WHERE token = ?1"
@@ -92,7 +94,8 @@ enum status response_put(struct store *store, const char *token, const char *key
                                 sql_text(response->content_type),
                                 sql_blob(response->length ? response->body : "", response->length), sql_text(now)),
                      err);
-    /* One in so many, and each that is large: what is over the bound by then is little. */
+    /* Not after every answer, only after every TRIM_EVERY-th and after each large one: meanwhile the bound is passed by
+     * little. */
     if (status == ST_OK && (sqlite3_last_insert_rowid(store->db) % TRIM_EVERY == 0 || response->length > LARGE_BYTES))
         status =
             sql_run(store, trim_responses,

@@ -33,16 +33,16 @@ enum { APPLICATION_ID = 0x73596e63 };
     "DROP TABLE " table ";\n"                                                                                          \
     "ALTER TABLE " table "_4 RENAME TO " table ";\n"
 
-/* Who sees a row of team and shared, as a JSON array: its own team first, where it has one ("" is that of a holding of
- * no team), then "*" or the teams it is shared with. */
+/* Who sees a row with these values of team and shared, as a JSON array: its own team first, if it has one ("" for a
+ * holding of no team), then "*" or the teams that it is shared with. */
 #define SEEN_BY(row)                                                                                                   \
     "'[' || CASE WHEN " row ".team IS NULL THEN '' ELSE json_quote(" row ".team) || CASE " row                         \
     ".shared WHEN '' THEN '' ELSE ',' END END || CASE " row                                                            \
     ".shared WHEN '' THEN '' ELSE replace(json_quote(trim(" row ".shared, '|')), '|', '\",\"') END || ']'"
 #define OWNS(row) "(a.key = 0 AND " row ".team IS NOT NULL)"
 
-/* What shows a model, cluster or strategy, counted: that somebody holds it, and trials and sessions that are about it;
- * of a strategy's trials those that are shared with teams by name. */
+/* The reasons to see a model, cluster or strategy: holdings of it, and sessions and trials that are about it. Of a
+ * strategy's trials only those that are shared with teams by name. */
 /* clang-format off */
 #define SHOWN                                                                                                          \
     "(SELECT 'model' AS kind, model AS object, team, shared, count(*) AS n FROM trials GROUP BY 2, 3, 4"               \

@@ -12,14 +12,14 @@ enum { SCHEMA_VERSION = 7 };
  * program's, or of a newer schema). */
 enum status schema_read_version(struct store *store, int *version, struct error *err);
 
-/* From `version` to SCHEMA_VERSION, each step one transaction; a file that holds records is copied first, but for a
- * copy that nobody keeps (store->copy). */
+/* From `version` to SCHEMA_VERSION, each step one transaction; a file that holds records is copied first, unless it is
+ * itself a temporary copy (store->copy). */
 enum status schema_migrate(struct store *store, int version, struct error *err);
 
-/* Have this connection keep the table of audiences with whatever it writes. */
+/* Make this connection update the table of audiences with everything that it writes. */
 enum status schema_follow(struct store *store, struct error *err);
 
-/* Every row that the table of audiences should have, from the tables that it follows from. */
+/* A SELECT of every row that the table of audiences should have, computed from the other tables. */
 extern const char schema_audiences[];
 
 #endif

@@ -87,7 +87,7 @@ const char *select_prefix_end(struct select *select, const char *text) {
     return end;
 }
 
-/* Those whose `column` is `word` or, with an `end`, from `word` to before `end`. */
+/* A condition: `column` is `word` or, with an `end`, it is from `word` up to but not `end`. */
 static void add_text_is(struct select *select, const char *column, const char *word, const char *end) {
     select_add(select, column);
     select_add(select, end ? " >= " : " = ");
@@ -100,7 +100,7 @@ static void add_text_is(struct select *select, const char *column, const char *w
     select_bind(select, sql_text(end));
 }
 
-/* Strategies that some team calls so and lets who asks know it. */
+/* Strategies that some team calls by this name, where the viewer may know that name. */
 static void add_told(struct select *select, const char *word, const char *end) {
     select_add(select, " UNION SELECT h.object FROM holdings h WHERE h.kind = 'strategy' AND ");
     add_text_is(select, "h.name", word, end);
@@ -108,8 +108,9 @@ static void add_told(struct select *select, const char *word, const char *end) {
         select_add_with(select, " AND " IS_TOLD("h", "@", "0"), sql_text(select->viewer));
 }
 
-/* "(SELECT o.row FROM models o WHERE o.name = ?1 UNION SELECT row FROM models WHERE id >= ?2 AND id < ?3)". A model's
- * and a cluster's name is part of what its id is the hash of, and the same for all. With `end`, see add_text_is. */
+/* "(SELECT o.row FROM models o WHERE o.name = ?1 UNION SELECT row FROM models WHERE id >= ?2 AND id < ?3)". The names
+ * of models and clusters are part of their contents, so they are the same for all viewers. With `end`, see
+ * add_text_is. */
 static void add_rows(struct select *select, enum store_kind kind, const char *word, const char *end) {
     select_add(select, "(SELECT o.row FROM ");
     select_add(select, object_table(kind));

@@ -1,5 +1,5 @@
-/* SQL that is put together from texts of this program, with the values beside it, to be bound. Appending never fails
- * where it stands: a lack of memory is remembered and told by select_prepare. */
+/* SQL that is put together from texts of this program, with the values beside it, to be bound. Appending returns no
+ * error: a lack of memory is remembered, and select_prepare returns it. */
 #ifndef DATASET_SELECT_INTERNAL_H
 #define DATASET_SELECT_INTERNAL_H
 
@@ -23,7 +23,7 @@ struct select {
     size_t n, values_room;
     struct arena texts; /* of values */
     const char *viewer; /* whose names of strategies count; NULL: anybody's */
-    /* Columns, 1 << enum filter_column, that every trial that fits has, and such that none has. */
+    /* Columns (bits 1 << enum filter_column) that every trial that fits has, and those that no trial that fits has. */
     uint32_t required, absent;
     struct pins pins;
     bool no_memory;
@@ -31,7 +31,7 @@ struct select {
 
 void select_add(struct select *select, const char *text);
 void select_bind(struct select *select, struct sql_value value);  /* appends ?N */
-bool select_value(struct select *select, struct sql_value value); /* appends nothing: the text names it itself */
+bool select_value(struct select *select, struct sql_value value); /* appends nothing: the text has the ?N */
 void select_add_with(struct select *select, const char *text, struct sql_value value); /* ?N wherever it has an @ */
 void select_release(struct select *select);
 
@@ -89,7 +89,7 @@ enum filter_column {
         FILTER_COLUMN_COUNT
 };
 
-/* Only trials in this state fit: those that are complete are measured, and no others. */
+/* Only trials in this state fit. Complete trials have measurements, others have none. */
 void select_require_state(struct select *select, const char *state);
 
 /* Only medians from least_us to most_us fit; 0 is no bound. */
@@ -104,8 +104,9 @@ struct median_place {
     int64_t trial;
 };
 
-/* Trials with a median in its order, whatever their model and cluster, within the pins, from behind `after` on (NULL:
- * all). All calls in one store_begin_read. fastest_next gives their places, and trial 0 behind the last. */
+/* Trials with a median in the order of their medians, over all models and clusters that the pins allow, from after
+ * `after` on (NULL: from the first). All calls in one store_begin_read. fastest_next gives their places, and trial 0
+ * behind the last. */
 struct fastest;
 enum status fastest_new(struct store *store, bool descending, const struct median_place *after,
                         const struct pins *within, struct fastest **out, struct error *err);

@@ -15,7 +15,7 @@ static const char *next_team(const char **at, size_t *n) {
     return name;
 }
 
-/* A file of others may say what is none of the three: that counts as the narrowest. */
+/* A file from elsewhere may have another text: that counts as "", its own team alone. */
 static const char *one_word(const char *shared) {
     if (!shared_is_valid(shared))
         return "team";
@@ -88,7 +88,8 @@ enum status shared_read(const cJSON *json, struct arena *arena, const char **out
     return *out ? ST_OK : error_no_memory(err);
 }
 
-/* Every team that `a` names is named by `b`; bounded as lists keep them, so that no name is found within another. */
+/* Whether `b` names every team that `a` names. Names are compared with the bars around them, so that none is found
+ * within another. */
 static bool is_within(const char *a, const char *b) {
     const char *name;
     for (size_t n; (name = next_team(&a, &n));) {
@@ -157,7 +158,7 @@ bool shared_is_valid(const char *shared) {
     return true;
 }
 
-/* As it was said, not as it is kept: the first name of a list that is none, or the word. */
+/* The message quotes what the user wrote: the first invalid name of a list, or the whole text. */
 static enum status refuse_shared(const char *shared, struct error *err) {
     char team[72];
     if (*shared != '|')

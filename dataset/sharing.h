@@ -1,4 +1,4 @@
-/* Who sees a trial or a session, as the dataset keeps it and as it is said.
+/* Whom a trial, a session or a holding is shared with: the form in the dataset, and the words for people and programs.
  *
  * | kept    | in JSON         | in words    | who sees it          |
  * |---------|-----------------|-------------|----------------------|
@@ -6,7 +6,7 @@
  * | ""      | "team"          | team        | its own team         |
  * | "|a|b|" | ["a","b"]       | a b         | its own team, a and b |
  *
- * Everything that people and programs are shown or send has the words; the kept form is for SQL alone. */
+ * People and programs see and send the words or the JSON; the kept form is for SQL alone. */
 #ifndef DATASET_SHARING_H
 #define DATASET_SHARING_H
 
@@ -24,9 +24,8 @@ cJSON *shared_json(const char *shared);
 void shared_print_json(const char *shared, FILE *out);
 void shared_print_words(const char *shared, FILE *out);
 
-/* JSON in the kept form, in `arena`. A text that is the kept form already is taken too: earlier versions wrote it. The
- * result may still name teams that are no valid names (shared_is_valid). Fails: ST_INVALID (what it should be),
- * ST_NO_MEMORY. */
+/* JSON in the kept form, in `arena`. A text in the kept form is accepted too: earlier versions wrote it. Names of teams
+ * are not checked here (shared_is_valid does that). Fails: ST_INVALID, ST_NO_MEMORY. */
 enum status shared_read(const cJSON *json, struct arena *arena, const char **out, struct error *err);
 
 /* Whether two kept forms say the same. The order of teams does not matter. */

@@ -231,8 +231,8 @@ static const char save[] = "SAVEPOINT step";
 static const char release[] = "RELEASE step";
 static const char undo[] = "ROLLBACK TO step";
 
-/* The way out is prepared before the way in, so that a transaction can be left when memory is out. That fails only
- * where SQLite must prepare it anew after a change of the schema; the next way in makes up for it. */
+/* ROLLBACK is prepared before BEGIN, so that a transaction can be left when memory is out. ROLLBACK can then fail only
+ * where SQLite must prepare it anew after a change of the schema; the next begin() rolls back first. */
 static enum status begin(struct store *store, const char *way_in, struct error *err) {
     sqlite3_stmt *unused;
     enum status status = sql_start(store, rollback, 0, NULL, &unused, err);
@@ -252,8 +252,8 @@ static enum status begin_outer(struct store *store, struct error *err) {
     return begin(store, begin_writing, err);
 }
 
-/* A savepoint keeps every page that changes after it as it was before, which is most of a batch's pages copied. The
- * first inner step needs none: to undo it is to begin the whole transaction again. */
+/* A savepoint makes SQLite copy every page that changes after it, which for a batch is most pages. The first inner step
+ * needs none: to undo it is to begin the whole transaction again. */
 static enum status begin_inner(struct store *store, struct error *err) {
     sqlite3_stmt *unused;
     if (sqlite3_get_autocommit(store->db))
@@ -282,7 +282,7 @@ enum status store_begin(struct store *store, struct error *err) {
     return status;
 }
 
-/* store->depth is that of the steps around it. */
+/* store->depth no longer counts this step. */
 static enum status end_inner(struct store *store, enum status status, struct error *err) {
     const bool bare = store->bare == store->depth;
     store->bare -= bare;

@@ -19,9 +19,9 @@ struct store {
     bool read_only, immutable;
     unsigned depth;   /* of write steps that are open */
     unsigned bare;    /* how many of these are inner ones without a savepoint: nothing was written before them */
-    int64_t written;  /* rows changed on this connection when the transaction began; -1: it may have changed more */
+    int64_t written;  /* rows changed on this connection when the transaction began; -1: unknown */
     int64_t inserted; /* rows of things that stay, less those deleted, on this connection (usage.c) */
-    int64_t apart_rows, apart_bytes; /* of these, events: who has their session is charged for them at once */
+    int64_t apart_rows, apart_bytes; /* of these, events: charged to the session's team when they were added */
     bool reading;                    /* between store_begin_read and store_end_read, outside a write step */
     struct lock lock;                /* held when not read_only */
     struct remembered *remembered;   /* of audiences (audiences.c); NULL until it is needed */

@@ -188,7 +188,7 @@ enum status insert_iterations(struct store *store, int64_t trial, size_t n, cons
     return status;
 }
 
-/* What is not clean in it is made so: no measurement is lost for the name of its machine. */
+/* An environment that is not clean is made clean, so that no measurement is lost because of the name of its machine. */
 static enum status put_environment(struct store *store, const char *json, struct id *out, struct error *err) {
     char *cleaned = NULL;
     enum status status = validate_clean_environment(json, &cleaned, err);

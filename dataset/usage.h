@@ -27,7 +27,7 @@ bool usage_changed(struct store *store, const struct usage_mark *since);
 /* Count what was written since for `team`. */
 enum status usage_add(struct store *store, const struct usage_mark *since, const char *team, struct error *err);
 
-/* What a team has in all; `team` is borrowed. */
+/* What a team has taken in all; out->team borrows `team`. */
 enum status usage_get(struct store *store, const char *team, struct usage *out, struct error *err);
 
 /* Of one team or, with NULL, of all, by name. */

@@ -67,7 +67,7 @@ static enum status check_texts(const cJSON *node, bool lines, struct error *err)
     return status;
 }
 
-/* Most environments: without an escape in it a text is as clean as the JSON that it stands in. */
+/* The fast way for most environments: where the JSON has no escape, its texts are clean if the JSON itself is. */
 static bool is_plain(const char *json) {
     return !strchr(json, '\\') && text_is_clean(json, strlen(json));
 }

@@ -1,7 +1,7 @@
 /* Leader and followers: a thread that finds nobody writing takes the whole queue, its own step among it, and writes it
  * in one transaction, while the others wait and the next queue grows behind it. The longer a sync takes, the more steps
- * share the next one. Where the transaction itself fails (a full disk), each step is run again on its own, so that the
- * innocent are not punished. Cost: one sync for each leader's turn. */
+ * share the next one. Where the transaction itself fails (a full disk), each step is run again in a transaction of its
+ * own, so that steps that could succeed do. Cost: one sync for each leader's turn. */
 #include "dataset/writer.h"
 
 #include <pthread.h>
@@ -68,14 +68,14 @@ static bool run_together(struct writer *writer, struct queued_step *queue) {
     return store_end(writer->store, ST_OK, NULL) == ST_OK;
 }
 
-/* Called with the lock held, which is let go while the queue is written. */
+/* Called with the lock held. The lock is released while the queue is written. */
 static void lead(struct writer *writer) {
     struct queued_step *queue = writer->first;
     writer->first = NULL;
     writer->last = &writer->first;
     writer->writing = true;
     pthread_mutex_unlock(&writer->lock);
-    struct work *work = work_current(); /* whose bounds are not those of the others' steps */
+    struct work *work = work_current(); /* this thread's bounds, which do not hold for the others' steps */
     work_leave();
     if (!queue->next || !run_together(writer, queue))
         run_all(writer, queue);
@@ -83,7 +83,7 @@ static void lead(struct writer *writer) {
     pthread_mutex_lock(&writer->lock);
     writer->writing = false;
     for (struct queued_step *queued = queue, *next; queued; queued = next) {
-        next = queued->next; /* a step that is done belongs to its thread again */
+        next = queued->next; /* read before `done` is set: a step that is done belongs to its thread again */
         queued->done = true;
     }
     pthread_cond_broadcast(&writer->finished);

@@ -1,8 +1,8 @@
 /* Lanes of boxes over time. Messages that overlap in a lane take the first of a few thin rows that is free, or the one
- * that becomes free first. A picture of a thousand pixels cannot show ten thousand messages: one that is nearer than
- * `grain` pixels to the one before becomes one box with it if both are thin, or if they are of one colour and one is
- * thin, and the grain doubles until at most BOXES are left. A box has the colour of most of its time. Computation is
- * merged below a fraction of a pixel only, so that no waiting is hidden and none invented. */
+ * that becomes free first. A picture of a thousand pixels cannot show ten thousand messages: two that are less than
+ * `grain` pixels apart become one box if both are thin, or if they have one colour and one of them is thin. The grain
+ * doubles until at most BOXES are left. A box has the colour of most of its time. Computation is merged only across
+ * gaps of less than a fraction of a pixel, so that waiting time is shown as it is. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

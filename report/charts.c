@@ -1,5 +1,5 @@
-/* Dots carry their data as a title, which browsers show where the pointer is; above TITLES of them they
- * would weigh more than they tell. */
+/* Dots carry their data as a title, which browsers show where the pointer is; with more than TITLES dots the titles
+ * would make the file large for little use. */
 #include "report/charts.h"
 
 #include <math.h>
@@ -78,7 +78,7 @@ static struct progress progress_of(const struct chart_progress *chart) {
     return p;
 }
 
-/* A dashed line across, and its words at the left above it or below. */
+/* A dashed line across, and its words above or below it at the right end. */
 static void reference(struct markup *m, const struct progress *p, const char *class, double us, bool below,
                       const char *what, const char *name) {
     char text[32];
@@ -90,7 +90,7 @@ static void reference(struct markup *m, const struct progress *p, const char *cl
              units_format_time(us, text, sizeof text));
 }
 
-/* The fastest until then, as steps. Repeats of the final are no search. */
+/* The fastest so far, as a step line; it leaves out the repeats of the final. */
 static void best_so_far(struct markup *m, const struct progress *p) {
     double best = INFINITY, last = 0;
     svg_path_begin(m, "best");
@@ -210,7 +210,7 @@ static double clamp(const struct svg_axis *axis, double value) {
     return fmin(fmax(value, axis->low), axis->high);
 }
 
-/* The border of the band at `factor` times the prediction, along the chart's own edges where it leaves them. */
+/* The border of the band at `factor` times the prediction, from edge to edge of the chart. */
 static void band_edge(struct markup *m, const struct accuracy *a, double factor, bool back) {
     const double at[2] = {clamp(&a->x, a->y.low / factor), clamp(&a->x, a->y.high / factor)};
     for (int i = 0; i < 2; i++) {

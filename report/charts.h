@@ -22,7 +22,7 @@ struct chart_trial {
     double predicted_us, measured_us;
 };
 
-/* Every trial in its turn: how fast it was, the fastest until then, and what there is to compare with. */
+/* Every trial in order: its time, the fastest so far, the best baseline and the lower bound. */
 struct chart_progress {
     size_t n;
     const struct chart_trial *trials; /* by rising number */
@@ -34,7 +34,7 @@ void chart_progress(struct markup *m, const char *id, const struct chart_progres
 /* Each complete trial by what was predicted before it and what was measured, with the diagonal and 10% beside it. */
 void chart_accuracy(struct markup *m, const char *id, size_t n, const struct chart_trial *trials);
 
-/* Bars, the longest first as given: shares of 0 to 1 (longer ones are cut), or counts. */
+/* Bars, in the order given: shares from 0 to 1 (larger ones are cut), or counts. */
 struct chart_bar {
     const char *words;
     double value, part; /* part <= value is filled darker; NaN: none */
@@ -64,16 +64,16 @@ struct chart_timeline {
     const char *name; /* of the strategy */
     double iteration_us;
     double window_us;  /* what is shown: 0 .. window_us */
-    double waiting_us; /* of the node whose lanes come first: what communication adds */
+    double waiting_us; /* of the node whose lanes come first: how long it waits for communication */
     size_t n_lanes;
     const struct chart_lane *lanes;
     size_t hidden; /* nodes with devices that are not shown */
 };
 
-/* One of them, or two on one axis, what is compared with first. O(spans * log of how much must be merged). */
+/* One timeline, or two on one axis with the reference first. O(spans * log of how much must be merged). */
 void chart_timelines(struct markup *m, const char *id, size_t n, const struct chart_timeline *timelines);
 
-/* What they show in a sentence or two, and for two how they differ, into out[size]. */
+/* A sentence or two about what chart_timelines shows, and for two timelines how they differ, into out[size]. */
 void chart_timelines_words(size_t n, const struct chart_timeline *timelines, char *out, size_t size);
 
 #endif

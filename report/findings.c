@@ -24,7 +24,7 @@ static bool is_fatal(enum status st) {
 
 /* ---- reading ---- */
 
-/* Who runs its trials: what its options say, or else its first trial. */
+/* The runner of its trials: from its options, or else from its first trial. */
 static enum status read_runner(struct findings *f, struct error *err) {
     const struct outcome *o = &f->outcome;
     struct session_options options;
@@ -58,7 +58,7 @@ static size_t fitted_row(const struct findings *f, size_t k) {
     return (k - 2) * step < f->outcome.n_rows ? (k - 2) * step : SIZE_MAX;
 }
 
-/* About what a prediction costs. */
+/* The cost of a prediction, roughly. */
 static double work_of(const struct plan *plan, const struct cost *cost) {
     return plan->n_messages * (plan->any_server ? (double)cost->n_workers : 1);
 }

@@ -1,5 +1,5 @@
-/* What a report says of a session: what came of it (tuner/session/outcome.h), what it is about, and the timelines of
- * the best baseline and the best, side by side. The session may run, have ended or be a collection. Units:
+/* What a report shows of a session: its results (tuner/session/outcome.h), its model and cluster, and the timelines of
+ * the best baseline and the best strategy, side by side. The session may run, have ended or be a collection. Units:
  * microseconds. */
 #ifndef REPORT_FINDINGS_H
 #define REPORT_FINDINGS_H

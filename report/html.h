@@ -1,7 +1,7 @@
 /* Pages for people on top of markup.h: one style sheet for reports and the service's page, and tables.
  *
  * Readable without a script, in light and dark, at a phone's width, and on paper. Colours are custom properties of the
- * sheet; those that carry meaning can be told apart by colour-blind readers (Okabe and Ito 2008; viridis for order). */
+ * sheet; colour-blind readers can distinguish those that carry meaning (Okabe and Ito 2008; viridis for order). */
 #ifndef REPORT_HTML_H
 #define REPORT_HTML_H
 
@@ -42,7 +42,7 @@ void html_table_begin(struct html_table *t, struct markup *m, const char *captio
 void html_cell(struct html_table *t, const char *text);
 void html_cellf(struct html_table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Whatever content between the two. */
+/* A cell with any content, written between the two calls. */
 void html_cell_begin(struct html_table *t);
 void html_cell_end(struct html_table *t);
 void html_table_end(struct html_table *t); /* its rows must be whole */

@@ -1,5 +1,5 @@
-/* The timeline is run for a few iterations, and what the shown nodes do is kept. Of these iterations that one is cut
- * out which took most nearly what an iteration takes in the steady state. O(intervals log intervals). */
+/* The timeline is run for a few iterations, and what the shown nodes do is kept. The iteration whose time is nearest to
+ * that of the steady state is cut out and shown. O(intervals log intervals). */
 #include "report/lanes.h"
 
 #include <math.h>
@@ -115,7 +115,8 @@ static const char *label_of(const struct cut *cut, const struct interval *interv
                         others, units_format_bytes(message->bytes, bytes, sizeof bytes));
 }
 
-/* What the first layers produce comes last in the backward pass, and is needed first by the next forward pass. */
+/* The shade by which gradients are needed: those of the first layers come last in the backward pass and are needed
+ * first in the next forward pass. */
 static unsigned shade_of(const struct plan *plan, const struct interval *interval) {
     const uint32_t backward = plan->n_steps - plan->n_forward_steps;
     const uint32_t at = plan->messages[interval->index].ready - plan->n_forward_steps;

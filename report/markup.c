@@ -30,8 +30,8 @@ static void put_word(struct markup *m, const char *word) {
     put(m, word, strlen(word));
 }
 
-/* The length of the character at `text` if it may stand there, else 0. Two that are clean (text.h) are none of XML's.
- */
+/* The length of the character at `text` if it may stand there, else 0. Two characters are clean (text.h) and still not
+ * allowed in XML. */
 static size_t character(const char *text) {
     if (*text == '\t' || *text == '\n')
         return 1;

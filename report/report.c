@@ -35,7 +35,7 @@ static void details_begin(struct markup *m, const char *summary) {
 
 /* ---- the answer ---- */
 
-/* The fastest of a session that goes on. */
+/* The fastest so far, of a session that still runs. */
 static void verdict_so_far(struct markup *m, const struct findings *f) {
     char time[32];
     const struct outcome_row *best = &f->outcome.rows[f->outcome.best];

@@ -1,5 +1,6 @@
-/* The report of a session: one self-contained HTML file that answers first. Its sections serve other pages too, each
- * appended to what `m` has open; element ids are those of the section's name. */
+/* The report of a session: one self-contained HTML file that begins with the answer. Its sections serve other pages
+ * too; each is appended to the element that is open in `m`. The id of a section is its name, the ids of its charts
+ * begin with "chart-". */
 #ifndef REPORT_REPORT_H
 #define REPORT_REPORT_H
 

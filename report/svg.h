@@ -1,5 +1,5 @@
-/* SVG's shapes and a chart's axes on top of markup.h. Positions are in the picture's own pixels; how a shape looks is
- * said by its class and html_stylesheet(), so that light, dark and print need no other picture. */
+/* SVG's shapes and a chart's axes on top of markup.h. Positions are in the picture's own pixels; the class of a shape
+ * and html_stylesheet() give its looks, so that one picture serves light, dark and print. */
 #ifndef REPORT_SVG_H
 #define REPORT_SVG_H
 
@@ -43,8 +43,8 @@ void svg_axis_finish(struct svg_axis *axis, double air);
 
 double svg_axis_place(const struct svg_axis *axis, double value);
 
-/* A unit in which all of an axis is easy to read, whose largest value is `most_us`: "µs" below 5 ms, "ms" below 5 s,
- * or "s", and how many microseconds it has. */
+/* The unit for an axis whose largest value is `most_us`: "µs" below 5 ms, "ms" below 5 s, else "s"; `us` is its length
+ * in microseconds. */
 struct svg_unit {
     const char *word;
     double us;

@@ -35,7 +35,7 @@ static void needs_of(const struct model *model, const struct gradient *gradients
 
 /* ---- the network ---- */
 
-/* Time a byte, and how much a microsecond of release and tail counts. */
+/* What a byte costs, and the factor of every release and tail. */
 struct price {
     double dense, served; /* us a byte that is all-reduced / under a server */
     double scale;
@@ -104,15 +104,16 @@ static struct price windows_of_one(const struct shape *s, uint32_t node) {
     return (struct price){s->wire / rate_of(s, node), 1 / rate_of(s, node), scale - lost};
 }
 
-/* Lemmas 2 and 4, all nodes at prices that make every server equally dear: one that works costs `more` bytes beyond
- * the one that every node moves, a spare one k. */
+/* Lemmas 2 and 4, all nodes, at prices at which every server costs the same. A server with devices costs `more` bytes
+ * beyond the one that every node moves, a server without devices k. */
 static struct price of_all(const struct shape *s, double more) {
     double spare = s->spare_rate * fmax(more, 0) / s->k, z = 1 / (s->work_rate + spare);
     double work_scale = (s->work_scale + s->work_rate * s->least_scale) / 2;
     return (struct price){s->wire * s->k * z, (s->k + more) * z, (work_scale + spare * s->least_scale) * z};
 }
 
-/* Lemma 3, the own windows of all nodes or (slowest_only) of those with the largest compute_scale. */
+/* Lemma 3, each node's own windows, summed over all nodes or (slowest_only) over those with the largest
+ * compute_scale. */
 static struct price own_windows(const struct shape *s, bool slowest_only) {
     double n = 0, rate = 0, scale = 0;
     for (uint32_t i = 0; i < s->cost->n_workers; i++) {
@@ -126,12 +127,12 @@ static struct price own_windows(const struct shape *s, bool slowest_only) {
     return (struct price){s->wire * n / rate, (n - 1) / rate, scale / rate};
 }
 
-/* Lemma 6, the node that is last, whichever it is. */
+/* Lemma 6: the node that is last. Any node may be, so the widest NIC and the least compute_scale are taken. */
 static struct price windows_of_last(const struct shape *s) {
     return (struct price){s->wire / rate_of(s, s->widest), 1 / rate_of(s, s->widest), s->least_scale};
 }
 
-/* Both inequalities hold, so does each mean of them. */
+/* Both inequalities hold, so every weighted mean of them holds. */
 static struct price mean_of(struct price a, struct price b, double part) {
     return (struct price){a.dense + part * (b.dense - a.dense), a.served + part * (b.served - a.served),
                           a.scale + part * (b.scale - a.scale)};
@@ -192,9 +193,9 @@ static double windows(const struct work *work, const struct price *price, bool b
     return one_machine_value(work->n, work->jobs, work->scratch);
 }
 
-/* In a window a NIC lets through what it has saved beside what its rate allows. A price list weighs NICs so that their
- * rates add up to 1, so what all have saved is worth at most that of the narrowest. Over whole iterations nothing is
- * gained: what is saved was not used before. */
+/* In a window a NIC can send what it has saved, on top of what its rate allows. A price list weighs NICs so that their
+ * rates add up to 1, so the savings of all NICs are worth at most those of the narrowest. Over whole iterations savings
+ * gain nothing: a byte that is saved was not sent before. */
 static double burst_us(const struct cost *cost) {
     double narrowest = INFINITY;
     for (uint32_t i = 0; i < cost->cluster->n_nodes; i++)

@@ -8,8 +8,8 @@
  *
  *   volume    what an iteration must move through NICs. Let k nodes have devices. Each of them sends one copy of every
  *             gradient. The server of a gradient sends more: k - 2 copies more if it has a device itself, k if it has
- *             none. An all-reduce holds every NIC for the least transfer time a byte that any algorithm and size
- *             reaches. NICs get prices at which every server is equally dear, and each gradient takes the cheaper of
+ *             none. For each of its bytes an all-reduce holds every NIC for the least time that any algorithm reaches
+ *             at any size. NICs get prices at which every server costs the same, and each gradient takes the cheaper of
  *             both ways.
  *
  *   windows   the same volume, but between release (gradient ready) and tail (computation from the first forward

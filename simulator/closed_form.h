@@ -2,12 +2,13 @@
  *
  * A variable v under a parameter server on node j costs, with w worker nodes,
  *   sum over workers k on other machines of  bytes(v) / b(j,k) * r(k)  +  r(k) * phi,  plus delta,
- * r(k) being the pushes of worker k: one with local reduction, one a device without. (The printed exponent of r reads
- * the other way round; the text says "with the number of replicas when" there is no hierarchical reduction.) phi is
+ * r(k) being the pushes of worker k: one with local reduction, one a device without. (The paper's printed exponent of r
+ * says the opposite. We follow its text: "with the number of replicas when" there is no hierarchical reduction.) phi is
  * runtime.push_us, delta runtime.message_us, b(j,k) the narrower of the two NICs and an overridden link.
  * The paper bounds T_sync of servers by the slowest transmission or the total; we take the largest total of any NIC,
  * over servers (all that they receive) and workers (all that they send). All-reduces, whose formulas the paper leaves
- * to its supplement, add up their startup and transfer times (strategy/cost/all_reduce.h); both parts add up. */
+ * to its supplement, add up their startup and transfer times (strategy/cost/all_reduce.h). T_sync is the sum of both
+ * parts. */
 #ifndef SIMULATOR_CLOSED_FORM_H
 #define SIMULATOR_CLOSED_FORM_H
 

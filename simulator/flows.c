@@ -13,7 +13,7 @@
 
 #include <math.h>
 
-/* A level that moves by less has not: rounding must not travel. */
+/* A smaller change of a level counts as none, so that rounding does not spread. */
 static const double SAME = 1e-14;
 
 static void place_members(struct flows *flows) {
@@ -77,7 +77,7 @@ static void leave(struct flows *flows, uint32_t c) {
     }
 }
 
-/* The lowest level on the way of a class, resource `but` aside (NONE: none aside). */
+/* The lowest level on the way of a class, without resource `but` (NONE: with all). */
 enum { NONE = UINT32_MAX };
 static double lowest_level(const struct flows *flows, uint32_t c, uint32_t but) {
     double lowest = INFINITY;
@@ -112,10 +112,10 @@ static void take_in(struct flows *flows, uint32_t c) {
 
 /* ---- levels ---- */
 
-/* What the resource's flows ask for, those held back elsewhere under `guess` apart from the others. */
+/* The resource's flows in two parts: those that another resource holds below `guess`, and the others. */
 struct demand {
-    double held_load, held_limit; /* what they take, and the fastest of them */
-    double open, open_limit;      /* how many the others are, and what holds back the slowest of them */
+    double held_load, held_limit; /* bandwidth of the first part, and its largest limit */
+    double open, open_limit;      /* number of the others, and their smallest limit */
 };
 
 static struct demand demand_at(const struct flows *flows, uint32_t n, double guess) {
@@ -144,8 +144,8 @@ static void gather_limits(const struct flows *flows, uint32_t r) {
     }
 }
 
-/* Mostly the same flows are held back as before. If not, from below: flows that are held back under the level leave the
- * rest to the others, which raises it. */
+/* Mostly the same flows are held back as before. If not, the level is raised step by step: the flows whose limit is
+ * below the level take their limit, and the others share the rest, which is a higher level. */
 static double level_of(const struct flows *flows, uint32_t r) {
     uint32_t n = flows->resource[r].n_members;
     double capacity = flows->capacity[r], level;

@@ -2,9 +2,10 @@
  * while flows come and go.
  *
  * Flows that use the same resources are one class; `weight` counts them (a weight of 3 is three equal flows). A class
- * may stand for several such sets of flows that meet in some of its resources only: `times` says how many of them go
- * through a resource. Rates are fair when no flow can go faster without slowing one that is not faster than it: every
- * flow then has a full resource on which no other flow is faster. Units: any, the same for capacities and rates.
+ * may stand for several such sets of flows, which share only some of the class's resources: `times` says how many of
+ * the sets go through a resource. Rates are fair when no flow can go faster without slowing one that is not faster than
+ * it: every flow then has a full resource on which no other flow is faster. Units: any, the same for capacities and
+ * rates.
  *
  * Use: point the struct at its memory, flows_clear, then flows_add as often as wanted and flows_settle; `changed` then
  * lists the classes that have a new rate. */
@@ -40,14 +41,14 @@ struct flows {
     uint32_t n_classes, n_resources;
     const double *capacity; /* n_resources, each > 0 */
     const uint32_t *first;  /* n_classes + 1: class c uses uses[first[c] .. first[c + 1]), at least one */
-    const uint32_t *uses;   /* a resource once a class */
+    const uint32_t *uses;   /* no resource twice in a class */
     /* The caller's memory. use[].times is the caller's to set before flows_clear; the rest is ours. */
     struct flow_use *use;           /* by use */
     struct flow_member *members;    /* by use: resource by resource, the classes that have flows there */
     struct flow_class *class;       /* n_classes */
     struct flow_resource *resource; /* n_resources */
     uint32_t *touched, *changed;    /* n_classes each */
-    uint32_t *queue;                /* n_resources: a ring of those whose turn comes */
+    uint32_t *queue;                /* n_resources: a ring of the resources that wait for their turn */
     double *scratch;                /* 2 * n_classes */
     uint32_t n_touched, n_changed, n_queue, head;
 };
@@ -58,7 +59,7 @@ void flows_clear(struct flows *flows);
 /* `weight` flows more in the class, or fewer. Rates are as before until flows_settle. */
 void flows_add(struct flows *flows, uint32_t class, double weight);
 
-/* Work out class[].rate; changed[0 .. n_changed) are the classes with flows whose rates are others than at the call
+/* Work out class[].rate; changed[0 .. n_changed) are the classes with flows whose rates differ from those at the call
  * before. Cost: as far as the change reaches, O(members) a resource; nothing when weights are what they were. */
 void flows_settle(struct flows *flows);
 

@@ -51,7 +51,7 @@ static void put(struct network *network, uint32_t at, struct network_active item
     network->classes[item.class].place = at;
 }
 
-/* Of one time the lower class: what ends together then ends in an order that can be told. */
+/* Of equal times the lower class comes first, so that the order is always the same. */
 static bool ends_before(const struct network_active *a, const struct network_active *b) {
     return a->next_us != b->next_us ? a->next_us < b->next_us : a->class < b->class;
 }
@@ -96,7 +96,7 @@ static void foresee(struct network *network, uint32_t c, double now_us) {
     settle(network, class->place, (struct network_active){next_end(class, now_us), c});
 }
 
-/* Where its rate was worked out for an earlier transfer of this instant it still holds. */
+/* A rate that was worked out for an earlier transfer of this instant still holds. */
 static void activate(struct network *network, uint32_t c, double now_us) {
     struct network_class *class = &network->classes[c];
     class->place = network->n_active;
@@ -121,7 +121,7 @@ static void save(const struct network *network, uint32_t port, double now_us) {
     p->since_us = now_us;
 }
 
-/* The class's rate or weight is another: tell the ports. */
+/* The class's rate or weight has changed: the ports count anew how fast they are used. */
 static void load_ports(struct network *network, uint32_t c, double now_us) {
     const struct flows *flows = network->flows;
     struct network_class *class = &network->classes[c];
@@ -137,8 +137,8 @@ static void load_ports(struct network *network, uint32_t c, double now_us) {
     }
 }
 
-/* What all ports on the way have saved, for each of `weight` transfers; 0 where there is none, and for a connection
- * where one is none. */
+/* What each of `weight` transfers may send at once: the least that a port on the way has saved, in equal shares. 0 on a
+ * way without ports, and for a connection that also passes a resource which is no port. */
 static double saved_for(const struct network *network, uint32_t c, double weight, double now_us) {
     const struct flows *flows = network->flows;
     double least = INFINITY;
@@ -153,7 +153,7 @@ static double saved_for(const struct network *network, uint32_t c, double weight
     return isfinite(least) ? least : 0;
 }
 
-/* As much of `amount` each as the ports have saved for `weight` transfers of the class: it goes at once. */
+/* Take from the ports what each of `weight` transfers sends at once, at most `amount`; returns it. */
 static double take_saved(const struct network *network, uint32_t c, double amount, double weight, double now_us) {
     const struct flows *flows = network->flows;
     if (network->burst <= 0 || amount <= 0)
@@ -205,7 +205,7 @@ void network_add(struct network *network, uint32_t c, double amount, struct tran
     foresee(network, c, now_us);
 }
 
-/* One by one into the heap, or where they are many the whole heap at once. */
+/* Each changed class moves in the heap; where many have changed, the whole heap is built anew. */
 static void take_rates(struct network *network, const struct flows *flows, double now_us) {
     bool many = flows->n_changed > network->n_active / 4;
     for (uint32_t i = 0; i < flows->n_changed; i++) {

@@ -33,7 +33,7 @@ struct transfer {
 struct network_class {
     double clock, rate, since_us; /* clock read `clock` at since_us and runs at rate */
     double end, last;             /* readings at which heap[0] ends, and the one that was added last */
-    double load;                  /* what ports were told of its rate, times its weight */
+    double load;                  /* its rate times its weight, as counted in network_port.used */
     struct transfer *heap;        /* the caller's, large enough for all that are ever in it at once */
     uint32_t n, place;            /* transfers; place in active[], if any */
     bool connection;              /* the caller's */

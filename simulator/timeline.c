@@ -80,7 +80,7 @@ static double started_us(const struct chain *chain, uint32_t round) {
     return chain->started_us[round % 4];
 }
 
-/* Whether the last two iterations before the start of `round` took every chain the same time, and no port lives on what
+/* Whether the last two iterations before the start of `round` took every chain the same time, and no port spends what
  * it had saved. Every chain has begun iteration `round`. */
 static bool is_steady(const struct timeline *tl, uint32_t round) {
     const struct chain *first = &tl->chains[0];
@@ -249,7 +249,7 @@ static double latency_us(const struct timeline *tl, uint32_t c, uint32_t m, bool
     return back ? cost_pull_latency_us(tl->cost, node, server) : cost_push_latency_us(tl->cost, node, server);
 }
 
-/* A part whose work before it is done by `at_us` starts a latency later. */
+/* The part may be sent from at_us on; it starts one latency later. */
 static void set_timer(struct timeline *tl, uint32_t c, uint32_t m, enum timer_kind kind, double at_us,
                       double began_us) {
     timer_push(tl, (struct timer){.time_us = at_us + latency_us(tl, c, m, goes_back(kind)),
@@ -409,7 +409,8 @@ static void add_arrivals(struct timeline *tl) {
 
 /* ---- events ---- */
 
-/* Part `way` of it: 0 is all at once, 1 and 2 follow each other. Its transfer's chain says which. */
+/* Send a part of an all-reduce: way 0 is the whole, ways 1 and 2 are its first and second part. The transfer keeps the
+ * way in `chain`. */
 static void send_all_reduce(struct timeline *tl, uint32_t m, uint32_t way, double began_us) {
     double hold_us = message_cost(tl, &tl->plan->messages[m]).hold_us;
     struct transfer transfer = {
@@ -539,8 +540,8 @@ static void take_instant(struct timeline *tl, double until_us) {
     }
 }
 
-/* Fails: ST_INVALID when time ends first (a cost too large for a number, or a plan whose parts contradict each other),
- * and as work_check. */
+/* Fails: ST_INVALID when nothing is left to happen before the end (a cost is infinite, or the plan's parts contradict
+ * each other), and as work_check. */
 static enum status run(struct timeline *tl, struct error *err) {
     enum status status = work_check(err);
     for (uint32_t c = 0; c < tl->n_chains && !tl->done; c++)

@@ -54,7 +54,7 @@ struct interval {
 
 struct timeline_options {
     /* Called for every interval, in order of their ends within a node and kind; NULL: none. Time 0 is the start of the
-     * first step of the backward pass that comes after all gates. */
+     * step with the last gate: with the barrier the first step of the forward pass, without it a late one. */
     void (*record)(void *context, const struct interval *interval);
     void *context;
     uint32_t passes; /* run at least so many iterations; 0: as many as it takes */
@@ -73,7 +73,7 @@ struct prediction {
     uint32_t messages; /* an iteration */
     uint32_t passes;   /* iterations that were simulated */
     bool converged; /* false: iterations go on differing and iteration_us is their mean, to a standard error of 0.5% (1%
-                     where an iteration has more than 100,000 pushes and pulls) or over TIMELINE_MAX_PASSES of them */
+                       where an iteration has more than 100,000 pushes and pulls) or over max_passes of them */
 };
 
 enum { TIMELINE_MAX_PASSES = 64 };

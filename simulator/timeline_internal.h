@@ -54,14 +54,14 @@ struct chain {
     double time_us; /* when the step before the waited-for one ended */
     bool waiting;
     uint32_t *left;    /* n_steps: messages that the gate still waits for */
-    double *opened_us; /* n_steps: when the last that came was usable */
+    double *opened_us; /* n_steps: when the last message that came was usable */
     struct ready_set ready;
     uint32_t next; /* fifo, preemptive: whose turn it is */
     uint32_t in_flight;
     uint64_t in_flight_bytes;
     double launcher_us;   /* when the launching processor is free */
     bool dirty;           /* its queue may have something to launch */
-    uint32_t arrivals;    /* at the start of `home` */
+    uint32_t arrivals;    /* how often it has come to the start of `home` */
     double started_us[4]; /* the last four of them, by arrivals mod 4 */
     double second_us;     /* the second of them */
 };

@@ -17,7 +17,7 @@ static bool simulates_all(const struct plan *plan, const struct timeline_options
     return plan->any_server || options->every_node;
 }
 
-/* Whether an all-reduce may come in two parts: `auto` is what the library takes for it. */
+/* Whether an all-reduce may come in two parts. That is a tree, which `auto` may become. */
 static bool goes_two_ways(const struct plan *plan, const struct cost *cost) {
     if (cost->all_reduce.burst_us <= 0)
         return false;
@@ -39,8 +39,9 @@ static void mark(uint64_t *set, uint32_t node) {
     set[node / 64] |= UINT64_C(1) << node % 64;
 }
 
-/* Nodes that no other is like. Under priority the first worker decides when all-reduces go, so it has them in its queue
- * and the others do not; and it is the root of trees. */
+/* Nodes that must be simulated alone: servers, ends of overridden links, and the first worker where it differs from the
+ * others. Under priority only the first worker queues all-reduces, since it decides when they go; and it is the root of
+ * trees. */
 static void mark_single(const struct plan *plan, const struct cost *cost, uint64_t *single) {
     const struct cluster *cluster = cost->cluster;
     for (uint32_t m = 0; m < plan->n_messages; m++)
@@ -108,8 +109,9 @@ static void count_served(const struct plan *plan, size_t *messages, size_t *serv
     }
 }
 
-/* Of a message in one direction of a connection, and of its timers: the answer to its push is set off before its pull,
- * and an answer to its pull has come before the rest is pulled. */
+/* How many parts of one message can be on their way in one direction of a connection, or have a timer, at once. Two:
+ * the answer to its push may be on its way when its pull starts. The answer to its pull has come before the rest is
+ * pulled. */
 static size_t parts_at_once(const struct cost *cost) {
     return isfinite(cost->eager_bytes) ? 2 : 1;
 }
@@ -308,7 +310,7 @@ static uint32_t add_use(struct timeline *tl, uint32_t at, uint32_t resource, uin
     return at + 1;
 }
 
-/* Nodes that a chain stands for meet at the server. */
+/* The nodes that a chain stands for share the server's NIC, so `count` flows go through it. */
 static uint32_t use_between(struct timeline *tl, uint32_t c, uint32_t server, bool back, uint32_t at) {
     uint32_t node = tl->chains[c].node, count = tl->chains[c].count;
     uint32_t link = tl->class_link[timeline_class(tl, c, server, back)];
@@ -317,7 +319,7 @@ static uint32_t use_between(struct timeline *tl, uint32_t c, uint32_t server, bo
     return link != NONE ? add_use(tl, at, link, 1) : at;
 }
 
-/* A class that uses nothing, on a node whose device link is free, is never given a transfer. */
+/* Where the device link costs nothing, the class uses no resource; it is then never given a transfer. */
 static uint32_t use_within(struct timeline *tl, uint32_t node, uint32_t at) {
     double rate = tl->cost->device_link_bytes_per_us[node];
     return isfinite(rate) ? add_use(tl, at, add_resource(tl, rate), 1) : at;
@@ -337,8 +339,8 @@ static uint32_t add_server_classes(struct timeline *tl, uint32_t server, uint32_
     return at;
 }
 
-/* The NICs of a class of all-reduces: both directions of all for way 0, those towards the root or away from it for 1
- * and 2. */
+/* The NICs of a class of all-reduces. Way 0 uses both directions of all NICs, way 1 those towards the root, way 2 those
+ * away from it. */
 static uint32_t use_nics(struct timeline *tl, uint32_t way, uint32_t at) {
     for (uint32_t c = 0; c < tl->n_chains; c++) {
         uint32_t node = tl->chains[c].node;
@@ -361,7 +363,7 @@ static void add_ways(struct timeline *tl, double capacity) {
         tl->network.n_ports = tl->flows.n_resources;
 }
 
-/* A tree's ways know overridden links by their rate alone. */
+/* Only way 0 uses overridden links as resources. For the two ways of a tree such links only lower the rate. */
 static void add_all_reduce_classes(struct timeline *tl, uint32_t at, bool nics, uint32_t n_links,
                                    const uint32_t *links) {
     for (uint32_t way = 0; way < (tl->two_way ? WAYS : 1); way++) {
@@ -396,7 +398,7 @@ static void init_flows(struct timeline *tl) {
     add_all_reduce_classes(tl, at, between, n_links, links);
 }
 
-/* In microseconds, since all of them have to do with the narrowest NIC alone. */
+/* Amounts are in microseconds of the narrowest NIC, the only one that matters here. */
 static void init_all_reduces_alone(struct timeline *tl) {
     tl->network.burst = tl->cost->all_reduce.burst_us;
     tl->flows.n_classes = tl->two_way ? WAYS : 1;

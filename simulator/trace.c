@@ -116,7 +116,7 @@ static unsigned take_row(double *free_us, unsigned *n_rows, const struct interva
     return row + 1;
 }
 
-/* The intervals of one node, those that all nodes share among them, as a process called `name`. */
+/* The intervals of one node, and the all-reduces, as a process called `name`. */
 static void write_node(struct writer *w, uint32_t node, uint32_t devices, const char *name, const struct trace *trace) {
     double free_us[MAX_ROWS];
     unsigned n_rows = 1;
@@ -194,7 +194,7 @@ static const struct interval *first_step(const struct trace *trace, uint32_t nod
     return first;
 }
 
-/* Let both begin with the same step at the same time; what was measured before it goes. */
+/* Let both begin with the same step at the same time. What was measured before that step is dropped. */
 static void align(struct trace *measured, const struct trace *predicted, uint32_t node) {
     const struct interval *to = first_step(predicted, node, UINT32_MAX);
     const struct interval *from = to ? first_step(measured, node, to->index) : NULL;

@@ -2,7 +2,7 @@
  *
  * One process a node; in it one row a device for compute and one for communication. Messages that overlap on a device
  * cannot share a row and spill into further ones ("communication 2", ...). Times are microseconds from the start of the
- * run, which begins with a backward pass; at least two iterations are shown. */
+ * run (timeline_options.record says with which step); at least two iterations are shown. */
 #ifndef SIMULATOR_TRACE_H
 #define SIMULATOR_TRACE_H
 

@@ -1,4 +1,4 @@
-/* The worker's measurement lines become the description's members as they are, less the event's name. */
+/* Each measurement line of the worker, without its member "event", becomes an entry of the description. */
 #include "trial-runner/bench.h"
 
 #include <stdio.h>

@@ -29,10 +29,10 @@ struct running {
     const struct trial_request *request;
     const int *hold; /* of process_options */
     struct trial_result result;
-    uint32_t told, slower; /* iterations, warm-up included; measured ones over the bound */
+    uint32_t told, slower; /* iterations whose time has come, warm-up included; measured iterations over the bound */
     enum source source;
     bool given_up;
-    double enough_us; /* when the last iteration was told; 0: not yet */
+    double enough_us; /* when the time of the last iteration came; 0: not yet */
     FILE *log;
     size_t logged;
     char tail[PROCESS_LAST_WORDS + 1]; /* the end of the output, both streams */
@@ -161,14 +161,14 @@ static bool look_at_file(void *context) {
     return goes_on(r);
 }
 
-/* It is there before the job begins: whoever holds it can read it to its end, also when a short job is over, and its
- * folder swept, between two looks. */
+/* The file is made before the job begins. So it is open here, and can be read to its end even when a short job has
+ * ended and its folder is gone before the next look. */
 static enum status open_file(struct running *r, struct error *err) {
     r->file = open(r->path, O_RDONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
     return r->file >= 0 ? ST_OK : error_at(err, ST_ENVIRONMENT, r->path, "%s", strerror(errno));
 }
 
-/* Of a job that told nothing there it is gone again. */
+/* A file that the job wrote nothing to is removed. */
 static void close_file(struct running *r) {
     struct stat held, named;
     if (r->file < 0)
@@ -190,22 +190,22 @@ static const char *last_line(const struct running *r) {
     return end ? end + 1 : r->tail;
 }
 
-/* The job ended well, or too late, and told nothing that can be used. */
+/* The job ended well or ran out of time, and no usable time came. */
 static void say_what_is_missing(const struct running *r, struct error *err) {
     const struct job_times *times = &r->job->times;
     if (*times->odd)
-        error_set(err, ST_INVALID, "the command told no time of an iteration: %s", times->odd);
+        error_set(err, ST_INVALID, "the command gave no time of an iteration: %s", times->odd);
     else if (r->told)
         error_set(err, ST_INVALID,
-                  "the command told %u iterations, and the first %u are for warming up: it should run %u", r->told,
-                  r->request->warmup, r->request->warmup + r->request->iterations);
+                  "the command gave times of %u iterations, and the first %u are for warming up: it should run %u",
+                  r->told, r->request->warmup, r->request->warmup + r->request->iterations);
     else if (times->pattern)
         error_set(err, ST_INVALID,
                   "no line of the command's output has the pattern \"%.120s\"; its last line is \"%.120s\"",
                   times->pattern, last_line(r));
     else
         error_set(err, ST_INVALID,
-                  "the command told no time of an iteration: neither {\"time_us\": ...} lines in "
+                  "the command gave no time of an iteration: neither {\"time_us\": ...} lines in "
                   "$SYNCOPATE_TRIAL_TIMES or on "
                   "its standard output, nor is there a --pattern; its last line is \"%.120s\"",
                   last_line(r));
@@ -221,7 +221,7 @@ static enum status judge_exit(struct running *r, struct process_result *process,
     if (st == ST_CANCELLED)
         end_with(r, TRIAL_CANCELLED, ERROR_TEXT(&why));
     else if (exited && process->exit_code == JOB_INFEASIBLE)
-        end_with(r, TRIAL_INFEASIBLE, *r->tail ? last_line(r) : "the command said so, and not why");
+        end_with(r, TRIAL_INFEASIBLE, *r->tail ? last_line(r) : "the command gave no reason");
     else if (st)
         end_with(r, TRIAL_FAILED, ERROR_TEXT(&why));
     else if (r->result.n < r->request->iterations && r->result.n < JOB_LEAST) {
@@ -245,13 +245,14 @@ static enum status judge(struct running *r, struct process_result *process, stru
     return r->enough_us > 0 && process->ending == PROCESS_STOPPED ? ST_OK : judge_exit(r, process, err);
 }
 
-/* Letters, digits and what else stands in names, and nothing that means something to a shell. */
+/* The length of a word of letters, digits and other characters of names, none of which means something to a shell. */
 static size_t plain_length(const char *text) {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+/";
     return strspn(text, plain);
 }
 
-/* Behind "NAME=value " or "exec "; `at` itself where there is no such word, or where a shell would have to read it. */
+/* The text after a "NAME=value " or "exec " at `at`; `at` itself where there is none, or where only a shell could read
+ * it. */
 static const char *skip_word(const char *at) {
     size_t n = plain_length(at);
     const bool assigns = n && at[n] == '=';

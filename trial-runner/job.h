@@ -24,8 +24,8 @@
 #include "trial-runner/trial.h"
 
 /* A trial has at least JOB_LEAST iterations, by --command as by "session complete", unless fewer were asked for (a
- * session asks for more). Of one or two iterations a single disturbed one decides the median, and a search would blame
- * the strategy. */
+ * session asks for more). With one or two iterations a single disturbed one decides the median, and the search would
+ * take the strategy for slow. */
 enum {
     JOB_INFEASIBLE = 3, /* exit code */
     JOB_LEAST = 3,
@@ -44,11 +44,11 @@ struct job {
     const struct exporter *forms[JOB_MAX_FORMS];
     struct export_limits limits; /* what these forms cannot say is infeasible; n = 0: none */
     const char *logs;            /* folder for a folder a trial; NULL: nothing is kept */
-    bool heard; /* some trial told a time: a later trial without times is a failed trial, not a wrong pattern */
+    bool heard; /* a trial gave a time: a later trial without times has failed, and the pattern is not wrong */
 };
 
 /* The base name of the program that a command starts with, behind assignments and "exec": "train.sh" of
- * "KEY=x exec ./train.sh --fast". What cannot be told from its text without a shell is "command". */
+ * "KEY=x exec ./train.sh --fast". Where only a shell could find the name in the text, the label is "command". */
 void job_label(const char *command, char out[JOB_LABEL + 1]);
 
 /* How many samples an iteration takes on all devices together, by which a rate becomes a time; 0: unknown. */

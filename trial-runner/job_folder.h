@@ -22,8 +22,8 @@ enum status job_folder_make(const char *logs, uint64_t number, char out[JOB_PATH
 enum status job_folder_write(const char *folder, const struct strategy *strategy, const struct model *model,
                              const struct cluster *cluster, struct error *err);
 
-/* What a job is told. The names of its variables must not be those of options (SYNCOPATE_ and the option in capitals):
- * a syncopate command that the job calls would take them as its own options. */
+/* The facts that a job gets as variables. The names of the variables must not be those of options (SYNCOPATE_ and the
+ * option in capitals): a syncopate command that the job calls would take them as its own options. */
 struct job_facts {
     const char *folder;
     uint64_t number, iterations, warmup;

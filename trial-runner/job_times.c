@@ -1,5 +1,5 @@
 /* A line without a time is ignored, since jobs print much. A line that matches the pattern, or that is an object with
- * our members, and yet has no time is remembered: it is the reason that is told when no time was found at all. */
+ * our members, and still has no time is remembered: the message quotes it when no line had a time. */
 #include "trial-runner/job_times.h"
 
 #include <cjson/cJSON.h>

@@ -1,4 +1,4 @@
-/* How a lab comes to be, and why it vanishes by construction.
+/* How a lab is made, and why nothing of it can be left.
  *
  * The guard of trial-runner/process.c gets a new pid namespace for its children and forks the lab's first process,
  * which dies with the guard. That process takes new mount, network, host name and IPC namespaces, makes every mount

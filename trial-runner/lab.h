@@ -30,7 +30,7 @@ struct lab_node {
     double gbit_per_s; /* of its NIC, in each direction */
 };
 
-/* A slower way from one node to another; a rate above the NIC's changes nothing. One direction. */
+/* A slower link from one node to another, in this direction only. A rate above the NIC's changes nothing. */
 struct lab_link {
     size_t from, to; /* node indices */
     double gbit_per_s;
@@ -44,13 +44,13 @@ struct lab_config {
     const struct lab_link *links;
 };
 
-/* Is it possible here? Makes a small lab and lets it go. ST_ENVIRONMENT says what is missing and what to do. */
+/* Whether labs work here: makes a small lab and removes it. ST_ENVIRONMENT says what is missing and what to do. */
 enum status lab_check(struct error *err);
 
 /* Names, rates and the number of nodes. Fails: ST_INVALID. */
 enum status lab_validate(const struct lab_config *config, struct error *err);
 
-/* Make a lab, run the program in its head as process_run does, and let the lab go. options->hook must be NULL.
+/* Make a lab, run the program in its head as process_run does, and remove the lab. options->hook must be NULL.
  * Fails: ST_INVALID (a name, a rate, too many nodes), ST_ENVIRONMENT (no permission, no iproute2), as process_run. */
 enum status lab_run(const struct lab_config *config, const struct process_options *options, struct process_result *out,
                     struct error *err);
@@ -65,7 +65,7 @@ struct lab_info {
 /* Make a lab that stays. Fails: ST_CONFLICT when one of that name is up, as lab_run. */
 enum status lab_up(const struct lab_config *config, struct error *err);
 
-/* Let it go; it is gone on return. Fails: ST_NOT_FOUND, ST_TIMEOUT. */
+/* End the lab; nothing of it is left on return. Fails: ST_NOT_FOUND, ST_TIMEOUT. */
 enum status lab_down(const char *name, struct error *err);
 
 /* The labs that are up, in the arena. State files without a lab are removed. */

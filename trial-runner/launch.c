@@ -160,7 +160,7 @@ static const struct sign {
              {"not built with SLURM's PMI support", true, 0},
              {": task", false, 0}}; /* "srun: error: n2: task 3: Killed" */
 
-/* The first sentence of its kind stays; one that says why nothing can start is worth more than any other. */
+/* The first sentence is kept. A later one that says why nothing can start replaces one that does not. */
 static void listen(struct launch *launch, const char *line) {
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
         const char *found = strstr(line, signs[i].text);

@@ -62,9 +62,9 @@ bool launcher_parse(const char *word, enum launcher_kind *out);
 const char *launcher_name(enum launcher_kind kind);
 
 /* Set `worker` by the word "mpi" or "nccl", or `program` by a path; `word` NULL: what SYNCOPATE_WORKER says. Without
- * "mpi" or "nccl" the worker is NCCL where a GPU is shared, where the path ends in "-nccl", or where nothing was said,
- * mpirun or slurm start ranks on a cluster whose devices are GPUs, and its program is there; else MPI. Fails:
- * ST_USAGE. */
+ * "mpi" or "nccl" the worker is NCCL in three cases: a GPU is shared; the path ends in "-nccl"; or neither a word nor a
+ * path was given, mpirun or slurm start ranks on a cluster whose devices are GPUs, and the NCCL program is there. Else
+ * it is MPI. Fails: ST_USAGE. */
 enum status launcher_choose(struct launcher *launcher, const char *word, const struct cluster *cluster,
                             struct error *err);
 const char *trial_worker_name(enum trial_worker worker);
@@ -101,9 +101,9 @@ struct launch_result {
     char log[TRANSCRIPT_PATH]; /* the file with what the ranks said; "" */
 };
 
-/* Run the workers to their end. A start by mpirun that stays silent is tried a second time. ST_OK says that they ran,
- * and *out says how it ended; nothing of them is left. Fails: ST_NOT_FOUND (worker program, mpirun, srun, host file),
- * ST_ENVIRONMENT (also where hosts or Slurm will not have us: another run would fare no better), ST_INVALID (a lab
+/* Run the workers to their end. A start by mpirun that stays silent is tried a second time. ST_OK means that they ran;
+ * *out says how the run ended, and no process of it is left. Fails: ST_NOT_FOUND (worker program, mpirun, srun, host
+ * file), ST_ENVIRONMENT (also where hosts or Slurm refuse us, so that another run would fail too), ST_INVALID (a lab
  * cannot be like this cluster), ST_NO_MEMORY. */
 enum status launch_workers(const struct launch_options *options, struct launch_result *out, struct error *err);
 

@@ -1,4 +1,4 @@
-/* Every setting here answers to something seen with Open MPI 4.1.4; the comments at them say what. */
+/* Every setting here is for a problem that was seen with Open MPI 4.1.4; the comment at each says which. */
 #include "trial-runner/mpirun.h"
 
 #include <stdlib.h>

@@ -105,7 +105,7 @@ static bool guard_reap(pid_t child, int *wait_status) {
     return false;
 }
 
-/* True when the child ended by itself; false when the caller said so or died. */
+/* True when the child ended by itself; false when the caller ended it or died. */
 static bool guard_wait(pid_t child, const sigset_t *watched, int *wait_status) {
     int signals = signalfd(-1, watched, SFD_CLOEXEC);
     struct pollfd fds[2] = {{.fd = CALLER_FD, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
@@ -165,7 +165,7 @@ static _Noreturn void child_run(const struct run *run, const char *scratch, int 
     }
     if (options->hook && options->hook->in_child && options->hook->in_child(options->hook->context, &err) != ST_OK)
         report_failure(&err);
-    if (is_dead(guard_pidfd)) /* perhaps since before the kernel knew whose death to tell */
+    if (is_dead(guard_pidfd)) /* it may have died before prctl was called */
         _exit(127);
     execvp(options->argv[0], (char *const *)options->argv);
     enum status status = errno == ENOENT ? ST_NOT_FOUND : ST_ENVIRONMENT;
@@ -214,8 +214,8 @@ static enum status guard_start_child(const struct run *run, const char *scratch,
     return ST_OK;
 }
 
-/* Ask the child's group to end, and wait for all of it a while: a shell dies before what it started. A second word
- * from the caller ends the wait. */
+/* Send SIGTERM to the child's group and wait a while for all of the group, since a shell dies before what it started. A
+ * second SIGTERM from the caller ends the wait. */
 static void guard_ask_to_end(pid_t child, const sigset_t *watched, double grace_s) {
     const double end_us = clock_now_us() + grace_s * 1e6;
     if (kill(-child, SIGTERM) != 0)
@@ -353,7 +353,8 @@ static enum status reader_ready(struct run *run, struct line_reader *reader, str
     return ST_OK;
 }
 
-/* The first report counts: a hook's process knows more than the guard, which only sees that one end. */
+/* The first report counts: the hook's process knows how the program ended, the guard only sees how the hook's process
+ * did. */
 static void report_ready(struct run *run) {
     struct report report;
     ssize_t n = read(run->report_fd, &report, sizeof report);

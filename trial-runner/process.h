@@ -1,9 +1,9 @@
 /* Run one program to its end: its output line by line, a time limit, cancellation, and nothing left behind.
  *
  * Between the caller and the program stands a guard, a forked process that adopts whatever the program starts (also
- * what the program daemonized) and kills it all when the program ends, when the caller says so and when the caller
- * dies, even by SIGKILL. It needs no privileges. A hook lets the program start elsewhere: the lab uses it to enter
- * namespaces of its own.
+ * what the program daemonized) and kills it all when the program ends, when the caller stops the run, and when the
+ * caller dies, even by SIGKILL. It needs no privileges. A hook lets the program start elsewhere: the lab uses it to
+ * enter namespaces of its own.
  * Units: seconds (_s).
  * Threads: any number of runs at a time, each blocking its own thread. */
 #ifndef TRIAL_RUNNER_PROCESS_H
@@ -50,7 +50,7 @@ struct process_options {
     const int *hold;              /* a descriptor that stays open until all has ended, whatever ends the caller; NULL */
     double timeout_s;             /* 0: no limit */
     bool timeout_from_first_line; /* timeout_s begins with the first line on standard output; before it, no limit */
-    double grace_s;               /* > 0: what is stopped gets SIGTERM, with its process group, and this long to end */
+    double grace_s;               /* > 0: a stopped program and its process group get SIGTERM, and this long to end */
     double first_line_timeout_s;  /* 0: no limit */
     const atomic_int *cancel;
     /* Called in the caller's thread; `line` has no line end, n bytes and a NUL. False stops the program. */
@@ -69,8 +69,8 @@ struct process_result {
 };
 
 /* Run it; standard input is empty. On return every process that it started is dead and reaped.
- * ST_OK says that it ran, *out how it ended. Fails: ST_NOT_FOUND (no such program), ST_ENVIRONMENT, ST_NO_MEMORY, or
- * what the hook says. */
+ * ST_OK means that it ran; *out says how it ended. Fails: ST_NOT_FOUND (no such program), ST_ENVIRONMENT, ST_NO_MEMORY,
+ * or what the hook says. */
 enum status process_run(const struct process_options *options, struct process_result *out, struct error *err);
 
 /* ST_OK for exit code 0. Otherwise one sentence with the reason and the last words, and ST_TRIAL, ST_TIMEOUT or

@@ -26,7 +26,8 @@ struct answer {
     char random[RANDOM];
 };
 
-/* Signals must not end the keeper before its work is done; its descriptors must keep nobody else waiting. */
+/* Signals must not end the keeper before its work is done. It closes its other descriptors, since a reader of a pipe
+ * waits until all copies of its other end are closed. */
 _Noreturn static void keep(char *folder, int stream) {
     char byte;
     sigset_t all;

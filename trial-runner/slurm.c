@@ -80,8 +80,8 @@ static const char *task_list(struct arena *arena, size_t n, const struct host *h
     return list;
 }
 
-/* Ranks get these variables and no others: PATH, HOME and USER, which programs expect everywhere, one that keeps ranks
- * from spinning where they outnumber the cores (trial-runner/mpirun.c), and `names`. */
+/* Ranks get these variables and no others: PATH, HOME and USER, which programs expect; the one that keeps ranks from
+ * spinning where there are more ranks than cores (trial-runner/mpirun.c); and `names`. */
 static const char *export_list(struct arena *arena, const char *const *names) {
     const char *list = "PATH,HOME,USER,OMPI_MCA_mpi_yield_when_idle=1";
     for (; names && *names && list; names++)

@@ -2,8 +2,7 @@
  *
  * srun itself starts the ranks, through PMIx. Slurm 22.05 and Open MPI 4.1, as Debian builds them, both speak PMIx.
  * PMI2 does not work there, because that Open MPI is built without it. mpirun within an allocation works too and starts
- * its daemons by srun: that is the launcher "mpirun". trial-runner/slurm.c says what was seen that each setting
- * answers. */
+ * its daemons by srun: that is the launcher "mpirun". trial-runner/slurm.c says why each setting is there. */
 #ifndef TRIAL_RUNNER_SLURM_H
 #define TRIAL_RUNNER_SLURM_H
 
@@ -22,7 +21,7 @@ struct slurm_config {
     unsigned gpus_per_node; /* to ask for; 0: none. Only without an allocation */
     double time_limit_s;    /* Slurm ends what is still there about a minute later; 0: none */
     const char *partition, *account; /* of an allocation of our own; NULL: Slurm's defaults */
-    const char *options;             /* more words for srun, divided by white space, beating ours; NULL: none */
+    const char *options;             /* more words for srun, divided by white space, which override ours; NULL: none */
     const char *const *export; /* NULL-terminated variables that the ranks get, by name or as NAME=value; NULL: none */
     const char *const *argv;   /* the program and its arguments, NULL-terminated */
 };

@@ -19,8 +19,9 @@ struct transcript {
 /* Make sure that the folder is there and takes files. Fails: ST_ENVIRONMENT. */
 enum status transcript_check_folder(const char *folder, struct error *err);
 
-/* FOLDER/NUMBER-TITLE.log, or with number 0 FOLDER/TIME-TITLE.log; where one of that name is, -2, -3 ... is added. Of
- * the title only letters, digits, '-' and '.' remain. folder NULL: keep nothing. Fails: ST_ENVIRONMENT. */
+/* FOLDER/NUMBER-TITLE.log, or with number 0 FOLDER/TIME-TITLE.log; where one of that name is, -2, -3 ... is added.
+ * Every character of the title but letters, digits, '-' and '.' becomes '_'. folder NULL: keep nothing. Fails:
+ * ST_ENVIRONMENT. */
 enum status transcript_open(struct transcript *out, const char *folder, uint64_t number, const char *title,
                             struct error *err);
 

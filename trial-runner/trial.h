@@ -1,4 +1,4 @@
-/* A trial: one real run of a strategy, and what came of it.
+/* A trial: one real run of a strategy, and its result.
  *
  * The worker program lowers the strategy and executes the plan; the trial starts it, keeps every measured iteration's
  * time and ends it when asked, when its time is up, or when it is clearly too slow to matter. Whatever happens, no
@@ -62,9 +62,9 @@ struct trial_result {
     char reason[512];  /* why it is not complete; "" when it is */
 };
 
-/* ST_OK says that *out tells what happened. Fails: ST_NOT_FOUND (worker program, mpirun), ST_ENVIRONMENT, ST_INVALID
- * (the strategy breaks a rule, or a lab cannot be like this cluster), ST_NO_MEMORY: then no other strategy would do
- * better. Release with trial_result_release. */
+/* ST_OK means that *out says what happened, also where the trial failed. Fails: ST_NOT_FOUND (worker program, mpirun),
+ * ST_ENVIRONMENT, ST_INVALID (the strategy breaks a rule, or a lab cannot be like this cluster), ST_NO_MEMORY. None of
+ * these is a result of the trial. Release with trial_result_release. */
 enum status trial_run(const struct trial_request *request, struct trial_result *out, struct error *err);
 void trial_result_release(struct trial_result *result);
 

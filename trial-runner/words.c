@@ -1,4 +1,4 @@
-/* The list moves to twice its room when it is full; what it leaves behind in the arena is less than it. */
+/* A full list is copied to one of twice the size; the old copies stay in the arena and take less room than the list. */
 #include "trial-runner/words.h"
 
 #include <string.h>

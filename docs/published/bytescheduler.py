@@ -6,12 +6,12 @@
 
 Every point is a strategy, written to a file and predicted by `syncopate simulate` (in $OUT/bin, default build/release),
 many in one call.
-Partitions from 500 kB to 128 MB and credits from one partition, which is stop-and-wait, to 256 MB are each the square
-root of two times the one before (table) or twice it (figure).
+Partitions go from 500 kB to 128 MB, credits from one partition (stop-and-wait) to 256 MB. Each is the one before times
+the square root of two (table) or two (figure).
 
 table prints for each set-up the fastest point (smallest credit, then smallest partition among equals) and, because the
-optimum is a plateau, the smallest credit and the smallest partition that come within 1% of it, each with any value of
-the other.
+optimum is a plateau, the smallest credit (with any partition) and the smallest partition (with any credit) that come
+within 1% of it.
 """
 import csv
 import json

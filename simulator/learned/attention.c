@@ -10,7 +10,7 @@ static const double LEAK = 0.2;
 
 /* ---- the graph ---- */
 
-/* Edges by the end that looks: the later one for the neighbours before it. */
+/* The neighbours of each node by edges that end at it (later_looks), or by edges that begin at it. */
 static bool list_neighbours(struct neighbours *out, size_t n, size_t n_edges, const struct feature_edge *edges,
                             bool later_looks, struct arena *arena) {
     size_t *start = arena_alloc(arena, n + 1, sizeof *start), *next = arena_alloc(arena, n, sizeof *next);

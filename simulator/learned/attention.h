@@ -2,8 +2,9 @@
  * of node i, itself included, by softmax over j of leaky(to_k . z_i + from_k . z_j), and gives i their mean under these
  * weights. The heads' outputs stand side by side.
  *
- * Edges have a direction, and the two ends of one do not play the same part: the first half of the heads looks at the
- * nodes before, the others at the nodes after. (The weights sum to 1, so b is a bias of the output as well.)
+ * Edges have a direction, and the two ends of one do not play the same part: the first half of the heads reads the
+ * neighbours before a node, the second half those after it. (The weights sum to 1, so b is a bias of the output as
+ * well.)
  * Conventions as in simulator/learned/layers.h. */
 #ifndef SIMULATOR_LEARNED_ATTENTION_H
 #define SIMULATOR_LEARNED_ATTENTION_H
@@ -43,7 +44,7 @@ struct attention {
 struct attention_trace {
     double *z;         /* n x heads width */
     double *to, *from; /* n x heads: the two parts of the logits */
-    double *share;     /* the softmax, an entry of its list each, head after head */
+    double *share;     /* the softmax: a number for each entry of neighbours.list, head after head */
 };
 
 void attention_init(const struct attention *attention, double *parameters, struct rng *rng);

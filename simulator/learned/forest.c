@@ -90,7 +90,7 @@ static enum status read_node(const struct cursor *at, size_t place, size_t n, ui
     return ST_OK;
 }
 
-/* Adds one tree; *forest has room for it when this fails, too, and its counts are as they were. */
+/* Add one tree. A failure may leave more room in *forest, but its counts are as they were. */
 static enum status read_tree(const struct json_at *tree, const struct columns *columns, uint32_t n_features,
                              struct forest *forest, struct error *err) {
     struct json_at array[5];

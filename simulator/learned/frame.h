@@ -1,5 +1,5 @@
-/* What the networks of shards have in common: how shards become places, and how what was read out of these becomes a
- * score.
+/* What the networks of shards have in common: the first layers, which turn shards into a vector for each variable (its
+ * place), and the last ones, which turn what the network reads out of the places into a score.
  *
  *   shard rows -> two tanh layers -> mean and maximum of a variable's rows -> PLACES (n_variables x FRAME_PLACE)
  *   PLACES -> the network's own layers -> READ-OUT (FRAME_READOUT)
@@ -48,7 +48,7 @@ struct frame {
     double hidden[FRAME_HIDDEN];
 };
 
-/* The same of backward. */
+/* The gradients of the loss by these. */
 struct frame_slopes {
     double *shard_1, *shard_2;
     double *places; /* the network adds to it; 0 before */

@@ -4,7 +4,7 @@
  * constant expression, so that a network lays out its own with an enum. Backward functions add to the gradient and to
  * dx, which the caller zeroes first: what is used twice receives both. Nothing is allocated and nothing kept: what
  * backward needs is in arrays of the caller, whose lengths stand in the comments. Counts of rows fit an int.
- * Threads: no state; cblas runs in the caller's thread when OpenBLAS is held to one. */
+ * Threads: no state; cblas runs in the caller's thread when OpenBLAS is held to one thread. */
 #ifndef SIMULATOR_LEARNED_LAYERS_H
 #define SIMULATOR_LEARNED_LAYERS_H
 

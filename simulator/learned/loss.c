@@ -67,8 +67,8 @@ static double rank_group(const struct loss *loss, const struct loss_view *view, 
     return sum;
 }
 
-/* Quadratic within one temperature of the time, linear outside, so that one odd trial pulls no harder than a
- * temperature's worth. */
+/* Quadratic within one temperature of the time, linear outside, so that one odd trial pulls no harder than one that is
+ * off by one temperature. */
 static double add_huber(const struct loss *loss, const struct loss_view *view, uint32_t i, double offset,
                         double weight) {
     const double x = (view->score[i] - log(view->us[i]) - offset) / loss->temperature;

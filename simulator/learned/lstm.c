@@ -79,7 +79,7 @@ static void retreat(size_t hidden, const double *gates, const double *before, co
     }
 }
 
-/* What the steps but the first received from the output before them. */
+/* The gradient of Wh: every step but the first reads the output of the step before. */
 static void add_hidden_gradient(const struct lstm *l, size_t n, const double *h, const double *da, double *gradient) {
     const int wide = (int)l->hidden, gates = 4 * wide;
     const double *later = da + (l->falling ? 0 : gates), *earlier = h + (l->falling ? wide : 0);

@@ -19,7 +19,8 @@ static void divide(size_t d, double *x, double by) {
         x[k] = by > 0 ? x[k] / by : 0;
 }
 
-/* Variances to factors. Rounding leaves a constant feature a deviation of some last digits of its mean. */
+/* Variances to factors. By rounding, a constant feature has a deviation of a few last digits of its mean; its factor is
+ * 0. */
 static void invert(size_t d, const double *mean, double *scale) {
     for (size_t k = 0; k < d; k++) {
         const double deviation = sqrt(scale[k]);

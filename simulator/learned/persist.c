@@ -2,8 +2,8 @@
  *
  * Numbers are written as the shortest decimals that read back the same, so a ranker that was read scores as the one
  * that was written, bit for bit. The names of the features are written with it: a ranker of other features would read
- * numbers that mean something else, and is refused. The seconds of the report are not written: the same training
- * gives the same bytes. */
+ * numbers that mean something else, and is refused. The seconds of the report are not written, so that the same
+ * training gives the same bytes. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -184,7 +184,7 @@ static enum status read_options(const struct json_at *root, struct ranker_option
     static const char *const KNOWN[] = {"seed",     "sigma_us",      "validation",   "members", "epochs",
                                         "patience", "learning_rate", "weight_decay", NULL};
     struct json_at at;
-    uint64_t epochs = 0, patience = 0, members = 1; /* rankers of before there were members have one */
+    uint64_t epochs = 0, patience = 0, members = 1; /* an older file has no members: that is one */
     enum status status;
     if ((status = json_member(root, "options", &at, err)) || (status = json_expect_object(&at, KNOWN, err)) ||
         (status = read_seed(&at, &o->seed, err)) || (status = get_number(&at, "sigma_us", &o->sigma_us, err)) ||

@@ -25,7 +25,7 @@ enum { INIT_STREAM = 0x1417, MEMBER_SEED = 0x9e3779b9 };
 static const double TEMPERATURE = 0.1;
 /* Trials of one strategy differ by about this share. */
 static const double NOISE = 0.01;
-/* Ranking comes first; this much of the Huber term holds the scale. */
+/* Weight of the Huber term beside the ranking loss: enough to hold scores to the scale of times. */
 static const double ANCHOR = 0.3;
 /* A ranker that is trained on counts as this many examples: with n new ones steps are n / (n + this) as large. With
  * full steps ten examples of a new domain spoil an order that hundreds have taught. */
@@ -137,8 +137,8 @@ enum status ranker_score(const struct ranker *ranker, const struct features *fea
 
 /* ---- training ---- */
 
-/* fold.base: the score without a network's own part, which the fit computes; of trees all that is there, since new
- * ones come on top. fold.score: the score before training. */
+/* fold.score: the score before training. fold.base: the part of it that training does not change. For a network that is
+ * the score without the network's output; for trees it is the whole score, since new trees are added to the old. */
 static enum status set_base(const struct ranker *ranker, struct fold *fold, struct error *err) {
     const bool network = NETWORKS[ranker->options.kind] != NULL;
     enum status status = ST_OK;
@@ -284,7 +284,7 @@ static enum status train_member(const struct ranker *ranker, const struct ranker
 }
 
 /* Boosted trees are the mean of members that differ in the examples that stop them and those that grow each tree:
- * bagging (Breiman 1996), which takes away what one draw of either has added. On four recorded domains it raised the
+ * bagging (Breiman 1996), which averages out the chance of a single draw. On four recorded domains it raised the
  * accuracy by 0.5 points, more than other depths, rates and penalties did. */
 static enum status train_members(struct ranker *ranker, const struct ranker *from, const struct ranker_options *options,
                                  size_t n, const struct ranker_example *examples, struct error *err) {

@@ -1,9 +1,9 @@
 /* The examples of one training run: sorted by domain, split into those that train and those that decide when to stop.
  *
- * Each domain is split by itself, by the seed. So every domain has examples that train, at least two, and a domain that
- * is large enough also has some that decide. Examples of one domain are a group and lie together. Both folds give a
- * domain the same group number; a group may be empty in one fold. Threads: a struct sample belongs to one thread at a
- * time. */
+ * Each domain is split by itself, by the seed. So every domain with two or more examples has at least two that train,
+ * and a domain that is large enough also has some that decide. Examples of one domain are a group and lie together.
+ * Both folds give a domain the same group number; a group may be empty in one fold. Threads: a struct sample belongs to
+ * one thread at a time. */
 #ifndef SIMULATOR_LEARNED_SAMPLE_H
 #define SIMULATOR_LEARNED_SAMPLE_H
 

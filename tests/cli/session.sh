@@ -48,7 +48,7 @@ check another_client_cannot_end_it 1 "trial 1 is with client \"a\", attempt 1, u
 check nor_another_attempt 1 'trial 1 is in attempt 1' session complete "$id" 1 --attempt 2 --time 12ms,12ms,12ms --client a
 check a_time_needs_its_unit 2 'say the unit' session complete "$id" 1 --time 12 --client a
 check nor_does_an_empty_time 2 'no number with its unit: ""' session complete "$id" 1 --time 12ms,12ms,12ms, --client a
-check fewer_than_three_make_no_trial 2 'a trial is of 3 iterations and more, and this one has 2' session complete "$id" 1 --time 12ms,12ms --client a
+check fewer_than_three_make_no_trial 2 'a trial needs at least 3 iterations, and this one has 2' session complete "$id" 1 --time 12ms,12ms --client a
 check not_both_ways 2 '--time and --times: give one' session complete "$id" 1 --time 9ms,9ms,9ms --times x --client a
 check no_file_of_times 2 'nowhere: No such file' session complete "$id" 1 --times nowhere --client a
 check a_folder_is_no_file_of_times 1 '.: Is a directory' session complete "$id" 1 --times . --client a

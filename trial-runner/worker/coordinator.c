@@ -11,7 +11,7 @@ bool coordinator_orders(const struct coordinator *c, uint32_t m) {
     return c->needed && (message->kind == SYNC_ALL_REDUCE || (c->local_sums && message->local_reduction));
 }
 
-/* The leader's next decision will lie in c->go. */
+/* Receive the leader's next decision into c->go. */
 static void listen(struct coordinator *c) {
     MPI_Irecv(c->go, (COORDINATOR_BATCH + 1) * (int)sizeof *c->go, MPI_BYTE, 0, 0, c->world->control,
               requests_add(c->requests, (struct completion){.kind = DONE_GO}));

@@ -30,7 +30,7 @@ struct coordinator {
     uint64_t *finished;  /* leader: [n_devices] steps that each has finished since the start */
     uint64_t *incoming;  /* leader: [n_devices] reports being received */
     uint64_t everywhere; /* leader: steps that all have finished and whose messages are in the schedule */
-    uint32_t *go;        /* how many, and which: being received, or at the leader being collected */
+    uint32_t *go;        /* [0] how many, then which messages; the leader collects them here, the others receive them */
 };
 
 void coordinator_init(struct coordinator *coordinator, const struct plan *plan, const struct world *world,
@@ -45,8 +45,8 @@ void coordinator_report(struct coordinator *coordinator, uint64_t steps, struct 
 /* A report from `device` has come in (DONE_REPORT); listens for the next. */
 void coordinator_hear(struct coordinator *coordinator, uint32_t device, struct schedule *schedule);
 
-/* Start what the schedule lets go, at most COORDINATOR_BATCH; true when anything did. The leader tells the others of it
- * first and together, before the work of starting it here. */
+/* Start what the schedule lets go, at most COORDINATOR_BATCH; true when anything did. The leader first sends one
+ * message with all of them to the others, and only then starts them itself. */
 bool coordinator_dispatch(struct coordinator *coordinator, struct schedule *schedule, coordinator_start *start,
                           void *context);
 

@@ -104,8 +104,8 @@ static double described_gbit(const struct cluster *cluster, uint32_t a, uint32_t
     return gbit;
 }
 
-/* What a push gets of its way, from the slope between the two largest sizes. On a busy machine it may be anything; what
- * no description may say is not taken down. */
+/* What a push gets of its way, from the slope between the two largest sizes. On a busy machine the slope may be any
+ * number; one that no description may have is ignored. */
 static void note_goodput(struct bench *b, uint64_t bytes, double us, uint64_t less_bytes, double less_us) {
     static const double least = 0.001; /* strategy/cluster.c */
     double gbit =
@@ -115,7 +115,7 @@ static void note_goodput(struct bench *b, uint64_t bytes, double us, uint64_t le
         b->runtime.goodput = fmin(1, bytes_per_us / (gbit * 125));
 }
 
-/* Never less than a word's: on a busy machine the difference of two medians may be. */
+/* At least the time of a word: on a busy machine the difference of two medians may be less. */
 static double time_one_way(struct bench *b, uint64_t there, uint64_t back, double word_us, int repeats) {
     double both_us = time_operation(b, push_and_pull, there, back, ALGORITHM_auto, repeats);
     return fmax(both_us - word_us / 2, word_us / 2);

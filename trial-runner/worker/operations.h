@@ -1,4 +1,4 @@
-/* Single operations, each to its end on every rank that has a part in it: what the bench times. */
+/* Single operations, which the bench times. Each call returns when this rank's part is done. */
 #ifndef TRIAL_RUNNER_WORKER_OPERATIONS_H
 #define TRIAL_RUNNER_WORKER_OPERATIONS_H
 

@@ -47,8 +47,8 @@ void requests_send_copy(struct requests *requests, const void *data, size_t byte
 
 void requests_release(struct requests *requests);
 
-/* The same while some are live: receives of the coordinator that nobody will answer are cancelled, what is on its way
- * is waited for. */
+/* As requests_release, while some requests are live: receives of the coordinator that nobody will answer are cancelled;
+ * all others are waited for. */
 void requests_end(struct requests *requests);
 
 #endif

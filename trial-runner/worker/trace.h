@@ -1,4 +1,4 @@
-/* What device 0 did and when: kept in memory while a run is timed, told afterwards. */
+/* What device 0 did and when: kept in memory while a run is timed, printed afterwards. */
 #ifndef TRIAL_RUNNER_WORKER_TRACE_H
 #define TRIAL_RUNNER_WORKER_TRACE_H
 

@@ -10,7 +10,7 @@
 #define DESCRIPTOR_TABLE(X)                                                                                            \
     X(bytes, 2)          /* of all variables */                                                                        \
     X(variables, 2)      /* how many */                                                                                \
-    X(effective, 2)      /* how many of equal size would be as concentrated: 1 / sum of squared shares */              \
+    X(effective, 2)      /* the effective number of variables by bytes: 1 / sum of squared shares */                   \
     X(compute, 2)        /* microseconds of an iteration on the slowest device */                                      \
     X(devices, 1)        /* how many */                                                                                \
     X(bandwidth, 2)      /* Gbit/s of the slowest NIC */                                                               \

@@ -198,7 +198,7 @@ static enum status read_domain(struct loading *l, const struct record *key, stru
     return st || out->runner ? st : error_no_memory(err);
 }
 
-/* The next slot of out->domains is free; it stays so when no example comes of these n entries. */
+/* Fill the next slot of out->domains; when these n entries give no example, the slot stays free. */
 static enum status add_domain(struct loading *l, const struct entry *entries, size_t n, struct error *err) {
     struct domain *domain = &l->out->domains[l->out->n_domains];
     struct featurizer *f = NULL;

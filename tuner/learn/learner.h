@@ -24,12 +24,12 @@ struct learner_trial {
 };
 
 struct learner {
-    const struct ranker *from; /* borrowed; NULL: the session has no ranker, and nothing here does anything */
+    const struct ranker *from; /* borrowed; NULL: the session has no ranker, and all functions here do nothing */
     struct ranker *tuned;      /* NULL until enough was learned */
     struct predictor described;
     uint64_t seed;
     const atomic_int *cancel; /* the session's; NULL: none */
-    size_t n_features;        /* of the first trials; n_shards = 0: could not be predicted */
+    size_t n_features;        /* of the first trials; one with n_shards = 0 could not be predicted */
     struct features *features;
     size_t n; /* the job */
     struct learner_trial *trials;
@@ -47,7 +47,7 @@ enum status learner_init(struct learner *out, const struct ranker *from, const s
                          const struct cluster *cluster, uint64_t seed, struct error *err);
 void learner_release(struct learner *learner);
 
-/* Begin to train further with trials[0..n), the first of which are those of the last call. Waits for a training of that
+/* Begin to train further with trials[0..n), which begin with the trials of the last call. Waits for a training of that
  * call that still runs. Where no thread can be started it trains at once. Fails: ST_NO_MEMORY. */
 enum status learner_begin(struct learner *learner, size_t n, const struct learner_trial *trials, struct error *err);
 

@@ -1,5 +1,5 @@
-/* Held out examples are drawn within each domain, so that every domain has examples that train and examples that judge;
- * at least two of a domain train. */
+/* Held out examples are drawn within each domain, so that every domain has examples to train on, at least two, and
+ * examples to judge by. */
 #include "tuner/learn/ranker_fit.h"
 
 #include <math.h>

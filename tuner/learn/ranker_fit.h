@@ -16,7 +16,7 @@
 struct ranker_fit_options {
     struct ranker_options training;   /* its seed draws what is held out, too */
     const struct stored_ranker *from; /* train this one further; NULL: begin anew. Borrowed */
-    double held_out;                  /* share of each domain's examples that the training never sees; below 1 */
+    double held_out;                  /* share of each domain's examples that are kept out of the training; below 1 */
 };
 
 /* Shares of pairs in the right order, NaN without pairs: of the held out examples, or of those trained on when none
@@ -39,7 +39,7 @@ struct ranker_fit {
  * Release with ranker_fit_release. */
 enum status ranker_fit_run(const struct examples *examples, const struct ranker_fit_options *options,
                            struct ranker_fit *out, struct error *err);
-/* What the ranker is called when nobody says: its kind, and what it was trained on. */
+/* The name of a ranker that the user gives none: its kind, and what it was trained on. */
 enum { RANKER_NAME_ROOM = 160 };
 void ranker_fit_name(const struct ranker_fit *fit, char *out, size_t n);
 void ranker_fit_release(struct ranker_fit *fit); /* a zeroed one is allowed */

@@ -1,5 +1,5 @@
-/* A ranker's text is canonical JSON, and so is the object around it: taking it out again and writing it canonically
- * gives back the very text, so numbers survive as they are. */
+/* A ranker's text is canonical JSON, and so is the object around it: taking it out and writing it canonically gives the
+ * same text, so no number changes. */
 #include "tuner/learn/rankers.h"
 
 #include <math.h>
@@ -271,7 +271,8 @@ static enum status read_tree(const struct json_at *root, struct stored_ranker *o
     return ST_OK;
 }
 
-/* By its whole id. When it cannot be used here, ST_INVALID, and out has what is known of it; release it always. */
+/* By its whole id. When this version cannot use it: ST_INVALID, and *out has what is known of it. Release *out in
+ * either case. */
 static enum status read_stored(struct store *store, const struct viewer *asker, const char *id,
                                struct stored_ranker *out, struct error *err) {
     struct arena arena = {0};
@@ -461,7 +462,7 @@ enum status rankers_nearest(struct store *store, const struct viewer *asker, con
     st = find_nearest(store, &list, here, &best, &nearest, err);
     if (!st && best == list.n)
         st = error_set(err, ST_NOT_FOUND, "%s has no ranker%s", store_path(store),
-                       list.n ? " that tells times and this version can use" : "");
+                       list.n ? " that predicts times and that this version can use" : "");
     if (!st) {
         *out = list.items[best];
         list.items[best] = (struct stored_ranker){.ranker = NULL};
@@ -486,7 +487,7 @@ enum status rankers_for_session(struct store *store, const struct viewer *asker,
         return st;
     stored_ranker_release(out);
     *out = (struct stored_ranker){0};
-    return nearest
-               ? ST_OK
-               : error_set(err, ST_USAGE, "ranker %s: it only ranks and tells no times, which a session needs", word);
+    return nearest ? ST_OK
+                   : error_set(err, ST_USAGE, "ranker %s: it only ranks and predicts no times, which a session needs",
+                               word);
 }

@@ -62,13 +62,13 @@ enum status rankers_put_for(struct store *store, const char *team, const char *s
                             const struct ranker *ranker, const struct ranker_origin *origin, struct id *id,
                             struct error *err);
 
-/* Who asks finds, in this function and those below, only what it may see; NULL finds all.
- * The one that `word` means (seen_find), by name or by the beginning of its id. Fails: ST_NOT_FOUND, ST_USAGE (several
- * begin so), ST_INVALID (this version cannot use it). */
+/* The ranker that `word` names (seen_find), by its name or the beginning of its id. Fails: ST_NOT_FOUND, ST_USAGE
+ * (several begin so), ST_INVALID (this version cannot use it). In this function and those below `asker` finds only what
+ * it may see; NULL finds all. */
 enum status rankers_get(struct store *store, const struct viewer *asker, const char *word, struct stored_ranker *out,
                         struct error *err);
 
-/* The same, but one that this version cannot use has ranker NULL. Fails: ST_NOT_FOUND, ST_USAGE. */
+/* The same, but a ranker that this version cannot use is found too, with ranker NULL. Fails: ST_NOT_FOUND, ST_USAGE. */
 enum status rankers_look(struct store *store, const struct viewer *asker, const char *word, struct stored_ranker *out,
                          struct error *err);
 
@@ -90,7 +90,7 @@ enum status rankers_nearest(struct store *store, const struct viewer *asker, con
                             struct stored_ranker *out, double *distance, struct error *err);
 
 /* The ranker that a session is to use: `word` is a name or id, "none", or "nearest". *out has ranker NULL for none and
- * where no ranker is near. Fails: ST_USAGE (it tells no times), as rankers_get. */
+ * where no ranker is near. Fails: ST_USAGE (it ranks and predicts no times), as rankers_get. */
 enum status rankers_for_session(struct store *store, const struct viewer *asker, const struct domain *here,
                                 const char *word, struct stored_ranker *out, struct error *err);
 

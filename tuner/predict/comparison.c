@@ -39,8 +39,8 @@ static enum status fill_rows(struct predictor *predictor, struct comparison *c, 
     return st;
 }
 
-/* Jackson's value of all gradients, each as divisible as can be, at the best time a byte of any algorithm. It counts
- * from the start of the backward pass to the end of the next forward pass, which is the period. */
+/* The optimum of Jackson's preemptive one-machine problem with all gradients as jobs, at the best time a byte of any
+ * algorithm. It spans the start of the backward pass to the end of the next forward pass, which is the period. */
 static enum status all_reduce_floor(const struct model *model, const struct cost *cost, double *out,
                                     struct error *err) {
     size_t n = model->n_variables;

@@ -13,7 +13,7 @@
 
 struct comparison_row {
     const struct baseline *baseline;
-    double iteration_us; /* NaN: no form here, or too large to predict */
+    double iteration_us; /* NaN: impossible on this model and cluster, or too large to predict */
 };
 
 struct comparison {
@@ -24,7 +24,7 @@ struct comparison {
     double lower_bound_us; /* no strategy is faster (simulator/bound.h) */
 };
 
-/* Fails: ST_NO_MEMORY and what baselines and predictions fail with beyond not being possible here. */
+/* Fails: ST_NO_MEMORY, and as baselines and predictions do, except where one is impossible here (its row is NaN). */
 enum status comparison_run(const struct model *model, const struct cluster *cluster, struct comparison *out,
                            struct error *err);
 void comparison_release(struct comparison *comparison);

@@ -10,8 +10,8 @@
 enum { FIT_LEVELS = 4, BRIEF_PASSES = 3 };
 
 static const double FIT_FIRST_STEP = 0.35; /* of a factor's logarithm */
-static const double FIT_NOISE = 0.05;      /* deviation of one trial's log(predicted / measured) that is just noise */
-static const double FIT_LARGEST = 0.5;     /* a residual beyond this is an outlier and counts no more than it */
+static const double FIT_NOISE = 0.05;      /* deviation of one trial's log(predicted / measured) by noise alone */
+static const double FIT_LARGEST = 0.5;     /* a larger residual is an outlier, and counts as this */
 
 /* A curve's fixed part is its value at its smallest size. */
 static void correct_measurements(struct measurement *to, const struct cluster *from, struct correction c) {
@@ -91,7 +91,7 @@ size_t predictor_bytes(const struct predictor *p) {
 
 enum status predictor_run(struct predictor *p, const struct strategy *strategy, struct prediction *out,
                           struct error *err) {
-    enum status st = work_check(err); /* before lowering: who searches asks for thousands */
+    enum status st = work_check(err); /* before lowering, since a search makes thousands of predictions */
     if (!st && p->limits)
         st = export_limits_check(p->limits, strategy, p->model, p->cluster, err);
     if (!st)
@@ -116,7 +116,7 @@ enum status predictor_features(struct predictor *p, const struct strategy *strat
     return features_of(strategy, &p->plan, &p->cost, &terms, out, err);
 }
 
-/* The iteration time under these factors, of which the predictor has those corrections already. */
+/* The iteration time under these factors, which the predictor already uses. */
 static enum status predict_with(struct predictor *p, const double factors[2], const struct strategy *strategy,
                                 double *us, struct error *err) {
     struct prediction prediction;

@@ -1,10 +1,9 @@
 /* Predictions for one (model, cluster), corrected by what was measured there.
  *
- * The timeline uses the cluster's figures, which are never quite true on the day: a NIC gives less than its nominal
- * rate, and a launch costs more when the cores are busy. Two factors correct this. `startup` multiplies every fixed
- * cost (latency, launch, coordination), `transfer` every cost that grows with bytes. Both are fitted to the session's
- * own trials. A prior keeps them near 1, so that a few trials do not overfit. Units: microseconds. Threads: one at a
- * time. */
+ * The timeline uses the cluster's figures, which are never quite right: a NIC gives less than its nominal rate, and a
+ * launch costs more when the cores are busy. Two factors correct this. `startup` multiplies every fixed cost (latency,
+ * launch, coordination), `transfer` every cost that grows with bytes. Both are fitted to the session's own trials. A
+ * prior keeps them near 1, so that a few trials do not overfit. Units: microseconds. Threads: one at a time. */
 #ifndef TUNER_PREDICT_PREDICTOR_H
 #define TUNER_PREDICT_PREDICTOR_H
 
@@ -35,7 +34,7 @@ struct predictor {
     struct cost cost;
     struct timeline *timeline;
     struct plan plan;                   /* of the last prediction */
-    struct predictions known;           /* what fits have asked for */
+    struct predictions known;           /* predictions of earlier fits */
     const struct export_limits *limits; /* what these forms cannot say is infeasible; borrowed; NULL: none */
     bool brief;                         /* few passes of the timeline: to rank many strategies, not to report a time */
 };
@@ -60,7 +59,7 @@ enum status predictor_correct(struct predictor *predictor, struct correction cor
 
 /* Fit the factors to n measured strategies by least squares of log(predicted / measured), each factor's logarithm
  * having a normal prior of deviation PREDICTOR_PRIOR around 0, and use them from now on. Deterministic: a coordinate
- * search on a shrinking grid. What earlier fits have predicted is not predicted again. */
+ * search on a shrinking grid. Predictions of earlier fits are reused. */
 #define PREDICTOR_PRIOR 0.3
 struct measured {
     const struct strategy *strategy;

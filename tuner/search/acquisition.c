@@ -1,4 +1,4 @@
-/* See acquisition.h. From z = -3 upward h(z) is added up as it is written: no more than a digit cancels. Below, with
+/* See acquisition.h. From z = -3 upward h(z) is computed as it is written: at most one digit cancels. Below, with
  * t = -z, h = phi(t) (1 - t M(t)), where M = Phi(-t) / phi(t) is Mills' ratio. Laplace's continued fraction
  *
  *   M(t) = 1 / (t + r(t)),   r(t) = 1 / (t + 2 / (t + 3 / (t + ...)))

@@ -1,6 +1,6 @@
 /* Expected improvement in logarithms, for minimisation, plain and for noisy trials.
  *
- * What a point whose value is normal with `mean` and `sd` is expected to win over `best`:
+ * The expected improvement over `best` of a point whose value is normal with `mean` and `sd`:
  *
  *   EI = E max(best - value, 0) = sd * h(z),   h(z) = phi(z) + z Phi(z),   z = (best - mean) / sd
  *

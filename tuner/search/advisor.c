@@ -13,7 +13,7 @@
 
 static const double LIKE = 0.1; /* squared distance at which likeness has fallen to 1/e */
 
-/* Trials before the parameters of the process are fitted, because a few dozen do not tell eight length scales. On
+/* From so many trials on the parameters of the process are fitted: a few dozen are too few for eight length scales. On
  * recorded trials, after 8 to 50 of them, fitted parameters predicted times worse than the prior corrected by its mean
  * error alone; the fixed parameters of `adapt` predicted them better (`make evaluate`, ablation). */
 enum { FITTED_FROM = 64 };
@@ -91,7 +91,7 @@ static enum status fill(struct advisor *a, const struct advisor_observation *obs
     return st;
 }
 
-/* Row x counts as tried: the likeness of a candidate is that to the nearest row that was tried. */
+/* Take row x as tried. A candidate's likeness is its likeness to the nearest row that was tried. */
 static void add_likeness(struct advisor *a, const double *x) {
     for (size_t i = 0; i < a->n; i++) {
         double squares = 0;
@@ -101,7 +101,8 @@ static void add_likeness(struct advisor *a, const double *x) {
     }
 }
 
-/* Until FITTED_FROM, half of what the prior gets wrong is a matter of the columns and half is noise. */
+/* With fewer than FITTED_FROM trials the parameters are fixed: half of the variance of the prior's error depends on the
+ * columns, half is noise. */
 static enum status adapt(struct gp *gp, const struct gp_data *data, struct error *err) {
     double theta[GP_LENGTH + SKETCH_KNOBS];
     if (data->n >= FITTED_FROM)
@@ -138,7 +139,7 @@ static void judge_by_process(struct advisor *a) {
                       100 * a->options->diversity * a->likeness[i];
 }
 
-/* The prior, moved by what the trials were off on average. */
+/* The prior, shifted by the trials' mean error. */
 static void judge_by_prior(struct advisor *a) {
     double off = 0;
     for (size_t i = 0; i < a->n_observed; i++)

@@ -1,5 +1,6 @@
-/* See bayes.h. What is under way, and what this call has suggested already, becomes a belief of the model (Kriging
- * believer): its expected value may be the one to improve on, and near it nothing is left to learn. */
+/* See bayes.h. Points under way, and points that this call has suggested already, become beliefs of the model (Kriging
+ * believer): their expected values count as measured, so a new point must improve on them and is not chosen near
+ * them. */
 #include "tuner/search/bayes.h"
 
 #include <math.h>
@@ -230,7 +231,8 @@ static enum status fit(struct bayes *b, struct records *r, struct error *err) {
     return status;
 }
 
-/* Believe the row and improve on it from now on, if it is that good. *log_ei: of the row, before. */
+/* Add the row as a belief; if its mean is the best, later points must improve on it. *log_ei is the row's, before
+ * that. */
 static enum status believe(struct bayes *b, struct records *r, const double *row, double *best, double *log_ei,
                            struct error *err) {
     double mean, variance, prior = 0;
@@ -264,10 +266,10 @@ static size_t list_near(const struct bayes *b, const struct records *r, double *
 
 /* ---- suggestions ---- */
 
-/* Where the q points go and what they are chosen by. */
+/* The q suggested points, and the state in which they are chosen. */
 struct suggestions {
     bool modelled;
-    double best, log_ei; /* to improve on; of the first point */
+    double best, log_ei; /* best: to improve on; log_ei: of the first point */
     double *near;        /* rows */
     size_t n_near;
 };

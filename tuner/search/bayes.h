@@ -6,8 +6,8 @@
  *
  * A Gaussian process (gaussian_process.h) is fitted to the history anew each time; the next point has the highest
  * score, the logarithm of augmented expected improvement (acquisition.h) over the best posterior mean among the points
- * measured: not over the least value seen, which is the luckiest noise. Points under way are taken to come out as
- * expected, so that the next are elsewhere.
+ * measured. The least value seen would not do: it is low also by the luck of its noise. Points under way are taken to
+ * come out as expected, so that the next are elsewhere.
  *
  * Minimise logarithms of times: ratios then count alike everywhere, noise is even, and a gain is a relative gain.
  *
@@ -29,7 +29,7 @@ struct bayes; /* opaque */
 
 struct bayes_options {
     uint64_t seed;
-    size_t first; /* trials before the model is asked; 0: one more than there are dimensions, or 3 with a prior */
+    size_t first; /* trials before the model chooses points; 0: one more than there are dimensions, or 3 with a prior */
     /* What is known of the value at x [dimensions] before any trial, such as a simulator's prediction; the model learns
      * what is wrong with it. Called about 700 times a point suggested, and once a trial. +INFINITY: never try this
      * point. NULL: nothing is known. */

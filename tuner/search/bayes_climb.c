@@ -17,7 +17,7 @@ enum {
 };
 #define APART     0.1    /* starts differ by this much in a column */
 #define PRECISION 1e-4   /* of a continuous climb, in [0, 1] */
-#define LOWEST    (-1e6) /* a score that an optimizer can take for none */
+#define LOWEST    (-1e6) /* stands for a score of -INFINITY, which optimizers cannot take */
 
 struct sweep {
     size_t n;
@@ -95,7 +95,7 @@ static void sweep_some(const struct bayes_climb *climb, struct sweep *sweep) {
                             sweep->rows + sweep->n * columns);
 }
 
-/* Priors and scores; what has been seen promises nothing. */
+/* Priors and scores. A point that was seen scores -INFINITY. */
 static enum status sweep_score(const struct bayes_climb *climb, double *scratch, struct sweep *sweep,
                                struct error *err) {
     enum status status = bayes_climb_priors(climb, sweep->n, sweep->rows, scratch, sweep->prior, err);
@@ -115,7 +115,7 @@ static bool differ(size_t columns, const double *a, const double *b) {
     return false;
 }
 
-/* The best points of the sweep that are apart from one another: their places, how many. */
+/* The places of the sweep's best points that are APART from each other; returns how many. */
 static size_t sweep_starts(const struct bayes_climb *climb, struct sweep *sweep, size_t *starts) {
     size_t n = 0, columns = climb->space->columns;
     while (n < STARTS) {

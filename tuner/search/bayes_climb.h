@@ -2,7 +2,7 @@
  *
  * A sweep of evenly spread points and of points near the best known ones, then a climb from the best few: continuous
  * dimensions by L-BFGS with analytic gradients (Sbplx when there is a prior, which need not be smooth), discrete ones
- * by moving to neighbours, in turn. Small discrete spaces are looked at whole. */
+ * by moving to neighbours, in turn. In small discrete spaces every point is scored. */
 #ifndef TUNER_SEARCH_BAYES_CLIMB_H
 #define TUNER_SEARCH_BAYES_CLIMB_H
 
@@ -13,7 +13,7 @@
 enum {
     BAYES_SPREAD = 512, /* evenly spread points of a sweep */
     BAYES_NEAR = 128,   /* points of a sweep near those in `near` */
-    BAYES_WHOLE = 2048  /* discrete spaces up to this size are looked at whole */
+    BAYES_WHOLE = 2048  /* in discrete spaces up to this size every point is scored */
 };
 
 struct bayes_climb {

@@ -1,4 +1,4 @@
-/* How good candidates are by a Gaussian process: the logarithm of their expected improvement, and what they teach. */
+/* The score of candidates by a Gaussian process: the logarithm of their augmented expected improvement. */
 #ifndef TUNER_SEARCH_BAYES_SCORE_H
 #define TUNER_SEARCH_BAYES_SCORE_H
 
@@ -10,7 +10,7 @@
  * priors [n; NULL: 0]; -INFINITY when nothing is expected. O(n observations^2), allocates nothing. */
 void bayes_score(struct gp *gp, size_t n, const double *rows, const double *prior, double best, double *score);
 
-/* The candidate of the highest score, the first of several; n >= 1. */
+/* The candidate of the highest score, the first of equals; n >= 1. */
 size_t bayes_choose(size_t n, const double *score);
 
 #endif

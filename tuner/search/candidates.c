@@ -24,8 +24,8 @@ size_t candidates_evaluations(const struct model *model) {
 
 /* ---- climbing ---- */
 
-/* Walk from `start`, taking each neighbour that is predicted faster, for so many steps or so much work; the end of the
- * walk is offered. */
+/* Walk from `start` to neighbours that are predicted faster, until the steps or the work are used up. Offer the end of
+ * the walk. */
 static enum status climb(struct pool *pool, const struct strategy *start, size_t steps, double share, struct rng *rng,
                          struct error *err) {
     struct strategy here, next;
@@ -102,8 +102,8 @@ static enum status propose_guided(struct pool *pool, size_t evaluations, struct 
 
 /* ---- crossing ---- */
 
-/* The parents: what was measured, and what the lists hold now. The list of Bayesian optimization is left out: sessions
- * that crossed it too ended with slower answers. malloc'd. */
+/* The parents, malloc'd: what was measured, and what the lists hold now. The list of Bayesian optimization is left out,
+ * because sessions that crossed it too ended with slower answers. */
 static struct genetic_parent *population(const struct pool *pool, size_t *n) {
     const struct search_context *c = pool->context;
     struct genetic_parent *out = calloc(pool->n_tried + c->n_earlier + CANDIDATES_MOST, sizeof *out);
@@ -187,7 +187,7 @@ static void collect_lists(struct pool *pool, struct candidates *out) {
     }
 }
 
-/* A copy of what was made elsewhere, unless it is known. */
+/* Add a copy of a strategy that no proposer made, unless it is known. */
 static enum status add_copy(const struct pool *pool, const struct strategy *strategy, const char *proposer, double us,
                             struct candidates *out, struct error *err) {
     struct candidate *candidate = &out->items[out->n];

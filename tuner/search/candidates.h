@@ -1,8 +1,8 @@
 /* Candidates for the next trial: five proposers, each drawing and improving against the predictor.
  *
  * What a proposer may spend is a share of the evaluations: the more its trials have won so far, the more it gets
- * (proposers_judge). What one does not use goes to those after it. Each hands on its few best that are new; proposals.h
- * chooses which of all of them is tried. */
+ * (proposers_judge). Evaluations that one does not use go to those after it. Each proposer gives its few best new
+ * strategies; proposals.h chooses the one that is tried. */
 #ifndef TUNER_SEARCH_CANDIDATES_H
 #define TUNER_SEARCH_CANDIDATES_H
 
@@ -28,9 +28,9 @@ struct candidates {
  */
 size_t candidates_evaluations(const struct model *model);
 
-/* What the proposers make, those of the starts (the first CANDIDATES_STARTS) and of the fastest earlier ones
- * (CANDIDATES_EARLIER, proposer "earlier") that were not tried in this session. The same arguments and state of rng
- * give the same candidates. Fails: ST_NO_MEMORY, and what predictions fail with beyond ST_INFEASIBLE and ST_TOO_LARGE.
+/* The candidates: what the proposers make, the first CANDIDATES_STARTS starts, and the CANDIDATES_EARLIER fastest
+ * earlier strategies (proposer "earlier"), without those that were tried in this session. The same arguments and state
+ * of rng give the same candidates. Fails: ST_NO_MEMORY, and as predictions, except for ST_INFEASIBLE and ST_TOO_LARGE.
  * Release with candidates_release. */
 enum status candidates_make(const struct search_context *context, size_t evaluations, size_t n,
                             const struct tried *tried, struct rng *rng, struct candidates *out, struct error *err);

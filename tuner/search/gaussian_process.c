@@ -4,8 +4,8 @@
  *   k(x, x') = signal (1 + a + a^2 / 3) exp(-a),   dk / d log length_k = w ((x - x') / length)_k^2,
  *   w = signal 5/3 (1 + a) exp(-a),
  *
- * so that one array of w serves every length scale. The constant c has variance 1 and is a part of the covariance: one
- * observation has a posterior like any number of them, and nothing is said about far points as if c were known.
+ * so that one array of w serves every length scale. The constant c has variance 1 and is a part of the covariance: so
+ * one observation is enough for a posterior, and the variance at far points includes that of c.
  *
  * A belief at x has the value that was expected there, so its weight in alpha is 0: believing appends a row to the
  * Cholesky factor and changes no mean (Ginsbourger, Le Riche and Carraro 2010, "Kriging believer").
@@ -210,7 +210,7 @@ static void build(struct gp *gp, const double *theta, size_t n, double jitter, b
     }
 }
 
-/* Ten times as much, or the first; false when that is too much. */
+/* Raise the jitter tenfold, or to LEAST_JITTER at first; false when that would be too much. */
 static bool more_jitter(double *jitter, double diagonal) {
     *jitter = *jitter > 0 ? 10 * *jitter : LEAST_JITTER * diagonal;
     return *jitter <= MOST_JITTER * diagonal;
@@ -256,7 +256,7 @@ static void scale_point(const struct gp *gp, const double *x, double *point) {
         point[k] = x[k] / gp->length[gp->input_of[k]];
 }
 
-/* Of what is left of the prior variance after the data has explained `explained`. */
+/* The posterior variance, in the caller's unit: the prior variance less what the data explains. */
 static double variance_left(const struct gp *gp, double explained) {
     double v = GP_CONSTANT + exp(gp->theta[GP_SIGNAL]) - explained;
     return fmax(v, 0) * gp->unit * gp->unit;

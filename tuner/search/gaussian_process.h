@@ -11,7 +11,7 @@
  *
  * Inputs lie in [0, 1] or about. An input may have several columns (a category, one-hot): they share a length scale.
  * Threads: a struct gp belongs to one thread at a time, also for predictions. The first gp_new sets OpenBLAS to one
- * thread for the process: its idle threads spin, and what runs beside may be a measurement. */
+ * thread for the process: its idle threads spin, which would disturb a measurement on the same machine. */
 #ifndef TUNER_SEARCH_GAUSSIAN_PROCESS_H
 #define TUNER_SEARCH_GAUSSIAN_PROCESS_H
 
@@ -61,7 +61,7 @@ void gp_predict(struct gp *gp, size_t m, const double *x, const double *prior, d
 void gp_predict_slope(struct gp *gp, const double *x, double *mean, double *variance, double *mean_slope,
                       double *variance_slope);
 
-/* Take it that x will be measured at its posterior mean: variances shrink, means stay [O(n^2)]. At most `room` times.
+/* Assume that x will be measured at its posterior mean: variances shrink, means stay [O(n^2)]. At most `room` times.
  * Fails: ST_NUMERIC. */
 enum status gp_believe(struct gp *gp, const double *x, struct error *err);
 

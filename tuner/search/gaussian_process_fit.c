@@ -3,9 +3,9 @@
  * The gradient (Rasmussen and Williams, equation 5.9) is half the trace of A dK, A = alpha alpha' - K^-1. Since the
  * trace of A K is y' alpha - n, the signal's entry follows from the diagonal and the sum of A, without K.
  *
- * Priors keep few points from silly fits: a length scale of a thousandth explains any data as noise-free. They are
- * log-normal. Length scales grow with the square root of the number of inputs, because distances do (Hvarfner, Hellsten
- * and Nardi, "Vanilla Bayesian optimization performs great in high dimensions", 2024). */
+ * Priors prevent absurd fits to few points: with a length scale of a thousandth any data would be explained without
+ * noise. They are log-normal. Length scales grow with the square root of the number of inputs, because distances do
+ * (Hvarfner, Hellsten and Nardi, "Vanilla Bayesian optimization performs great in high dimensions", 2024). */
 #include <cblas.h>
 #include <lapacke.h>
 #include <math.h>
@@ -25,7 +25,7 @@ enum {
     REFITS = 3
 };
 #define LOG_2PI     1.83787706640934548356
-#define TOLERANCE   1e-2 /* of the log posterior: nothing that follows could tell */
+#define TOLERANCE   1e-2 /* of the log posterior: a smaller difference changes no result */
 #define DIFFERENCE  0.03 /* of a parameter, for curvatures */
 #define LEAST_NOISE 1e-8
 #define MOST_NOISE  1.0

@@ -15,7 +15,7 @@
 
 struct genetic_parent {
     const struct strategy *strategy;
-    double us; /* what is not finite is never picked */
+    double us; /* one without a finite time is never picked */
 };
 
 struct genetic_options {

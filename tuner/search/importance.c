@@ -50,7 +50,7 @@ static enum status fit(struct fitted *f, size_t n, const struct advisor_observat
         f->y[f->n++] = log(observed[i].us);
     }
     if (f->n < IMPORTANCE_LEAST)
-        return error_set(err, ST_NOT_FOUND, "%zu completed trials are too few to tell which knobs mattered", f->n);
+        return error_set(err, ST_NOT_FOUND, "%zu completed trials are too few to find out which knobs mattered", f->n);
     if (!(variance_of(f->n, f->y) > ALIKE))
         return error_set(err, ST_NOT_FOUND, "all trials took about the same time");
     const struct gp_data data = {.n = f->n, .x = f->x, .y = f->y};
@@ -62,7 +62,7 @@ static enum status fit(struct fitted *f, size_t n, const struct advisor_observat
     return st;
 }
 
-/* Half the mean squared change of the fitted value when a trial takes the knob of another. */
+/* Half the mean squared change of the fitted value when a trial gets the knob's columns of another trial. */
 static double total_effect(struct fitted *f, size_t knob) {
     const size_t *knobs = sketch_knobs();
     double squares = 0;
@@ -87,7 +87,7 @@ enum status importance_of(size_t n, const struct advisor_observation *observed, 
     if (!st && !(variance > 0))
         st = error_set(err, ST_NOT_FOUND, "the trials differ by noise alone");
     for (size_t knob = 0; knob < SKETCH_KNOBS && !st; knob++)
-        out[knob] = fmin(total_effect(&f, knob) / variance, 1); /* estimates of a whole may be above it */
+        out[knob] = fmin(total_effect(&f, knob) / variance, 1); /* an estimate of a share may be above 1 */
     fitted_release(&f);
     return st;
 }

@@ -15,7 +15,7 @@
 #include "tuner/search/advisor.h"
 #include "tuner/search/sketch.h"
 
-enum { IMPORTANCE_LEAST = 8 }; /* completed trials, below which nothing is said */
+enum { IMPORTANCE_LEAST = 8 }; /* with fewer completed trials importance_of fails */
 
 /* out[SKETCH_KNOBS] in [0, 1]. Observations that did not complete are left out. Fails: ST_NOT_FOUND
  * (too few trials, or all alike), ST_NUMERIC, ST_NO_MEMORY. O(n^3 + knobs n^4) for n trials, of which the first

@@ -138,7 +138,7 @@ size_t knobs_dimensions(const struct space *space, struct knob_dimension out[KNO
     return n;
 }
 
-/* The i-th member of a set, i below their number. */
+/* The i-th member of a set; i is below the number of members. */
 static uint32_t member(uint32_t set, uint32_t i) {
     for (; i; i--)
         set &= set - 1;
@@ -357,7 +357,8 @@ static uint32_t held_by(uint32_t shards, uint32_t m, uint32_t i) {
     return shards / m + (i < shards % m);
 }
 
-/* How many of the first `most` servers finish the variable first; of equals, the most. */
+/* Over how many of the first `most` servers the variable must be spread to be done earliest; of equal numbers the
+ * largest. */
 static uint32_t best_count(const struct server *pool, uint32_t most, uint32_t shards, double bytes) {
     uint32_t best = 1;
     double least = INFINITY;
@@ -392,7 +393,7 @@ static enum status serve(const struct knobs *knobs, struct strategy *s, uint32_t
     return ST_OK;
 }
 
-/* The served variables with their shards and bytes, largest first; their number. */
+/* List the served variables with their shards and bytes, largest first; returns how many. */
 static uint32_t collect(const struct space *space, const struct knobs *knobs, struct strategy *s,
                         struct sized_variable *list) {
     uint32_t n = 0;

@@ -1,11 +1,11 @@
 /* A strategy from a handful of numbers, the way people set synchronization up today: one architecture, a fusion size, a
  * partition size and a credit (ByteScheduler §4.3, Horovod's fusion threshold, BytePS's partition).
  *
- * The whole space has thousands of choices, which samplers and neighbours walk; these few are what Bayesian
- * optimization, a grid or gradient steps can work on. Their box is the unit cube: a size lies on its axis by its
- * logarithm, a category takes an equal part of its axis a choice, and knobs that the space leaves no choice are not
- * among the dimensions. The ends of a size's axis stand for "none" and "no limit", so that what behaves alike lies
- * together: a tiny merge size next to no merging, a huge partition next to whole gradients.
+ * The whole space has thousands of choices, which samplers and neighbours walk; these few are enough for Bayesian
+ * optimization, a grid or gradient steps. They are mapped to the unit cube. A size lies on its axis by its logarithm. A
+ * category divides its axis into equal parts, one a choice. A knob with a single possible value is no dimension. The
+ * ends of a size's axis stand for "none" and "no limit", so that values with like effects are neighbours: a tiny merge
+ * size next to no merging, a huge partition next to whole gradients.
  *
  * Units: bytes. Threads: all functions may be called at once for a shared const struct space. */
 #ifndef TUNER_SEARCH_KNOBS_H
@@ -83,14 +83,15 @@ struct knobs knobs_from_unit(const struct space *space, const double *u);
  * sizes being rounded to whole 4 KiB of the range. */
 void knobs_to_unit(const struct space *space, const struct knobs *knobs, double *u);
 
-/* The knobs that come nearest to a strategy of any kind. Of one that knobs_strategy has made they give it back, but for
- * knobs without effect and where fewer servers are in use than were allowed. Fails: ST_NO_MEMORY. */
+/* The knobs that come nearest to a strategy of any kind. For a strategy that knobs_strategy made they are its knobs
+ * again, except for knobs without effect, and n_servers where fewer servers are in use than were allowed. Fails:
+ * ST_NO_MEMORY. */
 enum status knobs_of(const struct space *space, const struct strategy *strategy, struct knobs *out, struct error *err);
 
 /* The sealed strategy, called "knobs". Different knobs give different strategies, but for knobs without effect (the
- * merge size of a strategy without all-reduce) and sizes between which no variable makes a difference. Variables are
- * served largest first, cut along axis 0 into shards of about partition_bytes where that is allowed, on the servers
- * that then finish first by their load and bandwidth.
+ * merge size of a strategy without all-reduce) and sizes so close that they group and cut all variables in the same
+ * way. Variables are served largest first, cut along axis 0 into shards of about partition_bytes where that is allowed,
+ * on the servers that then finish first by their load and bandwidth.
  * O(variables · (log variables + n_servers log n_servers + min(shards, n_servers)²)).
  * Fails: ST_INVALID (a knob outside the space's options), ST_NO_MEMORY. */
 enum status knobs_strategy(const struct space *space, const struct knobs *knobs, struct strategy *out,

@@ -1,10 +1,10 @@
-/* See knobs.h: the knobs of a strategy. What the strategy has everywhere is read off its first group or its first
- * served variable; sizes are the largest that occur. */
+/* See knobs.h: the knobs of a strategy. Knobs that hold for the whole strategy are read off its first group or its
+ * first served variable; sizes are the largest that occur. */
 #include <stdlib.h>
 
 #include "tuner/search/knobs.h"
 
-/* What is served, at a look. */
+/* A summary of the served variables. */
 struct served {
     uint32_t n, n_sparse;     /* served variables; sparse ones among them */
     uint64_t least_bytes;     /* of the smallest served variable */

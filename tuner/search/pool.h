@@ -31,8 +31,8 @@ bool pool_has_left(const struct pool *pool);
  * ST_INFEASIBLE and ST_TOO_LARGE. */
 enum status pool_evaluate(struct pool *pool, const struct strategy *strategy, double *us, struct error *err);
 
-/* Evaluate the strategy and move it into the current proposer's list, if it is new and good enough; otherwise release
- * it. *us may be NULL. Fails: as pool_evaluate, and then it is released too. */
+/* Evaluate the strategy and move it into the current proposer's list, if it is new and good enough; otherwise, and on
+ * failure, release it. `us` may be NULL. Fails: as pool_evaluate. */
 enum status pool_offer(struct pool *pool, struct strategy *strategy, double *us, struct error *err);
 
 /* Whether it was tried or is in a list. */

@@ -23,8 +23,8 @@ static void described_release(struct described *d) {
     free(d->advice);
 }
 
-/* Trials whose strategy cannot be predicted teach nothing; those that still run count as if they had come out as
- * expected. */
+/* Trials whose strategy cannot be predicted are left out; trials that still run count as if they had measured the
+ * expected time. */
 static enum status describe_tried(struct described *d, struct predictor *predictor, size_t n, const struct tried *tried,
                                   struct error *err) {
     enum status st = ST_OK;

@@ -1,7 +1,7 @@
 /* See propose_bayes.h. Trials of strategies in the box are observations; those that still run are points under way. A
- * few points that the simulator predicts are observations too, with the variance of its error: they stand for what is
- * known before the first trial, and cost a few dozen predictions where a prior mean would cost hundreds a point. Cost:
- * a fit of the process, O(n^3). */
+ * few points that the simulator predicts are observations too, with the variance of its error: they replace a prior
+ * mean. They cost a few dozen predictions; a prior mean would cost hundreds for each suggested point. Cost: a fit of
+ * the process, O(n^3). */
 #include "tuner/search/propose_bayes.h"
 
 #include <math.h>
@@ -27,7 +27,7 @@ struct box {
     size_t axis[KNOB_COUNT]; /* [n] the cube's axis of each dimension of the box */
 };
 
-/* What the optimizer is told. Rows of `x` and `pending` have box.n coordinates. */
+/* The input of the optimizer. Rows of `x` and `pending` have box.n coordinates. */
 struct observations {
     size_t n, n_pending;
     struct bayes_trial *trials;
@@ -135,7 +135,7 @@ static enum status observe(struct observations *o, const struct box *box, size_t
     return st;
 }
 
-/* What the simulator thinks of points drawn anywhere in the box. */
+/* Predictions of the simulator at points drawn from the whole box. */
 static enum status predict(struct pool *pool, struct observations *o, const struct box *box, size_t n, struct rng *rng,
                            struct error *err) {
     enum status st = ST_OK;

@@ -57,7 +57,8 @@ struct search_context {
     const struct space *space;
     struct predictor *predictor;
     const struct starts *starts;
-    /* Measured here before this session: climbed from and crossed, and the fastest are candidates once more. */
+    /* Strategies measured here before this session. Proposers climb from them and cross them; the fastest are
+     * candidates again. */
     size_t n_earlier;
     const struct tried *earlier;
 };

@@ -1,6 +1,6 @@
-/* See quasi_newton.h. A coordinate at its bound that the gradient pushes outward stays there for a step; the others
- * take the Newton step, no coordinate by more than LONGEST, cut off at the box, and a quarter of it as long as the
- * value does not fall. Powell's damping keeps the Hessian positive definite. */
+/* See quasi_newton.h. A coordinate at its bound that the gradient pushes outward stays there for a step. The others
+ * take the Newton step, scaled so that no coordinate moves by more than LONGEST, and cut off at the box. While the
+ * value does not fall, the step is cut to a quarter. Powell's damping keeps the Hessian positive definite. */
 #include "tuner/search/quasi_newton.h"
 
 #include <cblas.h>
@@ -41,7 +41,8 @@ static bool factorise(struct walk *w, double more) {
     return !LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'L', (lapack_int)n, w->factor, (lapack_int)n);
 }
 
-/* Into w->step; what it promises by the quadratic model. The Hessian keeps what it takes to have a factor. */
+/* Put the Newton step into w->step; returns the decrease that the quadratic model predicts. What is added to the
+ * Hessian's diagonal to factor it stays there. */
 static double newton_step(struct walk *w) {
     size_t n = w->problem->n;
     double largest = 0, more = 0, longest = 0;
@@ -63,7 +64,7 @@ static double newton_step(struct walk *w) {
     return -cblas_ddot((int)n, w->gradient, 1, w->step, 1) / 2;
 }
 
-/* Along w->step to a lower value, into next; false when there is none. */
+/* Search along w->step for a lower value; the point goes into w->next. False when there is none. */
 static bool go(struct walk *w, double *value) {
     const struct quasi_newton *p = w->problem;
     double share = 1;

@@ -1,8 +1,7 @@
-/* A strategy in about thirty numbers: the knobs and a few terms of its plan, as a Gaussian process or a reader takes
- * them in.
+/* A strategy in about thirty numbers: the knobs and a few terms of its plan, for a Gaussian process or a reader.
  *
  * Columns are global features, scaled so that ten doublings of a size and the whole of a share are both 1. They belong
- * to a handful of knobs, which is what people set and what importance is told of. */
+ * to a handful of knobs, which people set, and whose importance is reported. */
 #ifndef TUNER_SEARCH_SKETCH_H
 #define TUNER_SEARCH_SKETCH_H
 

@@ -20,7 +20,7 @@ static int compare(const void *a, const void *b) {
     return (x->baseline > y->baseline) - (x->baseline < y->baseline);
 }
 
-/* *usable false: this baseline has no form here, or cannot be predicted. */
+/* *usable is false when this baseline cannot be built for the model and cluster, or not be predicted. */
 static enum status make(struct predictor *predictor, const struct baseline *row, struct start *out, bool *usable,
                         struct error *err) {
     struct prediction prediction;

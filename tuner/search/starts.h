@@ -25,8 +25,8 @@ struct starts {
 
 #define STARTS_HOPELESS 1.5
 
-/* For the predictor's model and cluster, as it is corrected now. A baseline that has no form here or is too large to
- * predict is left out too. Fails: ST_NO_MEMORY and what baselines and predictions fail with otherwise. */
+/* For the predictor's model and cluster, as it is corrected now. A baseline that cannot be built for them, or is too
+ * large to predict, is left out too. Fails: ST_NO_MEMORY, and as baselines and predictions for other reasons. */
 enum status starts_list(struct predictor *predictor, struct starts *out, struct error *err);
 void starts_release(struct starts *starts);
 

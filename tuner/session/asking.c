@@ -82,7 +82,7 @@ static enum status prepare(struct asking *a, asking_limits *limits, void *contex
     if (!st)
         st = rankers_for_session(a->store, NULL, &here, kept->ranker ? kept->ranker : "none", &a->ranker, err);
     a->options.ranker = st ? NULL : a->ranker.ranker;
-    if (!st && launcher_parse(kept->launch.runner, &place)) /* of other runners nothing is known */
+    if (!st && launcher_parse(kept->launch.runner, &place)) /* what other runners can execute is not known */
         a->options.space.algorithms = runner_algorithms(&(struct runner){.cluster = &a->cluster});
     return st ? st : session_prepare(&a->model, &a->cluster, &a->options, &a->engine, err);
 }
@@ -124,7 +124,7 @@ void asking_release(struct asking *a) {
 
 /* ---- taking ---- */
 
-/* It is over: that is written, with the reason. */
+/* The session is over: write its end and the reason. */
 static enum status finish(struct asking *a, struct error *err) {
     char reason[ERROR_TEXT_ROOM];
     const enum stored_session_state state = session_end_state(a->engine, reason);
@@ -198,7 +198,7 @@ enum status asking_end(struct store *store, const struct holder *holder, const s
     enum status st = held_row(store, holder, &known.row, err);
     if (!st && outcome->state == RECORD_COMPLETE && outcome->n < JOB_LEAST)
         st = error_set(err, ST_INVALID,
-                       "a trial is of %d iterations and more, and this one has %zu: a median of fewer tells little",
+                       "a trial needs at least %d iterations, and this one has %zu: a median of fewer says little",
                        JOB_LEAST, outcome->n);
     return st ? st : assignment_end(store, &known, NULL, outcome, err);
 }

@@ -20,12 +20,12 @@
 enum status asking_open(const char *path, double patience_us, const atomic_int *cancel, struct store **out,
                         struct error *err);
 
-/* As store_session_get; who gets the name wrong is told what lists them. */
+/* As store_session_get; the message for a session that is not there names the command that lists them. */
 enum status asking_find(struct store *store, const char *session, struct arena *arena, struct stored_session *out,
                         struct error *err);
 
-/* What the engine is limited to by the job that a session keeps (struct session_options): the caller knows. *limits is
- * the caller's, who releases what belongs to it; left as it is: no limits. */
+/* The caller's function that finds the limits of a session's job (struct session_options), to which the search keeps.
+ * *limits stays the caller's to release; a function that leaves it as it is sets no limits. */
 typedef enum status asking_limits(void *context, const struct job_options *job, const struct export_limits **limits,
                                   struct error *err);
 
@@ -55,21 +55,21 @@ enum status asking_load(struct asking *out, struct store *store, const char *ses
 void asking_release(struct asking *asking);
 
 /* Take up to `count` trials for `client`, for `lease_us`: those that came back, then new ones, which may take a second
- * each. trials[0..n) are written when this returns; a session that is over is marked so. Fails: ST_CONFLICT (it has
- * ended or is paused), as session_suggest and the store. */
+ * each to suggest. trials[0..n) are written when this returns; a session that is over is marked so. Fails: ST_CONFLICT
+ * (it has ended or is paused), as session_suggest and the store. */
 enum status asking_take(struct asking *asking, const char *client, size_t count, double lease_us, struct error *err);
 
 /* How many samples an iteration of the session's job takes on all devices, as job_samples. Fails: ST_NOT_FOUND. */
 enum status asking_samples(struct store *store, const char *session, double *out, struct error *err);
 
 /* The lease lasts lease_us from now; `until` has room for 32. Fails: ST_NOT_FOUND (no such session or trial),
- * ST_CONFLICT (it has ended, its lease had run out, or somebody else has it: which of these, and until when, is said).
- */
+ * ST_CONFLICT (it has ended, its lease had run out, or somebody else has it: the message says which, and until
+ * when). */
 enum status asking_renew(struct store *store, const struct holder *holder, double lease_us, char *until,
                          struct error *err);
 
 /* The trial has ended. Fails as asking_renew, and ST_INVALID when it is complete with fewer than JOB_LEAST iterations:
- * the rule for the user's own jobs, which these are (trial-runner/job.h says why). */
+ * this is the rule for jobs of the user (trial-runner/job.h says why). */
 enum status asking_end(struct store *store, const struct holder *holder, const struct tune_outcome *outcome,
                        struct error *err);
 

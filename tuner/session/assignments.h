@@ -5,9 +5,9 @@
  * loses the trial: the trial waits again, as its next attempt. After ASSIGNMENT_ATTEMPTS attempts it is cancelled as
  * lost, which costs no budget.
  *
- * The dataset is the truth; a struct assignments is what it said when it was last read. There are two users: asking.h
- * reads a session anew for each call, and the service's hub (service/hub.h) keeps it in memory between calls. Each
- * decides by a clock of its own when a lease has run out.
+ * The dataset decides; a struct assignments holds what was last read from it. There are two users: asking.h reads a
+ * session anew for each call, and the service's hub (service/hub.h) keeps it in memory between calls. Each decides by a
+ * clock of its own when a lease has run out.
  * Units: microseconds. Threads: a struct assignments belongs to one thread at a time. */
 #ifndef TUNER_SESSION_ASSIGNMENTS_H
 #define TUNER_SESSION_ASSIGNMENTS_H
@@ -32,7 +32,7 @@ struct assignment {
     char client[CLIENT_NAME_MAX + 1]; /* that has it */
     double lease_us;
     char until[32];     /* UTC: when the lease ends, for people */
-    double deadline_us; /* the same by the user's own clock; assignments_* leave it alone */
+    double deadline_us; /* the same by the clock of asking.h or the hub; assignments_* do not use it */
     size_t place;       /* in assignments.list, of a copy that assignments_take made */
 };
 
@@ -55,19 +55,20 @@ size_t assignments_waiting(const struct assignments *a);
  * missing. Nothing is written. A new suggestion takes up to a second. Fails: as session_suggest. */
 enum status assignments_suggest(struct assignments *a, size_t count, enum session_step *step, struct error *err);
 
-/* Write that `client` takes up to `count` of those that wait: taken[0..n). In a transaction; `a` does not change, so an
- * undone transaction leaves nothing to mend. After the commit: assignments_took. Fails: as the store. */
+/* Write that `client` takes up to `count` of those that wait: taken[0..n). Call it in a transaction. `a` does not
+ * change, so a transaction that is undone needs no repair. Call assignments_took after the commit. Fails: as the
+ * store. */
 enum status assignments_take(const struct assignments *a, struct store *store, const char *client, size_t count,
                              double lease_us, struct assignment taken[ASSIGNMENTS_MOST], size_t *n, struct error *err);
 void assignments_took(struct assignments *a, size_t n, const struct assignment *taken);
 
-/* It has ended: it leaves the list, and those behind it move up. */
+/* Remove a trial that has ended from the list; those behind it move up. */
 void assignments_forget(struct assignments *a, size_t place);
 
 /* How a session that is over has ended, and why, for store_session_update. */
 enum stored_session_state session_end_state(struct session *engine, char reason[ERROR_TEXT_ROOM]);
 
-/* Who says that it has which trial. */
+/* A client, and the trial that it says it has. */
 struct holder {
     const char *session, *client;
     uint64_t number, attempt;

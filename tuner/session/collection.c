@@ -1,4 +1,4 @@
-/* The random stream of a number is split from the seed, so a draw depends on nothing before it. */
+/* Each number has a random stream of its own, split from the seed, so a draw does not depend on those before it. */
 #include "tuner/session/collection.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
 /* Collecting: trials of strategies drawn over the whole space, for learned rankers to be trained on.
  *
- * A session tries what it believes to be fast. A ranker that saw nothing else does not know what slow looks like. So a
- * collection draws by a fixed recipe (collection_draw). Strategy number i of a seed is always the same: a collection
- * that was interrupted goes on with the next number.
+ * A session tries what it believes to be fast. A ranker that saw nothing else has not learned what makes strategies
+ * slow. So a collection draws by a fixed recipe (collection_draw). Strategy number i of a seed is always the same: a
+ * collection that was interrupted goes on with the next number.
  * Units: microseconds. Threads: one at a time. */
 #ifndef TUNER_SESSION_COLLECTION_H
 #define TUNER_SESSION_COLLECTION_H
@@ -23,7 +23,7 @@
 #define COLLECTION_TABLE(X)                                                                                            \
     X(COLLECTION_GUIDED, "collect-guided", "by AutoSync's constraints c_lb and c_am")                                  \
     X(COLLECTION_UNIFORM, "collect-uniform", "every variable on its own")                                              \
-    X(COLLECTION_BASELINE, "collect-baseline", "a baseline; when all were had, 1 to 4 changes from one")               \
+    X(COLLECTION_BASELINE, "collect-baseline", "a baseline; after all of them, 1 to 4 changes from one")               \
     X(COLLECTION_SIZES, "collect-sizes", "guided, then one partition size for all groups and servers, and a credit")   \
     X(COLLECTION_NEAR, "collect-near", "1 to 4 changes from a baseline")                                               \
     X(COLLECTION_GUIDED_2, "collect-guided", "")                                                                       \
@@ -71,7 +71,7 @@ enum status collection_draw(struct collection *collection, uint64_t seed, uint64
                             const char **proposer, double *predicted_us, struct error *err);
 
 struct collect_options {
-    uint64_t trials; /* up to this number, those that were had before included */
+    uint64_t trials; /* to be had in the end, with those of earlier runs */
     uint64_t seed;
     double trial_us; /* measured time of one; at least COLLECT_LEAST iterations */
     const atomic_int *cancel;

@@ -1,6 +1,6 @@
-/* Each record opens a row or adds to one. A strategy that was in the final is measured by its rounds
- * there alone: its first trial chose it, and what is chosen for being the least of many noisy values looks better than
- * it is. Cost: O(records * strategies), and that of importance_of. */
+/* Each record opens a row or adds to one. A strategy that was in the final is measured by its rounds there alone: its
+ * first trial got it into the final, and the least of many noisy values is biased low. Cost: O(records * strategies),
+ * and that of importance_of. */
 #include "tuner/session/outcome.h"
 
 #include <math.h>
@@ -97,8 +97,8 @@ static void scratch_release(struct scratch *s) {
     free(s->rounds);
 }
 
-/* The trials that measure a row: outside the final the first that completed; in a collection, which chooses nothing,
- * all of them. How many there are. */
+/* Collect the trials that measure a row; returns how many. For a strategy outside the final that is its first complete
+ * trial; in a collection, which chooses nothing, all of them. */
 static size_t collect_rounds(const struct outcome *o, struct outcome_row *row, struct scratch *s) {
     const size_t place = (size_t)(row - o->rows);
     size_t n = 0;
@@ -267,7 +267,7 @@ struct describer {
     struct plan plan;
 };
 
-/* Importance leaves out what the timeline tells, so it is not run. */
+/* Importance does not use what the timeline computes, so the timeline is not run. */
 static enum status describe(struct describer *d, const char *id, struct features *out, struct error *err) {
     const double compute_us = d->model->forward_us + d->model->backward_us;
     const struct timeline_terms terms = {.iteration_us = compute_us, .compute_us = compute_us};

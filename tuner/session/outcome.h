@@ -1,8 +1,8 @@
-/* What came of a session, from its records alone: a row for each strategy, the best of them, the best baseline, how the
- * two compare, how good predictions were, who proposed what won, and which knobs mattered.
+/* The results of a session, from its records alone: a row for each strategy, the best of them, the best baseline, how
+ * the two compare, how good predictions were, who proposed what won, and which knobs mattered.
  *
- * `syncopate tune`, the service, reports and `sessions show` all say what this says. It may be read while the session
- * runs, after it ended, and of a collection. (What came of one trial is struct tune_outcome in trials.h.)
+ * `syncopate tune`, the service, reports and `sessions show` all show this. It may be read while the session runs,
+ * after it has ended, and of a collection. (The result of one trial is struct tune_outcome in trials.h.)
  * Units: microseconds. Threads: one at a time. */
 #ifndef TUNER_SESSION_OUTCOME_H
 #define TUNER_SESSION_OUTCOME_H
@@ -31,7 +31,7 @@
     X(TUNE_STOP_GAP, "the best is close enough to the lower bound")                                                    \
     X(TUNE_STOP_GAIN, "no candidate promises enough more")                                                             \
     X(TUNE_STOP_EXHAUSTED, "no new candidate was found")                                                               \
-    X(TUNE_STOP_ASKED, "it was stopped") /* a service's session; one here never says so */
+    X(TUNE_STOP_ASKED, "it was stopped") /* only sessions of a service */
 
 enum tune_stop {
 #define X(constant, words) constant,
@@ -88,7 +88,7 @@ struct outcome {
     double importance[SKETCH_KNOBS];                 /* which knobs mattered: tuner/search/importance.h */
 };
 
-/* What is gathered beside that which records tell, and which takes milliseconds. */
+/* What to compute beyond the figures from the records, which take milliseconds. */
 enum {
     OUTCOME_STRATEGY = 1,  /* the best strategy */
     OUTCOME_IMPORTANCE = 2 /* which knobs mattered: up to a second for large models */
@@ -101,7 +101,7 @@ enum status outcome_gather(struct store *store, const char *id, const struct mod
                            const struct cluster *cluster, unsigned parts, struct outcome *out, struct error *err);
 void outcome_release(struct outcome *outcome); /* {0} is allowed */
 
-/* Whether a strategy of the dataset that fails so cannot be simulated any more, and is left out. */
+/* Whether this status means that a strategy of the dataset can no longer be simulated, and is to be left out. */
 bool outcome_leaves_out(enum status st);
 
 /* The baseline that a proposer is; NULL where it is none (an exact schedule is none). */

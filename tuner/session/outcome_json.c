@@ -210,7 +210,7 @@ static enum status read_accuracy(const struct json_at *root, struct outcome_accu
     return st ? st : read_known(&at, "ordered", &out->ordered, err);
 }
 
-/* A knob or a proposer of a newer version is passed over. */
+/* A knob or a proposer that only a newer version has is ignored. */
 static enum status read_knobs(const struct json_at *root, struct outcome *o, struct error *err) {
     struct json_at list;
     const char *name;

@@ -52,7 +52,7 @@ static enum status check(const struct launcher *place, const struct cluster *clu
     return st;
 }
 
-/* An option that its runner would pass over is a mistake. */
+/* An option that the runner would ignore is an error. */
 static enum status refuse_idle(const struct runner_options *options, enum launcher_kind place, struct error *err) {
     const bool remote = place == LAUNCHER_MPIRUN || place == LAUNCHER_SLURM;
     const struct {
@@ -123,7 +123,7 @@ void runner_release(struct runner *runner) {
 
 /* MPI has no double binary trees; of NCCL's algorithms a plan knows the ring and its only tree, the double one. */
 uint32_t runner_algorithms(const struct runner *runner) {
-    if (runner->job) /* what a job cannot do is for --export-to to say */
+    if (runner->job) /* --export-to says what a job cannot do */
         return (1u << ALGORITHM_COUNT) - 1;
     uint32_t set = 1u << ALGORITHM_ring;
     if (runner->place.worker == TRIAL_WORKER_NCCL)

@@ -26,8 +26,8 @@ struct runner {
     void *context;
 };
 
-/* What the options mean on this cluster; borrows them. Says at once what is missing for it here. Fails: ST_USAGE,
- * ST_INVALID, ST_NOT_FOUND, ST_ENVIRONMENT. */
+/* What the options mean on this cluster; borrows them. Checks at once that everything it needs is here. Fails:
+ * ST_USAGE, ST_INVALID, ST_NOT_FOUND, ST_ENVIRONMENT. */
 enum status runner_place(const struct runner_options *options, const struct cluster *cluster, struct launcher *out,
                          struct error *err);
 

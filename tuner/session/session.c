@@ -41,7 +41,7 @@ struct entry *session_find(struct session *s, const struct id *id) {
     return NULL;
 }
 
-/* An exact schedule is no baseline: what it wins over the published systems counts as the session's speed-up. */
+/* An exact schedule is no baseline: its gain over the published systems counts as the session's speed-up. */
 static const struct baseline *baseline_called(const char *name) {
     const struct baseline *row = baselines_find(name);
     return row && row->kind != BASELINE_EXACT ? row : NULL;
@@ -132,7 +132,7 @@ static uint64_t iterations_for(const struct session *s, const struct entry *e) {
     return (uint64_t)fmin(fmax(n, LEAST_ITERATIONS), MOST_ITERATIONS);
 }
 
-/* Train on with all entries but the last, whose trial begins or has just ended. */
+/* Train the ranker further with all entries but the last, whose trial begins or has just ended. */
 static enum status begin_learning(struct session *s, struct error *err) {
     size_t n = s->n ? s->n - 1 : 0;
     if (!s->options.ranker || n <= s->learned)
@@ -216,10 +216,10 @@ static uint64_t reserve(const struct session *s) {
                                                                : wanted;
 }
 
-/* How many of the starts are tried whatever they promise, because a speed-up is counted over baselines: the framework
- * defaults and the two others (published systems or exact schedules) that are predicted fastest. They get at most half
- * of the trials that the final leaves, so a small budget does not reach all defaults. The other starts are candidates.
- */
+/* How many of the starts are tried however slow they are predicted, because the speed-up is over the best baseline
+ * measured: the framework defaults and the two others (published systems or exact schedules) that are predicted
+ * fastest. They get at most half of the trials that the final leaves, so a small budget does not reach all defaults.
+ * The other starts are candidates. */
 static size_t starts_limit(const struct session *s) {
     size_t n = PUBLISHED_STARTS;
     for (size_t i = 0; i < s->starts.n; i++)
@@ -280,7 +280,8 @@ static enum status propose(struct session *s, struct proposal *out, struct error
     return st;
 }
 
-/* *out is NULL, and the search over, when nothing new was found or what was found promises too little. */
+/* *out is NULL, and the search is over, when nothing new was found or the best candidate's expected gain is too
+ * small. */
 static enum status next_candidate(struct session *s, struct entry **out, struct error *err) {
     struct proposal proposal;
     char name[32];
@@ -390,7 +391,7 @@ enum status session_suggest(struct session *s, enum session_step *step, struct s
     enum status st = next_of_search(s, &e, err);
     if (st)
         return st;
-    if (!e && s->running && !in_final(s)) { /* the final is between the best of all that were searched */
+    if (!e && s->running && !in_final(s)) { /* the final needs the results of all trials of the search */
         *step = SESSION_WAIT;
         return ST_OK;
     }

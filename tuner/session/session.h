@@ -29,7 +29,7 @@
 
 enum tune_phase { TUNE_BASELINES, TUNE_SEARCH, TUNE_FINAL };
 
-/* What a listener is told: before a trial (outcome NULL) and after it. */
+/* What a listener gets, before a trial (outcome NULL) and after it. */
 struct tune_event {
     enum tune_phase phase;
     uint64_t number, budget; /* of trials */
@@ -44,8 +44,8 @@ struct tune_event {
 
 struct tune_options {
     uint64_t trials; /* budget; 0 = no limit */
-    double time_us;  /* budget of time that it runs, pauses until it is resumed left out; 0 = no limit. One of the
-                        two is needed */
+    double time_us;  /* budget of running time, without pauses between runs; 0 = no limit. One of the two budgets is
+                        needed */
     double gap;      /* stop when the best is within this of the lower bound; 0 = never */
     uint64_t seed;
     struct session_options kept; /* in the dataset, for whoever resumes it */
@@ -56,7 +56,7 @@ struct tune_options {
     const char *team, *shared; /* whose it is and who may see it, as the dataset has them; NULL: nobody's, all */
     enum stored_session_mode mode;
     const atomic_int *cancel;
-    void (*opened)(void *context, const char *session); /* tune_run has recorded a new session; NULL: nobody asks */
+    void (*opened)(void *context, const char *session); /* tune_run recorded a new session; may be NULL */
     void (*listen)(void *context, const struct tune_event *event);
     void *context;
 };
@@ -81,8 +81,8 @@ enum session_step {
 struct session; /* opaque */
 
 /* Everything that needs no dataset: may take a second for a large model. `model`, `cluster` and what `options` points
- * to are borrowed. Then one of session_begin and session_resume. Fails: ST_NO_MEMORY, what the model cannot be on this
- * cluster (as space_init, starts_list). */
+ * to are borrowed. Then one of session_begin and session_resume. Fails: ST_NO_MEMORY, and as space_init and starts_list
+ * (no strategy is possible here). */
 enum status session_prepare(const struct model *model, const struct cluster *cluster,
                             const struct tune_options *options, struct session **out, struct error *err);
 void session_close(struct session *s); /* NULL is allowed */
@@ -115,8 +115,8 @@ enum status session_read_budget(struct session *s, const struct stored_session *
  * ST_NUMERIC, and what predictions fail with. */
 enum status session_suggest(struct session *s, enum session_step *step, struct suggestion *out, struct error *err);
 
-/* What came of a suggestion. RECORD_CANCELLED is one that was lost for good: it costs no budget. Fails: ST_NO_MEMORY,
- * and then the trial still runs. */
+/* Take the result of a suggestion. RECORD_CANCELLED: the trial was lost for good, and costs no budget. Fails:
+ * ST_NO_MEMORY, and then the trial still runs. */
 enum status session_report(struct session *s, const struct suggestion *suggestion, const struct tune_outcome *outcome,
                            struct error *err);
 
@@ -129,7 +129,7 @@ enum tune_stop session_stop(const struct session *s); /* once it is over */
 /* ST_OK once a trial completed; else ST_INFEASIBLE, with why the first did not. */
 enum status session_found(const struct session *s, struct error *err);
 
-/* What came of it so far, by its records in `store`. Fails: ST_INFEASIBLE when no trial completed, as outcome_gather.
+/* The results so far, from its records in `store`. Fails: ST_INFEASIBLE when no trial completed, as outcome_gather.
  * Release with outcome_release. */
 enum status session_answer(const struct session *s, struct store *store, struct outcome *out, struct error *err);
 

@@ -37,7 +37,7 @@ struct session {
     size_t learned; /* entries that the learner was given last */
     struct starts starts;
     size_t n, capacity;
-    struct entry **entries; /* each its own, so that what was handed out stays where it is */
+    struct entry **entries; /* each allocated alone, so that pointers to entries stay valid */
     size_t n_earlier;       /* measured in this domain before the session began */
     struct strategy *earlier_strategies;
     struct tried *earlier;

@@ -10,7 +10,7 @@ static const double MOST = 1e300; /* of any number */
 
 /* ---- JSON ---- */
 
-/* *json is to be deleted, *name (the document's, for messages) has room for 96. */
+/* Parse one of the session's texts. The caller deletes *json; name[96] gets the text's name for messages. */
 static enum status parse(const char *text, const struct stored_session *session, const char *what, char name[96],
                          cJSON **json, struct error *err) {
     snprintf(name, 96, "session %s, %s", session->id, what);
@@ -45,7 +45,7 @@ static enum status get_text(const struct json_at *at, const char *key, const cha
     return ST_OK;
 }
 
-/* The member takes the place of one of before. A value that could not be made is NULL. */
+/* Add or replace a member. `value` NULL: memory was out when it was made. */
 static bool set_member(cJSON *object, const char *key, cJSON *value) {
     cJSON_DeleteItemFromObjectCaseSensitive(object, key);
     if (value && cJSON_AddItemToObject(object, key, value))
@@ -58,12 +58,12 @@ static bool set_number(cJSON *object, const char *key, double value) {
     return set_member(object, key, cJSON_CreateNumber(value));
 }
 
-/* The object that is written into; NULL when memory is out. */
+/* The object to write into: the text until now, or a new object; NULL when memory is out. */
 static cJSON *begin(const char *before) {
     return before ? cJSON_Parse(before) : cJSON_CreateObject();
 }
 
-/* Its text; it is deleted. */
+/* The object's text, malloc'd; deletes the object. */
 static char *end(cJSON *object, bool whole) {
     char *text = whole ? json_line(object) : NULL;
     cJSON_Delete(object);
@@ -216,7 +216,7 @@ enum status session_options_read(const struct stored_session *session, struct ar
     return st;
 }
 
-/* A member that is not said goes. */
+/* Add the member where it is true; remove it where it is false. */
 static bool set_flag(cJSON *object, const char *key, bool value) {
     cJSON_DeleteItemFromObjectCaseSensitive(object, key);
     return !value || cJSON_AddTrueToObject(object, key);
@@ -231,7 +231,7 @@ static bool set_texts(cJSON *object, const struct text_member *members, const st
     return whole;
 }
 
-/* `member` takes the place of the one of before, unless it is empty. `whole` as for end. */
+/* Add or replace an object; an empty one is left out. `whole` as for end. */
 static bool set_object(cJSON *object, const char *key, cJSON *member, bool whole) {
     if (whole && cJSON_GetArraySize(member))
         return set_member(object, key, member);

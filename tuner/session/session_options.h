@@ -1,7 +1,7 @@
 /* A session's budget and options as the dataset keeps them: two JSON texts of its row (struct stored_session), read and
  * written here alone.
  *
- * Members that are not known here, of a newer version, are left out by a reader and kept by a writer.
+ * Members that only a newer version knows are ignored when read, and kept when the text is written again.
  * Units: microseconds. */
 #ifndef TUNER_SESSION_SESSION_OPTIONS_H
 #define TUNER_SESSION_SESSION_OPTIONS_H
@@ -15,7 +15,7 @@
 
 struct session_budget {
     uint64_t trials;  /* 0: no limit */
-    double time_us;   /* that it runs, pauses until it is resumed left out; 0: no limit */
+    double time_us;   /* running time, without pauses between runs; 0: no limit */
     double gap;       /* stop when the best is within this of the lower bound; 0: never */
     double used_us;   /* by its runs before the last one */
     char resumed[32]; /* UTC: when the last run began; "": it is the first */
@@ -43,7 +43,7 @@ struct runner_options {
     const char *logs; /* a folder for what trials write; not kept here, but in struct job_options */
 };
 
-/* The user's own command in place of a worker program, and what it can be told. Texts are borrowed; NULL: none. */
+/* The user's own command in place of a worker program, and its options. Texts are borrowed; NULL: none. */
 struct job_options {
     const char *command;
     const char *pattern, *unit;                  /* where its output has an iteration's time */
@@ -66,7 +66,7 @@ struct session_options {
     struct job_options job;
 };
 
-/* What is not said is zero. Texts are the arena's. Fails: ST_INVALID, with the place; ST_NO_MEMORY. */
+/* Members that the text lacks are zero. Texts lie in `arena`. Fails: ST_INVALID, with the place; ST_NO_MEMORY. */
 enum status session_options_read(const struct stored_session *session, struct arena *arena, struct session_options *out,
                                  struct error *err);
 

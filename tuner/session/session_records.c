@@ -3,7 +3,7 @@
  *
  * The time that a session has used is the time that it ran, proposals included, and not the pauses between its runs.
  * A run lasts from its beginning to its last sign of life: the end of a trial, the beginning of one that never ended,
- * or the word that the session was stopped. When a run begins, that moment and the time used until then are written
+ * or the record that the session was stopped. When a run begins, that moment and the time used until then are written
  * into the stored budget. */
 #include <errno.h>
 #include <math.h>
@@ -52,8 +52,8 @@ static enum status get_strategy(const struct session *s, struct store *store, co
     return error_no_memory(err);
 }
 
-/* Take one record in: trials of one strategy become their mean; what can no longer be lowered or predicted is left
- * out. */
+/* Take one record in: trials of one strategy become their mean; a strategy that can no longer be lowered or predicted
+ * is left out. */
 static enum status add_earlier(struct session *s, struct store *store, const struct record *record, size_t *counts,
                                struct error *err) {
     struct strategy *strategy = &s->earlier_strategies[s->n_earlier];
@@ -83,8 +83,8 @@ static void forget_earlier(struct session *s) {
     s->n_earlier = 0;
 }
 
-/* The fastest complete trials in this domain of before `began`, by the same runner; later ones are left out, so that a
- * resumed session knows what it knew. */
+/* The fastest complete trials in this domain from before `began`, by the same runner. Later ones are left out, so that
+ * a resumed session knows the same as before. */
 static enum status load_earlier(struct session *s, struct store *store, const char *began, struct error *err) {
     struct arena arena = {0};
     struct record *records;
@@ -100,7 +100,7 @@ static enum status load_earlier(struct session *s, struct store *store, const ch
                                 .limit = s->options.kept.earlier};
     if (!s->options.kept.earlier)
         return ST_OK;
-    forget_earlier(s); /* of a beginning that was undone */
+    forget_earlier(s); /* left by a session_begin that was undone */
     enum status st = query_collect(store, &query, &arena, &n, &records, err);
     s->earlier = calloc(n + 1, sizeof *s->earlier);
     s->earlier_strategies = calloc(n + 1, sizeof *s->earlier_strategies);
@@ -197,7 +197,8 @@ static enum status entry_of(struct session *s, struct store *store, const struct
     return *out ? ST_OK : error_no_memory(err);
 }
 
-/* Interrupted trials are run again; lost ones are not, because they may well be what kills those who run them. */
+/* Interrupted trials are run again; lost ones are not, because the trial itself may have killed the clients that ran
+ * it. */
 static enum status replay(struct session *s, struct store *store, const struct record *record, struct error *err) {
     struct entry *e;
     if (record->state == RECORD_WAITING || record->state == RECORD_RUNNING ||

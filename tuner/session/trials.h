@@ -1,7 +1,7 @@
 /* The order for a trial, its outcome, and recording both in the dataset.
  *
- * Between trial_record_start and trial_record_end the dataset has the trial as running. A process that is killed leaves
- * it so; store_session_reconcile ends it when the session is resumed. Units: microseconds. */
+ * Between trial_record_start and trial_record_end the dataset has the trial as waiting or running. A process that is
+ * killed leaves it so; store_session_reconcile ends it when the session is resumed. Units: microseconds. */
 #ifndef TUNER_SESSION_TRIALS_H
 #define TUNER_SESSION_TRIALS_H
 
@@ -54,15 +54,15 @@ struct trial_start {
     double predicted_us;
 };
 
-/* Put the strategy and the trial itself, running; where it is of no session, model and cluster too (a session has put
- * both when it began). Fails: as the store. */
+/* Record the strategy and the trial, waiting or running. For a trial without a session, model and cluster are recorded
+ * too (a session has recorded them when it began). Fails: as the store. */
 enum status trial_record_start(struct store *store, const struct trial_start *start, int64_t *trial, struct error *err);
 
 /* Every iteration with its median and interval, or the reason of failure. Fails: as the store. */
 enum status trial_record_end(struct store *store, int64_t trial, const struct tune_outcome *outcome, struct error *err);
 
-/* The reason of a cancelled trial begins so when nobody who took it came back: a resumed session does not run it again.
- */
+/* How the reason of a cancelled trial begins when every client that took it was lost: a resumed session does not run it
+ * again. */
 #define TRIAL_LOST "lost: "
 bool trial_reason_is_lost(const char *reason); /* NULL is not */
 

@@ -105,7 +105,7 @@ enum status tune_run(struct store *store, const struct model *model, const struc
     if (st)
         return st;
     st = open_session(store, t.session, resume, err);
-    const bool is_ours = !st || !resume; /* one that could not be taken up again stays as it was */
+    const bool is_ours = !st || !resume; /* a session that could not be resumed stays as it was */
     if (!st && !resume && options->opened)
         options->opened(options->context, session_id(t.session));
     if (!st)

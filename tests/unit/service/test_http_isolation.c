@@ -580,25 +580,28 @@ static char *table_text(void) {
     size_t n;
     FILE *to = open_memstream(&text, &n);
     assert_non_null(to);
-    fprintf(to, "# Who may do what to whose things\n\n"
-                "Every route of the service, pages too, and what a token of each role is answered. The table is made "
-                "and held by\n"
-                "`tests/unit/service/test_http_isolation.c`, which asks each of these of a running service.\n\n"
-                "- `none` is a request without a token. `read`, `submit` and `run` are tokens of one team. `admin` is "
-                "an administrator.\n"
-                "- \"about\" is what the request names: in its path, or in its body.\n"
-                "- A cell with four words is about four things: the team's **own** one, another team's that is "
-                "**shared** with all,\n"
-                "  another team's that is **hidden** from this team, and one that is **absent**. A cell with one word "
-                "says the same of all.\n"
-                "- `yes`: it is done. `401`: a token is needed. `403`: the token may not. `404`: nothing is there, or "
-                "nothing that this\n"
-                "  team may know of; the two look the same. `-`: a thing of this kind cannot be so.\n"
-                "- `POST /sessions` is a form. When its model or cluster is not there, it is `422` and the page says "
-                "so. The `401` of\n"
-                "  `GET /sign-in` is the form for a token.\n"
-                "- A session takes only rankers that its own team may see, also when an administrator opens it.\n\n"
-                "| route | about | none | read | submit | run | admin |\n|---|---|---|---|---|---|---|\n");
+    fprintf(
+        to,
+        "# Who may do what to whose things\n\n"
+        "Every route of the service, pages too, and the answer to a token of each role.\n"
+        "`tests/unit/service/test_http_isolation.c` writes the table and checks every cell against a running "
+        "service.\n\n"
+        "- `none` is a request without a token. `read`, `submit` and `run` are tokens of one team. `admin` is "
+        "an administrator.\n"
+        "- \"about\" is what the request names: in its path, or in its body.\n"
+        "- A cell with four words has the answers for four things: the team's **own**, another team's that is "
+        "**shared** with all,\n"
+        "  another team's that is **hidden** from this team, and one that is **absent**. A cell with one word "
+        "says the same of all.\n"
+        "- `yes`: it is done. `401`: a token is needed. `403`: the token may not. `404`: nothing is there, or "
+        "nothing that this\n"
+        "  team may know of; the two look the same. `-`: there is no such thing of this kind, for example no hidden "
+        "model.\n"
+        "- `POST /sessions` is a form. When its model or cluster is not there, it is `422` and the page says "
+        "so. The `401` of\n"
+        "  `GET /sign-in` is the form for a token.\n"
+        "- A session takes only rankers that its own team may see, also when an administrator opens it.\n\n"
+        "| route | about | none | read | submit | run | admin |\n|---|---|---|---|---|---|---|\n");
     for (size_t i = 0; i < N_EXAMPLES; i++)
         write_row(to, &examples[i]);
     fclose(to);

@@ -220,7 +220,7 @@ static void each_way_to_end_is_told(void **state) {
                 {TELL(1, 5) "kill -KILL $$", TRIAL_FAILED, "signal 9"},
                 {"echo first; echo no room >&2; echo; exit 3", TRIAL_INFEASIBLE, "no room"},
                 {TELL(1, 5) "exit 3", TRIAL_INFEASIBLE, "time_us"},
-                {"exit 3", TRIAL_INFEASIBLE, "not why"}};
+                {"exit 3", TRIAL_INFEASIBLE, "gave no reason"}};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         struct job job = job_of(ways[i].command, NULL);
         struct trial_result r = run_with(&s->request, &job);

@@ -205,7 +205,7 @@ static void fewer_than_three_iterations_make_no_trial(void **state) {
     for (size_t n = 1; n <= 3; n++) {
         const struct tune_outcome outcome = {.state = RECORD_COMPLETE, .n = n, .iterations_us = times};
         if (n < 3)
-            assert_fails(asking_end(store, &holder, &outcome, &err), ST_INVALID, "a trial is of 3 iterations and more");
+            assert_fails(asking_end(store, &holder, &outcome, &err), ST_INVALID, "a trial needs at least 3 iterations");
         else
             assert_ok(asking_end(store, &holder, &outcome, &err));
     }

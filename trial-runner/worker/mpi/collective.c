@@ -13,7 +13,7 @@ static MPI_T_cvar_handle algorithm_switch;
 static int algorithm_now = -1;
 
 /* libnbc's own choice depends on how it is called: in place it always takes the binomial tree, which at 1 Gbit/s is
- * three times slower than a ring, and nobody's library would. `auto` is what it chooses out of place. */
+ * three times slower than a ring and which no library would choose. `auto` is what it chooses out of place. */
 enum { AUTO_RING_BYTES = 65536, AUTO_RING_RANKS = 4 };
 
 static enum algorithm resolve(enum algorithm algorithm, uint64_t bytes, int ranks) {

@@ -89,7 +89,7 @@ static void node_summed(struct exchange *x, uint32_t m) {
         start_between(x);
 }
 
-/* Its bytes in one run: where they are, or gathered. */
+/* Make the message's bytes one run: where they are, or gathered into a buffer. */
 static void prepare(struct exchange *x, uint32_t m) {
     struct transfer *transfer = &x->transfers[m];
     transfer->buffer = gradients_in_place(&x->gradients, m);
@@ -99,7 +99,7 @@ static void prepare(struct exchange *x, uint32_t m) {
     gradients_gather(&x->gradients, m, transfer->buffer);
 }
 
-/* At a leader, which needs its own gradient for it. */
+/* Receive the gradients of the node's other devices. Only at a leader, once its own gradient is ready. */
 static void receive_in_node(struct exchange *x, uint32_t m) {
     const struct message *message = &x->plan->messages[m];
     const struct node *node = world_node(x->world);
@@ -112,9 +112,10 @@ static void receive_in_node(struct exchange *x, uint32_t m) {
     }
 }
 
-/* Devices of a node may start pushes in different orders under priority. A leader that listened only to the message it
- * has started could wait for one that the other device's credit holds back behind a send that nobody takes: so it
- * listens from the moment its own gradient is ready. All-reduces start in one order everywhere. */
+/* Devices of a node may start pushes in different orders under priority. Suppose that a leader received only for
+ * messages that it has started. Then it could wait for a message that another device has not started, because that
+ * device's credit is held by a send that the leader does not receive. So the leader receives from the moment its own
+ * gradient is ready. All-reduces start in one order everywhere. */
 static bool listens_early(const struct exchange *x, const struct message *message) {
     return x->world->is_leader && message->kind == SYNC_PARAMETER_SERVER && world_sums_in_nodes(x->world, message);
 }

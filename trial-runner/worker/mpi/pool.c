@@ -1,4 +1,4 @@
-/* A list of free buffers by rising size; best fit, but never one more than twice as large as asked for. O(free). */
+/* A list of free buffers by rising size; best fit, but never a buffer of more than twice the size. O(free). */
 #include "trial-runner/worker/mpi/pool.h"
 
 #include <stdlib.h>

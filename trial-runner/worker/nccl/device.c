@@ -18,8 +18,8 @@ void device_check(cudaError_t result, const char *what) {
 }
 
 /* Streams that share a queue to the GPU wait for each other, and here some wait for other ranks; so each of a rank's
- * streams, and the default one, must have its own. MPS hands queues to its clients out of one pool, whence no more than
- * needed. CUDA reads the variable at its first call. */
+ * streams, and the default one, must have its own. MPS gives its clients queues from one pool, so no rank takes more
+ * than it needs. CUDA reads the variable at its first call. */
 static void ask_for_queues(void) {
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", device_has_mps() ? "8" : "32", 0);
 }
@@ -69,7 +69,7 @@ struct seat {
     bool serves;
 };
 
-/* Another rank of this host that has the same GPU and, of two of a kind, comes before; servers give way to workers.
+/* A rank of this host that has the same GPU and precedes this one: workers precede servers, else the lower rank does.
  * -1 when there is none. */
 static int find_sharer(const struct seat *seats, int me, int n) {
     for (int i = 0; i < n; i++)
@@ -92,7 +92,7 @@ static enum status separate(const struct device *device, const struct world *wor
                          n, host);
     if (!device->shared && other < 0)
         return ST_OK;
-    /* Where hosts form one NVLink domain, NCCL would look past them. */
+    /* In a multi-node NVLink domain NCCL would ignore the ids of hosts. */
     if (setenv("NCCL_HOSTID", host_id, 1) != 0 || setenv("NCCL_MNNVL_ENABLE", "0", 0) != 0)
         return error_no_memory(err);
     return ST_OK;
@@ -160,7 +160,8 @@ static int count_sharers(const struct world *world, const struct seat *seat) {
     return count;
 }
 
-/* Without MPS the ranks' kernels take turns, so that a rank's own must fit, and one block each always does. */
+/* Without MPS the ranks' kernels take turns, so only the kernels of one rank must fit at once, and with one block each
+ * they always do. */
 static enum status share_blocks(struct device *device, const struct world *world, const struct seat *seat,
                                 struct error *err) {
     const int all = device->blocks, sharers = count_sharers(world, seat);

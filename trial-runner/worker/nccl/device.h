@@ -27,9 +27,9 @@ struct device {
 enum status device_look(int *count, struct error *err);
 
 /* Choose this rank's GPU and make it current. NCCL's kernels wait for other ranks' and hold their multiprocessors
- * meanwhile, so all that may run at once must fit on the GPU at once: `blocks` is the same on all ranks and such that
- * DEVICE_KERNELS of every rank there do, on whatever hosts NCCL or MPI take them to be. Collective, the same result on
- * every rank; before any call of NCCL. Fails: ST_ENVIRONMENT. */
+ * meanwhile, so all kernels that may run at once must fit on the GPU at once. `blocks` is the same on all ranks, and so
+ * small that DEVICE_KERNELS kernels of every rank on one GPU fit, also where NCCL or MPI take these ranks to be on
+ * different hosts. Collective, the same result on every rank; before any call of NCCL. Fails: ST_ENVIRONMENT. */
 enum { DEVICE_KERNELS = 5 }; /* two lanes, to servers, from servers, back into the node */
 enum status device_choose(struct device *device, const struct world *world, struct error *err);
 

@@ -5,13 +5,13 @@
  *   parameter server gather -> [ncclReduce to the leader] -> ncclSend -> ncclRecv -> [ncclBroadcast] -> scatter
  *
  * A message is started by the host when its gradients are there and the schedule lets it go (under priority device 0
- * decides for all collectives); all of its stages up to the next word from elsewhere are then on one stream, and credit
- * comes back when an event behind them is reached. Collectives of a lane are on one stream and one communicator, in one
- * order on all ranks. Pushes go one group at a time, announced to their servers by notes, so that every transfer that
- * anyone has posted stands at the head of both sides' streams: nothing can wait in a circle.
+ * decides for all collectives); all of its stages up to the next one that waits for another rank's note are then on one
+ * stream, and credit comes back when an event behind these stages is reached. Collectives of a lane are on one stream
+ * and one communicator, in one order on all ranks. Pushes go one group at a time, announced to their servers by notes,
+ * so that every transfer that is posted is at the head of the streams of both sides. So there is no deadlock.
  *
- * The compute stream waits for a message on the GPU: exchange_gate puts its event there as soon as the message's last
- * stage has been enqueued, which exchange_is_enqueued tells. */
+ * The compute stream waits for a message on the GPU: exchange_gate makes it wait for the message's event. This is
+ * possible as soon as the message's last stage has been enqueued (exchange_is_enqueued). */
 #ifndef TRIAL_RUNNER_WORKER_NCCL_EXCHANGE_H
 #define TRIAL_RUNNER_WORKER_NCCL_EXCHANGE_H
 
@@ -29,7 +29,7 @@
 struct transfer {
     uint32_t iteration;             /* that was last started */
     uint32_t started, enqueued;     /* iterations that were started; whose last stage is on a stream */
-    double ready_us, next_ready_us; /* when the gradients of this iteration were there; of the one not yet started */
+    double ready_us, next_ready_us; /* when gradients were there: of `iteration`; of the next one */
     cudaEvent_t start, summed, done, checked;
 };
 

@@ -2,7 +2,7 @@
  *
  * A step is a kernel that spins for its time, between two events. Before it the compute stream waits on the GPU for the
  * messages that gate it, so the host need not be there when they arrive. The host enqueues a step only after it has
- * enqueued these messages. A message ends before the iteration after its own does, so events of three iterations are
+ * enqueued these messages. A message of iteration i ends before iteration i + 1 ends, so events of three iterations are
  * kept. An iteration's time is what the GPU's clock says between two starts of the forward pass. */
 #include "trial-runner/worker/execute.h"
 
@@ -32,7 +32,7 @@ struct executor {
     cudaEvent_t origin;
     cudaEvent_t *begin[KEPT], *end[KEPT]; /* [n_steps] each */
     uint64_t *clock;                      /* device memory: see kernels_spin */
-    bool waited;                          /* for something since the last spin, or there was none */
+    bool waited;                          /* the stream has waited since the last spin, or there was no spin yet */
     double scale;
     uint32_t total;
     struct position next; /* to enqueue; {total, 0} is the last */

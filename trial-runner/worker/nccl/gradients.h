@@ -34,12 +34,12 @@ void gradients_init(struct gradients *gradients, const struct plan *plan, uint32
 void gradients_produce(const struct gradients *gradients, uint32_t step, uint32_t iteration, bool spoilt,
                        const struct stream *stream);
 
-/* The message's bytes in one run, and getting them there and back where they are not. */
+/* The message's bytes in one run; for a message of several runs gather puts them there, and scatter puts them back. */
 void *gradients_run(const struct gradients *gradients, uint32_t message);
 void gradients_gather(const struct gradients *gradients, uint32_t message, const struct stream *stream);
 void gradients_scatter(const struct gradients *gradients, uint32_t message, const struct stream *stream);
 
-/* Compare on the stream; and once that is done, say what came of it. Fails: ST_TRIAL. */
+/* gradients_check compares on the stream; gradients_verdict reads the result once that is done. Fails: ST_TRIAL. */
 void gradients_check(const struct gradients *gradients, uint32_t message, uint32_t iteration,
                      const struct stream *stream);
 enum status gradients_verdict(struct gradients *gradients, uint32_t message, uint32_t iteration, struct error *err);

@@ -109,8 +109,8 @@ void network_watch(struct network *network) {
     }
 }
 
-/* What a kernel of this kind may have of `blocks`. For sends and receives NCCL takes the next power of two of what it
- * may have. */
+/* How many of `blocks` a kernel of this kind may have. For sends and receives NCCL rounds its limit up to a power of
+ * two, so we give it a power of two. */
 static int blocks_of(enum network_kind kind, int blocks) {
     int power = 1;
     while (power * 2 <= blocks)

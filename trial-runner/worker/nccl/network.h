@@ -35,7 +35,7 @@ struct network {
     struct device device;
     MPI_Comm node; /* the devices of this node; MPI_COMM_NULL at a server */
     struct network_link *links;
-    double watched_us; /* when the communicators were last asked */
+    double watched_us; /* when the communicators were last checked for failures */
 };
 
 /* Collective. Fails: as device_choose. */

@@ -1,8 +1,8 @@
-/* Workers say what they send (note_send), so that receives are posted in the order in which sends stand at the heads of
- * the workers' streams. A group of receives is followed on its stream by the kernels that add what came; the first push
- * of a message goes straight into its sum. A worker that got its sum may push the next iteration's gradient while the
- * others are still being answered, but not two ahead: so a message has two sums, taken by the parity of the iteration.
- * Answers go one group at a time, for the reason that exchange.h gives. */
+/* Workers announce by note_send what they send, so that receives are posted in the order of the sends on the workers'
+ * streams. A group of receives is followed on its stream by the kernels that add what came; the first push of a message
+ * goes straight into its sum. A worker that got its sum may push the next iteration's gradient while the others are
+ * still being answered, but not two ahead: so a message has two sums, taken by the parity of the iteration. Answers go
+ * one group at a time, for the reason that exchange.h gives. */
 #include "trial-runner/worker/nccl/server.h"
 
 #include <stdbool.h>
@@ -20,7 +20,7 @@ struct slot {
     uint32_t arrived; /* or on their way on the stream */
 };
 
-/* A sum for everybody who pushed; the number of them that have it or are getting it. */
+/* A sum that goes to all who pushed; `sent` is to how many it was or is being sent. */
 struct answer {
     uint32_t message, parity, sent;
 };
@@ -119,7 +119,7 @@ static uint32_t take_notes(struct server *server, struct note *notes) {
     return n;
 }
 
-/* Post the receive of one push; where it goes. */
+/* Post the receive of one push; returns where the push will lie. */
 static void *receive(struct server *server, const struct note *note, struct slot *slot, uint32_t stage) {
     const struct message *message = &server->plan->messages[note->message];
     void *to = slot->arrived == 0 ? slot->sum : server->staging + stage * server->stage_bytes;
@@ -180,7 +180,7 @@ static void batch_added(struct server *server, const struct batch *batch) {
     }
 }
 
-/* The sum to as many as make a group. */
+/* Send the oldest sum to as many workers as make a group. */
 static bool answer_next(struct server *server) {
     if (server->answering || server->n_answers == 0)
         return false;

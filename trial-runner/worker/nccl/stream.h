@@ -1,6 +1,6 @@
 /* A CUDA stream, and what the events on it mean.
  *
- * Events complete in the order in which they were recorded, so that one question about the oldest tells whether
+ * Events complete in the order in which they were recorded, so it is enough to query the oldest event to know whether
  * anything has happened. */
 #ifndef TRIAL_RUNNER_WORKER_NCCL_STREAM_H
 #define TRIAL_RUNNER_WORKER_NCCL_STREAM_H
