@@ -34,9 +34,9 @@ static enum status write_through(const char *path, size_t n, const char *bytes, 
     if (fd < 0)
         return write_failed(path, err);
     const bool written = write_all(fd, n, bytes);
-    enum status st = written ? ST_OK : write_failed(path, err);
+    enum status status = written ? ST_OK : write_failed(path, err);
     close(fd);
-    return st;
+    return status;
 }
 
 /* Put the folder of `path` on disk: only then does a rename in it outlast a crash. False, with errno. */
@@ -94,20 +94,20 @@ enum status file_write(const char *path, size_t n, const char *bytes, struct err
         fflush(stdout);
         return write_all(STDOUT_FILENO, n, bytes) ? ST_OK : write_failed("standard output", err);
     }
-    struct stat st;
+    struct stat file;
     char target[PATH_MAX];
-    if (stat(path, &st) != 0) {
+    if (stat(path, &file) != 0) {
         if (errno != ENOENT || strlen(path) >= sizeof target)
             return write_failed(path, err);
         return replace(path, path, 0, n, bytes, err);
     }
-    if (S_ISDIR(st.st_mode))
+    if (S_ISDIR(file.st_mode))
         return error_at(err, ST_ENVIRONMENT, path, "is a directory; name a file in it");
-    if (!S_ISREG(st.st_mode))
+    if (!S_ISREG(file.st_mode))
         return write_through(path, n, bytes, err);
     if (!realpath(path, target)) /* a symbolic link stays one */
         return write_failed(path, err);
-    return replace(target, path, st.st_mode & 0777, n, bytes, err);
+    return replace(target, path, file.st_mode & 0777, n, bytes, err);
 }
 
 /* The temporary file has one name for all, so that what a crash left is written over by the next. */

@@ -294,7 +294,7 @@ enum status json_write_file(const char *path, const char *text, struct error *er
         return error_no_memory(err);
     memcpy(line, text, n);
     memcpy(line + n, "\n", 2);
-    enum status st = file_write(path, n + 1, line, err);
+    enum status status = file_write(path, n + 1, line, err);
     free(line);
-    return st;
+    return status;
 }

@@ -55,9 +55,9 @@ static enum status make_room(struct line_set *set, struct error *err) {
 
 enum status line_set_add(struct line_set *set, const char *text, size_t n, bool *added, struct error *err) {
     struct seen_line line = {hash_of(text, n), n, text};
-    enum status st = make_room(set, err);
-    if (st)
-        return st;
+    enum status status = make_room(set, err);
+    if (status)
+        return status;
     struct seen_line *place = place_of(set->lines, set->capacity, &line);
     *added = !place->text;
     if (place->text)
@@ -107,16 +107,16 @@ static size_t name_records(size_t n, const struct record *records, char filter[F
 }
 
 static enum status put_new_lines(const char *text, struct line_set *seen, FILE *out, struct error *err) {
-    enum status st = ST_OK;
-    while (*text && !st) {
+    enum status status = ST_OK;
+    while (*text && !status) {
         const size_t n = strcspn(text, "\n") + 1;
         bool added;
-        st = line_set_add(seen, text, n, &added, err);
-        if (!st && added)
+        status = line_set_add(seen, text, n, &added, err);
+        if (!status && added)
             fwrite(text, 1, n, out);
         text += n;
     }
-    return st;
+    return status;
 }
 
 /* What the trials of one filter refer to. */
@@ -126,22 +126,23 @@ static enum status put_some(struct store *store, const char *filter, struct line
     char *text;
     size_t size;
     FILE *memory = stream_open(&text, &size);
-    enum status st = memory ? export_shared_references(store, &query, memory, err) : ST_OK;
-    st = stream_close(memory, st, &text, err);
-    if (!st)
-        st = put_new_lines(text, seen, out, err);
+    enum status status = memory ? export_shared_references(store, &query, memory, err) : ST_OK;
+    status = stream_close(memory, status, &text, err);
+    if (!status)
+        status = put_new_lines(text, seen, out, err);
     free(text);
-    return st;
+    return status;
 }
 
 enum status bundle_references(struct store *store, size_t n, const struct record *records, struct line_set *seen,
                               FILE *out, struct error *err) {
     char filter[FILTER_MAX_BYTES];
-    enum status st = ST_OK;
-    for (size_t i = 0, named = 0; i < n && !st; i += named) {
+    enum status status = ST_OK;
+    for (size_t i = 0, named = 0; i < n && !status; i += named) {
         named = name_records(n - i, records + i, filter);
-        st = named ? put_some(store, filter, seen, out, err)
-                   : error_set(err, ST_INVALID, "trial %lld has a uid that is too long", (long long)records[i].trial);
+        status = named
+                     ? put_some(store, filter, seen, out, err)
+                     : error_set(err, ST_INVALID, "trial %lld has a uid that is too long", (long long)records[i].trial);
     }
-    return st;
+    return status;
 }

@@ -22,7 +22,7 @@ struct message_view {
     double ready_us; /* from the start of the backward pass, on a device of compute_scale 1 */
 };
 
-struct group_view {
+struct group_totals {
     double bytes, members;
     double placed_bytes; /* of the members that were seen so far */
 };
@@ -50,7 +50,7 @@ struct survey {
     const uint32_t *first_piece;      /* by variable, [n_variables + 1] into piece and message_of */
     const uint32_t *piece;            /* the plan's pieces by variable, by offset within one */
     const uint32_t *message_of;       /* the message that holds piece[i] */
-    struct group_view *groups;
+    struct group_totals *groups;
     struct node_view *nodes;
     double forward_us, backward_us, compute_us; /* compute_us: of the slowest device; the others at compute_scale 1 */
     double startup_us, transfer_us;             /* of all all-reduces */

@@ -153,7 +153,7 @@ static void write_sync(const struct survey *s, const struct variable_sync *sync,
         SET(row, local_reduction, sync->local_reduction);
         return;
     }
-    const struct group_view *group = &s->groups[sync->group];
+    const struct group_totals *group = &s->groups[sync->group];
     SET(row, log2_group_bytes, feature_log2(group->bytes));
     SET(row, log2_group_members, feature_log2(group->members));
     SET(row, group_place, feature_share(group->placed_bytes, group->bytes));

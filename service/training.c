@@ -11,7 +11,7 @@
 struct training_work {
     struct operation_work work;
     struct arena arena;
-    struct training wanted;
+    struct training_request wanted;
     struct examples examples;
     struct ranker_fit fit;
     struct stored_ranker from;
@@ -78,7 +78,7 @@ static bool copy_text(struct arena *arena, const char **text) {
     return *text || !given;
 }
 
-enum status training_new(const struct training *wanted, struct operation_work **out, struct error *err) {
+enum status training_new(const struct training_request *wanted, struct operation_work **out, struct error *err) {
     struct training_work *t = calloc(1, sizeof *t);
     if (!t)
         return error_no_memory(err);

@@ -6,7 +6,7 @@
 #include "service/operation_queue.h"
 #include "simulator/learned/ranker.h"
 
-struct training {
+struct training_request {
     struct query query; /* which trials: filter, viewer */
     enum ranker_kind kind;
     bool residual;
@@ -19,6 +19,6 @@ struct training {
 };
 
 /* Texts are copied. The result is {"ranker":ID,"name","trials","left_out","seconds"}. Fails: ST_NO_MEMORY. */
-enum status training_new(const struct training *wanted, struct operation_work **out, struct error *err);
+enum status training_new(const struct training_request *wanted, struct operation_work **out, struct error *err);
 
 #endif

@@ -223,18 +223,18 @@ static enum status take_work(struct work *work, const struct model *model, struc
     work->scratch = arena_alloc(arena, work->n, sizeof *work->scratch);
     if (!work->gradients || !work->needs || !work->jobs || !work->scratch)
         return error_no_memory(err);
-    enum status st = gradients_list(model, 1, work->gradients, err);
-    if (!st)
+    enum status status = gradients_list(model, 1, work->gradients, err);
+    if (!status)
         needs_of(model, work->gradients, work->needs);
-    return st;
+    return status;
 }
 
 enum status bound_iteration(const struct model *model, const struct cost *cost, struct bound *out, struct error *err) {
     struct bound bound = {0};
     struct arena arena = {0};
     struct work work;
-    enum status st = take_work(&work, model, &arena, err);
-    if (!st) {
+    enum status status = take_work(&work, model, &arena, err);
+    if (!status) {
         bound.compute_us = (model->forward_us + model->backward_us) * cost->cluster->nodes[cost->slowest].compute_scale;
         if (cost->n_workers > 1)
             bound_network(&work, cost, &bound);
@@ -243,5 +243,5 @@ enum status bound_iteration(const struct model *model, const struct cost *cost, 
         *out = bound;
     }
     arena_release(&arena);
-    return st;
+    return status;
 }

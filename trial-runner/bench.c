@@ -85,14 +85,14 @@ static enum status launch(struct bench *bench, const struct cluster *cluster, co
 static enum status write_and_launch(struct bench *bench, const struct cluster *cluster, struct error *err) {
     struct scratch scratch;
     char path[SCRATCH_FILE];
-    enum status st = scratch_init(&scratch, launch_scratch_parent(&bench->options->launcher), err);
-    if (st)
-        return st;
-    st = scratch_write(&scratch, "cluster.json", cluster_write(cluster), path, err);
-    if (!st)
-        st = launch(bench, cluster, path, err);
+    enum status status = scratch_init(&scratch, launch_scratch_parent(&bench->options->launcher), err);
+    if (status)
+        return status;
+    status = scratch_write(&scratch, "cluster.json", cluster_write(cluster), path, err);
+    if (!status)
+        status = launch(bench, cluster, path, err);
     scratch_release(&scratch);
-    return st;
+    return status;
 }
 
 /* Both members move into a copy of the description. */

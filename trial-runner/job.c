@@ -217,12 +217,12 @@ static enum status judge_exit(struct running *r, struct process_result *process,
     memcpy(process->last_words, r->tail, sizeof r->tail);
     if (exited && (process->exit_code == 126 || process->exit_code == 127) && !r->told)
         return error_set(err, ST_NOT_FOUND, "the command cannot be started: %s", last_line(r));
-    enum status st = process_judge(process, "the command", &why);
-    if (st == ST_CANCELLED)
+    enum status status = process_judge(process, "the command", &why);
+    if (status == ST_CANCELLED)
         end_with(r, TRIAL_CANCELLED, ERROR_TEXT(&why));
     else if (exited && process->exit_code == JOB_INFEASIBLE)
         end_with(r, TRIAL_INFEASIBLE, *r->tail ? last_line(r) : "the command gave no reason");
-    else if (st)
+    else if (status)
         end_with(r, TRIAL_FAILED, ERROR_TEXT(&why));
     else if (r->result.n < r->request->iterations && r->result.n < JOB_LEAST) {
         say_what_is_missing(r, &why);
@@ -316,14 +316,14 @@ static enum status start(struct running *r, const char *folder, const char *cons
     r->log = fopen(log, "we");
     if (!r->log)
         return error_at(err, ST_ENVIRONMENT, log, "cannot be written");
-    enum status st = open_file(r, err);
-    if (!st)
-        st = process_run(&options, out, err);
-    if (!st && r->n_line)
+    enum status status = open_file(r, err);
+    if (!status)
+        status = process_run(&options, out, err);
+    if (!status && r->n_line)
         end_line(r);
     fclose(r->log);
     close_file(r);
-    return st;
+    return status;
 }
 
 static enum status run_in(struct running *r, const char *folder, uint64_t number, struct error *err) {
@@ -332,39 +332,39 @@ static enum status run_in(struct running *r, const char *folder, uint64_t number
     struct arena arena = {0};
     struct process_result process;
     const char *const *environment;
-    enum status st =
+    enum status status =
         r->job->limits.n ? export_limits_check(&r->job->limits, q->strategy, q->model, q->cluster, err) : ST_OK;
-    if (!st)
-        st = job_folder_write(folder, q->strategy, q->model, q->cluster, err);
-    if (!st)
-        st = job_environment(&facts, r->job->n_forms, r->job->forms, q->strategy, q->model, q->cluster, &arena,
-                             &environment, err);
-    if (!st)
-        st = start(r, folder, environment, &process, err);
-    if (!st)
-        st = judge(r, &process, err);
-    if (!st)
-        st = describe(r, err);
+    if (!status)
+        status = job_folder_write(folder, q->strategy, q->model, q->cluster, err);
+    if (!status)
+        status = job_environment(&facts, r->job->n_forms, r->job->forms, q->strategy, q->model, q->cluster, &arena,
+                                 &environment, err);
+    if (!status)
+        status = start(r, folder, environment, &process, err);
+    if (!status)
+        status = judge(r, &process, err);
+    if (!status)
+        status = describe(r, err);
     arena_release(&arena);
-    return st ? st : trial_find_median(&r->result, err);
+    return status ? status : trial_find_median(&r->result, err);
 }
 
 static enum status run_in_logs(struct running *r, uint64_t number, struct error *err) {
     char folder[JOB_PATH];
-    enum status st = job_folder_make(r->job->logs, number, folder, err);
-    return st ? st : run_in(r, folder, number, err);
+    enum status status = job_folder_make(r->job->logs, number, folder, err);
+    return status ? status : run_in(r, folder, number, err);
 }
 
 /* The folder lives as long as the job, also when this process dies before it. */
 static enum status run_in_scratch(struct running *r, uint64_t number, struct error *err) {
     struct scratch scratch;
-    enum status st = scratch_init(&scratch, NULL, err);
-    if (st)
-        return st;
+    enum status status = scratch_init(&scratch, NULL, err);
+    if (status)
+        return status;
     r->hold = &scratch.lifeline;
-    st = run_in(r, scratch.folder, number, err);
+    status = run_in(r, scratch.folder, number, err);
     scratch_release(&scratch);
-    return st;
+    return status;
 }
 
 enum status job_run(struct job *job, const struct trial_request *request, uint64_t number, struct trial_result *out,
@@ -376,19 +376,19 @@ enum status job_run(struct job *job, const struct trial_request *request, uint64
     *r = (struct running){.job = job, .request = request, .file = -1};
     job_times_begin(&job->times);
     r->result.time_us = calloc(request->iterations ? request->iterations : 1, sizeof(double));
-    enum status st = !r->result.time_us ? error_no_memory(&why)
-                     : job->logs        ? run_in_logs(r, number, &why)
-                                        : run_in_scratch(r, number, &why);
-    if (st == ST_INFEASIBLE) { /* no plan, or beyond the limits: nothing ran */
+    enum status status = !r->result.time_us ? error_no_memory(&why)
+                         : job->logs        ? run_in_logs(r, number, &why)
+                                            : run_in_scratch(r, number, &why);
+    if (status == ST_INFEASIBLE) { /* no plan, or beyond the limits: nothing ran */
         end_with(r, TRIAL_INFEASIBLE, ERROR_TEXT(&why));
-        st = ST_OK;
+        status = ST_OK;
     }
-    if (st) {
+    if (status) {
         trial_result_release(&r->result);
         error_pass(err, &why);
     } else {
         *out = r->result;
     }
     free(r);
-    return st;
+    return status;
 }

@@ -54,26 +54,26 @@ static enum status write_strategy(const char *folder, const struct strategy *str
     cJSON *json = strategy_write(strategy, model, cluster);
     char *text = json ? json_pretty(json) : NULL;
     cJSON_Delete(json);
-    enum status st = text ? write_file(folder, "strategy.json", text, strlen(text), err) : error_no_memory(err);
+    enum status status = text ? write_file(folder, "strategy.json", text, strlen(text), err) : error_no_memory(err);
     free(text);
-    return st;
+    return status;
 }
 
 enum status job_folder_write(const char *folder, const struct strategy *strategy, const struct model *model,
                              const struct cluster *cluster, struct error *err) {
     size_t n;
     const struct exporter *forms = exporters_list(&n);
-    enum status st = write_strategy(folder, strategy, model, cluster, err);
-    for (size_t i = 0; i < n && !st; i++) {
+    enum status status = write_strategy(folder, strategy, model, cluster, err);
+    for (size_t i = 0; i < n && !status; i++) {
         struct export export;
-        st = export_build(&forms[i], strategy, model, cluster, &export, err);
-        if (st)
+        status = export_build(&forms[i], strategy, model, cluster, &export, err);
+        if (status)
             break;
-        for (uint32_t k = 0; k < export.n_files && !st; k++)
-            st = write_file(folder, export.files[k].name, export.files[k].text, export.files[k].n, err);
+        for (uint32_t k = 0; k < export.n_files && !status; k++)
+            status = write_file(folder, export.files[k].name, export.files[k].text, export.files[k].n, err);
         export_release(&export);
     }
-    return st;
+    return status;
 }
 
 /* ---- the environment ---- */
@@ -138,19 +138,19 @@ enum status job_environment(const struct job_facts *facts, size_t n_forms, const
     add(&v, "SYNCOPATE_TRIAL_NUMBER=%lu", (unsigned long)facts->number);
     add(&v, "SYNCOPATE_TRIAL_ITERATIONS=%lu", (unsigned long)facts->iterations);
     add(&v, "SYNCOPATE_TRIAL_WARMUP=%lu", (unsigned long)facts->warmup);
-    enum status st = ST_OK;
-    for (size_t i = 0; i < n_forms && !st; i++) {
+    enum status status = ST_OK;
+    for (size_t i = 0; i < n_forms && !status; i++) {
         struct export export;
-        st = export_build(forms[i], strategy, model, cluster, &export, err);
-        if (st)
+        status = export_build(forms[i], strategy, model, cluster, &export, err);
+        if (status)
             break;
         for (uint32_t k = 0; k < export.n_files; k++)
             add_file(&v, facts->folder, &export, &export.files[k]);
         export_release(&export);
     }
-    if (!st && v.no_memory)
-        st = error_no_memory(err);
-    if (!st)
+    if (!status && v.no_memory)
+        status = error_no_memory(err);
+    if (!status)
         *out = v.texts;
-    return st;
+    return status;
 }

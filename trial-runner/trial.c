@@ -164,19 +164,19 @@ static enum status write_and_run(struct trial *trial, const bool *serves, struct
     const struct trial_request *q = trial->request;
     struct scratch scratch;
     struct inputs inputs;
-    enum status st = scratch_init(&scratch, launch_scratch_parent(&q->launcher), err);
-    if (st)
-        return st;
-    st = scratch_write(&scratch, "model.json", model_write(q->model), inputs.model, err);
-    if (!st)
-        st = scratch_write(&scratch, "cluster.json", cluster_write(q->cluster), inputs.cluster, err);
-    if (!st)
-        st = scratch_write(&scratch, "strategy.json", strategy_write(q->strategy, q->model, q->cluster),
-                           inputs.strategy, err);
-    if (!st)
-        st = launch(trial, &inputs, serves, err);
+    enum status status = scratch_init(&scratch, launch_scratch_parent(&q->launcher), err);
+    if (status)
+        return status;
+    status = scratch_write(&scratch, "model.json", model_write(q->model), inputs.model, err);
+    if (!status)
+        status = scratch_write(&scratch, "cluster.json", cluster_write(q->cluster), inputs.cluster, err);
+    if (!status)
+        status = scratch_write(&scratch, "strategy.json", strategy_write(q->strategy, q->model, q->cluster),
+                               inputs.strategy, err);
+    if (!status)
+        status = launch(trial, &inputs, serves, err);
     scratch_release(&scratch);
-    return st;
+    return status;
 }
 
 /* Which nodes need a server's rank: [n_nodes], malloc'd. */

@@ -49,7 +49,7 @@ static enum status read_config(const struct json_at *root, struct nccl_rows *row
     return st;
 }
 
-static enum status read_part(const struct json_at *part, struct nccl_row *row, struct error *err) {
+static enum status read_part(const struct json_at *part, struct nccl_tests_row *row, struct error *err) {
     double wrong = 0;
     struct json_at at;
     if (json_has(part, "cpu_time", &at))
@@ -67,7 +67,7 @@ static enum status read_part(const struct json_at *part, struct nccl_row *row, s
 }
 
 static enum status read_result(const struct json_at *at, struct nccl_rows *rows, struct error *err) {
-    struct nccl_row row = {.place = at->index};
+    struct nccl_tests_row row = {.place = at->index};
     struct json_at part;
     const char *type, *redop;
     uint64_t count;
@@ -99,7 +99,7 @@ static enum status read_result(const struct json_at *at, struct nccl_rows *rows,
 static enum status read_results(const struct json_at *root, const struct import_settings *settings,
                                 struct nccl_rows *rows, struct cluster_draft *draft, struct error *err) {
     struct json_at results;
-    const struct nccl_row *best;
+    const struct nccl_tests_row *best;
     uint64_t ranks;
     size_t n;
     enum status st = read_config(root, rows, err);

@@ -30,7 +30,7 @@ static double rounding(double rate) {
 }
 
 /* n from the largest rates, which are rounded least; 0: they are too rough to tell. */
-static uint64_t ranks_of_rates(const struct nccl_row *row) {
+static uint64_t ranks_of_rates(const struct nccl_tests_row *row) {
     const double da = rounding(row->alg), db = rounding(row->bus);
     const double low = 2 - (row->bus + db) / (row->alg - da), high = 2 - (row->bus - db) / (row->alg + da);
     if (row->alg < 1 || low <= 0)
@@ -39,15 +39,15 @@ static uint64_t ranks_of_rates(const struct nccl_row *row) {
     return most == least && most >= 2 && most < MAX_RANKS ? (uint64_t)most : 0;
 }
 
-static bool is_all_reduce(const struct nccl_row *row, uint64_t ranks) {
+static bool is_all_reduce(const struct nccl_tests_row *row, uint64_t ranks) {
     const double factor = 2 * ((double)ranks - 1) / (double)ranks;
     const double da = rounding(row->alg), db = rounding(row->bus);
     return row->bus >= (row->alg - da) * factor - db && row->bus <= (row->alg + da) * factor + db;
 }
 
-enum status nccl_rows_check(const struct nccl_rows *rows, uint64_t said, const struct nccl_row **best, uint64_t *ranks,
-                            struct error *err) {
-    const struct nccl_row *top = &rows->items[0];
+enum status nccl_rows_check(const struct nccl_rows *rows, uint64_t said, const struct nccl_tests_row **best,
+                            uint64_t *ranks, struct error *err) {
+    const struct nccl_tests_row *top = &rows->items[0];
     if (!rows->n)
         return error_set(err, ST_INVALID, "no row of a sum with a time; give what all_reduce_perf printed");
     for (size_t i = 1; i < rows->n; i++)
@@ -65,7 +65,7 @@ enum status nccl_rows_check(const struct nccl_rows *rows, uint64_t said, const s
     return ST_OK;
 }
 
-bool nccl_rows_use(const struct nccl_rows *rows, const struct nccl_row *best, uint64_t ranks,
+bool nccl_rows_use(const struct nccl_rows *rows, const struct nccl_tests_row *best, uint64_t ranks,
                    struct cluster_draft *draft) {
     if (best->bus > draft->bus_gbyte_per_s) {
         draft->bus_gbyte_per_s = best->bus;

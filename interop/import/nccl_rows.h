@@ -5,14 +5,14 @@
 
 #include "interop/import/cluster_draft.h"
 
-struct nccl_row {
+struct nccl_tests_row {
     uint64_t bytes;
     double time_us, alg, bus; /* rates in GB/s, as printed */
     size_t place;             /* line, or position in the JSON's results */
 };
 
 struct nccl_rows {
-    struct nccl_row *items;
+    struct nccl_tests_row *items;
     size_t n;
     uint64_t ranks;           /* 0: not listed */
     struct cluster_draft met; /* the nodes that the ranks are on */
@@ -26,11 +26,11 @@ bool nccl_is_sum(const char *redop);
 
 /* How many devices took part: as said, as listed, or from the rates; and that the rates are those of an all-reduce.
  * *best is the row of the largest bus bandwidth. Fails: ST_INVALID with words about *best, without a place. */
-enum status nccl_rows_check(const struct nccl_rows *rows, uint64_t said, const struct nccl_row **best, uint64_t *ranks,
-                            struct error *err);
+enum status nccl_rows_check(const struct nccl_rows *rows, uint64_t said, const struct nccl_tests_row **best,
+                            uint64_t *ranks, struct error *err);
 
 /* Add the measurements and the nodes to a draft. False when memory is out. */
-bool nccl_rows_use(const struct nccl_rows *rows, const struct nccl_row *best, uint64_t ranks,
+bool nccl_rows_use(const struct nccl_rows *rows, const struct nccl_tests_row *best, uint64_t ranks,
                    struct cluster_draft *draft);
 
 #endif

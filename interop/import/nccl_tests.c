@@ -42,8 +42,8 @@ static size_t find_row(size_t n, char **words) {
 }
 
 /* One part: time, rates, and whether results were wrong. A part that was not run is all N/A. */
-static enum status read_part(const struct lines *lines, char **words, bool counted, struct nccl_row *row, bool *there,
-                             struct error *err) {
+static enum status read_part(const struct lines *lines, char **words, bool counted, struct nccl_tests_row *row,
+                             bool *there, struct error *err) {
     double wrong = 0;
     *there = strcmp(words[0], "N/A") != 0;
     if (!*there)
@@ -60,10 +60,10 @@ static enum status read_part(const struct lines *lines, char **words, bool count
     return st;
 }
 
-static enum status read_parts(const struct lines *lines, size_t n, char **words, struct nccl_row *row,
+static enum status read_parts(const struct lines *lines, size_t n, char **words, struct nccl_tests_row *row,
                               struct error *err) {
     const size_t first = n == OLD_COLUMNS ? 4 : 5, width = n == ITERATION_COLUMNS ? 8 : 4;
-    struct nccl_row out_of_place = *row, in_place = *row;
+    struct nccl_tests_row out_of_place = *row, in_place = *row;
     bool there, there_in_place;
     enum status st = read_part(lines, words + first, n != OLD_COLUMNS, &out_of_place, &there, err);
     if (!st)
@@ -78,7 +78,7 @@ static enum status read_parts(const struct lines *lines, size_t n, char **words,
 /* The n words of a row; a size of 0 tells nothing. */
 static enum status read_row(struct log *log, size_t n, char **words, bool interrupted, struct error *err) {
     const struct lines *lines = &log->lines;
-    struct nccl_row row = {.place = lines->line};
+    struct nccl_tests_row row = {.place = lines->line};
     uint64_t count;
     while (n && is_stamp(words[n - 1]))
         n--;
@@ -147,7 +147,7 @@ static enum status read_line(struct log *log, char *line, struct error *err) {
 
 static enum status read_log(struct log *log, const struct import_settings *settings, struct notes *notes,
                             struct cluster_draft *draft, struct error *err) {
-    const struct nccl_row *best;
+    const struct nccl_tests_row *best;
     uint64_t ranks;
     enum status st = ST_OK;
     for (char *line; !st && (line = lines_next(&log->lines));)

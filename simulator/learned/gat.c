@@ -96,5 +96,5 @@ static enum status backward(const double *parameters, const struct network_input
     return ST_OK;
 }
 
-const struct network_class network_gat = {
+const struct neural_network network_gat = {
     .kind = RANKER_gat, .parameters = PARAMETERS, .init = init, .forward = forward, .backward = backward};

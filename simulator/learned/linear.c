@@ -29,7 +29,7 @@ static enum status linear_backward(const double *parameters, const struct networ
     return ST_OK;
 }
 
-const struct network_class network_linear = {
+const struct neural_network network_linear = {
     .kind = RANKER_linear,
     .parameters = FEATURE_GLOBAL_COUNT + 1,
     .init = linear_init,

@@ -1,7 +1,7 @@
 /* A scorer with parameters and gradients: what training needs of a model, and all it knows of it.
  *
  * A network sees one example at a time, already normalised, and keeps nothing between calls but what is in `scratch`.
- * Parameters and gradients are flat arrays of network_class.parameters numbers, so that Adam, weight decay,
+ * Parameters and gradients are flat arrays of neural_network.parameters numbers, so that Adam, weight decay,
  * saving and numeric gradient checks need no knowledge of layers.
  * Matrix work is cblas_d* with OpenBLAS held to one thread, which makes it deterministic. */
 #ifndef SIMULATOR_LEARNED_NETWORK_H
@@ -28,7 +28,7 @@ struct network_input {
     const struct feature_edge *edges;
 };
 
-struct network_class {
+struct neural_network {
     enum ranker_kind kind;
     size_t parameters;
     /* Random start; the network then scores near 0 for every input. */
@@ -42,6 +42,6 @@ struct network_class {
                             void *state, double slope, double *gradient, struct error *err);
 };
 
-extern const struct network_class network_linear, network_rnn, network_gat;
+extern const struct neural_network network_linear, network_rnn, network_gat;
 
 #endif

@@ -76,7 +76,7 @@ static bool write_report(const struct ranker_report *r, cJSON *root) {
 }
 
 static bool write_model(const struct ranker *ranker, cJSON *root) {
-    const struct network_class *network = ranker_network(ranker->options.kind);
+    const struct neural_network *network = ranker_network(ranker->options.kind);
     if (network)
         return add_numbers(root, "parameters", network->parameters, ranker->parameters);
     return add_number(root, "leaf_scale", ranker->leaf_scale) && add(root, "trees", forest_write(&ranker->forest));
@@ -224,7 +224,7 @@ static enum status read_report(const struct json_at *root, struct ranker_report 
 }
 
 static enum status read_model(const struct json_at *root, struct ranker *ranker, struct error *err) {
-    const struct network_class *network = ranker_network(ranker->options.kind);
+    const struct neural_network *network = ranker_network(ranker->options.kind);
     struct json_at trees;
     size_t n;
     if (network)

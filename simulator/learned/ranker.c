@@ -31,13 +31,13 @@ static const double ANCHOR = 0.3;
  * full steps ten examples of a new domain spoil an order that hundreds have taught. */
 static const double FORMER = 200;
 
-static const struct network_class *const NETWORKS[RANKER_KIND_COUNT] = {
+static const struct neural_network *const NETWORKS[RANKER_KIND_COUNT] = {
     [RANKER_linear] = &network_linear,
     [RANKER_rnn] = &network_rnn,
     [RANKER_gat] = &network_gat,
 };
 
-const struct network_class *ranker_network(enum ranker_kind kind) {
+const struct neural_network *ranker_network(enum ranker_kind kind) {
     return NETWORKS[kind];
 }
 
@@ -90,7 +90,7 @@ const struct ranker_report *ranker_report_of(const struct ranker *ranker) {
 
 static enum status run_network(const struct ranker *ranker, const struct features *features, double *score,
                                struct error *err) {
-    const struct network_class *network = NETWORKS[ranker->options.kind];
+    const struct neural_network *network = NETWORKS[ranker->options.kind];
     struct arena input_arena = {0}, scratch = {0};
     struct network_input input;
     void *state;
@@ -184,7 +184,7 @@ static void drop_negative_zeros(size_t n, double *x) {
 }
 
 static enum status fit(struct ranker *ranker, struct training *training, bool goes_on, struct error *err) {
-    const struct network_class *network = NETWORKS[ranker->options.kind];
+    const struct neural_network *network = NETWORKS[ranker->options.kind];
     struct sample *sample = &training->sample;
     enum status status = set_start(ranker, sample, err);
     if (status != ST_OK)
@@ -208,7 +208,7 @@ static enum status fit(struct ranker *ranker, struct training *training, bool go
 
 static enum status prepare(struct ranker *ranker, const struct ranker *from, const struct fold *training,
                            struct error *err) {
-    const struct network_class *network = NETWORKS[ranker->options.kind];
+    const struct neural_network *network = NETWORKS[ranker->options.kind];
     struct rng rng;
     ranker->leaf_scale = TEMPERATURE;
     if (!from) {

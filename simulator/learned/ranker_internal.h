@@ -20,7 +20,7 @@ struct ranker {
 };
 
 /* NULL for trees. */
-const struct network_class *ranker_network(enum ranker_kind kind);
+const struct neural_network *ranker_network(enum ranker_kind kind);
 
 /* With zeroed parameters; NULL when memory is out. */
 struct ranker *ranker_new(enum ranker_kind kind);

@@ -104,5 +104,5 @@ static enum status backward(const double *parameters, const struct network_input
     return ST_OK;
 }
 
-const struct network_class network_rnn = {
+const struct neural_network network_rnn = {
     .kind = RANKER_rnn, .parameters = PARAMETERS, .init = init, .forward = forward, .backward = backward};

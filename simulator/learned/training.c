@@ -27,7 +27,7 @@ enum { BATCH = 32, SLOTS = 2 * BATCH };
 static const double LAST_RATE = 0.02; /* of the first */
 
 struct fit {
-    const struct network_class *network;
+    const struct neural_network *network;
     struct training *training;
     struct arena arena, draws;
     struct arena slot[SLOTS]; /* what forward leaves for backward, an example of the batch each */
@@ -192,7 +192,7 @@ static enum status run(struct fit *fit, struct error *err) {
     return status;
 }
 
-enum status network_fit(const struct network_class *network, const struct normalisation *normalisation,
+enum status network_fit(const struct neural_network *network, const struct normalisation *normalisation,
                         struct training *training, bool stay_near, double *parameters, struct error *err) {
     struct fit fit = {.network = network, .training = training, .parameters = parameters};
     enum status status = fit_init(&fit, normalisation, stay_near, err);

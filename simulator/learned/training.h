@@ -31,7 +31,7 @@ bool training_is_cancelled(const struct training *training);
 
 /* Fit parameters[network->parameters], which hold the start. Scores are fold.base plus the network's. With
  * `stay_near`, decay draws to the start instead of to zero. Fails: ST_NUMERIC, ST_CANCELLED, ST_NO_MEMORY. */
-enum status network_fit(const struct network_class *network, const struct normalisation *normalisation,
+enum status network_fit(const struct neural_network *network, const struct normalisation *normalisation,
                         struct training *training, bool stay_near, double *parameters, struct error *err);
 
 #endif

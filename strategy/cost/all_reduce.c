@@ -149,16 +149,16 @@ static enum status measured_curves(struct all_reduce_table *table, const struct 
     struct curve_table measured[ALGORITHM_COUNT];
     size_t most = cluster->n_measurements, n = 0;
     double *bytes = arena_alloc(arena, most, sizeof *bytes), *time_us = arena_alloc(arena, most, sizeof *time_us);
-    enum status status = bytes && time_us ? ST_OK : error_no_memory(err);
-    for (int a = 0; a < ALGORITHM_COUNT && status == ST_OK; a++) {
+    enum status st = bytes && time_us ? ST_OK : error_no_memory(err);
+    for (int a = 0; a < ALGORITHM_COUNT && st == ST_OK; a++) {
         uint32_t points = list_points(cluster, (enum algorithm)a, bytes + n, time_us + n);
         measured[a] = (struct curve_table){points, bytes + n, time_us + n};
         n += points;
     }
-    for (int a = 0; a < ALGORITHM_COUNT && status == ST_OK && n > 0; a++)
-        status = curve_init(&table->curves[a].measured, ALGORITHM_COUNT, measured, (uint32_t)a, arena, err);
+    for (int a = 0; a < ALGORITHM_COUNT && st == ST_OK && n > 0; a++)
+        st = curve_init(&table->curves[a].measured, ALGORITHM_COUNT, measured, (uint32_t)a, arena, err);
     table->any_curve = n > 0;
-    return status;
+    return st;
 }
 
 /* ---- bursts ---- */
@@ -242,12 +242,12 @@ static enum status hold_curves(struct all_reduce_table *table, const struct clus
     double wire[ALGORITHM_COUNT];
     if (!table->any_curve || !isfinite(all_reduce_narrowest_bytes_per_us(cluster)))
         return ST_OK;
-    enum status status = wire_per_byte_us(cluster, wire, err);
-    if (status == ST_OK)
+    enum status st = wire_per_byte_us(cluster, wire, err);
+    if (st == ST_OK)
         table->burst_us = fmax(table->burst_us, burst_us(table, wire));
-    for (int a = 0; a < ALGORITHM_COUNT && status == ST_OK && table->burst_us > 0; a++)
-        status = curve_hold(table, (enum algorithm)a, wire, arena, err);
-    return status;
+    for (int a = 0; a < ALGORITHM_COUNT && st == ST_OK && table->burst_us > 0; a++)
+        st = curve_hold(table, (enum algorithm)a, wire, arena, err);
+    return st;
 }
 
 enum status all_reduce_init(struct all_reduce_table *table, const struct cluster *cluster, double burst_us,
@@ -256,14 +256,14 @@ enum status all_reduce_init(struct all_reduce_table *table, const struct cluster
     struct all_reduce_line fixed = {cluster->all_reduce_startup_us, cluster->all_reduce_per_byte_ns / 1000};
     for (int a = 0; a < ALGORITHM_COUNT && cluster->n_devices > 1; a++)
         built.lines[a] = cluster->fixed_all_reduce ? fixed : all_reduce_line(cluster, (enum algorithm)a);
-    enum status status = ST_OK;
+    enum status st = ST_OK;
     if (cluster->n_devices > 1 && !cluster->fixed_all_reduce && cluster->n_measurements > 0)
-        status = measured_curves(&built, cluster, arena, err);
-    if (status == ST_OK)
-        status = hold_curves(&built, cluster, arena, err);
-    if (status == ST_OK)
+        st = measured_curves(&built, cluster, arena, err);
+    if (st == ST_OK)
+        st = hold_curves(&built, cluster, arena, err);
+    if (st == ST_OK)
         *table = built;
-    return status;
+    return st;
 }
 
 static struct all_reduce_cost in_one_part(double startup_us, double transfer_us) {

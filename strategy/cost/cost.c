@@ -80,18 +80,17 @@ enum status cost_init(struct cost *out, const struct cluster *cluster, struct er
     uint32_t *workers = arena_alloc(&cost.arena, cluster->n_nodes, sizeof *workers);
     double *nic = arena_alloc(&cost.arena, cluster->n_nodes, sizeof *nic);
     double *device_link = arena_alloc(&cost.arena, cluster->n_nodes, sizeof *device_link);
-    enum status status = ST_OK;
+    enum status st = ST_OK;
     if (!workers || !nic || !device_link)
-        status = error_no_memory(err);
+        st = error_no_memory(err);
     else if (cluster->n_devices == 0)
-        status = error_set(err, ST_INVALID, "cluster %s has no device: nothing computes there", cluster->name);
+        st = error_set(err, ST_INVALID, "cluster %s has no device: nothing computes there", cluster->name);
     else
-        status =
-            all_reduce_init(&cost.all_reduce, cluster,
-                            measured_burst(cluster) / all_reduce_narrowest_bytes_per_us(cluster), &cost.arena, err);
-    if (status != ST_OK) {
+        st = all_reduce_init(&cost.all_reduce, cluster,
+                             measured_burst(cluster) / all_reduce_narrowest_bytes_per_us(cluster), &cost.arena, err);
+    if (st != ST_OK) {
         arena_release(&cost.arena);
-        return status;
+        return st;
     }
     list_nodes(&cost, workers, nic, device_link);
     cost.workers = workers;

@@ -107,16 +107,16 @@ enum status wire_per_byte_us(const struct cluster *cluster, double by_algorithm[
     struct traffic traffic = {.cluster = cluster,
                               .out = arena_alloc(&arena, cluster->n_nodes, sizeof(double)),
                               .in = arena_alloc(&arena, cluster->n_nodes, sizeof(double))};
-    enum status status = traffic.out && traffic.in ? ST_OK : error_no_memory(err);
+    enum status st = traffic.out && traffic.in ? ST_OK : error_no_memory(err);
     double least = INFINITY;
-    for (int a = ALGORITHM_auto + 1; a < ALGORITHM_COUNT && status == ST_OK; a++) {
+    for (int a = ALGORITHM_auto + 1; a < ALGORITHM_COUNT && st == ST_OK; a++) {
         clear(&traffic);
         route(&traffic, (enum algorithm)a);
         by_algorithm[a] = busiest_us(&traffic);
         least = fmin(least, by_algorithm[a]);
     }
-    if (status == ST_OK)
+    if (st == ST_OK)
         by_algorithm[ALGORITHM_auto] = least;
     arena_release(&arena);
-    return status;
+    return st;
 }

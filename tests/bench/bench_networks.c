@@ -47,7 +47,7 @@ static struct network_input make_input(struct arena *arena, uint32_t n, struct r
                                   .edges = edges};
 }
 
-static void bench_network(const struct network_class *network, const char *name, uint32_t n) {
+static void bench_network(const struct neural_network *network, const char *name, uint32_t n) {
     struct error err;
     struct arena arena = {0}, scratch = {0};
     struct rng rng;

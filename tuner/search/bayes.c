@@ -36,12 +36,12 @@ enum status bayes_new(size_t n, const struct bayes_dimension *dimensions, const 
     struct bayes *b = calloc(1, sizeof *b);
     if (!b)
         return error_no_memory(err);
-    enum status status = bayes_space_init(&b->space, n, dimensions, &b->memory, err);
-    if (status == ST_OK)
-        status = gp_new(b->space.columns, b->space.input_of, &b->gp, err);
-    if (status) {
+    enum status st = bayes_space_init(&b->space, n, dimensions, &b->memory, err);
+    if (st == ST_OK)
+        st = gp_new(b->space.columns, b->space.input_of, &b->gp, err);
+    if (st) {
         bayes_free(b);
-        return status;
+        return st;
     }
     b->options = *options;
     if (!b->options.first)
@@ -87,10 +87,10 @@ static void see(const struct bayes *b, struct records *r, const double *x) {
 
 static enum status read_trial(const struct bayes *b, const struct bayes_trial *t, size_t i, struct records *r,
                               struct error *err) {
-    enum status status = bayes_space_encode(&b->space, t->x, r->rows + i * b->space.columns, err);
-    if (status) {
-        error_prefix(err, status, "trial %zu", i);
-        return status;
+    enum status st = bayes_space_encode(&b->space, t->x, r->rows + i * b->space.columns, err);
+    if (st) {
+        error_prefix(err, st, "trial %zu", i);
+        return st;
     }
     r->y[i] = t->y;
     r->noise[i] = t->noise;
@@ -108,18 +108,18 @@ static enum status read_trial(const struct bayes *b, const struct bayes_trial *t
 
 static enum status records_read(struct bayes *b, const struct bayes_history *h, size_t q, struct records *r,
                                 struct error *err) {
-    enum status status = records_alloc(b, h, q, r, err);
-    for (size_t i = 0; i < h->n && status == ST_OK; i++)
-        status = read_trial(b, &h->trials[i], i, r, err);
-    for (size_t i = 0; i < h->n_pending && status == ST_OK; i++) {
+    enum status st = records_alloc(b, h, q, r, err);
+    for (size_t i = 0; i < h->n && st == ST_OK; i++)
+        st = read_trial(b, &h->trials[i], i, r, err);
+    for (size_t i = 0; i < h->n_pending && st == ST_OK; i++) {
         const double *x = h->pending + i * b->space.dimensions;
-        status = bayes_space_encode(&b->space, x, r->rows + (h->n + i) * b->space.columns, err);
-        if (status)
-            error_prefix(err, status, "point %zu under way", i);
+        st = bayes_space_encode(&b->space, x, r->rows + (h->n + i) * b->space.columns, err);
+        if (st)
+            error_prefix(err, st, "point %zu under way", i);
         else
             see(b, r, x);
     }
-    return status;
+    return st;
 }
 
 static struct bayes_climb climb_of(const struct bayes *b, const struct records *r, uint64_t stream) {
@@ -168,14 +168,14 @@ static enum status design_by_prior(struct bayes *b, const struct bayes_climb *cl
     if (!rows || !prior)
         return error_no_memory(err);
     bayes_space_spread(&b->space, climb->seed, 0, BAYES_SPREAD, rows);
-    enum status status = bayes_climb_priors(climb, BAYES_SPREAD, rows, r->x, prior, err);
+    enum status st = bayes_climb_priors(climb, BAYES_SPREAD, rows, r->x, prior, err);
     *found = false;
     double apart = 0.3 * sqrt((double)b->space.dimensions);
-    while (status == ST_OK && !*found && apart > 1e-3) {
+    while (st == ST_OK && !*found && apart > 1e-3) {
         *found = best_apart(b, climb, r, known, apart, rows, prior, row);
         apart /= 2;
     }
-    return status;
+    return st;
 }
 
 /* Item `index` of the even sequence, or the next that has not been seen. */
@@ -201,9 +201,9 @@ static enum status next_design(struct bayes *b, const struct records *r, size_t 
     size_t known = r->n + r->n_pending + k;
     *found = false;
     if (b->options.prior) {
-        enum status status = design_by_prior(b, &climb, r, known, found, row, err);
-        if (status || *found)
-            return status;
+        enum status st = design_by_prior(b, &climb, r, known, found, row, err);
+        if (st || *found)
+            return st;
     }
     *found = design_evenly(b, &climb, r->n_seen, r->x, row);
     return ST_OK;
@@ -222,13 +222,13 @@ static size_t best_trial(const struct bayes_history *h, const struct records *r)
 
 static enum status fit(struct bayes *b, struct records *r, struct error *err) {
     gp_forget(b->gp);
-    enum status status = gp_fit(
+    enum status st = gp_fit(
         b->gp,
         &(struct gp_data){.n = r->n, .x = r->rows, .y = r->y, .prior = r->prior, .noise = r->noise, .room = r->room},
         err);
-    if (status == ST_OK)
+    if (st == ST_OK)
         gp_observed_means(b->gp, r->mean);
-    return status;
+    return st;
 }
 
 /* Add the row as a belief; if its mean is the best, later points must improve on it. *log_ei is the row's, before
@@ -278,20 +278,20 @@ enum { NEAR = 4 };
 
 static enum status prepare(struct bayes *b, const struct bayes_history *h, struct records *r, struct suggestions *s,
                            struct error *err) {
-    enum status status = ST_OK;
+    enum status st = ST_OK;
     double log_ei;
     *s = (struct suggestions){.modelled = h->n >= b->options.first && h->n > 0};
     if (!s->modelled)
         return ST_OK;
     if (!(s->near = arena_alloc(&b->scratch, NEAR * b->space.columns, sizeof(double))))
         return error_no_memory(err);
-    if ((status = fit(b, r, err)))
-        return status;
+    if ((st = fit(b, r, err)))
+        return st;
     s->best = r->mean[best_trial(h, r)];
     s->n_near = list_near(b, r, s->near, NEAR);
-    for (size_t i = 0; i < h->n_pending && status == ST_OK; i++)
-        status = believe(b, r, r->rows + (h->n + i) * b->space.columns, &s->best, &log_ei, err);
-    return status;
+    for (size_t i = 0; i < h->n_pending && st == ST_OK; i++)
+        st = believe(b, r, r->rows + (h->n + i) * b->space.columns, &s->best, &log_ei, err);
+    return st;
 }
 
 static enum status next_modelled(struct bayes *b, struct records *r, struct suggestions *s, size_t k, bool *found,
@@ -301,12 +301,12 @@ static enum status next_modelled(struct bayes *b, struct records *r, struct sugg
     climb.best = s->best;
     climb.n_near = s->n_near;
     climb.near = s->near;
-    enum status status = bayes_climb(&climb, &b->scratch, found, row, err);
-    if (!status && *found)
-        status = believe(b, r, row, &s->best, &log_ei, err);
-    if (!status && *found && k == 0)
+    enum status st = bayes_climb(&climb, &b->scratch, found, row, err);
+    if (!st && *found)
+        st = believe(b, r, row, &s->best, &log_ei, err);
+    if (!st && *found && k == 0)
         s->log_ei = log_ei;
-    return status;
+    return st;
 }
 
 enum status bayes_suggest(struct bayes *b, const struct bayes_history *h, size_t q, double *x,
@@ -315,15 +315,15 @@ enum status bayes_suggest(struct bayes *b, const struct bayes_history *h, size_t
     struct suggestions s;
     size_t k = 0;
     bool found = true;
-    enum status status;
-    if ((status = records_read(b, h, q, &r, err)) || (status = prepare(b, h, &r, &s, err)))
-        return status;
+    enum status st;
+    if ((st = records_read(b, h, q, &r, err)) || (st = prepare(b, h, &r, &s, err)))
+        return st;
     double best = s.best;
     for (; k < q; k++) {
         double *row = r.rows + (r.n + r.n_pending + k) * b->space.columns, *at = x + k * b->space.dimensions;
-        status = s.modelled ? next_modelled(b, &r, &s, k, &found, row, err) : next_design(b, &r, k, &found, row, err);
-        if (status)
-            return status;
+        st = s.modelled ? next_modelled(b, &r, &s, k, &found, row, err) : next_design(b, &r, k, &found, row, err);
+        if (st)
+            return st;
         if (!found)
             break;
         bayes_space_decode(&b->space, row, at);

@@ -63,10 +63,10 @@ static enum status prior_at(const struct bayes_climb *climb, const double *row, 
 
 enum status bayes_climb_priors(const struct bayes_climb *climb, size_t n, const double *rows, double *scratch,
                                double *prior, struct error *err) {
-    enum status status = ST_OK;
-    for (size_t i = 0; i < n && status == ST_OK; i++)
-        status = prior_at(climb, rows + i * climb->space->columns, scratch, &prior[i], err);
-    return status;
+    enum status st = ST_OK;
+    for (size_t i = 0; i < n && st == ST_OK; i++)
+        st = prior_at(climb, rows + i * climb->space->columns, scratch, &prior[i], err);
+    return st;
 }
 
 /* ---- sweep ---- */
@@ -98,9 +98,9 @@ static void sweep_some(const struct bayes_climb *climb, struct sweep *sweep) {
 /* Priors and scores. A point that was seen scores -INFINITY. */
 static enum status sweep_score(const struct bayes_climb *climb, double *scratch, struct sweep *sweep,
                                struct error *err) {
-    enum status status = bayes_climb_priors(climb, sweep->n, sweep->rows, scratch, sweep->prior, err);
-    if (status)
-        return status;
+    enum status st = bayes_climb_priors(climb, sweep->n, sweep->rows, scratch, sweep->prior, err);
+    if (st)
+        return st;
     bayes_score(climb->gp, sweep->n, sweep->rows, sweep->prior, climb->best, sweep->score);
     for (size_t i = 0; i < sweep->n; i++)
         if (bayes_climb_seen(climb, sweep->rows + i * climb->space->columns, scratch))
@@ -250,11 +250,11 @@ enum status bayes_climb(const struct bayes_climb *climb, struct arena *arena, bo
     bool whole = bayes_space_size(climb->space) <= BAYES_WHOLE;
     if (!sweep_alloc(climb->space, whole ? BAYES_WHOLE : BAYES_SPREAD + BAYES_NEAR, arena, &sweep))
         return error_no_memory(err);
-    enum status status = state_init(&s, climb, arena, err);
-    if (status)
-        return status;
+    enum status st = state_init(&s, climb, arena, err);
+    if (st)
+        return st;
     (whole ? sweep_whole : sweep_some)(climb, &sweep);
-    if ((status = sweep_score(climb, s.x, &sweep, err)))
+    if ((st = sweep_score(climb, s.x, &sweep, err)))
         goto done;
     size_t n = sweep_starts(climb, &sweep, starts);
     *found = n > 0;
@@ -271,5 +271,5 @@ enum status bayes_climb(const struct bayes_climb *climb, struct arena *arena, bo
     }
 done:
     nlopt_destroy(s.opt);
-    return status;
+    return st;
 }

@@ -41,9 +41,9 @@ enum status bayes_space_init(struct bayes_space *space, size_t n, const struct b
     if (!n)
         return error_set(err, ST_INVALID, "a space to search needs a dimension");
     for (size_t i = 0; i < n; i++) {
-        enum status status = check(i, &dimension[i], err);
-        if (status)
-            return status;
+        enum status st = check(i, &dimension[i], err);
+        if (st)
+            return st;
         s.columns += columns_of(&dimension[i]);
         s.continuous += !is_discrete(&dimension[i]);
         if (s.columns > BAYES_COLUMNS)

@@ -148,9 +148,9 @@ static void standardise(struct gp *gp, size_t n) {
 }
 
 enum status gp_load(struct gp *gp, const struct gp_data *data, struct error *err) {
-    enum status status;
-    if ((status = check_data(gp, data, err)) || (status = reserve(gp, data->n + data->room, err)))
-        return status;
+    enum status st;
+    if ((st = check_data(gp, data, err)) || (st = reserve(gp, data->n + data->room, err)))
+        return st;
     gp->n = data->n;
     gp->beliefs = 0;
     for (size_t i = 0; i < data->n; i++) {
@@ -240,12 +240,12 @@ enum status gp_factorise(struct gp *gp, const double *theta, size_t n, bool want
 /* ---- posterior ---- */
 
 enum status gp_condition(struct gp *gp, const double *theta, const struct gp_data *data, struct error *err) {
-    enum status status;
+    enum status st;
     for (size_t i = 0; i < GP_LENGTH + gp->inputs; i++)
         if (!isfinite(theta[i]))
             return error_set(err, ST_INVALID, "parameter %zu of a Gaussian process is no finite number", i);
-    if ((status = gp_load(gp, data, err)))
-        return status;
+    if ((st = gp_load(gp, data, err)))
+        return st;
     if (theta != gp->theta)
         memcpy(gp->theta, theta, (GP_LENGTH + gp->inputs) * sizeof *theta);
     return gp_factorise(gp, theta, gp->n, false, err);

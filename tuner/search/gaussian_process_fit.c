@@ -86,9 +86,9 @@ static void gradient_of(struct gp *gp, const double *theta, size_t n, double *gr
 
 enum status gp_log_likelihood(struct gp *gp, const double *theta, size_t n, double *value, double *gradient,
                               struct error *err) {
-    enum status status = gp_factorise(gp, theta, n, gradient != NULL, err);
-    if (status)
-        return status;
+    enum status st = gp_factorise(gp, theta, n, gradient != NULL, err);
+    if (st)
+        return st;
     double sum = (double)n * LOG_2PI + cblas_ddot((int)n, gp->y, 1, gp->alpha, 1);
     for (size_t i = 0; i < n; i++)
         sum += 2 * log(gp->factor[i * gp->capacity + i]);
@@ -251,9 +251,9 @@ static enum status choose(struct gp *gp, double least_noise, struct error *err) 
     struct climb climb = {.gp = gp};
     double *scratch = calloc(5 * parameters, sizeof *scratch);
     nlopt_opt opt = nlopt_create(NLOPT_LD_LBFGS, (unsigned)parameters);
-    enum status status = ST_OK;
+    enum status st = ST_OK;
     if (!scratch || !opt) {
-        status = error_no_memory(err);
+        st = error_no_memory(err);
     } else {
         double *low = scratch + 3 * parameters, *high = low + parameters;
         climb.at = scratch + parameters;
@@ -264,28 +264,28 @@ static enum status choose(struct gp *gp, double least_noise, struct error *err) 
         nlopt_set_upper_bounds(opt, high);
         nlopt_set_min_objective(opt, descend, &climb);
         nlopt_set_ftol_abs(opt, TOLERANCE);
-        status = climb_all(&climb, opt, least_noise, scratch, scratch + 2 * parameters, err);
+        st = climb_all(&climb, opt, least_noise, scratch, scratch + 2 * parameters, err);
         memcpy(gp->theta, climb.at, parameters * sizeof *climb.at);
-        if (status == ST_OK)
-            status = gp_factorise(gp, gp->theta, gp->n, false, err);
+        if (st == ST_OK)
+            st = gp_factorise(gp, gp->theta, gp->n, false, err);
     }
     nlopt_destroy(opt);
     free(scratch);
-    return status;
+    return st;
 }
 
 enum status gp_fit(struct gp *gp, const struct gp_data *data, struct error *err) {
     double least_noise = LEAST_NOISE;
-    enum status status = gp_load(gp, data, err);
-    for (int i = 0; i < REFITS && status == ST_OK; i++) {
-        status = choose(gp, least_noise, err);
-        if (status || gp->jitter == 0)
+    enum status st = gp_load(gp, data, err);
+    for (int i = 0; i < REFITS && st == ST_OK; i++) {
+        st = choose(gp, least_noise, err);
+        if (st || gp->jitter == 0)
             break;
         least_noise = fmin(10 * gp->jitter, MOST_NOISE);
     }
-    if (status == ST_OK) {
+    if (st == ST_OK) {
         memcpy(gp->optimum, gp->theta, (GP_LENGTH + gp->inputs) * sizeof *gp->theta);
         gp->fitted = true;
     }
-    return status;
+    return st;
 }

@@ -5,15 +5,15 @@
 #include "tuner/search/knobs.h"
 
 /* A summary of the served variables. */
-struct served {
+struct served_variables {
     uint32_t n, n_sparse;     /* served variables; sparse ones among them */
     uint64_t least_bytes;     /* of the smallest served variable */
     uint64_t partition_bytes; /* largest push or pull */
 };
 
-static struct served served_of(const struct space *space, const struct strategy *s) {
+static struct served_variables served_of(const struct space *space, const struct strategy *s) {
     const struct variable *variables = space->model->variables;
-    struct served out = {.least_bytes = space->model->bytes};
+    struct served_variables out = {.least_bytes = space->model->bytes};
     for (uint32_t v = 0; v < s->n_variables; v++) {
         const struct variable_sync *sync = &s->variables[v];
         if (sync->kind != SYNC_PARAMETER_SERVER)
@@ -26,7 +26,7 @@ static struct served served_of(const struct space *space, const struct strategy 
     return out;
 }
 
-static enum knob_architecture architecture_of(const struct space *space, const struct served *served) {
+static enum knob_architecture architecture_of(const struct space *space, const struct served_variables *served) {
     uint32_t sparse = 0;
     for (uint32_t v = 0; v < space->model->n_variables; v++)
         sparse += space->model->variables[v].sparse_rows > 0;
@@ -82,7 +82,7 @@ static enum status n_servers_of(const struct space *space, const struct strategy
 }
 
 enum status knobs_of(const struct space *space, const struct strategy *strategy, struct knobs *out, struct error *err) {
-    const struct served served = served_of(space, strategy);
+    const struct served_variables served = served_of(space, strategy);
     struct knobs k = {.architecture = architecture_of(space, &served),
                       .partition_bytes = served.partition_bytes,
                       .credit_bytes = strategy->credit_bytes,

@@ -151,7 +151,7 @@ static enum status predict_all(struct batch *batch, struct error *err) {
     enum status st = batch->n > FEW ? sample(batch, err) : ST_OK;
     if (st)
         return st;
-    pool_each(server_pool(rq->server), rq->principal.team, batch->n, predict_item, batch);
+    thread_pool_each(server_pool(rq->server), rq->principal.team, batch->n, predict_item, batch);
     for (size_t i = 0; i < batch->n; i++)
         done += !batch->items[i].status;
     return is_over(batch) ? say_what_fits(batch, (double)done, err) : ST_OK;

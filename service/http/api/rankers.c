@@ -106,13 +106,13 @@ static enum status read_trials(struct request *rq, const struct json_at *body, s
     return st;
 }
 
-static enum status read_new(struct request *rq, struct training *out, struct error *err) {
+static enum status read_new(struct request *rq, struct training_request *out, struct error *err) {
     static const char *const known[] = {"kind",     "residual", "domains", "filter", "from",
                                         "held_out", "name",     "seed",    "shared", NULL};
     const struct json_at body = request_body(rq);
     const char *kind = NULL;
     struct json_at unused;
-    *out = (struct training){.kind = RANKER_trees, .residual = true, .seed = 1, .shared = ""};
+    *out = (struct training_request){.kind = RANKER_trees, .residual = true, .seed = 1, .shared = ""};
     enum status st = json_expect_object(&body, known, err);
     if (!st)
         st = json_get_string(&body, "kind", JSON_OPTIONAL, &kind, err);
@@ -156,7 +156,7 @@ static enum status begin_effect(struct request *rq, struct store *store, void *c
 }
 
 enum status api_rankers_create(struct request *rq, struct response *rs, struct error *err) {
-    struct training wanted;
+    struct training_request wanted;
     struct operation_queue *operations = rq->service->operations;
     struct operation_work *work;
     enum status st = read_new(rq, &wanted, err);

@@ -171,15 +171,15 @@ static void nothing(struct request *rq, struct markup *m, const char *filter) {
 
 /* ---- the page ---- */
 
-struct asked {
+struct page_query {
     struct query query;
     const char *filter, *order;
 };
 
-static enum status read_asked(struct request *rq, struct asked *out, struct error *err) {
+static enum status read_page_query(struct request *rq, struct page_query *out, struct error *err) {
     const char *filter = request_query(rq, "filter"), *order = request_query(rq, "order");
-    *out = (struct asked){.filter = filter && filter[strspn(filter, " ")] ? filter : NULL,
-                          .order = order ? order : "-recorded"};
+    *out = (struct page_query){.filter = filter && filter[strspn(filter, " ")] ? filter : NULL,
+                               .order = order ? order : "-recorded"};
     out->query = (struct query){.filter = out->filter,
                                 .after = request_query(rq, "page_token"),
                                 .viewer = request_viewer(rq),
@@ -192,19 +192,19 @@ static enum status read_asked(struct request *rq, struct asked *out, struct erro
 
 enum status page_dataset(struct request *rq, struct response *rs, struct error *err) {
     struct markup m = {0};
-    struct asked asked;
+    struct page_query wanted;
     struct store *store;
     struct record *records = NULL;
     struct error why = {0};
     size_t n = 0;
     bool again;
     char next[QUERY_CURSOR_ROOM] = "";
-    enum status st = read_asked(rq, &asked, err);
+    enum status st = read_page_query(rq, &wanted, err);
     if (!st)
         st = request_reader(rq, &store, err);
     if (st)
         return st;
-    st = records_page(rq, store, &asked.query, &n, &records, next, &again, &why);
+    st = records_page(rq, store, &wanted.query, &n, &records, next, &again, &why);
     if (again)
         return ST_OK;
     if (st == ST_TIMEOUT)
@@ -213,13 +213,13 @@ enum status page_dataset(struct request *rq, struct response *rs, struct error *
         return error_pass(err, &why);
     page_begin(rq, &m, "Dataset", PAGE_DATASET);
     markup_leaf(&m, "h1", "Dataset");
-    filter_form(rq, &m, asked.filter, asked.order, st ? &why : NULL);
+    filter_form(rq, &m, wanted.filter, wanted.order, st ? &why : NULL);
     if (n)
         records_table(rq, &m, n, records);
     else if (!st)
-        nothing(rq, &m, asked.filter);
+        nothing(rq, &m, wanted.filter);
     if (!st)
-        record_links(rq, &m, asked.filter, asked.order, next);
+        record_links(rq, &m, wanted.filter, wanted.order, next);
     return page_answer(rq, &m, st == ST_TIMEOUT ? 504 : st ? 400 : 200, rs, err);
 }
 

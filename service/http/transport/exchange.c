@@ -296,7 +296,7 @@ static void resume(struct exchange *x) {
     atomic_fetch_sub(&server->waking, 1);
 }
 
-static void refuse_work(struct exchange *x, enum pool_answer why) {
+static void refuse_work(struct exchange *x, enum thread_pool_answer why) {
     struct request *rq = &x->request;
     metrics_increment(x->server->metrics, METRICS_OVERLOADS);
     if (why == POOL_OWNER_FULL)
@@ -307,7 +307,7 @@ static void refuse_work(struct exchange *x, enum pool_answer why) {
     resume(x);
 }
 
-static struct pool *pool_of(const struct exchange *x) {
+static struct thread_pool *pool_of(const struct exchange *x) {
     return x->request.heavy ? x->server->heavy : x->server->pool;
 }
 
@@ -321,7 +321,7 @@ static void pass_turn(struct exchange *x) {
 }
 
 static void go_on(struct exchange *x) {
-    if (pool_resubmit(pool_of(x), x->request.principal.team, &x->job))
+    if (thread_pool_resubmit(pool_of(x), x->request.principal.team, &x->job))
         return;
     pass_turn(x);
     refuse_work(x, POOL_FULL);
@@ -388,8 +388,8 @@ static enum MHD_Result run(struct exchange *x) {
     bound_work(x);
     peer_works(x->server, x->peer, &x->request.work);
     MHD_suspend_connection(x->connection); /* before the worker may resume it */
-    x->job = (struct pool_job){.run = work, .context = x};
-    const enum pool_answer answer = pool_submit(pool_of(x), x->request.principal.team, &x->job);
+    x->job = (struct thread_pool_job){.run = work, .context = x};
+    const enum thread_pool_answer answer = thread_pool_submit(pool_of(x), x->request.principal.team, &x->job);
     if (answer != POOL_TAKEN)
         refuse_work(x, answer);
     return MHD_YES;

@@ -22,10 +22,10 @@ static const double CROWDED_S = 0.4, CROWDED_IDLE_S = 5;
 static void cut(struct peer *peer);
 
 /* With the mutex held. The library counts whole addresses only, and it refuses before this. */
-static bool has_too_many(const struct server *server, const struct network *network) {
+static bool has_too_many(const struct server *server, const struct subnet *subnet) {
     unsigned n = 0;
     for (const struct peer *peer = server->peers; peer; peer = peer->next)
-        n += network_same(&peer->network, network);
+        n += subnet_same(&peer->subnet, subnet);
     return n > server->options.connections_per_address;
 }
 
@@ -37,7 +37,7 @@ static struct peer *peer_open(struct server *server, struct MHD_Connection *conn
     peer->fd = info ? info->connect_fd : -1;
     info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     if (info && info->client_addr)
-        network_of(info->client_addr, &peer->network);
+        subnet_of(info->client_addr, &peer->subnet);
     peer_enter(peer, PEER_IDLE);
     pthread_mutex_lock(&server->peers_mutex);
     peer->next = server->peers;
@@ -46,7 +46,7 @@ static struct peer *peer_open(struct server *server, struct MHD_Connection *conn
         peer->next->back = &peer->next;
     server->peers = peer;
     server->n_peers++;
-    if (has_too_many(server, &peer->network))
+    if (has_too_many(server, &peer->subnet))
         cut(peer);
     pthread_mutex_unlock(&server->peers_mutex);
     metrics_add(server->metrics, METRICS_CONNECTIONS, 1);

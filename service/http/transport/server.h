@@ -16,8 +16,8 @@
 #include "base/error.h"
 #include "service/http/transport/events.h"
 #include "service/http/transport/metrics.h"
-#include "service/http/transport/pool.h"
 #include "service/http/transport/route.h"
+#include "service/http/transport/thread_pool.h"
 #include "service/service.h"
 
 struct server; /* opaque */
@@ -71,7 +71,7 @@ void server_stop(struct server *server, double patience_s);
 
 /* For handlers. */
 struct metrics *server_metrics(struct server *server);
-struct pool *server_pool(struct server *server); /* of what computes */
+struct thread_pool *server_pool(struct server *server); /* of what computes */
 uint64_t server_memory_held(struct server *server);
 /* /openapi.json and its entity tag, as long as the server. */
 const char *server_openapi(const struct server *server, size_t *n, const char **etag);

@@ -8,8 +8,8 @@
 
 #include "service/http/transport/certificates.h"
 #include "service/http/transport/memory.h"
-#include "service/http/transport/networks.h"
 #include "service/http/transport/server.h"
+#include "service/http/transport/subnet.h"
 #include "service/hub.h"
 
 /* Where a connection is; each has its deadline. */
@@ -27,7 +27,7 @@ struct peer {
     struct peer *next, **back;
     int fd;      /* open as long as this is in the list */
     bool is_cut; /* it was shut down, under peers_mutex */
-    struct network network;
+    struct subnet subnet;
     _Atomic enum peer_phase phase;
     _Atomic double since_us;   /* when the phase began */
     _Atomic double request_us; /* when the request's headers were complete */
@@ -49,7 +49,7 @@ struct exchange {
     bool refused, close, slept;
     char *body;
     size_t body_capacity;
-    struct pool_job job;
+    struct thread_pool_job job;
     struct hub_waiter waiter;
     struct hub_session *waits_on; /* the session, one reference of which is ours */
     struct hub_session *turn;     /* the session that called us, likewise, until the next one is called */
@@ -87,8 +87,8 @@ struct server {
     struct service *service;
     struct MHD_Daemon *daemon;
     struct metrics *metrics;
-    struct pool *pool;  /* what is short: reading and writing the dataset */
-    struct pool *heavy; /* what computes */
+    struct thread_pool *pool;  /* what is short: reading and writing the dataset */
+    struct thread_pool *heavy; /* what computes */
     struct memory *memory;
     struct event_streams streams;
     pthread_mutex_t peers_mutex;

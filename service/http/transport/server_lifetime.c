@@ -131,16 +131,16 @@ size_t server_queue_share(const struct server *s) {
 /* A team that asks for as much as it can leaves one thread of each pool to others. */
 static bool open_pools(struct server *s) {
     const struct server_options *o = &s->options;
-    const struct pool_options quick = {.threads = o->workers,
-                                       .share = o->workers > 1 ? o->workers - 1 : 1,
-                                       .queue = o->queue,
-                                       .queue_share = server_queue_share(s)};
-    struct pool_options heavy = quick;
+    const struct thread_pool_options quick = {.threads = o->workers,
+                                              .share = o->workers > 1 ? o->workers - 1 : 1,
+                                              .queue = o->queue,
+                                              .queue_share = server_queue_share(s)};
+    struct thread_pool_options heavy = quick;
     heavy.threads = o->computers;
     heavy.share = o->computers > 1 ? o->computers - 1 : 1;
     heavy.niceness = GIVES_WAY;
-    s->pool = pool_new(&quick);
-    s->heavy = pool_new(&heavy);
+    s->pool = thread_pool_new(&quick);
+    s->heavy = thread_pool_new(&heavy);
     return s->pool && s->heavy;
 }
 
@@ -247,8 +247,8 @@ void server_stop(struct server *s, double patience_s) {
     close_descriptor(s->listener);
     close_descriptor(s->streams.alarm);
     close_descriptor(s->stopping);
-    pool_free(s->pool);
-    pool_free(s->heavy);
+    thread_pool_free(s->pool);
+    thread_pool_free(s->heavy);
     memory_free(s->memory);
     metrics_free(s->metrics);
     pthread_mutex_destroy(&s->streams.mutex);
@@ -278,7 +278,7 @@ struct metrics *server_metrics(struct server *s) {
     return s->metrics;
 }
 
-struct pool *server_pool(struct server *s) {
+struct thread_pool *server_pool(struct server *s) {
     return s->heavy;
 }
 

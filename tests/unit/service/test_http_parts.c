@@ -12,8 +12,8 @@
 #include "service/http/routes.h"
 #include "service/http/transport/events.h"
 #include "service/http/transport/memory.h"
-#include "service/http/transport/pool.h"
 #include "service/http/transport/problem.h"
+#include "service/http/transport/thread_pool.h"
 #include "tests/support/check.h"
 
 /* The pool. */
@@ -31,51 +31,52 @@ static void count_one(void *context) {
 
 static void every_job_runs_once_even_those_that_wait_at_the_end(void **state) {
     (void)state;
-    static struct pool_job jobs[1000];
+    static struct thread_pool_job jobs[1000];
     atomic_store(&done, 0);
-    struct pool *pool = pool_new(&(struct pool_options){.threads = 3, .queue = 1000});
+    struct thread_pool *pool = thread_pool_new(&(struct thread_pool_options){.threads = 3, .queue = 1000});
     for (int i = 0; i < 1000; i++) {
-        jobs[i] = (struct pool_job){.run = count_one};
-        while (pool_submit(pool, i % 2 ? "a" : "b", &jobs[i]) != POOL_TAKEN)
+        jobs[i] = (struct thread_pool_job){.run = count_one};
+        while (thread_pool_submit(pool, i % 2 ? "a" : "b", &jobs[i]) != POOL_TAKEN)
             clock_sleep_us(100);
     }
-    pool_free(pool);
+    thread_pool_free(pool);
     assert_int_equal(atomic_load(&done), 1000);
 }
 
 static void a_full_queue_refuses(void **state) {
     (void)state;
-    static struct pool_job jobs[100], late = {.run = count_one};
+    static struct thread_pool_job jobs[100], late = {.run = count_one};
     atomic_store(&done, 0);
     atomic_store(&hold, true);
-    struct pool *pool = pool_new(&(struct pool_options){.threads = 1, .queue = 3});
+    struct thread_pool *pool = thread_pool_new(&(struct thread_pool_options){.threads = 1, .queue = 3});
     int taken = 0;
     for (int i = 0; i < 100; i++) {
-        jobs[i] = (struct pool_job){.run = count_one};
-        taken += pool_submit(pool, "a", &jobs[i]) == POOL_TAKEN;
+        jobs[i] = (struct thread_pool_job){.run = count_one};
+        taken += thread_pool_submit(pool, "a", &jobs[i]) == POOL_TAKEN;
         clock_sleep_us(100);
     }
-    assert_in_range(taken, 3, 4);                 /* three wait, and one may run */
-    assert_true(pool_resubmit(pool, "a", &late)); /* what was taken before always finds room */
+    assert_in_range(taken, 3, 4);                        /* three wait, and one may run */
+    assert_true(thread_pool_resubmit(pool, "a", &late)); /* what was taken before always finds room */
     atomic_store(&hold, false);
-    pool_close(pool);
-    assert_int_equal(pool_submit(pool, "a", &jobs[0]), POOL_FULL);
-    assert_false(pool_resubmit(pool, "a", &jobs[0]));
-    pool_free(pool);
+    thread_pool_close(pool);
+    assert_int_equal(thread_pool_submit(pool, "a", &jobs[0]), POOL_FULL);
+    assert_false(thread_pool_resubmit(pool, "a", &jobs[0]));
+    thread_pool_free(pool);
     assert_int_equal(atomic_load(&done), taken + 1);
 }
 
 static void no_owner_has_more_than_its_share_of_threads_or_queue(void **state) {
     (void)state;
-    static struct pool_job greedy[40], other = {.run = count_one};
+    static struct thread_pool_job greedy[40], other = {.run = count_one};
     atomic_store(&begun, 0);
     atomic_store(&done, 0);
     atomic_store(&hold, true);
-    struct pool *pool = pool_new(&(struct pool_options){.threads = 3, .share = 2, .queue = 30, .queue_share = 10});
+    struct thread_pool *pool =
+        thread_pool_new(&(struct thread_pool_options){.threads = 3, .share = 2, .queue = 30, .queue_share = 10});
     int taken = 0;
     for (int i = 0; i < 40; i++) {
-        greedy[i] = (struct pool_job){.run = count_one};
-        const enum pool_answer answer = pool_submit(pool, "greedy", &greedy[i]);
+        greedy[i] = (struct thread_pool_job){.run = count_one};
+        const enum thread_pool_answer answer = thread_pool_submit(pool, "greedy", &greedy[i]);
         taken += answer == POOL_TAKEN;
         assert_true(answer == POOL_TAKEN || answer == POOL_OWNER_FULL);
         clock_sleep_us(300);
@@ -83,12 +84,12 @@ static void no_owner_has_more_than_its_share_of_threads_or_queue(void **state) {
     assert_in_range(taken, 11, 12);
     assert_int_equal(taken - atomic_load(&begun), 10); /* one thread is idle, and not for this owner */
     const int before = atomic_load(&begun);
-    assert_int_equal(pool_submit(pool, "other", &other), POOL_TAKEN);
+    assert_int_equal(thread_pool_submit(pool, "other", &other), POOL_TAKEN);
     for (int i = 0; i < 5000 && atomic_load(&begun) == before; i++)
         clock_sleep_us(1000);
     assert_int_equal(atomic_load(&begun), before + 1); /* the other's job runs */
     atomic_store(&hold, false);
-    pool_free(pool);
+    thread_pool_free(pool);
     assert_int_equal(atomic_load(&done), taken + 1);
 }
 
@@ -101,23 +102,23 @@ static void note(void *context) {
 
 static void owners_take_turns(void **state) {
     (void)state;
-    static struct pool_job first = {.run = count_one}, jobs[6];
+    static struct thread_pool_job first = {.run = count_one}, jobs[6];
     atomic_store(&hold, true);
-    struct pool *pool = pool_new(&(struct pool_options){.threads = 1, .queue = 30});
-    assert_int_equal(pool_submit(pool, "x", &first), POOL_TAKEN);
+    struct thread_pool *pool = thread_pool_new(&(struct thread_pool_options){.threads = 1, .queue = 30});
+    assert_int_equal(thread_pool_submit(pool, "x", &first), POOL_TAKEN);
     for (int i = 0; i < 6; i++) {
         char *owner = i < 4 ? "a" : "b";
-        jobs[i] = (struct pool_job){.run = note, .context = owner};
-        assert_int_equal(pool_submit(pool, owner, &jobs[i]), POOL_TAKEN);
+        jobs[i] = (struct thread_pool_job){.run = note, .context = owner};
+        assert_int_equal(thread_pool_submit(pool, owner, &jobs[i]), POOL_TAKEN);
     }
     atomic_store(&hold, false);
-    pool_free(pool);
+    thread_pool_free(pool);
     assert_string_equal(order, "ababaa");
 }
 
 struct parts {
-    struct pool *pool;
-    struct pool_job job;
+    struct thread_pool *pool;
+    struct thread_pool_job job;
     atomic_int times[500];
 };
 
@@ -128,7 +129,7 @@ static void mark(void *context, size_t i) {
 
 static void spread_from_a_job(void *context) {
     struct parts *parts = context;
-    pool_each(parts->pool, "a", 500, mark, parts);
+    thread_pool_each(parts->pool, "a", 500, mark, parts);
     atomic_fetch_add(&done, 1);
 }
 
@@ -137,14 +138,14 @@ static void every_part_is_done_once_even_when_all_workers_spread(void **state) {
     enum { JOBS = 20 };
     static struct parts parts[JOBS];
     atomic_store(&done, 0);
-    struct pool *pool = pool_new(&(struct pool_options){.threads = 2, .queue = 30});
+    struct thread_pool *pool = thread_pool_new(&(struct thread_pool_options){.threads = 2, .queue = 30});
     memset(parts, 0, sizeof parts);
     for (int i = 0; i < JOBS; i++) {
         parts[i].pool = pool;
-        parts[i].job = (struct pool_job){.run = spread_from_a_job, .context = &parts[i]};
-        assert_int_equal(pool_submit(pool, "a", &parts[i].job), POOL_TAKEN);
+        parts[i].job = (struct thread_pool_job){.run = spread_from_a_job, .context = &parts[i]};
+        assert_int_equal(thread_pool_submit(pool, "a", &parts[i].job), POOL_TAKEN);
     }
-    pool_free(pool);
+    thread_pool_free(pool);
     assert_int_equal(atomic_load(&done), JOBS);
     for (int i = 0; i < JOBS; i++)
         for (int k = 0; k < 500; k++)

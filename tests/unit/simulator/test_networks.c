@@ -8,11 +8,11 @@
 
 enum { MOST_PARAMETERS = 1 << 16, NETWORKS = 2 };
 
-static const struct network_class *const NETWORK[NETWORKS] = {&network_rnn, &network_gat};
+static const struct neural_network *const NETWORK[NETWORKS] = {&network_rnn, &network_gat};
 
 /* A network at some parameters and an example. */
 struct subject {
-    const struct network_class *network;
+    const struct neural_network *network;
     const struct network_input *input;
     struct arena scratch;
     double parameters[MOST_PARAMETERS], gradient[MOST_PARAMETERS], direction[MOST_PARAMETERS], kept[MOST_PARAMETERS];
@@ -50,7 +50,7 @@ static void clear_gradient(struct subject *s) {
 }
 
 /* Far from the start, where the last layer would be too weak to see the others. */
-static void start(struct subject *s, const struct network_class *network, const struct example *e, struct rng *rng) {
+static void start(struct subject *s, const struct neural_network *network, const struct example *e, struct rng *rng) {
     s->network = network;
     s->input = &e->input;
     assert_true(network->parameters <= MOST_PARAMETERS);
@@ -99,7 +99,7 @@ static void check_along(struct subject *s, struct rng *rng) {
     memcpy(s->parameters, s->kept, sizeof s->kept);
 }
 
-static void check_network(struct subject *s, const struct network_class *network, const struct example *e,
+static void check_network(struct subject *s, const struct neural_network *network, const struct example *e,
                           struct rng *rng) {
     start(s, network, e, rng);
     differentiate(s, 1);
@@ -433,7 +433,7 @@ static size_t make_lessons(struct rng *rng, lesson *make, struct example *exampl
 }
 
 /* Half of the lessons are taught and the other half asked. */
-static void check_learns(const struct network_class *network, lesson *make) {
+static void check_learns(const struct neural_network *network, lesson *make) {
     static struct example examples[CHAIN * CHAIN];
     double labels[CHAIN * CHAIN];
     struct subject *s = new_subject();

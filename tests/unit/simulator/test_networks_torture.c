@@ -7,7 +7,7 @@
 enum { MOST_PARAMETERS = 1 << 16 };
 
 static struct job {
-    const struct network_class *network;
+    const struct neural_network *network;
     struct example example;
     double parameters[MOST_PARAMETERS], gradient[MOST_PARAMETERS];
 } job;
@@ -29,7 +29,7 @@ static enum status there_and_back(void *arg, struct error *err) {
     return status;
 }
 
-static void check_network(const struct network_class *network) {
+static void check_network(const struct neural_network *network) {
     struct rng rng;
     rng_seed(&rng, test_seed());
     job.network = network;

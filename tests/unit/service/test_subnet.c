@@ -4,26 +4,26 @@
 #include <string.h>
 #include <sys/un.h>
 
-#include "service/http/transport/networks.h"
+#include "service/http/transport/subnet.h"
 #include "tests/support/check.h"
 
-static struct network network(const char *text) {
-    struct network out;
+static struct subnet subnet(const char *text) {
+    struct subnet out;
     struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(1)};
     struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(2), .sin6_flowinfo = 3};
     if (inet_pton(AF_INET, text, &v4.sin_addr) == 1)
-        network_of((const struct sockaddr *)&v4, &out);
+        subnet_of((const struct sockaddr *)&v4, &out);
     else if (inet_pton(AF_INET6, text, &v6.sin6_addr) == 1)
-        network_of((const struct sockaddr *)&v6, &out);
+        subnet_of((const struct sockaddr *)&v6, &out);
     else
         fail_msg("%s is no address", text);
     return out;
 }
 
 static bool same(const char *a, const char *b) {
-    const struct network first = network(a), second = network(b);
-    assert_int_equal(network_same(&first, &second), network_same(&second, &first));
-    return network_same(&first, &second);
+    const struct subnet first = subnet(a), second = subnet(b);
+    assert_int_equal(subnet_same(&first, &second), subnet_same(&second, &first));
+    return subnet_same(&first, &second);
 }
 
 static void an_ipv6_network_of_64_bits_is_one(void **state) {
@@ -46,9 +46,9 @@ static void an_ipv4_address_is_one_however_it_comes(void **state) {
 static void another_family_is_none_of_these(void **state) {
     (void)state;
     const struct sockaddr_un here = {.sun_family = AF_UNIX, .sun_path = "x"};
-    struct network other, zero = network("0.0.0.0");
-    network_of((const struct sockaddr *)&here, &other);
-    assert_false(network_same(&other, &zero));
+    struct subnet other, zero = subnet("0.0.0.0");
+    subnet_of((const struct sockaddr *)&here, &other);
+    assert_false(subnet_same(&other, &zero));
 }
 
 int main(void) {

@@ -1,16 +1,16 @@
-/* See networks.h. */
-#include "service/http/transport/networks.h"
+/* See subnet.h. */
+#include "service/http/transport/subnet.h"
 
 #include <netinet/in.h>
 #include <string.h>
 
-static void take(struct network *out, unsigned char version, const void *bytes, size_t n) {
+static void take(struct subnet *out, unsigned char version, const void *bytes, size_t n) {
     out->bytes[0] = version;
     memcpy(out->bytes + 1, bytes, n);
 }
 
-void network_of(const struct sockaddr *address, struct network *out) {
-    *out = (struct network){{0}};
+void subnet_of(const struct sockaddr *address, struct subnet *out) {
+    *out = (struct subnet){{0}};
     if (address->sa_family == AF_INET) {
         struct sockaddr_in v4;
         memcpy(&v4, address, sizeof v4);
@@ -25,6 +25,6 @@ void network_of(const struct sockaddr *address, struct network *out) {
     }
 }
 
-bool network_same(const struct network *a, const struct network *b) {
+bool subnet_same(const struct subnet *a, const struct subnet *b) {
     return !memcmp(a->bytes, b->bytes, sizeof a->bytes);
 }

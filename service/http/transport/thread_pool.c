@@ -1,11 +1,12 @@
-/* See pool.h. A list of owners that have jobs waiting or running, each with a queue of its own, under one mutex. A
- * thread takes the first owner with a waiting job and room within its share, and moves that owner to the end of the
+/* See thread_pool.h. A list of owners that have jobs waiting or running, each with a queue of its own, under one mutex.
+ * A thread takes the first owner with a waiting job and room within its share, and moves that owner to the end of the
  * list.
  *
- * pool_each hands its indices out by an atomic counter to whoever comes: the caller always works too, so it ends even
- * when every thread is busy; helpers that come late find nothing left, and the last to leave frees the shared record.
+ * thread_pool_each hands its indices out by an atomic counter to whoever comes: the caller always works too, so it ends
+ * even when every thread is busy; helpers that come late find nothing left, and the last to leave frees the shared
+ * record.
  */
-#include "service/http/transport/pool.h"
+#include "service/http/transport/thread_pool.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -16,19 +17,19 @@
 
 #include "base/work.h"
 
-struct pool_owner {
-    struct pool_owner *next;
-    struct pool_job *first, **last;
+struct thread_pool_owner {
+    struct thread_pool_owner *next;
+    struct thread_pool_job *first, **last;
     size_t waiting;
     unsigned running;
     char name[80];
 };
 
-struct pool {
-    struct pool_options options;
+struct thread_pool {
+    struct thread_pool_options options;
     pthread_mutex_t mutex;
     pthread_cond_t work;
-    struct pool_owner *owners;
+    struct thread_pool_owner *owners;
     size_t waiting;
     bool closing;
     unsigned n_threads;
@@ -37,8 +38,8 @@ struct pool {
 
 /* ---- owners: the mutex is held ---- */
 
-static struct pool_owner *find_owner(struct pool *pool, const char *name) {
-    struct pool_owner **at = &pool->owners;
+static struct thread_pool_owner *find_owner(struct thread_pool *pool, const char *name) {
+    struct thread_pool_owner **at = &pool->owners;
     while (*at && strcmp((*at)->name, name) != 0)
         at = &(*at)->next;
     if (!*at && (*at = calloc(1, sizeof **at))) {
@@ -48,18 +49,18 @@ static struct pool_owner *find_owner(struct pool *pool, const char *name) {
     return *at;
 }
 
-static void forget_idle(struct pool *pool, struct pool_owner *owner) {
+static void forget_idle(struct thread_pool *pool, struct thread_pool_owner *owner) {
     if (owner->waiting || owner->running)
         return;
-    struct pool_owner **at = &pool->owners;
+    struct thread_pool_owner **at = &pool->owners;
     while (*at != owner)
         at = &(*at)->next;
     *at = owner->next;
     free(owner);
 }
 
-static void to_the_end(struct pool_owner **at) {
-    struct pool_owner *owner = *at;
+static void to_the_end(struct thread_pool_owner **at) {
+    struct thread_pool_owner *owner = *at;
     *at = owner->next;
     while (*at)
         at = &(*at)->next;
@@ -67,7 +68,7 @@ static void to_the_end(struct pool_owner **at) {
     *at = owner;
 }
 
-static void append(struct pool *pool, struct pool_owner *owner, struct pool_job *job) {
+static void append(struct thread_pool *pool, struct thread_pool_owner *owner, struct thread_pool_job *job) {
     job->next = NULL;
     job->pending = owner;
     *owner->last = job;
@@ -78,10 +79,10 @@ static void append(struct pool *pool, struct pool_owner *owner, struct pool_job 
 }
 
 /* The next job of whose turn it is; NULL when nobody may have another thread. */
-static struct pool_job *take(struct pool *pool) {
-    for (struct pool_owner **at = &pool->owners; *at; at = &(*at)->next) {
-        struct pool_owner *owner = *at;
-        struct pool_job *job = owner->first;
+static struct thread_pool_job *take(struct thread_pool *pool) {
+    for (struct thread_pool_owner **at = &pool->owners; *at; at = &(*at)->next) {
+        struct thread_pool_owner *owner = *at;
+        struct thread_pool_job *job = owner->first;
         if (!job || owner->running >= pool->options.share)
             continue;
         owner->first = job->next;
@@ -95,7 +96,7 @@ static struct pool_job *take(struct pool *pool) {
     return NULL;
 }
 
-static void ended(struct pool *pool, struct pool_owner *owner) {
+static void ended(struct thread_pool *pool, struct thread_pool_owner *owner) {
     owner->running--;
     if (owner->waiting)
         pthread_cond_signal(&pool->work); /* it may have another thread now */
@@ -106,14 +107,14 @@ static void ended(struct pool *pool, struct pool_owner *owner) {
 /* ---- threads ---- */
 
 static void *worker(void *argument) {
-    struct pool *pool = argument;
+    struct thread_pool *pool = argument;
     if (pool->options.niceness)
         setpriority(PRIO_PROCESS, 0, pool->options.niceness); /* on Linux: of this thread alone */
     pthread_mutex_lock(&pool->mutex);
     for (;;) {
-        struct pool_job *job = take(pool);
+        struct thread_pool_job *job = take(pool);
         if (job) {
-            struct pool_owner *owner = job->pending;
+            struct thread_pool_owner *owner = job->pending;
             pthread_mutex_unlock(&pool->mutex);
             job->run(job->context);
             pthread_mutex_lock(&pool->mutex);
@@ -129,8 +130,8 @@ static void *worker(void *argument) {
     return NULL;
 }
 
-struct pool *pool_new(const struct pool_options *options) {
-    struct pool *pool = calloc(1, sizeof *pool);
+struct thread_pool *thread_pool_new(const struct thread_pool_options *options) {
+    struct thread_pool *pool = calloc(1, sizeof *pool);
     if (!pool)
         return NULL;
     pool->options = *options;
@@ -145,13 +146,13 @@ struct pool *pool_new(const struct pool_options *options) {
            !pthread_create(&pool->threads[pool->n_threads], NULL, worker, pool))
         pool->n_threads++;
     if (pool->n_threads < options->threads) {
-        pool_free(pool);
+        thread_pool_free(pool);
         return NULL;
     }
     return pool;
 }
 
-void pool_close(struct pool *pool) {
+void thread_pool_close(struct thread_pool *pool) {
     pthread_mutex_lock(&pool->mutex);
     pool->closing = true;
     pthread_cond_broadcast(&pool->work);
@@ -161,11 +162,11 @@ void pool_close(struct pool *pool) {
     pool->n_threads = 0;
 }
 
-void pool_free(struct pool *pool) {
+void thread_pool_free(struct thread_pool *pool) {
     if (!pool)
         return;
-    pool_close(pool);
-    for (struct pool_owner *owner = pool->owners, *next; owner; owner = next) {
+    thread_pool_close(pool);
+    for (struct thread_pool_owner *owner = pool->owners, *next; owner; owner = next) {
         next = owner->next;
         free(owner);
     }
@@ -177,10 +178,11 @@ void pool_free(struct pool *pool) {
 
 /* ---- jobs ---- */
 
-static enum pool_answer submit(struct pool *pool, const char *name, struct pool_job *job, bool again) {
-    enum pool_answer answer = POOL_TAKEN;
+static enum thread_pool_answer submit(struct thread_pool *pool, const char *name, struct thread_pool_job *job,
+                                      bool again) {
+    enum thread_pool_answer answer = POOL_TAKEN;
     pthread_mutex_lock(&pool->mutex);
-    struct pool_owner *owner = NULL;
+    struct thread_pool_owner *owner = NULL;
     if (pool->closing || (!again && pool->waiting >= pool->options.queue) || !(owner = find_owner(pool, name)))
         answer = POOL_FULL;
     else if (!again && owner->waiting >= pool->options.queue_share)
@@ -191,11 +193,11 @@ static enum pool_answer submit(struct pool *pool, const char *name, struct pool_
     return answer;
 }
 
-enum pool_answer pool_submit(struct pool *pool, const char *owner, struct pool_job *job) {
+enum thread_pool_answer thread_pool_submit(struct thread_pool *pool, const char *owner, struct thread_pool_job *job) {
     return submit(pool, owner, job, false);
 }
 
-bool pool_resubmit(struct pool *pool, const char *owner, struct pool_job *job) {
+bool thread_pool_resubmit(struct thread_pool *pool, const char *owner, struct thread_pool_job *job) {
     return submit(pool, owner, job, true) == POOL_TAKEN;
 }
 
@@ -211,7 +213,7 @@ struct each {
     atomic_size_t next;
     size_t finished;  /* parts */
     unsigned holders; /* the caller, and helpers that have not left */
-    struct pool_job helpers[];
+    struct thread_pool_job helpers[];
 };
 
 static void leave(struct each *each) {
@@ -246,7 +248,8 @@ static void help(void *context) {
     leave(context);
 }
 
-void pool_each(struct pool *pool, const char *owner, size_t n, void (*part)(void *context, size_t i), void *context) {
+void thread_pool_each(struct thread_pool *pool, const char *owner, size_t n, void (*part)(void *context, size_t i),
+                      void *context) {
     const size_t helpers = n && n - 1 < pool->options.share - 1 ? n - 1 : pool->options.share - 1;
     struct each *each = n > 1 ? calloc(1, sizeof *each + helpers * sizeof *each->helpers) : NULL;
     if (!each) { /* one part, or no memory to share with */
@@ -262,11 +265,11 @@ void pool_each(struct pool *pool, const char *owner, size_t n, void (*part)(void
     pthread_mutex_init(&each->mutex, NULL);
     pthread_cond_init(&each->done, NULL);
     for (size_t k = 0; k < helpers; k++) {
-        each->helpers[k] = (struct pool_job){.run = help, .context = each};
+        each->helpers[k] = (struct thread_pool_job){.run = help, .context = each};
         pthread_mutex_lock(&each->mutex);
         each->holders++;
         pthread_mutex_unlock(&each->mutex);
-        if (pool_submit(pool, owner, &each->helpers[k]) != POOL_TAKEN)
+        if (thread_pool_submit(pool, owner, &each->helpers[k]) != POOL_TAKEN)
             leave(each);
     }
     take_parts(each, false);
