@@ -9,7 +9,7 @@ double clock_now_us(void); /* monotonic, from an arbitrary start */
 void clock_sleep_us(double us);
 void clock_utc(char *out, size_t n); /* "2026-11-21T08:41:17.123Z"; n >= 25 */
 
-/* Is `text` a time in that form? The day must exist in the calendar. A leap second is none. */
+/* Is `text` a time in that form? The day must exist in the calendar. A leap second is refused. */
 bool clock_is_utc(const char *text);
 
 /* The time `us` from now, in that form; negative: before now. At most a century. */

@@ -53,7 +53,8 @@ static bool sync_folder(const char *path) {
     return synced;
 }
 
-/* Fill the open file, close it, and give it the name `target`. False, with errno: it is gone. `mode` 0: as it is. */
+/* Fill the open file, close it, and rename it to `target`. `mode` 0: leave its mode. False, with errno, when that
+ * failed; the temporary file is then removed. */
 static bool fill_and_rename(int fd, const char *temporary, const char *target, mode_t mode, size_t n,
                             const char *bytes) {
     bool done = (mode == 0 || fchmod(fd, mode) == 0) && write_all(fd, n, bytes) && fsync(fd) == 0;

@@ -1,7 +1,7 @@
 /* Files that are written whole or not at all.
  *
  * A file is written under another name beside it, put on disk, and renamed: who reads it meanwhile, or after a crash,
- * finds the old content or the new. What fails leaves the old file and no other.
+ * finds the old content or the new. A write that fails leaves the old file, and no temporary one.
  * Threads: any; of two who write one file the later one wins. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
@@ -14,8 +14,8 @@
  * pipe or device is written to, never replaced. Fails: ST_ENVIRONMENT. */
 enum status file_write(const char *path, size_t n, const char *bytes, struct error *err);
 
-/* The same, for a file that only its owner may read. Callers must write one after another. It fails also when the new
- * file may not outlast a crash: then the error says that the file has changed. Fails: ST_ENVIRONMENT. */
+/* The same, for a file that only its owner may read. Callers must write one after another. Fails: ST_ENVIRONMENT, also
+ * when the new content is there but a crash may bring the old content back. The error says so. */
 enum status file_write_private(const char *path, size_t n, const char *bytes, struct error *err);
 
 #endif

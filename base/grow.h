@@ -1,4 +1,4 @@
-/* Arrays that grow: malloc'd, doubled when they are full. Whoever has one frees it. */
+/* Arrays that grow: malloc'd, doubled when they are full. The caller frees them. */
 #ifndef BASE_GROW_H
 #define BASE_GROW_H
 

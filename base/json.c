@@ -244,7 +244,7 @@ static enum status too_large(const char *name, struct error *err) {
                     JSON_MAX_BYTES >> 20);
 }
 
-/* What can be read to an end. Standard input may be anything: the person who started us chose it. */
+/* Refuse what has no end, such as a device. Standard input may be anything: the person who started us chose it. */
 static enum status check_kind(int fd, bool standard_input, const char *name, size_t *size, struct error *err) {
     struct stat st;
     if (fstat(fd, &st))
@@ -316,7 +316,8 @@ enum status json_read_file(const char *path, cJSON **out, struct error *err) {
 
 /* Suggestions. */
 
-/* Insertions, deletions, changes and swaps of neighbours that turn a into b, letter case aside; many for long words. */
+/* How many insertions, deletions, changes and swaps of neighbours turn a into b, letter case aside; a large number for
+ * long words. */
 static size_t edit_distance(const char *a, const char *b) {
     enum { LONGEST = 40 };
     const size_t n = strlen(a), m = strlen(b);

@@ -4,7 +4,7 @@
  * the caller's stack. The chain becomes text only in an error message ("model.json: /variables/3/dtype: ..."), so that
  * exact places cost nothing on good input.
  *
- * Every reader function below returns ST_OK or ST_INVALID with such a message. */
+ * Unless its comment says more, a function that reads a place returns ST_OK, or ST_INVALID with such a message. */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
 
@@ -26,11 +26,12 @@ struct json_at {
 enum { JSON_MAX_BYTES = 64 << 20 }; /* the largest description that is read */
 
 /* Parse n bytes; `name` stands for the document in messages. Refuses: bad UTF-8, trailing text, duplicate member
- * names, nesting deeper than 64. *out is the caller's, to be freed with cJSON_Delete. */
+ * names, nesting deeper than 64. *out is the caller's, to be freed with cJSON_Delete. Fails: ST_INVALID, ST_TOO_LARGE
+ * (over JSON_MAX_BYTES), ST_NO_MEMORY. */
 enum status json_parse(const char *text, size_t n, const char *name, cJSON **out, struct error *err);
 
-/* How many values these n bytes have at most if they are JSON. A parsed value takes JSON_VALUE_BYTES, beside the bytes
- * of its text. O(n), and needs no memory. */
+/* An upper bound of the number of values in these n bytes, if they are JSON. A parsed value takes JSON_VALUE_BYTES,
+ * beside the bytes of its text. O(n), and needs no memory. */
 size_t json_count_values(const char *text, size_t n);
 enum { JSON_VALUE_BYTES = 80 };
 

@@ -1,9 +1,9 @@
 /* A strict check of JSON text before cJSON sees it.
  *
  * cJSON takes more than JSON: control characters as blanks or inside strings, bytes that are no UTF-8, \u0000 (which
- * cuts the string), numbers such as 01, 1. and -.5, and it answers with the same NULL for bad text and for no memory.
- * This recursive descent over RFC 8259 (UTF-8 by the table of RFC 3629) decides alone what is JSON, names line and
- * column, and leaves cJSON to build the tree. Cost: O(n), at most 64 levels of stack. */
+ * cuts the string), numbers such as 01, 1. and -.5. It also returns the same NULL for bad text and for no memory. So
+ * this recursive descent over RFC 8259 (UTF-8 by the table of RFC 3629) decides what is JSON and names line and column;
+ * cJSON only builds the tree. Cost: O(n), at most 64 levels of stack. */
 #include <stdbool.h>
 #include <string.h>
 

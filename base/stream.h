@@ -18,8 +18,8 @@
 /* NULL when memory is out: stream_close says so. */
 FILE *stream_open(char **text, size_t *n);
 
-/* End the stream. On ST_OK the text of n bytes, and a NUL behind them, are the caller's to free; else *text is NULL.
- * `st` is what came of writing. Fails: as `st`; ST_NO_MEMORY (the text is not whole, or `to` is NULL). */
+/* End the stream. `st` is the status of the writing so far. On ST_OK the n bytes of text, and a NUL after them, are the
+ * caller's to free; else *text is NULL. Fails: as `st`; ST_NO_MEMORY (the text is not whole, or `to` is NULL). */
 enum status stream_close(FILE *to, enum status st, char **text, struct error *err);
 
 #endif

@@ -25,19 +25,19 @@ size_t text_clean_length(const char *text, size_t n);
 /* How many bytes the first character of the n > 0 bytes has; 0 when it is not clean. */
 size_t text_character(const char *text, size_t n);
 
-/* A name: clean, of 1 to `most` bytes. NULL is none. */
+/* Is it a name: clean, of 1 to `most` bytes? False for NULL. */
 bool text_is_name(const char *text, size_t most);
 
-/* A word: the name of a file or a thing that cannot be taken for anything else, such as a path. It has 1 to `most`
- * letters, digits and . _ - , the first a letter or a digit. NULL is none. */
+/* Is it a word: a name that cannot be taken for anything else, such as a path or an option? It has 1 to `most` letters,
+ * digits and . _ - , the first a letter or a digit. False for NULL. */
 bool text_is_word(const char *text, size_t most);
 
-/* Make it clean: a line end or a tab becomes a blank, every other byte that does not belong a '?'. For messages, which
+/* Make `text` clean: a line end or a tab becomes a blank, every other byte that is not clean a '?'. For messages, which
  * may have been cut within a character. */
 void text_clean(char *text);
 
-/* How the first of the n > 0 bytes at `text` is shown: a clean character as it is, any other as \x1b, \u009b or
- * \u202e, a byte that is no UTF-8 as \xff. Returns how many bytes that is. */
+/* How the first character of the n > 0 bytes at `text` is shown: as it is if it is clean, else as \x1b, \u009b or
+ * \u202e; a byte that is no UTF-8 as \xff. Returns how many bytes of `text` that is. */
 enum { TEXT_SHOWN = 8 };
 size_t text_show(const char *text, size_t n, char out[TEXT_SHOWN]);
 

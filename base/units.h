@@ -10,11 +10,12 @@
 
 #include "base/error.h"
 
-/* "64", "64K", "4MiB", "25 MB", "1G": K, M, G alone and KiB, MiB, GiB are powers of 1024; KB, MB, GB powers of 1000.
- * Fails: ST_USAGE. */
+/* "64", "64K", "4MiB", "25 MB", "1G": K, M, G, T alone and KiB, MiB, GiB, TiB are powers of 1024; KB, MB, GB, TB are
+ * powers of 1000. Fails: ST_USAGE. */
 enum status units_parse_bytes(const char *text, uint64_t *bytes, struct error *err);
 
-/* "90", "90s", "5m", "1.5h", "250ms", "40us" to microseconds; a bare number is seconds. Fails: ST_USAGE. */
+/* "90", "90s", "5m" or "5min", "1.5h", "2d", "250ms", "40us" to microseconds; a bare number is seconds.
+ * Fails: ST_USAGE. */
 enum status units_parse_time(const char *text, double *us, struct error *err);
 
 /* Short text into out[n], which is returned: "4 MiB", "25.0 MiB", "812 µs", "3.42 ms", "1.207 s", "2 min 05 s". */

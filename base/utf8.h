@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* How many bytes the character at `text` has, of which n > 0 bytes are left; 0: it is none. */
+/* How many bytes the first character of the n > 0 bytes at `text` has; 0: they do not begin with a character. */
 size_t utf8_length(const char *text, size_t n);
 
 #endif

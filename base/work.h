@@ -40,8 +40,8 @@ struct work *work_current(void); /* what this thread has entered, or NULL */
 /* End it: the next work_check() of each of its threads fails. The first reason stays. */
 void work_stop(struct work *work, enum work_end reason);
 
-/* Fails: ST_CANCELLED when the work has ended; work->end says why. No caller takes this status for "this one does not
- * fit, try the next". It costs one system call, so a loop may ask every few microseconds. */
+/* Fails: ST_CANCELLED when the work has ended; work->end says why. A search that skips candidates which fail must not
+ * skip on this status: it ends. A call costs one system call, so a loop may ask every few microseconds. */
 enum status work_check(struct error *err);
 
 /* May this thread's work hold `bytes` more? True for a thread without work. Freed memory is credited to the work that

@@ -34,7 +34,7 @@ struct timeline_terms {
 enum { FEATURE_FAN_IN = 8 };
 
 struct feature_edge {
-    uint32_t from, to; /* places in the sequence of variables, from < to: from's gradient is not ready after to's */
+    uint32_t from, to; /* places in the sequence of variables, from < to: from's gradient is ready no later than to's */
 };
 
 struct features {

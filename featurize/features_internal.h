@@ -1,7 +1,7 @@
-/* What the parts of featurize share: a plan looked over once.
+/* What the parts of featurize share: a survey, made by one pass over a plan.
  *
  * A survey holds what several views need: the gradients in the order of readiness, the pieces of each variable, what
- * each message costs, what each node moves. All of it is scratch in `arena` and goes when the features are made.
+ * each message costs, what each node moves. All of it is scratch in `arena`, to be released when the features are made.
  * Units: microseconds (_us), bytes, bytes per microsecond. */
 #ifndef FEATURIZE_FEATURES_INTERNAL_H
 #define FEATURIZE_FEATURES_INTERNAL_H

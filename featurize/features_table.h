@@ -14,7 +14,7 @@
 #define FEATURE_KIND_TABLE(X)                                                                                          \
     X(timeline, "what the timeline says of the plan")                                                                  \
     X(predefined, "AutoSync's predefined terms (equation 2), over shards, and its closed form")                        \
-    X(plan, "what the plan asks of the network")                                                                       \
+    X(plan, "what the plan sends")                                                                                     \
     X(knob, "what the strategy chooses")                                                                               \
     X(domain, "what model and cluster are; the same for every strategy")
 
@@ -40,11 +40,11 @@
     X(log2_cc_startup_mean_us, "log2 us", predefined, "cc: mean share of start-up")                                    \
     X(log2_cc_transfer_max_us, "log2 us", predefined, "cc: largest share of transfer")                                 \
     X(log2_cc_transfer_mean_us, "log2 us", predefined, "cc: mean share of transfer")                                   \
-    X(log2_cc_messages_max, "log2 count", predefined, "cc: most messages, in shares of messages")                      \
-    X(log2_cc_messages_mean, "log2 count", predefined, "cc: mean messages, in shares of messages")                     \
+    X(log2_cc_messages_max, "log2 count", predefined, "cc: largest number of messages, divided by bytes")              \
+    X(log2_cc_messages_mean, "log2 count", predefined, "cc: mean number of messages, divided by bytes")                \
     X(log2_closed_sync_us, "log2 us", predefined, "the closed form's synchronization time")                            \
-    X(log2_closed_form_us, "log2 us", predefined, "the larger of it and computation")                                  \
-    X(log2_sync_over_compute, "log2 ratio", predefined, "closed synchronization over computation")                     \
+    X(log2_closed_form_us, "log2 us", predefined, "the closed form: the larger of that and computation")               \
+    X(log2_sync_over_compute, "log2 ratio", predefined, "the closed form's synchronization over computation")          \
     X(log2_messages, "log2 count", plan, "messages an iteration")                                                      \
     X(log2_all_reduces, "log2 count", plan, "all-reduces an iteration")                                                \
     X(log2_pushes, "log2 count", plan, "pushes between nodes an iteration")                                            \
@@ -58,12 +58,12 @@
     X(log2_startup_us, "log2 us", plan, "start-up of all all-reduces")                                                 \
     X(log2_transfer_us, "log2 us", plan, "transfer of all all-reduces")                                                \
     X(log2_launch_us, "log2 us", plan, "launching all messages, coordination included")                                \
-    X(log2_copy_us, "log2 us", plan, "gathering the messages of several gradients")                                    \
+    X(log2_copy_us, "log2 us", plan, "gathering gradients into messages of several")                                   \
     X(log2_sum_us, "log2 us", plan, "adding pushes on the busiest server")                                             \
     X(log2_startup_over_compute, "log2 ratio", plan, "start-up of all all-reduces over computation")                   \
     X(log2_transfer_over_compute, "log2 ratio", plan, "their transfer over computation")                               \
     X(log2_launch_over_compute, "log2 ratio", plan, "launching over computation")                                      \
-    X(log2_window, "log2 count", plan, "messages of mean size that the credit holds beside one")                       \
+    X(log2_window, "log2 count", plan, "messages of mean size that fit in the credit, beside one")                     \
     X(log2_nic_bytes_max, "log2 B", plan, "bytes through one NIC, each direction: the most")                           \
     X(log2_nic_bytes_mean, "log2 B", plan, "bytes through one NIC, each direction: the mean")                          \
     X(log2_nic_imbalance, "log2 ratio", plan, "the most over the mean")                                                \
@@ -82,8 +82,8 @@
     X(log2_group_bytes, "log2 B", knob, "merge group, mean of all-reduced bytes")                                      \
     X(log2_message_bytes, "log2 B", knob, "message, mean of bytes sent")                                               \
     X(log2_largest_message, "log2 B", knob, "largest message")                                                         \
-    X(log2_partition, "log2 B", knob, "partition size, mean of bytes; whole, or more, is all of the model")            \
-    X(log2_credit, "log2 B", knob, "credit; without limit, or more, is all of the model")                              \
+    X(log2_partition, "log2 B", knob, "partition size, mean of bytes; the model's size if none or larger")             \
+    X(log2_credit, "log2 B", knob, "credit; the model's size if without limit or larger")                              \
     X(stop_and_wait, "flag", knob, "credit 0")                                                                         \
     X(unlimited, "flag", knob, "credit without limit")                                                                 \
     X(fifo, "flag", knob, "policy fifo")                                                                               \
@@ -99,12 +99,12 @@
     X(share_halving_doubling, "share", knob, "all-reduced by halving_doubling, of bytes")                              \
     X(share_hierarchical, "share", knob, "all-reduced by hierarchical, of bytes")                                      \
     X(log2_servers, "log2 count", knob, "nodes that serve")                                                            \
-    X(log2_server_imbalance, "log2", knob, "log2 of the longest over the mean, over nodes, of bytes served by rate")   \
+    X(log2_server_imbalance, "log2", knob, "log2 of the largest over the mean of nodes' bytes served / NIC rate")      \
     X(local_reduction_share, "share", knob, "under a server with local reduction, of bytes")                           \
     X(sparse_served_share, "share", knob, "sparse and under a server, of bytes")                                       \
     X(cut_share, "share", knob, "variables that are cut")                                                              \
     X(log2_shards, "log2", knob, "log2 of a variable's shards, mean over variables")                                   \
-    X(scattered_share, "share", knob, "in messages whose gradients are not next to each other in readiness, of sent")  \
+    X(scattered_share, "share", knob, "in messages of gradients that are not ready in a row, of bytes sent")           \
     X(log2_devices, "log2 count", domain, "devices")                                                                   \
     X(log2_nodes, "log2 count", domain, "nodes with devices")                                                          \
     X(log2_devices_per_node, "log2 count", domain, "most devices of a node")                                           \
@@ -129,7 +129,7 @@
     X(log2_ps_constants, "log2 count", "ps: coefficient of delta: messages that the server handles")                   \
     X(log2_cc_startup_us, "log2 us", "cc: start-up of its messages, by its share of their bytes")                      \
     X(log2_cc_transfer_us, "log2 us", "cc: transfer of its messages, by its share of their bytes")                     \
-    X(log2_cc_messages, "log2 count", "cc: its messages, by its share of their bytes")                                 \
+    X(log2_cc_messages, "log2 count", "cc: its messages, divided by bytes")                                            \
     X(log2_messages, "log2 count", "messages that carry some of it")                                                   \
     X(log2_message_bytes, "log2 B", "message that carries it, mean of its bytes")                                      \
     X(wait_share, "share", "wait for others of its message, of the backward pass, mean of its bytes")                  \
@@ -147,7 +147,7 @@
     X(algorithm_recursive_doubling, "flag", "cc: by recursive_doubling")                                               \
     X(algorithm_halving_doubling, "flag", "cc: by halving_doubling")                                                   \
     X(algorithm_hierarchical, "flag", "cc: by hierarchical")                                                           \
-    X(log2_partition, "log2 B", "partition size; whole, or more, is all of the model")                                 \
+    X(log2_partition, "log2 B", "partition size; the model's size if none or larger")                                  \
     X(log2_shards, "log2", "log2 of the shards of its variable")                                                       \
     X(cut_axis, "count", "axis that is cut, counted from 1; 0 = not cut")                                              \
     X(log2_variable_bytes, "log2 B", "its variable")                                                                   \
@@ -157,13 +157,13 @@
     X(touched_share, "share", "rows that an iteration touches; 1 = dense")                                             \
     X(dtype_bytes, "B", "an element of its variable")                                                                  \
     X(log2_server_rate, "log2", "ps: log2 of its server's NIC rate over the mean of nodes")                            \
-    X(log2_server_load, "log2 means", "ps: bytes served by rate on its server, over the mean of nodes")                \
+    X(log2_server_load, "log2 means", "ps: its server's bytes served / NIC rate, over the mean of nodes")              \
     X(log2_server_devices, "log2 count", "ps: devices beside its server")                                              \
     X(log2_devices, "log2 count", "replicas: devices of the cluster")                                                  \
     X(local_reduction, "flag", "ps: summed inside nodes first")                                                        \
     X(ready_share, "share", "part of the backward pass before its gradient is ready")                                  \
     X(gate_share, "share", "part of the forward pass before it is needed; 0 behind the barrier")                       \
-    X(slack_share, "share", "computation between the two, of an iteration's")
+    X(slack_share, "share", "computation between the two moments above, of an iteration's")
 
 enum feature_kind {
 #define X(name, words) FEATURE_KIND_##name,

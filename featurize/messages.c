@@ -1,5 +1,5 @@
-/* What a plan asks of the network, message by message: how many of which size, what starting them costs, and how long
- * after its gradients and how long before its gate each may go. O(messages + pieces). */
+/* What a plan sends, message by message: how many messages of which size, what starting them costs, when each becomes
+ * ready and when the next forward pass needs it. O(messages + pieces). */
 #include "featurize/features.h"
 #include "featurize/features_internal.h"
 
@@ -51,7 +51,7 @@ static double window(const struct plan *plan) {
     return fmin(beside, (double)plan->credit_bytes * plan->n_messages / (double)plan->bytes);
 }
 
-/* Bytes times the time for which the message's gradients were ready before all of them were. */
+/* The sum over the message's gradients of their bytes times the time for which they wait for the last gradient. */
 static double waited(const struct survey *s, const struct message *message, double ready_us) {
     double sum = 0;
     for (uint32_t i = 0; i < message->n_pieces; i++) {

@@ -2,9 +2,9 @@
  *
  * On server j one push of a byte costs sum over workers k on other nodes of r(k) / b(j,k), r(k) being the pushes of k:
  * its devices, or one with local reduction; b(j,k) the narrower of the two NICs and an overridden link. A pull mirrors
- * its push in the other direction. So messages are first added up by server and sort of push, and each server is then
- * held against each worker once: O(messages + servers * (workers + links)). The closed form takes the largest total of
- * any NIC, over servers (all that they receive) and workers (all that they send), and adds all all-reduces. An
+ * its push in the other direction. So messages are first added up by server and sort of push, and then each pair of a
+ * server and a worker is looked at once: O(messages + servers * (workers + links)). The closed form takes the largest
+ * total of any NIC, over servers (all that they receive) and workers (all that they send), and adds all all-reduces. An
  * all-reduce moves transfer_us times the narrowest rate through every worker's NIC, as the timeline has it. */
 #include "base/units.h"
 #include "featurize/features.h"

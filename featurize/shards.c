@@ -2,9 +2,9 @@
  *
  * Most columns are the same for all shards of a variable; `struct shard` holds those that are not. A variable's shards
  * are sorted by them, equal ones become one row that counts them, and rows stand in the order of their first shard. So
- * a variable cut into thousands of shards on alike servers costs a sort and a few rows.
- * All-reduced shards get the analogue of equation 2: of each message that carries some of a shard, its start-up, its
- * transfer and itself by the shard's share of its bytes; over all shards these add up to the plan's. */
+ * a variable cut into thousands of shards on servers of equal rate costs a sort and a few rows.
+ * All-reduced shards get the analogue of equation 2. A message's start-up, its transfer and the count 1 are divided
+ * among the shards that it carries, in proportion to their bytes in it. The sums over all shards are the plan's. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,7 +51,7 @@ static int compare_first(const void *a, const void *b) {
     return (x->first > y->first) - (x->first < y->first);
 }
 
-/* Equal ones among the n shards become one; how many are left. */
+/* Merge equal shards among the n. Returns how many are left. */
 static size_t merge_equal(struct shard *shards, size_t n) {
     size_t kept = 0;
     qsort(shards, n, sizeof *shards, compare_shards);
@@ -160,7 +160,7 @@ static void write_sync(const struct survey *s, const struct variable_sync *sync,
     row[FEATURE_SHARD_algorithm_auto + (int)s->strategy->groups[sync->group].algorithm] = 1;
 }
 
-/* Times are summed in different orders: a difference that is 0 may come out below. */
+/* Times are summed in different orders: a difference that should be 0 may come out negative. */
 static void write_times(const struct survey *s, const struct gradient *gradient, double *row) {
     double gate_us = s->plan->cross_iteration ? fmax(0, s->forward_us - gradient->tail_us) : 0;
     double slack_us = fmax(0, s->backward_us - gradient->ready_us) + gate_us;
@@ -185,7 +185,7 @@ static void write_facts(const struct survey *s, const struct facts *facts, doubl
     SET(row, log2_server_devices, feature_log2(facts->server_devices));
 }
 
-/* The rows of one variable, from *items on; how many. */
+/* Write the rows of one variable, from *items on. Returns how many. */
 static size_t write_rows(struct survey *s, const struct shard *items, size_t n, double *rows) {
     const struct gradient *gradient = &s->gradients[items->place];
     const struct variable *variable = &s->plan->model->variables[gradient->variable];

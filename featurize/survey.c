@@ -1,4 +1,4 @@
-/* A plan looked over once: when gradients are ready, which pieces are whose, what each message costs.
+/* One pass over a plan: when gradients are ready, which pieces belong to which variable, what each message costs.
  *
  * A plan stores its pieces message by message, and the pieces of one variable by rising offset. One stable counting
  * sort brings those of a variable together. Partitions make many consecutive messages of one size and algorithm; these

@@ -68,7 +68,7 @@ static enum status total_nodes(const struct json_at *array, uint64_t *out, struc
     *out = 0;
     for (struct json_at e = json_first(array); e.node; e = json_next(&e)) {
         uint64_t count = 1;
-        /* read_node says it better when this is no object. */
+        /* If this is no object, read_node refuses it later, with a better message. */
         enum status st = !cJSON_IsObject(e.node)
                              ? ST_OK
                              : json_get_integer(&e, "count", JSON_OPTIONAL, 1, CLUSTER_MAX_NODES, &count, err);

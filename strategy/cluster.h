@@ -7,7 +7,8 @@
  *     "name"           unique; with "count" the numbers 1, 2, ... are added to it
  *     "count"          how many nodes are like this one; default 1
  *     "devices"        how many devices train on it, up to 64; default 1; 0 is a node that only serves
- *     "device"         what they are, for people; default "gpu"
+ *     "device"         what they are, such as "v100"; default "gpu". With "cpu", which is no GPU, trials do not choose
+ *                      the NCCL worker by themselves
  *     "nic_gbit_per_s" rate of its NIC in each direction, in 10^9 bits a second
  *     "nic_latency_us" latency of its NIC in microseconds; default 0
  *     "device_link_gbyte_per_s"  rate between its devices, and to a server on it, in 10^9 bytes a second; it may be

@@ -2,8 +2,8 @@
  *
  * A group's gradients form one stream, its members in the order of readiness. A slice is the next `bytes` of one
  * group's stream. The rules:
- *   - slices under policy preemptive and under no other;
- *   - every variable is all-reduced, whole, and no group has a partition size: only slices cut;
+ *   - only policy preemptive has slices;
+ *   - under it every variable is all-reduced and not cut, and no group has a partition size: only slices cut;
  *   - a slice is of a group that exists and holds whole elements, at least one;
  *   - a group's slices add up to the bytes that its gradients have on the wire. */
 #ifndef STRATEGY_SLICES_H
@@ -18,8 +18,8 @@
 #include "strategy/model.h"
 #include "strategy/strategy.h"
 
-/* The position in groups[] of the group that the member "group" of `at`, a slice or a variable, names. In
- * strategy/strategy_json.c. Fails: ST_INVALID. */
+/* Read the member "group" of `at`, which is a slice or a variable: *out is the position in groups[] of the group with
+ * this id. Defined in strategy/strategy_json.c. Fails: ST_INVALID. */
 enum status strategy_read_group(const struct json_at *at, const struct strategy *strategy, uint32_t *out,
                                 struct error *err);
 

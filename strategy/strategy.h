@@ -72,8 +72,7 @@ struct slice {
     uint64_t bytes; /* whole elements, at least one */
 };
 
-/* Limits: the most that any number of bytes may be, the least "partition_bytes", the most shards of a variable, the
- * most slices of a strategy. */
+/* Limits: of any number of bytes, the least "partition_bytes", of a variable's shards, of a strategy's slices. */
 #define STRATEGY_MAX_BYTES (UINT64_C(1) << 48)
 enum { STRATEGY_MIN_PARTITION_BYTES = 1024, STRATEGY_MAX_SHARDS = 65536, STRATEGY_MAX_SLICES = 4000000 };
 
@@ -124,7 +123,7 @@ enum status strategy_read_file(const char *path, const struct model *model, cons
 /* The description; NULL when memory is out. */
 cJSON *strategy_write(const struct strategy *strategy, const struct model *model, const struct cluster *cluster);
 
-/* The canonical text that the id is made of: the description without its name. malloc'd; NULL when memory is out. */
+/* The canonical text whose SHA-256 is the id: the description without its name. malloc'd; NULL when memory is out. */
 char *strategy_canonical(const struct strategy *strategy, const struct model *model, const struct cluster *cluster);
 
 /* An empty strategy for `model`: arrays of n_groups zeroed groups and the model's variables, each all-reduced whole in

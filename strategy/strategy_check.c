@@ -5,7 +5,7 @@
 #include "strategy/slices.h"
 #include "strategy/strategy.h"
 
-/* What a builder may set and a file could not say again. */
+/* A builder may set any number; but a file must be able to give the same number, so the limits are the reader's. */
 static enum status check_partition_bytes(uint64_t bytes, struct error *err) {
     if (!bytes || (bytes >= STRATEGY_MIN_PARTITION_BYTES && bytes <= STRATEGY_MAX_BYTES))
         return ST_OK;

@@ -2,9 +2,9 @@
  *
  * A variable is a node with a synchronizer; a cut one has a partitioner ("4,1" cuts axis 0 in four, the first parts one
  * row larger, as here) and a node for each part, "NAME/part_0". Parameter servers are named by address and device
- * ("n1:CPU:0"), synchronous, without local copies of variables; what the devices of a node send is summed there first,
- * always. A merge group is a number. AutoDist leaves order, sizes of messages and what is in flight to TensorFlow.
- * float16 on the way is its HorovodCompressor.
+ * ("n1:CPU:0"), synchronous, without local copies of variables. AutoDist always sums what the devices of a node send
+ * there first. A merge group is a number. AutoDist leaves order, sizes of messages and what is in flight to TensorFlow.
+ * Encoding f16 is AutoDist's HorovodCompressor.
  * Source: AutoDist, autodist/proto/strategy.proto and synchronizers.proto; kernel/partitioner.py. */
 #include <string.h>
 

@@ -14,7 +14,7 @@ struct bucket_knob {
     bool fits;                 /* some caps make the groups */
     struct bucket_caps caps;   /* those caps, if `fits` */
     uint64_t nearest;          /* if not: the least cap that makes no more messages than there are groups */
-    uint32_t n_groups, n_made; /* wanted, and with `nearest` made */
+    uint32_t n_groups, n_made; /* how many groups the strategy has, and how many messages `nearest` makes */
 };
 
 /* A variable on parameter servers may fall into any bucket. Fails: ST_NO_MEMORY. */

@@ -38,7 +38,8 @@ static void lower(struct cap_range *range, uint64_t high) {
         range->high = high;
 }
 
-/* What a whole bucket asks of its cap; `next` is the size of the item behind it, 0 when it is the last of its kind. */
+/* Narrow the range to the caps that close this bucket here; `next` is the size of the item after it, 0 when the bucket
+ * is the last of its kind. */
 static void constrain(enum bucket_rule rule, const struct open_bucket *b, uint64_t next, struct cap_range *range) {
     switch (rule) {
     case BUCKET_REACHED:

@@ -33,9 +33,9 @@ struct bucket_caps {
     } * ranges;
 };
 
-/* Replace the labels BUCKET_ANY. Such an item takes the label of the item of its kind before it, or else of the one
- * behind it. A kind that has no label gets a new one, from n_labels up. Returns how many labels there are then.
- * O(n). */
+/* Replace the labels BUCKET_ANY. Such an item takes the label of the item of its kind before it, or if there is none of
+ * the item of its kind after it. A kind without labels gets a new one, from n_labels up. Returns how many labels there
+ * are then. O(n). */
 uint32_t buckets_place(uint32_t n, struct bucket_item *items, uint32_t n_labels);
 
 /* The caps that make the labels of items[n]; n_labels are in use. *fits is false when none do, because a label is no
@@ -43,14 +43,14 @@ uint32_t buckets_place(uint32_t n, struct bucket_item *items, uint32_t n_labels)
 enum status buckets_infer(enum bucket_rule rule, uint32_t n, const struct bucket_item *items, uint32_t n_labels,
                           struct arena *arena, struct bucket_caps *out, bool *fits, struct error *err);
 
-/* The caps that serve for all buckets at once; false when there are none. */
+/* The caps that are right for every bucket, so that one number is enough; false when there are none. */
 bool buckets_common(const struct bucket_caps *caps, struct cap_range *out);
 
 /* Fill items[].label by the rule, 0, 1, ... in the order in which buckets open; returns how many. n_caps >= 1. O(n). */
 uint32_t buckets_fill(enum bucket_rule rule, uint32_t n, struct bucket_item *items, uint32_t n_caps,
                       const uint64_t *caps);
 
-/* The least cap that makes no more than n_buckets of them, for groups that no cap makes; changes the labels.
+/* For groups that no cap makes: the least cap that makes at most n_buckets buckets. Changes the labels.
  * O(n log total). */
 uint64_t buckets_nearest(enum bucket_rule rule, uint32_t n, struct bucket_item *items, uint32_t n_buckets);
 

@@ -1,10 +1,10 @@
 /* BytePS: environment variables.
  *
- * Everything goes through servers in partitions of one size. Its credit counts partitions; 0, the default, turns
- * scheduling off: then nothing is held back and nothing has priority, and with a credit what is needed first goes
- * first. How it cuts variables and hashes them to servers is no knob, so a strategy is held against what BytePS does
- * with the same partition (strategy/baselines/byteps.c). The optimizer waits for every pull unless the program uses
- * byteps.torch.cross_barrier.
+ * Everything goes through servers in partitions of one size. Its credit counts partitions. With a credit, what the next
+ * forward pass needs first goes first. A credit of 0, the default, turns scheduling off: nothing is held back and
+ * nothing has priority. No knob says how BytePS cuts variables and hashes them to servers, so a strategy is compared
+ * with what BytePS does with the same partition (strategy/baselines/byteps.c). The optimizer waits for every pull
+ * unless the program uses byteps.torch.cross_barrier.
  * Source: BytePS documentation, docs/env.md; common/scheduled_queue.cc for the credit. */
 #include "strategy/baselines/byteps.h"
 
@@ -39,7 +39,7 @@ static enum status note_servers(struct form *f, uint64_t partition, struct error
         form_note(f, EXPORT_LOSS_SHARDS,
                   "BytePS cuts variables by its partition size alone, not as this strategy does");
     else if (!form_same_servers(f, &theirs))
-        form_note(f, EXPORT_LOSS_PLACEMENT, "BytePS hashes partitions to servers, other ones than this strategy's");
+        form_note(f, EXPORT_LOSS_PLACEMENT, "BytePS hashes partitions to other servers than this strategy names");
     strategy_release(&theirs);
     return ST_OK;
 }
@@ -47,12 +47,13 @@ static enum status note_servers(struct form *f, uint64_t partition, struct error
 static void note_credit(struct form *f, uint64_t partition, uint64_t credit) {
     const struct strategy *s = f->strategy;
     if (credit && s->credit_bytes && credit * partition != s->credit_bytes)
-        form_note(f, EXPORT_LOSS_CREDIT, "%" PRIu64 " bytes are no whole number of partitions; %" PRIu64 " are taken",
+        form_note(f, EXPORT_LOSS_CREDIT, "%" PRIu64 " bytes are no whole number of partitions; %" PRIu64 " are set",
                   s->credit_bytes, credit * partition);
     if (credit && s->policy == POLICY_fifo)
-        form_note(f, EXPORT_LOSS_ORDER, "with a credit BytePS lets what is needed first go first, not what is ready");
+        form_note(f, EXPORT_LOSS_ORDER,
+                  "with a credit BytePS sends first what is needed first, not what is ready first");
     if (!credit && s->policy == POLICY_priority)
-        form_note(f, EXPORT_LOSS_ORDER, "without a limit in flight BytePS lets nothing go first");
+        form_note(f, EXPORT_LOSS_ORDER, "without a credit BytePS has no priorities");
 }
 
 enum status export_byteps(struct form *f, struct error *err) {
@@ -77,7 +78,8 @@ enum status export_byteps(struct form *f, struct error *err) {
     if (st)
         return st;
     if (!uniform)
-        form_note(f, EXPORT_LOSS_PARTITION, "messages have several largest sizes; %llu bytes is most bytes' one",
+        form_note(f, EXPORT_LOSS_PARTITION,
+                  "groups have several partition sizes; BytePS gets the most common, %llu bytes",
                   (unsigned long long)partition);
     note_credit(f, partition, credit);
     form_note_rest(f, CAN_SERVE | CAN_SHARD | CAN_PARTITION | CAN_ORDER | CAN_CREDIT | CAN_CROSS | CAN_REDUCE_LOCALLY |

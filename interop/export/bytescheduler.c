@@ -1,9 +1,9 @@
 /* ByteScheduler: environment variables. Its partition and credit count elements ("parameters"), not bytes.
  *
- * Tensors are never merged; each is cut on its own, what the next forward pass needs first goes first, and forward runs
- * on layer by layer. On all-reduce a message has at most the partition's elements. On parameter servers a tensor of e
- * elements has min(rows, ceil(e / partition)) parts, so the number of parts gives an interval of partitions. Its own
- * tuning of the credit, on by default, is turned off.
+ * Tensors are never merged, and each is cut on its own. What the next forward pass needs first goes first, and that
+ * pass waits layer by layer. On all-reduce a message has at most the partition's elements. On parameter servers a
+ * tensor of e elements has min(rows, ceil(e / partition)) parts, so the number of parts gives an interval of
+ * partitions. Its own tuning of the credit, on by default, is turned off.
  * Source: Peng et al., SOSP 2019; ByteScheduler, common/bytecore.py; strategy/baselines/bytescheduler*.c. */
 #include "strategy/baselines/bytescheduler.h"
 
@@ -23,7 +23,7 @@ static void lower(struct sizes *s, uint64_t high) {
     s->high = high < s->high ? high : s->high;
 }
 
-/* The elements of a message of an all-reduced variable's group, 0: whole. */
+/* The elements of the largest message of an all-reduced variable's group; 0: no limit. */
 static uint64_t asked_elements(const struct form *f, uint32_t v) {
     const struct variable_sync *sync = &f->strategy->variables[v];
     return f->strategy->groups[sync->group].partition_bytes / dtype_bytes(f->model->variables[v].dtype);
@@ -99,7 +99,7 @@ static enum status note_placement(struct form *f, uint64_t partition, struct err
     if (!form_same_shards(f, &theirs))
         form_note(f, EXPORT_LOSS_SHARDS, "no partition size cuts the variables as this strategy does");
     else if (!form_same_servers(f, &theirs))
-        form_note(f, EXPORT_LOSS_PLACEMENT, "parts take servers in turn, other ones than this strategy's");
+        form_note(f, EXPORT_LOSS_PLACEMENT, "parts go to the servers in turn, not to those that this strategy names");
     strategy_release(&theirs);
     return ST_OK;
 }
@@ -118,7 +118,7 @@ static void write_environment(struct form *f, uint64_t partition, uint64_t credi
 
 static void note_schedule(struct form *f) {
     if (f->strategy->policy == POLICY_fifo)
-        form_note(f, EXPORT_LOSS_ORDER, "what the next forward pass needs first goes first, not what is ready first");
+        form_note(f, EXPORT_LOSS_ORDER, "ByteScheduler sends first what is needed first, not what is ready first");
     if (!f->strategy->cross_iteration)
         form_note(f, EXPORT_LOSS_CROSS_ITERATION,
                   "messages run on into the next forward pass, where this strategy "
@@ -138,7 +138,7 @@ enum status export_bytescheduler(struct form *f, struct error *err) {
     if (st)
         return st;
     if (served ? parts_are_cut_again(f) : !fits)
-        form_note(f, EXPORT_LOSS_PARTITION, "messages have several largest sizes; %llu elements is taken",
+        form_note(f, EXPORT_LOSS_PARTITION, "groups have several partition sizes; ByteScheduler gets %llu elements",
                   (unsigned long long)partition);
     note_schedule(f);
     form_note_rest(f, CAN_PARTITION | CAN_ORDER | CAN_CREDIT | CAN_CROSS |

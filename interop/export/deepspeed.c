@@ -1,6 +1,6 @@
 /* DeepSpeed: the zero_optimization part of its configuration, for stages 1 and 2.
  *
- * Gradients enter a bucket in the order of readiness; it is reduced before one that would take it past
+ * Gradients enter a bucket in the order of readiness. The bucket is reduced when the next gradient would take it past
  * reduce_bucket_size, which counts elements. overlap_comm lets the reduction run beside the backward pass, as every
  * strategy here supposes; only stage 3 has it on by default. allgather_bucket_size, for the parameters after the step,
  * is given the same number. One bucket at a time; the optimizer waits for all.

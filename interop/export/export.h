@@ -1,6 +1,6 @@
 /* A strategy in the forms that training frameworks take today: environment files, option files, a table for NCCL.
  *
- * Frameworks can be told less than a strategy says. Whatever a form cannot say is noted with a word from a fixed list
+ * A framework's options say less than a strategy. What a form cannot say is a loss, noted with a word from a fixed list
  * (interop/export/loss.h). A form without notes makes the framework do all that the strategy says. Where a framework
  * has one knob and a rule (PyTorch's buckets), the knob is worked out from the groups; it is exact when there is no
  * note about groups.

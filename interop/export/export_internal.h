@@ -38,14 +38,15 @@ export_function export_pytorch_ddp, export_pytorch_hook, export_horovod, export_
 
 /* ---- files ---- */
 
-/* A new file's text: write to what is returned, then form_close. NULL (remembered) when memory is out. */
+/* Begin a file: write its text to the stream that is returned, then call form_close. NULL when memory is out, which the
+ * form remembers. */
 FILE *form_open(struct form *f);
 void form_close(struct form *f, const char *name, FILE *file);
 
 /* "# " lines that say what strategy this is and where it goes: the top of every environment file. */
 void form_write_head(const struct form *f, FILE *file, const char *use);
 
-/* A JSON file; `json` is deleted, `whole` says that nothing is missing in it for want of memory. */
+/* Add a JSON file. `json` is deleted. `whole` is false when something is missing in it because memory ran out. */
 void form_add_json(struct form *f, const char *name, cJSON *json, bool whole);
 
 /* ---- notes ---- */
@@ -75,8 +76,8 @@ void form_note_rest(struct form *f, unsigned can);
 int form_algorithm(const struct form *f);
 int form_encoding(const struct form *f);
 
-/* The largest message that is asked for (partition_bytes of groups and served variables): the one size that all share,
- * *uniform, else the one that most bytes have. 0: whole. */
+/* The largest message that the strategy allows (partition_bytes of groups and served variables). If not all have the
+ * same, *uniform is false and the result is the size that most bytes have. 0: whole. */
 uint64_t form_partition(struct form *f, bool *uniform);
 
 /* Bytes of each of the n_groups groups as the strategy moves them; NULL (remembered) when memory is out. */
@@ -93,8 +94,8 @@ cJSON *form_groups(struct form *f);
  * is a group of its own. False when memory is out. */
 bool form_add_exact_groups(struct form *f, cJSON *json);
 
-/* Has `other`, which serves everything, the same servers for every variable that this strategy serves; the same cuts?
- */
+/* Compare with `other`, which serves everything: does it have the same servers, or the same cuts, for every variable
+ * that this strategy serves? */
 bool form_same_servers(const struct form *f, const struct strategy *other);
 bool form_same_shards(const struct form *f, const struct strategy *other);
 

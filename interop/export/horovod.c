@@ -36,9 +36,8 @@ static void lower(struct pass *p, uint64_t high) {
     p->high = high < p->high ? high : p->high;
 }
 
-/* Narrow the thresholds to those that form the group whose first member is entry `first`; false when none does. Once an
- * entry behind the last member was refused, the next ones do not matter: they are refused for their size, or the rule
- * has stopped looking. */
+/* Narrow the thresholds to those that form the group whose first member is entry `first`; false when none does. No
+ * entry after the last member may join: the threshold is too small for it, or has ended the search before it. */
 static bool follow(struct pass *p, uint32_t first) {
     const struct horovod_queue *q = p->queue;
     const uint32_t group = p->syncs[q->variable[first]].group, last = p->last[group];

@@ -1,5 +1,5 @@
-/* What a form can say is in its code and nowhere else. So the options of a space are narrowed by exporting probes: each
- * probe is a strategy with one property, and with nothing else whose loss would have the same name. */
+/* Only the code of a form says what the form can express. So the options of a space are narrowed by exporting probes: a
+ * probe is a strategy with one property, and without any other property that would lose the same word. */
 #include "interop/export/limits.h"
 
 #include <stdio.h>
@@ -26,15 +26,15 @@ static int loss_called(const char *word, size_t n) {
 }
 
 static enum status parse_losses(const char *list, struct export_limits *out, struct error *err) {
+#define X(name, word) " " word
+    static const char known[] = EXPORT_LOSS_TABLE(X);
+#undef X
     for (const char *word = list; *word;) {
         const size_t n = strcspn(word, ",");
         const int loss = loss_called(word, n);
         if (loss < 0)
-            return error_set(
-                err, ST_USAGE,
-                "nothing called \"%.*s\" gets lost; what can is in the second column of: syncopate strategy "
-                "export --to all",
-                (int)n, word);
+            return error_set(err, ST_USAGE, "there is no loss \"%.*s\"; losses are%s", (int)(n < 60 ? n : 60), word,
+                             known);
         out->accepted |= 1u << loss;
         word += n + (word[n] == ',');
     }

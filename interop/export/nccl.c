@@ -3,8 +3,8 @@
  * This form says which algorithm an all-reduce uses and nothing else: groups, order and sizes are the framework's, so
  * it goes together with a framework's form and notes algorithms only. A size that the strategy sends has the
  * algorithm of its group; neighbouring sizes with one algorithm make one row; sizes that the strategy does not send
- * and groups that leave it open have no row. Where one algorithm serves all, NCCL_ALGO does without the plugin (its
- * form "allreduce:..." came with NCCL 2.24).
+ * and groups that leave it open have no row. Where all sizes use one algorithm, NCCL_ALGO is enough and the plugin is
+ * not needed (NCCL 2.24 and later, which know its form "allreduce:...").
  *
  * NCCL's tree is the double binary tree (Sanders, Speck and Träff 2009). It has neither recursive doubling nor
  * halving and doubling, and nothing that is our hierarchical. Protocols are NCCL's to choose.
@@ -56,7 +56,7 @@ static uint32_t merge_sizes(struct form *f, struct sent *sent, uint32_t n) {
             sent[kept++] = sent[i];
             continue;
         }
-        form_note(f, EXPORT_LOSS_ALGORITHM, "messages of %llu bytes want two algorithms, and a table goes by size",
+        form_note(f, EXPORT_LOSS_ALGORITHM, "messages of %llu bytes use two algorithms, but a table has one for a size",
                   (unsigned long long)sent[i].bytes);
         if (sent[i].n > sent[kept - 1].n)
             sent[kept - 1] = sent[i];
@@ -120,7 +120,8 @@ static void write_files(struct form *f, const struct sent *sent, uint32_t n) {
                 one == NCCL_TABLE_ALGO_ring ? "ring" : "tree");
     if (any)
         fprintf(file, "%sNCCL_TUNER_PLUGIN=libnccl-tuner-syncopate.so\n%sSYNCOPATE_NCCL_TABLE=nccl-tuner.csv\n",
-                one != NO_ROW ? "# " : "# the whole paths, as the ranks see them\n", one != NO_ROW ? "# " : "");
+                one != NO_ROW ? "# " : "# give both files with the path that ranks find them at\n",
+                one != NO_ROW ? "# " : "");
     form_close(f, "nccl.env", file);
     if (any)
         write_table(f, sent, n);

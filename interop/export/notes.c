@@ -1,4 +1,4 @@
-/* What gets lost: one sentence each, and the properties that every form is asked about. */
+/* Notes about losses: one sentence each, for the properties that every exporter checks. */
 #include <stdarg.h>
 
 #include "interop/export/export_internal.h"

@@ -1,7 +1,8 @@
 /* PyTorch: arguments of torch.nn.parallel.DistributedDataParallel, to be given as **arguments.
  *
- * Buckets are rebuilt after the first iteration in the order in which gradients became ready, each dtype filling its
- * own; one is closed once it holds its cap or more. So groups that are runs of the order of readiness can be had:
+ * Buckets are rebuilt after the first iteration in the order in which gradients became ready. Each dtype fills its own
+ * buckets; a bucket is closed once it holds its cap or more. So there are arguments for groups that are runs of the
+ * order of readiness:
  *   {}                          they are the default's (25 MiB, the first bucket 1 MiB)
  *   {"bucket_cap_mb": x}        one cap makes them all
  *   {"bucket_cap_mb_list": []}  a cap a bucket; only recent versions have it, so the signature is to be checked

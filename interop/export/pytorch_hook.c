@@ -6,8 +6,8 @@
  *    "slices": [{"group", "bytes"}]}
  *
  * credit_bytes is absent where there is no limit, slices where the policy is not preemptive. A group's "needed" is the
- * place, among the forward operators, of the first that reads one of its variables: under priority the group of the
- * least goes first (strategy/plan.h). A variable that no operator reads is needed last. */
+ * place, among the forward operators, of the first one that reads one of its variables. Under priority the group with
+ * the least "needed" goes first (strategy/plan.h). A variable that no operator reads is needed last. */
 #include "interop/export/export_internal.h"
 
 /* Takes `names`. */

@@ -68,7 +68,7 @@ static int compare_times(const void *a, const void *b) {
     return (x->time_us > y->time_us) - (x->time_us < y->time_us);
 }
 
-/* Of all that are alike but for their times, the median. */
+/* Of measurements that differ only in their times, keep the median. */
 static void keep_medians(struct draft_measurements *all) {
     size_t kept = 0;
     if (all->n)
@@ -168,8 +168,8 @@ static enum status add_nodes(struct cluster_draft *draft, const struct import_se
     return ST_OK;
 }
 
-/* Does a new measurement replace this one of the base? It does when it is of the same operation between as many
- * devices, and the old one is of no particular algorithm. */
+/* Does a new measurement replace this one of the base? It does when both are of the same operation on as many devices,
+ * and the old one is of algorithm auto. */
 static bool replaced(const struct cluster_draft *draft, const struct measurement *old) {
     for (size_t i = 0; i < draft->measurements.n; i++)
         if (draft->measurements.items[i].operation == old->operation &&
@@ -236,7 +236,7 @@ static enum status describe(struct cluster_draft *draft, const char *name, const
     return st;
 }
 
-/* Nodes that only a measurement met are the cluster's when no file lists its nodes. */
+/* Drop the nodes that occur only in logs of measurements, unless no file lists nodes. */
 static void drop_met_nodes(struct draft_nodes *nodes) {
     size_t kept = 0;
     for (size_t i = 0; i < nodes->n; i++)

@@ -1,6 +1,6 @@
-/* A cluster description under construction: what several files tell, gathered.
+/* A cluster description under construction, from what several files say.
  *
- * Rates that a file tells exactly and rates that were worked out from something else are kept apart, so that notes can
+ * Rates that a file gives exactly and rates that were worked out from something else are kept apart, so that notes can
  * say which were worked out. 0: not known.
  * Threads: one at a time. */
 #ifndef INTEROP_IMPORT_CLUSTER_DRAFT_H
@@ -21,7 +21,7 @@ struct draft_node {
     const char *name, *device; /* device NULL: not known */
     uint64_t devices;          /* 0: not known */
     double nic_gbit_per_s;
-    bool listed; /* by a file that describes a cluster; else met in a measurement's log */
+    bool listed; /* by a file that describes a cluster; else it occurs only in the log of a measurement */
 };
 
 struct draft_nodes {

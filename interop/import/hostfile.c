@@ -39,14 +39,14 @@ bool hostfile_is(const struct source *source) {
     return hosts > 0;
 }
 
-/* Words behind the host; *slots stays 0 when none tells. */
+/* The words after the host; *slots stays 0 when no word gives them. */
 static enum status read_slots(const struct lines *lines, size_t n, char **words, uint64_t *slots, struct error *err) {
     enum status st = ST_OK;
     for (size_t i = 0; i < n && !st; i++) {
         if (!strncmp(words[i], "slots=", 6))
             st = lines_integer(lines, "slots", words[i] + 6, 1, CLUSTER_MAX_DEVICES_PER_NODE, slots, err);
         else if (strncmp(words[i], "max_slots=", 10) != 0 && strncmp(words[i], "max-slots=", 10) != 0)
-            st = lines_fail(lines, err, "\"%.60s\" behind a host; known are slots=N and max_slots=N", words[i]);
+            st = lines_fail(lines, err, "\"%.60s\" after a host; known are slots=N and max_slots=N", words[i]);
     }
     return st;
 }

@@ -114,7 +114,7 @@ static enum status check_settings(const struct import_settings *s, struct error 
     return s->devices <= MAX_DEVICES ? ST_OK : error_set(err, ST_USAGE, "--devices: at most %d", MAX_DEVICES);
 }
 
-/* `taken` are the options of what there is, `kinds` the table that it is from. */
+/* Refuse options that the file's kind does not take. `taken` are those that it takes, `kinds` the table of its kind. */
 static enum status check_options(const struct source *source, const struct import_kind *kinds, unsigned taken,
                                  const struct import_settings *s, struct error *err) {
     const struct {
@@ -136,7 +136,7 @@ static enum status check_options(const struct source *source, const struct impor
     return ST_OK;
 }
 
-/* What has no name of its own says how to get one. */
+/* A description from standard input has no name of its own: note which one it got, and how to give another. */
 static bool note_name(const struct source *source, const struct import_settings *settings, const cJSON *json,
                       struct notes *notes) {
     const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "name"));

@@ -32,7 +32,7 @@ static void add(struct fit *fit, const char *name, uint32_t rank, ...) {
         tensor->shape.sizes[i] = va_arg(sizes, unsigned);
     va_end(sizes);
     const uint64_t elements = shape_elements(&tensor->shape);
-    if (!fit->left) /* what may be missing, a bias, is missing */
+    if (!fit->left) /* all elements have a tensor: the layer has no bias */
         return;
     fit->wrong = fit->wrong || !elements || elements > fit->left;
     if (fit->wrong)

@@ -14,8 +14,8 @@ struct layer_tensor {
 
 enum { LAYER_MAX_TENSORS = 4 };
 
-/* The tensors of a layer that has `elements` parameters in all. Where the words do not tell exactly so many, one tensor
- * of that many elements, called "parameters". Returns how many; 0 for elements 0. */
+/* The tensors of a layer that has `elements` parameters in all. Where the words do not lead to exactly as many, there
+ * is one tensor of that many elements, called "parameters". Returns how many tensors; 0 for elements 0. */
 size_t layer_tensors(const char *words, uint64_t elements, struct layer_tensor out[LAYER_MAX_TENSORS]);
 
 #endif

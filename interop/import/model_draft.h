@@ -38,7 +38,7 @@ enum draft_form { DRAFT_LAYERS, DRAFT_OPERATORS };
 void model_draft_init(struct model_draft *draft, struct arena *arena, const char *name, double batch,
                       enum draft_form form);
 
-/* `line` is told when the name comes twice. */
+/* If the name comes twice, the error of model_draft_finish says `line`. */
 void model_draft_variable(struct model_draft *draft, const char *name, const struct shape *shape, enum dtype dtype,
                           size_t line);
 

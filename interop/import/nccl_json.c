@@ -1,8 +1,8 @@
 /* What nccl-tests writes with -J (from 2.17.3): {"config": {"nthreads", "ngpus", "devices": [...]}, "results":
  * [{"size", "count", "type", "redop", "out_of_place": {"time", "alg_bw", "bus_bw", "nwrong"}, "in_place": {...}}]}.
  *
- * "devices" has one entry a process, the first of its nthreads x ngpus devices. Of the many other members none matters
- * here, so they are not looked at. Which time is kept, and what is checked, is as in interop/import/nccl_tests.c. */
+ * "devices" has one entry a process: the first of its nthreads x ngpus devices. Other members are not read.
+ * interop/import/nccl_tests.c says which time is kept, and what is checked. */
 #include <string.h>
 
 #include "base/json.h"

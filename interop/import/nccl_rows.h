@@ -24,8 +24,9 @@ uint64_t nccl_type_bytes(const char *word);
 /* Whether the operation sums or averages, as all-reduces of gradients do; other operations are left out. */
 bool nccl_is_sum(const char *redop);
 
-/* How many devices took part: as said, as listed, or from the rates; and that the rates are those of an all-reduce.
- * *best is the row of the largest bus bandwidth. Fails: ST_INVALID with words about *best, without a place. */
+/* Find how many devices took part: the number `said` (0: none), or the listed ranks, or what the rates imply. Check
+ * that the rates are those of an all-reduce. *best is the row of the largest bus bandwidth. Fails: ST_INVALID, with a
+ * message about *best that has no place. */
 enum status nccl_rows_check(const struct nccl_rows *rows, uint64_t said, const struct nccl_tests_row **best,
                             uint64_t *ranks, struct error *err);
 

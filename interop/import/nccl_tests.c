@@ -3,9 +3,9 @@
  *     size count type redop [root] | time algbw busbw [errors] | time algbw busbw [errors]
  *
  * out of place and in place. Up to 2.11 a row has 12 columns, without the root; from 2.13 it has 13; with times of each
- * iteration 21, four more behind either part; and a time stamp may end it. mpirun may put "[1,0]<stdout>:" before a
- * line, and NCCL's own lines stand between or inside. A row is known by its type, the third column. Kept is the
- * in-place time, since frameworks reduce gradients in place, else the other.
+ * iteration 21, four more after either part; and a time stamp may end it. mpirun may put "[1,0]<stdout>:" before a
+ * line, and NCCL's own lines stand between or inside. A row is recognised by its type, the third column. The in-place
+ * time is kept, since frameworks reduce gradients in place; without it, the other one.
  *
  * The lines "# Rank 0 Pid 43 on HOST device 0 [..] NAME" tell the nodes. One pass. */
 #include <math.h>

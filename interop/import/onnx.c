@@ -1,9 +1,10 @@
 /* ONNX files: the parameters are the graph's initializers, the layers its nodes in their order, which the format wants
  * sorted topologically. There are no times.
  *
- * Forward times are estimated from the operations of each node (interop/import/onnx_work.h) at --tflops; where the file
- * does not tell the activations' shapes, from 2 operations an element of the weights and position (--positions), as for
- * safetensors files. Backward takes twice as long, for it multiplies by the weights and by the inputs. The batch is the
+ * Forward times are estimated from the operations of each node (interop/import/onnx_work.h) at --tflops. Where the file
+ * does not give the activations' shapes, a node needs 2 operations for each element of its weights and each position
+ * (--positions), as for safetensors files. Backward takes twice as long, since it multiplies by the weights and by the
+ * inputs. The batch is the
  * first size of the first input unless --batch gives another, to which times are scaled. An initializer is a variable
  * when it has floating-point numbers and a node reads it as a parameter; statistics of normalization and constants of
  * operators are none. A parameter behind Identity, Cast or Transpose is still that parameter. If several nodes read a
@@ -62,7 +63,7 @@ static bool is_constant_input(const struct onnx_node *node, size_t i) {
                      {"OneHot", 1, 2},
                      {"Range", 0, 2},
                      {"TopK", 1, 1}};
-    if (!strncmp(node->type, "QLinear", strlen("QLinear"))) /* of floating-point numbers they read scales alone */
+    if (!strncmp(node->type, "QLinear", strlen("QLinear"))) /* their only floating-point inputs are scales */
         return true;
     for (size_t k = 0; k < sizeof constants / sizeof *constants; k++)
         if (!strcmp(node->type, constants[k].type) && i >= constants[k].first && i <= constants[k].last)
@@ -81,8 +82,8 @@ static struct onnx_value *parameter(const struct onnx_node *node, size_t i) {
     return dtype_of(value->type, &dtype) ? value : NULL;
 }
 
-/* The initializer that a node passes on: the one that all inputs of a Concat are; the first input of any other node,
- * whose other inputs only say how. NULL: none. */
+/* The initializer whose layout a node changes. For a Concat: the one initializer that all of its inputs come from. For
+ * any other node: its first input. NULL: none. */
 static const struct onnx_value *source_of(const struct onnx_node *node) {
     const bool all = !strcmp(node->type, "Concat");
     const struct onnx_value *source = NULL;
@@ -260,7 +261,7 @@ static bool add_notes(const struct source *source, const struct onnx_graph *grap
     return ok;
 }
 
-/* What the file's shapes were made for, and what is asked for. */
+/* The batch of the file's shapes, and the batch of the description. */
 static enum status find_batch(const struct source *source, const struct onnx_graph *graph,
                               const struct import_settings *settings, struct layers *layers, struct error *err) {
     const struct onnx_value *first = graph->first_input;

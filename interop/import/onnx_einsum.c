@@ -1,7 +1,7 @@
-/* A tensor's indices are a set of bits: 52 letters, and one for each axis under "...", which counts from the last as
- * broadcasting does. More than two tensors are multiplied from the left, each product with the next; an index that
- * neither the result nor a later tensor has is summed over as soon as it can be, within one tensor at no cost. Source:
- * the definition of Einsum in ONNX's Operators.md. */
+/* A tensor's indices are a set of bits: 52 letters, and one bit for each axis under "...", counted from the last axis
+ * as in broadcasting. More than two tensors are multiplied from the left, each product with the next tensor. An index
+ * that neither the result nor a later tensor has is summed over as soon as possible; a sum within one tensor costs
+ * nothing. Source: the definition of Einsum in ONNX's Operators.md. */
 #include "interop/import/onnx_einsum.h"
 
 #include <math.h>
@@ -73,7 +73,7 @@ static bool parse(const char *text, struct equation *out) {
     return ok && (!arrow || parse_term(arrow + 2, arrow + strlen(arrow), &out->result));
 }
 
-/* A tensor of known shape tells its indices' sizes; of one with a size of 1 another tensor may have more. */
+/* Take the sizes of the indices from a tensor of known shape. Where one tensor has size 1, another may have more. */
 static bool take_sizes(struct equation *e, struct term *term) {
     const struct onnx_value *value = term->value;
     if (!value || !value->sized)

@@ -1,6 +1,6 @@
-/* Two passes over the graph's fields: one counts, one reads into arrays of that length; then names are sorted, what is
- * said of one tensor in several places (as a node's output, in value_info) is put together, and the nodes' inputs and
- * outputs are looked up. Source: onnx.proto of ONNX 1.12 (IR version 8); fields of later versions are passed over. */
+/* Two passes over the graph's fields: one counts, one reads into arrays of that length. Then names are sorted, a tensor
+ * that occurs in several places (as a node's output, in value_info) becomes one, and the nodes' inputs and outputs are
+ * looked up. Source: onnx.proto of ONNX 1.12 (IR version 8); fields of later versions are skipped. */
 #include "interop/import/onnx_graph.h"
 
 #include <stdlib.h>
@@ -32,7 +32,7 @@ bool onnx_is_model(const struct source *source) {
     bool more;
     if (source->n < 2 || source->text[0] != MODEL_IR << 3)
         return false;
-    /* Of a file that was cut the graph may end behind it: its key is enough. */
+    /* Where only the beginning of a file was read, the graph may go on beyond it: the graph's key is enough. */
     while (model.at < model.end && source->text[model.at] != (MODEL_GRAPH << 3 | PROTO_TYPE_LENGTH))
         if (proto_next(&model, &field, &more, NULL) || (field.number > 8 && field.number != 14))
             return false;
@@ -267,7 +267,7 @@ static enum status read_graph(struct proto_message message, struct onnx_graph *g
     return st;
 }
 
-/* What tells most of a tensor first: an initializer, then what has a shape. */
+/* Of several entries for one tensor, the one that says most comes first: an initializer, then one that has a shape. */
 static int compare_values(const void *a, const void *b) {
     const struct onnx_value *x = a, *y = b;
     const int order = strcmp(x->name, y->name);

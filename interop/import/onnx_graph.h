@@ -1,5 +1,5 @@
 /* The graph of an ONNX file: its nodes in order, and the tensors that it names, with their shapes where it tells them.
- * Data of tensors is passed over. What nodes hold of graphs and functions of their own is counted, not read.
+ * The data of tensors is skipped. Graphs and functions inside of nodes are counted, not read.
  * Threads: one at a time. */
 #ifndef INTEROP_IMPORT_ONNX_GRAPH_H
 #define INTEROP_IMPORT_ONNX_GRAPH_H
@@ -50,8 +50,9 @@ struct onnx_graph {
 /* Does the file begin like a ModelProto? */
 bool onnx_is_model(const struct source *source);
 
-/* Read the graph; *out lives in `arena` and refers to nothing else. A size may be a name. The name of the first size of
- * the first input stands for `batch`. If there is just one other name, it stands for `positions`. 0: not known.
+/* Read the graph; *out lives in `arena` and refers to nothing else. In the file a size may be a name. The name of the
+ * first size of the first input gets the value `batch`. If there is exactly one other name, it gets the value
+ * `positions`. 0: not known.
  * Fails: ST_INVALID with the offset, ST_NO_MEMORY. O(n log n) in the names. */
 enum status onnx_graph_read(const struct source *source, double batch, double positions, struct arena *arena,
                             struct onnx_graph *out, struct error *err);

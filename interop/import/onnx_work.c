@@ -1,6 +1,6 @@
 /* A product of matrices takes 2 operations an element of the result and of the axis that is summed over; a convolution
- * is such a product at every place of its result (a transposed one: of its input), a recurrent layer one at every step
- * of its sequence, attention two: queries by keys, and what comes of that by values. All else (activations,
+ * is such a product at every place of its result (a transposed one: of its input). A recurrent layer is one at every
+ * step of its sequence. Attention is two: queries by keys, and their result by the values. All else (activations,
  * normalization, sums, look-ups) is limited by memory and takes little beside these; it counts as 0. Source: the
  * operators' definitions in ONNX's Operators.md, of ai.onnx up to version 24, and those of com.microsoft in ONNX
  * Runtime's ContribOperators.md that fuse or quantize one of them. */
@@ -101,7 +101,7 @@ static const struct product {
     const char *type;
     double (*work)(const struct onnx_node *node, struct factors f);
     struct factors factors;
-    bool is_ours; /* of ai.onnx, and not another operation elsewhere that has the same name */
+    bool is_ours; /* only as an operator of ai.onnx: other domains use the name for something else */
 } products[] = {
     {"Attention", attention, {0, 1}, true},
     {"Conv", convolution, {0, 1}, false},

@@ -1,4 +1,4 @@
-/* How many operations a node of an ONNX graph needs, as far as its kind and the shapes that the file tells say it.
+/* How many operations a node of an ONNX graph needs, by its kind and by the shapes that the file gives.
  * Threads: any. */
 #ifndef INTEROP_IMPORT_ONNX_WORK_H
 #define INTEROP_IMPORT_ONNX_WORK_H
@@ -12,8 +12,8 @@ double onnx_work(const struct onnx_node *node);
 /* Is anything known about nodes of this kind? */
 bool onnx_is_known(const struct onnx_node *node);
 
-/* What is to be multiplied with each position when a shape is missing: elements of the node's weights, 0 when it has
- * none. */
+/* When a shape is missing: how many elements of the node's weights are multiplied with each position; 0 when it has no
+ * weights. */
 double onnx_weight_elements(const struct onnx_node *node);
 
 #endif

@@ -2,8 +2,8 @@
  * v7.3" begins a table, then rows of a size in bytes and a time in us (of an all-reduce the average comes first) or a
  * rate in MB/s (10^6 bytes).
  *
- * All-reduces become the measured curve; the table does not tell among how many processes, so --devices must. The least
- * latency is the NICs' and the largest rate too, if the two processes ran on different nodes, as they have to. */
+ * All-reduces become the measured curve. The table does not say how many processes took part, so --devices must. The
+ * least latency and the largest rate become those of the NICs: the two processes must have run on different nodes. */
 #include <ctype.h>
 #include <string.h>
 

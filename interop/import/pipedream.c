@@ -4,10 +4,10 @@
  *     node2 -- Conv2d(3, 64, kernel_size=(3, 3)) -- forward_compute_time=2.316, backward_compute_time=6.405, ...
  *         node1 -- node2
  *
- * A layer becomes a forward operator after those that feed it and a backward operator after the backward operators of
- * those that it feeds (Narayanan et al., PipeDream, SOSP 2019, section 3.1). The Input nodes' forward time is the wait
- * for data, which no strategy changes, so they are left out. Operators are written in the order of the nodes' numbers,
- * in which the profiler met them. O(n log n). */
+ * A layer becomes a forward operator, which runs after those of the layers that feed it, and a backward operator, which
+ * runs after those of the layers that it feeds (Narayanan et al., PipeDream, SOSP 2019, section 3.1). The Input nodes'
+ * forward time is the wait for data, which no strategy changes, so they are left out. Operators are written in the
+ * order of the nodes' numbers, which is that of the profiler. O(n log n). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Protocol-buffer wire format, read in place: the fields of a message one after the other, whatever their meaning.
  *
- * A message is a range of the bytes of a source; nothing is copied and no tree is built, so that gigabytes of tensor
- * data in between cost nothing. A message about the bytes begins "FILE: byte OFFSET: ". Source: Protocol Buffers
+ * A message is a range of the bytes of a source. Nothing is copied and no tree is built, so gigabytes of tensor data
+ * between fields cost nothing. An error about the bytes begins "FILE: byte OFFSET: ". Source: Protocol Buffers
  * documentation, "Encoding". Threads: a struct proto_message belongs to one thread at a time. */
 #ifndef INTEROP_IMPORT_PROTO_READER_H
 #define INTEROP_IMPORT_PROTO_READER_H
@@ -25,7 +25,7 @@ struct proto_value {
     uint32_t number;
     enum proto_type type;
     uint64_t value;    /* of a varint; the little-endian bits of a fixed one */
-    const char *bytes; /* of PROTO_TYPE_LENGTH: n bytes of the source, no 0 behind them */
+    const char *bytes; /* of PROTO_TYPE_LENGTH: n bytes of the source, not followed by a NUL */
     size_t n, at;      /* at: where the field begins */
 };
 
@@ -44,7 +44,7 @@ enum status proto_integer(const struct proto_message *message, const struct prot
 enum status proto_text(const struct proto_message *message, const struct proto_value *field, struct arena *arena,
                        const char **out, struct error *err);
 
-/* Numbers of a repeated varint field, one or packed: the first `room` go to out[*n...], all are counted in *n. */
+/* Append the numbers of a repeated varint field, one or packed, to out[*n...] while `room` lasts. *n counts all. */
 enum status proto_integers(const struct proto_message *message, const struct proto_value *field, size_t room,
                            uint64_t *out, size_t *n, struct error *err);
 

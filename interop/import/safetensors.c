@@ -1,10 +1,10 @@
 /* The header of a safetensors file: an 8-byte little-endian length, and so many bytes of JSON that give each tensor's
  * dtype, shape and place. It has shapes and no times.
  *
- * Times are estimated (interop/import/weights.h). Tensors whose name says that rows are looked up ("embed", "wte",
- * "wpe") multiply nothing. A header has no order either, for writers sort it: layers are taken in the order of their
- * names, numbers counting as numbers, after the look-ups. Statistics ("running_mean" and the like) and integers are no
- * variables. */
+ * Times are estimated (interop/import/weights.h). Tensors whose rows are looked up, by their name ("embed", "wte",
+ * "wpe"), multiply nothing. The header does not have the order of the layers either, since writers sort it: look-ups
+ * come first, then layers in the order of their names, where numbers compare as numbers. Statistics ("running_mean" and
+ * the like) and integers are not variables. */
 #include <stdlib.h>
 #include <string.h>
 

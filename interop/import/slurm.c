@@ -1,5 +1,5 @@
-/* What Slurm's `scontrol show node` prints: NAME=VALUE words, a node from each NodeName= on. Gres says how many GPUs it
- * has, "gpu:a100:4(S:0-1)"; a node without is one CPU device. Nodes that are down, drained or failing are left out. */
+/* What Slurm's `scontrol show node` prints: NAME=VALUE words; each NodeName= begins a node. Gres says how many GPUs the
+ * node has, "gpu:a100:4(S:0-1)"; a node without GPUs is one CPU device. Nodes that are out of service are left out. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ bool slurm_is(const struct source *source) {
     return strstr(source->text, "NodeName=") && (strstr(source->text, "Gres=") || strstr(source->text, "State="));
 }
 
-/* The node before is complete. */
+/* All words of the node were read: drop it if it is out of service; without GPUs it is one CPU device. */
 static void end_node(struct nodes *nodes) {
     if (nodes->node && nodes->out_of_service) {
         nodes->met.nodes.n--; /* it is the last */

@@ -16,7 +16,7 @@ struct source {
     const char *name; /* the file, in messages */
     const char *text; /* n bytes, and a 0 behind them */
     size_t n;
-    bool cut; /* there is more than the n bytes that were read */
+    bool cut; /* the file has more than the n bytes that were read */
 };
 
 enum { SOURCE_MAX_BYTES = 64 << 20, SOURCE_MAX_WORDS = 64 };
@@ -26,7 +26,7 @@ enum { SOURCE_MAX_BYTES = 64 << 20, SOURCE_MAX_WORDS = 64 };
  * Fails: ST_NOT_FOUND, ST_ENVIRONMENT, ST_NO_MEMORY. */
 enum status source_read(const char *path, struct arena *arena, struct source *out, struct error *err);
 
-/* Is it whole and UTF-8 text without bytes 0? Fails: ST_INVALID with the offset, ST_TOO_LARGE. */
+/* Check that the source is not cut, and is UTF-8 text without NUL. Fails: ST_INVALID with the offset, ST_TOO_LARGE. */
 enum status source_check_text(const struct source *source, struct error *err);
 
 /* All of a file of which source_read has read the beginning only. The file is mapped, so only the pages that are looked
@@ -35,7 +35,7 @@ enum status source_check_text(const struct source *source, struct error *err);
 enum status source_map(const struct source *source, struct source *out, struct error *err);
 void source_unmap(struct source *source);
 
-/* How many of the n bytes at `text` are UTF-8 text without bytes 0, from the first on. O(n). */
+/* How many of the n bytes at `text`, from the first on, are UTF-8 text without NUL. O(n). */
 size_t text_valid_bytes(const char *text, size_t n);
 
 /* The file's name without its folders and without everything from its first dot on: the default name of a description.
@@ -62,7 +62,7 @@ bool lines_init(struct lines *lines, const struct source *source, struct arena *
 /* The next line without its end ("\n" or "\r\n"), or NULL after the last. */
 char *lines_next(struct lines *lines);
 
-/* Behind the "[1,0]<stdout>:" that mpirun --tag-output puts before a line. */
+/* The line without the "[1,0]<stdout>:" that mpirun --tag-output puts before it. */
 char *line_skip_prefix(char *line);
 
 /* "FILE:LINE: " and the formatted words about the current line; returns ST_INVALID. */
@@ -73,7 +73,7 @@ enum status lines_fail(const struct lines *lines, struct error *err, const char 
 #define lines_fail(lines, err, ...) ((void)lines_fail(lines, err, __VA_ARGS__), ST_INVALID)
 #endif
 
-/* A number of the current line within [min, max], `what` being its name in messages. */
+/* Read `text`, a part of the current line, as a number within [min, max]. `what` is its name in messages. */
 enum status lines_number(const struct lines *lines, const char *what, const char *text, double min, double max,
                          double *out, struct error *err);
 enum status lines_integer(const struct lines *lines, const char *what, const char *text, uint64_t min, uint64_t max,

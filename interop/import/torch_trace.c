@@ -1,14 +1,14 @@
 /* A PyTorch profiler's trace (export_chrome_trace, or a TensorBoard handler's file): operators of the forward pass,
  * steps of autograd, and the moment when each gradient was accumulated, which is when it is ready.
  *
- * An iteration is what the profiler's step() marks, else what ends with an optimizer's step, else the whole trace. The
- * forward pass is made of the outermost operators before the first step of autograd, on the thread that ran them, as
- * far as autograd numbered them. (Early versions round moments, so that small inner operators may seem to follow their
- * outer ones.) The backward pass is made of the steps of autograd in the order in which they ended. On a processor an
- * operator ends when its event does and takes the time since the operator before it ended, so what runs between two
- * operators counts for the second. Zeroing gradients, loading data and what follows the last gradient are left out.
- * Where the trace has kernels of a device, an operator takes the time for which the kernels that it launched kept the
- * device busy. Times are medians over the iterations that did the same as the last one.
+ * An iteration is what the profiler's step() marks; without marks, what ends with an optimizer's step; without that,
+ * the whole trace. The forward pass is made of the outermost operators before the first step of autograd, on the thread
+ * that ran them, if autograd numbered them. (Early versions round moments, so that small inner operators may seem to
+ * follow their outer ones.) The backward pass is made of the steps of autograd in the order in which they ended. On a
+ * processor an operator ends when its event does and takes the time since the operator before it ended, so what runs
+ * between two operators counts for the second. Zeroing gradients, loading data and what follows the last gradient are
+ * left out. Where the trace has kernels of a device, an operator takes the time for which the kernels that it launched
+ * kept the device busy. Times are medians over the iterations that did the same as the last one.
  *
  * A trace has no names of parameters, and has shapes only with record_shapes=True, as the input of AccumulateGrad.
  * Which forward operator reads a parameter is found so: the parameter's gradient follows the step of autograd that made
@@ -56,7 +56,7 @@ struct import {
     struct gradient *gradients; /* as they become ready */
 };
 
-/* Moments of 10^15 us leave a double no more than this. */
+/* The precision of a double near 10^15 us, which is where moments of a trace are. */
 static const double SLACK_US = 0.5;
 
 bool torch_trace_is(const struct source *source) {
@@ -85,7 +85,7 @@ static bool is_backward(const struct trace_event *event) {
     return event->kind == TRACE_BACKWARD || event->kind == TRACE_GRADIENT;
 }
 
-/* Not inside of what ended at `before`. */
+/* Did the event begin after the one that ended at `before`? */
 static bool follows(const struct trace_event *event, double before) {
     return event->start >= before || (event->start > before - SLACK_US && event->end > before + SLACK_US);
 }
@@ -130,7 +130,7 @@ static int compare_ends(const void *a, const void *b) {
     return (x->event > y->event) - (x->event < y->event);
 }
 
-/* Is there, from the first step of autograd on, a forward operator with such a step before and another behind it? */
+/* Is there a forward operator between two steps of autograd, from the first step on? */
 static bool has_several(const struct trace *trace, int64_t thread, double end, size_t at) {
     double until = -INFINITY;
     bool again = false;
@@ -376,7 +376,7 @@ static bool find_read(const struct pass *pass, const struct numbered *numbered, 
     return mark > 0;
 }
 
-/* From the first event inside a gradient's step that recorded its input. */
+/* The gradient's shape, from the first event inside its step that recorded an input. */
 static enum status find_shape(const struct import *import, const struct trace_event *step, struct gradient *out,
                               struct error *err) {
     const struct trace *trace = &import->trace;
@@ -394,8 +394,8 @@ static enum status find_shape(const struct import *import, const struct trace_ev
     return st;
 }
 
-/* Find the operators that make each gradient and read its parameter. Where no number tells the reader, it is that of
- * the gradient before. */
+/* Find for each gradient the operator that makes it and the one that reads its parameter. Where no sequence number
+ * leads to the reader, it is the reader of the gradient before. */
 static enum status find_gradients(struct import *import, struct error *err) {
     const struct pass *pass = import->last;
     const struct trace_event *from = NULL; /* the step of autograd that made the gradient */

@@ -1,5 +1,5 @@
 /* Categories and members have had several names: "Operator" and "cpu_op", "Kernel" and "kernel", "Input dims" and
- * "Input Dims". What is not known is passed over, for profilers add to their traces what they like. Source: traces of
+ * "Input Dims". Unknown events are skipped, because profilers add events of their own. Source: traces of
  * PyTorch 1.8 to 2.x; torch/csrc/profiler and libkineto's output_json. O(n log n). */
 #include "interop/import/trace_events.h"
 

@@ -21,7 +21,7 @@ enum trace_kind {
     TRACE_GRADIENT, /* the step that puts a gradient where the optimizer finds it */
     TRACE_STEP,     /* an iteration, marked by the profiler's step() */
     TRACE_UPDATE,   /* the optimizer's step */
-    TRACE_ASIDE,    /* what is no part of an iteration's compute: zeroing gradients, loading data */
+    TRACE_ASIDE,    /* not part of an iteration's compute: zeroing gradients, loading data */
     TRACE_LAUNCH,   /* a call that starts work on a device */
     TRACE_KERNEL,   /* work on a device */
     TRACE_COLLECTIVE

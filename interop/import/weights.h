@@ -1,4 +1,4 @@
-/* A model of which only the weights are known: layers of them, with times estimated from the arithmetic.
+/* A model of which only the weights are known: its layers, with times estimated from the arithmetic.
  *
  * Forward, each element of a tensor of two or more axes costs 2 operations for every position (token, pixel) of every
  * sample. Backward costs twice that: once for the gradient of the input and once for that of the tensor. --tflops says

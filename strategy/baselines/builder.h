@@ -1,8 +1,9 @@
 /* What the baselines share in building.
  *
- * The strategy format says two things differently from most systems, and each baseline takes it as it is: shards of one
- * variable are rows of an axis, as equal as they can be (systems that slice a flat buffer have full slices and a rest),
- * and a sparse gradient travels as its touched rows under a server and dense in an all-reduce. */
+ * In two things the strategy format differs from most systems, and no baseline imitates those systems there:
+ *   - Shards of a variable are rows of an axis, as equal as they can be. Many systems slice a flat buffer into full
+ *     slices and a rest.
+ *   - A sparse gradient travels as its touched rows to a server, and dense in an all-reduce. */
 #ifndef STRATEGY_BASELINES_BUILDER_H
 #define STRATEGY_BASELINES_BUILDER_H
 

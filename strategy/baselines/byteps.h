@@ -1,4 +1,4 @@
-/* BytePS for any partition size: the baseline has its default, an exporter holds strategies against it. */
+/* BytePS for any partition size: the baseline uses BytePS's default, an exporter compares strategies with it. */
 #ifndef STRATEGY_BASELINES_BYTEPS_H
 #define STRATEGY_BASELINES_BYTEPS_H
 

@@ -1,5 +1,5 @@
 /* ByteScheduler's published defaults, in elements: BYTESCHEDULER_PARTITION and BYTESCHEDULER_CREDIT. In f32 they are
- * 4 MB and 16 MB. And its strategies for any of both, which exporters hold strategies against. */
+ * 4 MB and 16 MB. And its strategies for any partition and credit: exporters compare strategies with them. */
 #ifndef STRATEGY_BASELINES_BYTESCHEDULER_H
 #define STRATEGY_BASELINES_BYTESCHEDULER_H
 

@@ -5,8 +5,8 @@
  * A tensor of more than a partition's elements is cut along the rows of axis 0 into as few equal parts as that takes,
  * though never finer than a row. Each part is a key of its own, so its pull starts when its push is complete, and push
  * and pull use the two directions of the link at once. Pushes go by priority within the credit, which comes back when a
- * push has arrived; pulls follow as the servers answer, sharing the link, where the paper has them wait in priority
- * order too. The next forward pass waits layer by layer.
+ * push has arrived. Pulls follow as the servers answer and share the link; in the paper they too wait in the order of
+ * priority. The next forward pass waits layer by layer.
  *
  * Servers are the nodes without devices where there are any, else all. MXNet hashes keys to servers by (key * 9973) mod
  * servers; here parts take servers in turn through the whole model, which spreads them as evenly.

@@ -1,4 +1,5 @@
-/* Horovod's fusion for any threshold and cycle: the baseline has its defaults, an exporter goes back from groups. */
+/* Horovod's fusion for any threshold and cycle: the baseline uses Horovod's defaults, an exporter works out the
+ * thresholds that make given groups. */
 #ifndef STRATEGY_BASELINES_HOROVOD_H
 #define STRATEGY_BASELINES_HOROVOD_H
 

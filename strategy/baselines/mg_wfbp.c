@@ -3,8 +3,8 @@
  * start-up time.
  *
  * The paper measures the line a + b * bytes of an all-reduce; here it is the cluster's, fitted up to the model's bytes
- * where the cost is not a line. It knows no dtypes: gradients of two are never merged. One all-reduce at a time in the
- * order of readiness (equation 7): credit 0; the next iteration waits for all.
+ * where the cost is not a line. The paper has no dtypes; here gradients of two dtypes are never merged. One all-reduce
+ * runs at a time, in the order of readiness (equation 7): credit 0; the next iteration waits for all.
  * Source: Shi et al., "MG-WFBP: Merging Gradients Wisely for Efficient Communication in Distributed Deep Learning",
  * IEEE TPDS 2021, algorithm 1. O(variables + operators) where the paper's is O(variables²). */
 #include "strategy/baselines/baselines.h"

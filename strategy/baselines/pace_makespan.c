@@ -1,5 +1,5 @@
-/* PACE's schedule, but gradients fused so that the schedule is as short as it can be instead of into balanced sizes:
- * what PACE §V leaves open. Of all ways to fuse neighbours in the order of readiness the best, by fusion_makespan. */
+/* PACE's schedule, but gradients are not fused into balanced sizes: of all ways to fuse neighbours in the order of
+ * readiness, fusion_makespan finds the one whose schedule is the shortest. PACE §V leaves this problem open. */
 #include "strategy/baselines/baselines.h"
 #include "strategy/baselines/preemptive.h"
 

@@ -1,6 +1,7 @@
 /* Parallax: sparse gradients to parameter servers, dense ones to all-reduce. A sparse variable goes whole to the node
- * that holds the fewest bytes so far, counted over the whole table (as "ps-load-balanced"); dense ones are merged as in
- * "all-reduce", 128 variables a group, sparse ones counting too. A model without sparse variables is all-reduced.
+ * that holds the fewest bytes so far; as in "ps-load-balanced", all rows of its table count. Dense variables are merged
+ * as in "all-reduce", 128 variables a group, where sparse ones count too. A model without sparse variables is
+ * all-reduced.
  *
  * Pushes go as their gradients are ready, with no limit on what is in flight, and a strategy has one credit for all; so
  * where something is served, all-reduces may overlap too. Left out: Parallax's own search for the number of partitions

@@ -12,9 +12,9 @@
 typedef enum status fusion_rule(uint32_t n, const struct gradient *gradients, const struct cost_line *line,
                                 struct fusion *out, struct error *err);
 
-/* Fuse by `rule` and cut as the exact schedule does: windows of one compute stream on the slowest node, messages by the
- * line of an all-reduce on this cluster. Slice ends are whole multiples of 8 bytes, which any dtype divides. Fails:
- * ST_NO_MEMORY. */
+/* Fuse by `rule` and cut as the exact schedule does. Release times and tails are those of the slowest node; a group
+ * costs what the fitted line of an all-reduce on this cluster says. A slice ends at a multiple of 8 bytes, which is a
+ * whole number of elements of any dtype, or at the end of its group. Fails: ST_NO_MEMORY. */
 enum status baseline_preemptive(const char *name, fusion_rule *rule, const struct model *model, const struct cost *cost,
                                 struct strategy *out, struct error *err);
 

@@ -131,7 +131,7 @@ static bool is_point_of(const struct measurement *m, enum algorithm algorithm, u
     return m->operation == OPERATION_all_reduce && m->algorithm == algorithm && m->devices == devices && m->bytes > 0;
 }
 
-/* What was measured of one algorithm, written into room for all that was measured; how many points. */
+/* Write what was measured of one algorithm into arrays that have room for all measurements. Returns how many points. */
 static uint32_t list_points(const struct cluster *cluster, enum algorithm algorithm, double *bytes, double *time_us) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < cluster->n_measurements; i++) {

@@ -53,7 +53,8 @@ struct all_reduce_line {
 
 struct all_reduce_curve {
     struct curve measured;
-    /* With bursts, else NULL: by point, hold_us a byte, the exponent of its power law to the next point, and parts. */
+    /* NULL without bursts. By point: hold_us a byte; the exponent of the power law by which it goes on to the next
+     * point; the number of parts. */
     const double *hold_per_byte_us, *hold_exponent;
     const uint32_t *parts;
 };

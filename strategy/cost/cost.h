@@ -1,6 +1,7 @@
 /* Everything that the simulator asks of a cluster, worked out once: all-reduce tables, rates and latencies.
  *
- * Rates are bytes per microsecond. Those of NICs and overridden links are multiplied by goodput. INFINITY: free.
+ * Rates are bytes per microsecond. Those of NICs and overridden links are multiplied by goodput. A rate of INFINITY
+ * costs no time.
  *
  * Latency of one push or pull, beside its bytes:
  *   on one node     runtime.push_us
@@ -12,8 +13,8 @@
  * it: as long as a larger push takes less than half the time that its bytes need, burst_bytes are the bytes by which
  * the push is ahead of the rate. Measured all-reduces may show more (strategy/cost/all_reduce.h).
  *
- * `eager_bytes`: the runtime's figure. Where it is not known: INFINITY, which means that no receiver is asked and none
- * answers; but where pushes were measured, the limit of the transport that syncopate-worker-mpi measured them with.
+ * `eager_bytes`: the runtime's figure. Where that is not known but pushes were measured: the eager limit of the
+ * transport of syncopate-worker-mpi, which measured them. Else INFINITY: no push waits for its receiver's answer.
  * Threads: a const struct cost may be shared. */
 #ifndef STRATEGY_COST_COST_H
 #define STRATEGY_COST_COST_H

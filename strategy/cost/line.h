@@ -19,8 +19,8 @@ struct cost_line {
 double cost_all_reduce_us(const struct cost *cost, uint64_t bytes);
 
 /* Where the cost of an all-reduce (auto) is exactly the least of some lines, fill them and return how many: 1 with
- * "collectives" or one device, otherwise those formulas of which none is better for every size. 0 where any algorithm
- * was measured: curves are not lines. */
+ * "collectives" or one device, otherwise the algorithms' formulas, without those that another formula beats at every
+ * size. 0 where any algorithm was measured: curves are not lines. */
 uint32_t cost_all_reduce_lines(const struct cost *cost, struct cost_line lines[ALGORITHM_COUNT]);
 
 /* One line for an all-reduce (auto) of up to max_bytes. Exact where one line is the cheapest up to there; otherwise the

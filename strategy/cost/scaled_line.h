@@ -1,9 +1,9 @@
 /* One measured all-reduce line carried to another number of devices, or another algorithm.
  *
- * A cluster whose "collectives" give a + b * M was measured at one size. MG-WFBP (§6.4) asks what the same network
- * would do with more workers: it reads the line as table 2's row for the ring, a = 2 (N - 1) alpha and
- * b = (N - 1) / N (2 beta + gamma), solves for alpha and beta, and puts them into the row of the algorithm and the
- * number of workers that it wants.
+ * A cluster whose "collectives" give a + b * M was measured with one number of devices. To predict the same network
+ * with more workers, MG-WFBP (§6.4) reads the line as table 2's row for the ring:
+ *     a = 2 (N - 1) alpha,  b = (N - 1) / N (2 beta + gamma).
+ * It solves for alpha and beta, and puts them into the row of the wanted algorithm for the wanted number of workers.
  * Units: microseconds (_us), microseconds a byte. */
 #ifndef STRATEGY_COST_SCALED_LINE_H
 #define STRATEGY_COST_SCALED_LINE_H

@@ -5,9 +5,9 @@
  * schedule (strategy/exact/one_machine.h) values a fusion. Two answers:
  *
  *   fusion_balanced   PACE's algorithm 1: for every number of groups R the cut whose smallest group is the largest, and
- *                     of these the R with the best schedule. Balance is a proxy: which R is good is asked of the
- *                     schedule, where to cut is not.
- *   fusion_makespan   what the paper leaves open: the cut whose schedule is the best of all 2^(n-1).
+ *                     of these the R with the best schedule. Balance is a proxy: the schedule chooses R, but not where
+ *                     the groups end.
+ *   fusion_makespan   the cut whose schedule is the best of all 2^(n-1), a problem that the paper leaves open.
  *
  * Groups of neighbours only, as in the paper: taking a later gradient into an earlier group delays that group.
  * Units: bytes, microseconds. */
@@ -39,9 +39,9 @@ void fusion_jobs(const struct gradient *gradients, const struct cost_line *line,
  * FUSION_CELLS / n (the paper too gives up enumeration when n is large). */
 enum { FUSION_CELLS = 1 << 20 };
 
-/* MaxMinSize(N, R) for all R at once: the recurrence of algorithm 1 with its ties (the shortest first group), by the
- * observation that a first group grows and what is left shrinks, so that the best cut lies where the two cross and only
- * moves one way: O(n) for each R instead of O(n * n). */
+/* MaxMinSize(N, R) for all R at once: the recurrence of algorithm 1 with its ties (the shortest first group). As the
+ * first group gets more bytes, what is left gets fewer, so the best cut lies where the two cross. That place only moves
+ * one way, which makes O(n) for each R instead of O(n * n); see fusion.c. */
 struct fusion_balance {
     uint32_t n, limit;
     uint32_t *next; /* (limit + 1) x (n + 1): end of the first group of what starts at i, in R groups; 0: impossible */
@@ -51,20 +51,20 @@ enum status fusion_balance_init(struct fusion_balance *balance, uint32_t n, cons
                                 struct error *err);
 void fusion_balance_release(struct fusion_balance *balance);
 
-/* The balanced cut into R groups, 1 <= R <= limit; false when there is none: more groups than gradients, or fewer than
- * runs of one dtype. O(R). */
+/* The balanced cut into R groups, 1 <= R <= limit; false when there is none: more groups than gradients, or fewer
+ * groups than runs of one dtype. O(R). */
 bool fusion_balance_ends(const struct fusion_balance *balance, uint32_t n_groups, uint32_t *ends);
 
-/* Algorithm 1. The first R of the best wins. Where there are more runs of one dtype than the limit allows groups, every
- * run is a group. n >= 1. O(limit * n + sum over R of R log R). Fails: ST_NO_MEMORY. */
+/* Algorithm 1. If several R are equally good, the least counts. Where there are more runs of one dtype than the limit
+ * allows groups, every run is a group. n >= 1. O(limit * n + sum over R of R log R). Fails: ST_NO_MEMORY. */
 enum status fusion_balanced(uint32_t n, const struct gradient *gradients, const struct cost_line *line,
                             struct fusion *out, struct error *err);
 
-/* The cut with the least value. Exact and polynomial, O(n * n) for each step of a bisection, where tails rise with
- * readiness (any chain of layers: what is ready last is needed first); exact otherwise too as long as no more than
- * FUSION_LABELS partial cuts of a suffix are worth keeping, which out->proved says. Chains of more than FUSION_CHAIN
- * gradients are first coarsened, and then nothing is proved. Never worse than fusion_balanced. n >= 1. Fails:
- * ST_NO_MEMORY. */
+/* The cut with the least value. Where tails rise with readiness (as in any chain of layers: what is ready last is
+ * needed first) it is exact, and each step of a bisection takes O(n * n). Otherwise it is exact as long as no more than
+ * FUSION_LABELS partial cuts of each suffix must be kept; out->proved says whether that was so. Chains of more than
+ * FUSION_CHAIN gradients are first coarsened, and then nothing is proved. Never worse than fusion_balanced. n >= 1.
+ * Fails: ST_NO_MEMORY. */
 enum { FUSION_LABELS = 64, FUSION_CHAIN = 2048 };
 enum status fusion_makespan(uint32_t n, const struct gradient *gradients, const struct cost_line *line,
                             struct fusion *out, struct error *err);

@@ -255,7 +255,7 @@ static void search_release(struct search *s) {
     arena_release(&s->arena);
 }
 
-/* Improve *best. */
+/* Replace *best by a better cut, if there is one. */
 static enum status solve(uint32_t n, const struct gradient *gradients, const struct cost_line *line,
                          struct fusion *best, struct error *err) {
     struct search s;

@@ -11,16 +11,17 @@
  * window both of whose ends only move right, kept in a monotone queue for each line. Where gathering costs, a group of
  * one gradient is looked at by itself and all others have the steeper line.
  *
- * By any cost. For each j from i = j - 1 down; once the network waits, or the cost alone is too much, smaller i are
- * worse. With work behind the groups, the least end is not yet the least value. But whether all end + after can stay
- * below a limit is the same program over groups that keep it, where earlier ends again only help: so the limit is
- * halved towards what no cut can be below, and at the end nothing is below what was reached. */
+ * By any cost. For each j, i goes down from j - 1. Once the network waits for the gradient, or the cost alone is too
+ * much, smaller i are worse. With work after the groups (after_us), the least end is not yet the least value. But
+ * whether some cut keeps every end + after below a limit is decided by the same program, over the groups that stay
+ * below it: earlier ends again only help. So the least limit is found by bisection, between what no cut can be below
+ * and the best value reached. */
 #include "strategy/exact/merge.h"
 
 #include <math.h>
 
-/* After so many halvings in a row that no cut meets, the limit becomes the best value reached. If no cut is below it
- * either, that value is the least. */
+/* After so many steps of the bisection in a row whose limit no cut meets, the limit becomes the best value reached. If
+ * no cut is below that either, this value is the least. */
 enum { HALVINGS = 2 };
 
 /* fmax and fmin without their care for NaN, which costs a call each. */

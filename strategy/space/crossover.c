@@ -3,8 +3,8 @@
  * What is good about a strategy lies mostly in stretches of the order of readiness: which neighbours are merged, how
  * the early and the late gradients travel. So a child takes whole runs of that order, from its parents in turn, by
  * multi-point crossover; the number of cuts is log-uniform, so that long runs are common. Group numbers mean nothing
- * across parents: the child starts with the groups of both, and sealing drops those that got no member. A group that
- * both parents have, members, settings and all, is one: what parents agree on passes on. */
+ * across parents: the child starts with the groups of both, and sealing drops those that got no member. If both parents
+ * have a group with the same members and settings, the child has it once, so it is never split. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,14 +16,14 @@ struct parents {
     uint32_t *group_of[2]; /* by parent and its group: the child's */
 };
 
-/* Is group h of b the same as group g of a? `shared` members are in both. The sets are equal if each has just so
- * many. */
+/* Is group h of b the same as group g of a? `shared` members are in both groups, so the members are the same if neither
+ * group has more. */
 static bool is_same_group(const struct group *g, const struct group *h, uint32_t shared, uint32_t in_a, uint32_t in_b) {
     return shared == in_a && shared == in_b && g->algorithm == h->algorithm && g->partition_bytes == h->partition_bytes;
 }
 
-/* A group of b beside `like`, the group of a that its first member is in: how many members both have with the same
- * encoding, and how many each has. */
+/* A group of b compared with `like`, the group of a that its first member is in: how many members with the same
+ * encoding are in both, and how many members each has. */
 struct overlap {
     uint32_t like, shared, in_a, in_b;
 };
@@ -92,7 +92,7 @@ static enum status take_variable(struct strategy *child, const struct parents *p
     return ST_OK;
 }
 
-/* The parent to ask, or the other one where only that keeps to the options. */
+/* The parent whose choice is taken: the given one, or the other where only that one keeps to the options. */
 static uint32_t allowed_parent(const struct space *space, const struct parents *parents, uint32_t from, uint32_t v) {
     bool other =
         !space_allows_variable(space, parents->of[from], v) && space_allows_variable(space, parents->of[1 - from], v);

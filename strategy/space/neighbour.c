@@ -1,5 +1,5 @@
-/* One small step from a strategy. A move is drawn by weight and applied to a copy; when it found nothing to change, or
- * what it changed left the id as it was, another is drawn. Cost O(variables log variables) a draw. */
+/* One small step from a strategy. A move is drawn by weight and applied to a copy. When it finds nothing to change, or
+ * the id stays the same, another move is drawn. Cost O(variables log variables) a draw. */
 #include <string.h>
 
 #include "strategy/space/moves.h"
@@ -9,7 +9,8 @@ static uint32_t some_variable(const struct draft *d) {
     return (uint32_t)rng_below(d->rng, d->strategy.n_variables);
 }
 
-/* A factor of two up or down, on or off; what leaves [min, max] stops at its end. 0 is off. */
+/* Another size: twice or half as much within [min, max], or any in [min, max], or `off`, a value outside of it that
+ * means something else (0 for a whole message; 0 or CREDIT_UNLIMITED for the credit). */
 static uint64_t step_size(const struct draft *d, uint64_t bytes, uint64_t off, uint64_t min, uint64_t max) {
     if (bytes == off)
         return draw_size(d->rng, min, max);
@@ -22,7 +23,7 @@ static uint64_t step_size(const struct draft *d, uint64_t bytes, uint64_t off, u
     return next < min ? min : next > max ? max : next;
 }
 
-/* One group or server variable, or all of them. */
+/* Another partition size, for one group or served variable or for all. */
 static bool move_partition(struct draft *d, const struct group_view *view) {
     (void)view;
     const struct space_options *o = &d->space->options;
@@ -139,7 +140,7 @@ static bool move_architecture(struct draft *d, const struct group_view *view) {
     return true;
 }
 
-/* New servers for one variable: by load, or any. */
+/* New servers for one variable: by c_lb, or whatever their load. */
 static bool move_servers(struct draft *d, const struct group_view *view) {
     (void)view;
     uint32_t v = some_variable(d);
@@ -154,7 +155,7 @@ static bool move_servers(struct draft *d, const struct group_view *view) {
     return true;
 }
 
-/* c_lb from scratch for all, over every node or over some. */
+/* New servers for all served variables by c_lb, over all nodes or over some. */
 static bool move_rebalance(struct draft *d, const struct group_view *view) {
     (void)view;
     bool any = false;
@@ -201,7 +202,7 @@ static bool move_local_reduction(struct draft *d, const struct group_view *view)
     return true;
 }
 
-/* One variable, which then leaves its group, or all. */
+/* Another encoding, for one variable, which then leaves its group, or for all. */
 static bool move_encoding(struct draft *d, const struct group_view *view) {
     (void)view;
     uint32_t picked = some_variable(d);

@@ -171,8 +171,8 @@ static struct algorithms draw_algorithms(const struct draft *d) {
     return a;
 }
 
-/* c_am. Where runs of the order of readiness end: by bytes, as buckets do, each within a factor of two of one size
- * for the whole; or at uniformly random places, as many as a log-uniform number says. */
+/* c_am. Where runs of the order of readiness end. Either by bytes, as buckets do: each run holds from half to twice one
+ * size that is drawn for the whole strategy. Or at uniformly random places, whose number is log-uniform. */
 struct cutter {
     bool by_bytes;
     double bucket;              /* bytes at which the present run ends */

@@ -43,8 +43,8 @@ static enum status check_options(const struct space_options *o, struct error *er
     return st ? st : check_range(o->min_credit_bytes, o->max_credit_bytes, "credit", err);
 }
 
-/* A server exchanges with every other node at once: its NIC or the sum of what the others can send or take binds. A
- * link that overrides a pair takes the place of that peer's NIC in the sum. */
+/* A server exchanges with every other node at once. So its rate is that of its NIC, or the sum of the others' rates if
+ * that is less. In the sum, a narrower link of a peer to or from the server stands in place of the peer's NIC. */
 static void fill_rates(const struct cluster *cluster, double *rate, double *in, double *out) {
     double all = 0.0;
     for (uint32_t i = 0; i < cluster->n_nodes; i++)

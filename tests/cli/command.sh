@@ -108,7 +108,7 @@ check options_of_a_job_need_one 2 '--pattern is about the job' "$syncopate" tria
     --pattern '(a)'
 check a_runner_and_a_job 2 'one of the two' "$syncopate" tune mlp-small lab-4x1g --command true --runner local
 check a_form_that_is_none 2 'no form "torch"' "$syncopate" tune mlp-small lab-4x1g --command true --export-to torch
-check a_loss_that_is_none 2 'nothing called "speed"' "$syncopate" tune mlp-small lab-4x1g --command true \
+check a_loss_that_is_none 2 'there is no loss "speed"; losses are groups all-reduce' "$syncopate" tune mlp-small lab-4x1g --command true \
     --export-to horovod --accept speed
 
 # ---- sessions ----

@@ -239,7 +239,7 @@ def file_rows():
              for file in ("evil", "member", "session", "object")]
     rows += [(f"import_{kind}_{form}", ["import", kind, file, "--from", form], ANY)
              for file in ("evil.txt", "trace.json")
-             for kind, forms in (("model", ("safetensors", "onnx", "torch-trace", "pipedream", "espresso", "layer-shapes")),
+             for kind, forms in (("model", ("safetensors", "onnx", "torch-trace", "pipedream", "espresso", "graph-item")),
                                  ("cluster", ("nccl-tests", "osu", "hostfile", "slurm", "topology", "resource-spec")))
              for form in forms]
     # What is typed comes back in errors too.

@@ -1,10 +1,11 @@
 /* NCCL tuner plugin: makes NCCL use a strategy's algorithms (libnccl-tuner-syncopate.so, loaded by NCCL_TUNER_PLUGIN).
  *
- * It reads the table that SYNCOPATE_NCCL_TABLE names (interop/export/nccl/table.h) once a communicator. Asked about a
- * collective, it sets the cost of the pair that the table wants to 0, so that NCCL takes it, and changes nothing else:
- * not where no row matches, nor where NCCL cannot use the pair, and channels only where the row says so. A table that
- * cannot be read is one warning in NCCL's log, whatever the number of communicators, and then NCCL decides alone; a
- * training run never fails because of it. Cost: the rows of this communicator's shape, a collective. */
+ * It reads the table that SYNCOPATE_NCCL_TABLE names (interop/export/nccl/table.h) once a communicator. For each
+ * collective NCCL calls it with the costs of all pairs of algorithm and protocol. The plugin sets the cost of the pair
+ * in the first matching row to 0, so that NCCL takes this pair, and the channels if the row has a number. It changes
+ * nothing where no row matches or where NCCL cannot use the pair. If the table cannot be read, NCCL's log gets one
+ * warning, whatever the number of communicators, and NCCL decides alone; training never fails because of it. Cost of a
+ * collective: O(rows for this communicator's nodes and ranks). */
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* Reading, writing and asking the table. The reader goes line by line over a text that need not end in NUL, and takes
- * fields as pointer and length; nothing but the rows is allocated. A table has tens of rows, so the first match is
- * found by looking at them in turn. */
+/* Reading, writing and searching the table. The reader goes line by line over a text that need not end in NUL, and
+ * takes fields as pointer and length; it allocates only the rows. A table has tens of rows, so the search looks at them
+ * in turn. */
 #include "interop/export/nccl/table.h"
 
 #include <inttypes.h>

@@ -5,9 +5,9 @@
  *     collective,min_bytes,max_bytes,algorithm,protocol,channels,nodes,ranks
  *     allreduce,0,65536,tree,any,-1,4,32
  *
- * A row holds for sizes from min_bytes to max_bytes, both included, and for communicators of so many nodes and ranks.
- * -1 is any number of these, and for channels NCCL's own choice; protocol "any" is the one that NCCL thinks fastest for
- * the algorithm. The first row that matches counts; where none does NCCL decides.
+ * A row holds for sizes from min_bytes to max_bytes, both included, and for communicators of so many nodes and ranks. A
+ * -1 for nodes or ranks means any number; for channels it means NCCL's own choice. Protocol "any" is the one that NCCL
+ * thinks fastest for the algorithm. The first row that matches counts; where none does, NCCL decides.
  *
  * Only the C library and base/error are used, since this goes into a training process. */
 #ifndef INTEROP_EXPORT_NCCL_TABLE_H

@@ -4,7 +4,7 @@
  *
  * Results are ncclResult_t, 0 being success. The cost table is numAlgo × numProto floats, row-major, although it is
  * passed as float **; a cost below 0 (-1) means that NCCL cannot use that pair here. NCCL takes the pair of least cost.
- * Threads: NCCL makes a context a communicator and asks it from one thread at a time.
+ * Threads: NCCL makes one context for each communicator, and uses it from one thread at a time.
  * Source: NCCL, ext-tuner documentation and public plugin headers. */
 #ifndef INTEROP_EXPORT_NCCL_TUNER_H
 #define INTEROP_EXPORT_NCCL_TUNER_H
@@ -29,7 +29,7 @@ struct tuner_v4 {
     int (*destroy)(void *context);
 };
 
-/* The two pointers behind the log are NCCL's NVLink domains and its model's constants, which we leave alone. */
+/* The two pointers after the log are NCCL's NVLink domains and the constants of its cost model; we do not use them. */
 struct tuner_v5 {
     const char *name;
     int (*init)(void **context, uint64_t communicator, size_t n_ranks, size_t n_nodes, tuner_log log, void *domains,

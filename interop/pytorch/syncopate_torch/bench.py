@@ -6,7 +6,8 @@ on every rank, as the job is started: with the same backend and the same network
 what the job will use. CLUSTER.json describes nodes and NICs; its measurements and runtime are replaced by
   - all_reduce: the median time of one all-reduce, alone, by bytes
   - message_us: what a small one adds when many are started at once
-  - coordination_us: a word from rank 0 to all others, as sent under policy priority
+  - coordination_us: a word from rank 0 to all others, as under policy priority; by the job's backend, while hook.py
+    always sends it by gloo
   - copy_gbyte_per_s: putting gradients into a message
 Under --busy each rank computes in a second thread meanwhile, as a job does on processors that also communicate.
 Times are rank 0's; every rank takes part in every measurement.
@@ -79,7 +80,7 @@ def all_reduces(most_bytes, device):
 
 
 def message_us(device):
-    """What each of many small all-reduces adds when all are started at once: the rate at which they go through."""
+    """Many small all-reduces are started at once: their time, divided by their number."""
     lanes, words = lanes_of(dist.group.WORLD, cross=True), torch.zeros(MANY, 1024, device=device)
 
     def all_at_once():
@@ -102,7 +103,7 @@ def copy_gbyte_per_s(device):
 
 
 def word_us(device):
-    """One way of a word that all others answer: half of there and back."""
+    """The time of one word from rank 0 to all others: half of the time until all have answered."""
     there, back = torch.zeros(1, device=device), torch.zeros(1, device=device)
 
     def both():
@@ -147,7 +148,7 @@ def measure(description, most_bytes, device):
 
 
 def refuse(why, rank=os.environ.get("LOCAL_RANK", os.environ.get("RANK", "0"))):
-    """End this rank; of ranks that find the same (all of a host, where nothing else is said), the first says why."""
+    """End this rank with an error. Only rank 0 (of its host, unless `rank` is given) prints why."""
     raise SystemExit(f"syncopate_torch.bench: {why}" if str(rank) == "0" else 1)
 
 

@@ -1,12 +1,12 @@
 """Updates that wait for the forward pass: a parameter is updated when a module that reads it is about to run.
 
-optimizer.step() takes down the hyperparameters of that moment and returns. Before a module with parameters runs, their
-sums are waited for and the optimizer's own step runs on just these. That is the same update as long as the optimizer
-treats each parameter by itself, as SGD, Adam and their kin do (not LBFGS, not one that looks at a norm over all).
+optimizer.step() stores the hyperparameters of that moment and returns. Before a module with parameters runs, their sums
+are waited for, and the optimizer's own step runs on these parameters alone. That is the same update as long as the
+optimizer treats each parameter by itself, as SGD and Adam do (LBFGS does not, nor one that uses a norm over all).
 The idea is ByteScheduler's (SOSP 2019, §4: crossing the global barrier).
 
-Which module reads a parameter is seen in the first forward pass: the one that holds it, if it is called; else, as for
-the output projection of nn.MultiheadAttention, the nearest module above it that is.
+The first forward pass shows which module reads a parameter: the one that holds it, if that is called; else the nearest
+module above it that is called, as for the output projection of nn.MultiheadAttention.
 """
 
 import types
@@ -19,7 +19,7 @@ class Deferred:
 
     def __init__(self, optimizer, module, exchange):
         if isinstance(optimizer, torch.optim.LBFGS):
-            raise ValueError("LBFGS looks at all parameters at once: a strategy without a barrier cannot wait with it")
+            raise ValueError("LBFGS looks at all parameters at once, which needs a strategy with a barrier")
         updated = {p for group in optimizer.param_groups for p in group["params"]}
         others = sum(1 for p in exchange.variables if p not in updated)
         if others:
@@ -37,7 +37,7 @@ class Deferred:
         module.register_forward_hook(lambda *_: self.finish())  # what this forward pass did not read
 
     def _step_of(self, plain):
-        """A method of the optimizer, with the marks that schedulers of the learning rate left on its own."""
+        """A `step` for the optimizer, with the attributes that learning rate schedulers put on its own `step`."""
 
         def step(optimizer, closure=None):
             optimizer._step_count = getattr(optimizer, "_step_count", 0) + 1  # they ask that there was one

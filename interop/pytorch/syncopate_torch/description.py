@@ -66,8 +66,8 @@ def backward_operators(times):
 
 
 def add_unseen_reads(forward, names):
-    """A parameter that no hooked module holds where it is used, as in nn.MultiheadAttention: it is read by the operator
-    with which its name has most in common, by the first one if nothing."""
+    """For parameters that a module uses but another module holds, as in nn.MultiheadAttention: take as the reader the
+    operator whose name has most in common with the parameter's, or else the first operator."""
     seen = {n for o in forward for n in o["reads"]}
     for name in (n for n in names if n not in seen):
         parts = name.split(".")

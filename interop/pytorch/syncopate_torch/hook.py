@@ -1,12 +1,12 @@
-"""A strategy in DistributedDataParallel, exactly, whatever its buckets are.
+"""Train by a strategy in DistributedDataParallel, exactly, whatever DDP's buckets are.
 
     from syncopate_torch.hook import distribute
     model = distribute(model, "pytorch-hook.json", optimizer=optimizer)
 
 in place of DistributedDataParallel(model). The file is what `syncopate strategy export --to pytorch-hook` writes.
-Gradients come from DDP in buckets as small as it makes them. Here each goes, divided by the number of ranks as DDP
-does it, to its place in its group's buffer; a message is a part of such a buffer, ready when all gradients in it are
-there, and is sent in the order and with the credit of the strategy (`line.py`).
+Gradients come from DDP in buckets as small as it makes them. The hook divides each by the number of ranks, as DDP
+does, and puts it into its group's buffer. A message is a part of such a buffer. It is ready when all gradients in it
+are there, and is sent in the order and with the credit of the strategy (`line.py`).
 
 With a barrier, DDP's way, the backward pass ends when all sums are back. Without one (cross_iteration) it ends at once,
 and so does optimizer.step(): a parameter is updated when the forward pass is about to read it (`deferred.py`), while
@@ -37,8 +37,8 @@ def distribute(module, strategy, optimizer=None, **arguments):
 
     `optimizer` is the one that updates the module; only strategies without a barrier need it. Then
       - what reads gradients between backward() and step() (clipping, GradScaler) sees this rank's own;
-      - model.synchronize() brings all parameters up to date, for who reads them outside of a forward pass; state_dict()
-        does so by itself. Call it at the end of training.
+      - model.synchronize() brings all parameters up to date. Call it before reading them outside of a forward pass, and
+        at the end of training. state_dict() calls it.
     """
     strategy = checked(strategy)
     if "bucket_cap_mb" in arguments:
@@ -58,7 +58,7 @@ def distribute(module, strategy, optimizer=None, **arguments):
 
 
 def checked(strategy):
-    """The strategy, read if it is a path, once it is sure to be one."""
+    """Check the strategy, after reading it if it is a path, and return it."""
     name = "the strategy"
     if not isinstance(strategy, dict):
         name = strategy
@@ -106,7 +106,7 @@ class Message:
 
 
 def named_parameters(model, groups):
-    """The module's parameters by name, once it is sure that the groups have each exactly once."""
+    """Check that the groups have each of the module's parameters exactly once, and return the parameters by name."""
     named = {name: p for name, p in model.module.named_parameters() if p.requires_grad}
     names = [name for group in groups for name in group["variables"]]
     if sorted(names) != sorted(named):
@@ -129,7 +129,7 @@ def cuts_of(strategy, group, elements, element_bytes):
 
 
 class Exchange:
-    """All messages of a strategy, and what of them has come and gone in this iteration."""
+    """All messages of a strategy, and how far each is in this iteration."""
 
     def __init__(self, model, strategy, cross):
         self.strategy, self.cross = strategy, cross
@@ -186,7 +186,8 @@ class Exchange:
     # ---- from the backward pass ----
 
     def take(self, bucket):
-        """Put the bucket's gradients to their groups and send what is ready; with a barrier the future is for all."""
+        """Put the bucket's gradients into their groups' buffers and send what is ready. The future that is returned is
+        done at once without a barrier, else when all of the bucket's sums are there."""
         if bucket.buffer().is_sparse:
             raise RuntimeError("a sparse gradient, which the hook cannot send")
         variables = [self.variables[p] for p in bucket.parameters()]
@@ -199,11 +200,11 @@ class Exchange:
         return collect_all(futures).then(lambda all_done: all_done.value() and buffer)
 
     def _put(self, variable, gradient):
-        """Returns the future that the sum will be in the gradient; none without a barrier."""
+        """Returns a future that is done when the sum is in the gradient; None without a barrier."""
         if variable.sent:
             raise RuntimeError(
-                "two backward passes without a step of the optimizer between them: the first one belongs into "
-                "no_sync(), or the step was skipped, or is another optimizer's than the one given to distribute()"
+                "two backward passes without a step of the optimizer between them: put the first one into no_sync(); "
+                "or the step was skipped; or it was not the step of the optimizer given to distribute()"
             )
         place = self.buffers[variable.group][variable.start : variable.end].view(gradient.shape)
         torch.div(gradient, self.world, out=place)
@@ -226,7 +227,7 @@ class Exchange:
     # ---- messages ----
 
     def _send(self, i):
-        """From whatever thread made room for it, so what is written by another one's stream is waited for."""
+        """Any thread may call this, so it first waits for the stream that wrote the message."""
         message, lane = self.messages[i], i % len(self.lanes)
         if message.written:
             torch.cuda.current_stream().wait_event(message.written)
@@ -257,7 +258,7 @@ class Exchange:
                 self._give_back(variable)
 
     def _go_on(self, error, step):
-        """In a waiter's thread: whoever waits is to know what went wrong, not this thread."""
+        """Run `step` in a waiter's thread. An error goes to those who wait for a sum, and does not end this thread."""
         try:
             if error:
                 raise error

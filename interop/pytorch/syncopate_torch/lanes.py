@@ -13,9 +13,9 @@ GLOO_LANES = 4
 def lanes_of(process_group, cross):
     """The groups that messages take in turn. Every rank must call this, in the same order among collectives.
 
-    Without a barrier (cross) none is DDP's own: before a forward pass DDP sends buffers there (those of BatchNorm) while
-    messages are still on their way, and ranks that begin two collectives of one group in different orders wait for
-    ever. To make a group takes all ranks, also those outside of DDP's.
+    Without a barrier (cross) none of them is DDP's own group. There DDP sends buffers (those of BatchNorm) before a
+    forward pass, while messages are still on their way, and ranks that begin two collectives of one group in different
+    orders wait for ever. All ranks must take part when a group is made, also those outside of DDP's group.
     """
     if dist.get_world_size(process_group) == dist.get_world_size():
         backend = dist.get_backend(process_group)

@@ -1,4 +1,4 @@
-"""Which message goes next, and never more bytes at once than the credit.
+"""Which message goes next, so that never more bytes are in flight than the credit.
 
 Collectives must be issued in one order on all ranks. The order of readiness (fifo) is the same on all ranks, because DDP
 hands out its buckets in one order. A fixed order (preemptive) is the same anyway; there a message that is not ready holds
@@ -96,7 +96,7 @@ class Leader(Line):
 
 
 class Follower(Line):
-    """As the leader tells: told(i) after each listen(), which asks for the next word."""
+    """Sends in the order of the leader. listen() waits for the leader's next word, and told(i) is called with it."""
 
     def __init__(self, sizes, send, listen):
         super().__init__(sizes, None, send)

@@ -20,8 +20,8 @@ queues = weakref.WeakKeyDictionary()  # of the threads that run
 
 
 class Waiter:
-    """`device` is where the collectives' buffers lie. On a GPU what `back` does goes to a stream of this thread, so
-    that it holds up nobody's computing."""
+    """`device` is where the collectives' buffers lie. On a GPU the work of `back` goes to a stream of this thread, so
+    that it does not delay computation."""
 
     def __init__(self, device):
         self.works = queue.SimpleQueue()

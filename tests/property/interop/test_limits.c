@@ -182,7 +182,8 @@ static void words_that_are_none_are_refused(void **state) {
     struct error err;
     assert_fails(export_limits_parse("pytorch", NULL, &limits, &err), ST_USAGE, "\"pytorch\"");
     assert_fails(export_limits_parse("", NULL, &limits, &err), ST_USAGE, "at least one");
-    assert_fails(export_limits_parse("horovod", "groups,colour", &limits, &err), ST_USAGE, "\"colour\"");
+    assert_fails(export_limits_parse("horovod", "groups,colour", &limits, &err), ST_USAGE,
+                 "no loss \"colour\"; losses are groups all-reduce parameter-server");
 }
 
 int main(void) {

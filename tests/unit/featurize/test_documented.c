@@ -1,6 +1,6 @@
-/* docs/features.md says what the tables say: the test writes the page anew and compares. After a change of the tables
- *     SYNCOPATE_WRITE_FEATURES=docs/features.md build/release/tests/unit/featurize/test_documented
- * in the project's root writes it. */
+/* docs/features.md has the tables of features: the test writes the page anew and compares. After a change of the
+ * tables, SYNCOPATE_WRITE_FEATURES=docs/features.md build/release/tests/unit/featurize/test_documented writes the page;
+ * run it in the project's root. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static const char INTRODUCTION[] =
     "# Features\n"
     "\n"
     "What a learned ranker reads of a strategy lowered onto a model and a cluster: `features_of` in\n"
-    "`featurize/features.h`. The page is `featurize/features_table.h` in words; a test holds the two together.\n"
+    "`featurize/features.h`. The tables are those of `featurize/features_table.h`; a test compares the two.\n"
     "\n"
     "Units: \"log2 u\" is log2(1 + x) of an x in u. \"log2 ratio\" is log2((1 + a) / (1 + b)) of a over b. The meaning "
     "of a plain\n"

@@ -282,7 +282,7 @@ static void other_bad_files_are_refused_with_their_line(void **state) {
     BAD("\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X\tNV1\n", "1 rows of GPUs under a heading of 2");
     BAD("\tGPU0\tGPU1\tCPU Affinity\nGPU0\tNV1\t X\n", "file.txt:2: \"NV1\" in column 0 of row 0");
     BAD("a slots=99\n", "file.txt:1: slots 99 is out of range");
-    BAD("a slots=1 b\n", "file.txt:1: \"b\" behind a host");
+    BAD("a slots=1 b\n", "file.txt:1: \"b\" after a host");
     BAD("hello, world\n", "of no known kind");
     BAD("", "of no known kind");
 }
