@@ -8,7 +8,7 @@
 
 #include "dataset/query.h"
 
-/* Lines that were seen; {0} is none. */
+/* A set of lines that were seen; {0} is the empty set. */
 struct line_set {
     struct arena arena;
     size_t n, capacity;

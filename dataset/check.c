@@ -402,7 +402,7 @@ enum status check_run(struct store *store, check_visit *visit, void *context, st
         return status;
     status = check_all(&check, err);
     store_end_read(store, began);
-    /* Damage that SQLite's check has named also stops the reading of what lies behind it. */
+    /* Damage that SQLite's check has found also makes it impossible to read the rows after it. */
     if (status == ST_INVALID && check.report.problems > 0)
         status = ST_OK;
     if (status == ST_OK)

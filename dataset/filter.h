@@ -25,7 +25,7 @@
  * | high_us median_us number round attempt        |                                                                  |
  * | seed                                          | = != IN: whole numbers up to 2^64 - 1                            |
  *
- * A comparison with what a trial does not have is false; != is the opposite of =, and NOT of what follows it. So
+ * A comparison with a value that a trial lacks is false. != is the opposite of =, and NOT inverts what follows it. So
  * `NOT measured_us < 5` keeps trials without a measurement, and `measured_us >= 5` does not.
  * Limits: 4096 bytes, 64 comparisons (each value of an IN counts), 32 deep. */
 #ifndef DATASET_FILTER_H

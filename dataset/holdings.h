@@ -18,7 +18,7 @@ struct viewer {
 
 /* `team` holds the object, which must be here. team NULL is no team; shared NULL is all. While a holding is shared with
  * nobody, a new name replaces the old one; once it is shared, its name stays. How it is shared can always be changed.
- * Fails: ST_NOT_FOUND (no such object), ST_INVALID (a team that is none). */
+ * Fails: ST_NOT_FOUND (no such object), ST_INVALID (not a valid team). */
 enum status holding_put(struct store *store, enum store_kind kind, const char *id, const char *team, const char *name,
                         const char *shared, struct error *err);
 

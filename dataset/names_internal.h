@@ -9,7 +9,7 @@
  * 5. where no team holds it: the name that it was stored with;
  * 6. else, where only other teams have names for it: the first digits of the id, and the time 0.
  *
- * Parameters of the macros are SQL: `kind` a word of STORE_KIND_TABLE, `row` the object's row, `team` who asks (NULL:
+ * Parameters of the macros are SQL: `kind` a word of STORE_KIND_TABLE, `row` the object's row, `team` the asker (NULL:
  * nobody), `all` whether everything is seen, `owner` the team of the record (NULL: none).
  * Cost: O(log n) where the first rule holds; O(teams that hold it) for the third; the fourth looks at TRIALS_TRIED
  * trials, so that many hidden ones cost no more. */
@@ -28,7 +28,7 @@
 #define IS_HELD(kind, row)     "EXISTS (SELECT 1 " HOLDINGS_OF(kind, row) ")"
 #define HELD_BY(kind, row, who) "(SELECT h.team " HOLDINGS_OF(kind, row) " AND h.team = " who ")"
 
-/* Trials about a strategy that who asks may see, as a FROM clause with an open WHERE. */
+/* Trials about a strategy that the asker may see, as a FROM clause with an open WHERE. */
 #define SEEN_TRIALS(row, team, all)                                                                                    \
     "FROM (SELECT team, shared FROM trials WHERE strategy = " row " LIMIT " TRIALS_TRIED ") t"                         \
     " WHERE " SHARED_WITH("t", team, all)
@@ -38,20 +38,20 @@
     "EXISTS (SELECT 1 FROM audiences a WHERE a.kind = " kind " AND a.audience IN ('*', " team ") AND a.object = " row  \
     " AND a.reasons > 0)"
 
-/* Whether the name of holding `h` may be told: rules 1, 3 and 4. A strategy that the team may not see has no trial that
- * the team may see, so its trials are not read. */
+/* Whether the asker may see the name of holding `h`: rules 1, 3 and 4. A strategy that the team may not see has no
+ * trial that the team may see, so its trials are not read. */
 #define IS_TOLD(h, team, all)                                                                                          \
     "(" SHARED_WITH(h, team, all) " OR (" h ".kind = 'strategy' AND "                                                  \
     HAS_REASON("'strategy'", h ".object", team) " AND EXISTS (SELECT 1 "                                               \
     SEEN_TRIALS(h ".object", team, all) " AND t.team = " h ".team)))"
 
-/* Of the holdings that are shared with who asks, the first by rule 3; one row, NULL where there is none. min() brings
+/* The first by rule 3 of the holdings that are shared with the asker; one row, NULL where there is none. min() brings
  * the team along with the least key, which is cheaper than to sort. */
 #define FIRST_SHARED(kind, row, team, all)                                                                             \
     "(SELECT m.team FROM (SELECT h.team AS team, min((h.team <> '') || h.created) " HOLDINGS_OF(kind, row)             \
     " AND " SHARED_WITH("h", team, all) ") m)"
 
-/* Of the holdings of a strategy, one whose team shares a trial with who asks. */
+/* A holding of a strategy whose team shares a trial with the asker. */
 #define FIRST_BY_TRIAL(row, team, all)                                                                                 \
     "(SELECT t.team " SEEN_TRIALS(row, team, all)                                                                      \
     " AND EXISTS (SELECT 1 " HOLDINGS_OF("'strategy'", row) " AND h.team = t.team) LIMIT 1)"

@@ -102,7 +102,7 @@ static enum status open_for_writing(struct store *store, struct error *err) {
     return status == ST_OK ? schema_follow(store, err) : status;
 }
 
-/* Bytes in the log; -1: there is none. */
+/* Bytes in the log; -1: there is no log. */
 static long long wal_bytes(const char *file) {
     char *wal;
     struct stat at;

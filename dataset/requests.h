@@ -55,7 +55,7 @@ struct audit_entry {
 
 enum status audit_add(struct store *store, const struct audit_entry *entry, struct error *err);
 
-/* Forget entries of before the stamp, a thousand at most; *n (may be NULL) is how many. */
+/* Forget entries older than the stamp, a thousand at most; *n (may be NULL) is how many. */
 enum status audit_prune(struct store *store, const char *before, uint64_t *n, struct error *err);
 
 #endif

@@ -143,7 +143,7 @@ struct stored_session {
     const char *origin;
 };
 
-/* The origin of sessions that were in a file before its schema told the two apart. */
+/* The origin of sessions of a file from before version 5, whose schema did not say whether a session is foreign. */
 #define SESSION_BEFORE "before version 5"
 
 /* A session's id: 1 to 63 letters, digits and . _ - , the first a letter or a digit, so that no id is a path or an
@@ -180,7 +180,8 @@ enum status store_session_adopt(struct store *store, const char *id, const char 
 /* Share a session and all its trials anew. Fails: ST_NOT_FOUND, ST_INVALID. */
 enum status store_session_share(struct store *store, const char *id, const char *shared, struct error *err);
 
-/* Share one trial anew, by its uid; those of a session are better shared as it is. Fails as store_session_share. */
+/* Share one trial anew, by its uid. A trial of a session should be shared with its session (store_session_share). Fails
+ * as store_session_share. */
 enum status store_trial_share(struct store *store, const char *uid, const char *shared, struct error *err);
 
 /* To be called before a session is resumed. This process holds the lock, so trials that still say `running` were left

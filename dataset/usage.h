@@ -1,10 +1,10 @@
 /* What each team takes of the dataset, so that no team can fill the disk of all: the rows that were added for it, and
  * the bytes by which the file grew. Both are counted in the transaction of the write.
  *
- * A change of a row counts nothing, for example a renewed lease. Neither do the rows of the table of audiences. A
- * team's own name for an object that was here already is a row (holdings.h). Audits and answers are charged to the team
- * that asked, events to the team of their session. When these three are forgotten, their rows are credited, and their
- * bytes roughly. Errors and threads as in store.h. */
+ * A change of a row is not counted, for example a renewed lease. Nor are rows of the table of audiences. A team's own
+ * name for an object that was here already is a row (holdings.h). Audits and answers are charged to the team that
+ * asked, events to the team of their session. When these three are forgotten, their rows are credited, and their bytes
+ * roughly. Errors and threads as in store.h. */
 #ifndef DATASET_USAGE_H
 #define DATASET_USAGE_H
 

@@ -31,7 +31,7 @@ struct chart_progress {
 };
 void chart_progress(struct markup *m, const char *id, const struct chart_progress *chart);
 
-/* Each complete trial by what was predicted before it and what was measured, with the diagonal and 10% beside it. */
+/* A dot for each complete trial, predicted against measured time, with the diagonal and a band of 10% around it. */
 void chart_accuracy(struct markup *m, const char *id, size_t n, const struct chart_trial *trials);
 
 /* Bars, in the order given: shares from 0 to 1 (larger ones are cut), or counts. */

@@ -284,7 +284,7 @@ static double occupy_launcher(struct timeline *tl, struct chain *chain, const st
     return chain->launcher_us;
 }
 
-/* Most messages of a plan are alike, and a measured curve is dear to read. */
+/* Keep the last cost: most messages of a plan are alike, and reading a measured curve takes long. */
 static struct all_reduce_cost message_cost(struct timeline *tl, const struct message *message) {
     if (message->bytes != tl->last_bytes || message->algorithm != tl->last_algorithm) {
         tl->last_cost = all_reduce_cost(&tl->cost->all_reduce, message->algorithm, message->bytes);

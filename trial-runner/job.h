@@ -5,7 +5,7 @@
  * SYNCOPATE_TRIAL_WARMUP iterations that do not count and then SYNCOPATE_TRIAL_ITERATIONS that do, and tell the time of
  * each: by a line that the pattern finds; or, without a pattern, by a JSON line on standard output; or by JSON lines in
  * the file $SYNCOPATE_TRIAL_TIMES, which is read as it grows (trial-runner/job_times.h). Where both come, the first to
- * come counts. A job that goes on after it has told enough is ended.
+ * come counts. A job that goes on after the last time that is wanted is ended.
  *
  * Its exit code says how it ended. 0: complete. JOB_INFEASIBLE: this strategy cannot run there, and the last line of
  * the output says why. Any other: failed. A job that is too slow, out of time or interrupted gets SIGTERM, with its

@@ -1,5 +1,6 @@
 /* Lines that are not JSON objects are not the worker's: they go to the log. What mpirun and srun say in such lines
- * about a rank that died is kept, because a rank's stack trace behind it would push it out of the last words. */
+ * about a rank that died is kept, because a rank's stack trace after it would push it out of
+ * process_result.last_words. */
 #include "trial-runner/launch.h"
 
 #include <stdio.h>

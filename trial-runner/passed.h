@@ -7,7 +7,7 @@
 #include "base/error.h"
 
 /* Names of variables that are set here, NULL-terminated, each once, in the arena: the families of trial-runner/passed.c
- * and those of `more`, which commas divide; NULL: none. Fails: ST_INVALID (a name in `more` that is none),
+ * and those of `more`, which commas divide; NULL: none. Fails: ST_INVALID (`more` has a name that is not valid),
  * ST_NO_MEMORY. */
 enum status passed_names(const char *more, struct arena *arena, const char *const **out, struct error *err);
 

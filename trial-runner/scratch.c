@@ -1,6 +1,6 @@
-/* A forked keeper makes the folder, and removes it at the end of a stream that the caller holds open: it closes by
- * scratch_release and by any death of the caller. Since the keeper makes the folder, no death of the caller can come
- * between that and its watch. The keeper does not use the heap, since the caller may have other threads. */
+/* A forked keeper makes the folder, and removes it when a stream ends that the caller holds open. scratch_release and
+ * any death of the caller end that stream. Since the keeper itself makes the folder, no death of the caller leaves it.
+ * The keeper does not use the heap, since the caller may have other threads. */
 #include "trial-runner/scratch.h"
 
 #include <errno.h>

@@ -44,8 +44,8 @@ void ranker_free(struct ranker *ranker); /* NULL is allowed */
 enum ranker_kind ranker_kind_of(const struct ranker *ranker);
 bool ranker_residual(const struct ranker *ranker);
 
-/* How it was trained last and what came out; borrowed. cancel is NULL, and seconds are 0, since they are not written.
- */
+/* The options of the last training and its report; borrowed. cancel is NULL, and seconds are 0, since they are not
+ * written. */
 const struct ranker_options *ranker_options_of(const struct ranker *ranker);
 const struct ranker_report *ranker_report_of(const struct ranker *ranker);
 

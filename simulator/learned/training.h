@@ -18,7 +18,7 @@ struct training {
     struct loss loss;
     double rate; /* the learning rate to use */
     struct sample sample;
-    uint32_t epochs, best_epoch; /* what came out; 0: the start was best */
+    uint32_t epochs, best_epoch; /* of the fit; best_epoch 0: the start was best */
 };
 
 /* Is what the validation examples say now the best so far? Where they say nothing (NaN), the latest is the best. */

@@ -5,10 +5,10 @@
  *   syncopate-worker-X probe
  *
  * X is mpi or nccl: trial-runner/worker/backend.h says what differs. Rank 0 reads the files and shares their text;
- * every rank lowers the strategy itself. What happens is told in JSON lines on standard output: ready, iteration, step
- * and message (--trace), measurement, runtime, done, or infeasible / error with a reason. probe says in one line what
- * this machine has for the program; it is run alone. --fault sum|kill|hang makes the last device fail at the second
- * iteration and is there for tests. Exit codes are the program syncopate's. */
+ * every rank lowers the strategy itself. Device 0 reports by JSON lines on standard output: ready, iteration, step and
+ * message (--trace), measurement, runtime, done. Any rank may report infeasible or error, with a reason. probe says in
+ * one line what this machine has for the program; it is run alone. --fault sum|kill|hang makes the last device fail at
+ * the second iteration and is there for tests. Exit codes are the program syncopate's. */
 #include <malloc.h>
 #include <mpi.h>
 #include <signal.h>
@@ -280,8 +280,8 @@ release_cluster:
 }
 
 #ifdef __SANITIZE_ADDRESS__
-/* What Open MPI and its unloaded components keep to the end cannot be told from leaks of ours; and CUDA wants the
- * addresses between the shadow's parts. */
+/* Memory that Open MPI and its unloaded components keep to the end looks like leaks of ours. CUDA needs the addresses
+ * between the parts of the sanitizer's shadow memory. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void) {
     return "detect_leaks=0:protect_shadow_gap=0";

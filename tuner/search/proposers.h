@@ -45,7 +45,7 @@ struct proposer_score {
 #define PROPOSER_LEAST 0.08
 void proposers_judge(size_t n, const struct tried *tried, struct proposer_score out[PROPOSER_COUNT]);
 
-enum { PROPOSER_CANDIDATES = 12 }; /* that each hands on, at most */
+enum { PROPOSER_CANDIDATES = 12 }; /* that each proposer gives at most */
 struct candidate {
     struct strategy strategy;
     const char *proposer; /* a proposer's name, or a baseline's */

@@ -45,7 +45,7 @@ enum tune_stop tune_stop_of(const char *reason); /* TUNE_STOP_ASKED for other wo
 /* A strategy and all that the session measured of it. */
 struct outcome_row {
     const char *strategy, *name, *proposer; /* its id, its name, who proposed it first */
-    const struct baseline *baseline;        /* NULL when it is none (an exact schedule is none) */
+    const struct baseline *baseline;        /* NULL when it is not a baseline (an exact schedule is not) */
     size_t trials, complete;                /* complete: with iterations */
     bool final;                             /* it was repeated in the final */
     bool early;                             /* its only trial was ended early */
@@ -104,7 +104,7 @@ void outcome_release(struct outcome *outcome); /* {0} is allowed */
 /* Whether this status means that a strategy of the dataset can no longer be simulated, and is to be left out. */
 bool outcome_leaves_out(enum status st);
 
-/* The baseline that a proposer is; NULL where it is none (an exact schedule is none). */
+/* The baseline of this name; NULL where the proposer is not a baseline (an exact schedule is not). */
 const struct baseline *outcome_baseline(const char *proposer);
 
 /* The rows' places, fastest first; rows that never completed come last, in their order. order[0..n_rows). */

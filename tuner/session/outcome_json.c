@@ -197,7 +197,7 @@ static enum status read_place(const struct json_at *root, const char *key, const
             *out = i;
             return ST_OK;
         }
-    return st ? st : json_fail(&at, err, "is none of the session's strategies that completed");
+    return st ? st : json_fail(&at, err, "is not one of the session's strategies that completed");
 }
 
 static enum status read_accuracy(const struct json_at *root, struct outcome_accuracy *out, struct error *err) {

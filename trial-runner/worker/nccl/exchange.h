@@ -67,7 +67,7 @@ void exchange_init(struct exchange *exchange, const struct plan *plan, const str
 /* Step `step` of `iteration` ended at `now_us`: its gradients are there. */
 void exchange_step_done(struct exchange *exchange, uint32_t iteration, uint32_t step, double now_us);
 
-/* The events of all messages that gate `step` of `iteration` exist, and `stream` may be told to wait for them. */
+/* The events of all messages that gate `step` of `iteration` exist, so `stream` can wait for them. */
 bool exchange_is_enqueued(const struct exchange *exchange, uint32_t iteration, uint32_t step);
 void exchange_gate(const struct exchange *exchange, uint32_t step, const struct stream *stream);
 

@@ -93,7 +93,8 @@ KERNEL_BODY void kernel_produce(const struct kernel_table *table, uint32_t messa
     memcpy(table->data + table->samples[(uint64_t)message * KERNEL_SAMPLES + k], &bits, kernel_width(m->type));
 }
 
-/* Thread k of a message: 1 when sample k holds the sum over all devices or is none, 2 when it does not. */
+/* Thread k of a message: 1 when sample k holds the sum over all devices or does not exist, 2 when it holds another
+ * value. */
 KERNEL_BODY uint8_t kernel_check(const struct kernel_table *table, uint32_t message, uint32_t iteration, uint32_t k) {
     const struct kernel_message *m = &table->messages[message];
     if (k >= m->n_samples)

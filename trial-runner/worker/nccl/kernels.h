@@ -21,7 +21,8 @@ cudaError_t kernels_load(void);
 
 /* Occupy the stream for `us` with one thread, so that other kernels may run beside it. `clock` (one word, zeroed) holds
  * when the spin before this one should have ended: with `goes_on` the time counts from there, so that what launches
- * take does not add up; without it from when the kernel starts, because the stream had to wait for something. */
+ * take does not add up; without it the time counts from the start of the kernel, because the stream had to wait for
+ * something. */
 cudaError_t kernels_spin(uint64_t *clock, double us, bool goes_on, cudaStream_t stream);
 
 /* Gather `n` chunks from data into buffer, or scatter them back. */
