@@ -78,7 +78,7 @@ static enum status deliver(const struct held *h, const char *verb, const cJSON *
     return ST_OK;
 }
 
-/* ---- what came of it ---- */
+/* ---- its outcome ---- */
 
 static bool add_environment(cJSON *body, const char *text) {
     cJSON *json = text ? cJSON_Parse(text) : NULL;

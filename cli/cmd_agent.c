@@ -210,7 +210,8 @@ static bool is_over(double since_us, double most_us) {
     return since_us > 0 && most_us > 0 && clock_now_us() - since_us >= most_us;
 }
 
-/* The service is away, as *err says, which is told once. Fails with it when patience is at its end; ST_CANCELLED. */
+/* The service is away, as *err says; this is logged once. Fails: with *err when the patience is used up; ST_CANCELLED.
+ */
 static enum status wait_for_service(struct agent *a, struct waiting *w, struct error *err) {
     if (w->away_us <= 0) {
         log_warn("%s; trying again", ERROR_TEXT(err));

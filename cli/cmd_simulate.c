@@ -77,7 +77,7 @@ static int compare_rows(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Among several, one that cannot run here is told about and left out. */
+/* Of several strategies, one that cannot run here is reported and left out. */
 static enum status predict_all(struct simulation *s, const struct field *field, const char *trace, struct row *rows,
                                size_t *n, struct error *err) {
     *n = 0;

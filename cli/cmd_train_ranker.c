@@ -157,7 +157,7 @@ static enum status print_json(const struct ranker_fit *fit, size_t left_out, con
     return output_line(json, whole, err);
 }
 
-/* Keep it, and read back what was kept: that is what is told about. */
+/* Keep it, and read back what was kept, which is then shown. */
 static enum status keep(struct store *store, const char *name, const struct ranker_fit *fit, struct stored_ranker *out,
                         struct error *err) {
     char made[RANKER_NAME_ROOM];

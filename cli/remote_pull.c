@@ -1,6 +1,6 @@
-/* Bringing a service's trials here: pages of JSON Lines, each with what its trials refer to, imported one after the
- * other into a dataset of their own; where the next page begins stands in a file beside it. Pages repeat what they
- * refer to, and an interrupted fetch repeats a page, which costs time and changes nothing. See remote_merge.h. */
+/* Fetches a service's trials: pages of JSON Lines, each with what its trials refer to, are imported one after the other
+ * into a dataset of their own. A file beside it has the place where the next page begins. Pages repeat what they refer
+ * to, and an interrupted fetch repeats a page, which costs time and changes nothing. See remote_merge.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

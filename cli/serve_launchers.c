@@ -158,7 +158,7 @@ static enum status read_launcher(const struct json_at *at, struct launcher_entry
     return st;
 }
 
-/* What would keep every one of its trials from running is told now. */
+/* Fails now, and not at each trial, if no trial could run by this launcher. */
 static enum status check_launcher(const struct launcher_entry *words, const char *id, struct access *access,
                                   struct error *err) {
     struct store *store;

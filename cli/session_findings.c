@@ -96,7 +96,7 @@ static enum status gather_copy(struct client *client, const char *session, enum 
     return st;
 }
 
-/* A service of before has no outcomes: its records say the same. */
+/* An older service has no route for outcomes; its records say the same. */
 static enum status gather_there(struct client *client, const char *session, enum findings_depth depth,
                                 struct findings *out, struct error *err) {
     struct findings f = {0};

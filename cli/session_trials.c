@@ -1,5 +1,5 @@
-/* See session_trials.h. What "suggest" prints can be evaluated by a shell and names what a job is told
- * (trial-runner/job.h), so that one script serves both. */
+/* See session_trials.h. A shell can evaluate what "suggest" prints. The variables are those that a job gets
+ * (trial-runner/job.h), so one script serves both. */
 #include "cli/session_trials.h"
 
 #include <stdio.h>

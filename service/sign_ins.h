@@ -1,9 +1,9 @@
 /* Browsers that are signed in at the pages. Each has a random value of its own in a cookie; the value is not a token.
  *
- * A sign-in is bound to a token by its id: whoever asks has tokens_confirm say whether that token is still good. It
- * ends when it was not used for `idle_us`, after `whole_us` in any case, and when somebody signs out. Only SHA-256
- * hashes are kept, and only in memory: a restart of the service signs everybody out. When a token has
- * SIGN_INS_PER_TOKEN sign-ins, or the service SIGN_INS_MOST, the one that was used longest ago makes room.
+ * A sign-in is bound to a token by its id: to know whether that token is still good, call tokens_confirm. It ends when
+ * it was not used for `idle_us`, after `whole_us` in any case, and when somebody signs out. Only SHA-256 hashes are
+ * kept, and only in memory: a restart of the service signs everybody out. When a token has SIGN_INS_PER_TOKEN sign-ins,
+ * or the service SIGN_INS_MOST, the one that was used longest ago makes room.
  * Units: microseconds, of a clock that goes on while the machine sleeps. Threads: any. */
 #ifndef SERVICE_SIGN_INS_H
 #define SERVICE_SIGN_INS_H

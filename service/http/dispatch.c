@@ -304,7 +304,7 @@ static bool parse_body(struct request *rq, struct response *rs) {
     struct error err = {0};
     if (!rq->route->request)
         return true;
-    if (!rq->body_bytes) { /* it was said to come in chunks, and none came */
+    if (!rq->body_bytes) { /* chunks were announced, and none came */
         response_problem(rs, &rq->arena, PROBLEM_BAD_JSON, "%s", needs_body);
         return false;
     }

@@ -6,7 +6,7 @@
 #include "service/http/transport/response.h"
 
 /* Reserve `least` to `most` trials of the asker's quota: *granted, to be settled. Fails: PROBLEM_TOO_LARGE,
- * PROBLEM_QUOTA; the response says when to come again. */
+ * PROBLEM_QUOTA; the response says when to repeat the request. */
 enum status request_reserve(struct request *request, uint64_t least, uint64_t most, uint64_t *granted,
                             struct response *response, struct error *err);
 

@@ -74,7 +74,7 @@
 #define BATCH(member, trial) "'" member "':{'type':'array','minItems':1,'maxItems':1000,'items':" trial "}"
 #define SHARE                "{'type':'number','minimum':0,'maximum':1}"
 #define LOSSES                                                                                                         \
-    "{'type':'array','description':'what of the strategy a form cannot say','items':{'type':'object',"                 \
+    "{'type':'array','description':'what the form cannot express','items':{'type':'object',"                           \
     "'required':['what','why'],'additionalProperties':false,'properties':{'what':" TEXT ",'why':" TEXT "}}}"
 
 static const struct schema schemas[] = {
@@ -223,7 +223,7 @@ static const struct schema schemas[] = {
     {"LineBatchResult",
      "{'type':'object','description':'What was added; duplicates were here already, unfinished trials are left out, "
      "and "
-     "lines of syncopate.calibration/1, which exports of before have, are skipped',"
+     "lines of syncopate.calibration/1, which older exports have, are skipped',"
      "'required':['objects','sessions','trials','duplicates','unfinished','skipped'],'additionalProperties':false,"
      "'properties':{'objects':" COUNT ",'sessions':" COUNT ",'trials':" COUNT ",'duplicates':" COUNT
      ",'unfinished':" COUNT ",'skipped':" COUNT "}}"},
@@ -331,8 +331,8 @@ static const struct parameter parameters[] = {
     {"Export.format",
      "{'enum':['strategy','csv','jsonl','pytorch-ddp','pytorch-hook','horovod','deepspeed','tensorflow','byteps',"
      "'bytescheduler','autodist','nccl'],'default':'strategy'}",
-     "The best strategy as every command reads it, or as a framework takes it; the trials as CSV, or with all that "
-     "they refer to as JSON Lines, each page of which \"syncopate dataset import\" reads"},
+     "strategy: the best one, as every command reads it; a framework: the best one in its form; csv: the trials; "
+     "jsonl: the trials with all that they refer to, in pages for \"syncopate dataset import\""},
     {"strict", FLAG, "Refuse (422) when the framework's form cannot say everything that the strategy does"},
     {"references", FLAG, "In JSON Lines: with the objects and sessions that trials need, before them"},
     {"uid", TEXT, "A trial's uid"},

@@ -22,7 +22,7 @@
     X(HEADER_NEXT_PAGE_TOKEN, "Next-Page-Token", "{'type':'string','minLength':1}",                                    \
       "page_token of the next page; absent on the last page")                                                          \
     X(HEADER_NOT_EXPRESSED, "Not-Expressed", "{'type':'string','minLength':1}",                                        \
-      "What of the strategy the framework's form cannot say, commas between; absent when it says all")                 \
+      "What the framework's form cannot express, commas between; absent when it expresses all")                        \
     X(HEADER_REFERRER_POLICY, "Referrer-Policy", "{'enum':['no-referrer','same-origin']}",                             \
       "To which sites a browser tells this address")                                                                   \
     X(HEADER_REQUEST_ID, "X-Request-Id", "{'type':'string','pattern':'^[0-9a-f]{16}$'}",                               \

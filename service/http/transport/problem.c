@@ -1,5 +1,5 @@
-/* See problem.h. What the service itself failed at is told in full to the log alone: a client gets the request's id to
- * ask with. */
+/* See problem.h. Details of the service's own failures go only to the log; the client gets the request's id, by which
+ * the log can be searched. */
 #include "service/http/transport/problem.h"
 
 #include <cjson/cJSON.h>

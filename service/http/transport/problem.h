@@ -69,7 +69,7 @@ enum status problem_fail(struct error *err, enum problem problem, const char *fo
 /* The problem that an error is: that of its code, or of its status where it has no code. */
 enum problem problem_of(const struct error *err);
 
-/* What of a strategy a framework's form cannot say. */
+/* A part of a strategy that a framework's form cannot express. */
 struct problem_loss {
     const char *what, *why; /* a word of interop/export/export.h, and a sentence */
 };

@@ -55,7 +55,7 @@ struct request {
     bool heavy;            /* its handler runs where computing is done */
     /* A handler that returns with one of these answered nothing, and is called again: */
     bool wants_heavy;         /* where computing is done */
-    struct hub_session *busy; /* when somebody gives up this session, of which it kept one reference more */
+    struct hub_session *busy; /* when this session is free; the handler keeps one more reference of it */
 };
 
 /* The handler answered nothing and is to be called again. */
@@ -77,7 +77,7 @@ struct json_at request_body(const struct request *request);
 enum status request_fail_item(const struct request *request, const char *list, size_t i, enum status status,
                               struct error *err);
 
-/* Who asks, for what is looked up in the dataset; borrows from the request. */
+/* The asker, as look-ups in the dataset need it; borrows from the request. */
 struct viewer request_asker(const struct request *request);
 
 /* Whose trials and sessions are seen: the team; NULL of an administrator, who sees all. */

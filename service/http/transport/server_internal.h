@@ -120,9 +120,9 @@ void peer_works(struct server *server, struct peer *peer, struct work *work);
 void peers_stop_work(struct server *server);
 /* Whether a connection is taken: not any more once the server halts. */
 enum MHD_Result peers_admit(void *server, const struct sockaddr *address, socklen_t n);
-/* Close every connection: at once those that wait for their client, a little later those that are being answered.
- * Returns when the library has let go of all of them, or after a second. Call it when no thread of the pools works for
- * any of them. */
+/* Close every connection. Those that wait for their client are closed at once, those that are being answered a little
+ * later. Returns when the library has let go of all of them, or after a second. Call it when no thread of the pools
+ * works for any of them. */
 void peers_end(struct server *server);
 
 /* exchange.c: libmicrohttpd's calls about one request. */
@@ -140,7 +140,7 @@ size_t server_queue_share(const struct server *server);
 
 /* stream.c: event sources as responses. */
 struct MHD_Response *stream_response(struct exchange *exchange);
-void stream_head(struct response *response); /* what HEAD is told of a stream: its type, and no events */
+void stream_head(struct response *response); /* the answer to HEAD for a stream: its type, and no events */
 void streams_close(struct event_streams *streams);
 /* End the streams whose client has left, wake who is due a heartbeat, shut down who has not taken anything for
  * `stall_us`. */
