@@ -184,9 +184,9 @@ test: deps  ## every test; ends with "N passed, N failed, N skipped"
 quick: all $(UNIT) $(REPLAY) $(NCCL_DOUBLE)  ## every test, without installing anything first
 	@OUT=$(OUT) tests/run.sh $(UNIT) $(REPLAY)
 
-asan:  ## the whole test run under AddressSanitizer and UndefinedBehaviorSanitizer
+asan:  ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer, without scripts that say "Once"
 	@$(MAKE) --no-print-directory MODE=asan quick
-tsan:  ## the unit tests under ThreadSanitizer
+tsan:  ## the same under ThreadSanitizer; TEST_SCRIPTS=0 leaves all scripts out
 	@$(MAKE) --no-print-directory MODE=tsan quick
 coverage:  ## line coverage of the test run, by folder
 	@$(MAKE) --no-print-directory MODE=coverage quick
