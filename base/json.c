@@ -184,8 +184,8 @@ static enum status check_tree(const struct json_at *at, struct error *err) {
     return ST_OK;
 }
 
-/* `text` is behind a string's opening quote. Returns what is behind the closing quote; `end` if there is none. A quote
- * after an odd number of backslashes is part of the string. */
+/* `text` begins after a string's opening quote. Returns the place after the closing quote; `end` if there is none. A
+ * quote after an odd number of backslashes is part of the string. */
 static const char *skip_string(const char *text, const char *end) {
     for (const char *at = text; (at = memchr(at, '"', (size_t)(end - at))); at++) {
         const char *back = at;

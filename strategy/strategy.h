@@ -32,7 +32,7 @@
  * The slices of a group add up to its bytes on the wire. Under preemptive nothing else may cut: every variable is
  * all-reduced whole, in a group without "partition_bytes".
  *
- * A strategy in memory is plain data; strategy_check holds it against the model and the cluster. */
+ * A strategy in memory is plain data; strategy_check checks it for a model and a cluster. */
 #ifndef STRATEGY_STRATEGY_H
 #define STRATEGY_STRATEGY_H
 

@@ -33,9 +33,9 @@ struct bucket_caps {
     } * ranges;
 };
 
-/* Replace the labels BUCKET_ANY. Such an item takes the label of the item of its kind before it, or if there is none of
- * the item of its kind after it. A kind without labels gets a new one, from n_labels up. Returns how many labels there
- * are then. O(n). */
+/* Replace the labels BUCKET_ANY. Such an item takes the label of the item of its kind before it. If no item of its kind
+ * is before it, it takes the label of the next one. A kind without labels gets a new one, from n_labels up. Returns how
+ * many labels there are then. O(n). */
 uint32_t buckets_place(uint32_t n, struct bucket_item *items, uint32_t n_labels);
 
 /* The caps that make the labels of items[n]; n_labels are in use. *fits is false when none do, because a label is no

@@ -59,8 +59,8 @@ bool cluster_draft_take(struct cluster_draft *draft, const struct draft_nodes *n
 /* One all-reduce; false when memory is out. */
 bool cluster_draft_all_reduce(struct cluster_draft *draft, uint64_t devices, uint64_t bytes, double time_us);
 
-/* The description, checked as every cluster is; *out is the caller's. Notes tell what was worked out. Fails: ST_USAGE
- * with the option that would supply what no file told, ST_INVALID, ST_NO_MEMORY. */
+/* The description, checked as every cluster is; *out is the caller's. Notes say what was worked out. Fails: ST_USAGE
+ * (names the option for a figure that no file has), ST_INVALID, ST_NO_MEMORY. */
 enum status cluster_draft_finish(struct cluster_draft *draft, const struct source *first,
                                  const struct import_settings *settings, struct notes *notes, cJSON **out,
                                  struct error *err);

@@ -52,7 +52,7 @@ enum status horovod_queue_fill(const struct model *model, const struct cluster *
     return ST_OK;
 }
 
-/* Fuse entry `first` with what else may go in its message. */
+/* Put entry `first`, and what the rule adds to it from the same cycle, into one message. */
 static void fuse(const struct horovod_queue *q, uint32_t first, uint64_t most, bool *fused, struct strategy *s,
                  uint32_t group) {
     const struct variable *head = &q->model->variables[q->variable[first]];

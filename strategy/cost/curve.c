@@ -53,7 +53,8 @@ static void make_monotone(uint32_t n, double *time_us, struct pool *pools) {
 
 /* ---- gaps ---- */
 
-/* What `other` says of a size between own points i and i + 1; NAN when it lacks that size or does not span the gap. */
+/* The time at a size between own points i and i + 1 that follows from `other`; NAN when `other` lacks that size or does
+ * not span the gap. */
 static double likened_us(const struct curve_table *own, uint32_t i, const struct curve_table *other, double bytes) {
     double from = own->bytes[i], to = own->bytes[i + 1];
     if (other->n < 2 || other->bytes[0] > from || other->bytes[other->n - 1] < to)
@@ -67,7 +68,8 @@ static double likened_us(const struct curve_table *own, uint32_t i, const struct
     return other->time_us[at] * pow(own->time_us[i] / at_from, 1 - part) * pow(own->time_us[i + 1] / at_to, part);
 }
 
-/* The geometric mean of what the others say, between the ends of the gap; NAN when none says anything. */
+/* The geometric mean of the times that follow from the other tables, kept between the ends of the gap; NAN when no
+ * table has the size. */
 static double filled_us(const struct curve_table *own, uint32_t i, uint32_t n_tables, const struct curve_table *tables,
                         uint32_t which, double bytes) {
     double sum = 0;

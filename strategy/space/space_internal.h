@@ -61,7 +61,7 @@ void servers_draw_uniform(struct draft *d, uint32_t variable);
 /* c_lb: give servers to every variable under a parameter server that has none (n_servers 0), out of the allowed nodes,
  * largest first, counting what the others already load. */
 void servers_balance(struct draft *d);
-/* The same without c_lb: as many servers each, drawn whatever the load. */
+/* The same without c_lb: each variable gets as many servers as by c_lb, but drawn without regard to their load. */
 void servers_scatter(struct draft *d);
 void servers_allow_all(struct draft *d);
 void servers_allow_some(struct draft *d); /* a random subset, its size log-uniform */

@@ -143,7 +143,7 @@ class Exchange:
         self.line = self._line(order)
 
     def _line(self, order):
-        """Who sends what when. Without a limit of credit all that is ready goes, whatever its priority."""
+        """The order in which messages are sent. Without a limit of credit each goes as soon as it is ready."""
         sizes = [m.bytes for m in self.messages]
         credit = self.strategy.get("credit_bytes")
         if not self.cross or self.strategy.get("policy") != "priority" or credit is None:

@@ -1,11 +1,11 @@
-"""Hooks that take the moments of training iterations, and what follows from them.
+"""Hooks that record when the parts of training iterations end, and the operators and times that follow from this.
 
-Forward: a module without children, or with parameters of its own, ends an operator when it returns; the operator's time
-begins where the one before ended, so what runs between modules counts to the next one. From the end of the forward pass
-to the first gradient is the operator "loss". Backward: a gradient is ready when autograd has accumulated it (the hook
-that PyTorch's and Horovod's own data parallelism use), and each gradient's operator takes the time since the gradient
-before. Times are medians over iterations; the order is that of the medians. Each hook costs a few microseconds of the
-processor.
+Forward: a module without children, or with parameters of its own, ends an operator when it returns. The operator's time
+begins where the one before ended, so what runs between modules counts for the next one. The operator "loss" lasts from
+the end of the forward pass to the first gradient. Backward: a gradient is ready when autograd has accumulated it (the
+hook that PyTorch's and Horovod's own data parallelism use), and each gradient's operator takes the time since the
+gradient before. Times are medians over iterations; the order is that of the medians. Each hook costs a few microseconds
+of the processor.
 """
 
 import dataclasses
@@ -50,7 +50,7 @@ class Iteration:
 
 
 class Profile:
-    """Hooks on a model until enough iterations were seen; `done` then, and the file is written."""
+    """Hooks on a model until enough iterations were seen. Then the first rank writes the file and sets `done`."""
 
     def __init__(self, model, path, name=None, batch=None, warmup=5, iterations=20):
         if iterations < 1 or warmup < 0:
