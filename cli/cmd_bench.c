@@ -27,6 +27,33 @@ static void show(void *context, const char *what, uint64_t bytes, double time_us
     fflush(stderr);
 }
 
+static enum status measure(const char *path, const struct runner_options *runner, struct bench_options *o,
+                           const char *out, struct error *err) {
+    struct cluster cluster = {0};
+    cJSON *json = NULL, *measured = NULL;
+    enum status st = json_read_file(path, &json, err);
+    if (!st)
+        st = cluster_read(json, path, &cluster, err);
+    if (!st)
+        st = runner_place(runner, &cluster, &o->launcher, err);
+    if (!st) {
+        runner_tell(&o->launcher);
+        st = bench_run(json, path, o, &measured, err);
+    }
+    if (isatty(STDERR_FILENO))
+        text_print(stderr, "\r\033[K");
+    char *text = st ? NULL : json_pretty(measured);
+    if (!st)
+        st = text ? json_write_file(out, text, err) : error_no_memory(err);
+    if (!st && strcmp(out, "-"))
+        log_info("%s: measured, written to %s", cluster.name, out);
+    free(text);
+    cJSON_Delete(measured);
+    cJSON_Delete(json);
+    cluster_release(&cluster);
+    return st;
+}
+
 enum status cmd_bench(int argc, char **argv, struct error *err) {
     struct runner_options words = {.runner = "lab"};
     const char *out = "-";
@@ -52,8 +79,6 @@ enum status cmd_bench(int argc, char **argv, struct error *err) {
         .max_arguments = 1};
     struct arguments arguments;
     char path[4096];
-    cJSON *json = NULL, *measured = NULL;
-    struct cluster checked = {0};
     enum status st = options_parse(&line, argc, argv, &arguments, err);
     if (!st)
         st = output_check(out, err);
@@ -61,27 +86,6 @@ enum status cmd_bench(int argc, char **argv, struct error *err) {
         st = error_set(err, ST_USAGE, "--max-bytes must be at most 1G");
     if (!st)
         st = inputs_find(arguments.items[0], "clusters", path, sizeof path, err);
-    if (!st)
-        st = json_read_file(path, &json, err);
-    if (!st)
-        st = cluster_read(json, path, &checked, err);
-    if (!st)
-        st = runner_place(&words, &checked, &o.launcher, err);
-    if (!st)
-        runner_tell(&o.launcher);
     o.time_limit_s = limit_us / 1e6;
-    if (!st)
-        st = bench_run(json, path, &o, &measured, err);
-    if (isatty(STDERR_FILENO))
-        text_print(stderr, "\r\033[K");
-    char *text = st ? NULL : json_pretty(measured);
-    if (!st)
-        st = text ? json_write_file(out, text, err) : error_no_memory(err);
-    if (!st && strcmp(out, "-"))
-        log_info("%s: measured, written to %s", checked.name, out);
-    free(text);
-    cJSON_Delete(measured);
-    cJSON_Delete(json);
-    cluster_release(&checked);
-    return st;
+    return st ? st : measure(path, &words, &o, out, err);
 }

@@ -71,6 +71,20 @@ static enum status send_file(const char *other, const struct remote_options *rem
     return st;
 }
 
+/* OTHER may be a service: *other is then NULL, and remote->server is the one to merge from. `typed`: --server was. */
+static enum status find_service(const char **other, bool typed, struct remote_options *remote, struct error *err) {
+    if (!*other || !strstr(*other, "://"))
+        return ST_OK;
+    const bool two = remote->server && strcmp(remote->server, *other) != 0;
+    if (two && typed)
+        return error_set(err, ST_USAGE, "two services are named, %s and %s: give one of them", *other, remote->server);
+    if (two)
+        log_info("merging from %s, and not from %s", *other, remote->server);
+    remote->server = *other;
+    *other = NULL;
+    return ST_OK;
+}
+
 enum status dataset_merge(int argc, char **argv, struct error *err) {
     const char *dataset = NULL;
     struct remote_options remote = {0};
@@ -93,19 +107,11 @@ enum status dataset_merge(int argc, char **argv, struct error *err) {
         .max_arguments = 1};
     struct arguments arguments;
     enum status st = options_parse(&line, argc, argv, &arguments, err);
+    const char *other = !st && arguments.n ? arguments.items[0] : NULL;
+    if (!st)
+        st = find_service(&other, options_server_typed(argc, argv), &remote, err);
     if (st)
         return st;
-    const char *other = arguments.n ? arguments.items[0] : NULL;
-    if (other && strstr(other, "://")) {
-        const bool two = remote.server && strcmp(remote.server, other) != 0;
-        if (two && options_server_typed(argc, argv))
-            return error_set(err, ST_USAGE, "two services are named, %s and %s: give one of them", other,
-                             remote.server);
-        if (two)
-            log_info("merging from %s, and not from %s", other, remote.server);
-        remote.server = other;
-        other = NULL;
-    }
     if (!other && !remote.server)
         return error_set(err, ST_USAGE, "usage: syncopate %s   (--help explains)", line.usage);
     if (!other)

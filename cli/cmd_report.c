@@ -43,6 +43,21 @@ static enum status make_there(const struct remote_options *remote, const char *s
     return st;
 }
 
+static enum status report_to(const char *out, const struct remote_options *remote, const char *dataset,
+                             const char *session, struct error *err) {
+    struct page page = {0};
+    const bool is_file = strcmp(out, "-") != 0;
+    enum status st = is_file ? output_check(out, err) : ST_OK;
+    if (!st)
+        st = remote->server ? make_there(remote, session, &page, err) : make_here(dataset, session, &page, err);
+    if (!st)
+        st = json_write_file(out, page.text, err);
+    if (!st && is_file)
+        log_info("report written to %s (%zu KB); any browser opens it", out, (page.length + 999) / 1000);
+    free(page.text);
+    return st;
+}
+
 enum status cmd_report(int argc, char **argv, struct error *err) {
     const char *dataset = NULL, *out = NULL;
     struct remote_options remote = {0};
@@ -65,7 +80,6 @@ enum status cmd_report(int argc, char **argv, struct error *err) {
         .max_arguments = 1};
     struct arguments arguments;
     char path[256];
-    struct page page = {0};
     enum status st = options_parse(&line, argc, argv, &arguments, err);
     if (!st)
         st = remote_or_here(&remote, dataset, err);
@@ -74,16 +88,5 @@ enum status cmd_report(int argc, char **argv, struct error *err) {
     snprintf(path, sizeof path, "%.200s.html", arguments.items[0]);
     if (!out && !session_id_is_valid(arguments.items[0])) /* it may be a path */
         return error_at(err, ST_USAGE, arguments.items[0], "is no name of a file; give --out");
-    out = out ? out : path;
-    if (strcmp(out, "-") != 0)
-        st = output_check(out, err);
-    if (!st)
-        st = remote.server ? make_there(&remote, arguments.items[0], &page, err)
-                           : make_here(dataset ? dataset : DEFAULT_DATASET, arguments.items[0], &page, err);
-    if (!st)
-        st = json_write_file(out, page.text, err);
-    if (!st && strcmp(out, "-") != 0)
-        log_info("report written to %s (%zu KB); any browser opens it", out, (page.length + 999) / 1000);
-    free(page.text);
-    return st;
+    return report_to(out ? out : path, &remote, dataset ? dataset : DEFAULT_DATASET, arguments.items[0], err);
 }

@@ -94,6 +94,22 @@ struct serve {
     bool no_access_log;
 };
 
+static enum status set_limits(struct serve *s, struct error *err) {
+    if (s->server.memory_bytes && s->server.memory_bytes < LEAST_MEMORY)
+        return error_set(err, ST_USAGE, "--memory: at least 64M");
+    if (s->threads > 256 || s->workers > 256 || s->computers > 256 || s->connections > 1000000 ||
+        s->per_address > 1000000)
+        return error_set(err, ST_USAGE, "at most 256 threads, workers and computers, and 1000000 connections");
+    s->server.threads = (unsigned)s->threads;
+    s->server.workers = (unsigned)s->workers;
+    s->server.computers = (unsigned)s->computers;
+    s->server.compute_s = s->compute_us * 1e-6;
+    s->server.connections = (unsigned)s->connections;
+    s->server.connections_per_address = (unsigned)s->per_address;
+    s->server.access_log = !s->no_access_log;
+    return ST_OK;
+}
+
 static enum status serve(struct serve *s, struct error *err) {
     char host[64];
     struct service *service;
@@ -186,20 +202,9 @@ static enum status serve_command(int argc, char **argv, struct error *err) {
         .commands = groups};
     struct arguments arguments;
     enum status st = options_parse(&line, argc, argv, &arguments, err);
-    if (st)
-        return st;
-    if (s.server.memory_bytes && s.server.memory_bytes < LEAST_MEMORY)
-        return error_set(err, ST_USAGE, "--memory: at least 64M");
-    if (s.threads > 256 || s.workers > 256 || s.computers > 256 || s.connections > 1000000 || s.per_address > 1000000)
-        return error_set(err, ST_USAGE, "at most 256 threads, workers and computers, and 1000000 connections");
-    s.server.threads = (unsigned)s.threads;
-    s.server.workers = (unsigned)s.workers;
-    s.server.computers = (unsigned)s.computers;
-    s.server.compute_s = s.compute_us * 1e-6;
-    s.server.connections = (unsigned)s.connections;
-    s.server.connections_per_address = (unsigned)s.per_address;
-    s.server.access_log = !s.no_access_log;
-    return serve(&s, err);
+    if (!st)
+        st = set_limits(&s, err);
+    return st ? st : serve(&s, err);
 }
 
 /* Tokens. */
@@ -214,15 +219,37 @@ static enum status tokens_path(const char *dataset, char *out, size_t n, struct 
     return beside(dataset, "tokens", out, n, err);
 }
 
+struct create_options {
+    const char *role, *team;
+    double expires_us; /* from now; NaN: never */
+};
+
+static enum status describe_token(const struct create_options *o, const char *name, struct token *wanted,
+                                  struct error *err) {
+    if (!role_parse(o->role, &wanted->principal.role))
+        return error_set(err, ST_USAGE, "--role %s: must be read, submit, run or admin", o->role);
+    if (!token_name_valid(name) || (o->team && !token_name_valid(o->team)))
+        return error_set(err, ST_USAGE, "names of tokens and teams are 1 to 64 letters, digits and . _ -");
+    snprintf(wanted->name, sizeof wanted->name, "%s", name);
+    snprintf(wanted->principal.team, sizeof wanted->principal.team, "%s", o->team ? o->team : "");
+    if (o->expires_us <= 0)
+        return error_set(err, ST_USAGE, "--expires: must be over 0; without it the token is good until it is revoked");
+    if (!(wanted->principal.requests_per_s >= 0))
+        return error_set(err, ST_USAGE, "--requests-per-s: must be 0 (any number) or more");
+    if (isfinite(o->expires_us))
+        clock_utc_after(o->expires_us, wanted->expires, sizeof wanted->expires);
+    return ST_OK;
+}
+
 static enum status create_command(int argc, char **argv, struct error *err) {
-    const char *dataset = DEFAULT_DATASET, *role = "submit", *team = NULL;
-    double expires_us = NAN;
+    const char *dataset = DEFAULT_DATASET;
+    struct create_options o = {.role = "submit", .expires_us = NAN};
     struct token wanted = {.principal.requests_per_s = 500}, made;
     const struct option options[] = {
         {"dataset", OPTION_TEXT, &dataset, "FILE", "the dataset (default: " DEFAULT_DATASET ")"},
-        {"role", OPTION_TEXT, &role, "read|submit|run|admin", "what it may do (default: submit)"},
-        {"team", OPTION_TEXT, &team, "TEAM", "the team that owns what it adds (default: " TOKEN_TEAM ")"},
-        {"expires", OPTION_TIME, &expires_us, "TIME",
+        {"role", OPTION_TEXT, &o.role, "read|submit|run|admin", "what it may do (default: submit)"},
+        {"team", OPTION_TEXT, &o.team, "TEAM", "the team that owns what it adds (default: " TOKEN_TEAM ")"},
+        {"expires", OPTION_TIME, &o.expires_us, "TIME",
          "how long it is good for, 720h say (default: until it is revoked)"},
         {"requests-per-s", OPTION_NUMBER, &wanted.principal.requests_per_s, "N",
          "how many requests a second it may make, 0: any number (default: 500)"},
@@ -245,21 +272,10 @@ static enum status create_command(int argc, char **argv, struct error *err) {
     enum status st = options_parse(&line, argc, argv, &arguments, err);
     if (!st)
         st = tokens_path(dataset, path, sizeof path, err);
-    if (st)
-        return st;
-    if (!role_parse(role, &wanted.principal.role))
-        return error_set(err, ST_USAGE, "--role %s: must be read, submit, run or admin", role);
-    if (!token_name_valid(arguments.items[0]) || (team && !token_name_valid(team)))
-        return error_set(err, ST_USAGE, "names of tokens and teams are 1 to 64 letters, digits and . _ -");
-    snprintf(wanted.name, sizeof wanted.name, "%s", arguments.items[0]);
-    snprintf(wanted.principal.team, sizeof wanted.principal.team, "%s", team ? team : "");
-    if (expires_us <= 0)
-        return error_set(err, ST_USAGE, "--expires: must be over 0; without it the token is good until it is revoked");
-    if (!(wanted.principal.requests_per_s >= 0))
-        return error_set(err, ST_USAGE, "--requests-per-s: must be 0 (any number) or more");
-    if (isfinite(expires_us))
-        clock_utc_after(expires_us, wanted.expires, sizeof wanted.expires);
-    st = tokens_create(path, &wanted, &made, secret, err);
+    if (!st)
+        st = describe_token(&o, arguments.items[0], &wanted, err);
+    if (!st)
+        st = tokens_create(path, &wanted, &made, secret, err);
     if (!st)
         text_print(stdout, "%s\n", secret);
     return st;

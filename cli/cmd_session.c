@@ -82,6 +82,29 @@ static enum status tell_opened(const struct open_options *words, const char *id,
     return ST_OK;
 }
 
+static enum status check_open(struct tune_options *o, struct error *err) {
+    if (o->trials == UINT64_MAX)
+        o->trials = o->time_us > 0 ? 0 : DEFAULT_TRIALS;
+    if (!o->trials && o->time_us <= 0)
+        return error_set(err, ST_USAGE, "without a limit on trials a session needs --time");
+    if (!(o->kept.trial_us > 0))
+        return error_set(err, ST_USAGE, "--trial-time must be more than 0");
+    return ST_OK;
+}
+
+static enum status open_and_tell(const struct arguments *arguments, struct open_options *words, struct error *err) {
+    struct inputs inputs;
+    char id[64];
+    enum status st = inputs_read(arguments->items[0], arguments->items[1], &inputs, err);
+    if (st)
+        return st;
+    st = open_here(&inputs, words, id, err);
+    if (!st)
+        st = tell_opened(words, id, err);
+    inputs_release(&inputs);
+    return st;
+}
+
 static enum status session_open(int argc, char **argv, struct error *err) {
     struct open_options words = {.dataset = DEFAULT_DATASET, .ranker = "nearest", .options = tune_default_options()};
     struct tune_options *o = &words.options;
@@ -114,23 +137,10 @@ static enum status session_open(int argc, char **argv, struct error *err) {
         .min_arguments = 2,
         .max_arguments = 2};
     struct arguments arguments;
-    struct inputs inputs = {0};
-    char id[64];
     enum status st = options_parse(&line, argc, argv, &arguments, err);
-    if (o->trials == UINT64_MAX)
-        o->trials = o->time_us > 0 ? 0 : DEFAULT_TRIALS;
-    if (!st && !o->trials && o->time_us <= 0)
-        st = error_set(err, ST_USAGE, "without a limit on trials a session needs --time");
-    if (!st && !(o->kept.trial_us > 0))
-        st = error_set(err, ST_USAGE, "--trial-time must be more than 0");
     if (!st)
-        st = inputs_read(arguments.items[0], arguments.items[1], &inputs, err);
-    if (!st)
-        st = open_here(&inputs, &words, id, err);
-    if (!st)
-        st = tell_opened(&words, id, err);
-    inputs_release(&inputs);
-    return st;
+        st = check_open(o, err);
+    return st ? st : open_and_tell(&arguments, &words, err);
 }
 
 /* ---- show ---- */

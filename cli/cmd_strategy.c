@@ -262,6 +262,24 @@ static void diff_schedule(const struct strategy *a, const struct strategy *b, st
     }
 }
 
+static void print_differences(const struct inputs *inputs, const struct strategy *pair) {
+    struct table table;
+    char text[2][1024];
+    table_init(&table, (const char *const[]){"", pair[0].name, pair[1].name, NULL});
+    diff_schedule(&pair[0], &pair[1], &table);
+    for (uint32_t v = 0; v < inputs->model.n_variables; v++) {
+        for (int i = 0; i < 2; i++)
+            describe_sync(&pair[i].variables[v], &pair[i], &inputs->cluster, text[i], sizeof text[i]);
+        if (!strcmp(text[0], text[1]))
+            continue;
+        table_cell(&table, "%s", inputs->model.variables[v].name);
+        table_cell(&table, "%s", text[0]);
+        table_cell(&table, "%s", text[1]);
+    }
+    table_print(&table, stdout);
+    table_release(&table);
+}
+
 static enum status strategy_diff(int argc, char **argv, struct error *err) {
     const struct option options[] = {{0}};
     const struct command_line line = {.usage = "strategy diff MODEL CLUSTER A B",
@@ -280,23 +298,8 @@ static enum status strategy_diff(int argc, char **argv, struct error *err) {
     for (int i = 0; i < 2 && !st; i++)
         st = inputs_strategy_word(&inputs, arguments.items[2 + i], &pair[i], err);
     bool differ = !st && memcmp(&pair[0].id, &pair[1].id, sizeof pair[0].id);
-    if (differ) {
-        struct table table;
-        char text[2][1024];
-        table_init(&table, (const char *const[]){"", pair[0].name, pair[1].name, NULL});
-        diff_schedule(&pair[0], &pair[1], &table);
-        for (uint32_t v = 0; v < inputs.model.n_variables; v++) {
-            for (int i = 0; i < 2; i++)
-                describe_sync(&pair[i].variables[v], &pair[i], &inputs.cluster, text[i], sizeof text[i]);
-            if (!strcmp(text[0], text[1]))
-                continue;
-            table_cell(&table, "%s", inputs.model.variables[v].name);
-            table_cell(&table, "%s", text[0]);
-            table_cell(&table, "%s", text[1]);
-        }
-        table_print(&table, stdout);
-        table_release(&table);
-    }
+    if (differ)
+        print_differences(&inputs, pair);
     strategy_release(&pair[0]);
     strategy_release(&pair[1]);
     inputs_release(&inputs);

@@ -150,6 +150,35 @@ static enum status run_trial(const struct inputs *inputs, const struct strategy 
     return st;
 }
 
+static enum status check_options(struct trial_command_options *words, struct error *err) {
+    if (words->iterations < 1 || words->iterations > 100000 || words->warmup > 100000)
+        return error_set(err, ST_USAGE, "--iterations must be 1 to 100000, --warmup at most 100000");
+    if (words->job.command && words->launch.runner)
+        return error_set(err, ST_USAGE, "--command and --runner: one of the two runs the trial");
+    if (words->job.command && words->trace)
+        return error_set(err, ST_USAGE, "--trace is of a runner's trial; a command has its own profiler");
+    words->launch.runner = words->launch.runner ? words->launch.runner : "lab";
+    return words->trace ? output_check(words->trace, err) : ST_OK;
+}
+
+static enum status read_and_run(const struct arguments *arguments, const struct trial_command_options *words,
+                                struct error *err) {
+    struct inputs inputs = {0};
+    struct strategy strategy = {0};
+    struct store *store = NULL;
+    enum status st = inputs_read(arguments->items[0], arguments->items[1], &inputs, err);
+    if (!st)
+        st = inputs_strategy(&inputs, words->strategy, words->baseline, &strategy, err);
+    if (!st && words->dataset)
+        st = store_open(words->dataset, STORE_READ_WRITE, &store, err);
+    if (!st)
+        st = run_trial(&inputs, &strategy, words, store, err);
+    store_close(store);
+    strategy_release(&strategy);
+    inputs_release(&inputs);
+    return st;
+}
+
 enum status cmd_trial(int argc, char **argv, struct error *err) {
     struct trial_command_options words = {.iterations = 10, .warmup = 2};
     const struct option options[] = {
@@ -179,29 +208,8 @@ enum status cmd_trial(int argc, char **argv, struct error *err) {
         .min_arguments = 2,
         .max_arguments = 2};
     struct arguments arguments;
-    struct inputs inputs = {0};
-    struct strategy strategy = {0};
-    struct store *store = NULL;
     enum status st = options_parse(&line, argc, argv, &arguments, err);
-    if (!st && (words.iterations < 1 || words.iterations > 100000 || words.warmup > 100000))
-        st = error_set(err, ST_USAGE, "--iterations must be 1 to 100000, --warmup at most 100000");
-    if (!st && words.job.command && words.launch.runner)
-        st = error_set(err, ST_USAGE, "--command and --runner: one of the two runs the trial");
-    if (!st && words.job.command && words.trace)
-        st = error_set(err, ST_USAGE, "--trace is of a runner's trial; a command has its own profiler");
-    words.launch.runner = words.launch.runner ? words.launch.runner : "lab";
-    if (!st && words.trace)
-        st = output_check(words.trace, err);
     if (!st)
-        st = inputs_read(arguments.items[0], arguments.items[1], &inputs, err);
-    if (!st)
-        st = inputs_strategy(&inputs, words.strategy, words.baseline, &strategy, err);
-    if (!st && words.dataset)
-        st = store_open(words.dataset, STORE_READ_WRITE, &store, err);
-    if (!st)
-        st = run_trial(&inputs, &strategy, &words, store, err);
-    store_close(store);
-    strategy_release(&strategy);
-    inputs_release(&inputs);
-    return st;
+        st = check_options(&words, err);
+    return st ? st : read_and_run(&arguments, &words, err);
 }

@@ -274,8 +274,17 @@ static enum status read_record(struct importer *im, const cJSON *json, const cha
     return im->n == BATCH ? flush(im, err) : ST_OK;
 }
 
+/* False: there is none of that name. */
+static bool find_kind(const char *word, enum store_kind *out) {
+    *out = 0;
+    while (word && *out < STORE_KIND_COUNT && strcmp(word, object_word(*out)) != 0)
+        ++*out;
+    return word && *out < STORE_KIND_COUNT;
+}
+
 static enum status read_object(struct importer *im, const cJSON *json, const char *line, struct error *err) {
     const char *kind, *id, *name, *created, *content;
+    enum store_kind k;
     struct id hash;
     bool added;
     enum status status = raw_member(&im->arena, line, "content", &content, err);
@@ -289,10 +298,7 @@ static enum status read_object(struct importer *im, const cJSON *json, const cha
         status = get_text(im, json, "created", &created, err);
     if (status != ST_OK)
         return status;
-    enum store_kind k = 0;
-    while (kind && k < STORE_KIND_COUNT && strcmp(kind, object_word(k)) != 0)
-        k++;
-    if (!kind || k == STORE_KIND_COUNT || !name || !content)
+    if (!find_kind(kind, &k) || !name || !content)
         return fail(im, err, "an object needs", "kind, name and content");
     status = check_stamp(im, "created", created, err);
     if (status == ST_OK)

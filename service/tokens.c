@@ -57,6 +57,13 @@ static bool is_hex(const char *text, size_t n) {
     return strlen(text) == n && strspn(text, "0123456789abcdef") == n;
 }
 
+/* False: a time is written that is none. */
+static bool set_times(struct token *t, const char *created, const char *expires) {
+    snprintf(t->created, sizeof t->created, "%s", created);
+    snprintf(t->expires, sizeof t->expires, "%s", expires);
+    return clock_is_utc(created) && (!*expires || clock_is_utc(expires));
+}
+
 static enum status read_token(const struct json_at *at, struct token *out, struct error *err) {
     static const char *const known[] = {"id",      "name",    "team",           "role",           "sha256",
                                         "created", "expires", "requests_per_s", "trials_per_day", NULL};
@@ -85,13 +92,11 @@ static enum status read_token(const struct json_at *at, struct token *out, struc
     if (st)
         return st;
     if (!is_hex(id, TOKEN_ID_LENGTH) || !is_hex(hash, ID_LENGTH) || !token_name_valid(name) || !team_is_valid(team) ||
-        role == ROLE_NONE || !clock_is_utc(created) || (*expires && !clock_is_utc(expires)))
+        role == ROLE_NONE || !set_times(&t, created, expires))
         return json_fail(at, err, "is no token; make tokens with \"syncopate serve token create\"");
     snprintf(t.id, sizeof t.id, "%s", id);
     snprintf(t.name, sizeof t.name, "%s", name);
     snprintf(t.sha256, sizeof t.sha256, "%s", hash);
-    snprintf(t.created, sizeof t.created, "%s", created);
-    snprintf(t.expires, sizeof t.expires, "%s", expires);
     snprintf(t.principal.token, sizeof t.principal.token, "%s", id);
     snprintf(t.principal.team, sizeof t.principal.team, "%s", team);
     t.principal.role = (enum role)role;
