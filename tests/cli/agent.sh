@@ -1,7 +1,7 @@
 #!/bin/bash
 # Agents of a service that comes late, goes away, ends and comes back, of a network that is cut, and of a clock that
 # jumps: no result is lost, none counts twice. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
-# Alone: leases and clocks.
+# Waits: leases and clocks.
 # Plan: 17
 set -u
 cd "$(dirname "$0")/../.."

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SIGKILL the tuner at ten random moments and resume: no completed trial is lost, none is run again, and no process,
+# SIGKILL the tuner at random moments (KILLS, 5) and resume: no completed trial is lost, none is run again, and no process,
 # namespace, interface or file stays behind. Runs in the lab; without root on the loopback.
 # Alone: real trials are timed.
 # Plan: 9
@@ -7,7 +7,7 @@ set -u
 cd "$(dirname "$0")/../.."
 syncopate=$PWD/${OUT:-build/release}/bin/syncopate
 models=$PWD/examples/models clusters=$PWD/examples/clusters
-kills=${KILLS:-10}
+kills=${KILLS:-5}
 if ! command -v mpirun >/dev/null; then
     echo "skip kill: needs mpirun"
     exit 0

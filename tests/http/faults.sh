@@ -1,7 +1,7 @@
 #!/bin/bash
 # The service where disks, clocks and clients go wrong (faults.py). Needs OUT and python3; prints ok, not ok and skip lines
 # (tests/README.md).
-# Alone: deadlines of slow clients.
+# Waits: deadlines of slow clients.
 # Plan: 11
 set -u
 cd "$(dirname "$0")/../.."

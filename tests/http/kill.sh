@@ -1,6 +1,6 @@
 #!/bin/bash
 # The service under SIGKILL (kill.py). Needs OUT and python3; prints ok, not ok and skip lines (tests/README.md).
-# Alone: leases that end.
+# Waits: leases that end.
 # Plan: 1
 set -u
 cd "$(dirname "$0")/../.."

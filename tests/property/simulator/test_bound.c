@@ -18,7 +18,7 @@
 
 /* Release builds alone run all; those under sanitizers or without optimization a tenth. */
 #ifdef NDEBUG
-enum { INSTANCES = 2000 };
+enum { INSTANCES = 1000 };
 #else
 enum { INSTANCES = 200 };
 #endif

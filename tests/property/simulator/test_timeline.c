@@ -9,7 +9,7 @@
 
 /* Release builds alone run all; those under sanitizers or without optimization a tenth. */
 #ifdef NDEBUG
-enum { PLANS = 3000 };
+enum { PLANS = 1500 };
 #else
 enum { PLANS = 300 };
 #endif

@@ -44,7 +44,7 @@ static inline struct store *must_open(const char *path, enum store_mode mode) {
 
 static inline struct id must_put(struct store *store, enum store_kind kind, const char *name, const char *content) {
     struct error err = {0};
-    struct id id;
+    struct id id = {0};
     assert_ok(put_object(store, kind, name, content, &id, &err));
     return id;
 }
