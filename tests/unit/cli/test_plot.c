@@ -263,7 +263,7 @@ static void many_lines_have_looks_and_places_of_their_own(void **state) {
     size_t n = 0;
     expect_xml(text);
     for (int l = 0; l < N; l++) { /* <text x=".." y="..">line-NN</text> */
-        char label[32];
+        char label[64];
         snprintf(label, sizeof label, "\">%s</text>", names[l]);
         const char *at = strstr(text, label);
         assert_non_null(at);
