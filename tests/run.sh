@@ -7,10 +7,10 @@
 # that they measure: one at a time. Beside them run those that say "# Waits: why", also one at a time, and, at the lowest
 # priority, programs that only compute and scripts that say "# Computes: why". Then come the other programs and scripts, up to
 # two of each at a time. Last come those that say "# Last: why", with nothing beside them. What says "# Once: why" runs for the
-# builds release and coverage alone. Each has a time limit, a closed standard input and a TMPDIR of its own, in memory where
-# there is much. At the end stand the ten slowest, what was not tested and why, what failed, once more, and the line
-# "N passed, N failed, N skipped"; the exit status is 1 when anything failed or nothing ran. TEST_TIMEOUT (600) and
-# TEST_SCRIPT_TIMEOUT (900) are seconds; TEST_SCRIPTS=0 leaves the scripts out; TEST_TIMES=FILE gets all times.
+# builds release and coverage alone. Each has a time limit, a closed standard input and a TMPDIR of its own. At the end
+# stand the ten slowest, what was not tested and why, what failed, once more, and the line "N passed, N failed, N skipped"; the
+# exit status is 1 when anything failed or nothing ran. TEST_TIMEOUT (600) and TEST_SCRIPT_TIMEOUT (900) are seconds;
+# TEST_SCRIPTS=0 leaves the scripts out; TEST_TIMES=FILE gets all times.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 
@@ -101,9 +101,6 @@ export OUT=${OUT:-build/release}
 export ASAN_OPTIONS=${ASAN_OPTIONS:-allow_user_segv_handler=0:detect_leaks=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 export CMOCKA_MESSAGE_OUTPUT=TAP
-# Datasets are synced to their disk at every commit: in memory that costs nothing.
-memory=$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)
-[ -n "${TMPDIR-}" ] || [ "${memory:-0}" -lt 4000000 ] || TMPDIR=/dev/shm
 WORK=$(mktemp -d "${TMPDIR:-/tmp}/syncopate-tests.XXXXXX") || exit 2
 export WORK
 trap 'rm -rf "$WORK"' EXIT

@@ -78,7 +78,8 @@ enum status launch_lab_of(const struct cluster *cluster, struct arena *arena, st
                           struct error *err);
 
 /* Where a run's input files must lie for its first rank to see them. Under slurm the folder in which the command was
- * started, if it is writable, since nodes share it more often than /tmp; else NULL: TMPDIR. */
+ * started, if it is writable, since nodes share it more often than /tmp. In the lab /tmp where TMPDIR is in /run or
+ * /dev/shm, which the lab hides. Else NULL: TMPDIR. */
 const char *launch_scratch_parent(const struct launcher *launcher);
 
 struct launch_options {

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Commands as clients of a service, and agents that run its trials: the same answers as here, what is refused, and what
 # a service that is killed and comes back costs. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
-# Alone: real trials are timed.
+# Waits: agents and leases; its trials are compared with nothing.
 # Plan: 88
 set -u
 cd "$(dirname "$0")/../.."

@@ -2,7 +2,7 @@
 # The runner slurm on a real Slurm of this machine: two slurmd, one slurmctld, munge, in a folder of their own. Trials
 # within an allocation and without, what goes wrong and how it is told, GPUs and variables, an end by hand; and a session
 # that is killed and resumed: no step stays behind, no trial is lost or repeated.
-# Waits: real trials run, and the daemons want the processors.
+# Alone: real trials run, and the daemons want the processors.
 # Plan: 30
 set -u
 cd "$(dirname "$0")/../.."

@@ -398,6 +398,23 @@ static void gpus_of_other_machines_are_moved_by_nccl_where_its_worker_is(void **
     setenv("SYNCOPATE_WORKER", "/bin/true", 1);
 }
 
+static void the_lab_sees_its_input_wherever_TMPDIR_is(void **state) {
+    (void)state;
+    const struct launcher lab = {.kind = LAUNCHER_LAB}, local = {.kind = LAUNCHER_LOCAL};
+    const char *before = getenv("TMPDIR");
+    char *kept = before ? strdup(before) : NULL;
+    setenv("TMPDIR", "/dev/shm/a", 1);
+    assert_string_equal(launch_scratch_parent(&lab), "/tmp");
+    assert_null(launch_scratch_parent(&local));
+    setenv("TMPDIR", "/var/tmp", 1);
+    assert_null(launch_scratch_parent(&lab));
+    unsetenv("TMPDIR");
+    assert_null(launch_scratch_parent(&lab));
+    if (kept)
+        setenv("TMPDIR", kept, 1);
+    free(kept);
+}
+
 static void words_grow_and_remember_a_failure(void **state) {
     (void)state;
     struct arena arena = {0};
@@ -433,6 +450,7 @@ int main(void) {
         cmocka_unit_test(the_worker_follows_from_word_devices_and_sharing),
         cmocka_unit_test(what_is_typed_beats_the_variable),
         cmocka_unit_test(gpus_of_other_machines_are_moved_by_nccl_where_its_worker_is),
+        cmocka_unit_test(the_lab_sees_its_input_wherever_TMPDIR_is),
         cmocka_unit_test(words_grow_and_remember_a_failure),
     };
     return cmocka_run_group_tests_name("launch", tests, setup, teardown);
