@@ -36,7 +36,7 @@ static void format_text(char *out, const char *format, va_list args) {
     trim_cut_character(out, ERROR_TEXT_ROOM);
 }
 
-/* As much of `text` behind the text in `out` as there is room for. */
+/* Append as much of `text` to the text in `out` as there is room for. */
 static void append(char *out, size_t room, const char *text) {
     const size_t n = strlen(out), wanted = strlen(text), left = room - 1 - n, more = wanted < left ? wanted : left;
     memcpy(out + n, text, more);

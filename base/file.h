@@ -1,7 +1,7 @@
 /* Files that are written whole or not at all.
  *
- * A file is written under another name beside it, put on disk, and renamed: who reads it meanwhile, or after a crash,
- * finds the old content or the new. A write that fails leaves the old file, and no temporary one.
+ * A file is written under another name beside it, put on disk, and renamed: whoever reads it meanwhile, or after a
+ * crash, finds the old content or the new. A write that fails leaves the old file, and no temporary one.
  * Threads: any; of two who write one file the later one wins. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H

@@ -95,8 +95,9 @@ void json_format_number(double x, char *out) {
         snprintf(out, 32, "%lld", (long long)x); /* and -0 is 0 */
         return;
     }
-    /* If fewer than 15 digits are enough, 15 digits print the same number, since %g drops zeros at the end. Only near
-     * 0, where doubles thin out, fewer must be tried. Printing and reading back takes ten times as long as fits(). */
+    /* If fewer than 15 digits are enough, 15 digits print the same number, since %g drops zeros at the end. Only
+     * subnormal numbers have fewer significant digits, so fewer are tried for them. Printing and reading back takes ten
+     * times as long as fits(). */
     for (int digits = fabs(x) < DBL_MIN ? 1 : 15; digits <= MOST_DIGITS; digits++) {
         const enum fit fit = digits < MOST_DIGITS ? fits(fabs(x), digits) : FITS;
         if (fit == MISSES)

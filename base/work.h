@@ -1,9 +1,9 @@
 /* Work that may be ended before it is done: it has used its share of the processor, nobody waits for it any more, or
  * the program stops. Its memory may have a bound too.
  *
- * A thread enters a piece of work. Long loops below ask work_check() now and then and pass its failure on. Arenas ask
- * work_take() for their blocks. Several threads may be in one piece of work; their processor time and memory add up. A
- * thread that has entered none is never ended.
+ * A thread enters a piece of work. Long loops in the functions that it then calls ask work_check() now and then, and
+ * pass its failure on. Arenas ask work_take() for their blocks. Several threads may be in one piece of work; their
+ * processor time and memory add up. A thread that has entered none is never ended.
  * Threads: any, for every function; work_enter and work_leave concern the calling thread alone. */
 #ifndef BASE_WORK_H
 #define BASE_WORK_H

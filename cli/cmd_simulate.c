@@ -35,7 +35,7 @@ struct field {
 
 /* ---- one size ---- */
 
-/* In percent; without the sign of a zero. */
+/* How far a time is above the bound, in percent; never -0. */
 static double over_bound(double us, double bound_us) {
     double percent = bound_us > 0 ? (us / bound_us - 1) * 100 : 0;
     return fabs(percent) < 0.5 ? 0 : percent;
@@ -77,7 +77,7 @@ static int compare_rows(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Of several strategies, one that cannot run here is reported and left out. */
+/* Predict all. When there are several strategies, one that cannot run here is reported and left out. */
 static enum status predict_all(struct simulation *s, const struct field *field, const char *trace, struct row *rows,
                                size_t *n, struct error *err) {
     *n = 0;

@@ -154,7 +154,7 @@ static enum status check_options(struct trial_command_options *words, struct err
     if (words->iterations < 1 || words->iterations > 100000 || words->warmup > 100000)
         return error_set(err, ST_USAGE, "--iterations must be 1 to 100000, --warmup at most 100000");
     if (words->job.command && words->launch.runner)
-        return error_set(err, ST_USAGE, "--command and --runner: one of the two runs the trial");
+        return error_set(err, ST_USAGE, "--command and --runner: give one of them, not both");
     if (words->job.command && words->trace)
         return error_set(err, ST_USAGE, "--trace is of a runner's trial; a command has its own profiler");
     words->launch.runner = words->launch.runner ? words->launch.runner : "lab";

@@ -83,7 +83,7 @@ static enum status inputs_of_session(struct store *store, const char *session, s
     return ST_OK;
 }
 
-/* The ranker that is asked for, into the options; *out owns it. */
+/* Find the ranker that the user chose, and put it into the options; *out owns it. */
 static enum status use_ranker(struct store *store, const struct inputs *inputs, struct tune_command_options *words,
                               struct stored_ranker *out, struct error *err) {
     const struct domain here = {.model = inputs->model, .cluster = inputs->cluster};
@@ -273,7 +273,7 @@ static enum status check_options(struct tune_command_options *words, const struc
     struct tune_options *o = &words->options;
     if (words->options.kept.job.command && !words->remote.server &&
         strcmp(words->options.kept.launch.runner, RUNNER_COMMAND) != 0)
-        return error_set(err, ST_USAGE, "--command and --runner: one of the two runs the trials");
+        return error_set(err, ST_USAGE, "--command and --runner: give one of them, not both");
     if (words->resume && n_arguments)
         return error_set(err, ST_USAGE, "a resumed session knows its model and cluster: give --resume alone");
     if (words->resume && words->dataset && access(words->dataset, F_OK))

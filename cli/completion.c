@@ -28,7 +28,7 @@ static bool is_choice(const char *word) {
     return islower((unsigned char)*word) && strchr(word, '|');
 }
 
-/* As the scripts call it: choices as they are, "" for what only the user knows. */
+/* What the scripts call the kind of an option's value. Choices stay as they are; "" is for what only the user knows. */
 static const char *kind_of(const char *word) {
     static const char *const kinds[][2] = {{"FILE", "file"},
                                            {"FOLDER", "file"},

@@ -8,7 +8,7 @@
 
 /* A script for "bash" or "zsh" that knows every command, option and closed list of values, and the models, clusters and
  * baselines that come with syncopate; it starts no program to answer. Walks the commands (commands_walk): one thread.
- * Fails: ST_USAGE (another shell); what could not be written shows in ferror. */
+ * Fails: ST_USAGE (another shell); after a failed write ferror is true. */
 enum status completion_write(const char *shell, FILE *to, struct error *err);
 
 #endif

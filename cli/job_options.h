@@ -16,7 +16,7 @@
             "what these forms cannot express and the job does by itself, such as groups,partition"                     \
     }
 
-/* How times are found in a text: "its output", or a file that is told. */
+/* How iteration times are found in a text. `where` names the text in the help, such as "its output". */
 #define JOB_TIMES_OPTIONS(p, u, where)                                                                                 \
     {"pattern", OPTION_TEXT, &(p), "REGEX",                                                                            \
      "an iteration's time in a line of " where ", the number in ( and ) (default: JSON lines)"},                       \

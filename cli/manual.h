@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 
-/* The page of the command that n words name, {"dataset", "query"} say; n = 0: of the program. What could not be written
- * shows in ferror. Fails: ST_USAGE (there is no such command; nothing is written). */
+/* The page of the command that n words name, {"dataset", "query"} say; n = 0: of the program. After a failed write
+ * ferror(to) is true. Fails: ST_USAGE (there is no such command; nothing is written). */
 enum status manual_write(size_t n, const char *const *words, FILE *to, struct error *err);
 
 /* Every page as folder/syncopate-dataset-query.1. Fails: ST_ENVIRONMENT (a file cannot be written). */

@@ -34,7 +34,7 @@ struct axis {
 struct chart {
     const struct plot *plot;
     struct axis x, y;
-    size_t marked; /* every so manieth point has a marker */
+    size_t marked; /* 1: every point has a marker; 2: every second point; and so on */
     FILE *to;
 };
 

@@ -12,7 +12,8 @@
 #include "base/text.h"
 #include "base/units.h"
 
-/* NAME: of a strategy, the least and the most columns. FIXED: columns of a result beside it, with words and without. */
+/* NAME: the least and the most columns for the name of a strategy. FIXED: how many columns the rest of the line takes,
+ * with words and without. */
 enum { BAR = 20, NAME_LEAST = 8, NAME_MOST = 32, FIXED_WORDY = 57, FIXED_TERSE = 41, USUAL_COLUMNS = 80 };
 
 static bool on_terminal(void) {

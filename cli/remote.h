@@ -54,7 +54,7 @@ enum status remote_post(struct client *client, const char *path, cJSON *body, bo
 enum status remote_inputs(struct client *client, const char *model, const char *cluster, struct inputs *out,
                           struct error *err);
 
-/* The same of what the service has under these ids. */
+/* As remote_inputs, for the model and the cluster that the service has under these ids. */
 enum status remote_inputs_of_ids(struct client *client, const char *model, const char *cluster, struct inputs *out,
                                  struct error *err);
 

@@ -14,7 +14,7 @@
 
 /* ---- the filter ---- */
 
-/* In quotes, with \ before a quote and a \. */
+/* Write the text in quotes, with \ before each quote and each \. */
 static void put_text(FILE *to, const char *text) {
     putc('"', to);
     for (; *text; text++) {
@@ -97,7 +97,7 @@ static enum status visit_within(void *context, const cJSON *item, bool *done, st
     return st;
 }
 
-/* Without its pages: "/api/v1/records?order=recorded...". */
+/* Make the path of the query without the parameters of a page: "/api/v1/records?order=recorded...". */
 static enum status make_path(struct client *client, const struct query *q, struct arena *arena, const char **out,
                              struct error *err) {
     const char *filter;

@@ -7,7 +7,8 @@
 #include "cli/remote_records.h"
 #include "dataset/export.h"
 
-/* As the `filter` of the interface (dataset/filter.h), in `arena`: every condition of the query and its own filter.
+/* Write every condition of the query, and its own filter, as one `filter` of the interface (dataset/filter.h), in
+ * `arena`.
  * Fails: ST_NO_MEMORY. */
 enum status remote_query_filter(const struct query *query, struct arena *arena, const char **out, struct error *err);
 

@@ -1,9 +1,9 @@
 /* Iteration times that a script reports by "session complete". The rules are those by which
  * "--command" reads the output of a job (trial-runner/job_times.h).
  *
- * On the command line they are a list, "213ms,209ms" or "2560samples/s,...". A file has JSON lines; or one value of
- * such a list in each line; or, with a pattern, lines in some of which the pattern finds the number. A file is read
- * more strictly than the output of a job: without a pattern, a line that is none of these is an error. Units:
+ * On the command line they are a list, "213ms,209ms" or "2560samples/s,...". A file has JSON lines, or one such value
+ * in each line. With a pattern, the file may hold any lines, and the pattern finds the number in some of them. A file
+ * is read more strictly than the output of a job: without a pattern, a line that is none of these is an error. Units:
  * microseconds (_us). Threads: functions have no state. */
 #ifndef CLI_REPORTED_TIMES_H
 #define CLI_REPORTED_TIMES_H

@@ -17,8 +17,8 @@
 struct place {
     const char *word; /* a whole id, a name, or the path of a description */
     struct id id;
-    bool pinned;      /* the name was registered before, as this */
-    struct id newest; /* what the name would be today */
+    bool pinned;      /* the name was registered before, for this cluster */
+    struct id newest; /* the cluster that has the name today */
 };
 
 static enum status put_file(struct place *place, const char *path, struct store *store, struct error *err) {

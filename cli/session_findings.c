@@ -29,7 +29,7 @@ enum status session_findings_here(const char *dataset, const char *session, enum
 
 /* ---- of a service ---- */
 
-/* Without the member *out stays NULL. */
+/* Copy a text member; *out stays as it is when the member is absent. */
 static enum status copy_text(const cJSON *json, const char *key, struct arena *arena, const char **out,
                              struct error *err) {
     const char *text = remote_text(json, key);
@@ -38,7 +38,7 @@ static enum status copy_text(const cJSON *json, const char *key, struct arena *a
     return ST_OK;
 }
 
-/* What a Session says, in place of the little that an Outcome says of it. */
+/* Take what the service's Session says about the session. An Outcome says less about it. */
 static enum status read_session(const cJSON *json, struct findings *f, struct error *err) {
     struct stored_session s = {.mode =
                                    strcmp(remote_text(json, "mode"), "own") ? STORED_SESSION_ASK : STORED_SESSION_OWN,

@@ -346,8 +346,8 @@ struct complete_options {
     struct reported_times_options times; /* warmup UINT64_MAX: not said */
 };
 
-/* What was not typed comes from the environment, if that is of this trial. A pattern, which may come from the settings
- * file, is used only for a file that was named: a job's own file of times has JSON lines. */
+/* Options that were not given come from the environment, if its variables are about this trial. A pattern, which may
+ * come from the settings file, is used only for a file that was named: a job's own file of times has JSON lines. */
 static enum status fill_from_environment(struct complete_options *w, const struct arguments *arguments,
                                          struct error *err) {
     struct reported_times_options *times = &w->times;

@@ -4,15 +4,15 @@
  * The text is AXIS=VALUES, VALUES being A..BxF (times F from A up to B), A..B+S (plus S) or a rising list A,B,C.
  *
  *   workers    devices in all. The nodes with devices are repeated in the order of the description, each with all its
- *              devices, until there are so many; fewer devices than the first node has are one such node. Nodes
- *              without devices are repeated too, in proportion, rounded up. "collectives" is carried over by
- *              scaled_line().
- *   bandwidth  Gbit/s of every NIC. Device links and the rates of "links" stay. The slope of "collectives" goes with
- *              one over the narrowest NIC.
- *   batch      samples a device. Operator times and sparse_rows go with it; "workers" and rates stay.
+ *              devices, until the number is reached. With fewer devices than the first node has, there is one node like
+ *              it with that many. Nodes without devices are repeated too, in proportion, rounded up. "collectives" is
+ *              carried over by scaled_line().
+ *   bandwidth  Gbit/s of every NIC. Device links and the rates of "links" stay. The slope of "collectives" is
+ *              inversely proportional to the rate of the slowest NIC.
+ *   batch      samples a device. Operator times and sparse_rows grow in proportion; "workers" and rates stay.
  *
- * Measured curves belong to one number of devices and one network: workers drops those of all-reduce, bandwidth all.
- * Units: as said. Threads: a const struct sweep may be shared. */
+ * A measured curve holds for one number of devices and one network. So the axis workers drops the curves of all-reduce,
+ * and the axis bandwidth drops all curves. Threads: a const struct sweep may be shared. */
 #ifndef CLI_SWEEP_H
 #define CLI_SWEEP_H
 

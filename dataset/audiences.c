@@ -152,7 +152,7 @@ static enum status count_for(struct store *store, const struct trial_row *row, c
                                                           : status;
 }
 
-/* For those that `shared` names. */
+/* Count `by` reasons more for those that `shared` names. */
 static enum status count_shared(struct store *store, const struct trial_row *row, const char *shared, int64_t by,
                                 struct error *err) {
     const enum reason reason = is_open(shared) ? FOR_ALL : BY_NAME;

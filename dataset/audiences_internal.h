@@ -22,7 +22,7 @@ enum status audiences_share_session(struct store *store, const char *session, co
 enum status audiences_share_trial(struct store *store, const char *uid, const char *shared, bool *found,
                                   struct error *err);
 
-/* Drop what a store remembers of the table. A step that failed may have undone it. */
+/* Forget the rows of the table that this store remembers: a failed step may have undone them. */
 void audiences_forget(struct store *store);
 
 #endif

@@ -93,7 +93,7 @@ static char *put_quoted(char *to, const char *text) {
     return to;
 }
 
-/* As many of the first of n uids as a filter can name; returns how many. */
+/* Write a filter that names the first of n uids, as many as fit; returns how many. */
 static size_t name_records(size_t n, const struct record *records, char filter[FILTER_MAX_BYTES]) {
     char *to = stpcpy(filter, "uid IN (");
     size_t i = 0;

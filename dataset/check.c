@@ -1,6 +1,6 @@
 /* All checks read one state of the file. SQLite leaves out the tables' CHECK rules where it opened a file for reading
- * only (seen with 3.40), so they are all asked for here once more. Cost: O(bytes) for the pages and hashes,
- * O(n log n) for the medians. */
+ * only (seen with 3.40), so they are all checked here once more. Cost: O(bytes) for the pages and hashes, O(n log n)
+ * for the medians. */
 #include "dataset/check.h"
 
 #include <math.h>

@@ -118,7 +118,8 @@ static enum status add_pair(struct fastest *f, int64_t model, int64_t cluster, c
     return status;
 }
 
-/* In two parts: (model, cluster) > (?1, ?2) would walk over all that equal them. */
+/* The next pair is looked for in two parts, because (model, cluster) > (?1, ?2) would walk over all trials of this
+ * pair. */
 static const char next_of_pairs[] =
     "SELECT *"
     " FROM (SELECT model, cluster FROM trials WHERE model = ?1 AND cluster > ?2 ORDER BY cluster LIMIT 1)"

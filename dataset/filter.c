@@ -272,7 +272,7 @@ static void add_plain(struct parser *p, const char *sql, enum token sign, struct
     select_add(p->select, wrapped ? ") IS NOT TRUE)" : "");
 }
 
-/* A median has a bound, or two. */
+/* A condition on the median sets its lower bound, its upper bound, or (by =) both. */
 static void pin_median(struct parser *p, enum token sign, double us) {
     const bool least = sign == EQUAL || sign == GREATER || sign == AT_LEAST;
     const bool most = sign == EQUAL || sign == LESS || sign == AT_MOST;

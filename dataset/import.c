@@ -313,7 +313,7 @@ static enum status read_object(struct importer *im, const cJSON *json, const cha
     if (added)
         status = place(im, validate_object(k, name, cJSON_GetObjectItemCaseSensitive(json, "content"), err), err);
     if (status == ST_OK && added && k != STORE_STRATEGY &&
-        k != STORE_ENVIRONMENT) /* who sees its trials sees a strategy */
+        k != STORE_ENVIRONMENT) /* a strategy is visible to whoever sees its trials */
         status = holding_put_at(im->store, k, hash.hex, NULL, name, NULL, created, err);
     if (status != ST_OK)
         return status;

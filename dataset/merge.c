@@ -132,7 +132,7 @@ static enum status attach_uri(struct store *store, const char *uri, struct error
     return status;
 }
 
-/* It stays open meanwhile: the copy of an older one goes away with it. */
+/* The source stays open meanwhile: closing it deletes the copy that is read in place of an older file. */
 static enum status attach(struct store *store, const char *path, struct store **source, struct error *err) {
     enum status status = inspect(store, path, source, err);
     if (status != ST_OK)

@@ -72,8 +72,9 @@ static enum status open_database(struct store *store, struct error *err) {
     if (code != SQLITE_OK)
         return sql_fail(store->db, code, store->path, err);
     sqlite3_busy_timeout(store->db, BUSY_MS);
-    /* Our files have no triggers and views, so those of a file from elsewhere must not act. The triggers of
-     * schema_follow are the connection's own, which this leaves alone. */
+    /* Our files have no triggers and no views. A file from elsewhere may have some; these settings keep them from
+     * running. The triggers of schema_follow are temporary ones of this connection; the settings do not concern them.
+     */
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);

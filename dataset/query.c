@@ -328,7 +328,7 @@ static enum status read_times(struct store *store, int64_t trial, struct times *
     return status;
 }
 
-/* Of one strategy, in a buffer that grows with the longest. */
+/* The name of a strategy, in a buffer that grows to the longest name. */
 struct name {
     char *text;
     size_t room;

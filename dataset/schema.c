@@ -272,11 +272,11 @@ static const char *const versions[SCHEMA_VERSION] = {
     ") STRICT, WITHOUT ROWID;\n"
     "CREATE TABLE audiences (\n"
     "  kind     TEXT NOT NULL,\n"
-    "  audience TEXT NOT NULL,\n" /* a team, '*' for all, '' for what is held of no team */
+    "  audience TEXT NOT NULL,\n" /* a team, '*' for all, '' for objects of no team */
     "  object   INTEGER NOT NULL,\n"
-    "  reasons  INTEGER NOT NULL,\n" /* how many there are for this audience to see it, */
+    "  reasons  INTEGER NOT NULL,\n" /* for how many reasons this audience may see it, */
     "  own      INTEGER NOT NULL,\n" /* and how many of these are the audience's own */
-    "  trials   INTEGER NOT NULL DEFAULT 0,\n" /* of a strategy, 1: that it has trials is one reason (audiences.c) */
+    "  trials   INTEGER NOT NULL DEFAULT 0,\n" /* of a strategy; 1: its trials are one reason (audiences.c) */
     "  PRIMARY KEY (kind, audience, object)\n"
     ") STRICT, WITHOUT ROWID;\n"
     "INSERT INTO holdings SELECT 'model', row, '', name, '*', created FROM models;\n"

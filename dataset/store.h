@@ -36,7 +36,8 @@ enum store_mode { STORE_READ_ONLY, STORE_READ_WRITE };
  * none where none was. Fails: ST_CONFLICT (another process, which is named, has it open for writing), ST_NOT_FOUND,
  * ST_ENVIRONMENT, ST_INVALID (no SQLite file, another program's, of a newer schema). */
 enum status store_open(const char *path, enum store_mode mode, struct store **out, struct error *err);
-void store_close(struct store *store); /* NULL is allowed. When the last one closes, one file stays */
+/* NULL is allowed. When the last store of a file closes, the files PATH-wal and PATH-shm go. */
+void store_close(struct store *store);
 const char *store_path(const struct store *store);
 
 /* A consistent copy to `path`, one file without side files, whole or not at all. Fails: ST_CONFLICT when `path` is

@@ -30,7 +30,7 @@ enum status usage_add(struct store *store, const struct usage_mark *since, const
 /* What a team has taken in all; out->team borrows `team`. */
 enum status usage_get(struct store *store, const char *team, struct usage *out, struct error *err);
 
-/* Of one team or, with NULL, of all, by name. */
+/* List what one team or, with NULL, every team has taken, by name. */
 enum status usage_list(struct store *store, const char *team, struct arena *arena, size_t *n, struct usage **out,
                        struct error *err);
 

@@ -46,7 +46,7 @@ void writer_free(struct writer *writer) {
     free(writer);
 }
 
-/* In a transaction of its own, or in a savepoint of the one that is open. */
+/* Run the step in a transaction of its own, or in a savepoint if a transaction is open. */
 static void run_one(struct writer *writer, struct queued_step *queued) {
     queued->err = (struct error){0};
     queued->status = store_begin(writer->store, &queued->err);

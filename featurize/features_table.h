@@ -99,7 +99,8 @@
     X(share_halving_doubling, "share", knob, "all-reduced by halving_doubling, of bytes")                              \
     X(share_hierarchical, "share", knob, "all-reduced by hierarchical, of bytes")                                      \
     X(log2_servers, "log2 count", knob, "nodes that serve")                                                            \
-    X(log2_server_imbalance, "log2", knob, "log2 of the largest over the mean of nodes' bytes served / NIC rate")      \
+    X(log2_server_imbalance, "log2", knob,                                                                             \
+      "log2 of the largest over the mean load; a node's load: bytes that it serves / its NIC rate")                    \
     X(local_reduction_share, "share", knob, "under a server with local reduction, of bytes")                           \
     X(sparse_served_share, "share", knob, "sparse and under a server, of bytes")                                       \
     X(cut_share, "share", knob, "variables that are cut")                                                              \

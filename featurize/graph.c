@@ -31,7 +31,7 @@ static void merge(struct fan *into, const struct fan *from) {
 struct walk {
     const struct survey *survey;
     struct fan *fans;         /* by operator */
-    uint32_t next;            /* first place whose producer was not met */
+    uint32_t next;            /* first place in the ready order whose producer was not visited yet */
     size_t n;                 /* edges so far */
     struct feature_edge *all; /* by target */
 };

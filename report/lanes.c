@@ -71,7 +71,8 @@ static int by_start(const void *a, const void *b) {
 
 /* ---- the iteration that is shown ---- */
 
-/* Between two starts of the first step on the first node; false where there are not two. */
+/* Choose the part of the timeline to show: between two starts of the first step on the first node, nearest to one
+ * iteration in length. False where there are not two starts. */
 static bool choose_window(struct cut *cut, double iteration_us) {
     double last = NAN;
     bool found = false;

@@ -11,9 +11,9 @@
 
 enum { LANES_NODES = 4 };
 
-/* Of at most `most` (1 to LANES_NODES) nodes, with the predictor's cluster as it is corrected. One iteration of the
- * steady state, from the slowest node's first forward step to its next one. What *out points to lies in `arena` or is
- * the strategy's name. Fails: as predictor_run. */
+/* Make the lanes of one iteration of the steady state, from the slowest node's first forward step to its next one. It
+ * shows at most `most` (1 to LANES_NODES) nodes, on the predictor's cluster with its present correction. What *out
+ * points to lies in `arena` or is the strategy's name. Fails: as predictor_run. */
 enum status lanes_of(struct predictor *predictor, const struct strategy *strategy, size_t most, struct arena *arena,
                      struct chart_timeline *out, struct error *err);
 

@@ -31,11 +31,11 @@ struct markup {
 void markup_begin(struct markup *m, const char *name);
 void markup_end(struct markup *m);
 
-/* Of the element that was begun last, before it has content. */
+/* Add an attribute to the element that was begun last, before it has content. */
 void markup_attribute(struct markup *m, const char *name, const char *value);
 void markup_attributef(struct markup *m, const char *name, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* In tenths, as short as it can be: "12", "3.5". */
+/* Writes x rounded to tenths, as short as it can be: "12", "3.5". */
 void markup_attribute_number(struct markup *m, const char *name, double x);
 
 void markup_text(struct markup *m, const char *text);

@@ -100,7 +100,7 @@ enum status hub_expire(struct hub_session *session, struct error *err);
 enum status hub_own_start(struct hub_session *session, struct error *err);
 void hub_own_stop(struct hub_session *session); /* and wait; not locked */
 
-/* What its launcher can do, into the options. Fails: ST_CONFLICT (its cluster is no longer registered). */
+/* Put what the session's launcher can do into the options. Fails: ST_CONFLICT (its cluster is no longer registered). */
 enum status hub_own_options(struct hub_session *session, struct error *err);
 const struct cluster_launcher *hub_launcher(struct hub *hub, const char *cluster);
 

@@ -100,7 +100,8 @@ static void perform(struct operation_queue *o, struct operation_work *work) {
 
 /* ---- the thread ---- */
 
-/* With the mutex held: the first of another team's than the last one, or else the first; NULL when none waits. */
+/* With the mutex held: take the first operation of a team other than the one served last, or else the first operation;
+ * NULL when none waits. */
 static struct operation_work *take(struct operation_queue *o) {
     struct operation_work **at = &o->first;
     while (*at && !strcmp((*at)->team, o->turn))

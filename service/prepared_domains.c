@@ -161,7 +161,8 @@ static struct entry *look_up(struct prepared_domains *d, const char *model, cons
     return NULL;
 }
 
-/* With the mutex held: unlist what is least recently used beyond the limit; what nobody uses is returned to be freed.
+/* With the mutex held: take the least recently used entries beyond the limit off the list, but for those in use, and
+ * return them to be freed.
  */
 static struct entry *evict(struct prepared_domains *d) {
     struct entry **at = &d->first, *gone = NULL;

@@ -35,7 +35,7 @@ enum status prepared_domain_new(struct model *model, struct cluster *cluster, st
                                 struct error *err);
 void prepared_domain_drop(struct prepared_domain *domain); /* NULL is allowed */
 
-/* A predictor for one thread, to be given back. Fails: as predictor_init. */
+/* Take a predictor for one thread. Give it back with prepared_domain_give_predictor. Fails: as predictor_init. */
 enum status prepared_domain_take_predictor(struct prepared_domain *domain, struct predictor **out, struct error *err);
 void prepared_domain_give_predictor(struct prepared_domain *domain, struct predictor *predictor);
 

@@ -33,7 +33,7 @@ uint64_t quota_used(struct quota *quota, const char *token);
 bool quota_reserve(struct quota *quota, const struct principal *who, uint64_t least, uint64_t most, uint64_t *granted,
                    unsigned *wait_s);
 
-/* Of those `granted`, `used` were; the rest is given back. */
+/* Of the `granted` trials `used` were used; give the rest back. */
 void quota_settle(struct quota *quota, const struct principal *who, uint64_t granted, uint64_t used);
 
 #endif

@@ -26,14 +26,14 @@ void sign_ins_free(struct sign_ins *sign_ins); /* NULL is allowed */
 enum status sign_ins_begin(struct sign_ins *sign_ins, const char *token, char value[SIGN_IN_LENGTH + 1],
                            struct error *err);
 
-/* The id of the token whose sign-in this is, which counts as used now. False: nobody's, or it has ended.
- * O(SIGN_INS_MOST) and one SHA-256. */
+/* The id of the token that this sign-in belongs to; the sign-in counts as used now. False: there is no such sign-in, or
+ * it has ended. O(SIGN_INS_MOST) and one SHA-256. */
 bool sign_ins_find(struct sign_ins *sign_ins, const char *value, char token[TOKEN_ID_LENGTH + 1]);
 
 /* Whether the sign-in is still good. Asking does not count as use: it is for streams, which go on for long. */
 bool sign_ins_holds(struct sign_ins *sign_ins, const char *value);
 
-/* It ends; nothing happens when there is none. */
+/* End the sign-in; nothing happens when there is none. */
 void sign_ins_end(struct sign_ins *sign_ins, const char *value);
 
 #endif

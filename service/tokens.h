@@ -81,7 +81,7 @@ enum status tokens_open(const char *path, struct tokens **out, struct error *err
 void tokens_close(struct tokens *tokens); /* NULL is allowed */
 size_t tokens_count(struct tokens *tokens);
 
-/* Whether the file cannot be read, and why; meanwhile tokens_check and tokens_confirm know nobody. */
+/* Whether the file cannot be read, and why. While it cannot, tokens_check and tokens_confirm refuse every token. */
 enum { TOKENS_WHY_MAX = 512 };
 bool tokens_unreadable(struct tokens *tokens, char why[TOKENS_WHY_MAX]);
 uint64_t tokens_faults(struct tokens *tokens); /* how often the file became unreadable */

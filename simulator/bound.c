@@ -16,7 +16,8 @@ struct need {
     double dense_bytes, served_bytes;     /* by all-reduce; by a push */
 };
 
-/* Every shard that cuts axis 0 moves its own rows, one that cuts another axis the index of every row too. */
+/* The fewest bytes of a variable that one device pushes, however the variable is cut. Shards of axis 0 move each row
+ * and its index once; shards of another axis move the index of every row once a shard. */
 static double least_served_bytes(const struct variable *v) {
     enum { INDEX_BYTES = 8 };
     if (v->sparse_rows == 0)

@@ -4,11 +4,11 @@
  * flows wait for their turn, until nothing moves.
  *
  * The repair ends in the fair rates. Every level is at least the resource's capacity over its flows. So once all
- * waiting resources had a turn, no level is below the smallest of these quotients, and that is then the final level of
- * its resource. The flows of that resource are known, and the same holds for the next smallest, and so on. So there are
- * at most resources + 1 rounds over the queue, and what still moves after them is rounding. A small change seldom
- * reaches far, because it passes only from lower levels to higher ones: that is why this is faster than filling all
- * anew. */
+ * waiting resources had a turn, no level is below the smallest of these quotients. The resource with that quotient then
+ * has its final level, and its flows their final rates. The same argument holds for the next smallest, and so on. So
+ * there are at most resources + 1 rounds over the queue, and what still moves after them is rounding. A small change
+ * seldom reaches far, because it passes only from lower levels to higher ones: that is why this is faster than filling
+ * all anew. */
 #include "simulator/flows.h"
 
 #include <math.h>

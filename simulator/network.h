@@ -1,7 +1,7 @@
 /* Transfers on their way, and when the next one arrives.
  *
- * Transfers that use the same resources form a class. A class needs only a virtual clock, and a heap of the readings of
- * that clock at which its transfers end. The transfers of a class go side by side, all at its rate. If the class is a
+ * Transfers that use the same resources form a class. A class has a virtual clock, and a heap of its transfers by the
+ * reading of that clock at which they end. The transfers of a class go side by side, all at its rate. If the class is a
  * connection they go one after another, in the order in which they were added. Rates follow one of two rules, chosen by
  * `flows`:
  *   NULL       there is one class, and its transfers share 1 unit a microsecond equally: enough for all-reduces alone

@@ -393,7 +393,7 @@ static void add_arrival(struct timeline *tl, const struct arrival *arrival) {
         set_timer(tl, c, m, TIMER_PULL, *free_us, *free_us);
 }
 
-/* In the plan's order, whatever order the network found them in. */
+/* Take in the pushes of this instant in the plan's order, in whatever order the network found them. */
 static void add_arrivals(struct timeline *tl) {
     for (size_t i = 1; i < tl->n_arrived; i++) {
         struct arrival arrival = tl->arrived[i];

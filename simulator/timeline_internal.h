@@ -54,7 +54,7 @@ struct chain {
     double time_us; /* when the step before the waited-for one ended */
     bool waiting;
     uint32_t *left;    /* n_steps: messages that the gate still waits for */
-    double *opened_us; /* n_steps: when the last message that came was usable */
+    double *opened_us; /* n_steps: when the latest of the messages that have come became usable */
     struct ready_set ready;
     uint32_t next; /* fifo, preemptive: whose turn it is */
     uint32_t in_flight;

@@ -156,7 +156,7 @@ static void append_piece(struct lowering *low, const struct message *like, uint3
     low->n_pieces++;
 }
 
-/* Then lowering stops: counting on would take hours where a huge gradient has tiny partitions. */
+/* When this is true lowering stops: a huge gradient with tiny partitions would take hours to count. */
 static bool too_many(const struct lowering *low) {
     return low->n_messages > PLAN_MAX_MESSAGES;
 }

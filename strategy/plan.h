@@ -25,7 +25,7 @@
  * index a row; all-reduce moves them dense.
  *
  * A new kind of message is a new enum sync_kind. `grep -rnE 'SYNC_|any_server|any_all_reduce|parameter_server'` finds
- * who asks for the kind, in these rooms:
+ * the code that asks for the kind, in these folders:
  *   strategy/          its JSON, rules, lowering, slices and baselines; in space/ how a search draws and changes it
  *   featurize/         what learned rankers see of it
  *   simulator/         its events and the resources that it uses; the closed form and the trace

@@ -342,7 +342,7 @@ static bool write_variables(const struct strategy *strategy, const struct model 
     return ok;
 }
 
-/* Without `name` it is the text that the id is made of. */
+/* Write the description. Without `name` it is the text that the id is the hash of. */
 static cJSON *write_named(const struct strategy *strategy, const char *name, const struct model *model,
                           const struct cluster *cluster) {
     cJSON *root = cJSON_CreateObject();

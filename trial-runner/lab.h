@@ -21,7 +21,7 @@
 #define LAB_HEAD   "head"
 #define LAB_STATE  "/run/syncopate" /* state files of the labs that lab_up made, on the host */
 #define LAB_AGENT  "/run/lab/agent" /* in the lab: a program like rsh, `agent NODE COMMAND...` */
-#define LAB_TMPDIR "/run/tmp"       /* in the lab: the head's TMPDIR, and above the nodes' own */
+#define LAB_TMPDIR "/run/tmp"       /* in the lab: the head's TMPDIR; each node's own is a folder in it */
 
 enum { LAB_MAX_NODES = 250 };
 

@@ -69,7 +69,7 @@ enum status launcher_choose(struct launcher *launcher, const char *word, const s
                             struct error *err);
 const char *trial_worker_name(enum trial_worker worker);
 
-/* The worker program, in the arena. Fails: ST_NOT_FOUND, ST_ENVIRONMENT. */
+/* The path of the worker program, in the arena. Fails: ST_NOT_FOUND, ST_ENVIRONMENT, ST_NO_MEMORY. */
 enum status launch_worker_path(const struct launcher *launcher, struct arena *arena, const char **out,
                                struct error *err);
 

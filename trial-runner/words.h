@@ -23,7 +23,7 @@ void words_add(struct words *words, const char *word);
 /* Words that white space divides; NULL: none. */
 void words_add_text(struct words *words, const char *text);
 
-/* Of a NULL-terminated list, which may be NULL. */
+/* The number of words of a NULL-terminated list, which may be NULL. */
 size_t words_count(const char *const *list);
 
 #endif

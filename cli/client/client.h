@@ -32,7 +32,7 @@ struct client; /* opaque */
 enum status client_open(const struct client_options *options, struct client **out, struct error *err);
 void client_close(struct client *client); /* NULL is allowed */
 
-/* As it was given, without a '/' at its end. */
+/* The service's URL as the user gave it, without a '/' at its end. */
 const char *client_url(const struct client *client);
 
 enum { CLIENT_MOST_BYTES = 64 << 20 }; /* of an answer */

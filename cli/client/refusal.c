@@ -30,7 +30,7 @@ static const char *text_of(const cJSON *json, const char *key) {
     return text ? text : "";
 }
 
-/* Where in the body, of the first of its errors. */
+/* The JSON pointer of the first of the problem's errors: which part of the request's body is wrong. */
 static const char *pointer_of(const cJSON *json) {
     return text_of(cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(json, "errors"), 0), "pointer");
 }

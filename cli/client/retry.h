@@ -18,7 +18,7 @@ enum try_ending {
 struct retry {
     double deadline_us;
     unsigned tries, most; /* made so far, and at most; 0: no limit but the deadline */
-    bool repeatable;      /* doing it twice is doing it once */
+    bool repeatable;      /* sent twice, it has the same effect as sent once */
     struct rng rng;
 };
 

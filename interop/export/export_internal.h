@@ -1,6 +1,7 @@
 /* What the exporters share: an export while it is written, and notes about what it cannot say.
  *
- * When memory runs out the form remembers it, and export_build reports it once. So a note or a file is a single call.
+ * When memory runs out the form remembers it, and export_build reports it at the end. So adding a note or a file needs
+ * no check of its own.
  */
 #ifndef INTEROP_EXPORT_EXPORT_INTERNAL_H
 #define INTEROP_EXPORT_EXPORT_INTERNAL_H
@@ -76,8 +77,9 @@ void form_note_rest(struct form *f, unsigned can);
 int form_algorithm(const struct form *f);
 int form_encoding(const struct form *f);
 
-/* The largest message that the strategy allows (partition_bytes of groups and served variables). If not all have the
- * same, *uniform is false and the result is the size that most bytes have. 0: whole. */
+/* The largest message that the strategy allows (partition_bytes of groups and served variables). If groups and
+ * variables have different limits, *uniform is false, and the result is the limit under which the most bytes travel. 0:
+ * whole. */
 uint64_t form_partition(struct form *f, bool *uniform);
 
 /* Bytes of each of the n_groups groups as the strategy moves them; NULL (remembered) when memory is out. */

@@ -23,7 +23,7 @@ struct pass {
     uint64_t low, high; /* thresholds that agree so far */
 };
 
-/* What Horovod is given of a gradient: all of it, or f16 where all are compressed. */
+/* The bytes that Horovod gets of a gradient: all of them, or its f16 form when every gradient is compressed. */
 static uint64_t bytes_of(const struct model *model, const struct variable_sync *sync, uint32_t v, bool half) {
     return half ? plan_gradient_bytes(&model->variables[v], sync) : model->variables[v].bytes;
 }

@@ -27,7 +27,7 @@ static const struct proto_field *field_of(const struct proto_field *fields, cons
     return fields->name ? fields : NULL;
 }
 
-/* Of integers, booleans and enumerations. */
+/* The number that stands for an integer, a boolean or a word of an enumeration. */
 static uint64_t number_of(const struct proto_field *field, const cJSON *value) {
     uint64_t x = 0;
     if (field->kind == PROTO_BOOL)

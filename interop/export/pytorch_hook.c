@@ -42,7 +42,7 @@ static const uint32_t *first_reads(struct form *f) {
     return first;
 }
 
-/* By group: the least of its variables'. NULL (remembered) when memory is out. */
+/* For each group the least value of `first` among its variables. NULL (remembered) when memory is out. */
 static const uint32_t *groups_needed(struct form *f, const uint32_t *first) {
     const struct strategy *s = f->strategy;
     uint32_t *needed = arena_alloc(f->arena, s->n_groups, sizeof *needed);

@@ -200,7 +200,8 @@ static bool add_measurements(const struct cluster_draft *draft, cJSON *root) {
     return ok;
 }
 
-/* The base with other measurements; its nodes and rates are its own. */
+/* The base description with the draft's measurements added; they replace measurements of the same kind. Nodes and rates
+ * stay as in the base. */
 static enum status extend_base(const struct cluster_draft *draft, const struct import_settings *settings,
                                struct notes *notes, cJSON **out, struct error *err) {
     if (settings->nic_gbit_per_s > 0 || settings->nic_latency_us > 0 || settings->device_link_gbyte_per_s > 0)

@@ -40,7 +40,7 @@ bool graph_item_is(const struct source *source) {
            memmem(source->text, n, GRAPH_TYPE, strlen(GRAPH_TYPE));
 }
 
-/* Without the number of the output: "w" of "w:0". */
+/* Cut off the number of the output: "w:0" becomes "w". */
 static void cut_output(char *name) {
     char *colon = strrchr(name, ':');
     if (colon && colon[1] && !colon[1 + strspn(colon + 1, "0123456789")])

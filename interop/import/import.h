@@ -31,8 +31,9 @@ const struct import_kind *import_cluster_kinds(void);
 enum status import_model(const struct source *source, const char *kind, const struct import_settings *settings,
                          struct notes *notes, cJSON **out, struct error *err);
 
-/* One cluster description from n files that tell parts of it: nodes, rates, measured curves. Where two files tell the
- * same, the later file counts; of measurements of the same size the median. *out, kind and failures as import_model. */
+/* Make one cluster description from n files. Each file gives a part of it: nodes, rates or measured curves. Where two
+ * files give the same figure, the later file counts; of several measurements of one size the median counts. *out, kind
+ * and failures as import_model. */
 enum status import_cluster(size_t n, const struct source *sources, const char *kind,
                            const struct import_settings *settings, struct notes *notes, cJSON **out, struct error *err);
 

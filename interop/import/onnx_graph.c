@@ -137,7 +137,7 @@ static enum status read_shape(const struct proto_message *tensor, const struct p
     return st;
 }
 
-/* Of a TypeProto; sequences, maps and the like have no shape. */
+/* Read the shape and type of a TypeProto; sequences, maps and the like have no shape. */
 static enum status read_type(const struct proto_message *info, const struct proto_value *at, struct arena *arena,
                              struct onnx_value *out, struct error *err) {
     struct proto_message type, tensor;

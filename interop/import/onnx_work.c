@@ -1,6 +1,6 @@
-/* A product of matrices takes 2 operations an element of the result and of the axis that is summed over; a convolution
- * is such a product at every place of its result (a transposed one: of its input). A recurrent layer is one at every
- * step of its sequence. Attention is two: queries by keys, and their result by the values. All else (activations,
+/* A product of an m x k and a k x n matrix takes 2 m k n operations. A convolution is such a product at every place of
+ * its result (a transposed one: of its input). A recurrent layer is such a product at every step of its sequence.
+ * Attention is two such products: queries by keys, and their result by the values. All else (activations,
  * normalization, sums, look-ups) is limited by memory and takes little beside these; it counts as 0. Source: the
  * operators' definitions in ONNX's Operators.md, of ai.onnx up to version 24, and those of com.microsoft in ONNX
  * Runtime's ContribOperators.md that fuse or quantize one of them. */

@@ -48,7 +48,7 @@ static bool is_input(const char *words) {
     return !strncmp(words, "Input", 5) && !words[5 + strspn(words + 5, "0123456789")];
 }
 
-/* "activation_size=[1.0; 2.0]" and the like are of no use here. */
+/* "activation_size=[1.0; 2.0]" is skipped; any other name that is not known is an error. */
 static enum status read_figure(const struct lines *lines, char *field, struct layer *out, struct error *err) {
     char *equals = strchr(field, '=');
     if (!equals)

@@ -39,7 +39,7 @@ void source_unmap(struct source *source);
 size_t text_valid_bytes(const char *text, size_t n);
 
 /* The file's name without its folders and without everything from its first dot on: the default name of a description.
- * SOURCE_NAMELESS for standard input and for a file without such a name. */
+ * A name that begins with a dot stays whole. SOURCE_NAMELESS for standard input and where there is no name. */
 #define SOURCE_NAMELESS "imported"
 const char *source_stem(const struct source *source, struct arena *arena);
 bool source_is_standard_input(const struct source *source);

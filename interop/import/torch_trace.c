@@ -10,9 +10,10 @@
  * left out. Where the trace has kernels of a device, an operator takes the time for which the kernels that it launched
  * kept the device busy. Times are medians over the iterations that did the same as the last one.
  *
- * A trace has no names of parameters, and has shapes only with record_shapes=True, as the input of AccumulateGrad.
- * Which forward operator reads a parameter is found so: the parameter's gradient follows the step of autograd that made
- * it, and that step bears the sequence number of the forward operator that it differentiates. O(n log n) in the events.
+ * A trace has no names of parameters, and has shapes only with record_shapes=True, as the input of AccumulateGrad. So
+ * the forward operator that reads a parameter is found by numbers: the parameter's gradient follows the step of
+ * autograd that made it, and this step has the sequence number of the forward operator that it differentiates. O(n log
+ * n) in the events.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -355,7 +356,7 @@ static size_t list_numbered(const struct import *import, struct numbered *out) {
 static bool find_read(const struct pass *pass, const struct numbered *numbered, size_t n, int64_t sequence,
                       size_t *out) {
     size_t low = 0, high = n, mark = 0;
-    while (low < high) { /* the first behind all of that number */
+    while (low < high) { /* low ends behind the last event with that number */
         const size_t middle = low + (high - low) / 2;
         if (numbered[middle].sequence <= sequence)
             low = middle + 1;

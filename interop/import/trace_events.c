@@ -22,7 +22,7 @@ static bool is_one_of(const char *word, const char *const list[]) {
     return *list;
 }
 
-/* Of what the processor did, operators and labels around them. */
+/* The kind of an event of the processor: an operator, or a label around operators. */
 static bool kind_of_label(const char *name, const char *category, enum trace_kind *out) {
     static const char *const operators[] = {"cpu_op", "operator", "", NULL};
     if (begins(name, EVALUATE))

@@ -27,8 +27,8 @@ static const double TEMPERATURE = 0.1;
 static const double NOISE = 0.01;
 /* Weight of the Huber term beside the ranking loss: enough to hold scores to the scale of times. */
 static const double ANCHOR = 0.3;
-/* A ranker that is trained on counts as this many examples: with n new ones steps are n / (n + this) as large. With
- * full steps ten examples of a new domain spoil an order that hundreds have taught. */
+/* In further training the old ranker counts as this many examples: with n new examples the steps are multiplied by n /
+ * (n + FORMER). With full steps ten examples of a new domain spoil an order that hundreds have taught. */
 static const double FORMER = 200;
 
 static const struct neural_network *const NETWORKS[RANKER_KIND_COUNT] = {

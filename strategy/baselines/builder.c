@@ -1,4 +1,4 @@
-/* The last step of every baseline, cutting rules, and the ways in which variables come to servers and groups. */
+/* The last step of every baseline, cutting rules, and the ways to assign variables to servers and to groups. */
 #include "strategy/baselines/builder.h"
 
 enum status baseline_finish(enum status st, struct strategy *built, const struct model *model,

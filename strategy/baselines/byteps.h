@@ -11,8 +11,8 @@
 
 enum { BYTEPS_PARTITION_BYTES = 4096000 };
 
-/* Its cut, placement and partitions of at most `partition_bytes` (1024 and more), sealed; fifo without credit. Fails:
- * ST_NO_MEMORY. */
+/* BytePS's cut, placement and partitions of at most `partition_bytes` (1024 and more), sealed; fifo without credit.
+ * Fails: ST_NO_MEMORY. */
 enum status byteps_build(const struct model *model, const struct cluster *cluster, uint64_t partition_bytes,
                          struct strategy *out, struct error *err);
 

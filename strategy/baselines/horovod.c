@@ -1,8 +1,8 @@
 /* Horovod with its defaults: HOROVOD_CYCLE_TIME 1 ms, HOROVOD_FUSION_THRESHOLD 128 MiB.
  *
  * A background thread wakes up every cycle and fuses what all ranks have ready into as few all-reduces as the threshold
- * allows. It takes the first waiting tensor, adds later ones of its dtype while they fit, and looks past those that do
- * not match as long as what it has and what it passed over would fit the threshold together.
+ * allows. It takes the first waiting tensor and adds later tensors of the same dtype while they fit. It passes over the
+ * others, and stops when the tensors taken and passed over are together larger than the threshold.
  *
  * Which tensors meet in a cycle is a matter of time; here it is taken from the model's operator times on the slowest
  * node (a tensor is ready when all ranks have it), with cycles counted from the start of the iteration. With NCCL the

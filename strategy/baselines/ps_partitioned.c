@@ -1,8 +1,9 @@
-/* AutoDist's PartitionedPS: axis 0 of every variable is cut into its smallest divisor from 2 up (so a prime number of
- * rows becomes as many shards), and the shards go to the servers that hold the fewest bytes so far, from the fewest
- * up; with more shards than servers the round starts again. Every node serves. With a single node AutoDist means to
- * leave variables whole, but its code cuts them; so does this. Otherwise as "ps". Left out: AutoDist leaves variables
- * whole that control flow reads, and it may cut one into more than 65,536 shards.
+/* AutoDist's PartitionedPS: axis 0 of every variable is cut into as many shards as its smallest divisor from 2 up (so a
+ * prime number of rows becomes as many shards). The servers are sorted by the bytes that they hold so far, fewest
+ * first, and take one shard each in turn; with more shards than servers the round starts again. Every node serves. With
+ * a single node AutoDist means to leave variables whole, but its code cuts them; we do as its code does. Otherwise as
+ * "ps". Left out: AutoDist does not cut variables that control flow reads, and it may cut a variable into more than
+ * 65,536 shards.
  * Source: AutoDist, strategy PartitionedPS. O(variables · shards · log nodes). */
 #include "strategy/baselines/baselines.h"
 #include "strategy/baselines/builder.h"

@@ -1,10 +1,11 @@
-/* TicTac: the order of communication and nothing else. Whole tensors, no fusion, no partition, no preemption: whenever
- * the network is free the ready tensor that the next forward pass needs first goes.
+/* TicTac: the order of communication and nothing else. Whole tensors, no fusion, no partition, no preemption. Whenever
+ * the network is free, it sends one of the ready tensors: the one that the next forward pass needs first.
  *
  * It was published for TensorFlow's parameter servers. It is an all-reduce here, as in PACE's comparison (§VI-B), where
- * all baselines run on all-reduce, so that its distance to them is what order alone is worth. Like PACE's it knows no
- * barrier; ByteScheduler (§8) suspects that TensorFlow's barrier took most of its gain. Its two ways of ranking
- * transfers, by operator times and by the graph alone, come to the same on one compute stream: the order of first use.
+ * all baselines run on all-reduce, so that its distance to them is what order alone is worth. As in PACE's comparison
+ * there is no barrier; ByteScheduler (§8) suspects that TensorFlow's barrier took most of TicTac's gain. TicTac ranks
+ * transfers in two ways, by operator times and by the graph alone. On one compute stream both give the same order: that
+ * of first use.
  * Source: Hashemi et al., MLSys 2019; PACE §VI; ByteScheduler §1 and §8. O(variables). */
 #include "strategy/baselines/baselines.h"
 #include "strategy/baselines/builder.h"

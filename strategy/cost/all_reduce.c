@@ -13,8 +13,8 @@
  *   - hierarchical: every node sums its d devices' gradients at one of them, d - 1 times M over the device link; those
  *     run the ring among K nodes; then d - 1 copies go back. Nodes work at once: the slowest counts.
  *
- * `auto` is what the library chooses; measurements do not say what that is. At each point `auto` counts as the
- * algorithm whose curve passes nearest, which says how many parts it has. A query is O(log points). */
+ * `auto` is what the library chooses; measurements do not say what that is. At each point `auto` is taken for the
+ * algorithm whose measured curve is nearest; from this follows how many parts it has. A query is O(log points). */
 #include "strategy/cost/all_reduce.h"
 
 #include <math.h>
@@ -199,7 +199,7 @@ static double burst_us(const struct all_reduce_table *table, const double *wire)
     return most;
 }
 
-/* The time a byte for which a part holds the network, as point i shows it. */
+/* How long one part of an all-reduce holds the network, in microseconds a byte, by the time of point i. */
 static double hold_seen(const struct curve *curve, uint32_t i, uint32_t parts, double burst_us) {
     double time = curve->time_us[i], latency = curve->time_us[0];
     return fmin(time, (time - latency) / parts + burst_us) / curve->bytes[i];

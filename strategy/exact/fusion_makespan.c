@@ -25,8 +25,8 @@ struct step {
     double tail, work;
 };
 
-/* A cut of the gradients from some place on. W(q) = base for q at or above every step, and each step adds its work for
- * q up to its tail. */
+/* One way to cut the gradients from some place on into groups. W(q) is base plus the work of every step whose tail is q
+ * or longer. */
 struct label {
     struct label *next;       /* at the same place */
     const struct label *rest; /* the cut without its first group; NULL: that was all */

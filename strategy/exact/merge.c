@@ -7,15 +7,15 @@
  *
  * By lines. ready and T never fall, so the i with T(i) <= ready(j) are a prefix that only grows with j. Among them the
  * network waits for the gradient, and the last i, with the fewest bytes to send, is best. Among the others the gradient
- * waits for the network, and a line makes the term T(i) - b P(i) plus what depends on j alone: its least value over a
- * window both of whose ends only move right, kept in a monotone queue for each line. Where gathering costs, a group of
- * one gradient is looked at by itself and all others have the steeper line.
+ * waits for the network. With a line of slope b the term is then T(i) - b P(i) plus what depends on j alone. Both ends
+ * of the window of these i only move right, so a monotone queue for each line keeps the least value. Where gathering
+ * costs, a group of one gradient is looked at by itself and all others have the steeper line.
  *
  * By any cost. For each j, i goes down from j - 1. Once the network waits for the gradient, or the cost alone is too
- * much, smaller i are worse. With work after the groups (after_us), the least end is not yet the least value. But
- * whether some cut keeps every end + after below a limit is decided by the same program, over the groups that stay
- * below it: earlier ends again only help. So the least limit is found by bisection, between what no cut can be below
- * and the best value reached. */
+ * much, smaller i are worse. With work after the groups (after_us), the least end is not yet the least value. But the
+ * same program decides whether some cut keeps every end + after below a limit: it then uses only groups that stay below
+ * the limit, and an earlier end is again never a loss. So bisection finds the least limit, between a lower bound of all
+ * cuts and the best value reached. */
 #include "strategy/exact/merge.h"
 
 #include <math.h>

@@ -67,8 +67,9 @@ bool space_contains(const struct space *space, const struct strategy *strategy);
  * (sizes in steps of 4 KiB). */
 enum status space_sample_uniform(const struct space *space, struct rng *rng, struct strategy *out, struct error *err);
 
-/* By AutoSync's c_lb and c_am: one idea a strategy (all-reduce, servers, or a mix by sparsity, size or run), merge
- * groups that are runs of the order of readiness, servers weighted by the bandwidth that is left on them. */
+/* Draw a strategy by AutoSync's constraints c_lb and c_am. Each strategy follows one idea: all-reduce, servers, or a
+ * mix by sparsity, size or run. Merge groups are runs in the order of readiness. Servers are drawn with the bandwidth
+ * that is left on them as weight. */
 enum status space_sample_guided(const struct space *space, struct rng *rng, struct strategy *out, struct error *err);
 
 /* space_sample_guided with only some of the constraints, to measure what each is worth. Without SPACE_BALANCED a

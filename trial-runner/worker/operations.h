@@ -19,18 +19,18 @@ extern const struct operations_kind operations_kind;
 
 struct operations;
 
-/* For messages of up to `bytes`. `peer` is the device that plays the server for device 0. Never NULL: ends the job when
- * memory is out. Collective over the workers. */
+/* Make buffers for messages of up to `bytes`. `peer` is the device that plays the server for device 0. Never NULL: ends
+ * the job when memory is out. Collective over the workers. */
 struct operations *operations_new(const struct world *world, uint32_t peer, uint64_t bytes);
 void operations_free(struct operations *operations);
 
 /* Sum `bytes` of f32 over all workers. */
 void operations_all_reduce(struct operations *operations, uint64_t bytes, enum algorithm algorithm);
 
-/* Device 0 pushes bytes to its peer, which sends others back; all other ranks return at once. */
+/* Device 0 pushes `there` bytes to its peer, which sends `back` bytes back; all other ranks return at once. */
 void operations_push_and_pull(struct operations *operations, uint64_t there, uint64_t back);
 
-/* Within the memory of each rank: gather or scatter as many bytes, and add as many. */
+/* In the memory of each rank alone: copy `bytes`, as gathering and scattering do, and add `bytes`. */
 void operations_copy(struct operations *operations, uint64_t bytes);
 void operations_sum(struct operations *operations, uint64_t bytes);
 

@@ -15,7 +15,7 @@ struct trace {
     size_t n, capacity;
 };
 
-/* Nothing is kept of a trace that is not on. Out of memory ends the job. */
+/* Record an interval; does nothing while the trace is off. Out of memory ends the job. */
 void trace_step(struct trace *trace, uint32_t iteration, uint32_t step, double start_us, double end_us);
 void trace_message(struct trace *trace, uint32_t iteration, uint32_t message, double ready_us, double start_us,
                    double end_us);

@@ -83,9 +83,9 @@ enum status rankers_list(struct store *store, const struct viewer *asker, struct
                          struct error *err);
 void stored_rankers_release(struct stored_rankers *list);
 
-/* Of the usable residual rankers, the one that was trained on a domain nearest to `here` (domain_distance). Of equally
- * near rankers the one with most trials is taken, then the newest. *distance may be NULL. Fails: ST_NOT_FOUND when
- * there is none. */
+/* Find the usable residual ranker that was trained on the domain nearest to `here` (domain_distance). Of equally near
+ * rankers the one with most trials is taken, then the newest. *distance may be NULL. Fails: ST_NOT_FOUND when there is
+ * none. */
 enum status rankers_nearest(struct store *store, const struct viewer *asker, const struct domain *here,
                             struct stored_ranker *out, double *distance, struct error *err);
 

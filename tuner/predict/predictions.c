@@ -23,7 +23,7 @@ static bool same(const struct known_prediction *slot, const struct id *strategy,
     return !memcmp(slot->factors, factors, sizeof slot->factors) && !strcmp(slot->strategy.hex, strategy->hex);
 }
 
-/* Where it is, or the free slot where it belongs. */
+/* The slot of this prediction, or the free slot where it belongs. */
 static size_t place_of(const struct predictions *p, const struct id *strategy, const double factors[2]) {
     uint64_t hash = mix(mix(mix(mix(1, strategy->hex), strategy->hex + 8), &factors[0]), &factors[1]);
     size_t i = hash & (p->room - 1);

@@ -50,7 +50,8 @@ size_t predictor_bytes(const struct predictor *predictor);
 enum status predictor_run(struct predictor *predictor, const struct strategy *strategy, struct prediction *out,
                           struct error *err);
 
-/* The same, and what the strategy looks like to a ranker; *prediction may be NULL. Release with features_release. */
+/* As predictor_run, and get the strategy's features for a ranker; *prediction may be NULL. Release with
+ * features_release. */
 enum status predictor_features(struct predictor *predictor, const struct strategy *strategy, struct features *out,
                                struct prediction *prediction, struct error *err);
 

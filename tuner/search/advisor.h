@@ -1,10 +1,11 @@
 /* Which candidates are worth a trial: a prior from the simulator and a learned ranker, corrected by the trials here.
  *
  * The logarithm of a strategy's time is taken to be prior(x) + g(x) + noise, where prior is the learned ranker's
- * prediction (or the timeline's, without one) and g a Gaussian process over what the strategy looks like, fitted to the
- * trials of this domain. Candidates are compared by log expected improvement, less a penalty for likeness to what was
- * tried (AutoSync §3.2); when several are wanted, each is chosen as if those before it had measured as expected.
- * With fewer than ADVISOR_LEAST trials the order is the prior's, less the same penalty.
+ * prediction (or the timeline's, without one) and g a Gaussian process over the strategy's sketch
+ * (tuner/search/sketch.h), fitted to the trials of this domain. Candidates are compared by log expected improvement,
+ * less a penalty for likeness to what was tried (AutoSync §3.2); when several are wanted, each is chosen as if those
+ * before it had measured as expected. With fewer than ADVISOR_LEAST trials the order is the prior's, less the same
+ * penalty.
  * Units: microseconds; deviations and gains are of logarithms, so 0.02 is 2%. Threads: one at a time. */
 #ifndef TUNER_SEARCH_ADVISOR_H
 #define TUNER_SEARCH_ADVISOR_H

@@ -143,7 +143,7 @@ static double distance(size_t columns, const double *a, const double *b) {
     return sqrt(sum);
 }
 
-/* Of the points at least `apart` from all that is known, the prior's best. */
+/* Find the point with the best prior among those at least `apart` from every known point. */
 static bool best_apart(const struct bayes *b, const struct bayes_climb *climb, const struct records *r, size_t known,
                        double apart, const double *rows, const double *prior, double *row) {
     size_t columns = b->space.columns, best = BAYES_SPREAD;

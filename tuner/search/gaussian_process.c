@@ -220,7 +220,8 @@ enum status gp_factorise(struct gp *gp, const double *theta, size_t n, bool want
     double diagonal = GP_CONSTANT + exp(theta[GP_SIGNAL]);
     lapack_int info = 0;
     if (!isfinite(diagonal + exp(theta[GP_NOISE])))
-        return error_set(err, ST_NUMERIC, "a Gaussian process of variance %g has no covariance in double precision",
+        return error_set(err, ST_NUMERIC,
+                         "the covariance of a Gaussian process of variance %g is not finite in double precision",
                          exp(theta[GP_SIGNAL]));
     scale_rows(gp, theta, n);
     gp->jitter = 0;

@@ -168,8 +168,9 @@ static bool take_start(const struct gp *gp, int number, double least_noise, doub
     return true;
 }
 
-/* The Hessian of what `descend` minimises with all observations, at climb->at, by that of the first FEW: the
- * likelihood's part grows with their number, the priors' does not. gradient, moved and scratch: [parameters]. */
+/* Estimate the Hessian, at climb->at, of what `descend` minimises with all observations. It is computed with the first
+ * FEW observations only. Then the likelihood's part is scaled up to all observations; the priors' part is not.
+ * gradient, moved and scratch: [parameters]. */
 static void estimate_hessian(struct climb *climb, double *gradient, double *moved, double *scratch, double *hessian) {
     const size_t n = GP_LENGTH + climb->gp->inputs;
     const double more = (double)climb->gp->n / FEW;

@@ -26,7 +26,7 @@ struct proposal {
 
 /* Nothing in tried[0..n) is proposed again. Candidates are made against the context's predictor; features come from
  * `described`, the predictor of the cluster as it is described, when there is a ranker, since that is what it was
- * trained on. What was measured earlier is learned from like what was tried. Fails: ST_NOT_FOUND when all that was seen
+ * trained on. Earlier measurements count in learning as the trials here do. Fails: ST_NOT_FOUND when all that was seen
  * had been tried; as candidates_make and advisor_rank. */
 enum status proposal_next(const struct search_context *context, struct predictor *described,
                           const struct proposal_options *options, size_t n, const struct tried *tried, struct rng *rng,

@@ -25,8 +25,9 @@ struct starts {
 
 #define STARTS_HOPELESS 1.5
 
-/* For the predictor's model and cluster, as it is corrected now. A baseline that cannot be built for them, or is too
- * large to predict, is left out too. Fails: ST_NO_MEMORY, and as baselines and predictions for other reasons. */
+/* List the starts for the predictor's model and cluster, predicted with its present correction. A baseline that cannot
+ * be built for them, or is too large to predict, is left out too. Fails: ST_NO_MEMORY, and as baselines and predictions
+ * for other reasons. */
 enum status starts_list(struct predictor *predictor, struct starts *out, struct error *err);
 void starts_release(struct starts *starts);
 

@@ -1,5 +1,5 @@
 /* The results of a session, from its records alone: a row for each strategy, the best of them, the best baseline, how
- * the two compare, how good predictions were, who proposed what won, and which knobs mattered.
+ * the two compare, how good predictions were, what each proposer contributed, and which knobs mattered.
  *
  * `syncopate tune`, the service, reports and `sessions show` all show this. It may be read while the session runs,
  * after it has ended, and of a collection. (The result of one trial is struct tune_outcome in trials.h.)
@@ -94,9 +94,10 @@ enum {
     OUTCOME_IMPORTANCE = 2 /* which knobs mattered: up to a second for large models */
 };
 
-/* Of the session `id`, which is about this model and cluster; `parts` are joined by |. A strategy that cannot be read
- * or lowered any more is left out of the importance. Fails: ST_NOT_FOUND (no such session), ST_INVALID (its budget or
- * the best strategy is damaged), ST_NO_MEMORY, as work_check and the store. Release with outcome_release. */
+/* Gather the outcome of the session `id`, which is about this model and cluster; `parts` are joined by |. A strategy
+ * that cannot be read or lowered any more is left out of the importance. Fails: ST_NOT_FOUND (no such session),
+ * ST_INVALID (its budget or the best strategy is damaged), ST_NO_MEMORY, as work_check and the store. Release with
+ * outcome_release. */
 enum status outcome_gather(struct store *store, const char *id, const struct model *model,
                            const struct cluster *cluster, unsigned parts, struct outcome *out, struct error *err);
 void outcome_release(struct outcome *outcome); /* {0} is allowed */
@@ -116,7 +117,7 @@ bool outcome_row_is_void(const struct outcome_row *row);
 /* ---- as JSON: Outcome in the service's interface ---- */
 
 /* Add members to the object `to`; false when memory is out. outcome_write: how the strategies compare.
- * outcome_write_lessons: which knobs mattered, and who proposed what won. */
+ * outcome_write_lessons: which knobs mattered, and what each proposer contributed. */
 bool outcome_write(const struct outcome *outcome, cJSON *to);
 bool outcome_write_lessons(const struct outcome *outcome, cJSON *to);
 

@@ -56,7 +56,8 @@ struct entry *session_find(struct session *s, const struct id *id);
 /* A new entry; takes the strategy over. NULL when memory is out; the strategy is then released. */
 struct entry *session_add(struct session *s, struct strategy *strategy, const char *proposer, double predicted_us);
 
-/* A trial of it has ended. Of several outside the final the first that completed counts. Fails: ST_NO_MEMORY. */
+/* A trial of the entry has ended. Of several trials outside the final the first that completed counts. Fails:
+ * ST_NO_MEMORY. */
 enum status session_learn(struct session *s, struct entry *e, uint64_t round, enum record_state state, size_t n,
                           const double *iterations_us, const char *reason, struct error *err);
 

@@ -24,8 +24,8 @@ struct session_budget {
 /* Fails: ST_INVALID, with the place. */
 enum status session_budget_read(const struct stored_session *session, struct session_budget *out, struct error *err);
 
-/* As JSON; members of `before` (the text until now; NULL: none) that are not known are kept. malloc'd; NULL when memory
- * is out. */
+/* Write the budget as JSON. Unknown members of `before` (the text until now; NULL: none) are kept. malloc'd; NULL when
+ * memory is out. */
 char *session_budget_write(const struct session_budget *budget, const char *before);
 
 /* False for a collection, which has no budget. */

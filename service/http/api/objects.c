@@ -81,7 +81,7 @@ static const char *with_name(struct arena *arena, const struct stored_object *ob
     return whole;
 }
 
-/* Its text; for a client that has the text already, only whether the object is there. */
+/* Read the object's text; for a client that has the text already, only whether the object is there. */
 static enum status read_object(struct request *rq, struct store *store, enum store_kind kind, const struct id *id,
                                const char **text, struct error *err) {
     const struct viewer asker = request_asker(rq);
@@ -186,7 +186,7 @@ enum status api_clusters_create(struct request *rq, struct response *rs, struct 
     return st;
 }
 
-/* Of exactly one of the members "strategy" and "baseline". */
+/* Read the strategy from exactly one of the members "strategy" and "baseline". */
 static enum status read_new(struct request *rq, const struct json_at *body, const struct prepared_domain *domain,
                             struct strategy *out, struct error *err) {
     struct json_at at;

@@ -25,7 +25,7 @@ void request_settle(struct request *rq, uint64_t granted, uint64_t used) {
     quota_settle(rq->service->quota, &rq->principal, granted, used);
 }
 
-/* It is not a matter of waiting a moment: an administrator raises the limit, or prunes. */
+/* Waiting a moment does not help: an administrator must raise the limit, or prune. */
 static enum status refuse(struct request *rq, struct response *rs, const char *what, uint64_t most, struct error *err) {
     response_header(rs, HEADER_RETRY_AFTER, "3600");
     return problem_fail(err, PROBLEM_QUOTA,

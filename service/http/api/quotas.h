@@ -10,7 +10,7 @@
 enum status request_reserve(struct request *request, uint64_t least, uint64_t most, uint64_t *granted,
                             struct response *response, struct error *err);
 
-/* Of those `granted`, `used` were; the rest is given back. */
+/* Of the `granted` trials `used` were used; give the rest back. */
 void request_settle(struct request *request, uint64_t granted, uint64_t used);
 
 /* Whether the team may write more. Fails: PROBLEM_QUOTA when its rows or bytes are used up. It is checked before the

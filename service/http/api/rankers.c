@@ -90,7 +90,7 @@ static enum status read_domains(struct request *rq, const struct json_at *body, 
     return st;
 }
 
-/* Of the members "domains" and "filter" one or none. */
+/* Read the member "domains" or the member "filter"; both may be absent. */
 static enum status read_trials(struct request *rq, const struct json_at *body, struct query *query, struct error *err) {
     struct json_at at;
     const bool domains = json_has(body, "domains", &at), filter = json_has(body, "filter", &at);

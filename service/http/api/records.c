@@ -125,7 +125,7 @@ static enum status answer(const struct page *page, struct response *rs, struct e
     return ST_OK;
 }
 
-/* Whether references are wanted, which only lines can hold. */
+/* Read whether references are wanted. Only JSON Lines can hold them. */
 static enum status read_references(const struct request *rq, enum format format, bool *out, struct error *err) {
     *out = false;
     enum status st = request_query_bool(rq, "references", out, err);

@@ -6,18 +6,20 @@
 #include "service/hub.h"
 #include "tuner/session/outcome.h"
 
-/* Its team's, shared with the asker's, or with all; an administrator sees every session. */
+/* Whether `who` may see the session: it is their team's, or shared with their team or with all. An administrator sees
+ * every session. */
 bool session_may_see(const struct principal *who, const struct stored_session *session);
 
 /* The session of the path, which the asker may see; to `steer` it must be its team's. Fails: ST_NOT_FOUND,
  * PROBLEM_FORBIDDEN. */
 enum status request_session(struct request *request, bool steer, struct stored_session *out, struct error *err);
 
-/* The same in the hub, to be given back with hub_drop. */
+/* As request_session, but gets the session from the hub. Give it back with hub_drop. */
 enum status request_hub_session(struct request *request, bool steer, struct hub_session **out, struct error *err);
 
-/* Lock it and read it into memory where it is not; to be given up with hub_unlock. *held false: somebody else has it,
- * or reading it takes long; then return ST_OK at once, and the handler is called again. Fails: as hub_wake. */
+/* Lock the session, and read it into memory if it is not there. Unlock it with hub_unlock. *held is false when another
+ * thread holds the lock or reading takes long: then return ST_OK at once, and the handler is called again. Fails: as
+ * hub_wake. */
 enum status request_lock(struct request *request, struct hub_session *live, bool *held, struct error *err);
 
 /* The member "shared" of `body` ("all", "team", or a list of teams) as the dataset has it; without one, with all. */

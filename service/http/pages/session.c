@@ -24,7 +24,8 @@ static bool goes_on(const struct stored_session *s) {
     return stored_session_is_open(s->state);
 }
 
-/* Its team's, or an administrator; request_session decides when the button was pressed. */
+/* Whether the reader gets the buttons: an administrator, or role run in the session's team. request_session decides
+ * again when a button is pressed. */
 static bool may_steer(const struct request *rq, const struct stored_session *s) {
     return rq->principal.role == ROLE_ADMIN ||
            (rq->principal.role >= ROLE_RUN && s->team && !strcmp(s->team, rq->principal.team));
@@ -270,7 +271,7 @@ static enum status write_page(struct request *rq, struct markup *m, struct findi
     return st;
 }
 
-/* As deep as the request wants; whole, too, where that is quick. */
+/* Gather as much as the request wants, and everything where that is quick. */
 static enum status gather(struct store *store, const char *session, enum page_depth *depth, struct findings *out,
                           struct error *err) {
     if (*depth == DEPTH_WHOLE)

@@ -21,7 +21,7 @@ enum {
     DRAIN_BYTES = 64 << 10, /* a refused body up to this is read to its end, so that the connection can stay */
     TRIMMED_BYTES = 8 << 20,
     COUNTED_BYTES = 64 << 10, /* smaller bodies and answers are bounded by the number of connections */
-    HEAD_BYTES = 16 << 10,    /* target and headers; well below what the library can hold, so that the answer is ours */
+    HEAD_BYTES = 16 << 10,    /* target and headers; below the library's limit, so that we refuse what is larger */
 };
 
 /* Random enough to tell requests apart, cheap enough for every one: a random start in each thread, then a mixed count.

@@ -131,7 +131,8 @@ static double overdue_us(const struct server_options *o, bool crowded, struct pe
     }
 }
 
-/* Its client closed before the request was whole. The library misses an end that arrives together with the last bytes.
+/* The peer's client closed before the request was whole. The library misses an end that arrives together with the last
+ * bytes.
  */
 static bool has_left(struct peer *peer) {
     char byte;
@@ -140,8 +141,8 @@ static bool has_left(struct peer *peer) {
            recv(peer->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-/* Its client will send nothing more, while its request is worked on. As other servers do, we take that for leaving: one
- * that still waits for the answer does not close its side before. */
+/* The peer's client will send nothing more, while its request is worked on. As other servers do, we take that for
+ * leaving: one that still waits for the answer does not close its side before. */
 static bool has_left_work(const struct peer *peer) {
     struct pollfd poller = {.fd = peer->fd, .events = POLLRDHUP};
     return peer->work && poll(&poller, 1, 0) > 0 && poller.revents & (POLLRDHUP | POLLHUP | POLLERR);
@@ -156,8 +157,8 @@ static void cut(struct peer *peer) {
 }
 
 /* With the mutex held. A peer that was cut before is shut down again, in case the library missed the first time. While
- * the server halts, peers_end closes all connections. A closed connection looks as if its client had left, so nobody
- * looks for clients that left then. */
+ * the server halts, peers_end closes all connections. A closed connection looks as if its client had left, so while the
+ * server halts this function does not look for such clients. */
 static void cut_overdue(struct server *server) {
     const double now = clock_now_us();
     const bool crowded = is_crowded(server), halts = atomic_load(&server->halting);

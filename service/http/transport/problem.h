@@ -66,7 +66,7 @@ enum problem problem_of_status(enum status status);
 enum status problem_fail(struct error *err, enum problem problem, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The problem that an error is: that of its code, or of its status where it has no code. */
+/* The problem that answers an error: the problem of its code, or of its status where it has no code. */
 enum problem problem_of(const struct error *err);
 
 /* A part of a strategy that a framework's form cannot express. */

@@ -127,7 +127,8 @@ void route_problems(const struct route *route, bool out[PROBLEM_COUNT]) {
         out[PROBLEM_BAD_JSON] = out[PROBLEM_UNSUPPORTED_MEDIA_TYPE] = out[PROBLEM_INVALID] = true;
 }
 
-/* Of a good answer. A repeated answer is made from the stored body and its "href", so it has no entity tag. */
+/* Whether a good answer has the header. A repeated answer is made from the stored body and its "href", so it has no
+ * entity tag. */
 static enum header_duty good_header(const struct route *route, enum header header) {
     char maybe[64];
     if (route_has_word(route->headers, header_name(header)))

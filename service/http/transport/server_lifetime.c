@@ -1,7 +1,7 @@
-/* See server.h. Stopping libmicrohttpd 0.9.75 with a suspended connection ends the process, and so does stopping it
- * while it makes a refusal of its own, to which it then finds no answer. So stopping goes in steps: no new requests,
- * streams end, workers finish and resume their connections, no new connections, all of them close, and only then the
- * daemon ends, which has nothing left to do. */
+/* See server.h. Stopping libmicrohttpd 0.9.75 with a suspended connection ends the process. So does stopping it while
+ * it refuses a request by itself. So stopping goes in steps: no new requests, streams end, workers finish and resume
+ * their connections, no new connections, all of them close, and only then the daemon ends, which has nothing left to
+ * do. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>

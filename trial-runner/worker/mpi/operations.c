@@ -93,7 +93,8 @@ void operations_sum(struct operations *o, uint64_t bytes) {
     MPI_Reduce_local(o->other, o->data, (int)(bytes / sizeof(float)), MPI_FLOAT, MPI_SUM);
 }
 
-/* What Open MPI's transport between hosts sends before the receiver has answered; 0 where it is another's. */
+/* How many bytes Open MPI's TCP transport sends before the receiver has answered; 0 where the MPI has no such setting.
+ */
 double operations_eager_bytes(void) {
     MPI_T_cvar_handle handle;
     int provided, place, n;

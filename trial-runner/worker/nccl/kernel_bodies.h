@@ -148,7 +148,8 @@ KERNEL_BODY float kernel_f16_value(uint16_t bits) {
         value *= e < 15 ? 0.5f : 2;
     return bits >> 15 ? -value : value;
 }
-/* Of finite numbers whose sum is finite and normal or zero; what lies between two numbers is cut. */
+/* Add two finite numbers whose sum is finite, and normal or zero. A sum between two f16 numbers is rounded towards
+ * zero. */
 KERNEL_BODY uint16_t kernel_add_f16(uint16_t a, uint16_t b) {
     const float sum = kernel_f16_value(a) + kernel_f16_value(b);
     uint32_t bits;
