@@ -291,7 +291,8 @@ static enum status find_work_once(struct agent *a, struct error *err) {
     return ST_OK;
 }
 
-/* Waits for a service that is not up yet. A wrong certificate, or a server that is no syncopate service, is an error.
+/* Ask for a session that needs an agent, and wait for a service that is not up yet. A wrong certificate, or a server
+ * that is no syncopate service, is an error.
  */
 static enum status find_work(struct agent *a, struct error *err) {
     struct waiting waiting = {0};

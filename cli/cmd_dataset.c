@@ -455,7 +455,8 @@ static void move_to_front(cJSON *object, const char *key) {
         cJSON_InsertItemInArray(object, 0, member);
 }
 
-/* A strategy's text leaves its name out; it is kept beside it. malloc'd, NULL when memory is out. */
+/* The object's text as people read it, with its name: the stored text of a strategy has no name. malloc'd, NULL when
+ * memory is out. */
 static char *text_for_people(const struct stored_object *object) {
     cJSON *json = cJSON_Parse(object->content);
     bool named = json && (cJSON_HasObjectItem(json, "name") || cJSON_AddStringToObject(json, "name", object->name));

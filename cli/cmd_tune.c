@@ -158,7 +158,7 @@ static enum status tell(const struct outcome *outcome, const struct inputs *inpu
     return st;
 }
 
-/* Logged at the start, in case this process is killed. */
+/* Log at the start how to resume, in case this process is killed. */
 static void tell_how_to_resume(void *context, const char *session) {
     const struct tune_command_options *words = context;
     const bool elsewhere = strcmp(words->dataset, DEFAULT_DATASET) != 0;

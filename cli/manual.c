@@ -14,7 +14,8 @@
 
 /* ---- text ---- */
 
-/* One character of text as roff writes it; in names and examples a '-' is a minus, which can be copied. */
+/* One character of text as roff writes it; in names and examples a '-' is written as a minus, so that a reader can copy
+ * it. */
 static void print_character(char c, bool literal, FILE *to) {
     switch (c) {
     case '\\':

@@ -39,7 +39,8 @@ static void read_row(const cJSON *json, struct row *out) {
     snprintf(out->name, sizeof out->name, "%s", remote_text(strategy, "name"));
 }
 
-/* The answer is sorted by time. Here the rows get the order of the request, in which equal ones are shown. */
+/* The answer is sorted by time. Here the rows get the order of the request, so that strategies with equal times are
+ * shown in that order. */
 static size_t read_rows(const cJSON *answer, size_t n, const struct contender *contenders, struct row *rows) {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(answer, "predictions"), *item;
     size_t found = 0;

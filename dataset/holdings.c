@@ -1,6 +1,6 @@
 /* The table of audiences (schema.c, audiences.c) says who may see an object. So whether a team may see it takes two
- * look-ups, however many trials are about it. Cost: O(log n), and for the beginning of an id and for a name as many
- * steps as there are such ids and names. */
+ * look-ups, however many trials are about it. Cost: O(log n). Looking up the beginning of an id, or a name, also takes
+ * a step for each id or name that matches. */
 #include "dataset/holdings.h"
 
 #include <sqlite3.h>

@@ -46,7 +46,8 @@ struct batch {
     struct known known[KNOWN];
 };
 
-/* Mean and median from the iterations where both are missing. *middle is the iterations' median, NaN of none. */
+/* Compute mean and median from the iterations where both are missing. *middle is the median of the iterations, NaN when
+ * there are none. */
 static enum status fill_times(struct record *r, double *middle, struct error *err) {
     const size_t n = r->n_iterations;
     *middle = NAN;

@@ -17,7 +17,8 @@
     " median_us, low_us, high_us, team, attempt, client, n_iterations"
 
 /* clang-format off */
-/* The row here of the object that `row` stands for there; NULL where it is not here. */
+/* SQL: the row number in this file of the object that has the number `row` in the other file; NULL where this file
+ * lacks the object. */
 #define ROW_HERE(table, row)                                                                                           \
     "(SELECT o.row FROM source." table " p JOIN main." table " o ON o.id = p.id WHERE p.row = " row ")"
 

@@ -268,7 +268,7 @@ static void text_places(struct record *r, const char **at[TEXTS]) {
     memcpy(at, places, sizeof places);
 }
 
-/* Borrowed from the statement; a text that is there and NULL means that memory is out. */
+/* Read the texts of a row, borrowed from the statement. NULL from a column that has a text means that memory is out. */
 static enum status read_texts(sqlite3_stmt *stmt, struct record *r, struct error *err) {
     const char **at[TEXTS];
     text_places(r, at);

@@ -164,8 +164,8 @@ void sql_forget(struct store *store) {
     store->n_kept = store->kept_room = 0;
 }
 
-/* Count the rows that a statement added to the dataset for good, for usage.c. Rows of tables that only count are
- * charged to nobody. */
+/* Count the rows that a statement added to the dataset for good, for usage.c. Rows of tables that hold only counters
+ * are charged to nobody. */
 static void count_inserted(struct store *store, sqlite3_stmt *stmt) {
     static const char insert[] = "INSERT INTO ";
     static const char *const kept_apart[] = {"usage", "audiences", "pruned_events"};

@@ -24,7 +24,7 @@ struct quota; /* opaque */
 enum status quota_open(const char *path, struct quota **out, struct error *err);
 void quota_close(struct quota *quota); /* NULL is allowed */
 
-/* Used within the last 24 hours, with what is reserved. */
+/* How many trials the token has used within the last 24 hours, those that are reserved included. */
 uint64_t quota_used(struct quota *quota, const char *token);
 
 /* Reserve `most` trials or as many as are left, `least` of them at least: *granted. Without a quota it is `most`.

@@ -23,9 +23,9 @@
 #include "trial-runner/job_times.h"
 #include "trial-runner/trial.h"
 
-/* A trial has at least JOB_LEAST iterations, by --command as by "session complete", unless fewer were asked for (a
- * session asks for more). With one or two iterations a single disturbed one decides the median, and the search would
- * take the strategy for slow. */
+/* A trial has at least JOB_LEAST iterations, whether --command runs it or "session complete" reports it, unless fewer
+ * were asked for (a session asks for more). With one or two iterations a single disturbed one decides the median, and
+ * the search would take the strategy for slow. */
 enum {
     JOB_INFEASIBLE = 3, /* exit code */
     JOB_LEAST = 3,

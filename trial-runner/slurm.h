@@ -46,7 +46,7 @@ enum status slurm_command(const struct slurm_config *config, struct arena *arena
 enum status slurm_run(const struct slurm_config *config, const char *const *command,
                       const struct process_options *options, struct process_result *out, struct error *err);
 
-/* A line of `srun --label`, "12: text": where its text begins. Other lines begin where they begin. */
+/* Where the text begins in a line of `srun --label`, "12: text"; 0 for other lines. */
 size_t slurm_label_length(const char *line);
 
 #endif

@@ -1,5 +1,5 @@
-/* See client.h. A call is tries with waits between them (retry.h); a try is one transfer of libcurl, with all options
- * set anew, which costs microseconds, while its connection stays. */
+/* See client.h. A call makes one or more tries, with waits between them (retry.h). A try is one transfer of libcurl.
+ * All options are set anew for it, which costs microseconds; the connection stays open. */
 #include "cli/client/client.h"
 
 #include <limits.h>

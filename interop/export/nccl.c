@@ -29,7 +29,7 @@ static int nccl_algorithm(enum algorithm algorithm) {
     }
 }
 
-/* The messages of one size by what NCCL would run. */
+/* How many messages have this size and this algorithm of NCCL. */
 struct sent {
     uint64_t bytes;
     int algorithm;

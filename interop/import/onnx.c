@@ -173,7 +173,7 @@ static enum status read_layers(const struct onnx_graph *graph, const struct impo
     return ST_OK;
 }
 
-/* Nodes need no names and may share them: then all are numbered. */
+/* Nodes may have no name, or share a name. If two layers share a name, all get numbers. */
 static enum status name_layers(struct layers *layers, struct arena *arena, struct error *err) {
     struct names index;
     int64_t duplicate = -1;

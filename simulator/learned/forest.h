@@ -27,20 +27,20 @@ struct forest {
     struct forest_node *nodes;
 };
 
-/* The first n_trees trees of a model that XGBoost 1.7 saved as JSON, behind those that *forest has. On failure *forest
- * is as it was. Fails: ST_INVALID, ST_NO_MEMORY. */
+/* Append to *forest the first n_trees trees of a model that XGBoost 1.7 saved as JSON. On failure *forest is as it was.
+ * Fails: ST_INVALID, ST_NO_MEMORY. */
 enum status forest_append_xgboost(struct forest *forest, const char *json, size_t n, size_t n_trees,
                                   uint32_t n_features, struct error *err);
 enum status forest_copy(const struct forest *from, struct forest *out, struct error *err);
 
-/* The trees of `from` after its `first` ones, behind those that *forest has, their leaves times `scale`. On failure
+/* Append to *forest the trees of `from` from place `first` on, with all leaves multiplied by `scale`. On failure
  * *forest is as it was. Fails: ST_NO_MEMORY. */
 enum status forest_append_scaled(struct forest *forest, const struct forest *from, size_t first, float scale,
                                  struct error *err);
 void forest_release(struct forest *forest); /* zeroed ones are allowed */
 
 /* The sum of the leaves that x[n_features] falls into, in single precision and in the order of the trees, as XGBoost
- * sums them: the result is its own, bit for bit. */
+ * sums them: the result is that of XGBoost, bit for bit. */
 float forest_score(const struct forest *forest, const float *x);
 
 /* An array of trees, each {"feature": [], "left": [], ...} with nodes numbered from its root; NULL when memory is

@@ -6,10 +6,10 @@
  * pairwise logistic loss of AutoSync's equation 3 with its partition penalty sigma; pairs are drawn within a domain,
  * (model, cluster), because times of different domains say nothing about each other.
  *
- * A residual ranker corrects the timeline: score = log(timeline_us) + correction(features). Beside the ranking loss its
- * scores are held to log(measured_us), so exp(score) is a time in microseconds. For a domain that it has not seen this
- * time has a bias: domains differ in ways that no feature shows. A ranker that is not residual uses the features alone,
- * and its scores have no unit.
+ * A residual ranker corrects the timeline: score = log(timeline_us) + correction(features). Beside the ranking loss, a
+ * second term of the loss keeps its scores near log(measured_us), so exp(score) is a time in microseconds. For a domain
+ * that it has not seen this time has a bias: domains differ in ways that no feature shows. A ranker that is not
+ * residual uses the features alone, and its scores have no unit.
  *
  * Training is deterministic: options->seed and the examples decide the result, bit for bit, on one machine. Features
  * are normalised by means and deviations of the training examples, which the ranker keeps.

@@ -104,7 +104,8 @@ static uint32_t list_sizes(uint32_t n_tables, const struct curve_table *tables, 
     return unique;
 }
 
-/* Own points and those that fill gaps, in place of the list of sizes. */
+/* Replace the list of sizes by the points of the curve: the table's own points, and those that fill its gaps. Returns
+ * how many. */
 static uint32_t join(const struct curve_table *own, uint32_t n_tables, const struct curve_table *tables, uint32_t which,
                      uint32_t n_sizes, double *sizes, double *time_us) {
     uint32_t n = 0, next = 0;

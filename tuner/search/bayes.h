@@ -6,8 +6,8 @@
  *
  * A Gaussian process (gaussian_process.h) is fitted to the history anew each time; the next point has the highest
  * score, the logarithm of augmented expected improvement (acquisition.h) over the best posterior mean among the points
- * measured. The least value seen would not do: it is low also by the luck of its noise. Points under way are taken to
- * come out as expected, so that the next are elsewhere.
+ * measured. The least measured value is not used, because noise may have made it too low. A point that is still being
+ * measured counts as if it had measured as expected, so that the next points lie elsewhere.
  *
  * Minimise logarithms of times: ratios then count alike everywhere, noise is even, and a gain is a relative gain.
  *

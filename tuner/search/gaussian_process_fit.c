@@ -217,8 +217,8 @@ static enum status climb_on(struct climb *climb, struct error *err) {
     return ST_OK;
 }
 
-/* Every start climbs on the first FEW observations; that whose end is the best for all of them climbs on. start and
- * winner are scratch. */
+/* Climb from every start on the first FEW observations. Then take the end that is best for all observations, and climb
+ * on from there. start and winner are scratch. */
 static enum status climb_all(struct climb *climb, nlopt_opt opt, double least_noise, double *start, double *winner,
                              struct error *err) {
     struct gp *gp = climb->gp;

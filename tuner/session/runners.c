@@ -1,4 +1,5 @@
-/* Options become a launcher, and what it needs here is checked at once. Each order is then one trial_run or job_run. */
+/* runner_init turns options into a launcher, and checks at once that this machine has what the launcher needs. Each
+ * trial is then one call of trial_run or job_run. */
 #include "tuner/session/runners.h"
 
 #include <string.h>

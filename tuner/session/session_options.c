@@ -33,7 +33,7 @@ static enum status get_number(const struct json_at *at, const char *key, double 
     return json_get_number(at, key, JSON_OPTIONAL, 0, MOST, out, err);
 }
 
-/* Borrowed; NULL without the member. Any text: a command may have several lines. */
+/* A text member, borrowed; NULL where it is absent. It may hold any text: a command may have several lines. */
 static enum status get_text(const struct json_at *at, const char *key, const char **out, struct error *err) {
     struct json_at child;
     *out = NULL;

@@ -8,7 +8,7 @@
 
 enum { POOL_ALIGN = 64 };
 
-/* Lies in the POOL_ALIGN bytes before the caller's. */
+/* The head of a buffer, in the POOL_ALIGN bytes before those of the caller. */
 struct pool_buffer {
     struct pool_buffer *next;
     uint64_t bytes;

@@ -42,8 +42,8 @@ enum status device_agree(enum status status, struct error *err);
 /* End the job when a call of CUDA failed; `what` names it. */
 void device_check(cudaError_t result, const char *what);
 
-/* Zeroed, for all streams: waits for the default stream. Ends the job when memory is out; `bytes` of 0 give a valid
- * pointer. */
+/* Get zeroed device memory. All streams see the zeros, because the call waits for the default stream. Ends the job when
+ * memory is out; `bytes` of 0 give a valid pointer. */
 void *device_alloc(uint64_t bytes);
 void device_free(void *memory);
 
