@@ -15,7 +15,8 @@
 
 #include "base/error.h"
 
-/* NULL when memory is out: stream_close says so. */
+/* Open a stream that writes into memory. NULL when memory is out; stream_close, given NULL, reports that.
+ */
 FILE *stream_open(char **text, size_t *n);
 
 /* End the stream. `st` is the status of the writing so far. On ST_OK the n bytes of text, and a NUL after them, are the

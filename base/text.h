@@ -19,7 +19,7 @@
 /* Are these n bytes clean? */
 bool text_is_clean(const char *text, size_t n);
 
-/* How many of them, from the first, are clean. */
+/* How many of the n bytes, counted from the first, are clean. */
 size_t text_clean_length(const char *text, size_t n);
 
 /* How many bytes the first character of the n > 0 bytes has; 0 when it is not clean. */

@@ -7,7 +7,7 @@
 #include "strategy/model.h"
 #include "strategy/strategy.h"
 
-/* Keep it under its own id. */
+/* Keep the description under its own id. */
 enum status store_put_model(struct store *store, const struct model *model, struct error *err);
 enum status store_put_cluster(struct store *store, const struct cluster *cluster, struct error *err);
 enum status store_put_strategy(struct store *store, const struct strategy *strategy, const struct model *model,

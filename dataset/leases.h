@@ -53,7 +53,7 @@ enum status lease_expire(struct store *store, int64_t trial, uint64_t attempt, u
 /* The client gives the trial back unfinished: running -> waiting, the attempt counts. Fails as lease_check. */
 enum status lease_release(struct store *store, int64_t trial, const char *client, uint64_t attempt, struct error *err);
 
-/* All leases, or those of one session, by trial. */
+/* List all leases, or those of one session, by trial. */
 enum status leases_list(struct store *store, const char *session, struct arena *arena, size_t *n, struct lease **out,
                         struct error *err);
 

@@ -49,7 +49,7 @@ struct operation_query {
     const char *before; /* an operation's id: only those begun before it */
 };
 
-/* Newest first, at most `limit` (0: all). */
+/* List operations, newest first, at most `limit` (0: all). */
 enum status operation_list(struct store *store, const struct operation_query *query, size_t limit, struct arena *arena,
                            size_t *n, struct stored_operation **out, struct error *err);
 

@@ -38,7 +38,7 @@ static inline struct sql_value sql_text(const char *text) { /* NULL is NULL */
 static inline struct sql_value sql_blob(const char *bytes, size_t n) {
     return (struct sql_value){.type = SQL_BLOB, .text = bytes, .integer = (int64_t)n};
 }
-/* Two arguments: how many values, and where. */
+/* Makes two arguments of a list of values: how many there are, and a pointer to the first. */
 #define SQL_VALUES(...)                                                                                                \
     sizeof((const struct sql_value[]){__VA_ARGS__}) / sizeof(struct sql_value), (const struct sql_value[]) {           \
         __VA_ARGS__                                                                                                    \

@@ -100,7 +100,7 @@ enum status store_has(struct store *store, enum store_kind kind, const char *id,
  * name). Fails: ST_NOT_FOUND, ST_USAGE when the digits fit several. */
 enum status store_find(struct store *store, enum store_kind kind, const char *word, struct id *out, struct error *err);
 
-/* All of a kind, oldest first, without their contents. */
+/* List all objects of a kind, oldest first, without their contents. */
 enum status store_list(struct store *store, enum store_kind kind, struct arena *arena, size_t *n,
                        struct stored_object **out, struct error *err);
 
@@ -160,7 +160,7 @@ enum status store_session_begin(struct store *store, const struct stored_session
 enum status store_session_get(struct store *store, const char *id, struct arena *arena, struct stored_session *out,
                               struct error *err);
 
-/* Newest first, at most `limit` (0: all) after the first `offset`. */
+/* List sessions, newest first: at most `limit` (0: all), after the first `offset`. */
 enum status store_session_list(struct store *store, size_t offset, size_t limit, struct arena *arena, size_t *n,
                                struct stored_session **out, struct error *err);
 

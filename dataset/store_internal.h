@@ -80,7 +80,7 @@ enum status insert_iterations(struct store *store, int64_t trial, size_t n, cons
     " s.team, s.shared, s.mode, s.origin"
 enum { SESSION_ROW = 16 };
 enum status session_read(struct sqlite3_stmt *stmt, struct arena *arena, struct stored_session *out, struct error *err);
-/* ST_NOT_FOUND, of an object that is not here. */
+/* Returns ST_NOT_FOUND, with a message about the object. */
 enum status no_object(const struct store *store, enum store_kind kind, const char *id, struct error *err);
 const char *object_table(enum store_kind kind);
 const char *object_word(enum store_kind kind);

@@ -89,7 +89,7 @@ void hub_keep(struct hub_session *session); /* one more reference, to be given b
 /* Lock it if nobody else has it. A thread that must not wait calls hub_wait after false, and does something else. */
 bool hub_try(struct hub_session *session);
 
-/* Wait for it and lock it: for threads that have nothing else to do. */
+/* Wait until the session is free, and lock it: for threads that have nothing else to do. */
 void hub_lock(struct hub_session *session);
 void hub_unlock(struct hub_session *session);
 
@@ -158,7 +158,7 @@ enum status hub_steer(struct hub_session *session, struct store *store, enum hub
 enum status hub_set_budget(struct hub_session *session, struct store *store, uint64_t trials, double time_us,
                            double gap, struct error *err);
 
-/* Borrowed from a locked session. */
+/* The session's model and its cluster, borrowed while it is locked. */
 const struct model *hub_model(const struct hub_session *session);
 const struct cluster *hub_cluster(const struct hub_session *session);
 

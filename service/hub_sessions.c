@@ -326,7 +326,7 @@ static struct hub_session *evict(struct hub *hub) {
     return gone;
 }
 
-/* Not under the hub's mutex: a thread that learns may have to end first. */
+/* To be called without the hub's mutex, because a thread that learns may have to end first. */
 static void free_gone(struct hub_session *s) {
     const bool any = s != NULL;
     for (struct hub_session *next; s; s = next) {

@@ -179,7 +179,7 @@ static FILE *stream_of(int fd, const char *mode) {
     return stream;
 }
 
-/* All of it, in a new file. */
+/* Write all that is still counted into a new file. */
 static bool rewrite(struct quota *q) {
     char *text;
     size_t n;

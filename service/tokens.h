@@ -89,7 +89,8 @@ uint64_t tokens_faults(struct tokens *tokens); /* how often the file became unre
 /* Whether any token has this team. */
 bool tokens_have_team(struct tokens *tokens, const char *team);
 
-/* Whose `secret` this is. False: nobody's, revoked or expired. O(log tokens) and one SHA-256. */
+/* Find the principal of `secret`. False when there is no such token, or it is revoked or has expired. O(log tokens) and
+ * one SHA-256. */
 bool tokens_check(struct tokens *tokens, const char *secret, struct principal *out);
 
 /* Whether a request that tokens_check let in would still be: for what goes on for long. *principal becomes what it

@@ -91,7 +91,7 @@ enum status slices_check_variable(const struct strategy *strategy, const struct 
     return ST_OK;
 }
 
-/* What a group's stream has left, and the width of its elements. */
+/* The bytes that no slice of a group has sent yet, all its bytes, and the width of its elements. */
 struct stream {
     uint64_t left, bytes, width;
 };

@@ -24,7 +24,7 @@ enum status hosts_check_name(const char *name, struct error *err);
  * Fails: ST_NOT_FOUND, ST_INVALID (not n hosts, or a word that is no host's name), ST_NO_MEMORY. */
 enum status hosts_read_file(const char *path, uint32_t n, struct arena *arena, const char ***out, struct error *err);
 
-/* All slots together. */
+/* How many slots all hosts have together. */
 unsigned hosts_ranks(size_t n, const struct host *hosts);
 
 #endif

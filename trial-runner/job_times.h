@@ -45,7 +45,7 @@ enum status job_times_init(struct job_times *out, const char *pattern, enum job_
                            struct error *err);
 void job_times_release(struct job_times *times);
 
-/* Before each trial. */
+/* To be called before each trial. */
 void job_times_begin(struct job_times *times);
 
 /* Whether the line, of n bytes and a NUL, has a time. */

@@ -30,7 +30,7 @@ void transcript_line(struct transcript *transcript, const char *text, size_t n);
 /* The words of a command line, as a line. */
 void transcript_command(struct transcript *transcript, const char *const *argv);
 
-/* Warns when not all of it could be written. */
+/* End the transcript; warns when not all of it could be written. */
 void transcript_close(struct transcript *transcript);
 
 #endif

@@ -20,7 +20,7 @@ struct words {
 /* `word` is borrowed. */
 void words_add(struct words *words, const char *word);
 
-/* Words that white space divides; NULL: none. */
+/* Add the words of a text, which white space divides; NULL: none. */
 void words_add_text(struct words *words, const char *text);
 
 /* The number of words of a NULL-terminated list, which may be NULL. */

@@ -15,7 +15,7 @@ struct client_event {
     const char *data; /* lines with \n between */
 };
 
-/* False: that is enough. */
+/* Called for each event; returns false to end the stream. */
 typedef bool client_listener(void *context, const struct client_event *event);
 
 struct event_text_buffer {

@@ -85,7 +85,7 @@ uint64_t form_partition(struct form *f, bool *uniform);
 /* Bytes of each of the n_groups groups as the strategy moves them; NULL (remembered) when memory is out. */
 const uint64_t *form_group_bytes(struct form *f);
 
-/* Nodes with devices, and nodes that serve. */
+/* How many nodes have devices, and how many serve. */
 uint32_t form_workers(const struct form *f);
 uint32_t form_servers(struct form *f);
 

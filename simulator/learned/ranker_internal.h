@@ -19,10 +19,10 @@ struct ranker {
     double leaf_scale;
 };
 
-/* NULL for trees. */
+/* The network of a kind; NULL for trees. */
 const struct neural_network *ranker_network(enum ranker_kind kind);
 
-/* With zeroed parameters; NULL when memory is out. */
+/* A ranker with zeroed parameters; NULL when memory is out. */
 struct ranker *ranker_new(enum ranker_kind kind);
 
 /* OpenBLAS to one thread, once: more would make sums depend on the machine's load, and these products are small. */

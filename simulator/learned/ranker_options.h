@@ -44,10 +44,10 @@ struct ranker_options {
     const atomic_int *cancel; /* NULL: none. Checked once an epoch */
 };
 
-/* Good for `kind` with a few hundred examples. */
+/* Options that are good for `kind` with a few hundred examples. */
 struct ranker_options ranker_default_options(enum ranker_kind kind);
 
-/* Every option within its range. Fails: ST_INVALID. */
+/* Check that every option lies in its range. Fails: ST_INVALID. */
 enum status ranker_check_options(const struct ranker_options *options, struct error *err);
 
 struct ranker_report {

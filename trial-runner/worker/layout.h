@@ -20,7 +20,7 @@ struct layout {
 /* O(pieces). Ends the job when memory is out. */
 void layout_init(struct layout *layout, const struct plan *plan);
 
-/* Elements of the message that are sampled. */
+/* How many elements of the message are sampled. */
 uint32_t layout_sample_count(const struct message *message);
 
 static inline uint64_t layout_of_piece(const struct layout *layout, const struct piece *piece) {

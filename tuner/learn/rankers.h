@@ -72,7 +72,7 @@ enum status rankers_get(struct store *store, const struct viewer *asker, const c
 enum status rankers_look(struct store *store, const struct viewer *asker, const char *word, struct stored_ranker *out,
                          struct error *err);
 
-/* What is known of it, without what it learned: syncopate.trained-ranker/1. NULL when memory is out. */
+/* What is known of a ranker, without what it learned: syncopate.trained-ranker/1. NULL when memory is out. */
 cJSON *ranker_describe(const struct stored_ranker *stored);
 
 struct stored_rankers {

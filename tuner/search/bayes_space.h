@@ -47,7 +47,7 @@ double bayes_space_size(const struct bayes_space *space);
  * written. */
 enum status bayes_space_encode(const struct bayes_space *space, const double *x, double *row, struct error *err);
 
-/* Row to values, the nearest that the space allows. */
+/* Turn a row into values: the nearest that the space allows. */
 void bayes_space_decode(const struct bayes_space *space, const double *row, double *x);
 
 /* Point number `index` of a space without continuous dimensions, index < bayes_space_size. */

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* What is judged, described. */
+/* The features of what the advisor judges. */
 struct described {
     size_t n_tried, n;
     struct features *features; /* the tried, then the candidates */

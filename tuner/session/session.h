@@ -120,7 +120,7 @@ enum status session_suggest(struct session *s, enum session_step *step, struct s
 enum status session_report(struct session *s, const struct suggestion *suggestion, const struct tune_outcome *outcome,
                            struct error *err);
 
-/* Nothing runs, and nothing more will be suggested. Cheap. */
+/* True when no trial runs and none will be suggested any more. Cheap. */
 bool session_over(struct session *s);
 
 const char *session_id(const struct session *s);

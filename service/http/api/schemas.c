@@ -31,7 +31,7 @@
     "session'}"
 #define LEASE "{'type':'number','minimum':1,'maximum':86400}"
 #define TIMES "{'type':'array','maxItems':100000,'items':" RATE "}"
-/* These are of numbers that clients send; the ones above are of numbers in answers. */
+/* The next schemas are for numbers that clients send; those above are for numbers in answers. */
 #define TOLD_US        "{'type':'number','minimum':0.001,'maximum':1e13}"
 #define REPORTED_TIMES "{'type':'array','maxItems':100000,'items':" TOLD_US "}"
 #define TOLD_SEED      "{'type':'integer','minimum':0,'maximum':9007199254740992}"

@@ -235,7 +235,7 @@ enum status request_shared(struct request *rq, const struct json_at *body, const
     return st;
 }
 
-/* What is not there stays as it was in *o. */
+/* Read the budget into *o. What is absent stays as it was. */
 static enum status read_budget(const struct json_at *budget, struct tune_options *o, struct error *err) {
     static const char *const known[] = {"trials", "time_us", "gap", NULL};
     enum status st = json_expect_object(budget, known, err);

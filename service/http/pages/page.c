@@ -14,7 +14,7 @@
 #include "service/http/transport/route.h"
 #include "service/http/transport/server.h"
 
-/* Nothing inline and nothing from elsewhere. */
+/* Pages may use nothing inline and nothing from other sites. */
 static const char policy[] = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
                              "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 

@@ -17,7 +17,7 @@ bool cookie_read(const struct request *rq, char value[SIGN_IN_LENGTH + 1]);
  * versions, which had the token itself. Fails: ST_NO_MEMORY. */
 enum status cookie_set(struct request *rq, const char *value, int seconds, struct response *rs, struct error *err);
 
-/* Who is signed in. False: nobody. */
+/* The principal who is signed in. False when nobody is. */
 bool cookie_principal(struct request *rq, struct principal *out);
 
 #endif

@@ -45,7 +45,7 @@ void streams_close(struct event_streams *streams) {
     pthread_mutex_unlock(&streams->mutex);
 }
 
-/* Also when requests that were sent behind it have not been read. */
+/* Whether the client has closed the connection, also when requests that it sent behind this one have not been read. */
 static bool has_left(const struct stream *s) {
     struct pollfd at = {.fd = s->peer->fd, .events = POLLRDHUP};
     return poll(&at, 1, 0) > 0 && at.revents & (POLLRDHUP | POLLHUP | POLLERR);

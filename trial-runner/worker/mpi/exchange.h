@@ -58,7 +58,7 @@ void exchange_step_done(struct exchange *exchange, uint32_t iteration, uint32_t 
 /* Start what may start and take in what has completed; true when anything did. */
 bool exchange_progress(struct exchange *exchange);
 
-/* All workers together, when n_live is 0 everywhere. */
+/* To be called by all workers together, when n_live is 0 everywhere. */
 void exchange_release(struct exchange *exchange);
 
 #endif

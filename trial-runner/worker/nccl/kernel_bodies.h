@@ -160,7 +160,7 @@ KERNEL_BODY uint16_t kernel_add_f16(uint16_t a, uint16_t b) {
 }
 #endif
 
-/* Rounds to even, as all adders of bf16 do. */
+/* Add two bf16 numbers. The sum is rounded to even, as all adders of bf16 do. */
 KERNEL_BODY uint16_t kernel_add_bf16(uint16_t a, uint16_t b) {
     uint32_t wide_a = (uint32_t)a << 16, wide_b = (uint32_t)b << 16, bits;
     float x, y;
