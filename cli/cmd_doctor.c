@@ -82,7 +82,7 @@ static void check_gpus(const char *worker) {
                                             .timeout_s = 30,
                                             .on_line = keep_object,
                                             .context = &line};
-    if (process_run(&options, &result, &err) == ST_OK)
+    if (!process_run(&options, &result, &err))
         process_judge(&result, "the NCCL worker", &err);
     const char *reason = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(line, "reason"));
     const char *nccl = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(line, "nccl"));

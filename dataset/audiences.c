@@ -70,7 +70,7 @@ static enum status write_count(struct store *store, struct count *c, struct erro
 
 static enum status write_counts(struct store *store, struct error *err) {
     enum status status = ST_OK;
-    for (size_t i = 0; i < COUNTS && status == ST_OK; i++)
+    for (size_t i = 0; i < COUNTS && !status; i++)
         if (store->remembered->counts[i].key)
             status = write_count(store, &store->remembered->counts[i], err);
     return status;
@@ -121,7 +121,7 @@ static enum status note(struct store *store, int64_t strategy, size_t place, boo
     const char *audience = store->remembered->audiences[place];
     enum status status =
         sql_run(store, note_trials, SQL_VALUES(sql_text(audience), sql_integer(strategy), sql_integer(own)), err);
-    if (status == ST_OK)
+    if (!status)
         *known = key;
     return status;
 }
@@ -146,10 +146,9 @@ static enum status count_for(struct store *store, const struct trial_row *row, c
     if (n >= AUDIENCE_ROOM) /* no team is called so */
         return ST_OK;
     enum status status = place_of(store, name, n, &place, err);
-    for (size_t k = 0; k < (reason == BY_NAME ? 3 : 2) && status == ST_OK; k++)
+    for (size_t k = 0; k < (reason == BY_NAME ? 3 : 2) && !status; k++)
         status = count(store, k, row->objects[k], place, by, reason == OWN ? by : 0, err);
-    return status == ST_OK && reason != BY_NAME && by > 0 ? note(store, row->objects[2], place, reason == OWN, err)
-                                                          : status;
+    return !status && reason != BY_NAME && by > 0 ? note(store, row->objects[2], place, reason == OWN, err) : status;
 }
 
 /* Count `by` reasons more for those that `shared` names. */
@@ -158,7 +157,7 @@ static enum status count_shared(struct store *store, const struct trial_row *row
     const enum reason reason = is_open(shared) ? FOR_ALL : BY_NAME;
     const char *name = shared + (*shared == '|');
     enum status status = ST_OK;
-    while (*name && status == ST_OK) {
+    while (*name && !status) {
         const size_t n = strcspn(name, "|");
         status = count_for(store, row, name, n, reason, by, err);
         name += n + (name[n] == '|');
@@ -174,14 +173,14 @@ static enum status add_trial(struct store *store, const struct trial_row *row, c
     (void)shared;
     if (row->team)
         status = count_for(store, row, row->team, strlen(row->team), OWN, 1, err);
-    return status == ST_OK ? count_shared(store, row, row->shared, 1, err) : status;
+    return !status ? count_shared(store, row, row->shared, 1, err) : status;
 }
 
 static enum status share_trial(struct store *store, const struct trial_row *row, const char *shared,
                                struct error *err) {
     enum status status = count_shared(store, row, row->shared, -1, err);
     store->remembered->hides |= is_open(row->shared);
-    return status == ST_OK ? count_shared(store, row, shared, 1, err) : status;
+    return !status ? count_shared(store, row, shared, 1, err) : status;
 }
 
 static enum status read_row(sqlite3_stmt *stmt, struct trial_row *out, struct error *err) {
@@ -203,18 +202,18 @@ static enum status each_trial(struct store *store, const char *sql, size_t n, co
         return error_no_memory(err);
     store->remembered->hides = false;
     enum status status = sql_start(store, sql, n, values, &stmt, err);
-    if (status != ST_OK)
+    if (status)
         return status;
-    while (status == ST_OK) {
+    while (!status) {
         status = sql_next(store, stmt, &more, err);
-        if (status != ST_OK || !more)
+        if (status || !more)
             break;
         status = read_row(stmt, &row, err);
-        if (status == ST_OK)
+        if (!status)
             status = use(store, &row, shared, err);
     }
     sqlite3_reset(stmt);
-    return status == ST_OK ? write_counts(store, err) : status;
+    return !status ? write_counts(store, err) : status;
 }
 
 static const char trials_added[] = "SELECT model, cluster, strategy, team, shared"
@@ -237,10 +236,10 @@ static enum status share(struct store *store, const struct sharing *how, const c
                          struct error *err) {
     const struct sql_value values[] = {sql_text(id), sql_text(shared)};
     enum status status = each_trial(store, how->changed, 2, values, share_trial, shared, err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_run(store, how->update, 2, values, err);
     *n = sql_changes(store);
-    if (status != ST_OK || !store->remembered->hides)
+    if (status || !store->remembered->hides)
         return status;
     audiences_forget(store);
     return sql_run(store, how->hide, 1, values, err);
@@ -283,7 +282,7 @@ enum status audiences_share_trial(struct store *store, const char *uid, const ch
                                   struct error *err) {
     int64_t n;
     enum status status = share(store, &of_trial, uid, shared, &n, err);
-    if (status == ST_OK)
+    if (!status)
         *found = n > 0;
     return status;
 }

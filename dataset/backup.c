@@ -29,7 +29,7 @@ enum status backup_copy(struct store *store, const char *temporary, struct error
     if (code == SQLITE_OK)
         code = sqlite3_exec(to, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
     enum status status = code == SQLITE_OK ? ST_OK : sql_fail(to, code, temporary, err);
-    if (sqlite3_close(to) != SQLITE_OK && status == ST_OK)
+    if (sqlite3_close(to) != SQLITE_OK && !status)
         status = error_at(err, ST_ENVIRONMENT, temporary, "cannot be closed");
     return status;
 }
@@ -65,7 +65,7 @@ enum status backup_write(struct store *store, const char *path, struct error *er
         return error_no_memory(err);
     unlink(temporary);
     enum status status = backup_copy(store, temporary, err);
-    if (status == ST_OK)
+    if (!status)
         status = give_name(temporary, path, err);
     unlink(temporary);
     free(temporary);

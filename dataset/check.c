@@ -49,11 +49,11 @@ static enum status each_row(struct check *check, const char *sql,
     sqlite3_stmt *stmt;
     bool row = true;
     enum status status = sql_prepare(check->store, sql, &stmt, err);
-    if (status != ST_OK)
+    if (status)
         return status;
-    while (status == ST_OK) {
+    while (!status) {
         status = sql_next(check->store, stmt, &row, err);
-        if (status != ST_OK || !row)
+        if (status || !row)
             break;
         status = look(check, stmt, err);
     }
@@ -90,7 +90,7 @@ static enum status check_json(struct check *check, const char *name, const char 
     enum status status = sql_check_json(text, name, &why);
     if (status == ST_NO_MEMORY)
         return error_no_memory(err);
-    if (status != ST_OK)
+    if (status)
         problem(check, "%s", ERROR_TEXT(&why));
     return ST_OK;
 }
@@ -111,10 +111,10 @@ static enum status look_into(struct check *check, sqlite3_stmt *stmt, const char
     char what[64];
     snprintf(what, sizeof what, "%s %.12s", column_text(stmt, 2), column_text(stmt, 0));
     enum status status = json_parse(content, strlen(content), "content", &json, &why);
-    if (status == ST_OK)
+    if (!status)
         status = validate_object(kind, column_text(stmt, 4), json, &why);
     cJSON_Delete(json);
-    return status == ST_OK ? ST_OK : tell(check, what, &why, err);
+    return !status ? ST_OK : tell(check, what, &why, err);
 }
 
 /* Columns id, content, word of the kind, kind, name. */
@@ -124,7 +124,7 @@ static enum status look_at_object(struct check *check, sqlite3_stmt *stmt, struc
     if (!content)
         return error_no_memory(err);
     enum status status = id_of(content, (size_t)sqlite3_column_bytes(stmt, 1), &id, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     check->report.objects++;
     if (!strcmp(id.hex, stated))
@@ -135,7 +135,7 @@ static enum status look_at_object(struct check *check, sqlite3_stmt *stmt, struc
 
 static enum status check_objects(struct check *check, struct error *err) {
     enum status status = ST_OK;
-    for (enum store_kind kind = 0; kind < STORE_KIND_COUNT && status == ST_OK; kind++) {
+    for (enum store_kind kind = 0; kind < STORE_KIND_COUNT && !status; kind++) {
         char sql[128];
         snprintf(sql, sizeof sql, "SELECT id, content, '%s', %d, name FROM %s", object_word(kind), (int)kind,
                  object_table(kind));
@@ -147,7 +147,7 @@ static enum status check_objects(struct check *check, struct error *err) {
 static void look_at_names(struct check *check, const struct record *record) {
     const char *const stamps[] = {record->queued, record->started, record->ended};
     struct error why = {0};
-    if (validate_record(record, &why) != ST_OK)
+    if (validate_record(record, &why))
         problem(check, "trial %lld: %s", (long long)record->trial, ERROR_TEXT(&why));
     for (size_t i = 0; i < sizeof stamps / sizeof *stamps; i++)
         if (stamps[i] && !text_is_name(stamps[i], STAMP_MAX))
@@ -265,9 +265,9 @@ static enum status look_at_session(struct check *check, sqlite3_stmt *stmt, stru
     struct error why = {0};
     (void)err;
     enum status status = validate_session_id(column_text(stmt, 0), &why);
-    if (status == ST_OK)
+    if (!status)
         status = validate_name("origin", (const char *)sqlite3_column_text(stmt, 1), VALID_ORIGIN_MAX, &why);
-    if (status != ST_OK)
+    if (status)
         problem(check, "session %s: %s", column_text(stmt, 0), ERROR_TEXT(&why));
     return ST_OK;
 }
@@ -311,13 +311,13 @@ static enum status look_at_holding(struct check *check, sqlite3_stmt *stmt, stru
     const char *what = column_text(stmt, 0), *team = column_text(stmt, 1);
     enum status status = check_team(*team ? team : NULL, column_text(stmt, 2), &why);
     (void)err;
-    if (status == ST_OK)
+    if (!status)
         status = validate_name("name", column_text(stmt, 3), VALID_NAME_MAX, &why);
-    if (status == ST_OK && (!text_is_name(column_text(stmt, 4), STAMP_MAX) || sqlite3_column_int(stmt, 6)))
+    if (!status && (!text_is_name(column_text(stmt, 4), STAMP_MAX) || sqlite3_column_int(stmt, 6)))
         status = error_set(&why, ST_INVALID, "its time is no time, or lies in the future: %.80s", column_text(stmt, 4));
-    if (status == ST_OK && !sqlite3_column_int(stmt, 5))
+    if (!status && !sqlite3_column_int(stmt, 5))
         status = error_set(&why, ST_INVALID, "no such object is here");
-    if (status != ST_OK)
+    if (status)
         problem(check, "%s: %s", what, ERROR_TEXT(&why));
     return ST_OK;
 }
@@ -330,15 +330,15 @@ static const char holdings[] = "SELECT 'holding of ' || kind || ' ' || object, t
 
 static enum status check_rules(struct check *check, struct error *err) {
     enum status status = each_row(check, texts, look_at_json, err);
-    if (status == ST_OK)
+    if (!status)
         status = each_row(check, sharing, look_at_sharing, err);
-    if (status == ST_OK)
+    if (!status)
         status = each_row(check, holdings, look_at_holding, err);
-    if (status == ST_OK)
+    if (!status)
         status = each_row(check, "SELECT id, origin FROM sessions", look_at_session, err);
-    if (status == ST_OK)
+    if (!status)
         status = each_row(check, stamps, look_at_stamp, err);
-    for (size_t i = 0; i < sizeof rules / sizeof *rules && status == ST_OK; i++)
+    for (size_t i = 0; i < sizeof rules / sizeof *rules && !status; i++)
         status = each_row(check, rules[i], look_at_line, err);
     return status;
 }
@@ -370,27 +370,27 @@ static enum status check_audiences(struct check *check, struct error *err) {
 
 static enum status check_all(struct check *check, struct error *err) {
     enum status status = each_row(check, "PRAGMA integrity_check", look_at_integrity, err);
-    if (status == ST_OK)
+    if (!status)
         status = each_row(check, "PRAGMA foreign_key_check", look_at_reference, err);
-    if (status == ST_OK)
+    if (!status)
         status = check_objects(check, err);
-    if (status == ST_OK)
+    if (!status)
         status = check_rules(check, err);
-    if (status == ST_OK)
+    if (!status)
         status = query_run(check->store, &(struct query){.iterations = true}, look_at_trial, check, err);
-    if (status == ST_OK)
+    if (!status)
         status = each_row(check,
                           "SELECT i.trial, count(*) FROM iterations i JOIN trials t ON t.id = i.trial GROUP BY i.trial"
                           " HAVING min(i.number) <> 0 OR max(i.number) <> count(*) - 1"
                           " OR count(*) <> coalesce(t.n_iterations, count(*))",
                           look_at_gap, err);
-    if (status == ST_OK)
+    if (!status)
         status = each_row(check,
                           "SELECT t.id, s.id FROM trials t JOIN sessions s ON s.id = t.session"
                           " WHERE t.model <> coalesce((SELECT row FROM models WHERE id = s.model), 0)"
                           " OR t.cluster <> coalesce((SELECT row FROM clusters WHERE id = s.cluster), 0)",
                           look_at_stray, err);
-    return status == ST_OK ? check_audiences(check, err) : status;
+    return !status ? check_audiences(check, err) : status;
 }
 
 enum status check_run(struct store *store, check_visit *visit, void *context, struct check_report *out,
@@ -398,14 +398,14 @@ enum status check_run(struct store *store, check_visit *visit, void *context, st
     struct check check = {.store = store, .visit = visit, .context = context};
     bool began;
     enum status status = store_begin_read(store, &began, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     status = check_all(&check, err);
     store_end_read(store, began);
     /* Damage that SQLite's check has found also makes it impossible to read the rows after it. */
     if (status == ST_INVALID && check.report.problems > 0)
         status = ST_OK;
-    if (status == ST_OK)
+    if (!status)
         *out = check.report;
     return status;
 }

@@ -16,7 +16,7 @@ static enum status put(struct store *store, enum store_kind kind, const struct i
     if (kind != STORE_STRATEGY)
         return object_put_for_all(store, kind, id, name, text, err);
     enum status status = store_begin(store, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     return store_end(store, object_put(store, kind, id, name, text, NULL, NULL, err), err);
 }
@@ -28,9 +28,9 @@ static enum status put_text(struct store *store, enum store_kind kind, const cha
         return error_no_memory(err);
     struct id id;
     enum status status = id_of(text, strlen(text), &id, err);
-    if (status == ST_OK && strcmp(id.hex, expected->hex) != 0)
+    if (!status && strcmp(id.hex, expected->hex) != 0)
         status = error_set(err, ST_INVALID, "%s %s: changed after its id was computed", object_word(kind), name);
-    if (status == ST_OK)
+    if (!status)
         status = put(store, kind, &id, name, text, err);
     free(text);
     return status;
@@ -64,7 +64,7 @@ static enum status get_json(struct store *store, enum store_kind kind, const cha
     char digits[ID_SHORT + 1];
     snprintf(digits, sizeof digits, "%s", id);
     enum status status = store_get(store, kind, id, arena, object, err);
-    return status == ST_OK ? json_parse(object->content, strlen(object->content), digits, out, err) : status;
+    return !status ? json_parse(object->content, strlen(object->content), digits, out, err) : status;
 }
 
 enum status store_get_model(struct store *store, const char *id, struct model *out, struct error *err) {
@@ -72,7 +72,7 @@ enum status store_get_model(struct store *store, const char *id, struct model *o
     struct stored_object object;
     cJSON *json = NULL;
     enum status status = get_json(store, STORE_MODEL, id, &arena, &object, &json, err);
-    if (status == ST_OK)
+    if (!status)
         status = model_read(json, object.name, out, err);
     cJSON_Delete(json);
     arena_release(&arena);
@@ -84,7 +84,7 @@ enum status store_get_cluster(struct store *store, const char *id, struct cluste
     struct stored_object object;
     cJSON *json = NULL;
     enum status status = get_json(store, STORE_CLUSTER, id, &arena, &object, &json, err);
-    if (status == ST_OK)
+    if (!status)
         status = cluster_read(json, object.name, out, err);
     cJSON_Delete(json);
     arena_release(&arena);
@@ -99,9 +99,9 @@ enum status store_get_strategy(struct store *store, const char *id, const struct
     char digits[ID_SHORT + 1];
     snprintf(digits, sizeof digits, "%s", id);
     enum status status = get_json(store, STORE_STRATEGY, id, &arena, &object, &json, err);
-    if (status == ST_OK && !cJSON_AddStringToObject(json, "name", object.name))
+    if (!status && !cJSON_AddStringToObject(json, "name", object.name))
         status = error_no_memory(err);
-    if (status == ST_OK)
+    if (!status)
         status = strategy_read(json, digits, model, cluster, out, err); /* digits for its errors, as in get_json */
     cJSON_Delete(json);
     arena_release(&arena);

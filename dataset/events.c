@@ -20,7 +20,7 @@ static const char charge_team[] = "INSERT INTO usage (team, rows, bytes)"
 static enum status charge(struct store *store, const char *session, const char *content, struct error *err) {
     const int64_t before = sqlite3_total_changes64(store->db);
     enum status status = sql_step(store, charge_team, SQL_VALUES(sql_text(session), sql_text(content)), NULL, err);
-    if (status == ST_OK && sqlite3_total_changes64(store->db) != before) {
+    if (!status && sqlite3_total_changes64(store->db) != before) {
         store->apart_rows++;
         store->apart_bytes += 100 + (int64_t)strlen(content);
     }
@@ -35,13 +35,13 @@ enum status event_add(struct store *store, const char *session, const char *kind
     char now[32];
     clock_utc(now, sizeof now);
     enum status status = sql_check_json(content, "event", err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_step(store, insert_event,
                           SQL_VALUES(sql_text(session), sql_text(kind), sql_text(content), sql_text(now)), NULL, err);
     const int64_t row = sqlite3_last_insert_rowid(store->db);
-    if (status == ST_OK && session)
+    if (!status && session)
         status = charge(store, session, content, err);
-    if (status == ST_OK && id)
+    if (!status && id)
         *id = row;
     return status;
 }
@@ -51,7 +51,7 @@ static enum status read_event(sqlite3_stmt *stmt, struct arena *arena, void *ele
     const char **const at[] = {&event->session, &event->kind, &event->content, &event->created};
     enum status status = ST_OK;
     event->id = sqlite3_column_int64(stmt, 0);
-    for (int i = 0; i < 4 && status == ST_OK; i++)
+    for (int i = 0; i < 4 && !status; i++)
         status = sql_copy_text(stmt, i + 1, arena, at[i], err);
     return status;
 }
@@ -75,9 +75,9 @@ enum status event_list(struct store *store, const char *session, int64_t after, 
     const struct sql_value values[] = {sql_integer(after), sql_integer(sql_limit(limit)), sql_text(session)};
     enum status status =
         sql_start(store, session ? list_events_of_session : list_events, session ? 3 : 2, values, &stmt, err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_collect(store, stmt, read_event, sizeof **out, arena, n, &rows, err);
-    if (status == ST_OK)
+    if (!status)
         *out = rows;
     return status;
 }
@@ -121,12 +121,12 @@ static const char delete_events[] = "DELETE FROM events"
 
 enum status event_prune(struct store *store, const char *before, uint64_t *n, struct error *err) {
     enum status status = store_begin(store, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     status = sql_run(store, note_pruned, SQL_VALUES(sql_text(before)), err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_run(store, credit_teams, SQL_VALUES(sql_text(before)), err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_step(store, delete_events, SQL_VALUES(sql_text(before)), n, err);
     return store_end(store, status, err);
 }

@@ -236,17 +236,17 @@ static enum status put_rows(struct store *store, const struct query *query, cons
     select_add(&select, " FROM trials t WHERE true");
     enum status status = query_conditions(store, &select, query, err);
     select_add(&select, tail);
-    if (status == ST_OK)
+    if (!status)
         status = select_prepare(store, &select, &stmt, err);
-    while (status == ST_OK) {
+    while (!status) {
         status = sql_next(store, stmt, &row, err);
-        if (status != ST_OK || !row)
+        if (status || !row)
             break;
         put_line(stmt, schema, kind, out);
     }
     sqlite3_finalize(stmt);
     select_release(&select);
-    return status == ST_OK && ferror(out) ? cannot_write(err) : status;
+    return !status && ferror(out) ? cannot_write(err) : status;
 }
 
 #define OPTIONS "options"
@@ -273,10 +273,10 @@ static enum status put_references(struct store *store, const struct query *query
                                        TOLD_OBJECTS("strategies", "strategy")},
                              *const all[] = {ALL_OBJECTS("models"), ALL_OBJECTS("clusters"), ALL_OBJECTS("strategies")};
     enum status status = ST_OK;
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && status == ST_OK; i++)
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && !status; i++)
         status = put_rows(store, query, (query->viewer ? told : all)[i], object_word(kinds[i]), ") ORDER BY o.row",
                           "syncopate.object/1", object_word(kinds[i]), out, err);
-    if (status == ST_OK)
+    if (!status)
         status = put_rows(store, query, shared ? SESSIONS(SHARED_OPTIONS) : SESSIONS(OPTIONS), "session",
                           ") ORDER BY rowid", "syncopate.session/1", NULL, out, err);
     return status;
@@ -286,7 +286,7 @@ static enum status put_in_one_look(struct store *store, const struct query *quer
                                    struct error *err) {
     bool began;
     enum status status = store_begin_read(store, &began, err);
-    if (status == ST_OK)
+    if (!status)
         status = put_references(store, query, shared, out, err);
     store_end_read(store, began);
     return status;
@@ -324,9 +324,9 @@ enum status export_run(struct store *store, const struct query *query, enum expo
     if (format == EXPORT_CSV)
         export_csv_header(out);
     enum status status = query_run(store, query, write_record, &writer, err);
-    if (status == ST_OK && (fflush(out) != 0 || ferror(out)))
+    if (!status && (fflush(out) != 0 || ferror(out)))
         status = cannot_write(err);
-    if (status == ST_OK && n)
+    if (!status && n)
         *n = writer.n;
     return status;
 }

@@ -90,9 +90,9 @@ static enum status fill(struct fastest *f, struct run *run, const struct median_
                   SQL_VALUES(sql_integer(run->model), sql_integer(run->cluster), sql_real(behind.key),
                              sql_integer(behind.trial), sql_integer((int64_t)room), sql_real(f->last_us)),
                   &stmt, err);
-    while (status == ST_OK) {
+    while (!status) {
         status = sql_next(f->store, stmt, &row, err);
-        if (status != ST_OK || !row)
+        if (status || !row)
             break;
         run->places[run->n++] =
             (struct median_place){.key = sqlite3_column_double(stmt, 1), .trial = sqlite3_column_int64(stmt, 0)};
@@ -111,7 +111,7 @@ static enum status add_pair(struct fastest *f, int64_t model, int64_t cluster, c
         return error_no_memory(err);
     struct run run = {.model = model, .cluster = cluster};
     enum status status = fill(f, &run, from, err);
-    if (status != ST_OK || run.n == 0)
+    if (status || run.n == 0)
         free(run.places);
     else
         f->heap[f->n++] = run;
@@ -133,7 +133,7 @@ static enum status next_pair(struct store *store, int64_t *model, int64_t *clust
     sqlite3_stmt *stmt;
     enum status status =
         sql_first(store, next_of_pairs, SQL_VALUES(sql_integer(*model), sql_integer(*cluster)), &stmt, found, err);
-    if (status != ST_OK || !*found)
+    if (status || !*found)
         return status;
     *model = sqlite3_column_int64(stmt, 0);
     *cluster = sqlite3_column_int64(stmt, 1);
@@ -161,10 +161,10 @@ static enum status add_pairs(struct fastest *f, const struct pins *within, const
     int64_t m = model ? model - 1 : INT64_MIN, c = model ? INT64_MAX : INT64_MIN;
     bool found;
     enum status status = next_pair(f->store, &m, &c, &found, err);
-    while (status == ST_OK && found && (!model || m == model)) {
+    while (!status && found && (!model || m == model)) {
         if (!cluster || c == cluster)
             status = add_pair(f, m, c, from, err);
-        if (status == ST_OK)
+        if (!status)
             status = next_pair(f->store, &m, &c, &found, err);
     }
     return status;
@@ -181,7 +181,7 @@ enum status fastest_new(struct store *store, bool descending, const struct media
     f->last_us = descending ? within->least_us : most_us;
     const struct median_place start = first_place(f, within->least_us, most_us);
     enum status status = add_pairs(f, within, after ? after : &start, err);
-    if (status != ST_OK) {
+    if (status) {
         fastest_free(f);
         return status;
     }
@@ -202,7 +202,7 @@ enum status fastest_next(struct fastest *f, struct median_place *out, struct err
         status = fill(f, run, &place, err);
     else if (run->at == run->n)
         run->n = run->at = 0;
-    if (status != ST_OK)
+    if (status)
         return status;
     if (run->n == 0) {
         free(run->places);

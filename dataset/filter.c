@@ -162,7 +162,7 @@ static enum status parse_seed(const struct parser *p, struct sql_value *out) {
 static enum status parse_value(struct parser *p, enum filter_column column, struct sql_value *out) {
     enum record_state state;
     enum status status = expect_value(p);
-    if (status != ST_OK)
+    if (status)
         return status;
     *out = sql_text(p->word);
     switch (columns[column].type) {
@@ -205,7 +205,7 @@ static enum store_kind kind_of(enum filter_column column) {
 
 static enum status add_object(struct parser *p, enum filter_column column, enum token sign, bool negated) {
     enum status status = expect_value(p);
-    if (status != ST_OK)
+    if (status)
         return status;
     if (sign == LIKE)
         select_objects_like(p->select, kind_of(column), columns[column].sql, p->word, negated);
@@ -218,7 +218,7 @@ static enum status add_object(struct parser *p, enum filter_column column, enum 
 /* Every trial has a value of `shared`, so a negation need not think of NULL. */
 static enum status add_sharing(struct parser *p, const char *sql, bool negated) {
     enum status status = expect_value(p);
-    if (status != ST_OK)
+    if (status)
         return status;
     const bool all = !strcmp(p->word, "all"), named = !all && strcmp(p->word, "team") != 0;
     if (named && !team_is_valid(p->word))
@@ -297,33 +297,33 @@ static enum status parse_in(struct parser *p, enum filter_column column, bool ne
     const bool object = has_conditions(column);
     const struct pins pins = p->select->pins;
     enum status status = next(p);
-    if (status == ST_OK && p->token != OPEN)
+    if (!status && p->token != OPEN)
         return fail(p, "\"(\" is expected after IN");
     require(p, column, EQUAL, negated);
     select_add(p->select, object ? "(" : "((");
     if (!object)
         select_add(p->select, columns[column].sql);
     select_add(p->select, object ? "" : " IN (");
-    for (bool first = true; status == ST_OK && (first || p->token == COMMA); first = false) {
+    for (bool first = true; !status && (first || p->token == COMMA); first = false) {
         struct sql_value value;
         if (!first)
             select_add(p->select, !object ? ", " : negated ? " AND " : " OR ");
         status = next(p);
-        if (status == ST_OK && object) {
+        if (!status && object) {
             status = add_condition(p, column, EQUAL, negated);
-        } else if (status == ST_OK) {
+        } else if (!status) {
             status = parse_value(p, column, &value);
-            if (status == ST_OK)
+            if (!status)
                 select_bind(p->select, value);
         }
-        if (status == ST_OK)
+        if (!status)
             status = next(p);
     }
-    if (status == ST_OK && p->token != CLOSE)
+    if (!status && p->token != CLOSE)
         return fail(p, "\",\" or \")\" is expected");
     p->select->pins = pins;
     select_add(p->select, object ? ")" : negated ? ")) IS NOT TRUE)" : ")))");
-    return status == ST_OK ? next(p) : status;
+    return !status ? next(p) : status;
 }
 
 static enum status parse_comparison(struct parser *p, bool negated) {
@@ -335,15 +335,15 @@ static enum status parse_comparison(struct parser *p, bool negated) {
         return place(p, p->start);
     }
     enum status status = next(p);
-    if (status != ST_OK)
+    if (status)
         return status;
     if (is_keyword(p, "in"))
         return parse_in(p, column, negated);
     const enum token sign = p->token;
     status = check_operator(p, column, sign);
-    if (status == ST_OK)
+    if (!status)
         status = next(p);
-    if (status != ST_OK)
+    if (status)
         return status;
     require(p, column, sign, negated);
     struct sql_value value = sql_text(NULL);
@@ -351,7 +351,7 @@ static enum status parse_comparison(struct parser *p, bool negated) {
         status = add_condition(p, column, sign, negated);
     else
         status = parse_value(p, column, &value);
-    if (status != ST_OK)
+    if (status)
         return status;
     if (!has_conditions(column) && !negated && sign == EQUAL)
         p->select->pins.columns |= UINT32_C(1) << column;
@@ -374,15 +374,15 @@ static enum status parse_one(struct parser *p, bool negated) {
         return fail(p, "nested too deep");
     if (is_keyword(p, "not")) {
         status = next(p);
-        if (status == ST_OK)
+        if (!status)
             status = parse_one(p, !negated);
     } else if (p->token == OPEN) {
         status = next(p);
-        if (status == ST_OK)
+        if (!status)
             status = parse_any(p, negated);
-        if (status == ST_OK && p->token != CLOSE)
+        if (!status && p->token != CLOSE)
             status = fail(p, "AND, OR or \")\" is expected");
-        if (status == ST_OK)
+        if (!status)
             status = next(p);
     } else {
         status = p->token == WORD ? parse_comparison(p, negated) : fail(p, "a column is expected");
@@ -399,11 +399,11 @@ static enum status parse_level(struct parser *p, const char *keyword, const char
     bool several = false;
     select_add(p->select, "(");
     enum status status = operand(p, negated);
-    while (status == ST_OK && is_keyword(p, keyword)) {
+    while (!status && is_keyword(p, keyword)) {
         several = true;
         select_add(p->select, sql);
         status = next(p);
-        if (status == ST_OK)
+        if (!status)
             status = operand(p, negated);
     }
     select_add(p->select, ")");
@@ -428,9 +428,9 @@ enum status filter_compile(struct store *store, const char *text, struct select 
     if (strlen(text) > FILTER_MAX_BYTES)
         return error_at(err, ST_USAGE, "filter", "longer than %d bytes", FILTER_MAX_BYTES);
     enum status status = next(&p);
-    if (status == ST_OK)
+    if (!status)
         status = parse_any(&p, false);
-    if (status == ST_OK && p.token != END)
+    if (!status && p.token != END)
         status = fail(&p, "AND, OR or the end is expected");
     return status;
 }
@@ -438,7 +438,7 @@ enum status filter_compile(struct store *store, const char *text, struct select 
 enum status filter_check(const char *text, struct error *err) {
     struct select select = {0};
     enum status status = filter_compile(NULL, text, &select, err);
-    if (status == ST_OK && select.no_memory)
+    if (!status && select.no_memory)
         status = error_no_memory(err);
     select_release(&select);
     return status;

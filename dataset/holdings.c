@@ -66,18 +66,18 @@ enum status holding_put_at(struct store *store, enum store_kind kind, const char
     int64_t row;
     clock_utc(now, sizeof now);
     enum status status = check_team(team, shared, err);
-    if (status == ST_OK)
+    if (!status)
         status = object_row(store, kind, id, &row, err);
-    if (status == ST_OK && !row)
+    if (!status && !row)
         status = no_object(store, kind, id, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     const struct sql_value word = sql_text(object_word(kind)), held = sql_integer(row),
                            who = sql_text(team ? team : ""), seen = sql_text(shared ? shared : "*");
     const struct sql_value called = sql_text(name), when = sql_text(created ? created : now);
     uint64_t added;
     status = sql_step(store, insert_holding, SQL_VALUES(word, held, who, called, seen, when), &added, err);
-    if (status != ST_OK || added)
+    if (status || added)
         return status;
     return sql_step(store, share_holding, SQL_VALUES(word, held, who, seen, called, when), NULL, err);
 }
@@ -85,13 +85,13 @@ enum status holding_put_at(struct store *store, enum store_kind kind, const char
 static enum status make(struct store *store, enum store_kind kind, const struct id *id, const char *content,
                         const char *team, const char *name, const char *shared, struct error *err) {
     enum status status = object_put(store, kind, id, name, content, NULL, NULL, err);
-    return status == ST_OK ? holding_put(store, kind, id->hex, team, name, shared, err) : status;
+    return !status ? holding_put(store, kind, id->hex, team, name, shared, err) : status;
 }
 
 enum status holding_make(struct store *store, enum store_kind kind, const struct id *id, const char *content,
                          const char *team, const char *name, const char *shared, struct error *err) {
     enum status status = store_begin(store, err);
-    return status == ST_OK ? store_end(store, make(store, kind, id, content, team, name, shared, err), err) : status;
+    return !status ? store_end(store, make(store, kind, id, content, team, name, shared, err), err) : status;
 }
 
 /* ---- one that is seen ---- */
@@ -110,7 +110,7 @@ static enum status start_seen(struct store *store, enum store_kind kind, const c
     bool row;
     enum status status = sql_first(
         store, sql, SQL_VALUES(sql_text(id), sql_text(team_of(asker)), sql_integer(sees_all(asker))), stmt, &row, err);
-    if (status == ST_OK && !row)
+    if (!status && !row)
         status = no_object(store, kind, id, err);
     return status;
 }
@@ -121,7 +121,7 @@ enum status seen_get(struct store *store, enum store_kind kind, const char *id, 
     if (!asker)
         return store_get(store, kind, id, arena, out, err);
     enum status status = start_seen(store, kind, gets[kind], id, asker, &stmt, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     status = object_read(stmt, true, arena, out, err);
     sqlite3_reset(stmt);
@@ -132,7 +132,7 @@ enum status seen_name(struct store *store, enum store_kind kind, const char *id,
                       struct arena *arena, const char **name, struct error *err) {
     sqlite3_stmt *stmt;
     enum status status = start_seen(store, kind, names[kind], id, asker, &stmt, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     status = sql_copy_text(stmt, 1, arena, name, err);
     sqlite3_reset(stmt);
@@ -145,10 +145,10 @@ enum status seen_row(struct store *store, enum store_kind kind, const char *id, 
     enum status status;
     if (sees_all(asker)) {
         status = object_row(store, kind, id, row, err);
-        return status == ST_OK && !*row ? no_object(store, kind, id, err) : status;
+        return !status && !*row ? no_object(store, kind, id, err) : status;
     }
     status = start_seen(store, kind, asks[kind], id, asker, &stmt, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     *row = sqlite3_column_int64(stmt, 0);
     sqlite3_reset(stmt);
@@ -178,7 +178,7 @@ struct search {
 /* The first row's id, and whether there was a second. */
 static enum status take_first(struct search *s, sqlite3_stmt *stmt, struct error *err) {
     enum status status = sql_next(s->store, stmt, &s->found, err);
-    if (status != ST_OK || !s->found)
+    if (status || !s->found)
         return status;
     const char *id = (const char *)sqlite3_column_text(stmt, 0);
     if (!id)
@@ -225,7 +225,7 @@ static enum status look(struct search *s, enum search_step which, const char *ow
         return ST_OK;
     enum status status =
         sql_start(s->store, searches[which][s->kind], which == SEARCH_SHARED ? 3 : 4, values, &stmt, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     status = take_first(s, stmt, err);
     sqlite3_reset(stmt);
@@ -238,24 +238,24 @@ static enum status find_by_digits(struct search *s, struct error *err) {
         return ST_OK;
     if (*team_of(s->asker))
         status = look(s, SEARCH_DIGITS, team_of(s->asker), err);
-    if (status == ST_OK && s->asker)
+    if (!status && s->asker)
         status = look(s, SEARCH_DIGITS, "", err);
-    return status == ST_OK ? look(s, SEARCH_DIGITS, NULL, err) : status;
+    return !status ? look(s, SEARCH_DIGITS, NULL, err) : status;
 }
 
 static enum status find_by_name(struct search *s, struct error *err) {
     const char *const owners[] = {team_of(s->asker), ""};
     enum status status = ST_OK;
-    for (size_t i = *owners[0] ? 0 : 1; i < 2 && s->asker && status == ST_OK; i++) {
+    for (size_t i = *owners[0] ? 0 : 1; i < 2 && s->asker && !status; i++) {
         status = look(s, SEARCH_HELD, owners[i], err);
-        if (status == ST_OK)
+        if (!status)
             status = look(s, SEARCH_UNHELD, owners[i], err);
     }
-    if (status == ST_OK && s->asker)
+    if (!status && s->asker)
         status = look(s, SEARCH_SHARED, NULL, err);
-    if (status == ST_OK)
+    if (!status)
         status = look(s, SEARCH_UNHELD, NULL, err);
-    return status == ST_OK && !s->asker ? look(s, SEARCH_SHARED, NULL, err) : status;
+    return !status && !s->asker ? look(s, SEARCH_SHARED, NULL, err) : status;
 }
 
 enum status seen_find(struct store *store, enum store_kind kind, const char *word, const struct viewer *asker,
@@ -263,9 +263,9 @@ enum status seen_find(struct store *store, enum store_kind kind, const char *wor
     struct search s = {.store = store, .kind = kind, .word = word, .asker = asker};
     enum status status = find_by_digits(&s, err);
     const bool digits = s.found;
-    if (status == ST_OK)
+    if (!status)
         status = find_by_name(&s, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     if (!s.found)
         return error_at(err, ST_NOT_FOUND, store->path, "no %s called or numbered \"%s\"", object_word(kind), word);

@@ -67,7 +67,7 @@ static enum status raw_member(struct arena *arena, const char *text, const char 
 }
 
 static enum status place_at(uint64_t line, enum status status, struct error *err) {
-    if (status != ST_OK && status != ST_NO_MEMORY && err)
+    if (status && status != ST_NO_MEMORY && err)
         err->position = line;
     return status;
 }
@@ -115,7 +115,7 @@ static enum status get_integer(struct importer *im, const char *line, const char
     const char *digits;
     enum status status = raw_member(&im->arena, line, key, &digits, err);
     *out = 0;
-    if (status != ST_OK || !digits)
+    if (status || !digits)
         return status;
     errno = 0;
     *out = strtoull(digits, NULL, 10);
@@ -158,13 +158,13 @@ static enum status hold_strategies(struct importer *im, struct error *err) {
     char now[32];
     enum status status = ST_OK;
     clock_utc(now, sizeof now);
-    for (size_t i = 0; i < im->n && status == ST_OK; i++) {
+    for (size_t i = 0; i < im->n && !status; i++) {
         const struct record *r = &im->records[i], *before = i ? r - 1 : NULL;
         if (!r->team || !r->strategy_name ||
             (before && is_same(before->team, r->team) && is_same(before->strategy, r->strategy)))
             continue;
         status = validate_name("strategy_name", r->strategy_name, VALID_NAME_MAX, err);
-        if (status != ST_OK)
+        if (status)
             return place_at(im->lines[i], status, err);
         status = sql_run(im->store, hold_as_named,
                          SQL_VALUES(sql_text(r->strategy), sql_text(r->team), sql_text(r->strategy_name),
@@ -185,9 +185,9 @@ static enum status flush(struct importer *im, struct error *err) {
     const uint64_t line = why.position ? im->lines[why.position - 1] : im->line;
     if (status == ST_NOT_FOUND)
         error_at(err, status, why.place, "%s; an export with --references brings them along", why.message);
-    else if (status != ST_OK)
+    else if (status)
         error_pass(err, &why);
-    if (status != ST_OK)
+    if (status)
         return place_at(line, status, err);
     im->counts.trials += report.added;
     im->counts.duplicates += report.duplicates;
@@ -208,7 +208,7 @@ static enum status read_texts(struct importer *im, const cJSON *json, struct rec
                  {"started", &r->started}, {"ended", &r->ended},       {"reason", &r->reason},
                  {"team", &r->team},       {"client", &r->client},     {"strategy_name", &r->strategy_name}};
     enum status status = ST_OK;
-    for (size_t i = 0; i < sizeof texts / sizeof *texts && status == ST_OK; i++)
+    for (size_t i = 0; i < sizeof texts / sizeof *texts && !status; i++)
         status = get_text(im, json, texts[i].key, texts[i].at, err);
     return status;
 }
@@ -223,7 +223,7 @@ static enum status read_numbers(struct importer *im, const cJSON *json, struct r
                    {"low_us", &r->low_us},
                    {"high_us", &r->high_us}};
     enum status status = ST_OK;
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && status == ST_OK; i++)
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && !status; i++)
         status = get_number(im, json, numbers[i].key, numbers[i].at, err);
     return status;
 }
@@ -236,9 +236,9 @@ static enum status read_integers(struct importer *im, const char *line, struct r
     } integers[] = {
         {"trial", &trial}, {"number", &r->number}, {"round", &r->round}, {"seed", &r->seed}, {"attempt", &r->attempt}};
     enum status status = ST_OK;
-    for (size_t i = 0; i < sizeof integers / sizeof *integers && status == ST_OK; i++)
+    for (size_t i = 0; i < sizeof integers / sizeof *integers && !status; i++)
         status = get_integer(im, line, integers[i].key, integers[i].at, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     if (trial > INT64_MAX / 2 || r->number > INT64_MAX || r->round > INT64_MAX || r->attempt > INT64_MAX)
         return fail(im, err, "too large:", "trial, number, round or attempt");
@@ -250,24 +250,24 @@ static enum status read_record(struct importer *im, const cJSON *json, const cha
     struct record r = {0};
     const char *state = NULL;
     enum status status = read_texts(im, json, &r, &state, err);
-    if (status == ST_OK)
+    if (!status)
         status = read_numbers(im, json, &r, err);
-    if (status == ST_OK)
+    if (!status)
         status = read_integers(im, line, &r, err);
-    if (status == ST_OK)
+    if (!status)
         status = get_shared(im, json, &r.shared, err);
-    if (status == ST_OK)
+    if (!status)
         status = get_times(im, json, &r, err);
-    if (status == ST_OK && (!state || !record_state_parse(state, &r.state)))
+    if (!status && (!state || !record_state_parse(state, &r.state)))
         status = fail(im, err, "no such state:", state ? state : "(none)");
-    if (status != ST_OK)
+    if (status)
         return status;
     if (r.state == RECORD_WAITING || r.state == RECORD_RUNNING) {
         im->counts.unfinished++;
         return ST_OK;
     }
     status = raw_member(&im->arena, line, "environment_details", &r.environment_json, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     im->lines[im->n] = im->line;
     im->records[im->n++] = r;
@@ -288,34 +288,34 @@ static enum status read_object(struct importer *im, const cJSON *json, const cha
     struct id hash;
     bool added;
     enum status status = raw_member(&im->arena, line, "content", &content, err);
-    if (status == ST_OK)
+    if (!status)
         status = get_text(im, json, "kind", &kind, err);
-    if (status == ST_OK)
+    if (!status)
         status = get_text(im, json, "id", &id, err);
-    if (status == ST_OK)
+    if (!status)
         status = get_text(im, json, "name", &name, err);
-    if (status == ST_OK)
+    if (!status)
         status = get_text(im, json, "created", &created, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     if (!find_kind(kind, &k) || !name || !content)
         return fail(im, err, "an object needs", "kind, name and content");
     status = check_stamp(im, "created", created, err);
-    if (status == ST_OK)
+    if (!status)
         status = id_of(content, strlen(content), &hash, err); /* the line is JSON, and so is its member */
-    if (status == ST_OK)
+    if (!status)
         status = object_put(im->store, k, &hash, name, content, created, &added, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     if (id && strcmp(id, hash.hex) != 0)
         return fail(im, err, "the content is not that of", id);
     /* What is here already was looked at when it came. */
     if (added)
         status = place(im, validate_object(k, name, cJSON_GetObjectItemCaseSensitive(json, "content"), err), err);
-    if (status == ST_OK && added && k != STORE_STRATEGY &&
+    if (!status && added && k != STORE_STRATEGY &&
         k != STORE_ENVIRONMENT) /* a strategy is visible to whoever sees its trials */
         status = holding_put_at(im->store, k, hash.hex, NULL, name, NULL, created, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     im->counts.objects += added;
     im->counts.duplicates += !added;
@@ -325,7 +325,7 @@ static enum status read_object(struct importer *im, const cJSON *json, const cha
 static enum status run_counted(struct importer *im, const char *sql, size_t n, const struct sql_value *values,
                                uint64_t *added, struct error *err) {
     enum status status = sql_run(im->store, sql, n, values, err);
-    if (status != ST_OK)
+    if (status)
         return place(im, status, err);
     if (sql_changes(im->store) > 0)
         ++*added;
@@ -349,24 +349,24 @@ static enum status read_session_line(struct importer *im, const cJSON *json, con
                  {"state", &s->state}, {"reason", &s->reason}, {"started", &s->started},
                  {"ended", &s->ended}, {"team", &s->team},     {"mode", &s->mode}};
     enum status status = raw_member(&im->arena, line, "budget", &s->budget, err);
-    if (status == ST_OK)
+    if (!status)
         status = raw_member(&im->arena, line, "options", &s->options, err);
-    if (status == ST_OK)
+    if (!status)
         status = get_integer(im, line, "seed", &s->seed, err);
-    for (size_t i = 0; i < sizeof texts / sizeof *texts && status == ST_OK; i++)
+    for (size_t i = 0; i < sizeof texts / sizeof *texts && !status; i++)
         status = get_text(im, json, texts[i].key, texts[i].at, err);
-    return status == ST_OK ? get_shared(im, json, &s->shared, err) : status;
+    return !status ? get_shared(im, json, &s->shared, err) : status;
 }
 
 static enum status check_session(struct importer *im, const struct session_line *s, struct error *err) {
     if (!s->id || !s->model || !s->cluster || !s->state || !s->started || !s->budget || !s->options)
         return fail(im, err, "a session needs", "id, model, cluster, state, started, budget and options");
     enum status status = check_stamp(im, "started", s->started, err);
-    if (status == ST_OK)
+    if (!status)
         status = check_stamp(im, "ended", s->ended, err);
-    if (status == ST_OK)
+    if (!status)
         status = place(im, validate_session_id(s->id, err), err);
-    return status == ST_OK ? place(im, check_team(s->team, s->shared, err), err) : status;
+    return !status ? place(im, check_team(s->team, s->shared, err), err) : status;
 }
 
 /* A session of this id that is here already must be the same run. */
@@ -375,7 +375,7 @@ static enum status compare_session(struct importer *im, const struct session_lin
     enum status status = store_session_get(im->store, s->id, &im->arena, &here, NULL);
     if (status == ST_NOT_FOUND)
         return ST_OK;
-    if (status != ST_OK)
+    if (status)
         return status == ST_NO_MEMORY ? error_no_memory(err) : fail(im, err, "cannot be compared: session", s->id);
     if (!strcmp(here.model, s->model) && !strcmp(here.cluster, s->cluster) && here.seed == s->seed)
         return ST_OK;
@@ -397,11 +397,11 @@ static const char import_session[] =
 static enum status read_session(struct importer *im, const cJSON *json, const char *line, struct error *err) {
     struct session_line s = {0};
     enum status status = read_session_line(im, json, line, &s, err);
-    if (status == ST_OK)
+    if (!status)
         status = check_session(im, &s, err);
-    if (status == ST_OK)
+    if (!status)
         status = compare_session(im, &s, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     return run_counted(im, import_session,
                        SQL_VALUES(sql_text(s.id), sql_text(s.model), sql_text(s.cluster), sql_integer((int64_t)s.seed),
@@ -451,9 +451,9 @@ static enum status read_parsed(struct importer *im, const cJSON *json, const cha
         if (!strcmp(kinds[i].schema, word)) {
             enum status status = place(im, json_expect_object(&root, kinds[i].keys, err), err);
             /* What records refer to comes before them, or is here already. */
-            if (status == ST_OK && i > 0)
+            if (!status && i > 0)
                 status = flush(im, err);
-            return status == ST_OK ? kinds[i].read(im, json, line, err) : status;
+            return !status ? kinds[i].read(im, json, line, err) : status;
         }
     return fail(im, err, "this program imports no", word);
 }
@@ -463,7 +463,7 @@ static enum status read_line(struct importer *im, const char *line, size_t n, st
     if (n > JSON_MAX_BYTES)
         return place(im, error_set(err, ST_TOO_LARGE, "longer than 64 MiB"), err);
     enum status status = place(im, json_parse(line, n, "", &json, err), err);
-    if (status == ST_OK)
+    if (!status)
         status = read_parsed(im, json, line, err);
     cJSON_Delete(json);
     return status;
@@ -474,7 +474,7 @@ static enum status read_lines(struct importer *im, FILE *in, struct error *err) 
     size_t room = 0;
     ssize_t n;
     enum status status = ST_OK;
-    while (status == ST_OK && (n = getline(&line, &room, in)) >= 0) {
+    while (!status && (n = getline(&line, &room, in)) >= 0) {
         im->line++;
         while (n > 0 && (line[n - 1] == '\n' || line[n - 1] == '\r'))
             line[--n] = '\0';
@@ -482,15 +482,15 @@ static enum status read_lines(struct importer *im, FILE *in, struct error *err) 
             status = read_line(im, line, (size_t)n, err);
     }
     free(line);
-    if (status == ST_OK && ferror(in))
+    if (!status && ferror(in))
         status = error_at(err, ST_ENVIRONMENT, im->name, "cannot be read: %s", strerror(errno));
-    return status == ST_OK ? flush(im, err) : status;
+    return !status ? flush(im, err) : status;
 }
 
 /* Put the input's name and the line before what is wrong with the line. */
 static enum status name_line(const struct importer *im, enum status status, struct error *err) {
     const size_t line = err ? err->position : 0;
-    if (status == ST_OK || !line || !*im->name)
+    if (!status || !line || !*im->name)
         return status;
     error_prefix(err, status, "%s: line %zu", im->name, line);
     err->position = line;
@@ -517,13 +517,13 @@ static const char hold_strategies_of_trials[] = "INSERT INTO holdings (kind, obj
 static enum status read_all(struct importer *im, FILE *in, struct error *err) {
     int64_t last = 0, last_trial = 0;
     enum status status = sql_first_integer(im->store, "SELECT max(row) FROM strategies", 0, NULL, &last, err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_first_integer(im->store, "SELECT max(id) FROM trials", 0, NULL, &last_trial, err);
-    if (status == ST_OK)
+    if (!status)
         status = read_lines(im, in, err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_run(im->store, hold_strategies_for_all, SQL_VALUES(sql_integer(last)), err);
-    if (status == ST_OK)
+    if (!status)
         status =
             sql_run(im->store, hold_strategies_of_trials, SQL_VALUES(sql_integer(last_trial), sql_integer(last)), err);
     return status;
@@ -541,9 +541,9 @@ enum status import_run(struct store *store, FILE *in, const char *name, const st
     text_format(im->origin, sizeof im->origin, "%s",
                 im->options.origin && *im->options.origin ? im->options.origin : "import");
     enum status status = store_begin(store, err);
-    if (status == ST_OK)
+    if (!status)
         status = store_end(store, name_line(im, read_all(im, in, err), err), err);
-    if (status == ST_OK)
+    if (!status)
         *out = im->counts;
     arena_release(&im->arena);
     free(im);

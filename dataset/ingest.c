@@ -99,9 +99,9 @@ static enum status check_record(const struct record *r, double middle, struct er
     if (r->number && !r->session)
         return error_set(err, ST_INVALID, "a number belongs to a session");
     enum status status = validate_record(r, err);
-    if (status == ST_OK)
+    if (!status)
         status = check_times(r->n_iterations, r->iterations_us, err);
-    if (status == ST_OK && fabs(r->median_us - middle) > 1e-9 * middle)
+    if (!status && fabs(r->median_us - middle) > 1e-9 * middle)
         status = error_set(err, ST_INVALID, "the median is %.9g us, that of the iterations %.9g", r->median_us, middle);
     return status;
 }
@@ -111,13 +111,13 @@ static enum status put_environment(struct batch *batch, const char *json, struct
         return ST_OK;
     struct id id;
     enum status status = validate_environment(json, err);
-    if (status == ST_OK)
+    if (!status)
         status = object_read_id("environment", json, &id, err);
-    if (status == ST_OK)
+    if (!status)
         status = object_put(batch->store, STORE_ENVIRONMENT, &id, "environment", json, NULL, NULL, err);
-    if (status == ST_OK)
+    if (!status)
         status = object_row(batch->store, STORE_ENVIRONMENT, id.hex, &batch->environment, err);
-    batch->environment_json = status == ST_OK ? json : NULL;
+    batch->environment_json = !status ? json : NULL;
     return status;
 }
 
@@ -135,7 +135,7 @@ static enum status find_row(struct batch *batch, enum store_kind kind, const cha
         return ST_OK;
     }
     enum status status = object_row(batch->store, kind, id, out, err);
-    if (status == ST_OK && *out) {
+    if (!status && *out) {
         *known = (struct known){.kind = kind, .row = *out};
         memcpy(known->id, id, sizeof known->id);
     }
@@ -156,7 +156,7 @@ static enum status refuse_hidden(struct batch *batch, const char *uid, struct er
         return ST_OK;
     enum status status = sql_first(batch->store, trial_is_seen,
                                    SQL_VALUES(sql_text(uid), sql_text(batch->options->viewer)), &stmt, &row, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     sqlite3_reset(stmt);
     return row ? ST_OK
@@ -189,9 +189,9 @@ static enum status look_at_duplicate(struct batch *batch, size_t n, const struct
     sqlite3_stmt *stmt;
     bool row;
     enum status status = refuse_hidden(batch, values[1].text, err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_first(batch->store, trial_difference, n, values, &stmt, &row, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     const char *column = (const char *)sqlite3_column_text(stmt, 0);
     if (column)
@@ -199,7 +199,7 @@ static enum status look_at_duplicate(struct batch *batch, size_t n, const struct
     else if (sqlite3_column_type(stmt, 0) != SQLITE_NULL)
         status = error_no_memory(err);
     sqlite3_reset(stmt);
-    batch->report.duplicates += status == ST_OK;
+    batch->report.duplicates += !status;
     return status;
 }
 
@@ -226,13 +226,13 @@ static enum status insert(struct batch *batch, const struct record *r, const cha
     const char *team = r->team ? r->team : o->team, *shared = r->shared ? r->shared : o->shared;
     int64_t model, cluster;
     enum status status = check_team(team, shared, err);
-    if (status == ST_OK)
+    if (!status)
         status = find_row(batch, STORE_MODEL, r->model, &model, err);
-    if (status == ST_OK)
+    if (!status)
         status = find_row(batch, STORE_CLUSTER, r->cluster, &cluster, err);
-    if (status == ST_OK && !strategy)
+    if (!status && !strategy)
         status = find_row(batch, STORE_STRATEGY, r->strategy, &strategy, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     const struct sql_value values[] = {sql_integer(row),
                                        sql_text(uid),
@@ -263,7 +263,7 @@ static enum status insert(struct batch *batch, const struct record *r, const cha
                                        complete ? sql_integer((int64_t)r->n_iterations) : sql_text(NULL)};
     enum { N = sizeof values / sizeof *values };
     status = sql_run(batch->store, import_trial, N, values, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     if (sql_changes(batch->store) == 0)
         return look_at_duplicate(batch, N - 5, values, err); /* all that it compares */
@@ -278,13 +278,13 @@ static enum status add_record(struct batch *batch, const struct record *record, 
     char made[UID_ROOM];
     double middle;
     enum status status = fill_times(&r, &middle, err);
-    if (status == ST_OK)
+    if (!status)
         status = check_record(&r, middle, err);
-    if (status == ST_OK && !r.uid)
+    if (!status && !r.uid)
         status = make_uid(made, err);
-    if (status == ST_OK && r.state == RECORD_COMPLETE)
+    if (!status && r.state == RECORD_COMPLETE)
         status = put_environment(batch, r.environment_json ? r.environment_json : "{}", err);
-    return status == ST_OK ? insert(batch, &r, r.uid ? r.uid : made, strategy, err) : status;
+    return !status ? insert(batch, &r, r.uid ? r.uid : made, strategy, err) : status;
 }
 
 static const char last_trial[] = "SELECT coalesce(max(id), 0)"
@@ -297,22 +297,22 @@ enum status store_trials_import(struct store *store, size_t n, const struct reco
     size_t i = 0;
     clock_utc(batch.now, sizeof batch.now);
     enum status status = store_begin(store, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     status = sql_first_integer(store, last_trial, 0, NULL, &batch.last_row, err);
     const int64_t before = batch.last_row;
-    while (i < n && status == ST_OK) {
+    while (i < n && !status) {
         const int64_t *rows = batch.options->strategy_rows;
         status = add_record(&batch, &records[i], rows ? rows[i] : 0, err);
-        if (status == ST_OK)
+        if (!status)
             i++;
     }
-    if (status != ST_OK && err)
+    if (status && err)
         err->position = i < n ? i + 1 : 0;
-    if (status == ST_OK && batch.report.added)
+    if (!status && batch.report.added)
         status = audiences_add(store, before + 1, batch.last_row, err);
     status = store_end(store, status, err);
-    if (status == ST_OK)
+    if (!status)
         *out = batch.report;
     return status;
 }

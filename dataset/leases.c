@@ -28,7 +28,7 @@ static enum status read_held(sqlite3_stmt *stmt, int64_t trial, struct held *out
     if (!client && sqlite3_column_type(stmt, 1) != SQLITE_NULL)
         return error_no_memory(err);
     const enum status status = column_state(stmt, 0, trial, &out->state, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     snprintf(out->client, sizeof out->client, "%s", client ? client : "");
     out->attempt = (uint64_t)sqlite3_column_int64(stmt, 2);
@@ -44,7 +44,7 @@ static enum status look(struct store *store, int64_t trial, struct held *out, st
     sqlite3_stmt *stmt;
     bool row;
     enum status status = sql_first(store, select_lease, SQL_VALUES(sql_integer(trial)), &stmt, &row, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     if (!row)
         return error_at(err, ST_NOT_FOUND, store->path, "no trial %lld", (long long)trial);
@@ -57,7 +57,7 @@ static enum status look(struct store *store, int64_t trial, struct held *out, st
 static enum status check(struct store *store, int64_t trial, const char *client, uint64_t attempt, struct error *err) {
     struct held held;
     enum status status = look(store, trial, &held, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     if (held.state != RECORD_RUNNING)
         return error_set(err, ST_CONFLICT, "trial %lld is %s: attempt %llu of it no longer runs", (long long)trial,
@@ -88,7 +88,7 @@ static enum status take(struct store *store, int64_t trial, const char *client, 
     clock_utc(now, sizeof now);
     clock_utc_after(length_us, until, sizeof until);
     enum status status = look(store, trial, &held, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     if (held.state != RECORD_WAITING)
         return error_at(err, ST_CONFLICT, store->path, "trial %lld is %s, not waiting", (long long)trial,
@@ -103,14 +103,14 @@ enum status lease_take(struct store *store, int64_t trial, const char *client, d
                        struct error *err) {
     uint64_t taken = 0;
     enum status status = check_length(length_us, err);
-    if (status == ST_OK && (!client || !*client || strlen(client) >= sizeof((struct held *)NULL)->client))
+    if (!status && (!client || !*client || strlen(client) >= sizeof((struct held *)NULL)->client))
         status = error_set(err, ST_INVALID, "a client has a name of 1 to 255 bytes");
-    if (status == ST_OK)
+    if (!status)
         status = store_begin(store, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     status = store_end(store, take(store, trial, client, length_us, &taken, err), err);
-    if (status == ST_OK && attempt)
+    if (!status && attempt)
         *attempt = taken;
     return status;
 }
@@ -124,12 +124,12 @@ enum status lease_renew(struct store *store, int64_t trial, const char *client, 
     char until[32];
     clock_utc_after(length_us, until, sizeof until);
     enum status status = check_length(length_us, err);
-    if (status == ST_OK)
+    if (!status)
         status = store_begin(store, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     status = check(store, trial, client, attempt, err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_run(store, renew_lease, SQL_VALUES(sql_integer(trial), sql_real(length_us), sql_text(until)), err);
     return store_end(store, status, err);
 }
@@ -150,24 +150,24 @@ enum status lease_expire(struct store *store, int64_t trial, uint64_t attempt, u
                          enum record_state *state, struct error *err) {
     const bool last = attempt >= max_attempts;
     enum status status = store_begin(store, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     status = check(store, trial, NULL, attempt, err);
-    if (status == ST_OK)
+    if (!status)
         status =
             last ? lose(store, trial, attempt, err) : sql_run(store, return_trial, SQL_VALUES(sql_integer(trial)), err);
     status = store_end(store, status, err);
-    if (status == ST_OK && state)
+    if (!status && state)
         *state = last ? RECORD_CANCELLED : RECORD_WAITING;
     return status;
 }
 
 enum status lease_release(struct store *store, int64_t trial, const char *client, uint64_t attempt, struct error *err) {
     enum status status = store_begin(store, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     status = check(store, trial, client, attempt, err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_run(store, return_trial, SQL_VALUES(sql_integer(trial)), err);
     return store_end(store, status, err);
 }
@@ -179,9 +179,9 @@ static enum status read_lease(sqlite3_stmt *stmt, struct arena *arena, void *ele
     lease->attempt = (uint64_t)sqlite3_column_int64(stmt, 4);
     lease->length_us = sqlite3_column_double(stmt, 5);
     enum status status = sql_copy_text(stmt, 1, arena, &lease->session, err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_copy_text(stmt, 3, arena, &lease->client, err);
-    return status == ST_OK ? sql_copy_text(stmt, 6, arena, &lease->until, err) : status;
+    return !status ? sql_copy_text(stmt, 6, arena, &lease->until, err) : status;
 }
 
 static const char list_leases[] =
@@ -195,16 +195,16 @@ enum status leases_list(struct store *store, const char *session, struct arena *
     sqlite3_stmt *stmt;
     void *rows;
     enum status status = sql_start(store, list_leases, SQL_VALUES(sql_text(session)), &stmt, err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_collect(store, stmt, read_lease, sizeof **out, arena, n, &rows, err);
-    if (status == ST_OK)
+    if (!status)
         *out = rows;
     return status;
 }
 
 static enum status refresh(struct store *store, size_t n, const struct lease *leases, struct error *err) {
     enum status status = ST_OK;
-    for (size_t i = 0; i < n && status == ST_OK; i++) {
+    for (size_t i = 0; i < n && !status; i++) {
         char until[32];
         clock_utc_after(leases[i].length_us, until, sizeof until);
         status = sql_run(store, renew_lease,
@@ -218,14 +218,14 @@ enum status leases_refresh(struct store *store, uint64_t *n, struct error *err) 
     struct lease *leases = NULL;
     size_t found = 0;
     enum status status = store_begin(store, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     status = leases_list(store, NULL, &arena, &found, &leases, err);
-    if (status == ST_OK)
+    if (!status)
         status = refresh(store, found, leases, err);
     status = store_end(store, status, err);
     arena_release(&arena);
-    if (status == ST_OK && n)
+    if (!status && n)
         *n = found;
     return status;
 }

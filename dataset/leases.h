@@ -8,7 +8,7 @@
  *
  *     store_begin(store, err);
  *     status = lease_check(store, trial, client, attempt, err);     -- ST_CONFLICT: the attempt is stale
- *     if (status == ST_OK)
+ *     if (!status)
  *         status = store_trial_finish(store, trial, &result, err);
  *     store_end(store, status, err);
  *

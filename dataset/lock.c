@@ -41,7 +41,7 @@ static enum status try_lock(const char *path, const char *name, int *fd, struct 
         status = errno == EAGAIN || errno == EACCES
                      ? refuse(*fd, name, err)
                      : error_at(err, ST_ENVIRONMENT, name, "cannot lock %s: %s", path, strerror(errno));
-    if (status == ST_OK && same_file(*fd, path))
+    if (!status && same_file(*fd, path))
         return ST_OK;
     close(*fd);
     *fd = -1;
@@ -60,9 +60,9 @@ enum status lock_take(const char *file, const char *name, struct lock *out, stru
         return error_no_memory(err);
     int fd = -1;
     enum status status = ST_OK;
-    while (status == ST_OK && fd < 0)
+    while (!status && fd < 0)
         status = try_lock(path, name, &fd, err);
-    if (status != ST_OK) {
+    if (status) {
         free(path);
         return status;
     }

@@ -105,15 +105,15 @@ static enum status inspect(struct store *store, const char *path, struct store *
     struct check_report report;
     char first[256] = "";
     enum status status = store_open(path, STORE_READ_ONLY, &source, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     status = check_run(source, keep_first, first, &report, err);
-    if (status == ST_OK && report.problems > 0 && !report.audiences)
+    if (!status && report.problems > 0 && !report.audiences)
         status = error_at(err, ST_INVALID, path, "fails its check (%llu problems; the first: %s)",
                           (unsigned long long)report.problems, first);
-    if (status == ST_OK && !strcmp(source->file, store->file))
+    if (!status && !strcmp(source->file, store->file))
         status = error_at(err, ST_INVALID, path, "cannot be merged into itself");
-    if (status == ST_OK)
+    if (!status)
         *out = source;
     else
         store_close(source);
@@ -124,10 +124,10 @@ static enum status attach_uri(struct store *store, const char *uri, struct error
     sqlite3_stmt *stmt;
     bool row;
     enum status status = sql_prepare(store, "ATTACH ? AS source", &stmt, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     status = sql_bind(store, stmt, SQL_VALUES(sql_text(uri)), err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_next(store, stmt, &row, err);
     sqlite3_finalize(stmt);
     return status;
@@ -136,13 +136,13 @@ static enum status attach_uri(struct store *store, const char *uri, struct error
 /* The source stays open meanwhile: closing it deletes the copy that is read in place of an older file. */
 static enum status attach(struct store *store, const char *path, struct store **source, struct error *err) {
     enum status status = inspect(store, path, source, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     const struct store *s = *source;
     char *uri = sql_uri(s->copy ? s->copy : s->file, !s->copy && s->immutable);
     status = uri ? attach_uri(store, uri, err) : error_no_memory(err);
     free(uri);
-    if (status != ST_OK)
+    if (status)
         store_close(*source);
     return status;
 }
@@ -163,11 +163,11 @@ static enum status find_clashes(struct store *store, const char *sql, struct fin
     sqlite3_stmt *stmt;
     bool row = true;
     enum status status = sql_prepare(store, sql, &stmt, err);
-    if (status != ST_OK)
+    if (status)
         return status;
-    while (status == ST_OK) {
+    while (!status) {
         status = sql_next(store, stmt, &row, err);
-        if (status != ST_OK || !row)
+        if (status || !row)
             break;
         const struct merge_conflict conflict = {.what = (const char *)sqlite3_column_text(stmt, 0),
                                                 .ours = (const char *)sqlite3_column_text(stmt, 1),
@@ -188,7 +188,7 @@ static enum status find_clashes(struct store *store, const char *sql, struct fin
 
 static enum status find_all_clashes(struct store *store, struct finding *finding, struct error *err) {
     enum status status = ST_OK;
-    for (size_t i = 0; i < sizeof clashes / sizeof *clashes && status == ST_OK; i++)
+    for (size_t i = 0; i < sizeof clashes / sizeof *clashes && !status; i++)
         status = find_clashes(store, clashes[i], finding, err);
     return status;
 }
@@ -196,7 +196,7 @@ static enum status find_all_clashes(struct store *store, struct finding *finding
 static enum status refuse_clashes(struct store *store, struct error *err) {
     struct finding finding = {.n = 0};
     enum status status = find_all_clashes(store, &finding, err);
-    if (status == ST_OK && finding.n > 0)
+    if (!status && finding.n > 0)
         status = error_at(err, ST_CONFLICT, store->path, "the two datasets disagree about %s (%llu conflict%s)",
                           finding.first, (unsigned long long)finding.n, finding.n == 1 ? "" : "s");
     return status;
@@ -204,14 +204,14 @@ static enum status refuse_clashes(struct store *store, struct error *err) {
 
 static enum status add(struct store *store, const char *sql, uint64_t *n, struct error *err) {
     enum status status = sql_exec(store, sql, err);
-    if (status == ST_OK)
+    if (!status)
         *n += (uint64_t)sql_changes(store);
     return status;
 }
 
 static enum status add_objects(struct store *store, uint64_t *n, struct error *err) {
     enum status status = ST_OK;
-    for (enum store_kind kind = 0; kind < STORE_KIND_COUNT && status == ST_OK; kind++) {
+    for (enum store_kind kind = 0; kind < STORE_KIND_COUNT && !status; kind++) {
         char sql[256];
         snprintf(sql, sizeof sql,
                  "INSERT INTO main.%s (id, name, content, created) SELECT id, name, content, created FROM source.%s"
@@ -226,7 +226,7 @@ static enum status add_objects(struct store *store, uint64_t *n, struct error *e
  * is. */
 static enum status add_holdings(struct store *store, struct error *err) {
     enum status status = ST_OK;
-    for (enum store_kind kind = 0; kind < STORE_KIND_COUNT && status == ST_OK; kind++) {
+    for (enum store_kind kind = 0; kind < STORE_KIND_COUNT && !status; kind++) {
         char sql[512];
         snprintf(sql, sizeof sql,
                  "INSERT INTO main.holdings (kind, object, team, name, shared, created)"
@@ -243,25 +243,25 @@ static enum status add_holdings(struct store *store, struct error *err) {
 static enum status add_and_count_trials(struct store *store, uint64_t *n, struct error *err) {
     int64_t last;
     enum status status = sql_first_integer(store, "SELECT max(id) FROM main.trials", 0, NULL, &last, err);
-    if (status == ST_OK)
+    if (!status)
         status = add(store, add_trials, n, err);
-    return status == ST_OK ? audiences_add(store, last + 1, INT64_MAX, err) : status;
+    return !status ? audiences_add(store, last + 1, INT64_MAX, err) : status;
 }
 
 static enum status add_all(struct store *store, struct merge_report *report, struct error *err) {
     uint64_t iterations = 0;
     enum status status = refuse_clashes(store, err);
-    if (status == ST_OK)
+    if (!status)
         status = add_objects(store, &report->objects, err);
-    if (status == ST_OK)
+    if (!status)
         status = add_holdings(store, err);
-    if (status == ST_OK)
+    if (!status)
         status = add(store, add_sessions, &report->sessions, err);
-    if (status == ST_OK)
+    if (!status)
         status = add(store, update_sessions, &report->updated, err);
-    if (status == ST_OK)
+    if (!status)
         status = add_and_count_trials(store, &report->trials, err);
-    if (status == ST_OK)
+    if (!status)
         status = add(store, add_iterations, &iterations, err);
     return status;
 }
@@ -272,13 +272,13 @@ enum status merge_run(struct store *store, const char *path, struct merge_report
     if (store->read_only)
         return error_at(err, ST_CONFLICT, store->path, "opened for reading only");
     enum status status = attach(store, path, &source, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     status = store_begin(store, err);
-    if (status == ST_OK)
+    if (!status)
         status = store_end(store, add_all(store, &report, err), err);
     detach(store, source);
-    if (status == ST_OK)
+    if (!status)
         *out = report;
     return status;
 }
@@ -289,14 +289,14 @@ enum status merge_conflicts(struct store *store, const char *path, merge_visit *
     bool began;
     struct finding finding = {.visit = visit, .context = context};
     enum status status = attach(store, path, &source, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     status = store_begin_read(store, &began, err);
-    if (status == ST_OK)
+    if (!status)
         status = find_all_clashes(store, &finding, err);
     store_end_read(store, began);
     detach(store, source);
-    if (status == ST_OK)
+    if (!status)
         *n = finding.n;
     return status;
 }

@@ -54,16 +54,16 @@ enum status object_put(struct store *store, enum store_kind kind, const struct i
         sql_start(store, inserts[kind],
                   SQL_VALUES(sql_text(id->hex), sql_text(name), sql_text(content), sql_text(created ? created : now)),
                   &stmt, err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_next(store, stmt, &row, err);
-    if (status == ST_OK && added)
+    if (!status && added)
         *added = sql_changes(store) > 0;
     return status;
 }
 
 enum status object_read_id(const char *name, const char *content, struct id *out, struct error *err) {
     enum status status = sql_check_json(content, name, err);
-    return status == ST_OK ? id_of(content, strlen(content), out, err) : status;
+    return !status ? id_of(content, strlen(content), out, err) : status;
 }
 
 /* What was here has its holders already. */
@@ -71,13 +71,13 @@ static enum status put_and_hold(struct store *store, enum store_kind kind, const
                                 const char *content, struct error *err) {
     bool added;
     enum status status = object_put(store, kind, id, name, content, NULL, &added, err);
-    return status == ST_OK && added ? holding_put(store, kind, id->hex, NULL, name, NULL, err) : status;
+    return !status && added ? holding_put(store, kind, id->hex, NULL, name, NULL, err) : status;
 }
 
 enum status object_put_for_all(struct store *store, enum store_kind kind, const struct id *id, const char *name,
                                const char *content, struct error *err) {
     enum status status = store_begin(store, err);
-    return status == ST_OK ? store_end(store, put_and_hold(store, kind, id, name, content, err), err) : status;
+    return !status ? store_end(store, put_and_hold(store, kind, id, name, content, err), err) : status;
 }
 
 enum status no_object(const struct store *store, enum store_kind kind, const char *id, struct error *err) {
@@ -92,11 +92,11 @@ enum status object_read(sqlite3_stmt *stmt, bool with_content, struct arena *are
         return error_no_memory(err);
     snprintf(object.id.hex, sizeof object.id.hex, "%s", id);
     enum status status = sql_copy_text(stmt, 1, arena, &object.name, err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_copy_text(stmt, 2, arena, &object.created, err);
-    if (status == ST_OK && with_content)
+    if (!status && with_content)
         status = sql_copy_text(stmt, 3, arena, &object.content, err);
-    if (status == ST_OK)
+    if (!status)
         *out = object;
     return status;
 }
@@ -112,7 +112,7 @@ enum status store_get(struct store *store, enum store_kind kind, const char *id,
     sqlite3_stmt *stmt;
     bool row;
     enum status status = sql_first(store, gets[kind], SQL_VALUES(sql_text(id)), &stmt, &row, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     if (!row)
         return no_object(store, kind, id, err);
@@ -144,9 +144,9 @@ enum status store_list(struct store *store, enum store_kind kind, struct arena *
     sqlite3_stmt *stmt;
     void *rows;
     enum status status = sql_start(store, lists[kind], 0, NULL, &stmt, err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_collect(store, stmt, read_listed, sizeof **out, arena, n, &rows, err);
-    if (status == ST_OK)
+    if (!status)
         *out = rows;
     return status;
 }

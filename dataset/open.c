@@ -92,15 +92,15 @@ static const char settings[] = "PRAGMA journal_mode = WAL; PRAGMA synchronous = 
 static enum status open_for_writing(struct store *store, struct error *err) {
     int version = 0;
     enum status status = open_database(store, err);
-    if (status == ST_OK && sqlite3_db_readonly(store->db, "main") == 1)
+    if (!status && sqlite3_db_readonly(store->db, "main") == 1)
         return error_at(err, ST_ENVIRONMENT, store->path, "read-only for this user");
-    if (status == ST_OK)
+    if (!status)
         status = schema_read_version(store, &version, err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_exec(store, settings, err);
-    if (status == ST_OK)
+    if (!status)
         status = schema_migrate(store, version, err);
-    return status == ST_OK ? schema_follow(store, err) : status;
+    return !status ? schema_follow(store, err) : status;
 }
 
 /* Bytes in the log; -1: there is no log. */
@@ -116,7 +116,7 @@ static long long wal_bytes(const char *file) {
 
 static enum status read_for_reading(struct store *store, int *version, struct error *err) {
     enum status status = open_database(store, err);
-    return status == ST_OK ? schema_read_version(store, version, err) : status;
+    return !status ? schema_read_version(store, version, err) : status;
 }
 
 static void remove_files(const char *file) {
@@ -165,18 +165,18 @@ static enum status make_copy(char **out, struct error *err) {
 static enum status open_copy(struct store *store, int version, struct error *err) {
     static const char quick[] = "PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF";
     enum status status = make_copy(&store->copy, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     status = backup_copy(store, store->copy, err);
     close_database(store);
     if (!store->immutable)
         remove_empty_log(store->file);
     store->read_only = false;
-    if (status == ST_OK)
+    if (!status)
         status = open_database(store, err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_exec(store, quick, err);
-    if (status == ST_OK)
+    if (!status)
         status = schema_migrate(store, version, err);
     store->read_only = true;
     return status;
@@ -192,9 +192,9 @@ static enum status open_for_reading(struct store *store, struct error *err) {
         store->immutable = true;
         status = read_for_reading(store, &version, err);
     }
-    if (status == ST_OK && version == 0)
+    if (!status && version == 0)
         return error_at(err, ST_INVALID, store->path, "an empty file, not a dataset");
-    return status == ST_OK && version < SCHEMA_VERSION ? open_copy(store, version, err) : status;
+    return !status && version < SCHEMA_VERSION ? open_copy(store, version, err) : status;
 }
 
 static void release(struct store *store) {
@@ -212,11 +212,11 @@ static enum status open_locked(struct store *store, struct error *err) {
     if (exists(store->file) && access(store->file, W_OK) != 0)
         return error_at(err, ST_ENVIRONMENT, store->path, "read-only for this user: %s", strerror(errno));
     enum status status = lock_take(store->file, store->path, &store->lock, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     const bool created = !exists(store->file);
     status = open_for_writing(store, err);
-    if (status != ST_OK && created) {
+    if (status && created) {
         close_database(store);
         *store = (struct store){.path = store->path, .file = store->file, .lock = store->lock};
         remove_files(store->file);
@@ -232,11 +232,11 @@ enum status store_open(const char *path, enum store_mode mode, struct store **ou
     store->read_only = mode == STORE_READ_ONLY;
     store->path = strdup(path);
     enum status status = store->path ? resolve(path, &store->file, err) : error_no_memory(err);
-    if (status == ST_OK && store->read_only && !exists(store->file))
+    if (!status && store->read_only && !exists(store->file))
         status = error_at(err, ST_NOT_FOUND, path, "no such dataset");
-    if (status == ST_OK)
+    if (!status)
         status = store->read_only ? open_for_reading(store, err) : open_locked(store, err);
-    if (status != ST_OK) {
+    if (status) {
         store_close(store);
         return status;
     }

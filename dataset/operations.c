@@ -35,13 +35,13 @@ enum status operation_begin(struct store *store, const char *kind, const char *t
     char now[32], uid[UID_ROOM];
     clock_utc(now, sizeof now);
     enum status status = sql_check_json(request, "request", err);
-    if (status == ST_OK)
+    if (!status)
         status = make_uid(uid, err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_step(store, insert_operation,
                           SQL_VALUES(sql_text(uid), sql_text(kind), sql_text(team), sql_text(request), sql_text(now)),
                           NULL, err);
-    if (status == ST_OK)
+    if (!status)
         snprintf(id, OPERATION_ID_ROOM, "%s", uid);
     return status;
 }
@@ -52,9 +52,9 @@ static enum status read_operation(sqlite3_stmt *stmt, struct arena *arena, void 
     const char **const at[] = {&operation->id,      &operation->kind,   &operation->team,    &state,
                                &operation->request, &operation->result, &operation->created, &operation->ended};
     enum status status = ST_OK;
-    for (int i = 0; i < 8 && status == ST_OK; i++)
+    for (int i = 0; i < 8 && !status; i++)
         status = sql_copy_text(stmt, i, arena, at[i], err);
-    if (status != ST_OK)
+    if (status)
         return status;
     return operation_state_parse(state, &operation->state)
                ? ST_OK
@@ -71,9 +71,9 @@ enum status operation_get(struct store *store, const char *id, struct arena *are
     void *rows;
     size_t n;
     enum status status = sql_start(store, select_operation, SQL_VALUES(sql_text(id)), &stmt, err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_collect(store, stmt, read_operation, sizeof *out, arena, &n, &rows, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     if (n == 0)
         return error_at(err, ST_NOT_FOUND, store->path, "no operation %.64s", id);
@@ -92,10 +92,10 @@ static enum status end(struct store *store, const char *id, enum operation_state
     char now[32];
     clock_utc(now, sizeof now);
     enum status status = operation_get(store, id, &arena, &operation, err);
-    if (status == ST_OK && operation.state != OPERATION_RUNNING)
+    if (!status && operation.state != OPERATION_RUNNING)
         status = error_set(err, ST_CONFLICT, "operation %.64s is %s already", id, words[operation.state]);
     arena_release(&arena);
-    if (status != ST_OK)
+    if (status)
         return status;
     return sql_run(store, end_operation,
                    SQL_VALUES(sql_text(id), sql_text(words[state]), sql_text(result), sql_text(now)), err);
@@ -104,11 +104,11 @@ static enum status end(struct store *store, const char *id, enum operation_state
 enum status operation_end(struct store *store, const char *id, enum operation_state state, const char *result,
                           struct error *err) {
     enum status status = sql_check_json(result, "result", err);
-    if (status == ST_OK && state == OPERATION_RUNNING)
+    if (!status && state == OPERATION_RUNNING)
         status = error_set(err, ST_CONFLICT, "an operation cannot end as running");
-    if (status == ST_OK)
+    if (!status)
         status = store_begin(store, err);
-    return status == ST_OK ? store_end(store, end(store, id, state, result, err), err) : status;
+    return !status ? store_end(store, end(store, id, state, result, err), err) : status;
 }
 
 static const char list_operations[] = "SELECT id, kind, team, state, request, result, created, ended"
@@ -127,9 +127,9 @@ enum status operation_list(struct store *store, const struct operation_query *q,
                                    SQL_VALUES(sql_text(q->state ? words[*q->state] : NULL), sql_text(q->team),
                                               sql_text(q->before), sql_integer(sql_limit(limit))),
                                    &stmt, err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_collect(store, stmt, read_operation, sizeof **out, arena, n, &rows, err);
-    if (status == ST_OK)
+    if (!status)
         *out = rows;
     return status;
 }
@@ -142,6 +142,6 @@ enum status operation_reconcile(struct store *store, const char *result, uint64_
     char now[32];
     clock_utc(now, sizeof now);
     enum status status = sql_check_json(result, "result", err);
-    return status == ST_OK ? sql_step(store, fail_lost_operations, SQL_VALUES(sql_text(result), sql_text(now)), n, err)
-                           : status;
+    return !status ? sql_step(store, fail_lost_operations, SQL_VALUES(sql_text(result), sql_text(now)), n, err)
+                   : status;
 }

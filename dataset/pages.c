@@ -22,7 +22,7 @@ struct place {
 static enum status hash_list(char *text, char out[17], struct error *err) {
     struct id id;
     enum status status = text ? id_of(text, strlen(text), &id, err) : error_no_memory(err);
-    if (status == ST_OK)
+    if (!status)
         snprintf(out, 17, "%.16s", id.hex);
     return status;
 }
@@ -50,7 +50,7 @@ static enum status begin_page(char *text, const char *after, size_t limit, char 
     if (limit < 1 || limit > PAGE_MAX)
         return error_set(err, ST_USAGE, "page: 1 to %d rows, not %zu", PAGE_MAX, limit);
     enum status status = hash_list(text, list, err);
-    return status == ST_OK && after ? read_place(after, list, place, err) : status;
+    return !status && after ? read_place(after, list, place, err) : status;
 }
 
 struct object_row {
@@ -66,7 +66,7 @@ static enum status read_object(sqlite3_stmt *stmt, struct arena *arena, void *el
     snprintf(row->object.id.hex, sizeof row->object.id.hex, "%s", id);
     row->row = sqlite3_column_int64(stmt, 3);
     enum status status = sql_copy_text(stmt, 1, arena, &row->object.name, err);
-    return status == ST_OK ? sql_copy_text(stmt, 2, arena, &row->object.created, err) : status;
+    return !status ? sql_copy_text(stmt, 2, arena, &row->object.created, err) : status;
 }
 
 static void add_behind(struct select *select, const char *column, const struct object_list *list,
@@ -176,11 +176,11 @@ static enum status take_page(struct store *store, struct select *select, sql_rea
     size_t found = 0;
     void *rows = NULL;
     enum status status = select_prepare(store, select, &stmt, err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_collect(store, stmt, read, size, arena, &found, &rows, err);
     sqlite3_finalize(stmt);
     select_release(select);
-    if (status != ST_OK)
+    if (status)
         return status;
     const size_t shown = found > limit ? limit : found;
     char *items = arena_alloc(arena, shown, item);
@@ -203,12 +203,12 @@ enum status page_objects(struct store *store, const struct object_list *list, co
     const void *row;
     char hash[17];
     enum status status = begin_page(describe_objects(list, arena), after, limit, hash, &place, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     add_object_list(&select, list, after ? &place : NULL, limit);
     status = take_page(store, &select, read_object, sizeof(struct object_row), sizeof(struct stored_object), limit,
                        arena, n, &items, &row, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     const struct object_row *last = row;
     next[0] = '\0';
@@ -274,12 +274,12 @@ enum status page_sessions(struct store *store, const struct session_list *list, 
     const void *row;
     char hash[17];
     enum status status = begin_page(describe(list, arena), after, limit, hash, &place, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     add_session_list(&select, list, after ? &place : NULL, limit);
     status = take_page(store, &select, read_session, sizeof(struct session_row), sizeof(struct stored_session), limit,
                        arena, n, &items, &row, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     const struct session_row *last = row;
     next[0] = '\0';

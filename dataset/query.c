@@ -95,9 +95,9 @@ void select_viewer(struct select *select, const char *alias, const char *viewer)
 enum status query_conditions(struct store *store, struct select *select, const struct query *query, struct error *err) {
     select->viewer = query->viewer;
     enum status status = where_object(store, select, STORE_MODEL, "model", query->model, err);
-    if (status == ST_OK)
+    if (!status)
         status = where_object(store, select, STORE_CLUSTER, "cluster", query->cluster, err);
-    if (status == ST_OK)
+    if (!status)
         status = where_object(store, select, STORE_STRATEGY, "strategy", query->strategy, err);
     where_text(select, " AND t.uid = ", query->uid);
     if (query->uid)
@@ -121,7 +121,7 @@ enum status query_conditions(struct store *store, struct select *select, const s
     select_pin_median(select, query->min_measured_us > 0 ? query->min_measured_us : 0,
                       query->max_measured_us > 0 ? query->max_measured_us : 0);
     select_viewer(select, "t", query->viewer);
-    if (status == ST_OK && query->filter && *query->filter) {
+    if (!status && query->filter && *query->filter) {
         select_add(select, " AND ");
         status = filter_compile(store, query->filter, select, err);
     }
@@ -152,7 +152,7 @@ static enum status fingerprint(const struct query *q, char out[17], struct error
         all = arena_printf(&arena, "%s number %llu", all, (unsigned long long)q->number);
     enum status status = all ? id_of(all, strlen(all), &id, err) : error_no_memory(err);
     arena_release(&arena);
-    if (status == ST_OK)
+    if (!status)
         snprintf(out, 17, "%.16s", id.hex);
     return status;
 }
@@ -168,7 +168,7 @@ enum status query_cursor(const struct query *query, const struct record *record,
     uint64_t bits = 0;
     char hash[17];
     enum status status = fingerprint(query, hash, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     if (!isnan(key))
         memcpy(&bits, &key, sizeof bits);
@@ -191,7 +191,7 @@ static enum status read_cursor(const struct query *query, struct cursor *out, st
     uint64_t bits, trial;
     char hash[17];
     enum status status = fingerprint(query, hash, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     if (strlen(text) != 50 || text[0] != '1' || (text[17] != 'm' && text[17] != 'k') || !read_hex(text + 18, &bits) ||
         !read_hex(text + 34, &trial))
@@ -242,7 +242,7 @@ static enum status query_select(struct store *store, struct select *select, cons
                                 const struct cursor *cursor, bool missing, int64_t limit, struct error *err) {
     select_add(select, columns);
     enum status status = query_conditions(store, select, query, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     if (query->order != QUERY_BY_recorded && (missing || !cursor)) {
         select_add(select, " AND ");
@@ -294,7 +294,7 @@ static enum status read_record(sqlite3_stmt *stmt, struct record *out, struct er
         .attempt = (uint64_t)sqlite3_column_int64(stmt, 9),
     };
     const enum status status = column_state(stmt, STATE, out->trial, &out->state, err);
-    return status == ST_OK ? read_texts(stmt, out, err) : status;
+    return !status ? read_texts(stmt, out, err) : status;
 }
 
 /* Times of one trial, in a buffer that grows with the longest. */
@@ -320,9 +320,9 @@ static enum status read_times(struct store *store, int64_t trial, struct times *
     bool row = true;
     times->n = 0;
     enum status status = sql_start(store, list_iterations, SQL_VALUES(sql_integer(trial)), &stmt, err);
-    while (status == ST_OK && row) {
+    while (!status && row) {
         status = sql_next(store, stmt, &row, err);
-        if (status == ST_OK && row)
+        if (!status && row)
             status = push_time(times, sqlite3_column_double(stmt, 0), err);
     }
     return status;
@@ -365,9 +365,9 @@ static enum status read_name(struct store *store, const char *viewer, int64_t st
     enum status status = sql_start(
         store, strategy_name, SQL_VALUES(sql_integer(strategy), sql_text(viewer ? viewer : r->team), sql_text(r->team)),
         &stmt, err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_next(store, stmt, &held, err);
-    if (status != ST_OK || !held)
+    if (status || !held)
         return status;
     const char *told = (const char *)sqlite3_column_text(stmt, 0);
     if (!told && sqlite3_column_type(stmt, 0) != SQLITE_NULL)
@@ -396,24 +396,24 @@ static enum status visit_rows(struct walk *walk, sqlite3_stmt *stmt, struct erro
     struct record record;
     bool row = true;
     enum status status = ST_OK;
-    while (status == ST_OK) {
+    while (!status) {
         status = sql_next(walk->store, stmt, &row, err);
-        if (status != ST_OK || !row)
+        if (status || !row)
             break;
         if (walk->skip > 0) {
             walk->skip--;
             continue;
         }
         status = read_record(stmt, &record, err);
-        if (status == ST_OK)
+        if (!status)
             status = read_name(walk->store, walk->query->viewer, sqlite3_column_int64(stmt, STRATEGY_ROW), &record,
                                &walk->name, err);
-        if (status == ST_OK && walk->query->iterations) {
+        if (!status && walk->query->iterations) {
             status = read_times(walk->store, record.trial, &walk->times, err);
             record.n_iterations = walk->times.n;
             record.iterations_us = walk->times.us;
         }
-        if (status == ST_OK)
+        if (!status)
             status = walk->visit(walk->context, &record, err);
         walk->left--;
     }
@@ -445,13 +445,13 @@ static enum status visit_merged(struct walk *walk, struct fastest *fastest, sqli
     struct median_place place;
     *rest = false;
     enum status status = fastest_next(fastest, &place, err);
-    for (int64_t tried = 1; status == ST_OK && place.trial && walk->left > 0 && !*rest; tried++) {
+    for (int64_t tried = 1; !status && place.trial && walk->left > 0 && !*rest; tried++) {
         sqlite3_bind_int64(stmt, parameter, place.trial);
         status = visit_rows(walk, stmt, err);
         const int64_t fitted = wanted - walk->left + skipped - (int64_t)walk->skip;
         *last = place;
         *rest = tried >= TRIED_FIRST && tried > FEW * fitted && walk->left > 0;
-        if (status == ST_OK && !*rest)
+        if (!status && !*rest)
             status = fastest_next(fastest, &place, err);
     }
     return status;
@@ -466,9 +466,9 @@ static enum status walk_sorted(struct walk *walk, const struct cursor *cursor, b
     struct select select = {0};
     sqlite3_stmt *stmt = NULL;
     enum status status = query_select(walk->store, &select, walk->query, cursor, missing, limit_of(walk), err);
-    if (status == ST_OK && !is_empty(&select, walk->query->order, missing))
+    if (!status && !is_empty(&select, walk->query->order, missing))
         status = select_prepare(walk->store, &select, &stmt, err);
-    if (status == ST_OK && stmt)
+    if (!status && stmt)
         status = visit_rows(walk, stmt, err);
     sqlite3_finalize(stmt);
     select_release(&select);
@@ -491,9 +491,9 @@ static enum status walk_rest(struct walk *walk, const struct median_place *last,
     select_add(&select, ", t.id");
     select_add(&select, way);
     where(&select, " LIMIT ", sql_integer(limit_of(walk)));
-    if (status == ST_OK)
+    if (!status)
         status = select_prepare(walk->store, &select, &stmt, err);
-    if (status == ST_OK)
+    if (!status)
         status = visit_rows(walk, stmt, err);
     walk->all = true;
     sqlite3_finalize(stmt);
@@ -511,16 +511,16 @@ static enum status walk_merged(struct walk *walk, const struct cursor *cursor, s
     select_add(&select, columns);
     enum status status = query_conditions(walk->store, &select, walk->query, err);
     where(&select, " AND t.id = ", sql_integer(0));
-    if (status == ST_OK)
+    if (!status)
         status = select_prepare(walk->store, &select, &stmt, err);
-    if (status == ST_OK)
+    if (!status)
         status = fastest_new(walk->store, walk->query->descending, cursor ? &last : NULL, &select.pins, &fastest, err);
-    if (status == ST_OK)
+    if (!status)
         status = visit_merged(walk, fastest, stmt, (int)select.n, &last, &rest, err);
     fastest_free(fastest);
     sqlite3_finalize(stmt);
     select_release(&select);
-    return status == ST_OK && rest ? walk_rest(walk, &last, err) : status;
+    return !status && rest ? walk_rest(walk, &last, err) : status;
 }
 
 /* The trials that have the column of the order, or those that lack it. */
@@ -528,12 +528,12 @@ static enum status walk_part(struct walk *walk, const struct cursor *cursor, boo
     struct select select = {0};
     const bool by_median = walk->query->order == QUERY_BY_measured && !missing;
     enum status status = by_median ? query_conditions(walk->store, &select, walk->query, err) : ST_OK;
-    if (status == ST_OK && select.no_memory)
+    if (!status && select.no_memory)
         status = error_no_memory(err);
     const bool merged = by_median && !is_narrow(&select.pins),
                none = by_median && is_empty(&select, QUERY_BY_measured, false);
     select_release(&select);
-    if (status != ST_OK || none)
+    if (status || none)
         return status;
     return merged ? walk_merged(walk, cursor, err) : walk_sorted(walk, cursor, missing, err);
 }
@@ -542,7 +542,7 @@ static enum status walk_all(struct walk *walk, const struct cursor *cursor, stru
     enum status status = ST_OK;
     if (!cursor || !cursor->missing)
         status = walk_part(walk, cursor, false, err);
-    if (status == ST_OK && walk->left > 0 && !walk->all && walk->query->order != QUERY_BY_recorded)
+    if (!status && walk->left > 0 && !walk->all && walk->query->order != QUERY_BY_recorded)
         status = walk_part(walk, cursor, true, err);
     return status;
 }
@@ -550,7 +550,7 @@ static enum status walk_all(struct walk *walk, const struct cursor *cursor, stru
 /* SQLite calls this every LOOK_AROUND instructions, about every 0.1 ms. */
 enum { LOOK_AROUND = 10000 };
 static int is_late(void *deadline_us) {
-    return clock_now_us() > *(const double *)deadline_us || work_check(NULL) != ST_OK;
+    return clock_now_us() > *(const double *)deadline_us || work_check(NULL);
 }
 
 static enum status walk_in_time(struct walk *walk, const struct cursor *cursor, struct error *err) {
@@ -561,7 +561,7 @@ static enum status walk_in_time(struct walk *walk, const struct cursor *cursor, 
     sqlite3_progress_handler(walk->store->db, LOOK_AROUND, is_late, &deadline_us);
     enum status status = walk_all(walk, cursor, err);
     sqlite3_progress_handler(walk->store->db, 0, NULL, NULL);
-    return status == ST_TIMEOUT && work_check(NULL) != ST_OK ? work_check(err) : status;
+    return status == ST_TIMEOUT && work_check(NULL) ? work_check(err) : status;
 }
 
 enum status query_run(struct store *store, const struct query *query, query_visit *visit, void *context,
@@ -575,9 +575,9 @@ enum status query_run(struct store *store, const struct query *query, query_visi
     struct cursor cursor;
     bool began;
     enum status status = query->after ? read_cursor(query, &cursor, err) : ST_OK;
-    if (status == ST_OK)
+    if (!status)
         status = store_begin_read(store, &began, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     status = walk_in_time(&walk, query->after ? &cursor : NULL, err);
     free(walk.times.us);
@@ -591,15 +591,15 @@ enum status query_count(struct store *store, const struct query *query, uint64_t
     sqlite3_stmt *stmt = NULL;
     bool row, began;
     enum status status = store_begin_read(store, &began, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     select_add(&select, "SELECT count(*) FROM trials t WHERE true");
     status = query_conditions(store, &select, query, err);
-    if (status == ST_OK)
+    if (!status)
         status = select_prepare(store, &select, &stmt, err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_next(store, stmt, &row, err);
-    if (status == ST_OK)
+    if (!status)
         *out = (uint64_t)sqlite3_column_int64(stmt, 0);
     sqlite3_finalize(stmt);
     select_release(&select);
@@ -646,7 +646,7 @@ static enum status collect(void *context, const struct record *record, struct er
         memcpy(times, record->iterations_us, record->n_iterations * sizeof *times);
     copy.iterations_us = times;
     enum status status = copy_texts(&copy, c->arena, err);
-    if (status == ST_OK)
+    if (!status)
         c->records[c->n++] = copy;
     return status;
 }
@@ -654,10 +654,10 @@ static enum status collect(void *context, const struct record *record, struct er
 /* The records that were collected, as an array in its arena. The collection is empty afterwards. */
 static enum status hand_over(struct collection *c, enum status status, size_t *n, struct record **out,
                              struct error *err) {
-    struct record *records = status == ST_OK ? arena_alloc(c->arena, c->n, sizeof *records) : NULL;
-    if (status == ST_OK && !records)
+    struct record *records = !status ? arena_alloc(c->arena, c->n, sizeof *records) : NULL;
+    if (!status && !records)
         status = error_no_memory(err);
-    if (status == ST_OK) {
+    if (!status) {
         if (c->n)
             memcpy(records, c->records, c->n * sizeof *records);
         *n = c->n;
@@ -685,11 +685,11 @@ enum status query_page(struct store *store, const struct query *query, struct ar
     longer.limit++;
     enum status status = query_run(store, &longer, collect, &c, err);
     status = hand_over(&c, c.full ? ST_OK : status, &found, &records, err);
-    if (status == ST_OK && (c.full || found > query->limit)) {
+    if (!status && (c.full || found > query->limit)) {
         found = found > query->limit ? query->limit : found;
         status = query_cursor(query, &records[found - 1], cursor, err);
     }
-    if (status != ST_OK)
+    if (status)
         return status;
     memcpy(next, cursor, sizeof cursor);
     *n = found;

@@ -13,9 +13,9 @@ static enum status read_response(sqlite3_stmt *stmt, struct arena *arena, struct
                                  struct error *err) {
     struct stored_response response = {.status = sqlite3_column_int(stmt, 1)};
     enum status status = sql_copy_text(stmt, 2, arena, &response.content_type, err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_copy_text(stmt, 4, arena, &response.created, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     const void *body = sqlite3_column_blob(stmt, 3); /* NULL when it is empty */
     response.length = (size_t)sqlite3_column_bytes(stmt, 3);
@@ -45,7 +45,7 @@ enum status response_find(struct store *store, const char *token, const char *ke
     bool row;
     enum status status =
         sql_first(store, select_response, SQL_VALUES(sql_text(token), sql_text(key)), &stmt, &row, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     if (!row) {
         *match = RESPONSE_NEW;
@@ -58,7 +58,7 @@ enum status response_find(struct store *store, const char *token, const char *ke
     else if (same)
         status = read_response(stmt, arena, out, err);
     sqlite3_reset(stmt);
-    if (status == ST_OK)
+    if (!status)
         *match = same ? RESPONSE_SAME : RESPONSE_OTHER;
     return status;
 }
@@ -87,7 +87,7 @@ enum status response_put(struct store *store, const char *token, const char *key
     char now[32];
     clock_utc(now, sizeof now);
     enum status status = store_begin(store, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     status = sql_run(store, insert_response,
                      SQL_VALUES(sql_text(token), sql_text(key), sql_text(fingerprint), sql_integer(response->status),
@@ -96,7 +96,7 @@ enum status response_put(struct store *store, const char *token, const char *key
                      err);
     /* Not after every answer, only after every TRIM_EVERY-th and after each large one: meanwhile the bound is passed by
      * little. */
-    if (status == ST_OK && (sqlite3_last_insert_rowid(store->db) % TRIM_EVERY == 0 || response->length > LARGE_BYTES))
+    if (!status && (sqlite3_last_insert_rowid(store->db) % TRIM_EVERY == 0 || response->length > LARGE_BYTES))
         status =
             sql_run(store, trim_responses,
                     SQL_VALUES(sql_text(token), sql_integer(RESPONSES_MAX), sql_integer(RESPONSES_MAX_BYTES)), err);
@@ -119,10 +119,10 @@ static const char delete_responses[] = "DELETE FROM idempotency"
 
 enum status response_prune(struct store *store, const char *before, uint64_t *n, struct error *err) {
     enum status status = store_begin(store, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     status = sql_run(store, credit_responses, SQL_VALUES(sql_text(before)), err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_step(store, delete_responses, SQL_VALUES(sql_text(before)), n, err);
     return store_end(store, status, err);
 }
@@ -153,10 +153,10 @@ static const char delete_audit[] = "DELETE FROM audit"
 
 enum status audit_prune(struct store *store, const char *before, uint64_t *n, struct error *err) {
     enum status status = store_begin(store, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     status = sql_run(store, credit_audit, SQL_VALUES(sql_text(before)), err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_step(store, delete_audit, SQL_VALUES(sql_text(before)), n, err);
     return store_end(store, status, err);
 }

@@ -5,7 +5,7 @@
  *
  *     store_begin(store, err);
  *     status = response_find(...);                      -- RESPONSE_SAME: send `found`, do nothing
- *     if (status == ST_OK && match == RESPONSE_NEW)     -- do it, build the answer, then
+ *     if (!status && match == RESPONSE_NEW)     -- do it, build the answer, then
  *         status = response_put(...);
  *     store_end(store, status, err);
  *

@@ -385,9 +385,9 @@ static const char fixed_statistics[] =
 
 static enum status make_indexes(struct store *store, struct error *err) {
     enum status status = sql_exec(store, indexes, err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_exec(store, fixed_statistics, err);
-    if (status == ST_OK && sql_changes(store) > 0)
+    if (!status && sql_changes(store) > 0)
         status = sql_exec(store, "ANALYZE sqlite_schema", err); /* reads them */
     return status;
 }
@@ -395,11 +395,11 @@ static enum status make_indexes(struct store *store, struct error *err) {
 enum status schema_read_version(struct store *store, int *version, struct error *err) {
     int64_t tables = 0, application = 0, user = 0;
     enum status status = sql_first_integer(store, "SELECT count(*) FROM sqlite_schema", 0, NULL, &tables, err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_first_integer(store, "PRAGMA application_id", 0, NULL, &application, err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_first_integer(store, "PRAGMA user_version", 0, NULL, &user, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     const bool empty = tables == 0 && application == 0 && user == 0;
     if (!empty && (application != APPLICATION_ID || user < 1))
@@ -436,14 +436,14 @@ static enum status migrate_to(struct store *store, int version, struct error *er
              (int)APPLICATION_ID);
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_ENABLE_FKEY, 0, NULL);
     enum status status = store_begin(store, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     status = sql_exec(store, versions[version - 1], err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_exec(store, counters, err);
     status = store_end(store, status, err);
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_ENABLE_FKEY, 1, NULL);
-    if (status != ST_OK)
+    if (status)
         error_prefix(err, status, "to schema version %d", version);
     return status;
 }
@@ -452,11 +452,11 @@ enum status schema_migrate(struct store *store, int version, struct error *err) 
     enum status status = ST_OK;
     if (version > 0 && version < SCHEMA_VERSION && !store->copy)
         status = keep_copy(store, version, err);
-    while (status == ST_OK && version < SCHEMA_VERSION)
+    while (!status && version < SCHEMA_VERSION)
         status = migrate_to(store, ++version, err);
-    if (status == ST_OK)
+    if (!status)
         status = store_begin(store, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     return store_end(store, make_indexes(store, err), err);
 }

@@ -62,9 +62,9 @@ enum status select_prepare(struct store *store, const struct select *select, sql
     if (select->no_memory)
         return error_no_memory(err);
     enum status status = sql_prepare(store, select->sql, &stmt, err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_bind(store, stmt, select->n, select->values, err);
-    if (status != ST_OK) {
+    if (status) {
         sqlite3_finalize(stmt);
         return status;
     }
@@ -144,9 +144,9 @@ static enum status look_up(struct store *store, const char *viewer, enum store_k
     add_rows(&rows, kind, word, NULL);
     select_add(&rows, " LIMIT 2");
     enum status status = select_prepare(store, &rows, &stmt, err);
-    for (*n = 0; status == ST_OK; ++*n) {
+    for (*n = 0; !status; ++*n) {
         status = sql_next(store, stmt, &row, err);
-        if (status != ST_OK || !row)
+        if (status || !row)
             break;
         if (*n == 0)
             *first = sqlite3_column_int64(stmt, 0);
@@ -180,7 +180,7 @@ enum status select_object(struct store *store, struct select *select, enum store
     int64_t first = 0;
     unsigned n = 2;
     enum status status = store ? look_up(store, select->viewer, kind, word, &first, &n, err) : ST_OK;
-    if (status != ST_OK)
+    if (status)
         return status;
     if (n < 2 && !negated)
         pin(select, kind, n ? first : -1);

@@ -70,11 +70,11 @@ enum status store_session_begin(struct store *store, const struct stored_session
     const char *budget = session->budget ? session->budget : "{}";
     const char *options = session->options ? session->options : "{}";
     enum status status = sql_check_json(budget, "budget", err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_check_json(options, "options", err);
-    if (status == ST_OK)
+    if (!status)
         status = check_team(session->team, session->shared, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     return sql_step(store, insert_session,
                     SQL_VALUES(sql_text(session->id), sql_text(session->model), sql_text(session->cluster),
@@ -88,7 +88,7 @@ static enum status copy_texts(sqlite3_stmt *stmt, struct arena *arena, struct st
     const char **const at[] = {&out->id,      &out->model, &out->cluster, NULL,          &out->budget,
                                &out->options, NULL,        &out->reason,  &out->started, &out->ended};
     enum status status = ST_OK;
-    for (size_t i = 0; i < sizeof at / sizeof *at && status == ST_OK; i++)
+    for (size_t i = 0; i < sizeof at / sizeof *at && !status; i++)
         if (at[i])
             status = sql_copy_text(stmt, (int)i, arena, at[i], err);
     return status;
@@ -107,16 +107,16 @@ static enum status parse_words(const char *state, const char *mode, struct store
 enum status session_read(sqlite3_stmt *stmt, struct arena *arena, struct stored_session *out, struct error *err) {
     struct stored_session session = {0};
     enum status status = copy_texts(stmt, arena, &session, err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_copy_text(stmt, 12, arena, &session.team, err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_copy_text(stmt, 13, arena, &session.shared, err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_copy_text(stmt, 15, arena, &session.origin, err);
-    if (status == ST_OK)
+    if (!status)
         status = parse_words((const char *)sqlite3_column_text(stmt, 6), (const char *)sqlite3_column_text(stmt, 14),
                              &session, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     session.seed = (uint64_t)sqlite3_column_int64(stmt, 3);
     session.trials = (uint64_t)sqlite3_column_int64(stmt, 10);
@@ -133,7 +133,7 @@ enum status store_session_get(struct store *store, const char *id, struct arena 
     sqlite3_stmt *stmt;
     bool row;
     enum status status = sql_first(store, select_session, SQL_VALUES(sql_text(id)), &stmt, &row, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     if (!row)
         return no_session(store, id, err);
@@ -156,9 +156,9 @@ enum status store_session_list(struct store *store, size_t offset, size_t limit,
     void *rows;
     enum status status = sql_start(store, list_sessions,
                                    SQL_VALUES(sql_integer(sql_limit(limit)), sql_integer((int64_t)offset)), &stmt, err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_collect(store, stmt, read_row, sizeof **out, arena, n, &rows, err);
-    if (status == ST_OK)
+    if (!status)
         *out = rows;
     return status;
 }
@@ -172,16 +172,16 @@ enum status store_session_counts(struct store *store, uint64_t counts[STORED_SES
     uint64_t found[STORED_SESSION_STATE_COUNT] = {0};
     bool row = true;
     enum status status = sql_start(store, count_sessions, 0, NULL, &stmt, err);
-    while (status == ST_OK) {
+    while (!status) {
         enum stored_session_state state;
         status = sql_next(store, stmt, &row, err);
-        if (status != ST_OK || !row)
+        if (status || !row)
             break;
         const char *word = (const char *)sqlite3_column_text(stmt, 0);
         if (word && stored_session_state_parse(word, &state))
             found[state] = (uint64_t)sqlite3_column_int64(stmt, 1);
     }
-    if (status == ST_OK)
+    if (!status)
         memcpy(counts, found, sizeof found);
     return status;
 }
@@ -195,7 +195,7 @@ static enum status set_state(struct store *store, const char *id, enum stored_se
     const char *ended = stored_session_is_open(state) ? NULL : now;
     enum status status = sql_run(
         store, update_state, SQL_VALUES(sql_text(id), sql_text(words[state]), sql_text(reason), sql_text(ended)), err);
-    return status == ST_OK && sql_changes(store) == 0 ? no_session(store, id, err) : status;
+    return !status && sql_changes(store) == 0 ? no_session(store, id, err) : status;
 }
 
 enum status store_session_update(struct store *store, const char *id, enum stored_session_state state,
@@ -203,19 +203,19 @@ enum status store_session_update(struct store *store, const char *id, enum store
     char now[32];
     clock_utc(now, sizeof now);
     enum status status = store_begin(store, err);
-    return status == ST_OK ? store_end(store, set_state(store, id, state, reason, now, err), err) : status;
+    return !status ? store_end(store, set_state(store, id, state, reason, now, err), err) : status;
 }
 
 /* The statement `sql` takes an id and a text of JSON. */
 static enum status change_text(struct store *store, const char *sql, const char *id, const char *text, const char *name,
                                struct error *err) {
     enum status status = sql_check_json(text, name, err);
-    if (status == ST_OK)
+    if (!status)
         status = store_begin(store, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     status = sql_run(store, sql, SQL_VALUES(sql_text(id), sql_text(text)), err);
-    if (status == ST_OK && sql_changes(store) == 0)
+    if (!status && sql_changes(store) == 0)
         status = no_session(store, id, err);
     return store_end(store, status, err);
 }
@@ -242,31 +242,31 @@ static const char share_session[] = "UPDATE sessions"
 
 static enum status set_shared(struct store *store, const char *id, const char *shared, struct error *err) {
     enum status status = sql_run(store, share_session, SQL_VALUES(sql_text(id), sql_text(shared)), err);
-    if (status == ST_OK && sql_changes(store) == 0)
+    if (!status && sql_changes(store) == 0)
         return no_session(store, id, err);
-    return status == ST_OK ? audiences_share_session(store, id, shared, err) : status;
+    return !status ? audiences_share_session(store, id, shared, err) : status;
 }
 
 enum status store_session_share(struct store *store, const char *id, const char *shared, struct error *err) {
     enum status status = check_team(NULL, shared, err);
-    if (status == ST_OK)
+    if (!status)
         status = store_begin(store, err);
-    return status == ST_OK ? store_end(store, set_shared(store, id, shared, err), err) : status;
+    return !status ? store_end(store, set_shared(store, id, shared, err), err) : status;
 }
 
 static enum status set_trial_shared(struct store *store, const char *uid, const char *shared, struct error *err) {
     bool found;
     enum status status = audiences_share_trial(store, uid, shared, &found, err);
-    if (status == ST_OK && !found)
+    if (!status && !found)
         status = error_at(err, ST_NOT_FOUND, store->path, "no trial %s", uid);
     return status;
 }
 
 enum status store_trial_share(struct store *store, const char *uid, const char *shared, struct error *err) {
     enum status status = check_team(NULL, shared, err);
-    if (status == ST_OK)
+    if (!status)
         status = store_begin(store, err);
-    return status == ST_OK ? store_end(store, set_trial_shared(store, uid, shared, err), err) : status;
+    return !status ? store_end(store, set_trial_shared(store, uid, shared, err), err) : status;
 }
 
 static const char cancel_lost_trials[] =
@@ -279,15 +279,15 @@ enum status store_session_reconcile(struct store *store, const char *id, uint64_
     uint64_t changed = 0;
     clock_utc(now, sizeof now);
     enum status status = store_begin(store, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     status = set_state(store, id, STORED_SESSION_RUNNING, NULL, now, err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_run(store, cancel_lost_trials, SQL_VALUES(sql_text(id), sql_text(now)), err);
-    if (status == ST_OK)
+    if (!status)
         changed = (uint64_t)sql_changes(store);
     status = store_end(store, status, err);
-    if (status == ST_OK && cancelled)
+    if (!status && cancelled)
         *cancelled = changed;
     return status;
 }

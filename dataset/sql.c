@@ -147,11 +147,11 @@ enum status sql_start(struct store *store, const char *sql, size_t n, const stru
                       sqlite3_stmt **out, struct error *err) {
     sqlite3_stmt *stmt = find_kept(store, sql);
     enum status status = stmt ? ST_OK : keep(store, sql, &stmt, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     sqlite3_reset(stmt);
     status = sql_bind(store, stmt, n, values, err);
-    if (status == ST_OK)
+    if (!status)
         *out = stmt;
     return status;
 }
@@ -187,9 +187,9 @@ enum status sql_next(struct store *store, sqlite3_stmt *stmt, bool *row, struct 
     }
     enum status status = code == SQLITE_DONE ? ST_OK : fail(store, err);
     sqlite3_reset(stmt);
-    if (status == ST_OK && !sqlite3_stmt_readonly(stmt))
+    if (!status && !sqlite3_stmt_readonly(stmt))
         count_inserted(store, stmt);
-    if (status == ST_OK)
+    if (!status)
         *row = false;
     return status;
 }
@@ -198,7 +198,7 @@ enum status sql_run(struct store *store, const char *sql, size_t n, const struct
     sqlite3_stmt *stmt;
     enum status status = sql_start(store, sql, n, values, &stmt, err);
     bool row = true;
-    while (status == ST_OK && row)
+    while (!status && row)
         status = sql_next(store, stmt, &row, err);
     return status;
 }
@@ -206,7 +206,7 @@ enum status sql_run(struct store *store, const char *sql, size_t n, const struct
 enum status sql_first(struct store *store, const char *sql, size_t n, const struct sql_value *values,
                       sqlite3_stmt **out, bool *row, struct error *err) {
     enum status status = sql_start(store, sql, n, values, out, err);
-    return status == ST_OK ? sql_next(store, *out, row, err) : status;
+    return !status ? sql_next(store, *out, row, err) : status;
 }
 
 enum status sql_first_integer(struct store *store, const char *sql, size_t n, const struct sql_value *values,
@@ -214,7 +214,7 @@ enum status sql_first_integer(struct store *store, const char *sql, size_t n, co
     sqlite3_stmt *stmt;
     bool row;
     enum status status = sql_first(store, sql, n, values, &stmt, &row, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     *out = row ? sqlite3_column_int64(stmt, 0) : 0;
     sqlite3_reset(stmt);
@@ -236,9 +236,9 @@ static const char undo[] = "ROLLBACK TO step";
 static enum status begin(struct store *store, const char *way_in, struct error *err) {
     sqlite3_stmt *unused;
     enum status status = sql_start(store, rollback, 0, NULL, &unused, err);
-    if (status == ST_OK && !sqlite3_get_autocommit(store->db))
+    if (!status && !sqlite3_get_autocommit(store->db))
         status = sql_run(store, rollback, 0, NULL, err);
-    return status == ST_OK ? sql_run(store, way_in, 0, NULL, err) : status;
+    return !status ? sql_run(store, way_in, 0, NULL, err) : status;
 }
 
 /* An error such as a full disk undoes the whole transaction, whatever savepoints it has. */
@@ -263,9 +263,9 @@ static enum status begin_inner(struct store *store, struct error *err) {
         return ST_OK;
     }
     enum status status = sql_start(store, undo, 0, NULL, &unused, err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_start(store, release, 0, NULL, &unused, err);
-    return status == ST_OK ? sql_run(store, save, 0, NULL, err) : status;
+    return !status ? sql_run(store, save, 0, NULL, err) : status;
 }
 
 enum status store_begin(struct store *store, struct error *err) {
@@ -278,7 +278,7 @@ enum status store_begin(struct store *store, struct error *err) {
         status = error_at(err, ST_CONFLICT, store->path, "a write inside another step");
     else
         status = begin_outer(store, err);
-    store->depth += status == ST_OK;
+    store->depth += !status;
     return status;
 }
 
@@ -287,30 +287,29 @@ static enum status end_inner(struct store *store, enum status status, struct err
     const bool bare = store->bare == store->depth;
     store->bare -= bare;
     if (sqlite3_get_autocommit(store->db))
-        return status == ST_OK ? undone(store, err) : status;
-    if (bare && status != ST_OK && sql_run(store, rollback, 0, NULL, NULL) == ST_OK &&
-        sql_run(store, begin_writing, 0, NULL, NULL) == ST_OK)
+        return !status ? undone(store, err) : status;
+    if (bare && status && !sql_run(store, rollback, 0, NULL, NULL) && !sql_run(store, begin_writing, 0, NULL, NULL))
         store->written = sqlite3_total_changes64(store->db);
     if (bare)
         return status;
-    if (status != ST_OK)
+    if (status)
         sql_run(store, undo, 0, NULL, NULL);
-    const enum status released = sql_run(store, release, 0, NULL, status == ST_OK ? err : NULL);
-    return status == ST_OK ? released : status;
+    const enum status released = sql_run(store, release, 0, NULL, !status ? err : NULL);
+    return !status ? released : status;
 }
 
 static enum status end_outer(struct store *store, enum status status, struct error *err) {
-    if (status == ST_OK)
+    if (!status)
         status = sqlite3_get_autocommit(store->db) ? undone(store, err) : sql_run(store, commit, 0, NULL, err);
     /* Some failures have rolled back already. */
-    if (status != ST_OK && !sqlite3_get_autocommit(store->db))
+    if (status && !sqlite3_get_autocommit(store->db))
         sql_run(store, rollback, 0, NULL, NULL);
     return status;
 }
 
 enum status store_end(struct store *store, enum status status, struct error *err) {
     status = --store->depth > 0 ? end_inner(store, status, err) : end_outer(store, status, err);
-    if (status != ST_OK)
+    if (status)
         audiences_forget(store);
     return status;
 }
@@ -319,13 +318,13 @@ enum status sql_step(struct store *store, const char *sql, size_t n_values, cons
                      struct error *err) {
     uint64_t changed = 0;
     enum status status = store_begin(store, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     status = sql_run(store, sql, n_values, values, err);
-    if (status == ST_OK)
+    if (!status)
         changed = (uint64_t)sql_changes(store);
     status = store_end(store, status, err);
-    if (status == ST_OK && n)
+    if (!status && n)
         *n = changed;
     return status;
 }
@@ -335,7 +334,7 @@ enum status store_begin_read(struct store *store, bool *began, struct error *err
     if (store->reading || store->depth > 0)
         return ST_OK;
     enum status status = begin(store, begin_reading, err);
-    *began = store->reading = status == ST_OK;
+    *began = store->reading = !status;
     return status;
 }
 
@@ -370,9 +369,9 @@ enum status sql_collect(struct store *store, sqlite3_stmt *stmt, sql_read_row *r
     size_t count = 0, room = 0;
     bool row = true;
     enum status status = ST_OK;
-    while (status == ST_OK) {
+    while (!status) {
         status = sql_next(store, stmt, &row, err);
-        if (status != ST_OK || !row)
+        if (status || !row)
             break;
         if (!grow_array(&rows, &room, count + 1, size)) {
             status = error_no_memory(err);
@@ -380,13 +379,13 @@ enum status sql_collect(struct store *store, sqlite3_stmt *stmt, sql_read_row *r
         }
         memset(rows + count * size, 0, size);
         status = read(stmt, arena, rows + count * size, err);
-        count += status == ST_OK;
+        count += !status;
     }
     sqlite3_reset(stmt);
-    void *array = status == ST_OK ? arena_alloc(arena, count, size) : NULL;
-    if (status == ST_OK && !array)
+    void *array = !status ? arena_alloc(arena, count, size) : NULL;
+    if (!status && !array)
         status = error_no_memory(err);
-    if (status == ST_OK) {
+    if (!status) {
         if (count)
             memcpy(array, rows, count * size);
         *n = count;

@@ -88,11 +88,11 @@ static enum status insert(struct store *store, const struct new_trial *r, const 
                    sql_text(r->runner), sql_real(r->predicted_us), sql_integer((int64_t)r->seed), sql_text(state),
                    sql_text(now), sql_text(r->waiting ? NULL : now), sql_text(r->team), sql_text(r->shared)),
         err);
-    if (status != ST_OK)
+    if (status)
         return status;
     *trial = sqlite3_last_insert_rowid(store->db);
     status = audiences_add(store, *trial, *trial, err);
-    if (status != ST_OK || !r->strategy_name)
+    if (status || !r->strategy_name)
         return status;
     return sql_run(store, hold_strategy, SQL_VALUES(sql_integer(*trial), sql_text(r->strategy_name), sql_text(now)),
                    err);
@@ -102,15 +102,15 @@ enum status store_trial_begin(struct store *store, const struct new_trial *reque
     char now[32], uid[UID_ROOM];
     clock_utc(now, sizeof now);
     enum status status = check_team(request->team, request->shared, err);
-    if (status == ST_OK)
+    if (!status)
         status = make_uid(uid, err);
-    if (status == ST_OK)
+    if (!status)
         status = store_begin(store, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     int64_t row = 0;
     status = store_end(store, insert(store, request, uid, now, &row, err), err);
-    if (status == ST_OK)
+    if (!status)
         *trial = row;
     return status;
 }
@@ -132,7 +132,7 @@ static enum status read_state(struct store *store, int64_t trial, enum record_st
     sqlite3_stmt *stmt;
     bool row;
     enum status status = sql_first(store, select_state, SQL_VALUES(sql_integer(trial)), &stmt, &row, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     if (!row)
         return error_at(err, ST_NOT_FOUND, store->path, "no trial %lld", (long long)trial);
@@ -146,7 +146,7 @@ static enum status expect_state(struct store *store, int64_t trial, enum record_
                                 struct error *err) {
     enum record_state state = a;
     enum status status = read_state(store, trial, &state, err);
-    if (status == ST_OK && state != a && state != b)
+    if (!status && state != a && state != b)
         status = error_at(err, ST_CONFLICT, store->path, "trial %lld is %s, not %s", (long long)trial, words[state],
                           words[b]);
     return status;
@@ -158,7 +158,7 @@ static const char set_runner[] = "UPDATE trials"
 
 enum status store_trial_ran_by(struct store *store, int64_t trial, const char *runner, struct error *err) {
     enum status status = sql_run(store, set_runner, SQL_VALUES(sql_integer(trial), sql_text(runner)), err);
-    if (status == ST_OK && sql_changes(store) == 0)
+    if (!status && sql_changes(store) == 0)
         status = error_at(err, ST_NOT_FOUND, store->path, "no trial %lld that runs", (long long)trial);
     return status;
 }
@@ -182,7 +182,7 @@ static const char insert_iteration[] = "INSERT INTO iterations (trial, number, t
 
 enum status insert_iterations(struct store *store, int64_t trial, size_t n, const double *times_us, struct error *err) {
     enum status status = ST_OK;
-    for (size_t i = 0; i < n && status == ST_OK; i++)
+    for (size_t i = 0; i < n && !status; i++)
         status = sql_run(store, insert_iteration,
                          SQL_VALUES(sql_integer(trial), sql_integer((int64_t)i), sql_real(times_us[i])), err);
     return status;
@@ -192,9 +192,9 @@ enum status insert_iterations(struct store *store, int64_t trial, size_t n, cons
 static enum status put_environment(struct store *store, const char *json, struct id *out, struct error *err) {
     char *cleaned = NULL;
     enum status status = validate_clean_environment(json, &cleaned, err);
-    if (status == ST_OK)
+    if (!status)
         status = object_read_id("environment", cleaned ? cleaned : json, out, err);
-    if (status == ST_OK)
+    if (!status)
         status = object_put(store, STORE_ENVIRONMENT, out, "environment", cleaned ? cleaned : json, NULL, NULL, err);
     free(cleaned);
     return status;
@@ -212,23 +212,23 @@ static enum status complete(struct store *store, int64_t trial, const struct fin
     char now[32];
     clock_utc(now, sizeof now);
     enum status status = expect_state(store, trial, RECORD_RUNNING, RECORD_RUNNING, err);
-    if (status == ST_OK)
+    if (!status)
         status = put_environment(store, result->environment, &environment, err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_run(store, complete_trial,
                          SQL_VALUES(sql_integer(trial), sql_real(result->mean_us), sql_real(result->median_us),
                                     sql_real(result->low_us), sql_real(result->high_us), sql_text(environment.hex),
                                     sql_text(now), sql_integer((int64_t)result->n_iterations)),
                          err);
-    return status == ST_OK ? insert_iterations(store, trial, result->n_iterations, result->iterations_us, err) : status;
+    return !status ? insert_iterations(store, trial, result->n_iterations, result->iterations_us, err) : status;
 }
 
 enum status store_trial_finish(struct store *store, int64_t trial, const struct finished_trial *result,
                                struct error *err) {
     enum status status = check_result(result, err);
-    if (status == ST_OK)
+    if (!status)
         status = store_begin(store, err);
-    return status == ST_OK ? store_end(store, complete(store, trial, result, err), err) : status;
+    return !status ? store_end(store, complete(store, trial, result, err), err) : status;
 }
 
 static const char fail_trial[] =
@@ -241,7 +241,7 @@ static enum status end_without_result(struct store *store, int64_t trial, enum r
     char now[32];
     clock_utc(now, sizeof now);
     enum status status = expect_state(store, trial, RECORD_WAITING, RECORD_RUNNING, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     return sql_run(store, fail_trial,
                    SQL_VALUES(sql_integer(trial), sql_text(words[state]), sql_text(reason), sql_text(now)), err);
@@ -252,5 +252,5 @@ enum status store_trial_fail(struct store *store, int64_t trial, enum record_sta
     if (state != RECORD_FAILED && state != RECORD_INFEASIBLE && state != RECORD_CANCELLED)
         return error_set(err, ST_CONFLICT, "a trial cannot fail into the state %s", words[state]);
     enum status status = store_begin(store, err);
-    return status == ST_OK ? store_end(store, end_without_result(store, trial, state, reason, err), err) : status;
+    return !status ? store_end(store, end_without_result(store, trial, state, reason, err), err) : status;
 }

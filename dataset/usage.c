@@ -17,11 +17,11 @@ static const char page_size[] = "PRAGMA page_size";
 enum status usage_mark(struct store *store, struct usage_mark *out, struct error *err) {
     int64_t pages = 0, unused = 0, size = 0;
     enum status status = sql_first_integer(store, count_pages, 0, NULL, &pages, err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_first_integer(store, count_free_pages, 0, NULL, &unused, err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_first_integer(store, page_size, 0, NULL, &size, err);
-    if (status == ST_OK)
+    if (!status)
         *out = (struct usage_mark){sqlite3_total_changes64(store->db), store->inserted - store->apart_rows,
                                    (pages - unused) * size - store->apart_bytes};
     return status;
@@ -40,7 +40,7 @@ enum status usage_add(struct store *store, const struct usage_mark *since, const
     struct usage_mark now = *since;
     enum status status = usage_mark(store, &now, err);
     const int64_t rows = now.rows - since->rows, bytes = now.bytes > since->bytes ? now.bytes - since->bytes : 0;
-    if (status != ST_OK || (!rows && !bytes))
+    if (status || (!rows && !bytes))
         return status;
     return sql_run(store, add_usage, SQL_VALUES(sql_text(team), sql_integer(rows), sql_integer(bytes)), err);
 }
@@ -54,7 +54,7 @@ enum status usage_get(struct store *store, const char *team, struct usage *out, 
     sqlite3_stmt *stmt;
     bool row;
     enum status status = sql_first(store, list_usage, SQL_VALUES(sql_text(team)), &stmt, &row, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     *out = (struct usage){team, row ? sqlite3_column_int64(stmt, 1) : 0, row ? sqlite3_column_int64(stmt, 2) : 0};
     sqlite3_reset(stmt);
@@ -73,9 +73,9 @@ enum status usage_list(struct store *store, const char *team, struct arena *aren
     sqlite3_stmt *stmt;
     void *rows;
     enum status status = sql_start(store, list_usage, SQL_VALUES(sql_text(team)), &stmt, err);
-    if (status == ST_OK)
+    if (!status)
         status = sql_collect(store, stmt, read_usage, sizeof **out, arena, n, &rows, err);
-    if (status == ST_OK)
+    if (!status)
         *out = rows;
     return status;
 }
@@ -87,7 +87,7 @@ static const char count_open_sessions[] = "SELECT count(*)"
 enum status usage_open_sessions(struct store *store, const char *team, uint64_t *out, struct error *err) {
     int64_t n;
     enum status status = sql_first_integer(store, count_open_sessions, SQL_VALUES(sql_text(team)), &n, err);
-    if (status == ST_OK)
+    if (!status)
         *out = (uint64_t)n;
     return status;
 }

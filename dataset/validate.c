@@ -31,11 +31,11 @@ enum status validate_session_id(const char *id, struct error *err) {
 
 enum status validate_record(const struct record *r, struct error *err) {
     enum status status = validate_name("uid", r->uid, VALID_UID_MAX, err);
-    if (status == ST_OK)
+    if (!status)
         status = validate_name("proposer", r->proposer, VALID_NAME_MAX, err);
-    if (status == ST_OK)
+    if (!status)
         status = validate_name("runner", r->runner, VALID_NAME_MAX, err);
-    return status == ST_OK ? validate_name("client", r->client, VALID_NAME_MAX, err) : status;
+    return !status ? validate_name("client", r->client, VALID_NAME_MAX, err) : status;
 }
 
 /* The first character that is not clean, nor a line end or a tab where these may be; NULL: none. */
@@ -56,12 +56,12 @@ static enum status check_text(const char *what, char *text, bool lines, struct e
 /* Member names and texts, at any depth. */
 static enum status check_texts(const cJSON *node, bool lines, struct error *err) {
     enum status status = ST_OK;
-    for (const cJSON *e = node; e && status == ST_OK; e = e->next) {
+    for (const cJSON *e = node; e && !status; e = e->next) {
         char *text = cJSON_IsString(e) ? e->valuestring : NULL;
         status = check_text("a member's name", e->string, lines, err);
-        if (status == ST_OK)
+        if (!status)
             status = check_text(e->string ? e->string : "a text", text, lines, err);
-        if (status == ST_OK && e->child)
+        if (!status && e->child)
             status = check_texts(e->child, lines, err);
     }
     return status;
@@ -77,7 +77,7 @@ enum status validate_environment(const char *json, struct error *err) {
     if (is_plain(json))
         return ST_OK;
     enum status status = json_parse(json, strlen(json), "environment", &content, err);
-    if (status == ST_OK)
+    if (!status)
         status = check_texts(content, true, err);
     cJSON_Delete(content);
     return status;
@@ -109,10 +109,10 @@ enum status validate_clean_environment(const char *json, char **out, struct erro
         return ST_OK;
     }
     enum status status = json_parse(json, strlen(json), "environment", &content, err);
-    if (status == ST_OK && clean_texts(content) && !(text = json_line(content)))
+    if (!status && clean_texts(content) && !(text = json_line(content)))
         status = error_no_memory(err);
     cJSON_Delete(content);
-    if (status == ST_OK)
+    if (!status)
         *out = text;
     return status;
 }
@@ -120,7 +120,7 @@ enum status validate_clean_environment(const char *json, char **out, struct erro
 static enum status check_model(const cJSON *content, struct error *err) {
     struct model model;
     enum status status = model_read(content, "content", &model, err);
-    if (status == ST_OK)
+    if (!status)
         model_release(&model);
     return status;
 }
@@ -128,7 +128,7 @@ static enum status check_model(const cJSON *content, struct error *err) {
 static enum status check_cluster(const cJSON *content, struct error *err) {
     struct cluster cluster;
     enum status status = cluster_read(content, "content", &cluster, err);
-    if (status == ST_OK)
+    if (!status)
         cluster_release(&cluster);
     return status;
 }
@@ -140,9 +140,9 @@ static enum status check_strategy(const cJSON *content, struct error *err) {
 
 enum status validate_object(enum store_kind kind, const char *name, const cJSON *content, struct error *err) {
     enum status status = validate_name("name", name, VALID_NAME_MAX, err);
-    if (status == ST_OK)
+    if (!status)
         status = check_texts(content, kind == STORE_ENVIRONMENT, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     return kind == STORE_MODEL      ? check_model(content, err)
            : kind == STORE_CLUSTER  ? check_cluster(content, err)

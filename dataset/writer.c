@@ -50,7 +50,7 @@ void writer_free(struct writer *writer) {
 static void run_one(struct writer *writer, struct queued_step *queued) {
     queued->err = (struct error){0};
     queued->status = store_begin(writer->store, &queued->err);
-    if (queued->status == ST_OK)
+    if (!queued->status)
         queued->status =
             store_end(writer->store, queued->step(queued->context, writer->store, &queued->err), &queued->err);
 }
@@ -62,10 +62,10 @@ static void run_all(struct writer *writer, struct queued_step *queue) {
 
 /* All in one transaction. False: nothing of it was kept. */
 static bool run_together(struct writer *writer, struct queued_step *queue) {
-    if (store_begin(writer->store, NULL) != ST_OK)
+    if (store_begin(writer->store, NULL))
         return false;
     run_all(writer, queue);
-    return store_end(writer->store, ST_OK, NULL) == ST_OK;
+    return !store_end(writer->store, ST_OK, NULL);
 }
 
 /* Called with the lock held. The lock is released while the queue is written. */
@@ -101,7 +101,7 @@ enum status writer_run(struct writer *writer, write_step *step, void *context, s
             lead(writer);
     }
     pthread_mutex_unlock(&writer->lock);
-    if (queued.status != ST_OK && err)
+    if (queued.status && err)
         *err = queued.err;
     return queued.status;
 }

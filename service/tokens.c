@@ -575,7 +575,7 @@ bool tokens_have_team(struct tokens *t, const char *team) {
 bool tokens_unreadable(struct tokens *t, char why[TOKENS_WHY_MAX]) {
     pthread_mutex_lock(&t->mutex);
     refresh(t);
-    const bool unreadable = t->fault.status != ST_OK;
+    const bool unreadable = t->fault.status;
     if (unreadable)
         snprintf(why, TOKENS_WHY_MAX, "%s", ERROR_TEXT(&t->fault));
     pthread_mutex_unlock(&t->mutex);

@@ -546,7 +546,7 @@ static enum status run(struct timeline *tl, struct error *err) {
     enum status status = work_check(err);
     for (uint32_t c = 0; c < tl->n_chains && !tl->done; c++)
         run_steps(tl, c, tl->home, 0);
-    for (uint32_t turn = 1; status == ST_OK && !tl->done; turn++) {
+    for (uint32_t turn = 1; !status && !tl->done; turn++) {
         double next = network_next_us(&tl->network, tl->now_us);
         if (tl->n_timers > 0)
             next = fmin(next, tl->timers[0].time_us);
@@ -561,7 +561,7 @@ static enum status run(struct timeline *tl, struct error *err) {
         if (turn % TURNS_A_CHECK == 0)
             status = work_check(err);
     }
-    if (status == ST_OK && !(tl->done && isfinite(tl->iteration_us)))
+    if (!status && !(tl->done && isfinite(tl->iteration_us)))
         status = error_set(err, ST_INVALID, "the plan never ends: a message is too large for this cluster's rates");
     return status;
 }
@@ -588,7 +588,7 @@ enum status timeline_run(struct timeline *tl, const struct plan *plan, const str
     if (given.max_passes == 0)
         given.max_passes = TIMELINE_MAX_PASSES;
     enum status status = timeline_prepare(tl, plan, cost, &given, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     for (uint32_t k = 0; k < plan->n_steps; k++)
         compute += plan->step_us[k];
@@ -597,7 +597,7 @@ enum status timeline_run(struct timeline *tl, const struct plan *plan, const str
         finish(tl, compute, true);
     else
         status = run(tl, err);
-    if (status == ST_OK)
+    if (!status)
         predict(tl, compute, out);
     return status;
 }

@@ -184,7 +184,7 @@ static enum status timeline_reserve(struct timeline *tl, const struct plan *plan
                                     const struct timeline_options *options, struct error *err) {
     struct sizes need = {0};
     enum status status = sizes_of(plan, cost, options, &need, err);
-    if (status != ST_OK || holds(&tl->room, &need))
+    if (status || holds(&tl->room, &need))
         return status;
     struct sizes room = joined_sizes(&tl->room, &need);
     arena_release(&tl->arena);
@@ -461,9 +461,9 @@ enum status timeline_prepare(struct timeline *tl, const struct plan *plan, const
                              const struct timeline_options *options, struct error *err) {
     uint32_t home = 0;
     enum status status = check_plan(plan, &home, err);
-    if (status == ST_OK)
+    if (!status)
         status = timeline_reserve(tl, plan, cost, options, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     bool all = simulates_all(plan, options);
     tl->plan = plan;

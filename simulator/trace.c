@@ -139,9 +139,9 @@ static enum status simulate(struct timeline *timeline, const struct plan *plan, 
     struct prediction prediction;
     const struct timeline_options options = {.record = collect, .context = out, .passes = passes, .every_node = true};
     enum status status = timeline_run(timeline, plan, cost, &options, &prediction, err);
-    if (status == ST_OK && out->no_memory)
+    if (!status && out->no_memory)
         status = error_no_memory(err);
-    if (status == ST_OK && out->n > 0)
+    if (!status && out->n > 0)
         qsort(out->intervals, out->n, sizeof *out->intervals, by_start);
     return status;
 }
@@ -162,7 +162,7 @@ enum status trace_write(FILE *out, struct timeline *timeline, const struct plan 
     struct trace trace = {0};
     struct writer writer = {.out = out, .plan = plan, .cost = cost};
     enum status status = simulate(timeline, plan, cost, PASSES, &trace, err);
-    if (status == ST_OK) {
+    if (!status) {
         begin_file(&writer);
         for (uint32_t c = 0; c < cost->n_workers; c++) {
             const struct node *node = &cost->cluster->nodes[cost->workers[c]];
@@ -217,7 +217,7 @@ enum status trace_write_beside(FILE *out, struct timeline *timeline, const struc
     struct trace real = {.intervals = measured, .n = n};
     struct writer writer = {.out = out, .plan = plan, .cost = cost};
     enum status status = simulate(timeline, plan, cost, passes > PASSES ? passes : PASSES, &predicted, err);
-    if (status == ST_OK) {
+    if (!status) {
         align(&real, &predicted, cost->workers[0]);
         if (real.n)
             qsort(real.intervals, real.n, sizeof *real.intervals, by_start);

@@ -52,10 +52,10 @@ static bool take_event(void *context, const char *event, const cJSON *line) {
 static enum status judge(const struct bench *bench, const struct launch_result *launch, struct error *err) {
     if (bench->no_memory)
         return error_no_memory(err);
-    if (bench->reported.status != ST_OK)
+    if (bench->reported.status)
         return error_pass(err, &bench->reported);
     enum status status = launch_judge(launch, "the measurement", err);
-    if (status == ST_OK && (!bench->done || !bench->runtime))
+    if (!status && (!bench->done || !bench->runtime))
         return error_set(err, ST_TRIAL, "the workers ended before the last measurement");
     return status;
 }
@@ -79,7 +79,7 @@ static enum status launch(struct bench *bench, const struct cluster *cluster, co
                                           .context = bench};
     struct launch_result result;
     enum status status = launch_workers(&launch, &result, err);
-    return status != ST_OK ? status : judge(bench, &result, err);
+    return status ? status : judge(bench, &result, err);
 }
 
 static enum status write_and_launch(struct bench *bench, const struct cluster *cluster, struct error *err) {
@@ -107,7 +107,7 @@ static enum status merge(struct bench *bench, const cJSON *json, const char *nam
     bench->measurements = bench->runtime = NULL;
     struct cluster check;
     enum status status = cluster_read(copy, name, &check, err);
-    if (status != ST_OK) {
+    if (status) {
         cJSON_Delete(copy);
         return status;
     }
@@ -120,11 +120,11 @@ enum status bench_run(const cJSON *json, const char *name, const struct bench_op
                       struct error *err) {
     struct cluster cluster;
     enum status status = cluster_read(json, name, &cluster, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     struct bench bench = {.options = options, .measurements = cJSON_CreateArray()};
     status = bench.measurements ? write_and_launch(&bench, &cluster, err) : error_no_memory(err);
-    if (status == ST_OK)
+    if (!status)
         status = merge(&bench, json, name, out, err);
     cJSON_Delete(bench.measurements);
     cJSON_Delete(bench.runtime);

@@ -36,23 +36,23 @@ enum status hosts_read_file(const char *path, uint32_t n, struct arena *arena, c
     if (!file)
         return error_at(err, ST_NOT_FOUND, path, "%m");
     enum status status = ST_OK;
-    while (fgets(line, sizeof line, file) && status == ST_OK) {
+    while (fgets(line, sizeof line, file) && !status) {
         line[strcspn(line, "#")] = '\0';
         if (sscanf(line, "%255s", name) != 1)
             continue;
         status = hosts_check_name(name, err);
-        if (status != ST_OK)
+        if (status)
             error_prefix(err, status, "%s", path);
         else if (found < n && !(names[found] = arena_strdup(arena, name)))
             status = error_no_memory(err);
         found++;
     }
     fclose(file);
-    if (status == ST_OK && found != n)
+    if (!status && found != n)
         return error_set(err, ST_INVALID,
                          "%s names %u hosts; the cluster has %u nodes: give one a line, in their order", path, found,
                          n);
-    if (status == ST_OK)
+    if (!status)
         *out = names;
     return status;
 }

@@ -55,7 +55,7 @@ static enum status validate_rate(const char *what, const char *name, double gbit
 static enum status validate_node(const struct lab_config *config, size_t node, struct error *err) {
     const char *name = config->nodes[node].name;
     enum status status = lab_validate_name("node name", name, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     bool taken = strcmp(name, LAB_HEAD) == 0 || strcmp(name, "localhost") == 0;
     for (size_t i = 0; i < node; i++)
@@ -69,9 +69,9 @@ enum status lab_validate(const struct lab_config *config, struct error *err) {
     if (config->n < 1 || config->n > LAB_MAX_NODES)
         return error_set(err, ST_INVALID, "a lab has 1 to %d nodes, not %zu", LAB_MAX_NODES, config->n);
     enum status status = ST_OK;
-    for (size_t i = 0; i < config->n && status == ST_OK; i++)
+    for (size_t i = 0; i < config->n && !status; i++)
         status = validate_node(config, i, err);
-    for (size_t i = 0; i < config->n_links && status == ST_OK; i++) {
+    for (size_t i = 0; i < config->n_links && !status; i++) {
         const struct lab_link *link = &config->links[i];
         if (link->from >= config->n || link->to >= config->n || link->from == link->to)
             return error_set(err, ST_INVALID, "link %zu does not join two nodes", i);
@@ -121,7 +121,7 @@ static enum status hosts_write(const struct lab_config *config, struct error *er
     }
     enum status status = lab_write("/run/lab/hosts", text, 0644, err);
     free(text);
-    if (status == ST_OK && mount("/run/lab/hosts", "/etc/hosts", NULL, MS_BIND, NULL) != 0)
+    if (!status && mount("/run/lab/hosts", "/etc/hosts", NULL, MS_BIND, NULL) != 0)
         return cannot("put its own /etc/hosts in place", err);
     return status;
 }
@@ -142,15 +142,15 @@ enum status lab_build(const struct lab_config *config, struct error *err) {
     if (sethostname(LAB_HEAD, strlen(LAB_HEAD)) != 0)
         return cannot("set its host name", err);
     enum status status = files_mount(err);
-    if (status == ST_OK)
+    if (!status)
         status = hosts_write(config, err);
-    if (status == ST_OK)
+    if (!status)
         status = node_folders(config, err);
-    if (status == ST_OK)
+    if (!status)
         status = lab_write(LAB_AGENT, agent_script, 0755, err);
-    if (status == ST_OK)
+    if (!status)
         status = lab_network_build(config, err);
-    if (status == ST_OK && setenv("TMPDIR", LAB_TMPDIR, 1) != 0)
+    if (!status && setenv("TMPDIR", LAB_TMPDIR, 1) != 0)
         return error_no_memory(err);
     return status;
 }
@@ -181,7 +181,7 @@ static _Noreturn void reap_until(pid_t program) {
 
 static enum status become_lab(void *context, struct error *err) {
     enum status status = lab_build(context, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     pid_t program = _Fork(); /* as in trial-runner/process.c */
     if (program < 0)
@@ -196,7 +196,7 @@ static enum status become_lab(void *context, struct error *err) {
 enum status lab_run(const struct lab_config *config, const struct process_options *options, struct process_result *out,
                     struct error *err) {
     enum status status = lab_validate(config, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     struct lab_config copy = *config;
     struct process_hook hook = {.before_fork = take_pid_namespace, .in_child = become_lab, .context = &copy};
@@ -214,10 +214,10 @@ enum status lab_check(struct error *err) {
     struct process_options options = {.argv = argv, .timeout_s = 20};
     struct process_result result;
     enum status status = lab_run(&config, &options, &result, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     status = process_judge(&result, "a command in the lab", err);
-    if (err && status != ST_OK)
+    if (err && status)
         err->status = ST_ENVIRONMENT;
-    return status == ST_OK ? ST_OK : ST_ENVIRONMENT;
+    return !status ? ST_OK : ST_ENVIRONMENT;
 }

@@ -143,15 +143,15 @@ static enum status namespaces_make(const struct lab_config *config, int head, st
     if (mkdir(NETNS_DIR, 0755) != 0)
         return error_set(err, ST_ENVIRONMENT, "cannot make %s: %s", NETNS_DIR, strerror(errno));
     enum status status = ST_OK;
-    for (size_t i = 0; i < config->n && status == ST_OK; i++)
+    for (size_t i = 0; i < config->n && !status; i++)
         status = namespace_make(config->nodes[i].name, err);
-    return status == ST_OK ? namespace_enter(head, err) : status;
+    return !status ? namespace_enter(head, err) : status;
 }
 
 static enum status head_links(const struct lab_config *config, struct error *err) {
     FILE *ip;
     enum status status = batch_open(&ip, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     fprintf(ip, "link set lo up\n"
                 "link add br0 type bridge forward_delay 0 mcast_snooping 0\n"
@@ -166,7 +166,7 @@ static enum status head_links(const struct lab_config *config, struct error *err
 static enum status head_rates(const struct lab_config *config, struct error *err) {
     FILE *tc;
     enum status status = batch_open(&tc, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     for (size_t i = 0; i < config->n; i++)
         write_token_bucket(tc, "port", i + 1, config->nodes[i].gbit_per_s);
@@ -176,7 +176,7 @@ static enum status head_rates(const struct lab_config *config, struct error *err
 static enum status node_links(size_t node, struct error *err) {
     FILE *ip;
     enum status status = batch_open(&ip, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     fprintf(ip, "link set lo up\naddr add 198.18.1.%zu/15 dev eth0\nlink set eth0 up\n", node + 1);
     return batch_close(ip, "ip", err);
@@ -185,7 +185,7 @@ static enum status node_links(size_t node, struct error *err) {
 static enum status node_rates(const struct lab_config *config, size_t node, struct error *err) {
     FILE *tc;
     enum status status = batch_open(&tc, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     if (has_slow_link(config, node))
         write_link_classes(tc, config, node);
@@ -201,21 +201,21 @@ static enum status node_build(const struct lab_config *config, size_t node, stru
     enum status status = namespace_enter(fd, err);
     if (fd >= 0)
         close(fd);
-    if (status == ST_OK)
+    if (!status)
         status = node_links(node, err);
-    return status == ST_OK ? node_rates(config, node, err) : status;
+    return !status ? node_rates(config, node, err) : status;
 }
 
 enum status lab_network_build(const struct lab_config *config, struct error *err) {
     int head = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     enum status status = namespaces_make(config, head, err);
-    if (status == ST_OK)
+    if (!status)
         status = head_links(config, err);
-    if (status == ST_OK)
+    if (!status)
         status = head_rates(config, err);
-    for (size_t i = 0; i < config->n && status == ST_OK; i++)
+    for (size_t i = 0; i < config->n && !status; i++)
         status = node_build(config, i, err);
-    if (status == ST_OK)
+    if (!status)
         status = namespace_enter(head, err);
     if (head >= 0)
         close(head);

@@ -70,27 +70,27 @@ static enum status state_decode(const struct json_at *root, struct arena *arena,
     static const char *const known[] = {"schema", "name", "pid", "start_ticks", "nodes", NULL};
     struct json_at nodes;
     enum status status = json_expect_object(root, known, err);
-    if (status == ST_OK)
+    if (!status)
         status = json_expect_schema(root, SCHEMA, err);
-    if (status == ST_OK)
+    if (!status)
         status = json_get_string(root, "name", JSON_REQUIRED, &out->name, err);
-    if (status == ST_OK)
+    if (!status)
         status = json_get_integer(root, "pid", JSON_REQUIRED, 2, INT32_MAX, &out->pid, err);
-    if (status == ST_OK)
+    if (!status)
         status = json_get_integer(root, "start_ticks", JSON_REQUIRED, 1, (uint64_t)1 << 52, &out->start_ticks, err);
-    if (status == ST_OK)
+    if (!status)
         status = json_array(root, "nodes", LAB_MAX_NODES, &nodes, &out->n, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     out->nodes = arena_alloc(arena, out->n, sizeof *out->nodes);
     out->name = arena_strdup(arena, out->name);
     if (!out->nodes || !out->name)
         return error_no_memory(err);
     size_t i = 0;
-    for (struct json_at e = json_first(&nodes); e.node && status == ST_OK; e = json_next(&e), i++) {
+    for (struct json_at e = json_first(&nodes); e.node && !status; e = json_next(&e), i++) {
         const char *name;
         status = json_string_at(&e, &name, err);
-        if (status == ST_OK && !(out->nodes[i] = arena_strdup(arena, name)))
+        if (!status && !(out->nodes[i] = arena_strdup(arena, name)))
             status = error_no_memory(err);
     }
     return status;
@@ -99,7 +99,7 @@ static enum status state_decode(const struct json_at *root, struct arena *arena,
 static enum status state_read(const char *path, struct arena *arena, struct state *out, struct error *err) {
     cJSON *json;
     enum status status = json_read_file(path, &json, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     struct json_at root = json_root(json, path);
     status = state_decode(&root, arena, out, err);
@@ -127,7 +127,7 @@ static enum status state_write(const struct lab_config *config, pid_t pid, struc
 /* The state of the lab that is up under this name, and its process. */
 static enum status state_find(const char *name, struct arena *arena, struct state *out, int *pidfd, struct error *err) {
     enum status status = lab_validate_name("lab name", name, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     char path[128];
     state_path(name, path, sizeof path);
@@ -135,7 +135,7 @@ static enum status state_find(const char *name, struct arena *arena, struct stat
         status = state_read(path, arena, out, err);
     else
         return error_set(err, ST_NOT_FOUND, "no lab \"%s\" is up; syncopate lab status lists those that are", name);
-    if (status != ST_OK)
+    if (status)
         return status;
     *pidfd = state_open_process(out);
     if (*pidfd >= 0)
@@ -168,7 +168,7 @@ static void birth_send(int fd, const struct birth *birth) {
 
 static _Noreturn void live_on(int news, const struct lab_config *config) {
     struct birth birth = {0};
-    birth.failed = lab_build(config, &birth.error) != ST_OK;
+    birth.failed = lab_build(config, &birth.error);
     birth_send(news, &birth);
     close(news);
     if (birth.failed)
@@ -254,29 +254,29 @@ static enum status up_locked(const struct lab_config *config, struct error *err)
     int pidfd;
     enum status status = state_find(config->name, &arena, &old, &pidfd, &missing);
     arena_release(&arena);
-    if (status == ST_OK) {
+    if (!status) {
         close(pidfd);
         return error_set(err, ST_CONFLICT, "a lab \"%s\" is up already; syncopate lab down %s ends it", config->name,
                          config->name);
     }
     pid_t pid = 0;
     status = start(config, &pid, err);
-    if (status == ST_OK)
+    if (!status)
         status = state_write(config, pid, err);
-    if (status != ST_OK && pid > 0)
+    if (status && pid > 0)
         kill(pid, SIGKILL);
     return status;
 }
 
 enum status lab_up(const struct lab_config *config, struct error *err) {
     enum status status = lab_validate_name("lab name", config->name, err);
-    if (status == ST_OK)
+    if (!status)
         status = lab_validate(config, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     int lock = -1;
     status = folder_lock(&lock, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     status = up_locked(config, err);
     close(lock);
@@ -299,11 +299,11 @@ enum status lab_down(const char *name, struct error *err) {
     struct state state;
     int pidfd;
     enum status status = state_find(name, &arena, &state, &pidfd, err);
-    if (status == ST_OK) {
+    if (!status) {
         status = end_process(pidfd, name, err);
         close(pidfd);
     }
-    if (status == ST_OK) {
+    if (!status) {
         char path[128];
         state_path(name, path, sizeof path);
         unlink(path);
@@ -327,7 +327,7 @@ static bool info_read(const char *entry, struct arena *arena, struct lab_info *o
     struct state state;
     struct error err;
     int pidfd;
-    if (state_find(name, arena, &state, &pidfd, &err) != ST_OK)
+    if (state_find(name, arena, &state, &pidfd, &err))
         return false;
     close(pidfd);
     *out = (struct lab_info){
@@ -451,7 +451,7 @@ enum status lab_exec(const char *name, const char *node, const char *const *argv
     struct state state;
     int pidfd;
     enum status status = state_find(name, &arena, &state, &pidfd, err);
-    if (status == ST_OK) {
+    if (!status) {
         bool head = !node || strcmp(node, LAB_HEAD) == 0;
         status =
             head ? exec_wait(pidfd, argv, exit_code, err) : exec_on_node(pidfd, &state, node, argv, exit_code, err);

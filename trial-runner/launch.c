@@ -55,7 +55,7 @@ static bool is_there(enum trial_worker worker) {
     struct arena arena = {0};
     const char *path;
     const struct launcher launcher = {.worker = worker};
-    const bool there = launch_worker_path(&launcher, &arena, &path, &(struct error){0}) == ST_OK;
+    const bool there = !launch_worker_path(&launcher, &arena, &path, &(struct error){0});
     arena_release(&arena);
     return there;
 }
@@ -213,7 +213,7 @@ static enum status list_hosts(struct launch *launch, struct error *err) {
     enum status status = ST_OK;
     if (remote && launcher->host_file)
         status = hosts_read_file(launcher->host_file, cluster->n_nodes, &launch->arena, &names, err);
-    for (uint32_t i = 0; i < cluster->n_nodes && status == ST_OK; i++) {
+    for (uint32_t i = 0; i < cluster->n_nodes && !status; i++) {
         const unsigned slots = cluster->nodes[i].devices + (serves && serves[i] ? 1 : 0);
         if (slots > 0 && remote && !names)
             status = hosts_check_name(cluster->nodes[i].name, err);
@@ -227,7 +227,7 @@ static enum status list_arguments(struct launch *launch, struct error *err) {
     struct words words = {.arena = &launch->arena};
     const char *path;
     enum status status = launch_worker_path(launch->options->launcher, &launch->arena, &path, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     words_add(&words, path);
     for (const char *const *word = launch->options->arguments; *word; word++)
@@ -244,12 +244,12 @@ static enum status list_variables(struct launch *launch, struct error *err) {
     enum status status = ST_OK;
     if (launcher->kind == LAUNCHER_MPIRUN || launcher->kind == LAUNCHER_SLURM)
         status = passed_names(launcher->pass, &launch->arena, &names, err);
-    for (; status == ST_OK && names && *names; names++)
+    for (; !status && names && *names; names++)
         words_add(&words, *names);
     if (launcher->share_gpu)
         words_add(&words, "SYNCOPATE_SHARE_GPU=1");
     launch->export = words.items;
-    return status == ST_OK && words.failed ? error_no_memory(err) : status;
+    return !status && words.failed ? error_no_memory(err) : status;
 }
 
 /* The number of devices that every node with devices has; 0: they differ. */
@@ -285,9 +285,9 @@ static enum status run_by_mpirun(struct launch *launch, enum mpirun_place place,
     struct lab_config lab = {0};
     const char *const *command;
     enum status status = mpirun_command(&config, &launch->arena, &command, err);
-    if (status == ST_OK)
+    if (!status)
         status = launch_lab_of(launch->options->cluster, &launch->arena, &lab, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     transcript_command(&launch->transcript, command);
     return mpirun_run(&config, command, &lab, &process, &launch->result.process, NULL, err);
@@ -310,7 +310,7 @@ static enum status run_by_slurm(struct launch *launch, struct error *err) {
     const char *const *command;
     process.first_line_timeout_s = START_LIMIT_SLURM_S;
     enum status status = slurm_command(&config, &launch->arena, &command, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     transcript_command(&launch->transcript, command);
     return slurm_run(&config, command, &process, &launch->result.process, err);
@@ -333,19 +333,19 @@ static enum status run_by_kind(struct launch *launch, struct error *err) {
 static enum status run(struct launch *launch, struct error *err) {
     const struct launch_options *options = launch->options;
     enum status status = list_arguments(launch, err);
-    if (status == ST_OK)
+    if (!status)
         status = list_hosts(launch, err);
-    if (status == ST_OK)
+    if (!status)
         status = list_variables(launch, err);
-    if (status == ST_OK)
+    if (!status)
         status = transcript_open(&launch->transcript, options->launcher->logs, options->number,
                                  options->title ? options->title : "run", err);
-    if (status != ST_OK)
+    if (status)
         return status;
     status = run_by_kind(launch, err);
     const struct process_result *process = &launch->result.process;
     memcpy(launch->result.log, launch->transcript.path, sizeof launch->result.log);
-    if (status == ST_OK && launch->refused && process->ending == PROCESS_EXITED && process->exit_code != 0)
+    if (!status && launch->refused && process->ending == PROCESS_EXITED && process->exit_code != 0)
         status = error_set(err, ST_ENVIRONMENT, "no rank could be started on %s%s: %s", launch->hosts[0].name,
                            launch->n_hosts > 1 ? " and the other hosts" : "", launch->result.said);
     transcript_close(&launch->transcript);
@@ -355,7 +355,7 @@ static enum status run(struct launch *launch, struct error *err) {
 enum status launch_workers(const struct launch_options *options, struct launch_result *out, struct error *err) {
     struct launch launch = {.options = options};
     enum status status = run(&launch, err);
-    if (status == ST_OK)
+    if (!status)
         *out = launch.result;
     arena_release(&launch.arena);
     return status;
@@ -372,7 +372,7 @@ void launch_name_log(const struct launch_result *result, char *reason, size_t n)
 enum status launch_judge(const struct launch_result *result, const char *what, struct error *err) {
     struct error why = {.status = ST_OK};
     enum status status = process_judge(&result->process, what, &why);
-    if (status == ST_OK)
+    if (!status)
         return status;
     if (status == ST_TRIAL && *result->said)
         error_set(&why, ST_TRIAL, "%s failed: %s", what, result->said);

@@ -63,7 +63,7 @@ static enum status validate(const struct mpirun_config *config, struct error *er
     if (config->n_hosts == 0)
         return error_set(err, ST_INVALID, "mpirun has no hosts");
     enum status status = ST_OK;
-    for (size_t i = 0; i < config->n_hosts && status == ST_OK; i++)
+    for (size_t i = 0; i < config->n_hosts && !status; i++)
         if (config->hosts[i].slots == 0)
             status = error_set(err, ST_INVALID, "host %zu has no slots", i);
         else if (config->place != MPIRUN_LOCAL)
@@ -74,7 +74,7 @@ static enum status validate(const struct mpirun_config *config, struct error *er
 enum status mpirun_command(const struct mpirun_config *config, struct arena *arena, const char *const **out,
                            struct error *err) {
     enum status status = validate(config, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     struct words words = {.arena = arena};
     words_add(&words, "mpirun");
@@ -133,8 +133,8 @@ enum status mpirun_run(const struct mpirun_config *config, const char *const *co
     mine.argv = command;
     do {
         status = run_once(config->place == MPIRUN_LAB ? lab : NULL, &mine, &result, err);
-    } while (status == ST_OK && ++tries < 2 && result.ending == PROCESS_SILENT);
-    if (status != ST_OK)
+    } while (!status && ++tries < 2 && result.ending == PROCESS_SILENT);
+    if (status)
         return status;
     *out = result;
     if (starts)

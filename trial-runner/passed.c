@@ -49,7 +49,7 @@ enum status passed_names(const char *more, struct arena *arena, const char *cons
     static const char *const none[] = {NULL};
     struct words names = {.arena = arena};
     enum status status = check(more, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     for (char **variable = environ; variable && *variable; variable++) {
         const size_t n = strcspn(*variable, "=");

@@ -163,7 +163,7 @@ static _Noreturn void child_run(const struct run *run, const char *scratch, int 
         error_set(&err, ST_ENVIRONMENT, "cannot enter the folder %s: %s", options->directory, strerror(errno));
         report_failure(&err);
     }
-    if (options->hook && options->hook->in_child && options->hook->in_child(options->hook->context, &err) != ST_OK)
+    if (options->hook && options->hook->in_child && options->hook->in_child(options->hook->context, &err))
         report_failure(&err);
     if (is_dead(guard_pidfd)) /* it may have died before prctl was called */
         _exit(127);
@@ -202,7 +202,7 @@ static enum status guard_start_child(const struct run *run, const char *scratch,
     const struct process_hook *hook = run->options->hook;
     if (hook && hook->before_fork) {
         enum status status = hook->before_fork(hook->context, err);
-        if (status != ST_OK)
+        if (status)
             return status;
     }
     int self = pidfd_open(getpid(), 0);
@@ -243,7 +243,7 @@ static _Noreturn void guard_run(const struct run *run, const sigset_t *watched) 
         report_failure(&err);
     }
     pid_t child;
-    if (guard_start_child(run, scratch, &child, &err) != ST_OK) {
+    if (guard_start_child(run, scratch, &child, &err)) {
         cleanup_folder(scratch);
         report_failure(&err);
     }
@@ -402,10 +402,10 @@ static enum status run_poll(struct run *run, struct error *err) {
         check_limits(run);
         if (ready <= 0)
             continue;
-        for (int i = 0; i < 2 && status == ST_OK; i++)
+        for (int i = 0; i < 2 && !status; i++)
             if (fds[i].revents)
                 status = reader_ready(run, &run->readers[i], err);
-        if (status != ST_OK)
+        if (status)
             run_stop(run, PROCESS_STOPPED);
         if (fds[2].revents)
             report_ready(run);
@@ -413,10 +413,10 @@ static enum status run_poll(struct run *run, struct error *err) {
     /* The guard is gone and everything below it: what is left is in the pipes. */
     for (int i = 0; i < 2; i++) {
         struct pollfd rest = {.fd = run->readers[i].fd, .events = POLLIN};
-        while (status == ST_OK && run->readers[i].fd >= 0 && poll(&rest, 1, 0) > 0)
+        while (!status && run->readers[i].fd >= 0 && poll(&rest, 1, 0) > 0)
             status = reader_ready(run, &run->readers[i], err);
     }
-    if (status == ST_OK && !run->stopping && run->options->on_tick)
+    if (!status && !run->stopping && run->options->on_tick)
         run->options->on_tick(run->options->context);
     return status;
 }
@@ -460,7 +460,7 @@ static enum status run_start(struct run *run, struct error *err) {
     close(self);
     for (int i = 0; i < 3; i++) {
         close(pipes[i][1]);
-        if (status != ST_OK)
+        if (status)
             close(pipes[i][0]);
     }
     run->readers[0] = (struct line_reader){.fd = pipes[0][0], .stream = PROCESS_STDOUT};
@@ -486,7 +486,7 @@ enum status process_run(const struct process_options *options, struct process_re
         return error_no_memory(err);
     enum status status = run_start(&run, err);
     free(run.environment); /* the child has a copy */
-    if (status != ST_OK)
+    if (status)
         return status;
     status = run_poll(&run, err);
     while (waitpid(run.guard, NULL, 0) < 0 && errno == EINTR)
@@ -496,9 +496,9 @@ enum status process_run(const struct process_options *options, struct process_re
             close(run.readers[i].fd);
         free(run.readers[i].text);
     }
-    if (status == ST_OK)
+    if (!status)
         status = run_conclude(&run, err);
-    if (status == ST_OK)
+    if (!status)
         *out = result;
     return status;
 }

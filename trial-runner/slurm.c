@@ -49,7 +49,7 @@ enum status slurm_check(char *version, size_t n, struct error *err) {
     struct search search = {NULL, version, n};
     struct process_result result;
     enum status status = ask("--version", &search, &result, err);
-    if (status != ST_OK || (result.ending == PROCESS_EXITED && result.exit_code == 0))
+    if (status || (result.ending == PROCESS_EXITED && result.exit_code == 0))
         return status;
     const char *last = strrchr(result.last_words, '\n');
     return error_set(err, ST_ENVIRONMENT, "srun does not work here: %s", last ? last + 1 : result.last_words);
@@ -59,7 +59,7 @@ bool slurm_has_pmix(void) {
     char line[128];
     struct search search = {"pmix", line, sizeof line};
     struct process_result result;
-    return ask("--mpi=list", &search, &result, &(struct error){0}) == ST_OK && *line;
+    return !ask("--mpi=list", &search, &result, &(struct error){0}) && *line;
 }
 
 static bool is_mentioned(const char *options, const char *name) {
@@ -144,7 +144,7 @@ static enum status validate(const struct slurm_config *config, struct error *err
     if (config->n_hosts == 0)
         return error_set(err, ST_INVALID, "srun has no hosts");
     enum status status = ST_OK;
-    for (size_t i = 0; i < config->n_hosts && status == ST_OK; i++)
+    for (size_t i = 0; i < config->n_hosts && !status; i++)
         if (config->hosts[i].slots == 0)
             status = error_set(err, ST_INVALID, "host %zu has no slots", i);
         else
@@ -155,7 +155,7 @@ static enum status validate(const struct slurm_config *config, struct error *err
 enum status slurm_command(const struct slurm_config *config, struct arena *arena, const char *const **out,
                           struct error *err) {
     enum status status = validate(config, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     struct words words = {.arena = arena};
     words_add(&words, "srun");

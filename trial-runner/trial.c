@@ -110,7 +110,7 @@ static void judge(struct trial *trial, const struct launch_result *launch) {
     enum status status = launch_judge(launch, "the trial", &why);
     if (status == ST_CANCELLED)
         end_with(trial, TRIAL_CANCELLED, ERROR_TEXT(&why));
-    else if (status != ST_OK)
+    else if (status)
         end_with(trial, TRIAL_FAILED, ERROR_TEXT(&why));
     else if (!trial->done || trial->result.n != trial->request->iterations)
         end_with(trial, TRIAL_FAILED, "the workers ended before the last iteration");
@@ -154,7 +154,7 @@ static enum status launch(struct trial *trial, const struct inputs *inputs, cons
                                           .context = trial};
     struct launch_result result;
     enum status status = launch_workers(&launch, &result, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     judge(trial, &result);
     return trial_find_median(&trial->result, err);
@@ -183,7 +183,7 @@ static enum status write_and_run(struct trial *trial, const bool *serves, struct
 static enum status find_servers(const struct trial_request *request, bool **out, struct error *err) {
     struct plan plan;
     enum status status = plan_lower(request->model, request->cluster, request->strategy, &plan, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     bool *serves = calloc(request->cluster->n_nodes, sizeof *serves);
     for (uint32_t i = 0; serves && i < plan.n_messages; i++)
@@ -206,12 +206,12 @@ enum status trial_run(const struct trial_request *request, struct trial_result *
         *out = trial.result;
         return ST_OK;
     }
-    if (status != ST_OK)
+    if (status)
         return error_pass(err, &why);
     trial.result.time_us = calloc(request->iterations ? request->iterations : 1, sizeof(double));
     status = trial.result.time_us ? write_and_run(&trial, serves, err) : error_no_memory(err);
     free(serves);
-    if (status != ST_OK) {
+    if (status) {
         trial_result_release(&trial.result);
         return status;
     }

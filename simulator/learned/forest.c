@@ -37,7 +37,7 @@ static enum status open_column(const struct json_at *tree, const char *key, size
                                struct json_at *first, struct error *err) {
     size_t found;
     enum status status = json_array(tree, key, MOST_NODES, array, &found, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     if (found != n)
         return json_fail(array, err, "has %zu entries; the tree has %zu nodes", found, n);
@@ -49,7 +49,7 @@ static enum status open_column(const struct json_at *tree, const char *key, size
 static enum status read_child(const struct json_at *at, size_t parent, size_t n, uint32_t *out, struct error *err) {
     double x;
     enum status status = json_number_at(at, -1, (double)n - 1, &x, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     if (x != -1 && !(x > (double)parent && x == (double)(uint32_t)x))
         return json_fail(at, err, "must be a later node, or -1 for none");
@@ -63,7 +63,7 @@ static enum status read_flag(const struct json_at *at, bool *out, struct error *
     if (cJSON_IsBool(at->node))
         return json_bool_at(at, out, err);
     enum status status = json_integer_at(at, 0, 1, &flag, err);
-    if (status == ST_OK)
+    if (!status)
         *out = flag == 1;
     return status;
 }
@@ -73,15 +73,15 @@ static enum status read_node(const struct cursor *at, size_t place, size_t n, ui
     uint64_t feature = 0;
     double value = 0;
     enum status status = read_child(&at->left, place, n, &out->left, err);
-    if (status == ST_OK)
+    if (!status)
         status = read_child(&at->right, place, n, &out->right, err);
-    if (status == ST_OK)
+    if (!status)
         status = json_integer_at(&at->feature, 0, n_features - 1, &feature, err);
-    if (status == ST_OK)
+    if (!status)
         status = json_number_at(&at->value, -FLT_MAX, FLT_MAX, &value, err);
-    if (status == ST_OK)
+    if (!status)
         status = read_flag(&at->default_left, &out->default_left, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     if (!out->left != !out->right)
         return json_fail(&at->left, err, "a node has two children or none");
@@ -97,9 +97,9 @@ static enum status read_tree(const struct json_at *tree, const struct columns *c
     struct cursor at;
     size_t n;
     enum status status = json_array(tree, columns->left, MOST_NODES, &array[0], &n, err);
-    if (status == ST_OK && n == 0)
+    if (!status && n == 0)
         return json_fail(&array[0], err, "a tree has at least one node");
-    if (status != ST_OK || (status = open_column(tree, columns->left, n, &array[0], &at.left, err)) ||
+    if (status || (status = open_column(tree, columns->left, n, &array[0], &at.left, err)) ||
         (status = open_column(tree, columns->right, n, &array[1], &at.right, err)) ||
         (status = open_column(tree, columns->feature, n, &array[2], &at.feature, err)) ||
         (status = open_column(tree, columns->value, n, &array[3], &at.value, err)) ||
@@ -111,7 +111,7 @@ static enum status read_tree(const struct json_at *tree, const struct columns *c
         struct forest_node *node = &forest->nodes[root + i];
         *node = (struct forest_node){0};
         status = read_node(&at, i, n, n_features, node, err);
-        if (status != ST_OK)
+        if (status)
             return status;
         node->left = node->left ? root + node->left : 0;
         node->right = node->right ? root + node->right : 0;
@@ -128,10 +128,9 @@ static enum status read_trees(const struct json_at *trees, size_t most, const st
     const struct forest before = *forest;
     enum status status = ST_OK;
     size_t n = 0;
-    for (struct json_at tree = json_first(trees); tree.node && n < most && status == ST_OK;
-         tree = json_next(&tree), n++)
+    for (struct json_at tree = json_first(trees); tree.node && n < most && !status; tree = json_next(&tree), n++)
         status = read_tree(&tree, columns, n_features, forest, err);
-    if (status != ST_OK) {
+    if (status) {
         forest->n_trees = before.n_trees;
         forest->n_nodes = before.n_nodes;
     }
@@ -144,13 +143,13 @@ enum status forest_append_xgboost(struct forest *forest, const char *json, size_
     struct json_at learner, booster, model, trees;
     size_t found;
     enum status status = json_parse(json, n, "XGBoost's model", &tree, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     const struct json_at root = json_root(tree, "XGBoost's model");
-    if ((status = json_member(&root, "learner", &learner, err)) == ST_OK &&
-        (status = json_member(&learner, "gradient_booster", &booster, err)) == ST_OK &&
-        (status = json_member(&booster, "model", &model, err)) == ST_OK &&
-        (status = json_array(&model, "trees", MOST_TREES, &trees, &found, err)) == ST_OK)
+    if (!(status = json_member(&root, "learner", &learner, err)) &&
+        !(status = json_member(&learner, "gradient_booster", &booster, err)) &&
+        !(status = json_member(&booster, "model", &model, err)) &&
+        !(status = json_array(&model, "trees", MOST_TREES, &trees, &found, err)))
         status = read_trees(&trees, n_trees, &XGBOOST, n_features, forest, err);
     cJSON_Delete(tree);
     return status;
@@ -159,7 +158,7 @@ enum status forest_append_xgboost(struct forest *forest, const char *json, size_
 enum status forest_copy(const struct forest *from, struct forest *out, struct error *err) {
     struct forest copy = {0};
     enum status status = grow(&copy, from->n_trees, from->n_nodes, err);
-    if (status != ST_OK) {
+    if (status) {
         forest_release(&copy);
         return status;
     }
@@ -178,7 +177,7 @@ enum status forest_append_scaled(struct forest *forest, const struct forest *fro
     const size_t n = from->n_trees - first, start = first < from->n_trees ? from->root[first] : from->n_nodes;
     const size_t n_nodes = from->n_nodes - start, trees = forest->n_trees, nodes = forest->n_nodes;
     const enum status status = grow(forest, n, n_nodes, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     for (size_t t = 0; t < n; t++)
         forest->root[trees + t] = (uint32_t)(from->root[first + t] - start + nodes);
@@ -258,11 +257,11 @@ enum status forest_read(const struct json_at *at, uint32_t n_features, struct fo
     static const char *const KNOWN[] = {"default_left", "feature", "left", "right", "value", NULL};
     struct forest forest = {0};
     enum status status = ST_OK;
-    for (struct json_at tree = json_first(at); tree.node && status == ST_OK; tree = json_next(&tree))
+    for (struct json_at tree = json_first(at); tree.node && !status; tree = json_next(&tree))
         status = json_expect_object(&tree, KNOWN, err);
-    if (status == ST_OK)
+    if (!status)
         status = read_trees(at, MOST_TREES, &OURS, n_features, &forest, err);
-    if (status != ST_OK) {
+    if (status) {
         forest_release(&forest);
         return status;
     }

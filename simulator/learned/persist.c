@@ -105,7 +105,7 @@ static enum status get_number(const struct json_at *at, const char *key, double 
 static enum status get_accuracy(const struct json_at *at, const char *key, double *out, struct error *err) {
     struct json_at child;
     enum status status = json_member(at, key, &child, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     *out = NAN;
     return cJSON_IsNull(child.node) ? ST_OK : json_number_at(&child, 0, 1, out, err);
@@ -115,11 +115,11 @@ static enum status get_numbers(const struct json_at *at, const char *key, size_t
     struct json_at array;
     size_t found, i = 0;
     enum status status = json_array(at, key, MOST_PARAMETERS, &array, &found, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     if (found != n)
         return json_fail(&array, err, "has %zu numbers; this version's rankers have %zu", found, n);
-    for (struct json_at e = json_first(&array); e.node && status == ST_OK; e = json_next(&e))
+    for (struct json_at e = json_first(&array); e.node && !status; e = json_next(&e))
         status = json_number_at(&e, -DBL_MAX, DBL_MAX, &out[i++], err);
     return status;
 }
@@ -131,10 +131,10 @@ static enum status check_names(const struct json_at *at, const char *key, size_t
     const char *word;
     size_t found, i = 0;
     enum status status = json_array(at, key, MOST_PARAMETERS, &array, &found, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     for (struct json_at e = json_first(&array); e.node && i < n; e = json_next(&e), i++) {
-        if ((status = json_string_at(&e, &word, err)) != ST_OK)
+        if ((status = json_string_at(&e, &word, err)))
             return status;
         if (strcmp(word, name(i)) != 0)
             return json_fail(&e, err, "is \"%.60s\" where this version has \"%s\"; train the ranker anew", word,
@@ -170,7 +170,7 @@ static enum status read_seed(const struct json_at *at, uint64_t *out, struct err
     const char *text;
     char again[SEED_TEXT];
     enum status status = json_member(at, "seed", &child, err);
-    if (status != ST_OK || (status = json_string_at(&child, &text, err)) != ST_OK)
+    if (status || (status = json_string_at(&child, &text, err)))
         return status;
     const unsigned long long seed = strtoull(text, NULL, 10);
     snprintf(again, sizeof again, "%llu", seed);
@@ -230,9 +230,9 @@ static enum status read_model(const struct json_at *root, struct ranker *ranker,
     if (network)
         return get_numbers(root, "parameters", network->parameters, ranker->parameters, err);
     enum status status = get_number(root, "leaf_scale", &ranker->leaf_scale, err);
-    if (status == ST_OK)
+    if (!status)
         status = json_array(root, "trees", MOST_PARAMETERS, &trees, &n, err);
-    return status == ST_OK ? forest_read(&trees, FEATURE_GLOBAL_COUNT, &ranker->forest, err) : status;
+    return !status ? forest_read(&trees, FEATURE_GLOBAL_COUNT, &ranker->forest, err) : status;
 }
 
 static enum status check_members(const struct json_at *root, bool trees, struct error *err) {
@@ -251,9 +251,9 @@ static enum status read_kind(const struct json_at *root, enum ranker_kind *out, 
             NULL};
     size_t kind;
     enum status status = json_expect_schema(root, SCHEMA, err);
-    if (status == ST_OK)
+    if (!status)
         status = json_get_word(root, "kind", JSON_REQUIRED, WORDS, &kind, err);
-    if (status == ST_OK)
+    if (!status)
         *out = (enum ranker_kind)kind;
     return status;
 }
@@ -261,9 +261,9 @@ static enum status read_kind(const struct json_at *root, enum ranker_kind *out, 
 static enum status read_ranker(const struct json_at *root, struct ranker **out, struct error *err) {
     enum ranker_kind kind = RANKER_linear;
     enum status status = read_kind(root, &kind, err);
-    if (status == ST_OK)
+    if (!status)
         status = check_members(root, ranker_network(kind) == NULL, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     struct ranker *ranker = ranker_new(kind);
     if (!ranker)
@@ -282,7 +282,7 @@ static enum status read_ranker(const struct json_at *root, struct ranker **out, 
 enum status ranker_read(const char *text, struct ranker **out, struct error *err) {
     cJSON *tree;
     enum status status = json_parse(text, strlen(text), "ranker", &tree, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     ranker_hold_blas();
     const struct json_at root = json_root(tree, "ranker");

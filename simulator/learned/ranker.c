@@ -96,7 +96,7 @@ static enum status run_network(const struct ranker *ranker, const struct feature
     void *state;
     enum status status =
         normalise(&ranker->normalisation, features, ranker->options.kind != RANKER_linear, &input_arena, &input, err);
-    if (status == ST_OK)
+    if (!status)
         status = network->forward(ranker->parameters, &input, &scratch, &state, score, err);
     arena_release(&scratch);
     arena_release(&input_arena);
@@ -124,13 +124,13 @@ static double start_of(const struct ranker *ranker, const struct features *featu
 enum status ranker_score(const struct ranker *ranker, const struct features *features, double *out, struct error *err) {
     enum status status = ranker->options.residual ? check_timeline(features, err) : ST_OK;
     double own = 0;
-    if (status != ST_OK)
+    if (status)
         return status;
     if (NETWORKS[ranker->options.kind])
         status = run_network(ranker, features, &own, err);
     else
         own = run_forest(ranker, features);
-    if (status == ST_OK)
+    if (!status)
         *out = start_of(ranker, features) + own;
     return status;
 }
@@ -142,9 +142,9 @@ enum status ranker_score(const struct ranker *ranker, const struct features *fea
 static enum status set_base(const struct ranker *ranker, struct fold *fold, struct error *err) {
     const bool network = NETWORKS[ranker->options.kind] != NULL;
     enum status status = ST_OK;
-    for (size_t i = 0; i < fold->n && status == ST_OK; i++) {
+    for (size_t i = 0; i < fold->n && !status; i++) {
         status = ranker_score(ranker, fold->features[i], &fold->score[i], err);
-        fold->base[i] = network && status == ST_OK ? start_of(ranker, fold->features[i]) : fold->score[i];
+        fold->base[i] = network && !status ? start_of(ranker, fold->features[i]) : fold->score[i];
     }
     return status;
 }
@@ -157,9 +157,9 @@ static void shift_fold(struct fold *fold, double by) {
 /* What the scores start from, and the shift that makes them right on average. */
 static enum status set_start(struct ranker *ranker, struct sample *sample, struct error *err) {
     enum status status = set_base(ranker, &sample->training, err);
-    if (status == ST_OK)
+    if (!status)
         status = set_base(ranker, &sample->validation, err);
-    if (status != ST_OK || !ranker->options.residual)
+    if (status || !ranker->options.residual)
         return status;
     const double bias = fold_bias(&sample->training);
     ranker->shift -= bias;
@@ -170,9 +170,9 @@ static enum status set_start(struct ranker *ranker, struct sample *sample, struc
 
 static enum status accuracy(const struct ranker *ranker, struct fold *fold, double *out, struct error *err) {
     enum status status = ST_OK;
-    for (size_t i = 0; i < fold->n && status == ST_OK; i++)
+    for (size_t i = 0; i < fold->n && !status; i++)
         status = ranker_score(ranker, fold->features[i], &fold->score[i], err);
-    if (status == ST_OK)
+    if (!status)
         *out = pairwise_accuracy(fold->n, fold->us, fold->score, fold->group);
     return status;
 }
@@ -187,7 +187,7 @@ static enum status fit(struct ranker *ranker, struct training *training, bool go
     const struct neural_network *network = NETWORKS[ranker->options.kind];
     struct sample *sample = &training->sample;
     enum status status = set_start(ranker, sample, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     if (network)
         status = network_fit(network, &ranker->normalisation, training, goes_on, ranker->parameters, err);
@@ -199,9 +199,9 @@ static enum status fit(struct ranker *ranker, struct training *training, bool go
                                             .best_epoch = training->best_epoch,
                                             .n_training = sample->training.n,
                                             .n_validation = sample->validation.n};
-    if (status == ST_OK)
+    if (!status)
         status = accuracy(ranker, &sample->training, &ranker->report.training_accuracy, err);
-    if (status == ST_OK)
+    if (!status)
         status = accuracy(ranker, &sample->validation, &ranker->report.validation_accuracy, err);
     return status;
 }
@@ -232,7 +232,7 @@ static enum status train(struct ranker *ranker, const struct ranker *from, const
                          size_t n, const struct ranker_example *examples, struct error *err) {
     struct training training = {.options = options};
     enum status status = sample_init(&training.sample, n, examples, options->validation, options->seed, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     const double fresh = (double)training.sample.training.n;
     training.rate = options->learning_rate * (from ? fresh / (fresh + FORMER) : 1);
@@ -241,7 +241,7 @@ static enum status train(struct ranker *ranker, const struct ranker *from, const
                                   .temperature = ranker->leaf_scale,
                                   .noise = NOISE,
                                   .anchor = ranker->options.residual ? ANCHOR : 0};
-    if (status == ST_OK)
+    if (!status)
         status = fit(ranker, &training, from != NULL, err);
     sample_release(&training.sample);
     return status;
@@ -276,7 +276,7 @@ static enum status train_member(const struct ranker *ranker, const struct ranker
     options.seed += number * MEMBER_SEED;
     options.cancel = cancel;
     const enum status status = train(member, from, &options, n, examples, err);
-    if (status == ST_OK)
+    if (!status)
         *out = member;
     else
         ranker_free(member);
@@ -290,10 +290,10 @@ static enum status train_members(struct ranker *ranker, const struct ranker *fro
                                  size_t n, const struct ranker_example *examples, struct error *err) {
     const size_t former = from ? from->forest.n_trees : 0;
     enum status status = from ? forest_copy(&from->forest, &ranker->forest, err) : ST_OK;
-    for (uint64_t k = 0; k < options->members && status == ST_OK; k++) {
+    for (uint64_t k = 0; k < options->members && !status; k++) {
         struct ranker *member = NULL;
         status = train_member(ranker, from, k, n, examples, options->cancel, &member, err);
-        if (status != ST_OK)
+        if (status)
             break;
         if (k == 0)
             ranker->normalisation = member->normalisation;
@@ -308,7 +308,7 @@ static enum status train_from(const struct ranker *from, const struct ranker_opt
                               struct error *err) {
     const double start_us = clock_now_us();
     enum status status = ranker_check_options(options, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     ranker_hold_blas();
     struct ranker *ranker = ranker_new(from ? from->options.kind : options->kind);
@@ -321,7 +321,7 @@ static enum status train_from(const struct ranker *from, const struct ranker_opt
     ranker->options.cancel = NULL;
     status = NETWORKS[kind] ? train(ranker, from, options, n, examples, err)
                             : train_members(ranker, from, options, n, examples, err);
-    if (status != ST_OK) {
+    if (status) {
         ranker_free(ranker);
         return status;
     }

@@ -126,9 +126,9 @@ enum status sample_init(struct sample *sample, size_t n, const struct ranker_exa
                         uint64_t seed, struct error *err) {
     *sample = (struct sample){0};
     enum status status = check_examples(n, examples, err);
-    if (status == ST_OK)
+    if (!status)
         status = fill(sample, n, examples, validation, seed, err);
-    if (status != ST_OK)
+    if (status)
         sample_release(sample);
     return status;
 }

@@ -52,7 +52,7 @@ static enum status normalise_fold(const struct normalisation *normalisation, con
                                   struct arena *arena, struct network_input **out, struct error *err) {
     struct network_input *input = arena_alloc(arena, fold->n, sizeof *input);
     enum status status = input ? ST_OK : error_no_memory(err);
-    for (size_t i = 0; i < fold->n && status == ST_OK; i++)
+    for (size_t i = 0; i < fold->n && !status; i++)
         status = normalise(normalisation, fold->features[i], whole, arena, &input[i], err);
     *out = input;
     return status;
@@ -72,9 +72,9 @@ static enum status fit_init(struct fit *fit, const struct normalisation *normali
     memcpy(fit->best, fit->parameters, n * sizeof *fit->best);
     enum status status =
         adam_init(&fit->adam, n, stay_near ? home : NULL, fit->training->options->weight_decay, &fit->arena, err);
-    if (status == ST_OK)
+    if (!status)
         status = normalise_fold(normalisation, &sample->training, whole, &fit->arena, &fit->input, err);
-    if (status == ST_OK)
+    if (!status)
         status = normalise_fold(normalisation, &sample->validation, whole, &fit->arena, &fit->judge_input, err);
     return status;
 }
@@ -91,7 +91,7 @@ static enum status score_example(struct fit *fit, struct fold *fold, const struc
     double score;
     enum status status =
         fit->network->forward(fit->parameters, &input[i], &fit->slot[slot], &fit->state[slot], &score, err);
-    if (status == ST_OK)
+    if (!status)
         fold->score[i] = fold->base[i] + score;
     return status;
 }
@@ -99,7 +99,7 @@ static enum status score_example(struct fit *fit, struct fold *fold, const struc
 static enum status score_fold(struct fit *fit, struct fold *fold, const struct network_input *input,
                               struct error *err) {
     enum status status = ST_OK;
-    for (uint32_t i = 0; i < fold->n && status == ST_OK; i++)
+    for (uint32_t i = 0; i < fold->n && !status; i++)
         status = score_example(fit, fold, input, i, 0, err);
     return status;
 }
@@ -108,7 +108,7 @@ static enum status validate(struct fit *fit, double *error, struct error *err) {
     struct sample *sample = &fit->training->sample;
     sample_set_offsets(sample);
     enum status status = score_fold(fit, &sample->validation, fit->judge_input, err);
-    if (status == ST_OK)
+    if (!status)
         *error = sample_error(sample, fit->training->loss.anchor > 0);
     return status;
 }
@@ -121,13 +121,13 @@ static enum status step(struct fit *fit, const struct chunks *chunks, size_t fro
     size_t slot = 0;
     memset(fit->gradient, 0, fit->network->parameters * sizeof *fit->gradient);
     for (size_t c = from; c < to; c++) {
-        for (size_t m = 0; m < chunks->chunk[c].n && status == ST_OK; m++) {
+        for (size_t m = 0; m < chunks->chunk[c].n && !status; m++) {
             const uint32_t i = chunks->member[chunks->chunk[c].first + m];
             fold->slope[i] = fold->curve[i] = 0;
             status = score_example(fit, fold, fit->input, i, slot++, err);
         }
     }
-    if (status != ST_OK)
+    if (status)
         return status;
     const double loss =
         chunks_loss(chunks, from, to, (double)n, &fit->training->loss, fold, fit->training->sample.offset);
@@ -135,13 +135,13 @@ static enum status step(struct fit *fit, const struct chunks *chunks, size_t fro
         return error_set(err, ST_NUMERIC, "the training loss is not finite; lower the learning rate");
     slot = 0;
     for (size_t c = from; c < to; c++) {
-        for (size_t m = 0; m < chunks->chunk[c].n && status == ST_OK; m++, slot++) {
+        for (size_t m = 0; m < chunks->chunk[c].n && !status; m++, slot++) {
             const uint32_t i = chunks->member[chunks->chunk[c].first + m];
             status = fit->network->backward(fit->parameters, &fit->input[i], &fit->slot[slot], fit->state[slot],
                                             fold->slope[i], fit->gradient, err);
         }
     }
-    if (status == ST_OK)
+    if (!status)
         adam_step(&fit->adam, rate, fit->gradient, fit->parameters);
     return status;
 }
@@ -155,7 +155,7 @@ static enum status run_epoch(struct fit *fit, uint32_t epoch, struct error *err)
     arena_clear(&fit->draws);
     rng_split(&rng, options->seed, epoch);
     enum status status = chunks_draw(&fit->training->sample.training, BATCH, &rng, &fit->draws, &chunks, err);
-    for (size_t from = 0, to; status == ST_OK && from < chunks.n; from = to) {
+    for (size_t from = 0, to; !status && from < chunks.n; from = to) {
         size_t n = 0;
         for (to = from; to < chunks.n && n < BATCH; to++)
             n += chunks.chunk[to].n;
@@ -169,16 +169,16 @@ static enum status run(struct fit *fit, struct error *err) {
     const size_t bytes = fit->network->parameters * sizeof *fit->best;
     double error = 0;
     enum status status = score_fold(fit, &training->sample.training, fit->input, err);
-    if (status == ST_OK)
+    if (!status)
         status = validate(fit, &error, err);
     struct judge judge = {error};
-    for (uint32_t epoch = 1; status == ST_OK && epoch <= training->options->epochs; epoch++) {
+    for (uint32_t epoch = 1; !status && epoch <= training->options->epochs; epoch++) {
         if (training_is_cancelled(training))
             return error_set(err, ST_CANCELLED, "training was cancelled in epoch %u", epoch);
         status = run_epoch(fit, epoch, err);
-        if (status == ST_OK)
+        if (!status)
             status = validate(fit, &error, err);
-        if (status != ST_OK)
+        if (status)
             break;
         training->epochs = epoch;
         if (judge_is_better(&judge, error)) {
@@ -196,7 +196,7 @@ enum status network_fit(const struct neural_network *network, const struct norma
                         struct training *training, bool stay_near, double *parameters, struct error *err) {
     struct fit fit = {.network = network, .training = training, .parameters = parameters};
     enum status status = fit_init(&fit, normalisation, stay_near, err);
-    if (status == ST_OK)
+    if (!status)
         status = run(&fit, err);
     fit_release(&fit);
     return status;

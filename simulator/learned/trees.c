@@ -65,7 +65,7 @@ static enum status set_parameters(struct boost *boost, struct error *err) {
         {"lambda", lambda},
     };
     enum status status = ST_OK;
-    for (size_t i = 0; i < sizeof parameters / sizeof parameters[0] && status == ST_OK; i++)
+    for (size_t i = 0; i < sizeof parameters / sizeof parameters[0] && !status; i++)
         status = check(XGBoosterSetParam(boost->booster, parameters[i][0], parameters[i][1]), parameters[i][0], err);
     return status;
 }
@@ -77,12 +77,12 @@ static enum status boost_init(struct boost *boost, struct error *err) {
     if (!boost->slope || !boost->curve)
         return error_no_memory(err);
     enum status status = matrix_of(&sample->training, &boost->arena, &boost->matrix, err);
-    if (status == ST_OK && sample->validation.n > 0)
+    if (!status && sample->validation.n > 0)
         status = matrix_of(&sample->validation, &boost->arena, &boost->judge_matrix, err);
     const DMatrixHandle known[] = {boost->matrix, boost->judge_matrix};
-    if (status == ST_OK)
+    if (!status)
         status = check(XGBoosterCreate(known, sample->validation.n > 0 ? 2 : 1, &boost->booster), "start", err);
-    if (status == ST_OK)
+    if (!status)
         status = set_parameters(boost, err);
     return status;
 }
@@ -104,9 +104,9 @@ static enum status score_fold(const struct boost *boost, DMatrixHandle matrix, s
     if (fold->n == 0)
         return ST_OK;
     enum status status = check(XGBoosterPredict(boost->booster, matrix, 1, 0, 0, &n, &margin), "predict", err);
-    if (status == ST_OK && n != fold->n)
+    if (!status && n != fold->n)
         status = error_set(err, ST_NUMERIC, "XGBoost predicted %llu rows of %zu", (unsigned long long)n, fold->n);
-    for (size_t i = 0; i < fold->n && status == ST_OK; i++)
+    for (size_t i = 0; i < fold->n && !status; i++)
         fold->score[i] = fold->base[i] + boost->training->loss.temperature * (double)margin[i];
     return status;
 }
@@ -121,7 +121,7 @@ static enum status derive(struct boost *boost, uint32_t round, struct error *err
     arena_clear(&boost->draws);
     rng_split(&rng, training->options->seed, round);
     enum status status = chunks_draw(fold, CHUNK, &rng, &boost->draws, &chunks, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     memset(fold->slope, 0, fold->n * sizeof *fold->slope);
     memset(fold->curve, 0, fold->n * sizeof *fold->curve);
@@ -143,13 +143,13 @@ static double validation_error(struct training *training) {
 static enum status grow_tree(struct boost *boost, uint32_t round, struct error *err) {
     struct sample *sample = &boost->training->sample;
     enum status status = derive(boost, round, err);
-    if (status == ST_OK)
+    if (!status)
         status =
             check(XGBoosterBoostOneIter(boost->booster, boost->matrix, boost->slope, boost->curve, sample->training.n),
                   "grow a tree", err);
-    if (status == ST_OK)
+    if (!status)
         status = score_fold(boost, boost->matrix, &sample->training, err);
-    if (status == ST_OK)
+    if (!status)
         status = score_fold(boost, boost->judge_matrix, &sample->validation, err);
     return status;
 }
@@ -165,7 +165,7 @@ static enum status run(struct boost *boost, struct error *err) {
         if (training_is_cancelled(training))
             return error_set(err, ST_CANCELLED, "training was cancelled in round %u", round);
         const enum status status = grow_tree(boost, round, err);
-        if (status != ST_OK)
+        if (status)
             return status;
         training->epochs = round;
         if (judge_is_better(&judge, validation_error(training)))
@@ -183,7 +183,7 @@ static enum status keep(struct boost *boost, struct forest *forest, struct error
         return ST_OK; /* a booster that was never asked to grow has nothing to save */
     enum status status =
         check(XGBoosterSaveModelToBuffer(boost->booster, "{\"format\":\"json\"}", &n, &json), "save its trees", err);
-    if (status == ST_OK)
+    if (!status)
         status = forest_append_xgboost(forest, json, n, boost->training->best_epoch, FEATURE_GLOBAL_COUNT, err);
     return status;
 }
@@ -191,9 +191,9 @@ static enum status keep(struct boost *boost, struct forest *forest, struct error
 enum status trees_fit(struct training *training, struct forest *forest, struct error *err) {
     struct boost boost = {.training = training};
     enum status status = boost_init(&boost, err);
-    if (status == ST_OK)
+    if (!status)
         status = run(&boost, err);
-    if (status == ST_OK)
+    if (!status)
         status = keep(&boost, forest, err);
     boost_release(&boost);
     return status;

@@ -150,12 +150,12 @@ static enum status measured_curves(struct all_reduce_table *table, const struct 
     size_t most = cluster->n_measurements, n = 0;
     double *bytes = arena_alloc(arena, most, sizeof *bytes), *time_us = arena_alloc(arena, most, sizeof *time_us);
     enum status st = bytes && time_us ? ST_OK : error_no_memory(err);
-    for (int a = 0; a < ALGORITHM_COUNT && st == ST_OK; a++) {
+    for (int a = 0; a < ALGORITHM_COUNT && !st; a++) {
         uint32_t points = list_points(cluster, (enum algorithm)a, bytes + n, time_us + n);
         measured[a] = (struct curve_table){points, bytes + n, time_us + n};
         n += points;
     }
-    for (int a = 0; a < ALGORITHM_COUNT && st == ST_OK && n > 0; a++)
+    for (int a = 0; a < ALGORITHM_COUNT && !st && n > 0; a++)
         st = curve_init(&table->curves[a].measured, ALGORITHM_COUNT, measured, (uint32_t)a, arena, err);
     table->any_curve = n > 0;
     return st;
@@ -243,9 +243,9 @@ static enum status hold_curves(struct all_reduce_table *table, const struct clus
     if (!table->any_curve || !isfinite(all_reduce_narrowest_bytes_per_us(cluster)))
         return ST_OK;
     enum status st = wire_per_byte_us(cluster, wire, err);
-    if (st == ST_OK)
+    if (!st)
         table->burst_us = fmax(table->burst_us, burst_us(table, wire));
-    for (int a = 0; a < ALGORITHM_COUNT && st == ST_OK && table->burst_us > 0; a++)
+    for (int a = 0; a < ALGORITHM_COUNT && !st && table->burst_us > 0; a++)
         st = curve_hold(table, (enum algorithm)a, wire, arena, err);
     return st;
 }
@@ -259,9 +259,9 @@ enum status all_reduce_init(struct all_reduce_table *table, const struct cluster
     enum status st = ST_OK;
     if (cluster->n_devices > 1 && !cluster->fixed_all_reduce && cluster->n_measurements > 0)
         st = measured_curves(&built, cluster, arena, err);
-    if (st == ST_OK)
+    if (!st)
         st = hold_curves(&built, cluster, arena, err);
-    if (st == ST_OK)
+    if (!st)
         *table = built;
     return st;
 }

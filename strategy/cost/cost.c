@@ -88,7 +88,7 @@ enum status cost_init(struct cost *out, const struct cluster *cluster, struct er
     else
         st = all_reduce_init(&cost.all_reduce, cluster,
                              measured_burst(cluster) / all_reduce_narrowest_bytes_per_us(cluster), &cost.arena, err);
-    if (st != ST_OK) {
+    if (st) {
         arena_release(&cost.arena);
         return st;
     }

@@ -109,13 +109,13 @@ enum status wire_per_byte_us(const struct cluster *cluster, double by_algorithm[
                               .in = arena_alloc(&arena, cluster->n_nodes, sizeof(double))};
     enum status st = traffic.out && traffic.in ? ST_OK : error_no_memory(err);
     double least = INFINITY;
-    for (int a = ALGORITHM_auto + 1; a < ALGORITHM_COUNT && st == ST_OK; a++) {
+    for (int a = ALGORITHM_auto + 1; a < ALGORITHM_COUNT && !st; a++) {
         clear(&traffic);
         route(&traffic, (enum algorithm)a);
         by_algorithm[a] = busiest_us(&traffic);
         least = fmin(least, by_algorithm[a]);
     }
-    if (st == ST_OK)
+    if (!st)
         by_algorithm[ALGORITHM_auto] = least;
     arena_release(&arena);
     return st;

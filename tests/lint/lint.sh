@@ -96,6 +96,12 @@ rule() {
     grep -nE "$1" "${all[@]}" /dev/null | sed -E "s|^([^:]*:[0-9]+:).*|\1 $2|"
 }
 
+# A status is checked in one way: "if (st)" and "if (!st)".
+status_checks() {
+    grep -nE '[!=]= ?ST_OK\b' "${ours[@]}" /dev/null |
+        sed -E 's|^([^:]*:[0-9]+:).*|\1 compares a status with ST_OK; write "st" or "!st"|'
+}
+
 # What others wrote goes to a terminal by text_print alone (base/text.h). The listed files print their own words.
 raw_prints() {
     local file
@@ -163,6 +169,7 @@ readmes() {
         rule '\b(TO''DO|FIX''ME|XXX)\b' 'a note to do something later; do it or leave it out'
         LC_ALL=C.UTF-8 rule '^.{121,}$' 'is longer than 120 columns; run make format'
         first_lines
+        status_checks
         raw_prints
         uncounted_trials
     fi

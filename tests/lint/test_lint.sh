@@ -2,7 +2,7 @@
 # Breaks every rule of lint.sh once, in a small project of its own, and expects exactly that finding.
 # Once: it runs nothing that is built.
 # Computes: it waits for nothing and times nothing.
-# Plan: 36
+# Plan: 37
 set -u
 lint=$(cd "$(dirname "$0")" && pwd)/lint.sh
 work=$(mktemp -d)
@@ -106,6 +106,8 @@ if out=$(run); then echo "ok columns are characters, not bytes"; else echo "not 
 fresh
 printf 'int x;\n' >low/d.c
 expect "a file starts with a comment" "low/d.c:1: does not start"
+printf 'bool good = f() == ST_OK;\n' >>low/a.c
+expect "statuses are checked in one way" "low/a.c:3: compares a status with ST_OK"
 mkdir -p cli
 printf '/* Prints. */\nvoid f(const char *name) {\n    printf("%%s", name);\n}\n' >cli/f.c
 echo "Commands." >cli/README.md

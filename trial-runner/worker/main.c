@@ -70,7 +70,7 @@ static enum status parse_fault(const char *text, enum execute_fault *out, struct
 static enum status parse_seconds(const char *text, double *out, struct error *err) {
     double us;
     enum status status = units_parse_time(text, &us, err);
-    if (status == ST_OK)
+    if (!status)
         *out = us / 1e6;
     return status;
 }
@@ -119,7 +119,7 @@ static enum status parse_options(int argc, char **argv, struct options *out, str
         if (i + 1 == argc)
             return error_set(err, ST_USAGE, "%s is unknown or needs a value", argv[i]);
         enum status status = parse_option(argv[i], argv[i + 1], out, err);
-        if (status != ST_OK)
+        if (status)
             return status;
         i++;
     }
@@ -135,14 +135,14 @@ static enum status share_document(const char *path, cJSON **out, struct error *e
     struct error shared = {.status = ST_OK};
     cJSON *tree = NULL;
     char *text = NULL;
-    if (rank == 0 && json_read_file(path, &tree, &shared) == ST_OK) {
+    if (rank == 0 && !json_read_file(path, &tree, &shared)) {
         text = json_line(tree);
         cJSON_Delete(tree);
         if (!text)
             error_no_memory(&shared);
     }
     MPI_Bcast(&shared, sizeof shared, MPI_BYTE, 0, MPI_COMM_WORLD);
-    if (shared.status != ST_OK)
+    if (shared.status)
         return error_pass(err, &shared);
     char *copy = world_share_text(text);
     free(text);
@@ -154,7 +154,7 @@ static enum status share_document(const char *path, cJSON **out, struct error *e
 static enum status read_model(const char *path, struct model *out, struct error *err) {
     cJSON *tree;
     enum status status = share_document(path, &tree, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     status = model_read(tree, path, out, err);
     cJSON_Delete(tree);
@@ -164,7 +164,7 @@ static enum status read_model(const char *path, struct model *out, struct error 
 static enum status read_cluster(const char *path, struct cluster *out, struct error *err) {
     cJSON *tree;
     enum status status = share_document(path, &tree, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     status = cluster_read(tree, path, out, err);
     cJSON_Delete(tree);
@@ -174,7 +174,7 @@ static enum status read_cluster(const char *path, struct cluster *out, struct er
 static enum status read_strategy(const char *path, struct trial *trial, struct error *err) {
     cJSON *tree;
     enum status status = share_document(path, &tree, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     status = strategy_read(tree, path, &trial->model, &trial->cluster, &trial->strategy, err);
     cJSON_Delete(tree);
@@ -236,15 +236,15 @@ static void execute(const struct options *options, struct trial *trial) {
 
 static enum status run(const struct options *options, struct trial *trial, struct error *err) {
     enum status status = plan_lower(&trial->model, &trial->cluster, &trial->strategy, &trial->plan, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     status = backend_check_plan(&trial->plan, err);
-    if (status == ST_OK)
+    if (!status)
         status = world_init(&trial->world, &trial->plan, err);
-    if (status != ST_OK)
+    if (status)
         goto release_plan;
     status = backend_join(&trial->world, err);
-    if (status != ST_OK)
+    if (status)
         goto release_world;
     execute(options, trial);
     backend_leave(&trial->world);
@@ -258,17 +258,17 @@ release_plan:
 static enum status read_and_run(const struct options *options, struct error *err) {
     struct trial trial = {0};
     enum status status = read_cluster(options->cluster, &trial.cluster, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     if (options->bench) {
         status = measure_cluster(&trial.cluster, &options->measure, report_ready, err);
         goto release_cluster;
     }
     status = read_model(options->model, &trial.model, err);
-    if (status != ST_OK)
+    if (status)
         goto release_cluster;
     status = read_strategy(options->strategy, &trial, err);
-    if (status != ST_OK)
+    if (status)
         goto release_model;
     status = run(options, &trial, err);
     strategy_release(&trial.strategy);
@@ -299,7 +299,7 @@ static void prepare_process(void) {
 static int probe(void) {
     struct error err = {.status = ST_OK};
     enum status status = backend_probe(&err);
-    if (status != ST_OK)
+    if (status)
         report_error(&err);
     return status_exit_code(status);
 }
@@ -314,11 +314,11 @@ int main(int argc, char **argv) {
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     enum status status = parse_options(argc, argv, &options, &err);
-    if (status == ST_OK)
+    if (!status)
         status = backend_open(&err);
-    if (status == ST_OK)
+    if (!status)
         status = read_and_run(&options, &err);
-    if (status != ST_OK && rank == 0)
+    if (status && rank == 0)
         report_error(&err);
     MPI_Finalize();
     return status_exit_code(status);

@@ -203,7 +203,7 @@ static enum status lower_small(struct small_plan *small, const struct cluster *c
                                uint64_t credit_bytes, struct error *err) {
     struct strategy *strategy = &small->strategy;
     enum status status = strategy_init(strategy, "bench", &small->model, small->model.n_variables, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     strategy->policy = policy;
     strategy->credit_bytes = credit_bytes;
@@ -212,9 +212,9 @@ static enum status lower_small(struct small_plan *small, const struct cluster *c
         strategy->variables[i].group = i;
     }
     status = strategy_seal(strategy, &small->model, cluster, err);
-    if (status == ST_OK)
+    if (!status)
         status = plan_lower(&small->model, cluster, strategy, &small->plan, err);
-    if (status != ST_OK)
+    if (status)
         strategy_release(strategy);
     return status;
 }
@@ -223,10 +223,10 @@ static enum status small_plan_init(struct small_plan *small, const struct cluste
                                    enum policy policy, uint64_t credit_bytes, struct error *err) {
     *small = (struct small_plan){0};
     enum status status = small_model(n, &small->model, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     status = lower_small(small, cluster, policy, credit_bytes, err);
-    if (status != ST_OK)
+    if (status)
         model_release(&small->model);
     return status;
 }
@@ -244,7 +244,7 @@ static enum status time_small_plan(const struct bench *b, uint32_t n, enum polic
     struct small_plan small;
     struct execute_result result;
     enum status status = small_plan_init(&small, b->cluster, n, policy, credit_bytes, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     execute_run(&small.plan, &b->world, &(struct execute_options){.iterations = ITERATIONS, .warmup = 2}, &result);
     *out = median_of(ITERATIONS, result.time_us);
@@ -256,13 +256,13 @@ static enum status time_small_plan(const struct bench *b, uint32_t n, enum polic
 static enum status measure_messages(struct bench *b, struct error *err) {
     double few = 0, many = 0, fifo = 0, priority = 0;
     enum status status = time_small_plan(b, SMALL_PLAN, POLICY_fifo, CREDIT_UNLIMITED, &few, err);
-    if (status == ST_OK)
+    if (!status)
         status = time_small_plan(b, LARGE_PLAN, POLICY_fifo, CREDIT_UNLIMITED, &many, err);
-    if (status == ST_OK)
+    if (!status)
         status = time_small_plan(b, LARGE_PLAN, POLICY_fifo, 0, &fifo, err);
-    if (status == ST_OK)
+    if (!status)
         status = time_small_plan(b, LARGE_PLAN, POLICY_priority, 0, &priority, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     b->runtime.message_us = fmax(0, (many - few) / (LARGE_PLAN - SMALL_PLAN));
     b->runtime.coordination_us = fmax(0, (priority - fifo) / LARGE_PLAN);
@@ -291,7 +291,7 @@ static enum status measure_all(struct bench *b, struct error *err) {
     measure_rates(b);
     if (b->cluster->n_devices > 1) {
         enum status status = measure_messages(b, err);
-        if (status != ST_OK)
+        if (status)
             return status;
         measure_push_and_pull(b);
         measure_all_reduce(b);
@@ -306,7 +306,7 @@ static enum status measure_all(struct bench *b, struct error *err) {
 static enum status bench_world(struct bench *b, struct error *err) {
     struct small_plan small;
     enum status status = small_plan_init(&small, b->cluster, 1, POLICY_fifo, 0, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     status = world_init(&b->world, &small.plan, err);
     small_plan_release(&small);
@@ -318,10 +318,10 @@ enum status measure_cluster(const struct cluster *cluster, const struct measure_
     struct bench b = {.cluster = cluster, .options = options, .peer = cluster->n_devices - 1};
     const uint64_t rate_bytes = operations_kind.rate_bytes;
     enum status status = bench_world(&b, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     status = backend_join(&b.world, err);
-    if (status != ST_OK)
+    if (status)
         goto release_world;
     b.operations = operations_new(&b.world, b.peer, options->max_bytes > rate_bytes ? options->max_bytes : rate_bytes);
     b.end_us = clock_now_us() + options->time_limit_s * 1e6;

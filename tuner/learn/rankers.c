@@ -346,7 +346,7 @@ enum status rankers_list(struct store *store, const struct viewer *asker, struct
         st = error_no_memory(err);
     for (size_t i = 0; i < n && !st; i++) {
         const enum status seen = read_stored(store, asker, objects[i].id.hex, &list.items[list.n], err);
-        if (seen == ST_OK || seen == ST_INVALID)
+        if (!seen || seen == ST_INVALID)
             list.n++;
         else
             stored_ranker_release(&list.items[list.n]);

@@ -37,7 +37,7 @@ enum status bayes_new(size_t n, const struct bayes_dimension *dimensions, const 
     if (!b)
         return error_no_memory(err);
     enum status st = bayes_space_init(&b->space, n, dimensions, &b->memory, err);
-    if (st == ST_OK)
+    if (!st)
         st = gp_new(b->space.columns, b->space.input_of, &b->gp, err);
     if (st) {
         bayes_free(b);
@@ -109,9 +109,9 @@ static enum status read_trial(const struct bayes *b, const struct bayes_trial *t
 static enum status records_read(struct bayes *b, const struct bayes_history *h, size_t q, struct records *r,
                                 struct error *err) {
     enum status st = records_alloc(b, h, q, r, err);
-    for (size_t i = 0; i < h->n && st == ST_OK; i++)
+    for (size_t i = 0; i < h->n && !st; i++)
         st = read_trial(b, &h->trials[i], i, r, err);
-    for (size_t i = 0; i < h->n_pending && st == ST_OK; i++) {
+    for (size_t i = 0; i < h->n_pending && !st; i++) {
         const double *x = h->pending + i * b->space.dimensions;
         st = bayes_space_encode(&b->space, x, r->rows + (h->n + i) * b->space.columns, err);
         if (st)
@@ -171,7 +171,7 @@ static enum status design_by_prior(struct bayes *b, const struct bayes_climb *cl
     enum status st = bayes_climb_priors(climb, BAYES_SPREAD, rows, r->x, prior, err);
     *found = false;
     double apart = 0.3 * sqrt((double)b->space.dimensions);
-    while (st == ST_OK && !*found && apart > 1e-3) {
+    while (!st && !*found && apart > 1e-3) {
         *found = best_apart(b, climb, r, known, apart, rows, prior, row);
         apart /= 2;
     }
@@ -226,7 +226,7 @@ static enum status fit(struct bayes *b, struct records *r, struct error *err) {
         b->gp,
         &(struct gp_data){.n = r->n, .x = r->rows, .y = r->y, .prior = r->prior, .noise = r->noise, .room = r->room},
         err);
-    if (st == ST_OK)
+    if (!st)
         gp_observed_means(b->gp, r->mean);
     return st;
 }
@@ -289,7 +289,7 @@ static enum status prepare(struct bayes *b, const struct bayes_history *h, struc
         return st;
     s->best = r->mean[best_trial(h, r)];
     s->n_near = list_near(b, r, s->near, NEAR);
-    for (size_t i = 0; i < h->n_pending && st == ST_OK; i++)
+    for (size_t i = 0; i < h->n_pending && !st; i++)
         st = believe(b, r, r->rows + (h->n + i) * b->space.columns, &s->best, &log_ei, err);
     return st;
 }

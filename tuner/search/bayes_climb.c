@@ -64,7 +64,7 @@ static enum status prior_at(const struct bayes_climb *climb, const double *row, 
 enum status bayes_climb_priors(const struct bayes_climb *climb, size_t n, const double *rows, double *scratch,
                                double *prior, struct error *err) {
     enum status st = ST_OK;
-    for (size_t i = 0; i < n && st == ST_OK; i++)
+    for (size_t i = 0; i < n && !st; i++)
         st = prior_at(climb, rows + i * climb->space->columns, scratch, &prior[i], err);
     return st;
 }

@@ -267,7 +267,7 @@ static enum status choose(struct gp *gp, double least_noise, struct error *err) 
         nlopt_set_ftol_abs(opt, TOLERANCE);
         st = climb_all(&climb, opt, least_noise, scratch, scratch + 2 * parameters, err);
         memcpy(gp->theta, climb.at, parameters * sizeof *climb.at);
-        if (st == ST_OK)
+        if (!st)
             st = gp_factorise(gp, gp->theta, gp->n, false, err);
     }
     nlopt_destroy(opt);
@@ -278,13 +278,13 @@ static enum status choose(struct gp *gp, double least_noise, struct error *err) 
 enum status gp_fit(struct gp *gp, const struct gp_data *data, struct error *err) {
     double least_noise = LEAST_NOISE;
     enum status st = gp_load(gp, data, err);
-    for (int i = 0; i < REFITS && st == ST_OK; i++) {
+    for (int i = 0; i < REFITS && !st; i++) {
         st = choose(gp, least_noise, err);
         if (st || gp->jitter == 0)
             break;
         least_noise = fmin(10 * gp->jitter, MOST_NOISE);
     }
-    if (st == ST_OK) {
+    if (!st) {
         memcpy(gp->optimum, gp->theta, (GP_LENGTH + gp->inputs) * sizeof *gp->theta);
         gp->fitted = true;
     }

@@ -138,7 +138,7 @@ void assignments_forget(struct assignments *a, size_t place) {
 
 enum stored_session_state session_end_state(struct session *engine, char reason[ERROR_TEXT_ROOM]) {
     struct error why;
-    const bool failed = session_found(engine, &why) != ST_OK;
+    const bool failed = session_found(engine, &why);
     if (failed)
         error_text(&why, reason);
     else

@@ -89,7 +89,7 @@ enum status collective_check_plan(const struct plan *plan, struct error *err) {
     int *upper, found;
     MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &upper, &found);
     enum status status = ST_OK;
-    for (uint32_t i = 0; i < plan->n_messages && status == ST_OK; i++)
+    for (uint32_t i = 0; i < plan->n_messages && !status; i++)
         status = check_message(plan, i, found ? (uint64_t)*upper : 32767, err);
     return status;
 }

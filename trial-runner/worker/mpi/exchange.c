@@ -40,8 +40,7 @@ static void finish(struct exchange *x, uint32_t m) {
         pool_give(&x->pool, transfer->buffer);
     }
     transfer->buffer = NULL;
-    if (x->verify &&
-        gradients_check(&x->gradients, m, x->world->cluster->n_devices, transfer->iteration, &err) != ST_OK)
+    if (x->verify && gradients_check(&x->gradients, m, x->world->cluster->n_devices, transfer->iteration, &err))
         report_abort(err.status, "%s, device %u", ERROR_TEXT(&err), x->world->device);
     transfer->end_us = clock_now_us();
     x->closed[message->gate]--;

@@ -21,7 +21,7 @@ static void add_versions(cJSON *line) {
 enum status backend_probe(struct error *err) {
     int n;
     enum status status = device_look(&n, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     cJSON *line = report_event("probe");
     cJSON *gpus = cJSON_AddArrayToObject(line, "gpus");
@@ -54,7 +54,7 @@ static enum status check_message(const struct plan *plan, uint32_t i, struct err
 
 enum status backend_check_plan(const struct plan *plan, struct error *err) {
     enum status status = ST_OK;
-    for (uint32_t i = 0; i < plan->n_messages && status == ST_OK; i++)
+    for (uint32_t i = 0; i < plan->n_messages && !status; i++)
         status = check_message(plan, i, err);
     return status;
 }
@@ -62,7 +62,7 @@ enum status backend_check_plan(const struct plan *plan, struct error *err) {
 enum status backend_join(struct world *world, struct error *err) {
     struct network *network = report_alloc(1, sizeof *network);
     enum status status = network_open(network, world, err);
-    if (status != ST_OK)
+    if (status)
         free(network);
     return status;
 }

@@ -42,7 +42,7 @@ enum status device_agree(enum status status, struct error *err) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     struct {
         int failed, rank;
-    } mine = {status != ST_OK, rank}, first;
+    } mine = {status, rank}, first;
     MPI_Allreduce(&mine, &first, 1, MPI_2INT, MPI_MAXLOC, MPI_COMM_WORLD);
     if (!first.failed)
         return ST_OK;
@@ -137,11 +137,11 @@ static enum status choose_on_host(struct device *device, const struct world *wor
     MPI_Comm_size(host, &n);
     const int number = number_on_host(world, host, me, n);
     enum status status = device_look(&count, err);
-    if (status == ST_OK)
+    if (!status)
         status = take(device, count, number, seat, err);
     struct seat *seats = report_alloc((size_t)n, sizeof *seats);
     MPI_Allgather(seat, sizeof *seat, MPI_BYTE, seats, sizeof *seat, MPI_BYTE, host);
-    if (status == ST_OK)
+    if (!status)
         status = separate(device, world, seats, me, n, err);
     device->crowded = n >= sysconf(_SC_NPROCESSORS_ONLN);
     free(seats);
@@ -185,8 +185,8 @@ enum status device_choose(struct device *device, const struct world *world, stru
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, world->rank, MPI_INFO_NULL, &host);
     enum status status = choose_on_host(device, world, host, &seat, err);
     MPI_Comm_free(&host);
-    const enum status shared = share_blocks(device, world, &seat, status == ST_OK ? err : NULL);
-    return device_agree(status == ST_OK ? shared : status, err);
+    const enum status shared = share_blocks(device, world, &seat, !status ? err : NULL);
+    return device_agree(!status ? shared : status, err);
 }
 
 /* Clearing and copying return before they are done, and our streams do not wait for the default one. */

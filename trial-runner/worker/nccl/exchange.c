@@ -217,7 +217,7 @@ static bool take_notes(struct exchange *x) {
 
 static void checked(struct exchange *x, uint32_t m) {
     struct error err;
-    if (gradients_verdict(&x->gradients, m, x->transfers[m].iteration, &err) != ST_OK)
+    if (gradients_verdict(&x->gradients, m, x->transfers[m].iteration, &err))
         report_abort(err.status, "%s, device %u", ERROR_TEXT(&err), x->world->device);
     complete(x, m);
 }

@@ -20,7 +20,7 @@ struct network_link {
 enum status network_open(struct network *network, struct world *world, struct error *err) {
     *network = (struct network){.world = world, .node = MPI_COMM_NULL};
     enum status status = device_choose(&network->device, world, err);
-    if (status != ST_OK)
+    if (status)
         return status;
     /* A call that returns before its kernel is on the stream would let the next event come too soon, and the variable
      * beats a communicator's configuration. */
