@@ -260,6 +260,34 @@ static void only_what_was_cancelled_and_not_lost_is_void(void **state) {
     assert_false(outcome_row_is_void(&failed));
 }
 
+/* The rows of a session's model and cluster are its own business: a trial of it writes neither again. */
+static void trial_of_a_session_leaves_model_and_cluster_alone(void **state) {
+    struct world *w = *state;
+    struct error err;
+    struct strategy strategy;
+    struct store *store;
+    int64_t row;
+    char file[4096];
+    snprintf(file, sizeof file, "%s/alone.db", test_dir());
+    assert_ok(store_open(file, STORE_READ_WRITE, &store, &err));
+    assert_ok(baselines_build(baselines_find("wfbp"), &w->model, &w->cluster, &strategy, &err));
+    const struct trial_start of_session = {.model = &w->model,
+                                           .cluster = &w->cluster,
+                                           .strategy = &strategy,
+                                           .session = "never-begun",
+                                           .proposer = "wfbp",
+                                           .runner = "simulated"};
+    assert_true(trial_record_start(store, &of_session, &row, &err));
+    assert_int_equal(store_has(store, STORE_MODEL, w->model.id.hex, &err), ST_NOT_FOUND);
+    assert_int_equal(store_has(store, STORE_CLUSTER, w->cluster.id.hex, &err), ST_NOT_FOUND);
+    struct trial_start alone = of_session;
+    alone.session = NULL;
+    assert_ok(trial_record_start(store, &alone, &row, &err));
+    assert_ok(store_has(store, STORE_MODEL, w->model.id.hex, &err));
+    strategy_release(&strategy);
+    store_close(store);
+}
+
 static void a_damaged_outcome_is_refused_with_its_place(void **state) {
     struct world *w = *state;
     static const struct {
@@ -287,6 +315,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         T(random_sessions_come_to_what_the_rules_say),
         T(only_what_was_cancelled_and_not_lost_is_void),
+        T(trial_of_a_session_leaves_model_and_cluster_alone),
         T(a_damaged_outcome_is_refused_with_its_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
