@@ -15,8 +15,12 @@ static double middle(size_t n, const double *sorted) {
     return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
 }
 
-double median_of(size_t n, double *values) {
+void numbers_sort(size_t n, double *values) {
     qsort(values, n, sizeof *values, compare);
+}
+
+double median_of(size_t n, double *values) {
+    numbers_sort(n, values);
     return middle(n, values);
 }
 

@@ -29,4 +29,6 @@ enum status summary_of_rounds(size_t n_rounds, const size_t *counts, const doubl
 
 double median_of(size_t n, double *values); /* sorts; n >= 1 */
 
+void numbers_sort(size_t n, double *values); /* rising; none is NAN */
+
 #endif

@@ -3,11 +3,13 @@
 #include "cli/manual.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
+#include "base/stream.h"
 #include "base/version.h"
 #include "cli/commands.h"
 #include "cli/options.h"
@@ -361,15 +363,18 @@ struct writing {
 
 static enum status write_file(const struct command_page *page, const char *folder, const char *name,
                               struct error *err) {
-    char path[PATH_MAX];
+    char path[PATH_MAX], *text;
+    size_t n;
     if ((size_t)snprintf(path, sizeof path, "%s/%s.1", folder, name) >= sizeof path)
         return error_set(err, ST_ENVIRONMENT, "%.200s...: the path is too long", folder);
-    FILE *to = fopen(path, "w");
-    if (!to)
-        return error_set(err, ST_ENVIRONMENT, "%.300s: %s", path, strerror(errno));
-    print_page(page, to);
-    const bool bad = ferror(to);
-    return fclose(to) || bad ? error_set(err, ST_ENVIRONMENT, "%.300s: %s", path, strerror(errno)) : ST_OK;
+    FILE *to = stream_open(&text, &n);
+    if (to)
+        print_page(page, to);
+    enum status st = stream_close(to, ST_OK, &text, err);
+    if (!st)
+        st = file_write(path, n, text, err);
+    free(text);
+    return st;
 }
 
 static void visit(const struct command_page *page, void *context) {

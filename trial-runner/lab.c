@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/stream.h"
 #include "trial-runner/lab_internal.h"
 
 /* Without a host name and a TMPDIR of their own the daemons of Open MPI take each other's session folder, and one start
@@ -109,17 +110,15 @@ static enum status files_mount(struct error *err) {
 static enum status hosts_write(const struct lab_config *config, struct error *err) {
     char *text = NULL;
     size_t n;
-    FILE *hosts = open_memstream(&text, &n);
+    FILE *hosts = stream_open(&text, &n);
     if (!hosts)
         return error_no_memory(err);
     fprintf(hosts, "127.0.0.1 localhost\n198.18.0.1 " LAB_HEAD "\n");
     for (size_t i = 0; i < config->n; i++)
         fprintf(hosts, "198.18.1.%zu %s\n", i + 1, config->nodes[i].name);
-    if (fclose(hosts) != 0) {
-        free(text);
-        return error_no_memory(err);
-    }
-    enum status status = lab_write("/run/lab/hosts", text, 0644, err);
+    enum status status = stream_close(hosts, ST_OK, &text, err);
+    if (!status)
+        status = lab_write("/run/lab/hosts", text, 0644, err);
     free(text);
     if (!status && mount("/run/lab/hosts", "/etc/hosts", NULL, MS_BIND, NULL) != 0)
         return cannot("put its own /etc/hosts in place", err);

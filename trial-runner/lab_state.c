@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/stream.h"
 #include "trial-runner/lab.h"
 #include "trial-runner/lab_internal.h"
 
@@ -397,7 +398,7 @@ static _Noreturn void exec_inside(int pidfd, const char *const *argv) {
 static char *shell_line(const char *const *argv) {
     char *text = NULL;
     size_t n;
-    FILE *out = open_memstream(&text, &n);
+    FILE *out = stream_open(&text, &n);
     if (!out)
         return NULL;
     fputs("exec", out);
@@ -410,10 +411,8 @@ static char *shell_line(const char *const *argv) {
                 fputc(*c, out);
         fputc('\'', out);
     }
-    if (fclose(out) == 0)
-        return text;
-    free(text);
-    return NULL;
+    stream_close(out, ST_OK, &text, NULL);
+    return text;
 }
 
 static enum status exec_wait(int pidfd, const char *const *argv, int *exit_code, struct error *err) {

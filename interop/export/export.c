@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/stream.h"
 #include "interop/export/export_internal.h"
 #include "strategy/space/ready_order.h"
 
@@ -72,7 +73,7 @@ void export_release(struct export *export) {
 /* ---- files ---- */
 
 FILE *form_open(struct form *f) {
-    FILE *file = open_memstream(&f->open_text, &f->open_size);
+    FILE *file = stream_open(&f->open_text, &f->open_size);
     f->no_memory |= !file;
     return file;
 }
@@ -89,11 +90,10 @@ static void form_add_bytes(struct form *f, const char *name, const void *bytes, 
 void form_close(struct form *f, const char *name, FILE *file) {
     if (!file)
         return;
-    bool whole = !ferror(file);
-    whole = !fclose(file) && whole;
-    if (whole)
+    if (stream_close(file, ST_OK, &f->open_text, NULL))
+        f->no_memory = true;
+    else
         form_add_bytes(f, name, f->open_text, f->open_size);
-    f->no_memory |= !whole;
     free(f->open_text);
     f->open_text = NULL;
 }

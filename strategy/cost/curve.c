@@ -8,7 +8,8 @@
 
 #include <math.h>
 #include <stdbool.h>
-#include <stdlib.h>
+
+#include "base/statistics.h"
 
 /* The last of n >= 1 rising numbers that is at most x, but not the very last; 0 if there is none. */
 static uint32_t place_below(uint32_t n, const double *rising, double x) {
@@ -84,11 +85,6 @@ static double filled_us(const struct curve_table *own, uint32_t i, uint32_t n_ta
     return n ? fmin(fmax(exp(sum / n), own->time_us[i]), own->time_us[i + 1]) : NAN;
 }
 
-static int compare_numbers(const void *a, const void *b) {
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 /* All sizes of all tables within the range of `which`, rising, each once. */
 static uint32_t list_sizes(uint32_t n_tables, const struct curve_table *tables, uint32_t which, double *sizes) {
     const struct curve_table *own = &tables[which];
@@ -97,7 +93,7 @@ static uint32_t list_sizes(uint32_t n_tables, const struct curve_table *tables, 
         for (uint32_t i = 0; i < tables[t].n; i++)
             if (tables[t].bytes[i] >= own->bytes[0] && tables[t].bytes[i] <= own->bytes[own->n - 1])
                 sizes[n++] = tables[t].bytes[i];
-    qsort(sizes, n, sizeof *sizes, compare_numbers);
+    numbers_sort(n, sizes);
     for (uint32_t i = 0; i < n; i++)
         if (i == 0 || sizes[i] > sizes[i - 1])
             sizes[unique++] = sizes[i];
