@@ -153,6 +153,29 @@ static void choices_of_a_batch_are_distinct_and_the_same_each_time(void **state)
     }
 }
 
+/* Without a penalty for likeness a score is the logarithm of the expected improvement. */
+static void gain_is_the_largest_expected_improvement(void **state) {
+    (void)state;
+    struct error err;
+    struct pool pool;
+    struct advisor_observation observed[8];
+    struct advice advice[POOL - 8];
+    size_t order;
+    double gain, most = -INFINITY;
+    struct advisor_options o = advisor_default_options();
+    o.diversity = 0;
+    make_pool(&pool, 0.2, 0.02, 41);
+    for (size_t i = 0; i < 8; i++)
+        observed[i] = (struct advisor_observation){&pool.features[i], pool.us[i]};
+    assert_ok(advisor_rank(&o, 8, observed, POOL - 8, pool.pointers + 8, 1, &order, advice, &gain, &err));
+    for (size_t i = 0; i < POOL - 8; i++)
+        most = fmax(most, advice[i].score);
+    assert_close(gain, exp(most), 1e-9);
+    assert_close(advice[order].score, most, 1e-12);
+    assert_ok(advisor_rank(&o, 2, observed, POOL - 8, pool.pointers + 8, 1, &order, advice, &gain, &err));
+    assert_true(isinf(gain) && gain > 0);
+}
+
 static void nothing_to_choose_from_is_refused(void **state) {
     (void)state;
     struct error err;
@@ -222,6 +245,7 @@ int main(void) {
         cmocka_unit_test(process_learns_what_the_timeline_does_not_know),
         cmocka_unit_test(best_of_a_pool_is_found_in_few_trials),
         cmocka_unit_test(choices_of_a_batch_are_distinct_and_the_same_each_time),
+        cmocka_unit_test(gain_is_the_largest_expected_improvement),
         cmocka_unit_test(nothing_to_choose_from_is_refused),
         cmocka_unit_test(the_knob_that_decides_is_found),
         cmocka_unit_test(two_knobs_that_add_share_the_importance),
