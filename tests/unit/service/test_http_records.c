@@ -1,9 +1,11 @@
 /* Records, rankers and operations over HTTP: what goes in comes back, all or nothing, pages, who sees what, trials that
  * a session is given, and work that outlives its request. */
 #include <math.h>
+#include <sys/resource.h>
 
 #include "base/rng.h"
 #include "dataset/operations.h"
+#include "tests/support/dataset/put.h"
 #include "tests/unit/service/http_site.h"
 
 #define TRIAL "\"proposer\":\"hand\",\"runner\":\"mpirun\""
@@ -970,6 +972,53 @@ static void a_ranker_is_its_teams_unless_it_is_shared(void **state) {
     assert_string_equal(taken, id);
 }
 
+/* The service, on the dataset that it had. */
+static void start_again(void) {
+    struct error err;
+    site.service_options.access.dataset = site.dataset;
+    assert_ok(service_open(&site.service_options, &site.service, &err));
+    assert_ok(http_start(&site.options, site.service, &site.server, &err));
+}
+
+/* Kilobytes, the most that this process ever had in memory. */
+static long peak_memory(void) {
+    struct rusage usage;
+    assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+    return usage.ru_maxrss;
+}
+
+/* Each session's model has a megabyte, and the list has its name. */
+static void a_list_of_sessions_reads_no_models(void **state) {
+    enum { SESSIONS = 200, SIZE = 1 << 20 };
+    (void)state;
+    struct error err;
+    struct store *store;
+    struct id model, cluster;
+    char *content = malloc(SIZE + 16), name[32];
+    assert_non_null(content);
+    site_stop(&site);
+    snprintf(content, SIZE + 16, "{\"a\":\"%0*d\"}", SIZE, 0);
+    assert_ok(store_open(site.dataset, STORE_READ_WRITE, &store, &err));
+    assert_ok(put_object(store, STORE_MODEL, "large", content, &model, &err));
+    assert_ok(put_object(store, STORE_CLUSTER, "small", "{\"a\":1}", &cluster, &err));
+    for (int i = 0; i < SESSIONS; i++) {
+        snprintf(name, sizeof name, "s-%d", i);
+        const struct stored_session session = {
+            .id = name, .model = model.hex, .cluster = cluster.hex, .budget = "{}", .options = "{}"};
+        assert_ok(store_session_begin(store, &session, &err));
+    }
+    store_close(store);
+    free(content);
+    start_again();
+    const long before = peak_memory();
+    cJSON *json = reply_json(site_get(&site, "/api/v1/sessions?page_size=200"), 200);
+    assert_true(peak_memory() - before < SESSIONS / 4 * (SIZE / 1024));
+    const cJSON *items = cJSON_GetObjectItemCaseSensitive(json, "items");
+    assert_int_equal(cJSON_GetArraySize(items), SESSIONS);
+    assert_string_equal(text_of(cJSON_GetObjectItemCaseSensitive(items->child, "model"), "name"), "large");
+    cJSON_Delete(json);
+}
+
 static void what_was_running_when_the_service_died_has_failed(void **state) {
     (void)state;
     struct error err;
@@ -979,9 +1028,7 @@ static void what_was_running_when_the_service_died_has_failed(void **state) {
     assert_ok(store_open(site.dataset, STORE_READ_WRITE, &store, &err));
     assert_ok(operation_begin(store, "train-ranker", "local", "{}", id, &err));
     store_close(store);
-    site.service_options.access.dataset = site.dataset;
-    assert_ok(service_open(&site.service_options, &site.service, &err));
-    assert_ok(http_start(&site.options, site.service, &site.server, &err));
+    start_again();
     snprintf(path, sizeof path, "/api/v1/operations/%s", id);
     cJSON *json = reply_json(site_get(&site, path), 200);
     assert_string_equal(text_of(json, "state"), "failed");
@@ -1012,8 +1059,7 @@ static void stopping_ends_what_runs_and_what_waits(void **state) {
     assert_true(failed > 0); /* the last at least: it waited */
     arena_release(&arena);
     store_close(store);
-    assert_ok(service_open(&site.service_options, &site.service, &err));
-    assert_ok(http_start(&site.options, site.service, &site.server, &err));
+    start_again();
 }
 
 static struct reply *put_uid(const char *token, const char *uid, int us) {
@@ -1068,6 +1114,7 @@ int main(void) {
         OPEN(a_key_makes_a_repeated_training_one),
         TEAMS(a_team_trains_on_what_it_sees_and_sees_its_operations),
         TEAMS(a_ranker_is_its_teams_unless_it_is_shared),
+        OPEN(a_list_of_sessions_reads_no_models),
         OPEN(what_was_running_when_the_service_died_has_failed),
         OPEN(stopping_ends_what_runs_and_what_waits),
     };

@@ -42,7 +42,7 @@ enum status device_agree(enum status status, struct error *err) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     struct {
         int failed, rank;
-    } mine = {status, rank}, first;
+    } mine = {status ? 1 : 0, rank}, first;
     MPI_Allreduce(&mine, &first, 1, MPI_2INT, MPI_MAXLOC, MPI_COMM_WORLD);
     if (!first.failed)
         return ST_OK;
