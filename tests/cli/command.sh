@@ -106,7 +106,7 @@ check what_a_form_cannot_say_is_not_run 3 'pytorch-ddp cannot say everything tha
     mlp-small lab-4x1g --baseline pace --command "$train json" --export-to pytorch-ddp
 check options_of_a_job_need_one 2 '--pattern is about the job' "$syncopate" trial mlp-small lab-4x1g --baseline ps \
     --pattern '(a)'
-check a_runner_and_a_job 2 'one of the two' "$syncopate" tune mlp-small lab-4x1g --command true --runner local
+check a_runner_and_a_job 2 'give one of them, not both' "$syncopate" tune mlp-small lab-4x1g --command true --runner local
 check a_form_that_is_none 2 'no form "torch"' "$syncopate" tune mlp-small lab-4x1g --command true --export-to torch
 check a_loss_that_is_none 2 'there is no loss "speed"; losses are groups all-reduce' "$syncopate" tune mlp-small lab-4x1g --command true \
     --export-to horovod --accept speed
