@@ -267,8 +267,8 @@ mutants:  ## do TESTS (unit/base/test_units ...) notice changes of FILE? of LINE
 	@tests/mutants.py $(FILE) $(TESTS) $(if $(LINE),--line $(LINE)) --most $(or $(MOST),30) --out $(OUT)
 
 lint:  ## the folder law, headers that compile alone, house rules
-	@FOLDERS="$(FOLDERS)" DEPS='$(foreach f,$(FOLDERS),$(f):$(subst $() ,$(comma),$(strip $(DEPS.$(f)))))' CC=$(CC) \
-	    NCCL_HOME=$(NCCL_HOME) tests/lint/lint.sh
+	@FOLDERS="$(FOLDERS)" DEPS='$(foreach f,$(FOLDERS),$(f):$(subst $() ,$(comma),$(strip $(DEPS.$(f)))))' CC='$(CC)' \
+	    NCCL_HOME='$(NCCL_HOME)' tests/lint/lint.sh
 format:  ## clang-format in place (CHECK=1 only checks)
 	$(Q)clang-format $(if $(CHECK),--dry-run -Werror,-i) $(ALL_C)
 tidy:  ## clang-tidy, one file a process
