@@ -11,6 +11,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <math.h>
 #include <sched.h>
 #include <stdio.h>
@@ -93,15 +94,40 @@ static enum status cannot(const char *what, struct error *err) {
     return error_set(err, ST_ENVIRONMENT, "the lab cannot %s: %s", what, strerror(errno));
 }
 
+/* The lab has empty memory file systems of its own in these places. */
+static const struct own_files {
+    const char *path, *options;
+} own_files[] = {{"/run", "mode=755"}, {"/dev/shm", "mode=1777"}};
+
+bool lab_hides(const char *path) {
+    char real[PATH_MAX];
+    if (!realpath(path, real))
+        snprintf(real, sizeof real, "%s", path);
+    for (size_t i = 0; i < sizeof own_files / sizeof *own_files; i++) {
+        const size_t n = strlen(own_files[i].path);
+        if (strncmp(real, own_files[i].path, n) == 0 && (real[n] == '/' || real[n] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+static enum status own_files_mount(struct error *err) {
+    for (size_t i = 0; i < sizeof own_files / sizeof *own_files; i++) {
+        const struct own_files *own = &own_files[i];
+        if (access(own->path, F_OK) == 0 && mount("lab", own->path, "tmpfs", MS_NOSUID | MS_NODEV, own->options) != 0)
+            return error_set(err, ST_ENVIRONMENT, "the lab cannot mount %s: %s", own->path, strerror(errno));
+    }
+    return ST_OK;
+}
+
 static enum status files_mount(struct error *err) {
     if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
         return cannot("make its mounts private", err);
     if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NOEXEC | MS_NODEV, NULL) != 0)
         return cannot("mount /proc", err);
-    if (mount("lab", "/run", "tmpfs", MS_NOSUID | MS_NODEV, "mode=755") != 0)
-        return cannot("mount /run", err);
-    if (access("/dev/shm", F_OK) == 0 && mount("lab", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") != 0)
-        return cannot("mount /dev/shm", err);
+    const enum status status = own_files_mount(err);
+    if (status)
+        return status;
     if (mkdir("/run/lab", 0755) != 0 || mkdir(LAB_TMPDIR, 0755) != 0)
         return cannot("make its folders", err);
     return ST_OK;

@@ -10,6 +10,7 @@
 #ifndef TRIAL_RUNNER_LAB_H
 #define TRIAL_RUNNER_LAB_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -54,6 +55,10 @@ enum status lab_validate(const struct lab_config *config, struct error *err);
  * Fails: ST_INVALID (a name, a rate, too many nodes), ST_ENVIRONMENT (no permission, no iproute2), as process_run. */
 enum status lab_run(const struct lab_config *config, const struct process_options *options, struct process_result *out,
                     struct error *err);
+
+/* Does a lab hide what this path names on the host? True in /run and /dev/shm, also through symbolic links. A path
+ * that is not there is judged by its text. */
+bool lab_hides(const char *path);
 
 struct lab_info {
     const char *name;

@@ -110,13 +110,9 @@ enum status launch_worker_path(const struct launcher *launcher, struct arena *ar
     return ST_OK;
 }
 
-/* The lab puts empty file systems over these. */
-static bool lab_hides(const char *path) {
-    return path && (!strncmp(path, "/dev/shm", 8) || !strncmp(path, "/run", 4));
-}
-
 const char *launch_scratch_parent(const struct launcher *launcher) {
-    if (launcher->kind == LAUNCHER_LAB && lab_hides(getenv("TMPDIR")))
+    const char *temporary = getenv("TMPDIR");
+    if (launcher->kind == LAUNCHER_LAB && temporary && lab_hides(temporary))
         return "/tmp";
     return launcher->kind == LAUNCHER_SLURM && access(".", W_OK) == 0 ? "." : NULL;
 }

@@ -408,6 +408,13 @@ static void the_lab_sees_its_input_wherever_TMPDIR_is(void **state) {
     assert_null(launch_scratch_parent(&local));
     setenv("TMPDIR", "/var/tmp", 1);
     assert_null(launch_scratch_parent(&lab));
+    setenv("TMPDIR", "/runner/tmp", 1);
+    assert_null(launch_scratch_parent(&lab));
+    char link[4200];
+    snprintf(link, sizeof link, "%s/memory", test_dir());
+    assert_int_equal(symlink("/dev/shm", link), 0);
+    setenv("TMPDIR", link, 1);
+    assert_string_equal(launch_scratch_parent(&lab), "/tmp");
     unsetenv("TMPDIR");
     assert_null(launch_scratch_parent(&lab));
     if (kept)
