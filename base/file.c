@@ -29,13 +29,14 @@ static bool write_all(int fd, size_t n, const char *bytes) {
     return true;
 }
 
-static enum status write_through(const char *path, size_t n, const char *bytes, struct error *err) {
-    const int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+/* `flags` are more flags for open(2). */
+static enum status write_through(const char *path, int flags, size_t n, const char *bytes, struct error *err) {
+    const int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | flags, 0666);
     if (fd < 0)
         return write_failed(path, err);
-    const bool written = write_all(fd, n, bytes);
-    enum status status = written ? ST_OK : write_failed(path, err);
-    close(fd);
+    const enum status status = write_all(fd, n, bytes) ? ST_OK : write_failed(path, err);
+    if (close(fd) != 0 && !status)
+        return write_failed(path, err);
     return status;
 }
 
@@ -105,7 +106,7 @@ enum status file_write(const char *path, size_t n, const char *bytes, struct err
     if (S_ISDIR(file.st_mode))
         return error_at(err, ST_ENVIRONMENT, path, "is a directory; name a file in it");
     if (!S_ISREG(file.st_mode))
-        return write_through(path, n, bytes, err);
+        return write_through(path, 0, n, bytes, err);
     if (!realpath(path, target)) /* a symbolic link stays one */
         return write_failed(path, err);
     return replace(target, path, file.st_mode & 0777, n, bytes, err);
@@ -125,4 +126,8 @@ enum status file_write_private(const char *path, size_t n, const char *bytes, st
         return ST_OK;
     const int code = errno;
     return error_at(err, ST_ENVIRONMENT, path, "has changed, but may be as before after a crash: %s", strerror(code));
+}
+
+enum status file_write_plain(const char *path, size_t n, const char *bytes, struct error *err) {
+    return write_through(path, O_CREAT | O_TRUNC, n, bytes, err);
 }

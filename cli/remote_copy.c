@@ -2,15 +2,13 @@
  * removed as soon as the dataset is open for reading. */
 #include "cli/remote_copy.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "cli/remote_records.h"
 #include "cli/remote_session.h"
 #include "dataset/import.h"
+#include "trial-runner/scratch.h"
 
 enum { PAGE_SIZE = 1000 };
 
@@ -48,16 +46,6 @@ static enum status import_pages(struct store *store, struct client *client, cons
     return st;
 }
 
-static void remove_folder(const char *folder, const char *file) {
-    static const char *const tails[] = {"", "-wal", "-shm", ".lock"};
-    for (size_t i = 0; i < sizeof tails / sizeof *tails; i++) {
-        char path[4200];
-        snprintf(path, sizeof path, "%s%s", file, tails[i]);
-        unlink(path);
-    }
-    rmdir(folder);
-}
-
 static enum status fill(const char *file, struct client *client, const char *session, struct error *err) {
     struct store *store;
     enum status st = store_open(file, STORE_READ_WRITE, &store, err);
@@ -80,16 +68,15 @@ static enum status check(struct store *store, const struct remote_session *sessi
 }
 
 enum status remote_session_copy(struct client *client, const char *session, struct store **out, struct error *err) {
-    char folder[4096], file[4160];
-    const char *where = getenv("TMPDIR");
+    struct scratch scratch;
+    char file[SCRATCH_FILE];
     struct remote_session found;
     enum status st = remote_session_find(client, session, &found, err);
+    if (!st)
+        st = scratch_init(&scratch, NULL, err);
     if (st)
         return st;
-    snprintf(folder, sizeof folder, "%s/syncopate-XXXXXX", where && *where ? where : "/tmp");
-    if (!mkdtemp(folder))
-        return error_at(err, ST_ENVIRONMENT, folder, "cannot make this folder: %s", strerror(errno));
-    snprintf(file, sizeof file, "%s/session.db", folder);
+    snprintf(file, sizeof file, "%s/session.db", scratch.folder);
     struct store *store = NULL;
     st = fill(file, client, found.id, err);
     if (!st)
@@ -100,6 +87,6 @@ enum status remote_session_copy(struct client *client, const char *session, stru
         *out = store;
     else
         store_close(store);
-    remove_folder(folder, file);
+    scratch_release(&scratch);
     return st;
 }

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/json.h"
 
 enum { MAX_VARIABLES = 64, MAX_SAME = 10000 };
@@ -43,10 +44,7 @@ enum status job_folder_make(const char *logs, uint64_t number, char out[JOB_PATH
 static enum status write_file(const char *folder, const char *name, const char *text, size_t n, struct error *err) {
     char path[JOB_PATH + 64];
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "we");
-    bool whole = file && fwrite(text, 1, n, file) == n;
-    whole = file && !fclose(file) && whole;
-    return whole ? ST_OK : error_at(err, ST_ENVIRONMENT, path, "cannot be written: %s", strerror(errno));
+    return file_write_plain(path, n, text, err);
 }
 
 static enum status write_strategy(const char *folder, const struct strategy *strategy, const struct model *model,

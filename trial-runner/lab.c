@@ -22,6 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/stream.h"
 #include "trial-runner/lab_internal.h"
 
@@ -83,11 +84,10 @@ enum status lab_validate(const struct lab_config *config, struct error *err) {
 }
 
 static enum status lab_write(const char *path, const char *text, mode_t mode, struct error *err) {
-    FILE *file = fopen(path, "we");
-    bool ok = file && fputs(text, file) >= 0 && fchmod(fileno(file), mode) == 0;
-    if (file && fclose(file) != 0)
-        ok = false;
-    return ok ? ST_OK : error_set(err, ST_ENVIRONMENT, "cannot write %s: %s", path, strerror(errno));
+    const enum status status = file_write_plain(path, strlen(text), text, err);
+    if (!status && chmod(path, mode) != 0)
+        return error_at(err, ST_ENVIRONMENT, path, "its mode cannot be set: %s", strerror(errno));
+    return status;
 }
 
 static enum status cannot(const char *what, struct error *err) {

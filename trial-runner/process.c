@@ -25,6 +25,7 @@
 
 #include "base/clock.h"
 #include "trial-runner/cleanup.h"
+#include "trial-runner/scratch.h"
 
 enum {
     REPORT_FD = 3,       /* in the guard and in the child before exec */
@@ -83,15 +84,10 @@ static bool is_dead(int pidfd) {
 /* ---- the guard and the child ---- */
 
 /* In memory where possible: Open MPI maps its shared segments there. */
-static bool scratch_make(char *path, size_t n) {
+static bool make_scratch(char *path, size_t n) {
     const char *wanted = getenv("TMPDIR");
     const char *const roots[] = {wanted ? wanted : "/dev/shm", "/tmp"};
-    for (size_t i = 0; i < sizeof roots / sizeof *roots; i++) {
-        snprintf(path, n, "%s/syncopate-XXXXXX", roots[i]);
-        if (mkdtemp(path))
-            return true;
-    }
-    return false;
+    return scratch_make_folder(roots[0], n, path) || scratch_make_folder(roots[1], n, path);
 }
 
 /* True when the child is among the dead, with its status. */
@@ -238,7 +234,7 @@ static _Noreturn void guard_run(const struct run *run, const sigset_t *watched) 
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     char scratch[4096] = "";
     struct error err = {0};
-    if (options->scratch && !scratch_make(scratch, sizeof scratch)) {
+    if (options->scratch && !make_scratch(scratch, sizeof scratch)) {
         error_set(&err, ST_ENVIRONMENT, "no temporary folder can be made: %s", strerror(errno));
         report_failure(&err);
     }

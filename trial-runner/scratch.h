@@ -4,6 +4,8 @@
 #define TRIAL_RUNNER_SCRATCH_H
 
 #include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -15,6 +17,10 @@ struct scratch {
     pid_t keeper;
     int lifeline; /* the keeper removes the folder when no process has this open any more */
 };
+
+/* Make a folder of a new name in `parent`, for a caller that removes it itself. Does not use the heap. False, with
+ * errno. */
+bool scratch_make_folder(const char *parent, size_t n, char out[]);
 
 /* Make the folder in `parent`; NULL: in TMPDIR, else in /tmp. Fails: ST_ENVIRONMENT. */
 enum status scratch_init(struct scratch *scratch, const char *parent, struct error *err);

@@ -131,6 +131,21 @@ static void a_private_file_is_its_owner_s_alone(void **state) {
     assert_fails(file_write_private("no/such/folder/tokens", 0, "", &err), ST_ENVIRONMENT, "No such file or directory");
 }
 
+static void a_plain_file_is_emptied_and_filled(void **state) {
+    (void)state;
+    struct error err = {0};
+    const char *folder = fresh_folder("plain");
+    char path[4300];
+    snprintf(path, sizeof path, "%s/trial.json", folder);
+    assert_ok(file_write_plain(path, 5, "first", &err));
+    assert_ok(file_write_plain(path, 2, "{}", &err));
+    assert_string_equal(content(path), "{}");
+    assert_int_equal(entries_in(folder), 1);
+    assert_fails(file_write_plain("no/such/folder/x", 2, "{}", &err), ST_ENVIRONMENT, "No such file or directory");
+    assert_fails(file_write_plain("/dev/full", 2, "{}", &err), ST_ENVIRONMENT,
+                 "/dev/full: cannot be written: No space");
+}
+
 static void a_stream_gives_its_text_or_nothing(void **state) {
     (void)state;
     struct error err = {0};
@@ -159,6 +174,7 @@ int main(void) {
         cmocka_unit_test(what_is_no_file_is_never_replaced),
         cmocka_unit_test(dash_is_standard_output),
         cmocka_unit_test(a_private_file_is_its_owner_s_alone),
+        cmocka_unit_test(a_plain_file_is_emptied_and_filled),
         cmocka_unit_test(a_stream_gives_its_text_or_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
