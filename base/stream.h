@@ -15,8 +15,7 @@
 
 #include "base/error.h"
 
-/* Open a stream that writes into memory. NULL when memory is out; stream_close, given NULL, reports that.
- */
+/* Open a stream that writes into memory. NULL when memory is out: stream_close reports that. */
 FILE *stream_open(char **text, size_t *n);
 
 /* End the stream. `st` is the status of the writing so far. On ST_OK the n bytes of text, and a NUL after them, are the

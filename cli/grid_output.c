@@ -131,7 +131,7 @@ enum status grid_write_csv(const struct grid *grid, const char *path, struct err
     FILE *memory = stream_open(&text, &size);
     if (memory)
         put_csv(grid, memory);
-    return output_stream(memory, ST_OK, &text, path, err);
+    return output_stream(memory, ST_OK, &text, &size, path, err);
 }
 
 /* Column c, or behind them the bound and one device's own time. */
@@ -191,7 +191,7 @@ enum status grid_write_plot(const struct grid *grid, enum grid_measure measure, 
     enum status st = y && lines ? ST_OK : error_no_memory(err);
     if (memory && !st)
         st = draw(grid, measure, y, lines, memory, err);
-    st = output_stream(memory, st, &text, path, err);
+    st = output_stream(memory, st, &text, &size, path, err);
     free(lines);
     free(y);
     return st;

@@ -71,7 +71,7 @@ static enum status write_file(const struct measured_trace *trace, const struct p
     size_t size;
     FILE *memory = stream_open(&text, &size);
     enum status st = memory ? write_text(trace, plan, cost, memory, err) : ST_OK;
-    return output_stream(memory, st, &text, path, err);
+    return output_stream(memory, st, &text, &size, path, err);
 }
 
 enum status measured_trace_write(const struct measured_trace *trace, const struct inputs *inputs,

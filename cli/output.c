@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -20,11 +19,10 @@ enum status output_line(cJSON *json, bool whole, struct error *err) {
     return ST_OK;
 }
 
-enum status output_stream(FILE *to, enum status st, char **text, const char *path, struct error *err) {
+enum status output_stream(FILE *to, enum status st, char **text, const size_t *n, const char *path, struct error *err) {
     st = stream_close(to, st, text, err);
-    const size_t n = st ? 0 : strlen(*text);
     if (!st)
-        st = n && (*text)[n - 1] == '\n' ? file_write(path, n, *text, err) : json_write_file(path, *text, err);
+        st = file_write(path, *n, *text, err);
     free(*text);
     *text = NULL;
     return st;

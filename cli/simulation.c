@@ -42,7 +42,7 @@ static enum status write_trace(struct simulation *s, const struct plan *plan, co
     size_t size;
     FILE *memory = stream_open(&text, &size);
     enum status st = memory ? trace_write(memory, s->timeline, plan, &s->cost, err) : ST_OK;
-    return output_stream(memory, st, &text, path, err);
+    return output_stream(memory, st, &text, &size, path, err);
 }
 
 static enum status predict_strategy(struct simulation *s, const struct strategy *strategy, const char *trace,

@@ -134,7 +134,7 @@ static enum status files_mount(struct error *err) {
 }
 
 static enum status hosts_write(const struct lab_config *config, struct error *err) {
-    char *text = NULL;
+    char *text;
     size_t n;
     FILE *hosts = stream_open(&text, &n);
     if (!hosts)

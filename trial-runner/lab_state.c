@@ -396,7 +396,7 @@ static _Noreturn void exec_inside(int pidfd, const char *const *argv) {
 
 /* The words quoted for a shell, because the agent takes a command line as rsh does. */
 static char *shell_line(const char *const *argv) {
-    char *text = NULL;
+    char *text;
     size_t n;
     FILE *out = stream_open(&text, &n);
     if (!out)
