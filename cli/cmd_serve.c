@@ -192,8 +192,8 @@ static enum status serve_command(int argc, char **argv, struct error *err) {
         .usage = "serve [options]",
         .about =
             "The HTTP service: models, clusters, strategies, predictions and measurements of a team. It prints a line\n"
-            "with its URL when it is ready, and ends in order on SIGTERM; on SIGHUP it\n"
-            "reads its certificate again. /openapi.json describes it.\n"
+            "with its URL when it is ready. It ends in order on SIGTERM, and reads its certificate again on SIGHUP.\n"
+            "/openapi.json describes it.\n"
             "Without --open every request needs a token.",
         .examples = "  syncopate serve --open\n"
                     "  syncopate serve token create alice --role admin && syncopate serve --listen 0.0.0.0:8642 \\\n"
@@ -260,9 +260,8 @@ static enum status create_command(int argc, char **argv, struct error *err) {
         .usage = "serve token create NAME [options]",
         .about =
             "Make a token and print it. It cannot be printed again, since only its hash is kept. A running service\n"
-            "knows it within a second. Roles: read looks; submit also adds descriptions and measurements; run also "
-            "opens sessions;\n"
-            "admin may do everything.",
+            "knows it within a second. Roles: read looks; submit also adds descriptions and measurements; run also\n"
+            "opens sessions; admin may do everything.",
         .examples = "  syncopate serve token create ci --role run --team vision --expires 720h",
         .options = options,
         .min_arguments = 1,

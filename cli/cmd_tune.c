@@ -354,9 +354,9 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
             "Framework defaults and the best baselines run first; then, one after another, the candidate most worth\n"
             "a trial: proposers draw and improve hundreds against the simulator, and a Gaussian process over all\n"
             "trials so far (with a learned ranker, if the dataset has one) picks. At the end the best few run again,\n"
-            "interleaved with the best baseline. Every run is recorded in the dataset. A session that was\n"
-            "interrupted goes on with --resume; one that was merged or imported shows the\n"
-            "commands that it would run, to be typed again.\n"
+            "interleaved with the best baseline. Every run is recorded in the dataset. A session that was interrupted\n"
+            "goes on with --resume; one that was merged or imported shows the commands that it would run, to be\n"
+            "typed again.\n"
             "On a service the session goes on when this command ends; --resume shows it again.",
         .examples = "  syncopate tune cnn-small lab-4x1g --trials 24 --out best.json\n"
                     "  syncopate tune model.json cluster.json --command ./train.sh --export-env horovod \\\n"

@@ -205,9 +205,8 @@ static void say_what_is_missing(const struct running *r, struct error *err) {
                   times->pattern, last_line(r));
     else
         error_set(err, ST_INVALID,
-                  "the command gave no time of an iteration: neither {\"time_us\": ...} lines in "
-                  "$SYNCOPATE_TRIAL_TIMES or on "
-                  "its standard output, nor is there a --pattern; its last line is \"%.120s\"",
+                  "the command gave no time of an iteration: there are no {\"time_us\": ...} lines in "
+                  "$SYNCOPATE_TRIAL_TIMES or on its standard output, and no --pattern; its last line is \"%.120s\"",
                   last_line(r));
 }
 
