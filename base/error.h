@@ -21,7 +21,7 @@
     X(ST_ENVIRONMENT, "environment", 1) /* no root, no mpirun, disk full, read-only file */                            \
     X(ST_TRIAL, "trial-failed", 1)      /* a real run crashed, hung or computed a wrong sum */                         \
     X(ST_TIMEOUT, "timeout", 1)         /* a deadline passed */                                                        \
-    X(ST_NUMERIC, "numeric", 1)         /* a solver could not answer */                                                \
+    X(ST_NUMERIC, "numeric", 1)         /* a numerical routine failed */                                               \
     X(ST_NO_MEMORY, "no-memory", 1)                                                                                    \
     X(ST_UNREACHABLE, "unreachable", 4) /* a service does not answer or refuses */                                     \
     X(ST_CANCELLED, "cancelled", 130)   /* the user interrupted */

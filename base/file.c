@@ -54,8 +54,8 @@ static bool sync_folder(const char *path) {
     return synced;
 }
 
-/* Fill the open file, close it, and rename it to `target`. `mode` 0: leave its mode. False, with errno, when that
- * failed; the temporary file is then removed. */
+/* Write the bytes to the open file, give it the mode, close it, and rename it to `target`. With mode 0 the file keeps
+ * its mode. Returns false, with errno, when a step fails, and then removes the temporary file. */
 static bool fill_and_rename(int fd, const char *temporary, const char *target, mode_t mode, size_t n,
                             const char *bytes) {
     bool done = (mode == 0 || fchmod(fd, mode) == 0) && write_all(fd, n, bytes) && fsync(fd) == 0;

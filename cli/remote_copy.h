@@ -5,9 +5,9 @@
 #include "cli/client/client.h"
 #include "dataset/store.h"
 
-/* What the service shows of it, with its trials that have ended, in a temporary file that is already unlinked: *out is
- * its only user, and leaves nothing behind when closed or killed. Fails: ST_NOT_FOUND (the session, or it has no trial
- * that ended), as client_text. Close with store_close. */
+/* Copy what the service shows of the session, with its trials that have ended, into a temporary dataset. Its file is
+ * unlinked already: *out is its only user, and nothing is left when *out is closed or the process is killed. Fails:
+ * ST_NOT_FOUND (the session, or it has no trial that ended), as client_text. Close with store_close. */
 enum status remote_session_copy(struct client *client, const char *session, struct store **out, struct error *err);
 
 #endif

@@ -9,7 +9,8 @@
  *              carried over by scaled_line().
  *   bandwidth  Gbit/s of every NIC. Device links and the rates of "links" stay. The slope of "collectives" is
  *              inversely proportional to the rate of the slowest NIC.
- *   batch      samples a device. Operator times and sparse_rows grow in proportion; "workers" and rates stay.
+ *   batch      samples that each device takes in an iteration. Operator times and sparse_rows are proportional to it.
+ *              "workers" and rates stay.
  *
  * A measured curve holds for one number of devices and one network. So the axis workers drops the curves of all-reduce,
  * and the axis bandwidth drops all curves. Threads: a const struct sweep may be shared. */

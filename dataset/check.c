@@ -61,9 +61,10 @@ static enum status each_row(struct check *check, const char *sql,
     return status;
 }
 
-/* A row is one finding or, for pages, a heading in asterisks and a finding a line. Code 7 (out of memory) says nothing
- * about the file. Neither does a failed CHECK, since json_valid() also fails without memory; `rules` below finds the
- * rows that break a rule. */
+/* Read a row of SQLite's integrity check. The row is one finding, except that the findings about pages come together in
+ * one row: a heading in asterisks, then a line for each. Code 7 means that memory is out and says nothing about the
+ * file. A failed CHECK is passed over, since json_valid() also fails without memory: `rules` below finds the rows that
+ * break a rule. */
 static enum status look_at_integrity(struct check *check, sqlite3_stmt *stmt, struct error *err) {
     const char *line = column_text(stmt, 0);
     if (strstr(line, "error code=7") || strstr(line, "error code 7"))

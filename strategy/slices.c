@@ -91,9 +91,11 @@ enum status slices_check_variable(const struct strategy *strategy, const struct 
     return ST_OK;
 }
 
-/* The bytes that no slice of a group has sent yet, all its bytes, and the width of its elements. */
+/* The bytes of one merge group, which slices send. */
 struct stream {
-    uint64_t left, bytes, width;
+    uint64_t left;  /* bytes that are in no slice yet */
+    uint64_t bytes; /* all */
+    uint64_t width; /* of an element, in bytes */
 };
 
 static void measure(const struct strategy *strategy, const struct model *model, struct stream *streams) {

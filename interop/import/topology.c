@@ -1,7 +1,7 @@
-/* What `nvidia-smi topo -m` prints: a matrix of how the devices of a node are linked. From it come the number of GPUs
- * and, if every pair of GPUs is joined by NVLinks, the fewest links of a pair ("NV12": 12 links). A link carries 25
- * GB/s one way in NVLink 2, 3 and 4 (NVIDIA's data sheets of V100, A100 and H100). The matrix does not give the rate of
- * PCIe (PIX, PXB, PHB, NODE, SYS). */
+/* What `nvidia-smi topo -m` prints: a matrix of how the devices of a node are linked. The matrix gives the number
+ * of GPUs. If NVLinks join every pair of GPUs, it also gives a rate: that of the pair with the fewest links ("NV12" is
+ * a pair with 12). A link carries 25 GB/s one way in NVLink 2, 3 and 4 (NVIDIA's data sheets of V100, A100 and H100).
+ * The matrix does not give the rate of PCIe (PIX, PXB, PHB, NODE, SYS). */
 #include <ctype.h>
 #include <string.h>
 

@@ -1,10 +1,12 @@
 /* A PyTorch profiler's trace (export_chrome_trace, or a TensorBoard handler's file): operators of the forward pass,
  * steps of autograd, and the moment when each gradient was accumulated, which is when it is ready.
  *
- * An iteration is what the profiler's step() marks; without marks, what ends with an optimizer's step; without that,
- * the whole trace. The forward pass is made of the outermost operators before the first step of autograd, on the thread
- * that ran them, if autograd numbered them. (Early versions round moments, so that small inner operators may seem to
- * follow their outer ones.) The backward pass is made of the steps of autograd in the order in which they ended. On a
+ * The profiler's step() marks where iterations begin and end. A trace without marks is cut after each step of the
+ * optimizer. A trace without either is one iteration.
+ *
+ * The forward pass is made of the outermost operators before the first step of autograd, on the thread that ran them,
+ * if autograd numbered them. (Early versions round moments, so that small inner operators may seem to follow their
+ * outer ones.) The backward pass is made of the steps of autograd in the order in which they ended. On a
  * processor an operator ends when its event does and takes the time since the operator before it ended, so what runs
  * between two operators counts for the second. Zeroing gradients, loading data and what follows the last gradient are
  * left out. Where the trace has kernels of a device, an operator takes the time for which the kernels that it launched

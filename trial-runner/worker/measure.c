@@ -104,8 +104,9 @@ static double described_gbit(const struct cluster *cluster, uint32_t a, uint32_t
     return gbit;
 }
 
-/* What a push gets of its way, from the slope between the two largest sizes. On a busy machine the slope may be any
- * number; one that no description may have is ignored. */
+/* Note which part of the described rate a push reaches. The rate of a push is the difference of the two largest sizes
+ * over the difference of their times. On a busy machine it may come out as any number; one that no description may have
+ * is ignored. */
 static void note_goodput(struct bench *b, uint64_t bytes, double us, uint64_t less_bytes, double less_us) {
     static const double least = 0.001; /* strategy/cluster.c */
     double gbit =

@@ -1,6 +1,6 @@
-/* Models, clusters and strategies: put, get, list. The id of each is the hash of its content. So putting one twice
- * makes one resource, the id is the entity tag, and clients may cache an object for ever. Whoever may not see an object
- * finds nothing, and can put it as if it were new. */
+/* Models, clusters and strategies: put, get, list. The id of an object is the hash of its content. So an object
+ * that is put twice is stored once, its id is its entity tag, and clients may cache it for ever. A client that may not
+ * see an object gets 404 for it, and may put it as if it were new. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
