@@ -218,20 +218,31 @@ static const char import_trial[] =
     "         ?25, ?26, ?27)"
     " ON CONFLICT (uid) DO NOTHING";
 
+/* Rows of the descriptions that a record refers to. */
+struct references {
+    int64_t model, cluster, strategy; /* 0: not looked for yet */
+};
+
+static enum status find_references(struct batch *batch, const struct record *r, struct references *out,
+                                   struct error *err) {
+    enum status status = find_row(batch, STORE_MODEL, r->model, &out->model, err);
+    if (!status)
+        status = find_row(batch, STORE_CLUSTER, r->cluster, &out->cluster, err);
+    if (!status && !out->strategy)
+        status = find_row(batch, STORE_STRATEGY, r->strategy, &out->strategy, err);
+    return status;
+}
+
 static enum status insert(struct batch *batch, const struct record *r, const char *uid, int64_t strategy,
                           struct error *err) {
     const struct import_options *o = batch->options;
     const bool complete = r->state == RECORD_COMPLETE, keep = o->keep_rows && r->trial > batch->last_row;
     const int64_t row = keep ? r->trial : batch->last_row + 1;
     const char *team = r->team ? r->team : o->team, *shared = r->shared ? r->shared : o->shared;
-    int64_t model, cluster;
+    struct references to = {.strategy = strategy};
     enum status status = check_team(team, shared, err);
     if (!status)
-        status = find_row(batch, STORE_MODEL, r->model, &model, err);
-    if (!status)
-        status = find_row(batch, STORE_CLUSTER, r->cluster, &cluster, err);
-    if (!status && !strategy)
-        status = find_row(batch, STORE_STRATEGY, r->strategy, &strategy, err);
+        status = find_references(batch, r, &to, err);
     if (status)
         return status;
     const struct sql_value values[] = {sql_integer(row),
@@ -240,9 +251,9 @@ static enum status insert(struct batch *batch, const struct record *r, const cha
                                        sql_integer((int64_t)r->number),
                                        sql_integer((int64_t)r->round),
                                        sql_integer((int64_t)r->seed),
-                                       sql_integer(model),
-                                       sql_integer(cluster),
-                                       sql_integer(strategy),
+                                       sql_integer(to.model),
+                                       sql_integer(to.cluster),
+                                       sql_integer(to.strategy),
                                        sql_text(r->proposer),
                                        sql_text(r->runner),
                                        sql_text(record_state_word(r->state)),
