@@ -1,5 +1,8 @@
 /* The routes: who may, what is asked wrongly and how it is told, idempotency, entity tags, and the resources. */
+#include <dlfcn.h>
 #include <math.h>
+#include <openssl/evp.h>
+#include <stdatomic.h>
 
 #include "service/http/api/schemas.h"
 #include "service/http/routes.h"
@@ -7,6 +10,24 @@
 #include "strategy/baselines/baselines.h"
 #include "strategy/model.h"
 #include "tests/unit/service/http_site.h"
+
+/* How often a text with COUNTED in it was parsed and hashed. */
+#define COUNTED "model-that-counts"
+static atomic_int parses, hashes;
+
+cJSON *cJSON_ParseWithLength(const char *text, size_t n) {
+    cJSON *(*real)(const char *, size_t);
+    *(void **)&real = dlsym(RTLD_NEXT, "cJSON_ParseWithLength");
+    atomic_fetch_add(&parses, memmem(text, n, COUNTED, strlen(COUNTED)) != NULL);
+    return real(text, n);
+}
+
+int EVP_Digest(const void *data, size_t n, unsigned char *digest, unsigned *size, const EVP_MD *type, ENGINE *impl) {
+    int (*real)(const void *, size_t, unsigned char *, unsigned *, const EVP_MD *, ENGINE *);
+    *(void **)&real = dlsym(RTLD_NEXT, "EVP_Digest");
+    atomic_fetch_add(&hashes, memmem(data, n, COUNTED, strlen(COUNTED)) != NULL);
+    return real(data, n, digest, size, type, impl);
+}
 
 static struct site site;
 static char admin[TOKEN_LENGTH + 1], reader[TOKEN_LENGTH + 1], limited[TOKEN_LENGTH + 1];
@@ -242,6 +263,20 @@ static void the_same_model_again_is_the_same_resource(void **state) {
     assert_null(strstr(reply_header(r, "Cache-Control"), "immutable"));
     assert_int_equal(site_get(&site, "/api/v1/models/toy")->status, 200);
     assert_problem(site_get(&site, "/api/v1/models/none"), 404, "not-found");
+}
+
+static void a_posted_model_is_parsed_once_and_hashed_once(void **state) {
+    (void)state;
+    static const char name[] = "\"name\":\"toy\"";
+    const char *at = strstr(SITE_MODEL, name);
+    char body[2048];
+    snprintf(body, sizeof body, "%.*s\"name\":\"" COUNTED "\"%s", (int)(at - SITE_MODEL), SITE_MODEL,
+             at + strlen(name));
+    atomic_store(&parses, 0);
+    atomic_store(&hashes, 0);
+    assert_int_equal(site_post(&site, "/api/v1/models", body)->status, 201);
+    assert_int_equal(atomic_load(&parses), 1);
+    assert_int_equal(atomic_load(&hashes), 1);
 }
 
 static void lists_come_in_pages_that_miss_nothing(void **state) {
@@ -542,6 +577,7 @@ int main(void) {
         OPEN(a_path_says_which_methods_it_knows),
         OPEN(a_broken_rule_is_told_with_its_json_pointer),
         OPEN(the_same_model_again_is_the_same_resource),
+        OPEN(a_posted_model_is_parsed_once_and_hashed_once),
         OPEN(lists_come_in_pages_that_miss_nothing),
         OPEN(a_strategy_is_put_for_a_model_and_a_cluster),
         OPEN(a_key_makes_a_repeat_the_same_answer_and_one_effect),
