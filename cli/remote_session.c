@@ -14,7 +14,7 @@
 
 /* ---- opening ---- */
 
-static enum status read_session(const cJSON *json, struct remote_session *out, struct error *err) {
+enum status remote_session_read(const cJSON *json, struct remote_session *out, struct error *err) {
     struct remote_session s = {.own = !strcmp(remote_text(json, "mode"), "own")};
     snprintf(s.id, sizeof s.id, "%s", remote_text(json, "id"));
     snprintf(s.model, sizeof s.model, "%s", remote_text(cJSON_GetObjectItemCaseSensitive(json, "model"), "id"));
@@ -60,7 +60,7 @@ enum status remote_session_open(struct client *client, const struct inputs *inpu
         st = remote_post(client, "/api/v1/sessions", body, whole, &answer, err);
     }
     if (!st)
-        st = read_session(answer, out, err);
+        st = remote_session_read(answer, out, err);
     cJSON_Delete(answer);
     return st;
 }
@@ -70,7 +70,7 @@ enum status remote_session_find(struct client *client, const char *id, struct re
     char *escaped = client_escape(client, id);
     enum status st = escaped ? remote_get(client, &answer, err, "/api/v1/sessions/%s", escaped) : error_no_memory(err);
     if (!st)
-        st = read_session(answer, out, err);
+        st = remote_session_read(answer, out, err);
     cJSON_Delete(answer);
     free(escaped);
     return st;

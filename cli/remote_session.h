@@ -14,6 +14,9 @@ struct remote_session {
     uint64_t trials;             /* budget; 0: no limit */
 };
 
+/* Read a session as the service describes it (Session in /openapi.json). Fails: ST_UNREACHABLE (it is none). */
+enum status remote_session_read(const cJSON *json, struct remote_session *out, struct error *err);
+
 /* Open one about what the service has (remote_inputs). The service runs it where it can and `runner` is NULL; else it
  * is for agents, who run trials by `runner`. Of `options` these are sent: budget, seed, final_rounds, trial_us,
  * least_gain, earlier. Fails: as client_call. */

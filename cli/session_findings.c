@@ -8,6 +8,7 @@
 
 #include "cli/interrupt.h"
 #include "cli/remote_copy.h"
+#include "cli/remote_session.h"
 #include "dataset/sharing.h"
 
 enum status session_findings_here(const char *dataset, const char *session, enum findings_depth depth,
@@ -40,8 +41,11 @@ static enum status copy_text(const cJSON *json, const char *key, struct arena *a
 
 /* Take what the service's Session says about the session. An Outcome says less about it. */
 static enum status read_session(const cJSON *json, struct findings *f, struct error *err) {
-    struct stored_session s = {.mode =
-                                   strcmp(remote_text(json, "mode"), "own") ? STORED_SESSION_ASK : STORED_SESSION_OWN,
+    struct remote_session read;
+    enum status st = remote_session_read(json, &read, err);
+    if (st)
+        return st;
+    struct stored_session s = {.mode = read.own ? STORED_SESSION_OWN : STORED_SESSION_ASK,
                                .seed = remote_count(json, "seed"),
                                .trials = remote_count(json, "trials"),
                                .complete = remote_count(json, "complete")};
@@ -53,17 +57,18 @@ static enum status read_session(const cJSON *json, struct findings *f, struct er
     } texts[] = {{json, "id", &s.id},           {json, "reason", &s.reason},         {json, "team", &s.team},
                  {json, "started", &s.started}, {json, "ended", &s.ended},           {model, "name", &f->model.name},
                  {model, "id", &s.model},       {cluster, "name", &f->cluster.name}, {cluster, "id", &s.cluster}};
-    enum status st = shared_read(cJSON_GetObjectItemCaseSensitive(json, "shared"), &f->arena, &s.shared, err);
+    st = shared_read(cJSON_GetObjectItemCaseSensitive(json, "shared"), &f->arena, &s.shared, err);
     for (size_t i = 0; i < sizeof texts / sizeof *texts && !st; i++)
         st = copy_text(texts[i].from, texts[i].key, &f->arena, texts[i].to, err);
     if (st)
         return st;
-    if (!stored_session_state_parse(remote_text(json, "state"), &s.state) || !s.id || !s.model || !s.cluster)
-        return error_set(err, ST_UNREACHABLE, "the service's answer is no session: it speaks another version");
-    snprintf(f->model.id.hex, sizeof f->model.id.hex, "%s", s.model);
-    snprintf(f->cluster.id.hex, sizeof f->cluster.id.hex, "%s", s.cluster);
+    if (!stored_session_state_parse(read.state, &s.state))
+        return error_set(err, ST_UNREACHABLE, "session %s is \"%s\", a state that this version does not know", s.id,
+                         read.state);
+    memcpy(f->model.id.hex, read.model, sizeof read.model);
+    memcpy(f->cluster.id.hex, read.cluster, sizeof read.cluster);
     f->outcome.session = s;
-    f->outcome.budget_trials = remote_count(cJSON_GetObjectItemCaseSensitive(json, "budget"), "trials");
+    f->outcome.budget_trials = read.trials;
     return ST_OK;
 }
 

@@ -125,6 +125,20 @@ static void a_session_is_shown_by_what_it_is_and_what_came_of_it(void **state) {
     findings_release(&f);
 }
 
+static void a_state_that_only_a_newer_service_has_is_said(void **state) {
+    (void)state;
+    struct error err;
+    struct script s;
+    struct findings f;
+    START(s,
+          OK("{\"id\":\"s1\",\"mode\":\"ask\",\"state\":\"frozen\",\"shared\":\"team\",\"model\":{\"id\":\"" ID
+             "\"},\"cluster\":{\"id\":\"" ID "\"}}"),
+          OK("{\"session\":\"s1\",\"trials\":0,\"lower_bound_us\":7,\"overlap\":true,\"strategies\":[],\"accuracy\":{"
+             "\"strategies\":0},\"knobs\":[],\"proposers\":[]}"));
+    assert_fails(show_at(&s, &f, &err), ST_UNREACHABLE, "session s1 is \"frozen\", a state that");
+    script_end(&s);
+}
+
 static void to_show_it_a_service_of_before_is_asked_for_the_records(void **state) {
     (void)state;
     struct error err;
@@ -143,6 +157,7 @@ int main(void) {
         cmocka_unit_test(an_answer_is_one_request),
         cmocka_unit_test(a_service_of_before_is_asked_for_the_records),
         cmocka_unit_test(a_session_is_shown_by_what_it_is_and_what_came_of_it),
+        cmocka_unit_test(a_state_that_only_a_newer_service_has_is_said),
         cmocka_unit_test(to_show_it_a_service_of_before_is_asked_for_the_records),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
