@@ -125,7 +125,7 @@ static enum status fail(const struct held *h, const struct tune_outcome *outcome
     return st;
 }
 
-/* What was measured until the run was ended on the service's word. */
+/* Report what was measured until the service had the run ended. */
 static struct tune_outcome cut_short(const struct runner *runner) {
     const struct trial_result *last = &runner->last;
     return (struct tune_outcome){.state = last->n ? RECORD_COMPLETE : RECORD_FAILED,

@@ -210,8 +210,8 @@ static bool is_over(double since_us, double most_us) {
     return since_us > 0 && most_us > 0 && clock_now_us() - since_us >= most_us;
 }
 
-/* The service is away, as *err says; this is logged once. Fails: with *err when the patience is used up; ST_CANCELLED.
- */
+/* Wait for a service that is away, as *err says; this is logged once. Fails: with *err when the patience is used up;
+ * ST_CANCELLED. */
 static enum status wait_for_service(struct agent *a, struct waiting *w, struct error *err) {
     if (w->away_us <= 0) {
         log_warn("%s; trying again", ERROR_TEXT(err));
@@ -265,7 +265,7 @@ static enum status work(struct agent *a, struct error *err) {
     return st;
 }
 
-/* The session or cluster must be known to the service, and the session must be for agents. */
+/* Look up the session or cluster. The service must know it, and a session must be for agents. */
 static enum status find_work_once(struct agent *a, struct error *err) {
     cJSON *json = NULL;
     struct remote_session s;

@@ -139,7 +139,7 @@ static enum status query_remotely(const struct filter *f, bool json, struct erro
     return st;
 }
 
-/* A file is written whole or not at all. */
+/* Write the service's trials to `path`: whole or not at all. */
 static enum status export_remotely(const struct filter *f, enum export_format format, bool references, const char *path,
                                    uint64_t *n, struct error *err) {
     struct client *client;

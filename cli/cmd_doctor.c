@@ -72,7 +72,7 @@ static bool keep_object(void *context, enum process_stream stream, const char *t
     return true;
 }
 
-/* What the NCCL worker's probe says of this machine's GPUs. */
+/* Print what the NCCL worker's probe says of this machine's GPUs. */
 static void check_gpus(const char *worker) {
     cJSON *line = NULL;
     char found[256];

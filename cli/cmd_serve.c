@@ -48,7 +48,7 @@ static void pass_on(int number) {
     pthread_kill(waiter, number);
 }
 
-/* From now on they wait until this thread takes them by wait_for_signal. */
+/* Hold signals back until this thread takes them by wait_for_signal. */
 static void hold_signals(sigset_t *signals) {
     static const int numbers[] = {SIGHUP, SIGTERM, SIGINT};
     struct sigaction action = {.sa_handler = pass_on, .sa_flags = SA_RESTART};

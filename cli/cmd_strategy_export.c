@@ -45,7 +45,7 @@ static enum status write_into(const char *folder, const struct export *export, s
     return st;
 }
 
-/* One file goes to `out` or to standard output, several into a folder. */
+/* Write one file to `out` or to standard output, several into a folder. */
 static enum status write_export(const char *out, const struct export *export, struct error *err) {
     const struct export_file *first = &export->files[0];
     if (out && (is_folder(out) || export->n_files > 1))
@@ -124,7 +124,7 @@ static enum status export_one(const struct words *words, const struct subject *s
     return st;
 }
 
-/* One form into its folder, a row of the table, a member of the list. */
+/* Export one form into a folder of its own, and add it to the table and to the list. */
 static enum status export_row(const struct words *words, const struct exporter *exporter, const struct subject *s,
                               struct table *table, cJSON *list, struct error *err) {
     struct export export;

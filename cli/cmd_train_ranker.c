@@ -94,7 +94,7 @@ static enum status list_rankers(const struct request *r, struct error *err) {
 
 /* ---- training ---- */
 
-/* On a terminal, what takes a while: "reading 80 trials". */
+/* Show on a terminal what takes a while: "reading 80 trials". */
 static void show_progress(const char *verb, size_t n, const char *noun) {
     if (!isatty(STDERR_FILENO))
         return;
@@ -233,7 +233,8 @@ static enum status load_and_train(struct store *store, const struct request *r,
     return st;
 }
 
-/* With --from the kind and form are those of that ranker, and so are the options that belong to them. */
+/* The options of the training. With --from the kind, the form and the options that belong to them are those of that
+ * ranker. */
 static struct ranker_options training_options(const struct request *r, enum ranker_kind kind, bool residual) {
     struct ranker_options o = ranker_default_options(kind);
     o.seed = r->seed;

@@ -68,7 +68,7 @@ static enum status report(const struct strategy *strategy, const struct trial_co
     return st;
 }
 
-/* With a store, recorded before and after. */
+/* Run a trial. With a store it is recorded before and after. */
 static enum status run_recorded(const struct trial_start *start, const struct tune_runner *run,
                                 const struct tune_order *order, struct store *store, struct tune_outcome *outcome,
                                 struct error *err) {

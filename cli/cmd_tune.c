@@ -42,8 +42,8 @@ struct tune_command_options {
     bool adopt;                    /* it is foreign, and what was typed becomes its own */
 };
 
-/* How the trials of a resumed session are run. The job is the session's, and so are --hosts where the session has them.
- * Of the other options of the launcher, what was typed counts before what the session says. */
+/* Decide how the trials of a resumed session are run. The job is the session's, and so are --hosts where the session
+ * has them. For the other options of the launcher, what was typed overrides what the session says. */
 static void take_over(const struct session_options *said, struct session_options *kept) {
     const struct runner_options *launch = &said->launch;
     struct runner_options *typed = &kept->launch;
@@ -57,8 +57,8 @@ static void take_over(const struct session_options *said, struct session_options
     typed->share_gpu |= launch->share_gpu;
 }
 
-/* A resumed session knows its model, its cluster and its runner; but a foreign session is not taken at its word. Texts
- * live in `arena`. */
+/* Read the model, cluster and runner of a resumed session. A foreign session is not taken at its word. Texts live in
+ * `arena`. */
 static enum status inputs_of_session(struct store *store, const char *session, struct arena *arena, struct inputs *out,
                                      struct tune_command_options *words, struct error *err) {
     struct stored_session *stored = &words->session;
@@ -288,7 +288,7 @@ static enum status check_options(struct tune_command_options *words, const struc
     return words->out ? output_check(words->out, err) : ST_OK;
 }
 
-/* A new session's runner is checked before a dataset is made. */
+/* Begin a session, or resume one. A new session's runner is checked before a dataset is made. */
 static enum status begin_or_resume(struct tune_command_options *words, const struct arguments *arguments,
                                    struct error *err) {
     struct inputs inputs = {0};

@@ -28,7 +28,8 @@ static bool is_choice(const char *word) {
     return islower((unsigned char)*word) && strchr(word, '|');
 }
 
-/* What the scripts call the kind of an option's value. Choices stay as they are; "" is for what only the user knows. */
+/* The word by which the scripts call the kind of an option's value. Choices stay as they are; "" is for what only the
+ * user knows. */
 static const char *kind_of(const char *word) {
     static const char *const kinds[][2] = {{"FILE", "file"},
                                            {"FOLDER", "file"},
@@ -85,7 +86,8 @@ static void print_bash_options(const struct option *options, FILE *to) {
         print_bash_option(options, to);
 }
 
-/* A positional that nobody can complete is "-", so that its neighbours keep their places. */
+/* Print the kinds of a command's arguments. One that nobody can complete is "-", so that the others keep their
+ * places. */
 static void print_bash_arguments(const char *usage, FILE *to) {
     struct positional p;
     for (const char *at = usage + options_name_length(usage); (at = next_positional(at, &p));) {

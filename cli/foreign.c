@@ -69,7 +69,7 @@ static const char *or_else(const char *typed, const char *said) {
     return typed ? typed : said;
 }
 
-/* What runs nothing is taken over. */
+/* Take over the options that run nothing. */
 static void take_harmless(const struct job_options *said_job, const struct runner_options *said,
                           struct job_options *job, struct runner_options *launch) {
     job->pattern = or_else(job->pattern, said_job->pattern);

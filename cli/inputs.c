@@ -39,7 +39,7 @@ enum status inputs_find(const char *word, const char *kind, char *out, size_t n,
                     kind);
 }
 
-/* The pattern of all shipped files of a kind, in a folder that has any. */
+/* List the shipped files of a kind, from the first folder that has any. */
 static bool find_shipped(const char *kind, glob_t *out) {
     char folder[PATH_MAX], pattern[PATH_MAX + 64];
     if (!program_folder(folder, sizeof folder))

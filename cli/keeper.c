@@ -55,7 +55,7 @@ static void end_run(struct keeper *k, enum keeper_verdict verdict) {
 
 /* ---- one word with the service ---- */
 
-/* With the times, when there are any. *n is how many. */
+/* Make the body of a heartbeat, with the times if there are any. *n is their number. */
 static cJSON *body_of(struct keeper *k, size_t *n, bool *whole) {
     cJSON *root = cJSON_CreateObject(), *times = NULL;
     *whole = root && cJSON_AddStringToObject(root, "client", k->options.client) &&

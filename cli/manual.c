@@ -16,7 +16,7 @@
 
 /* ---- text ---- */
 
-/* One character of text as roff writes it; in names and examples a '-' is written as a minus, so that a reader can copy
+/* Print a character as roff writes it. In names and examples '-' is written as a minus, so that a reader can copy
  * it. */
 static void print_character(char c, bool literal, FILE *to) {
     switch (c) {
@@ -48,7 +48,7 @@ static void print_literal(const char *text, size_t n, FILE *to) {
         print_character(text[i], true, to);
 }
 
-/* A word of prose; an option's name stays whole and bold. */
+/* Print a word of prose. The name of an option stays whole and bold. */
 static void print_word(const char *word, size_t n, FILE *to) {
     size_t name = strncmp(word, "--", 2) ? 0 : 2 + strspn(word + 2, "abcdefghijklmnopqrstuvwxyz-");
     if (name <= 2)
@@ -124,7 +124,7 @@ static void print_paragraphs(const char *text, FILE *to) {
     }
 }
 
-/* A phrase of a table as a sentence. */
+/* Print a phrase of a table as a sentence. */
 static void print_sentence(const char *text, FILE *to) {
     const size_t n = strlen(text);
     const bool word = islower((unsigned char)text[0]) && (islower((unsigned char)text[1]) || text[1] == ' ');
@@ -157,7 +157,7 @@ static void print_title(const char *name, const char *summary, FILE *to) {
     fputc('\n', to);
 }
 
-/* What is typed as it stands is bold, what stands for something italic. */
+/* Print a usage line: bold what is typed as it stands, italic what stands for something. */
 static void print_synopsis(const char *usage, FILE *to) {
     fputs(".SH SYNOPSIS\n\\fBsyncopate\\fR", to);
     for (const char *at = usage; *at;) {

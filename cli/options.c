@@ -344,7 +344,7 @@ static enum status set_from_file(const struct command_line *line, struct error *
 
 enum { HELP_COLUMN = 27, HELP_WIDTH = 110 };
 
-/* From column HELP_COLUMN on, in lines of HELP_WIDTH; the cursor stands there. */
+/* Print a text in lines of HELP_WIDTH from column HELP_COLUMN on, where the cursor stands. */
 static void print_filled(const char *words) {
     int column = HELP_COLUMN;
     for (const char *at = words; *at;) {
@@ -396,7 +396,7 @@ static const struct option *find_option(const struct command_line *line, const c
     return NULL;
 }
 
-/* How much of the usage is the command itself: words in small letters. */
+/* The length of the command's own words in a usage: the words in small letters. */
 static size_t words_of_command(const char *usage) {
     size_t n = strspn(usage, "abcdefghijklmnopqrstuvwxyz- ");
     while (n && (usage[n - 1] == ' ' || usage[n - 1] == '-'))

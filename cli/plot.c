@@ -50,7 +50,7 @@ static bool drawn(const struct plot *plot, const struct plot_line *line, size_t 
     return isfinite(line->y[i]) && (!plot->y_log || line->y[i] > 0) && (!plot->x_log || plot->x[i] > 0);
 }
 
-/* The last point of a line, or SIZE_MAX. */
+/* The index of the last point of a line, or SIZE_MAX. */
 static size_t last_point(const struct plot *plot, const struct plot_line *line) {
     for (size_t i = plot->n; i-- > 0;)
         if (drawn(plot, line, i))
@@ -160,7 +160,7 @@ static void put_head(const struct chart *chart) {
     put_label(chart->to, "class=\"note\"", LEFT, 52, plot->subtitle);
 }
 
-/* A grid line across at a tick of the x axis (`across` false) or y axis. */
+/* Draw the grid line of a tick of the x axis (`across` false) or of the y axis. */
 static void put_tick(const struct chart *chart, bool across, double value) {
     const struct axis *x = &chart->x, *y = &chart->y;
     double at = pixel(across ? y : x, value);
@@ -255,7 +255,7 @@ static void put_markers(const struct chart *chart, const struct plot_line *line,
     }
 }
 
-/* The name at height `y`, tied to the line's last point. */
+/* Write the name of a line at height `y`, and tie it to the last point of the line. */
 static void put_name(const struct chart *chart, const struct plot_line *line, const struct look *look, double y) {
     size_t last = last_point(chart->plot, line);
     double right = chart->x.to + LEADER;

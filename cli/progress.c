@@ -47,7 +47,7 @@ static void put(char out[PROGRESS_LINE], const char *format, ...) {
     va_end(arguments);
 }
 
-/* A column a character of UTF-8. */
+/* Cut a text of UTF-8 to so many columns, a character being one column. */
 static void cut(char out[PROGRESS_LINE], size_t columns) {
     size_t seen = 0;
     for (char *p = out; *p; p++) {

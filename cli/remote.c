@@ -146,7 +146,7 @@ static void release_cluster(void *cluster) {
 static const struct kind models = {"models", read_model, read_model_file, write_model, release_model};
 static const struct kind clusters = {"clusters", read_cluster, read_cluster_file, write_cluster, release_cluster};
 
-/* What the service calls `word`. */
+/* Fetch the object that the service calls `word`. */
 static enum status fetch(struct client *client, const struct kind *kind, const char *word, void *out,
                          struct error *err) {
     cJSON *json = NULL;

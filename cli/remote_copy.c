@@ -56,7 +56,7 @@ static enum status fill(const char *file, struct client *client, const char *ses
     return st;
 }
 
-/* A session has come with its trials, or not at all. */
+/* Check that the session has come with its trials. */
 static enum status check(struct store *store, const struct remote_session *session, struct error *err) {
     struct arena arena = {0};
     struct stored_session stored;

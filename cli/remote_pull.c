@@ -117,7 +117,7 @@ static enum status fetch_all(struct fetch *f, struct error *err) {
 
 /* ---- into the dataset ---- */
 
-/* What was fetched stays where the dataset cannot be opened: another process has it for now. */
+/* Merge what was fetched. The fetched file stays where the dataset cannot be opened because another process has it. */
 static enum status merge_stage(const struct fetch *f, const char *path, merge_visit *visit, void *context,
                                struct merge_report *out, struct error *err) {
     struct store *store;

@@ -55,7 +55,7 @@ static size_t size_as_text(const char *line, size_t n) {
     return size;
 }
 
-/* One line, without its end. */
+/* Add a line, given without its end. */
 static enum status add_line(struct outbox *box, char *line, size_t n, struct error *err) {
     const size_t size = size_as_text(line, n);
     enum status st = ST_OK;

@@ -103,7 +103,7 @@ static double left_us(const struct follow *f, uint64_t number, double elapsed_us
     return elapsed_us / (double)f->ended * (double)(budget - number + 1);
 }
 
-/* One line; `ended`: of its outcome. */
+/* Show a trial in one line. `ended` says that the line is about its outcome. */
 static void show(struct follow *f, const struct record *r, bool ended) {
     const double elapsed_us = clock_now_us() - f->begin_us;
     const struct tune_outcome outcome = {.state = r->state, .early = trial_ended_early(r), .reason = r->reason};

@@ -69,8 +69,8 @@ static enum status find_alone(struct place *place, struct store *store, struct a
     return st ? st : store_find(store, STORE_CLUSTER, place->word, &place->id, err);
 }
 
-/* A name that is not registered yet: a shipped cluster, which nobody can put another in place of, or else the dataset's
- * only one of that name. */
+/* Find a cluster by a name that is not registered yet: a shipped cluster, whose name no other can take, or else the
+ * only cluster of that name in the dataset. */
 static enum status find_named(void *context, struct store *store, struct error *err) {
     struct place *place = context;
     struct arena arena = {0};
@@ -113,7 +113,7 @@ static bool is_whole_id(const char *word) {
     return strlen(word) == ID_LENGTH && strspn(word, "0123456789abcdef") == ID_LENGTH;
 }
 
-/* A file that the launchers' file names lies beside that. */
+/* The path of a file that the launchers' file names: it is relative to the folder of that file. */
 static enum status path_beside(const char *launchers, const char *file, char *out, size_t n, struct error *err) {
     const char *slash = *file == '/' ? NULL : strrchr(launchers, '/');
     if ((size_t)snprintf(out, n, "%.*s%s", slash ? (int)(slash + 1 - launchers) : 0, launchers, file) >= n)

@@ -109,7 +109,7 @@ static bool add_trial(cJSON *list, const struct asking *a, const struct assignme
            cJSON_AddStringToObject(json, "strategy_id", t->suggestion.order.strategy->id.hex);
 }
 
-/* A value as a shell takes it, and a terminal. */
+/* Print a value so that a shell reads it back and a terminal obeys nothing in it. */
 static void print_variable(const char *name, const char *value) {
     char shown[TEXT_SHOWN];
     text_print(stdout, "export %s='", name);
@@ -286,7 +286,7 @@ static bool is_said_here(const struct arguments *arguments) {
     return session && number && !strcmp(session, arguments->items[0]) && !strcmp(number, arguments->items[1]);
 }
 
-/* A variable of "session suggest", when what it printed is about this very trial; else NULL. */
+/* A variable that "session suggest" printed, if what it printed is about this trial; else NULL. */
 static const char *said_here(const struct arguments *arguments, const char *name) {
     const char *value = is_said_here(arguments) ? getenv(name) : NULL;
     return value && *value ? value : NULL;

@@ -64,7 +64,7 @@ static enum status add_value(struct sweep *sweep, double value, struct error *er
     return ST_OK;
 }
 
-/* From `first` by `step` to `last`, which a rounding error must not miss. */
+/* Add the values from `first` by `step` to `last`, which a rounding error must not miss. */
 static enum status add_range(struct sweep *sweep, double first, double last, double step, struct error *err) {
     const double end = last * (1 + 1e-9);
     enum status st = ST_OK;
@@ -125,8 +125,8 @@ enum status sweep_parse(const char *text, struct sweep *out, struct error *err) 
 
 /* ---- clusters ---- */
 
-/* How many nodes with devices of `cluster`, taken again and again from the first, have `devices` devices; the last one
- * may be the first node with fewer. */
+/* Count the nodes that have `devices` devices together, when the nodes of `cluster` with devices are taken again and
+ * again from the first. Where the first node alone has more, one node like it with fewer devices is taken. */
 static enum status count_workers(const struct cluster *cluster, uint32_t devices, uint32_t *n, struct error *err) {
     uint32_t below = 0, had = 0;
     *n = 0;

@@ -30,7 +30,7 @@ static void row_cells(struct table *table, const struct outcome *o, size_t place
     table_cell(table, "%zu%s", m->n, row->final ? " final" : row->early ? " ended early" : "");
 }
 
-/* What has not ended is shown while the session goes on. */
+/* Whether a row is shown. A strategy without an ended trial is shown only while the session goes on. */
 static bool is_shown(const struct outcome_row *row, bool goes_on) {
     const bool ended = row->state != RECORD_WAITING && row->state != RECORD_RUNNING && row->state != RECORD_CANCELLED;
     return ended || (goes_on && !outcome_row_is_void(row));
@@ -100,7 +100,7 @@ static bool best_is_confirmed(const struct outcome *o) {
     return o->rows[o->best].final;
 }
 
-/* How far predictions were off, over all that completed. */
+/* Print how far predictions were off, over all trials that completed. */
 static void print_accuracy(const struct outcome *o) {
     const struct outcome_accuracy *a = &o->accuracy;
     if (a->n > 1)

@@ -137,7 +137,7 @@ static enum status run_trial(struct own *own, struct tune_runner *run, struct tu
     return st;
 }
 
-/* One trial from taking to end. The session is locked, except while the trial runs. *more: go on. */
+/* Run one trial from taking it to its end. The session is locked, except while the trial runs. *more: go on. */
 static enum status one_trial(struct own *own, struct tune_runner *run, bool *more, struct error *err) {
     struct hub_session *s = own->session;
     struct tune_outcome outcome = {0};

@@ -136,7 +136,7 @@ static enum status describe(struct hub_session *s, struct store *store, const ch
     return st;
 }
 
-/* What the clients' runner cannot execute is not suggested; of a runner that is not ours nothing is known. */
+/* Narrow the space to what the clients' runner can execute. Of a runner that is not ours nothing is known. */
 static void narrow(struct hub_session *s) {
     enum launcher_kind place;
     if (s->mode == STORED_SESSION_ASK && s->runner && launcher_parse(s->runner, &place))
@@ -364,8 +364,8 @@ static struct hub_session *lookup(struct hub *hub, const char *id) {
     return NULL;
 }
 
-/* How its trials are run. If the service runs them, it does so by the launcher that is registered now: what the dataset
- * says may be of another service. NULL: none is registered. */
+/* Load how the session's trials are run. If the service runs them, it does so by the launcher that is registered now,
+ * since the dataset's may be of another service. NULL: none is registered. */
 static enum status load_runner(struct hub_session *s, const struct stored_session *stored, struct arena *arena,
                                struct error *err) {
     struct session_options kept;
@@ -382,7 +382,7 @@ static enum status load_runner(struct hub_session *s, const struct stored_sessio
     return whole ? ST_OK : error_no_memory(err);
 }
 
-/* What the dataset says of it, without the engine. */
+/* Load what the dataset says of the session, without the engine. */
 static enum status load(struct hub *hub, const char *id, struct hub_session **out, struct error *err) {
     struct arena arena = {0};
     struct stored_session stored;

@@ -199,7 +199,7 @@ static bool rewrite(struct quota *q) {
     return whole;
 }
 
-/* One line, with one write. */
+/* Append one line by one write. */
 static bool append(struct quota *q, const char *token, int64_t at_s, uint64_t trials) {
     const int fd = open(q->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     FILE *to = stream_of(fd, "a");

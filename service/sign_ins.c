@@ -51,7 +51,7 @@ static bool has_ended(const struct sign_ins *s, const struct sign_in *row, doubl
     return now - row->used_us >= s->idle_us || now - row->began_us >= s->whole_us;
 }
 
-/* With the mutex held. */
+/* Drop the sign-ins that have ended. Call with the mutex held. */
 static void drop_ended(struct sign_ins *s, double now) {
     size_t kept = 0;
     for (size_t i = 0; i < s->n; i++)
@@ -94,7 +94,7 @@ enum status sign_ins_begin(struct sign_ins *s, const char *token, char value[SIG
     return ST_OK;
 }
 
-/* With the mutex held. NULL: there is none. */
+/* Find a sign-in; NULL: there is none. Call with the mutex held. */
 static struct sign_in *find(struct sign_ins *s, const struct id *hash) {
     for (size_t i = 0; i < s->n; i++)
         if (!memcmp(s->rows[i].hash.hex, hash->hex, ID_LENGTH))

@@ -95,7 +95,7 @@ static enum status write_and_launch(struct bench *bench, const struct cluster *c
     return status;
 }
 
-/* Both members move into a copy of the description. */
+/* Put the measurements and the runtime into a copy of the description, which takes them. */
 static enum status merge(struct bench *bench, const cJSON *json, const char *name, cJSON **out, struct error *err) {
     cJSON *copy = cJSON_Duplicate(json, true);
     if (!copy)

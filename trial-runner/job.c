@@ -168,7 +168,7 @@ static enum status open_file(struct running *r, struct error *err) {
     return r->file >= 0 ? ST_OK : error_at(err, ST_ENVIRONMENT, r->path, "%s", strerror(errno));
 }
 
-/* A file that the job wrote nothing to is removed. */
+/* Close the file of times. It is removed if the job wrote nothing to it. */
 static void close_file(struct running *r) {
     struct stat held, named;
     if (r->file < 0)

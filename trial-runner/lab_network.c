@@ -29,7 +29,7 @@ enum { BURST_BYTES = 128 * 1024, QUEUE_MS = 30 };
 
 extern char **environ;
 
-/* What a batch tool said, as the reason. */
+/* Fail with what a batch tool said. */
 static enum status batch_failed(const char *tool, int wait_status, struct error *err) {
     char said[256] = "";
     FILE *file = fopen(BATCH_SAID, "r");
@@ -89,7 +89,7 @@ static void write_token_bucket(FILE *tc, const char *device, size_t number, doub
     fprintf(tc, " root tbf rate %.0fbit burst %d latency %dms\n", bits(gbit_per_s), BURST_BYTES, QUEUE_MS);
 }
 
-/* A class that may reach `gbit_per_s`, and its queue. */
+/* Write a class that may reach `gbit_per_s`, and its queue. */
 static void write_class(FILE *tc, size_t id, double gbit_per_s) {
     double rate = bits(gbit_per_s);
     fprintf(tc,
@@ -122,7 +122,7 @@ static bool has_slow_link(const struct lab_config *config, size_t node) {
     return false;
 }
 
-/* A new network namespace under the node's name; this process is in it afterwards. */
+/* Make a network namespace under the node's name. This process is in it afterwards. */
 static enum status namespace_make(const char *name, struct error *err) {
     char path[128];
     snprintf(path, sizeof path, NETNS_DIR "/%s", name);

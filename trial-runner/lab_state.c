@@ -355,7 +355,8 @@ enum status lab_list(struct arena *arena, struct lab_info **out, size_t *n, stru
     return ST_OK;
 }
 
-/* Only a child of who entered is in the pid namespace. Does not return: exits as a shell says how the program ended. */
+/* Run the program in a child, because only a child of the process that entered is in the pid namespace. Does not
+ * return: exits as a shell says how the program ended. */
 static _Noreturn void run_program(const char *const *argv) {
     int status;
     pid_t program = fork();

@@ -83,7 +83,7 @@ static bool is_dead(int pidfd) {
 
 /* ---- the guard and the child ---- */
 
-/* In memory where possible: Open MPI maps its shared segments there. */
+/* Make the run's folder: in memory where possible, since Open MPI maps its shared segments there. */
 static bool make_scratch(char *path, size_t n) {
     const char *wanted = getenv("TMPDIR");
     const char *const roots[] = {wanted ? wanted : "/dev/shm", "/tmp"};

@@ -98,7 +98,7 @@ enum status trial_find_median(struct trial_result *result, struct error *err) {
     return ST_OK;
 }
 
-/* What the end of the processes says where the worker said nothing itself. */
+/* Say how the trial ended by the end of the processes, where the worker said nothing itself. */
 static void judge(struct trial *trial, const struct launch_result *launch) {
     struct error why = {.status = ST_OK};
     trial->result.wall_s = launch->process.wall_s;

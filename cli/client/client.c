@@ -238,7 +238,8 @@ static size_t on_body(char *bytes, size_t one, size_t n, void *context) {
     return size;
 }
 
-/* A header of the answer, or an empty text; one that is too long is cut, and then fits nothing. */
+/* Copy a header of the answer, or an empty text where it is absent. A header that is too long is cut, and is then no
+ * value that a caller knows. */
 static void read_header(CURL *h, const char *name, char *out, size_t n) {
     struct curl_header *header;
     const bool known = curl_easy_header(h, name, 0, CURLH_HEADER, -1, &header) == CURLHE_OK;
@@ -320,7 +321,7 @@ static enum status not_a_service(const struct client *c, const char *wanted, str
     return error_set(err, ST_UNREACHABLE, "%.200s did not answer with %s; is it a syncopate service?", c->url, wanted);
 }
 
-/* What an answer that is not good says. */
+/* Make an error of an answer that is not good. */
 static enum status refused(const struct client *c, const struct answer *a, struct error *err) {
     cJSON *json = NULL;
     if (a->status >= 300 && a->status < 400)
@@ -335,7 +336,7 @@ static enum status refused(const struct client *c, const struct answer *a, struc
     return st;
 }
 
-/* What the last try came to; ST_OK: a good answer. */
+/* Judge the last try. ST_OK: the answer is good. */
 static enum status conclude(struct client *c, CURLcode code, const char *reason, const struct answer *a,
                             const struct retry *retry, struct error *err) {
     if (a->too_large)

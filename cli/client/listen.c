@@ -66,7 +66,7 @@ static CURLcode stream(struct client *c, struct listening *l, struct curl_slist 
     return code ? code : curl_easy_perform(h);
 }
 
-/* One connection, to its end. */
+/* Listen on one connection until it ends. */
 static enum status listen_once(struct client *c, const char *path, struct listening *l, CURLcode *code,
                                char reason[CURL_ERROR_SIZE], struct error *err) {
     bool whole = true;
@@ -89,7 +89,7 @@ static enum status listen_once(struct client *c, const char *path, struct listen
     return whole ? l->status : error_no_memory(err);
 }
 
-/* The stream ended though nobody had enough: may it be begun again? */
+/* Whether a stream that ended too early may be begun again. */
 static bool may_go_on(CURLcode code, long status) {
     return client_try_ending(code, status) != TRY_DONE || (!code && status == 200);
 }

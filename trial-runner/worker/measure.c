@@ -116,7 +116,8 @@ static void note_goodput(struct bench *b, uint64_t bytes, double us, uint64_t le
         b->runtime.goodput = fmin(1, bytes_per_us / (gbit * 125));
 }
 
-/* At least the time of a word: on a busy machine the difference of two medians may be less. */
+/* The time of one way, which is at least that of a word: on a busy machine the difference of two medians may be
+ * less. */
 static double time_one_way(struct bench *b, uint64_t there, uint64_t back, double word_us, int repeats) {
     double both_us = time_operation(b, push_and_pull, there, back, ALGORITHM_auto, repeats);
     return fmax(both_us - word_us / 2, word_us / 2);
@@ -152,7 +153,7 @@ static void sum(struct bench *b, uint64_t bytes, uint64_t unused, enum algorithm
     operations_sum(b->operations, bytes);
 }
 
-/* All ranks at once, as in a run: they share what the machine has. */
+/* Measure all ranks at once, as in a run, since they share what the machine has. */
 static void measure_rates(struct bench *b) {
     const uint64_t bytes = operations_kind.rate_bytes;
     b->runtime.copy_gbyte_per_s = (double)bytes / time_operation(b, copy, bytes, 0, ALGORITHM_auto, MAX_REPEATS) / 1e3;

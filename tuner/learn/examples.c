@@ -129,7 +129,7 @@ static enum status make_room(struct loading *l, struct error *err) {
     return whole ? ST_OK : error_no_memory(err);
 }
 
-/* The strategy and its features; both or neither. */
+/* Take the strategy and its features; both or neither. */
 static enum status describe(struct loading *l, const struct domain *domain, struct featurizer *f, const char *id,
                             struct strategy *strategy, struct features *features, struct error *err) {
     enum status st = store_get_strategy(l->store, id, &domain->model, &domain->cluster, strategy, err);

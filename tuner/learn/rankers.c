@@ -271,8 +271,8 @@ static enum status read_tree(const struct json_at *root, struct stored_ranker *o
     return ST_OK;
 }
 
-/* By its whole id. When this version cannot use it: ST_INVALID, and *out has what is known of it. Release *out in
- * either case. */
+/* Read a stored ranker by its whole id. When this version cannot use it: ST_INVALID, and *out has what is known of it.
+ * Release *out in either case. */
 static enum status read_stored(struct store *store, const struct viewer *asker, const char *id,
                                struct stored_ranker *out, struct error *err) {
     struct arena arena = {0};

@@ -46,7 +46,7 @@ static void advisor_release(struct advisor *a) {
     free(a->taken);
 }
 
-/* One block holds all arrays of numbers. */
+/* Allocate one block for all arrays of numbers. */
 static enum status allocate(struct advisor *a, struct error *err) {
     size_t rows = a->n_observed + a->n;
     double *block = calloc(rows * (SKETCH_COLUMNS + 2) + a->n_observed + 4 * a->n, sizeof *block);
@@ -65,7 +65,7 @@ static enum status allocate(struct advisor *a, struct error *err) {
     return ST_OK;
 }
 
-/* A trial that did not complete counts as twice the slowest that did. */
+/* The time that a trial which did not complete counts as: twice the slowest that did. */
 static double failed_us(size_t n, const struct advisor_observation *observed) {
     double slowest = 0;
     for (size_t i = 0; i < n; i++)

@@ -205,7 +205,7 @@ static void climb_continuous(struct state *s) {
     nlopt_optimize(s->opt, s->free, &value); /* whatever stops it, s->at is the best point it saw */
 }
 
-/* From s->at, whose value is s->best. */
+/* Climb from s->at, whose value is s->best. */
 static void climb_from(struct state *s) {
     for (int round = 0; round < ROUNDS; round++) {
         climb_continuous(s);

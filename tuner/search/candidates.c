@@ -141,7 +141,7 @@ static enum status propose_genetic(struct pool *pool, size_t evaluations, struct
 
 /* ---- knobs ---- */
 
-/* A step from the best point on one or two axes. */
+/* Take a step from the best point on one or two axes. */
 static void step_from(const double *best, size_t d, struct rng *rng, double *u) {
     memcpy(u, best, d * sizeof *u);
     for (uint64_t steps = 1 + rng_below(rng, 2); steps; steps--) {

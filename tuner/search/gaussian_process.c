@@ -199,7 +199,7 @@ static void take_scaled(const struct gp *gp, size_t i, double *point) {
         point[c] = gp->scaled[c * gp->capacity + i];
 }
 
-/* The lower triangle of K for the first n rows into factor, and w unless it is not wanted. */
+/* Build the lower triangle of K for the first n rows in factor, and w unless it is not wanted. */
 static void build(struct gp *gp, const double *theta, size_t n, double jitter, bool want_w) {
     double signal = exp(theta[GP_SIGNAL]), noise = exp(theta[GP_NOISE]);
     for (size_t j = 0; j < n; j++) {

@@ -139,7 +139,7 @@ static void set_bounds(size_t parameters, double least_noise, double *low, doubl
     }
 }
 
-/* From `start`, which is overwritten. Whatever stops it, the climb keeps the best point it saw. */
+/* Climb from `start`, which is overwritten. Whatever stops the climb, it keeps the best point it saw. */
 static void climb_from(nlopt_opt opt, int evaluations, double *start) {
     double value;
     nlopt_set_maxeval(opt, evaluations);
@@ -194,7 +194,7 @@ static void estimate_hessian(struct climb *climb, double *gradient, double *move
     }
 }
 
-/* With all observations on from climb->at. */
+/* Climb on from climb->at with all observations. */
 static enum status climb_on(struct climb *climb, struct error *err) {
     const size_t n = GP_LENGTH + climb->gp->inputs;
     double *block = calloc(n * n + n + QUASI_NEWTON_SCRATCH(n), sizeof *block);

@@ -69,7 +69,7 @@ static bool is_new(const struct breeding *b, const struct strategy *child, size_
     return true;
 }
 
-/* One more child at others[made]; *found false when the tries ran out. */
+/* Breed one more child at others[made]. *found is false when the tries ran out. */
 static enum status breed(const struct breeding *b, size_t made, struct strategy *others, bool *found,
                          struct error *err) {
     *found = false;

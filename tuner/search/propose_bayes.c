@@ -73,7 +73,7 @@ static enum status box_strategy(const struct box *box, const double *x, struct s
     return knobs_strategy(box->space, &knobs, out, err);
 }
 
-/* Where the strategy lies: x[n]. *inside is false when the strategy there is another one. */
+/* Find the place x[n] of the strategy in the box. *inside is false when the strategy at that place is another one. */
 static enum status box_place(const struct box *box, const struct strategy *strategy, double *x, bool *inside,
                              struct error *err) {
     struct knobs knobs;
@@ -105,7 +105,7 @@ static void observations_release(struct observations *o) {
     free(o->x);
 }
 
-/* A trial that did not complete counts as twice the slowest that did. */
+/* The time that a trial which did not complete counts as: twice the slowest that did. */
 static double failed_us(size_t n, const struct tried *tried) {
     double slowest = 0;
     for (size_t i = 0; i < n; i++)

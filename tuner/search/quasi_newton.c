@@ -28,7 +28,7 @@ static double evaluate(struct walk *w, const double *x, double *gradient) {
     return isnan(value) ? HUGE_VAL : value;
 }
 
-/* The Hessian without what is held and with `more` on its diagonal; false when it has no Cholesky factor. */
+/* Factorise the Hessian without what is held and with `more` on its diagonal; false when it has no Cholesky factor. */
 static bool factorise(struct walk *w, double more) {
     size_t n = w->problem->n;
     memcpy(w->factor, w->hessian, n * n * sizeof *w->factor);

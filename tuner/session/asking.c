@@ -63,7 +63,7 @@ enum status asking_expire(struct store *store, const char *session, struct error
 
 /* ---- the session from its records ---- */
 
-/* What the session was opened with, as session_prepare must know it. */
+/* Read the options that the session was opened with, for session_prepare. */
 static enum status read_options(struct asking *a, struct error *err) {
     a->options = tune_default_options();
     enum status st = session_options_read(&a->stored, &a->arena, &a->options.kept, err);
@@ -124,7 +124,7 @@ void asking_release(struct asking *a) {
 
 /* ---- taking ---- */
 
-/* The session is over: write its end and the reason. */
+/* End the session: write its end and the reason. */
 static enum status finish(struct asking *a, struct error *err) {
     char reason[ERROR_TEXT_ROOM];
     const enum stored_session_state state = session_end_state(a->engine, reason);
@@ -173,7 +173,7 @@ enum status asking_samples(struct store *store, const char *session, double *out
     return st;
 }
 
-/* The row of a trial that the holder has, after leases that have run out are ended. */
+/* Find the row of a trial that the holder has, after leases that have run out are ended. */
 static enum status held_row(struct store *store, const struct holder *holder, int64_t *out, struct error *err) {
     struct arena arena = {0};
     struct stored_session session;

@@ -21,7 +21,7 @@ static void set_lease(struct assignment *a, size_t n, const struct lease *leases
         }
 }
 
-/* One trial that has not ended: known to the engine, and listed where the caller wants it. */
+/* Load a trial that has not ended: the engine learns it, and it is listed where the caller wants it. */
 static enum status load_one(struct assignments *a, struct store *store, const struct record *r, bool listed, size_t n,
                             const struct lease *leases, struct error *err) {
     struct assignment one = {.number = r->number, .row = r->trial, .attempt = r->attempt};

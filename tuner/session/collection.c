@@ -220,7 +220,7 @@ static void id_of_session(const struct collection *c, uint64_t seed, char out[64
              c->cluster->id.hex, (unsigned long)seed);
 }
 
-/* How many trials of the session have ended, in *had; the session is made when there is none. */
+/* Open the session, or make it when there is none. *had is the number of its trials that have ended. */
 static enum status open_session(struct store *store, const struct collection *c, const char *runner, const char *id,
                                 uint64_t seed, uint64_t *had, struct error *err) {
     struct arena arena = {0};

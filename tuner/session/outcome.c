@@ -64,7 +64,7 @@ static struct outcome_row *row_of(struct outcome *o, const struct record *record
     return row;
 }
 
-/* The place of the record's row. */
+/* Add a record, and return the place of its row. */
 static size_t add_record(struct outcome *o, const struct record *record) {
     struct outcome_row *row = row_of(o, record);
     row->trials++;

@@ -33,7 +33,7 @@ enum status runner_check_hosts(enum launcher_kind place, const char *host_file, 
     return st;
 }
 
-/* What the runner needs here. */
+/* Check that what the runner needs is here. */
 static enum status check(const struct launcher *place, const struct cluster *cluster, struct error *err) {
     struct arena arena = {0};
     const char *path, **names;
@@ -53,7 +53,7 @@ static enum status check(const struct launcher *place, const struct cluster *clu
     return st;
 }
 
-/* An option that the runner would ignore is an error. */
+/* Refuse an option that the runner would ignore. */
 static enum status refuse_idle(const struct runner_options *options, enum launcher_kind place, struct error *err) {
     const bool remote = place == LAUNCHER_MPIRUN || place == LAUNCHER_SLURM;
     const struct {

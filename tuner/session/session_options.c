@@ -58,7 +58,7 @@ static bool set_number(cJSON *object, const char *key, double value) {
     return set_member(object, key, cJSON_CreateNumber(value));
 }
 
-/* The object to write into: the text until now, or a new object; NULL when memory is out. */
+/* Begin the object to write into: the text until now, or a new object; NULL when memory is out. */
 static cJSON *begin(const char *before) {
     return before ? cJSON_Parse(before) : cJSON_CreateObject();
 }

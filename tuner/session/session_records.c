@@ -161,7 +161,7 @@ static double stamp_us(const char *stamp) {
     return rest ? (double)timegm(&tm) * 1e6 + strtod(rest, NULL) * 1e6 : NAN;
 }
 
-/* The budget and options are those of the beginning, whatever this command line says. */
+/* Restore the budget and options of the session's beginning, whatever this command line says. */
 static enum status restore_options(struct session *s, const struct stored_session *stored, struct arena *arena,
                                    struct error *err) {
     struct session_options kept;
@@ -222,7 +222,7 @@ enum status session_import(struct session *s, struct store *store, const struct 
     return replay(s, store, record, err);
 }
 
-/* What the runs until now have used. */
+/* The time that the runs until now have used. */
 static enum status used_us(const struct stored_session *stored, size_t n, const struct record *records, double *out,
                            struct error *err) {
     struct session_budget budget;

@@ -85,7 +85,7 @@ static enum status run_all(const struct tune *t, struct error *err) {
     return st;
 }
 
-/* How the session stands in the dataset from now on. */
+/* Record how the session stands in the dataset from now on. */
 static void record_end(const struct tune *t, enum status st, const struct error *err) {
     struct error ignored;
     store_session_update(t->store, session_id(t->session),

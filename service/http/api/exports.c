@@ -134,7 +134,7 @@ static char *base64(const unsigned char *from, size_t n) {
     return text;
 }
 
-/* A text as it is, other bytes as {"base64": "..."}. */
+/* Add a file: a text as it is, other bytes as {"base64": "..."}. */
 static bool add_file(cJSON *files, const struct export_file *file) {
     if (is_text(file))
         return cJSON_AddStringToObject(files, file->name, file->text) != NULL;
@@ -161,8 +161,7 @@ static cJSON *files_json(const struct framework *f, bool *whole) {
     return root;
 }
 
-/* One file is answered as it is, under its own name, which its text and commands use. Several files become members of
- * one JSON object. */
+/* Answer with a file under the name that its text and commands use. Several files become members of one JSON object. */
 static enum status answer_files(struct request *rq, const char *session, const struct framework *f, struct response *rs,
                                 struct error *err) {
     const struct export_file *first = &f->export.files[0];
@@ -228,7 +227,7 @@ static enum status answer_framework(struct request *rq, const char *session, con
 
 /* ---- the trials ---- */
 
-/* What the records of the page refer to; they are in the order of their numbers. */
+/* Write what the records of the page refer to. The records are in the order of their numbers. */
 static enum status write_references(struct store *store, const char *session, const char *viewer, size_t n,
                                     const struct record *records, FILE *to, struct error *err) {
     char filter[96];

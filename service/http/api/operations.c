@@ -15,7 +15,7 @@ static bool may_see(const struct request *rq, const struct stored_operation *ope
     return rq->principal.role == ROLE_ADMIN || (operation->team && !strcmp(operation->team, rq->principal.team));
 }
 
-/* A failure has a problem's code and detail. */
+/* Add the result, or the code and detail of the problem for a failure. */
 static bool add_outcome(cJSON *to, const struct stored_operation *o) {
     if (!o->result)
         return true;

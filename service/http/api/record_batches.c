@@ -266,7 +266,7 @@ static enum status answer(const struct batch *batch, struct response *rs, struct
     return response_json(rs, batch->report.added ? 201 : 200, root, whole, err);
 }
 
-/* What the dataset says of a record. */
+/* Fail with what the dataset says of a record. */
 static enum status fail_import(const struct request *rq, const struct batch *batch, enum status st, struct error *err) {
     const size_t position = err->position;
     if (!position)

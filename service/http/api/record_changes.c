@@ -11,8 +11,8 @@ struct change {
     const char *uid, *shared;
 };
 
-/* As the transaction finds it: another change may have come between the request's first look and its turn to write.
- */
+/* Compare the tag within the transaction: another change may have come between the request's first look and its turn to
+ * write. */
 static enum status check_tag(struct request *rq, struct store *store, const char *uid, struct response *rs,
                              struct error *err) {
     struct record *record;

@@ -111,7 +111,7 @@ static enum status write_page(const struct page *page, FILE *to, struct error *e
     return st;
 }
 
-/* What write_page writes, as the answer. */
+/* Answer with what write_page writes. */
 static enum status answer(const struct page *page, struct response *rs, struct error *err) {
     char *text;
     size_t length;

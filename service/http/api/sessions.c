@@ -76,7 +76,7 @@ enum status request_lock(struct request *rq, struct hub_session *live, bool *hel
 
 /* ---- a session as JSON ---- */
 
-/* What If-Match compares: a tag that changes with state, budget or sharing. */
+/* The tag that If-Match compares. It changes with state, budget and sharing. */
 static const char *entity_tag(struct arena *arena, const struct stored_session *s) {
     struct id id;
     char *text = arena_printf(arena, "%s %s %s %s", s->id, stored_session_state_word(s->state), s->budget, s->shared);

@@ -404,7 +404,7 @@ static bool may_listen(void *context) {
     return may;
 }
 
-/* A listener who missed events that are no longer kept is told which is the last of these. */
+/* Tell a listener who missed events that are no longer kept which is the last of these. */
 static enum status tell_pruned(struct stream *s, struct store *store, struct event_text *out, struct error *err) {
     int64_t last = 0;
     char content[64];

@@ -66,7 +66,7 @@ static void filter_help(struct request *rq, struct markup *m) {
     markup_end(m);
 }
 
-/* What is wrong with a byte of the filter is shown with a mark under that byte. */
+/* Show what is wrong with the filter, with a mark under the byte where it is wrong. */
 static void trouble(struct markup *m, const char *filter, const struct error *err) {
     const size_t at = filter ? err->position : 0;
     html_begin(m, "div", "trouble");

@@ -186,7 +186,7 @@ static void trials(struct request *rq, struct markup *m, const struct findings *
 
 /* ---- the page ---- */
 
-/* A part that is replaced while the session runs. */
+/* Begin a part of the page that is replaced while the session runs. */
 static void live_begin(struct markup *m, const char *id) {
     markup_begin(m, "div");
     markup_attribute(m, "id", id);

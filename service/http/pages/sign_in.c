@@ -25,7 +25,7 @@ static void end_sign_in(struct request *rq) {
         sign_ins_end(rq->service->sign_ins, value);
 }
 
-/* A path here, and not "//elsewhere" in any spelling. */
+/* Whether a text is a path here, and not "//elsewhere" in any spelling. */
 static const char *way_back(const char *to) {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./";
     return to && *to == '/' && to[1] != '/' && !to[strspn(to, plain)] ? to : "/";

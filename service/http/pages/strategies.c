@@ -192,8 +192,8 @@ static bool is_among(const char *strategy, size_t n, const struct record *record
     return false;
 }
 
-/* A select of the strategies that were measured in this domain, but `without`; and of the one that is shown, `chosen`
- * (NULL: none), which need not have been. */
+/* Write a select of the strategies that were measured in this domain, without the strategy `without`. The one that is
+ * shown, `chosen` (NULL: none), is in it even if it was not measured. */
 static void choice(struct markup *m, const char *words, const char *name, size_t n, const struct record *records,
                    const char *chosen, const char *chosen_name, const char *without) {
     char text[160], time[32];

@@ -148,7 +148,7 @@ static bool has_left_work(const struct peer *peer) {
     return peer->work && poll(&poller, 1, 0) > 0 && poller.revents & (POLLRDHUP | POLLHUP | POLLERR);
 }
 
-/* With the mutex held. */
+/* Cut a connection. Call with the mutex held. */
 static void cut(struct peer *peer) {
     shutdown(peer->fd, SHUT_RDWR);
     peer->is_cut = true;

@@ -17,7 +17,7 @@ enum { BLOCK_BYTES = 16 << 10 };
 static const double DOUBT_US = 1e6;
 static const char heartbeat[] = ":\n\n";
 
-/* With the mutex held. */
+/* Wake the stream. Call with the mutex held. */
 static void wake(struct stream *s) {
     if (!s->asleep)
         return;

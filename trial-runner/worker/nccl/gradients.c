@@ -29,7 +29,7 @@ static uint32_t cut(const struct gradients *g, const struct piece *piece, uint64
     return n;
 }
 
-/* All messages' chunks into `out`, or with NULL only their number. */
+/* Cut all messages into chunks in `out`. With NULL only their number is counted. */
 static uint32_t cut_all(const struct gradients *g, struct kernel_chunk *out) {
     const struct plan *plan = g->plan;
     uint32_t n = 0;
