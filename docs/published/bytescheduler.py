@@ -106,7 +106,7 @@ class Setup:
             paths = [os.path.join(folder, f"{i}.json") for i in range(len(plans))]
             for path, plan in zip(paths, plans):
                 with open(path, "w", encoding="utf-8") as file:
-                    json.dump(plan, file)
+                    file.write(json.dumps(plan))
             command = [SYNCOPATE, "simulate", self.name, self.cluster, "--strategy", ",".join(paths), "--json"]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
