@@ -2,12 +2,14 @@
 plain DistributedDataParallel. Called by pytorch.sh as
 
     pytorch.py MODULE_FOLDER profile FOLDER      writes FOLDER/model.json from ranks that train without each other
+    pytorch.py MODULE_FOLDER bench ARGUMENT...   is `python -m syncopate_torch.bench ARGUMENT...` on every rank
     pytorch.py MODULE_FOLDER train HOOK_FILE...  trains by exported strategies and by random ones
 
 Prints ok and not ok lines. SYNCOPATE_TEST_SEED sets the seed of the random strategies."""
 
 import os
 import random
+import runpy
 import socket
 import sys
 import tempfile
@@ -224,7 +226,7 @@ def gradients_gather_without_a_sum():
 class Normalised(torch.nn.Module):
     """With buffers, which DDP sends before each forward pass."""
 
-    def __init__(self, width=64):
+    def __init__(self, width):
         super().__init__()
         middle = torch.nn.Sequential(torch.nn.Linear(width, width), torch.nn.BatchNorm1d(width))
         self.layers = torch.nn.Sequential(
@@ -243,7 +245,7 @@ def some_ranks_train():
     out, said = [], ""
     for parts in (None, 2, 1):
         torch.manual_seed(3)
-        model = Normalised().double()
+        model = Normalised(8).double()
         names = [n for n, _ in model.named_parameters()]
         optimizer = torch.optim.SGD(model.parameters(), 0.005)
         if parts is None:
@@ -366,6 +368,14 @@ def ranks_profile(rank, port, folder, results):
     if rank == 0:
         results.put({"profile_of_ranks_that_do_not_wait_for_each_other": "" if profile.done else "not done"})
     dist.barrier()
+
+
+def rank_runs_bench(rank, port, arguments):
+    os.environ.update(
+        RANK=str(rank), WORLD_SIZE=str(RANKS), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), GLOO_SOCKET_IFNAME="lo"
+    )
+    sys.argv[1:] = arguments
+    runpy.run_module("syncopate_torch.bench", run_name="__main__", alter_sys=True)
 
 
 def ranks_lose_one(rank, port, strategy, results):
@@ -543,6 +553,11 @@ def train(function, *arguments, reports=1):
 if __name__ == "__main__":
     if sys.argv[2] == "profile":
         train(ranks_profile, sys.argv[3])
+    elif sys.argv[2] == "bench":
+        ranks = fork(rank_runs_bench, (free_port(), sys.argv[3:]), join=False).processes
+        for process in ranks:
+            process.join()
+        sys.exit(max(process.exitcode for process in ranks))
     else:
         for line_test in (
             urgent_goes_first,
