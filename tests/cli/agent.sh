@@ -9,6 +9,7 @@ source tests/cli/check.bash
 source tests/cli/service.bash
 root=$PWD
 syncopate=$root/${OUT:-build/release}/bin/syncopate
+tiny=$root/tests/cli/mlp-tiny.json
 if ! command -v mpirun >/dev/null || ! command -v python3 >/dev/null; then
     echo "skip agent: needs mpirun and python3"
     exit 0
@@ -27,13 +28,18 @@ cd "$dir" || exit 2
 
 # open NAME TRIALS TIME: a session for agents, which `tune` follows; its id is in $id.
 open() {
-    "$syncopate" --server "$url" tune mlp-small lab-4x1g --trials "$2" --trial-time "$3" --rounds 0 --runner $runner \
+    "$syncopate" --server "$url" tune "$tiny" lab-4x1g --trials "$2" --trial-time "$3" --rounds 0 --runner $runner \
         >"$1.out" 2>"$1.err" &
     tune=$!
     until_true 30 grep -q 'waits for agents' "$1.err"
     id=$(session_of "$1.err")
 }
-agent() { exec timeout 200 "$syncopate" agent --runner $runner "$@"; }
+agent() { exec timeout 200 "$syncopate" agent "$@"; }
+# A job whose trials last $1 seconds and leave the processor to others.
+cat >slow.sh <<'END'
+sleep "$1"
+for i in $(seq $((SYNCOPATE_TRIAL_WARMUP + SYNCOPATE_TRIAL_ITERATIONS))); do echo "{\"iteration\":$i,\"time_us\":2000}"; done
+END
 runs() { trials "$id" | grep -q running; }
 ended() { ! kill -0 "$1" 2>/dev/null; }
 
@@ -42,14 +48,14 @@ start 127.0.0.1:0 --open
 port=${url##*:}
 "$syncopate" --server "$url" clusters add lab-4x1g >/dev/null
 stop
-agent --server "http://127.0.0.1:$port" --cluster lab-4x1g --once 2>early.err &
+agent --server "http://127.0.0.1:$port" --cluster lab-4x1g --runner $runner --once 2>early.err &
 early=$!
 until_true 20 grep -q 'trying again' early.err
 sleep 3
 [ "$(grep -c 'trying again' early.err)" = 1 ] && ! ended $early
 verdict an_agent_waits_for_a_service_that_is_not_up_and_says_so_once $? "$(cat early.err)"
 start "127.0.0.1:$port" --open
-open first 1 100ms
+open first 1 20ms
 wait $early
 verdict it_works_when_the_service_is_up $? "$(cat early.err)"
 [ "$(trials "$id")" = '1 1 complete' ]
@@ -60,8 +66,8 @@ timeout 60 "$syncopate" agent --server "$url" --cluster lab-4x1g --runner $runne
 verdict an_agent_without_work_ends_when_asked_to $? "$(cat idle.err)"
 
 # ---- a service that ends in order, and comes back ----
-open drained 1 5s
-agent --server "$url" --session "$id" 2>drained-agent.err &
+open drained 1 20ms
+agent --server "$url" --session "$id" --command "bash $dir/slow.sh 4" 2>drained-agent.err &
 busy=$!
 until_true 60 runs
 stop
@@ -81,13 +87,13 @@ python3 "$root/tests/cli/remote_network.py" relay "$port" <open-end >relay.port 
 network=$!
 exec 5>open-end
 until_true 10 test -s relay.port
-open lost 1 6s
-agent --server "http://127.0.0.1:$(cat relay.port)" --session "$id" --lease 3s --once --name far 2>far.err &
+open lost 1 20ms
+agent --server "http://127.0.0.1:$(cat relay.port)" --session "$id" --command "bash $dir/slow.sh 6" --lease 3s --once --name far 2>far.err &
 far=$!
 until_true 60 runs
 touch cut
 again() { trials "$id" | grep -q '^1 2 '; }
-timeout 200 "$syncopate" agent --server "$url" --session "$id" --runner $runner --once --name near 2>near.err &
+timeout 200 "$syncopate" agent --server "$url" --session "$id" --command "bash $dir/slow.sh 0" --once --name near 2>near.err &
 near=$!
 until_true 60 again
 verdict a_trial_whose_agent_is_cut_off_is_offered_again $? "$(trials "$id")"
@@ -105,10 +111,10 @@ network=
 
 # ---- a clock that jumps ----
 if "${CC:-cc}" -std=c17 -D_GNU_SOURCE -O1 -shared -fPIC -o clock.so "$root/tests/http/faulty_machine.c" 2>/dev/null; then
-    open jumping 1 4s
+    open jumping 1 20ms
     echo 0 >clock
     export ASAN_OPTIONS=${ASAN_OPTIONS:-}:verify_asan_link_order=0
-    FAULTY_CLOCK=$dir/clock LD_PRELOAD=$dir/clock.so agent --server "$url" --session "$id" --lease 3s 2>jump.err &
+    FAULTY_CLOCK=$dir/clock LD_PRELOAD=$dir/clock.so agent --server "$url" --session "$id" --command "bash $dir/slow.sh 4" --lease 3s 2>jump.err &
     jumper=$!
     until_true 60 runs
     echo 86400 >clock
@@ -138,9 +144,9 @@ few=$(tokens few --role run --team hands --trials-per-day 1)
 export SYNCOPATE_TOKEN
 start 127.0.0.1:0
 "$syncopate" clusters add --server "$url" lab-4x1g >/dev/null
-"$syncopate" models add --server "$url" mlp-small >/dev/null
+"$syncopate" models add --server "$url" "$tiny" >/dev/null
 id=$(curl -s -H "Authorization: Bearer $few" --json \
-    '{"model":"mlp-small","cluster":"lab-4x1g","budget":{"trials":3},"trial_us":1e5,"final_rounds":0}' \
+    '{"model":"mlp-tiny","cluster":"lab-4x1g","budget":{"trials":3},"trial_us":2e4,"final_rounds":0}' \
     "$url/api/v1/sessions" | python3 -c 'import json, sys; print(json.load(sys.stdin)["id"])')
 SYNCOPATE_TOKEN=$few timeout 200 "$syncopate" agent --server "$url" --session "$id" --runner $runner --idle 3s --patience 1s 2>few.err
 [ $? = 0 ] && grep -q 'ran 1 trial' few.err && [ "$(grep -c 'within 24 hours.*waiting' few.err)" = 1 ]

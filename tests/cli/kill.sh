@@ -6,7 +6,7 @@
 set -u
 cd "$(dirname "$0")/../.."
 syncopate=$PWD/${OUT:-build/release}/bin/syncopate
-models=$PWD/examples/models clusters=$PWD/examples/clusters
+tiny=$PWD/tests/cli/mlp-tiny.json clusters=$PWD/examples/clusters
 kills=${KILLS:-5}
 if ! command -v mpirun >/dev/null; then
     echo "skip kill: needs mpirun"
@@ -50,7 +50,7 @@ tune() {
     if [ -n "$id" ]; then
         set -- --resume "$id"
     else
-        set -- "$models/mlp-small.json" "$clusters/lab-4x1g.json" --trials 10 --trial-time 200ms
+        set -- "$tiny" "$clusters/lab-4x1g.json" --trials 10 --trial-time 40ms
     fi
     exec "$syncopate" tune "$@" --runner $runner --dataset "$db" --out "$dir/best.json" >"$dir/out" 2>"$dir/err"
 }

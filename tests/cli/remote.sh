@@ -9,6 +9,7 @@ source tests/cli/check.bash
 source tests/cli/help.bash
 source tests/cli/service.bash
 syncopate=$PWD/${OUT:-build/release}/bin/syncopate
+tiny=$PWD/tests/cli/mlp-tiny.json
 if ! command -v mpirun >/dev/null; then
     echo "skip remote: needs mpirun"
     exit 0
@@ -103,7 +104,7 @@ check a_typed_dataset_beats_the_variable 2 'not-there.db' "$syncopate" dataset q
 check what_is_not_there_is_said 2 'no session nope' "$syncopate" strategy export nope
 
 # ---- a session by an agent, and a service that is killed in between ----
-"$syncopate" tune mlp-small lab-4x1g --trials 8 --trial-time 100ms --runner $runner --out best.json >tune.out 2>tune.err &
+"$syncopate" tune "$tiny" lab-4x1g --trials 8 --trial-time 20ms --runner $runner --out best.json >tune.out 2>tune.err &
 tune=$!
 until_true 30 grep -q 'waits for agents' tune.err
 verdict a_session_for_agents_says_how_to_start_one $? "$(cat tune.err)"
@@ -164,7 +165,7 @@ check a_session_that_is_not_there_has_no_report 2 'no session nope' "$syncopate"
 check a_report_of_a_service_takes_no_dataset 2 'drop one of the two' "$syncopate" report "$id" --dataset d.db --server "$url"
 
 # ---- an agent that is asked to end gives its trial back ----
-"$syncopate" tune mlp-small lab-4x1g --trials 2 --trial-time 4s --rounds 0 --runner $runner >short.out 2>short.err &
+"$syncopate" tune mlp-small lab-4x1g --trials 2 --trial-time 2s --rounds 0 --runner $runner >short.out 2>short.err &
 tune=$!
 until_true 30 grep -q 'waits for agents' short.err
 id=$(session_of short.err)
@@ -204,8 +205,8 @@ unset SYNCOPATE_SERVER
 # ---- the service's own runs, and the same words at the end as here ----
 echo '{"launchers":[{"cluster":"lab-4x1g","runner":"'$runner'"}]}' >launchers.json
 start 127.0.0.1:0 --open --launchers launchers.json
-check a_session_of_the_service_itself 0 'the service runs its trials' "$syncopate" --server "$url" tune mlp-small lab-4x1g \
-    --trials 7 --trial-time 50ms
+check a_session_of_the_service_itself 0 'the service runs its trials' "$syncopate" --server "$url" tune "$tiny" lab-4x1g \
+    --trials 7 --trial-time 20ms
 id=$(session_of err)
 "$syncopate" --server "$url" tune --resume "$id" >there 2>/dev/null
 "$syncopate" --server "$url" tune --resume "$id" --json >there.json 2>/dev/null
@@ -225,11 +226,11 @@ openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyou
 start 127.0.0.1:0 --tls-cert cert.pem --tls-key key.pem
 url=https://localhost:${url##*:}
 check a_stranger_is_refused 4 'give --token-file FILE or set SYNCOPATE_TOKEN' "$syncopate" --server "$url" --cacert cert.pem models list
-check a_token_opens 0 mlp-small "$syncopate" --server "$url" --cacert cert.pem --token-file token models list
-check also_from_the_environment 0 mlp-small env SYNCOPATE_TOKEN="$(cat token)" "$syncopate" --server "$url" \
+check a_token_opens 0 mlp-tiny "$syncopate" --server "$url" --cacert cert.pem --token-file token models list
+check also_from_the_environment 0 mlp-tiny env SYNCOPATE_TOKEN="$(cat token)" "$syncopate" --server "$url" \
     --cacert cert.pem models list
 check a_reader_may_not_open_sessions 4 '403 forbidden' "$syncopate" --server "$url" --cacert cert.pem --token-file token \
-    tune mlp-small lab-4x1g
+    tune "$tiny" lab-4x1g
 check an_unknown_certificate_is_refused 4 'certificate' "$syncopate" --server "$url" --token-file token models list
 chmod 644 token
 check a_token_that_others_can_read_is_refused 1 'chmod 600' "$syncopate" --server "$url" --cacert cert.pem \

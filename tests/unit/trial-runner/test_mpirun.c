@@ -96,6 +96,7 @@ static void a_lab_run_names_its_hosts_agent_and_subnet(void **state) {
     assert_true(line_has(line, "--host", "n1:2,n2:1"));
     assert_true(line_has(line, "plm_rsh_agent", LAB_AGENT));
     assert_true(line_has(line, "btl_tcp_if_include", "198.18.0.0/15"));
+    assert_true(line_has(line, "pml", "ob1"));
     assert_true(line_has(line, "-x", "OMP_NUM_THREADS"));
     assert_true(line_has(line, "worker", "--plan"));
     assert_int_equal(line_has(line, "--allow-run-as-root", NULL), geteuid() == 0);
@@ -112,6 +113,7 @@ static void a_run_on_other_hosts_leaves_the_network_to_mpi(void **state) {
     assert_ok(mpirun_command(&config, &arena, &line, &err));
     assert_true(line_has(line, "--host", "n1:2,n2:1"));
     assert_false(line_has(line, "btl", NULL));
+    assert_false(line_has(line, "pml", NULL));
     assert_false(line_has(line, "btl_tcp_if_include", NULL));
     assert_false(line_has(line, "plm_rsh_agent", NULL));
     arena_release(&arena);
