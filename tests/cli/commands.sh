@@ -11,6 +11,7 @@ out=${OUT:-build/release}
 syncopate=$PWD/$out/bin/syncopate
 models=$PWD/examples/models
 clusters=$PWD/examples/clusters
+tiny=$PWD/tests/cli/mlp-tiny.json
 dir=$(mktemp -d)
 trap 'chmod -R u+w "$dir"; rm -rf "$dir"' EXIT
 cd "$dir"
@@ -73,14 +74,14 @@ check strategy_equals_itself 0 "" "$syncopate" strategy diff resnet50 lab-4x1g d
 check strategies_that_differ 1 "GROUP" bash -c "'$syncopate' strategy diff resnet50 lab-4x1g wfbp single | sed 's/groups/GROUP/'; exit \${PIPESTATUS[0]}"
 
 if command -v mpirun >/dev/null; then
-    "$syncopate" tune $models/mlp-small.json $clusters/lab-4x1g.json --runner local --trials 9 --trial-time 100ms \
+    "$syncopate" tune "$tiny" $clusters/lab-4x1g.json --runner local --trials 9 --trial-time 10ms \
         --dataset t.db --out best.json --json >tuning 2>tuning.err
     same_keys tune_json_is_the_tuning_format tuning \
         "schema session trials best baselines speedup lower_bound_us gap"
     [ "$(wc -l <tuning)" = 1 ] && [ "$(wc -l <tuning.err)" = 1 ] &&
         grep -q '^session .*: syncopate tune --resume .* --dataset t.db --out best.json$' tuning.err
     verdict tune_prints_one_line_and_off_a_terminal_only_how_to_resume_it $? "$(head -c 300 tuning.err)"
-    check tuned_strategy_reads_back 0 "" "$syncopate" strategy check $models/mlp-small.json $clusters/lab-4x1g.json best.json
+    check tuned_strategy_reads_back 0 "" "$syncopate" strategy check "$tiny" $clusters/lab-4x1g.json best.json
     check trials_are_in_the_dataset 0 complete "$syncopate" dataset query --dataset t.db --state complete
     "$syncopate" dataset export --dataset t.db --format csv --out t.csv 2>err
     [ "$(tr -d '\r' <t.csv | wc -l)" = 10 ] && echo "ok export_has_a_line_a_trial" ||
@@ -98,17 +99,17 @@ if command -v mpirun >/dev/null; then
         "'$syncopate' dataset backup copy.db --dataset t.db && '$syncopate' dataset check --dataset copy.db"
     check finished_session_answers_again 0 '"trials":9' "$syncopate" tune --resume \
         "$("$syncopate" dataset sessions --dataset t.db | awk 'NR == 2 { print $1 }')" --dataset t.db --json
-    "$syncopate" dataset show model mlp-small --dataset t.db --out shown-model.json
+    "$syncopate" dataset show model mlp-tiny --dataset t.db --out shown-model.json
     "$syncopate" dataset show cluster lab-4x1g --dataset t.db >shown-cluster.json
     "$syncopate" dataset show strategy pytorch-ddp --dataset t.db >shown-strategy.json
     check shown_descriptions_read_back 0 "$("$syncopate" dataset show strategy --dataset t.db | awk '$1 == "pytorch-ddp" { print $2 }')" \
         "$syncopate" strategy check shown-model.json shown-cluster.json shown-strategy.json
-    check recorded_models_are_listed 0 "mlp-small" "$syncopate" dataset show model --dataset t.db
+    check recorded_models_are_listed 0 "mlp-tiny" "$syncopate" dataset show model --dataset t.db
     check canonical_text_has_the_id 0 "$("$syncopate" dataset show model --dataset t.db | awk 'NR == 2 { print $2 }')" bash -c \
-        "'$syncopate' dataset show model mlp-small --dataset t.db --canonical | tr -d '\n' | sha256sum"
+        "'$syncopate' dataset show model mlp-tiny --dataset t.db --canonical | tr -d '\n' | sha256sum"
     check nothing_of_that_name 2 'nobody' "$syncopate" dataset show strategy nobody --dataset t.db
     check nothing_of_that_kind 2 'none of model, cluster, strategy' "$syncopate" dataset show session x --dataset t.db
-    check show_never_replaces_the_dataset 2 'is the dataset itself' "$syncopate" dataset show model mlp-small --dataset t.db --out t.db
+    check show_never_replaces_the_dataset 2 'is the dataset itself' "$syncopate" dataset show model mlp-tiny --dataset t.db --out t.db
     check unknown_session 2 'nothing-like-it' "$syncopate" tune --resume nothing-like-it --dataset t.db
 else
     echo "skip tune_json: needs mpirun"
@@ -131,9 +132,9 @@ if [ -e t.db ]; then
         --baseline single --runner local --worker mpi
     printf '# hosts\nlocalhost slots=1\nlocalhost\n' >hosts
     echo '{"schema":"syncopate.cluster/1","name":"two","nodes":[{"name":"a","count":2,"nic_gbit_per_s":1}]}' >two.json
-    check mpirun_takes_hosts_from_a_file 0 'an iteration' "$syncopate" trial $models/mlp-small.json two.json --baseline ps \
+    check mpirun_takes_hosts_from_a_file 0 'an iteration' "$syncopate" trial "$tiny" two.json --baseline ps \
         --runner mpirun --worker mpi --hosts hosts --iterations 3
-    check a_trial_is_traced 0 'timelines written to trace.json' "$syncopate" trial $models/mlp-small.json two.json \
+    check a_trial_is_traced 0 'timelines written to trace.json' "$syncopate" trial "$tiny" two.json \
         --baseline wfbp --runner local --iterations 3 --trace trace.json
     if python3 -c 'import json
 events = json.load(open("trace.json"))["traceEvents"]
@@ -210,7 +211,7 @@ if [ "$(id -u)" = 0 ]; then
     chmod 755 "$dir"
     check no_root_for_the_lab 1 'root' setpriv --reuid=65534 --regid=65534 --clear-groups \
         "$syncopate" trial $model $lab --baseline wfbp
-    "$syncopate" tune $model $lab --runner local --trials 1 --trial-time 100ms --dataset ro.db >out 2>err
+    "$syncopate" tune "$tiny" $lab --runner local --trials 1 --rounds 0 --trial-time 10ms --dataset ro.db >out 2>err
     chmod 444 ro.db
     check read_only_dataset 1 'ro.db' setpriv --reuid=65534 --regid=65534 --clear-groups \
         "$syncopate" tune $model $lab --runner local --trials 1 --dataset "$dir/ro.db"
