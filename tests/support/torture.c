@@ -27,14 +27,21 @@ static struct {
     bool armed, failed;
     size_t until_failure; /* allocations that still succeed */
     size_t live;
-    uintptr_t slots[SLOTS]; /* open addressing; 0 is free, 1 was freed */
 } state;
 
-static uintptr_t *slot_of(uintptr_t address) {
+/* Open addressing. What an earlier round left counts as empty, since clearing them all takes longer than many rounds.
+ */
+static struct slot {
+    uintptr_t address; /* 0: was freed */
+    size_t round;
+} slots[SLOTS];
+static size_t this_round;
+
+static struct slot *slot_of(uintptr_t address) {
     size_t i = (size_t)((address >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 20) % SLOTS;
-    while (state.slots[i] != 0 && state.slots[i] != address)
+    while (slots[i].round == this_round && slots[i].address != address)
         i = (i + 1) % SLOTS;
-    return &state.slots[i];
+    return &slots[i];
 }
 
 static void *remember(void *memory) {
@@ -43,7 +50,7 @@ static void *remember(void *memory) {
             fprintf(stderr, "torture: more than %d live allocations; use a smaller case\n", SLOTS / 2);
             abort();
         }
-        *slot_of((uintptr_t)memory) = (uintptr_t)memory;
+        *slot_of((uintptr_t)memory) = (struct slot){(uintptr_t)memory, this_round};
         state.live++;
     }
     return memory;
@@ -52,9 +59,9 @@ static void *remember(void *memory) {
 static void forget(void *memory) {
     if (!state.armed || !memory)
         return;
-    uintptr_t *slot = slot_of((uintptr_t)memory);
-    if (*slot == (uintptr_t)memory) {
-        *slot = 1;
+    struct slot *slot = slot_of((uintptr_t)memory);
+    if (slot->round == this_round) {
+        slot->address = 0;
         state.live--;
     }
 }
@@ -129,6 +136,7 @@ size_t torture(enum status (*fn)(void *arg, struct error *err), void *arg) {
         struct error err = {0};
         memset(&state, 0, sizeof state);
         state.until_failure = round;
+        this_round++; /* over all calls; 0 is none */
         state.armed = true;
         const enum status status = fn(arg, &err);
         state.armed = false;

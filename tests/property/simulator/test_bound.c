@@ -18,7 +18,7 @@
 
 /* Release builds alone run all; those under sanitizers or without optimization a tenth. */
 #ifdef NDEBUG
-enum { INSTANCES = 1000 };
+enum { INSTANCES = 450 };
 #else
 enum { INSTANCES = 200 };
 #endif

@@ -13,7 +13,7 @@
 
 /* Release builds alone run all; those under sanitizers or without optimization a fifth. */
 #ifdef NDEBUG
-enum { BALANCES = 1500, BRUTE = 2000, LONGS = 10 };
+enum { BALANCES = 1500, BRUTE = 2000, LONGS = 4 };
 #else
 enum { BALANCES = 300, BRUTE = 400, LONGS = 2 };
 #endif
@@ -273,6 +273,7 @@ static void balance_is_not_what_decides(void **state) {
     assert_int_equal(best.ends[0], 2);
 }
 
+/* The coarse chain is solved to the end, and that proves nothing about the one that it stands for. */
 static void very_long_chains_are_coarsened_and_nothing_is_claimed(void **state) {
     (void)state;
     enum { N = 5000 };
@@ -282,7 +283,7 @@ static void very_long_chains_are_coarsened_and_nothing_is_claimed(void **state) 
     struct fusion best = {.ends = calloc(N, sizeof *best.ends)}, balanced = {.ends = calloc(N, sizeof *best.ends)};
     assert_true(gradients && best.ends && balanced.ends);
     rng_split(&rng, test_seed(), 1u << 22);
-    random_gradients(&rng, GRAPH, N, gradients);
+    random_gradients(&rng, CHAIN, N, gradients);
     struct cost_line line = random_line(&rng, N);
     assert_ok(fusion_balanced(N, gradients, &line, &balanced, &err));
     assert_ok(fusion_makespan(N, gradients, &line, &best, &err));

@@ -15,7 +15,7 @@
 #include "tests/support/strategy/random_instances.h"
 #include "tests/support/strategy/slots.h"
 
-enum { SETS = 2000, SMALL = 5, PROGRAMS = 800, PRINTED_PROGRAMS = 300, MODELS = 300 };
+enum { SETS = 2000, SMALL = 5, PROGRAMS = 300, PRINTED_PROGRAMS = 150, MODELS = 300 };
 enum { OPERATORS = 10, MESSAGES = 5, HORIZON = 20, EDGES = OPERATORS * OPERATORS };
 
 /* ---- one machine ---- */

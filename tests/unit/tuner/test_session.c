@@ -92,7 +92,7 @@ static void check_interruptions(struct world *w, const char *name, const struct 
     struct outcome whole, resumed;
     struct tune_options o = options_of(trials);
     char file[4096], id[64];
-    o.evaluations = 120;
+    o.evaluations = 60;
     o.ranker = ranker;
     w->runs = 0;
     snprintf(file, sizeof file, "%s/%s-whole.db", test_dir(), name);
@@ -105,7 +105,7 @@ static void check_interruptions(struct world *w, const char *name, const struct 
         w->die_after = 0;
         struct tune_options other = options_of(99); /* the session keeps the budget that it began with */
         other.ranker = ranker;
-        other.evaluations = 120;
+        other.evaluations = 60;
         assert_ok(tune(w, file, &other, only_session(file, id), &resumed, &err));
         assert_int_equal(w->runs, trials);
         assert_int_equal(resumed.n_rows, whole.n_rows);
