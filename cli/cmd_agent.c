@@ -101,7 +101,7 @@ static enum status suggest(struct agent *a, const char *session, cJSON **out, st
     return st;
 }
 
-/* A session that suggests nothing has ended, or is paused. */
+/* Look again at a session that suggests nothing: it has ended, or it is paused. */
 static enum status look_again(struct agent *a, struct remote_session *s, enum turn *out, struct error *err) {
     enum status st = remote_session_find(a->client, s->id, s, err);
     const bool on = !strcmp(s->state, "running") || !strcmp(s->state, "paused");
@@ -153,7 +153,7 @@ static enum status keep_session(void *context, const cJSON *item, bool *done, st
     return ST_OK;
 }
 
-/* The session belongs to another team; the next one may be ours. */
+/* Whether the session belongs to another team. The next one may be ours. */
 static bool is_forbidden(const struct agent *a, enum status st) {
     return st == ST_UNREACHABLE && client_last_status(a->client) == 403;
 }
@@ -188,7 +188,8 @@ static enum status take_turn(struct agent *a, enum turn *out, struct error *err)
     return st ? st : serve_session(a, &s, out, err);
 }
 
-/* The service is there, and grants this token nothing for now: its quota of a day is used up, or it asks too often. */
+/* Whether the service is there but grants this token nothing for now: its quota of a day is used up, or it asks too
+ * often. */
 static bool is_refused_for_now(const struct agent *a, enum status st) {
     return st == ST_UNREACHABLE && client_last_status(a->client) == 429;
 }

@@ -26,7 +26,7 @@ static void line_missing(const char *what, const char *why, const char *remedy) 
     problems++;
 }
 
-/* What only some need. */
+/* Print a line about something that is missing and that only some need. */
 static void line_without(const char *what, const char *why, const char *remedy) {
     text_print(stdout, "without  %-16s %s\n                          -> %s\n", what, why, remedy);
 }

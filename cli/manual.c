@@ -307,8 +307,8 @@ static void print_reference(const char *usage, const char *row, bool *first, FIL
     *first = false;
 }
 
-/* The command that this one belongs to, and the commands beside it. The program's own page lists its commands already.
- */
+/* Print the command that this one belongs to, and the commands beside it. The program's own page lists its commands
+ * already. */
 static void print_see_also(const struct command_page *page, FILE *to) {
     const struct command_line *parent = page->parent;
     bool first = true;

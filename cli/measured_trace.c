@@ -32,7 +32,7 @@ static enum interval_kind kind_of(const struct trial_interval *t, const struct p
     return plan->messages[t->index].kind == SYNC_PARAMETER_SERVER ? INTERVAL_PUSH : INTERVAL_ALL_REDUCE;
 }
 
-/* The measured intervals as the simulator's, into out[trace->n]; returns how many. */
+/* Write the measured intervals as the simulator's into out[trace->n], and return how many there are. */
 static size_t translate(const struct measured_trace *trace, const struct plan *plan, uint32_t node,
                         struct interval *out) {
     size_t n = 0;

@@ -300,7 +300,7 @@ static const char *setting_text(const cJSON *node) {
     return arena_strdup(&kept, number);
 }
 
-/* The member of the option's name, if there is one. */
+/* Set an option from the member of its name in the file of settings, if there is one. */
 static enum status set_from_member(const cJSON *json, const struct option *o, struct error *err) {
     char where[64];
     const cJSON *node = cJSON_GetObjectItemCaseSensitive(json, o->name);

@@ -47,7 +47,7 @@ static enum status send_batch(struct outbox *box, struct error *err) {
     return box->lines ? ST_OK : error_no_memory(err);
 }
 
-/* The size of a line as a JSON text with a comma behind it. A line of JSON has no control characters. */
+/* The bytes of a line as a JSON string, with the comma behind it. A line of JSON has no control characters. */
 static size_t size_as_text(const char *line, size_t n) {
     size_t size = n + 3;
     for (size_t i = 0; i < n; i++)

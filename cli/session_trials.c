@@ -369,7 +369,7 @@ static enum status fill_from_environment(struct complete_options *w, const struc
     return warmup && strcmp(warmup, "0") != 0 ? read_number(warmup, "iteration", &times->warmup, err) : ST_OK;
 }
 
-/* The model that the session is about says what a rate is worth. */
+/* Read the samples of an iteration, by which a rate becomes a time, from the model of the session. */
 static enum status read_samples(const char *dataset, const char *session, double *out, struct error *err) {
     struct store *store;
     enum status st = store_open(dataset, STORE_READ_ONLY, &store, err);

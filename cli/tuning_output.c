@@ -65,7 +65,7 @@ static enum status print_rows(const struct outcome *o, bool goes_on, struct erro
     return ST_OK;
 }
 
-/* The one sentence that somebody in a hurry reads. */
+/* Print the one sentence that somebody in a hurry reads. */
 static void print_verdict(const struct outcome *o) {
     const struct outcome_row *best = &o->rows[o->best];
     char text[32], bound[32];
@@ -132,7 +132,7 @@ static void print_proposers(const struct outcome *o) {
     table_release(&table);
 }
 
-/* The knobs by falling importance, as bars. */
+/* Print the knobs by falling importance, as bars. */
 static void print_importance(const struct outcome *o) {
     enum { BAR = 30 };
     bool shown[SKETCH_KNOBS] = {[SKETCH_TIMELINE] = true};

@@ -508,7 +508,7 @@ enum status hub_wake(struct hub_session *s, struct error *err) {
 
 /* ---- the thread that ends leases, and clears away ---- */
 
-/* The next session after `s` (NULL: the first), referenced; `s` is given back. */
+/* Step to the next session after `s` (NULL: to the first). The next one is referenced, and `s` is given back. */
 static struct hub_session *step_on(struct hub *hub, struct hub_session *s) {
     pthread_mutex_lock(&hub->mutex);
     struct hub_session *next = s ? s->next : hub->first;

@@ -22,7 +22,7 @@ static void count_end(struct hub *hub, const struct record *record) {
     atomic_fetch_add(&hub->ends[end], 1);
 }
 
-/* The trial has ended: the engine learns of it. */
+/* Tell the engine that the trial has ended. */
 static enum status learn(struct hub_session *s, size_t place, const struct record *record, struct error *err) {
     const struct tune_outcome outcome = {.state = record->state,
                                          .early = trial_ended_early(record),
@@ -54,7 +54,7 @@ static enum status compare(struct hub_session *s, size_t place, const struct rec
     return ST_OK;
 }
 
-/* The session has ended: end its own thread, and forget the offers that nobody took. */
+/* End the own thread of a session that has ended, and forget the offers that nobody took. */
 static void end_all(struct hub_session *s) {
     hub_session_cancel(s);
     for (size_t i = 0; i < s->open.n;)
@@ -90,7 +90,7 @@ static enum status end_step(void *context, struct store *store, struct error *er
     return hub_set_state(e->session, store, e->state, e->reason, err);
 }
 
-/* The session is over when nothing runs and nothing more will be suggested: write it. Locked. */
+/* Write the end of a session of which nothing runs and nothing more will be suggested. Call with the session locked. */
 static enum status finish_if_over(struct hub_session *s, struct error *err) {
     if (s->state != STORED_SESSION_RUNNING || s->open.n || !session_over(s->engine))
         return ST_OK;
@@ -176,7 +176,7 @@ void hub_taken(struct hub_session *s, size_t n, const struct assignment *taken) 
 
 /* ---- those that are taken ---- */
 
-/* The trial is not the holder's: why, as the dataset has it. */
+/* Refuse a trial that is not the holder's. The error says why, as the dataset has it. */
 static enum status refuse(struct hub_session *s, struct store *store, const struct holder *holder, struct error *err) {
     struct holder here = *holder;
     struct error why;
@@ -190,7 +190,7 @@ static enum status refuse(struct hub_session *s, struct store *store, const stru
                      st ? why.message : "the session is not up to date");
 }
 
-/* The trial that the holder has. */
+/* Find the trial that the holder has. */
 static enum status find_held(struct hub_session *s, struct store *store, const struct holder *holder,
                              struct assignment **out, struct error *err) {
     for (size_t i = 0; i < s->open.n; i++) {

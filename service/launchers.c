@@ -20,7 +20,7 @@ static enum status pins_path(const char *dataset, char out[PATH], struct error *
     return ST_OK;
 }
 
-/* The file's JSON, or an empty list of pins where there is no file. */
+/* Read the JSON of the file, or make an empty list of pins where there is no file. */
 static enum status read_pins(const char *path, cJSON **out, struct error *err) {
     struct stat at;
     if (stat(path, &at)) {
@@ -74,7 +74,7 @@ static enum status search(const cJSON *json, const char *path, const char *name,
     return st;
 }
 
-/* The pins of a dataset, and the path of their file. */
+/* Read the pins of a dataset, and give the path of their file. */
 static enum status open_pins(const char *dataset, char path[PATH], cJSON **json, struct error *err) {
     enum status st = pins_path(dataset, path, err);
     return st ? st : read_pins(path, json, err);

@@ -35,7 +35,7 @@ struct ending {
     const char *failure; /* JSON; NULL: it is done */
 };
 
-/* The rows and bytes that it adds are charged to the team that asked for it. */
+/* Charge the rows and bytes that an operation adds to the team that asked for it. */
 static enum status charge(struct store *store, const char *id, const struct usage_mark *since, struct error *err) {
     struct arena arena = {0};
     struct stored_operation operation;

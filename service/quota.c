@@ -65,7 +65,8 @@ static void read_boot(char out[BOOT_LENGTH + 1]) {
         fclose(from);
 }
 
-/* The wall clock or, where it was set back since the file was opened, what it would show otherwise. */
+/* The time of the wall clock. Where the clock was set back since the file was opened, it is the time that it would show
+ * otherwise. */
 static int64_t later_wall_s(const struct quota *q, int64_t now) {
     const int64_t shown = (int64_t)time(NULL), due = q->opened_wall_s + now - q->opened_s;
     return shown > due ? shown : due;

@@ -60,7 +60,8 @@ static void drop_ended(struct sign_ins *s, double now) {
     s->n = kept;
 }
 
-/* Where the next one of this token goes: behind the others, or in the place of the one that was used longest ago. */
+/* Find the place of the next sign-in of this token: behind the others, or in place of the one that was used longest
+ * ago. */
 static struct sign_in *place_for(struct sign_ins *s, const char *token) {
     struct sign_in *oldest = NULL, *own = NULL;
     size_t of_token = 0;

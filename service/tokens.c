@@ -133,7 +133,7 @@ static enum status read_bytes(int fd, const char *path, char *text, size_t n, st
     return ST_OK;
 }
 
-/* The whole file in the arena, "" when it is not there. */
+/* Read the whole file into the arena, or "" when it is not there. */
 static enum status read_text(const char *path, struct arena *arena, char **out, size_t *n, struct error *err) {
     struct stat at = {0};
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -223,7 +223,8 @@ static char *token_line(const struct token *t) {
     return line;
 }
 
-/* A rename that is not on disk would bring the old file back after a crash, and a revoked token with it: that fails. */
+/* Write the tokens. A rename that is not on disk fails: after a crash it would bring the old file back, and a revoked
+ * token with it. */
 static enum status write_tokens(const char *path, size_t n, const struct token *tokens, struct error *err) {
     char *text;
     size_t size;
@@ -460,7 +461,7 @@ static bool has_settled(const struct stat *stamp) {
     return llabs((long long)now.tv_sec - (long long)stamp->st_mtim.tv_sec) > SETTLED_S;
 }
 
-/* A file that was there and is gone is an error, and *rows stays as it was. */
+/* Read the tokens. A file that was there and is gone is an error, and *rows stays as it was. */
 static enum status read_rows(struct tokens *t, const struct stat *stamp, struct arena *arena, size_t *n,
                              struct token **rows, struct error *err) {
     if (!stamp->st_ino && t->seen)

@@ -110,7 +110,7 @@ static bool find_route(struct request *rq, const char *path, struct response *rs
     }
 }
 
-/* One name=value; '+' is a blank, as forms send it. */
+/* Add one name=value of the query. A '+' is a blank, as forms send it. */
 static bool add_query(struct request *rq, char *pair, struct response *rs) {
     for (char *c = pair; *c; c++)
         *c = *c == '+' ? ' ' : *c;
@@ -161,7 +161,7 @@ static bool media_is_json(const char *type) {
     return !strcasecmp(type, "charset=utf-8") || !strcasecmp(type, "charset=\"utf-8\"");
 }
 
-/* A form must come from our pages: browsers send its Origin, and what sends none is no browser. */
+/* Check that a form comes from our pages. Browsers send its Origin, and what sends none is no browser. */
 static void check_form(struct request *rq, bool has_body, struct response *rs) {
     static const char form[] = "application/x-www-form-urlencoded";
     if (!rq->origin || !origin_is_ours(rq))
@@ -192,8 +192,8 @@ static void check_preconditions(struct request *rq, bool safe, struct response *
         response_problem(rs, &rq->arena, PROBLEM_BAD_REQUEST, "If-None-Match: only a GET takes it; leave it out");
 }
 
-/* A key is refused where it would have no effect, since its sender relies on it. Forms are not checked: browsers send
- * no key with them. */
+/* Refuse a key where it would have no effect, since its sender relies on it. Forms are not checked: browsers send no
+ * key with them. */
 static void check_key(struct request *rq, struct response *rs) {
     if (!rq->idempotency_key)
         return;

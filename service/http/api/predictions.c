@@ -87,7 +87,7 @@ static enum status predict_stored(struct batch *batch, struct item *item, struct
     return st ? st : prepared_domain_predict_stored(batch->domain, store, item->strategy.hex, &item->prediction, err);
 }
 
-/* A request that needs more memory than it may have is too large; the service is not out of memory. */
+/* Say that the request is too large: it needs more memory than it may have, and the service is not out of memory. */
 static enum status say_too_large(const struct request *rq, struct error *err) {
     return error_set(err, ST_TOO_LARGE, REQUEST_TOO_MUCH_MEMORY, (unsigned long long)rq->work.limit_bytes >> 20);
 }
@@ -175,7 +175,7 @@ static enum status add_strategies(struct batch *batch, const struct json_at *lis
     return ST_OK;
 }
 
-/* One view of the dataset for them all, since to begin one costs more than to look a strategy up. */
+/* Look all strategies up in one view of the dataset, since to begin a view costs more than to look a strategy up. */
 static enum status look_up_strategies(struct batch *batch, const struct json_at *list, struct error *err) {
     struct store *store;
     bool began;

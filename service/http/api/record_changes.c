@@ -39,7 +39,8 @@ static enum status share_effect(struct request *rq, struct store *store, void *c
     return st ? st : record_answer_tagged(rq, record, rs, err);
 }
 
-/* The team that measured it may, and an administrator. */
+/* Check that the client may change the trial: it belongs to the team that measured the trial, or is an
+ * administrator. */
 static enum status check_owner(struct request *rq, const struct record *record, struct error *err) {
     const struct principal *who = &rq->principal;
     if (who->role != ROLE_ADMIN && (!record->team || strcmp(record->team, who->team)))

@@ -61,7 +61,7 @@ enum status reference_id(struct request *rq, enum store_kind kind, const char *w
     return reference_row(rq, kind, word, out, &row, err);
 }
 
-/* The id of a member that is a string. */
+/* Find the id that a member names, which is a string. */
 static enum status member_id(struct request *rq, enum store_kind kind, const struct json_at *at, struct id *out,
                              struct error *err) {
     const char *word;

@@ -178,7 +178,7 @@ static bool add_assignment(cJSON *trials, struct hub_session *live, const struct
            cJSON_AddItemToObject(trial, "strategy", strategy);
 }
 
-/* What a client that got fewer trials than it asked for should do. */
+/* The word that tells a client which got fewer trials than it asked for what to do. */
 static const char *step_word(const struct suggest *s) {
     return s->n ? "trials" : s->step == SESSION_OVER ? "over" : "wait";
 }
@@ -438,7 +438,7 @@ static enum status read_events(void *context, struct event_text *out, bool *more
     return st;
 }
 
-/* The number of an event; a browser that has none yet sends nothing. */
+/* Read the number of an event. A browser that has none yet sends nothing. */
 static enum status read_last_event(struct request *rq, int64_t *out, struct error *err) {
     const char *id = rq->last_event_id ? rq->last_event_id : "";
     errno = 0;

@@ -111,7 +111,7 @@ static void strategy_link(struct markup *m, const struct findings *f, const stru
               f->outcome.session.cluster);
 }
 
-/* With the best, or the best with the best baseline. */
+/* Link to the comparison of this trial with the best one, or of the best one with the best baseline. */
 static void compare_link(struct markup *m, const struct findings *f, const struct record *r) {
     const size_t best = f->outcome.best;
     if (best == SIZE_MAX || r->state != RECORD_COMPLETE)
@@ -148,7 +148,7 @@ static void trial_row(struct html_table *t, const struct findings *f, const stru
     html_cell_end(t);
 }
 
-/* The best strategy for commands, and in the form of each framework. */
+/* Link to the best strategy as a file for our commands, and in the form of each framework. */
 static void downloads(struct request *rq, struct markup *m, const struct findings *f) {
     size_t n;
     const struct exporter *forms = exporters_list(&n);

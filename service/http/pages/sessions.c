@@ -230,7 +230,7 @@ enum status page_home(struct request *rq, struct response *rs, struct error *err
 
 /* ---- opening ---- */
 
-/* The form as the body of POST /api/v1/sessions. */
+/* Make the body of POST /api/v1/sessions from the form. */
 static cJSON *form_body(struct request *rq) {
     const char *model = form_field(rq, "model"), *cluster = form_field(rq, "cluster"), *mode = form_field(rq, "mode");
     const char *trials = form_field(rq, "trials");
@@ -248,7 +248,7 @@ static cJSON *form_body(struct request *rq) {
     return NULL;
 }
 
-/* Where the interface says that the new session is, as a page. */
+/* The page of the new session. The interface says by Location where the session is. */
 static const char *new_page(struct request *rq, const struct response *rs) {
     static const char prefix[] = "/api/v1";
     for (size_t i = 0; i < rs->n_headers; i++)

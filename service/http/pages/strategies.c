@@ -137,7 +137,7 @@ static void traits(struct markup *m, struct view *v) {
     markup_end(m);
 }
 
-/* The complete trials of a strategy, the fastest first. */
+/* Read the complete trials of a strategy, the fastest first. */
 static enum status measured(struct request *rq, struct view *v, size_t k, size_t limit, size_t *n, struct record **out,
                             struct error *err) {
     static const enum record_state complete = RECORD_COMPLETE;
@@ -275,7 +275,7 @@ static enum status write_strategy(struct request *rq, struct markup *m, struct v
     return st;
 }
 
-/* The fastest trial of each, in a sentence. */
+/* Compare the fastest trials of the two strategies in a sentence. */
 static enum status verdict(struct request *rq, struct markup *m, struct view *v, struct error *err) {
     double us[2] = {NAN, NAN};
     char a[32], b[32];

@@ -66,7 +66,7 @@ static bool key_id(gnutls_pubkey_t key, unsigned char out[MAX_KEY_ID], size_t *n
     return gnutls_pubkey_get_key_id(key, 0, out, n) >= 0;
 }
 
-/* The key's public half is that of the first certificate. */
+/* Whether the key's public half is that of the first certificate. */
 static bool belong_together(const struct chain *c) {
     unsigned char ours[MAX_KEY_ID], theirs[MAX_KEY_ID];
     size_t n = 0, m = 0;

@@ -149,7 +149,7 @@ static bool is_torn(const struct exchange *x, const struct headers *h, const cha
             !h->end || h->end + 2 != method + info->header_size);
 }
 
-/* What two readers could take for two different requests (RFC 9112 §6.3, §11.2). NULL: nothing. */
+/* Find what two readers could take for two different requests (RFC 9112 §6.3, §11.2). NULL: nothing. */
 static const char *ambiguity(const struct headers *h, const char *uri, const char *version) {
     if (h->malformed)
         return "a header's name is no token, or its value has control characters";
@@ -327,7 +327,7 @@ static void go_on(struct exchange *x) {
     refuse_work(x, POOL_FULL);
 }
 
-/* The session that it waited for is free. */
+/* Take the request up again: the session that it waited for is free. */
 static void take_up(void *context) {
     struct exchange *x = context;
     x->turn = x->waits_on;
@@ -369,7 +369,7 @@ static void bound_work(struct exchange *x) {
     rq->work.limit_bytes = o->work_bytes;
 }
 
-/* The whole request is here. */
+/* Run the handler: the whole request is here. */
 static enum MHD_Result run(struct exchange *x) {
     peer_enter(x->peer, PEER_ANSWER);
     x->request.body = x->body;
@@ -512,7 +512,7 @@ enum MHD_Result exchange_continue(void *server, struct MHD_Connection *connectio
     }
 }
 
-/* A path for a line of the log: what is not plain ASCII is written as an escape. */
+/* Write a path for a line of the log. What is not plain ASCII becomes an escape. */
 static void clean_path(const char *path, char *out, size_t n) {
     size_t k = 0;
     for (; *path && k + 4 < n; path++)

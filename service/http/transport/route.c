@@ -42,7 +42,7 @@ bool route_has_word(const char *words, const char *word) {
     return false;
 }
 
-/* One segment of a pattern against one of a path: "{name}", "{name}:verb" or the words themselves. */
+/* Match a segment of a path with one of a pattern: "{name}", "{name}:verb" or the words themselves. */
 static enum route_match match_segment(const char *pattern, size_t np, const char *path, size_t n,
                                       struct request *request) {
     if (*pattern != '{')

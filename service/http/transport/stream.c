@@ -113,7 +113,7 @@ static void read_news(struct stream *s) {
     pthread_mutex_unlock(&s->streams->mutex);
 }
 
-/* What there is to do, or sleep. */
+/* Find what there is to do next, or put the stream to sleep. */
 static bool next_step(struct stream *s, bool *news, bool *beat, bool *doubt) {
     pthread_mutex_lock(&s->streams->mutex);
     s->called_us = clock_now_us();

@@ -78,7 +78,7 @@ static void append(struct thread_pool *pool, struct thread_pool_owner *owner, st
     pthread_cond_signal(&pool->work);
 }
 
-/* The next job of whose turn it is; NULL when nobody may have another thread. */
+/* Take the next job of the owner whose turn it is. NULL when no owner may have another thread. */
 static struct thread_pool_job *take(struct thread_pool *pool) {
     for (struct thread_pool_owner **at = &pool->owners; *at; at = &(*at)->next) {
         struct thread_pool_owner *owner = *at;
