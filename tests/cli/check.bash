@@ -22,3 +22,13 @@ check() {
         echo "ok $name"
     fi
 }
+
+# python_with MODULE...: print the first Python here that has these. It looks for them only; importing torch takes 2 s.
+python_with() {
+    local python
+    for python in python3 /usr/bin/python3; do
+        "$python" -c 'import importlib.util, sys; sys.exit(any(importlib.util.find_spec(m) is None for m in sys.argv[1:]))' \
+            "$@" 2>/dev/null && echo "$python" && return
+    done
+    return 1
+}

@@ -116,8 +116,7 @@ PROTO
     protoc --encode=Strategy strategy.proto <text >again.pb 2>>err
     [ -s text ] && ! grep -qE '^ *[0-9]+[:{ ]' text && echo "ok protoc_knows_every_field" ||
         echo "not ok protoc_knows_every_field: $(head -c 200 err)"
-    for python in python3 /usr/bin/python3; do $python -c 'import google.protobuf' 2>/dev/null && break; done
-    if $python -c 'import google.protobuf' 2>/dev/null && protoc --python_out=. strategy.proto; then
+    if python=$(python_with google.protobuf) && protoc --python_out=. strategy.proto; then
         python json_and_wire_format_are_one_message "import glob, sys; sys.path.insert(0, '.')
 from google.protobuf import json_format
 import strategy_pb2
@@ -154,8 +153,7 @@ ends = [int(x) for r in rows[1:] for x in r[1:3]]
 assert ends == sorted(ends)"
 
 # ---- PyTorch ----
-for python in python3 /usr/bin/python3; do $python -c 'import torch' 2>/dev/null && break; done
-if $python -c 'import torch' 2>/dev/null; then
+if python=$(python_with torch); then
     timeout 200 $python "$root/tests/cli/export_torch.py" "$root/interop/pytorch" \
         "$root/examples/models/googlenet.json" each-* 2>err || echo "not ok torch_ends_well: $(tail -n 1 err)"
 else
@@ -167,12 +165,12 @@ if ! command -v mpirun >/dev/null; then
     echo "skip best_of_a_session: needs mpirun"
     exit 0
 fi
-"$syncopate" tune mlp-small lab-4x1g --runner local --trials 3 --trial-time 50ms --dataset d.db --out best.json >tune.out 2>tune.err
+"$syncopate" tune "$root/tests/cli/mlp-tiny.json" lab-4x1g --runner local --trials 3 --trial-time 10ms --dataset d.db --out best.json >tune.out 2>tune.err
 start 127.0.0.1:0 --open
 id=$("$syncopate" --server "$url" sessions list 2>err | awk 'NR == 2 { print $1 }')
 "$syncopate" --server "$url" strategy export "$id" --out again.json
 check best_of_a_session_is_its_file 0 '' cmp best.json again.json
-"$syncopate" strategy export best.json --model mlp-small --cluster lab-4x1g --to horovod --out here >out 2>err
+"$syncopate" strategy export best.json --model "$root/tests/cli/mlp-tiny.json" --cluster lab-4x1g --to horovod --out here >out 2>err
 "$syncopate" --server "$url" strategy export "$id" --to horovod --out there >out 2>err
 check best_of_a_session_in_a_form 0 '' diff -r here there
 check session_knows_its_model 2 'drop --model' "$syncopate" --server "$url" strategy export "$id" --model mlp-small

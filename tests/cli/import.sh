@@ -121,11 +121,7 @@ else
 fi
 
 # ---- PyTorch ----
-python=
-for candidate in python3 /usr/bin/python3; do
-    "$candidate" -c 'import torch' 2>err && python=$candidate && break
-done
-if [ -n "$python" ]; then
+if python=$(python_with torch); then
     mkdir torch
     PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 PYTHONPATH=$root/interop/pytorch "$python" "$root/tests/cli/import_torch.py" torch 2>err ||
         echo "not ok torch_module: $(tail -n 1 err)"
@@ -151,7 +147,7 @@ else
 fi
 
 # ---- ONNX ----
-if [ -n "$python" ] && "$python" -c 'import onnx' 2>err; then
+if python=$(python_with torch onnx); then
     mkdir onnx
     if ! PYTHONDONTWRITEBYTECODE=1 PYTHONWARNINGS=ignore "$python" "$root/tests/cli/import_onnx.py" onnx >out 2>err; then
         echo "not ok onnx_files_are_made: $(tail -n 1 err)"

@@ -25,7 +25,7 @@ from service import GONE, Service, bearer, check_dataset, make_token, run
 BUDGET_MIB = 1024  # what a service of any of these rows may have in memory
 WAIT_S, DRAIN_S, EXIT_S = 1.0, 5, 2.0  # the witness's longest wait; --drain; what ending may take beyond it
 SHORT = os.environ.get("SHORT", "0") != "0"
-SECONDS, SHORT_S = float(os.environ.get("SECONDS", "600")), 1.2
+SECONDS, SHORT_S = float(os.environ.get("SECONDS", "600")), 0.8
 WAIT_SHORT_S, DRAIN_SHORT_S, EXIT_SHORT_S = 8.0, 1, 15.0
 TOO_MUCH_MIB = 3 * BUDGET_MIB  # then it is killed, for the machine's sake
 SEED = int(os.environ.get("SYNCOPATE_TEST_SEED", "20261122"))

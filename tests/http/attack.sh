@@ -1,5 +1,5 @@
 #!/bin/bash
-# The service under attack, for about 25 s (attack.py): no crash, no loss, no undocumented 5xx, bounded memory. `make attack` is
+# The service under attack, for about 15 s (attack.py): no crash, no loss, no undocumented 5xx, bounded memory. `make attack` is
 # the long run, with limits of time. Needs OUT and python3; prints ok, not ok and skip lines (tests/README.md).
 # Last: attackers take all there is of the processor.
 # Plan: 18
