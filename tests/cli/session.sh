@@ -170,7 +170,7 @@ session suggest "$given" --client me >variables
 
 # ---- a process that dies with its trial ----
 id=$(open --trials 3)
-bash -c "trial=\$('$syncopate' session suggest $id --lease 10s) && eval \"\$trial\" && echo \$SYNCOPATE_TRIAL_NUMBER >taken && sleep 100" &
+bash -c "trial=\$('$syncopate' session suggest $id --lease 6s) && eval \"\$trial\" && echo \$SYNCOPATE_TRIAL_NUMBER >taken && sleep 100" &
 dying=$!
 for _ in $(seq 100); do [ -s taken ] && break; sleep 0.05; done
 kill -9 $dying
@@ -179,7 +179,7 @@ session suggest "$id" --json >out
 grep -q '"number":2' out
 verdict while_its_lease_lasts_nobody_else_gets_it $? "$(cut -c1-200 out)"
 session complete "$id" 2 --time 9ms,9ms,9ms
-sleep 10
+sleep 6
 session suggest "$id" --json >out
 grep -q '"number":1,"attempt":2' out
 verdict then_it_is_offered_again $? "$(cut -c1-200 out)"
