@@ -16,7 +16,7 @@
 #include "tests/support/strategy/handmade_cluster.h"
 #include "tests/support/strategy/random_instances.h"
 
-/* Release builds alone run all; those under sanitizers or without optimization a tenth. */
+/* Release builds alone run all; those under sanitizers or without optimization fewer. */
 #ifdef NDEBUG
 enum { INSTANCES = 450 };
 #else

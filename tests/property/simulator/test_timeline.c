@@ -7,7 +7,7 @@
 #include "tests/property/simulator/reference.h"
 #include "tests/unit/simulator/fixture.h"
 
-/* Release builds alone run all; those under sanitizers or without optimization a tenth. */
+/* Release builds alone run all; those under sanitizers or without optimization fewer. */
 #ifdef NDEBUG
 enum { PLANS = 1500 };
 #else
