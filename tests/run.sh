@@ -5,11 +5,12 @@
 #
 # First come the executable tests/FOLDER/*.sh that say "# Alone: why", since other scripts beside them would change the times
 # that they measure: one at a time. Beside them run those that say "# Waits: why", also one at a time, and, at the lowest
-# priority, programs that only compute and scripts that say "# Computes: why". Then come the other programs and scripts, up to
-# two of each at a time. Last come those that say "# Last: why", with nothing beside them. What says "# Once: why" runs for the
+# priority, programs that only compute and scripts that say "# Computes: why". Then come the other scripts and programs, up to
+# four at a time. Last come those that say "# Last: why", with nothing beside them. What says "# Once: why" runs for the
 # builds release and coverage alone. Each has a time limit, a closed standard input and a TMPDIR of its own. At the end
 # stand the ten slowest, what was not tested and why, what failed, once more, and the line "N passed, N failed, N skipped"; the
 # exit status is 1 when anything failed or nothing ran. TEST_TIMEOUT (600) and TEST_SCRIPT_TIMEOUT (900) are seconds;
+# TEST_JOBS (2, or 1 where there is one processor) is how many compute at a time, and half of how many come then;
 # TEST_SCRIPTS=0 leaves the scripts out; TEST_TIMES=FILE gets all times.
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -54,7 +55,8 @@ why() {
 
 # Run one program or script and report it; RESULTS gets the counts.
 run_one() {
-    local test=$1 limit=$2 folder name log status counts passed failed skipped missing why
+    local test=$1 limit=${TEST_TIMEOUT:-600} folder name log status counts passed failed skipped missing why
+    [[ $test != *.sh ]] || limit=${TEST_SCRIPT_TIMEOUT:-900}
     folder=$(mktemp -d "$WORK/XXXXXX")
     chmod 711 "$WORK" "$folder" # tests that become another user must reach their files
     log=$folder.log
@@ -93,7 +95,7 @@ run_one() {
 }
 
 if [ "${1-}" = --one ]; then
-    run_one "$3" "$2"
+    run_one "$2"
     exit 0
 fi
 
@@ -110,18 +112,13 @@ trap 'exit 130' INT TERM
 : >"$WORK/times"
 : >"$WORK/skips"
 
-jobs=$(nproc)
-[ "$jobs" -le 2 ] || jobs=2
+processors=$(nproc)
+jobs=${TEST_JOBS:-$((processors < 2 ? processors : 2))}
 
-# run_all LIMIT TEST...: some at once, each for LIMIT seconds at most.
-run_all() {
+# at_once N TEST...: up to N of them at a time.
+at_once() {
     [ $# -gt 1 ] || return 0
-    printf '%s\0' "${@:2}" | xargs -0 -n 1 -P "${TEST_JOBS:-$jobs}" $politely tests/run.sh --one "$1"
-}
-
-one_by_one() {
-    local script
-    for script; do run_one "$script" "${TEST_SCRIPT_TIMEOUT:-900}"; done
+    printf '%s\0' "${@:2}" | xargs -0 -n 1 -P "$1" ${politely-} tests/run.sh --one
 }
 
 computing=() waiting=()
@@ -146,17 +143,14 @@ for script in tests/*/*.sh; do
     *) if grep -q '^# Once: ' "$script"; then together=("$script" "${together[@]}"); else together+=("$script"); fi ;; # the long ones first
     esac
 done
-politely=$(chrt --idle 0 true 2>/dev/null && echo chrt --idle 0) run_all "${TEST_TIMEOUT:-600}" "${computing[@]}" &
-computed=$!
-one_by_one "${waits[@]}" &
+politely=$(chrt --idle 0 true 2>/dev/null && echo chrt --idle 0) at_once "$jobs" "${computing[@]}" &
+at_once 1 "${waits[@]}" &
 waited=$!
-one_by_one "${alone[@]}"
+at_once 1 "${alone[@]}"
 wait "$waited"
-politely= run_all "${TEST_SCRIPT_TIMEOUT:-900}" "${together[@]}" &
-wait "$computed"
-politely= run_all "${TEST_TIMEOUT:-600}" "${waiting[@]}"
+at_once $((2 * jobs)) "${together[@]}" "${waiting[@]}"
 wait
-one_by_one "${last[@]}"
+at_once 1 "${last[@]}"
 
 [ -z "${TEST_TIMES-}" ] || cp "$WORK/times" "$TEST_TIMES"
 echo "the slowest of them:"

@@ -52,7 +52,7 @@ try no_line_has_the_pattern 2 'no line of the command'"'"'s output has the patte
     "$train print" --pattern 'step ([0-9]+)'
 try no_unit 2 'no unit stands behind the number' "$train seconds" --pattern 'took ([0-9.]+)'
 try no_number 2 "the pattern's group is no number" "$train print" --pattern '(epoch)'
-try no_times_at_all 2 'nor is there a --pattern; its last line is "epoch 1' "$train print"
+try no_times_at_all 2 'and no --pattern; its last line is "epoch 1' "$train print"
 try a_time_of_zero 2 'this is no time of an iteration' 'echo "{\"time_us\": 0}"'
 try warm_up_alone 1 'times of 2 iterations, and the first 2' 'for i in 1 2; do echo "{\"time_us\": 5}"; done'
 try a_bad_pattern 2 'Unmatched' true --pattern '(a'
