@@ -104,12 +104,12 @@ check a_typed_dataset_beats_the_variable 2 'not-there.db' "$syncopate" dataset q
 check what_is_not_there_is_said 2 'no session nope' "$syncopate" strategy export nope
 
 # ---- a session by an agent, and a service that is killed in between ----
-"$syncopate" tune "$tiny" lab-4x1g --trials 8 --trial-time 20ms --runner $runner --out best.json >tune.out 2>tune.err &
+"$syncopate" tune "$tiny" lab-4x1g --trials 8 --trial-time 20ms --runner local --out best.json >tune.out 2>tune.err &
 tune=$!
 until_true 30 grep -q 'waits for agents' tune.err
 verdict a_session_for_agents_says_how_to_start_one $? "$(cat tune.err)"
 id=$(session_of tune.err)
-"$syncopate" agent --session "$id" --runner $runner --lease 20s >agent.out 2>agent.err &
+"$syncopate" agent --session "$id" --runner local --lease 20s >agent.out 2>agent.err &
 agent=$!
 until_true 120 grep -q '^trial 2:' agent.err
 kill -9 "$service"
