@@ -19,6 +19,7 @@
 #include "cli/simulation.h"
 #include "cli/sweep.h"
 #include "cli/table.h"
+#include "strategy/cost/transport.h"
 
 struct request {
     const char *paths, *baselines, *trace, *kind, *sweep, *all_reduce, *csv, *plot, *measure;
@@ -62,6 +63,24 @@ static void print_table(const struct simulation *s, const struct row *rows, size
     table_release(&table);
 }
 
+/* Which figures are not this cluster's own, and what such predictions are worth. */
+static void print_figures(const struct cluster *cluster) {
+    char typical[TRANSPORT_FIGURES_TEXT];
+    const struct transport_error error = transport_known_error(cluster);
+    const char *transport = transport_name(transport_of(cluster));
+    transport_typical_figures(cluster, typical);
+    if (transport_of(cluster) == TRANSPORT_ideal)
+        text_print(stdout, "\nFigures: the description's; what it leaves out is free (transport ideal).");
+    else if (*typical)
+        text_print(stdout, "\nFigures: typical of %s, not measured here: %s.", transport, typical);
+    else
+        text_print(stdout, "\nFigures: measured here.");
+    if (error.runs)
+        text_print(stdout, " Known error: median %.0f%%, 90th percentile %.0f%% (%s).", error.median * 100,
+                   error.p90 * 100, error.runs);
+    text_print(stdout, "\n");
+}
+
 static enum status print_json(const struct simulation *s, const struct row *rows, size_t n, struct error *err) {
     enum status st = ST_OK;
     for (size_t i = 0; i < n && !st; i++) {
@@ -101,6 +120,8 @@ static enum status show_rows(const struct simulation *s, const struct row *rows,
         st = print_json(s, rows, n, err);
     else
         print_table(s, rows, n);
+    if (!request->json)
+        print_figures(s->cluster);
     if (!st && request->trace)
         log_info("timeline written to %s; open it at https://ui.perfetto.dev", request->trace);
     return st;

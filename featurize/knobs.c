@@ -129,8 +129,8 @@ static void describe_cluster(const struct survey *s, struct features *out) {
     GLOBAL(out, log2_nic_ratio) = log2(fastest / slowest);
     GLOBAL(out, log2_nic_rate) = feature_log2(slowest);
     GLOBAL(out, log2_nic_latency_us) = feature_log2(latency);
-    GLOBAL(out, log2_message_us) = feature_log2(cluster->runtime.message_us);
-    GLOBAL(out, log2_coordination_us) = feature_log2(cluster->runtime.coordination_us);
+    GLOBAL(out, log2_message_us) = feature_log2(s->cost->runtime.message_us);
+    GLOBAL(out, log2_coordination_us) = feature_log2(s->cost->runtime.coordination_us);
     GLOBAL(out, log2_push_us) = feature_log2(s->cost->push_us);
 }
 

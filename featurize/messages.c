@@ -27,7 +27,7 @@ static void count_messages(const struct survey *s, struct features *out) {
 
 static void add_overheads(const struct survey *s, struct features *out) {
     const struct plan *plan = s->plan;
-    const struct runtime *runtime = &s->cost->cluster->runtime;
+    const struct runtime *runtime = &s->cost->runtime;
     double gathered = 0, launch_us = 0;
     for (uint32_t m = 0; m < plan->n_messages; m++) {
         const struct message *message = &plan->messages[m];

@@ -6,9 +6,9 @@
  * server and a worker is looked at once: O(messages + servers * (workers + links)). The closed form takes the largest
  * total of any NIC, over servers (all that they receive) and workers (all that they send), and adds all all-reduces. An
  * all-reduce moves transfer_us times the narrowest rate through every worker's NIC, as the timeline has it. */
-#include "base/units.h"
 #include "featurize/features.h"
 #include "featurize/features_internal.h"
+#include "strategy/cost/transport.h"
 
 static void add_served(struct survey *s) {
     for (uint32_t m = 0; m < s->plan->n_messages; m++) {
@@ -30,13 +30,13 @@ static void find_rates(const struct survey *s, uint32_t server, double *rate) {
     for (uint32_t i = 0; i < cluster->n_links; i++) {
         const struct link *link = &cluster->links[i];
         if (link->to == server)
-            rate[link->from] = fmin(rate[link->from], units_gbit_per_s(link->gbit_per_s) * cluster->runtime.goodput);
+            rate[link->from] = fmin(rate[link->from], transport_link_bytes_per_us(cluster, link));
     }
 }
 
 static void add_server(struct survey *s, uint32_t server, const double *rate) {
     const struct cost *cost = s->cost;
-    const struct runtime *runtime = &cost->cluster->runtime;
+    const struct runtime *runtime = &cost->runtime;
     struct node_view *to = &s->nodes[server];
     for (uint32_t i = 0; i < cost->n_workers; i++) {
         uint32_t worker = cost->workers[i];

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "strategy/cost/all_reduce.h"
 #include "strategy/exact/gradients.h"
 #include "strategy/exact/one_machine.h"
 
@@ -54,7 +53,7 @@ struct shape {
 };
 
 static double rate_of(const struct shape *s, uint32_t node) {
-    return s->cost->nic_bytes_per_us[node];
+    return s->cost->limit_nic_bytes_per_us[node];
 }
 
 static double scale_of(const struct shape *s, uint32_t node) {
@@ -83,7 +82,7 @@ static struct shape shape_of(const struct cost *cost) {
     uint32_t first = cost->workers[0];
     struct shape s = {.cost = cost, .k = cost->n_workers, .narrowest = first, .widest = first, .slowest = first};
     s.least_scale = s.largest_scale = scale_of(&s, first);
-    s.wire = all_reduce_least_per_byte_us(&cost->all_reduce) * cost->narrowest_bytes_per_us;
+    s.wire = cost->limit_all_reduce_per_byte_us * cost->limit_narrowest_bytes_per_us;
     for (uint32_t i = 0; i < cost->n_workers; i++)
         add_worker(&s, cost->workers[i]);
     for (uint32_t i = 0; i < cost->cluster->n_nodes; i++)
@@ -200,7 +199,7 @@ static double windows(const struct work *work, const struct price *price, bool b
 static double burst_us(const struct cost *cost) {
     double narrowest = INFINITY;
     for (uint32_t i = 0; i < cost->cluster->n_nodes; i++)
-        narrowest = fmin(narrowest, cost->nic_bytes_per_us[i]);
+        narrowest = fmin(narrowest, cost->limit_nic_bytes_per_us[i]);
     return cost->burst_bytes / narrowest;
 }
 

@@ -3,20 +3,20 @@
 
 #include <math.h>
 
-#include "base/units.h"
+#include "strategy/cost/transport.h"
 
 static double link_bytes_per_us(const struct cost *cost, uint32_t from, uint32_t to) {
     const struct cluster *cluster = cost->cluster;
     double rate = fmin(cost->nic_bytes_per_us[from], cost->nic_bytes_per_us[to]);
     for (uint32_t i = 0; i < cluster->n_links; i++)
         if (cluster->links[i].from == from && cluster->links[i].to == to)
-            rate = fmin(rate, units_gbit_per_s(cluster->links[i].gbit_per_s) * cluster->runtime.goodput);
+            rate = fmin(rate, transport_link_bytes_per_us(cluster, &cluster->links[i]));
     return rate;
 }
 
 /* Time that each NIC spends on one message, added to total[node]. */
 static void add_served(const struct cost *cost, const struct message *message, double *received, double *sent) {
-    const struct runtime *runtime = &cost->cluster->runtime;
+    const struct runtime *runtime = &cost->runtime;
     received[message->server] += runtime->message_us;
     for (uint32_t i = 0; i < cost->n_workers; i++) {
         uint32_t worker = cost->workers[i];

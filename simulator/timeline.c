@@ -276,7 +276,7 @@ static double in_node_us(const struct timeline *tl, const struct chain *chain, u
 
 /* When the chain's launching processor, asked at `at_us`, is through with the message. */
 static double occupy_launcher(struct timeline *tl, struct chain *chain, const struct message *message, double at_us) {
-    double work = tl->cost->cluster->runtime.message_us + copy_us(tl, message);
+    double work = tl->cost->runtime.message_us + copy_us(tl, message);
     if (sums_in_node(message, chain))
         work += in_node_us(tl, chain, message->bytes) +
                 (chain->devices - 1) * (double)message->bytes / tl->cost->sum_bytes_per_us;
@@ -324,7 +324,7 @@ static void launch(struct timeline *tl, uint32_t c, uint32_t m) {
     for (uint32_t d = 0; d < tl->n_chains; d++) {
         if (d != c)
             take_credit(&tl->chains[d], message->bytes);
-        join(tl, d, m, tl->now_us + tl->cost->cluster->runtime.coordination_us);
+        join(tl, d, m, tl->now_us + tl->cost->runtime.coordination_us);
     }
 }
 

@@ -3,9 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/units.h"
 #include "simulator/timeline.h"
 #include "simulator/timeline_internal.h"
+#include "strategy/cost/transport.h"
 
 enum { NONE = UINT32_MAX, WAYS = 3, MAX_PUSHES = 1 << 27, NODE_WORDS = CLUSTER_MAX_NODES / 64 };
 
@@ -293,7 +293,7 @@ static uint32_t add_links(struct timeline *tl, uint32_t *collective_uses) {
         bool pulls = to_works && tl->server_slot[link->from] != NONE;
         if (!pushes && !pulls && !(from_works && to_works))
             continue;
-        uint32_t r = add_resource(tl, units_gbit_per_s(link->gbit_per_s) * cluster->runtime.goodput);
+        uint32_t r = add_resource(tl, transport_link_bytes_per_us(cluster, link));
         if (pushes)
             tl->class_link[timeline_class(tl, tl->chain_of[link->from], link->to, false)] = r;
         if (pulls)

@@ -16,6 +16,9 @@ enum { MAX_COUNTED_NAME = 4000 }; /* base/json.h reads strings of up to 4096 byt
 static const char *const algorithm_words[] = {ALGORITHM_TABLE(X) NULL};
 static const char *const operation_words[] = {OPERATION_TABLE(X) NULL};
 #undef X
+#define X(name, word) word,
+static const char *const transport_words[] = {TRANSPORT_TABLE(X) NULL};
+#undef X
 
 const char *algorithm_name(enum algorithm algorithm) {
     return algorithm_words[algorithm];
@@ -23,6 +26,10 @@ const char *algorithm_name(enum algorithm algorithm) {
 
 const char *operation_name(enum operation operation) {
     return operation_words[operation];
+}
+
+const char *transport_name(enum transport transport) {
+    return transport_words[transport];
 }
 
 static enum status read_node(const struct json_at *at, struct arena *arena, struct node *out, uint64_t *count,
@@ -303,14 +310,18 @@ static enum status seal(struct cluster *cluster, struct error *err) {
 }
 
 static enum status read_whole(struct cluster *cluster, const struct json_at *root, struct error *err) {
-    static const char *const known[] = {"schema",      "name",         "nodes",   "links",
-                                        "collectives", "measurements", "runtime", NULL};
+    static const char *const known[] = {"schema",      "name",         "transport", "nodes", "links",
+                                        "collectives", "measurements", "runtime",   NULL};
     const char *name;
+    size_t transport = TRANSPORT_by_device;
     enum status st = json_expect_schema(root, CLUSTER_SCHEMA, err);
     if (!st)
         st = json_expect_object(root, known, err);
     if (!st)
         st = json_get_string(root, "name", JSON_REQUIRED, &name, err);
+    if (!st)
+        st = json_get_word(root, "transport", JSON_OPTIONAL, transport_words, &transport, err);
+    cluster->transport = (enum transport)transport;
     if (!st)
         st = read_nodes(cluster, root, err);
     if (!st)
@@ -420,6 +431,8 @@ cJSON *cluster_write(const struct cluster *cluster) {
     cJSON *root = cJSON_CreateObject();
     if (root && cJSON_AddStringToObject(root, "schema", CLUSTER_SCHEMA) &&
         cJSON_AddStringToObject(root, "name", cluster->name) &&
+        (cluster->transport == TRANSPORT_by_device ||
+         cJSON_AddStringToObject(root, "transport", transport_name(cluster->transport))) &&
         write_nodes(cluster, cJSON_AddArrayToObject(root, "nodes")) &&
         (!cluster->n_links || write_links(cluster, cJSON_AddArrayToObject(root, "links"))) &&
         write_collectives(cluster, root) &&

@@ -3,37 +3,30 @@
  * The description is a JSON object. A member without a default is required; an unknown member is refused.
  *   "schema"         "syncopate.cluster/1"
  *   "name"           a name for people
- *   "nodes"          an array of at least one node:
- *     "name"           unique; with "count" the numbers 1, 2, ... are added to it
- *     "count"          how many nodes are like this one; default 1
- *     "devices"        how many devices train on it, up to 64; default 1; 0 is a node that only serves
- *     "device"         what they are, such as "v100"; default "gpu". With "cpu", which is no GPU, trials do not choose
- *                      the NCCL worker by themselves
- *     "nic_gbit_per_s" rate of its NIC in each direction, in 10^9 bits a second
- *     "nic_latency_us" latency of its NIC in microseconds; default 0
- *     "device_link_gbyte_per_s"  rate between its devices, and to a server on it, in 10^9 bytes a second; it may be
- *                      left out only where there is at most one device
- *     "compute_scale"  operator times are multiplied by it; default 1; 1.5 is a straggler
- *   "links"          an array of paths that differ from what the two NICs allow, each in one direction; default none:
- *     "from", "to"     names of nodes
- *     "gbit_per_s"     rate, in 10^9 bits a second
- *   "collectives"    {"all_reduce": {"startup_us": a, "per_byte_ns": b}}: every all-reduce takes a + b * bytes / 1000
- *                    microseconds, whatever the algorithm; default: measurements, and formulas where there are none
- *   "measurements"   an array of times that were measured; default none:
- *     "operation"      all_reduce, push or pull
- *     "algorithm"      of an all_reduce: auto (default), ring, tree, double_tree, recursive_doubling, halving_doubling
- *                      or hierarchical
- *     "devices"        how many took part; required of an all_reduce, else 2
- *     "bytes"          of the message, on each device
- *     "time_us"        microseconds
- *   "runtime"        costs that no link figure shows; `syncopate bench` measures them. Each may be left out:
- *     "message_us"       launching one message: processor time on each participant, one after another; default 0
- *     "coordination_us"  agreeing on the next collective where ranks do not issue in a fixed order (policy priority);
- *                        default 0
- *     "push_us"          one push or pull, on top of its bytes; default 0
- *     "copy_gbyte_per_s" gathering several gradients into a message, and scattering them again; default 0: free
- *     "sum_gbyte_per_s"  adding one gradient to another, on a server or between devices of a node; default 0: free
- *     "goodput"          the part of the NIC's rate that a flow's bytes get, at most 1; default 1
+ *   "transport"      what moves gradients: nccl, mpi, gloo, ps-lite, or ideal; default mpi where every device is a
+ * "cpu", else nccl. It says what costs that nobody measured are taken to be (strategy/cost/transport.h). Under ideal
+ * they are zero "nodes"          an array of at least one node: "name"           unique; with "count" the numbers 1, 2,
+ * ... are added to it "count"          how many nodes are like this one; default 1 "devices"        how many devices
+ * train on it, up to 64; default 1; 0 is a node that only serves "device"         what they are, such as "v100";
+ * default "gpu". With "cpu", which is no GPU, trials do not choose the NCCL worker by themselves "nic_gbit_per_s" rate
+ * of its NIC in each direction, in 10^9 bits a second "nic_latency_us" latency of its NIC in microseconds; default 0:
+ * not known "device_link_gbyte_per_s"  rate between its devices, and to a server on it, in 10^9 bytes a second; it may
+ * be left out only where there is at most one device "compute_scale"  operator times are multiplied by it; default
+ * 1; 1.5 is a straggler "links"          an array of paths that differ from what the two NICs allow, each in one
+ * direction; default none: "from", "to"     names of nodes "gbit_per_s"     rate, in 10^9 bits a second "collectives"
+ * {"all_reduce": {"startup_us": a, "per_byte_ns": b}}: every all-reduce takes a + b * bytes / 1000 microseconds,
+ * whatever the algorithm; default: measurements, and formulas where there are none "measurements"   an array of times
+ * that were measured; default none: "operation"      all_reduce, push or pull "algorithm"      of an all_reduce: auto
+ * (default), ring, tree, double_tree, recursive_doubling, halving_doubling or hierarchical "devices"        how many
+ * took part; required of an all_reduce, else 2 "bytes"          of the message, on each device "time_us" microseconds
+ *   "runtime"        costs that no link figure shows; `syncopate bench` measures them. Each may be left out, and then
+ *                    (or as 0, goodput as 1) it is the transport's:
+ *     "message_us"       launching one message: processor time on each participant, one after another
+ *     "coordination_us"  agreeing on the next collective where ranks do not issue in a fixed order (policy priority)
+ *     "push_us"          one push or pull, on top of its bytes
+ *     "copy_gbyte_per_s" gathering several gradients into a message, and scattering them again
+ *     "sum_gbyte_per_s"  adding one gradient to another, on a server or between devices of a node
+ *     "goodput"          the part of the NIC's rate that a flow's bytes get, at most 1
  *     "eager_bytes"      how much of a push or pull goes out before its receiver answers. The rest waits for the
  *                        answer. The answer to a push also returns the push's credit. Default 0: not known
  *                        (strategy/cost/cost.h says what is assumed then)
@@ -74,6 +67,17 @@ enum operation {
         OPERATION_COUNT
 };
 
+/* X(name, word) */
+#define TRANSPORT_TABLE(X) X(ideal, "ideal") X(nccl, "nccl") X(mpi, "mpi") X(gloo, "gloo") X(ps_lite, "ps-lite")
+
+enum transport {
+#define X(name, word) TRANSPORT_##name,
+    TRANSPORT_TABLE(X)
+#undef X
+        TRANSPORT_COUNT,
+    TRANSPORT_by_device = TRANSPORT_COUNT /* the description names none: strategy/cost/transport.h has the default */
+};
+
 enum { CLUSTER_MAX_NODES = 16384, CLUSTER_MAX_DEVICES_PER_NODE = 64 };
 
 struct node {
@@ -107,6 +111,7 @@ struct cluster {
     struct arena arena; /* owns everything below */
     struct id id;
     const char *name;
+    enum transport transport;
     uint32_t n_nodes, n_devices, n_links, n_measurements;
     const struct node *nodes;
     const struct link *links;
@@ -115,11 +120,15 @@ struct cluster {
     bool fixed_all_reduce; /* "collectives": time = startup_us + per_byte_ns * bytes / 1000, whatever the algorithm */
     double all_reduce_startup_us, all_reduce_per_byte_ns;
     struct runtime runtime;
+    /* Not of the description: fixed costs are multiplied, and rates of NICs and links divided, by these, which a tuner
+     * sets after trials. 0 counts as 1. Measured times and "collectives" are not touched. */
+    double startup, transfer;
     struct names names; /* of the nodes */
 };
 
 const char *algorithm_name(enum algorithm algorithm);
 const char *operation_name(enum operation operation);
+const char *transport_name(enum transport transport); /* not of TRANSPORT_by_device */
 
 enum status cluster_read(const cJSON *json, const char *name, struct cluster *out, struct error *err);
 enum status cluster_read_file(const char *path, struct cluster *out, struct error *err);

@@ -31,7 +31,7 @@ static double group_us(const void *context, uint64_t bytes, uint32_t n) {
 
 static enum status cut(const struct model *model, const struct cost *cost, const struct gradient *gradients,
                        struct arena *arena, struct merge *out, struct error *err) {
-    struct cost_line lines[ALGORITHM_COUNT];
+    struct cost_line lines[COST_MAX_LINES];
     uint32_t n = model->n_variables, n_lines = cost_all_reduce_lines(cost, lines);
     bool copies = isfinite(cost->copy_bytes_per_us);
     if ((copies || n_lines == 0) && n <= QUADRATIC_MOST)

@@ -21,6 +21,8 @@
 #include <stddef.h>
 
 #include "base/units.h"
+#include "strategy/cost/nccl.h"
+#include "strategy/cost/transport.h"
 #include "strategy/cost/wire.h"
 
 /* What the formulas see of a cluster. */
@@ -29,6 +31,7 @@ struct shape {
     double widest;                        /* most devices on one node */
     double alpha, beta, beta_link, gamma; /* us; us a byte: NIC, device link (slowest), sum */
     double inside;                        /* us a byte of summing within a node and copying back */
+    bool nvlink;                          /* between all devices of a node */
 };
 
 static double inverse(double rate) {
@@ -42,26 +45,29 @@ double all_reduce_narrowest_bytes_per_us(const struct cluster *cluster) {
         if (cluster->nodes[i].devices == 0)
             continue;
         workers++;
-        least = fmin(least, cluster->nodes[i].nic_gbit_per_s);
+        least = fmin(least, transport_nic_bytes_per_us(cluster, i));
     }
     for (uint32_t i = 0; i < cluster->n_links; i++) {
         const struct link *link = &cluster->links[i];
         if (cluster->nodes[link->from].devices > 0 && cluster->nodes[link->to].devices > 0)
-            least = fmin(least, link->gbit_per_s);
+            least = fmin(least, transport_link_bytes_per_us(cluster, link));
     }
-    return workers < 2 ? INFINITY : units_gbit_per_s(least) * cluster->runtime.goodput;
+    return workers < 2 ? INFINITY : least;
 }
 
 static struct shape shape_of(const struct cluster *cluster) {
-    struct shape s = {.n = cluster->n_devices, .gamma = inverse(units_gbyte_per_s(cluster->runtime.sum_gbyte_per_s))};
+    const struct runtime runtime = transport_runtime(cluster);
+    struct shape s = {
+        .n = cluster->n_devices, .gamma = inverse(units_gbyte_per_s(runtime.sum_gbyte_per_s)), .nvlink = true};
     for (uint32_t i = 0; i < cluster->n_nodes; i++) {
         const struct node *node = &cluster->nodes[i];
         if (node->devices == 0)
             continue;
-        double link = node->devices > 1 ? inverse(units_gbyte_per_s(node->device_link_gbyte_per_s)) : 0;
+        double link = node->devices > 1 ? 1 / transport_device_link_bytes_per_us(cluster, i) : 0;
         s.k++;
         s.widest = fmax(s.widest, node->devices);
-        s.alpha = fmax(s.alpha, node->nic_latency_us);
+        s.alpha = fmax(s.alpha, transport_nic_latency_us(cluster, i));
+        s.nvlink = s.nvlink && (node->devices < 2 || transport_has_nvlink(node));
         s.beta_link = fmax(s.beta_link, link);
         s.inside = fmax(s.inside, (node->devices - 1) * (2 * link + s.gamma));
     }
@@ -123,6 +129,43 @@ struct all_reduce_line all_reduce_line(const struct cluster *cluster, enum algor
         break;
     }
     return line;
+}
+
+/* ---- what a transport does ---- */
+
+static struct all_reduce_lines lines_of(const struct cluster *cluster, enum algorithm algorithm) {
+    const struct shape s = shape_of(cluster);
+    const enum transport transport = transport_of(cluster);
+    struct all_reduce_lines lines = {0};
+    if (transport == TRANSPORT_nccl) {
+        const double startup = cluster->startup > 0 ? cluster->startup : 1; /* of NCCL's own costs too */
+        const struct nccl_shape shape = {s.n, s.k, s.alpha / startup, 1 / fmax(s.beta, s.beta_link), s.nvlink};
+        lines = nccl_lines(&shape, algorithm);
+        for (uint32_t i = 0; i < lines.n; i++)
+            lines.line[i].startup_us *= startup;
+    }
+    if (lines.n > 0)
+        return lines;
+    lines = (struct all_reduce_lines){1, {all_reduce_line(cluster, algorithm)}};
+    if (algorithm == ALGORITHM_ring && transport != TRANSPORT_ideal)
+        lines.line[0].startup_us = s.alpha * fmin(2 * s.k, 2 * (s.n - 1));
+    return lines;
+}
+
+/* Open MPI's libnbc, as trial-runner/worker/mpi/collective.c has it. */
+enum { MPI_RING_BYTES = 65536, MPI_RING_RANKS = 4 };
+
+static void set_choice(struct all_reduce_table *table, const struct cluster *cluster) {
+    const enum transport transport = transport_of(cluster);
+    table->choice[ALGORITHM_ring] = true;
+    if (cluster->fixed_all_reduce || cluster->n_devices < 2)
+        return; /* all lines are one */
+    table->choice[ALGORITHM_double_tree] = transport == TRANSPORT_nccl;
+    for (int a = ALGORITHM_auto + 1; a < ALGORITHM_COUNT && transport == TRANSPORT_ideal; a++)
+        table->choice[a] = true;
+    table->small = ALGORITHM_tree;
+    if (transport == TRANSPORT_mpi)
+        table->small_bytes = cluster->n_devices < MPI_RING_RANKS ? UINT64_MAX : MPI_RING_BYTES;
 }
 
 /* ---- curves ---- */
@@ -254,8 +297,13 @@ enum status all_reduce_init(struct all_reduce_table *table, const struct cluster
                             struct arena *arena, struct error *err) {
     struct all_reduce_table built = {.burst_us = burst_us};
     struct all_reduce_line fixed = {cluster->all_reduce_startup_us, cluster->all_reduce_per_byte_ns / 1000};
-    for (int a = 0; a < ALGORITHM_COUNT && cluster->n_devices > 1; a++)
-        built.lines[a] = cluster->fixed_all_reduce ? fixed : all_reduce_line(cluster, (enum algorithm)a);
+    for (int a = 0; a < ALGORITHM_COUNT; a++) {
+        built.lines[a].n = 1; /* free, on one device */
+        if (cluster->n_devices > 1)
+            built.lines[a] = cluster->fixed_all_reduce ? (struct all_reduce_lines){1, {fixed}}
+                                                       : lines_of(cluster, (enum algorithm)a);
+    }
+    set_choice(&built, cluster);
     enum status st = ST_OK;
     if (cluster->n_devices > 1 && !cluster->fixed_all_reduce && cluster->n_measurements > 0)
         st = measured_curves(&built, cluster, arena, err);
@@ -270,6 +318,16 @@ static struct all_reduce_cost in_one_part(double startup_us, double transfer_us)
     return (struct all_reduce_cost){startup_us, transfer_us, transfer_us, 1};
 }
 
+static struct all_reduce_cost cheapest_line(const struct all_reduce_lines *lines, double bytes) {
+    struct all_reduce_cost best = in_one_part(0, 0);
+    for (uint32_t i = 0; i < lines->n; i++) {
+        struct all_reduce_cost c = in_one_part(lines->line[i].startup_us, lines->line[i].per_byte_us * bytes);
+        if (i == 0 || c.startup_us + c.transfer_us < best.startup_us + best.transfer_us)
+            best = c;
+    }
+    return best;
+}
+
 static struct all_reduce_cost cost_with_bursts(const struct all_reduce_curve *with, double bytes) {
     const struct curve *curve = &with->measured;
     uint32_t at = curve_point_below(curve, bytes);
@@ -281,9 +339,8 @@ static struct all_reduce_cost cost_with_bursts(const struct all_reduce_curve *wi
 
 static struct all_reduce_cost cost_of(const struct all_reduce_table *table, enum algorithm algorithm, double bytes) {
     const struct curve *curve = &table->curves[algorithm].measured;
-    const struct all_reduce_line *line = &table->lines[algorithm];
     if (curve->n == 0)
-        return in_one_part(line->startup_us, line->per_byte_us * bytes);
+        return cheapest_line(&table->lines[algorithm], bytes);
     if (table->curves[algorithm].hold_per_byte_us)
         return cost_with_bursts(&table->curves[algorithm], bytes);
     double time = curve_us(curve, bytes);
@@ -294,7 +351,7 @@ static struct all_reduce_cost cost_of(const struct all_reduce_table *table, enum
 static struct all_reduce_cost cheapest(const struct all_reduce_table *table, double bytes) {
     struct all_reduce_cost best = in_one_part(INFINITY, 0);
     for (int a = ALGORITHM_auto + 1; a < ALGORITHM_COUNT; a++) {
-        if (table->any_curve && table->curves[a].measured.n == 0)
+        if (table->any_curve ? table->curves[a].measured.n == 0 : !table->choice[a])
             continue;
         struct all_reduce_cost cost = cost_of(table, (enum algorithm)a, bytes);
         if (cost.startup_us + cost.transfer_us < best.startup_us + best.transfer_us)
@@ -304,9 +361,11 @@ static struct all_reduce_cost cheapest(const struct all_reduce_table *table, dou
 }
 
 struct all_reduce_cost all_reduce_cost(const struct all_reduce_table *table, enum algorithm algorithm, uint64_t bytes) {
-    if (algorithm == ALGORITHM_auto && table->curves[ALGORITHM_auto].measured.n == 0)
-        return cheapest(table, (double)bytes);
-    return cost_of(table, algorithm, (double)bytes);
+    if (algorithm != ALGORITHM_auto || table->curves[ALGORITHM_auto].measured.n > 0)
+        return cost_of(table, algorithm, (double)bytes);
+    if (!table->any_curve && bytes < table->small_bytes)
+        return cost_of(table, table->small, (double)bytes);
+    return cheapest(table, (double)bytes);
 }
 
 static double curve_least_per_byte_us(const struct all_reduce_curve *curve) {
@@ -319,10 +378,11 @@ static double curve_least_per_byte_us(const struct all_reduce_curve *curve) {
 double all_reduce_least_per_byte_us(const struct all_reduce_table *table) {
     double least = INFINITY;
     for (int a = 0; a < ALGORITHM_COUNT; a++) {
+        const struct all_reduce_lines *lines = &table->lines[a];
         if (table->curves[a].measured.n > 0)
             least = fmin(least, curve_least_per_byte_us(&table->curves[a]));
-        else if (a != ALGORITHM_auto)
-            least = fmin(least, table->lines[a].per_byte_us);
+        for (uint32_t i = 0; i < lines->n && a != ALGORITHM_auto && table->curves[a].measured.n == 0; i++)
+            least = fmin(least, lines->line[i].per_byte_us);
     }
     return least;
 }

@@ -6,9 +6,14 @@
  *   one device                 nothing to do: 0
  *   "collectives"              startup_us + per_byte_ns * bytes, whatever the algorithm
  *   a measured curve           of that algorithm with exactly the cluster's number of devices (below)
- *   the formula                a + b * bytes, all_reduce_line()
- * `auto` is its own curve when it was measured, otherwise the cheapest algorithm for the size. When some algorithms
- * were measured, only those are compared: the ideal network of a formula must not beat what was seen.
+ *   the transport's lines      NCCL's own model of its ring and trees (strategy/cost/nccl.h)
+ *   the formula                a + b * bytes, all_reduce_line(); outside `ideal` a ring pays the NIC's latency for at
+ * most two steps a node, because the steps between devices of a node wait for nobody else `auto` is its own curve when
+ * it was measured. When only other algorithms were measured, it is the cheapest of those: the ideal network of a
+ * formula must not beat what was seen. Otherwise it is what the transport's library chooses: ideal             the
+ * cheapest algorithm for the size nccl              the ring or the trees, whichever NCCL's model has faster mpi Open
+ * MPI's libnbc: a binomial tree below 64 KiB and on fewer than four ranks, else a ring gloo, ps-lite     a ring (gloo's
+ * default; servers have no all-reduce)
  *
  * A curve never falls and is straight in bytes between its points; the algorithms of a cluster are a family
  * (strategy/cost/curve.h). Of its time T(M), the transfer is max(T(M) - T(smallest), M * the least time a byte that the
@@ -38,17 +43,13 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "strategy/cluster.h"
+#include "strategy/cost/all_reduce_line.h"
 #include "strategy/cost/curve.h"
 
 struct all_reduce_cost {
     double startup_us, transfer_us; /* of a lone one */
     double hold_us;                 /* how long each part holds the network */
     uint32_t parts;                 /* 2: first NICs towards the root, then those away from it */
-};
-
-/* a + b * bytes */
-struct all_reduce_line {
-    double startup_us, per_byte_us;
 };
 
 struct all_reduce_curve {
@@ -62,7 +63,10 @@ struct all_reduce_curve {
 struct all_reduce_table {
     bool any_curve;
     double burst_us; /* S: the time in which the narrowest NIC sends a burst; 0: there are no bursts */
-    struct all_reduce_line lines[ALGORITHM_COUNT]; /* lines[ALGORITHM_auto] is unused */
+    struct all_reduce_lines lines[ALGORITHM_COUNT]; /* lines[ALGORITHM_auto] is unused */
+    bool choice[ALGORITHM_COUNT]; /* auto without measurements: the cheapest of these, from small_bytes on */
+    enum algorithm small;         /* and below that */
+    uint64_t small_bytes;
     struct all_reduce_curve curves[ALGORITHM_COUNT];
 };
 
@@ -71,7 +75,7 @@ struct all_reduce_table {
 enum status all_reduce_init(struct all_reduce_table *table, const struct cluster *cluster, double burst_us,
                             struct arena *arena, struct error *err);
 
-/* The formula of one algorithm (not auto) on this cluster, measurements and "collectives" aside. */
+/* MG-WFBP's formula of one algorithm (not auto) on this cluster, measurements and "collectives" aside. */
 struct all_reduce_line all_reduce_line(const struct cluster *cluster, enum algorithm algorithm);
 
 /* O(log points); allocates nothing. */

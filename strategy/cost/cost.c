@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/units.h"
+#include "strategy/cost/transport.h"
 
 /* btl_tcp_eager_limit of Open MPI. */
 static const double WORKER_EAGER_BYTES = 65536;
@@ -15,11 +16,11 @@ static double rate_or_free(double bytes_per_us) {
 /* The rate at which pushes were measured: bench sends them from the first device to the last. */
 static double measured_rate(const struct cluster *cluster) {
     uint32_t from = cluster_node_of_device(cluster, 0), to = cluster_node_of_device(cluster, cluster->n_devices - 1);
-    double least = fmin(cluster->nodes[from].nic_gbit_per_s, cluster->nodes[to].nic_gbit_per_s);
+    double least = fmin(transport_nic_bytes_per_us(cluster, from), transport_nic_bytes_per_us(cluster, to));
     for (uint32_t i = 0; i < cluster->n_links; i++)
         if (cluster->links[i].from == from && cluster->links[i].to == to)
-            least = fmin(least, cluster->links[i].gbit_per_s);
-    return units_gbit_per_s(least) * cluster->runtime.goodput;
+            least = fmin(least, transport_link_bytes_per_us(cluster, &cluster->links[i]));
+    return least;
 }
 
 /* Measurements are sorted by bytes within an operation and number of devices; the smallest of all counts. */
@@ -57,7 +58,7 @@ static double eager_bytes(const struct cluster *cluster) {
 static double measured_latency(const struct cluster *cluster, enum operation operation) {
     const struct measurement *smallest = smallest_of(cluster, operation);
     if (!smallest)
-        return cluster->runtime.push_us;
+        return transport_runtime(cluster).push_us;
     return fmax(0, smallest->time_us - (double)smallest->bytes / measured_rate(cluster));
 }
 
@@ -65,8 +66,8 @@ static void list_nodes(struct cost *cost, uint32_t *workers, double *nic, double
     const struct cluster *cluster = cost->cluster;
     for (uint32_t i = 0; i < cluster->n_nodes; i++) {
         const struct node *node = &cluster->nodes[i];
-        nic[i] = units_gbit_per_s(node->nic_gbit_per_s) * cluster->runtime.goodput;
-        device_link[i] = rate_or_free(units_gbyte_per_s(node->device_link_gbyte_per_s));
+        nic[i] = transport_nic_bytes_per_us(cluster, i);
+        device_link[i] = transport_device_link_bytes_per_us(cluster, i);
         if (node->devices == 0)
             continue;
         if (cost->n_workers == 0 || node->compute_scale > cluster->nodes[cost->slowest].compute_scale)
@@ -75,19 +76,38 @@ static void list_nodes(struct cost *cost, uint32_t *workers, double *nic, double
     }
 }
 
+/* Figures that nobody measured may be better than a profile says, so a bound counts them as free. */
+static enum status find_limits(struct cost *cost, double *nic, struct error *err) {
+    struct cluster bare = *cost->cluster;
+    struct all_reduce_table table;
+    bare.transport = TRANSPORT_ideal;
+    for (uint32_t i = 0; i < bare.n_nodes; i++)
+        nic[i] = transport_nic_bytes_per_us(&bare, i);
+    cost->limit_nic_bytes_per_us = nic;
+    cost->limit_narrowest_bytes_per_us = all_reduce_narrowest_bytes_per_us(&bare);
+    enum status st =
+        all_reduce_init(&table, &bare, measured_burst(&bare) / cost->limit_narrowest_bytes_per_us, &cost->arena, err);
+    if (!st)
+        cost->limit_all_reduce_per_byte_us = all_reduce_least_per_byte_us(&table);
+    return st;
+}
+
 enum status cost_init(struct cost *out, const struct cluster *cluster, struct error *err) {
-    struct cost cost = {.cluster = cluster};
+    struct cost cost = {.cluster = cluster, .runtime = transport_runtime(cluster)};
     uint32_t *workers = arena_alloc(&cost.arena, cluster->n_nodes, sizeof *workers);
     double *nic = arena_alloc(&cost.arena, cluster->n_nodes, sizeof *nic);
     double *device_link = arena_alloc(&cost.arena, cluster->n_nodes, sizeof *device_link);
+    double *limit = arena_alloc(&cost.arena, cluster->n_nodes, sizeof *limit);
     enum status st = ST_OK;
-    if (!workers || !nic || !device_link)
+    if (!workers || !nic || !device_link || !limit)
         st = error_no_memory(err);
     else if (cluster->n_devices == 0)
         st = error_set(err, ST_INVALID, "cluster %s has no device: nothing computes there", cluster->name);
     else
         st = all_reduce_init(&cost.all_reduce, cluster,
                              measured_burst(cluster) / all_reduce_narrowest_bytes_per_us(cluster), &cost.arena, err);
+    if (!st)
+        st = find_limits(&cost, limit, err);
     if (st) {
         arena_release(&cost.arena);
         return st;
@@ -97,8 +117,8 @@ enum status cost_init(struct cost *out, const struct cluster *cluster, struct er
     cost.nic_bytes_per_us = nic;
     cost.device_link_bytes_per_us = device_link;
     cost.narrowest_bytes_per_us = all_reduce_narrowest_bytes_per_us(cluster);
-    cost.copy_bytes_per_us = rate_or_free(units_gbyte_per_s(cluster->runtime.copy_gbyte_per_s));
-    cost.sum_bytes_per_us = rate_or_free(units_gbyte_per_s(cluster->runtime.sum_gbyte_per_s));
+    cost.copy_bytes_per_us = rate_or_free(units_gbyte_per_s(cost.runtime.copy_gbyte_per_s));
+    cost.sum_bytes_per_us = rate_or_free(units_gbyte_per_s(cost.runtime.sum_gbyte_per_s));
     cost.push_us = measured_latency(cluster, OPERATION_push);
     cost.pull_us = measured_latency(cluster, OPERATION_pull);
     cost.burst_bytes = isfinite(cost.narrowest_bytes_per_us) ? cost.all_reduce.burst_us * cost.narrowest_bytes_per_us
@@ -109,10 +129,10 @@ enum status cost_init(struct cost *out, const struct cluster *cluster, struct er
 }
 
 static double latency(const struct cost *cost, uint32_t worker, uint32_t server, double between) {
-    const struct node *nodes = cost->cluster->nodes;
     if (worker == server)
-        return cost->cluster->runtime.push_us;
-    return fmax(between, fmax(nodes[worker].nic_latency_us, nodes[server].nic_latency_us));
+        return cost->runtime.push_us;
+    return fmax(between,
+                fmax(transport_nic_latency_us(cost->cluster, worker), transport_nic_latency_us(cost->cluster, server)));
 }
 
 double cost_push_latency_us(const struct cost *cost, uint32_t worker, uint32_t server) {

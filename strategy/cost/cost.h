@@ -1,7 +1,7 @@
 /* Everything that the simulator asks of a cluster, worked out once: all-reduce tables, rates and latencies.
  *
- * Rates are bytes per microsecond. Those of NICs and overridden links are multiplied by goodput. A rate of INFINITY
- * costs no time.
+ * Rates are bytes per microsecond. Those of NICs, overridden links and device links are what the transport leaves for
+ * the bytes of gradients (strategy/cost/transport.h). A rate of INFINITY costs no time.
  *
  * Latency of one push or pull, beside its bytes:
  *   on one node     runtime.push_us
@@ -29,6 +29,7 @@
 struct cost {
     struct arena arena;            /* owns what the pointers show */
     const struct cluster *cluster; /* borrowed: must outlive this */
+    struct runtime runtime;        /* measured, else the transport's typical figures */
     struct all_reduce_table all_reduce;
     double narrowest_bytes_per_us; /* all_reduce_narrowest_bytes_per_us */
     uint32_t n_workers;            /* nodes with devices */
@@ -38,6 +39,9 @@ struct cost {
     double copy_bytes_per_us, sum_bytes_per_us;
     double push_us, pull_us; /* between nodes, NIC latency aside */
     double burst_bytes, eager_bytes;
+    /* What no transport can beat: the same without profiles. simulator/bound.h rests on these. */
+    const double *limit_nic_bytes_per_us;
+    double limit_narrowest_bytes_per_us, limit_all_reduce_per_byte_us;
     uint32_t slowest; /* the worker node with the largest compute_scale, the first if several */
 };
 

@@ -11,30 +11,35 @@ static const double FIT_FROM_BYTES = 1024;
 
 double cost_all_reduce_us(const struct cost *cost, uint64_t bytes) {
     struct all_reduce_cost c = all_reduce_cost(&cost->all_reduce, ALGORITHM_auto, bytes);
-    return cost->cluster->runtime.message_us + c.startup_us + c.transfer_us;
+    return cost->runtime.message_us + c.startup_us + c.transfer_us;
 }
 
 /* Whether another line is as cheap at every size; of equal lines the first counts. */
-static bool is_dominated(const struct all_reduce_table *table, int a) {
-    const struct all_reduce_line *lines = table->lines;
-    for (int other = ALGORITHM_auto + 1; other < ALGORITHM_COUNT; other++) {
+static bool is_dominated(uint32_t n, const struct cost_line *lines, uint32_t i) {
+    for (uint32_t other = 0; other < n; other++) {
         bool as_cheap =
-            lines[other].startup_us <= lines[a].startup_us && lines[other].per_byte_us <= lines[a].per_byte_us;
-        bool equal = lines[other].startup_us >= lines[a].startup_us && lines[other].per_byte_us >= lines[a].per_byte_us;
-        if (as_cheap && (!equal || other < a))
+            lines[other].startup_us <= lines[i].startup_us && lines[other].per_byte_us <= lines[i].per_byte_us;
+        bool equal = lines[other].startup_us >= lines[i].startup_us && lines[other].per_byte_us >= lines[i].per_byte_us;
+        if (as_cheap && (!equal || other < i))
             return true;
     }
     return false;
 }
 
-uint32_t cost_all_reduce_lines(const struct cost *cost, struct cost_line lines[ALGORITHM_COUNT]) {
+uint32_t cost_all_reduce_lines(const struct cost *cost, struct cost_line out[COST_MAX_LINES]) {
     const struct all_reduce_table *table = &cost->all_reduce;
-    double message_us = cost->cluster->runtime.message_us;
-    uint32_t n = 0;
-    for (int a = ALGORITHM_auto + 1; a < ALGORITHM_COUNT && !table->any_curve; a++)
-        if (!is_dominated(table, a))
-            lines[n++] = (struct cost_line){message_us + table->lines[a].startup_us, table->lines[a].per_byte_us};
-    return n;
+    struct cost_line lines[COST_MAX_LINES];
+    uint32_t n = 0, kept = 0;
+    if (table->any_curve || table->small_bytes > 0)
+        return 0;
+    for (int a = ALGORITHM_auto + 1; a < ALGORITHM_COUNT; a++)
+        for (uint32_t i = 0; i < table->lines[a].n && table->choice[a]; i++)
+            lines[n++] = (struct cost_line){cost->runtime.message_us + table->lines[a].line[i].startup_us,
+                                            table->lines[a].line[i].per_byte_us};
+    for (uint32_t i = 0; i < n; i++)
+        if (!is_dominated(n, lines, i))
+            out[kept++] = lines[i];
+    return kept;
 }
 
 static double line_us(const struct cost_line *line, double bytes) {
@@ -92,7 +97,7 @@ static double fit_error(const struct cost *cost, uint64_t max_bytes, const struc
 }
 
 struct cost_line cost_line_all_reduce(const struct cost *cost, uint64_t max_bytes, double *error) {
-    struct cost_line lines[ALGORITHM_COUNT], line;
+    struct cost_line lines[COST_MAX_LINES], line;
     uint32_t n = cost_all_reduce_lines(cost, lines);
     const struct cost_line *last = n ? cheapest(n, lines, (double)max_bytes) : NULL;
     bool exact = last && line_us(last, 0) <= line_us(cheapest(n, lines, 0), 0);

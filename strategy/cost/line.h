@@ -18,10 +18,13 @@ struct cost_line {
 /* What one all-reduce with algorithm auto takes on its own, runtime.message_us included. Never falls with bytes. */
 double cost_all_reduce_us(const struct cost *cost, uint64_t bytes);
 
+enum { COST_MAX_LINES = 3 * ALGORITHM_COUNT };
+
 /* Where the cost of an all-reduce (auto) is exactly the least of some lines, fill them and return how many: 1 with
- * "collectives" or one device, otherwise the algorithms' formulas, without those that another formula beats at every
- * size. 0 where any algorithm was measured: curves are not lines. */
-uint32_t cost_all_reduce_lines(const struct cost *cost, struct cost_line lines[ALGORITHM_COUNT]);
+ * "collectives" or one device, otherwise the lines of the algorithms that the library chooses from, without those that
+ * another line beats at every size. 0 where any algorithm was measured (curves are not lines) and where the choice is
+ * not the cheapest. */
+uint32_t cost_all_reduce_lines(const struct cost *cost, struct cost_line lines[COST_MAX_LINES]);
 
 /* One line for an all-reduce (auto) of up to max_bytes. Exact where one line is the cheapest up to there; otherwise the
  * least squares of the relative error over sizes from 1 KiB (or max_bytes) to max_bytes, each sqrt(2) times the one

@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-#include "base/units.h"
+#include "strategy/cost/transport.h"
 
 /* Bytes out of and into each node, of each byte of the message. */
 struct traffic {
@@ -35,7 +35,7 @@ static void hop(struct traffic *t, uint32_t from, uint32_t to, double amount) {
 static double busiest_us(const struct traffic *t) {
     double most = 0;
     for (uint32_t i = 0; i < t->cluster->n_nodes; i++) {
-        double rate = units_gbit_per_s(t->cluster->nodes[i].nic_gbit_per_s) * t->cluster->runtime.goodput;
+        double rate = transport_nic_bytes_per_us(t->cluster, i);
         most = fmax(most, fmax(t->out[i], t->in[i]) / rate);
     }
     return most;

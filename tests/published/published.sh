@@ -1,10 +1,10 @@
 #!/bin/bash
 # docs/published.md and docs/baselines.txt: what is there is what the programs say, and every claim of a paper that the first
-# calls met, or met in part, comes out in the range that it states.
+# calls met, or met in part, comes out in the range that it states. And what others measured, in ../shared/data.
 # Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Once: it computes for minutes, by code that the property tests run.
 # Computes: it waits for nothing and times nothing.
-# Plan: 21
+# Plan: 29
 # The columns of docs/baselines.txt that take 4 s; all of them take 21. Golden times hold three of the slow models.
 QUICK_MODELS=cnn-small,mlp-small,resnet18,resnet50-k80,googlenet-k80,googlenet,seq2seq,transformer-small,ncf-sparse
 set -u
@@ -26,4 +26,18 @@ fi
     echo "ok docs_baselines_is_what_compare_prints" ||
     echo "not ok docs_baselines_is_what_compare_prints: look at the difference, run docs/generate"
 rm "$dir/compare"
+program=$PWD/${OUT:-build/release}/bin/syncopate
+table=../shared/data/throughputs/resnet50-v100.csv
+if [ -e $table ]; then
+    # Ten of twelve winners, and a median error of at most 15%.
+    said=$(python3 ../shared/tools/throughputs.py "$program" "$PWD" $table --least 0.83) && echo "ok throughputs_winners: $said" ||
+        echo "not ok throughputs_winners: $said"
+    median=$(sed -n 's/.*median error \([0-9]*\)%.*/\1/p' <<<"$said")
+    [ "${median:-99}" -le 15 ] && echo "ok throughputs_median_error: $median%" ||
+        echo "not ok throughputs_median_error: $said"
+else
+    echo "skip throughputs_winners: needs ../shared/data"
+    echo "skip throughputs_median_error: needs ../shared/data"
+fi
+python3 tests/published/nccl.py "$program"
 exec python3 tests/published/claims.py "$dir"

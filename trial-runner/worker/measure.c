@@ -17,6 +17,8 @@
 
 enum { FIRST_BYTES = 1024, GROWTH = 4, MAX_REPEATS = 21, SMALL_PLAN = 8, LARGE_PLAN = 72, WORD = 4 };
 
+static const double LEAST_US = 0.001; /* of a cost that does not show: 0 would say that nobody measured it */
+
 struct bench {
     const struct cluster *cluster;
     const struct measure_options *options;
@@ -113,7 +115,7 @@ static void note_goodput(struct bench *b, uint64_t bytes, double us, uint64_t le
         described_gbit(b->cluster, cluster_node_of_device(b->cluster, 0), cluster_node_of_device(b->cluster, b->peer));
     double bytes_per_us = (double)(bytes - less_bytes) / (us - less_us);
     if (us > less_us && gbit > 0 && bytes_per_us / (gbit * 125) >= least)
-        b->runtime.goodput = fmin(1, bytes_per_us / (gbit * 125));
+        b->runtime.goodput = fmin(0.999, bytes_per_us / (gbit * 125)); /* 1 would say that nobody measured it */
 }
 
 /* The time of one way, which is at least that of a word: on a busy machine the difference of two medians may be
@@ -266,8 +268,8 @@ static enum status measure_messages(struct bench *b, struct error *err) {
         status = time_small_plan(b, LARGE_PLAN, POLICY_priority, 0, &priority, err);
     if (status)
         return status;
-    b->runtime.message_us = fmax(0, (many - few) / (LARGE_PLAN - SMALL_PLAN));
-    b->runtime.coordination_us = fmax(0, (priority - fifo) / LARGE_PLAN);
+    b->runtime.message_us = fmax(LEAST_US, (many - few) / (LARGE_PLAN - SMALL_PLAN));
+    b->runtime.coordination_us = fmax(LEAST_US, (priority - fifo) / LARGE_PLAN);
     return ST_OK;
 }
 

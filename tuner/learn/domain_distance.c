@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/units.h"
+#include "strategy/cost/transport.h"
 #include "tuner/learn/examples.h"
 
 /* X(name, difference that counts as 1): logarithms of base 2, so 2 is a factor of 4 */
@@ -61,7 +62,7 @@ static void describe(const struct domain *domain, double out[DESCRIPTOR_COUNT]) 
     const struct extremes x = extremes_of(cluster);
     const double bytes = (double)model->bytes, compute = (model->forward_us + model->backward_us) * x.slow_scale;
     const double transfer_us = bytes / units_gbit_per_s(x.slow_gbit);
-    const double startups_us = model->n_variables * (cluster->runtime.message_us + x.latency_us);
+    const double startups_us = model->n_variables * (transport_runtime(cluster).message_us + x.latency_us);
     out[DESCRIPTOR_bytes] = log2(bytes);
     out[DESCRIPTOR_variables] = log2(model->n_variables);
     out[DESCRIPTOR_effective] = log2(effective_variables(model));

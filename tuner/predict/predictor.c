@@ -1,5 +1,5 @@
-/* Correcting means describing the cluster again with other figures: fixed costs times `startup`, rates divided by
- * `transfer`. So the simulator needs to know nothing of corrections. */
+/* Correcting means describing the cluster again with other figures: measured times here, all others by the factors in
+ * struct cluster. So the simulator needs to know nothing of corrections. */
 #include "tuner/predict/predictor.h"
 
 #include <math.h>
@@ -26,41 +26,19 @@ static void correct_measurements(struct measurement *to, const struct cluster *f
     }
 }
 
-static void correct_nodes(struct node *to, const struct cluster *from, struct correction c) {
-    for (uint32_t i = 0; i < from->n_nodes; i++) {
-        to[i] = from->nodes[i];
-        to[i].nic_gbit_per_s /= c.transfer;
-        to[i].nic_latency_us *= c.startup;
-    }
-}
-
-static void correct_links(struct link *to, const struct cluster *from, struct correction c) {
-    for (uint32_t i = 0; i < from->n_links; i++) {
-        to[i] = from->links[i];
-        to[i].gbit_per_s /= c.transfer;
-    }
-}
-
 enum status predictor_correct(struct predictor *p, struct correction c, struct error *err) {
     const struct cluster *from = p->cluster;
     arena_clear(&p->arena);
     struct measurement *measurements = arena_alloc(&p->arena, from->n_measurements, sizeof *measurements);
-    struct node *nodes = arena_alloc(&p->arena, from->n_nodes, sizeof *nodes);
-    struct link *links = arena_alloc(&p->arena, from->n_links, sizeof *links);
-    if (!measurements || !nodes || !links)
+    if (!measurements)
         return error_no_memory(err);
     correct_measurements(measurements, from, c);
-    correct_nodes(nodes, from, c);
-    correct_links(links, from, c);
     p->corrected = *from;
     p->corrected.measurements = measurements;
-    p->corrected.nodes = nodes;
-    p->corrected.links = links;
     p->corrected.all_reduce_startup_us *= c.startup;
     p->corrected.all_reduce_per_byte_ns *= c.transfer;
-    p->corrected.runtime.message_us *= c.startup;
-    p->corrected.runtime.coordination_us *= c.startup;
-    p->corrected.runtime.push_us *= c.startup;
+    p->corrected.startup = c.startup;
+    p->corrected.transfer = c.transfer;
     p->correction = c;
     cost_release(&p->cost);
     return cost_init(&p->cost, &p->corrected, err);

@@ -3,7 +3,8 @@
     torchrun ... -m syncopate_torch.bench CLUSTER.json --out measured.json [--max-bytes 16777216] [--busy]
 
 on every rank, as the job is started: with the same backend and the same network settings, so that what is measured is
-what the job will use. CLUSTER.json describes nodes and NICs; its measurements and runtime are replaced by
+what the job will use. CLUSTER.json describes nodes and NICs; its transport becomes the backend, and its measurements and
+runtime are replaced by
   - all_reduce: the median time of one all-reduce, alone, by bytes
   - message_us: what a small one adds when many are started at once
   - coordination_us: a word from rank 0 to all others, as under policy priority; by the job's backend, while hook.py
@@ -144,6 +145,8 @@ def measure(description, most_bytes, device):
     runtime["copy_gbyte_per_s"] = round(copy_gbyte_per_s(device), 2)
     say("  " + ", ".join(f"{name} {value}" for name, value in runtime.items()))
     out = {k: v for k, v in description.items() if k not in ("collectives", "measurements", "runtime")}
+    if dist.get_backend() in ("nccl", "gloo", "mpi"):
+        out["transport"] = dist.get_backend()  # what is not measured is typical of it
     return {**out, "runtime": runtime, "measurements": all_reduces(most_bytes, device)}
 
 

@@ -112,6 +112,7 @@ static const struct schema schemas[] = {
      "{'type':'object','description':'Nodes, devices, links, and what was measured on them',"
      "'required':['schema','name','nodes'],'additionalProperties':false,"
      "'properties':{'schema':{'const':'syncopate.cluster/1'},'name':" TEXT ","
+     "'transport':{'enum':['ideal','nccl','mpi','gloo','ps-lite']},"
      "'nodes':{'type':'array','minItems':1,'items':{'type':'object','required':['name','nic_gbit_per_s'],"
      "'additionalProperties':false,'properties':{'name':" TEXT ",'count':" SIZE ",'devices':" COUNT ",'device':" TEXT
      ","

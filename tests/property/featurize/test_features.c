@@ -251,6 +251,8 @@ static void twice_the_rate_is_half_the_transfer_of_a_served_shard(void **state) 
         struct rng rng;
         rng_split(&rng, test_seed(), INSTANCES + i);
         cJSON *json = random_cluster_json(&rng);
+        cJSON_DeleteItemFromObject(json, "transport");
+        cJSON_AddStringToObject(json, "transport", "ideal"); /* TCP has a limit of its own */
         assert_ok(cluster_read(json, "slow", &clusters[0], &err));
         double_rates(json);
         assert_ok(cluster_read(json, "fast", &clusters[1], &err));

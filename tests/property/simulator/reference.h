@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "strategy/cost/cost.h"
+#include "strategy/cost/transport.h"
 #include "strategy/plan.h"
 
 enum {
@@ -130,7 +131,7 @@ static inline bool ref_uses(const struct ref *r, const struct ref_flow *f, int r
     }
     if (resource < 4 * n + links) {
         const struct link *link = &cluster->links[resource - 4 * n];
-        *capacity = link->gbit_per_s * 125 * cluster->runtime.goodput;
+        *capacity = transport_link_bytes_per_us(cluster, link);
         if (f->node < 0)
             return f->part == REF_WHOLE && cluster->nodes[link->from].devices > 0 &&
                    cluster->nodes[link->to].devices > 0;
@@ -383,7 +384,7 @@ static inline void ref_begin_all_reduce(struct ref *r, int m) {
 static inline double ref_launch(struct ref *r, int c, int m, double at_us) {
     const struct message *message = &r->plan->messages[m];
     double others = ref_node(r, c)->devices - 1, bytes = (double)message->bytes;
-    double work = r->cost->cluster->runtime.message_us + ref_copy_us(r, m);
+    double work = r->cost->runtime.message_us + ref_copy_us(r, m);
     if (ref_is_server(r, m) && message->local_reduction)
         work +=
             others * bytes / r->cost->device_link_bytes_per_us[r->node[c]] + others * bytes / r->cost->sum_bytes_per_us;
@@ -420,7 +421,7 @@ static inline void ref_start(struct ref *r, int c, int m) {
         ref_join(r, c, m, r->now_us);
     } else {
         for (int d = 0; d < r->n_nodes; d++)
-            ref_join(r, d, m, r->now_us + r->cost->cluster->runtime.coordination_us);
+            ref_join(r, d, m, r->now_us + r->cost->runtime.coordination_us);
     }
 }
 

@@ -71,7 +71,7 @@ static double copy_us(const void *context, uint64_t bytes, uint32_t n) {
 static double group_us(const void *context, uint64_t bytes, uint32_t n) {
     const struct cost *cost = context;
     struct all_reduce_cost c = all_reduce_cost(&cost->all_reduce, ALGORITHM_auto, bytes);
-    return cost->cluster->runtime.message_us + c.startup_us + c.transfer_us + copy_us(context, bytes, n);
+    return cost->runtime.message_us + c.startup_us + c.transfer_us + copy_us(context, bytes, n);
 }
 
 /* Communication starts with the backward pass and ends with it at the earliest. */

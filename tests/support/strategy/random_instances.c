@@ -311,6 +311,10 @@ cJSON *random_cluster_json(struct rng *rng) {
     if (chance(rng, 0.6)) {
         add_runtime(rng, cluster);
     }
+    if (chance(rng, 0.8)) {
+        enum transport transport = (enum transport)between(rng, 0, TRANSPORT_COUNT - 1);
+        need(cJSON_AddStringToObject(cluster, "transport", transport_name(transport)));
+    }
     return cluster;
 }
 

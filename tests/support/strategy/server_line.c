@@ -3,14 +3,14 @@
 
 #include <math.h>
 
-#include "base/units.h"
+#include "strategy/cost/transport.h"
 
 /* The overridden link from one node to another, or INFINITY. */
 static double link_bytes_per_us(const struct cost *cost, uint32_t from, uint32_t to) {
     const struct cluster *cluster = cost->cluster;
     for (uint32_t i = 0; i < cluster->n_links; i++)
         if (cluster->links[i].from == from && cluster->links[i].to == to)
-            return units_gbit_per_s(cluster->links[i].gbit_per_s) * cluster->runtime.goodput;
+            return transport_link_bytes_per_us(cluster, &cluster->links[i]);
     return INFINITY;
 }
 
@@ -55,7 +55,7 @@ static double sum_per_byte(const struct cost *cost, uint32_t node) {
 
 struct cost_line cost_line_push(const struct cost *cost, uint32_t server) {
     struct cost_line line = phase(cost, server, false);
-    line.startup_us += cost->cluster->runtime.message_us;
+    line.startup_us += cost->runtime.message_us;
     line.per_byte_us += within_node(cost, sum_per_byte) + (cost->n_workers - 1) / cost->sum_bytes_per_us;
     return line;
 }

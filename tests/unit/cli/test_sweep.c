@@ -96,7 +96,8 @@ static struct world world_of(const char *members) {
     struct world w;
     cJSON *json;
     char text[2048];
-    snprintf(text, sizeof text, "{\"schema\":\"syncopate.cluster/1\",\"name\":\"test\",%s}", members);
+    snprintf(text, sizeof text, "{\"schema\":\"syncopate.cluster/1\",\"name\":\"test\",\"transport\":\"ideal\",%s}",
+             members);
     assert_ok(json_parse(text, strlen(text), "cluster", &json, &err));
     assert_ok(cluster_read(json, "cluster", &w.cluster, &err));
     cJSON_Delete(json);

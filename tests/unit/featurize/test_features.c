@@ -23,7 +23,7 @@
     "{'name':'A','forward_us':1,'backward_us':2,'variables':['a']}]}"
 
 #define CLUSTER                                                                                                        \
-    "{'schema':'syncopate.cluster/1','name':'c','nodes':["                                                             \
+    "{'schema':'syncopate.cluster/1','name':'c','transport':'ideal','nodes':["                                         \
     "{'name':'n1','devices':2,'device':'cpu','nic_gbit_per_s':8,'nic_latency_us':0,'device_link_gbyte_per_s':10},"     \
     "{'name':'n2','devices':1,'device':'cpu','nic_gbit_per_s':8,'nic_latency_us':1,'device_link_gbyte_per_s':10},"     \
     "{'name':'s','devices':0,'device':'cpu','nic_gbit_per_s':4,'nic_latency_us':0,'device_link_gbyte_per_s':10}],"     \
@@ -296,7 +296,7 @@ static void behind_the_barrier_every_gradient_is_needed_at_once(void **state) {
 
 /* A table's rows cut into 4 shards of 3, 3, 2 and 2 on two servers by turns. */
 #define TWO_SERVERS(second_nic)                                                                                        \
-    "{'schema':'syncopate.cluster/1','name':'c','nodes':["                                                             \
+    "{'schema':'syncopate.cluster/1','name':'c','transport':'ideal','nodes':["                                         \
     "{'name':'w','devices':1,'device':'cpu','nic_gbit_per_s':8,'nic_latency_us':0},"                                   \
     "{'name':'s1','devices':0,'device':'cpu','nic_gbit_per_s':8,'nic_latency_us':0},"                                  \
     "{'name':'s2','devices':0,'device':'cpu','nic_gbit_per_s':" second_nic ",'nic_latency_us':0}]}"
@@ -358,7 +358,7 @@ static void an_overridden_link_slows_its_pushes_only(void **state) {
     (void)state;
     struct instance in;
     instance_open(&in, MODEL,
-                  "{'schema':'syncopate.cluster/1','name':'c','nodes':["
+                  "{'schema':'syncopate.cluster/1','name':'c','transport':'ideal','nodes':["
                   "{'name':'n','count':3,'devices':1,'device':'cpu','nic_gbit_per_s':8,'nic_latency_us':0}],"
                   "'links':[{'from':'n1','to':'n3','gbit_per_s':2},{'from':'n3','to':'n2','gbit_per_s':1}]}",
                   STRATEGY("'policy':'fifo'", "{'id':0,'algorithm':'ring'}",

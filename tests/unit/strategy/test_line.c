@@ -34,10 +34,11 @@ static void site_close(struct site *site) {
 
 static void collectives_are_their_own_line(void **state) {
     struct site site;
-    struct cost_line lines[ALGORITHM_COUNT];
+    struct cost_line lines[COST_MAX_LINES];
     double error = -1;
     (void)state;
-    site_open(&site, "{\"schema\":\"syncopate.cluster/1\",\"name\":\"c\",\"nodes\":[{\"name\":\"n\",\"count\":4,"
+    site_open(&site, "{\"schema\":\"syncopate.cluster/"
+                     "1\",\"name\":\"c\",\"transport\":\"ideal\",\"nodes\":[{\"name\":\"n\",\"count\":4,"
                      "\"nic_gbit_per_s\":10}],\"collectives\":{\"all_reduce\":{\"startup_us\":972,"
                      "\"per_byte_ns\":1.97}},\"runtime\":{\"message_us\":28}}");
     struct cost_line line = cost_line_all_reduce(&site.cost, LARGEST, &error);
@@ -84,11 +85,11 @@ static void lines_are_the_cost_and_a_fit_is_as_good_as_it_says(void **state) {
     rng_seed(&rng, test_seed());
     for (int i = 0; i < CLUSTERS; i++) {
         struct site site;
-        struct cost_line lines[ALGORITHM_COUNT];
+        struct cost_line lines[COST_MAX_LINES];
         assert_ok(random_cluster(&rng, &site.cluster, &err));
         assert_ok(cost_init(&site.cost, &site.cluster, &err));
         uint32_t n = cost_all_reduce_lines(&site.cost, lines);
-        assert_int_equal(n == 0, site.cost.all_reduce.any_curve);
+        assert_int_equal(n == 0, site.cost.all_reduce.any_curve || site.cost.all_reduce.small_bytes > 0);
         if (n)
             check_lines(&rng, &site.cost, n, lines);
         check_fit(&site.cost, &rng, n == 0, &exact, &worst);
@@ -103,7 +104,8 @@ static void lines_are_the_cost_and_a_fit_is_as_good_as_it_says(void **state) {
 static void push_and_pull_share_the_nic_of_the_server(void **state) {
     struct site site;
     (void)state;
-    site_open(&site, "{\"schema\":\"syncopate.cluster/1\",\"name\":\"c\",\"nodes\":[{\"name\":\"n\",\"count\":4,"
+    site_open(&site, "{\"schema\":\"syncopate.cluster/"
+                     "1\",\"name\":\"c\",\"transport\":\"ideal\",\"nodes\":[{\"name\":\"n\",\"count\":4,"
                      "\"devices\":2,\"nic_gbit_per_s\":10,\"nic_latency_us\":30,\"device_link_gbyte_per_s\":10}],"
                      "\"runtime\":{\"message_us\":5,\"push_us\":40,\"sum_gbyte_per_s\":20}}");
     struct cost_line push = cost_line_push(&site.cost, 0), pull = cost_line_pull(&site.cost, 0);
@@ -120,7 +122,7 @@ static void push_and_pull_share_the_nic_of_the_server(void **state) {
 static void slow_worker_or_link_holds_its_phase_up(void **state) {
     struct site site;
     (void)state;
-    site_open(&site, "{\"schema\":\"syncopate.cluster/1\",\"name\":\"c\",\"nodes\":["
+    site_open(&site, "{\"schema\":\"syncopate.cluster/1\",\"name\":\"c\",\"transport\":\"ideal\",\"nodes\":["
                      "{\"name\":\"a\",\"nic_gbit_per_s\":1},{\"name\":\"b\",\"nic_gbit_per_s\":10},"
                      "{\"name\":\"s\",\"devices\":0,\"nic_gbit_per_s\":10}],"
                      "\"links\":[{\"from\":\"s\",\"to\":\"b\",\"gbit_per_s\":0.1}]}");

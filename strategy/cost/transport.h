@@ -1,0 +1,49 @@
+/* What a transport costs where nobody measured it: typical figures, each with its source, and the algorithm that its
+ * library chooses for an all-reduce.
+ *
+ * A figure of the cluster's description comes first. Only what it leaves out is taken from here; transport `ideal`
+ * takes nothing from here, so what was not measured is free. Figures of a profile are what people and papers report of
+ * such systems, not properties of one machine; transport_known_error() says how far off predictions from them are.
+ *
+ * A network is RDMA (InfiniBand, RoCE) or TCP. A described NIC latency of at most 10 us says RDMA, since no kernel's
+ * TCP stack is that fast, and a larger one says TCP, whatever the rate: TCP over InfiniBand is TCP. Without a latency,
+ * a NIC of 100 Gbit/s and more is taken for RDMA. A device link of more than 32 GB/s is NVLink; what is slower is PCIe
+ * (4.0 with 16 lanes has 32 GB/s). Units: in the names. Threads: pure functions. */
+#ifndef STRATEGY_COST_TRANSPORT_H
+#define STRATEGY_COST_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "strategy/cluster.h"
+
+/* The transport that the description names, else `mpi` where every device is a "cpu", else `nccl`. */
+enum transport transport_of(const struct cluster *cluster);
+
+/* The figures of the description, and the profile's where it has none and there is more than one device. */
+struct runtime transport_runtime(const struct cluster *cluster);
+
+/* What a NIC, and an overridden link between two nodes, leave for the bytes of gradients, in bytes per us. */
+double transport_nic_bytes_per_us(const struct cluster *cluster, uint32_t node);
+double transport_link_bytes_per_us(const struct cluster *cluster, const struct link *link);
+
+double transport_nic_latency_us(const struct cluster *cluster, uint32_t node);
+
+/* Between devices of a node, in bytes per us; INFINITY where the description has no rate. */
+double transport_device_link_bytes_per_us(const struct cluster *cluster, uint32_t node);
+bool transport_has_nvlink(const struct node *node);
+
+/* Which figures of a cluster are the profile's, for people to read: "all-reduce, launch, copy". */
+enum { TRANSPORT_FIGURES_TEXT = 128 };
+const char *transport_typical_figures(const struct cluster *cluster, char out[TRANSPORT_FIGURES_TEXT]);
+
+/* How far off predictions for such a cluster are known to be: |predicted / measured - 1| on runs that the figures were
+ * not made from. */
+struct transport_error {
+    double median, p90;
+    const char *runs; /* NULL: not known */
+};
+
+struct transport_error transport_known_error(const struct cluster *cluster);
+
+#endif
