@@ -27,9 +27,21 @@ static void show(void *context, const char *what, uint64_t bytes, double time_us
     fflush(stderr);
 }
 
+static void tell_agreement(const struct bench_agreement *a) {
+    if (a->points == 0)
+        return;
+    log_info("passes over %u sizes differ by %.0f%% in the median; %u measurements were repeated", a->points,
+             a->difference * 100, a->redone);
+    if (a->unsettled)
+        log_warn("%u sizes took another time in every pass: something else uses this machine or network; measure again "
+                 "when it is quiet",
+                 a->unsettled);
+}
+
 static enum status measure(const char *path, const struct runner_options *runner, struct bench_options *o,
                            const char *out, struct error *err) {
     struct cluster cluster = {0};
+    struct bench_agreement agreement = {0};
     cJSON *json = NULL, *measured = NULL;
     enum status st = json_read_file(path, &json, err);
     if (!st)
@@ -38,10 +50,12 @@ static enum status measure(const char *path, const struct runner_options *runner
         st = runner_place(runner, &cluster, &o->launcher, err);
     if (!st) {
         runner_tell(&o->launcher);
-        st = bench_run(json, path, o, &measured, err);
+        st = bench_run(json, path, o, &measured, &agreement, err);
     }
     if (isatty(STDERR_FILENO))
         text_print(stderr, "\r\033[K");
+    if (!st)
+        tell_agreement(&agreement);
     char *text = st ? NULL : json_pretty(measured);
     if (!st)
         st = text ? json_write_file(out, text, err) : error_no_memory(err);
@@ -71,8 +85,9 @@ enum status cmd_bench(int argc, char **argv, struct error *err) {
         .usage = "bench CLUSTER [options]",
         .about =
             "Measure what messages really cost on CLUSTER: all-reduce curves by algorithm, pushes and pulls, launch\n"
-            "and coordination. The result is CLUSTER's description with these figures in it; give it to tune,\n"
-            "simulate and trial in place of the old one.",
+            "and coordination. Every size is timed in two passes, and again where these differ; at the end it is said\n"
+            "how well they agree. The result is CLUSTER's description with these figures in it, each time with its\n"
+            "interval; give it to tune, simulate and trial in place of the old one.",
         .examples = "  syncopate bench lab-4x1g --out my-lab.json",
         .options = options,
         .min_arguments = 1,

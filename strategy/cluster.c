@@ -224,7 +224,8 @@ static int compare_measurements(const void *a, const void *b) {
 }
 
 static enum status read_measurement(const struct json_at *at, struct measurement *out, struct error *err) {
-    static const char *const known[] = {"operation", "algorithm", "devices", "bytes", "time_us", NULL};
+    static const char *const known[] = {"operation", "algorithm", "devices", "bytes",
+                                        "time_us",   "low_us",    "high_us", NULL};
     size_t operation = 0, algorithm = ALGORITHM_auto;
     uint64_t devices = 2;
     enum status st = json_expect_object(at, known, err);
@@ -241,6 +242,11 @@ static enum status read_measurement(const struct json_at *at, struct measurement
         st = json_get_integer(at, "bytes", JSON_REQUIRED, 1, UINT64_C(1) << 48, &out->bytes, err);
     if (!st)
         st = json_get_number(at, "time_us", JSON_REQUIRED, DBL_MIN, MAX_TIME_US, &out->time_us, err);
+    out->low_us = out->high_us = 0;
+    if (!st)
+        st = json_get_number(at, "low_us", JSON_OPTIONAL, 0, out->time_us, &out->low_us, err);
+    if (!st)
+        st = json_get_number(at, "high_us", JSON_OPTIONAL, out->time_us, MAX_TIME_US, &out->high_us, err);
     out->operation = (enum operation)operation;
     out->algorithm = (enum algorithm)algorithm;
     out->devices = (uint32_t)devices;
@@ -403,7 +409,9 @@ static bool write_measurements(const struct cluster *cluster, cJSON *array) {
               cJSON_AddStringToObject(object, "algorithm", algorithm_name(m->algorithm))) &&
              cJSON_AddNumberToObject(object, "devices", m->devices) &&
              cJSON_AddNumberToObject(object, "bytes", (double)m->bytes) &&
-             cJSON_AddNumberToObject(object, "time_us", m->time_us);
+             cJSON_AddNumberToObject(object, "time_us", m->time_us) &&
+             (m->low_us <= 0 || cJSON_AddNumberToObject(object, "low_us", m->low_us)) &&
+             (m->high_us <= 0 || cJSON_AddNumberToObject(object, "high_us", m->high_us));
     }
     return ok;
 }

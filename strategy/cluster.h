@@ -3,24 +3,35 @@
  * The description is a JSON object. A member without a default is required; an unknown member is refused.
  *   "schema"         "syncopate.cluster/1"
  *   "name"           a name for people
- *   "transport"      what moves gradients: nccl, mpi, gloo, ps-lite, or ideal; default mpi where every device is a
- * "cpu", else nccl. It says what costs that nobody measured are taken to be (strategy/cost/transport.h). Under ideal
- * they are zero "nodes"          an array of at least one node: "name"           unique; with "count" the numbers 1, 2,
- * ... are added to it "count"          how many nodes are like this one; default 1 "devices"        how many devices
- * train on it, up to 64; default 1; 0 is a node that only serves "device"         what they are, such as "v100";
- * default "gpu". With "cpu", which is no GPU, trials do not choose the NCCL worker by themselves "nic_gbit_per_s" rate
- * of its NIC in each direction, in 10^9 bits a second "nic_latency_us" latency of its NIC in microseconds; default 0:
- * not known "device_link_gbyte_per_s"  rate between its devices, and to a server on it, in 10^9 bytes a second; it may
- * be left out only where there is at most one device "compute_scale"  operator times are multiplied by it; default
- * 1; 1.5 is a straggler "links"          an array of paths that differ from what the two NICs allow, each in one
- * direction; default none: "from", "to"     names of nodes "gbit_per_s"     rate, in 10^9 bits a second "collectives"
- * {"all_reduce": {"startup_us": a, "per_byte_ns": b}}: every all-reduce takes a + b * bytes / 1000 microseconds,
- * whatever the algorithm; default: measurements, and formulas where there are none "measurements"   an array of times
- * that were measured; default none: "operation"      all_reduce, push or pull "algorithm"      of an all_reduce: auto
- * (default), ring, tree, double_tree, recursive_doubling, halving_doubling or hierarchical "devices"        how many
- * took part; required of an all_reduce, else 2 "bytes"          of the message, on each device "time_us" microseconds
- *   "runtime"        costs that no link figure shows; `syncopate bench` measures them. Each may be left out, and then
- *                    (or as 0, goodput as 1) it is the transport's:
+ *   "transport"      what moves gradients: nccl, mpi, gloo, ps-lite or ideal; default: mpi where every device is a
+ *                    "cpu", else nccl. It says what costs are that nobody measured (strategy/cost/transport.h); under
+ *                    ideal they are zero
+ *   "nodes"          an array of at least one node:
+ *     "name"           unique; with "count" the numbers 1, 2, ... are added to it
+ *     "count"          how many nodes are like this one; default 1
+ *     "devices"        how many devices train on it, up to 64; default 1; 0 is a node that only serves
+ *     "device"         what they are, such as "v100"; default "gpu". With "cpu", which is no GPU, trials do not choose
+ *                      the NCCL worker by themselves
+ *     "nic_gbit_per_s" rate of its NIC in each direction, in 10^9 bits a second
+ *     "nic_latency_us" latency of its NIC in microseconds; default 0: not known
+ *     "device_link_gbyte_per_s"  rate between its devices, and to a server on it, in 10^9 bytes a second; it may be
+ *                      left out only where there is at most one device
+ *     "compute_scale"  operator times are multiplied by it; default 1; 1.5 is a straggler
+ *   "links"          an array of paths that differ from what the two NICs allow, each in one direction; default none:
+ *     "from", "to"     names of nodes
+ *     "gbit_per_s"     rate, in 10^9 bits a second
+ *   "collectives"    {"all_reduce": {"startup_us": a, "per_byte_ns": b}}: every all-reduce takes a + b * bytes / 1000
+ *                    microseconds, whatever the algorithm; default: measurements, and formulas where there are none
+ *   "measurements"   an array of times that were measured; default none:
+ *     "operation"      all_reduce, push or pull
+ *     "algorithm"      of an all_reduce: auto (default), ring, tree, double_tree, recursive_doubling, halving_doubling
+ *                      or hierarchical
+ *     "devices"        how many took part; required of an all_reduce, else 2
+ *     "bytes"          of the message, on each device
+ *     "time_us"        microseconds
+ *     "low_us", "high_us"  the interval around it that the repeats allow; default: not known
+ *   "runtime"        costs that no link figure shows; `syncopate bench` measures them. What is left out, or 0 (of
+ *                    goodput: 1), was not measured and is taken to be what is typical of the transport:
  *     "message_us"       launching one message: processor time on each participant, one after another
  *     "coordination_us"  agreeing on the next collective where ranks do not issue in a fixed order (policy priority)
  *     "push_us"          one push or pull, on top of its bytes
@@ -28,8 +39,8 @@
  *     "sum_gbyte_per_s"  adding one gradient to another, on a server or between devices of a node
  *     "goodput"          the part of the NIC's rate that a flow's bytes get, at most 1
  *     "eager_bytes"      how much of a push or pull goes out before its receiver answers. The rest waits for the
- *                        answer. The answer to a push also returns the push's credit. Default 0: not known
- *                        (strategy/cost/cost.h says what is assumed then)
+ *                        answer. The answer to a push also returns the push's credit. Where it is not known,
+ *                        strategy/cost/cost.h says what is assumed
  * Nodes with a "count" are written out when read. Devices are numbered node by node; each is one worker of
  * data-parallel training.
  * Threads: a const struct cluster may be shared. */
@@ -100,7 +111,7 @@ struct measurement {
     enum algorithm algorithm; /* ALGORITHM_auto for push and pull */
     uint32_t devices;
     uint64_t bytes;
-    double time_us;
+    double time_us, low_us, high_us; /* 0, 0: no interval */
 };
 
 struct runtime {

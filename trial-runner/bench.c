@@ -9,6 +9,7 @@
 struct bench {
     const struct bench_options *options;
     cJSON *measurements, *runtime;
+    struct bench_agreement agreement;
     bool done, no_memory;
     struct error reported; /* what the worker gave as reason, if it did */
 };
@@ -32,11 +33,24 @@ static void tell(const struct bench *bench, const cJSON *line) {
     bench->options->on_measurement(bench->options->context, what, (uint64_t)bytes->valuedouble, time->valuedouble);
 }
 
+static double number(const cJSON *line, const char *name) {
+    const cJSON *value = cJSON_GetObjectItemCaseSensitive(line, name);
+    return cJSON_IsNumber(value) && value->valuedouble >= 0 && value->valuedouble < UINT32_MAX ? value->valuedouble : 0;
+}
+
 static bool take_event(void *context, const char *event, const cJSON *line) {
     struct bench *bench = context;
     const char *reason = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(line, "reason"));
-    if (strcmp(event, "measurement") == 0) {
+    if (strcmp(event, "point") == 0) {
         tell(bench, line);
+    } else if (strcmp(event, "agreement") == 0) {
+        bench->agreement = (struct bench_agreement){
+            .points = (uint32_t)number(line, "points"),
+            .redone = (uint32_t)number(line, "redone"),
+            .unsettled = (uint32_t)number(line, "unsettled"),
+            .difference = number(line, "difference"),
+        };
+    } else if (strcmp(event, "measurement") == 0) {
         cJSON_AddItemToArray(bench->measurements, without_event(bench, line));
     } else if (strcmp(event, "runtime") == 0) {
         cJSON_Delete(bench->runtime);
@@ -117,7 +131,7 @@ static enum status merge(struct bench *bench, const cJSON *json, const char *nam
 }
 
 enum status bench_run(const cJSON *json, const char *name, const struct bench_options *options, cJSON **out,
-                      struct error *err) {
+                      struct bench_agreement *agreement, struct error *err) {
     struct cluster cluster;
     enum status status = cluster_read(json, name, &cluster, err);
     if (status)
@@ -126,6 +140,8 @@ enum status bench_run(const cJSON *json, const char *name, const struct bench_op
     status = bench.measurements ? write_and_launch(&bench, &cluster, err) : error_no_memory(err);
     if (!status)
         status = merge(&bench, json, name, out, err);
+    if (agreement)
+        *agreement = bench.agreement;
     cJSON_Delete(bench.measurements);
     cJSON_Delete(bench.runtime);
     cluster_release(&cluster);

@@ -9,6 +9,13 @@
 #include "base/error.h"
 #include "trial-runner/launch.h"
 
+/* How well the passes over all points agree. */
+struct bench_agreement {
+    uint32_t points, redone; /* measured at least twice; measurements that were repeated for disagreeing */
+    uint32_t unsettled;      /* points of which no two passes agree */
+    double difference;       /* by which part the slowest pass exceeds the fastest, the median over points */
+};
+
 struct bench_options {
     struct launcher launcher;
     uint64_t max_bytes;  /* of a message; 0: 16 MiB */
@@ -20,9 +27,10 @@ struct bench_options {
 };
 
 /* A copy of the cluster's description `json` with its "measurements" and "runtime" replaced by measured ones, all else
- * as the user wrote it; `name` stands for it in messages. The copy has been read back. Free with cJSON_Delete.
- * Fails: ST_INVALID, ST_TRIAL (the workers failed), ST_CANCELLED, and as launch_workers. */
+ * as the user wrote it. *agreement (NULL is allowed) gets zeros where no point was measured twice; `name` stands for it
+ * in messages. The copy has been read back. Free with cJSON_Delete. Fails: ST_INVALID, ST_TRIAL (the workers failed),
+ * ST_CANCELLED, and as launch_workers. */
 enum status bench_run(const cJSON *json, const char *name, const struct bench_options *options, cJSON **out,
-                      struct error *err);
+                      struct bench_agreement *agreement, struct error *err);
 
 #endif

@@ -7,13 +7,14 @@
  *   "collectives"              startup_us + per_byte_ns * bytes, whatever the algorithm
  *   a measured curve           of that algorithm with exactly the cluster's number of devices (below)
  *   the transport's lines      NCCL's own model of its ring and trees (strategy/cost/nccl.h)
- *   the formula                a + b * bytes, all_reduce_line(); outside `ideal` a ring pays the NIC's latency for at
- * most two steps a node, because the steps between devices of a node wait for nobody else `auto` is its own curve when
- * it was measured. When only other algorithms were measured, it is the cheapest of those: the ideal network of a
- * formula must not beat what was seen. Otherwise it is what the transport's library chooses: ideal             the
- * cheapest algorithm for the size nccl              the ring or the trees, whichever NCCL's model has faster mpi Open
- * MPI's libnbc: a binomial tree below 64 KiB and on fewer than four ranks, else a ring gloo, ps-lite     a ring (gloo's
- * default; servers have no all-reduce)
+ *   the formula                a + b * bytes, all_reduce_line(); outside `ideal` a ring pays the NIC's latency for
+ *                              at most two steps a node: steps between devices of a node wait for nobody else
+ * `auto` is its own curve when it was measured. When only other algorithms were measured, it is the cheapest of those:
+ * the ideal network of a formula must not beat what was seen. Otherwise it is what the transport's library chooses:
+ *   ideal                      the cheapest algorithm for the size
+ *   nccl                       the ring or the trees, whichever NCCL's model has faster
+ *   mpi                        Open MPI's libnbc: a binomial tree below 64 KiB and on fewer than four ranks, else a
+ * ring gloo, ps-lite              a ring (gloo's default; servers have no all-reduce)
  *
  * A curve never falls and is straight in bytes between its points; the algorithms of a cluster are a family
  * (strategy/cost/curve.h). Of its time T(M), the transfer is max(T(M) - T(smallest), M * the least time a byte that the

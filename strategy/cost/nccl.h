@@ -2,12 +2,14 @@
  *
  * NCCL has an algorithm (ring, or the pair of trees that we call double_tree) and a protocol. Simple moves data at full
  * rate and pays a fence a step; LL sends a flag with each four bytes of data, so a step is fast and a quarter of the
- * rate is left; LL128, used on NVLink alone, has one flag in 128 bytes. For each combination NCCL adds base + (steps
- * inside nodes) * (step inside) + (steps between nodes) * (step between + NIC latency) and bytes over the rate, and
- * takes the least. We take it for what happens.
+ * rate is left; LL128, used on NVLink alone, has one flag in 128 bytes. For each combination NCCL adds
+ *
+ *   base + (steps inside nodes) * (step inside) + (steps between nodes) * (step between + NIC latency) + bytes / rate
+ *
+ * and takes the least sum. Here that sum is also the time that the all-reduce takes.
  *
  * Left out: CollNet and NVLS, which need switches that sum; corrections of a rate by size.
- * Source: NCCL 2.18, src/graph/tuning.cc, ncclTopoTuneModel. */
+ * Source: NCCL 2.21, src/graph/tuning.cc, ncclTopoTuneModel. */
 #ifndef STRATEGY_COST_NCCL_H
 #define STRATEGY_COST_NCCL_H
 

@@ -1,7 +1,7 @@
-/* The profiles. A figure without a source here would be a guess; where the sources differ, the range is given.
+/* The profiles. Each figure has its source here; where sources differ, the range is given.
  *
  * Sources:
- *   [NCCL]    NCCL 2.18, src/graph/topo.h (12 GB/s for PCIe 3.0 x16 and for a NIC of 100 Gbit/s; traffic between GPUs
+ *   [NCCL]    NCCL 2.21, src/graph/topo.h (12 GB/s for PCIe 3.0 x16 and for a NIC of 100 Gbit/s; traffic between GPUs
  *             takes 6/5 of its bytes on Intel processors; 20 of NVLink's 25 GB/s)
  *   [N209]    github.com/NVIDIA/nccl issue 209: over TCP on fast networks, with one or two rings, 1.85 to 2.77 GB/s
  *   [N450]    the same, issue 450: two TCP flows on 100 Gbit/s, 17.8 Gbit/s the slower one
@@ -13,8 +13,8 @@
  *   [BPS]     BytePS (OSDI 2020) §4.2: summing on a server's processor is faster than its NIC; 20 GB/s is a memory
  *             channel of DDR4
  *   [LAB]     `syncopate bench` of lab-4x1g, a network of namespaces on 2 cores: typical of loaded CPU machines only
- *   [GLOO]    `python3 -m syncopate_torch.bench` on the same, PyTorch 1.13: where ranks share processors, gloo's
- * threads wait for each other */
+ *   [GLOO]    `python3 -m syncopate_torch.bench` on the same, PyTorch 1.13: ranks share
+ *             processors there, and gloo's threads wait for each other */
 #include "strategy/cost/transport.h"
 
 #include <math.h>

@@ -7,8 +7,11 @@
  *
  * A network is RDMA (InfiniBand, RoCE) or TCP. A described NIC latency of at most 10 us says RDMA, since no kernel's
  * TCP stack is that fast, and a larger one says TCP, whatever the rate: TCP over InfiniBand is TCP. Without a latency,
- * a NIC of 100 Gbit/s and more is taken for RDMA. A device link of more than 32 GB/s is NVLink; what is slower is PCIe
- * (4.0 with 16 lanes has 32 GB/s). Units: in the names. Threads: pure functions. */
+ * a NIC of 100 Gbit/s and more is taken for RDMA.
+ *
+ * A device link of more than 32 GB/s is NVLink; what is slower is PCIe (4.0 with 16 lanes has 32 GB/s).
+ *
+ * Units: in the names. Threads: pure functions. */
 #ifndef STRATEGY_COST_TRANSPORT_H
 #define STRATEGY_COST_TRANSPORT_H
 

@@ -1,7 +1,9 @@
-/* Curves come from single operations between barriers. The runtime costs come from real runs of plans without compute:
- * message_us is the slope of an iteration's time over the number of small concurrent messages, coordination_us what
- * each message of a stop-and-wait plan takes longer under priority than under fifo. push = T(bytes there, 4 back) less
- * half of T(4, 4), and pull the other way round, so that no clock of another machine is read. */
+/* Curves come from single operations between barriers, in two passes over all points, so that what disturbs the machine
+ * for a while disturbs one pass. Points on which the passes differ, or that are slower than larger ones, are measured
+ * again (strategy/cost/points.h). The runtime costs come from real runs of plans without compute: message_us is the
+ * slope of an iteration's time over the number of small concurrent messages, coordination_us what each message of a
+ * stop-and-wait plan takes longer under priority than under fifo; each is the median of three rounds. push = T(bytes
+ * there, 4 back) less half of T(4, 4), and pull the other way round, so that no clock of another machine is read. */
 #include "trial-runner/worker/measure.h"
 
 #include <math.h>
@@ -10,12 +12,16 @@
 
 #include "base/clock.h"
 #include "base/statistics.h"
+#include "strategy/cost/points.h"
 #include "trial-runner/worker/backend.h"
 #include "trial-runner/worker/execute.h"
 #include "trial-runner/worker/operations.h"
 #include "trial-runner/worker/report.h"
 
-enum { FIRST_BYTES = 1024, GROWTH = 4, MAX_REPEATS = 21, SMALL_PLAN = 8, LARGE_PLAN = 72, WORD = 4 };
+enum { FIRST_BYTES = 1024, GROWTH = 4, MAX_REPEATS = POINT_REPEATS, SMALL_PLAN = 8, LARGE_PLAN = 72, WORD = 4 };
+enum { MAX_POINTS = 256, REDO_ROUNDS = 3, PLAN_ROUNDS = 3 };
+
+static const double FIRST_PASS = 0.55; /* of the time limit, at most */
 
 static const double LEAST_US = 0.001; /* of a cost that does not show: 0 would say that nobody measured it */
 
@@ -24,18 +30,21 @@ struct bench {
     const struct measure_options *options;
     struct world world;
     struct operations *operations;
-    uint32_t peer; /* the device that plays the server for device 0 */
-    double end_us; /* of the time limit, by device 0's clock */
+    uint32_t peer;        /* the device that plays the server for device 0 */
+    double end_us;        /* of the time limit, or of a part of it, by device 0's clock */
+    struct point *points; /* MAX_POINTS */
+    int n_points, n_redone;
+    double word_us; /* there and back */
     struct runtime runtime;
 };
 
 /* One operation of every rank, which takes part in it or returns at once. */
 typedef void operation_function(struct bench *bench, uint64_t there, uint64_t back, enum algorithm algorithm);
 
-/* Median over `repeats` of the slowest rank's time; the same on every rank. */
-static double time_operation(struct bench *b, operation_function *operation, uint64_t there, uint64_t back,
-                             enum algorithm algorithm, int repeats) {
-    double mine[MAX_REPEATS], slowest[MAX_REPEATS];
+/* The slowest rank's time of each repeat, the same on every rank. */
+static void time_repeats(struct bench *b, operation_function *operation, uint64_t there, uint64_t back,
+                         enum algorithm algorithm, int repeats, double slowest[MAX_REPEATS]) {
+    double mine[MAX_REPEATS];
     for (int i = 0; i < repeats; i++) {
         MPI_Barrier(b->world.workers);
         double start = clock_now_us();
@@ -43,6 +52,12 @@ static double time_operation(struct bench *b, operation_function *operation, uin
         mine[i] = clock_now_us() - start;
     }
     MPI_Allreduce(mine, slowest, repeats, MPI_DOUBLE, MPI_MAX, b->world.workers);
+}
+
+static double time_operation(struct bench *b, operation_function *operation, uint64_t there, uint64_t back,
+                             enum algorithm algorithm, int repeats) {
+    double slowest[MAX_REPEATS];
+    time_repeats(b, operation, there, back, algorithm, repeats, slowest);
     return median_of((size_t)repeats, slowest);
 }
 
@@ -56,18 +71,15 @@ static void push_and_pull(struct bench *b, uint64_t there, uint64_t back, enum a
     operations_push_and_pull(b->operations, there, back);
 }
 
-static void report_measurement(const struct bench *b, enum operation operation, enum algorithm algorithm,
-                               uint64_t bytes, double time_us) {
-    if (b->world.device != 0)
-        return;
-    cJSON *line = report_event("measurement");
-    cJSON_AddStringToObject(line, "operation", operation_name(operation));
-    if (operation == OPERATION_all_reduce)
-        cJSON_AddStringToObject(line, "algorithm", algorithm_name(algorithm));
-    cJSON_AddNumberToObject(line, "devices", operation == OPERATION_all_reduce ? b->cluster->n_devices : 2);
-    cJSON_AddNumberToObject(line, "bytes", (double)bytes);
+static cJSON *point_event(const struct bench *b, const char *event, const struct point *point, double time_us) {
+    cJSON *line = report_event(event);
+    cJSON_AddStringToObject(line, "operation", operation_name(point->operation));
+    if (point->operation == OPERATION_all_reduce)
+        cJSON_AddStringToObject(line, "algorithm", algorithm_name(point->algorithm));
+    cJSON_AddNumberToObject(line, "devices", point->operation == OPERATION_all_reduce ? b->cluster->n_devices : 2);
+    cJSON_AddNumberToObject(line, "bytes", (double)point->bytes);
     cJSON_AddNumberToObject(line, "time_us", time_us);
-    report_send(line);
+    return line;
 }
 
 /* Whether something that takes about `us` may still start. Device 0 decides for all. */
@@ -81,20 +93,122 @@ static int repeats_for(double last_us) {
     return last_us < 3e3 ? MAX_REPEATS : last_us < 20e3 ? 9 : last_us < 100e3 ? 5 : 3;
 }
 
-static void measure_all_reduce(struct bench *b) {
-    const enum algorithm *algorithms = operations_kind.algorithms;
-    double last_us[ALGORITHM_COUNT] = {0};
-    for (int k = 0; k < operations_kind.n_algorithms; k++)
-        all_reduce(b, FIRST_BYTES, 0, algorithms[k]); /* connections are made on first use */
+/* ---- points ---- */
+
+static void add_point(struct bench *b, enum operation operation, enum algorithm algorithm, uint64_t bytes) {
+    if (b->n_points < MAX_POINTS)
+        b->points[b->n_points++] = (struct point){.operation = operation, .algorithm = algorithm, .bytes = bytes};
+}
+
+/* All sizes of one operation after the other would meet different hours of a machine: so size by size. */
+static void list_points(struct bench *b) {
+    bool between_nodes = cluster_node_of_device(b->cluster, b->peer) != cluster_node_of_device(b->cluster, 0);
     for (uint64_t bytes = FIRST_BYTES; bytes <= b->options->max_bytes; bytes *= GROWTH) {
-        for (int k = 0; k < operations_kind.n_algorithms; k++) {
-            int repeats = repeats_for(last_us[k]);
-            if (!time_allows(b, last_us[k] * GROWTH * repeats))
-                continue;
-            last_us[k] = time_operation(b, all_reduce, bytes, 0, algorithms[k], repeats);
-            report_measurement(b, OPERATION_all_reduce, algorithms[k], bytes, last_us[k]);
-        }
+        if (between_nodes)
+            add_point(b, OPERATION_push, ALGORITHM_auto, bytes);
+        if (between_nodes)
+            add_point(b, OPERATION_pull, ALGORITHM_auto, bytes);
+        for (int k = 0; k < operations_kind.n_algorithms; k++)
+            add_point(b, OPERATION_all_reduce, operations_kind.algorithms[k], bytes);
     }
+}
+
+/* The point of the same curve with so many bytes; NULL if there is none. */
+static const struct point *point_of(const struct bench *b, const struct point *like, uint64_t bytes) {
+    for (int i = 0; i < b->n_points; i++) {
+        const struct point *p = &b->points[i];
+        if (p->operation == like->operation && p->algorithm == like->algorithm && p->bytes == bytes)
+            return p;
+    }
+    return NULL;
+}
+
+static double last_median_us(const struct point *point) {
+    return point && point->n_passes ? point->passes[point->n_passes - 1].median_us : 0;
+}
+
+/* What one repeat may take; 0 where nothing is known. */
+static double expected_us(const struct bench *b, const struct point *point) {
+    double before = last_median_us(point);
+    return before > 0 ? before : GROWTH * last_median_us(point_of(b, point, point->bytes / GROWTH));
+}
+
+static void run_point(struct bench *b, const struct point *point, int repeats, double us[MAX_REPEATS]) {
+    if (point->operation == OPERATION_all_reduce)
+        time_repeats(b, all_reduce, point->bytes, 0, point->algorithm, repeats, us);
+    else if (point->operation == OPERATION_push)
+        time_repeats(b, push_and_pull, point->bytes, WORD, ALGORITHM_auto, repeats, us);
+    else
+        time_repeats(b, push_and_pull, WORD, point->bytes, ALGORITHM_auto, repeats, us);
+}
+
+/* False when the time does not allow it. A larger point of a curve is not measured where a smaller one was not. */
+static bool measure_point(struct bench *b, struct point *point) {
+    const struct point *smaller = point_of(b, point, point->bytes / GROWTH);
+    double expected = expected_us(b, point), us[MAX_REPEATS];
+    int repeats = repeats_for(expected);
+    if ((smaller && smaller->n_passes == 0) || !time_allows(b, expected * repeats))
+        return false;
+    run_point(b, point, repeats, us);
+    point_add(point, repeats, us);
+    if (b->world.device == 0)
+        report_send(point_event(b, "point", point, last_median_us(point)));
+    return true;
+}
+
+static bool is_doubtful(const struct bench *b, const struct point *point) {
+    const struct point *larger = point_of(b, point, point->bytes * GROWTH);
+    const struct point *smaller = point_of(b, point, point->bytes / GROWTH);
+    if (point->n_passes < 2 || point->n_passes == POINT_PASSES)
+        return false;
+    return !point_settled(point) || (larger && larger->n_passes && point_falls(point, larger)) ||
+           (smaller && smaller->n_passes && point_falls(smaller, point));
+}
+
+static void redo_doubtful(struct bench *b) {
+    for (int round = 0; round < REDO_ROUNDS; round++)
+        for (int i = 0; i < b->n_points; i++)
+            if (is_doubtful(b, &b->points[i]))
+                b->n_redone += measure_point(b, &b->points[i]);
+}
+
+/* A push is the time there and back less that of a word back. On a busy machine the difference of two medians may be
+ * less than a word's own time. */
+static double one_way_us(const struct bench *b, const struct point *point, double us) {
+    return point->operation == OPERATION_all_reduce ? us : fmax(us - b->word_us / 2, b->word_us / 2);
+}
+
+static void report_points(const struct bench *b) {
+    for (int i = 0; i < b->n_points && b->world.device == 0; i++) {
+        const struct point *point = &b->points[i];
+        if (point->n_passes == 0)
+            continue;
+        const struct summary s = point_summary(point);
+        cJSON *line = point_event(b, "measurement", point, one_way_us(b, point, s.median_us));
+        cJSON_AddNumberToObject(line, "low_us", one_way_us(b, point, s.low_us));
+        cJSON_AddNumberToObject(line, "high_us", one_way_us(b, point, s.high_us));
+        report_send(line);
+    }
+}
+
+/* How well the passes agree, for people. */
+static void report_agreement(const struct bench *b) {
+    double differences[MAX_POINTS];
+    int n = 0, unsettled = 0;
+    for (int i = 0; i < b->n_points; i++) {
+        if (b->points[i].n_passes < 2)
+            continue;
+        differences[n++] = point_difference(&b->points[i]) - 1;
+        unsettled += !point_settled(&b->points[i]);
+    }
+    if (b->world.device != 0 || n == 0)
+        return;
+    cJSON *line = report_event("agreement");
+    cJSON_AddNumberToObject(line, "points", n);
+    cJSON_AddNumberToObject(line, "redone", b->n_redone);
+    cJSON_AddNumberToObject(line, "unsettled", unsettled);
+    cJSON_AddNumberToObject(line, "difference", median_of((size_t)n, differences));
+    report_send(line);
 }
 
 /* The rate of the way from node a to node b, as described. */
@@ -118,31 +232,45 @@ static void note_goodput(struct bench *b, uint64_t bytes, double us, uint64_t le
         b->runtime.goodput = fmin(0.999, bytes_per_us / (gbit * 125)); /* 1 would say that nobody measured it */
 }
 
-/* The time of one way, which is at least that of a word: on a busy machine the difference of two medians may be
- * less. */
-static double time_one_way(struct bench *b, uint64_t there, uint64_t back, double word_us, int repeats) {
-    double both_us = time_operation(b, push_and_pull, there, back, ALGORITHM_auto, repeats);
-    return fmax(both_us - word_us / 2, word_us / 2);
+/* From the two largest pushes that were measured. */
+static void find_goodput(struct bench *b) {
+    const struct point *last = NULL, *before = NULL;
+    for (int i = 0; i < b->n_points; i++) {
+        const struct point *p = &b->points[i];
+        if (p->operation == OPERATION_push && p->n_passes > 0) {
+            before = last;
+            last = p;
+        }
+    }
+    if (before)
+        note_goodput(b, last->bytes, point_summary(last).median_us, before->bytes, point_summary(before).median_us);
 }
 
-static void measure_push_and_pull(struct bench *b) {
+/* Connections are made on first use. */
+static void connect_all(struct bench *b) {
+    for (int k = 0; k < operations_kind.n_algorithms; k++)
+        all_reduce(b, FIRST_BYTES, 0, operations_kind.algorithms[k]);
     push_and_pull(b, FIRST_BYTES, FIRST_BYTES, ALGORITHM_auto);
-    double word_us = time_operation(b, push_and_pull, WORD, WORD, ALGORITHM_auto, MAX_REPEATS);
-    double last_us = 0;
-    bool between_nodes = cluster_node_of_device(b->cluster, b->peer) != cluster_node_of_device(b->cluster, 0);
-    b->runtime.push_us = word_us / 2;
-    for (uint64_t bytes = FIRST_BYTES; between_nodes && bytes <= b->options->max_bytes; bytes *= GROWTH) {
-        int repeats = repeats_for(last_us);
-        if (!time_allows(b, 2 * last_us * GROWTH * repeats))
-            break;
-        double push_us = time_one_way(b, bytes, WORD, word_us, repeats);
-        double pull_us = time_one_way(b, WORD, bytes, word_us, repeats);
-        report_measurement(b, OPERATION_push, ALGORITHM_auto, bytes, push_us);
-        report_measurement(b, OPERATION_pull, ALGORITHM_auto, bytes, pull_us);
-        if (last_us > 0)
-            note_goodput(b, bytes, push_us, bytes / GROWTH, last_us);
-        last_us = push_us;
-    }
+}
+
+static void measure_points(struct bench *b) {
+    const double end_us = b->end_us;
+    connect_all(b);
+    b->word_us = time_operation(b, push_and_pull, WORD, WORD, ALGORITHM_auto, MAX_REPEATS);
+    list_points(b);
+    b->end_us -= (1 - FIRST_PASS) * b->options->time_limit_s * 1e6;
+    for (int i = 0; i < b->n_points; i++)
+        measure_point(b, &b->points[i]);
+    b->end_us = end_us;
+    b->word_us = fmin(b->word_us, time_operation(b, push_and_pull, WORD, WORD, ALGORITHM_auto, MAX_REPEATS));
+    for (int i = 0; i < b->n_points; i++)
+        if (b->points[i].n_passes > 0)
+            measure_point(b, &b->points[i]);
+    redo_doubtful(b);
+    b->runtime.push_us = b->word_us / 2;
+    find_goodput(b);
+    report_points(b);
+    report_agreement(b);
 }
 
 static void copy(struct bench *b, uint64_t bytes, uint64_t unused, enum algorithm unused_too) {
@@ -258,18 +386,27 @@ static enum status time_small_plan(const struct bench *b, uint32_t n, enum polic
 }
 
 static enum status measure_messages(struct bench *b, struct error *err) {
-    double few = 0, many = 0, fifo = 0, priority = 0;
-    enum status status = time_small_plan(b, SMALL_PLAN, POLICY_fifo, CREDIT_UNLIMITED, &few, err);
-    if (!status)
-        status = time_small_plan(b, LARGE_PLAN, POLICY_fifo, CREDIT_UNLIMITED, &many, err);
-    if (!status)
-        status = time_small_plan(b, LARGE_PLAN, POLICY_fifo, 0, &fifo, err);
-    if (!status)
-        status = time_small_plan(b, LARGE_PLAN, POLICY_priority, 0, &priority, err);
-    if (status)
-        return status;
-    b->runtime.message_us = fmax(LEAST_US, (many - few) / (LARGE_PLAN - SMALL_PLAN));
-    b->runtime.coordination_us = fmax(LEAST_US, (priority - fifo) / LARGE_PLAN);
+    const struct {
+        uint32_t n;
+        enum policy policy;
+        uint64_t credit_bytes;
+    } plans[] = {{SMALL_PLAN, POLICY_fifo, CREDIT_UNLIMITED},
+                 {LARGE_PLAN, POLICY_fifo, CREDIT_UNLIMITED},
+                 {LARGE_PLAN, POLICY_fifo, 0},
+                 {LARGE_PLAN, POLICY_priority, 0}};
+    enum { FEW, MANY, FIFO, PRIORITY, PLANS };
+    double us[PLANS][PLAN_ROUNDS];
+    for (int round = 0; round < PLAN_ROUNDS; round++)
+        for (int i = 0; i < PLANS; i++) {
+            enum status status =
+                time_small_plan(b, plans[i].n, plans[i].policy, plans[i].credit_bytes, &us[i][round], err);
+            if (status)
+                return status;
+        }
+    for (int i = 0; i < PLANS; i++)
+        us[i][0] = median_of(PLAN_ROUNDS, us[i]);
+    b->runtime.message_us = fmax(LEAST_US, (us[MANY][0] - us[FEW][0]) / (LARGE_PLAN - SMALL_PLAN));
+    b->runtime.coordination_us = fmax(LEAST_US, (us[PRIORITY][0] - us[FIFO][0]) / LARGE_PLAN);
     return ST_OK;
 }
 
@@ -297,8 +434,7 @@ static enum status measure_all(struct bench *b, struct error *err) {
         enum status status = measure_messages(b, err);
         if (status)
             return status;
-        measure_push_and_pull(b);
-        measure_all_reduce(b);
+        measure_points(b);
     }
     report_runtime(b);
     if (b->world.device == 0)
@@ -321,9 +457,10 @@ enum status measure_cluster(const struct cluster *cluster, const struct measure_
                             void (*ready)(const struct world *world), struct error *err) {
     struct bench b = {.cluster = cluster, .options = options, .peer = cluster->n_devices - 1};
     const uint64_t rate_bytes = operations_kind.rate_bytes;
-    enum status status = bench_world(&b, err);
+    b.points = calloc(MAX_POINTS, sizeof *b.points);
+    enum status status = b.points ? bench_world(&b, err) : error_no_memory(err);
     if (status)
-        return status;
+        goto release_points;
     status = backend_join(&b.world, err);
     if (status)
         goto release_world;
@@ -336,5 +473,7 @@ enum status measure_cluster(const struct cluster *cluster, const struct measure_
     backend_leave(&b.world);
 release_world:
     world_release(&b.world);
+release_points:
+    free(b.points);
     return status;
 }

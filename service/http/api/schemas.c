@@ -122,7 +122,8 @@ static const struct schema schemas[] = {
      "'collectives':{'type':'object'},'runtime':{'type':'object','additionalProperties':" AMOUNT "},"
      "'measurements':{'type':'array','items':{'type':'object','required':['operation','bytes','time_us'],"
      "'additionalProperties':false,'properties':{'operation':{'enum':['all_reduce','push','pull']},"
-     "'algorithm':" ALGORITHMS ",'devices':" SIZE ",'bytes':" SIZE ",'time_us':" RATE "}}}}}"},
+     "'algorithm':" ALGORITHMS ",'devices':" SIZE ",'bytes':" SIZE ",'time_us':" RATE ",'low_us':" AMOUNT
+     ",'high_us':" AMOUNT "}}}}}"},
     {"Strategy",
      "{'type':'object','description':'How each gradient is synchronized','required':['schema','schedule','variables'],"
      "'additionalProperties':false,'properties':{'schema':{'const':'syncopate.strategy/1'},'name':" TEXT ","

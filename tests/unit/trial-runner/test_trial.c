@@ -338,7 +338,7 @@ static void a_measured_cluster_keeps_what_its_owner_wrote(void **state) {
     assert_ok(json_parse(text, strlen(text), "cluster", &json, &err));
     struct bench_options options = {
         .launcher = {.kind = LAUNCHER_LOCAL, .program = worker}, .max_bytes = 65536, .time_limit_s = 20};
-    assert_ok(bench_run(json, "cluster", &options, &measured, &err));
+    assert_ok(bench_run(json, "cluster", &options, &measured, NULL, &err));
     struct cluster cluster;
     assert_ok(cluster_read(measured, "measured", &cluster, &err));
     assert_int_equal(cluster.n_nodes, 2);

@@ -296,7 +296,7 @@ static void a_measured_cluster_has_nccl_s_algorithms(void **state) {
         .launcher = {.kind = LAUNCHER_LOCAL, .worker = TRIAL_WORKER_NCCL, .program = worker},
         .max_bytes = 16384,
         .time_limit_s = 20};
-    assert_ok(bench_run(json, "cluster", &options, &measured, &err));
+    assert_ok(bench_run(json, "cluster", &options, &measured, NULL, &err));
     assert_ok(cluster_read(measured, "measured", &cluster, &err));
     unsigned seen[ALGORITHM_COUNT] = {0}, pushes = 0;
     for (uint32_t i = 0; i < cluster.n_measurements; i++)

@@ -1,0 +1,101 @@
+/* Which passes of a measured point count. */
+#include "strategy/cost/points.h"
+#include "tests/support/check.h"
+
+/* A point of passes with these medians; the repeats of each lie within 2% of it. */
+static struct point of(int n, const double *medians) {
+    struct point p = {.operation = OPERATION_all_reduce, .algorithm = ALGORITHM_ring, .bytes = 1024};
+    for (int i = 0; i < n; i++) {
+        const double us[] = {medians[i] * 1.02, medians[i], medians[i] * 0.98};
+        point_add(&p, 3, us);
+    }
+    return p;
+}
+
+static void one_pass_is_all_there_is(void **state) {
+    (void)state;
+    const double medians[] = {100};
+    struct point p = of(1, medians);
+    struct summary s = point_summary(&p);
+    assert_int_equal(s.n, 3);
+    assert_close(s.median_us, 100, 1e-12);
+    assert_close(s.low_us, 98, 1e-12);
+    assert_close(s.high_us, 102, 1e-12);
+    assert_false(point_settled(&p));
+    assert_close(point_difference(&p), 1, 0);
+}
+
+static void no_pass_is_nothing(void **state) {
+    (void)state;
+    struct point p = of(0, NULL);
+    assert_int_equal(point_summary(&p).n, 0);
+    assert_false(point_settled(&p));
+}
+
+static void passes_that_agree_are_pooled(void **state) {
+    (void)state;
+    const double medians[] = {100, 114};
+    struct point p = of(2, medians);
+    assert_true(point_settled(&p));
+    assert_int_equal(point_summary(&p).n, 6);
+    assert_close(point_difference(&p), 1.14, 1e-12);
+}
+
+static void a_pass_that_others_contradict_does_not_count(void **state) {
+    (void)state;
+    const double slow_first[] = {300, 100, 105}, fast_first[] = {20, 105, 100};
+    struct point p = of(3, slow_first);
+    assert_true(point_settled(&p));
+    assert_int_equal(point_summary(&p).n, 6);
+    assert_true(point_summary(&p).high_us < 110);
+    p = of(3, fast_first);
+    assert_int_equal(point_summary(&p).n, 6);
+    assert_true(point_summary(&p).low_us > 90);
+}
+
+static void of_passes_that_all_differ_the_fastest_counts(void **state) {
+    (void)state;
+    const double medians[] = {300, 100, 200};
+    struct point p = of(3, medians);
+    assert_false(point_settled(&p));
+    assert_close(point_summary(&p).median_us, 100, 1e-12);
+    assert_close(point_difference(&p), 3, 1e-12);
+}
+
+static void of_two_sets_the_faster_counts(void **state) {
+    (void)state;
+    const double medians[] = {200, 100, 201, 101};
+    struct point p = of(4, medians);
+    assert_true(point_summary(&p).high_us < 110);
+}
+
+static void a_full_point_takes_no_more(void **state) {
+    (void)state;
+    const double medians[] = {100, 100, 100, 100, 100, 1};
+    struct point p = of(6, medians);
+    assert_int_equal(p.n_passes, POINT_PASSES);
+    assert_close(point_difference(&p), 1, 0);
+}
+
+static void a_curve_that_falls_is_seen(void **state) {
+    (void)state;
+    const double low[] = {100, 101}, bit_higher[] = {110, 110}, high[] = {130, 131};
+    struct point a = of(2, low), b = of(2, bit_higher), c = of(2, high);
+    assert_true(point_falls(&c, &a));
+    assert_false(point_falls(&b, &a));
+    assert_false(point_falls(&a, &c));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_pass_is_all_there_is),
+        cmocka_unit_test(no_pass_is_nothing),
+        cmocka_unit_test(passes_that_agree_are_pooled),
+        cmocka_unit_test(a_pass_that_others_contradict_does_not_count),
+        cmocka_unit_test(of_passes_that_all_differ_the_fastest_counts),
+        cmocka_unit_test(of_two_sets_the_faster_counts),
+        cmocka_unit_test(a_full_point_takes_no_more),
+        cmocka_unit_test(a_curve_that_falls_is_seen),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
