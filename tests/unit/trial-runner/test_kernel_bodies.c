@@ -6,6 +6,7 @@
 
 #include "base/rng.h"
 #include "tests/support/check.h"
+#include "trial-runner/worker/mpi/half.h"
 #include "trial-runner/worker/nccl/kernel_bodies.h"
 
 enum { DEVICES = 64, ELEMENTS = 257 };
@@ -152,6 +153,36 @@ static void bf16_rounds_to_even(void **state) {
     assert_int_equal(kernel_add_bf16(one, three_steps), 0x3f82);
 }
 
+/* Every pair of some f16 numbers, more than eight at a time: the nearest number to the sum. */
+static void f16_sums_are_the_nearest_numbers(void **state) {
+    (void)state;
+    enum { N = 19 };
+    uint16_t to[N], from[N], before[N];
+    struct rng rng;
+    rng_seed(&rng, 1);
+    for (int round = 0; round < 2000; round++) {
+        for (int i = 0; i < N; i++) { /* from 2^-4 to 2^4, of either sign */
+            before[i] = to[i] =
+                (uint16_t)(rng_below(&rng, 2) << 15 | (11 + rng_below(&rng, 8)) << 10 | rng_below(&rng, 1024));
+            from[i] = (uint16_t)(rng_below(&rng, 2) << 15 | (11 + rng_below(&rng, 8)) << 10 | rng_below(&rng, 1024));
+        }
+        half_add_f16(to, from, N);
+        for (int i = 0; i < N; i++) {
+            float sum = kernel_f16_value(before[i]) + kernel_f16_value(from[i]), found = kernel_f16_value(to[i]);
+            assert_true(fabsf(found - sum) <= fabsf(sum) / 1024 + 0x1p-24f);
+        }
+    }
+}
+
+static void bf16_sums_go_element_by_element(void **state) {
+    (void)state;
+    uint16_t to[] = {0x3f80, 0x4000, 0xc040}, from[] = {0x3f80, 0x3f80, 0x3f80}; /* 1 + 1, 2 + 1, -3 + 1 */
+    half_add_bf16(to, from, 3);
+    assert_int_equal(to[0], 0x4000);
+    assert_int_equal(to[1], 0x4040);
+    assert_int_equal(to[2], 0xc000);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_are_exact_for_any_number_of_devices),
@@ -161,6 +192,8 @@ int main(void) {
         cmocka_unit_test(scattering_undoes_gathering_in_any_share_of_blocks),
         cmocka_unit_test(threads_share_a_sum_without_gaps),
         cmocka_unit_test(bf16_rounds_to_even),
+        cmocka_unit_test(f16_sums_are_the_nearest_numbers),
+        cmocka_unit_test(bf16_sums_go_element_by_element),
     };
     return cmocka_run_group_tests_name("kernel_bodies", tests, NULL, NULL);
 }

@@ -151,6 +151,23 @@ static void servers_and_mixed_plans_sum(void **state) {
 
 /* Slices that end inside a variable and reach over two, in orders that overlap and in one that makes b and c, which are
  * ready first, wait for a. */
+/* Sums of integers with the bits of floats would be wrong. */
+static void sums_of_16_bit_floats_are_those_of_floats(void **state) {
+    NEED_WORKER(state);
+    static const char encoded[] =
+        "{\"schema\":\"syncopate.strategy/1\",\"name\":\"s\",\"schedule\":{" FIFO
+        "},\"groups\":[{\"id\":0,\"algorithm\":\"hierarchical\"},{\"id\":1,\"algorithm\":\"tree\"}],\"variables\":["
+        "{\"name\":\"a\",\"encoding\":\"f16\",\"sync\":" REDUCED
+        "},{\"name\":\"b\",\"encoding\":\"bf16\",\"sync\":" REDUCED_IN_1
+        "},{\"name\":\"c\",\"encoding\":\"%s\",\"sync\":" SERVED("true") "}]}";
+    static const char *const words[] = {"f16", "bf16"};
+    for (int i = 0; i < 2; i++) {
+        char strategy[sizeof encoded + 8];
+        snprintf(strategy, sizeof strategy, encoded, words[i]);
+        check_complete(CLUSTER("2", "2"), strategy, 4);
+    }
+}
+
 static void slices_sum_in_any_order(void **state) {
     NEED_WORKER(state);
     check_complete(CLUSTER("3", "1"),
@@ -412,6 +429,7 @@ int main(void) {
         cmocka_unit_test(an_all_reduce_plan_completes_with_every_sum_right),
         cmocka_unit_test(every_algorithm_sums),
         cmocka_unit_test(servers_and_mixed_plans_sum),
+        cmocka_unit_test(sums_of_16_bit_floats_are_those_of_floats),
         cmocka_unit_test(slices_sum_in_any_order),
         cmocka_unit_test(local_reduction_under_stop_and_wait_priority_does_not_deadlock),
         cmocka_unit_test(a_wrong_sum_fails_the_trial),

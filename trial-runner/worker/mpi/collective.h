@@ -19,12 +19,13 @@ enum status collective_init(struct error *err);
  * ST_INFEASIBLE naming the first that cannot. */
 enum status collective_check_plan(const struct plan *plan, struct error *err);
 
-/* MPI has no 16-bit floats: f16 and bf16 are summed as 16-bit integers, which moves and adds as many bytes. */
+/* MPI has no 16-bit floats: they travel as 16-bit integers, and are added by operations of our own. */
 MPI_Datatype collective_type(enum dtype dtype);
+MPI_Op collective_sum(enum dtype dtype);
 int collective_count(uint64_t bytes, enum dtype dtype);
 
 /* Start summing `count` elements at `data` in place over `comm`. */
-void collective_start(void *data, int count, MPI_Datatype type, enum algorithm algorithm, MPI_Comm comm,
+void collective_start(void *data, int count, enum dtype dtype, enum algorithm algorithm, MPI_Comm comm,
                       MPI_Request *request);
 
 #endif

@@ -75,7 +75,7 @@ static void start_between(struct exchange *x) {
             return;
         x->first_between = (x->first_between + 1) % x->plan->n_messages;
         x->n_between--;
-        collective_start(x->transfers[m].buffer, count_of(message), type_of(message), message->algorithm,
+        collective_start(x->transfers[m].buffer, count_of(message), message->dtype, message->algorithm,
                          x->world->between, expect(x, DONE_ALL_REDUCE, m, NULL));
     }
 }
@@ -139,7 +139,8 @@ static void start_in_node(struct exchange *x, uint32_t m) {
 
 static void add_local(struct exchange *x, uint32_t m, void *staging) {
     const struct message *message = &x->plan->messages[m];
-    MPI_Reduce_local(staging, x->transfers[m].buffer, count_of(message), type_of(message), MPI_SUM);
+    MPI_Reduce_local(staging, x->transfers[m].buffer, count_of(message), type_of(message),
+                     collective_sum(message->dtype));
     pool_give(&x->pool, staging);
     if (--x->transfers[m].pending == 0 && x->transfers[m].started)
         node_summed(x, m);
@@ -188,7 +189,7 @@ static void start(void *context, uint32_t m) {
     if (message->kind == SYNC_PARAMETER_SERVER)
         push(x, m);
     else
-        collective_start(transfer->buffer, count_of(message), type_of(message), message->algorithm, x->world->workers,
+        collective_start(transfer->buffer, count_of(message), message->dtype, message->algorithm, x->world->workers,
                          expect(x, DONE_ALL_REDUCE, m, NULL));
 }
 

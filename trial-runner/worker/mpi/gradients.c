@@ -5,7 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trial-runner/worker/elements.h"
 #include "trial-runner/worker/report.h"
+
+_Static_assert((int)KERNEL_f16 == (int)DTYPE_f16 && (int)KERNEL_bf16 == (int)DTYPE_bf16 &&
+                   (int)KERNEL_u8 == (int)DTYPE_u8,
+               "kernel_type numbers types as dtype does");
 
 static const struct piece *pieces_of(const struct gradients *gradients, uint32_t message) {
     return gradients->plan->pieces + gradients->plan->messages[message].first_piece;
@@ -29,17 +34,15 @@ void gradients_init(struct gradients *gradients, const struct plan *plan) {
     memset(gradients->data, 0, total);
 }
 
-static uint32_t value_of(uint32_t device, uint32_t iteration, uint32_t message, uint32_t k) {
-    uint32_t mixed = device * 2654435761u ^ iteration * 2246822519u ^ message * 3266489917u ^ k * 668265263u;
-    return 1 + (mixed >> 16) % 7;
+static uint32_t value_of(const struct gradients *gradients, uint32_t device, uint32_t iteration, uint32_t m,
+                         uint32_t k) {
+    const struct plan *plan = gradients->plan;
+    return kernel_value(device, plan->cluster->n_devices, iteration, m, k, plan->messages[m].dtype);
 }
 
 static void store(void *place, enum dtype dtype, uint32_t value) {
-    float f32 = (float)value;
-    double f64 = value;
-    uint64_t integer = value; /* little endian: its first bytes are the narrower integers */
-    const void *from = dtype == DTYPE_f32 ? (void *)&f32 : dtype == DTYPE_f64 ? (void *)&f64 : (void *)&integer;
-    memcpy(place, from, dtype_bytes(dtype));
+    const uint64_t bits = kernel_bits(dtype, value); /* little endian: its first bytes are the narrower types */
+    memcpy(place, &bits, dtype_bytes(dtype));
 }
 
 /* True when the element is `value`, modulo its range where it is a narrow integer. */
@@ -53,7 +56,7 @@ void gradients_produce(struct gradients *gradients, uint32_t m, uint32_t device,
     const struct message *message = &gradients->plan->messages[m];
     const uint64_t *samples = samples_of(gradients, m);
     for (uint32_t k = 0; k < layout_sample_count(message); k++)
-        store(gradients->data + samples[k], message->dtype, value_of(device, iteration, m, k));
+        store(gradients->data + samples[k], message->dtype, value_of(gradients, device, iteration, m, k));
 }
 
 void *gradients_in_place(const struct gradients *gradients, uint32_t message) {
@@ -83,7 +86,7 @@ enum status gradients_check(struct gradients *gradients, uint32_t m, uint32_t n_
     for (uint32_t k = 0; k < n; k++) {
         uint32_t sum = 0;
         for (uint32_t device = 0; device < n_devices; device++)
-            sum += value_of(device, iteration, m, k);
+            sum += value_of(gradients, device, iteration, m, k);
         if (!holds(gradients->data + samples[k], message->dtype, sum))
             return error_set(err, ST_TRIAL, "wrong sum: message %u (%llu bytes), sample %u of %u, iteration %u", m,
                              (unsigned long long)message->bytes, k, n, iteration);

@@ -2,7 +2,7 @@
  *
  * All bytes are zero except at the layout's samples, where each device writes a small integer that only it, the
  * iteration, the message and the position determine. After the message the sum over all devices must be there: exact
- * in every dtype, since the values are at most 7 (u8 and the 16-bit stand-in for f16 and bf16 modulo their range). */
+ * in every dtype, since the values are small (trial-runner/worker/elements.h; u8 modulo its range). */
 #ifndef TRIAL_RUNNER_WORKER_MPI_GRADIENTS_H
 #define TRIAL_RUNNER_WORKER_MPI_GRADIENTS_H
 

@@ -50,7 +50,7 @@ static void wait_all(struct operations *o) {
 }
 
 void operations_all_reduce(struct operations *o, uint64_t bytes, enum algorithm algorithm) {
-    collective_start(o->data, (int)(bytes / sizeof(float)), MPI_FLOAT, algorithm, o->world->workers,
+    collective_start(o->data, (int)(bytes / sizeof(float)), DTYPE_f32, algorithm, o->world->workers,
                      requests_add(&o->requests, (struct completion){.kind = DONE_ALL_REDUCE}));
     wait_all(o);
 }

@@ -97,7 +97,7 @@ static void add_arrival(struct server *server, const struct completion *done) {
         slot->sum = done->buffer;
     } else {
         MPI_Reduce_local(done->buffer, slot->sum, collective_count(message->bytes, message->dtype),
-                         collective_type(message->dtype), MPI_SUM);
+                         collective_type(message->dtype), collective_sum(message->dtype));
         pool_give(&server->pool, done->buffer);
     }
     if (slot->arrived == source_count(server, message))

@@ -1,0 +1,99 @@
+/* Elements of gradients: their types, the values that prove a sum, and sums of 16-bit floats. The same text for nvcc
+ * and for a C compiler. */
+#ifndef TRIAL_RUNNER_WORKER_ELEMENTS_H
+#define TRIAL_RUNNER_WORKER_ELEMENTS_H
+
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __CUDACC__
+#include <cuda_fp16.h>
+#define KERNEL_BODY static __device__ __forceinline__
+#else
+#define KERNEL_BODY static inline
+#endif
+
+/* Element types, numbered as strategy/model.h's enum dtype. */
+enum kernel_type { KERNEL_f32, KERNEL_f16, KERNEL_bf16, KERNEL_f64, KERNEL_i32, KERNEL_i64, KERNEL_u8, KERNEL_TYPES };
+
+KERNEL_BODY uint32_t kernel_width(uint32_t type) {
+    return type == KERNEL_u8                           ? 1
+           : type == KERNEL_f16 || type == KERNEL_bf16 ? 2
+           : type == KERNEL_f32 || type == KERNEL_i32  ? 4
+                                                       : 8;
+}
+
+/* Up to here whole numbers, and so all partial sums, are exact in the type. Integers wrap, which is exact as well. */
+KERNEL_BODY uint32_t kernel_exact_limit(uint32_t type) {
+    return type == KERNEL_bf16 ? 256 : type == KERNEL_f16 ? 2048 : 1u << 24;
+}
+
+/* A small number that only the device, the iteration, the message and the place determine. The sum over all devices is
+ * at most the type's limit: with many devices values are smaller, and with very many only the first have one. */
+KERNEL_BODY uint32_t kernel_value(uint32_t device, uint32_t n_devices, uint32_t iteration, uint32_t message, uint32_t k,
+                                  uint32_t type) {
+    uint32_t limit = kernel_exact_limit(type), most = limit / n_devices < 7 ? limit / n_devices : 7;
+    uint32_t mixed = device * 2654435761u ^ iteration * 2246822519u ^ message * 3266489917u ^ k * 668265263u;
+    return most == 0 ? device < limit : 1 + (mixed >> 16) % most;
+}
+
+/* The bits of a whole number up to the type's limit, in the low bytes. */
+KERNEL_BODY uint64_t kernel_bits(uint32_t type, uint32_t value) {
+    float f32 = (float)value;
+    double f64 = (double)value;
+    uint32_t bits32 = 0, power = 0;
+    uint64_t bits64 = 0;
+    memcpy(&bits32, &f32, sizeof bits32);
+    memcpy(&bits64, &f64, sizeof bits64);
+    while (value >> power > 1)
+        power++;
+    switch (type) {
+    case KERNEL_f32:
+        return bits32;
+    case KERNEL_bf16:
+        return bits32 >> 16;
+    case KERNEL_f16: /* 2^power * 1.fraction, 10 bits of fraction, exponent biased by 15 */
+        return value == 0 ? 0 : (uint64_t)(power + 15) << 10 | ((((uint64_t)value << 10) >> power) & 0x3ff);
+    case KERNEL_f64:
+        return bits64;
+    default:
+        return value;
+    }
+}
+
+#ifdef __CUDACC__
+KERNEL_BODY uint16_t kernel_add_f16(uint16_t a, uint16_t b) {
+    return __half_as_ushort(__float2half_rn(__half2float(__ushort_as_half(a)) + __half2float(__ushort_as_half(b))));
+}
+#else
+KERNEL_BODY float kernel_f16_value(uint16_t bits) {
+    const int exponent = bits >> 10 & 31;
+    float value = (float)(bits & 0x3ff) / 1024 + (exponent > 0 ? 1 : 0);
+    for (int e = exponent > 0 ? exponent : 1; e != 15; e += e < 15 ? 1 : -1)
+        value *= e < 15 ? 0.5f : 2;
+    return bits >> 15 ? -value : value;
+}
+/* Add two finite numbers whose sum is finite, and normal or zero. A sum between two f16 numbers is rounded towards
+ * zero. */
+KERNEL_BODY uint16_t kernel_add_f16(uint16_t a, uint16_t b) {
+    const float sum = kernel_f16_value(a) + kernel_f16_value(b);
+    uint32_t bits;
+    memcpy(&bits, &sum, sizeof bits);
+    if (sum == 0)
+        return 0;
+    return (uint16_t)((bits >> 16 & 0x8000) | (((bits >> 23 & 255) - 112) << 10 & 0x7c00) | (bits >> 13 & 0x3ff));
+}
+#endif
+
+/* Add two bf16 numbers. The sum is rounded to even, as all adders of bf16 do. */
+KERNEL_BODY uint16_t kernel_add_bf16(uint16_t a, uint16_t b) {
+    uint32_t wide_a = (uint32_t)a << 16, wide_b = (uint32_t)b << 16, bits;
+    float x, y;
+    memcpy(&x, &wide_a, sizeof x);
+    memcpy(&y, &wide_b, sizeof y);
+    x += y;
+    memcpy(&bits, &x, sizeof bits);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+#endif
