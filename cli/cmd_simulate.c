@@ -55,7 +55,7 @@ static void print_table(const struct simulation *s, const struct row *rows, size
         table_cell(&table, "%s", units_format_time(p->iteration_us, text, sizeof text));
         table_cell(&table, "%s", units_format_time(p->compute_us, text, sizeof text));
         table_cell(&table, "%s", units_format_time(p->exposed_us, text, sizeof text));
-        table_cell(&table, "%.0f%%", over_bound(p->iteration_us, s->bound_us));
+        table_cell(&table, "%.0f%%", over_bound(p->iteration_us, rows[i].bound_us));
         table_cell(&table, "%u", p->messages);
         table_cell(&table, "%.1f", p->samples_per_s);
     }

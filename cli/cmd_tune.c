@@ -74,6 +74,7 @@ static enum status inputs_of_session(struct store *store, const char *session, s
         return st;
     const char *runner = said.launch.runner ? said.launch.runner : kept->launch.runner;
     words->ranker = said.ranker ? said.ranker : "none";
+    kept->allow_lossy = said.allow_lossy;
     if (stored->origin) {
         kept->launch.runner = words->typed_runner;
         return foreign_read(stored, runner, arena, &kept->job, &kept->launch, &words->adopt, err);
@@ -328,6 +329,9 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
         {"gap", OPTION_PERCENT, &o->gap, "P%", "end when the best is within P% of the lower bound"},
         {"least-gain", OPTION_PERCENT, &o->kept.least_gain, "P%",
          "end when no candidate promises to be P% faster than the best"},
+        {"allow-lossy", OPTION_FLAG, &o->kept.allow_lossy, NULL,
+         "try 16-bit floats for gradients too: half the bytes, and sums that are rounded; check that the model still "
+         "learns"},
         {"ranker", OPTION_TEXT, &words.ranker, "RANKER",
          "rank with this one, by name or id, or with none (default: nearest, the nearest domain's, if any)"},
         {"cold", OPTION_FLAG, &words.cold, NULL, "learn nothing from earlier sessions on this model and cluster"},

@@ -28,13 +28,14 @@ static cJSON *new_request(const struct model *model, const struct cluster *clust
     return root;
 }
 
-static void read_row(const cJSON *json, struct row *out) {
+static void read_row(const cJSON *json, double bound_us, struct row *out) {
     const cJSON *strategy = cJSON_GetObjectItemCaseSensitive(json, "strategy");
     *out = (struct row){.prediction = {.iteration_us = remote_number(json, "iteration_us"),
                                        .compute_us = remote_number(json, "compute_us"),
                                        .exposed_us = remote_number(json, "exposed_us"),
                                        .samples_per_s = remote_number(json, "samples_per_s"),
                                        .messages = (uint32_t)remote_count(json, "messages")}};
+    out->bound_us = cJSON_HasObjectItem(json, "lower_bound_us") ? remote_number(json, "lower_bound_us") : bound_us;
     snprintf(out->id.hex, sizeof out->id.hex, "%s", remote_text(strategy, "id"));
     snprintf(out->name, sizeof out->name, "%s", remote_text(strategy, "name"));
 }
@@ -48,7 +49,7 @@ static size_t read_rows(const cJSON *answer, size_t n, const struct contender *c
         cJSON_ArrayForEach(item, list) {
             const cJSON *strategy = cJSON_GetObjectItemCaseSensitive(item, "strategy");
             if (!strcmp(remote_text(strategy, "name"), contenders[i].name)) {
-                read_row(item, &rows[found++]);
+                read_row(item, remote_number(answer, "lower_bound_us"), &rows[found++]);
                 break;
             }
         }

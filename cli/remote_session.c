@@ -41,6 +41,7 @@ static cJSON *new_session(const struct inputs *inputs, const struct tune_options
              cJSON_AddNumberToObject(root, "trial_us", o->kept.trial_us) &&
              cJSON_AddNumberToObject(root, "least_gain", o->kept.least_gain) &&
              cJSON_AddNumberToObject(root, "earlier", (double)o->kept.earlier) &&
+             (!o->kept.allow_lossy || cJSON_AddTrueToObject(root, "allow_lossy")) &&
              cJSON_AddStringToObject(root, "ranker", ranker) &&
              (!runner || cJSON_AddStringToObject(root, "runner", runner));
     return root;

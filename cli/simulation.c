@@ -14,12 +14,14 @@
 enum status simulation_init(struct simulation *out, const struct model *model, const struct cluster *cluster,
                             bool autosync, struct error *err) {
     struct simulation s = {.model = model, .cluster = cluster, .autosync = autosync};
-    struct bound bound;
+    struct bound bound, lossy;
     *out = (struct simulation){0};
     enum status st = cost_init(&s.cost, cluster, err);
     if (st)
         return st;
-    st = bound_iteration(model, &s.cost, &bound, err);
+    st = bound_iteration(model, &s.cost, false, &bound, err);
+    if (!st)
+        st = bound_iteration(model, &s.cost, true, &lossy, err);
     if (!st && !(s.timeline = timeline_new()))
         st = error_no_memory(err);
     if (st) {
@@ -27,6 +29,7 @@ enum status simulation_init(struct simulation *out, const struct model *model, c
         return st;
     }
     s.bound_us = bound.iteration_us;
+    s.lossy_bound_us = lossy.iteration_us;
     *out = s;
     return ST_OK;
 }
@@ -56,6 +59,7 @@ static enum status predict_strategy(struct simulation *s, const struct strategy 
     if (!st && trace)
         st = write_trace(s, &plan, trace, err);
     plan_release(&plan);
+    out->bound_us = out->prediction.lossy ? s->lossy_bound_us : s->bound_us;
     out->id = strategy->id;
     snprintf(out->name, sizeof out->name, "%s", strategy->name);
     return st;
@@ -93,8 +97,8 @@ cJSON *simulation_json(const struct simulation *s, const struct row *row, bool *
              cJSON_AddNumberToObject(root, "iteration_us", p->iteration_us) &&
              cJSON_AddNumberToObject(root, "compute_us", p->compute_us) &&
              cJSON_AddNumberToObject(root, "exposed_us", p->exposed_us) &&
-             cJSON_AddNumberToObject(root, "lower_bound_us", s->bound_us) &&
-             cJSON_AddNumberToObject(root, "gap", s->bound_us > 0 ? p->iteration_us / s->bound_us - 1 : 0) &&
+             cJSON_AddNumberToObject(root, "lower_bound_us", row->bound_us) &&
+             cJSON_AddNumberToObject(root, "gap", row->bound_us > 0 ? p->iteration_us / row->bound_us - 1 : 0) &&
              cJSON_AddNumberToObject(root, "messages", p->messages) &&
              cJSON_AddNumberToObject(root, "samples_per_s", p->samples_per_s);
     return root;

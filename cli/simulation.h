@@ -19,7 +19,7 @@ struct simulation {
     bool autosync; /* AutoSync's closed form instead of the timeline */
     struct cost cost;
     struct timeline *timeline;
-    double bound_us; /* bound_iteration */
+    double bound_us, lossy_bound_us; /* bound_iteration; of strategies that encode too */
 };
 
 enum { MAX_CONTENDERS = 48 };
@@ -35,6 +35,7 @@ struct row {
     struct id id;
     char name[64];
     struct prediction prediction;
+    double bound_us; /* of what the strategy may do */
 };
 
 /* Fails: ST_INVALID, ST_NO_MEMORY. A failed one holds nothing; release is allowed. */

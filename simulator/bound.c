@@ -17,19 +17,26 @@ struct need {
 
 /* The fewest bytes of a variable that one device pushes, however the variable is cut. Shards of axis 0 move each row
  * and its index once; shards of another axis move the index of every row once a shard. */
-static double least_served_bytes(const struct variable *v) {
+static double least_served_bytes(const struct variable *v, double part) {
     enum { INDEX_BYTES = 8 };
     if (v->sparse_rows == 0)
-        return (double)v->bytes;
-    double row = (double)v->bytes / (double)v->shape[0];
+        return part * (double)v->bytes;
+    double row = part * (double)v->bytes / (double)v->shape[0];
     return (double)v->sparse_rows * (row + INDEX_BYTES);
 }
 
-static void needs_of(const struct model *model, const struct gradient *gradients, struct need *needs) {
+/* The part of a gradient's bytes that is left when it is encoded; strategy/space/space.h says which are. */
+static double encoded_part(const struct variable *v) {
+    return v->dtype == DTYPE_f32 || v->dtype == DTYPE_f64 ? 2.0 / (double)dtype_bytes(v->dtype) : 1;
+}
+
+static void needs_of(const struct model *model, const struct gradient *gradients, bool lossy, struct need *needs) {
     for (uint32_t i = 0; i < model->n_variables; i++) {
         const struct gradient *g = &gradients[i];
-        needs[i] = (struct need){g->ready_us, g->tail_us, model->forward_us, (double)g->bytes,
-                                 least_served_bytes(&model->variables[g->variable])};
+        const struct variable *v = &model->variables[g->variable];
+        const double part = lossy ? encoded_part(v) : 1;
+        needs[i] = (struct need){g->ready_us, g->tail_us, model->forward_us, part * (double)g->bytes,
+                                 least_served_bytes(v, part)};
     }
 }
 
@@ -215,7 +222,8 @@ static void bound_network(const struct work *work, const struct cost *cost, stru
     }
 }
 
-static enum status take_work(struct work *work, const struct model *model, struct arena *arena, struct error *err) {
+static enum status take_work(struct work *work, const struct model *model, bool lossy, struct arena *arena,
+                             struct error *err) {
     work->n = model->n_variables;
     work->gradients = arena_alloc(arena, work->n, sizeof *work->gradients);
     work->needs = arena_alloc(arena, work->n, sizeof *work->needs);
@@ -225,15 +233,16 @@ static enum status take_work(struct work *work, const struct model *model, struc
         return error_no_memory(err);
     enum status status = gradients_list(model, 1, work->gradients, err);
     if (!status)
-        needs_of(model, work->gradients, work->needs);
+        needs_of(model, work->gradients, lossy, work->needs);
     return status;
 }
 
-enum status bound_iteration(const struct model *model, const struct cost *cost, struct bound *out, struct error *err) {
+enum status bound_iteration(const struct model *model, const struct cost *cost, bool lossy, struct bound *out,
+                            struct error *err) {
     struct bound bound = {0};
     struct arena arena = {0};
     struct work work;
-    enum status status = take_work(&work, model, &arena, err);
+    enum status status = take_work(&work, model, lossy, &arena, err);
     if (!status) {
         bound.compute_us = (model->forward_us + model->backward_us) * cost->cluster->nodes[cost->slowest].compute_scale;
         if (cost->n_workers > 1)

@@ -1,8 +1,9 @@
 /* A lower bound on the iteration time of every strategy, so that each answer can be reported with its gap to it.
  *
- * It holds for timeline_run of every plan that strategies without encoding lower to on this model and cluster, whatever
- * the architecture, servers (nodes without devices too), merging, partition, policy and credit. docs/lower-bound.md
- * has the proof. It is the largest of
+ * It holds for timeline_run of every plan that strategies without encoding lower to on this model and cluster, and
+ * if `lossy` of those with encodings too (every f32 and f64 then counts two bytes), whatever the architecture, servers
+ * (nodes without devices too), merging, partition, policy and credit. docs/lower-bound.md has the proof. It is the
+ * largest of
  *
  *   compute   the slowest device's operators, one after another.
  *
@@ -25,6 +26,7 @@
 #ifndef SIMULATOR_BOUND_H
 #define SIMULATOR_BOUND_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -39,6 +41,7 @@ struct bound {
 };
 
 /* O((operators + variables) log variables + nodes). `cost` is the cluster's. Fails: ST_NO_MEMORY. */
-enum status bound_iteration(const struct model *model, const struct cost *cost, struct bound *out, struct error *err);
+enum status bound_iteration(const struct model *model, const struct cost *cost, bool lossy, struct bound *out,
+                            struct error *err);
 
 #endif

@@ -576,6 +576,7 @@ static void predict(const struct timeline *tl, double compute_us, struct predict
                                .queue_us = (tl->queue_us + (double)tl->queued * tl->now_us) / rounds,
                                .messages = plan->n_messages,
                                .passes = tl->rounds,
+                               .lossy = plan->lossy,
                                .converged = tl->converged};
     if (tl->iteration_us > 0)
         out->samples_per_s = plan->model->batch_per_device * tl->cost->cluster->n_devices / tl->iteration_us * 1e6;

@@ -72,6 +72,7 @@ struct prediction {
     double queue_us;   /* sum over an iteration's messages (and nodes, for pushes): how long each waited when ready */
     uint32_t messages; /* an iteration */
     uint32_t passes;   /* iterations that were simulated */
+    bool lossy;        /* as the plan: only the bound for lossy strategies holds */
     bool converged; /* false: iterations go on differing and iteration_us is their mean, to a standard error of 0.5% (1%
                        where an iteration has more than 100,000 pushes and pulls) or over max_passes of them */
 };

@@ -344,6 +344,7 @@ static void sum_up(struct plan *plan) {
             plan->max_bytes = m->bytes;
         plan->any_all_reduce |= m->kind == SYNC_ALL_REDUCE;
         plan->any_server |= m->kind == SYNC_PARAMETER_SERVER;
+        plan->lossy |= m->dtype != plan->model->variables[plan->pieces[m->first_piece].variable].dtype;
     }
 }
 

@@ -84,6 +84,7 @@ struct plan {
     const uint32_t *first_ready, *by_ready; /* n_steps + 1, n_messages */
     const uint32_t *first_gate, *by_gate;
     bool any_all_reduce, any_server;
+    bool lossy;         /* some gradient travels in fewer bits than it has */
     uint64_t bytes;     /* of all messages */
     uint64_t max_bytes; /* of the largest message */
 };

@@ -79,7 +79,7 @@ enum status comparison_run(const struct model *model, const struct cluster *clus
     }
     st = fill_rows(&predictor, &c, err);
     if (!st)
-        st = bound_iteration(model, &predictor.cost, &bound, err);
+        st = bound_iteration(model, &predictor.cost, false, &bound, err);
     if (!st)
         st = all_reduce_floor(model, &predictor.cost, &c.all_reduce_us, err);
     predictor_release(&predictor);

@@ -234,10 +234,13 @@ static enum status find_bound(struct outcome *o, const struct model *model, cons
                               struct error *err) {
     struct cost cost;
     struct bound bound;
-    enum status st = cost_init(&cost, cluster, err);
+    struct session_options kept;
+    enum status st = session_options_read(&o->session, &o->arena, &kept, err);
+    if (!st)
+        st = cost_init(&cost, cluster, err);
     if (st)
         return st;
-    st = bound_iteration(model, &cost, &bound, err);
+    st = bound_iteration(model, &cost, kept.allow_lossy, &bound, err);
     cost_release(&cost);
     if (!st)
         o->lower_bound_us = bound.iteration_us;

@@ -430,7 +430,7 @@ void session_close(struct session *s) {
 
 static enum status lower_bound(struct session *s, struct error *err) {
     struct bound bound;
-    enum status st = bound_iteration(s->model, &s->predictor.cost, &bound, err);
+    enum status st = bound_iteration(s->model, &s->predictor.cost, s->options.kept.allow_lossy, &bound, err);
     if (!st)
         s->lower_bound_us = bound.iteration_us;
     return st;
@@ -442,6 +442,8 @@ enum status session_prepare(const struct model *model, const struct cluster *clu
     if (!s)
         return error_no_memory(err);
     *s = (struct session){.model = model, .cluster = cluster, .options = *options, .started_us = clock_now_us()};
+    if (options->kept.allow_lossy)
+        s->options.space.encodings = (1u << ENCODING_COUNT) - 1;
     enum status st =
         options->limits ? export_limits_narrow(options->limits, model, cluster, &s->options.space, err) : ST_OK;
     if (!st)

@@ -233,8 +233,9 @@ static int compare_items(const void *a, const void *b) {
     return p != q ? (p < q ? -1 : 1) : strcmp((*x)->strategy.hex, (*y)->strategy.hex);
 }
 
-static bool add_prediction(cJSON *to, const struct item *item, double bound_us) {
+static bool add_prediction(cJSON *to, const struct item *item, const struct prepared_domain *d) {
     const struct prediction *p = &item->prediction;
+    const double bound_us = p->lossy ? d->lossy_bound_us : d->lower_bound_us;
     cJSON *row = cJSON_CreateObject();
     return row && cJSON_AddItemToArray(to, row) && json_add_named(row, "strategy", item->strategy.hex, item->name) &&
            cJSON_AddNumberToObject(row, "iteration_us", p->iteration_us) &&
@@ -242,6 +243,7 @@ static bool add_prediction(cJSON *to, const struct item *item, double bound_us) 
            cJSON_AddNumberToObject(row, "exposed_us", p->exposed_us) &&
            cJSON_AddNumberToObject(row, "samples_per_s", p->samples_per_s) &&
            cJSON_AddNumberToObject(row, "messages", p->messages) &&
+           (!p->lossy || cJSON_AddNumberToObject(row, "lower_bound_us", bound_us)) &&
            cJSON_AddNumberToObject(row, "gap", bound_us > 0 ? p->iteration_us / bound_us - 1 : 0) &&
            (!item->timeline || cJSON_AddRawToObject(row, "timeline", item->timeline));
 }
@@ -279,7 +281,7 @@ static enum status answer(struct batch *batch, struct response *rs, struct error
     if (whole && n)
         qsort(ranked, n, sizeof *ranked, compare_items);
     for (size_t i = 0; i < n && whole; i++)
-        whole = add_prediction(rows, ranked[i], d->lower_bound_us);
+        whole = add_prediction(rows, ranked[i], d);
     return response_json(rs, 200, root, whole, err);
 }
 

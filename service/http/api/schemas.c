@@ -162,7 +162,7 @@ static const struct schema schemas[] = {
      "messages',"
      "'gap'],'additionalProperties':false,'properties':{'strategy':" NAMED ",'iteration_us':" AMOUNT
      ",'compute_us':" AMOUNT ",'exposed_us':" NUMBER ",'samples_per_s':" AMOUNT ",'messages':" COUNT ",'gap':" NUMBER
-     ","
+     ",'lower_bound_us':{'type':'number','minimum':0,'description':'of a strategy that encodes gradients'},"
      "'timeline':{'type':'object','description':'Chrome trace events','required':['traceEvents']}}}},"
      "'failures':{'type':'array','items':{'type':'object','required':['pointer','code','detail'],"
      "'additionalProperties':false,'properties':{'pointer':{'type':'string'},'code':{'type':'string'},"
@@ -183,7 +183,7 @@ static const struct schema schemas[] = {
      ",'final_rounds':{'type':'integer','minimum':0,'maximum':16},"
      "'trial_us':{'type':'number','minimum':1000,'maximum':3600000000},"
      "'least_gain':{'type':'number','minimum':0,'maximum':1},'earlier':{'type':'integer','minimum':0,'maximum':10000},"
-     "'ranker':" TEXT ",'runner':" TEXT ",'shared':" SHARED "}}"},
+     "'allow_lossy':{'type':'boolean'},'ranker':" TEXT ",'runner':" TEXT ",'shared':" SHARED "}}"},
     {"SessionChange", "{'type':'object','minProperties':1,'additionalProperties':false,"
                       "'properties':{'budget':" BUDGET ",'shared':" SHARED "}}"},
     {"RecordList", "{'type':'object','required':['items','next_page_token'],'additionalProperties':false,"

@@ -275,6 +275,8 @@ static enum status read_options(const struct json_at *body, struct new_session *
     if (!st)
         st = json_get_integer(body, "earlier", JSON_OPTIONAL, 0, 10000, &kept->earlier, err);
     if (!st)
+        st = json_get_bool(body, "allow_lossy", JSON_OPTIONAL, &kept->allow_lossy, err);
+    if (!st)
         st = json_get_string(body, "ranker", JSON_OPTIONAL, &out->ranker, err);
     if (!st)
         st = json_get_string(body, "runner", JSON_OPTIONAL, &kept->launch.runner, err);
@@ -294,9 +296,9 @@ static enum status read_stored(struct request *rq, const struct json_at *body, e
 }
 
 static enum status read_new(struct request *rq, struct new_session *out, struct error *err) {
-    static const char *const known[] = {"model",        "cluster",  "mode",       "budget",  "seed",
-                                        "final_rounds", "trial_us", "least_gain", "earlier", "ranker",
-                                        "runner",       "shared",   NULL};
+    static const char *const known[] = {"model",        "cluster",  "mode",        "budget",  "seed",
+                                        "final_rounds", "trial_us", "least_gain",  "earlier", "ranker",
+                                        "runner",       "shared",   "allow_lossy", NULL};
     static const char *const modes[] = {"own", "ask", NULL};
     const struct json_at body = request_body(rq);
     size_t mode = STORED_SESSION_ASK;

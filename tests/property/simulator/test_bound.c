@@ -141,6 +141,8 @@ static void replace_number(cJSON *object, const char *key, double value) {
 static void make_ideal(cJSON *cluster) {
     cJSON *node;
     cJSON_DeleteItemFromObject(cluster, "runtime");
+    cJSON_DeleteItemFromObject(cluster, "transport");
+    assert_non_null(cJSON_AddStringToObject(cluster, "transport", "ideal"));
     cJSON_ArrayForEach(node, cJSON_GetObjectItem(cluster, "nodes")) replace_number(node, "nic_latency_us", 0);
 }
 
@@ -245,7 +247,10 @@ static void check_instance(struct timeline *tl, struct rng *rng, struct tally *t
     assert_ok(random_model(rng, &in.model, &err));
     draw_cluster(rng, &in.cluster);
     assert_ok(cost_init(&in.cost, &in.cluster, &err));
-    assert_ok(bound_iteration(&in.model, &in.cost, &in.bound, &err));
+    const bool lossy = rng_below(rng, 3) == 0;
+    if (lossy)
+        options.encodings = (1u << ENCODING_COUNT) - 1;
+    assert_ok(bound_iteration(&in.model, &in.cost, lossy, &in.bound, &err));
     assert_ok(space_init(&in.space, &in.model, &in.cluster, &options, &err));
     check_baselines(&in);
     check_preemptive(&in, rng);
@@ -301,7 +306,7 @@ static struct bound bound_of(struct handmade *h) {
     read_layers(&model);
     handmade_number_devices(h);
     assert_ok(cost_init(&cost, &h->cluster, &err));
-    assert_ok(bound_iteration(&model, &cost, &bound, &err));
+    assert_ok(bound_iteration(&model, &cost, false, &bound, &err));
     cost_release(&cost);
     model_release(&model);
     return bound;

@@ -7,8 +7,8 @@
 #include "tests/support/torture.h"
 #include "tests/unit/simulator/fixture.h"
 
-static const struct measurement POINTS[] = {{OPERATION_all_reduce, ALGORITHM_ring, 3, 1000, 100},
-                                            {OPERATION_all_reduce, ALGORITHM_ring, 3, 100000, 400}};
+static const struct measurement POINTS[] = {{OPERATION_all_reduce, ALGORITHM_ring, 3, 1000, 100, 0, 0},
+                                            {OPERATION_all_reduce, ALGORITHM_ring, 3, 100000, 400, 0, 0}};
 
 static enum status use_all(const struct fixture *f, struct timeline *tl, const struct cost *cost, struct error *err) {
     struct prediction p;
@@ -23,7 +23,7 @@ static enum status use_all(const struct fixture *f, struct timeline *tl, const s
     if (status == ST_OK)
         status = closed_form_run(&f->plan, cost, &p, err);
     if (status == ST_OK)
-        status = bound_iteration(&model, cost, &bound, err);
+        status = bound_iteration(&model, cost, false, &bound, err);
     return status;
 }
 

@@ -112,7 +112,7 @@ static void recursive_algorithms_fold_in_what_exceeds_a_power_of_two(void **stat
 
 static void a_fixed_line_overrides_everything(void **state) {
     (void)state;
-    const struct measurement points[] = {{OPERATION_all_reduce, ALGORITHM_ring, 8, 1000, 5}};
+    const struct measurement points[] = {{OPERATION_all_reduce, ALGORITHM_ring, 8, 1000, 5, 0, 0}};
     struct handmade f;
     eight_nodes(&f);
     handmade_fix(&f, 972, 1.97e-3);
@@ -123,10 +123,10 @@ static void a_fixed_line_overrides_everything(void **state) {
 }
 
 static const struct measurement RING[] = {
-    {OPERATION_all_reduce, ALGORITHM_ring, 4, 1, 1},
-    {OPERATION_all_reduce, ALGORITHM_ring, 8, 1000, 100},
-    {OPERATION_all_reduce, ALGORITHM_ring, 8, 100000, 400},
-    {OPERATION_all_reduce, ALGORITHM_ring, 8, 1000000, 1300},
+    {OPERATION_all_reduce, ALGORITHM_ring, 4, 1, 1, 0, 0},
+    {OPERATION_all_reduce, ALGORITHM_ring, 8, 1000, 100, 0, 0},
+    {OPERATION_all_reduce, ALGORITHM_ring, 8, 100000, 400, 0, 0},
+    {OPERATION_all_reduce, ALGORITHM_ring, 8, 1000000, 1300, 0, 0},
 };
 
 static double total(struct all_reduce_cost c) {
@@ -167,9 +167,9 @@ static void a_curves_transfer_grows_and_never_beats_its_best_rate(void **state) 
 
 static void noise_does_not_make_larger_messages_cheaper(void **state) {
     (void)state;
-    const struct measurement noisy[] = {{OPERATION_all_reduce, ALGORITHM_auto, 8, 1000, 100},
-                                        {OPERATION_all_reduce, ALGORITHM_auto, 8, 2000, 90},
-                                        {OPERATION_all_reduce, ALGORITHM_auto, 8, 4000, 80}};
+    const struct measurement noisy[] = {{OPERATION_all_reduce, ALGORITHM_auto, 8, 1000, 100, 0, 0},
+                                        {OPERATION_all_reduce, ALGORITHM_auto, 8, 2000, 90, 0, 0},
+                                        {OPERATION_all_reduce, ALGORITHM_auto, 8, 4000, 80, 0, 0}};
     struct handmade f;
     eight_nodes(&f);
     f.cluster.measurements = noisy;
@@ -187,9 +187,12 @@ static void noise_does_not_make_larger_messages_cheaper(void **state) {
 /* The tree takes half the ring's time for 1000 bytes and a fifth for 100000; at 10000 bytes the ring takes 400. */
 static void a_size_that_only_another_algorithm_has_fills_a_gap(void **state) {
     const struct measurement points[] = {
-        {OPERATION_all_reduce, ALGORITHM_ring, 4, 3000, 1},    {OPERATION_all_reduce, ALGORITHM_ring, 8, 1000, 100},
-        {OPERATION_all_reduce, ALGORITHM_ring, 8, 10000, 400}, {OPERATION_all_reduce, ALGORITHM_ring, 8, 100000, 1000},
-        {OPERATION_all_reduce, ALGORITHM_tree, 8, 1000, 50},   {OPERATION_all_reduce, ALGORITHM_tree, 8, 100000, 200},
+        {OPERATION_all_reduce, ALGORITHM_ring, 4, 3000, 1, 0, 0},
+        {OPERATION_all_reduce, ALGORITHM_ring, 8, 1000, 100, 0, 0},
+        {OPERATION_all_reduce, ALGORITHM_ring, 8, 10000, 400, 0, 0},
+        {OPERATION_all_reduce, ALGORITHM_ring, 8, 100000, 1000, 0, 0},
+        {OPERATION_all_reduce, ALGORITHM_tree, 8, 1000, 50, 0, 0},
+        {OPERATION_all_reduce, ALGORITHM_tree, 8, 100000, 200, 0, 0},
     };
     (void)state;
     struct handmade f;
@@ -252,7 +255,7 @@ static void measure_with_bursts(struct measurement *points, enum algorithm algor
     for (int i = 0; i < SIZES; i++) {
         double bytes = 4 * pow(4, i), hold = per_byte * bytes;
         double time = fmax(fmax(latency, hold), latency + parts * (hold - burst_us));
-        points[i] = (struct measurement){OPERATION_all_reduce, algorithm, devices, (uint64_t)bytes, time};
+        points[i] = (struct measurement){OPERATION_all_reduce, algorithm, devices, (uint64_t)bytes, time, 0, 0};
     }
 }
 
@@ -291,9 +294,9 @@ static void a_curve_seen_through_bursts_gives_back_what_it_was_made_of(void **st
  */
 static void the_burst_is_what_messages_are_ahead_of_the_smallest(void **state) {
     (void)state;
-    struct measurement points[] = {{OPERATION_all_reduce, ALGORITHM_ring, 4, 1000, 100},
-                                   {OPERATION_all_reduce, ALGORITHM_ring, 4, 101000, 150},
-                                   {OPERATION_all_reduce, ALGORITHM_ring, 4, 301000, 450}};
+    struct measurement points[] = {{OPERATION_all_reduce, ALGORITHM_ring, 4, 1000, 100, 0, 0},
+                                   {OPERATION_all_reduce, ALGORITHM_ring, 4, 101000, 150, 0, 0},
+                                   {OPERATION_all_reduce, ALGORITHM_ring, 4, 301000, 450, 0, 0}};
     struct handmade f;
     struct cost cost;
     struct error err;
@@ -311,9 +314,9 @@ static void the_burst_is_what_messages_are_ahead_of_the_smallest(void **state) {
  * though its bytes need 151.5 only; the largest 550. The smallest is sent within the latency, in 1.5 us. */
 static void a_point_slower_than_its_bytes_holds_the_network_for_what_it_shows(void **state) {
     (void)state;
-    struct measurement points[] = {{OPERATION_all_reduce, ALGORITHM_ring, 4, 1000, 100},
-                                   {OPERATION_all_reduce, ALGORITHM_ring, 4, 101000, 500},
-                                   {OPERATION_all_reduce, ALGORITHM_ring, 4, 201000, 600}};
+    struct measurement points[] = {{OPERATION_all_reduce, ALGORITHM_ring, 4, 1000, 100, 0, 0},
+                                   {OPERATION_all_reduce, ALGORITHM_ring, 4, 101000, 500, 0, 0},
+                                   {OPERATION_all_reduce, ALGORITHM_ring, 4, 201000, 600, 0, 0}};
     static const double hold_us[] = {1.5, 450, 550};
     struct arena arena = {0};
     struct all_reduce_table table;
@@ -376,8 +379,8 @@ static void without_bursts_a_message_holds_the_network_for_its_transfer(void **s
 
 static void latencies_of_pushes_come_from_the_wire_or_from_measurements(void **state) {
     (void)state;
-    const struct measurement points[] = {{OPERATION_push, ALGORITHM_auto, 2, 1000, 90},
-                                         {OPERATION_push, ALGORITHM_auto, 2, 100000, 300}};
+    const struct measurement points[] = {{OPERATION_push, ALGORITHM_auto, 2, 1000, 90, 0, 0},
+                                         {OPERATION_push, ALGORITHM_auto, 2, 100000, 300, 0, 0}};
     struct error err;
     struct cost cost;
     struct handmade f;
@@ -400,10 +403,10 @@ static void latencies_of_pushes_come_from_the_wire_or_from_measurements(void **s
  * though it seems to come at once. Who measures pushes is syncopate-worker-mpi. */
 static void a_measured_push_curve_shows_bursts_and_whose_transport_it_was(void **state) {
     (void)state;
-    const struct measurement points[] = {{OPERATION_push, ALGORITHM_auto, 2, 1024, 87},
-                                         {OPERATION_push, ALGORITHM_auto, 2, 16384, 89},
-                                         {OPERATION_push, ALGORITHM_auto, 2, 65536, 989},
-                                         {OPERATION_push, ALGORITHM_auto, 2, 262144, 990}};
+    const struct measurement points[] = {{OPERATION_push, ALGORITHM_auto, 2, 1024, 87, 0, 0},
+                                         {OPERATION_push, ALGORITHM_auto, 2, 16384, 89, 0, 0},
+                                         {OPERATION_push, ALGORITHM_auto, 2, 65536, 989, 0, 0},
+                                         {OPERATION_push, ALGORITHM_auto, 2, 262144, 990, 0, 0}};
     struct error err;
     struct cost cost;
     struct handmade f;

@@ -101,11 +101,21 @@ static void a_cluster_file_with_two_tables_of_a_family_costs_what_was_left_out(v
         uint32_t n = 0;
         for (uint32_t i = 0; i < own->n; i++)
             if (i != left)
-                points[n++] = (struct measurement){OPERATION_all_reduce, ALGORITHM_ring, 8,
-                                                   (uint64_t)own->points[i].bytes, own->points[i].time_us};
+                points[n++] = (struct measurement){OPERATION_all_reduce,
+                                                   ALGORITHM_ring,
+                                                   8,
+                                                   (uint64_t)own->points[i].bytes,
+                                                   own->points[i].time_us,
+                                                   0,
+                                                   0};
         for (uint32_t i = 0; i < family[0]->n; i++)
-            points[n++] = (struct measurement){OPERATION_all_reduce, ALGORITHM_tree, 8,
-                                               (uint64_t)family[0]->points[i].bytes, family[0]->points[i].time_us};
+            points[n++] = (struct measurement){OPERATION_all_reduce,
+                                               ALGORITHM_tree,
+                                               8,
+                                               (uint64_t)family[0]->points[i].bytes,
+                                               family[0]->points[i].time_us,
+                                               0,
+                                               0};
         handmade_cluster(&f, 1);
         f.nodes[0].devices = 8;
         handmade_number_devices(&f);

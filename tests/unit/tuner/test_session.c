@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "dataset/describe.h"
 #include "dataset/query.h"
 #include "tests/unit/tuner/simulated_world.h"
 #include "tuner/learn/learner.h"
@@ -380,6 +381,42 @@ static void gap_that_a_baseline_closes_ends_the_session_before_the_search(void *
     outcome_release(&t);
 }
 
+/* How many variables of the session's best strategy travel in fewer bits. */
+static uint32_t encoded_in_best(struct world *w, const char *file, const struct outcome *t) {
+    struct error err;
+    struct store *store;
+    struct strategy best;
+    uint32_t n = 0;
+    assert_ok(store_open(file, STORE_READ_ONLY, &store, &err));
+    assert_ok(store_get_strategy(store, t->rows[t->best].strategy, &w->model, &w->cluster, &best, &err));
+    for (uint32_t v = 0; v < best.n_variables; v++)
+        n += best.variables[v].encoding != ENCODING_none;
+    strategy_release(&best);
+    store_close(store);
+    return n;
+}
+
+/* The network is the bottleneck here, so half the bytes are much faster. */
+static void gradients_are_rounded_only_where_that_is_allowed(void **state) {
+    struct world *w = *state;
+    struct error err;
+    struct outcome exact, lossy;
+    struct tune_options o = options_of(24);
+    char file[2][4096];
+    snprintf(file[0], sizeof file[0], "%s/exact.db", test_dir());
+    snprintf(file[1], sizeof file[1], "%s/lossy.db", test_dir());
+    assert_ok(tune(w, file[0], &o, NULL, &exact, &err));
+    assert_int_equal(encoded_in_best(w, file[0], &exact), 0);
+    o.kept.allow_lossy = true;
+    assert_ok(tune(w, file[1], &o, NULL, &lossy, &err));
+    assert_true(encoded_in_best(w, file[1], &lossy) > 0);
+    assert_true(lossy.rows[lossy.best].measured.median_us < 0.9 * exact.rows[exact.best].measured.median_us);
+    assert_true(lossy.lower_bound_us < exact.lower_bound_us);
+    assert_true(lossy.gap >= 0);
+    outcome_release(&exact);
+    outcome_release(&lossy);
+}
+
 static void baselines_take_at_most_half_of_the_budget(void **state) {
     struct world *w = *state;
     struct error err;
@@ -460,6 +497,7 @@ int main(void) {
         T(session_without_a_completed_trial_says_why),
         T(session_stops_when_the_best_is_close_to_the_bound),
         T(gap_that_a_baseline_closes_ends_the_session_before_the_search),
+        T(gradients_are_rounded_only_where_that_is_allowed),
         T(baselines_take_at_most_half_of_the_budget),
         T(second_session_learns_from_the_first),
         T(fitted_factors_are_those_of_the_truth),

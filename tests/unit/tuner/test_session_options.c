@@ -8,7 +8,9 @@
 
 /* As a dataset of before has them. */
 static const char OF_A_COMMAND[] =
-    "{\"final_rounds\":3,\"trial_us\":100000,\"runner\":\"command\",\"least_gain\":0.5,\"earlier\":120,\"served\":true,"
+    "{\"final_rounds\":3,\"trial_us\":100000,\"runner\":\"command\",\"least_gain\":0.5,\"earlier\":120,\"allow_lossy\":"
+    "true,"
+    "\"served\":true,"
     "\"ranker\":\"abc\",\"launch\":{},\"job\":{\"command\":\"line 1\\nline 2\",\"pattern\":\"p\",\"unit\":\"ms\","
     "\"export_env\":\"horovod\",\"export_to\":\"byteps\",\"accept\":\"groups\",\"label\":\"l\",\"logs\":\"d\","
     "\"publish\":true,\"time_limit_us\":10000000}}";
@@ -44,7 +46,7 @@ static void every_option_is_read(void **state) {
     assert_close(o.trial_us, 1e5, 0);
     assert_close(o.least_gain, 0.5, 0);
     assert_int_equal(o.earlier, 120);
-    assert_true(o.served && o.job.publish && !o.launch.share_gpu);
+    assert_true(o.allow_lossy && o.served && o.job.publish && !o.launch.share_gpu);
     assert_string_equal(o.ranker, "abc");
     assert_string_equal(o.launch.runner, "command");
     assert_true(!o.launch.hosts && !o.launch.worker && !o.launch.logs);
@@ -54,7 +56,7 @@ static void every_option_is_read(void **state) {
     assert_string_equal(o.job.logs, "d");
     assert_close(o.job.time_limit_us, 1e7, 0);
     read_options(OF_SLURM, &arena, &o);
-    assert_true(o.launch.share_gpu && !o.served && !o.job.command && !o.ranker);
+    assert_true(o.launch.share_gpu && !o.allow_lossy && !o.served && !o.job.command && !o.ranker);
     assert_string_equal(o.launch.hosts, "h");
     assert_string_equal(o.launch.worker, "nccl");
     assert_string_equal(o.launch.pass, "P");
