@@ -26,7 +26,7 @@ __attribute__((target("avx,f16c"))) static inline size_t half_add_f16_by_eight(u
 }
 
 static inline size_t half_add_f16_fast(uint16_t *to, const uint16_t *from, size_t n) {
-    return __builtin_cpu_supports("f16c") ? half_add_f16_by_eight(to, from, n) : 0;
+    return __builtin_cpu_supports("avx2") ? half_add_f16_by_eight(to, from, n) : 0;
 }
 #else
 static inline size_t half_add_f16_fast(uint16_t *to, const uint16_t *from, size_t n) {
