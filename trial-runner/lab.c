@@ -236,7 +236,7 @@ enum status lab_check(struct error *err) {
     struct lab_link slow = {.from = 0, .to = 1, .gbit_per_s = 0.5};
     struct lab_config config = {.name = "check", .n = 2, .nodes = nodes, .n_links = 1, .links = &slow};
     const char *const argv[] = {LAB_AGENT, "n1", "true", NULL};
-    struct process_options options = {.argv = argv, .timeout_s = 20};
+    struct process_options options = {.argv = argv, .timeout_s = 60};
     struct process_result result;
     enum status status = lab_run(&config, &options, &result, err);
     if (status)

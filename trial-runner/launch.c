@@ -16,7 +16,7 @@
 #include "trial-runner/slurm.h"
 #include "trial-runner/words.h"
 
-enum { START_LIMIT_S = 30, START_LIMIT_SLURM_S = 60 };
+enum { START_LIMIT_S = 60 };
 
 /* ---- what is wanted ---- */
 
@@ -304,7 +304,6 @@ static enum status run_by_slurm(struct launch *launch, struct error *err) {
                                         .argv = launch->argv};
     struct process_options process = options_of(launch);
     const char *const *command;
-    process.first_line_timeout_s = START_LIMIT_SLURM_S;
     enum status status = slurm_command(&config, &launch->arena, &command, err);
     if (status)
         return status;
