@@ -1,8 +1,10 @@
-"""Convolutional networks for 224 x 224 ImageNet images, 1000 classes, as torchvision builds and names them.
+"""Convolutional networks for ImageNet images, 1000 classes, as torchvision builds and names them. Images have 224 x 224
+pixels, for inception_v3 299 x 299.
 
 vgg16      Simonyan and Zisserman, arXiv:1409.1556, configuration D
 googlenet  Szegedy et al., arXiv:1409.4842, with batch normalization and without auxiliary heads; torchvision's "5x5"
            branch has 3x3 kernels
+inception_v3 Szegedy et al., arXiv:1512.00567, without the auxiliary head
 resnet     He et al., arXiv:1512.03385, with the stride of a bottleneck in its 3x3 convolution (v1.5)
 densenet   Huang et al., arXiv:1608.06993, growth 32
 """
@@ -61,6 +63,83 @@ def googlenet(g):
     g.loss("loss", g.linear("fc", x, 1000))
 
 
+def chain(g, name, x, *convs):
+    """Convolutions one after another, each (suffix of the name, channels, kernel, stride, pad)."""
+    for suffix, channels, kernel, stride, pad in convs:
+        x = basic_conv(g, name + suffix, x, channels, kernel, stride, pad)
+    return x
+
+
+def pooled(g, name, x, channels):
+    return basic_conv(g, name + ".branch_pool", g.pool(name + ".pool", x, 3, 1, 1), channels, 1)
+
+
+WIDE, HIGH = ((1, 7), 1, (0, 3)), ((7, 1), 1, (3, 0))  # kernel, stride, pad
+
+
+def inception_a(g, name, x, pool):
+    return g.concat(name + ".concat", [
+        chain(g, name + ".branch1x1", x, ("", 64, 1, 1, 0)),
+        chain(g, name + ".branch5x5_", x, ("1", 48, 1, 1, 0), ("2", 64, 5, 1, 2)),
+        chain(g, name + ".branch3x3dbl_", x, ("1", 64, 1, 1, 0), ("2", 96, 3, 1, 1), ("3", 96, 3, 1, 1)),
+        pooled(g, name, x, pool)])
+
+
+def inception_b(g, name, x):
+    return g.concat(name + ".concat", [
+        chain(g, name + ".branch3x3", x, ("", 384, 3, 2, 0)),
+        chain(g, name + ".branch3x3dbl_", x, ("1", 64, 1, 1, 0), ("2", 96, 3, 1, 1), ("3", 96, 3, 2, 0)),
+        g.pool(name + ".pool", x, 3, 2)])
+
+
+def inception_c(g, name, x, width):
+    return g.concat(name + ".concat", [
+        chain(g, name + ".branch1x1", x, ("", 192, 1, 1, 0)),
+        chain(g, name + ".branch7x7_", x, ("1", width, 1, 1, 0), ("2", width, *WIDE), ("3", 192, *HIGH)),
+        chain(g, name + ".branch7x7dbl_", x, ("1", width, 1, 1, 0), ("2", width, *HIGH), ("3", width, *WIDE),
+              ("4", width, *HIGH), ("5", 192, *WIDE)),
+        pooled(g, name, x, 192)])
+
+
+def inception_d(g, name, x):
+    return g.concat(name + ".concat", [
+        chain(g, name + ".branch3x3_", x, ("1", 192, 1, 1, 0), ("2", 320, 3, 2, 0)),
+        chain(g, name + ".branch7x7x3_", x, ("1", 192, 1, 1, 0), ("2", 192, *WIDE), ("3", 192, *HIGH),
+              ("4", 192, 3, 2, 0)),
+        g.pool(name + ".pool", x, 3, 2)])
+
+
+def wide_and_high(g, name, x):
+    """Side by side: a 1 x 3 and a 3 x 1 convolution of the same input."""
+    return [basic_conv(g, name + "a", x, 384, (1, 3), 1, (0, 1)), basic_conv(g, name + "b", x, 384, (3, 1), 1, (1, 0))]
+
+
+def inception_e(g, name, x):
+    double = chain(g, name + ".branch3x3dbl_", x, ("1", 448, 1, 1, 0), ("2", 384, 3, 1, 1))
+    return g.concat(name + ".concat", [
+        chain(g, name + ".branch1x1", x, ("", 320, 1, 1, 0)),
+        *wide_and_high(g, name + ".branch3x3_2", basic_conv(g, name + ".branch3x3_1", x, 384, 1)),
+        *wide_and_high(g, name + ".branch3x3dbl_3", double),
+        pooled(g, name, x, 192)])
+
+
+def inception_v3(g):
+    x = chain(g, "Conv2d_", g.input(3, 299, 299), ("1a_3x3", 32, 3, 2, 0), ("2a_3x3", 32, 3, 1, 0),
+              ("2b_3x3", 64, 3, 1, 1))
+    x = chain(g, "Conv2d_", g.pool("maxpool1", x, 3, 2), ("3b_1x1", 80, 1, 1, 0), ("4a_3x3", 192, 3, 1, 0))
+    x = g.pool("maxpool2", x, 3, 2)
+    for name, pool in (("5b", 32), ("5c", 64), ("5d", 64)):
+        x = inception_a(g, "Mixed_" + name, x, pool)
+    x = inception_b(g, "Mixed_6a", x)
+    for name, width in (("6b", 128), ("6c", 160), ("6d", 160), ("6e", 192)):
+        x = inception_c(g, "Mixed_" + name, x, width)
+    x = inception_d(g, "Mixed_7a", x)
+    for name in ("7b", "7c"):
+        x = inception_e(g, "Mixed_" + name, x)
+    x = g.dropout("dropout", g.global_pool("avgpool", x))
+    g.loss("loss", g.linear("fc", x, 1000))
+
+
 def basic_block(g, name, x, width, stride):
     y = g.activation(name + ".relu1", g.batch_norm(name + ".bn1", g.conv(name + ".conv1", x, width, 3, stride, 1)))
     return g.batch_norm(name + ".bn2", g.conv(name + ".conv2", y, width, 3, 1, 1))
@@ -92,6 +171,10 @@ def resnet18(g):
 
 def resnet50(g):
     resnet(g, bottleneck, (3, 4, 6, 3))
+
+
+def resnet101(g):
+    resnet(g, bottleneck, (3, 4, 23, 3))
 
 
 def resnet152(g):

@@ -82,14 +82,16 @@ class Graph:
     # -- operators -----------------------------------------------------------------------------------------------------
 
     def conv(self, name, x, channels, kernel, stride=1, pad=0, bias=False):
-        cin, height, width = x.shape
-        out = (channels, *((side + 2 * pad - kernel) // stride + 1 for side in (height, width)))
-        reads = [self.variable(name + ".weight", channels, cin, kernel, kernel)]
+        """`kernel` and `pad` are one side, or height and width."""
+        cin, *sides = x.shape
+        kernels, pads = ((both, both) if isinstance(both, int) else both for both in (kernel, pad))
+        out = (channels, *((side + 2 * p - k) // stride + 1 for side, k, p in zip(sides, kernels, pads)))
+        reads = [self.variable(name + ".weight", channels, cin, *kernels)]
         if bias:
             reads.append(self.variable(name + ".bias", channels))
         traffic = self.bytes(x, Value(out)) + self.size(*reads) * F32
         kind = "winograd" if kernel == 3 and stride == 1 else "conv"
-        return self.operator(name, [x], out, reads, kind, 2.0 * prod(out) * cin * kernel**2, traffic, 2 * traffic)
+        return self.operator(name, [x], out, reads, kind, 2.0 * prod(out) * cin * prod(kernels), traffic, 2 * traffic)
 
     def linear(self, name, x, width, bias=True, weight=None, reads=None):
         """x is (..., features). `weight`: a variable made elsewhere (tied)."""

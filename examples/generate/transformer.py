@@ -42,6 +42,10 @@ def bert(g, layers, width, heads, length):
     g.loss("loss", g.activation("pooler.tanh", x))
 
 
+def bert_3l(g):
+    bert(g, 3, 768, 12, 128)
+
+
 def bert_base(g):
     bert(g, 12, 768, 12, 128)
 

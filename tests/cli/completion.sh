@@ -112,7 +112,7 @@ offers bash_completes_values 'syncopate tune resnet50 lab-4x1g --runner l' 'lab 
 offers bash_completes_values_behind_equals 'syncopate tune resnet50 lab-4x1g --runner=lo' 'local'
 offers bash_completes_nothing_typed_behind_equals 'syncopate dataset export --format=' 'jsonl csv'
 offers bash_completes_lists 'syncopate simulate resnet50 v100-16x10g --baseline wfbp,pace-' 'wfbp,pace-makespan'
-offers bash_completes_lists_of_models 'syncopate compare vgg16,resnet1' 'vgg16,resnet152 vgg16,resnet18'
+offers bash_completes_lists_of_models 'syncopate compare vgg16,resnet1' 'vgg16,resnet101 vgg16,resnet152 vgg16,resnet18'
 offers bash_completes_files 'syncopate strategy show resnet50 lab-4x1g --strategy be' 'best.json'
 offers bash_completes_files_with_blanks 'syncopate trial resnet50 lab-4x1g --strategy two' 'two words.json'
 offers bash_completes_a_strategy_by_either 'syncopate strategy diff resnet50 lab-4x1g wfbp be' 'best.json'

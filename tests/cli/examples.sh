@@ -3,7 +3,7 @@
 # second list, kept apart from the generator's own), and every description is well formed. Prints ok / not ok / skip
 # lines. With $OUT/bin/syncopate, the program must also accept each of them.
 # Computes: it waits for nothing and times nothing.
-# Plan: 56
+# Plan: 62
 cd "$(dirname "$0")/../.." || exit 1
 
 if ! command -v python3 >/dev/null; then
@@ -30,7 +30,8 @@ PUBLISHED = {
     "vgg16": (138357544, 32), "googlenet": (6624904, 173), "googlenet-k80": (6624904, 173), "resnet18": (11689512, 62),
     "resnet50": (25557032, 161), "resnet50-k80": (25557032, 161), "resnet152": (60192808, 467),
     "densenet121": (7978856, 364), "densenet201": (20013928, 604), "bert-base": (109482240, 199),
-    "bert-large": (335141888, 391),
+    "bert-large": (335141888, 391), "bert-3l": (45691392, 55), "inception-v3": (23834568, 284),
+    "resnet101": (44549160, 314),
     "gpt2-small": (124439808, 148), "ncf": (122870601, 10), "ncf-sparse": (122870601, 10), "seq2seq": (67.2, 32),
     "transformer": (91.8, 164), "mlp-small": (0, 8), "cnn-small": (0, 40), "transformer-small": (0, 64),
 }
