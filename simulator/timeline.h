@@ -22,7 +22,8 @@
  *     waits for what its connection carries before it.
  *   - Scattering into several gradients, and copies to a node's other devices (local_reduction), delay the gate only.
  *   - A tree with bursts has two parts (strategy/cost/all_reduce.h): it first holds the NICs' directions towards the
- *     first worker, then those away from it, for hold_us each. Any other all-reduce holds both at once.
+ *     first worker, then those away from it, for hold_us each. Any other all-reduce holds both at once. On connections
+ *     trees take each way in turn, as they come, since a hop sends the whole message.
  *   - Rates: all-reduces alone share the network equally. Otherwise rates are max-min fair over NICs (each direction),
  *     overridden links and device links. A NIC saves what it does not use, up to cost.burst_bytes, and the next part on
  *     a connection gets that at once. An all-reduce is then a flow through the NICs of all nodes with devices, of so

@@ -429,7 +429,7 @@ static void share_out_heaps(struct timeline *tl) {
     for (uint32_t k = 0; k < tl->flows.n_classes; k++) {
         bool served = k < tl->all_reduce_class;
         classes[k].heap = heap;
-        classes[k].connection = served && tl->ordered;
+        classes[k].connection = tl->ordered && k != tl->all_reduce_class;
         heap += served ? most_at_once(tl, k) : all_reduces;
     }
 }

@@ -13,8 +13,8 @@
  * the ideal network of a formula must not beat what was seen. Otherwise it is what the transport's library chooses:
  *   ideal                      the cheapest algorithm for the size
  *   nccl                       the ring or the trees, whichever NCCL's model has faster
- *   mpi                        Open MPI's libnbc: a binomial tree below 64 KiB and on fewer than four ranks, else a
- * ring gloo, ps-lite              a ring (gloo's default; servers have no all-reduce)
+ *   mpi                        Open MPI's libnbc: a binomial tree below 64 KiB and on less than four ranks, else a ring
+ *   gloo, ps-lite              a ring (gloo's default; servers have no all-reduce)
  *
  * A curve never falls and is straight in bytes between its points; the algorithms of a cluster are a family
  * (strategy/cost/curve.h). Of its time T(M), the transfer is max(T(M) - T(smallest), M * the least time a byte that the

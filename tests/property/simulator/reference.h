@@ -96,17 +96,21 @@ static inline bool ref_comes_back(enum ref_part part) {
     return part == REF_PULL || part == REF_PULL_REST || part == REF_TAKEN;
 }
 
+/* Parts of trees on the same way, or bytes between the same two processes. */
+static inline bool ref_same_connection(const struct ref *r, const struct ref_flow *f, const struct ref_flow *g) {
+    if (f->node < 0 || g->node < 0)
+        return f->part == g->part && f->part != REF_WHOLE;
+    return g->node == f->node && r->plan->messages[g->message].server == r->plan->messages[f->message].server &&
+           ref_comes_back(g->part) == ref_comes_back(f->part);
+}
+
 /* Bytes of one connection of a measured transport follow each other. */
 static inline bool ref_has_turn(const struct ref *r, const struct ref_flow *f) {
-    uint32_t server = r->plan->messages[f->message].server;
     if (isinf(r->cost->eager_bytes))
         return true;
-    for (int i = 0; i < r->n_flows && f->node >= 0; i++) {
-        const struct ref_flow *g = &r->flows[i];
-        if (g->node == f->node && r->plan->messages[g->message].server == server &&
-            ref_comes_back(g->part) == ref_comes_back(f->part) && g->turn < f->turn)
+    for (int i = 0; i < r->n_flows; i++)
+        if (r->flows[i].turn < f->turn && ref_same_connection(r, f, &r->flows[i]))
             return false;
-    }
     return true;
 }
 

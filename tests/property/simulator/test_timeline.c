@@ -100,7 +100,7 @@ static void random_message_into(struct rng *rng, struct fixture *f, enum mix mix
     uint32_t ready = forward + (uint32_t)rng_below(rng, backward), gate = (uint32_t)rng_below(rng, forward);
     struct message *m = fixture_message(f, bytes, ready, gate);
     m->n_pieces = 1 + (uint32_t)rng_below(rng, 2);
-    m->algorithm = (enum algorithm)rng_below(rng, ALGORITHM_COUNT);
+    m->algorithm = rng_below(rng, 3) ? (enum algorithm)rng_below(rng, ALGORITHM_COUNT) : ALGORITHM_tree;
     if (mix == ALL_REDUCE || (mix == BOTH && rng_below(rng, 2)))
         return;
     m->kind = SYNC_PARAMETER_SERVER;

@@ -249,6 +249,30 @@ static void an_idle_nic_lets_pass_at_once_what_it_saved(void **state) {
     assert_close(fixture_iteration_us(&f), 50, EXACT);
 }
 
+/* A tree of 100000 bytes takes 100 us to the root and 100 us back. In turn, the second goes to the root while the first
+ * comes back; shared equally, both are at the root after 200 us. */
+static void trees_go_to_the_root_and_back_in_turn(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_cluster(&f, 2);
+    fixture_steps(&f, 1, 2, (double[]){10, 20});
+    for (int i = 0; i < 2; i++)
+        fixture_message(&f, 100000, 1, 0)->algorithm = ALGORITHM_tree;
+    fixture_finish(&f, POLICY_fifo, CREDIT_UNLIMITED);
+    handmade_burst(&f.site, 0.001, 2);
+    for (int i = 0; i < 2; i++) {
+        f.site.curves[i] = f.site.pushes[i];
+        f.site.curves[2 + i] = (struct measurement){.operation = OPERATION_all_reduce,
+                                                    .algorithm = ALGORITHM_tree,
+                                                    .devices = 2,
+                                                    .bytes = i ? 100000 : 1,
+                                                    .time_us = i ? 210 : 10};
+    }
+    f.site.cluster.measurements = f.site.curves;
+    f.site.cluster.n_measurements = 4;
+    assert_close(fixture_iteration_us(&f), 30 + 10 + 300, 1e-4);
+}
+
 static void servers_spread_over_all_nodes_share_the_load(void **state) {
     (void)state;
     struct fixture f;
@@ -473,6 +497,7 @@ int main(void) {
         cmocka_unit_test(an_answer_waits_for_what_its_connection_carries),
         cmocka_unit_test(parts_take_turns_on_their_connection),
         cmocka_unit_test(an_idle_nic_lets_pass_at_once_what_it_saved),
+        cmocka_unit_test(trees_go_to_the_root_and_back_in_turn),
         cmocka_unit_test(servers_spread_over_all_nodes_share_the_load),
         cmocka_unit_test(pushes_without_local_reduction_go_once_a_device),
         cmocka_unit_test(a_server_on_the_same_node_uses_the_device_link),
