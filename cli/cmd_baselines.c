@@ -22,7 +22,8 @@ enum status cmd_baselines(int argc, char **argv, struct error *err) {
         .usage = "baselines [options]",
         .about =
             "The strategies of published systems and the defaults of frameworks. Each can be given to simulate, trial\n"
-            "and strategy show as --baseline BASELINE, and tune tries them first.",
+            "and strategy show as --baseline BASELINE, and tune tries them first. Of horovod-tuned and byteps-tuned\n"
+            "the simulator searches the knobs; strategy export --to horovod and --to byteps say which it found.",
         .examples = "  syncopate simulate resnet50 v100-16x10g --all-baselines",
         .options = options};
     struct arguments arguments;

@@ -214,7 +214,8 @@ enum status cmd_compare(int argc, char **argv, struct error *err) {
             "Predict every baseline and exact schedule for several models on several clusters: which system suits\n"
             "which model, and how far the fastest is from the best that is possible. MODELS and CLUSTERS are\n"
             "names or files with commas between; without them all shipped models on four of the clusters.\n\n"
-            "* marks the fastest of a column. \"all-reduce at best\" is what no schedule of all-reduces can beat,\n"
+            "* marks the fastest of a column. \"all-reduce at best\" is what no schedule of dense all-reduces can "
+            "beat,\n"
             "\"lower bound\" what no strategy at all can.",
         .examples = "  syncopate compare resnet50,vgg16 v100-16x10g\n"
                     "  syncopate compare all h100-64x8",

@@ -18,6 +18,7 @@
 #include "cli/table.h"
 #include "dataset/query.h"
 #include "simulator/learned/pairwise_accuracy.h"
+#include "simulator/tuned.h"
 #include "strategy/baselines/baselines.h"
 #include "tuner/learn/examples.h"
 #include "tuner/learn/rankers.h"
@@ -111,7 +112,7 @@ static enum status add_baselines(struct ranking *r, struct error *err) {
     enum status st = ST_OK;
     for (size_t i = 0; i < n && !st; i++) {
         struct strategy strategy;
-        st = baselines_build(&rows[i], &r->inputs->model, &r->inputs->cluster, &strategy, err);
+        st = tuned_build(&rows[i], &r->inputs->model, &r->inputs->cluster, &strategy, err);
         if (!st) {
             if (!has_strategy(r, &strategy.id))
                 st = add_candidate(r, &strategy, err);

@@ -159,7 +159,7 @@ static enum status show_grid(const struct grid *grid, const struct request *requ
 }
 
 static enum status parse_algorithm(const char *word, enum algorithm *out, struct error *err) {
-    for (int a = 0; a < ALGORITHM_COUNT; a++)
+    for (int a = 0; a < ALL_REDUCE_COUNT; a++)
         if (!strcmp(algorithm_name((enum algorithm)a), word)) {
             *out = (enum algorithm)a;
             return ST_OK;

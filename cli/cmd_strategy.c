@@ -61,7 +61,7 @@ static void describe_members(const struct looked_at *l, uint32_t group, char *ou
             continue;
         first = first ? first : model->variables[v].name;
         last = model->variables[v].name;
-        *bytes += plan_gradient_bytes(&model->variables[v], sync);
+        *bytes += plan_gradient_bytes(&l->strategy, &model->variables[v], sync);
         n++;
     }
     if (n == 1)
@@ -119,7 +119,8 @@ static void show_served(const struct looked_at *l) {
             snprintf(servers + strlen(servers), sizeof servers - strlen(servers), "%s%s", i ? " " : "",
                      l->inputs.cluster.nodes[sync->servers[i]].name);
         table_cell(&table, "%s", variable->name);
-        table_cell(&table, "%s", units_format_bytes(plan_gradient_bytes(variable, sync), size, sizeof size));
+        table_cell(&table, "%s",
+                   units_format_bytes(plan_gradient_bytes(&l->strategy, variable, sync), size, sizeof size));
         table_cell(&table, "%u", sync->shards);
         table_cell(&table, "%s", sync->shards > 1 ? (char[]){(char)('0' + sync->axis), 0} : "");
         table_cell(&table, "%s",
@@ -211,7 +212,10 @@ static void describe_sync(const struct variable_sync *sync, const struct strateg
     if (!text)
         return;
     if (group)
-        fprintf(text, "all-reduce in group %u by %s", sync->group, algorithm_name(group->algorithm));
+        fprintf(text,
+                group->algorithm == ALGORITHM_all_gather ? "touched rows in group %u by %s"
+                                                         : "all-reduce in group %u by %s",
+                sync->group, algorithm_name(group->algorithm));
     else
         fprintf(text, "server%s", sync->local_reduction ? "" : " (each device)");
     for (uint32_t i = 0; i < sync->n_servers; i++)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "simulator/tuned.h"
 #include "strategy/baselines/baselines.h"
 
 static const char *const places[] = {"../share/syncopate", "../../../examples"};
@@ -95,7 +96,7 @@ enum status inputs_strategy(const struct inputs *inputs, const char *path, const
     const struct baseline *row = baselines_find(baseline);
     if (!row)
         return error_set(err, ST_USAGE, "there is no baseline \"%s\"; \"syncopate baselines\" lists them", baseline);
-    return baselines_build(row, &inputs->model, &inputs->cluster, out, err);
+    return tuned_build(row, &inputs->model, &inputs->cluster, out, err);
 }
 
 enum status inputs_strategy_word(const struct inputs *inputs, const char *word, struct strategy *out,

@@ -10,6 +10,7 @@
 #include "simulator/bound.h"
 #include "simulator/closed_form.h"
 #include "simulator/trace.h"
+#include "simulator/tuned.h"
 
 enum status simulation_init(struct simulation *out, const struct model *model, const struct cluster *cluster,
                             bool autosync, struct error *err) {
@@ -71,7 +72,7 @@ enum status simulation_predict(struct simulation *s, const struct contender *con
     struct row row;
     enum status st;
     if (contender->baseline) {
-        st = baselines_build(contender->baseline, s->model, s->cluster, &built, err);
+        st = tuned_build(contender->baseline, s->model, s->cluster, &built, err);
         if (st)
             return st;
         st = predict_strategy(s, &built, trace, &row, err);

@@ -11,6 +11,8 @@
  *     the first of another, if a path of operators joins the two and passes no third producer. A producer keeps only
  *     its FEATURE_FAN_IN latest predecessors, so there are O(variables) edges.
  * The features with their units are the tables in featurize/features_table.h and docs/features.md.
+ * A gathered gradient counts as all-reduced, by none of the algorithms. An all-gather has no feature of its own, so
+ * rankers that were trained before there was one can still be read.
  * Sizes and times enter as logarithms of base 2, log2(1 + x), so that no feature spans more than some tens.
  * Threads: features are plain data; a const struct features may be shared. */
 #ifndef FEATURIZE_FEATURES_H

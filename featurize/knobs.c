@@ -50,7 +50,7 @@ static void describe_variables(const struct survey *s, struct features *out) {
     GLOBAL(out, log2_partition) = feature_share(c.partition, c.bytes);
     GLOBAL(out, cut_share) = c.cut / n;
     GLOBAL(out, log2_shards) = c.log2_shards / n;
-    for (int a = 0; a < ALGORITHM_COUNT; a++)
+    for (int a = 0; a < ALL_REDUCE_COUNT; a++)
         out->global[FEATURE_GLOBAL_share_auto + a] = feature_share(c.by[a], c.bytes);
 }
 

@@ -112,7 +112,7 @@ static bool add_variable(const struct survey *s, uint32_t place, struct shards *
         return false;
     struct shard *own = shards->items + shards->n;
     for (uint32_t k = 0; k < sync->shards; k++) {
-        uint64_t bytes = plan_shard_bytes(&s->plan->model->variables[v], sync, k);
+        uint64_t bytes = plan_shard_bytes(s->strategy, &s->plan->model->variables[v], sync, k);
         end_bytes += bytes;
         own[k] = (struct shard){.place = place, .first = k, .weight = 1};
         describe(s, place, k, end_bytes, bytes, &at, &own[k].facts);
@@ -157,7 +157,9 @@ static void write_sync(const struct survey *s, const struct variable_sync *sync,
     SET(row, log2_group_bytes, feature_log2(group->bytes));
     SET(row, log2_group_members, feature_log2(group->members));
     SET(row, group_place, feature_share(group->placed_bytes, group->bytes));
-    row[FEATURE_SHARD_algorithm_auto + (int)s->strategy->groups[sync->group].algorithm] = 1;
+    const enum algorithm algorithm = s->strategy->groups[sync->group].algorithm;
+    if (algorithm < ALL_REDUCE_COUNT)
+        row[FEATURE_SHARD_algorithm_auto + (int)algorithm] = 1;
 }
 
 /* Times are summed in different orders: a difference that should be 0 may come out negative. */
@@ -203,7 +205,7 @@ static size_t write_rows(struct survey *s, const struct shard *items, size_t n, 
         write_facts(s, &items[i].facts, row);
     }
     if (sync->kind == SYNC_ALL_REDUCE)
-        s->groups[sync->group].placed_bytes += (double)plan_gradient_bytes(variable, sync);
+        s->groups[sync->group].placed_bytes += (double)plan_gradient_bytes(s->strategy, variable, sync);
     return i;
 }
 

@@ -94,7 +94,7 @@ static enum status view_groups(struct survey *s, struct error *err) {
         const struct variable_sync *sync = &strategy->variables[v];
         if (sync->kind != SYNC_ALL_REDUCE)
             continue;
-        s->groups[sync->group].bytes += (double)plan_gradient_bytes(&s->plan->model->variables[v], sync);
+        s->groups[sync->group].bytes += (double)plan_gradient_bytes(s->strategy, &s->plan->model->variables[v], sync);
         s->groups[sync->group].members++;
     }
     return ST_OK;

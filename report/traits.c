@@ -104,7 +104,7 @@ static void write_served(const struct strategy *s, const struct plan *plan, char
     unsigned encodings = 0;
     for (uint32_t v = 0; v < s->n_variables; v++) {
         const struct variable_sync *sync = &s->variables[v];
-        const uint64_t its = plan_gradient_bytes(&plan->model->variables[v], sync);
+        const uint64_t its = plan_gradient_bytes(s, &plan->model->variables[v], sync);
         all += its;
         bytes += sync->kind == SYNC_PARAMETER_SERVER ? its : 0;
         served += sync->kind == SYNC_PARAMETER_SERVER;

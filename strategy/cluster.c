@@ -235,6 +235,8 @@ static enum status read_measurement(const struct json_at *at, struct measurement
         st = json_fail(at, err, "\"algorithm\" belongs to all_reduce only");
     if (!st)
         st = json_get_word(at, "algorithm", JSON_OPTIONAL, algorithm_words, &algorithm, err);
+    if (!st && algorithm >= ALL_REDUCE_COUNT)
+        st = json_fail(at, err, "%s is no all-reduce; its cost follows from the ring's", algorithm_words[algorithm]);
     if (!st)
         st = json_get_integer(at, "devices", operation == OPERATION_all_reduce ? JSON_REQUIRED : JSON_OPTIONAL, 1,
                               CLUSTER_MAX_NODES * CLUSTER_MAX_DEVICES_PER_NODE, &devices, err);

@@ -56,15 +56,17 @@
 #include "base/id.h"
 #include "strategy/names.h"
 
-/* All-reduce algorithms: X(name) */
+/* How a merge group is summed: X(name). all_gather is for sparse gradients alone: every device sends its touched rows
+ * to all others, and each adds them up. The rest are all-reduces. */
 #define ALGORITHM_TABLE(X)                                                                                             \
-    X(auto) X(ring) X(tree) X(double_tree) X(recursive_doubling) X(halving_doubling) X(hierarchical)
+    X(auto) X(ring) X(tree) X(double_tree) X(recursive_doubling) X(halving_doubling) X(hierarchical) X(all_gather)
 
 enum algorithm {
 #define X(name) ALGORITHM_##name,
     ALGORITHM_TABLE(X)
 #undef X
-        ALGORITHM_COUNT
+        ALGORITHM_COUNT,
+    ALL_REDUCE_COUNT = ALGORITHM_all_gather /* all-reduces come first */
 };
 
 /* X(name): what a measurement timed. all_reduce: bytes per device, `devices` of them. push, pull: one message of

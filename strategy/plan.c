@@ -21,14 +21,15 @@ uint64_t plan_shard_rows(uint64_t dim, uint32_t shards, uint32_t k) {
     return dim / shards + (k < dim % shards);
 }
 
-/* A sparse gradient under a server is its touched rows (spread evenly over the shards of axis 0) and an index for each.
- */
-uint64_t plan_shard_bytes(const struct variable *v, const struct variable_sync *sync, uint32_t k) {
+/* A sparse gradient that is not all-reduced is its touched rows (spread evenly over the shards of axis 0) and an index
+ * for each. */
+uint64_t plan_shard_bytes(const struct strategy *strategy, const struct variable *v, const struct variable_sync *sync,
+                          uint32_t k) {
     uint64_t element = dtype_bytes(strategy_wire_dtype(v, sync));
     uint32_t axis = sync->shards > 1 ? sync->axis : 0; /* unsealed strategies may leave any axis where nothing is cut */
     uint64_t dim = v->rank ? v->shape[axis] : 1;
     uint64_t rows = plan_shard_rows(dim, sync->shards, k);
-    if (!v->sparse_rows || sync->kind == SYNC_ALL_REDUCE)
+    if (!strategy_moves_rows(strategy, v, sync))
         return v->elements / dim * rows * element;
     uint64_t row_bytes = v->elements / v->shape[0] * element;
     if (axis == 0)
@@ -36,10 +37,11 @@ uint64_t plan_shard_bytes(const struct variable *v, const struct variable_sync *
     return v->sparse_rows * (row_bytes / dim * rows + INDEX_BYTES);
 }
 
-uint64_t plan_gradient_bytes(const struct variable *v, const struct variable_sync *sync) {
+uint64_t plan_gradient_bytes(const struct strategy *strategy, const struct variable *v,
+                             const struct variable_sync *sync) {
     uint64_t bytes = 0;
     for (uint32_t k = 0; k < sync->shards; k++)
-        bytes += plan_shard_bytes(v, sync, k);
+        bytes += plan_shard_bytes(strategy, v, sync, k);
     return bytes;
 }
 
@@ -192,7 +194,7 @@ static void stream_group(struct lowering *low, uint32_t g) {
         for (uint32_t k = 0; k < sync->shards && !too_many(low); k++) {
             if (k)
                 close_message(low);
-            uint64_t bytes = plan_shard_bytes(variable, sync, k);
+            uint64_t bytes = plan_shard_bytes(low->strategy, variable, sync, k);
             append_run(low, &like, v, offset, bytes);
             offset += bytes;
         }
@@ -210,7 +212,7 @@ static void stream_served(struct lowering *low, uint32_t v) {
     set_partition(low, sync->partition_bytes);
     for (uint32_t k = 0; k < sync->shards && !too_many(low); k++) {
         like.server = sync->servers[k % sync->n_servers];
-        uint64_t bytes = plan_shard_bytes(variable, sync, k);
+        uint64_t bytes = plan_shard_bytes(low->strategy, variable, sync, k);
         if (!bytes)
             break; /* fewer touched rows than shards: this one and the rest are empty */
         append_run(low, &like, v, offset, bytes);
@@ -227,7 +229,7 @@ static void stream_slice(struct lowering *low, const struct slice *slice) {
     for (uint64_t left = slice->bytes; left;) {
         uint32_t v = low->members[at->member];
         const struct variable *variable = &low->plan->model->variables[v];
-        uint64_t rest = plan_shard_bytes(variable, &s->variables[v], 0) - at->offset;
+        uint64_t rest = plan_shard_bytes(s, variable, &s->variables[v], 0) - at->offset;
         uint64_t part = left < rest ? left : rest;
         like.dtype = strategy_wire_dtype(variable, &s->variables[v]);
         append_piece(low, &like, v, at->offset, part);

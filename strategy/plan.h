@@ -6,9 +6,9 @@
  * device waits for the messages whose `gate` is k; after it the gradients whose `ready` is k are there. Steps
  * 0..n_forward_steps-1 are the forward pass, the rest the backward pass.
  *
- * Messages. A message moves `bytes`, either by one all-reduce or by a push from every worker to one server and a pull
- * back to every worker. It may start once step `ready` has ended, and the next iteration's step `gate` waits for it.
- * With the barrier (cross_iteration false) every gate is 0.
+ * Messages. A message moves `bytes`, either by one all-reduce (or all-gather) or by a push from every worker to one
+ * server and a pull back to every worker. It may start once step `ready` has ended, and the next iteration's step
+ * `gate` waits for it. With the barrier (cross_iteration false) every gate is 0.
  *
  * Order. Messages are stored in the order in which they go: message 0 goes first when all are ready.
  *   fifo        by readiness; ties: groups before served variables
@@ -21,8 +21,8 @@
  * once an iteration's last gate has opened, compute alone makes all its messages ready, on every device. The message
  * whose turn it is comes, and with nothing in flight it always fits the credit. A bad order only wastes time.
  *
- * Bytes are after encoding. Sparse variables under a parameter server move only their touched rows and 8 bytes of
- * index a row; all-reduce moves them dense.
+ * Bytes are after encoding. Sparse variables under a parameter server or all_gather move only their touched rows and
+ * 8 bytes of index a row; an all-reduce moves them dense. The bytes of a gathered message are those of one device.
  *
  * A new kind of message is a new enum sync_kind. `grep -rnE 'SYNC_|any_server|any_all_reduce|parameter_server'` finds
  * the code that asks for the kind, in these folders:
@@ -104,10 +104,12 @@ enum status plan_relower(struct plan *plan, const struct model *model, const str
 uint64_t plan_shard_rows(uint64_t dim, uint32_t shards, uint32_t k);
 
 /* Bytes of shard k as it travels; 0 where a sparse gradient touches fewer rows than there are shards. */
-uint64_t plan_shard_bytes(const struct variable *variable, const struct variable_sync *sync, uint32_t k);
+uint64_t plan_shard_bytes(const struct strategy *strategy, const struct variable *variable,
+                          const struct variable_sync *sync, uint32_t k);
 
-/* Bytes of variable v's gradient as this strategy moves it: encoded, and compacted if sparse under a server. */
-uint64_t plan_gradient_bytes(const struct variable *variable, const struct variable_sync *sync);
+/* Bytes of the variable's gradient as this strategy moves it: encoded, and compacted if only touched rows travel. */
+uint64_t plan_gradient_bytes(const struct strategy *strategy, const struct variable *variable,
+                             const struct variable_sync *sync);
 
 void plan_release(struct plan *plan);
 

@@ -18,6 +18,11 @@ const char *encoding_name(enum encoding encoding) {
     return encoding_names[encoding];
 }
 
+bool strategy_moves_rows(const struct strategy *strategy, const struct variable *v, const struct variable_sync *sync) {
+    return v->sparse_rows &&
+           (sync->kind == SYNC_PARAMETER_SERVER || strategy->groups[sync->group].algorithm == ALGORITHM_all_gather);
+}
+
 enum dtype strategy_wire_dtype(const struct variable *v, const struct variable_sync *sync) {
     return sync->encoding == ENCODING_none ? v->dtype : sync->encoding == ENCODING_f16 ? DTYPE_f16 : DTYPE_bf16;
 }

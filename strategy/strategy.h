@@ -15,22 +15,17 @@
  *       "bytes"            the next so many bytes of the group's gradients, its members in the order of readiness
  *   "groups"           an array of merge groups, by rising id; default none:
  *     "id"               the number by which variables and slices name it
- *     "algorithm"        of its all-reduce, as in strategy/cluster.h; default auto: the library chooses
- *     "partition_bytes"  the largest message, at least 1024; default: the group is one message
- *   "variables"        an array, each variable of the model once, in any order:
- *     "name"             the variable's
- *     "partition"        default: not cut
- *       "axis"             the axis that is cut; default 0
- *       "shards"           into how many parts; the first (size mod shards) have one more row
- *     "encoding"         in which its gradient travels: none (default), f16 or bf16
- *     "sync"             "kind" is all_reduce, with
- *       "group"            id of its group,
- *                        or parameter_server, with
- *       "servers"          names of nodes; shard k lives on server k mod their number
+ *     "algorithm"        of its all-reduce, as in strategy/cluster.h; default auto: the library chooses. all_gather:
+ * every device sends its touched rows to all others; all variables of the group are sparse "partition_bytes"  the
+ * largest message, at least 1024; default: the group is one message "variables"        an array, each variable of the
+ * model once, in any order: "name"             the variable's "partition"        default: not cut "axis" the axis that
+ * is cut; default 0 "shards"           into how many parts; the first (size mod shards) have one more row "encoding" in
+ * which its gradient travels: none (default), f16 or bf16 "sync"             "kind" is all_reduce, with "group" id of
+ * its group, or parameter_server, with "servers"          names of nodes; shard k lives on server k mod their number
  *       "local_reduction"  whether devices of a node sum first, so that one push a node is sent; default true
  *       "partition_bytes"  the largest push or pull, at least 1024; default: a shard is one message
  * The slices of a group add up to its bytes on the wire. Under preemptive nothing else may cut: every variable is
- * all-reduced whole, in a group without "partition_bytes".
+ * all-reduced whole, in a group without "partition_bytes" and not by all_gather.
  *
  * A strategy in memory is plain data; strategy_check checks it for a model and a cluster. */
 #ifndef STRATEGY_STRATEGY_H
@@ -110,6 +105,10 @@ struct strategy {
 const char *policy_name(enum policy policy);
 const char *encoding_name(enum encoding encoding);
 
+/* Whether a gradient travels as its touched rows: sparse, and under a server or gathered. */
+bool strategy_moves_rows(const struct strategy *strategy, const struct variable *variable,
+                         const struct variable_sync *sync);
+
 /* The dtype in which a variable's gradient travels. */
 enum dtype strategy_wire_dtype(const struct variable *variable, const struct variable_sync *sync);
 
@@ -143,8 +142,9 @@ enum status strategy_seal(struct strategy *strategy, const struct model *model, 
                           struct error *err);
 
 /* Every rule: axis < rank, shards <= the axis, servers exist and are distinct and no more than shards, one dtype and
- * encoding a merge group, groups exist, at least one device, and those of strategy/slices.h. The message says which
- * rule is broken, for which variable, group or slice. Fails: ST_INVALID, ST_NO_MEMORY. */
+ * encoding a merge group, only sparse ones where it is gathered, groups exist, at least one device, and those of
+ * strategy/slices.h. The message says which rule is broken, for which variable, group or slice. Fails: ST_INVALID,
+ * ST_NO_MEMORY. */
 enum status strategy_check(const struct strategy *strategy, const struct model *model, const struct cluster *cluster,
                            struct error *err);
 

@@ -59,6 +59,15 @@ static enum status check_encoding(const struct variable *v, const struct variabl
     return ST_OK;
 }
 
+static enum status check_gathered(const struct strategy *strategy, const struct variable *v,
+                                  const struct variable_sync *sync, struct error *err) {
+    if (sync->group >= strategy->n_groups || v->sparse_rows ||
+        strategy->groups[sync->group].algorithm != ALGORITHM_all_gather)
+        return ST_OK;
+    return error_set(err, ST_INVALID, "variable \"%s\" is dense, but group %lu is gathered: give it another group",
+                     v->name, (unsigned long)strategy->groups[sync->group].id);
+}
+
 enum status strategy_check_variable(const struct strategy *strategy, const struct variable *v,
                                     const struct variable_sync *sync, const struct cluster *cluster,
                                     struct error *err) {
@@ -67,7 +76,9 @@ enum status strategy_check_variable(const struct strategy *strategy, const struc
         st = check_partition(v, sync, err);
     if (!st)
         st = check_encoding(v, sync, err);
-    if (st || sync->kind == SYNC_ALL_REDUCE)
+    if (!st && sync->kind == SYNC_ALL_REDUCE)
+        return check_gathered(strategy, v, sync, err);
+    if (st)
         return st;
     st = check_partition_bytes(sync->partition_bytes, err);
     return st ? st : check_servers(v, sync, cluster, err);

@@ -72,11 +72,11 @@ static enum status read_groups(const struct json_at *root, struct strategy *out,
         if (!st && e.index && group->id <= group[-1].id)
             st = json_fail(&e, err, "group ids must rise: %lu comes after %lu", (unsigned long)group->id,
                            (unsigned long)group[-1].id);
+        group->algorithm = (enum algorithm)algorithm;
         if (!st)
             st = check_group_at(&e, out, group, err);
         if (st)
             return st;
-        group->algorithm = (enum algorithm)algorithm;
     }
     out->n_groups = (uint32_t)n;
     return ST_OK;

@@ -17,7 +17,7 @@
 static uint64_t largest_shard(const struct form *f) {
     uint64_t most = 1024;
     for (uint32_t v = 0; v < f->strategy->n_variables; v++) {
-        const uint64_t bytes = plan_shard_bytes(&f->model->variables[v], &f->strategy->variables[v], 0);
+        const uint64_t bytes = plan_shard_bytes(f->strategy, &f->model->variables[v], &f->strategy->variables[v], 0);
         most = bytes > most ? bytes : most;
     }
     return most;
@@ -30,17 +30,27 @@ static uint64_t credit_in_partitions(const struct strategy *s, uint64_t partitio
     return n ? n : 1;
 }
 
-static enum status note_servers(struct form *f, uint64_t partition, struct error *err) {
-    struct strategy theirs;
-    enum status st = byteps_build(f->model, f->cluster, partition, &theirs, err);
-    if (st)
-        return st;
-    if (!form_same_shards(f, &theirs))
+/* Compare with what BytePS does with *n_servers: all that there are, else as many as the strategy uses, which is what
+ * *n_servers then is. */
+static enum status note_servers(struct form *f, uint64_t partition, uint32_t *n_servers, struct error *err) {
+    const uint32_t tries[] = {byteps_servers(f->cluster), *n_servers};
+    bool same_shards = false, same_servers = false;
+    for (size_t i = 0; i < 2 && !same_servers; i++) {
+        struct strategy theirs;
+        const struct byteps_knobs knobs = {partition, 0, tries[i]};
+        enum status st = byteps_build(f->model, f->cluster, &knobs, &theirs, err);
+        if (st)
+            return st;
+        *n_servers = tries[i];
+        same_shards = form_same_shards(f, &theirs);
+        same_servers = form_same_servers(f, &theirs);
+        strategy_release(&theirs);
+    }
+    if (!same_shards)
         form_note(f, EXPORT_LOSS_SHARDS,
                   "BytePS cuts variables by its partition size alone, not as this strategy does");
-    else if (!form_same_servers(f, &theirs))
+    else if (!same_servers)
         form_note(f, EXPORT_LOSS_PLACEMENT, "BytePS hashes partitions to other servers than this strategy names");
-    strategy_release(&theirs);
     return ST_OK;
 }
 
@@ -60,8 +70,12 @@ enum status export_byteps(struct form *f, struct error *err) {
     bool uniform;
     const uint64_t asked = form_partition(f, &uniform), partition = asked ? asked : largest_shard(f);
     const uint64_t credit = credit_in_partitions(f->strategy, partition);
-    const uint32_t servers = form_servers(f);
+    uint32_t servers = form_servers(f);
+    servers = servers ? servers : 1;
     const bool half = form_encoding(f) == ENCODING_f16;
+    enum status st = f->n_served ? note_servers(f, partition, &servers, err) : ST_OK;
+    if (st)
+        return st;
     FILE *file = form_open(f);
     if (file) {
         form_write_head(f, file, "For every BytePS process: set -a; . ./byteps.env; set +a");
@@ -71,12 +85,9 @@ enum status export_byteps(struct form *f, struct error *err) {
             fprintf(file, "# and DistributedOptimizer(..., compression=bps.Compression.fp16)\n");
         fprintf(file, "BYTEPS_PARTITION_BYTES=%llu\nBYTEPS_SCHEDULING_CREDIT=%llu\n", (unsigned long long)partition,
                 (unsigned long long)credit);
-        fprintf(file, "DMLC_NUM_WORKER=%u\nDMLC_NUM_SERVER=%u\n", form_workers(f), servers ? servers : 1);
+        fprintf(file, "DMLC_NUM_WORKER=%u\nDMLC_NUM_SERVER=%u\n", form_workers(f), servers);
         form_close(f, "byteps.env", file);
     }
-    enum status st = f->n_served ? note_servers(f, partition, err) : ST_OK;
-    if (st)
-        return st;
     if (!uniform)
         form_note(f, EXPORT_LOSS_PARTITION,
                   "groups have several partition sizes; BytePS gets the most common, %llu bytes",

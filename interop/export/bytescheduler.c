@@ -69,7 +69,7 @@ static bool parts_are_cut_again(const struct form *f) {
     for (uint32_t v = 0; v < f->strategy->n_variables; v++) {
         const struct variable_sync *sync = &f->strategy->variables[v];
         if (sync->kind == SYNC_PARAMETER_SERVER && sync->partition_bytes &&
-            sync->partition_bytes < plan_shard_bytes(&f->model->variables[v], sync, 0))
+            sync->partition_bytes < plan_shard_bytes(f->strategy, &f->model->variables[v], sync, 0))
             return true;
     }
     return false;

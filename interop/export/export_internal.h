@@ -68,6 +68,7 @@ enum ability {
     CAN_ENCODE = 256,
     CAN_REDUCE_LOCALLY = 512, /* always does */
     CAN_PREEMPT = 1024,
+    CAN_GATHER = 2048, /* sparse gradients by all-gather */
 };
 void form_note_rest(struct form *f, unsigned can);
 

@@ -6,11 +6,16 @@
 #include "strategy/plan.h"
 
 int form_algorithm(const struct form *f) {
-    int algorithm = f->strategy->n_groups ? (int)f->strategy->groups[0].algorithm : -1;
-    for (uint32_t g = 1; g < f->strategy->n_groups; g++)
-        if ((int)f->strategy->groups[g].algorithm != algorithm)
+    int common = -1;
+    for (uint32_t g = 0; g < f->strategy->n_groups; g++) {
+        const int algorithm = (int)f->strategy->groups[g].algorithm;
+        if (algorithm == ALGORITHM_all_gather)
+            continue;
+        if (common >= 0 && algorithm != common)
             return -1;
-    return algorithm;
+        common = algorithm;
+    }
+    return common;
 }
 
 int form_encoding(const struct form *f) {
@@ -63,7 +68,7 @@ const uint64_t *form_group_bytes(struct form *f) {
     f->no_memory |= !bytes;
     for (uint32_t v = 0; v < s->n_variables && bytes; v++)
         if (s->variables[v].kind == SYNC_ALL_REDUCE)
-            bytes[s->variables[v].group] += plan_gradient_bytes(&f->model->variables[v], &s->variables[v]);
+            bytes[s->variables[v].group] += plan_gradient_bytes(s, &f->model->variables[v], &s->variables[v]);
     return bytes;
 }
 

@@ -1,8 +1,9 @@
 /* Horovod: environment variables, and exact groups where its own fusion does not make them.
  *
- * Its fusion (strategy/baselines/horovod.c) has one knob, the threshold. The rule compares sums of bytes with the
- * threshold. While it follows the groups of the strategy, these sums do not depend on the threshold. So one pass over
- * the groups gives the interval of all thresholds that make them. Where the interval is empty, horovod-groups.json has
+ * Its fusion (strategy/baselines/horovod.c) has two knobs, the threshold and the cycle. The rule compares sums of bytes
+ * with the threshold. While it follows the groups of the strategy, these sums do not depend on the threshold. So one
+ * pass over the groups gives the interval of all thresholds that make them in a given cycle. Where the interval is
+ * empty for the default cycle and for every other that horovod-tuned tries, horovod-groups.json has
  * what DistributedOptimizer(groups=...) takes, as names. Horovod then reduces each group by itself
  * (HOROVOD_DISABLE_GROUP_FUSION), and needs a threshold that holds the largest group.
  *
@@ -16,6 +17,7 @@
 /* A pass over the strategy's groups as the rule would form them. */
 struct pass {
     const struct horovod_queue *queue;
+    const struct strategy *strategy;
     const struct variable_sync *syncs;
     const uint32_t *last; /* by group: the place of its last member in the queue */
     bool *fused;
@@ -25,7 +27,12 @@ struct pass {
 
 /* The bytes that Horovod gets of a gradient: all of them, or its f16 form when every gradient is compressed. */
 static uint64_t bytes_of(const struct model *model, const struct variable_sync *sync, uint32_t v, bool half) {
-    return half ? plan_gradient_bytes(&model->variables[v], sync) : model->variables[v].bytes;
+    return half ? model->variables[v].elements * dtype_bytes(strategy_wire_dtype(&model->variables[v], sync))
+                : model->variables[v].bytes;
+}
+
+static bool is_gathered(const struct strategy *s, uint32_t v) {
+    return s->groups[s->variables[v].group].algorithm == ALGORITHM_all_gather;
 }
 
 static void raise(struct pass *p, uint64_t low) {
@@ -42,6 +49,7 @@ static bool follow(struct pass *p, uint32_t first) {
     const struct horovod_queue *q = p->queue;
     const uint32_t group = p->syncs[q->variable[first]].group, last = p->last[group];
     const enum dtype dtype = q->model->variables[q->variable[first]].dtype;
+    const bool gathers = is_gathered(p->strategy, q->variable[first]);
     uint64_t bytes = 0, passed = 0, stop = 0; /* a threshold below `stop` has ended the search before this entry */
     if (q->cycle[last] > q->cycle[first])
         return false;
@@ -49,8 +57,10 @@ static bool follow(struct pass *p, uint32_t first) {
         const struct variable_sync *sync = &p->syncs[q->variable[i]];
         if (p->fused[i])
             continue;
-        const uint64_t size = bytes_of(q->model, sync, q->variable[i], p->half);
-        const bool same = p->half || q->model->variables[q->variable[i]].dtype == dtype;
+        const bool gathered = is_gathered(p->strategy, q->variable[i]);
+        const uint64_t size = gathered ? horovod_counted_bytes(q, q->variable[i], true)
+                                       : bytes_of(q->model, sync, q->variable[i], p->half);
+        const bool same = gathered == gathers && (p->half || q->model->variables[q->variable[i]].dtype == dtype);
         if (sync->group == group) {
             if (!same)
                 return false;
@@ -73,16 +83,23 @@ static bool follow(struct pass *p, uint32_t first) {
     return p->low <= p->high;
 }
 
-/* The thresholds that make the groups; *any says whether there are some. Only for strategies that serve nothing. */
-static enum status find_thresholds(struct form *f, bool half, uint64_t *low, uint64_t *high, bool *any,
-                                   struct error *err) {
+/* What of Horovod's knobs makes the groups. */
+struct knobs {
+    bool any;           /* something does */
+    uint64_t low, high; /* the thresholds that do */
+    double cycle_us;    /* in this cycle */
+};
+
+/* The thresholds that make the groups in out->cycle_us. Only for strategies that serve nothing. */
+static enum status find_thresholds(struct form *f, bool half, struct knobs *out, struct error *err) {
     struct arena *arena = f->arena;
     struct horovod_queue queue;
-    enum status st = horovod_queue_fill(f->model, f->cluster, HOROVOD_CYCLE_US, arena, &queue, err);
+    enum status st = horovod_queue_fill(f->model, f->cluster, out->cycle_us, arena, &queue, err);
     if (st)
         return st;
     uint32_t *last = arena_alloc(arena, f->strategy->n_groups, sizeof *last);
     struct pass pass = {.queue = &queue,
+                        .strategy = f->strategy,
                         .syncs = f->strategy->variables,
                         .last = last,
                         .fused = arena_alloc(arena, queue.n, sizeof(bool)),
@@ -93,11 +110,23 @@ static enum status find_thresholds(struct form *f, bool half, uint64_t *low, uin
         return error_no_memory(err);
     for (uint32_t i = 0; i < queue.n; i++)
         last[pass.syncs[queue.variable[i]].group] = i;
-    *any = true;
-    for (uint32_t i = 0; i < queue.n && *any; i++)
-        *any = pass.fused[i] || follow(&pass, i);
-    *low = pass.low;
-    *high = pass.high;
+    out->any = true;
+    for (uint32_t i = 0; i < queue.n && out->any; i++)
+        out->any = pass.fused[i] || follow(&pass, i);
+    out->low = pass.low;
+    out->high = pass.high;
+    return ST_OK;
+}
+
+/* The first cycle in which some threshold makes the groups; else the default cycle, and none. */
+static enum status find_knobs(struct form *f, bool half, struct knobs *out, struct error *err) {
+    for (size_t i = 0; i < HOROVOD_CYCLES; i++) {
+        out->cycle_us = horovod_cycles_us[i];
+        enum status st = find_thresholds(f, half, out, err);
+        if (st || out->any)
+            return st;
+    }
+    out->cycle_us = HOROVOD_CYCLE_US;
     return ST_OK;
 }
 
@@ -114,7 +143,26 @@ static uint64_t largest_group(struct form *f, bool half) {
     return most;
 }
 
-static void write_environment(struct form *f, uint64_t threshold, bool groups, bool half) {
+/* What becomes of sparse gradients is one switch for all. */
+struct sparse_counts {
+    uint32_t gathered, dense;
+};
+
+static struct sparse_counts count_sparse(const struct form *f) {
+    struct sparse_counts n = {0, 0};
+    for (uint32_t v = 0; v < f->strategy->n_variables; v++) {
+        if (!f->model->variables[v].sparse_rows || f->strategy->variables[v].kind != SYNC_ALL_REDUCE)
+            continue;
+        const bool gathered = is_gathered(f->strategy, v);
+        n.gathered += gathered;
+        n.dense += !gathered;
+    }
+    return n;
+}
+
+static void write_environment(struct form *f, uint64_t threshold, const struct knobs *knobs, bool half) {
+    const bool groups = !knobs->any;
+    const struct sparse_counts sparse = count_sparse(f);
     FILE *file = form_open(f);
     if (!file)
         return;
@@ -124,8 +172,10 @@ static void write_environment(struct form *f, uint64_t threshold, bool groups, b
                       "json.load(open(\"horovod-groups.json\"))])\n# with named = dict(model.named_parameters())\n");
     if (half)
         fprintf(file, "# and DistributedOptimizer(..., compression=hvd.Compression.fp16)\n");
+    if (sparse.dense && !sparse.gathered)
+        fprintf(file, "# and DistributedOptimizer(..., sparse_as_dense=True)\n");
     fprintf(file, "HOROVOD_AUTOTUNE=0\nHOROVOD_FUSION_THRESHOLD=%llu\nHOROVOD_CYCLE_TIME=%g\n",
-            (unsigned long long)threshold, HOROVOD_CYCLE_US / 1000);
+            (unsigned long long)threshold, knobs->cycle_us / 1000);
     if (groups)
         fprintf(file, "HOROVOD_DISABLE_GROUP_FUSION=1\n");
     if (form_algorithm(f) == ALGORITHM_hierarchical)
@@ -134,19 +184,23 @@ static void write_environment(struct form *f, uint64_t threshold, bool groups, b
 }
 
 enum status export_horovod(struct form *f, struct error *err) {
-    uint64_t low = 1, high = UINT64_MAX;
     const bool none = f->n_served == f->strategy->n_variables, half = form_encoding(f) == ENCODING_f16;
-    bool any = none;
-    enum status st = f->n_served ? ST_OK : find_thresholds(f, half, &low, &high, &any, err);
+    struct knobs knobs = {.any = none, .low = 1, .high = UINT64_MAX, .cycle_us = HOROVOD_CYCLE_US};
+    enum status st = f->n_served ? ST_OK : find_knobs(f, half, &knobs, err);
     if (st)
         return st;
     const int algorithm = form_algorithm(f);
-    write_environment(f, any ? export_round(low, high, HOROVOD_FUSION_BYTES, 2) : largest_group(f, half), !any, half);
-    if (!any) {
+    const uint64_t round = export_round(knobs.low, knobs.high, HOROVOD_FUSION_BYTES, 2);
+    write_environment(f, knobs.any ? round : largest_group(f, half), &knobs, half);
+    if (!knobs.any) {
         cJSON *groups = form_groups(f);
         form_add_json(f, "horovod-groups.json", groups, groups != NULL);
     }
-    form_note_rest(f, CAN_ALL_REDUCE | (algorithm == ALGORITHM_hierarchical ? CAN_ALGORITHM : 0u) |
+    const struct sparse_counts sparse = count_sparse(f);
+    if (sparse.gathered && sparse.dense)
+        form_note(f, EXPORT_LOSS_ALGORITHM, "%u of %u sparse gradients are gathered; Horovod gathers all or none",
+                  sparse.gathered, sparse.gathered + sparse.dense);
+    form_note_rest(f, CAN_ALL_REDUCE | CAN_GATHER | (algorithm == ALGORITHM_hierarchical ? CAN_ALGORITHM : 0u) |
                           (half ? CAN_ENCODE : 0u));
     return ST_OK;
 }

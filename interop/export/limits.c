@@ -133,25 +133,34 @@ static void cut_something(const struct model *model, struct strategy *s) {
             }
 }
 
+/* Merge groups: one for each dtype, and behind them one for each dtype of what is gathered. Empty ones go when the
+ * strategy is sealed. */
+static void set_groups(const struct probe *probe, struct strategy *s) {
+    const bool gathers = probe->algorithm == ALGORITHM_all_gather;
+    for (uint32_t g = 0; g < s->n_groups; g++) {
+        s->groups[g].id = g;
+        s->groups[g].algorithm = gathers && g < DTYPE_COUNT ? ALGORITHM_auto : probe->algorithm;
+        s->groups[g].partition_bytes = probe->partition_bytes;
+    }
+}
+
 static enum status build_probe(const struct probing *p, const struct probe *probe, struct strategy *out) {
     static const uint32_t first = 0;
     struct strategy s;
-    enum status st = strategy_init(&s, "probe", p->model, DTYPE_COUNT, p->err);
+    enum status st = strategy_init(&s, "probe", p->model, 2 * DTYPE_COUNT, p->err);
     if (st)
         return st;
     s.policy = probe->policy;
     s.credit_bytes = probe->credit_bytes;
     s.cross_iteration = probe->cross_iteration;
-    for (uint32_t g = 0; g < DTYPE_COUNT; g++) { /* empty ones go when it is sealed */
-        s.groups[g].id = g;
-        s.groups[g].algorithm = probe->algorithm;
-        s.groups[g].partition_bytes = probe->partition_bytes;
-    }
+    set_groups(probe, &s);
     for (uint32_t v = 0; v < s.n_variables; v++) {
         struct variable_sync *sync = &s.variables[v];
         if (p->model->variables[v].dtype == DTYPE_f32 || p->model->variables[v].dtype == DTYPE_f64)
             sync->encoding = probe->encoding;
         sync->group = p->model->variables[v].dtype;
+        if (probe->algorithm == ALGORITHM_all_gather && p->model->variables[v].sparse_rows)
+            sync->group += DTYPE_COUNT;
         if (!probe->served)
             continue;
         sync->kind = SYNC_PARAMETER_SERVER;
@@ -228,9 +237,9 @@ enum status export_limits_narrow(const struct export_limits *limits, const struc
     narrow_schedule(&p, &o);
     if (p.st)
         return p.st;
-    if ((!o.all_reduce && !o.parameter_server) || (o.all_reduce && !o.algorithms) || !o.policies)
+    if ((!o.all_reduce && !o.parameter_server) || (o.all_reduce && !space_all_reduces(&o)) || !o.policies)
         return error_set(err, ST_INFEASIBLE, "no strategy can be said whole in the form %s", limits->forms[0]->name);
-    if (!o.algorithms)
+    if (!space_all_reduces(&o))
         o.algorithms = options->algorithms;
     *options = o;
     return ST_OK;

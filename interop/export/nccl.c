@@ -67,7 +67,7 @@ static uint32_t merge_sizes(struct form *f, struct sent *sent, uint32_t n) {
 static uint32_t collect(const struct plan *plan, struct sent *sent) {
     uint32_t n = 0;
     for (uint32_t m = 0; m < plan->n_messages; m++)
-        if (plan->messages[m].kind == SYNC_ALL_REDUCE)
+        if (plan->messages[m].kind == SYNC_ALL_REDUCE && plan->messages[m].algorithm != ALGORITHM_all_gather)
             sent[n++] = (struct sent){plan->messages[m].bytes, nccl_algorithm(plan->messages[m].algorithm), 1};
     return n;
 }
@@ -132,7 +132,8 @@ static void note_algorithms(struct form *f) {
     uint32_t single = 0, none = 0;
     for (uint32_t g = 0; g < s->n_groups; g++) {
         single += s->groups[g].algorithm == ALGORITHM_tree;
-        none += s->groups[g].algorithm != ALGORITHM_auto && nccl_algorithm(s->groups[g].algorithm) == NO_ROW;
+        none += s->groups[g].algorithm != ALGORITHM_auto && s->groups[g].algorithm != ALGORITHM_all_gather &&
+                nccl_algorithm(s->groups[g].algorithm) == NO_ROW;
     }
     if (none)
         form_note(f, EXPORT_LOSS_ALGORITHM, "%u of %u groups want an algorithm that NCCL does not have", none,

@@ -18,7 +18,7 @@ void form_note(struct form *f, enum export_loss loss, const char *format, ...) {
 
 /* How many variables of a kind have a property. */
 struct counts {
-    uint32_t reduced_cut, served_cut, parted, encoded, each_device, with_algorithm;
+    uint32_t reduced_cut, served_cut, parted, encoded, each_device, with_algorithm, gathered;
 };
 
 static struct counts count(struct form *f) {
@@ -31,10 +31,12 @@ static struct counts count(struct form *f) {
         n.reduced_cut += !served && sync->shards > 1;
         n.served_cut += served && sync->shards > 1;
         const uint64_t most = served ? sync->partition_bytes : group->partition_bytes;
-        n.parted += most && most < (served ? plan_shard_bytes(&f->model->variables[v], sync, 0) : bytes[sync->group]);
+        n.parted += most && most < (served ? plan_shard_bytes(f->strategy, &f->model->variables[v], sync, 0)
+                                           : bytes[sync->group]);
         n.encoded += sync->encoding != ENCODING_none;
         n.each_device += served && !sync->local_reduction;
-        n.with_algorithm += group && group->algorithm != ALGORITHM_auto;
+        n.gathered += group && group->algorithm == ALGORITHM_all_gather;
+        n.with_algorithm += group && group->algorithm != ALGORITHM_auto && group->algorithm != ALGORITHM_all_gather;
     }
     return n;
 }
@@ -57,6 +59,9 @@ static void note_variables(struct form *f, unsigned can) {
     if (!(can & CAN_ALGORITHM) && n.with_algorithm)
         form_note(f, EXPORT_LOSS_ALGORITHM, "%u of %u variables name an all-reduce algorithm; see the nccl form",
                   n.with_algorithm, all);
+    if (!(can & CAN_GATHER) && n.gathered)
+        form_note(f, EXPORT_LOSS_ALGORITHM, "the touched rows of %u of %u variables are gathered by all", n.gathered,
+                  all);
     if ((can & CAN_REDUCE_LOCALLY) && n.each_device)
         form_note(f, EXPORT_LOSS_LOCAL_REDUCTION, "%u of %u variables are sent by each device, not once a node",
                   n.each_device, all);

@@ -1,7 +1,8 @@
 /* AutoDist's AllReduce: 128 variables after each other in the order of the model make one merge group, split by dtype.
  * Model order is forward order, so a group waits for its first variable, whose gradient comes last: it overlaps less
  * than groups in the order of readiness do. Collectives of one communicator run one at a time: credit 0; the optimizer
- * waits for all. Source: AutoDist, strategy AllReduce, chunk_size 128. */
+ * waits for all. Sparse gradients are all-reduced dense: AutoDist's code that gathers them refuses several nodes
+ * (all_reduce_synchronizer.py). Source: AutoDist, strategy AllReduce, chunk_size 128. */
 #include "strategy/baselines/baselines.h"
 #include "strategy/baselines/builder.h"
 

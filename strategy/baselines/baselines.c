@@ -1,51 +1,57 @@
 /* The table of baselines. */
 #include "strategy/baselines/baselines.h"
 
+#include <assert.h>
 #include <string.h>
 
 static const struct baseline baselines[] = {
     {"wfbp", "every gradient in an all-reduce of its own, as soon as it is ready", "Poseidon (ATC 2017); MG-WFBP §2.3",
-     BASELINE_PUBLISHED, baseline_wfbp},
+     BASELINE_PUBLISHED, baseline_wfbp, NULL},
     {"single", "one all-reduce of everything after the backward pass", "SyncEASGD (SC 2017); MG-WFBP §2.4",
-     BASELINE_PUBLISHED, baseline_single},
+     BASELINE_PUBLISHED, baseline_single, NULL},
     {"mg-wfbp", "adjacent gradients merged by the greedy rule", "MG-WFBP (IEEE TPDS 2021), algorithm 1",
-     BASELINE_PUBLISHED, baseline_mg_wfbp},
+     BASELINE_PUBLISHED, baseline_mg_wfbp, NULL},
     {"merge-optimal", "adjacent gradients merged so that the iteration is shortest", "exact, for MG-WFBP's problem",
-     BASELINE_EXACT, baseline_merge_optimal},
+     BASELINE_EXACT, baseline_merge_optimal, NULL},
     {"pace", "fused into runs of balanced size, sent as the exact preemptive schedule says",
-     "PACE (INFOCOM 2020), algorithm 1 and §IV", BASELINE_PUBLISHED, baseline_pace},
+     "PACE (INFOCOM 2020), algorithm 1 and §IV", BASELINE_PUBLISHED, baseline_pace, NULL},
     {"pace-makespan", "fused so that the preemptive schedule is the shortest", "exact, for PACE's problem",
-     BASELINE_EXACT, baseline_pace_makespan},
+     BASELINE_EXACT, baseline_pace_makespan, NULL},
     {"pytorch-ddp", "buckets of 25 MiB, the first of 1 MiB, in the order of readiness",
-     "PyTorch DistributedDataParallel defaults (VLDB 2020)", BASELINE_DEFAULT, baseline_pytorch_ddp},
-    {"horovod", "what becomes ready within 1 ms is fused, up to 128 MiB", "Horovod defaults (arXiv 1802.05799)",
-     BASELINE_DEFAULT, baseline_horovod},
+     "PyTorch DistributedDataParallel defaults (VLDB 2020)", BASELINE_DEFAULT, baseline_pytorch_ddp, NULL},
+    {"horovod", "what becomes ready within 1 ms is fused, up to 128 MiB; sparse gradients are gathered",
+     "Horovod defaults (arXiv 1802.05799)", BASELINE_DEFAULT, baseline_horovod, NULL},
+    {"horovod-tuned", "horovod with the fusion threshold, cycle and hierarchy that are predicted fastest",
+     "Horovod's autotuner, by grid and simulation; AutoSync §4", BASELINE_TUNED, NULL, &baseline_horovod_grid},
     {"bytescheduler-all-reduce", "partitions of 4 MB by priority, 16 MB in flight, no barrier",
-     "ByteScheduler (SOSP 2019), algorithm 1 and its defaults", BASELINE_PUBLISHED, baseline_bytescheduler_all_reduce},
+     "ByteScheduler (SOSP 2019), algorithm 1 and its defaults", BASELINE_PUBLISHED, baseline_bytescheduler_all_reduce,
+     NULL},
     {"bytescheduler-ps", "the same over parameter servers, push and pull at once",
-     "ByteScheduler (SOSP 2019), MXNet plugin and its defaults", BASELINE_PUBLISHED, baseline_bytescheduler_ps},
+     "ByteScheduler (SOSP 2019), MXNet plugin and its defaults", BASELINE_PUBLISHED, baseline_bytescheduler_ps, NULL},
     {"p3", "slices of 160 KB over parameter servers by priority, one at a time", "P3 (MLSys 2019); MXNet dist_p3",
-     BASELINE_PUBLISHED, baseline_p3},
+     BASELINE_PUBLISHED, baseline_p3, NULL},
     {"tictac", "whole gradients by priority, one at a time, no barrier", "TicTac (MLSys 2019); PACE §VI",
-     BASELINE_PUBLISHED, baseline_tictac},
+     BASELINE_PUBLISHED, baseline_tictac, NULL},
     {"ps", "one parameter server on the first node", "AutoDist PS builder; Li et al. (OSDI 2014)", BASELINE_PUBLISHED,
-     baseline_ps},
+     baseline_ps, NULL},
     {"ps-load-balanced", "whole variables, each on the server with the fewest bytes so far",
-     "AutoDist PSLoadBalancing builder", BASELINE_PUBLISHED, baseline_ps_load_balanced},
+     "AutoDist PSLoadBalancing builder", BASELINE_PUBLISHED, baseline_ps_load_balanced, NULL},
     {"ps-partitioned", "axis 0 cut by its smallest divisor, shards on the servers with the fewest bytes",
-     "AutoDist PartitionedPS builder", BASELINE_PUBLISHED, baseline_ps_partitioned},
+     "AutoDist PartitionedPS builder", BASELINE_PUBLISHED, baseline_ps_partitioned, NULL},
     {"ps-uneven", "axis 0 cut by the smallest number that does not divide it", "AutoDist UnevenPartitionedPS builder",
-     BASELINE_PUBLISHED, baseline_ps_uneven},
+     BASELINE_PUBLISHED, baseline_ps_uneven, NULL},
     {"all-reduce", "chunks of 128 variables in the order of the model", "AutoDist AllReduce builder",
-     BASELINE_PUBLISHED, baseline_all_reduce},
+     BASELINE_PUBLISHED, baseline_all_reduce, NULL},
     {"partitioned-all-reduce", "axis 0 cut by its smallest divisor, chunks of 128 parts",
-     "AutoDist PartitionedAR builder", BASELINE_PUBLISHED, baseline_partitioned_all_reduce},
+     "AutoDist PartitionedAR builder", BASELINE_PUBLISHED, baseline_partitioned_all_reduce, NULL},
     {"random-axis-partition-all-reduce", "an axis drawn at random cut by its smallest divisor, chunks of 128 parts",
-     "AutoDist RandomAxisPartitionAR builder", BASELINE_PUBLISHED, baseline_random_axis_partition_all_reduce},
+     "AutoDist RandomAxisPartitionAR builder", BASELINE_PUBLISHED, baseline_random_axis_partition_all_reduce, NULL},
     {"parallax", "sparse gradients to parameter servers, dense ones to all-reduce",
-     "Parallax (EuroSys 2019); AutoDist Parallax builder", BASELINE_PUBLISHED, baseline_parallax},
+     "Parallax (EuroSys 2019); AutoDist Parallax builder", BASELINE_PUBLISHED, baseline_parallax, NULL},
     {"byteps", "partitions of 4 MB over parameter servers as they are ready", "BytePS defaults (OSDI 2020)",
-     BASELINE_DEFAULT, baseline_byteps},
+     BASELINE_DEFAULT, baseline_byteps, NULL},
+    {"byteps-tuned", "byteps with the partition, credit and number of servers that are predicted fastest",
+     "BytePS's knobs, by grid and simulation; AutoSync §4", BASELINE_TUNED, NULL, &baseline_byteps_grid},
 };
 
 const struct baseline *baselines_list(size_t *n) {
@@ -63,6 +69,7 @@ const struct baseline *baselines_find(const char *name) {
 enum status baselines_build(const struct baseline *row, const struct model *model, const struct cluster *cluster,
                             struct strategy *out, struct error *err) {
     struct cost cost;
+    assert(row->build);
     enum status st = cost_init(&cost, cluster, err);
     if (st)
         return st;

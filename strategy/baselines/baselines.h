@@ -18,21 +18,32 @@
 typedef enum status baseline_build(const struct model *model, const struct cost *cost, struct strategy *out,
                                    struct error *err);
 
-/* Where it is from: a paper's system, what a framework does when nobody chooses, or a problem that we solve exactly. */
-enum baseline_kind { BASELINE_PUBLISHED, BASELINE_DEFAULT, BASELINE_EXACT };
+/* Where it is from: a paper's system, what a framework does when nobody chooses, a system with its own knobs searched,
+ * or a problem that we solve exactly. */
+enum baseline_kind { BASELINE_PUBLISHED, BASELINE_DEFAULT, BASELINE_TUNED, BASELINE_EXACT };
+
+/* The settings of a system's knobs that are tried: setting 0 is the default. build() makes one of them, sealed, and
+ * names it after the system. Fails: ST_NO_MEMORY. */
+struct baseline_grid {
+    size_t n;
+    enum status (*build)(const struct model *model, const struct cluster *cluster, size_t setting, struct strategy *out,
+                         struct error *err);
+};
 
 struct baseline {
     const char *name;    /* "mg-wfbp": what --baseline takes */
     const char *summary; /* one line for people */
     const char *source;  /* the paper or default */
     enum baseline_kind kind;
-    baseline_build *build;
+    baseline_build *build;            /* NULL where there is a grid */
+    const struct baseline_grid *grid; /* BASELINE_TUNED alone */
 };
 
 const struct baseline *baselines_list(size_t *n);        /* in the order in which they are shown */
 const struct baseline *baselines_find(const char *name); /* or NULL */
 
-/* Build a row for this model and cluster. Fails: as baseline_build; ST_INVALID (the cluster has no device). */
+/* Build a row that is not tuned for this model and cluster (simulator/tuned.h builds every row). Fails: as
+ * baseline_build; ST_INVALID (the cluster has no device). */
 enum status baselines_build(const struct baseline *row, const struct model *model, const struct cluster *cluster,
                             struct strategy *out, struct error *err);
 
@@ -41,5 +52,7 @@ baseline_build baseline_wfbp, baseline_single, baseline_mg_wfbp, baseline_merge_
     baseline_all_reduce, baseline_bytescheduler_all_reduce, baseline_bytescheduler_ps, baseline_p3, baseline_tictac,
     baseline_ps_partitioned, baseline_ps_uneven, baseline_partitioned_all_reduce,
     baseline_random_axis_partition_all_reduce, baseline_parallax, baseline_byteps;
+
+extern const struct baseline_grid baseline_horovod_grid, baseline_byteps_grid;
 
 #endif

@@ -3,7 +3,8 @@
  * In two things the strategy format differs from most systems, and no baseline imitates those systems there:
  *   - Shards of a variable are rows of an axis, as equal as they can be. Many systems slice a flat buffer into full
  *     slices and a rest.
- *   - A sparse gradient travels as its touched rows to a server, and dense in an all-reduce. */
+ *   - A sparse gradient travels as its touched rows to a server, and dense in an all-reduce, but for baselines whose
+ *     system gathers it: horovod. */
 #ifndef STRATEGY_BASELINES_BUILDER_H
 #define STRATEGY_BASELINES_BUILDER_H
 

@@ -27,24 +27,44 @@ static uint64_t hash_of(uint64_t key) {
     return hash;
 }
 
-enum status byteps_build(const struct model *model, const struct cluster *cluster, uint64_t partition_bytes,
+uint32_t byteps_servers(const struct cluster *cluster) {
+    uint32_t spare = 0;
+    for (uint32_t i = 0; i < cluster->n_nodes; i++)
+        spare += !cluster->nodes[i].devices;
+    return spare ? spare : cluster->n_nodes;
+}
+
+static enum status serve(struct strategy *s, const struct model *model, const struct cluster *cluster,
+                         const struct byteps_knobs *knobs, struct error *err) {
+    struct servers servers;
+    enum status st = baseline_servers(&s->arena, cluster, &servers, err);
+    if (!st && servers.n > knobs->n_servers)
+        servers.n = knobs->n_servers;
+    for (uint32_t v = 0; v < s->n_variables && !st; v++) {
+        const struct variable *variable = &model->variables[v];
+        uint32_t parts = baseline_shards_of_at_most(variable, knobs->partition_bytes / dtype_bytes(variable->dtype));
+        st = baseline_spread(s, v, parts, &servers, hash_of((uint64_t)v << 16), err);
+        s->variables[v].partition_bytes = knobs->partition_bytes;
+    }
+    return st;
+}
+
+enum status byteps_build(const struct model *model, const struct cluster *cluster, const struct byteps_knobs *knobs,
                          struct strategy *out, struct error *err) {
     struct strategy s;
-    struct servers servers;
     enum status st = strategy_init(&s, "byteps", model, 0, err);
     if (st)
         return st;
-    st = baseline_servers(&s.arena, cluster, &servers, err);
-    for (uint32_t v = 0; v < s.n_variables && !st; v++) {
-        const struct variable *variable = &model->variables[v];
-        uint32_t parts = baseline_shards_of_at_most(variable, partition_bytes / dtype_bytes(variable->dtype));
-        st = baseline_spread(&s, v, parts, &servers, hash_of((uint64_t)v << 16), err);
-        s.variables[v].partition_bytes = partition_bytes;
+    if (knobs->credit) {
+        s.policy = POLICY_priority;
+        s.credit_bytes = knobs->credit * knobs->partition_bytes;
     }
+    st = serve(&s, model, cluster, knobs, err);
     return baseline_finish(st, &s, model, cluster, out, err);
 }
 
 enum status baseline_byteps(const struct model *model, const struct cost *cost, struct strategy *out,
                             struct error *err) {
-    return byteps_build(model, cost->cluster, BYTEPS_PARTITION_BYTES, out, err);
+    const struct byteps_knobs defaults = {BYTEPS_PARTITION_BYTES, 0, UINT32_MAX};
+    return byteps_build(model, cost->cluster, &defaults, out, err);
 }

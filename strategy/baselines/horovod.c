@@ -7,15 +7,22 @@
  * Which tensors meet in a cycle is a matter of time; here it is taken from the model's operator times on the slowest
  * node (a tensor is ready when all ranks have it), with cycles counted from the start of the iteration. With NCCL the
  * all-reduce itself does not hold the thread up, so cycles go on at their pace while earlier ones run; with a blocking
- * MPI they would stretch and fuse more. Padding to 64 elements in the buffer is left out; sparse gradients count as
- * dense (sparse_as_dense). One all-reduce at a time: credit 0; the optimizer waits for all.
- * Source: Sergeev and Del Balso, arXiv 1802.05799; Horovod documentation, "Tensor Fusion". O(variables · dtypes) as
- * long as a cycle's gradients fit one buffer. */
+ * MPI they would stretch and fuse more. Padding to 64 elements in the buffer is left out. One all-reduce at a time:
+ * credit 0; the optimizer waits for all.
+ *
+ * Sparse gradients (tf.IndexedSlices, sparse tensors of PyTorch) are gathered, since sparse_as_dense is off by default.
+ * Gathers fuse with gathers by the same rule, where what all ranks have together counts. Horovod gathers values and
+ * indices apart; here an index travels with its row, so that one start-up a gather is left out.
+ * Source: Sergeev and Del Balso, arXiv 1802.05799; Horovod documentation, "Tensor Fusion";
+ * horovod/tensorflow/__init__.py (allreduce) and horovod/common/controller.cc (FuseResponses), 0.21. O(variables ·
+ * dtypes) as long as a cycle's gradients fit one buffer. */
 #include "strategy/baselines/horovod.h"
 
 #include "strategy/baselines/baselines.h"
 #include "strategy/baselines/builder.h"
 #include "strategy/space/ready_order.h"
+
+const double horovod_cycles_us[HOROVOD_CYCLES] = {HOROVOD_CYCLE_US, 2e3, 5e3, 10e3, 25e3};
 
 static double slowest_scale(const struct cluster *cluster) {
     double scale = 0.0;
@@ -39,7 +46,7 @@ static void fill_cycles(struct horovod_queue *q, double scale, double cycle_us) 
 
 enum status horovod_queue_fill(const struct model *model, const struct cluster *cluster, double cycle_us,
                                struct arena *arena, struct horovod_queue *out, struct error *err) {
-    struct horovod_queue q = {.model = model, .n = model->n_variables};
+    struct horovod_queue q = {.model = model, .n = model->n_variables, .n_devices = cluster->n_devices};
     q.variable = arena_alloc(arena, q.n, sizeof *q.variable);
     q.cycle = arena_alloc(arena, q.n, sizeof *q.cycle);
     if (!q.variable || !q.cycle)
@@ -52,6 +59,12 @@ enum status horovod_queue_fill(const struct model *model, const struct cluster *
     return ST_OK;
 }
 
+uint64_t horovod_counted_bytes(const struct horovod_queue *queue, uint32_t variable, bool gathered) {
+    enum { INDEX_BYTES = 8 };
+    const struct variable *v = &queue->model->variables[variable];
+    return gathered ? queue->n_devices * v->sparse_rows * (v->bytes / v->shape[0] + INDEX_BYTES) : v->bytes;
+}
+
 /* Put entry `first`, and what the rule adds to it from the same cycle, into one message. */
 static void fuse(const struct horovod_queue *q, uint32_t first, uint64_t most, bool *fused, struct strategy *s,
                  uint32_t group) {
@@ -59,16 +72,20 @@ static void fuse(const struct horovod_queue *q, uint32_t first, uint64_t most, b
     uint64_t bytes = 0, passed = 0;
     for (uint32_t i = first; i < q->n && q->cycle[i] == q->cycle[first]; i++) {
         const struct variable *v = &q->model->variables[q->variable[i]];
+        const uint64_t size = horovod_counted_bytes(q, q->variable[i], v->sparse_rows > 0);
+        const bool alike = v->dtype == head->dtype && !v->sparse_rows == !head->sparse_rows;
         if (fused[i])
             continue;
-        if (i == first || (v->dtype == head->dtype && bytes + v->bytes <= most)) {
+        if (i == first || (alike && bytes + size <= most)) {
             s->variables[q->variable[i]].group = group;
             fused[i] = true;
-            bytes += v->bytes;
-        } else if (bytes + (passed += v->bytes) > most) {
+            bytes += size;
+        } else if (bytes + (passed += size) > most) {
             break;
         }
     }
+    if (head->sparse_rows)
+        s->groups[group].algorithm = ALGORITHM_all_gather;
 }
 
 enum status horovod_build(const struct model *model, const struct cluster *cluster, uint64_t fusion_bytes,

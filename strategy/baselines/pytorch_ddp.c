@@ -2,7 +2,8 @@
  *
  * After the first iteration buckets are rebuilt in the order in which gradients became ready. Each dtype fills buckets
  * of its own: a gradient joins the open one, which is closed once it holds its cap or more; the first bucket of a dtype
- * has the small cap, so that communication starts early. Embeddings are dense unless asked otherwise. Buckets go in
+ * has the small cap, so that communication starts early. Embeddings are dense unless asked otherwise: NCCL cannot send
+ * sparse gradients, and gloo, which gathers them a bucket each (pull request 19443), is left out. Buckets go in
  * order on one NCCL stream, so one at a time: credit 0; the optimizer waits for all.
  * Source: Li et al., VLDB 2020, §3.2.3 and §4.2; torch.nn.parallel.DistributedDataParallel documentation.
  * O(variables). */

@@ -11,7 +11,8 @@
  *   - with N not a power of two, recursive algorithms first fold the rest in and at last send them the result: two
  *     more rounds;
  *   - hierarchical: every node sums its d devices' gradients at one of them, d - 1 times M over the device link; those
- *     run the ring among K nodes; then d - 1 copies go back. Nodes work at once: the slowest counts.
+ *     run the ring among K nodes; then d - 1 copies go back. Nodes work at once: the slowest counts;
+ *   - all_gather is the ring's second half: N - 1 steps, in each of which M crosses every hop.
  *
  * `auto` is what the library chooses; measurements do not say what that is. At each point `auto` is taken for the
  * algorithm whose measured curve is nearest; from this follows how many parts it has. A query is O(log points). */
@@ -124,6 +125,8 @@ struct all_reduce_line all_reduce_line(const struct cluster *cluster, enum algor
         line = ring_line(s.k, s.alpha, s.beta, s.gamma);
         line.per_byte_us += s.inside;
         return line;
+    case ALGORITHM_all_gather:
+        return (struct all_reduce_line){(s.n - 1) * s.alpha, (s.n - 1) * hop};
     case ALGORITHM_auto:
     case ALGORITHM_COUNT:
         break;
@@ -149,7 +152,29 @@ static struct all_reduce_lines lines_of(const struct cluster *cluster, enum algo
     lines = (struct all_reduce_lines){1, {all_reduce_line(cluster, algorithm)}};
     if (algorithm == ALGORITHM_ring && transport != TRANSPORT_ideal)
         lines.line[0].startup_us = s.alpha * fmin(2 * s.k, 2 * (s.n - 1));
+    if (algorithm == ALGORITHM_all_gather && transport != TRANSPORT_ideal)
+        lines.line[0].startup_us = s.alpha * (transport == TRANSPORT_mpi ? 1 : fmin(s.k, s.n - 1));
     return lines;
+}
+
+/* How long a device takes to add a byte. */
+static double adding_us(const struct cluster *cluster) {
+    const enum transport transport = transport_of(cluster);
+    const struct runtime runtime = transport_runtime(cluster);
+    const bool gpu = transport == TRANSPORT_nccl || transport == TRANSPORT_ps_lite;
+    if (gpu && cluster->runtime.sum_gbyte_per_s <= 0) /* the profile's figure is of a server's processor */
+        return 1.5 * inverse(units_gbyte_per_s(runtime.copy_gbyte_per_s));
+    return inverse(units_gbyte_per_s(runtime.sum_gbyte_per_s));
+}
+
+/* libnbc's MPI_Iallgather is linear: every device sends to every other by itself, and a node takes each slice once a
+ * device. */
+static struct gather gather_of(const struct cluster *cluster) {
+    const struct shape s = shape_of(cluster);
+    const bool linear = transport_of(cluster) == TRANSPORT_mpi;
+    if (s.n < 2)
+        return (struct gather){.devices = s.n};
+    return (struct gather){s.n, (linear ? s.widest * (s.n - s.widest) : s.n - 1) * s.beta, s.n * adding_us(cluster)};
 }
 
 /* Open MPI's libnbc, as trial-runner/worker/mpi/collective.c has it. */
@@ -161,7 +186,7 @@ static void set_choice(struct all_reduce_table *table, const struct cluster *clu
     if (cluster->fixed_all_reduce || cluster->n_devices < 2)
         return; /* all lines are one */
     table->choice[ALGORITHM_double_tree] = transport == TRANSPORT_nccl;
-    for (int a = ALGORITHM_auto + 1; a < ALGORITHM_COUNT && transport == TRANSPORT_ideal; a++)
+    for (int a = ALGORITHM_auto + 1; a < ALL_REDUCE_COUNT && transport == TRANSPORT_ideal; a++)
         table->choice[a] = true;
     table->small = ALGORITHM_tree;
     if (transport == TRANSPORT_mpi)
@@ -189,17 +214,17 @@ static uint32_t list_points(const struct cluster *cluster, enum algorithm algori
 
 static enum status measured_curves(struct all_reduce_table *table, const struct cluster *cluster, struct arena *arena,
                                    struct error *err) {
-    struct curve_table measured[ALGORITHM_COUNT];
+    struct curve_table measured[ALL_REDUCE_COUNT];
     size_t most = cluster->n_measurements, n = 0;
     double *bytes = arena_alloc(arena, most, sizeof *bytes), *time_us = arena_alloc(arena, most, sizeof *time_us);
     enum status st = bytes && time_us ? ST_OK : error_no_memory(err);
-    for (int a = 0; a < ALGORITHM_COUNT && !st; a++) {
+    for (int a = 0; a < ALL_REDUCE_COUNT && !st; a++) {
         uint32_t points = list_points(cluster, (enum algorithm)a, bytes + n, time_us + n);
         measured[a] = (struct curve_table){points, bytes + n, time_us + n};
         n += points;
     }
-    for (int a = 0; a < ALGORITHM_COUNT && !st && n > 0; a++)
-        st = curve_init(&table->curves[a].measured, ALGORITHM_COUNT, measured, (uint32_t)a, arena, err);
+    for (int a = 0; a < ALL_REDUCE_COUNT && !st && n > 0; a++)
+        st = curve_init(&table->curves[a].measured, ALL_REDUCE_COUNT, measured, (uint32_t)a, arena, err);
     table->any_curve = n > 0;
     return st;
 }
@@ -210,7 +235,7 @@ static enum status measured_curves(struct all_reduce_table *table, const struct 
 static enum algorithm likest(const struct all_reduce_table *table, double bytes, double time_us) {
     enum algorithm likest = ALGORITHM_auto;
     double nearest = INFINITY;
-    for (int a = ALGORITHM_auto + 1; a < ALGORITHM_COUNT; a++) {
+    for (int a = ALGORITHM_auto + 1; a < ALL_REDUCE_COUNT; a++) {
         const struct curve *curve = &table->curves[a].measured;
         double off = curve->n > 0 ? fabs(log(curve_us(curve, bytes) / time_us)) : INFINITY;
         if (off < nearest) {
@@ -237,7 +262,7 @@ static double curve_burst_us(const struct curve *curve, double wire, uint32_t pa
 
 static double burst_us(const struct all_reduce_table *table, const double *wire) {
     double most = 0;
-    for (int a = ALGORITHM_auto + 1; a < ALGORITHM_COUNT; a++)
+    for (int a = ALGORITHM_auto + 1; a < ALL_REDUCE_COUNT; a++)
         most = fmax(most, curve_burst_us(&table->curves[a].measured, wire[a], parts_of((enum algorithm)a)));
     return most;
 }
@@ -288,14 +313,15 @@ static enum status hold_curves(struct all_reduce_table *table, const struct clus
     enum status st = wire_per_byte_us(cluster, wire, err);
     if (!st)
         table->burst_us = fmax(table->burst_us, burst_us(table, wire));
-    for (int a = 0; a < ALGORITHM_COUNT && !st && table->burst_us > 0; a++)
+    for (int a = 0; a < ALL_REDUCE_COUNT && !st && table->burst_us > 0; a++)
         st = curve_hold(table, (enum algorithm)a, wire, arena, err);
     return st;
 }
 
 enum status all_reduce_init(struct all_reduce_table *table, const struct cluster *cluster, double burst_us,
                             struct arena *arena, struct error *err) {
-    struct all_reduce_table built = {.burst_us = burst_us};
+    struct all_reduce_table built = {
+        .burst_us = burst_us, .fixed = cluster->fixed_all_reduce, .gather = gather_of(cluster)};
     struct all_reduce_line fixed = {cluster->all_reduce_startup_us, cluster->all_reduce_per_byte_ns / 1000};
     for (int a = 0; a < ALGORITHM_COUNT; a++) {
         built.lines[a].n = 1; /* free, on one device */
@@ -350,7 +376,7 @@ static struct all_reduce_cost cost_of(const struct all_reduce_table *table, enum
 
 static struct all_reduce_cost cheapest(const struct all_reduce_table *table, double bytes) {
     struct all_reduce_cost best = in_one_part(INFINITY, 0);
-    for (int a = ALGORITHM_auto + 1; a < ALGORITHM_COUNT; a++) {
+    for (int a = ALGORITHM_auto + 1; a < ALL_REDUCE_COUNT; a++) {
         if (table->any_curve ? table->curves[a].measured.n == 0 : !table->choice[a])
             continue;
         struct all_reduce_cost cost = cost_of(table, (enum algorithm)a, bytes);
@@ -360,7 +386,33 @@ static struct all_reduce_cost cheapest(const struct all_reduce_table *table, dou
     return best;
 }
 
+/* Half of a ring all-reduce of `bytes`, what all devices have together. */
+static struct all_reduce_cost half_of_ring(const struct all_reduce_table *table, double bytes) {
+    struct all_reduce_cost c;
+    if (table->fixed || table->curves[ALGORITHM_ring].measured.n > 0)
+        c = cost_of(table, ALGORITHM_ring, bytes);
+    else if (table->curves[ALGORITHM_auto].measured.n > 0)
+        c = cost_of(table, ALGORITHM_auto, bytes);
+    else
+        c = cheapest(table, bytes);
+    return (struct all_reduce_cost){c.startup_us / 2, c.transfer_us / 2, c.hold_us / 2, 1};
+}
+
+static struct all_reduce_cost gather_cost(const struct all_reduce_table *table, double bytes) {
+    const struct gather *gather = &table->gather;
+    const double least = gather->least_per_byte_us * bytes;
+    struct all_reduce_cost c = table->fixed || table->any_curve
+                                   ? half_of_ring(table, gather->devices * bytes)
+                                   : cheapest_line(&table->lines[ALGORITHM_all_gather], bytes);
+    c.startup_us += gather->sum_per_byte_us * bytes;
+    c.transfer_us = fmax(c.transfer_us, least);
+    c.hold_us = fmax(c.hold_us, least);
+    return c;
+}
+
 struct all_reduce_cost all_reduce_cost(const struct all_reduce_table *table, enum algorithm algorithm, uint64_t bytes) {
+    if (algorithm == ALGORITHM_all_gather)
+        return gather_cost(table, (double)bytes);
     if (algorithm != ALGORITHM_auto || table->curves[ALGORITHM_auto].measured.n > 0)
         return cost_of(table, algorithm, (double)bytes);
     if (!table->any_curve && bytes < table->small_bytes)
@@ -377,7 +429,7 @@ static double curve_least_per_byte_us(const struct all_reduce_curve *curve) {
 
 double all_reduce_least_per_byte_us(const struct all_reduce_table *table) {
     double least = INFINITY;
-    for (int a = 0; a < ALGORITHM_COUNT; a++) {
+    for (int a = 0; a < ALL_REDUCE_COUNT; a++) {
         const struct all_reduce_lines *lines = &table->lines[a];
         if (table->curves[a].measured.n > 0)
             least = fmin(least, curve_least_per_byte_us(&table->curves[a]));

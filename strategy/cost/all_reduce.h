@@ -1,4 +1,4 @@
-/* What one all-reduce costs on a cluster, by algorithm and size.
+/* What one all-reduce, or the all-gather in place of one, costs on a cluster, by algorithm and size.
  *
  * A cost has two parts. `startup_us` is latency: it passes whatever else is on the network. `transfer_us` is the time
  * for which the message would hold the network alone; transfers that overlap share the network. The sum of both is the
@@ -15,6 +15,15 @@
  *   nccl                       the ring or the trees, whichever NCCL's model has faster
  *   mpi                        Open MPI's libnbc: a binomial tree below 64 KiB and on less than four ranks, else a ring
  *   gloo, ps-lite              a ring (gloo's default; servers have no all-reduce)
+ *
+ * `all_gather` of M bytes a device on n devices is the second half of a ring all-reduce of n * M: n - 1 steps, in each
+ * of which every device passes on the M bytes of another. Where all-reduces were measured or are fixed, it takes half
+ * as long as a ring of n * M (as `auto` where no ring was measured), but never less than (n - 1) * M over the narrowest
+ * NIC. Otherwise it has lines of its own: NCCL's, or the formula of a ring, which is gloo's too. Open MPI's libnbc has
+ * every device send to all others at once: one latency, and a node of d devices takes in every slice from outside d
+ * times (coll/libnbc/nbc_iallgather.c, 4.1). After it every device adds n slices; this is part of startup_us, because
+ * meanwhile the network is free. The rate is runtime.sum_gbyte_per_s. Where that is not known and the devices are GPUs
+ * (transports nccl and ps-lite), an addition takes one and a half copies, since it reads two numbers and writes one.
  *
  * A curve never falls and is straight in bytes between its points; the algorithms of a cluster are a family
  * (strategy/cost/curve.h). Of its time T(M), the transfer is max(T(M) - T(smallest), M * the least time a byte that the
@@ -61,6 +70,13 @@ struct all_reduce_curve {
     const uint32_t *parts;
 };
 
+/* What an all-gather has beside its line. */
+struct gather {
+    double devices;
+    double least_per_byte_us; /* of the bytes of one device: through the narrowest NIC */
+    double sum_per_byte_us;   /* adding all slices */
+};
+
 struct all_reduce_table {
     bool any_curve;
     double burst_us; /* S: the time in which the narrowest NIC sends a burst; 0: there are no bursts */
@@ -69,6 +85,8 @@ struct all_reduce_table {
     enum algorithm small;         /* and below that */
     uint64_t small_bytes;
     struct all_reduce_curve curves[ALGORITHM_COUNT];
+    bool fixed; /* "collectives": all lines are one, but that of all_gather */
+    struct gather gather;
 };
 
 /* Build the table; its curves live in `arena`. burst_us: the burst that is known already, 0 if none; the curves may
@@ -82,7 +100,7 @@ struct all_reduce_line all_reduce_line(const struct cluster *cluster, enum algor
 /* O(log points); allocates nothing. */
 struct all_reduce_cost all_reduce_cost(const struct all_reduce_table *table, enum algorithm algorithm, uint64_t bytes);
 
-/* The least time a byte for which any algorithm and any size holds the network in either direction. */
+/* The least time a byte for which any all-reduce of any size holds the network in either direction. */
 double all_reduce_least_per_byte_us(const struct all_reduce_table *table);
 
 /* The rate of the narrowest NIC or overridden link between nodes with devices, times goodput, in bytes per

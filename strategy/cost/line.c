@@ -32,7 +32,7 @@ uint32_t cost_all_reduce_lines(const struct cost *cost, struct cost_line out[COS
     uint32_t n = 0, kept = 0;
     if (table->any_curve || table->small_bytes > 0)
         return 0;
-    for (int a = ALGORITHM_auto + 1; a < ALGORITHM_COUNT; a++)
+    for (int a = ALGORITHM_auto + 1; a < ALL_REDUCE_COUNT; a++)
         for (uint32_t i = 0; i < table->lines[a].n && table->choice[a]; i++)
             lines[n++] = (struct cost_line){cost->runtime.message_us + table->lines[a].line[i].startup_us,
                                             table->lines[a].line[i].per_byte_us};

@@ -18,7 +18,7 @@ struct cost_line {
 /* What one all-reduce with algorithm auto takes on its own, runtime.message_us included. Never falls with bytes. */
 double cost_all_reduce_us(const struct cost *cost, uint64_t bytes);
 
-enum { COST_MAX_LINES = 3 * ALGORITHM_COUNT };
+enum { COST_MAX_LINES = 3 * ALL_REDUCE_COUNT };
 
 /* Where the cost of an all-reduce (auto) is exactly the least of some lines, fill them and return how many: 1 with
  * "collectives" or one device, otherwise the lines of the algorithms that the library chooses from, without those that

@@ -29,14 +29,24 @@ static double rate_of(const struct nccl_shape *s, double part, enum protocol p) 
     return p == PROTOCOL_ll ? fmin(rate, s->nodes > 2 ? LL_BYTES_PER_US : LL_BYTES_PER_US_TWO_NODES) : rate;
 }
 
-static struct all_reduce_line ring_line(const struct nccl_shape *s, enum protocol p) {
-    double steps = 2 * (s->ranks - 1), between = s->nodes > 1 ? fmin(2 * s->nodes, steps) : 0;
+/* `steps` steps, `between` of them between nodes, that together move the bytes `times` times through every device. */
+static struct all_reduce_line steps_line(const struct nccl_shape *s, enum protocol p, double steps, double between,
+                                         double times) {
     double inside_us = RING_STEP_US[s->nvlink ? HOP_nvlink : HOP_pcie][p];
     if (s->nodes > 1)
         inside_us = fmax(inside_us, POST_US[p]);
     return (struct all_reduce_line){RING_BASE_US[p] + (steps - between) * inside_us +
                                         between * step_between_us(s, RING_STEP_US[HOP_net], p),
-                                    steps / s->ranks / rate_of(s, RING_RATE[p], p)};
+                                    times / rate_of(s, RING_RATE[p], p)};
+}
+
+static struct all_reduce_line ring_line(const struct nccl_shape *s, enum protocol p) {
+    double steps = 2 * (s->ranks - 1), between = s->nodes > 1 ? fmin(2 * s->nodes, steps) : 0;
+    return steps_line(s, p, steps, between, steps / s->ranks);
+}
+
+static struct all_reduce_line all_gather_line(const struct nccl_shape *s, enum protocol p) {
+    return steps_line(s, p, s->ranks - 1, s->nodes - 1, s->ranks - 1);
 }
 
 static struct all_reduce_line tree_line(const struct nccl_shape *s, enum protocol p) {
@@ -49,11 +59,13 @@ static struct all_reduce_line tree_line(const struct nccl_shape *s, enum protoco
 
 struct all_reduce_lines nccl_lines(const struct nccl_shape *shape, enum algorithm algorithm) {
     struct all_reduce_lines lines = {0};
-    if (algorithm != ALGORITHM_ring && algorithm != ALGORITHM_double_tree)
-        return lines;
-    for (int p = 0; p < PROTOCOL_COUNT; p++)
+    struct all_reduce_line (*line)(const struct nccl_shape *, enum protocol) =
+        algorithm == ALGORITHM_ring          ? ring_line
+        : algorithm == ALGORITHM_double_tree ? tree_line
+        : algorithm == ALGORITHM_all_gather  ? all_gather_line
+                                             : NULL;
+    for (int p = 0; p < PROTOCOL_COUNT && line; p++)
         if (p != PROTOCOL_ll128 || shape->nvlink)
-            lines.line[lines.n++] =
-                algorithm == ALGORITHM_ring ? ring_line(shape, (enum protocol)p) : tree_line(shape, (enum protocol)p);
+            lines.line[lines.n++] = line(shape, (enum protocol)p);
     return lines;
 }

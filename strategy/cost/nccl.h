@@ -9,6 +9,7 @@
  * and takes the least sum. Here that sum is also the time that the all-reduce takes.
  *
  * Left out: CollNet and NVLS, which need switches that sum; corrections of a rate by size.
+ * An all-gather is a ring with half the steps; it has no tree.
  * Source: NCCL 2.21, src/graph/tuning.cc, ncclTopoTuneModel. */
 #ifndef STRATEGY_COST_NCCL_H
 #define STRATEGY_COST_NCCL_H
@@ -26,7 +27,7 @@ struct nccl_shape {
     bool nvlink;                   /* between all devices of every node */
 };
 
-/* One line for each protocol; none for algorithms other than ring and double_tree. */
+/* One line for each protocol; none for algorithms other than ring, double_tree and all_gather. */
 struct all_reduce_lines nccl_lines(const struct nccl_shape *shape, enum algorithm algorithm);
 
 #endif

@@ -20,6 +20,7 @@ static struct all_reduce_line table_2(enum algorithm algorithm, double n, double
     case ALGORITHM_ring:
     case ALGORITHM_auto:
     case ALGORITHM_hierarchical:
+    case ALGORITHM_all_gather:
     case ALGORITHM_COUNT:
         break;
     }
@@ -28,7 +29,7 @@ static struct all_reduce_line table_2(enum algorithm algorithm, double n, double
 
 enum status scaled_line(struct all_reduce_line ring, uint32_t from, uint32_t to, enum algorithm algorithm,
                         struct all_reduce_line *out, struct error *err) {
-    if (algorithm == ALGORITHM_auto || algorithm == ALGORITHM_hierarchical)
+    if (algorithm == ALGORITHM_auto || algorithm >= ALGORITHM_hierarchical)
         return error_set(err, ST_INFEASIBLE,
                          "a measured all-reduce line cannot be carried over to %s: give ring, tree, "
                          "double_tree, recursive_doubling or halving_doubling",

@@ -97,6 +97,7 @@ static void route(struct traffic *t, enum algorithm algorithm) {
         route_nodes(t, algorithm == ALGORITHM_hierarchical);
         break;
     case ALGORITHM_auto:
+    case ALGORITHM_all_gather:
     case ALGORITHM_COUNT:
         break;
     }
@@ -109,7 +110,7 @@ enum status wire_per_byte_us(const struct cluster *cluster, double by_algorithm[
                               .in = arena_alloc(&arena, cluster->n_nodes, sizeof(double))};
     enum status st = traffic.out && traffic.in ? ST_OK : error_no_memory(err);
     double least = INFINITY;
-    for (int a = ALGORITHM_auto + 1; a < ALGORITHM_COUNT && !st; a++) {
+    for (int a = ALGORITHM_auto + 1; a < ALL_REDUCE_COUNT && !st; a++) {
         clear(&traffic);
         route(&traffic, (enum algorithm)a);
         by_algorithm[a] = busiest_us(&traffic);
@@ -117,6 +118,7 @@ enum status wire_per_byte_us(const struct cluster *cluster, double by_algorithm[
     }
     if (!st)
         by_algorithm[ALGORITHM_auto] = least;
+    by_algorithm[ALGORITHM_all_gather] = 0;
     arena_release(&arena);
     return st;
 }

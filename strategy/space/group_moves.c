@@ -131,10 +131,30 @@ bool move_regroup(struct draft *d, const struct group_view *view) {
     return true;
 }
 
+/* The sparse members of one group, or of all, leave for a gathered group of their own. */
+static bool gather(struct draft *d, const struct group_view *view) {
+    bool any = false, all = draw_chance(d->rng, 0.5);
+    uint32_t picked = view->order[rng_below(d->rng, view->n)];
+    struct group like = d->strategy.groups[picked];
+    like.algorithm = ALGORITHM_all_gather;
+    uint32_t added = group_add(d, like);
+    for (uint32_t v = 0; v < d->strategy.n_variables && !d->no_memory; v++) {
+        struct variable_sync *sync = &d->strategy.variables[v];
+        if (sync->kind != SYNC_ALL_REDUCE || !d->space->model->variables[v].sparse_rows ||
+            (!all && sync->group != picked))
+            continue;
+        sync->group = added;
+        any = true;
+    }
+    return any;
+}
+
 bool move_algorithm(struct draft *d, const struct group_view *view) {
     if (!view->n)
         return false;
     enum algorithm algorithm = (enum algorithm)draw_bit(d->rng, d->space->options.algorithms);
+    if (algorithm == ALGORITHM_all_gather)
+        return gather(d, view);
     if (draw_chance(d->rng, 0.5)) {
         d->strategy.groups[view->order[rng_below(d->rng, view->n)]].algorithm = algorithm;
         return true;

@@ -1,6 +1,7 @@
 /* Merge groups of a draft. A message has one element type on the wire, so a group may not mix types. Samplers and moves
  * merge groups without looking at types. Settling then splits the groups that mix types, in one pass: each group heads
- * a chain of the groups that were split off it, one a type. */
+ * a chain of the groups that were split off it, one a type. Dense gradients are also split off a group that is
+ * gathered, and all-reduced by any algorithm of the space. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 struct chain {
     uint32_t next;   /* 0 ends it: group 0 is never split off another */
     enum dtype type; /* DTYPE_COUNT: no member yet */
+    bool reduced;    /* split off a gathered group */
 };
 
 enum dtype space_wire_type(const struct variable *variable, enum encoding encoding) {
@@ -37,18 +39,23 @@ uint32_t group_add(struct draft *d, struct group like) {
 
 /* The group of variable v's type in the chain of its present group, made if it is not there. */
 static uint32_t group_of_type(struct draft *d, struct chain *chains, uint32_t v) {
-    enum dtype type = space_wire_type(&d->space->model->variables[v], d->strategy.variables[v].encoding);
+    const struct variable *variable = &d->space->model->variables[v];
+    enum dtype type = space_wire_type(variable, d->strategy.variables[v].encoding);
     uint32_t head = d->strategy.variables[v].group, g = head;
-    if (chains[g].type == DTYPE_COUNT)
+    struct group like = d->strategy.groups[head];
+    bool reduced = like.algorithm == ALGORITHM_all_gather && !variable->sparse_rows;
+    if (chains[g].type == DTYPE_COUNT && !reduced)
         chains[g].type = type;
-    while (chains[g].type != type && chains[g].next)
+    while ((chains[g].type != type || chains[g].reduced != reduced) && chains[g].next)
         g = chains[g].next;
-    if (chains[g].type == type)
+    if (chains[g].type == type && chains[g].reduced == reduced)
         return g;
-    uint32_t added = group_add(d, d->strategy.groups[head]);
+    if (reduced)
+        like.algorithm = (enum algorithm)draw_bit(d->rng, space_all_reduces(&d->space->options));
+    uint32_t added = group_add(d, like);
     if (d->no_memory)
         return head;
-    chains[added] = (struct chain){0, type};
+    chains[added] = (struct chain){0, type, reduced};
     chains[g].next = added;
     return added;
 }

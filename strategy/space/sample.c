@@ -158,7 +158,7 @@ struct algorithms {
 };
 
 static enum algorithm some_algorithm(const struct draft *d) {
-    return (enum algorithm)draw_bit(d->rng, d->space->options.algorithms);
+    return (enum algorithm)draw_bit(d->rng, space_all_reduces(&d->space->options));
 }
 
 static struct algorithms draw_algorithms(const struct draft *d) {
@@ -247,6 +247,18 @@ static void merge_any(struct draft *d, uint64_t partition) {
     merge_runs(d, order, partition);
 }
 
+/* Sometimes each sparse gradient that no server has is gathered by itself (Horovod). */
+static void gather_sparse(struct draft *d, uint64_t partition) {
+    const struct group like = {.algorithm = ALGORITHM_all_gather, .partition_bytes = partition};
+    if (!(d->space->options.algorithms >> ALGORITHM_all_gather & 1) || draw_chance(d->rng, 0.4))
+        return;
+    for (uint32_t v = 0; v < d->strategy.n_variables && !d->no_memory; v++) {
+        struct variable_sync *sync = &d->strategy.variables[v];
+        if (sync->kind == SYNC_ALL_REDUCE && d->space->model->variables[v].sparse_rows)
+            sync->group = group_add(d, like);
+    }
+}
+
 static void set_servers(struct draft *d, uint64_t partition, bool balanced) {
     bool local = !d->space->several_devices || draw_chance(d->rng, 0.9);
     for (uint32_t v = 0; v < d->strategy.n_variables; v++) {
@@ -296,6 +308,7 @@ enum status space_sample_constrained(const struct space *space, struct rng *rng,
         merge_runs(&d, space->ready, partition);
     else
         merge_any(&d, partition);
+    gather_sparse(&d, partition);
     set_servers(&d, partition, constraints & SPACE_BALANCED);
     st = draft_finish(&d, out, err);
     draft_close(&d);

@@ -18,7 +18,7 @@ static uint32_t least(uint32_t a, uint32_t b) {
 }
 
 static double gradient_bytes(const struct draft *d, uint32_t v) {
-    return (double)plan_gradient_bytes(&d->space->model->variables[v], &d->strategy.variables[v]);
+    return (double)plan_gradient_bytes(&d->strategy, &d->space->model->variables[v], &d->strategy.variables[v]);
 }
 
 /* Memory for n servers of a variable; NULL and no_memory when there is none. */

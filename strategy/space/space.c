@@ -20,6 +20,10 @@ struct space_options space_default_options(void) {
     };
 }
 
+uint32_t space_all_reduces(const struct space_options *options) {
+    return options->algorithms & ~(1u << ALGORITHM_all_gather);
+}
+
 static enum status check_range(uint64_t min, uint64_t max, const char *what, struct error *err) {
     if (min < SPACE_MIN_BYTES || min > max || max > UINT64_C(1) << 40)
         return error_set(err, ST_INVALID, "%s size: the range must rise and lie within 4 KiB and 1 TiB", what);
@@ -29,7 +33,7 @@ static enum status check_range(uint64_t min, uint64_t max, const char *what, str
 static enum status check_options(const struct space_options *o, struct error *err) {
     if (!o->all_reduce && !o->parameter_server)
         return error_set(err, ST_INVALID, "neither all_reduce nor parameter_server is allowed; allow one");
-    if (!o->algorithms || o->algorithms >> ALGORITHM_COUNT)
+    if (!space_all_reduces(o) || o->algorithms >> ALGORITHM_COUNT)
         return error_set(err, ST_INVALID, "the set of all-reduce algorithms is empty or has unknown members");
     if (!o->policies || o->policies & ~(1u << POLICY_fifo | 1u << POLICY_priority))
         return error_set(err, ST_INVALID,
@@ -83,6 +87,8 @@ static enum status fill(struct space *space, struct error *err) {
         place[ready[i]] = i;
         space->sparse = space->sparse || space->model->variables[i].sparse_rows;
     }
+    if (!space->sparse)
+        space->options.algorithms = space_all_reduces(&space->options);
     fill_rates(space->cluster, rate, rate + n_nodes, rate + 2 * (size_t)n_nodes);
     for (uint32_t i = 0; i < n_nodes; i++)
         space->several_devices = space->several_devices || space->cluster->nodes[i].devices > 1;

@@ -27,10 +27,11 @@
 struct space_options {
     bool all_reduce, parameter_server; /* at least one */
     bool cross_iteration;              /* false: always the barrier */
-    uint32_t algorithms;               /* set of 1u << ALGORITHM_...; not empty */
-    uint32_t policies;                 /* set of 1u << POLICY_...; not empty. preemptive is refused: see above */
-    uint32_t encodings;                /* set of 1u << ENCODING_...; holds none. Only f32 and f64 are ever encoded */
-    uint32_t max_shards;               /* 1: no variable is cut; at most SPACE_MAX_SHARDS */
+    uint32_t
+        algorithms; /* set of 1u << ALGORITHM_...; holds an all-reduce. all_gather: sparse gradients may be gathered */
+    uint32_t policies;   /* set of 1u << POLICY_...; not empty. preemptive is refused: see above */
+    uint32_t encodings;  /* set of 1u << ENCODING_...; holds none. Only f32 and f64 are ever encoded */
+    uint32_t max_shards; /* 1: no variable is cut; at most SPACE_MAX_SHARDS */
     uint64_t min_partition_bytes, max_partition_bytes; /* beside "whole"; at least SPACE_MIN_BYTES */
     uint64_t min_credit_bytes, max_credit_bytes;       /* beside 0 and no limit; at least SPACE_MIN_BYTES */
     bool whole_messages;                               /* no message is cut: every partition size is 0 */
@@ -42,16 +43,19 @@ enum { SPACE_MAX_SHARDS = 4096, SPACE_MIN_BYTES = 4096 };
 /* Both architectures, every algorithm, fifo and priority, no encoding, up to 64 shards, sizes 64 KiB to 64 MiB. */
 struct space_options space_default_options(void);
 
+/* The set of algorithms without all_gather. */
+uint32_t space_all_reduces(const struct space_options *options);
+
 struct space {
     struct arena arena;            /* owns the arrays */
     const struct model *model;     /* borrowed */
     const struct cluster *cluster; /* borrowed */
-    struct space_options options;
-    const uint32_t *ready; /* the model's variables in the order in which gradients become ready */
-    const uint32_t *place; /* the inverse of ready: ready[place[v]] = v */
-    const double *rate;    /* by node: bytes per microsecond that a server there can receive and send */
-    bool several_devices;  /* some node has more than one: local reduction is a choice */
-    bool sparse;           /* some variable is sparse */
+    struct space_options options;  /* without all_gather where no variable is sparse */
+    const uint32_t *ready;         /* the model's variables in the order in which gradients become ready */
+    const uint32_t *place;         /* the inverse of ready: ready[place[v]] = v */
+    const double *rate;            /* by node: bytes per microsecond that a server there can receive and send */
+    bool several_devices;          /* some node has more than one: local reduction is a choice */
+    bool sparse;                   /* some variable is sparse */
 };
 
 /* Fails: ST_INVALID (options that leave nothing to choose, with what is wrong). O(variables + operators + nodes +

@@ -116,7 +116,7 @@ offers bash_completes_lists_of_models 'syncopate compare vgg16,resnet1' 'vgg16,r
 offers bash_completes_files 'syncopate strategy show resnet50 lab-4x1g --strategy be' 'best.json'
 offers bash_completes_files_with_blanks 'syncopate trial resnet50 lab-4x1g --strategy two' 'two words.json'
 offers bash_completes_a_strategy_by_either 'syncopate strategy diff resnet50 lab-4x1g wfbp be' 'best.json'
-offers bash_repeats_the_last_argument 'syncopate rank resnet50 lab-4x1g wfbp single hor' 'horovod'
+offers bash_repeats_the_last_argument 'syncopate rank resnet50 lab-4x1g wfbp single mg-' 'mg-wfbp'
 offers bash_skips_values_of_options 'syncopate tune --trials 30 --runner lab ncf-' 'ncf-sparse'
 offers bash_skips_the_service_before_the_command 'syncopate --server http://127.0.0.1:8642 tune gp' 'gpt2-small'
 offers bash_offers_nothing_for_a_number 'syncopate tune resnet50 lab-4x1g --trials ' ''

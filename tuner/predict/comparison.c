@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "simulator/bound.h"
+#include "simulator/tuned.h"
 #include "strategy/exact/gradients.h"
 #include "strategy/exact/one_machine.h"
 #include "tuner/predict/predictor.h"
@@ -14,7 +15,7 @@ static enum status predict(struct predictor *predictor, const struct baseline *b
     struct strategy strategy;
     struct prediction prediction;
     *out = NAN;
-    enum status st = baselines_build(baseline, predictor->model, predictor->cluster, &strategy, err);
+    enum status st = tuned_build(baseline, predictor->model, predictor->cluster, &strategy, err);
     if (!st) {
         st = predictor_run(predictor, &strategy, &prediction, err);
         if (!st)

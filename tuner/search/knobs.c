@@ -30,6 +30,8 @@ static uint32_t architectures(const struct space *space) {
         set |= 1u << KNOB_ARCHITECTURE_all_reduce;
     if (o->parameter_server)
         set |= 1u << KNOB_ARCHITECTURE_server;
+    if (o->all_reduce && o->algorithms >> ALGORITHM_all_gather & 1)
+        set |= 1u << KNOB_ARCHITECTURE_sparse_gathered;
     if (o->all_reduce && o->parameter_server)
         set |= 1u << KNOB_ARCHITECTURE_large_served | (uint32_t)space->sparse << KNOB_ARCHITECTURE_sparse_served;
     return set;
@@ -103,7 +105,7 @@ static struct knob_dimension dimension_of(const struct space *space, enum knob k
     case KNOB_policy:
         return category(knob, o->policies);
     case KNOB_algorithm:
-        return category(knob, o->algorithms);
+        return category(knob, space_all_reduces(o));
     case KNOB_cross_iteration:
         return category(knob, o->cross_iteration ? 3 : 1);
     case KNOB_n_servers:
@@ -303,22 +305,27 @@ static void merge(const struct space *space, const struct knobs *knobs, struct s
     uint32_t open[DTYPE_COUNT], n = 0;
     uint64_t held[DTYPE_COUNT];
     memset(open, 0xff, sizeof open);
+    for (uint32_t g = 0; g < s->n_groups; g++) {
+        s->groups[g].algorithm = knobs->algorithm;
+        s->groups[g].partition_bytes = knobs->partition_bytes;
+    }
     for (uint32_t i = 0; i < s->n_variables; i++) {
         uint32_t v = space->ready[i];
         const struct variable *variable = &space->model->variables[v];
         enum dtype type = variable->dtype;
         if (is_served(knobs, variable))
             continue;
+        if (knobs->architecture == KNOB_ARCHITECTURE_sparse_gathered && variable->sparse_rows) {
+            s->groups[n].algorithm = ALGORITHM_all_gather;
+            s->variables[v].group = n++;
+            continue;
+        }
         if (open[type] == UINT32_MAX || held[type] + variable->bytes > knobs->merge_bytes) {
             open[type] = n++;
             held[type] = 0;
         }
         held[type] += variable->bytes;
         s->variables[v].group = open[type];
-    }
-    for (uint32_t g = 0; g < s->n_groups; g++) {
-        s->groups[g].algorithm = knobs->algorithm;
-        s->groups[g].partition_bytes = knobs->partition_bytes;
     }
 }
 
@@ -406,7 +413,7 @@ static uint32_t collect(const struct space *space, const struct knobs *knobs, st
         sync->shards = shards_of(space, knobs, variable);
         sync->local_reduction = true;
         sync->partition_bytes = knobs->partition_bytes;
-        list[n++] = (struct sized_variable){(double)plan_gradient_bytes(variable, sync), v};
+        list[n++] = (struct sized_variable){(double)plan_gradient_bytes(s, variable, sync), v};
     }
     largest_first(n, list);
     return n;

@@ -18,8 +18,9 @@
 #include "base/error.h"
 #include "strategy/space/space.h"
 
-/* Who is served, the others being all-reduced: nobody, all, variables of at least served_bytes, sparse variables. */
-#define KNOB_ARCHITECTURE_TABLE(X) X(all_reduce) X(server) X(large_served) X(sparse_served)
+/* Who is served, the others being all-reduced: nobody, all, variables of at least served_bytes, sparse variables.
+ * sparse_gathered: nobody, but every sparse variable is gathered by itself. */
+#define KNOB_ARCHITECTURE_TABLE(X) X(all_reduce) X(server) X(large_served) X(sparse_served) X(sparse_gathered)
 enum knob_architecture {
 #define X(name) KNOB_ARCHITECTURE_##name,
     KNOB_ARCHITECTURE_TABLE(X)

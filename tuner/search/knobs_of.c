@@ -26,12 +26,20 @@ static struct served_variables served_of(const struct space *space, const struct
     return out;
 }
 
-static enum knob_architecture architecture_of(const struct space *space, const struct served_variables *served) {
+static bool gathers(const struct strategy *s) {
+    for (uint32_t g = 0; g < s->n_groups; g++)
+        if (s->groups[g].algorithm == ALGORITHM_all_gather)
+            return true;
+    return false;
+}
+
+static enum knob_architecture architecture_of(const struct space *space, const struct strategy *s,
+                                              const struct served_variables *served) {
     uint32_t sparse = 0;
     for (uint32_t v = 0; v < space->model->n_variables; v++)
         sparse += space->model->variables[v].sparse_rows > 0;
     if (!served->n)
-        return KNOB_ARCHITECTURE_all_reduce;
+        return gathers(s) ? KNOB_ARCHITECTURE_sparse_gathered : KNOB_ARCHITECTURE_all_reduce;
     if (served->n == space->model->n_variables)
         return KNOB_ARCHITECTURE_server;
     return served->n == sparse && served->n_sparse == sparse ? KNOB_ARCHITECTURE_sparse_served
@@ -81,16 +89,24 @@ static enum status n_servers_of(const struct space *space, const struct strategy
     return ST_OK;
 }
 
+/* Of the first group that is all-reduced. */
+static enum algorithm algorithm_of(const struct strategy *s) {
+    for (uint32_t g = 0; g < s->n_groups; g++)
+        if (s->groups[g].algorithm != ALGORITHM_all_gather)
+            return s->groups[g].algorithm;
+    return ALGORITHM_auto;
+}
+
 enum status knobs_of(const struct space *space, const struct strategy *strategy, struct knobs *out, struct error *err) {
     const struct served_variables served = served_of(space, strategy);
-    struct knobs k = {.architecture = architecture_of(space, &served),
+    struct knobs k = {.architecture = architecture_of(space, strategy, &served),
                       .partition_bytes = served.partition_bytes,
                       .credit_bytes = strategy->credit_bytes,
                       .policy = strategy->policy,
                       .cross_iteration = strategy->cross_iteration,
                       .served_bytes = served.least_bytes / SPACE_MIN_BYTES * SPACE_MIN_BYTES};
     if (strategy->n_groups) {
-        k.algorithm = strategy->groups[0].algorithm;
+        k.algorithm = algorithm_of(strategy);
         k.partition_bytes = strategy->groups[0].partition_bytes;
     }
     enum status st = merge_bytes_of(space, strategy, &k.merge_bytes, err);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "simulator/tuned.h"
+
 static bool is_default(const struct start *start) {
     return start->baseline->kind == BASELINE_DEFAULT;
 }
@@ -25,7 +27,7 @@ static enum status make(struct predictor *predictor, const struct baseline *row,
                         struct error *err) {
     struct prediction prediction;
     *usable = false;
-    enum status st = baselines_build(row, predictor->model, predictor->cluster, &out->strategy, err);
+    enum status st = tuned_build(row, predictor->model, predictor->cluster, &out->strategy, err);
     if (st)
         return st == ST_INFEASIBLE ? ST_OK : st;
     st = predictor_run(predictor, &out->strategy, &prediction, err);

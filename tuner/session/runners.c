@@ -126,7 +126,7 @@ void runner_release(struct runner *runner) {
 uint32_t runner_algorithms(const struct runner *runner) {
     if (runner->job) /* --export-to says what a job cannot do */
         return (1u << ALGORITHM_COUNT) - 1;
-    uint32_t set = 1u << ALGORITHM_ring;
+    uint32_t set = 1u << ALGORITHM_ring | 1u << ALGORITHM_all_gather;
     if (runner->place.worker == TRIAL_WORKER_NCCL)
         set |= 1u << ALGORITHM_double_tree;
     else

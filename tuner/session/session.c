@@ -217,7 +217,7 @@ static uint64_t reserve(const struct session *s) {
 }
 
 /* How many of the starts are tried however slow they are predicted, because the speed-up is over the best baseline
- * measured: the framework defaults and the two others (published systems or exact schedules) that are predicted
+ * measured: the framework defaults and the two others (published or tuned systems, exact schedules) that are predicted
  * fastest. They get at most half of the trials that the final leaves, so a small budget does not reach all defaults.
  * The other starts are candidates. */
 static size_t starts_limit(const struct session *s) {

@@ -11,6 +11,7 @@
 #include "service/http/api/api.h"
 #include "service/http/api/lists.h"
 #include "service/http/api/references.h"
+#include "simulator/tuned.h"
 #include "strategy/baselines/baselines.h"
 
 enum { PAGE_SIZE = 100, PAGE_MAX = 1000 };
@@ -202,7 +203,7 @@ static enum status read_new(struct request *rq, const struct json_at *body, cons
     const struct baseline *baseline = baselines_find(name);
     if (!baseline)
         return json_fail(body, err, "there is no baseline \"%.64s\"", name);
-    return baselines_build(baseline, domain->model, domain->cluster, out, err);
+    return tuned_build(baseline, domain->model, domain->cluster, out, err);
 }
 
 static enum status put_strategy(struct request *rq, const struct json_at *body, const struct prepared_domain *domain,

@@ -13,6 +13,7 @@
 #include "service/http/api/references.h"
 #include "service/http/transport/server.h"
 #include "simulator/trace.h"
+#include "simulator/tuned.h"
 #include "strategy/baselines/baselines.h"
 
 enum { MAX_STRATEGIES = 10000, MAX_TIMELINES = 16, NAME_ROOM = 128, SAMPLES = 3, FEW = 8 };
@@ -66,7 +67,7 @@ static enum status predict_built(struct batch *batch, struct item *item, struct 
     enum status st = work_check(err);
     if (st)
         return st;
-    st = item->baseline ? baselines_build(item->baseline, d->model, d->cluster, &strategy, err)
+    st = item->baseline ? tuned_build(item->baseline, d->model, d->cluster, &strategy, err)
                         : reference_strategy(batch->rq, d, &item->at, &strategy, err);
     if (st)
         return st;

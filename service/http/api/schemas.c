@@ -21,8 +21,8 @@
 #define REFERENCE(schema)                                                                                              \
     "{'description':'A whole id, 4 or more first digits of one, a name, or the description itself','oneOf':[" TEXT     \
     ",{'$ref':'#/components/schemas/" schema "'}]}"
-#define ALGORITHMS                                                                                                     \
-    "{'enum':['auto','ring','tree','double_tree','recursive_doubling','halving_doubling','hierarchical']}"
+#define ALGORITHM_WORDS "'auto','ring','tree','double_tree','recursive_doubling','halving_doubling','hierarchical'"
+#define ALGORITHMS      "{'enum':[" ALGORITHM_WORDS "]}"
 
 #define MODE   "{'enum':['own','ask'],'default':'ask'}"
 #define CLIENT "{'type':'string','minLength':1,'maxLength':64}"
@@ -133,7 +133,8 @@ static const struct schema schemas[] = {
      "'slices':{'type':'array','items':{'type':'object','required':['group','bytes'],'additionalProperties':false,"
      "'properties':{'group':" COUNT ",'bytes':" SIZE "}}}}},"
      "'groups':{'type':'array','items':{'type':'object','required':['id'],'additionalProperties':false,"
-     "'properties':{'id':" COUNT ",'algorithm':" ALGORITHMS ",'partition_bytes':" SIZE "}}},"
+     "'properties':{'id':" COUNT ",'algorithm':{'enum':[" ALGORITHM_WORDS ",'all_gather']},"
+     "'partition_bytes':" SIZE "}}},"
      "'variables':{'type':'array','items':{'type':'object','required':['name','sync'],'additionalProperties':false,"
      "'properties':{'name':" TEXT ",'encoding':{'enum':['none','f16','bf16']},"
      "'partition':{'type':'object','required':['shards'],'additionalProperties':false,"

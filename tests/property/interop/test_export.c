@@ -407,27 +407,37 @@ static void deepspeed_buckets_come_back_from_reduce_bucket_size(void **state) {
 
 /* ---- Horovod ---- */
 
-static void horovod_thresholds_come_back(void **state) {
+/* What Horovod does with the settings that were exported. */
+static void build_horovod(const struct world *w, const struct export *export, struct strategy *out) {
+    struct error err = {0};
+    const double cycle_us = 1e3 * (double)setting(export, "HOROVOD_CYCLE_TIME");
+    assert_ok(horovod_build(&w->model, &w->cluster, setting(export, "HOROVOD_FUSION_THRESHOLD"), cycle_us, out, &err));
+}
+
+static void horovod_thresholds_and_cycles_come_back(void **state) {
     (void)state;
     struct error err = {0};
+    uint32_t other_cycles = 0;
     for (uint64_t i = 0; i < INSTANCES; i++) {
         struct world w;
         struct strategy s, again;
         struct export export;
         world_open(&w, i);
         const uint64_t bytes = (uint64_t)rng_log_between(&w.rng, 1, 2.0 * (double)w.model.bytes);
-        assert_ok(horovod_build(&w.model, &w.cluster, bytes, HOROVOD_CYCLE_US, &s, &err));
+        const double cycle_us = horovod_cycles_us[rng_below(&w.rng, HOROVOD_CYCLES)];
+        assert_ok(horovod_build(&w.model, &w.cluster, bytes, cycle_us, &s, &err));
         export_to(&w, "horovod", &s, &export);
         assert_int_equal(export.n_notes, 0);
         assert_null(file_of(&export, "horovod-groups.json"));
-        const uint64_t got = setting(&export, "HOROVOD_FUSION_THRESHOLD");
-        assert_ok(horovod_build(&w.model, &w.cluster, got, HOROVOD_CYCLE_US, &again, &err));
+        build_horovod(&w, &export, &again);
         assert_string_equal(s.id.hex, again.id.hex);
+        other_cycles += setting(&export, "HOROVOD_CYCLE_TIME") != 1;
         export_release(&export);
         strategy_release(&again);
         strategy_release(&s);
         world_close(&w);
     }
+    assert_true(other_cycles > 0);
 }
 
 /* The groups of the file, as group numbers in s. */
@@ -455,9 +465,12 @@ static void horovod_groups_are_written_exactly_when_no_threshold_makes_them(void
         struct export export;
         world_open(&w, i);
         const uint32_t n = 1 + (uint32_t)rng_below(&w.rng, 3);
-        strategy_open(&w, n * DTYPE_COUNT, &s);
-        for (uint32_t v = 0; v < s.n_variables; v++)
+        strategy_open(&w, 2 * n * DTYPE_COUNT, &s);
+        for (uint32_t v = 0; v < s.n_variables; v++) {
             s.variables[v].group = (uint32_t)rng_below(&w.rng, n) * DTYPE_COUNT + w.model.variables[v].dtype;
+            if (w.model.variables[v].sparse_rows > 0)
+                s.groups[s.variables[v].group += n * DTYPE_COUNT].algorithm = ALGORITHM_all_gather;
+        }
         seal(&w, &s);
         export_to(&w, "horovod", &s, &export);
         const uint64_t got = setting(&export, "HOROVOD_FUSION_THRESHOLD");
@@ -468,13 +481,14 @@ static void horovod_groups_are_written_exactly_when_no_threshold_makes_them(void
             strategy_release(&again);
             for (int k = 0; k < 60; k++) {
                 const uint64_t other = (uint64_t)rng_log_between(&w.rng, 1, 2.0 * (double)w.model.bytes);
-                assert_ok(horovod_build(&w.model, &w.cluster, k ? other : got, HOROVOD_CYCLE_US, &again, &err));
+                const double cycle_us = horovod_cycles_us[k % HOROVOD_CYCLES];
+                assert_ok(horovod_build(&w.model, &w.cluster, k ? other : got, cycle_us, &again, &err));
                 assert_string_not_equal(s.id.hex, again.id.hex);
                 strategy_release(&again);
             }
             with_groups++;
         } else {
-            assert_ok(horovod_build(&w.model, &w.cluster, got, HOROVOD_CYCLE_US, &again, &err));
+            build_horovod(&w, &export, &again);
             assert_string_equal(s.id.hex, again.id.hex);
             strategy_release(&again);
             without++;
@@ -488,7 +502,35 @@ static void horovod_groups_are_written_exactly_when_no_threshold_makes_them(void
 
 /* ---- BytePS and ByteScheduler ---- */
 
-static void byteps_partition_and_credit_come_back_exactly(void **state) {
+static uint32_t count_servers(const struct strategy *s, const struct cluster *cluster) {
+    uint32_t n = 0;
+    for (uint32_t node = 0; node < cluster->n_nodes; node++) {
+        bool serves = false;
+        for (uint32_t v = 0; v < s->n_variables; v++)
+            for (uint32_t i = 0; i < s->variables[v].n_servers; i++)
+                serves |= s->variables[v].servers[i] == node;
+        n += serves;
+    }
+    return n;
+}
+
+/* BytePS with as many servers as were exported puts partitions where the strategy does. */
+static void check_byteps_servers(const struct world *w, const struct export *export, const struct strategy *s) {
+    struct error err = {0};
+    struct strategy again;
+    const struct byteps_knobs knobs = {setting(export, "BYTEPS_PARTITION_BYTES"), 0,
+                                       (uint32_t)setting(export, "DMLC_NUM_SERVER")};
+    assert_ok(byteps_build(&w->model, &w->cluster, &knobs, &again, &err));
+    for (uint32_t v = 0; v < s->n_variables; v++) {
+        const struct variable_sync *a = &s->variables[v], *b = &again.variables[v];
+        assert_int_equal(a->n_servers, b->n_servers);
+        assert_memory_equal(a->servers, b->servers, a->n_servers * sizeof *a->servers);
+    }
+    strategy_release(&again);
+}
+
+/* All servers come back even where few partitions leave some idle; fewer only where each has one. */
+static void byteps_partition_credit_and_servers_come_back_exactly(void **state) {
     (void)state;
     struct error err = {0};
     for (uint64_t i = 0; i < INSTANCES; i++) {
@@ -497,13 +539,18 @@ static void byteps_partition_and_credit_come_back_exactly(void **state) {
         struct export export;
         world_open(&w, i);
         const uint64_t partition = (uint64_t)rng_log_between(&w.rng, 1024, 1e8), credit = rng_below(&w.rng, 20);
-        assert_ok(byteps_build(&w.model, &w.cluster, partition, &s, &err));
+        const uint32_t all = byteps_servers(&w.cluster), n = 1 + (uint32_t)rng_below(&w.rng, all);
+        assert_ok(byteps_build(&w.model, &w.cluster, &(struct byteps_knobs){partition, 0, n}, &s, &err));
         s.policy = credit ? POLICY_priority : POLICY_fifo;
         s.credit_bytes = credit ? credit * partition : CREDIT_UNLIMITED;
         s.cross_iteration = rng_below(&w.rng, 2);
         seal(&w, &s);
         export_to(&w, "byteps", &s, &export);
-        assert_int_equal(export.n_notes, 0);
+        const bool shows = n == all || n == count_servers(&s, &w.cluster);
+        if (shows) {
+            assert_int_equal(export.n_notes, 0);
+            check_byteps_servers(&w, &export, &s);
+        }
         assert_int_equal(setting(&export, "BYTEPS_PARTITION_BYTES"), partition);
         assert_int_equal(setting(&export, "BYTEPS_SCHEDULING_CREDIT"), credit);
         export_release(&export);
@@ -635,9 +682,9 @@ int main(void) {
         cmocka_unit_test(ddp_buckets_come_back_from_the_caps_that_are_written),
         cmocka_unit_test(tensorflow_packs_come_back_from_bytes_per_pack),
         cmocka_unit_test(deepspeed_buckets_come_back_from_reduce_bucket_size),
-        cmocka_unit_test(horovod_thresholds_come_back),
+        cmocka_unit_test(horovod_thresholds_and_cycles_come_back),
         cmocka_unit_test(horovod_groups_are_written_exactly_when_no_threshold_makes_them),
-        cmocka_unit_test(byteps_partition_and_credit_come_back_exactly),
+        cmocka_unit_test(byteps_partition_credit_and_servers_come_back_exactly),
         cmocka_unit_test(bytescheduler_partition_and_credit_come_back_exactly),
         cmocka_unit_test(every_form_takes_every_strategy),
     };

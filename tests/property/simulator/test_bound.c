@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "simulator/bound.h"
 #include "simulator/timeline.h"
+#include "simulator/tuned.h"
 #include "strategy/baselines/baselines.h"
 #include "strategy/space/space.h"
 #include "tests/support/check.h"
@@ -26,7 +27,7 @@ enum { SAMPLES = 18, PREEMPTIVE = 4, STEPS = 16, TUPLES = 50 * INSTANCES };
 enum { MOST_NODES = 8, MOST_PUSHES = 600, MOST_ROUNDS = TIMELINE_MAX_PASSES + 4 };
 
 struct tally {
-    int tuples, settled, barriers, served, preemptive, left_out, tight;
+    int tuples, settled, barriers, served, gathered, preemptive, left_out, tight;
     double closest, closest_barrier;
 };
 
@@ -80,6 +81,13 @@ static bool is_below(double bound_us, const struct prediction *p) {
     return bound_us <= p->iteration_us * (1 + 1e-9) + 1e-6;
 }
 
+static bool gathers(const struct plan *plan) {
+    for (uint32_t i = 0; i < plan->n_messages; i++)
+        if (plan->messages[i].kind == SYNC_ALL_REDUCE && plan->messages[i].algorithm == ALGORITHM_all_gather)
+            return true;
+    return false;
+}
+
 static void note_gap(struct tally *tally, const struct bound *bound, const struct prediction *p, bool barrier) {
     double us = barrier ? bound->barrier_us : bound->iteration_us, *closest = &tally->closest;
     if (barrier)
@@ -125,6 +133,7 @@ static double check_strategy(struct instance *in, const struct strategy *strateg
     in->tally->settled += p.converged;
     in->tally->barriers += barrier;
     in->tally->served += plan.any_server;
+    in->tally->gathered += gathers(&plan);
     in->tally->preemptive += plan.policy == POLICY_preemptive;
     plan_release(&plan);
     return (p.iteration_us + 1) / ((barrier ? b->barrier_us : b->iteration_us) + 1);
@@ -191,7 +200,7 @@ static void check_baselines(struct instance *in) {
     const struct baseline *rows = baselines_list(&n);
     for (size_t i = 0; i < n; i++) {
         struct strategy strategy;
-        assert_ok(baselines_build(&rows[i], &in->model, &in->cluster, &strategy, &err));
+        assert_ok(tuned_build(&rows[i], &in->model, &in->cluster, &strategy, &err));
         check_strategy(in, &strategy);
         strategy_release(&strategy);
     }
@@ -272,11 +281,12 @@ static void no_strategy_is_predicted_below_the_bound(void **state) {
         check_instance(tl, &rng, &t);
     }
     printf("%d tuples (%d with too many pushes left out), %d settled, %d with the barrier, %d with servers, %d "
-           "preemptive; where communication shows, %d "
+           "with gathers, %d preemptive; where communication shows, %d "
            "within 10%% of the bound, the closest at %.4f of it, with the barrier at %.4f\n",
-           t.tuples, t.left_out, t.settled, t.barriers, t.served, t.preemptive, t.tight, t.closest, t.closest_barrier);
+           t.tuples, t.left_out, t.settled, t.barriers, t.served, t.gathered, t.preemptive, t.tight, t.closest,
+           t.closest_barrier);
     assert_true(t.tuples >= TUPLES);
-    assert_true(t.tight > 0 && t.barriers > 0 && t.preemptive > 0 && t.settled < t.tuples);
+    assert_true(t.tight > 0 && t.barriers > 0 && t.gathered > 0 && t.preemptive > 0 && t.settled < t.tuples);
     timeline_free(tl);
 }
 

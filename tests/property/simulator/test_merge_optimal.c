@@ -84,14 +84,14 @@ static void build(struct world *w, const char *name, struct strategy *out) {
     assert_ok(baselines_build(baselines_find(name), &w->model, &w->cluster, out, &err));
 }
 
-/* The cut that a strategy makes; false when its groups are not runs of the chain. */
+/* The cut that a strategy makes; false when its groups are not runs of the chain, or one is gathered. */
 static bool cut_of(const struct world *w, const struct strategy *s, uint32_t *ends, struct merge *out) {
     uint64_t seen[MOST] = {0};
     uint32_t n = 0;
     for (uint32_t i = 0; i < w->model.n_variables; i++) {
         uint32_t group = s->variables[w->gradients[i].variable].group;
         bool first = i == 0 || group != s->variables[w->gradients[i - 1].variable].group;
-        if (first && seen[group]++)
+        if ((first && seen[group]++) || s->groups[group].algorithm == ALGORITHM_all_gather)
             return false;
         if (first && i)
             ends[n++] = i;
@@ -263,7 +263,7 @@ static void check_server_line(struct world *w, bool exact) {
     w->cost.eager_bytes = INFINITY;
     w->cost.burst_bytes = 0;
     struct cost_line line = cost_line_push_pull(&w->cost, 0);
-    double bytes = (double)plan_gradient_bytes(&w->model.variables[0], &s.variables[0]);
+    double bytes = (double)plan_gradient_bytes(&s, &w->model.variables[0], &s.variables[0]);
     double us = iteration_us(w, w->gradients[0].ready_us + line.startup_us + line.per_byte_us * bytes);
     double simulated = simulated_us(w, &s);
     assert_true(simulated <= us * (1 + 1e-9));

@@ -23,7 +23,8 @@ static struct space_options random_options(struct rng *rng) {
     o.all_reduce = architecture != 0;
     o.parameter_server = architecture != 1;
     o.cross_iteration = rng_below(rng, 3) != 0;
-    o.algorithms = 1 + (uint32_t)rng_below(rng, (1u << ALGORITHM_COUNT) - 1);
+    o.algorithms = 1 + (uint32_t)rng_below(rng, (1u << ALL_REDUCE_COUNT) - 1);
+    o.algorithms |= (uint32_t)rng_below(rng, 2) << ALGORITHM_all_gather;
     o.policies = 1 + (uint32_t)rng_below(rng, 3);
     if (rng_below(rng, 3) == 0)
         o.encodings |= (uint32_t)rng_below(rng, 1u << ENCODING_COUNT);

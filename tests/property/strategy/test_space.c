@@ -25,7 +25,8 @@ static struct space_options random_options(struct rng *rng) {
     o.all_reduce = architecture != 0;
     o.parameter_server = architecture != 1;
     o.cross_iteration = rng_below(rng, 4) != 0;
-    o.algorithms = 1 + (uint32_t)rng_below(rng, (1u << ALGORITHM_COUNT) - 1);
+    o.algorithms = 1 + (uint32_t)rng_below(rng, (1u << ALL_REDUCE_COUNT) - 1);
+    o.algorithms |= (uint32_t)rng_below(rng, 2) << ALGORITHM_all_gather;
     o.policies = 1 + (uint32_t)rng_below(rng, 3);
     if (rng_below(rng, 3) == 0)
         o.encodings |= (uint32_t)rng_below(rng, 1u << ENCODING_COUNT);
@@ -69,7 +70,7 @@ static void check_cover(const struct plan *plan, const struct strategy *s) {
             assert_int_equal(pieces[p].offset_bytes, end);
             end += pieces[p].bytes;
         }
-        assert_int_equal(end, plan_gradient_bytes(&plan->model->variables[v], &s->variables[v]));
+        assert_int_equal(end, plan_gradient_bytes(s, &plan->model->variables[v], &s->variables[v]));
     }
     assert_int_equal(p, plan->n_pieces);
     free(pieces);
@@ -149,6 +150,11 @@ static void check_contiguous(const struct instance *in, const struct strategy *s
         uint32_t *open = &last[in->model.variables[in->space.ready[i]].dtype][sync->encoding];
         if (sync->kind != SYNC_ALL_REDUCE || *open == sync->group)
             continue;
+        if (s->groups[sync->group].algorithm == ALGORITHM_all_gather) { /* each by itself */
+            assert_false(closed[sync->group]);
+            closed[sync->group] = true;
+            continue;
+        }
         if (*open != UINT32_MAX)
             closed[*open] = true;
         assert_false(closed[sync->group]);
@@ -183,7 +189,7 @@ static double imbalance(const struct instance *in, const struct strategy *s) {
     assert_true(in->cluster.n_nodes <= 64);
     for (uint32_t v = 0; v < s->n_variables; v++) {
         const struct variable_sync *sync = &s->variables[v];
-        double shard = (double)plan_gradient_bytes(&in->model.variables[v], sync) / sync->shards;
+        double shard = (double)plan_gradient_bytes(s, &in->model.variables[v], sync) / sync->shards;
         for (uint32_t k = 0; sync->kind == SYNC_PARAMETER_SERVER && k < sync->shards; k++) {
             load[sync->servers[k % sync->n_servers]] += shard;
             total += shard;

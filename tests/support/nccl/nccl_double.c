@@ -21,7 +21,7 @@ ncclResult_t ncclGroupEnd(void);
 enum { CHUNK_BYTES = 32768, POLL_US = 50, GROUP_MAX = 64 };
 
 /* What a chunk belongs to; both sides must mean the same. */
-enum operation_kind { ALL_REDUCE, REDUCE, BROADCAST, POINT_TO_POINT };
+enum operation_kind { ALL_REDUCE, REDUCE, BROADCAST, ALL_GATHER, POINT_TO_POINT };
 
 struct mailbox {
     atomic_uint full;
@@ -174,6 +174,18 @@ static void run_collective(struct operation *o) {
         move(o, false, root, o->to);
 }
 
+/* In turn, each rank sends its slice to all others. */
+static void run_all_gather(struct operation *o) {
+    const uint64_t bytes = o->count * width_of(o->type);
+    const int rank = o->comm->rank, n = o->comm->n;
+    char *to = o->to;
+    memcpy(to + (uint64_t)rank * bytes, o->from, bytes);
+    for (int sender = 0; sender < n; sender++)
+        for (int peer = 0; peer < n; peer++)
+            if (peer != sender && (rank == sender || rank == peer))
+                move(o, rank == sender, rank == sender ? peer : sender, to + (uint64_t)sender * bytes);
+}
+
 static void run(void *context) {
     struct operation *o = context;
     if (o->kind == POINT_TO_POINT) {
@@ -181,6 +193,8 @@ static void run(void *context) {
     } else if (o->kind == ALL_REDUCE && o->comm->all_reduces++ == o->comm->fails_at) {
         atomic_store(&o->comm->failure, ncclRemoteError);
         wait_for_the_end(o->comm);
+    } else if (o->kind == ALL_GATHER) {
+        run_all_gather(o);
     } else {
         run_collective(o);
     }
@@ -207,6 +221,12 @@ ncclResult_t ncclReduce(const void *from, void *to, size_t count, ncclDataType_t
 ncclResult_t ncclBroadcast(const void *from, void *to, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
                            cudaStream_t stream) {
     const struct operation o = {comm, stream, BROADCAST, from, to, count, type, .root = root};
+    return enqueue(&o);
+}
+
+ncclResult_t ncclAllGather(const void *from, void *to, size_t count, ncclDataType_t type, ncclComm_t comm,
+                           cudaStream_t stream) {
+    const struct operation o = {comm, stream, ALL_GATHER, from, to, count, type, .root = 0};
     return enqueue(&o);
 }
 

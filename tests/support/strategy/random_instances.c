@@ -382,6 +382,8 @@ enum status random_slices(struct rng *rng, const struct model *model, struct str
     }
     for (uint32_t g = 0; g < n_groups; g++) {
         strategy->groups[g].partition_bytes = 0;
+        if (strategy->groups[g].algorithm == ALGORITHM_all_gather)
+            strategy->groups[g].algorithm = ALGORITHM_auto;
     }
     measure_groups(model, strategy, rest);
     strategy->policy = POLICY_preemptive;
@@ -404,7 +406,7 @@ static void random_groups(struct rng *rng, const struct model *model, struct str
         sync->group = dtype * n + (uint32_t)rng_below(rng, n);
     }
     for (uint32_t g = 0; g < s->n_groups; g++) {
-        s->groups[g].algorithm = (enum algorithm)rng_below(rng, ALGORITHM_COUNT);
+        s->groups[g].algorithm = (enum algorithm)rng_below(rng, ALL_REDUCE_COUNT);
     }
 }
 

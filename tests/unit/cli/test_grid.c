@@ -57,8 +57,8 @@ static enum status build_never(const struct model *model, const struct cost *cos
     return error_set(e, ST_INFEASIBLE, "never");
 }
 
-static const struct baseline small = {"small", "", "", BASELINE_PUBLISHED, build_small},
-                             never = {"never", "", "", BASELINE_PUBLISHED, build_never};
+static const struct baseline small = {"small", "", "", BASELINE_PUBLISHED, build_small, NULL},
+                             never = {"never", "", "", BASELINE_PUBLISHED, build_never, NULL};
 
 static struct grid run(const struct world *w, const char *text, struct sweep *sweep, size_t n,
                        const struct contender *columns) {

@@ -105,8 +105,10 @@ static void what_a_form_cannot_say_is_in_the_words_of_its_notes(void **state) {
         {"nccl", FIFO, "{'id':0,'algorithm':'tree'}", TOGETHER, "algorithm"},
         {"nccl", FIFO, "{'id':0,'algorithm':'halving_doubling'}", TOGETHER, "algorithm"},
         {"byteps", FIFO, GROUP, TOGETHER, "all-reduce order"},
-        {"byteps", "'policy':'fifo','cross_iteration':false", "", SERVED, "placement"},
-        {"byteps", "'policy':'priority','cross_iteration':true", "", SERVED, "placement order"},
+        {"byteps", "'policy':'fifo','cross_iteration':false", "", SERVED, ""}, /* by the first server alone */
+        {"byteps", "'policy':'fifo','cross_iteration':false", "", A(ON("'n2'")) B(ON("'n2'")) C(ON("'n2'")),
+         "placement"},
+        {"byteps", "'policy':'priority','cross_iteration':true", "", SERVED, "order"},
         {"bytescheduler", "'policy':'priority','cross_iteration':false", "", SERVED, "placement cross-iteration"},
         {"bytescheduler", "'policy':'fifo','cross_iteration':true", "",
          A(ON("'n1'")) B(ON("'n2'")) C("'sync':{'kind':'parameter_server','servers':['n1'],'local_reduction':false}"),
@@ -211,6 +213,46 @@ static void horovod_with_64_mib_is_exported_as_64_mib(void **state) {
     model_release(&model);
 }
 
+static const char sparse_model[] =
+    "{'schema':'syncopate.model/1','name':'m','variables':[{'name':'s','shape':[1000,10],'sparse_rows':5},"
+    "{'name':'t','shape':[1000,10],'sparse_rows':5}],'layers':[{'name':'l','forward_us':1,'backward_us':1,"
+    "'variables':['s','t']}]}";
+
+/* s in group 0 and t in group 1, each by its algorithm; whether the form's first file asks for dense ones, and how many
+ * notes. */
+static void check_sparse(const char *form, enum algorithm s, enum algorithm t, bool dense, uint32_t notes) {
+    struct error err = {0};
+    struct model model;
+    struct cluster cluster;
+    struct strategy strategy;
+    struct export export;
+    assert_ok(quoted_model(sparse_model, &model, &err));
+    assert_ok(quoted_cluster(two_nodes, &cluster, &err));
+    assert_ok(strategy_init(&strategy, "s", &model, 2, &err));
+    strategy.credit_bytes = 0;
+    strategy.groups[0] = (struct group){.id = 0, .algorithm = s};
+    strategy.groups[1] = (struct group){.id = 1, .algorithm = t};
+    strategy.variables[1].group = 1;
+    assert_ok(strategy_seal(&strategy, &model, &cluster, &err));
+    assert_ok(export_build(exporters_find(form), &strategy, &model, &cluster, &export, &err));
+    assert_int_equal(!!strstr(export.files[0].text, "sparse_as_dense=True"), dense);
+    assert_int_equal(export.n_notes, notes);
+    export_release(&export);
+    strategy_release(&strategy);
+    cluster_release(&cluster);
+    model_release(&model);
+}
+
+static void horovod_gathers_all_sparse_gradients_or_none(void **state) {
+    (void)state;
+    const enum algorithm reduced = ALGORITHM_auto, gathered = ALGORITHM_all_gather;
+    check_sparse("horovod", gathered, gathered, false, 0);
+    check_sparse("horovod", reduced, reduced, true, 0);
+    check_sparse("horovod", gathered, reduced, false, 1);
+    check_sparse("nccl", gathered, gathered, false, 0);
+    check_sparse("pytorch-ddp", gathered, gathered, false, 1);
+}
+
 static void nccl_sets_one_algorithm_and_tables_several(void **state) {
     (void)state;
     struct world w;
@@ -283,6 +325,7 @@ int main(void) {
         cmocka_unit_test(runs_that_no_one_cap_makes_get_a_list_of_caps),
         cmocka_unit_test(autodist_cuts_and_places_as_the_strategy_says),
         cmocka_unit_test(horovod_with_64_mib_is_exported_as_64_mib),
+        cmocka_unit_test(horovod_gathers_all_sparse_gradients_or_none),
         cmocka_unit_test(nccl_sets_one_algorithm_and_tables_several),
         cmocka_unit_test(the_hook_is_told_groups_order_and_credit),
         cmocka_unit_test(the_hook_is_told_all_slices),

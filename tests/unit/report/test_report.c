@@ -8,6 +8,7 @@
 #include "dataset/query.h"
 #include "report/lanes.h"
 #include "report/report.h"
+#include "simulator/tuned.h"
 #include "tests/unit/report/strict_xml.h"
 #include "tests/unit/tuner/simulated_world.h"
 #include "tuner/session/trials.h"
@@ -238,7 +239,7 @@ static void expect_lanes(struct world *w, const struct baseline *baseline) {
     struct arena arena = {0};
     struct chart_timeline t;
     struct prediction p;
-    assert_ok(baselines_build(baseline, &w->model, &w->cluster, &s, &err));
+    assert_ok(tuned_build(baseline, &w->model, &w->cluster, &s, &err));
     assert_ok(predictor_run(&w->truth, &s, &p, &err));
     assert_ok(lanes_of(&w->truth, &s, LANES_NODES, &arena, &t, &err));
     assert_close(t.iteration_us, p.iteration_us, 0.02);

@@ -7,6 +7,7 @@
 #include "service/http/api/schemas.h"
 #include "service/http/routes.h"
 #include "service/prepared_domains.h"
+#include "simulator/tuned.h"
 #include "strategy/baselines/baselines.h"
 #include "strategy/model.h"
 #include "tests/unit/service/http_site.h"
@@ -411,7 +412,7 @@ static void predictions_come_fastest_first_and_agree_with_the_predictor(void **s
         struct prediction p;
         assert_true(us >= last);
         last = us;
-        assert_ok(baselines_build(baselines_find(name), domain->model, domain->cluster, &strategy, &err));
+        assert_ok(tuned_build(baselines_find(name), domain->model, domain->cluster, &strategy, &err));
         assert_string_equal(strategy.id.hex, cJSON_GetObjectItemCaseSensitive(who, "id")->valuestring);
         assert_ok(prepared_domain_predict(domain, &strategy, &p, &err));
         assert_close(p.iteration_us, us, 1e-12);

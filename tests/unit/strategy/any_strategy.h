@@ -52,7 +52,7 @@ static inline enum status any_strategy(struct rng *rng, const struct model *mode
     for (uint32_t g = 0; g < n_free; g++)
         of_group[g] = DTYPE_COUNT;
     for (uint32_t g = 0; g < out->n_groups; g++) {
-        out->groups[g].algorithm = (enum algorithm)rng_below(rng, ALGORITHM_COUNT);
+        out->groups[g].algorithm = (enum algorithm)rng_below(rng, g < n_free ? ALGORITHM_COUNT : ALL_REDUCE_COUNT);
         out->groups[g].partition_bytes = any_partition(rng);
     }
     double served = rng_uniform(rng);
@@ -69,7 +69,9 @@ static inline enum status any_strategy(struct rng *rng, const struct model *mode
         }
         any_cut(rng, variable, sync);
         sync->group = (uint32_t)rng_below(rng, n_free);
-        if (of_group[sync->group] == DTYPE_COUNT)
+        if (out->groups[sync->group].algorithm == ALGORITHM_all_gather && !variable->sparse_rows)
+            sync->group = n_free + wire;
+        else if (of_group[sync->group] == DTYPE_COUNT)
             of_group[sync->group] = wire;
         else if (of_group[sync->group] != wire)
             sync->group = n_free + wire;

@@ -65,20 +65,28 @@ static inline uint64_t expected_width(const struct variable *v, const struct var
     return sync->encoding == ENCODING_none ? dtype_bytes(v->dtype) : 2;
 }
 
+static inline bool expected_sparse(const struct strategy *s, const struct variable *v,
+                                   const struct variable_sync *sync) {
+    bool gathered = sync->kind == SYNC_ALL_REDUCE && s->groups[sync->group].algorithm == ALGORITHM_all_gather;
+    return v->sparse_rows && (sync->kind == SYNC_PARAMETER_SERVER || gathered);
+}
+
 /* Bytes of the whole gradient: sparse ones carry 8 bytes of index a touched row and shard that it crosses. */
-static inline uint64_t expected_bytes(const struct variable *v, const struct variable_sync *sync) {
+static inline uint64_t expected_bytes(const struct strategy *s, const struct variable *v,
+                                      const struct variable_sync *sync) {
     uint64_t width = expected_width(v, sync);
-    if (!v->sparse_rows || sync->kind == SYNC_ALL_REDUCE)
+    if (!expected_sparse(s, v, sync))
         return v->elements * width;
     uint64_t indices = sync->axis == 0 ? 1 : sync->shards;
     return v->sparse_rows * (v->elements / v->shape[0] * width + 8 * indices);
 }
 
 /* Bytes of shard k: with q rows for each, the first dim mod shards have one more. */
-static inline uint64_t expected_shard(const struct variable *v, const struct variable_sync *sync, uint32_t k) {
-    bool sparse = v->sparse_rows && sync->kind == SYNC_PARAMETER_SERVER;
+static inline uint64_t expected_shard(const struct strategy *s, const struct variable *v,
+                                      const struct variable_sync *sync, uint32_t k) {
+    bool sparse = expected_sparse(s, v, sync);
     if (sync->shards == 1)
-        return expected_bytes(v, sync);
+        return expected_bytes(s, v, sync);
     uint64_t dim = sparse && sync->axis == 0 ? v->sparse_rows : v->shape[sync->axis];
     uint64_t rows = dim / sync->shards + (k < dim - dim / sync->shards * sync->shards ? 1 : 0);
     if (!sparse)
@@ -156,7 +164,7 @@ static inline const char *broken_variable(const struct plan *p, const struct str
     uint64_t offset = 0, partition = sync->partition_bytes / 8 * 8;
     uint32_t i = 0;
     for (uint32_t k = 0; k < sync->shards; k++) {
-        uint64_t shard = expected_shard(variable, sync, k), end = offset + shard;
+        uint64_t shard = expected_shard(s, variable, sync, k), end = offset + shard;
         uint32_t first = i;
         for (; i < n && pieces[i].piece.offset_bytes < end; i++) {
             if (pieces[i].piece.offset_bytes != offset || pieces[i].piece.bytes > end - offset)
@@ -171,7 +179,7 @@ static inline const char *broken_variable(const struct plan *p, const struct str
             i - first != (partition ? (shard + partition - 1) / partition : shard > 0))
             return "a shard needs no more messages than its partition size makes";
     }
-    if (i != n || offset != expected_bytes(variable, sync) || offset != plan_gradient_bytes(variable, sync))
+    if (i != n || offset != expected_bytes(s, variable, sync) || offset != plan_gradient_bytes(s, variable, sync))
         return "the shards make up the gradient";
     return NULL;
 }
@@ -205,7 +213,7 @@ static inline const char *broken_groups(const struct plan *p, const struct strat
         bool whole = true;
         for (uint32_t v = 0; v < s->n_variables; v++)
             if (s->variables[v].kind == SYNC_ALL_REDUCE && s->variables[v].group == g) {
-                bytes += expected_bytes(&p->model->variables[v], &s->variables[v]);
+                bytes += expected_bytes(s, &p->model->variables[v], &s->variables[v]);
                 whole = whole && s->variables[v].shards == 1;
             }
         for (uint32_t i = 0; i < p->n_messages; i++) {
@@ -238,7 +246,7 @@ static inline const char *broken_stream(const struct strategy *s, const struct m
     if (same ? piece->offset_bytes != at : piece->offset_bytes != 0)
         return "a slice goes on where the slice before it ended";
     if (!same && end->begun &&
-        (at != expected_bytes(&model->variables[last->variable], &s->variables[last->variable]) ||
+        (at != expected_bytes(s, &model->variables[last->variable], &s->variables[last->variable]) ||
          e->ready[last->variable] > e->ready[piece->variable]))
         return "members of a stream follow one another, whole, in the order of readiness";
     *end = (struct stream_end){true, *piece};

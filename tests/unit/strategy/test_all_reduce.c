@@ -44,6 +44,19 @@ static void formulas_are_those_of_table_2(void **state) {
     expect(&f, ALGORITHM_hierarchical, 2 * (n - 1) * alpha, 2 * (n - 1) / n * beta + (n - 1) / n * gamma);
 }
 
+/* 7 steps of the bytes of one device, then 8 slices are added. */
+static void a_gather_has_half_the_steps_of_a_ring_and_whole_slices(void **state) {
+    (void)state;
+    struct handmade f;
+    eight_nodes(&f);
+    const double added_us = 8 * 1e6 / 4000;
+    expect(&f, ALGORITHM_all_gather, 7 * 50 + added_us, 7 * 1e-3);
+    f.cluster.runtime.sum_gbyte_per_s = 0;
+    expect(&f, ALGORITHM_all_gather, 7 * 50, 7 * 1e-3);
+    const struct all_reduce_cost ring = cost_on(&f, ALGORITHM_ring, 8000000);
+    expect(&f, ALGORITHM_all_gather, ring.startup_us / 2, ring.transfer_us / 2 / 1e6);
+}
+
 static void goodput_and_the_narrowest_nic_or_link_set_the_rate(void **state) {
     (void)state;
     struct handmade f;
@@ -118,8 +131,20 @@ static void a_fixed_line_overrides_everything(void **state) {
     handmade_fix(&f, 972, 1.97e-3);
     f.cluster.measurements = points;
     f.cluster.n_measurements = 1;
-    for (int a = 0; a < ALGORITHM_COUNT; a++)
+    for (int a = 0; a < ALL_REDUCE_COUNT; a++)
         expect(&f, (enum algorithm)a, 972, 1.97e-3);
+}
+
+/* Half of 972 + 8 * 10 ns a byte; half of 8 * 1.97 ns would be more than the NIC passes: 7 bytes at 1 GB/s. */
+static void a_gather_takes_half_of_a_fixed_line_but_no_less_than_its_bytes(void **state) {
+    (void)state;
+    struct handmade f;
+    eight_nodes(&f);
+    f.cluster.runtime.sum_gbyte_per_s = 0;
+    handmade_fix(&f, 972, 10e-3);
+    expect(&f, ALGORITHM_all_gather, 486, 40e-3);
+    handmade_fix(&f, 972, 1.5e-3);
+    expect(&f, ALGORITHM_all_gather, 486, 7e-3);
 }
 
 static const struct measurement RING[] = {
@@ -137,6 +162,23 @@ static void with_ring_curve(struct handmade *f) {
     eight_nodes(f);
     f->cluster.measurements = RING;
     f->cluster.n_measurements = 4;
+}
+
+/* A gather of M takes half of a ring of 8 M; the curve's last slope of 1 ns a byte leaves 4 ns, but 7 must pass. */
+static void a_gather_takes_half_of_a_measured_ring(void **state) {
+    (void)state;
+    struct handmade f;
+    with_ring_curve(&f);
+    f.cluster.runtime.sum_gbyte_per_s = 0;
+    for (int i = 0; i < 8; i++)
+        f.nodes[i].nic_gbit_per_s = 80;
+    const struct all_reduce_cost ring = cost_on(&f, ALGORITHM_ring, 8 * 20000);
+    const struct all_reduce_cost gather = cost_on(&f, ALGORITHM_all_gather, 20000);
+    assert_close(gather.startup_us, ring.startup_us / 2, EXACT);
+    assert_close(gather.transfer_us, ring.transfer_us / 2, EXACT);
+    for (int i = 0; i < 8; i++)
+        f.nodes[i].nic_gbit_per_s = 8;
+    assert_close(cost_on(&f, ALGORITHM_all_gather, 1000000).transfer_us, 7000, EXACT);
 }
 
 static void a_curve_is_met_at_its_points_and_straight_in_bytes_between(void **state) {
@@ -454,6 +496,9 @@ static void a_cluster_without_devices_is_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(formulas_are_those_of_table_2),
+        cmocka_unit_test(a_gather_has_half_the_steps_of_a_ring_and_whole_slices),
+        cmocka_unit_test(a_gather_takes_half_of_a_fixed_line_but_no_less_than_its_bytes),
+        cmocka_unit_test(a_gather_takes_half_of_a_measured_ring),
         cmocka_unit_test(goodput_and_the_narrowest_nic_or_link_set_the_rate),
         cmocka_unit_test(one_device_needs_no_all_reduce),
         cmocka_unit_test(devices_of_a_node_share_its_nic_and_use_its_link),

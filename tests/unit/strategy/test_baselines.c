@@ -132,6 +132,28 @@ static const char mixed[] = ONE_LAYER("{\"name\":\"x\",\"shape\":[4]},{\"name\":
                                       "{\"name\":\"z\",\"shape\":[4]}",
                                       "\"x\",\"y\",\"z\"");
 
+/* 3 devices have 3 * 10 * (64 + 8) bytes of s and of t, so they fit. u has 3 * 700,000 * 72, more than 128 MiB. */
+static void horovod_gathers_sparse_gradients(void **state) {
+    (void)state;
+    static const char text[] = ONE_LAYER("{\"name\":\"s\",\"shape\":[1000000,16],\"sparse_rows\":10},"
+                                         "{\"name\":\"d\",\"shape\":[4]},"
+                                         "{\"name\":\"t\",\"shape\":[1000000,16],\"sparse_rows\":10},"
+                                         "{\"name\":\"u\",\"shape\":[1000000,16],\"sparse_rows\":700000}",
+                                         "\"s\",\"d\",\"t\",\"u\"");
+    struct model model;
+    struct cluster cluster;
+    struct strategy s;
+    read_model(text, &model);
+    read_cluster(three_nodes, &cluster);
+    build("horovod", &model, &cluster, &s);
+    check_groups("horovod", text, three_nodes, "0102");
+    for (uint32_t v = 0; v < 4; v++)
+        assert_int_equal(s.groups[s.variables[v].group].algorithm, v == 1 ? ALGORITHM_auto : ALGORITHM_all_gather);
+    strategy_release(&s);
+    cluster_release(&cluster);
+    model_release(&model);
+}
+
 static void dtypes_get_groups_of_their_own(void **state) {
     (void)state;
     check_groups("horovod", mixed, three_nodes, "010"); /* looks past y */
@@ -448,10 +470,37 @@ static void check_turns(const struct strategy *s, const struct cluster *cluster)
     assert_true(most - least <= 1);
 }
 
+/* Every setting can be lowered and keeps the barrier; setting 0 is the system with its defaults. */
+static void check_grid(const struct baseline *row, const struct model *model, const struct cluster *cluster) {
+    struct error err = {0};
+    struct strategy s, untuned;
+    struct plan plan;
+    char name[32];
+    snprintf(name, sizeof name, "%.*s", (int)(strchr(row->name, '-') - row->name), row->name);
+    build(name, model, cluster, &untuned);
+    for (size_t i = 0; i < row->grid->n; i++) {
+        assert_ok(row->grid->build(model, cluster, i, &s, &err));
+        assert_false(s.cross_iteration);
+        if (i == 0)
+            assert_string_equal(s.id.hex, untuned.id.hex);
+        if (is_one_of_servers(name))
+            check_spare_servers(&s, cluster);
+        assert_ok(plan_lower(model, cluster, &s, &plan, &err));
+        plan_release(&plan);
+        strategy_release(&s);
+    }
+    strategy_release(&untuned);
+}
+
 static void check_baseline(const struct baseline *row, const struct model *model, const struct cluster *cluster) {
     struct error err = {0};
     struct strategy s;
     struct plan plan;
+    assert_int_equal(row->kind == BASELINE_TUNED, !row->build);
+    if (row->grid) {
+        check_grid(row, model, cluster);
+        return;
+    }
     build(row->name, model, cluster, &s);
     assert_int_equal(s.policy != POLICY_fifo, crosses_iterations(row->name));
     assert_int_equal(s.cross_iteration, crosses_iterations(row->name));
@@ -477,10 +526,76 @@ static void every_baseline_is_valid_everywhere_and_waits_as_its_system_does(void
         assert_ok(random_model(&rng, &model, &err));
         assert_ok(random_cluster(&rng, &cluster, &err));
         for (size_t k = 0; k < n; k++)
-            check_baseline(&all[k], &model, &cluster);
+            if (!all[k].grid || i % 10 == 0)
+                check_baseline(&all[k], &model, &cluster);
         cluster_release(&cluster);
         model_release(&model);
     }
+}
+
+/* ---- tuned systems ---- */
+
+static size_t count_groups(const struct baseline_grid *grid, const struct model *model, const struct cluster *cluster,
+                           size_t setting, enum algorithm algorithm) {
+    struct error err;
+    struct strategy s;
+    size_t n = 0;
+    assert_ok(grid->build(model, cluster, setting, &s, &err));
+    for (uint32_t g = 0; g < s.n_groups; g++)
+        n += s.groups[g].algorithm == algorithm;
+    strategy_release(&s);
+    return n;
+}
+
+/* Nine thresholds: 128 MiB, none, 1, 2, ...; five cycles: 1, 2, 5, 10, 25 ms; then all again by nodes. */
+static void horovods_grid_has_thresholds_then_cycles_then_the_hierarchy(void **state) {
+    (void)state;
+    const struct baseline_grid *grid = baselines_find("horovod-tuned")->grid;
+    static const char two_of_two[] =
+        "{\"schema\":\"syncopate.cluster/1\",\"name\":\"c\",\"nodes\":[{\"name\":\"n\","
+        "\"count\":2,\"devices\":2,\"device_link_gbyte_per_s\":10,\"nic_gbit_per_s\":10}]}";
+    struct model model;
+    struct cluster single, paired;
+    read_model(five, &model);
+    read_cluster(three_nodes, &single);
+    read_cluster(two_of_two, &paired);
+    assert_int_equal(grid->n, 90);
+    /* Ready at 0.6, 1.1, 1.1, 2.0 and 2.3 ms: cycles of 1 ms are e, cd, ba; of 2 ms ecd, ba; of 5 ms all. */
+    assert_int_equal(count_groups(grid, &model, &single, 0, ALGORITHM_auto), 3);
+    assert_int_equal(count_groups(grid, &model, &single, 1, ALGORITHM_auto), 5);
+    assert_int_equal(count_groups(grid, &model, &single, 9, ALGORITHM_auto), 2);
+    assert_int_equal(count_groups(grid, &model, &single, 18, ALGORITHM_auto), 1);
+    assert_int_equal(count_groups(grid, &model, &single, 19, ALGORITHM_auto), 5);
+    assert_int_equal(count_groups(grid, &model, &single, 45, ALGORITHM_hierarchical), 0);
+    assert_int_equal(count_groups(grid, &model, &paired, 18, ALGORITHM_auto), 1);
+    assert_int_equal(count_groups(grid, &model, &paired, 45 + 18, ALGORITHM_hierarchical), 1);
+    cluster_release(&single);
+    cluster_release(&paired);
+    model_release(&model);
+}
+
+static void byteps_grid_has_partitions_then_credit_then_servers(void **state) {
+    (void)state;
+    const struct baseline_grid *grid = baselines_find("byteps-tuned")->grid;
+    struct model model;
+    struct cluster cluster;
+    read_model(five, &model);
+    read_cluster(three_nodes, &cluster);
+    assert_int_equal(grid->n, 12);
+    for (size_t i = 0; i < grid->n; i++) {
+        struct error err;
+        struct strategy s;
+        const uint64_t partition = ((const uint64_t[]){4096000, 1024000, 16384000})[i % 3];
+        assert_ok(grid->build(&model, &cluster, i, &s, &err));
+        assert_int_equal(s.variables[1].partition_bytes, partition);
+        assert_int_equal(s.variables[1].shards, (4 * 6553600 + partition - 1) / partition);
+        assert_int_equal(s.policy, i / 3 % 2 ? POLICY_priority : POLICY_fifo);
+        assert_true(s.credit_bytes == (i / 3 % 2 ? 4 * partition : CREDIT_UNLIMITED));
+        assert_int_equal(s.variables[1].n_servers, i / 6 || partition > 10000000 ? 2 : 3);
+        strategy_release(&s);
+    }
+    cluster_release(&cluster);
+    model_release(&model);
 }
 
 /* Each bucket but the last of a dtype holds its cap, and did not before its last gradient came. */
@@ -503,7 +618,8 @@ static void check_buckets(const struct model *model, const struct strategy *s, c
     assert_int_equal(seen, s->n_groups);
 }
 
-static void check_fusion(const struct model *model, const struct strategy *s, const uint32_t *ready) {
+static void check_fusion(const struct model *model, const struct cluster *cluster, const struct strategy *s,
+                         const uint32_t *ready) {
     double *cycle = calloc(s->n_groups, sizeof *cycle), now_us = 0.0;
     uint64_t *bytes = calloc(s->n_groups, sizeof *bytes), *members = calloc(s->n_groups, sizeof *members);
     assert_true(cycle && bytes && members);
@@ -515,7 +631,8 @@ static void check_fusion(const struct model *model, const struct strategy *s, co
             assert_true(!members[group] || cycle[group] == mine);
             cycle[group] = mine;
             members[group]++;
-            bytes[group] += model->variables[ready[next]].bytes;
+            bytes[group] += plan_gradient_bytes(s, &model->variables[ready[next]], &s->variables[ready[next]]) *
+                            (s->groups[group].algorithm == ALGORITHM_all_gather ? cluster->n_devices : 1);
         }
     }
     for (uint32_t g = 0; g < s->n_groups; g++)
@@ -538,7 +655,7 @@ static void check_example(const char *path, const struct cluster *cluster) {
     build("all-reduce", &model, cluster, &chunks);
     build("wfbp", &model, cluster, &wfbp);
     check_buckets(&model, &ddp, ready);
-    check_fusion(&model, &horovod, ready);
+    check_fusion(&model, cluster, &horovod, ready);
     for (uint32_t v = 0; v < model.n_variables; v++)
         if (chunks.n_groups == (model.n_variables + 127) / 128) /* one dtype */
             assert_int_equal(chunks.variables[v].group, v / 128);
@@ -571,6 +688,7 @@ int main(void) {
         cmocka_unit_test(ddp_closes_a_bucket_when_it_reaches_its_cap),
         cmocka_unit_test(horovod_fuses_what_is_ready_in_one_cycle_on_the_slowest_node),
         cmocka_unit_test(horovod_starts_a_new_buffer_at_the_threshold),
+        cmocka_unit_test(horovod_gathers_sparse_gradients),
         cmocka_unit_test(horovod_looks_only_as_far_ahead_as_the_threshold),
         cmocka_unit_test(dtypes_get_groups_of_their_own),
         cmocka_unit_test(ps_puts_everything_on_the_first_node),
@@ -590,6 +708,8 @@ int main(void) {
         cmocka_unit_test(a_prime_number_of_rows_is_cut_as_far_as_a_strategy_can_say),
         cmocka_unit_test(the_table_names_each_baseline_once_and_says_where_it_is_from),
         cmocka_unit_test(every_baseline_is_valid_everywhere_and_waits_as_its_system_does),
+        cmocka_unit_test(horovods_grid_has_thresholds_then_cycles_then_the_hierarchy),
+        cmocka_unit_test(byteps_grid_has_partitions_then_credit_then_servers),
         cmocka_unit_test(merging_rules_hold_on_the_example_models),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

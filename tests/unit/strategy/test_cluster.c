@@ -73,6 +73,8 @@ static const struct {
      "/measurements/0: the member \"devices\" is missing"},
     {MEASURED("{'operation':'all_reduce','algorithm':'rings','devices':2,'bytes':1,'time_us':1}"),
      "/measurements/0/algorithm: \"rings\""},
+    {MEASURED("{'operation':'all_reduce','algorithm':'all_gather','devices':2,'bytes':1,'time_us':1}"),
+     "/measurements/0: all_gather is no all-reduce"},
     {MEASURED("{'operation':'push','algorithm':'ring','bytes':1,'time_us':1}"),
      "/measurements/0: \"algorithm\" belongs to all_reduce only"},
     {MEASURED("{'operation':'push','bytes':0,'time_us':1}"), "/measurements/0/bytes: is 0"},

@@ -241,24 +241,28 @@ static void sparse_and_encoded_gradients_have_the_bytes_that_travel(void **state
     const uint64_t shape[] = {1000, 10};
     struct variable v = {.rank = 2, .shape = shape, .elements = 10000, .bytes = 40000, .sparse_rows = 7};
     struct variable_sync sync = {.shards = 1, .kind = SYNC_ALL_REDUCE};
-    assert_int_equal(plan_gradient_bytes(&v, &sync), 40000); /* an all-reduce is dense */
+    struct group group = {.algorithm = ALGORITHM_auto};
+    const struct strategy s = {.n_groups = 1, .groups = &group};
+    assert_int_equal(plan_gradient_bytes(&s, &v, &sync), 40000); /* an all-reduce is dense */
+    group.algorithm = ALGORITHM_all_gather;
+    assert_int_equal(plan_gradient_bytes(&s, &v, &sync), 7 * (40 + 8)); /* an all-gather is not */
     sync.kind = SYNC_PARAMETER_SERVER;
-    assert_int_equal(plan_gradient_bytes(&v, &sync), 7 * (40 + 8));
+    assert_int_equal(plan_gradient_bytes(&s, &v, &sync), 7 * (40 + 8));
     sync.encoding = ENCODING_bf16;
-    assert_int_equal(plan_gradient_bytes(&v, &sync), 7 * (20 + 8));
+    assert_int_equal(plan_gradient_bytes(&s, &v, &sync), 7 * (20 + 8));
     sync.shards = 16; /* more shards than touched rows */
-    assert_int_equal(plan_gradient_bytes(&v, &sync), 7 * (20 + 8));
+    assert_int_equal(plan_gradient_bytes(&s, &v, &sync), 7 * (20 + 8));
     sync.axis = 1;
     sync.shards = 3; /* every shard names every row */
-    assert_int_equal(plan_gradient_bytes(&v, &sync), 7 * (20 + 3 * 8));
+    assert_int_equal(plan_gradient_bytes(&s, &v, &sync), 7 * (20 + 3 * 8));
     v.sparse_rows = 0;
-    assert_int_equal(plan_gradient_bytes(&v, &sync), 20000);
+    assert_int_equal(plan_gradient_bytes(&s, &v, &sync), 20000);
     v.dtype = DTYPE_f64;
-    assert_int_equal(plan_gradient_bytes(&v, &sync), 20000);
+    assert_int_equal(plan_gradient_bytes(&s, &v, &sync), 20000);
     sync.encoding = ENCODING_none;
-    assert_int_equal(plan_gradient_bytes(&v, &sync), 80000);
+    assert_int_equal(plan_gradient_bytes(&s, &v, &sync), 80000);
     struct variable scalar = {.elements = 1, .bytes = 4};
-    assert_int_equal(plan_gradient_bytes(&scalar, &(struct variable_sync){.axis = 5, .shards = 1}), 4);
+    assert_int_equal(plan_gradient_bytes(&s, &scalar, &(struct variable_sync){.axis = 5, .shards = 1}), 4);
 }
 
 static bool same_plan(const struct plan *a, const struct plan *b) {
@@ -283,7 +287,7 @@ static bool same_plan(const struct plan *a, const struct plan *b) {
 
 /* What the random instances must have met, so that a generator that grows tame does not hollow out the test. */
 struct met {
-    unsigned messages, servers, cuts, barriers, priorities, slices, sparse, scalars;
+    unsigned messages, servers, cuts, barriers, priorities, slices, sparse, gathered, scalars;
 };
 
 static void count_met(struct met *met, const struct strategy *s, const struct plan *p) {
@@ -295,6 +299,8 @@ static void count_met(struct met *met, const struct strategy *s, const struct pl
         met->servers += s->variables[v].kind == SYNC_PARAMETER_SERVER;
         met->cuts += s->variables[v].shards > 1;
         met->sparse += s->variables[v].kind == SYNC_PARAMETER_SERVER && p->model->variables[v].sparse_rows;
+        met->gathered += s->variables[v].kind == SYNC_ALL_REDUCE &&
+                         s->groups[s->variables[v].group].algorithm == ALGORITHM_all_gather;
         met->scalars += !p->model->variables[v].rank;
     }
 }
@@ -340,10 +346,12 @@ static void every_rule_holds_on_random_instances(void **state) {
         cluster_release(&c);
     }
     plan_release(&reused);
-    print_message("# 3000 plans: %u messages (%u slices), %u served, %u cut, %u sparse and %u scalar variables\n",
-                  met.messages, met.slices, met.servers, met.cuts, met.sparse, met.scalars);
+    print_message(
+        "# 3000 plans: %u messages (%u slices), %u served, %u cut, %u sparse, %u gathered and %u scalar variables\n",
+        met.messages, met.slices, met.servers, met.cuts, met.sparse, met.gathered, met.scalars);
     assert_true(met.messages > 20000 && met.servers > 3000 && met.cuts > 3000 && met.barriers > 300 &&
-                met.priorities > 300 && met.slices > 5000 && met.sparse > 100 && met.scalars > 100);
+                met.priorities > 300 && met.slices > 5000 && met.sparse > 100 && met.gathered > 100 &&
+                met.scalars > 100);
 }
 
 /* Sealing moves and drops groups, but the same bytes go the same way. */

@@ -152,15 +152,15 @@ static void uniform_sampling_visits_exactly_as_many_strategies_as_the_formula_co
 static const char chain_head[] =
     "{\"schema\":\"syncopate.model/1\",\"name\":\"m\",\"batch_per_device\":1,\"variables\":[";
 
-/* n variables of `elements` f32 each, one a layer; the caller frees it. */
-static char *chain_model(uint32_t n, uint32_t elements) {
-    size_t room = 256 + (size_t)n * 160, used;
+/* n variables of `elements` f32 each, the first `sparse` of them sparse, one a layer; the caller frees it. */
+static char *chain_model(uint32_t n, uint32_t elements, uint32_t sparse) {
+    size_t room = 256 + (size_t)n * 180, used;
     char *text = malloc(room);
     assert_non_null(text);
     used = (size_t)snprintf(text, room, "%s", chain_head);
     for (uint32_t i = 0; i < n; i++)
-        used += (size_t)snprintf(text + used, room - used, "%s{\"name\":\"v%u\",\"shape\":[%u]}", i ? "," : "", i,
-                                 elements);
+        used += (size_t)snprintf(text + used, room - used, "%s{\"name\":\"v%u\",\"shape\":[%u]%s}", i ? "," : "", i,
+                                 elements, i < sparse ? ",\"sparse_rows\":10" : "");
     used += (size_t)snprintf(text + used, room - used, "],\"layers\":[");
     for (uint32_t i = 0; i < n; i++)
         used += (size_t)snprintf(text + used, room - used,
@@ -179,7 +179,7 @@ static void neighbour_steps_connect_the_whole_space(void **state) {
     fixture_close(&f);
     o.parameter_server = false; /* groups that are not contiguous too: T_3(2) = 22 */
     o.max_shards = 1;
-    char *model = chain_model(3, 1000);
+    char *model = chain_model(3, 1000, 0);
     fixture_open(&f, model, two_nodes, &o);
     assert_int_equal(count_by_walking(&f.space, 20000), 3 * 22);
     fixture_close(&f);
@@ -210,7 +210,7 @@ static void balanced_servers_carry_load_in_proportion_to_their_bandwidth(void **
     struct fixture f;
     struct space_options o = space_default_options();
     struct rng rng;
-    char *model = chain_model(VARIABLES, 1000);
+    char *model = chain_model(VARIABLES, 1000, 0);
     fixture_open(&f, model, uneven_nodes, &o);
     rng_seed(&rng, test_seed());
     double mean[4] = {0};
@@ -239,7 +239,7 @@ static void the_first_server_is_multinomial_by_bandwidth(void **state) {
     struct fixture f;
     struct space_options o = space_default_options();
     struct rng rng;
-    char *model = chain_model(1, 1000);
+    char *model = chain_model(1, 1000, 0);
     fixture_open(&f, model, uneven_nodes, &o);
     rng_seed(&rng, test_seed());
     double seen[4] = {0}, chi2 = 0.0;
@@ -291,7 +291,7 @@ static void variables_become_ready_in_the_order_of_their_producers(void **state)
     fixture_close(&f);
 }
 
-/* A walk over a larger model meets every kind of choice, and stays inside the options. */
+/* A walk over a larger model with some sparse gradients meets every kind of choice, and stays inside the options. */
 static void a_random_walk_meets_every_kind_of_choice(void **state) {
     (void)state;
     struct fixture f;
@@ -299,7 +299,7 @@ static void a_random_walk_meets_every_kind_of_choice(void **state) {
     struct error err = {0};
     struct rng rng;
     struct strategy at, next;
-    char *model = chain_model(20, 100000);
+    char *model = chain_model(20, 100000, 5);
     bool algorithm[ALGORITHM_COUNT] = {0}, server[4] = {0}, cut = false, credit[3] = {0}, policy[2] = {0},
          barrier[2] = {0}, all_reduce = false, merged = false, whole[2] = {0};
     fixture_open(&f, model, uneven_nodes, &o);
@@ -359,7 +359,7 @@ static void a_neighbour_of_a_preemptive_strategy_has_no_slices(void **state) {
     struct error err = {0};
     struct rng rng;
     struct strategy from, next;
-    char *model = chain_model(4, 100);
+    char *model = chain_model(4, 100, 0);
     rng_seed(&rng, test_seed());
     for (unsigned policies = 1; policies < 4; policies++) {
         struct space_options o = space_default_options();
@@ -393,7 +393,7 @@ static void preemptive_strategies_are_alike_by_their_number_of_slices(void **sta
     struct error err = {0};
     struct strategy few, more, fifo;
     double same, other, policy;
-    char *model = chain_model(4, 100);
+    char *model = chain_model(4, 100, 0);
     fixture_open(&f, model, two_nodes, &o);
     preemptive(&f, 2, &few);
     preemptive(&f, 4, &more);
@@ -419,7 +419,7 @@ static void similarity_weighs_groups_by_shared_members(void **state) {
     struct error err = {0};
     struct strategy one, two, served;
     double similarity;
-    char *model = chain_model(4, 10);
+    char *model = chain_model(4, 10, 0);
     fixture_open(&f, model, two_nodes, &o);
     assert_ok(strategy_init(&one, "one", &f.model, 1, &err));
     assert_ok(strategy_seal(&one, &f.model, &f.cluster, &err));
@@ -456,7 +456,7 @@ static void the_size_of_a_large_space_is_finite_and_grows_with_the_model(void **
     for (uint32_t n = 1; n <= 3000; n *= 3) {
         struct fixture f;
         double now;
-        char *model = chain_model(n, 1000);
+        char *model = chain_model(n, 1000, 0);
         fixture_open(&f, model, uneven_nodes, &o);
         assert_ok(space_log10_size(&f.space, &now, &err));
         assert_true(isfinite(now) && now > before + 1.0);

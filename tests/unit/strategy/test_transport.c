@@ -211,6 +211,24 @@ static void a_ring_pays_the_latency_of_a_nic_twice_a_node(void **state) {
     assert_close(cost_on(&f, ALGORITHM_ring, 1 << 20).startup_us, 2 * 2 * 30, EXACT);
 }
 
+static void a_gather_goes_as_each_library_does_it(void **state) {
+    (void)state;
+    struct handmade f;
+    const struct nccl_shape shape = {8, 2, 30, 1000, false};
+    const struct all_reduce_lines lines = nccl_lines(&shape, ALGORITHM_all_gather);
+    assert_int_equal(lines.n, 2);
+    assert_close(lines.line[1].startup_us, 8.4 + 6 * 5.7 + 1 * (14 + 60), EXACT);
+    assert_close(lines.line[1].per_byte_us, 7 / 1000.0, EXACT);
+    nodes_of(&f, 3, 4, "cpu", TRANSPORT_gloo);
+    double rate = transport_nic_bytes_per_us(&f.cluster, 0), sum = 12 * (1 << 20) / 6500.0;
+    assert_close(cost_on(&f, ALGORITHM_all_gather, 1 << 20).startup_us, 3 * 30 + sum, EXACT);
+    assert_close(cost_on(&f, ALGORITHM_all_gather, 1 << 20).hold_us, 11 * (1 << 20) / rate, EXACT);
+    nodes_of(&f, 3, 4, "cpu", TRANSPORT_mpi); /* every device takes 8 slices from outside */
+    rate = transport_nic_bytes_per_us(&f.cluster, 0);
+    assert_close(cost_on(&f, ALGORITHM_all_gather, 1 << 20).startup_us, 30 + sum, EXACT);
+    assert_close(cost_on(&f, ALGORITHM_all_gather, 1 << 20).hold_us, 4 * 8 * (1 << 20) / rate, EXACT);
+}
+
 static void the_bound_rests_on_what_is_described(void **state) {
     (void)state;
     struct handmade f;
@@ -258,6 +276,7 @@ int main(void) {
         cmocka_unit_test(libnbc_takes_a_tree_below_64_kib_and_on_few_ranks),
         cmocka_unit_test(gloo_and_ps_lite_take_the_ring),
         cmocka_unit_test(a_ring_pays_the_latency_of_a_nic_twice_a_node),
+        cmocka_unit_test(a_gather_goes_as_each_library_does_it),
         cmocka_unit_test(the_bound_rests_on_what_is_described),
         cmocka_unit_test(people_are_told_which_figures_are_typical),
     };

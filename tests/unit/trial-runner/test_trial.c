@@ -17,10 +17,12 @@
 
 #define WORKER "syncopate-worker-mpi"
 
-/* Two layers, 1 ms forward and 2 ms backward each; 256 KiB and two small tensors. */
+/* Two layers, 1 ms forward and 2 ms backward each; 256 KiB, of which 103,200 bytes are touched, and two small tensors.
+ */
 static const char model_text[] =
     "{\"schema\":\"syncopate.model/1\",\"name\":\"m\",\"batch_per_device\":1,\"variables\":["
-    "{\"name\":\"a\",\"shape\":[256,256],\"dtype\":\"f32\"},{\"name\":\"b\",\"shape\":[7],\"dtype\":\"f32\"},"
+    "{\"name\":\"a\",\"shape\":[256,256],\"dtype\":\"f32\",\"sparse_rows\":100},{\"name\":\"b\",\"shape\":[7],"
+    "\"dtype\":\"f32\"},"
     "{\"name\":\"c\",\"shape\":[33],\"dtype\":\"f32\"}],\"layers\":["
     "{\"name\":\"1\",\"forward_us\":1000,\"backward_us\":2000,\"variables\":[\"a\"]},"
     "{\"name\":\"2\",\"forward_us\":1000,\"backward_us\":2000,\"variables\":[\"b\",\"c\"]}]}";
@@ -140,6 +142,21 @@ static void every_algorithm_sums(void **state) {
     check_complete(CLUSTER("3", "1"), STRATEGY(PRIORITY, "tree", REDUCED, REDUCED, REDUCED), 3);
     check_complete(CLUSTER("4", "1"), STRATEGY(FIFO, "halving_doubling", REDUCED, REDUCED, REDUCED), 4);
     check_complete(CLUSTER("3", "1"), STRATEGY(FIFO, "recursive_doubling", REDUCED, REDUCED, REDUCED), 3);
+}
+
+/* Of one size and cut, alone and beside an all-reduce, and as 16-bit floats. */
+static void gathered_rows_sum(void **state) {
+    NEED_WORKER(state);
+    static const char gathered[] =
+        "{\"schema\":\"syncopate.strategy/1\",\"name\":\"s\",\"schedule\":{%s},\"groups\":["
+        "{\"id\":0,\"algorithm\":\"all_gather\"%s},{\"id\":1}],\"variables\":["
+        "{\"name\":\"a\",\"encoding\":\"%s\",\"sync\":" REDUCED "},{\"name\":\"b\",\"sync\":" REDUCED_IN_1
+        "},{\"name\":\"c\",\"sync\":" REDUCED_IN_1 "}]}";
+    char strategy[sizeof gathered + 256];
+    snprintf(strategy, sizeof strategy, gathered, FIFO, "", "none");
+    check_complete(CLUSTER("3", "1"), strategy, 3);
+    snprintf(strategy, sizeof strategy, gathered, PRIORITY, ",\"partition_bytes\":65536", "bf16");
+    check_complete(CLUSTER("2", "2"), strategy, 4);
 }
 
 static void servers_and_mixed_plans_sum(void **state) {
@@ -428,6 +445,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_all_reduce_plan_completes_with_every_sum_right),
         cmocka_unit_test(every_algorithm_sums),
+        cmocka_unit_test(gathered_rows_sum),
         cmocka_unit_test(servers_and_mixed_plans_sum),
         cmocka_unit_test(sums_of_16_bit_floats_are_those_of_floats),
         cmocka_unit_test(slices_sum_in_any_order),

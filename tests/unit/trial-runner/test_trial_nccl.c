@@ -16,7 +16,8 @@
 /* Two layers, 2 ms forward and 4 ms backward each; every type of element, and lengths that are no round numbers. */
 static const char model_text[] =
     "{\"schema\":\"syncopate.model/1\",\"name\":\"m\",\"batch_per_device\":1,\"variables\":["
-    "{\"name\":\"a\",\"shape\":[255,65],\"dtype\":\"f32\"},{\"name\":\"b\",\"shape\":[7],\"dtype\":\"f32\"},"
+    "{\"name\":\"a\",\"shape\":[255,65],\"dtype\":\"f32\",\"sparse_rows\":101},{\"name\":\"b\",\"shape\":[7],\"dtype\":"
+    "\"f32\"},"
     "{\"name\":\"c\",\"shape\":[33333],\"dtype\":\"f16\"},{\"name\":\"d\",\"shape\":[555],\"dtype\":\"bf16\"},"
     "{\"name\":\"e\",\"shape\":[9],\"dtype\":\"f64\"},{\"name\":\"f\",\"shape\":[77],\"dtype\":\"u8\"},"
     "{\"name\":\"g\",\"shape\":[5],\"dtype\":\"i64\"},{\"name\":\"h\",\"shape\":[1001],\"dtype\":\"f32\"}],\"layers\":["
@@ -167,6 +168,24 @@ static void trees_and_two_levels_sum(void **state) {
     check_sums(CLUSTER("2", "2"), FUSED(PRIORITY, "hierarchical"), 4, 4 * 16 + 9 + 5);
 }
 
+#define MEMBER(name, group) ",{\"name\":\"" name "\",\"sync\":" IN(group) "}"
+
+/* a by itself, whole and cut; the others in groups as ever. */
+static void gathered_rows_sum(void **state) {
+    NEED_DOUBLE(state);
+    static const char gathered[] =
+        "{\"schema\":\"syncopate.strategy/1\",\"name\":\"s\",\"schedule\":{%s},"
+        "\"groups\":[{\"id\":0},{\"id\":1},{\"id\":2},{\"id\":3},{\"id\":4},{\"id\":5},"
+        "{\"id\":6,\"algorithm\":\"all_gather\"%s}],"
+        "\"variables\":[{\"name\":\"a\",\"encoding\":\"%s\",\"sync\":" IN("6") "}" MEMBER("b", "0") MEMBER("c", "1")
+            MEMBER("d", "2") MEMBER("e", "3") MEMBER("f", "4") MEMBER("g", "5") MEMBER("h", "0") "]}";
+    char strategy[sizeof gathered + 256];
+    snprintf(strategy, sizeof strategy, gathered, FIFO, "", "none");
+    check_sums(CLUSTER("3", "1"), strategy, 3, 5 * 16 + 9 + 5);
+    snprintf(strategy, sizeof strategy, gathered, PRIORITY, ",\"partition_bytes\":4096", "f16");
+    check_complete(CLUSTER("2", "2"), strategy);
+}
+
 static void servers_sum_on_their_gpus(void **state) {
     NEED_DOUBLE(state);
     check_complete(CLUSTER("3", "1"), STRATEGY(PRIORITY, "ring", "", SERVED("\"n1\"", "false"),
@@ -203,7 +222,8 @@ static void random_plans_sum(void **state) {
     read_model(&s.model);
     read_cluster(CLUSTER("2", "2"), &s.cluster);
     struct space_options options = space_default_options();
-    options.algorithms = 1u << ALGORITHM_ring | 1u << ALGORITHM_double_tree | 1u << ALGORITHM_hierarchical;
+    options.algorithms =
+        1u << ALGORITHM_ring | 1u << ALGORITHM_all_gather | 1u << ALGORITHM_double_tree | 1u << ALGORITHM_hierarchical;
     options.min_partition_bytes = options.min_credit_bytes = SPACE_MIN_BYTES;
     assert_ok(space_init(&space, &s.model, &s.cluster, &options, &err));
     for (int i = 0; i < 2; i++) {
@@ -335,6 +355,7 @@ int main(void) {
         cmocka_unit_test(a_fused_plan_sums_every_type_of_element),
         cmocka_unit_test(partitions_and_credits_keep_one_order_on_all_ranks),
         cmocka_unit_test(trees_and_two_levels_sum),
+        cmocka_unit_test(gathered_rows_sum),
         cmocka_unit_test(servers_sum_on_their_gpus),
         cmocka_unit_test(local_reduction_under_stop_and_wait_priority_does_not_deadlock),
         cmocka_unit_test(slices_sum_in_an_order_of_their_own),

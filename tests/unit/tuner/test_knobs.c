@@ -24,7 +24,8 @@ static struct space_options random_options(struct rng *rng) {
     o.all_reduce = architecture != 0;
     o.parameter_server = architecture != 1;
     o.cross_iteration = rng_below(rng, 3) != 0;
-    o.algorithms = 1 + (uint32_t)rng_below(rng, (1u << ALGORITHM_COUNT) - 1);
+    o.algorithms = 1 + (uint32_t)rng_below(rng, (1u << ALL_REDUCE_COUNT) - 1);
+    o.algorithms |= (uint32_t)rng_below(rng, 2) << ALGORITHM_all_gather;
     o.policies = 1 + (uint32_t)rng_below(rng, 3);
     o.max_shards = 1 + (uint32_t)rng_below(rng, 16);
     o.min_partition_bytes = SPACE_MIN_BYTES + rng_below(rng, 100000);
@@ -376,7 +377,7 @@ static void whole_variables_are_balanced_by_bandwidth(void **state) {
             for (uint32_t v = 0; v < s.model.n_variables; v++) {
                 assert_int_equal(strategy.variables[v].n_servers, 1);
                 server[v] = strategy.variables[v].servers[0];
-                bytes[v] = (double)plan_gradient_bytes(&s.model.variables[v], &strategy.variables[v]);
+                bytes[v] = (double)plan_gradient_bytes(&strategy, &s.model.variables[v], &strategy.variables[v]);
             }
             check_longest_first(&s, bytes, server);
             double m = s.cluster.n_nodes, ratio = makespan(&s, bytes, server) / least_makespan(&s, bytes);

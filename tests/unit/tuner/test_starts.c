@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "simulator/tuned.h"
 #include "tests/support/check.h"
 #include "tests/support/strategy/random_instances.h"
 #include "tuner/search/starts.h"
@@ -83,7 +84,7 @@ static void only_twins_and_the_hopeless_are_left_out(void **state) {
             struct strategy strategy;
             struct prediction p;
             bool there = false;
-            if (baselines_build(&rows[r], &s.model, &s.cluster, &strategy, &err))
+            if (tuned_build(&rows[r], &s.model, &s.cluster, &strategy, &err))
                 continue;
             for (size_t k = 0; k < s.starts.n; k++)
                 there |= !strcmp(s.starts.items[k].strategy.id.hex, strategy.id.hex);

@@ -79,7 +79,7 @@ enum status collective_init(struct error *err) {
 
 /* Whether this MPI has the algorithm. The caller builds the hierarchical one from the others. */
 static bool collective_has(enum algorithm algorithm) {
-    return algorithm == ALGORITHM_auto || libnbc_number(algorithm) >= 0;
+    return algorithm == ALGORITHM_auto || algorithm == ALGORITHM_all_gather || libnbc_number(algorithm) >= 0;
 }
 
 static enum status check_message(const struct plan *plan, uint32_t i, uint64_t max_tag, struct error *err) {

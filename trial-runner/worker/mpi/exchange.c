@@ -3,6 +3,7 @@
 #include "trial-runner/worker/mpi/exchange.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "trial-runner/worker/mpi/collective.h"
@@ -176,6 +177,26 @@ static void local_result(struct exchange *x, uint32_t m) {
     finish(x, m);
 }
 
+/* Every device sends its slice to all others. */
+static void start_gather(struct exchange *x, uint32_t m) {
+    const struct message *message = &x->plan->messages[m];
+    void *slices = pool_take(&x->pool, x->world->cluster->n_devices * message->bytes);
+    MPI_Iallgather(x->transfers[m].buffer, count_of(message), type_of(message), slices, count_of(message),
+                   type_of(message), x->world->workers, expect(x, DONE_ALL_GATHER, m, slices));
+}
+
+/* All devices add the slices in one order, so that all have the same sum. */
+static void add_slices(struct exchange *x, uint32_t m, char *slices) {
+    const struct message *message = &x->plan->messages[m];
+    char *sum = x->transfers[m].buffer;
+    memcpy(sum, slices, message->bytes);
+    for (uint32_t device = 1; device < x->world->cluster->n_devices; device++)
+        MPI_Reduce_local(slices + device * message->bytes, sum, count_of(message), type_of(message),
+                         collective_sum(message->dtype));
+    pool_give(&x->pool, slices);
+    sum_arrived(x, m);
+}
+
 static void start(void *context, uint32_t m) {
     struct exchange *x = context;
     const struct message *message = &x->plan->messages[m];
@@ -188,6 +209,8 @@ static void start(void *context, uint32_t m) {
     prepare(x, m);
     if (message->kind == SYNC_PARAMETER_SERVER)
         push(x, m);
+    else if (message->algorithm == ALGORITHM_all_gather)
+        start_gather(x, m);
     else
         collective_start(transfer->buffer, count_of(message), message->dtype, message->algorithm, x->world->workers,
                          expect(x, DONE_ALL_REDUCE, m, NULL));
@@ -218,6 +241,9 @@ static void handle(struct exchange *x, struct completion done) {
     case DONE_ALL_REDUCE:
     case DONE_PULL:
         sum_arrived(x, done.message);
+        break;
+    case DONE_ALL_GATHER:
+        add_slices(x, done.message, done.buffer);
         break;
     case DONE_LOCAL_SEND:
         await_local_result(x, done.message);

@@ -1,6 +1,7 @@
 /* A worker's side of every message: from gradients ready to sum in place.
  *
  *   all-reduce      gather -> MPI_Iallreduce -> scatter
+ *   all-gather      gather -> MPI_Iallgather -> add the slices of all devices -> scatter
  *   hierarchical    gather -> sum at the node's leader -> MPI_Iallreduce between leaders -> back -> scatter
  *   parameter server gather -> [sum at the leader] -> push -> pull -> [back] -> scatter
  *

@@ -39,12 +39,29 @@ static void init_streams(struct exchange *x) {
     stream_init(&x->checks, device->idle);
 }
 
+static bool is_gathered(const struct message *message) {
+    return message->kind == SYNC_ALL_REDUCE && message->algorithm == ALGORITHM_all_gather;
+}
+
+static void init_slices(struct exchange *x) {
+    uint64_t most[NETWORK_LANES] = {0};
+    for (uint32_t m = 0; m < x->plan->n_messages; m++) {
+        const struct message *message = &x->plan->messages[m];
+        uint64_t *lane = &most[network_lane(x->plan, m)];
+        if (is_gathered(message) && message->bytes > *lane)
+            *lane = message->bytes;
+    }
+    for (int i = 0; i < NETWORK_LANES; i++)
+        x->slices[i] = device_alloc(most[i] * x->world->cluster->n_devices);
+}
+
 void exchange_init(struct exchange *x, const struct plan *plan, const struct world *world, bool verify, bool timed) {
     *x =
         (struct exchange){.plan = plan, .network = network_of(world), .world = world, .verify = verify, .timed = timed};
     x->backlog.messages = report_alloc(plan->n_messages, sizeof *x->backlog.messages);
     init_events(x);
     init_streams(x);
+    init_slices(x);
     gradients_init(&x->gradients, plan, world->device);
     schedule_init(&x->schedule, plan);
     coordinator_init(&x->coordinator, plan, world, &x->requests, world->n_leaders < world->cluster->n_devices);
@@ -101,6 +118,21 @@ static void all_reduce(struct exchange *x, uint32_t m, const struct stream *lane
         broadcast(x, m, network_comm(x->network, NETWORK_NODE, network_lane(x->plan, m), ALGORITHM_auto), lane);
 }
 
+/* All devices add the slices in one order, so that all have the same sum. */
+static void all_gather(struct exchange *x, uint32_t m, const struct stream *lane) {
+    const struct message *message = &x->plan->messages[m];
+    const int at = network_lane(x->plan, m);
+    char *run = gradients_run(&x->gradients, m), *slices = x->slices[at];
+    ncclComm_t comm = network_comm(x->network, NETWORK_WORKERS, at, message->algorithm);
+    check_call(x, ncclAllGather(run, slices, count_of(message), network_type(message->dtype), comm, lane->cuda),
+               "ncclAllGather");
+    device_check(cudaMemcpyAsync(run, slices, message->bytes, cudaMemcpyDeviceToDevice, lane->cuda), "copying");
+    for (uint32_t device = 1; device < x->world->cluster->n_devices; device++)
+        device_check(kernels_sum(run, slices + device * message->bytes, count_of(message),
+                                 (enum kernel_type)message->dtype, lane->cuda),
+                     "summing");
+}
+
 static void queue_push(struct exchange *x, uint32_t m) {
     x->backlog.messages[(x->backlog.first + x->backlog.n++) % x->plan->n_messages] = m;
 }
@@ -119,7 +151,10 @@ static void start(void *context, uint32_t m) {
     device_check(cudaEventRecord(transfer->start, lane->cuda), "recording an event");
     gradients_gather(&x->gradients, m, lane);
     if (message->kind == SYNC_ALL_REDUCE) {
-        all_reduce(x, m, lane);
+        if (is_gathered(message))
+            all_gather(x, m, lane);
+        else
+            all_reduce(x, m, lane);
         enqueue_end(x, m, lane);
     } else {
         reduce_in_node(x, m, lane);
@@ -334,6 +369,8 @@ void exchange_release(struct exchange *x) {
     requests_end(&x->requests);
     for (size_t i = 0; i < sizeof streams / sizeof *streams; i++)
         stream_release(streams[i]);
+    for (int i = 0; i < NETWORK_LANES; i++)
+        device_free(x->slices[i]);
     release_events(x);
     coordinator_release(&x->coordinator);
     schedule_release(&x->schedule);

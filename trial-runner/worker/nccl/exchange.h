@@ -1,6 +1,7 @@
 /* A GPU's side of every message: from gradients ready to sum in place.
  *
  *   all-reduce       gather -> ncclAllReduce -> scatter
+ *   all-gather       gather -> ncclAllGather -> add the slices of all devices -> scatter
  *   hierarchical     gather -> ncclReduce in the node -> ncclAllReduce between leaders -> ncclBroadcast -> scatter
  *   parameter server gather -> [ncclReduce to the leader] -> ncclSend -> ncclRecv -> [ncclBroadcast] -> scatter
  *
@@ -49,7 +50,8 @@ struct exchange {
     struct schedule schedule;
     struct coordinator coordinator;
     struct stream lanes[NETWORK_LANES], push, pull, back, checks;
-    struct transfer *transfers; /* [n_messages] */
+    struct transfer *transfers;  /* [n_messages] */
+    char *slices[NETWORK_LANES]; /* device memory: what all devices send in the largest all-gather of the lane */
     struct backlog backlog;
     uint32_t pushing[NETWORK_GROUP], n_pushing; /* the group under way */
     cudaEvent_t pushed;

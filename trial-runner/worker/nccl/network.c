@@ -51,6 +51,7 @@ static const char *nccl_word(enum algorithm algorithm) {
         return "";
     case ALGORITHM_ring:
     case ALGORITHM_hierarchical: /* between the nodes */
+    case ALGORITHM_all_gather:
         return "Ring";
     case ALGORITHM_double_tree: /* NCCL's only tree */
         return "Tree";
