@@ -20,8 +20,8 @@ struct comparison {
     size_t n;
     struct comparison_row *rows; /* a row for each of baselines_list, in its order; malloc'd */
     size_t fastest;              /* row; SIZE_MAX when none could be predicted */
-    double
-        all_reduce_us; /* no schedule of dense all-reduces is faster: one machine, preemption, no start-up, no copies */
+    /* No schedule of dense all-reduces is faster: one machine, preemption, no start-up, no copies. */
+    double all_reduce_us;
     double lower_bound_us; /* no strategy is faster (simulator/bound.h) */
 };
 
