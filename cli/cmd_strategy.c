@@ -220,6 +220,8 @@ static void describe_sync(const struct variable_sync *sync, const struct strateg
         fprintf(text, "server%s", sync->local_reduction ? "" : " (each device)");
     for (uint32_t i = 0; i < sync->n_servers; i++)
         fprintf(text, " %s", cluster->nodes[sync->servers[i]].name);
+    if (sync->push)
+        fprintf(text, " in push %u", sync->push);
     if (sync->shards > 1)
         fprintf(text, ", %u shards of axis %u", sync->shards, sync->axis);
     if (partition)

@@ -13,6 +13,7 @@
 struct need {
     double ready_us, tail_us, forward_us; /* on a device of compute_scale 1 */
     double dense_bytes, served_bytes;     /* by all-reduce; by a push */
+    bool sparse;                          /* may be gathered */
 };
 
 /* The fewest bytes of a variable that one device pushes, however the variable is cut. Shards of axis 0 move each row
@@ -35,8 +36,9 @@ static void needs_of(const struct model *model, const struct gradient *gradients
         const struct gradient *g = &gradients[i];
         const struct variable *v = &model->variables[g->variable];
         const double part = lossy ? encoded_part(v) : 1;
-        needs[i] = (struct need){g->ready_us, g->tail_us, model->forward_us, part * (double)g->bytes,
-                                 least_served_bytes(v, part)};
+        needs[i] = (struct need){
+            g->ready_us,       g->tail_us, model->forward_us, part * (double)g->bytes, least_served_bytes(v, part),
+            v->sparse_rows > 0};
     }
 }
 
@@ -46,6 +48,7 @@ static void needs_of(const struct model *model, const struct gradient *gradients
 struct price {
     double dense, served; /* us a byte that is all-reduced / under a server */
     double scale;
+    double served_lag_us; /* latency of a push and pull within the windows of this list */
 };
 
 /* What the price lists see of a cluster. */
@@ -89,7 +92,7 @@ static struct shape shape_of(const struct cost *cost) {
     uint32_t first = cost->workers[0];
     struct shape s = {.cost = cost, .k = cost->n_workers, .narrowest = first, .widest = first, .slowest = first};
     s.least_scale = s.largest_scale = scale_of(&s, first);
-    s.wire = cost->limit_all_reduce_per_byte_us * cost->limit_narrowest_bytes_per_us;
+    s.wire = cost->limit_all_reduce_wire;
     for (uint32_t i = 0; i < cost->n_workers; i++)
         add_worker(&s, cost->workers[i]);
     for (uint32_t i = 0; i < cost->cluster->n_nodes; i++)
@@ -100,15 +103,27 @@ static struct shape shape_of(const struct cost *cost) {
 
 /* ---- price lists ---- */
 
+/* Latency before a node sends something of a served gradient: that of its own push, or of one within the server's node
+ * and a pull by another. */
+static double sending_lag_us(const struct cost *cost) {
+    return fmin(cost->limit_push_us, cost->limit_local_us + cost->limit_pull_us);
+}
+
+/* Latency of a gradient within its server's node, where its own windows may carry nothing. */
+static double local_lag_us(const struct cost *cost) {
+    return fmin(sending_lag_us(cost), 2 * cost->limit_local_us);
+}
+
 /* Lemma 2, volume of one node. */
 static struct price volume_of_one(const struct shape *s, uint32_t node) {
-    return (struct price){s->wire / rate_of(s, node), 1 / rate_of(s, node), 0};
+    return (struct price){s->wire / rate_of(s, node), 1 / rate_of(s, node), 0, 0};
 }
 
 /* Lemma 5, windows of one node. Two nodes need lemma 6 instead. */
 static struct price windows_of_one(const struct shape *s, uint32_t node) {
     double scale = scale_of(s, node), lost = (scale - s->least_scale) / (s->k - 1);
-    return (struct price){s->wire / rate_of(s, node), 1 / rate_of(s, node), scale - lost};
+    double local = local_lag_us(s->cost), lag = local + (sending_lag_us(s->cost) - local) / (s->k - 1);
+    return (struct price){s->wire / rate_of(s, node), 1 / rate_of(s, node), scale - lost, lag};
 }
 
 /* Lemmas 2 and 4, all nodes, at prices at which every server costs the same. A server with devices costs `more` bytes
@@ -116,13 +131,15 @@ static struct price windows_of_one(const struct shape *s, uint32_t node) {
 static struct price of_all(const struct shape *s, double more) {
     double spare = s->spare_rate * fmax(more, 0) / s->k, z = 1 / (s->work_rate + spare);
     double work_scale = (s->work_scale + s->work_rate * s->least_scale) / 2;
-    return (struct price){s->wire * s->k * z, (s->k + more) * z, (work_scale + spare * s->least_scale) * z};
+    double local = local_lag_us(s->cost), lag = (local + sending_lag_us(s->cost)) / 2;
+    return (struct price){s->wire * s->k * z, (s->k + more) * z, (work_scale + spare * s->least_scale) * z,
+                          spare > 0 ? local : lag};
 }
 
 /* Lemma 3, each node's own windows, summed over all nodes or (slowest_only) over those with the largest
  * compute_scale. */
 static struct price own_windows(const struct shape *s, bool slowest_only) {
-    double n = 0, rate = 0, scale = 0;
+    double n = 0, rate = 0, scale = 0, widest = 0;
     for (uint32_t i = 0; i < s->cost->n_workers; i++) {
         uint32_t node = s->cost->workers[i];
         if (slowest_only && scale_of(s, node) < s->largest_scale)
@@ -130,19 +147,24 @@ static struct price own_windows(const struct shape *s, bool slowest_only) {
         n++;
         rate += rate_of(s, node);
         scale += rate_of(s, node) * scale_of(s, node);
+        widest = fmax(widest, rate_of(s, node));
     }
-    return (struct price){s->wire * n / rate, (n - 1) / rate, scale / rate};
+    double between = s->cost->limit_push_us + s->cost->limit_pull_us;
+    double lag_us = between + widest / rate * (local_lag_us(s->cost) - between);
+    return (struct price){s->wire * n / rate, (n - 1) / rate, scale / rate, lag_us};
 }
 
 /* Lemma 6: the node that is last. Any node may be, so the widest NIC and the least compute_scale are taken. */
 static struct price windows_of_last(const struct shape *s) {
-    return (struct price){s->wire / rate_of(s, s->widest), 1 / rate_of(s, s->widest), s->least_scale};
+    return (struct price){s->wire / rate_of(s, s->widest), 1 / rate_of(s, s->widest), s->least_scale,
+                          sending_lag_us(s->cost)};
 }
 
 /* Both inequalities hold, so every weighted mean of them holds. */
 static struct price mean_of(struct price a, struct price b, double part) {
     return (struct price){a.dense + part * (b.dense - a.dense), a.served + part * (b.served - a.served),
-                          a.scale + part * (b.scale - a.scale)};
+                          a.scale + part * (b.scale - a.scale),
+                          a.served_lag_us + part * (b.served_lag_us - a.served_lag_us)};
 }
 
 enum { MEANS = 4, MAX_PRICES = 2 * (MEANS + 1) + 2 };
@@ -170,6 +192,7 @@ struct work {
     uint32_t n;
     struct gradient *gradients;
     struct need *needs;
+    double *lags;
     struct machine_job *jobs;
     uint32_t *scratch;
 };
@@ -191,13 +214,39 @@ static double volume(const struct work *work, const struct shape *s) {
     return most;
 }
 
-static double windows(const struct work *work, const struct price *price, bool barrier) {
+/* Launch and latency before the network holds anything of a gradient. Both ways cost c at least; what the dearer way
+ * costs beyond c counts as latency, because the sum of works falls by it and the least latency rises by no more. */
+static double lag_us(const struct need *need, const struct price *price, const struct cost *cost) {
+    double c = cheaper(need, price), served = price->served_lag_us;
+    if (need->sparse)
+        served = fmin(served, cost->limit_gather_startup_us);
+    return cost->limit_message_us + fmin(cost->limit_all_reduce_startup_us + price->dense * need->dense_bytes - c,
+                                         served + price->served * need->served_bytes - c);
+}
+
+/* Of the gradients whose lag is at least lag. */
+static double windows_with_lag(const struct work *work, const struct price *price, bool barrier, double lag) {
+    uint32_t n = 0;
     for (uint32_t v = 0; v < work->n; v++) {
         const struct need *need = &work->needs[v];
         double tail = barrier ? need->forward_us : need->tail_us;
-        work->jobs[v] = (struct machine_job){need->ready_us * price->scale, cheaper(need, price), tail * price->scale};
+        if (work->lags[v] >= lag)
+            work->jobs[n++] =
+                (struct machine_job){need->ready_us * price->scale, cheaper(need, price), tail * price->scale};
     }
-    return one_machine_value(work->n, work->jobs, work->scratch);
+    return n > 0 ? lag + one_machine_value(n, work->jobs, work->scratch) : 0;
+}
+
+/* Few gradients with much lag, or all with the least. */
+static double windows(const struct work *work, const struct price *price, const struct cost *cost, bool barrier) {
+    double least = INFINITY, most = 0;
+    for (uint32_t v = 0; v < work->n; v++) {
+        work->lags[v] = lag_us(&work->needs[v], price, cost);
+        least = fmin(least, work->lags[v]);
+        most = fmax(most, work->lags[v]);
+    }
+    double all = windows_with_lag(work, price, barrier, least);
+    return most > least ? fmax(all, windows_with_lag(work, price, barrier, most)) : all;
 }
 
 /* In a window a NIC can send what it has saved, on top of what its rate allows. A price list weighs NICs so that their
@@ -217,9 +266,28 @@ static void bound_network(const struct work *work, const struct cost *cost, stru
     double saved_us = burst_us(cost);
     bound->volume_us = volume(work, &shape);
     for (uint32_t i = 0; i < n; i++) {
-        bound->windows_us = fmax(bound->windows_us, windows(work, &prices[i], false) - saved_us);
-        bound->barrier_windows_us = fmax(bound->barrier_windows_us, windows(work, &prices[i], true) - saved_us);
+        bound->windows_us = fmax(bound->windows_us, windows(work, &prices[i], cost, false) - saved_us);
+        bound->barrier_windows_us = fmax(bound->barrier_windows_us, windows(work, &prices[i], cost, true) - saved_us);
     }
+}
+
+/* One node with several devices: all-reduces share one resource; a served gradient is summed by the launching processor
+ * or crosses the device link once a device. Weights make all ways equally dear. Servers on spare nodes need no device
+ * link. */
+static void bound_one_node(const struct work *work, const struct cost *cost, struct bound *bound) {
+    const uint32_t at = cost->workers[0];
+    const struct node *node = &cost->cluster->nodes[at];
+    const double link_us = 1 / cost->limit_device_link_bytes_per_us;
+    const double dense = cost->limit_all_reduce_per_byte_us, served = node->devices * link_us / 2;
+    if (node->devices < 2 || cost->cluster->n_nodes > 1)
+        return;
+    for (uint32_t v = 0; v < work->n; v++)
+        if (work->needs[v].sparse)
+            work->needs[v].served_bytes = 0; /* an all-gather may be cheaper than all of these */
+    const double z = dense > 0 && served > 0 ? 1 / (1 / dense + 1 / served) : 0;
+    const struct price price = {z, z, node->compute_scale, 2 * cost->limit_local_us};
+    bound->windows_us = windows(work, &price, cost, false);
+    bound->barrier_windows_us = windows(work, &price, cost, true);
 }
 
 static enum status take_work(struct work *work, const struct model *model, bool lossy, struct arena *arena,
@@ -227,9 +295,10 @@ static enum status take_work(struct work *work, const struct model *model, bool 
     work->n = model->n_variables;
     work->gradients = arena_alloc(arena, work->n, sizeof *work->gradients);
     work->needs = arena_alloc(arena, work->n, sizeof *work->needs);
+    work->lags = arena_alloc(arena, work->n, sizeof *work->lags);
     work->jobs = arena_alloc(arena, work->n, sizeof *work->jobs);
     work->scratch = arena_alloc(arena, work->n, sizeof *work->scratch);
-    if (!work->gradients || !work->needs || !work->jobs || !work->scratch)
+    if (!work->gradients || !work->needs || !work->lags || !work->jobs || !work->scratch)
         return error_no_memory(err);
     enum status status = gradients_list(model, 1, work->gradients, err);
     if (!status)
@@ -247,6 +316,8 @@ enum status bound_iteration(const struct model *model, const struct cost *cost, 
         bound.compute_us = (model->forward_us + model->backward_us) * cost->cluster->nodes[cost->slowest].compute_scale;
         if (cost->n_workers > 1)
             bound_network(&work, cost, &bound);
+        else
+            bound_one_node(&work, cost, &bound);
         bound.iteration_us = fmax(bound.compute_us, fmax(bound.volume_us, bound.windows_us));
         bound.barrier_us = fmax(bound.iteration_us, bound.barrier_windows_us);
         *out = bound;

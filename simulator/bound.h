@@ -17,12 +17,14 @@
  *             operator that reads it up to the next backward pass), as a one-machine problem with preemption. Nodes may
  *             be apart in time, so what a server sends counts half. What a NIC may have saved is taken off (burst_bytes
  *             in strategy/cost/cost.h).
+ *             Launch, start-up and latencies count once a window, so far as they are described or measured. If one
+ *             node alone has devices, these share its device link instead of NICs.
  *
  * With the barrier (cross_iteration false) every tail is the whole forward pass, which makes windows larger for such
  * strategies.
  *
- * Start-up, launch, coordination, copy and summing costs and device links count as zero. Overridden links count only
- * where they slow all-reduces down. If one node alone has devices, only compute counts. */
+ * Coordination, copy and summing costs count as zero. Overridden links, and device links of several nodes, count only
+ * where they slow all-reduces down. If one node works and spare ones may serve, only compute counts. */
 #ifndef SIMULATOR_BOUND_H
 #define SIMULATOR_BOUND_H
 

@@ -52,6 +52,11 @@ static void wait_for_turn(struct flows *flows, uint32_t r) {
     flows->resource[r].waits = true;
 }
 
+void flows_set_capacity(struct flows *flows, uint32_t r, double capacity) {
+    flows->capacity[r] = capacity;
+    wait_for_turn(flows, r);
+}
+
 static void note_change(struct flows *flows, uint32_t c) {
     if (!flows->class[c].changed)
         flows->changed[flows->n_changed++] = c;

@@ -39,9 +39,9 @@ struct flow_member {
 
 struct flows {
     uint32_t n_classes, n_resources;
-    const double *capacity; /* n_resources, each > 0 */
-    const uint32_t *first;  /* n_classes + 1: class c uses uses[first[c] .. first[c + 1]), at least one */
-    const uint32_t *uses;   /* no resource twice in a class */
+    double *capacity;      /* n_resources, each > 0 */
+    const uint32_t *first; /* n_classes + 1: class c uses uses[first[c] .. first[c + 1]), at least one */
+    const uint32_t *uses;  /* no resource twice in a class */
     /* The caller's memory. use[].times is the caller's to set before flows_clear; the rest is ours. */
     struct flow_use *use;           /* by use */
     struct flow_member *members;    /* by use: resource by resource, the classes that have flows there */
@@ -58,6 +58,9 @@ void flows_clear(struct flows *flows);
 
 /* `weight` flows more in the class, or fewer. Rates are as before until flows_settle. */
 void flows_add(struct flows *flows, uint32_t class, double weight);
+
+/* Give a resource another capacity > 0. Rates are as before until flows_settle. */
+void flows_set_capacity(struct flows *flows, uint32_t resource, double capacity);
 
 /* Work out class[].rate; changed[0 .. n_changed) are the classes with flows whose rates differ from those at the call
  * before. Cost: as far as the change reaches, O(members) a resource; nothing when weights are what they were. */

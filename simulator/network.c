@@ -6,6 +6,7 @@
 void network_clear(struct network *network) {
     network->n_active = 0;
     network->weight = 0;
+    network->pace = network->timed_pace = 1;
     network->turns = 0;
     network->changed = false;
     for (uint32_t c = 0; c < network->n_classes; c++) {
@@ -102,7 +103,7 @@ static void activate(struct network *network, uint32_t c, double now_us) {
     class->place = network->n_active;
     network->active[network->n_active++] = (struct network_active){INFINITY, c};
     class->clock = 0;
-    class->rate = network->flows ? network->flows->class[c].rate : 0;
+    class->rate = c == network->timed ? network->timed_pace : network->flows ? network->flows->class[c].rate : 0;
     class->since_us = now_us;
 }
 
@@ -175,6 +176,8 @@ static void leap(struct network *network, uint32_t c, double now_us) {
 /* ---- transfers ---- */
 
 static void change(struct network *network, uint32_t c, double weight, double now_us) {
+    if (c == network->timed)
+        return;
     network->changed = true;
     if (!network->flows) {
         network->weight += weight;
@@ -187,7 +190,7 @@ static void change(struct network *network, uint32_t c, double weight, double no
 void network_add(struct network *network, uint32_t c, double amount, struct transfer transfer, double now_us) {
     struct network_class *class = &network->classes[c];
     bool waits = class->connection && class->n > 0;
-    if (!class->connection)
+    if (!class->connection && c != network->timed)
         amount -= take_saved(network, c, amount, transfer.weight, now_us);
     if (class->n == 0)
         activate(network, c, now_us);
@@ -228,15 +231,39 @@ static void take_rates(struct network *network, const struct flows *flows, doubl
 static void share(struct network *network, double now_us) {
     network->changed = false;
     if (!network->flows) {
-        if (network->n_active == 0)
+        if (network->classes[0].n == 0)
             return;
         run_clock(&network->classes[0], now_us);
-        network->classes[0].rate = 1 / network->weight;
+        network->classes[0].rate = network->pace / network->weight;
         foresee(network, 0, now_us);
         return;
     }
     flows_settle(network->flows);
     take_rates(network, network->flows, now_us);
+}
+
+void network_set_pace(struct network *network, double pace) {
+    network->changed = network->changed || pace != network->pace;
+    network->pace = pace;
+}
+
+void network_set_timed_pace(struct network *network, double pace, double now_us) {
+    struct network_class *class = &network->classes[network->timed];
+    network->timed_pace = pace;
+    if (class->n == 0 || class->rate == pace)
+        return;
+    run_clock(class, now_us);
+    class->rate = pace;
+    foresee(network, network->timed, now_us);
+}
+
+void network_set_capacity(struct network *network, uint32_t resource, double capacity, double now_us) {
+    if (network->flows->capacity[resource] == capacity)
+        return;
+    if (network->burst > 0 && resource < network->n_ports)
+        save(network, resource, now_us);
+    flows_set_capacity(network->flows, resource, capacity);
+    network->changed = true;
 }
 
 double network_next_us(struct network *network, double now_us) {

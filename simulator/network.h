@@ -11,6 +11,8 @@
  *              starts. Of those that start together the first takes all. Ports begin with nothing saved, so over any
  *              time from the start a port lets through no more than its rate.
  *
+ * One more class may have no resources at all: the transfers of `timed` are times, and each passes at `timed_pace`.
+ *
  * All memory is the caller's. Add and pop are O(log transfers of the class + log active classes), finding the next is
  * O(1), new rates are as flows_settle and O(log active classes) for each that changed. */
 #ifndef SIMULATOR_NETWORK_H
@@ -58,17 +60,24 @@ struct network {
     struct network_class *classes;
     struct network_active *active; /* n_classes of room: a heap, the next first */
     uint32_t n_classes, n_active;
-    double weight; /* of all transfers, for the first rule */
+    double weight, pace; /* for the first rule: of all transfers, and what they share */
+    uint32_t timed;      /* the caller's: a class, or UINT32_MAX */
+    double timed_pace;
     uint32_t turns;
     bool changed;
 };
 
-/* Empty; the caller has set flows (cleared), ports, n_ports, burst, n_classes, classes[].heap and .connection, and
- * active. */
+/* Empty, with both paces 1; the caller has set flows (cleared), ports, n_ports, burst, n_classes, timed,
+ * classes[].heap and .connection, and active. */
 void network_clear(struct network *network);
 
 /* `transfer`, weight of them that travel together, `amount` >= 0 each (bytes, or under the first rule microseconds). */
 void network_add(struct network *network, uint32_t class, double amount, struct transfer transfer, double now_us);
+
+/* From now on: what transfers share under the first rule, how fast timed ones pass, what a resource lets through. */
+void network_set_pace(struct network *network, double pace);
+void network_set_timed_pace(struct network *network, double pace, double now_us);
+void network_set_capacity(struct network *network, uint32_t resource, double capacity, double now_us);
 
 /* When the next transfer ends; INFINITY when there is none. */
 double network_next_us(struct network *network, double now_us);

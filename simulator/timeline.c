@@ -159,8 +159,92 @@ static void begin_iteration(struct timeline *tl, struct chain *chain, double sta
     end_round(tl, round);
 }
 
+/* ---- interference: computing and traffic slow each other ---- */
+
+/* The share of its speed that computing keeps beside the chain's messages. */
+static double computing_share(const struct timeline *tl, const struct chain *chain) {
+    double starting = chain->starting > 0 ? tl->cost->in_startup.compute : 1;
+    return fmin(starting, chain->moving > 0 ? tl->cost->in_transfer.compute : 1);
+}
+
+/* The step that runs goes on at the rate that holds from now on. */
+static void pace_step(struct timeline *tl, struct chain *chain) {
+    if (!chain->computes)
+        return;
+    chain->left_us = fmax(chain->left_us - chain->rate * (tl->now_us - chain->since_us), 0);
+    chain->since_us = tl->now_us;
+    chain->rate = computing_share(tl, chain);
+    chain->wake_us = tl->now_us + chain->left_us / chain->rate;
+}
+
+/* Begin or end `starting` startups and `moving` transfers of a chain. */
+static void add_traffic(struct timeline *tl, struct chain *chain, int starting, int moving) {
+    chain->starting += (uint32_t)starting;
+    chain->moving += (uint32_t)moving;
+    pace_step(tl, chain);
+}
+
+static void add_traffic_everywhere(struct timeline *tl, int starting, int moving) {
+    for (uint32_t c = 0; c < tl->n_chains && tl->interferes; c++)
+        add_traffic(tl, &tl->chains[c], starting, moving);
+}
+
+/* A node that computes lets less through its NIC. An all-reduce, which all take part in, goes as fast as the slowest.
+ */
+static void pace_traffic(struct timeline *tl, const struct chain *chain) {
+    const struct cost *cost = tl->cost;
+    double one = chain->computes ? cost->in_transfer.traffic : 1,
+           any = tl->computing > 0 ? cost->in_transfer.traffic : 1;
+    network_set_timed_pace(&tl->network, tl->computing > 0 ? cost->in_startup.traffic : 1, tl->now_us);
+    if (!tl->network.flows) {
+        network_set_pace(&tl->network, any);
+        return;
+    }
+    for (uint32_t way = 0; way < (tl->two_way ? 2u : 1u); way++)
+        network_set_capacity(&tl->network, tl->first_way + way, any * tl->all_reduce_unit, tl->now_us);
+    if (tl->n_servers == 0 && !tl->options->every_node)
+        return;
+    double nic = one * cost->nic_bytes_per_us[chain->node];
+    network_set_capacity(&tl->network, tl->egress[chain->node], nic, tl->now_us);
+    network_set_capacity(&tl->network, tl->ingress[chain->node], nic, tl->now_us);
+}
+
+static void set_computing(struct timeline *tl, struct chain *chain, bool computes) {
+    chain->computes = computes;
+    tl->computing += computes ? 1 : UINT32_MAX;
+    pace_traffic(tl, chain);
+}
+
+static void step_done(struct timeline *tl, uint32_t c, double time_us);
+
+/* The chain's step begins or ends. */
+static void wake(struct timeline *tl, uint32_t c) {
+    struct chain *chain = &tl->chains[c];
+    double time_us = chain->wake_us;
+    if (!chain->computes) {
+        chain->since_us = tl->now_us;
+        set_computing(tl, chain, true);
+        pace_step(tl, chain);
+        return;
+    }
+    chain->wake_us = INFINITY;
+    set_computing(tl, chain, false);
+    emit(tl, INTERVAL_COMPUTE, chain->node, chain->step, chain->began_us, time_us);
+    step_done(tl, c, time_us);
+}
+
+/* The next time at which a chain wakes. */
+static double next_wake_us(const struct timeline *tl) {
+    double next = INFINITY;
+    for (uint32_t c = 0; c < tl->n_chains; c++)
+        next = fmin(next, tl->chains[c].wake_us);
+    return next;
+}
+
+/* ---- steps ---- */
+
 /* Run steps from `step` on, the one before having ended at `time_us`, up to a closed gate or a step that makes
- * gradients ready. */
+ * gradients ready; where traffic slows steps, one step. */
 static void run_steps(struct timeline *tl, uint32_t c, uint32_t step, double time_us) {
     const struct plan *plan = tl->plan;
     struct chain *chain = &tl->chains[c];
@@ -178,6 +262,11 @@ static void run_steps(struct timeline *tl, uint32_t c, uint32_t step, double tim
             begin_iteration(tl, chain, start);
         if (tl->done)
             return;
+        if (tl->interferes) {
+            chain->left_us = plan->step_us[step] * chain->scale;
+            chain->began_us = chain->wake_us = start;
+            return;
+        }
         time_us = start + plan->step_us[step] * chain->scale;
         emit(tl, INTERVAL_COMPUTE, chain->node, step, start, time_us);
         if (plan->first_ready[step + 1] > plan->first_ready[step]) {
@@ -265,8 +354,11 @@ static bool sums_in_node(const struct message *message, const struct chain *chai
     return message->kind == SYNC_PARAMETER_SERVER && message->local_reduction && chain->devices > 1;
 }
 
-static double copy_us(const struct timeline *tl, const struct message *message) {
-    return message->n_pieces > 1 ? (double)message->bytes / tl->cost->copy_bytes_per_us : 0;
+/* Bringing gradients into the message, or out of it. What is encoded is converted on the way and needs no copy. */
+static double pack_us(const struct timeline *tl, const struct message *message) {
+    uint64_t copied = message->n_pieces > 1 ? message->bytes - message->encoded_bytes : 0;
+    return (double)copied / tl->cost->copy_bytes_per_us +
+           (double)message->unencoded_bytes / tl->cost->encode_bytes_per_us;
 }
 
 /* Time on the device link for the node's other devices, one after another. */
@@ -276,7 +368,7 @@ static double in_node_us(const struct timeline *tl, const struct chain *chain, u
 
 /* When the chain's launching processor, asked at `at_us`, is through with the message. */
 static double occupy_launcher(struct timeline *tl, struct chain *chain, const struct message *message, double at_us) {
-    double work = tl->cost->runtime.message_us + copy_us(tl, message);
+    double work = tl->cost->runtime.message_us + pack_us(tl, message);
     if (sums_in_node(message, chain))
         work += in_node_us(tl, chain, message->bytes) +
                 (chain->devices - 1) * (double)message->bytes / tl->cost->sum_bytes_per_us;
@@ -301,8 +393,12 @@ static void join(struct timeline *tl, uint32_t c, uint32_t m, double at_us) {
     if (++tl->joined[m] < tl->n_chains)
         return;
     tl->joined[m] = 0;
-    double start = tl->begin_us[m] + message_cost(tl, message).startup_us;
-    timer_push(tl, (struct timer){.time_us = start, .message = m, .kind = TIMER_ALL_REDUCE});
+    struct timer timer = {.time_us = tl->begin_us[m], .message = m, .kind = TIMER_STARTUP};
+    if (!tl->interferes) {
+        timer.time_us += message_cost(tl, message).startup_us;
+        timer.kind = TIMER_ALL_REDUCE;
+    }
+    timer_push(tl, timer);
 }
 
 static void launch(struct timeline *tl, uint32_t c, uint32_t m) {
@@ -351,7 +447,8 @@ static uint32_t copies_of(const struct message *message, const struct chain *cha
 
 static void all_reduce_done(struct timeline *tl, uint32_t m, double began_us) {
     const struct message *message = &tl->plan->messages[m];
-    double usable = tl->now_us + copy_us(tl, message);
+    double usable = tl->now_us + pack_us(tl, message);
+    add_traffic_everywhere(tl, 0, -1);
     emit(tl, INTERVAL_ALL_REDUCE, UINT32_MAX, m, began_us, tl->now_us);
     tl->begin_us[m] = 0;
     tl->active -= tl->coordinated ? 1 : tl->n_chains;
@@ -371,7 +468,7 @@ static void push_done(struct timeline *tl, uint32_t c, uint32_t m, double began_
 static void pull_done(struct timeline *tl, uint32_t c, uint32_t m, double began_us) {
     const struct message *message = &tl->plan->messages[m];
     struct chain *chain = &tl->chains[c];
-    double usable = tl->now_us + copy_us(tl, message);
+    double usable = tl->now_us + pack_us(tl, message);
     if (sums_in_node(message, chain))
         usable += in_node_us(tl, chain, message->bytes);
     emit(tl, INTERVAL_PULL, chain->node, m, began_us, tl->now_us);
@@ -421,9 +518,17 @@ static void send_all_reduce(struct timeline *tl, uint32_t m, uint32_t way, doubl
         all_reduce_done(tl, m, began_us);
 }
 
-static void start_all_reduce(struct timeline *tl, uint32_t m) {
-    struct all_reduce_cost cost = message_cost(tl, &tl->plan->messages[m]);
-    send_all_reduce(tl, m, cost.parts > 1 ? 1 : 0, tl->now_us - cost.startup_us);
+static void start_all_reduce(struct timeline *tl, uint32_t m, double began_us) {
+    add_traffic_everywhere(tl, 0, 1);
+    send_all_reduce(tl, m, message_cost(tl, &tl->plan->messages[m]).parts > 1 ? 1 : 0, began_us);
+}
+
+/* The startup passes as a timed transfer, which computing slows. */
+static void begin_startup(struct timeline *tl, uint32_t m) {
+    struct transfer startup = {.began_us = tl->now_us, .message = m, .kind = TIMER_STARTUP, .weight = 1};
+    add_traffic_everywhere(tl, 1, 0);
+    network_add(&tl->network, tl->network.timed, message_cost(tl, &tl->plan->messages[m]).startup_us, startup,
+                tl->now_us);
 }
 
 /* ---- pushes and pulls, part by part ---- */
@@ -450,10 +555,13 @@ static void start_part(struct timeline *tl, uint32_t c, uint32_t m, enum timer_k
                                 .chain = (uint16_t)c,
                                 .kind = (uint16_t)kind,
                                 .weight = copies_of(message, &tl->chains[c])};
-    if (tl->first_use[class + 1] > tl->first_use[class])
-        network_add(&tl->network, class, part_bytes(tl, message, kind), transfer, tl->now_us);
-    else
+    if (tl->first_use[class + 1] == tl->first_use[class]) {
         part_done(tl, c, m, kind, began_us);
+        return;
+    }
+    if (tl->interferes)
+        add_traffic(tl, &tl->chains[c], 0, !is_answer(kind));
+    network_add(&tl->network, class, part_bytes(tl, message, kind), transfer, tl->now_us);
 }
 
 /* The first part of a push, which may be all of it. */
@@ -500,19 +608,28 @@ static void handle_timer(struct timeline *tl, struct timer timer) {
     enum timer_kind kind = timer.kind;
     if (kind == TIMER_STEP)
         step_done(tl, timer.chain, timer.time_us);
+    else if (kind == TIMER_STARTUP)
+        begin_startup(tl, timer.message);
     else if (kind == TIMER_ALL_REDUCE)
-        start_all_reduce(tl, timer.message);
+        start_all_reduce(tl, timer.message,
+                         tl->now_us - message_cost(tl, &tl->plan->messages[timer.message]).startup_us);
     else
         start_part(tl, timer.chain, timer.message, kind, timer.began_us);
 }
 
 static void handle_transfer(struct timeline *tl, const struct transfer *transfer) {
-    if (transfer->kind == TIMER_ALL_REDUCE && transfer->chain == 1)
+    if (transfer->kind == TIMER_STARTUP) {
+        add_traffic_everywhere(tl, -1, 0);
+        start_all_reduce(tl, transfer->message, transfer->began_us);
+    } else if (transfer->kind == TIMER_ALL_REDUCE && transfer->chain == 1)
         send_all_reduce(tl, transfer->message, 2, transfer->began_us);
     else if (transfer->kind == TIMER_ALL_REDUCE)
         all_reduce_done(tl, transfer->message, transfer->began_us);
-    else
+    else {
+        if (tl->interferes)
+            add_traffic(tl, &tl->chains[transfer->chain], 0, -!is_answer(transfer->kind));
         part_done(tl, transfer->chain, transfer->message, transfer->kind, transfer->began_us);
+    }
 }
 
 static void advance(struct timeline *tl, double time_us) {
@@ -521,6 +638,18 @@ static void advance(struct timeline *tl, double time_us) {
     if (tl->active > 0)
         tl->busy_us += time_us - tl->now_us;
     tl->now_us = time_us;
+}
+
+/* Whether any chain woke by then. */
+static bool wake_chains(struct timeline *tl, double until_us) {
+    bool any = false;
+    for (uint32_t c = 0; c < tl->n_chains; c++)
+        while (tl->chains[c].wake_us <= until_us && !tl->done) {
+            advance(tl, tl->chains[c].wake_us);
+            wake(tl, c);
+            any = true;
+        }
+    return any;
 }
 
 /* Take in everything that happens by `until_us`. */
@@ -533,6 +662,8 @@ static void take_instant(struct timeline *tl, double until_us) {
             handle_timer(tl, timer_pop(tl));
             any = true;
         }
+        if (tl->interferes && wake_chains(tl, until_us))
+            any = true;
         while (!tl->done && network_pop(&tl->network, until_us, tl->now_us, &transfer)) {
             handle_transfer(tl, &transfer);
             any = true;
@@ -548,6 +679,8 @@ static enum status run(struct timeline *tl, struct error *err) {
         run_steps(tl, c, tl->home, 0);
     for (uint32_t turn = 1; !status && !tl->done; turn++) {
         double next = network_next_us(&tl->network, tl->now_us);
+        if (tl->interferes)
+            next = fmin(next, next_wake_us(tl));
         if (tl->n_timers > 0)
             next = fmin(next, tl->timers[0].time_us);
         if (!isfinite(next))

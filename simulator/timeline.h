@@ -6,8 +6,9 @@
  *   - Every node has one queue of ready messages. fifo and preemptive launch strictly in the plan's order; priority
  *     launches the first message that is ready. A message goes when nothing is in flight or when the credit still holds
  *     it. If the message does not fit, nothing goes.
- *   - A launch occupies its node for runtime.message_us, plus gathering at copy_gbyte_per_s (of several pieces), plus
- *     the sum within the node (local_reduction). Launches of one node follow one another.
+ *   - A launch occupies its node for runtime.message_us, plus gathering at copy_gbyte_per_s (of several pieces) or
+ *     encoding at encode_gbyte_per_s, plus the sum within the node (local_reduction). A gradient that is encoded goes
+ *     into its message by the conversion and is not copied. Launches of one node follow one another.
  *   - All-reduce: in a strict order every node joins when its own queue comes to the message. Under priority the first
  *     node decides once the gradient is ready everywhere, and all join runtime.coordination_us later. The all-reduce
  *     begins when all have joined, spends its startup, which overlaps with anything, and then transfers. Its credit
@@ -20,7 +21,8 @@
  *     push or pull are sent at once; the receiver answers a latency later, and then the rest is sent. The credit of a
  *     push comes back with its answer, because the sender has then handed over all of it. An answer has no length, but
  *     waits for what its connection carries before it.
- *   - Scattering into several gradients, and copies to a node's other devices (local_reduction), delay the gate only.
+ *   - Scattering into several gradients, decoding, and copies to a node's other devices (local_reduction), delay the
+ * gate only.
  *   - A tree with bursts has two parts (strategy/cost/all_reduce.h): it first holds the NICs' directions towards the
  *     first worker, then those away from it, for hold_us each. Any other all-reduce holds both at once. On connections
  *     trees take each way in turn, as they come, since a hop sends the whole message.
@@ -28,6 +30,11 @@
  *     overridden links and device links. A NIC saves what it does not use, up to cost.burst_bytes, and the next part on
  *     a connection gets that at once. An all-reduce is then a flow through the NICs of all nodes with devices, of so
  *     many bytes that alone it takes hold_us.
+ *   - Interference (cost.in_startup, cost.in_transfer): while a node has an all-reduce that starts up, or bytes on
+ * their way, its steps run at the share that traffic leaves them. While any node computes, startups and bytes of
+ *     all-reduces pass at the share that computing leaves them; a node that computes lets that share of bytes through
+ *     its NIC. What overlaps is cut where a rate changes, so this is exact. Latencies of pushes and pulls stay as they
+ *     are.
  *
  * Devices of a node are alike, so a node is simulated as one device. Nodes that only work and that nothing tells apart
  * are simulated as one node too, but not for `record`. Nothing is random.

@@ -29,6 +29,7 @@ struct timeline_options; /* simulator/timeline.h */
  * timer of a part is its start. */
 enum timer_kind {
     TIMER_STEP,
+    TIMER_STARTUP, /* of an all-reduce, where computing may slow it */
     TIMER_ALL_REDUCE,
     TIMER_PUSH,
     TIMER_PUSH_ANSWER,
@@ -64,6 +65,12 @@ struct chain {
     uint32_t arrivals;    /* how often it has come to the start of `home` */
     double started_us[4]; /* the last four of them, by arrivals mod 4 */
     double second_us;     /* the second of them */
+    /* Only where computing and traffic slow each other: the step before which the chain stands, or that it runs. */
+    bool computes;
+    double wake_us;                 /* when the step begins or, once the chain computes, ends at the present rate */
+    double left_us, rate, since_us; /* of the step at since_us, and how fast it passes */
+    double began_us;                /* of the step */
+    uint32_t starting, moving;      /* its messages that start up, and whose bytes move */
 };
 
 /* A push that has come to its server, `copies` gradients of the message in one. */
@@ -83,6 +90,7 @@ struct timeline {
     const struct plan *plan;
     const struct cost *cost;
     const struct timeline_options *options; /* of this run */
+    bool interferes;                        /* computing and traffic slow each other */
     bool coordinated;                       /* all-reduces wait for the first chain's decision (priority) */
     uint32_t home; /* step at whose start nothing is in flight for a chain: after every gate, before every gradient */
 
@@ -123,8 +131,9 @@ struct timeline {
     size_t n_arrived;
 
     double now_us, busy_us, queue_us;
-    uint64_t queued; /* ready and not launched, over all nodes */
-    uint32_t active; /* messages on their way, a push and its pull counting once a chain */
+    uint64_t queued;    /* ready and not launched, over all nodes */
+    uint32_t computing; /* chains that compute, where that slows traffic */
+    uint32_t active;    /* messages on their way, a push and its pull counting once a chain */
     bool done, converged;
     uint32_t rounds;         /* iterations that every chain has begun, less one */
     uint32_t slowest;        /* chain */

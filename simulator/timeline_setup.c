@@ -134,6 +134,10 @@ static enum status sizes_of(const struct plan *plan, const struct cost *cost, co
     s.resources = all ? 4 * nodes + links + 2 : 2;
     s.uses = servers * s.chains * 6 + ways * (s.resources + links) + links;
     s.timers = pushes * parts_at_once(cost) + s.messages + s.chains;
+    if (cost->interferes) {
+        s.classes++;
+        s.transfers += s.messages;
+    }
     *out = s;
     return ST_OK;
 }
@@ -216,6 +220,7 @@ static void init_chain(struct timeline *tl, uint32_t c, uint32_t node, uint32_t 
     *chain = (struct chain){.node = node,
                             .count = count,
                             .devices = tl->cost->cluster->nodes[node].devices,
+                            .wake_us = INFINITY,
                             .scale = tl->cost->cluster->nodes[node].compute_scale,
                             .left = tl->left + (size_t)c * plan->n_steps,
                             .opened_us = tl->opened_us + (size_t)c * plan->n_steps};
@@ -432,6 +437,11 @@ static void share_out_heaps(struct timeline *tl) {
         classes[k].connection = tl->ordered && k != tl->all_reduce_class;
         heap += served ? most_at_once(tl, k) : all_reduces;
     }
+    if (tl->interferes) {
+        tl->network.timed = tl->flows.n_classes;
+        classes[tl->network.timed].heap = heap;
+        classes[tl->network.timed].connection = false;
+    }
 }
 
 static void init_network(struct timeline *tl, bool all) {
@@ -452,7 +462,8 @@ static void init_network(struct timeline *tl, bool all) {
     net->flows = all || net->burst > 0 ? flows : NULL;
     if (net->flows)
         flows_clear(flows);
-    net->n_classes = flows->n_classes;
+    net->n_classes = flows->n_classes + tl->interferes;
+    net->timed = NONE;
     share_out_heaps(tl);
     network_clear(net);
 }
@@ -470,6 +481,7 @@ enum status timeline_prepare(struct timeline *tl, const struct plan *plan, const
     tl->cost = cost;
     tl->options = options;
     tl->home = home;
+    tl->interferes = cost->interferes;
     tl->coordinated = plan->policy == POLICY_priority;
     memset(tl->n_ready, 0, plan->n_messages * sizeof *tl->n_ready);
     memset(tl->joined, 0, plan->n_messages * sizeof *tl->joined);
@@ -479,7 +491,7 @@ enum status timeline_prepare(struct timeline *tl, const struct plan *plan, const
     tl->timers_set = 0;
     tl->now_us = tl->busy_us = tl->queue_us = tl->mean_us = tl->squares = 0;
     tl->queued = 0;
-    tl->active = tl->rounds = 0;
+    tl->active = tl->rounds = tl->computing = 0;
     tl->done = tl->converged = false;
     tl->last_bytes = 0;
     tl->spends = false;

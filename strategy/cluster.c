@@ -9,6 +9,7 @@
 
 static const char CLUSTER_SCHEMA[] = "syncopate.cluster/1";
 static const double MIN_RATE = 1e-6, MAX_RATE = 1e6, MAX_TIME_US = 1e12, MAX_BYTES = 1e15;
+static const double MIN_SHARE = 1e-3; /* of a speed */
 enum { MAX_LINKS = 1000000, MAX_MEASUREMENTS = 100000 };
 enum { MAX_COUNTED_NAME = 4000 }; /* base/json.h reads strings of up to 4096 bytes */
 
@@ -281,8 +282,9 @@ static enum status read_measurements(struct cluster *cluster, const struct json_
 }
 
 static enum status read_runtime(struct cluster *cluster, const struct json_at *root, struct error *err) {
-    static const char *const known[] = {"message_us",      "coordination_us", "push_us",     "copy_gbyte_per_s",
-                                        "sum_gbyte_per_s", "goodput",         "eager_bytes", NULL};
+    static const char *const known[] = {"message_us",       "coordination_us", "push_us",
+                                        "copy_gbyte_per_s", "sum_gbyte_per_s", "encode_gbyte_per_s",
+                                        "goodput",          "eager_bytes",     NULL};
     struct runtime *out = &cluster->runtime;
     struct json_at at;
     out->goodput = 1;
@@ -300,9 +302,37 @@ static enum status read_runtime(struct cluster *cluster, const struct json_at *r
     if (!st)
         st = json_get_number(&at, "sum_gbyte_per_s", JSON_OPTIONAL, 0, MAX_RATE, &out->sum_gbyte_per_s, err);
     if (!st)
+        st = json_get_number(&at, "encode_gbyte_per_s", JSON_OPTIONAL, 0, MAX_RATE, &out->encode_gbyte_per_s, err);
+    if (!st)
         st = json_get_number(&at, "goodput", JSON_OPTIONAL, 1e-3, 1, &out->goodput, err);
     if (!st)
         st = json_get_number(&at, "eager_bytes", JSON_OPTIONAL, 0, MAX_BYTES, &out->eager_bytes, err);
+    return st;
+}
+
+static enum status read_shares(const struct json_at *at, const char *key, struct interference *out, struct error *err) {
+    static const char *const known[] = {"compute", "traffic", NULL};
+    struct json_at shares;
+    if (!json_has(at, key, &shares))
+        return ST_OK;
+    enum status st = json_expect_object(&shares, known, err);
+    if (!st)
+        st = json_get_number(&shares, "compute", JSON_OPTIONAL, MIN_SHARE, 1, &out->compute, err);
+    if (!st)
+        st = json_get_number(&shares, "traffic", JSON_OPTIONAL, MIN_SHARE, 1, &out->traffic, err);
+    return st;
+}
+
+static enum status read_interference(struct cluster *cluster, const struct json_at *root, struct error *err) {
+    static const char *const known[] = {"startup", "transfer", NULL};
+    struct json_at at;
+    if (!json_has(root, "interference", &at))
+        return ST_OK;
+    enum status st = json_expect_object(&at, known, err);
+    if (!st)
+        st = read_shares(&at, "startup", &cluster->in_startup, err);
+    if (!st)
+        st = read_shares(&at, "transfer", &cluster->in_transfer, err);
     return st;
 }
 
@@ -318,8 +348,8 @@ static enum status seal(struct cluster *cluster, struct error *err) {
 }
 
 static enum status read_whole(struct cluster *cluster, const struct json_at *root, struct error *err) {
-    static const char *const known[] = {"schema",      "name",         "transport", "nodes", "links",
-                                        "collectives", "measurements", "runtime",   NULL};
+    static const char *const known[] = {"schema",      "name",         "transport", "nodes",        "links",
+                                        "collectives", "measurements", "runtime",   "interference", NULL};
     const char *name;
     size_t transport = TRANSPORT_by_device;
     enum status st = json_expect_schema(root, CLUSTER_SCHEMA, err);
@@ -340,6 +370,8 @@ static enum status read_whole(struct cluster *cluster, const struct json_at *roo
         st = read_measurements(cluster, root, err);
     if (!st)
         st = read_runtime(cluster, root, err);
+    if (!st)
+        st = read_interference(cluster, root, err);
     if (st)
         return st;
     cluster->name = arena_strdup(&cluster->arena, name);
@@ -433,8 +465,27 @@ static bool write_runtime(const struct runtime *runtime, cJSON *object) {
            cJSON_AddNumberToObject(object, "push_us", runtime->push_us) &&
            cJSON_AddNumberToObject(object, "copy_gbyte_per_s", runtime->copy_gbyte_per_s) &&
            cJSON_AddNumberToObject(object, "sum_gbyte_per_s", runtime->sum_gbyte_per_s) &&
+           (runtime->encode_gbyte_per_s == 0 ||
+            cJSON_AddNumberToObject(object, "encode_gbyte_per_s", runtime->encode_gbyte_per_s)) &&
            cJSON_AddNumberToObject(object, "goodput", runtime->goodput) &&
            (runtime->eager_bytes == 0 || cJSON_AddNumberToObject(object, "eager_bytes", runtime->eager_bytes));
+}
+
+static bool write_shares(const struct interference *shares, const char *key, cJSON *at) {
+    if (shares->compute <= 0 && shares->traffic <= 0)
+        return true;
+    cJSON *object = cJSON_AddObjectToObject(at, key);
+    return object && (shares->compute <= 0 || cJSON_AddNumberToObject(object, "compute", shares->compute)) &&
+           (shares->traffic <= 0 || cJSON_AddNumberToObject(object, "traffic", shares->traffic));
+}
+
+/* Left out where nothing was measured, so that descriptions keep their ids. */
+static bool write_interference(const struct cluster *cluster, cJSON *root) {
+    const struct interference *a = &cluster->in_startup, *b = &cluster->in_transfer;
+    if (a->compute <= 0 && a->traffic <= 0 && b->compute <= 0 && b->traffic <= 0)
+        return true;
+    cJSON *object = cJSON_AddObjectToObject(root, "interference");
+    return object && write_shares(a, "startup", object) && write_shares(b, "transfer", object);
 }
 
 cJSON *cluster_write(const struct cluster *cluster) {
@@ -447,7 +498,7 @@ cJSON *cluster_write(const struct cluster *cluster) {
         (!cluster->n_links || write_links(cluster, cJSON_AddArrayToObject(root, "links"))) &&
         write_collectives(cluster, root) &&
         (!cluster->n_measurements || write_measurements(cluster, cJSON_AddArrayToObject(root, "measurements"))) &&
-        write_runtime(&cluster->runtime, cJSON_AddObjectToObject(root, "runtime")))
+        write_runtime(&cluster->runtime, cJSON_AddObjectToObject(root, "runtime")) && write_interference(cluster, root))
         return root;
     cJSON_Delete(root);
     return NULL;

@@ -37,10 +37,16 @@
  *     "push_us"          one push or pull, on top of its bytes
  *     "copy_gbyte_per_s" gathering several gradients into a message, and scattering them again
  *     "sum_gbyte_per_s"  adding one gradient to another, on a server or between devices of a node
+ *     "encode_gbyte_per_s" converting a gradient to the element type that it travels in, or back: bytes before encoding
  *     "goodput"          the part of the NIC's rate that a flow's bytes get, at most 1
  *     "eager_bytes"      how much of a push or pull goes out before its receiver answers. The rest waits for the
  *                        answer. The answer to a push also returns the push's credit. Where it is not known,
  *                        strategy/cost/cost.h says what is assumed
+ *   "interference"   how computing and traffic slow each other where they overlap; default: not at all
+ *     "startup", "transfer"  while a message starts up, and while its bytes move: an object with
+ *       "compute"        the share of its speed that computing keeps, in (0, 1]; default 1
+ *       "traffic"        the share of its speed that the message keeps, in (0, 1]; default 1
+ *                    Measured times are then those of messages beside which nothing computes
  * Nodes with a "count" are written out when read. Devices are numbered node by node; each is one worker of
  * data-parallel training.
  * Threads: a const struct cluster may be shared. */
@@ -117,7 +123,13 @@ struct measurement {
 };
 
 struct runtime {
-    double message_us, coordination_us, push_us, copy_gbyte_per_s, sum_gbyte_per_s, goodput, eager_bytes;
+    double message_us, coordination_us, push_us, copy_gbyte_per_s, sum_gbyte_per_s, encode_gbyte_per_s, goodput,
+        eager_bytes;
+};
+
+/* What computing and a message keep of their speeds while they overlap; 0: not measured, counts as 1. */
+struct interference {
+    double compute, traffic;
 };
 
 struct cluster {
@@ -133,6 +145,7 @@ struct cluster {
     bool fixed_all_reduce; /* "collectives": time = startup_us + per_byte_ns * bytes / 1000, whatever the algorithm */
     double all_reduce_startup_us, all_reduce_per_byte_ns;
     struct runtime runtime;
+    struct interference in_startup, in_transfer;
     /* Not of the description: fixed costs are multiplied, and rates of NICs and links divided, by these, which a tuner
      * sets after trials. 0 counts as 1. Measured times and "collectives" are not touched. */
     double startup, transfer;
@@ -146,7 +159,8 @@ const char *transport_name(enum transport transport); /* not of TRANSPORT_by_dev
 enum status cluster_read(const cJSON *json, const char *name, struct cluster *out, struct error *err);
 enum status cluster_read_file(const char *path, struct cluster *out, struct error *err);
 
-/* The description, expanded and with every default written out but that of eager_bytes; NULL when memory is out. */
+/* The description, expanded and with every default written out but those of eager_bytes and encode_gbyte_per_s; NULL
+ * when memory is out. */
 cJSON *cluster_write(const struct cluster *cluster);
 
 int64_t cluster_find_node(const struct cluster *cluster, const char *name); /* or -1 */

@@ -3,10 +3,11 @@
  * 1. Steps: the execution order is cut before each forward operator that reads a variable and after each backward
  *    operator that produces one. A variable's gate is the first forward step that reads it (the last forward step when
  * none does), its ready is the backward step that produces it.
- * 2. Streams: the gradients of a merge group, in readiness order, form one stream of bytes, and so does each shard
- *    under a parameter server. A stream is cut into messages of at most the partition size, and between the shards of
- *    one variable, which never share a message. Under preemptive the strategy's slices, each the next bytes of one
- *    group's stream, are the messages. Streams are walked twice: to count, then to write.
+ * 2. Streams: the gradients of a merge group, in readiness order, form one stream of bytes, and so do the served
+ *    variables that share a push, and each other shard under a parameter server. A stream is cut into messages of at
+ * most the partition size, and between the shards of one variable, which never share a message. Under preemptive the
+ * strategy's slices, each the next bytes of one group's stream, are the messages. Streams are walked twice: to count,
+ * then to write.
  * 3. Order: stable counting sorts by ready and, under priority, by gate; slices stay as they are.
  * Everything is linear in steps + variables + messages. */
 #include "strategy/plan.h"
@@ -57,7 +58,7 @@ struct lowering {
     const struct strategy *strategy;
     uint32_t *ready, *gate;    /* by variable */
     uint32_t *by_readiness;    /* variables in the order of ready */
-    uint32_t *members, *first; /* variables by group, in readiness order; first[n_groups + 1] */
+    uint32_t *members, *first; /* variables by group, then by push, in readiness order; with where the last one ends */
     struct cursor *cursors;    /* by group; NULL unless there are slices */
     struct message *messages;  /* in stream order; NULL while counting */
     struct piece *pieces;      /* NULL while counting */
@@ -138,17 +139,27 @@ static void close_message(struct lowering *low) {
     low->open.bytes = 0;
 }
 
+/* `bytes` of the open message are of this variable. */
+static void count_encoded(struct lowering *low, uint32_t variable, uint64_t bytes) {
+    enum dtype own = low->plan->model->variables[variable].dtype;
+    if (own == low->open.dtype)
+        return;
+    low->open.encoded_bytes += bytes;
+    low->open.unencoded_bytes += bytes / dtype_bytes(low->open.dtype) * dtype_bytes(own);
+}
+
 static void append_piece(struct lowering *low, const struct message *like, uint32_t variable, uint64_t offset,
                          uint64_t bytes) {
     struct message *open = &low->open;
     if (!open->bytes) {
         *open = *like;
-        open->bytes = 0;
+        open->bytes = open->encoded_bytes = open->unencoded_bytes = 0;
         open->first_piece = (uint32_t)low->n_pieces;
         open->ready = 0;
         open->gate = UINT32_MAX;
     }
     open->bytes += bytes;
+    count_encoded(low, variable, bytes);
     if (open->ready < low->ready[variable])
         open->ready = low->ready[variable];
     if (open->gate > low->gate[variable])
@@ -198,6 +209,25 @@ static void stream_group(struct lowering *low, uint32_t g) {
             append_run(low, &like, v, offset, bytes);
             offset += bytes;
         }
+    }
+    close_message(low);
+}
+
+/* Served variables that share a push, like a merge group. */
+static void stream_push(struct lowering *low, uint32_t push) {
+    const uint32_t *first = &low->first[low->strategy->n_groups + push];
+    const struct model *model = low->plan->model;
+    const uint32_t v = low->members[*first];
+    const struct variable_sync *sync = &low->strategy->variables[v];
+    struct message like = {.kind = SYNC_PARAMETER_SERVER,
+                           .server = sync->servers[0],
+                           .local_reduction = sync->local_reduction,
+                           .dtype = strategy_wire_dtype(&model->variables[v], sync)};
+    set_partition(low, sync->partition_bytes);
+    for (uint32_t i = first[0]; i < first[1]; i++) {
+        uint32_t member = low->members[i];
+        append_run(low, &like, member, 0,
+                   plan_gradient_bytes(low->strategy, &model->variables[member], &low->strategy->variables[member]));
     }
     close_message(low);
 }
@@ -254,24 +284,40 @@ static void stream_all(struct lowering *low) {
     }
     for (uint32_t g = 0; g < low->strategy->n_groups; g++)
         stream_group(low, g);
-    for (uint32_t i = 0; i < low->strategy->n_variables; i++)
-        if (low->strategy->variables[low->by_readiness[i]].kind == SYNC_PARAMETER_SERVER)
-            stream_served(low, low->by_readiness[i]);
+    for (uint32_t i = 0; i < low->strategy->n_variables; i++) {
+        const uint32_t v = low->by_readiness[i];
+        const struct variable_sync *sync = &low->strategy->variables[v];
+        if (sync->kind != SYNC_PARAMETER_SERVER)
+            continue;
+        if (!sync->push)
+            stream_served(low, v);
+        else if (v == low->members[low->first[low->strategy->n_groups + sync->push]])
+            stream_push(low, sync->push);
+    }
 }
 
-/* Readiness order of the variables, and the members of each group in that order. */
+static uint32_t last_push(const struct strategy *s) {
+    uint32_t most = 0;
+    for (uint32_t v = 0; v < s->n_variables; v++)
+        if (s->variables[v].kind == SYNC_PARAMETER_SERVER && s->variables[v].push > most)
+            most = s->variables[v].push;
+    return most;
+}
+
+/* Readiness order of the variables, and the members of each group and push in that order. */
 static enum status order_variables(struct lowering *low, struct error *err) {
     struct plan *plan = low->plan;
     const struct strategy *s = low->strategy;
     uint32_t n = s->n_variables, n_groups = s->n_groups, *keys, *first, *all;
+    uint32_t n_keys = n_groups + 1 + last_push(s); /* served variables that go alone are push 0 */
     if (!alloc_u32(&plan->arena, &low->by_readiness, n) || !alloc_u32(&plan->arena, &first, plan->n_steps + 1) ||
         !alloc_u32(&plan->arena, &keys, n) || !alloc_u32(&plan->arena, &all, n) ||
-        !alloc_u32(&plan->arena, &low->first, n_groups + 2))
+        !alloc_u32(&plan->arena, &low->first, n_keys + 1))
         return error_no_memory(err);
     sort_by_key(n, NULL, low->ready, plan->n_steps, low->by_readiness, first);
     for (uint32_t v = 0; v < n; v++)
-        keys[v] = s->variables[v].kind == SYNC_ALL_REDUCE ? s->variables[v].group : n_groups;
-    sort_by_key(n, low->by_readiness, keys, n_groups + 1, all, low->first);
+        keys[v] = s->variables[v].kind == SYNC_ALL_REDUCE ? s->variables[v].group : n_groups + s->variables[v].push;
+    sort_by_key(n, low->by_readiness, keys, n_keys, all, low->first);
     low->members = all;
     if (plan->policy == POLICY_preemptive) {
         low->cursors = arena_alloc(&plan->arena, n_groups, sizeof *low->cursors);
@@ -346,7 +392,7 @@ static void sum_up(struct plan *plan) {
             plan->max_bytes = m->bytes;
         plan->any_all_reduce |= m->kind == SYNC_ALL_REDUCE;
         plan->any_server |= m->kind == SYNC_PARAMETER_SERVER;
-        plan->lossy |= m->dtype != plan->model->variables[plan->pieces[m->first_piece].variable].dtype;
+        plan->lossy |= m->encoded_bytes > 0;
     }
 }
 

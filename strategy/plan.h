@@ -7,7 +7,8 @@
  * 0..n_forward_steps-1 are the forward pass, the rest the backward pass.
  *
  * Messages. A message moves `bytes`, either by one all-reduce (or all-gather) or by a push from every worker to one
- * server and a pull back to every worker. It may start once step `ready` has ended, and the next iteration's step
+ * server and a pull back to every worker. One message may hold several variables: those of a merge group, or the served
+ * variables that share a push. It may start once step `ready` has ended, and the next iteration's step
  * `gate` waits for it. With the barrier (cross_iteration false) every gate is 0.
  *
  * Order. Messages are stored in the order in which they go: message 0 goes first when all are ready.
@@ -23,6 +24,7 @@
  *
  * Bytes are after encoding. Sparse variables under a parameter server or all_gather move only their touched rows and
  * 8 bytes of index a row; an all-reduce moves them dense. The bytes of a gathered message are those of one device.
+ * A gradient that is encoded is converted as it goes into its message, and converted back as it comes out.
  *
  * A new kind of message is a new enum sync_kind. `grep -rnE 'SYNC_|any_server|any_all_reduce|parameter_server'` finds
  * the code that asks for the kind, in these folders:
@@ -64,7 +66,9 @@ struct message {
     uint32_t server;          /* SYNC_PARAMETER_SERVER: node */
     bool local_reduction;     /* SYNC_PARAMETER_SERVER: one push a node instead of one a device */
     enum dtype dtype;         /* of its elements on the wire */
-    uint32_t fifo_rank;       /* its place in the order of readiness: 0 is ready first */
+    /* Of the gradients in it that are encoded: bytes on the wire, a part of `bytes`, and bytes before encoding. */
+    uint64_t encoded_bytes, unencoded_bytes;
+    uint32_t fifo_rank; /* its place in the order of readiness: 0 is ready first */
     uint32_t first_piece, n_pieces;
 };
 

@@ -112,6 +112,24 @@ static enum status renumber_groups(struct strategy *strategy, struct error *err)
     return ST_OK;
 }
 
+/* Number pushes by their first variable. One that holds a single variable is none. */
+static enum status renumber_pushes(struct strategy *strategy, struct error *err) {
+    const size_t n_slots = (size_t)strategy->n_variables + 1;
+    uint32_t n = 0, *members = calloc(2 * n_slots, sizeof *members), *number = members + n_slots;
+    if (!members)
+        return error_no_memory(err);
+    for (uint32_t i = 0; i < strategy->n_variables; i++)
+        members[strategy->variables[i].push]++;
+    for (uint32_t i = 0; i < strategy->n_variables; i++) {
+        uint32_t *push = &strategy->variables[i].push;
+        if (*push && members[*push] > 1 && !number[*push])
+            number[*push] = ++n;
+        *push = number[*push];
+    }
+    free(members);
+    return ST_OK;
+}
+
 static void clear_other_kind(struct variable_sync *sync) {
     if (sync->shards == 1)
         sync->axis = 0;
@@ -123,6 +141,7 @@ static void clear_other_kind(struct variable_sync *sync) {
     sync->servers = NULL;
     sync->local_reduction = false;
     sync->partition_bytes = 0;
+    sync->push = 0;
 }
 
 enum status strategy_seal(struct strategy *strategy, const struct model *model, const struct cluster *cluster,
@@ -133,6 +152,8 @@ enum status strategy_seal(struct strategy *strategy, const struct model *model, 
     for (uint32_t i = 0; i < strategy->n_variables; i++)
         clear_other_kind(&strategy->variables[i]);
     if (strategy->n_groups && (st = renumber_groups(strategy, err)))
+        return st;
+    if ((st = renumber_pushes(strategy, err)))
         return st;
     char *text = strategy_canonical(strategy, model, cluster);
     if (!text)

@@ -24,6 +24,9 @@
  * its group, or parameter_server, with "servers"          names of nodes; shard k lives on server k mod their number
  *       "local_reduction"  whether devices of a node sum first, so that one push a node is sent; default true
  *       "partition_bytes"  the largest push or pull, at least 1024; default: a shard is one message
+ *       "push"             a number from 1. Served variables with the same number travel in one push and one pull, as
+ *                          the variables of a merge group do. They are not cut, and have the same server,
+ *                          local_reduction, partition_bytes and element type on the wire; default: alone
  * The slices of a group add up to its bytes on the wire. Under preemptive nothing else may cut: every variable is
  * all-reduced whole, in a group without "partition_bytes" and not by all_gather.
  *
@@ -87,6 +90,7 @@ struct variable_sync {
     const uint32_t *servers;
     bool local_reduction;     /* sum inside a node first, and send once a node */
     uint64_t partition_bytes; /* largest push or pull; 0 = whole shard */
+    uint32_t push;            /* the variables with the same number, from 1, travel in one push; 0 = alone */
 };
 
 struct strategy {
@@ -135,22 +139,32 @@ enum status strategy_init(struct strategy *out, const char *name, const struct m
 enum status strategy_copy(const struct strategy *from, const char *name, struct strategy *out, struct error *err);
 
 /* Bring a built strategy into its one form and compute its id: groups without members are dropped and the rest are
- * numbered 0, 1, ... in the order of their first variable, axis is 0 where shards is 1, fields of the other kind are
- * cleared; slices follow their groups and keep their order. Then strategy_check. The name is not part of the id: the id
- * says what is done, not what it is called. */
+ * numbered 0, 1, ... in the order of their first variable, pushes 1, 2, ... likewise, a push of one variable is 0, axis
+ * is 0 where shards is 1, fields of the other kind are cleared; slices follow their groups and keep their order. Then
+ * strategy_check. The name is not part of the id: the id says what is done, not what it is called. */
 enum status strategy_seal(struct strategy *strategy, const struct model *model, const struct cluster *cluster,
                           struct error *err);
 
 /* Every rule: axis < rank, shards <= the axis, servers exist and are distinct and no more than shards, one dtype and
- * encoding a merge group, only sparse ones where it is gathered, groups exist, at least one device, and those of
- * strategy/slices.h. The message says which rule is broken, for which variable, group or slice. Fails: ST_INVALID,
- * ST_NO_MEMORY. */
+ * encoding a merge group, only sparse ones where it is gathered, groups exist, at least one device, what shares a push
+ * is whole and alike, and those of strategy/slices.h. The message says which rule is broken, for which variable, group
+ * or slice. Fails: ST_INVALID, ST_NO_MEMORY. */
 enum status strategy_check(const struct strategy *strategy, const struct model *model, const struct cluster *cluster,
                            struct error *err);
 
 /* The rules about one variable alone. Fails: ST_INVALID. */
 enum status strategy_check_variable(const struct strategy *strategy, const struct variable *variable,
                                     const struct variable_sync *sync, const struct cluster *cluster, struct error *err);
+
+/* What two served variables differ in that may not share a push, as a word for people; NULL: they may share one. */
+const char *strategy_push_difference(const struct strategy *strategy, const struct model *model, uint32_t a,
+                                     uint32_t b);
+
+/* The rule about the push of variable i: it may be shared with the first variable of the same number.
+ * `first_of_push` has n_variables + 1 slots, UINT32_MAX where no variable of the number was seen yet; the function
+ * fills them. Fails: ST_INVALID. */
+enum status strategy_check_push(const struct strategy *strategy, const struct model *model, uint32_t i,
+                                uint32_t *first_of_push, struct error *err);
 
 void strategy_release(struct strategy *strategy);
 

@@ -68,6 +68,17 @@ static enum status check_gathered(const struct strategy *strategy, const struct 
                      v->name, (unsigned long)strategy->groups[sync->group].id);
 }
 
+static enum status check_push_number(const struct strategy *strategy, const struct variable *v,
+                                     const struct variable_sync *sync, struct error *err) {
+    if (sync->push > strategy->n_variables)
+        return error_set(err, ST_INVALID, "variable \"%s\" is in push %u; it must be from 1 to %u, or 0 (alone)",
+                         v->name, sync->push, strategy->n_variables);
+    if (sync->push && sync->shards > 1)
+        return error_set(err, ST_INVALID, "variable \"%s\" is cut into %u shards: only whole variables share a push",
+                         v->name, sync->shards);
+    return ST_OK;
+}
+
 enum status strategy_check_variable(const struct strategy *strategy, const struct variable *v,
                                     const struct variable_sync *sync, const struct cluster *cluster,
                                     struct error *err) {
@@ -81,7 +92,40 @@ enum status strategy_check_variable(const struct strategy *strategy, const struc
     if (st)
         return st;
     st = check_partition_bytes(sync->partition_bytes, err);
+    if (!st)
+        st = check_push_number(strategy, v, sync, err);
     return st ? st : check_servers(v, sync, cluster, err);
+}
+
+const char *strategy_push_difference(const struct strategy *strategy, const struct model *model, uint32_t a,
+                                     uint32_t b) {
+    const struct variable_sync *x = &strategy->variables[a], *y = &strategy->variables[b];
+    if (x->shards > 1 || y->shards > 1)
+        return "shards";
+    if (x->servers[0] != y->servers[0])
+        return "server";
+    if (x->local_reduction != y->local_reduction)
+        return "local_reduction";
+    if (x->partition_bytes != y->partition_bytes)
+        return "partition_bytes";
+    return strategy_wire_dtype(&model->variables[a], x) == strategy_wire_dtype(&model->variables[b], y)
+               ? NULL
+               : "element type";
+}
+
+enum status strategy_check_push(const struct strategy *strategy, const struct model *model, uint32_t i,
+                                uint32_t *first_of_push, struct error *err) {
+    const struct variable_sync *sync = &strategy->variables[i];
+    if (sync->kind != SYNC_PARAMETER_SERVER || !sync->push)
+        return ST_OK;
+    uint32_t *first = &first_of_push[sync->push];
+    if (*first == UINT32_MAX)
+        *first = i;
+    const char *difference = strategy_push_difference(strategy, model, i, *first);
+    if (!difference)
+        return ST_OK;
+    return error_set(err, ST_INVALID, "push %u holds \"%s\" and \"%s\", which differ in %s: give them two pushes",
+                     sync->push, model->variables[*first].name, model->variables[i].name, difference);
 }
 
 /* One dtype on the wire a merge group. `first` has a slot a group, UINT32_MAX when no member was seen yet. */
@@ -119,14 +163,17 @@ enum status strategy_check(const struct strategy *strategy, const struct model *
     }
     if (st)
         return st;
-    uint32_t *first = malloc((strategy->n_groups + 1) * sizeof *first);
+    const size_t n_slots = (size_t)strategy->n_groups + strategy->n_variables + 1;
+    uint32_t *first = malloc(n_slots * sizeof *first); /* by group, then by push */
     if (!first)
         return error_no_memory(err);
-    memset(first, 0xff, (strategy->n_groups + 1) * sizeof *first);
+    memset(first, 0xff, n_slots * sizeof *first);
     for (uint32_t i = 0; i < strategy->n_variables && !st; i++) {
         st = strategy_check_variable(strategy, &model->variables[i], &strategy->variables[i], cluster, err);
         if (!st && strategy->variables[i].kind == SYNC_ALL_REDUCE)
             st = check_group(strategy, model, i, first, err);
+        if (!st)
+            st = strategy_check_push(strategy, model, i, first + strategy->n_groups, err);
     }
     free(first);
     return st ? st : slices_check(strategy, model, err);

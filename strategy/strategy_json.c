@@ -1,6 +1,7 @@
 /* A strategy's description, read and written: the fields of strategy/strategy.h. Rules are checked as soon as the part
  * that they are about is read, so that a message names the place in the file. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/json.h"
 #include "strategy/slices.h"
@@ -128,12 +129,19 @@ static enum status read_servers(const struct json_at *at, const struct cluster *
     return ST_OK;
 }
 
+static enum status read_push(const struct json_at *at, uint32_t *out, struct error *err) {
+    uint64_t push = 0;
+    enum status st = json_get_integer(at, "push", JSON_OPTIONAL, 1, MODEL_MAX_VARIABLES, &push, err);
+    *out = (uint32_t)push;
+    return st;
+}
+
 static enum status read_sync(const struct json_at *variable, const struct strategy *strategy,
                              const struct cluster *cluster, struct arena *arena, struct variable_sync *out,
                              struct error *err) {
     static const char *const kinds[] = {"all_reduce", "parameter_server", NULL};
     static const char *const known[2][6] = {{"kind", "group", NULL},
-                                            {"kind", "servers", "local_reduction", "partition_bytes", NULL}};
+                                            {"kind", "servers", "local_reduction", "partition_bytes", "push", NULL}};
     struct json_at at;
     size_t kind = 0;
     enum status st = json_member(variable, "sync", &at, err);
@@ -150,6 +158,8 @@ static enum status read_sync(const struct json_at *variable, const struct strate
     st = read_servers(&at, cluster, arena, out, err);
     if (!st)
         st = json_get_bool(&at, "local_reduction", JSON_OPTIONAL, &out->local_reduction, err);
+    if (!st)
+        st = read_push(&at, &out->push, err);
     return st ? st : read_partition_bytes(&at, &out->partition_bytes, err);
 }
 
@@ -180,8 +190,17 @@ static enum status check_variable_at(const struct json_at *at, const struct stra
     return json_fail(at, err, "%s", found.message);
 }
 
+static enum status check_push_at(const struct json_at *at, const struct strategy *strategy, const struct model *model,
+                                 uint32_t v, uint32_t *first_of_push, struct error *err) {
+    struct error found;
+    if (!strategy_check_push(strategy, model, v, first_of_push, &found))
+        return ST_OK;
+    return json_fail(at, err, "%s", found.message);
+}
+
+/* *v is the variable that was read. */
 static enum status read_variable(const struct json_at *at, struct strategy *out, const struct model *model,
-                                 const struct cluster *cluster, struct error *err) {
+                                 const struct cluster *cluster, uint32_t *v, struct error *err) {
     static const char *const known[] = {"name", "partition", "encoding", "sync", NULL};
     const char *name;
     size_t encoding = ENCODING_none;
@@ -194,7 +213,8 @@ static enum status read_variable(const struct json_at *at, struct strategy *out,
     if (position < 0)
         return json_fail(at, err, "model \"%s\" has no variable \"%s\"; is this a strategy for another model?",
                          model->name, name);
-    struct variable_sync *sync = &out->variables[position];
+    *v = (uint32_t)position;
+    struct variable_sync *sync = &out->variables[*v];
     if (sync->shards)
         return json_fail(at, err, "variable \"%s\" is described twice", name);
     st = json_get_word(at, "encoding", JSON_OPTIONAL, encoding_words, &encoding, err);
@@ -203,7 +223,7 @@ static enum status read_variable(const struct json_at *at, struct strategy *out,
         st = read_partition(at, sync, err);
     if (!st)
         st = read_sync(at, out, cluster, &out->arena, sync, err);
-    return st ? st : check_variable_at(at, out, &model->variables[position], sync, cluster, err);
+    return st ? st : check_variable_at(at, out, &model->variables[*v], sync, cluster, err);
 }
 
 static enum status read_variables(const struct json_at *root, struct strategy *out, const struct model *model,
@@ -215,11 +235,17 @@ static enum status read_variables(const struct json_at *root, struct strategy *o
         return st;
     out->n_variables = model->n_variables;
     out->variables = arena_alloc(&out->arena, model->n_variables, sizeof *out->variables);
-    if (!out->variables)
+    uint32_t v = 0, *first_of_push = arena_alloc(&out->arena, model->n_variables + 1, sizeof *first_of_push);
+    if (!out->variables || !first_of_push)
         return error_no_memory(err);
-    for (struct json_at e = json_first(&array); e.node; e = json_next(&e))
-        if ((st = read_variable(&e, out, model, cluster, err)))
+    memset(first_of_push, 0xff, (model->n_variables + 1) * sizeof *first_of_push);
+    for (struct json_at e = json_first(&array); e.node; e = json_next(&e)) {
+        st = read_variable(&e, out, model, cluster, &v, err);
+        if (!st)
+            st = check_push_at(&e, out, model, v, first_of_push, err);
+        if (st)
             return st;
+    }
     for (uint32_t i = 0; i < model->n_variables; i++)
         if (!out->variables[i].shards)
             return json_fail(&array, err, "variable \"%s\" of model \"%s\" is missing", model->variables[i].name,
@@ -308,7 +334,8 @@ static bool write_server_sync(const struct variable_sync *sync, const struct clu
         ok = cJSON_AddItemToArray(servers, cJSON_CreateString(cluster->nodes[sync->servers[i]].name));
     return ok && cJSON_AddBoolToObject(object, "local_reduction", sync->local_reduction) &&
            (!sync->partition_bytes ||
-            cJSON_AddNumberToObject(object, "partition_bytes", (double)sync->partition_bytes));
+            cJSON_AddNumberToObject(object, "partition_bytes", (double)sync->partition_bytes)) &&
+           (!sync->push || cJSON_AddNumberToObject(object, "push", sync->push));
 }
 
 static bool write_sync(const struct strategy *strategy, const struct variable_sync *sync, const struct cluster *cluster,

@@ -116,6 +116,7 @@ static enum status merge(struct bench *bench, const cJSON *json, const char *nam
         return error_no_memory(err);
     cJSON_DeleteItemFromObjectCaseSensitive(copy, "measurements");
     cJSON_DeleteItemFromObjectCaseSensitive(copy, "runtime");
+    cJSON_DeleteItemFromObjectCaseSensitive(copy, "interference"); /* of another bench, with other costs */
     cJSON_AddItemToObject(copy, "measurements", bench->measurements);
     cJSON_AddItemToObject(copy, "runtime", bench->runtime);
     bench->measurements = bench->runtime = NULL;

@@ -116,7 +116,7 @@ struct probing {
 /* A plain strategy with one property that is to be tried. Plain is: all-reduced in a merge group for each dtype, one
  * message at a time; or served by the first node, without a limit. */
 struct probe {
-    bool served, cross_iteration, cut;
+    bool served, shared, cross_iteration, cut;
     enum policy policy;
     uint64_t credit_bytes, partition_bytes;
     enum algorithm algorithm;
@@ -144,6 +144,13 @@ static void set_groups(const struct probe *probe, struct strategy *s) {
     }
 }
 
+static uint32_t first_of_type(const struct model *model, uint32_t v) {
+    uint32_t first = 0;
+    while (model->variables[first].dtype != model->variables[v].dtype)
+        first++;
+    return first;
+}
+
 static enum status build_probe(const struct probing *p, const struct probe *probe, struct strategy *out) {
     static const uint32_t first = 0;
     struct strategy s;
@@ -168,6 +175,8 @@ static enum status build_probe(const struct probing *p, const struct probe *prob
         sync->servers = &first;
         sync->local_reduction = true;
         sync->partition_bytes = probe->partition_bytes;
+        if (probe->shared)
+            sync->push = 1 + first_of_type(p->model, v);
     }
     if (probe->cut)
         cut_something(p->model, &s);
@@ -219,8 +228,10 @@ static void narrow_schedule(struct probing *p, struct space_options *o) {
 
 static void narrow_kinds(struct probing *p, struct space_options *o) {
     const struct probe served = {.served = true, .credit_bytes = CREDIT_UNLIMITED}, reduced = {0};
+    const struct probe shared = {.served = true, .shared = true, .credit_bytes = CREDIT_UNLIMITED};
     o->all_reduce = o->all_reduce && can(p, EXPORT_LOSS_ALL_REDUCE, reduced);
     o->parameter_server = o->parameter_server && can(p, EXPORT_LOSS_PARAMETER_SERVER, served);
+    o->share_pushes = o->share_pushes && o->parameter_server && can(p, EXPORT_LOSS_GROUPS, shared);
     for (uint32_t a = 0; a < ALGORITHM_COUNT; a++)
         if (o->algorithms >> a & 1 && !can(p, EXPORT_LOSS_ALGORITHM, (struct probe){.algorithm = (enum algorithm)a}))
             o->algorithms &= ~(1u << a);

@@ -18,7 +18,7 @@ void form_note(struct form *f, enum export_loss loss, const char *format, ...) {
 
 /* How many variables of a kind have a property. */
 struct counts {
-    uint32_t reduced_cut, served_cut, parted, encoded, each_device, with_algorithm, gathered;
+    uint32_t reduced_cut, served_cut, parted, encoded, each_device, shared, with_algorithm, gathered;
 };
 
 static struct counts count(struct form *f) {
@@ -34,6 +34,7 @@ static struct counts count(struct form *f) {
         n.parted += most && most < (served ? plan_shard_bytes(f->strategy, &f->model->variables[v], sync, 0)
                                            : bytes[sync->group]);
         n.encoded += sync->encoding != ENCODING_none;
+        n.shared += served && sync->push;
         n.each_device += served && !sync->local_reduction;
         n.gathered += group && group->algorithm == ALGORITHM_all_gather;
         n.with_algorithm += group && group->algorithm != ALGORITHM_auto && group->algorithm != ALGORITHM_all_gather;
@@ -61,6 +62,9 @@ static void note_variables(struct form *f, unsigned can) {
                   n.with_algorithm, all);
     if (!(can & CAN_GATHER) && n.gathered)
         form_note(f, EXPORT_LOSS_ALGORITHM, "the touched rows of %u of %u variables are gathered by all", n.gathered,
+                  all);
+    if ((can & CAN_SERVE) && n.shared)
+        form_note(f, EXPORT_LOSS_GROUPS, "%u of %u variables share a push with others and would go alone", n.shared,
                   all);
     if ((can & CAN_REDUCE_LOCALLY) && n.each_device)
         form_note(f, EXPORT_LOSS_LOCAL_REDUCTION, "%u of %u variables are sent by each device, not once a node",

@@ -1,21 +1,23 @@
 /* PyTorch by our own communication hook (interop/pytorch/syncopate_torch/hook.py): everything that a strategy says of
- * all-reduces but their algorithm and another element type.
+ * all-reduces but their algorithm.
  *
  *   {"strategy": ID, "policy": "priority", "credit_bytes": n, "cross_iteration": true,
- *    "groups": [{"algorithm", "partition_bytes", "needed": k, "variables": [names in the order of readiness]}],
+ *    "groups": [{"algorithm", "partition_bytes", "encoding", "needed": k,
+ *                "variables": [names in the order of readiness]}],
  *    "slices": [{"group", "bytes"}]}
  *
- * credit_bytes is absent where there is no limit, slices where the policy is not preemptive. A group's "needed" is the
+ * A group's "encoding", f16 or bf16, is absent where all of its gradients travel in their own type. credit_bytes is
+ * absent where there is no limit, slices where the policy is not preemptive. A group's "needed" is the
  * place, among the forward operators, of the first one that reads one of its variables. Under priority the group with
  * the least "needed" goes first (strategy/plan.h). A variable that no operator reads is needed last. */
 #include "interop/export/export_internal.h"
 
 /* Takes `names`. */
-static bool add_group(cJSON *groups, enum algorithm algorithm, uint64_t partition_bytes, uint32_t needed,
-                      cJSON *names) {
+static bool add_group(cJSON *groups, const struct group *like, enum encoding encoding, uint32_t needed, cJSON *names) {
     cJSON *group = cJSON_CreateObject();
-    bool whole = cJSON_AddStringToObject(group, "algorithm", algorithm_name(algorithm)) &&
-                 cJSON_AddNumberToObject(group, "partition_bytes", (double)partition_bytes) &&
+    bool whole = cJSON_AddStringToObject(group, "algorithm", algorithm_name(like->algorithm)) &&
+                 cJSON_AddNumberToObject(group, "partition_bytes", (double)like->partition_bytes) &&
+                 (encoding == ENCODING_none || cJSON_AddStringToObject(group, "encoding", encoding_name(encoding))) &&
                  cJSON_AddNumberToObject(group, "needed", needed);
     if (!cJSON_AddItemToObject(group, "variables", names)) {
         cJSON_Delete(names);
@@ -57,18 +59,28 @@ static const uint32_t *groups_needed(struct form *f, const uint32_t *first) {
     return needed;
 }
 
+/* Members of a group travel alike, so that of any member that has one. */
+static enum encoding group_encoding(const struct strategy *s, uint32_t g) {
+    for (uint32_t v = 0; v < s->n_variables; v++) {
+        const struct variable_sync *sync = &s->variables[v];
+        if (sync->kind == SYNC_ALL_REDUCE && sync->group == g && sync->encoding != ENCODING_none)
+            return sync->encoding;
+    }
+    return ENCODING_none;
+}
+
 bool form_add_exact_groups(struct form *f, cJSON *json) {
     const struct strategy *s = f->strategy;
     const uint32_t *first = first_reads(f), *needed = first ? groups_needed(f, first) : NULL;
     cJSON *lists = form_groups(f), *groups = cJSON_AddArrayToObject(json, "groups");
     bool whole = needed && lists && groups;
     for (uint32_t g = 0; g < s->n_groups && whole; g++)
-        whole = add_group(groups, s->groups[g].algorithm, s->groups[g].partition_bytes, needed[g],
-                          cJSON_DetachItemFromArray(lists, 0));
+        whole = add_group(groups, &s->groups[g], group_encoding(s, g), needed[g], cJSON_DetachItemFromArray(lists, 0));
     for (uint32_t v = 0; v < s->n_variables && whole; v++)
         if (s->variables[v].kind == SYNC_PARAMETER_SERVER)
-            whole = add_group(groups, ALGORITHM_auto, s->variables[v].partition_bytes, first[v],
-                              cJSON_CreateStringArray(&f->model->variables[v].name, 1));
+            whole =
+                add_group(groups, &(struct group){.partition_bytes = s->variables[v].partition_bytes},
+                          s->variables[v].encoding, first[v], cJSON_CreateStringArray(&f->model->variables[v].name, 1));
     cJSON_Delete(lists);
     return whole;
 }
@@ -102,6 +114,6 @@ enum status export_pytorch_hook(struct form *f, struct error *err) {
     const bool whole =
         json && add_schedule(json, f->strategy) && form_add_exact_groups(f, json) && add_slices(json, f->strategy);
     form_add_json(f, "pytorch-hook.json", json, whole);
-    form_note_rest(f, CAN_ALL_REDUCE | CAN_PARTITION | CAN_ORDER | CAN_CREDIT | CAN_CROSS | CAN_PREEMPT);
+    form_note_rest(f, CAN_ALL_REDUCE | CAN_PARTITION | CAN_ORDER | CAN_CREDIT | CAN_CROSS | CAN_ENCODE | CAN_PREEMPT);
     return ST_OK;
 }

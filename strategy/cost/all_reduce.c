@@ -340,6 +340,18 @@ enum status all_reduce_init(struct all_reduce_table *table, const struct cluster
     return st;
 }
 
+enum status all_reduce_init_limits(struct all_reduce_table *table, const struct cluster *cluster, double burst_us,
+                                   struct arena *arena, struct error *err) {
+    struct cluster bare = *cluster;
+    bare.transport = TRANSPORT_ideal;
+    enum status st = all_reduce_init(table, &bare, burst_us, arena, err);
+    if (!st && transport_of(cluster) == TRANSPORT_nccl && cluster->n_devices > 1 && !cluster->fixed_all_reduce) {
+        const struct shape s = shape_of(&bare);
+        table->lines[ALGORITHM_double_tree].line[0].per_byte_us = 2 * fmax(s.beta, s.beta_link);
+    }
+    return st;
+}
+
 static struct all_reduce_cost in_one_part(double startup_us, double transfer_us) {
     return (struct all_reduce_cost){startup_us, transfer_us, transfer_us, 1};
 }
@@ -437,4 +449,37 @@ double all_reduce_least_per_byte_us(const struct all_reduce_table *table) {
             least = fmin(least, lines->line[i].per_byte_us);
     }
     return least;
+}
+
+/* A measured time less its transfer. Between two points both are straight, so the least is at a point. */
+static double curve_least_startup_us(const struct all_reduce_curve *with) {
+    const struct curve *curve = &with->measured;
+    double least = curve->time_us[0];
+    for (uint32_t i = 0; !with->hold_per_byte_us && i < curve->n; i++)
+        least = fmin(least, fmax(curve->time_us[i] - curve->least_per_byte_us * curve->bytes[i], 0));
+    return least;
+}
+
+static double lines_least_startup_us(const struct all_reduce_lines *lines) {
+    double least = INFINITY;
+    for (uint32_t i = 0; i < lines->n; i++)
+        least = fmin(least, lines->line[i].startup_us);
+    return least;
+}
+
+double all_reduce_least_startup_us(const struct all_reduce_table *table) {
+    double least = INFINITY;
+    for (int a = 0; a < ALL_REDUCE_COUNT; a++) {
+        if (table->curves[a].measured.n > 0)
+            least = fmin(least, curve_least_startup_us(&table->curves[a]));
+        else if (a != ALGORITHM_auto)
+            least = fmin(least, lines_least_startup_us(&table->lines[a]));
+    }
+    return least;
+}
+
+double all_reduce_least_gather_startup_us(const struct all_reduce_table *table) {
+    if (table->fixed || table->any_curve)
+        return all_reduce_least_startup_us(table) / 2;
+    return lines_least_startup_us(&table->lines[ALGORITHM_all_gather]);
 }

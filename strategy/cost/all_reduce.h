@@ -103,6 +103,15 @@ struct all_reduce_cost all_reduce_cost(const struct all_reduce_table *table, enu
 /* The least time a byte for which any all-reduce of any size holds the network in either direction. */
 double all_reduce_least_per_byte_us(const struct all_reduce_table *table);
 
+/* The least startup_us of any all-reduce of any size, and of any all-gather. */
+double all_reduce_least_startup_us(const struct all_reduce_table *table);
+double all_reduce_least_gather_startup_us(const struct all_reduce_table *table);
+
+/* The table of the same cluster with nothing from profiles. What a library's algorithm must move still counts: each of
+ * NCCL's two trees takes its half of the bytes up and down again. Fails: ST_NO_MEMORY. */
+enum status all_reduce_init_limits(struct all_reduce_table *table, const struct cluster *cluster, double burst_us,
+                                   struct arena *arena, struct error *err);
+
 /* The rate of the narrowest NIC or overridden link between nodes with devices, times goodput, in bytes per
  * microsecond; INFINITY when fewer than two nodes have devices. */
 double all_reduce_narrowest_bytes_per_us(const struct cluster *cluster);

@@ -76,6 +76,59 @@ static void list_nodes(struct cost *cost, uint32_t *workers, double *nic, double
     }
 }
 
+static struct interference shares_of(const struct interference *measured) {
+    return (struct interference){measured->compute > 0 ? measured->compute : 1,
+                                 measured->traffic > 0 ? measured->traffic : 1};
+}
+
+static bool is_disturbed(const struct interference *shares) {
+    return shares->compute < 1 || shares->traffic < 1;
+}
+
+static void find_interference(struct cost *cost) {
+    cost->in_startup = shares_of(&cost->cluster->in_startup);
+    cost->in_transfer = shares_of(&cost->cluster->in_transfer);
+    cost->interferes = is_disturbed(&cost->in_startup) || is_disturbed(&cost->in_transfer);
+}
+
+static double least_nic_latency_us(const struct cluster *cluster) {
+    double least = INFINITY;
+    for (uint32_t i = 0; i < cluster->n_nodes; i++)
+        least = fmin(least, transport_nic_latency_us(cluster, i));
+    return least;
+}
+
+static void limit_latencies(struct cost *cost, const struct cluster *bare) {
+    const struct runtime runtime = transport_runtime(bare);
+    const double nic_us = least_nic_latency_us(bare);
+    cost->limit_message_us = runtime.message_us;
+    cost->limit_local_us = runtime.push_us;
+    cost->limit_push_us = fmin(fmax(nic_us, measured_latency(bare, OPERATION_push)), fmax(nic_us, cost->push_us));
+    cost->limit_pull_us = fmin(fmax(nic_us, measured_latency(bare, OPERATION_pull)), fmax(nic_us, cost->pull_us));
+}
+
+/* By how much less the timeline's NICs pass than the limits say, at the NIC where that is least. */
+static double least_slack(const struct cost *cost) {
+    double least = INFINITY;
+    for (uint32_t i = 0; i < cost->n_workers; i++) {
+        uint32_t node = cost->workers[i];
+        least = fmin(least, cost->limit_nic_bytes_per_us[node] / cost->nic_bytes_per_us[node]);
+    }
+    return least;
+}
+
+/* With a profile another NIC or device link may be the slowest. Then a wide NIC is held for less time than the limits
+ * say. The shorter of both counts; the same with startups. */
+static void limit_all_reduces(struct cost *cost, const struct all_reduce_table *limits, double narrowest) {
+    const struct all_reduce_table *own = &cost->all_reduce;
+    double limit = all_reduce_least_per_byte_us(limits), seen = all_reduce_least_per_byte_us(own);
+    cost->limit_all_reduce_per_byte_us = fmin(limit, seen);
+    cost->limit_all_reduce_wire = fmin(limit * narrowest, seen * cost->narrowest_bytes_per_us * least_slack(cost));
+    cost->limit_all_reduce_startup_us = fmin(all_reduce_least_startup_us(limits), all_reduce_least_startup_us(own));
+    cost->limit_gather_startup_us =
+        fmin(all_reduce_least_gather_startup_us(limits), all_reduce_least_gather_startup_us(own));
+}
+
 /* Figures that nobody measured may be better than a profile says, so a bound counts them as free. */
 static enum status find_limits(struct cost *cost, double *nic, struct error *err) {
     struct cluster bare = *cost->cluster;
@@ -84,12 +137,31 @@ static enum status find_limits(struct cost *cost, double *nic, struct error *err
     for (uint32_t i = 0; i < bare.n_nodes; i++)
         nic[i] = transport_nic_bytes_per_us(&bare, i);
     cost->limit_nic_bytes_per_us = nic;
-    cost->limit_narrowest_bytes_per_us = all_reduce_narrowest_bytes_per_us(&bare);
+    cost->limit_device_link_bytes_per_us = transport_device_link_bytes_per_us(&bare, cost->workers[0]);
+    const double narrowest = all_reduce_narrowest_bytes_per_us(&bare);
     enum status st =
-        all_reduce_init(&table, &bare, measured_burst(&bare) / cost->limit_narrowest_bytes_per_us, &cost->arena, err);
-    if (!st)
-        cost->limit_all_reduce_per_byte_us = all_reduce_least_per_byte_us(&table);
-    return st;
+        all_reduce_init_limits(&table, cost->cluster, measured_burst(&bare) / narrowest, &cost->arena, err);
+    if (st)
+        return st;
+    limit_all_reduces(cost, &table, narrowest);
+    limit_latencies(cost, &bare);
+    return ST_OK;
+}
+
+/* What the timeline charges, all-reduces aside. */
+static void find_figures(struct cost *cost) {
+    const struct cluster *cluster = cost->cluster;
+    cost->narrowest_bytes_per_us = all_reduce_narrowest_bytes_per_us(cluster);
+    cost->copy_bytes_per_us = rate_or_free(units_gbyte_per_s(cost->runtime.copy_gbyte_per_s));
+    cost->sum_bytes_per_us = rate_or_free(units_gbyte_per_s(cost->runtime.sum_gbyte_per_s));
+    cost->encode_bytes_per_us = rate_or_free(units_gbyte_per_s(cost->runtime.encode_gbyte_per_s));
+    cost->push_us = measured_latency(cluster, OPERATION_push);
+    cost->pull_us = measured_latency(cluster, OPERATION_pull);
+    cost->burst_bytes = isfinite(cost->narrowest_bytes_per_us)
+                            ? cost->all_reduce.burst_us * cost->narrowest_bytes_per_us
+                            : measured_burst(cluster);
+    cost->eager_bytes = eager_bytes(cluster);
+    find_interference(cost);
 }
 
 enum status cost_init(struct cost *out, const struct cluster *cluster, struct error *err) {
@@ -106,24 +178,18 @@ enum status cost_init(struct cost *out, const struct cluster *cluster, struct er
     else
         st = all_reduce_init(&cost.all_reduce, cluster,
                              measured_burst(cluster) / all_reduce_narrowest_bytes_per_us(cluster), &cost.arena, err);
-    if (!st)
+    if (!st) {
+        list_nodes(&cost, workers, nic, device_link);
+        cost.workers = workers;
+        cost.nic_bytes_per_us = nic;
+        cost.device_link_bytes_per_us = device_link;
+        find_figures(&cost);
         st = find_limits(&cost, limit, err);
+    }
     if (st) {
         arena_release(&cost.arena);
         return st;
     }
-    list_nodes(&cost, workers, nic, device_link);
-    cost.workers = workers;
-    cost.nic_bytes_per_us = nic;
-    cost.device_link_bytes_per_us = device_link;
-    cost.narrowest_bytes_per_us = all_reduce_narrowest_bytes_per_us(cluster);
-    cost.copy_bytes_per_us = rate_or_free(units_gbyte_per_s(cost.runtime.copy_gbyte_per_s));
-    cost.sum_bytes_per_us = rate_or_free(units_gbyte_per_s(cost.runtime.sum_gbyte_per_s));
-    cost.push_us = measured_latency(cluster, OPERATION_push);
-    cost.pull_us = measured_latency(cluster, OPERATION_pull);
-    cost.burst_bytes = isfinite(cost.narrowest_bytes_per_us) ? cost.all_reduce.burst_us * cost.narrowest_bytes_per_us
-                                                             : measured_burst(cluster);
-    cost.eager_bytes = eager_bytes(cluster);
     *out = cost;
     return ST_OK;
 }

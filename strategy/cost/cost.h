@@ -19,6 +19,7 @@
 #ifndef STRATEGY_COST_COST_H
 #define STRATEGY_COST_COST_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/arena.h"
@@ -36,13 +37,22 @@ struct cost {
     const uint32_t *workers;       /* their positions, rising */
     const double *nic_bytes_per_us;
     const double *device_link_bytes_per_us;
-    double copy_bytes_per_us, sum_bytes_per_us;
+    double copy_bytes_per_us, sum_bytes_per_us, encode_bytes_per_us;
     double push_us, pull_us; /* between nodes, NIC latency aside */
     double burst_bytes, eager_bytes;
-    /* What no transport can beat: the same without profiles. simulator/bound.h rests on these. */
+    struct interference in_startup, in_transfer; /* shares of speed; 1 where nothing was measured */
+    bool interferes;                             /* some share is below 1 */
+    /* What no transport can beat: the same without profiles, and never above the cost that the timeline charges.
+     * simulator/bound.h rests on these. */
     const double *limit_nic_bytes_per_us;
-    double limit_narrowest_bytes_per_us, limit_all_reduce_per_byte_us;
-    uint32_t slowest; /* the worker node with the largest compute_scale, the first if several */
+    double limit_device_link_bytes_per_us; /* of the first node with devices */
+    double limit_all_reduce_wire;          /* bytes through each worker's NIC, of each byte that is all-reduced */
+    double limit_all_reduce_per_byte_us;   /* on one node, between its devices */
+    double limit_all_reduce_startup_us, limit_gather_startup_us;
+    double limit_message_us;             /* launch of a message */
+    double limit_push_us, limit_pull_us; /* latency between any two nodes */
+    double limit_local_us;               /* and on one node, either way */
+    uint32_t slowest;                    /* the worker node with the largest compute_scale, the first if several */
 };
 
 /* Fails: ST_INVALID (no device), ST_NO_MEMORY. Release with cost_release. */

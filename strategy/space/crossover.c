@@ -4,7 +4,8 @@
  * the early and the late gradients travel. So a child takes whole runs of that order, from its parents in turn, by
  * multi-point crossover; the number of cuts is log-uniform, so that long runs are common. Group numbers mean nothing
  * across parents: the child starts with the groups of both, and sealing drops those that got no member. If both parents
- * have a group with the same members and settings, the child has it once, so it is never split. */
+ * have a group with the same members and settings, the child has it once, so it is never split. The same holds for the
+ * pushes that served variables share; behind its groups, a parent's pushes are numbered n_groups + push. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,59 +14,92 @@
 
 struct parents {
     const struct strategy *of[2];
-    uint32_t *group_of[2]; /* by parent and its group: the child's */
+    uint32_t *number_of[2]; /* by parent and its group or push: the number of it in the child */
 };
 
-/* Is group h of b the same as group g of a? `shared` members are in both groups, so the members are the same if neither
- * group has more. */
-static bool is_same_group(const struct group *g, const struct group *h, uint32_t shared, uint32_t in_a, uint32_t in_b) {
-    return shared == in_a && shared == in_b && g->algorithm == h->algorithm && g->partition_bytes == h->partition_bytes;
+/* Groups and pushes, numbered together. Variables that go alone are in n_groups + 0. */
+static uint32_t merged_with(const struct strategy *s, uint32_t v) {
+    const struct variable_sync *sync = &s->variables[v];
+    return sync->kind == SYNC_ALL_REDUCE ? sync->group : s->n_groups + sync->push;
 }
 
-/* A group of b compared with `like`, the group of a that its first member is in: how many members with the same
- * encoding are in both, and how many members each has. */
+static size_t count_numbers(const struct strategy *s) {
+    return (size_t)s->n_groups + s->n_variables + 1;
+}
+
+static bool is_merged(const struct variable_sync *sync) {
+    return sync->kind == SYNC_ALL_REDUCE || sync->push;
+}
+
+/* Both are merged with others, and have the settings that are not the group's. */
+static bool are_alike(const struct variable_sync *x, const struct variable_sync *y) {
+    if (x->kind != y->kind || x->encoding != y->encoding || !is_merged(x) || !is_merged(y))
+        return false;
+    return x->kind == SYNC_ALL_REDUCE || (x->servers[0] == y->servers[0] && x->local_reduction == y->local_reduction &&
+                                          x->partition_bytes == y->partition_bytes);
+}
+
+/* A group or push of b compared with `like`, that of a which its first member is in: how many members that are alike
+ * are in both, and how many members each has. */
 struct overlap {
     uint32_t like, shared, in_a, in_b;
 };
 
-/* Fill group_of[1]: a group of b that is also one of a has the same number in the child, any other a number of its own.
- * O(variables + groups). */
-static void match_groups(const struct parents *parents, struct overlap *overlaps, uint32_t *in_a) {
-    const struct strategy *a = parents->of[0], *b = parents->of[1];
+static bool has_same_members(const struct overlap *o) {
+    return o->in_a && o->shared == o->in_a && o->shared == o->in_b;
+}
+
+static bool has_same_settings(const struct group *g, const struct group *h) {
+    return g->algorithm == h->algorithm && g->partition_bytes == h->partition_bytes;
+}
+
+static void compare_members(const struct strategy *a, const struct strategy *b, struct overlap *overlaps,
+                            uint32_t *in_a) {
     for (uint32_t v = 0; v < a->n_variables; v++)
-        if (a->variables[v].kind == SYNC_ALL_REDUCE)
-            in_a[a->variables[v].group]++;
+        in_a[merged_with(a, v)]++;
     for (uint32_t v = 0; v < b->n_variables; v++) {
-        const struct variable_sync *x = &a->variables[v], *y = &b->variables[v];
-        if (y->kind != SYNC_ALL_REDUCE)
-            continue;
-        struct overlap *o = &overlaps[y->group];
-        bool both = x->kind == SYNC_ALL_REDUCE && x->encoding == y->encoding;
+        struct overlap *o = &overlaps[merged_with(b, v)];
+        uint32_t like = merged_with(a, v);
+        bool both = are_alike(&a->variables[v], &b->variables[v]);
         if (both && !o->in_b)
-            *o = (struct overlap){.like = x->group, .in_a = in_a[x->group]};
+            *o = (struct overlap){.like = like, .in_a = in_a[like]};
         o->in_b++;
-        o->shared += both && o->in_a && x->group == o->like;
+        o->shared += both && o->in_a && like == o->like;
     }
+}
+
+/* Fill number_of[1]: a group or push of b that is also one of a has the same number in the child, any other a number of
+ * its own. A sealed strategy has at most half as many pushes as variables. O(variables + groups). */
+static void match(const struct parents *parents, struct overlap *overlaps, uint32_t *in_a) {
+    const struct strategy *a = parents->of[0], *b = parents->of[1];
+    compare_members(a, b, overlaps, in_a);
     for (uint32_t h = 0; h < b->n_groups; h++) {
         const struct overlap *o = &overlaps[h];
-        bool same = o->in_a && is_same_group(&a->groups[o->like], &b->groups[h], o->shared, o->in_a, o->in_b);
-        parents->group_of[1][h] = same ? o->like : a->n_groups + h;
+        bool same = has_same_members(o) && has_same_settings(&a->groups[o->like], &b->groups[h]);
+        parents->number_of[1][h] = same ? o->like : a->n_groups + h;
+    }
+    for (uint32_t push = 1; push <= b->n_variables; push++) {
+        const struct overlap *o = &overlaps[b->n_groups + push];
+        parents->number_of[1][b->n_groups + push] =
+            has_same_members(o) ? o->like - a->n_groups : b->n_variables / 2 + push;
     }
 }
 
 static enum status parents_open(struct parents *parents, const struct strategy *a, const struct strategy *b,
                                 struct error *err) {
-    struct overlap *overlaps = calloc((size_t)b->n_groups + 1, sizeof *overlaps);
-    uint32_t *in_a = calloc((size_t)a->n_groups + 1, sizeof *in_a);
-    uint32_t *group_of = calloc((size_t)a->n_groups + b->n_groups + 1, sizeof *group_of);
-    enum status st = overlaps && in_a && group_of ? ST_OK : error_no_memory(err);
+    struct overlap *overlaps = calloc(count_numbers(b), sizeof *overlaps);
+    uint32_t *in_a = calloc(count_numbers(a), sizeof *in_a);
+    uint32_t *number_of = calloc(count_numbers(a) + count_numbers(b), sizeof *number_of);
+    enum status st = overlaps && in_a && number_of ? ST_OK : error_no_memory(err);
     if (st) {
-        free(group_of);
+        free(number_of);
     } else {
-        *parents = (struct parents){{a, b}, {group_of, group_of + a->n_groups}};
+        *parents = (struct parents){{a, b}, {number_of, number_of + count_numbers(a)}};
         for (uint32_t g = 0; g < a->n_groups; g++)
-            group_of[g] = g;
-        match_groups(parents, overlaps, in_a);
+            number_of[g] = g;
+        for (uint32_t push = 1; push <= a->n_variables; push++)
+            number_of[a->n_groups + push] = push;
+        match(parents, overlaps, in_a);
     }
     free(overlaps);
     free(in_a);
@@ -73,7 +107,7 @@ static enum status parents_open(struct parents *parents, const struct strategy *
 }
 
 static void parents_close(struct parents *parents) {
-    free(parents->group_of[0]);
+    free(parents->number_of[0]);
 }
 
 static enum status take_variable(struct strategy *child, const struct parents *parents, uint32_t from, uint32_t v,
@@ -81,9 +115,10 @@ static enum status take_variable(struct strategy *child, const struct parents *p
     struct variable_sync *sync = &child->variables[v];
     *sync = parents->of[from]->variables[v];
     if (sync->kind == SYNC_ALL_REDUCE) {
-        sync->group = parents->group_of[from][sync->group];
+        sync->group = parents->number_of[from][sync->group];
         return ST_OK;
     }
+    sync->push = parents->number_of[from][parents->of[from]->n_groups + sync->push];
     uint32_t *servers = arena_alloc(&child->arena, sync->n_servers, sizeof *servers);
     if (!servers)
         return error_no_memory(err);

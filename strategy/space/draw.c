@@ -36,6 +36,7 @@ void draft_close(struct draft *d) {
 
 enum status draft_finish(struct draft *d, struct strategy *out, struct error *err) {
     groups_settle(d);
+    pushes_settle(d);
     enum status st = d->no_memory ? error_no_memory(err) : ST_OK;
     if (!st)
         st = strategy_seal(&d->strategy, d->space->model, d->space->cluster, err);

@@ -28,4 +28,8 @@ bool move_boundary(struct draft *d, const struct group_view *view);
 bool move_regroup(struct draft *d, const struct group_view *view);
 bool move_algorithm(struct draft *d, const struct group_view *view);
 
+/* Moves on pushes that variables share (strategy/space/pushes.c). */
+bool move_share(struct draft *d, const struct group_view *view);
+bool move_unshare(struct draft *d, const struct group_view *view);
+
 #endif

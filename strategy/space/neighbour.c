@@ -23,7 +23,7 @@ static uint64_t step_size(const struct draft *d, uint64_t bytes, uint64_t off, u
     return next < min ? min : next > max ? max : next;
 }
 
-/* Another partition size, for one group or served variable or for all. */
+/* Another partition size, for one group, served variable or push, or for all. */
 static bool move_partition(struct draft *d, const struct group_view *view) {
     (void)view;
     const struct space_options *o = &d->space->options;
@@ -34,6 +34,8 @@ static bool move_partition(struct draft *d, const struct group_view *view) {
     bool server = sync->kind == SYNC_PARAMETER_SERVER;
     uint64_t *size = server ? &sync->partition_bytes : &d->strategy.groups[sync->group].partition_bytes;
     *size = step_size(d, *size, 0, o->min_partition_bytes, o->max_partition_bytes);
+    if (server)
+        push_follow(d, picked);
     if (draw_chance(d->rng, 0.5))
         return true;
     uint64_t all = *size;
@@ -87,18 +89,19 @@ static bool follows(const struct draft *d, uint32_t v, uint32_t picked, const st
     if (sync->kind != was->kind || scope == ONLY_IT)
         return false;
     if (scope == ITS_GROUP)
-        return was->kind == SYNC_ALL_REDUCE && sync->group == was->group;
+        return was->kind == SYNC_ALL_REDUCE ? sync->group == was->group : was->push && sync->push == was->push;
     if (scope == AT_LEAST_ITS_SIZE)
         return variable->bytes >= like->bytes;
     return !variable->sparse_rows == !like->sparse_rows;
 }
 
-static void to_server(const struct draft *d, uint32_t v, uint64_t partition) {
+static void to_server(const struct draft *d, uint32_t v, uint64_t partition, uint32_t push) {
     struct variable_sync *sync = &d->strategy.variables[v];
     sync->kind = SYNC_PARAMETER_SERVER;
     sync->n_servers = 0; /* servers_balance finds them */
     sync->local_reduction = true;
     sync->partition_bytes = partition;
+    sync->push = push;
 }
 
 static void to_group(const struct draft *d, uint32_t v, uint32_t group) {
@@ -128,11 +131,13 @@ static bool move_architecture(struct draft *d, const struct group_view *view) {
     if (!server)
         group = receiving_group(d, view, partition);
     enum scope scope = (enum scope)rng_weighted(d->rng, N_SCOPES, weights);
+    bool together = server && scope == ITS_GROUP && o->share_pushes && draw_chance(d->rng, 0.5);
+    uint32_t push = together ? push_add(d) : 0;
     for (uint32_t v = 0; v < d->strategy.n_variables && !d->no_memory; v++) {
         if (!follows(d, v, picked, &was, scope))
             continue;
         if (server)
-            to_server(d, v, partition);
+            to_server(d, v, partition, push);
         else
             to_group(d, v, group);
     }
@@ -140,17 +145,21 @@ static bool move_architecture(struct draft *d, const struct group_view *view) {
     return true;
 }
 
-/* New servers for one variable: by c_lb, or whatever their load. */
+/* New servers for one variable, with its push or without: by c_lb, or whatever their load. */
 static bool move_servers(struct draft *d, const struct group_view *view) {
     (void)view;
     uint32_t v = some_variable(d);
-    if (d->strategy.variables[v].kind != SYNC_PARAMETER_SERVER)
+    struct variable_sync *sync = &d->strategy.variables[v];
+    if (sync->kind != SYNC_PARAMETER_SERVER)
         return false;
+    if (sync->push && draw_chance(d->rng, 0.5))
+        sync->push = 0;
     if (draw_chance(d->rng, 0.5)) {
         servers_draw_uniform(d, v);
+        push_follow(d, v);
         return true;
     }
-    d->strategy.variables[v].n_servers = 0;
+    push_unplace(d, v);
     servers_balance(d);
     return true;
 }
@@ -196,6 +205,7 @@ static bool move_local_reduction(struct draft *d, const struct group_view *view)
     if (!d->space->several_devices || picked->kind != SYNC_PARAMETER_SERVER)
         return false;
     picked->local_reduction = !picked->local_reduction;
+    push_follow(d, (uint32_t)(picked - d->strategy.variables));
     bool all = draw_chance(d->rng, 0.5);
     for (uint32_t v = 0; all && v < d->strategy.n_variables; v++)
         d->strategy.variables[v].local_reduction = picked->local_reduction;
@@ -220,9 +230,10 @@ static const struct move {
     bool (*apply)(struct draft *d, const struct group_view *view);
     double weight;
 } moves[] = {
-    {move_merge, 3},     {move_split, 3},  {move_boundary, 3},  {move_regroup, 1},           {move_algorithm, 2},
-    {move_partition, 3}, {move_credit, 3}, {move_policy, 1},    {move_cross_iteration, 1},   {move_architecture, 2},
-    {move_servers, 1},   {move_cut, 1},    {move_rebalance, 1}, {move_local_reduction, 0.5}, {move_encoding, 1},
+    {move_merge, 3},     {move_split, 3},   {move_boundary, 3},  {move_regroup, 1},           {move_algorithm, 2},
+    {move_partition, 3}, {move_credit, 3},  {move_policy, 1},    {move_cross_iteration, 1},   {move_architecture, 2},
+    {move_servers, 1},   {move_cut, 1},     {move_rebalance, 1}, {move_local_reduction, 0.5}, {move_encoding, 1},
+    {move_share, 1},     {move_unshare, 1},
 };
 enum { N_MOVES = sizeof moves / sizeof moves[0] };
 

@@ -54,6 +54,7 @@ enum status space_sample_uniform(const struct space *space, struct rng *rng, str
         draw_groups(&d, 1 + (uint32_t)rng_below(rng, s->n_variables));
     for (uint32_t v = 0; v < s->n_variables && !d.no_memory; v++)
         draw_variable(&d, v);
+    pushes_draw_uniform(&d);
     st = draft_finish(&d, out, err);
     draft_close(&d);
     return st;
@@ -235,16 +236,17 @@ static void merge_runs(struct draft *d, const uint32_t *order, uint64_t partitio
     }
 }
 
-static void merge_any(struct draft *d, uint64_t partition) {
+/* The variables in a random order; NULL and no_memory when there is none. */
+static const uint32_t *any_order(struct draft *d) {
     uint32_t *order = arena_alloc(&d->strategy.arena, d->strategy.n_variables, sizeof *order);
     if (!order) {
         d->no_memory = true;
-        return;
+        return NULL;
     }
     for (uint32_t v = 0; v < d->strategy.n_variables; v++)
         order[v] = v;
     rng_shuffle(d->rng, d->strategy.n_variables, order);
-    merge_runs(d, order, partition);
+    return order;
 }
 
 /* Sometimes each sparse gradient that no server has is gathered by itself (Horovod). */
@@ -304,10 +306,11 @@ enum status space_sample_constrained(const struct space *space, struct rng *rng,
     draw_architecture(&d);
     draw_cuts(&d);
     uint64_t partition = draw_partition(&d, 0.4);
-    if (constraints & SPACE_ADJACENT)
-        merge_runs(&d, space->ready, partition);
-    else
-        merge_any(&d, partition);
+    const uint32_t *order = constraints & SPACE_ADJACENT ? space->ready : any_order(&d);
+    if (order) {
+        merge_runs(&d, order, partition);
+        pushes_merge(&d, order);
+    }
     gather_sparse(&d, partition);
     set_servers(&d, partition, constraints & SPACE_BALANCED);
     st = draft_finish(&d, out, err);

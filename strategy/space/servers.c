@@ -7,6 +7,7 @@
  * variables are placed first, because the last ones placed decide the imbalance. Cost O(variables · nodes) for uncut
  * variables. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "strategy/plan.h"
 #include "strategy/space/largest_first.h"
@@ -64,9 +65,9 @@ void servers_allow_some(struct draft *d) {
         d->allowed[d->nodes[i]] = i < k;
 }
 
-static void add_load(struct draft *d, uint32_t v) {
+static void add_load(struct draft *d, uint32_t v, double bytes) {
     const struct variable_sync *sync = &d->strategy.variables[v];
-    double shard = gradient_bytes(d, v) / sync->shards;
+    double shard = bytes / sync->shards;
     for (uint32_t k = 0; k < sync->n_servers; k++)
         d->load[sync->servers[k]] += shard * ((sync->shards - k - 1) / sync->n_servers + 1);
 }
@@ -85,7 +86,8 @@ static uint32_t draw_server(struct draft *d, double share) {
     return (uint32_t)rng_weighted(d->rng, n, d->weight);
 }
 
-static void place(struct draft *d, uint32_t v, uint32_t n_allowed, double share) {
+static void place(struct draft *d, const struct sized_variable *item, uint32_t n_allowed, double share) {
+    uint32_t v = item->variable;
     uint32_t n = least(d->strategy.variables[v].shards, n_allowed);
     uint32_t *servers = new_servers(d, v, n);
     if (!servers)
@@ -96,11 +98,44 @@ static void place(struct draft *d, uint32_t v, uint32_t n_allowed, double share)
     }
     for (uint32_t k = 0; k < n; k++)
         d->allowed[servers[k]] = true;
-    add_load(d, v);
+    add_load(d, v, item->bytes);
 }
 
-/* Lists the variables to place, sums what is to be carried in all, and counts the load of those already placed. */
-static uint32_t collect(struct draft *d, struct sized_variable *list, double *total) {
+static bool is_unplaced(const struct variable_sync *sync) {
+    return sync->kind == SYNC_PARAMETER_SERVER && !sync->n_servers;
+}
+
+/* By variable: the first unplaced one that shares its push, or itself; malloc'd. NULL and no_memory. */
+static uint32_t *find_heads(struct draft *d) {
+    uint32_t n = d->strategy.n_variables;
+    uint32_t *heads = malloc((2 * (size_t)n + 1) * sizeof *heads), *of_push = heads + n;
+    if (!heads) {
+        d->no_memory = true;
+        return NULL;
+    }
+    memset(of_push, 0xff, ((size_t)n + 1) * sizeof *of_push);
+    for (uint32_t v = 0; v < n; v++) {
+        const struct variable_sync *sync = &d->strategy.variables[v];
+        bool shared = is_unplaced(sync) && sync->push && sync->shards == 1;
+        if (shared && of_push[sync->push] == UINT32_MAX)
+            of_push[sync->push] = v;
+        heads[v] = shared ? of_push[sync->push] : v;
+    }
+    return heads;
+}
+
+/* Those that share a push have the server of the first. */
+static void follow_heads(struct draft *d, const uint32_t *heads) {
+    for (uint32_t v = 0; v < d->strategy.n_variables; v++)
+        if (heads[v] != v) {
+            d->strategy.variables[v].servers = d->strategy.variables[heads[v]].servers;
+            d->strategy.variables[v].n_servers = d->strategy.variables[heads[v]].n_servers;
+        }
+}
+
+/* Lists the variables to place, the first of a push with the bytes of all; sums what is to be carried in all, and
+ * counts the load of those already placed. `list` has a place for each variable. */
+static uint32_t collect(struct draft *d, const uint32_t *heads, struct sized_variable *list, double *total) {
     uint32_t n = 0;
     *total = 0.0;
     for (uint32_t v = 0; v < d->strategy.n_variables; v++) {
@@ -110,10 +145,13 @@ static uint32_t collect(struct draft *d, struct sized_variable *list, double *to
         double bytes = gradient_bytes(d, v);
         *total += bytes;
         if (sync->n_servers)
-            add_load(d, v);
+            add_load(d, v, bytes);
         else
-            list[n++] = (struct sized_variable){bytes, v};
+            list[heads[v]].bytes += bytes;
     }
+    for (uint32_t v = 0; v < d->strategy.n_variables; v++)
+        if (is_unplaced(&d->strategy.variables[v]) && heads[v] == v)
+            list[n++] = (struct sized_variable){list[v].bytes, v};
     return n;
 }
 
@@ -121,8 +159,11 @@ void servers_balance(struct draft *d) {
     double total, rates = 0.0;
     uint32_t n_allowed = 0;
     struct sized_variable *list = calloc(d->strategy.n_variables, sizeof *list);
-    if (!list) {
+    uint32_t *heads = find_heads(d);
+    if (!list || !heads) {
         d->no_memory = true;
+        free(list);
+        free(heads);
         return;
     }
     for (uint32_t i = 0; i < d->space->cluster->n_nodes; i++) {
@@ -130,20 +171,23 @@ void servers_balance(struct draft *d) {
         n_allowed += d->allowed[i];
         rates += d->allowed[i] ? d->space->rate[i] : 0.0;
     }
-    uint32_t n = collect(d, list, &total);
+    uint32_t n = collect(d, heads, list, &total);
     largest_first(n, list);
     for (uint32_t i = 0; i < n && !d->no_memory; i++)
-        place(d, list[i].variable, n_allowed, total / rates);
+        place(d, &list[i], n_allowed, total / rates);
+    follow_heads(d, heads);
     free(list);
+    free(heads);
 }
 
 void servers_scatter(struct draft *d) {
     uint32_t n_nodes = d->space->cluster->n_nodes, n_allowed = 0;
     for (uint32_t i = 0; i < n_nodes; i++)
         n_allowed += d->allowed[i];
+    uint32_t *heads = find_heads(d);
     for (uint32_t v = 0; v < d->strategy.n_variables && !d->no_memory; v++) {
         const struct variable_sync *sync = &d->strategy.variables[v];
-        if (sync->kind != SYNC_PARAMETER_SERVER || sync->n_servers)
+        if (!is_unplaced(sync) || heads[v] != v)
             continue;
         uint32_t n = least(sync->shards, n_allowed), *servers = new_servers(d, v, n);
         shuffle_front(d, n_nodes);
@@ -151,4 +195,7 @@ void servers_scatter(struct draft *d) {
             if (d->allowed[d->nodes[i]])
                 servers[k++] = d->nodes[i];
     }
+    if (heads)
+        follow_heads(d, heads);
+    free(heads);
 }

@@ -8,6 +8,7 @@ struct space_options space_default_options(void) {
     return (struct space_options){
         .all_reduce = true,
         .parameter_server = true,
+        .share_pushes = true,
         .cross_iteration = true,
         .algorithms = (1u << ALGORITHM_COUNT) - 1,
         .policies = 1u << POLICY_fifo | 1u << POLICY_priority,
@@ -131,7 +132,7 @@ bool space_allows_variable(const struct space *space, const struct strategy *str
     if (sync->shards > o->max_shards || !(o->encodings >> sync->encoding & 1))
         return false;
     if (sync->kind == SYNC_PARAMETER_SERVER)
-        return o->parameter_server && partition_allowed(o, sync->partition_bytes);
+        return o->parameter_server && partition_allowed(o, sync->partition_bytes) && (o->share_pushes || !sync->push);
     const struct group *group = &strategy->groups[sync->group];
     return o->all_reduce && o->algorithms >> group->algorithm & 1 && partition_allowed(o, group->partition_bytes);
 }

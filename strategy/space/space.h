@@ -35,12 +35,14 @@ struct space_options {
     uint64_t min_partition_bytes, max_partition_bytes; /* beside "whole"; at least SPACE_MIN_BYTES */
     uint64_t min_credit_bytes, max_credit_bytes;       /* beside 0 and no limit; at least SPACE_MIN_BYTES */
     bool whole_messages;                               /* no message is cut: every partition size is 0 */
+    bool share_pushes;                                 /* several served variables may travel in one push */
     bool usual_credit; /* only what frameworks do: 0 where all-reduce is allowed, no limit where servers are */
 };
 
 enum { SPACE_MAX_SHARDS = 4096, SPACE_MIN_BYTES = 4096 };
 
-/* Both architectures, every algorithm, fifo and priority, no encoding, up to 64 shards, sizes 64 KiB to 64 MiB. */
+/* Both architectures, every algorithm, fifo and priority, shared pushes, no encoding, up to 64 shards, sizes 64 KiB to
+ * 64 MiB. */
 struct space_options space_default_options(void);
 
 /* The set of algorithms without all_gather. */
@@ -72,8 +74,8 @@ bool space_contains(const struct space *space, const struct strategy *strategy);
 enum status space_sample_uniform(const struct space *space, struct rng *rng, struct strategy *out, struct error *err);
 
 /* Draw a strategy by AutoSync's constraints c_lb and c_am. Each strategy follows one idea: all-reduce, servers, or a
- * mix by sparsity, size or run. Merge groups are runs in the order of readiness. Servers are drawn with the bandwidth
- * that is left on them as weight. */
+ * mix by sparsity, size or run. Merge groups and shared pushes are runs in the order of readiness. Servers are drawn
+ * with the bandwidth that is left on them as weight. */
 enum status space_sample_guided(const struct space *space, struct rng *rng, struct strategy *out, struct error *err);
 
 /* space_sample_guided with only some of the constraints, to measure what each is worth. Without SPACE_BALANCED a
@@ -93,9 +95,9 @@ enum status space_neighbour(const struct space *space, const struct strategy *fr
 
 /* A child of two strategies for this model and cluster. The order of readiness is cut at random places, more often at
  * few than at many, and the runs between the cuts come from `a` and `b` in turn; the schedule comes from one of them.
- * Two variables share a merge group in the child only if they came from one parent and shared it there, or if the very
- * same group is in both; so groups that lie within a run, and those that the parents agree on, survive. What the
- * options forbid in one parent comes from the other, so the child is in the space when either parent is. Where both
+ * Two variables share a merge group or push in the child only if they came from one parent and shared it there, or if
+ * the very same group is in both; so groups that lie within a run, and those that the parents agree on, survive. What
+ * the options forbid in one parent comes from the other, so the child is in the space when either parent is. Where both
  * parents are preemptive the child's policy is that of space_neighbour. The child may equal a parent; the child of a
  * strategy with itself is that strategy without its slices. O(variables + servers named). */
 enum status space_crossover(const struct space *space, const struct strategy *a, const struct strategy *b,

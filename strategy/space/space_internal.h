@@ -28,7 +28,7 @@ struct draft {
 enum status draft_open(struct draft *d, const struct space *space, struct rng *rng, struct error *err);
 void draft_close(struct draft *d); /* scratch only, not the strategy */
 
-/* Settle groups and seal; on success the strategy moves to *out, otherwise it is released. */
+/* Settle groups and pushes, and seal; on success the strategy moves to *out, otherwise it is released. */
 enum status draft_finish(struct draft *d, struct strategy *out, struct error *err);
 
 /* Draws. */
@@ -59,12 +59,27 @@ void draw_cut(const struct draft *d, uint32_t variable, double whole);
 void servers_draw_uniform(struct draft *d, uint32_t variable);
 
 /* c_lb: give servers to every variable under a parameter server that has none (n_servers 0), out of the allowed nodes,
- * largest first, counting what the others already load. */
+ * largest first, counting what the others already load. Those that share a push are placed as one. */
 void servers_balance(struct draft *d);
 /* The same without c_lb: each variable gets as many servers as by c_lb, but drawn without regard to their load. */
 void servers_scatter(struct draft *d);
 void servers_allow_all(struct draft *d);
 void servers_allow_some(struct draft *d); /* a random subset, its size log-uniform */
+
+/* Pushes of several variables (strategy/space/pushes.c). Draw some whatever the servers, each variable with a chance of
+ * a half; or, before servers are drawn, merge runs of `order` up to a size that is drawn, or none. */
+void pushes_draw_uniform(struct draft *d);
+void pushes_merge(struct draft *d, const uint32_t *order);
+
+/* Variables that differ from the first one of their push go alone, so that the rule of strategy_check holds. */
+void pushes_settle(struct draft *d);
+
+/* A number for a new push of a draft that was sealed before. */
+uint32_t push_add(const struct draft *d);
+
+/* The variables of v's push take its server and settings; or lose their servers, as v does. */
+void push_follow(struct draft *d, uint32_t v);
+void push_unplace(struct draft *d, uint32_t v);
 
 /* Groups. A new group like `like`; its position, or 0 and no_memory. */
 uint32_t group_add(struct draft *d, struct group like);

@@ -147,7 +147,8 @@ def shared_sparse_and_repeated():
     sparse = {v["name"]: v["sparse_rows"] for v in m["variables"] if "sparse_rows" in v}
     assert list(sparse) == ["rare.weight"] and 4 <= sparse["rare.weight"] <= 6, sparse
     forward = {o["name"]: o["reads"] for o in m["operators"] if o["phase"] == "forward"}
-    assert list(forward)[:4] == ["rare forward", "first forward", "first #2 forward", "tied forward"], forward
+    first = ["between iterations forward", "rare forward", "first forward", "first #2 forward", "tied forward"]
+    assert list(forward)[:5] == first, forward
     assert "first.weight" in forward["tied forward"] and "first.weight" in forward["first #2 forward"], forward
     produced = [n for o in m["operators"] for n in o.get("produces", [])]
     assert sorted(produced) == sorted(names) and produced[-1] == "rare.weight", produced
@@ -214,8 +215,25 @@ def a_device_is_asked_for_times_when_it_is_done():
     profile.clock = Stream()
     train(model, torch.randn(2, 4), 4)
     times = [o["time_us"] for o in load("stream")["operators"]]
-    # Forward: three modules a tick each, then two to the loss, past the end of the forward pass. Backward: a tick each.
-    assert times == [10, 10, 10, 20, 10, 10, 10, 10, 10], times
+    # A tick between iterations. Forward: three modules a tick each, then two to the loss, past the end of the forward
+    # pass. Backward: a tick each.
+    assert times == [10, 10, 10, 10, 20, 10, 10, 10, 10, 10], times
+
+
+def work_between_iterations_is_an_operator_and_evaluation_is_not():
+    clock = Clock()
+    model = torch.nn.Sequential(Layer(clock, 10, 20))
+    with unittest.mock.patch("syncopate_torch.clock.time", clock):
+        profile = syncopate_torch.profile(model, f"{folder}/between.json", warmup=0, iterations=4)
+        for step in range(4):
+            train(model, torch.randn(2, 4), 1)
+            clock.work(7)
+            if step < 2:
+                with torch.no_grad():
+                    model(torch.randn(2, 4))
+    assert profile.done
+    operators = [(o["name"], o["time_us"]) for o in load("between")["operators"]]
+    assert operators[:2] == [("between iterations forward", 7), ("0 forward", 10)], operators
 
 
 def evaluation_between_steps_is_not_an_iteration():
@@ -291,6 +309,7 @@ for test in (
     parameters_without_gradient_are_left_out,
     attention_and_checkpoints,
     a_device_is_asked_for_times_when_it_is_done,
+    work_between_iterations_is_an_operator_and_evaluation_is_not,
     evaluation_between_steps_is_not_an_iteration,
     what_cannot_be_profiled_is_refused,
 ):

@@ -157,9 +157,33 @@ def refusal(action):
     return ""
 
 
-def one_group(**more):
-    groups = [{"algorithm": "auto", "partition_bytes": 0, "variables": [n for n, _ in module().named_parameters()]}]
-    return {"groups": groups, **more}
+def one_group(encoding=None, **more):
+    group = {"algorithm": "auto", "partition_bytes": 0, "variables": [n for n, _ in module().named_parameters()]}
+    if encoding:
+        group["encoding"] = encoding
+    return {"groups": [group], **more}
+
+
+def encoded_gradients(encoding, cross):
+    """How far the mean gradients of one backward pass are from plain DDP's, as a part of the largest: empty where that
+    is what rounding to the encoding explains, or where the backend refuses to sum it."""
+    plain, ours = module(), module()
+    optimizers = [torch.optim.SGD(m.parameters(), 1.0) for m in (plain, ours)]
+    start = [p.clone() for p in plain.state_dict().values()]
+    strategy = one_group(encoding, cross_iteration=cross)
+    try:
+        ours = distribute(ours, strategy, optimizers[1], allow_lossy=True)
+    except ValueError as error:
+        return "" if encoding == "bf16" and "cannot sum torch.bfloat16" in str(error) else str(error)
+    after = []
+    for model, optimizer in zip((DistributedDataParallel(plain), ours), optimizers):
+        tokens = torch.arange(24).view(4, 6) + dist.get_rank()
+        model(tokens).square().mean().backward()
+        optimizer.step()
+        after.append([p.clone() for p in model.state_dict().values()])
+    rounding = {"f16": 2**-9, "bf16": 2**-6}[encoding]
+    most, away = furthest(after[0], start), furthest(*after)
+    return "" if 0 < away < rounding * most else f"{away:.1e} apart, gradients up to {most:.1e}"
 
 
 def two_backward_passes():
@@ -185,6 +209,10 @@ def refusals():
         "none of fifo, priority": refusal(lambda: distribute(model, one_group(policy="frobnicate"))),
         "syncopate strategy export": refusal(lambda: distribute(model, {"groups": [{}]})),
         "credit_bytes is no": refusal(lambda: distribute(model, one_group(credit_bytes="7"))),
+        "rounded to f16: pass allow_lossy=True": refusal(lambda: distribute(model, one_group(encoding="f16"))),
+        "encoding \"f8\" is none of f16, bf16": refusal(
+            lambda: distribute(model, one_group(encoding="f8"), allow_lossy=True)
+        ),
         "bucket_cap_mb: ": refusal(lambda: distribute(model, one_group(), bucket_cap_mb=25)),
         "0: the hook cannot send sparse": refusal(
             lambda: distribute(torch.nn.Sequential(torch.nn.Embedding(9, 4, sparse=True)), one_group())
@@ -337,6 +365,10 @@ def ranks_train(rank, port, seed, files, results):
     for path in files:
         ours = Run(path)
         said[f"hook_trains_as_DDP_does_by_{os.path.basename(path).split('.')[0]}"] = compare(plain["sgd"], ours, False)
+    for encoding in ("f16", "bf16"):
+        for cross in (False, True):
+            what = f"hook_rounds_gradients_to_{encoding}_{'without' if cross else 'with'}_a_barrier"
+            said[what] = encoded_gradients(encoding, cross)
     away = gradients_gather_without_a_sum()
     said["hook_leaves_no_sync_alone"] = "" if away < TOO_FAR else f"{away:.1e} apart"
     away = unread_parameters_are_updated_all_the_same()

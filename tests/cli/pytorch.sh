@@ -2,7 +2,7 @@
 # Training by the hook against plain DistributedDataParallel, profiling in all ranks at once, and the bench of
 # torch.distributed, with gloo on the loopback.
 # Once: it is torch's time; what it calls of ours has tests of its own.
-# Plan: 40
+# Plan: 47
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 source tests/cli/check.bash
@@ -33,6 +33,14 @@ timeout 100 $python "$root/tests/cli/pytorch.py" "$module" bench missing.json --
 check bench_of_a_missing_file_says_one_line 0 "" test "$(cat missing)" = "syncopate_torch.bench: missing.json: No such file or directory"
 check bench_of_torch_distributed_ends_well 0 "" test "$bench" = 0
 check bench_measures_all_reduces 0 "4" grep -c '"time_us"' measured.json
+check bench_measures_encoding 0 "1" grep -c '"encode_gbyte_per_s": [0-9.]*[1-9]' measured.json
+check bench_measures_what_computing_and_messages_leave_each_other 0 "" $python -c '
+import json
+parts = json.load(open("measured.json"))["interference"]
+shares = [parts[part][of] for part in ("startup", "transfer") for of in ("compute", "traffic")]
+assert len(parts) == 2 and all(0 < share <= 1 for share in shares), parts'
+check bench_help_says_what_it_measures 0 "computing and messages slow each other" \
+    timeout 100 $python -m syncopate_torch.bench --help
 check bench_writes_a_cluster_that_predicts 0 "pytorch-ddp" "$syncopate" simulate model.json \
     measured.json --baseline pytorch-ddp
 

@@ -231,6 +231,19 @@ def gain_on_resnet50_over_ps_falls_with_bandwidth():
         within(f"at {gbit} Gbit/s", (way["tuned"] / way["baseline"] - 1) * 100, low, high)
 
 
+# ---- AutoSync ----
+
+
+def more_than_a_tenth_is_to_be_won_over_ps_and_horovod_but_for_dense_ncf_on_a():
+    times = {}
+    for row in rows("autosync-figure-2"):
+        times.setdefault((row["model"], row["cluster"]), {})[row["strategy"]] = float(row["iteration_us"])
+    assert len(times) == 6, list(times)
+    for pair, t in times.items():
+        gain = min(t["horovod"], t["ps-load-balanced"]) / min(t.values())
+        within(f"{pair}", gain, *((1.0, 1.01) if pair == ("ncf", "autosync-a") else (1.17, 1.4)))
+
+
 # Every function above without a parameter is one.
 CLAIMS = [value for value in list(globals().values()) if callable(value) and value.__code__.co_argcount == 0]
 failed = False

@@ -4,7 +4,7 @@
 # Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Once: it computes for minutes, by code that the property tests run.
 # Computes: it waits for nothing and times nothing.
-# Plan: 29
+# Plan: 31
 # The columns of docs/baselines.txt that take 4 s; all of them take 21. Golden times hold three of the slow models.
 QUICK_MODELS=cnn-small,mlp-small,resnet18,resnet50-k80,googlenet-k80,googlenet,seq2seq,transformer-small,ncf-sparse
 set -u
@@ -35,9 +35,12 @@ if [ -e $table ]; then
     median=$(sed -n 's/.*median error \([0-9]*\)%.*/\1/p' <<<"$said")
     [ "${median:-99}" -le 15 ] && echo "ok throughputs_median_error: $median%" ||
         echo "not ok throughputs_median_error: $said"
+    said=$(python3 tests/published/bounds.py "$program" $table 1.2) && echo "ok throughputs_over_bound: $said" ||
+        echo "not ok throughputs_over_bound: $said"
 else
     echo "skip throughputs_winners: needs ../shared/data"
     echo "skip throughputs_median_error: needs ../shared/data"
+    echo "skip throughputs_over_bound: needs ../shared/data"
 fi
 python3 tests/published/nccl.py "$program"
 exec python3 tests/published/claims.py "$dir"

@@ -1,10 +1,12 @@
 /* Where a plan's gradients lie in one device's memory, and which of their elements prove that they were summed.
  *
- * Every variable has a contiguous run of as many bytes as the plan moves of it. A message is proved at up to
- * LAYOUT_SAMPLES elements: the first, the last and evenly between. */
+ * Every variable has a contiguous run of what the plan moves of it: `wide` in the element type of the model, else in
+ * the type in which it travels. A message is proved at up to LAYOUT_SAMPLES elements: the first, the last and evenly
+ * between. */
 #ifndef TRIAL_RUNNER_WORKER_LAYOUT_H
 #define TRIAL_RUNNER_WORKER_LAYOUT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "strategy/plan.h"
@@ -14,17 +16,19 @@ enum { LAYOUT_SAMPLES = 16, LAYOUT_ALIGN = 64 };
 struct layout {
     uint64_t bytes;    /* of all variables */
     uint64_t *offset;  /* [n_variables] of each */
+    uint8_t *widening; /* [n_variables] bytes there for each byte that travels */
     uint64_t *samples; /* [n_messages * LAYOUT_SAMPLES] offsets of the sampled elements */
+    uint8_t *types;    /* [n_messages * LAYOUT_SAMPLES] their enum dtype */
 };
 
 /* O(pieces). Ends the job when memory is out. */
-void layout_init(struct layout *layout, const struct plan *plan);
+void layout_init(struct layout *layout, const struct plan *plan, bool wide);
 
 /* How many elements of the message are sampled. */
 uint32_t layout_sample_count(const struct message *message);
 
 static inline uint64_t layout_of_piece(const struct layout *layout, const struct piece *piece) {
-    return layout->offset[piece->variable] + piece->offset_bytes;
+    return layout->offset[piece->variable] + piece->offset_bytes * layout->widening[piece->variable];
 }
 
 void layout_release(struct layout *layout);

@@ -2,17 +2,19 @@
 #ifndef TRIAL_RUNNER_WORKER_OPERATIONS_H
 #define TRIAL_RUNNER_WORKER_OPERATIONS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "strategy/cluster.h"
 #include "trial-runner/worker/world.h"
 
-/* What a program's library has: its algorithms, the one that suits small messages, and how many bytes show the rate of
- * copies and sums. */
+/* What a program's library has: its algorithms, the one that suits small messages, whether it converts gradients that
+ * are encoded, and how many bytes show the rate of copies and sums. */
 struct operations_kind {
     int n_algorithms;
     const enum algorithm *algorithms;
     enum algorithm small;
+    bool encodes;
     uint64_t rate_bytes;
 };
 extern const struct operations_kind operations_kind;
@@ -33,6 +35,9 @@ void operations_push_and_pull(struct operations *operations, uint64_t there, uin
 /* In the memory of each rank alone: copy `bytes`, as gathering and scattering do, and add `bytes`. */
 void operations_copy(struct operations *operations, uint64_t bytes);
 void operations_sum(struct operations *operations, uint64_t bytes);
+
+/* Encode `bytes` of f32 as f16, and decode them; not called where the program does not encode. */
+void operations_encode(struct operations *operations, uint64_t bytes);
 
 /* What the transport between hosts sends before the receiver has answered; 0 where it is not known. */
 double operations_eager_bytes(void);

@@ -1,16 +1,18 @@
 """What all-reduces cost through torch.distributed on this cluster, as a cluster file for syncopate.
 
-    torchrun ... -m syncopate_torch.bench CLUSTER.json --out measured.json [--max-bytes 16777216] [--busy]
+    torchrun ... -m syncopate_torch.bench CLUSTER.json --out measured.json [--max-bytes 16777216]
 
-on every rank, as the job is started: with the same backend and the same network settings, so that what is measured is
-what the job will use. CLUSTER.json describes nodes and NICs; its transport becomes the backend, and its measurements and
-runtime are replaced by
-  - all_reduce: the median time of one all-reduce, alone, by bytes
+on every rank, as the job is started: with the same backend, network settings and threads, so that what is measured is
+what the job will use. CLUSTER.json describes nodes and NICs; its transport becomes the backend, and its measurements,
+interference and runtime are replaced by
+  - all_reduce: the median time of one all-reduce, alone and with nothing computed, by bytes
+  - interference: how much computing and messages slow each other (interference.py)
+and by what a job does while it computes, so it is measured under load:
   - message_us: what a small one adds when many are started at once
   - coordination_us: a word from rank 0 to all others, as under policy priority; by the job's backend, while hook.py
     always sends it by gloo
   - copy_gbyte_per_s: putting gradients into a message
-Under --busy each rank computes in a second thread meanwhile, as a job does on processors that also communicate.
+  - encode_gbyte_per_s: converting f32 to f16, or back
 Times are rank 0's; every rank takes part in every measurement.
 """
 
@@ -18,41 +20,33 @@ import argparse
 import json
 import os
 import sys
-import threading
 import time
 
 import torch
 import torch.distributed as dist
 
+from .clock import finish, own_stream
 from .description import check_writable, write
+from .interference import Load, interference, messages, seconds_a_call
 from .lanes import lanes_of
 from .profile import median
 
 LEAST, MOST, ENOUGH_S = 3, 25, 1.0  # repetitions, and the time after which LEAST suffice
-
-
-def synchronize(device):
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-
-
-MANY = 32
+MANY, COPIES = 32, 50  # messages at once; copies in one measurement
 CALLS = 4  # one after the other in one measurement, so that ranks that leave the barrier late cost less
+LONG_S = 0.1  # one call that takes so long is measured alone
 
 
 def timed(action, device):
     """Median time of one call in seconds. All ranks repeat as often as rank 0 finds right."""
     seconds, go_on = [], torch.ones(1, device=device)
-    for _ in range(2):
-        action()
+    action()
+    first = torch.tensor([seconds_a_call(action, 1, device)], device=device)
+    dist.broadcast(first, 0)
+    calls = 1 if first.item() > LONG_S else CALLS
     while go_on.item():
-        dist.barrier()
-        start = time.perf_counter()
-        for _ in range(CALLS):
-            action()
-        synchronize(device)
-        seconds.append((time.perf_counter() - start) / CALLS)
-        enough = len(seconds) >= MOST or (len(seconds) >= LEAST and CALLS * sum(seconds) > ENOUGH_S)
+        seconds.append(seconds_a_call(action, calls, device))
+        enough = len(seconds) >= MOST or (len(seconds) >= LEAST and calls * sum(seconds) > ENOUGH_S)
         go_on.fill_(not enough)
         dist.broadcast(go_on, 0)
     return median(seconds)
@@ -80,27 +74,26 @@ def all_reduces(most_bytes, device):
     return out
 
 
-def message_us(device):
+def message_us(lanes, device):
     """Many small all-reduces are started at once: their time, divided by their number."""
-    lanes, words = lanes_of(dist.group.WORLD, cross=True), torch.zeros(MANY, 1024, device=device)
-
-    def all_at_once():
-        works = [dist.all_reduce(w, group=lanes[i % len(lanes)], async_op=True) for i, w in enumerate(words)]
-        for work in works:
-            work.wait()
-
-    return timed(all_at_once, device) / MANY * 1e6
+    return timed(messages(4096, MANY, lanes, device), device) / MANY * 1e6
 
 
 def copy_gbyte_per_s(device):
-    source, target, took = torch.ones(1 << 22, device=device), torch.ones(1 << 22, device=device), []
-    for _ in range(10):
-        synchronize(device)
-        start = time.perf_counter()
-        torch.div(source, 2, out=target)
-        synchronize(device)
-        took.append(time.perf_counter() - start)
-    return (16 << 20) / median(took) / 1e9
+    """By the mean time: under load a copy now and then waits for its processor, and so do those of a job."""
+    source, target = torch.ones(1 << 22, device=device), torch.ones(1 << 22, device=device)
+    seconds = seconds_a_call(lambda: torch.div(source, 2, out=target), COPIES, device)
+    return (16 << 20) / seconds / 1e9
+
+
+def encode_gbyte_per_s(device):
+    wide, narrow = torch.ones(1 << 22, device=device), torch.ones(1 << 22, device=device).half()
+
+    def there_and_back():
+        torch.div(wide, 2, out=narrow)
+        wide.copy_(narrow)
+
+    return 2 * (16 << 20) / seconds_a_call(there_and_back, COPIES, device) / 1e9
 
 
 def word_us(device):
@@ -114,24 +107,6 @@ def word_us(device):
     return timed(both, device) / 2 * 1e6
 
 
-class Busy:
-    """A thread that computes while this is entered."""
-
-    def __enter__(self):
-        self.ends = False
-        self.thread = threading.Thread(target=self._compute, daemon=True)
-        self.thread.start()
-
-    def _compute(self):
-        layer, x = torch.nn.Conv2d(64, 64, 3, padding=1), torch.randn(8, 64, 32, 32)
-        while not self.ends:
-            layer(x).sum().backward()
-
-    def __exit__(self, *_):
-        self.ends = True
-        self.thread.join()
-
-
 def say(text):
     if dist.get_rank() == 0:
         print(text, file=sys.stderr, flush=True)
@@ -139,15 +114,23 @@ def say(text):
 
 def measure(description, most_bytes, device):
     """The description with what was measured."""
+    load, lanes = Load(device), lanes_of(dist.group.WORLD, cross=True)
     runtime = dict(description.get("runtime", {}))
-    runtime["message_us"] = round(message_us(device), 1)
-    runtime["coordination_us"] = round(word_us(device), 1)
-    runtime["copy_gbyte_per_s"] = round(copy_gbyte_per_s(device), 2)
+    with load:
+        runtime["message_us"] = round(message_us(lanes, device), 1)
+        runtime["coordination_us"] = round(word_us(device), 1)
+        runtime["copy_gbyte_per_s"] = round(copy_gbyte_per_s(device), 2)
+        runtime["encode_gbyte_per_s"] = round(encode_gbyte_per_s(device), 2)
+    dist.barrier()
     say("  " + ", ".join(f"{name} {value}" for name, value in runtime.items()))
-    out = {k: v for k, v in description.items() if k not in ("collectives", "measurements", "runtime")}
+    shares = interference(load, most_bytes, lanes, device)
+    for when, kept in shares.items():
+        say(f"  {when}: computing keeps {kept['compute']:.0%} of its speed, a message {kept['traffic']:.0%}")
+    replaced = ("collectives", "measurements", "interference", "runtime")
+    out = {k: v for k, v in description.items() if k not in replaced}
     if dist.get_backend() in ("nccl", "gloo", "mpi"):
         out["transport"] = dist.get_backend()  # what is not measured is typical of it
-    return {**out, "runtime": runtime, "measurements": all_reduces(most_bytes, device)}
+    return {**out, "runtime": runtime, "interference": shares, "measurements": all_reduces(most_bytes, device)}
 
 
 def refuse(why, rank=os.environ.get("LOCAL_RANK", os.environ.get("RANK", "0"))):
@@ -167,30 +150,57 @@ def read_cluster(path):
         refuse(f"{path}: is no cluster file; `syncopate import cluster` makes one")
 
 
-def main():
-    about = "Measure what all-reduces of torch.distributed cost on a cluster, one rank a device, into its description."
-    parser = argparse.ArgumentParser(prog="python3 -m syncopate_torch.bench", description=about)
+ABOUT = """Measure what all-reduces of torch.distributed cost on a cluster, into its description: their times by
+bytes, what starting a message costs, and how much computing and messages slow each other. Run it on every rank, one
+rank a device, as the job is started: by the same launcher, with the same backend, network settings and
+OMP_NUM_THREADS."""
+AFTER = """Nothing else may run meanwhile. It takes about half a minute and 30 times as long as one all-reduce of
+--max-bytes. Example:
+
+  torchrun --nnodes 4 ... -m syncopate_torch.bench cluster.json --out measured.json
+  syncopate simulate model.json measured.json
+
+cluster.json has nodes and NICs (`syncopate import cluster` writes it). measured.json is the same with what was
+measured; what an earlier bench measured is replaced."""
+
+
+def options_of_command():
+    parser = argparse.ArgumentParser(
+        prog="python3 -m syncopate_torch.bench",
+        description=ABOUT,
+        epilog=AFTER,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("cluster", help="a cluster file: nodes and their NICs")
     parser.add_argument("--out", required=True, help="where the cluster file with measurements goes (rank 0)")
-    parser.add_argument("--max-bytes", type=int, default=16 << 20)
-    parser.add_argument("--busy", action="store_true", help="compute meanwhile, as a job on the same processors does")
-    parser.add_argument("--backend", default="nccl" if torch.cuda.is_available() else "gloo")
+    most = "the largest all-reduce; about the job's largest bucket (default 16777216). Less makes the bench shorter"
+    parser.add_argument("--max-bytes", type=int, default=16 << 20, help=most)
+    backend = "that of the job: nccl (default with a GPU), gloo (default without one) or mpi"
+    parser.add_argument("--backend", default="nccl" if torch.cuda.is_available() else "gloo", help=backend)
     options = parser.parse_args()
     if options.max_bytes < 4096:
         parser.error("--max-bytes must be at least 4096")
+    return options
+
+
+def own_device(backend):
+    """With NCCL the GPU of this rank: of those that it sees, the one with its number on this host."""
+    if backend != "nccl":
+        return torch.device("cpu")
+    torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
+    return torch.device("cuda", torch.cuda.current_device())
+
+
+def main():
+    options = options_of_command()
     description, devices = read_cluster(options.cluster)
-    device = torch.device("cuda", torch.cuda.current_device()) if options.backend == "nccl" else torch.device("cpu")
-    if device.type == "cpu":
-        torch.set_num_threads(1)
+    device = own_device(options.backend)
     dist.init_process_group(options.backend)
     if dist.get_rank() == 0:
         check_writable(options.out)
     if dist.get_world_size() != devices:
         refuse(f"{options.cluster} has {devices} devices, and these are {dist.get_world_size()} ranks", dist.get_rank())
-    if options.busy:
-        with Busy():
-            out = measure(description, options.max_bytes, device)
-    else:
+    with own_stream(device):
         out = measure(description, options.max_bytes, device)
     if dist.get_rank() == 0:
         write(options.out, out)

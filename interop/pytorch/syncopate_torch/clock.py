@@ -4,6 +4,7 @@ On a CPU a moment is the time at which the hook ran. On a GPU the hook runs when
 done, so a moment is an event in the stream, and times are known when the iteration has ended.
 """
 
+import contextlib
 import time
 
 import torch
@@ -42,3 +43,14 @@ class CudaClock:
 
 def clock_of(device):
     return CudaClock(device) if device.type == "cuda" else CpuClock()
+
+
+def own_stream(device):
+    """A context in which this thread's work on a GPU goes to a stream of its own."""
+    return torch.cuda.stream(torch.cuda.Stream(device)) if device.type == "cuda" else contextlib.nullcontext()
+
+
+def finish(device):
+    """Wait for what this thread has queued, not for what others have."""
+    if device.type == "cuda":
+        torch.cuda.current_stream(device).synchronize()

@@ -8,10 +8,13 @@ Gradients come from DDP in buckets as small as it makes them. The hook divides e
 does, and puts it into its group's buffer. A message is a part of such a buffer. It is ready when all gradients in it
 are there, and is sent in the order and with the credit of the strategy (`line.py`).
 
+A group with an "encoding" travels as 16-bit floats: gradients are rounded to them on their way into the buffer, after
+the division, and sums are converted back. That changes what is learned, so it needs allow_lossy=True.
+
 With a barrier, DDP's way, the backward pass ends when all sums are back. Without one (cross_iteration) it ends at once,
 and so does optimizer.step(): a parameter is updated when the forward pass is about to read it (`deferred.py`), while
 messages of others still travel. Every parameter is updated with the same sum before it is used, so losses are those
-of plain DDP but for the order of floating point sums.
+of plain DDP but for the order of floating point sums, where nothing is encoded.
 """
 
 import json
@@ -29,10 +32,11 @@ from .waiter import Waiter
 
 ONE_BYTE = 1 / 2**20  # in the MiB that bucket_cap_mb counts
 EMBEDDINGS = (torch.nn.Embedding, torch.nn.EmbeddingBag)
+ENCODINGS = {"f16": torch.float16, "bf16": torch.bfloat16}
 POLICIES = ("fifo", "priority", "preemptive")
 
 
-def distribute(module, strategy, optimizer=None, **arguments):
+def distribute(module, strategy, optimizer=None, allow_lossy=False, **arguments):
     """DistributedDataParallel of the module with the strategy of a file, or of a parsed one; other arguments are DDP's.
 
     `optimizer` is the one that updates the module; only strategies without a barrier need it. Then
@@ -40,7 +44,7 @@ def distribute(module, strategy, optimizer=None, **arguments):
       - model.synchronize() brings all parameters up to date. Call it before reading them outside of a forward pass, and
         at the end of training. state_dict() calls it.
     """
-    strategy = checked(strategy)
+    strategy = checked(strategy, allow_lossy)
     if "bucket_cap_mb" in arguments:
         raise ValueError("bucket_cap_mb: the strategy says what travels together; leave it out")
     sparse = [n for n, m in module.named_modules() if getattr(m, "sparse", False) and isinstance(m, EMBEDDINGS)]
@@ -57,7 +61,16 @@ def distribute(module, strategy, optimizer=None, **arguments):
     return model
 
 
-def checked(strategy):
+def check_encodings(name, groups, allow_lossy):
+    encodings = sorted({str(group["encoding"]) for group in groups if "encoding" in group})
+    for encoding in encodings:
+        if encoding not in ENCODINGS:
+            raise ValueError(f"{name}: the encoding \"{encoding}\" is none of {', '.join(ENCODINGS)}")
+    if encodings and not allow_lossy:
+        raise ValueError(f"{name}: gradients would be rounded to {' and '.join(encodings)}: pass allow_lossy=True")
+
+
+def checked(strategy, allow_lossy):
     """Check the strategy, after reading it if it is a path, and return it."""
     name = "the strategy"
     if not isinstance(strategy, dict):
@@ -70,6 +83,7 @@ def checked(strategy):
     groups = strategy.get("groups") if isinstance(strategy, dict) else None
     if not isinstance(groups, list) or not all(isinstance(g, dict) and g.get("variables") for g in groups):
         raise ValueError(f"{name}: no groups of variables; syncopate strategy export --to pytorch-hook writes them")
+    check_encodings(name, groups, allow_lossy)
     if strategy.get("policy", "fifo") not in POLICIES:
         raise ValueError(f"{name}: the policy \"{strategy['policy']}\" is none of {', '.join(POLICIES)}")
     if not isinstance(strategy.get("credit_bytes", 0), (int, type(None))):
@@ -128,6 +142,17 @@ def cuts_of(strategy, group, elements, element_bytes):
     return [min(most, elements - start) for start in range(0, elements, most)], None
 
 
+def check_sums(model, buffers):
+    """Whether the backend sums all element types that travel. If it does not, every rank finds out here."""
+    for dtype, device in sorted({(b.dtype, b.device) for b in buffers}, key=str):
+        if dtype not in ENCODINGS.values():
+            continue
+        try:
+            torch.distributed.all_reduce(torch.zeros(1, dtype=dtype, device=device), group=model.process_group)
+        except RuntimeError as error:
+            raise ValueError(f"this backend of torch.distributed cannot sum {dtype}") from error
+
+
 class Exchange:
     """All messages of a strategy, and how far each is in this iteration."""
 
@@ -139,6 +164,7 @@ class Exchange:
         self.error = None
         self.variables, self.messages, self.buffers, self.urgency = {}, [], [], []
         order = self._lay_out(named_parameters(model, strategy["groups"]))
+        check_sums(model, self.buffers)
         self.waiters = [Waiter(self.buffers[0].device) for _ in self.lanes]
         self.line = self._line(order)
 
@@ -167,8 +193,9 @@ class Exchange:
                 start = members[-1].end
                 self.variables[named[name]] = members[-1]
             first = members[0].parameter
-            self.buffers.append(torch.zeros(start, dtype=first.dtype, device=first.device))
-            lengths, ranks = cuts_of(self.strategy, g, start, first.element_size())
+            dtype = ENCODINGS[group["encoding"]] if "encoding" in group else first.dtype
+            self.buffers.append(torch.zeros(start, dtype=dtype, device=first.device))
+            lengths, ranks = cuts_of(self.strategy, g, start, self.buffers[-1].element_size())
             self._cut(g, members, lengths, group.get("needed", 0))
             places.update(zip(range(len(self.messages) - len(lengths), len(self.messages)), ranks or []))
         return sorted(places, key=places.get) if places else None
@@ -287,7 +314,8 @@ class Exchange:
     # ---- for updates that wait ----
 
     def sum_of(self, variable):
-        return self.buffers[variable.group][variable.start : variable.end].view(variable.parameter.shape)
+        place = self.buffers[variable.group][variable.start : variable.end].view(variable.parameter.shape)
+        return place.to(variable.parameter.dtype)
 
     def wait(self, variable):
         """Until the variable's sum is there; on a GPU, until the current stream will find it there."""

@@ -2,10 +2,11 @@
 
 Forward: a module without children, or with parameters of its own, ends an operator when it returns. The operator's time
 begins where the one before ended, so what runs between modules counts for the next one. The operator "loss" lasts from
-the end of the forward pass to the first gradient. Backward: a gradient is ready when autograd has accumulated it (the
-hook that PyTorch's and Horovod's own data parallelism use), and each gradient's operator takes the time since the
-gradient before. Times are medians over iterations; the order is that of the medians. Each hook costs a few microseconds
-of the processor.
+the end of the forward pass to the first gradient. What runs from the end of a backward pass to the next forward pass
+(the optimizer's step, zero_grad(), the next images) is the first operator, "between iterations". Backward: a gradient
+is ready when autograd has accumulated it (the hook that PyTorch's and Horovod's own data parallelism use), and each
+gradient's operator takes the time since the gradient before. Times are medians over iterations; the order is that of
+the medians. Each hook costs a few microseconds of the processor.
 """
 
 import dataclasses
@@ -40,8 +41,9 @@ def is_writer():
 class Iteration:
     """Moments of one iteration."""
 
-    def __init__(self, start):
+    def __init__(self, start, before):
         self.start = start
+        self.before = before  # when the backward pass before it ended; None: there was none
         self.marks = []  # (operator, moment) in the order of the forward pass
         self.forward_end = None
         self.backward_start = None
@@ -69,6 +71,7 @@ class Profile:
         self.clock = clock_of(next(iter(self.names)).device)
         self.iterations = []
         self.now = None
+        self.last_end = None
         self.reads = {}  # operator -> names of parameters
         self.pending = []  # parameters of modules that have begun and wait for the next operator
         self.sparse_rows = {}
@@ -104,7 +107,8 @@ class Profile:
         if self.batch is None:
             self.batch = next((t.shape[0] for t in tensors_in(inputs) if t.dim()), None)
         self.pending = []
-        self.now = Iteration(self.clock.now())
+        self.now = Iteration(self.clock.now(), self.last_end)
+        self.last_end = None  # an evaluation may come before the next backward pass
 
     def _in_forward(self):
         return self.now is not None and self.now.backward_start is None
@@ -160,7 +164,7 @@ class Profile:
         iteration, self.now = self.now, None
         if iteration is None or not iteration.ready:
             return
-        iteration.backward_end = self.clock.now()
+        iteration.backward_end = self.last_end = self.clock.now()
         self.iterations = (self.iterations + [iteration])[-self.keep :]
         self.left -= 1
         if self.left == 0:
@@ -192,16 +196,18 @@ def median(values):
 
 
 class Times:
-    """Medians in microseconds: when operators of the forward pass ended and when gradients were ready."""
+    """Medians in microseconds, from the end of the backward pass before: when operators of the forward pass ended; and
+    from the start of the backward pass: when gradients were ready."""
 
     def __init__(self, clock, iterations, parameters):
         last = iterations[-1]
         same = [i for i in iterations if [o for o, _ in i.marks] == [o for o, _ in last.marks]]
         us = clock.between_us
-        self.forward = [
-            (operator, median([us(i.start, i.marks[k][1]) for i in same])) for k, (operator, _) in enumerate(last.marks)
-        ]
-        self.loss_end = median([us(i.start, i.backward_start) for i in same])
+        between = median([us(i.before, i.start) for i in iterations if i.before is not None] or [0])
+        self.forward = [("between iterations", between)] if between else []
+        for k, (operator, _) in enumerate(last.marks):
+            self.forward.append((operator, between + median([us(i.start, i.marks[k][1]) for i in same])))
+        self.loss_end = between + median([us(i.start, i.backward_start) for i in same])
         self.ready = {n: median([us(i.backward_start, i.ready[n]) for i in iterations]) for n in parameters}
         self.backward_end = median([us(i.backward_start, i.backward_end) for i in iterations])
 

@@ -6,13 +6,12 @@ an active exception". Here all Python runs in Python's threads, and the end of t
 """
 
 import atexit
-import contextlib
 import queue
 import threading
 import time
 import weakref
 
-import torch
+from .clock import own_stream
 
 LONGEST_END_S = 5  # a rank that fails must not wait at its end for what others will never send
 
@@ -36,8 +35,7 @@ class Waiter:
 
 
 def run(works, device):
-    stream = torch.cuda.stream(torch.cuda.Stream(device)) if device.type == "cuda" else contextlib.nullcontext()
-    with stream:
+    with own_stream(device):
         while item := works.get():
             work, back = item
             try:

@@ -141,7 +141,7 @@ static const struct schema schemas[] = {
      "'properties':{'axis':" COUNT ",'shards':" SIZE "}},"
      "'sync':{'type':'object','required':['kind'],'additionalProperties':false,"
      "'properties':{'kind':{'enum':['all_reduce','parameter_server']},'group':" COUNT ",'servers':" TEXTS ","
-     "'local_reduction':" FLAG ",'partition_bytes':" SIZE "}}}}}}}"},
+     "'local_reduction':" FLAG ",'partition_bytes':" SIZE ",'push':" SIZE "}}}}}}}"},
     {"NewStrategy",
      "{'type':'object','description':'Either a strategy or the name of a baseline','required':['model','cluster'],"
      "'additionalProperties':false,'properties':{'model':" REFERENCE("Model") ",'cluster':" REFERENCE(

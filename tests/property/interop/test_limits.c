@@ -106,7 +106,7 @@ static void plain_frameworks_leave_groups_alone(void **state) {
         open_instance(&i, 100 + k, &rng);
         assert_ok(export_limits_parse(plain[k], NULL, &limits, &err));
         assert_ok(export_limits_narrow(&limits, &i.model, &i.cluster, &o, &err));
-        assert_true(o.all_reduce && !o.parameter_server && !o.cross_iteration);
+        assert_true(o.all_reduce && !o.parameter_server && !o.share_pushes && !o.cross_iteration);
         assert_int_equal(o.policies, 1u << POLICY_fifo);
         assert_true(o.algorithms >> ALGORITHM_auto & 1);
         assert_true(o.usual_credit);

@@ -40,7 +40,8 @@ enum ref_part {
 /* One message at one node; an all-reduce uses [message][0] once it has begun. */
 struct ref_message {
     enum ref_stage stage;
-    double until_us; /* of a latency */
+    double until_us;          /* of a latency */
+    double begin_us, left_us; /* of an all-reduce's startup */
     bool joined;
 };
 
@@ -68,7 +69,7 @@ struct ref {
     int step[REF_NODES], iteration[REF_NODES], next[REF_NODES], in_flight[REF_NODES];
     uint64_t in_flight_bytes[REF_NODES];
     bool running[REF_NODES];
-    double step_end_us[REF_NODES], launcher_us[REF_NODES], server_us[64];
+    double step_end_us[REF_NODES], step_rate[REF_NODES], launcher_us[REF_NODES], server_us[64];
     int missing[REF_NODES][REF_STEPS];
     double usable_us[REF_NODES][REF_STEPS];
     struct ref_message at[REF_MESSAGES][REF_NODES];
@@ -114,6 +115,66 @@ static inline bool ref_has_turn(const struct ref *r, const struct ref_flow *f) {
     return true;
 }
 
+/* ---- interference ---- */
+
+static inline bool ref_any_runs(const struct ref *r) {
+    for (int c = 0; c < r->n_nodes; c++)
+        if (r->running[c])
+            return true;
+    return false;
+}
+
+/* What computing leaves of the speed of bytes through the NIC of a node. */
+static inline double ref_nic_share(const struct ref *r, int node) {
+    for (int c = 0; c < r->n_nodes; c++)
+        if (r->node[c] == node && r->running[c])
+            return r->cost->in_transfer.traffic;
+    return 1;
+}
+
+static inline double ref_startup_rate(const struct ref *r) {
+    return ref_any_runs(r) ? r->cost->in_startup.traffic : 1;
+}
+
+static inline bool ref_is_starting(const struct ref *r, int m) {
+    return r->at[m][0].stage == REF_LATENCY && r->at[m][0].begin_us <= r->now_us;
+}
+
+/* What traffic leaves of the speed of computing. */
+static inline double ref_step_rate(const struct ref *r, int c) {
+    double rate = 1;
+    for (int m = 0; m < (int)r->plan->n_messages; m++)
+        if (ref_is_starting(r, m))
+            rate = fmin(rate, r->cost->in_startup.compute);
+    for (int i = 0; i < r->n_flows; i++) {
+        const struct ref_flow *f = &r->flows[i];
+        if (f->node < 0 || (f->node == r->node[c] && f->part != REF_ASKED && f->part != REF_TAKEN))
+            rate = fmin(rate, r->cost->in_transfer.compute);
+    }
+    return rate;
+}
+
+/* Startups pass for `us`. The end of a step holds while its rate does. */
+static inline void ref_pass(struct ref *r, double us) {
+    for (int m = 0; m < (int)r->plan->n_messages; m++)
+        if (ref_is_starting(r, m))
+            r->at[m][0].left_us -= us * ref_startup_rate(r);
+}
+
+/* From the state of now. */
+static inline void ref_pace(struct ref *r) {
+    for (int c = 0; c < r->n_nodes && r->cost->interferes; c++) {
+        double rate = ref_step_rate(r, c);
+        if (r->running[c] && rate != r->step_rate[c])
+            r->step_end_us[c] = r->now_us + (r->step_end_us[c] - r->now_us) * r->step_rate[c] / rate;
+        r->step_rate[c] = rate;
+    }
+    for (int m = 0; m < (int)r->plan->n_messages; m++)
+        if (r->at[m][0].stage == REF_LATENCY)
+            r->at[m][0].until_us =
+                fmax(r->now_us, r->at[m][0].begin_us) + fmax(r->at[m][0].left_us, 0) / ref_startup_rate(r);
+}
+
 /* ---- rates: all flows one by one ---- */
 
 static inline bool ref_uses(const struct ref *r, const struct ref_flow *f, int resource, double *capacity) {
@@ -121,7 +182,8 @@ static inline bool ref_uses(const struct ref *r, const struct ref_flow *f, int r
     int n = (int)cluster->n_nodes, links = (int)cluster->n_links;
     if (resource < 4 * n) { /* egress, ingress, device link up, device link down */
         int node = resource / 4, what = resource % 4;
-        *capacity = what < 2 ? r->cost->nic_bytes_per_us[node] : r->cost->device_link_bytes_per_us[node];
+        *capacity = what < 2 ? r->cost->nic_bytes_per_us[node] * ref_nic_share(r, node)
+                             : r->cost->device_link_bytes_per_us[node];
         bool out = what == 0, root = node == r->node[0];
         if (f->node < 0)
             return what < 2 && cluster->nodes[node].devices > 0 && r->n_nodes > 1 &&
@@ -144,6 +206,7 @@ static inline bool ref_uses(const struct ref *r, const struct ref_flow *f, int r
                                        : link->from == node && link->to == server;
     }
     *capacity = isfinite(r->cost->narrowest_bytes_per_us) ? r->cost->narrowest_bytes_per_us : 1;
+    *capacity *= ref_any_runs(r) ? r->cost->in_transfer.traffic : 1;
     return f->node < 0 && f->part != (resource > 4 * n + links ? REF_TOWARDS : REF_AWAY);
 }
 
@@ -192,9 +255,14 @@ static inline void ref_rates(struct ref *r) {
 
 /* ---- what happens ---- */
 
-static inline double ref_copy_us(const struct ref *r, int m) {
+static inline double ref_pack_us(const struct ref *r, int m) {
     const struct message *message = &r->plan->messages[m];
-    return message->n_pieces > 1 ? (double)message->bytes / r->cost->copy_bytes_per_us : 0;
+    double us = 0;
+    if (message->n_pieces > 1)
+        us += (double)(message->bytes - message->encoded_bytes) / r->cost->copy_bytes_per_us;
+    if (message->encoded_bytes > 0)
+        us += (double)message->unencoded_bytes / r->cost->encode_bytes_per_us;
+    return us;
 }
 
 static inline void ref_usable(struct ref *r, int c, int m, double time_us) {
@@ -218,7 +286,7 @@ static inline void ref_all_reduce_done(struct ref *r, int m) {
     for (int c = 0; c < r->n_nodes; c++) {
         r->in_flight[c]--;
         r->in_flight_bytes[c] -= r->plan->messages[m].bytes;
-        ref_usable(r, c, m, r->now_us + ref_copy_us(r, m));
+        ref_usable(r, c, m, r->now_us + ref_pack_us(r, m));
     }
 }
 
@@ -235,7 +303,7 @@ static inline void ref_push_done(struct ref *r, int c, int m) {
 
 static inline void ref_pull_done(struct ref *r, int c, int m) {
     const struct message *message = &r->plan->messages[m];
-    double time = r->now_us + ref_copy_us(r, m);
+    double time = r->now_us + ref_pack_us(r, m);
     if (message->local_reduction)
         time += (ref_node(r, c)->devices - 1) * (double)message->bytes / r->cost->device_link_bytes_per_us[r->node[c]];
     ref_usable(r, c, m, time);
@@ -317,7 +385,9 @@ static inline bool ref_is_port(const struct ref *r, int resource) {
 
 static inline double ref_capacity(const struct ref *r, int resource) {
     bool nic = resource < 4 * (int)r->cost->cluster->n_nodes;
-    return nic ? r->cost->nic_bytes_per_us[resource / 4] : r->cost->narrowest_bytes_per_us;
+    if (nic)
+        return r->cost->nic_bytes_per_us[resource / 4] * ref_nic_share(r, resource / 4);
+    return r->cost->narrowest_bytes_per_us * (ref_any_runs(r) ? r->cost->in_transfer.traffic : 1);
 }
 
 static inline void ref_save(struct ref *r, double us) {
@@ -388,7 +458,7 @@ static inline void ref_begin_all_reduce(struct ref *r, int m) {
 static inline double ref_launch(struct ref *r, int c, int m, double at_us) {
     const struct message *message = &r->plan->messages[m];
     double others = ref_node(r, c)->devices - 1, bytes = (double)message->bytes;
-    double work = r->cost->runtime.message_us + ref_copy_us(r, m);
+    double work = r->cost->runtime.message_us + ref_pack_us(r, m);
     if (ref_is_server(r, m) && message->local_reduction)
         work +=
             others * bytes / r->cost->device_link_bytes_per_us[r->node[c]] + others * bytes / r->cost->sum_bytes_per_us;
@@ -412,8 +482,9 @@ static inline void ref_join(struct ref *r, int c, int m, double at_us) {
     for (int d = 0; d < r->n_nodes; d++)
         r->at[m][d].joined = false;
     r->at[m][0].stage = REF_LATENCY;
-    r->at[m][0].until_us =
-        latest + all_reduce_cost(&r->cost->all_reduce, message->algorithm, message->bytes).startup_us;
+    r->at[m][0].begin_us = latest;
+    r->at[m][0].left_us = all_reduce_cost(&r->cost->all_reduce, message->algorithm, message->bytes).startup_us;
+    r->at[m][0].until_us = latest + r->at[m][0].left_us;
 }
 
 static inline void ref_start(struct ref *r, int c, int m) {
@@ -481,6 +552,7 @@ static inline bool ref_begin_step(struct ref *r, int c, int home) {
         r->started_us[c][r->iteration[c]++] = r->now_us;
     r->running[c] = true;
     r->step_end_us[c] = r->now_us + r->plan->step_us[step] * ref_node(r, c)->compute_scale;
+    r->step_rate[c] = 1;
     return true;
 }
 
@@ -510,6 +582,8 @@ static inline void ref_sum_arrivals(struct ref *r, int *sums) {
 
 static inline double ref_next_us(struct ref *r) {
     double next = INFINITY;
+    if (r->cost->interferes)
+        ref_pace(r);
     ref_rates(r);
     for (int i = 0; i < r->n_flows; i++)
         if (r->flows[i].rate > 0 || r->flows[i].begun)
@@ -523,7 +597,7 @@ static inline double ref_next_us(struct ref *r) {
             next = fmin(next, fmax(r->now_us, r->usable_us[c][r->step[c]]));
         for (int m = 0; m < (int)r->plan->n_messages; m++)
             if (r->at[m][c].stage == REF_LATENCY)
-                next = fmin(next, r->at[m][c].until_us);
+                next = fmin(next, r->at[m][c].begin_us > r->now_us ? r->at[m][c].begin_us : r->at[m][c].until_us);
     }
     return next;
 }
@@ -626,6 +700,7 @@ static inline bool ref_run(struct ref *r, const struct plan *plan, const struct 
         if (!isfinite(next))
             return false;
         ref_save(r, next - r->now_us);
+        ref_pass(r, next - r->now_us);
         for (int i = 0; i < r->n_flows; i++)
             r->flows[i].left -= r->flows[i].rate * (next - r->now_us);
         r->now_us = next;

@@ -84,14 +84,25 @@ static void random_cluster_into(struct rng *rng, struct fixture *f, bool bursts)
                                                .push_us = maybe(rng, 0, 40),
                                                .copy_gbyte_per_s = maybe(rng, 1, 4),
                                                .sum_gbyte_per_s = maybe(rng, 1, 4),
+                                               .encode_gbyte_per_s = maybe(rng, 1, 4),
                                                .goodput = rng_between(rng, 0.5, 1)};
     if (rng_below(rng, 2))
         random_transport_into(rng, f, bursts && !alike);
     if (bursts && !alike && rng_below(rng, 2))
         random_curves_into(rng, f);
+    if (rng_below(rng, 3) == 0) {
+        f->site.cluster.in_startup = (struct interference){maybe(rng, 0.2, 1), maybe(rng, 0.2, 1)};
+        f->site.cluster.in_transfer = (struct interference){maybe(rng, 0.2, 1), maybe(rng, 0.2, 1)};
+    }
     double startup = rng_between(rng, 0, 300), per_byte = rng_between(rng, 0, 0.01);
     if (rng_below(rng, 4) == 0)
         handmade_fix(&f->site, startup, per_byte);
+}
+
+/* All of it, or of several gradients a part, from twice or four times as many bytes. */
+static void random_encoding_into(struct rng *rng, struct message *m) {
+    m->encoded_bytes = m->n_pieces > 1 ? rng_below(rng, m->bytes + 1) : m->bytes;
+    m->unencoded_bytes = m->encoded_bytes * (rng_below(rng, 2) ? 2 : 4);
 }
 
 static void random_message_into(struct rng *rng, struct fixture *f, enum mix mix) {
@@ -100,6 +111,8 @@ static void random_message_into(struct rng *rng, struct fixture *f, enum mix mix
     uint32_t ready = forward + (uint32_t)rng_below(rng, backward), gate = (uint32_t)rng_below(rng, forward);
     struct message *m = fixture_message(f, bytes, ready, gate);
     m->n_pieces = 1 + (uint32_t)rng_below(rng, 2);
+    if (rng_below(rng, 3) == 0)
+        random_encoding_into(rng, m);
     m->algorithm = rng_below(rng, 3) ? (enum algorithm)rng_below(rng, ALGORITHM_COUNT) : ALGORITHM_tree;
     if (mix == ALL_REDUCE || (mix == BOTH && rng_below(rng, 2)))
         return;
@@ -193,18 +206,26 @@ static void mixed_plans_meet_a_plain_simulation(void **state) {
     compare_many(BOTH, PLANS / 3);
 }
 
+static bool ports_save(const struct fixture *f) {
+    return f->site.cluster.n_measurements > 0;
+}
+
+/* Where ports save, iterations may go on alternating between two lengths: one in a thousand does. */
 static void one_chain_and_equal_shares_agree_with_every_node_and_max_min(void **state) {
     (void)state;
     struct fixture f;
+    int alternate = 0;
     for (int i = 0; i < PLANS; i++) {
         struct rng rng;
         rng_split(&rng, test_seed() + 1, (uint64_t)i);
         random_plan(&rng, &f, ALL_REDUCE);
         struct prediction one = fixture_predict(&f, NULL);
         struct prediction all = fixture_predict(&f, &(struct timeline_options){.every_node = true});
-        assert_true(one.converged);
+        alternate += !one.converged;
+        assert_true(one.converged || ports_save(&f));
         assert_close(one.iteration_us, all.iteration_us, 1e-4);
     }
+    assert_true(alternate <= PLANS / 300);
 }
 
 /* Workers of one to three kinds, and nodes that only serve; now and then workers serve too, or one has a link. */

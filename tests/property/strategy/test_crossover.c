@@ -29,6 +29,7 @@ static struct space_options random_options(struct rng *rng) {
     if (rng_below(rng, 3) == 0)
         o.encodings |= (uint32_t)rng_below(rng, 1u << ENCODING_COUNT);
     o.max_shards = 1 + (uint32_t)rng_below(rng, 16);
+    o.share_pushes = rng_below(rng, 4) != 0;
     return o;
 }
 
@@ -60,7 +61,7 @@ static void family_close(struct family *f) {
     model_release(&f->model);
 }
 
-/* Variable v is synchronized in x as it is in y, whoever shares its group. */
+/* Variable v is synchronized in x as it is in y, whoever shares its group or push. */
 static bool is_like(const struct strategy *x, const struct strategy *y, uint32_t v) {
     const struct variable_sync *s = &x->variables[v], *t = &y->variables[v];
     if (s->kind != t->kind || s->axis != t->axis || s->shards != t->shards || s->encoding != t->encoding)
@@ -74,8 +75,10 @@ static bool is_like(const struct strategy *x, const struct strategy *y, uint32_t
 }
 
 static bool is_together(const struct strategy *s, uint32_t u, uint32_t v) {
-    return s->variables[u].kind == SYNC_ALL_REDUCE && s->variables[v].kind == SYNC_ALL_REDUCE &&
-           s->variables[u].group == s->variables[v].group;
+    const struct variable_sync *x = &s->variables[u], *y = &s->variables[v];
+    if (x->kind != y->kind)
+        return false;
+    return x->kind == SYNC_ALL_REDUCE ? x->group == y->group : x->push && x->push == y->push;
 }
 
 static bool is_schedule_of(const struct strategy *child, const struct strategy *parent) {

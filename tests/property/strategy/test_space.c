@@ -32,6 +32,7 @@ static struct space_options random_options(struct rng *rng) {
         o.encodings |= (uint32_t)rng_below(rng, 1u << ENCODING_COUNT);
     o.whole_messages = rng_below(rng, 4) == 0;
     o.usual_credit = rng_below(rng, 4) == 0;
+    o.share_pushes = rng_below(rng, 4) != 0;
     o.max_shards = 1 + (uint32_t)rng_below(rng, 16);
     return o;
 }
@@ -183,6 +184,50 @@ static void guided_merge_groups_are_contiguous_in_the_order_of_readiness(void **
     assert_true(merged > INSTANCES / 10);
 }
 
+static bool is_served_whole(const struct strategy *s, uint32_t v) {
+    return s->variables[v].kind == SYNC_PARAMETER_SERVER && s->variables[v].shards == 1;
+}
+
+/* Among the whole served variables of one type, a push met again after another one is not contiguous. Returns how many
+ * variables share one. */
+static uint32_t check_pushes(const struct instance *in, const struct strategy *s) {
+    uint32_t open[DTYPE_COUNT] = {0}, n = 0;
+    bool *closed = calloc((size_t)s->n_variables + 1, sizeof *closed);
+    assert_non_null(closed);
+    for (uint32_t i = 0; i < s->n_variables; i++) {
+        uint32_t v = in->space.ready[i], push = s->variables[v].push, *last = &open[in->model.variables[v].dtype];
+        if (!is_served_whole(s, v))
+            continue;
+        if (push != *last) {
+            closed[*last] = true;
+            assert_false(push && closed[push]);
+        }
+        *last = push;
+        n += push > 0;
+    }
+    free(closed);
+    return n;
+}
+
+static void guided_pushes_are_contiguous_in_the_order_of_readiness(void **state) {
+    (void)state;
+    struct error err = {0};
+    uint32_t shared = 0;
+    for (uint64_t i = 0; i < INSTANCES; i++) {
+        struct rng rng;
+        struct instance in;
+        struct strategy s;
+        rng_split(&rng, test_seed(), INSTANCES + i);
+        instance_open(&in, &rng);
+        in.space.options.encodings = 1u << ENCODING_none;
+        assert_ok(space_sample_guided(&in.space, &rng, &s, &err));
+        shared += check_pushes(&in, &s);
+        strategy_release(&s);
+        instance_close(&in);
+    }
+    assert_true(shared > INSTANCES / 10);
+}
+
 /* The most that a server carries over its fair share; 0 where none carries anything. */
 static double imbalance(const struct instance *in, const struct strategy *s) {
     double load[64] = {0}, total = 0, rates = 0, worst = 0;
@@ -319,6 +364,7 @@ int main(void) {
         cmocka_unit_test(uniform_samples_and_their_neighbours_are_valid_and_cover_each_byte_once),
         cmocka_unit_test(guided_samples_and_their_neighbours_are_valid_and_cover_each_byte_once),
         cmocka_unit_test(guided_merge_groups_are_contiguous_in_the_order_of_readiness),
+        cmocka_unit_test(guided_pushes_are_contiguous_in_the_order_of_readiness),
         cmocka_unit_test(samples_with_one_constraint_or_none_are_valid_and_cover_each_byte_once),
         cmocka_unit_test(each_constraint_does_what_it_says_whatever_the_other_does),
         cmocka_unit_test(both_constraints_draw_what_guided_sampling_draws),

@@ -293,6 +293,7 @@ static void add_runtime(struct rng *rng, cJSON *cluster) {
         need(cJSON_AddNumberToObject(runtime, "coordination_us", rng_between(rng, 0.0, 200.0)));
         need(cJSON_AddNumberToObject(runtime, "copy_gbyte_per_s", rng_log_between(rng, 1.0, 500.0)));
         need(cJSON_AddNumberToObject(runtime, "sum_gbyte_per_s", rng_log_between(rng, 1.0, 500.0)));
+        need(cJSON_AddNumberToObject(runtime, "encode_gbyte_per_s", rng_log_between(rng, 1.0, 500.0)));
         need(cJSON_AddNumberToObject(runtime, "goodput", rng_between(rng, 0.5, 1.0)));
     }
 }

@@ -34,7 +34,8 @@ static double server_likeness(const struct variable_sync *a, const struct variab
     uint32_t same = 0, most = a->n_servers > b->n_servers ? a->n_servers : b->n_servers;
     for (uint32_t k = 0; k < a->n_servers && k < b->n_servers; k++)
         same += a->servers[k] == b->servers[k];
-    return 0.25 * same_cut(a, b) + 0.4 * same / most + 0.1 * (a->local_reduction == b->local_reduction) +
+    return 0.25 * same_cut(a, b) + 0.3 * same / most + 0.1 * (a->push == b->push) +
+           0.1 * (a->local_reduction == b->local_reduction) +
            0.15 * size_likeness(a->partition_bytes, b->partition_bytes) + 0.1 * (a->encoding == b->encoding);
 }
 

@@ -9,9 +9,10 @@
  *
  *     e^-x Σ_k x^k/k! Π_i (p_i + a_i k),
  *
- * one such factor a dtype, because groups do not mix dtypes, times the schedules. Exact without encodings, sizes
- * being counted in factors of two; encoded variables of different dtypes that could share a group make it slightly
- * low. Terms are summed in logarithms from k = 0 until they no longer matter, in strides for large models. */
+ * one such factor a dtype, because groups do not mix dtypes, times the schedules. Pushes that variables share are left
+ * out. Exact without encodings, sizes being counted in factors of two; encoded variables of different dtypes that could
+ * share a group make it slightly low. Terms are summed in logarithms from k = 0 until they no longer matter, in strides
+ * for large models. */
 #include "tests/support/strategy/space_size.h"
 
 #include <math.h>

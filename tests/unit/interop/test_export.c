@@ -64,6 +64,8 @@ static const char *words_of(const struct export *export) {
 #define C(sync)  "{'name':'c'," sync "}"
 #define TOGETHER A(IN("0")) B(IN("0")) C(IN("0"))
 #define SERVED   A(ON("'n1'")) B(ON("'n1'")) C(ON("'n1'"))
+#define SHARE    "'sync':{'kind':'parameter_server','servers':['n1'],'push':1}"
+#define SHARED   A(SHARE) B(SHARE) C(ON("'n1'"))
 #define APART    "{'id':0,'algorithm':'auto'},{'id':1,'algorithm':'auto'}"
 
 static void what_a_form_cannot_say_is_in_the_words_of_its_notes(void **state) {
@@ -108,6 +110,9 @@ static void what_a_form_cannot_say_is_in_the_words_of_its_notes(void **state) {
         {"byteps", "'policy':'fifo','cross_iteration':false", "", SERVED, ""}, /* by the first server alone */
         {"byteps", "'policy':'fifo','cross_iteration':false", "", A(ON("'n2'")) B(ON("'n2'")) C(ON("'n2'")),
          "placement"},
+        {"byteps", "'policy':'fifo','cross_iteration':false", "", SHARED, "groups"},
+        {"autodist", "'policy':'fifo','cross_iteration':false", "", SHARED, "groups"},
+        {"horovod", FIFO, GROUP, A(SHARE) B(SHARE) C(IN("0")), "parameter-server"},
         {"byteps", "'policy':'priority','cross_iteration':true", "", SERVED, "order"},
         {"bytescheduler", "'policy':'priority','cross_iteration':false", "", SERVED, "placement cross-iteration"},
         {"bytescheduler", "'policy':'fifo','cross_iteration':true", "",
@@ -130,6 +135,7 @@ static void encodings_are_said_where_the_framework_has_them(void **state) {
         const char *form, *words, *says;
     } cases[] = {{"horovod", "", "hvd.Compression.fp16"},
                  {"autodist", "", "HorovodCompressor"},
+                 {"pytorch-hook", "", "\"encoding\": \"f16\""},
                  {"pytorch-ddp", "encoding", "{}"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct world w;

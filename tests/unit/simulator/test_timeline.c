@@ -137,6 +137,34 @@ static void launching_coordination_and_copies_are_paid(void **state) {
     assert_close(fixture_iteration_us(&f), 20 + 7 + 5 + 100 + 5 + 5, EXACT);
 }
 
+/* 3000 of 5000 bytes are encoded from 6000 at 2000 bytes a microsecond; the other 2000 are copied at 1000. */
+static void what_is_encoded_is_converted_and_not_copied(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_cluster(&f, 2);
+    handmade_fix(&f.site, 100, 0.001);
+    f.site.cluster.runtime.copy_gbyte_per_s = 1;
+    f.site.cluster.runtime.encode_gbyte_per_s = 2;
+    fixture_steps(&f, 1, 2, (double[]){10, 10});
+    struct message *m = fixture_message(&f, 5000, 1, 0);
+    m->n_pieces = 2;
+    m->encoded_bytes = 3000;
+    m->unencoded_bytes = 6000;
+    fixture_finish(&f, POLICY_fifo, 0);
+    assert_close(fixture_iteration_us(&f), 20 + (3 + 2) + 100 + 5 + (3 + 2), EXACT);
+    m->n_pieces = 1;
+    m->encoded_bytes = 5000;
+    m->unencoded_bytes = 10000;
+    assert_close(fixture_iteration_us(&f), 20 + 5 + 100 + 5 + 5, EXACT);
+    m->kind = SYNC_PARAMETER_SERVER; /* to node 0 and back: node 1 pays as well */
+    f.plan.any_server = true;
+    f.plan.any_all_reduce = false;
+    f.site.cluster.runtime.encode_gbyte_per_s = 0;
+    double free_us = fixture_iteration_us(&f);
+    f.site.cluster.runtime.encode_gbyte_per_s = 2;
+    assert_close(fixture_iteration_us(&f), free_us + 5 + 5, EXACT);
+}
+
 static void launches_of_one_node_follow_one_another(void **state) {
     (void)state;
     struct fixture f;
@@ -438,6 +466,26 @@ static void intervals_cover_compute_and_messages(void **state) {
     assert_int_equal(totals.n, 9);
 }
 
+/* The gradient is there at 0; a step of 300 us follows it.
+ *   startup   100 us at half its speed: 200 us, of which the step makes 100 at half its own
+ *   transfer  200 us at half its speed while the step's other 200 pass at 0.8, for 250 us; its last 75 us go alone
+ * Then 100 us forward, and 50 us to the gradient. Undisturbed the step would hide the message: 450 us. */
+static void computing_and_traffic_slow_each_other_while_they_overlap(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_cluster(&f, 2);
+    handmade_fix(&f.site, 100, 0.2);
+    f.site.cluster.in_startup = (struct interference){.compute = 0.5, .traffic = 0.5};
+    f.site.cluster.in_transfer = (struct interference){.compute = 0.8, .traffic = 0.5};
+    fixture_steps(&f, 1, 3, (double[]){100, 50, 300});
+    fixture_message(&f, 1000, 1, 0);
+    fixture_finish(&f, POLICY_fifo, 0);
+    assert_close(fixture_predict(&f, NULL).iteration_us, 200 + 250 + 75 + 100 + 50, EXACT);
+    f.site.cluster.in_startup = f.site.cluster.in_transfer = (struct interference){0};
+    fixture_finish(&f, POLICY_fifo, 0);
+    assert_close(fixture_predict(&f, NULL).iteration_us, 450, EXACT);
+}
+
 static void plans_that_cannot_be_run_are_refused(void **state) {
     (void)state;
     struct error err;
@@ -489,6 +537,7 @@ int main(void) {
         cmocka_unit_test(priority_overtakes_and_runs_into_the_next_forward_pass),
         cmocka_unit_test(messages_that_share_the_network_take_turns_fairly),
         cmocka_unit_test(launching_coordination_and_copies_are_paid),
+        cmocka_unit_test(what_is_encoded_is_converted_and_not_copied),
         cmocka_unit_test(launches_of_one_node_follow_one_another),
         cmocka_unit_test(a_server_of_its_own_takes_all_pushes_through_one_nic),
         cmocka_unit_test(messages_on_one_connection_follow_each_other),
@@ -507,6 +556,7 @@ int main(void) {
         cmocka_unit_test(a_plan_without_messages_is_its_compute),
         cmocka_unit_test(partitions_delay_by_no_more_than_the_published_bound),
         cmocka_unit_test(intervals_cover_compute_and_messages),
+        cmocka_unit_test(computing_and_traffic_slow_each_other_while_they_overlap),
         cmocka_unit_test(plans_that_cannot_be_run_are_refused),
         cmocka_unit_test(a_timeline_is_reused_for_larger_and_smaller_plans),
     };

@@ -39,6 +39,26 @@ static inline enum status any_servers(struct rng *rng, struct strategy *s, uint3
     return ST_OK;
 }
 
+/* Variable v may travel with an earlier served one, and then as that one does. */
+static inline void any_push(struct rng *rng, const struct model *model, struct strategy *s, uint32_t v) {
+    uint32_t w = (uint32_t)rng_below(rng, (uint64_t)v + 1);
+    struct variable_sync *sync = &s->variables[v], *other = &s->variables[w];
+    if (w == v || other->kind != SYNC_PARAMETER_SERVER || other->shards > 1 || sync->shards > 1)
+        return;
+    *sync = (struct variable_sync){.shards = 1,
+                                   .kind = SYNC_PARAMETER_SERVER,
+                                   .encoding = sync->encoding,
+                                   .group = sync->group,
+                                   .n_servers = 1,
+                                   .servers = other->servers,
+                                   .local_reduction = other->local_reduction,
+                                   .partition_bytes = other->partition_bytes};
+    if (strategy_push_difference(s, model, v, w))
+        return;
+    other->push = other->push ? other->push : w + 1;
+    sync->push = other->push;
+}
+
 /* Not sealed. Groups 0..n-1 are free for all; the last DTYPE_COUNT take what fits nowhere else. */
 static inline enum status any_strategy(struct rng *rng, const struct model *model, const struct cluster *cluster,
                                        struct strategy *out, struct error *err) {
@@ -78,6 +98,8 @@ static inline enum status any_strategy(struct rng *rng, const struct model *mode
         if (coin(rng, served)) {
             sync->kind = SYNC_PARAMETER_SERVER;
             st = any_servers(rng, out, cluster->n_nodes, sync);
+            if (!st && coin(rng, 0.5))
+                any_push(rng, model, out, v);
         }
     }
     return !st && coin(rng, 0.2) ? random_slices(rng, model, out, err) : st;

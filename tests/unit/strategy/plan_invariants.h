@@ -118,8 +118,9 @@ static inline const char *broken_message(const struct plan *p, const struct stra
         if (m->kind == SYNC_ALL_REDUCE &&
             (sync->group != other->group || m->algorithm != s->groups[sync->group].algorithm || m->local_reduction))
             return "a message is of one group";
-        if (m->kind == SYNC_PARAMETER_SERVER && (m->n_pieces > 1 || m->local_reduction != sync->local_reduction))
-            return "a push is of one variable";
+        if (m->kind == SYNC_PARAMETER_SERVER && (sync->push != other->push || (m->n_pieces > 1 && !sync->push) ||
+                                                 m->local_reduction != sync->local_reduction))
+            return "a push is of one variable, or of those that share it";
         for (uint32_t j = 0; j < i && i < 64; j++)
             if (p->pieces[m->first_piece + j].variable == piece->variable)
                 return "shards of a variable share no message";
@@ -175,7 +176,7 @@ static inline const char *broken_variable(const struct plan *p, const struct str
         }
         if (offset != end)
             return "every byte of a shard is in some piece";
-        if (sync->kind == SYNC_PARAMETER_SERVER &&
+        if (sync->kind == SYNC_PARAMETER_SERVER && !sync->push &&
             i - first != (partition ? (shard + partition - 1) / partition : shard > 0))
             return "a shard needs no more messages than its partition size makes";
     }
@@ -206,29 +207,45 @@ static inline const char *broken_cover(const struct plan *p, const struct strate
     return broken;
 }
 
-/* A group whose variables are whole makes ceil(bytes / partition) messages, all but the last of them full. */
-static inline const char *broken_groups(const struct plan *p, const struct strategy *s) {
-    for (uint32_t g = 0; g < s->n_groups; g++) {
-        uint64_t bytes = 0, messages = 0, full = 0, partition = s->groups[g].partition_bytes / 8 * 8;
-        bool whole = true;
-        for (uint32_t v = 0; v < s->n_variables; v++)
-            if (s->variables[v].kind == SYNC_ALL_REDUCE && s->variables[v].group == g) {
-                bytes += expected_bytes(s, &p->model->variables[v], &s->variables[v]);
-                whole = whole && s->variables[v].shards == 1;
-            }
-        for (uint32_t i = 0; i < p->n_messages; i++) {
-            const struct variable_sync *sync = &s->variables[p->pieces[p->messages[i].first_piece].variable];
-            if (sync->kind == SYNC_ALL_REDUCE && sync->group == g) {
-                messages++;
-                full += p->messages[i].bytes == partition;
-            }
+/* Is it in this merge group, or in this push? */
+static inline bool is_in(const struct variable_sync *sync, enum sync_kind kind, uint32_t number) {
+    return sync->kind == kind && (kind == SYNC_ALL_REDUCE ? sync->group : sync->push) == number;
+}
+
+/* A group or push whose variables are whole makes ceil(bytes / partition) messages, all but the last of them full. */
+static inline const char *broken_merged(const struct plan *p, const struct strategy *s, enum sync_kind kind,
+                                        uint32_t number, uint64_t partition, uint64_t *bytes) {
+    uint64_t messages = 0, full = 0;
+    bool whole = true;
+    *bytes = 0;
+    for (uint32_t v = 0; v < s->n_variables; v++)
+        if (is_in(&s->variables[v], kind, number)) {
+            *bytes += expected_bytes(s, &p->model->variables[v], &s->variables[v]);
+            whole = whole && s->variables[v].shards == 1;
+            partition = kind == SYNC_ALL_REDUCE ? partition : s->variables[v].partition_bytes;
         }
-        if (whole && messages != (partition ? (bytes + partition - 1) / partition : bytes > 0))
-            return "a group needs no more messages than its partition size makes";
-        if (whole && partition && full != bytes / partition)
-            return "every message of a group but the last is full";
-    }
+    partition = partition / 8 * 8;
+    for (uint32_t i = 0; i < p->n_messages; i++)
+        if (is_in(&s->variables[p->pieces[p->messages[i].first_piece].variable], kind, number)) {
+            messages++;
+            full += p->messages[i].bytes == partition;
+        }
+    if (whole && messages != (partition ? (*bytes + partition - 1) / partition : *bytes > 0))
+        return "a group or push needs no more messages than its partition size makes";
+    if (whole && partition && full != *bytes / partition)
+        return "every message of a group or push but the last is full";
     return NULL;
+}
+
+static inline const char *broken_groups(const struct plan *p, const struct strategy *s) {
+    const char *broken = NULL;
+    uint64_t bytes = 1;
+    for (uint32_t g = 0; g < s->n_groups && !broken; g++)
+        broken = broken_merged(p, s, SYNC_ALL_REDUCE, g, s->groups[g].partition_bytes, &bytes);
+    bytes = 1;
+    for (uint32_t push = 1; push <= s->n_variables && bytes && !broken; push++) /* sealed: none is left out */
+        broken = broken_merged(p, s, SYNC_PARAMETER_SERVER, push, 0, &bytes);
+    return broken;
 }
 
 /* How far a group's stream has got: the last piece of it. */

@@ -88,6 +88,11 @@ static const struct {
     {WITH("'runtime':{'goodput':1.01}"), "/runtime/goodput: is 1.01"},
     {WITH("'runtime':{'push_us':-1}"), "/runtime/push_us: is -1"},
     {WITH("'runtime':{'eager_bytes':-1}"), "/runtime/eager_bytes: is -1"},
+    {WITH("'interference':[]"), "/interference: must be an object"},
+    {WITH("'interference':{'latency':{}}"), "/interference/latency: unknown member"},
+    {WITH("'interference':{'startup':{'compute':0}}"), "/interference/startup/compute: is 0"},
+    {WITH("'interference':{'transfer':{'traffic':1.5}}"), "/interference/transfer/traffic: is 1.5"},
+    {WITH("'runtime':{'encode_gbyte_per_s':-1}"), "/runtime/encode_gbyte_per_s: is -1"},
 };
 
 static void each_bad_cluster_is_refused_at_its_place(void **state) {
@@ -114,16 +119,18 @@ static void a_cluster_is_read_expanded_and_with_defaults(void **state) {
     (void)state;
     struct error err = {0};
     struct cluster c;
-    assert_ok(quoted_cluster(
-        HEAD "'nodes':[{'name':'s','devices':0,'nic_gbit_per_s':25,'device':'cpu'},"
-             "{'name':'n','count':3,'devices':4,'device':'v100','nic_gbit_per_s':10,'nic_latency_us':50,"
-             "'device_link_gbyte_per_s':12,'compute_scale':1.5},{'name':'x','nic_gbit_per_s':1}],"
-             "'links':[{'from':'x','to':'s','gbit_per_s':2},{'from':'n1','to':'n3','gbit_per_s':0.5}],"
-             "'collectives':{'all_reduce':{'startup_us':972,'per_byte_ns':1.97}},"
-             "'measurements':[{'operation':'pull','bytes':4,'time_us':1},"
-             "{'operation':'all_reduce','devices':8,'bytes':4096,'time_us':20}," POINT
-             ",{'operation':'all_reduce','devices':8,'bytes':1024,'time_us':10}],'runtime':{'push_us':3}}",
-        &c, &err));
+    assert_ok(
+        quoted_cluster(HEAD "'nodes':[{'name':'s','devices':0,'nic_gbit_per_s':25,'device':'cpu'},"
+                            "{'name':'n','count':3,'devices':4,'device':'v100','nic_gbit_per_s':10,'nic_latency_us':50,"
+                            "'device_link_gbyte_per_s':12,'compute_scale':1.5},{'name':'x','nic_gbit_per_s':1}],"
+                            "'links':[{'from':'x','to':'s','gbit_per_s':2},{'from':'n1','to':'n3','gbit_per_s':0.5}],"
+                            "'collectives':{'all_reduce':{'startup_us':972,'per_byte_ns':1.97}},"
+                            "'measurements':[{'operation':'pull','bytes':4,'time_us':1},"
+                            "{'operation':'all_reduce','devices':8,'bytes':4096,'time_us':20}," POINT
+                            ",{'operation':'all_reduce','devices':8,'bytes':1024,'time_us':10}],'runtime':{'push_us':3,"
+                            "'encode_gbyte_per_s':6},"
+                            "'interference':{'startup':{'compute':0.25},'transfer':{'compute':0.75,'traffic':0.5}}}",
+                       &c, &err));
     assert_int_equal(c.n_nodes, 5);
     assert_int_equal(c.n_devices, 13);
     const char *const names[] = {"s", "n1", "n2", "n3", "x"};
@@ -159,7 +166,12 @@ static void a_cluster_is_read_expanded_and_with_defaults(void **state) {
     assert_int_equal(c.measurements[2].algorithm, ALGORITHM_ring);
     assert_int_equal(c.measurements[3].devices, 2);
     assert_close(c.runtime.push_us, 3, 0);
+    assert_close(c.runtime.encode_gbyte_per_s, 6, 0);
     assert_close(c.runtime.goodput, 1, 0);
+    assert_close(c.in_startup.compute, 0.25, 0);
+    assert_close(c.in_startup.traffic, 0, 0); /* not measured */
+    assert_close(c.in_transfer.compute, 0.75, 0);
+    assert_close(c.in_transfer.traffic, 0.5, 0);
     cluster_release(&c);
     assert_null(c.arena.blocks);
 }
@@ -225,13 +237,15 @@ static void the_id_is_that_of_the_expanded_cluster(void **state) {
     const char *plain = NODES("{'name':'n','count':2,'nic_gbit_per_s':1}");
     assert_same_id(plain, NODES("{'name':'n1','nic_gbit_per_s':1},{'name':'n2','nic_gbit_per_s':1.0}"), true);
     assert_same_id(plain,
-                   HEAD "'runtime':{'goodput':1,'message_us':-0.0,'eager_bytes':0},'links':[],"
-                        "'measurements':[],'collectives':{},"
+                   HEAD "'runtime':{'goodput':1,'message_us':-0.0,'eager_bytes':0,'encode_gbyte_per_s':0},'links':[],"
+                        "'measurements':[],'collectives':{},'interference':{'startup':{}},"
                         "'nodes':[{'nic_gbit_per_s':1,'count':2,'devices':1,'device':'gpu','nic_latency_us':0,"
                         "'compute_scale':1,'name':'n'}]}",
                    true);
     assert_same_id(LINKS("{'from':'n1','to':'n2','gbit_per_s':1},{'from':'n2','to':'n1','gbit_per_s':2}"),
                    LINKS("{'from':'n2','to':'n1','gbit_per_s':2},{'from':'n1','to':'n2','gbit_per_s':1}"), true);
+    assert_same_id(HEAD "'interference':{'transfer':{'compute':0.5}},'nodes':[{'name':'n','nic_gbit_per_s':1}]}",
+                   HEAD "'interference':{'startup':{'compute':0.5}},'nodes':[{'name':'n','nic_gbit_per_s':1}]}", false);
     assert_same_id(plain, NODES("{'name':'n2','nic_gbit_per_s':1},{'name':'n1','nic_gbit_per_s':1}"), false);
     assert_same_id(plain, NODES("{'name':'n','count':2,'nic_gbit_per_s':1.0000000000000002}"), false);
     assert_same_id(LINKS("{'from':'n1','to':'n2','gbit_per_s':1}"), LINKS("{'from':'n2','to':'n1','gbit_per_s':1}"),

@@ -29,6 +29,8 @@ static const char three_layers[] =
     "{'name':'c','partition':{'axis':0,'shards':3},'sync':{'kind':'parameter_server','servers':['n4','n2']}},"         \
     "{'name':'d','sync':{'kind':'all_reduce','group':0}}]}"
 
+#define PUSHED "{'kind':'parameter_server','servers':['n3'],'partition_bytes':5000,'push':1}"
+
 struct lowered {
     struct model model;
     struct cluster cluster;
@@ -121,6 +123,24 @@ static void a_small_plan_is_the_one_worked_out_by_hand(void **state) {
     assert_memory_equal(p->by_ready, by_ready, sizeof by_ready);
     assert_memory_equal(p->first_gate, first_gate, sizeof first_gate);
     assert_memory_equal(p->by_gate, by_gate, sizeof by_gate);
+    release(&l);
+}
+
+/* a (4096 bytes), b (2048) and d (3000) share a push of at most 5000 bytes; c goes alone, by the same server. */
+static void variables_that_share_a_push_travel_together(void **state) {
+    (void)state;
+    static const char strategy[] =
+        "{'schema':'syncopate.strategy/1','name':'s','schedule':{'policy':'priority','cross_iteration':true},"
+        "'variables':[{'name':'a','sync':" PUSHED "},{'name':'b','sync':" PUSHED "},{'name':'c','sync':"
+        "{'kind':'parameter_server','servers':['n3']}},{'name':'d','sync':" PUSHED "}]}";
+    static const struct want want[] = {
+        {4144, 5, 0, SYNC_PARAMETER_SERVER, 0, 2, 2, 2, {{1, 2000, 48}, {0, 0, 4096}}},
+        {5000, 4, 1, SYNC_PARAMETER_SERVER, 0, 2, 0, 2, {{3, 0, 3000}, {1, 0, 2000}}},
+        {1000, 4, 1, SYNC_PARAMETER_SERVER, 0, 2, 1, 1, {{2, 0, 1000}}},
+    };
+    struct lowered l;
+    lower_texts(&l, three_layers, strategy);
+    assert_messages(&l.plan, want, 3);
     release(&l);
 }
 
@@ -265,6 +285,31 @@ static void sparse_and_encoded_gradients_have_the_bytes_that_travel(void **state
     assert_int_equal(plan_gradient_bytes(&s, &scalar, &(struct variable_sync){.axis = 5, .shards = 1}), 4);
 }
 
+/* b is f32 in a group of f16; d is f16 by itself. Order of readiness: d (3000 bytes), b (5120 of 10240). */
+static void a_message_knows_what_of_it_is_encoded(void **state) {
+    (void)state;
+    static const char model[] =
+        "{'schema':'syncopate.model/1','name':'two','variables':[{'name':'b','shape':[2560],'dtype':'f32'},"
+        "{'name':'d','shape':[1500],'dtype':'f16'}],'layers':["
+        "{'name':'x','forward_us':1,'backward_us':10,'variables':['b']},"
+        "{'name':'y','forward_us':2,'backward_us':20,'variables':['d']}]}";
+    static const char strategy[] = "{'schema':'syncopate.strategy/1','name':'s','schedule':{'policy':'fifo'},"
+                                   "'groups':[{'id':0,'algorithm':'ring','partition_bytes':4000}],'variables':["
+                                   "{'name':'b','encoding':'f16','sync':{'kind':'all_reduce','group':0}},"
+                                   "{'name':'d','sync':{'kind':'all_reduce','group':0}}]}";
+    static const uint64_t want[][3] = {{4000, 1000, 2000}, {4000, 4000, 8000}, {120, 120, 240}};
+    struct lowered l;
+    lower_texts(&l, model, strategy);
+    assert_int_equal(l.plan.n_messages, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(l.plan.messages[i].bytes, want[i][0]);
+        assert_int_equal(l.plan.messages[i].encoded_bytes, want[i][1]);
+        assert_int_equal(l.plan.messages[i].unencoded_bytes, want[i][2]);
+    }
+    assert_true(l.plan.lossy);
+    release(&l);
+}
+
 static bool same_plan(const struct plan *a, const struct plan *b) {
     if (a->n_steps != b->n_steps || a->n_messages != b->n_messages || a->n_pieces != b->n_pieces ||
         a->bytes != b->bytes || a->max_bytes != b->max_bytes || a->n_forward_steps != b->n_forward_steps)
@@ -287,7 +332,7 @@ static bool same_plan(const struct plan *a, const struct plan *b) {
 
 /* What the random instances must have met, so that a generator that grows tame does not hollow out the test. */
 struct met {
-    unsigned messages, servers, cuts, barriers, priorities, slices, sparse, gathered, scalars;
+    unsigned messages, servers, shared, cuts, barriers, priorities, slices, sparse, gathered, scalars;
 };
 
 static void count_met(struct met *met, const struct strategy *s, const struct plan *p) {
@@ -297,6 +342,7 @@ static void count_met(struct met *met, const struct strategy *s, const struct pl
     met->slices += s->n_slices;
     for (uint32_t v = 0; v < s->n_variables; v++) {
         met->servers += s->variables[v].kind == SYNC_PARAMETER_SERVER;
+        met->shared += s->variables[v].push > 0;
         met->cuts += s->variables[v].shards > 1;
         met->sparse += s->variables[v].kind == SYNC_PARAMETER_SERVER && p->model->variables[v].sparse_rows;
         met->gathered += s->variables[v].kind == SYNC_ALL_REDUCE &&
@@ -347,11 +393,12 @@ static void every_rule_holds_on_random_instances(void **state) {
     }
     plan_release(&reused);
     print_message(
-        "# 3000 plans: %u messages (%u slices), %u served, %u cut, %u sparse, %u gathered and %u scalar variables\n",
-        met.messages, met.slices, met.servers, met.cuts, met.sparse, met.gathered, met.scalars);
-    assert_true(met.messages > 20000 && met.servers > 3000 && met.cuts > 3000 && met.barriers > 300 &&
-                met.priorities > 300 && met.slices > 5000 && met.sparse > 100 && met.gathered > 100 &&
-                met.scalars > 100);
+        "# 3000 plans: %u messages (%u slices), %u served (%u in shared pushes), %u cut, %u sparse, %u gathered and %u "
+        "scalar variables\n",
+        met.messages, met.slices, met.servers, met.shared, met.cuts, met.sparse, met.gathered, met.scalars);
+    assert_true(met.messages > 20000 && met.servers > 3000 && met.shared > 1000 && met.cuts > 3000 &&
+                met.barriers > 300 && met.priorities > 300 && met.slices > 5000 && met.sparse > 100 &&
+                met.gathered > 100 && met.scalars > 100);
 }
 
 /* Sealing moves and drops groups, but the same bytes go the same way. */
@@ -489,12 +536,14 @@ static void large_models_are_lowered_too(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_small_plan_is_the_one_worked_out_by_hand),
+        cmocka_unit_test(variables_that_share_a_push_travel_together),
         cmocka_unit_test(a_slice_is_the_next_bytes_of_its_group),
         cmocka_unit_test(with_the_barrier_every_message_gates_the_first_step),
         cmocka_unit_test(a_message_is_filled_to_its_last_element),
         cmocka_unit_test(operators_that_touch_no_variable_make_no_step),
         cmocka_unit_test(the_first_dim_mod_shards_have_one_more_row),
         cmocka_unit_test(sparse_and_encoded_gradients_have_the_bytes_that_travel),
+        cmocka_unit_test(a_message_knows_what_of_it_is_encoded),
         cmocka_unit_test(every_rule_holds_on_random_instances),
         cmocka_unit_test(sealing_changes_no_message),
         cmocka_unit_test(what_cannot_be_lowered_is_refused_and_the_plan_can_be_used_again),

@@ -31,6 +31,9 @@ static const char cluster_text[] =
 #define SERVED_A(shards, servers)                                                                                      \
     "'partition':{'shards':" shards "},'sync':{'kind':'parameter_server','servers':[" servers "]}"
 
+#define SERVED(name, members) "{'name':'" name "','sync':{'kind':'parameter_server','servers':[" members "}}"
+#define PUSHED(a, s)          VARIABLES(SERVED("a", "'n1']," a) "," H "," SERVED("s", s))
+
 /* Group 0 is a and s, 100 bytes of f32; group 7 is h, 16 bytes of f16. */
 #define SLICED_AS(slices, groups, variables)                                                                           \
     HEAD "'schedule':{'policy':'preemptive','slices':[" slices "]}," groups "'variables':[" variables "]}"
@@ -91,6 +94,20 @@ static const struct {
      "/variables/0/sync/servers/0: cluster \"c\" has no node \"n5\""},
     {SYNC_A("'kind':'parameter_server','servers':['n1'],'partition_bytes':7"),
      "/variables/0/sync/partition_bytes: is 7"},
+    {SYNC_A("'kind':'all_reduce','group':0,'push':1"), "/variables/0/sync/push: unknown member"},
+    {SYNC_A("'kind':'parameter_server','servers':['n1'],'push':0"), "/variables/0/sync/push: is 0"},
+    {SYNC_A("'kind':'parameter_server','servers':['n1'],'push':4"),
+     "/variables/0: variable \"a\" is in push 4; it must be from 1 to 3, or 0 (alone)"},
+    {A("'partition':{'shards':2},'sync':{'kind':'parameter_server','servers':['n1'],'push':1}"),
+     "/variables/0: variable \"a\" is cut into 2 shards: only whole variables share a push"},
+    {PUSHED("'push':2", "'n2'],'push':2"),
+     "/variables/2: push 2 holds \"a\" and \"s\", which differ in server: give them two pushes"},
+    {PUSHED("'push':2", "'n1'],'push':2,'local_reduction':false"),
+     "/variables/2: push 2 holds \"a\" and \"s\", which differ in local_reduction"},
+    {PUSHED("'push':2", "'n1'],'push':2,'partition_bytes':2048"),
+     "/variables/2: push 2 holds \"a\" and \"s\", which differ in partition_bytes"},
+    {VARIABLES(SERVED("a", "'n1'],'push':3") "," SERVED("h", "'n1'],'push':3") "," S),
+     "/variables/1: push 3 holds \"a\" and \"h\", which differ in element type"},
     {SYNC_A("'kind':'parameter_server','servers':['n1','n2']"),
      "/variables/0: variable \"a\" has 2 servers but 1 shard: each server needs a shard"},
     {A(SERVED_A("2", "'n1','n2','n3'")), "/variables/0: variable \"a\" has 3 servers but 2 shards"},
@@ -253,6 +270,21 @@ static void assert_same_id(struct world *w, const char *a, const char *b, bool s
         fail_msg("%s\n%s", a, b);
     strategy_release(&x);
     strategy_release(&y);
+}
+
+/* Numbered anew, without those of one variable. */
+static void pushes_are_read_in_their_one_form(void **state) {
+    struct world *w = *state;
+    struct error err = {0};
+    struct strategy s;
+    assert_ok(quoted_strategy(PUSHED("'push':3", "'n1'],'push':3"), &w->model, &w->cluster, &s, &err));
+    assert_int_equal(s.variables[0].push, 1);
+    assert_int_equal(s.variables[1].push, 0);
+    assert_int_equal(s.variables[2].push, 1);
+    strategy_release(&s);
+    assert_same_id(w, PUSHED("'push':3", "'n1'],'push':3"), PUSHED("'push':1", "'n1'],'push':1"), true);
+    assert_same_id(w, PUSHED("'push':3", "'n1'],'push':2"), PUSHED("'local_reduction':true", "'n1']"), true);
+    assert_same_id(w, PUSHED("'push':3", "'n1'],'push':3"), PUSHED("'local_reduction':true", "'n1']"), false);
 }
 
 static void the_id_says_what_is_done_and_not_what_it_is_called(void **state) {
@@ -516,8 +548,13 @@ static void sealing_clears_what_belongs_to_the_other_kind(void **state) {
     struct strategy s;
     const uint32_t servers[] = {2};
     assert_ok(strategy_init(&s, "built", &w->model, 2, &err));
-    s.variables[0] = (struct variable_sync){
-        .axis = 9, .shards = 1, .n_servers = 1, .servers = servers, .local_reduction = true, .partition_bytes = 4096};
+    s.variables[0] = (struct variable_sync){.axis = 9,
+                                            .shards = 1,
+                                            .n_servers = 1,
+                                            .servers = servers,
+                                            .local_reduction = true,
+                                            .partition_bytes = 4096,
+                                            .push = 9};
     s.variables[1] = (struct variable_sync){.shards = 1,
                                             .kind = SYNC_PARAMETER_SERVER,
                                             .group = 1,
@@ -527,6 +564,7 @@ static void sealing_clears_what_belongs_to_the_other_kind(void **state) {
                                             .partition_bytes = 4096};
     assert_ok(strategy_seal(&s, &w->model, &w->cluster, &err));
     const struct variable_sync *a = &s.variables[0], *h = &s.variables[1];
+    assert_int_equal(a->push, 0);
     assert_true(a->axis == 0 && a->n_servers == 0 && !a->servers && !a->local_reduction && a->partition_bytes == 0);
     assert_true(h->group == 0 && h->n_servers == 1 && h->local_reduction && h->partition_bytes == 4096);
     assert_int_equal(s.n_groups, 1);
@@ -594,6 +632,7 @@ int main(void) {
         cmocka_unit_test(each_bad_strategy_is_refused_at_its_place),
         cmocka_unit_test(each_bad_file_is_refused_with_a_reason),
         cmocka_unit_test(a_strategy_is_read_in_its_one_form),
+        cmocka_unit_test(pushes_are_read_in_their_one_form),
         cmocka_unit_test(slices_are_read_in_their_order),
         cmocka_unit_test(the_id_says_what_is_done_and_not_what_it_is_called),
         cmocka_unit_test(what_is_written_reads_back_the_same),

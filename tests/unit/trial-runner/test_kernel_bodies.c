@@ -6,6 +6,7 @@
 
 #include "base/rng.h"
 #include "tests/support/check.h"
+#include "trial-runner/worker/mpi/convert.h"
 #include "trial-runner/worker/mpi/half.h"
 #include "trial-runner/worker/nccl/kernel_bodies.h"
 
@@ -183,6 +184,56 @@ static void bf16_sums_go_element_by_element(void **state) {
     assert_int_equal(to[2], 0xc000);
 }
 
+/* All 65536 numbers of 16 bits go to f32 and f64 and back unchanged; NaN stays NaN. */
+static void what_fits_into_16_bits_survives_encoding(void **state) {
+    (void)state;
+    static const enum dtype narrow[] = {DTYPE_f16, DTYPE_bf16}, wide[] = {DTYPE_f32, DTYPE_f64};
+    enum { ALL = 65536 };
+    uint16_t *all = malloc(ALL * sizeof *all), *back = malloc(ALL * sizeof *back);
+    double *values = malloc(ALL * sizeof *values);
+    assert_true(all && back && values);
+    for (uint32_t i = 0; i < ALL; i++)
+        all[i] = (uint16_t)i;
+    for (int kind = 0; kind < 4; kind++) {
+        enum dtype type = narrow[kind / 2];
+        const uint16_t infinite = type == DTYPE_f16 ? 0x7c00 : 0x7f80;
+        convert_decode(values, wide[kind % 2], all, type, ALL);
+        convert_encode(back, type, values, wide[kind % 2], ALL);
+        for (uint32_t i = 0; i < ALL; i++)
+            if ((i & 0x7fff) > infinite)
+                assert_true((back[i] & 0x7fff) > infinite);
+            else
+                assert_int_equal(back[i], i);
+    }
+    free(values);
+    free(back);
+    free(all);
+}
+
+/* The processor's conversions and ours, on random bits of f32 and on the halves between two numbers of f16. */
+static void encoding_rounds_as_the_processor_does(void **state) {
+    (void)state;
+    enum { N = 4096 };
+    float from[N];
+    uint16_t fast[N];
+    struct rng rng;
+    rng_split(&rng, test_seed(), 7);
+    for (uint32_t i = 0; i < N; i++)
+        from[i] =
+            convert_float(i % 2 ? (uint32_t)rng_next(&rng) : 0x33000000 + 0x1000 * (uint32_t)rng_below(&rng, 81920));
+    size_t n = convert_to_f16_fast(fast, from, N);
+    for (size_t i = 0; i < n; i++)
+        if (!isnan(from[i]))
+            assert_int_equal(fast[i], convert_f16_of(from[i]));
+    assert_int_equal(convert_f16_of(1 + 0x1p-11f), 0x3c00); /* half-way: to the even one */
+    assert_int_equal(convert_f16_of(1 + 0x3p-11f), 0x3c02);
+    assert_int_equal(convert_f16_of(65519), 0x7bff);
+    assert_int_equal(convert_f16_of(-65520), 0xfc00);
+    assert_int_equal(convert_f16_of(0x1p-25f), 0);
+    assert_int_equal(convert_bf16_of(1 + 0x1p-8f), 0x3f80);
+    assert_int_equal(convert_bf16_of(1 + 0x3p-8f), 0x3f82);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_are_exact_for_any_number_of_devices),
@@ -194,6 +245,8 @@ int main(void) {
         cmocka_unit_test(bf16_rounds_to_even),
         cmocka_unit_test(f16_sums_are_the_nearest_numbers),
         cmocka_unit_test(bf16_sums_go_element_by_element),
+        cmocka_unit_test(what_fits_into_16_bits_survives_encoding),
+        cmocka_unit_test(encoding_rounds_as_the_processor_does),
     };
     return cmocka_run_group_tests_name("kernel_bodies", tests, NULL, NULL);
 }

@@ -40,6 +40,9 @@ enum { COMPUTE_US = 6000 };
 #define REDUCED "{\"kind\":\"all_reduce\",\"group\":0}"
 #define SERVED(local)                                                                                                  \
     "{\"kind\":\"parameter_server\",\"servers\":[\"n2\"],\"partition_bytes\":100000,\"local_reduction\":" local "}"
+#define SHARED(local)                                                                                                  \
+    "{\"kind\":\"parameter_server\",\"servers\":[\"n2\"],\"partition_bytes\":100000,\"local_reduction\":" local        \
+    ",\"push\":1}"
 #define FIFO     "\"policy\":\"fifo\",\"credit_bytes\":0,\"cross_iteration\":false"
 #define PRIORITY "\"policy\":\"priority\",\"credit_bytes\":150000,\"cross_iteration\":true"
 
@@ -164,6 +167,14 @@ static void servers_and_mixed_plans_sum(void **state) {
     check_complete(CLUSTER("3", "1"), STRATEGY(PRIORITY, "ring", SERVED("false"), SERVED("false"), SERVED("false")), 3);
     check_complete(CLUSTER("2", "2"), STRATEGY(FIFO, "ring", SERVED("true"), REDUCED, SERVED("false")), 4);
     check_complete(CLUSTER("2", "2"), STRATEGY(PRIORITY, "ring", REDUCED, SERVED("true"), REDUCED), 4);
+}
+
+/* a, b and c share a push that is cut inside of a: of all devices, and of one a node, which sums first. */
+static void shared_pushes_sum(void **state) {
+    NEED_WORKER(state);
+    check_complete(CLUSTER("3", "1"), STRATEGY(PRIORITY, "ring", SHARED("false"), SHARED("false"), SHARED("false")), 3);
+    check_complete(CLUSTER("2", "2"), STRATEGY(FIFO, "ring", SHARED("true"), SHARED("true"), SHARED("true")), 4);
+    check_complete(CLUSTER("2", "2"), STRATEGY(PRIORITY, "ring", REDUCED, SHARED("true"), SHARED("true")), 4);
 }
 
 /* Slices that end inside a variable and reach over two, in orders that overlap and in one that makes b and c, which are
@@ -378,7 +389,7 @@ static void a_measured_cluster_keeps_what_its_owner_wrote(void **state) {
     assert_int_equal(cluster.n_nodes, 2);
     assert_true(cluster.n_measurements >= 15);
     assert_true(cluster.runtime.copy_gbyte_per_s > 0 && cluster.runtime.sum_gbyte_per_s > 0);
-    assert_true(cluster.runtime.push_us > 0);
+    assert_true(cluster.runtime.push_us > 0 && cluster.runtime.encode_gbyte_per_s > 0);
     assert_true(cJSON_Compare(cJSON_GetObjectItem(json, "nodes"), cJSON_GetObjectItem(measured, "nodes"), true));
     cluster_release(&cluster);
     cJSON_Delete(measured);
@@ -447,6 +458,7 @@ int main(void) {
         cmocka_unit_test(every_algorithm_sums),
         cmocka_unit_test(gathered_rows_sum),
         cmocka_unit_test(servers_and_mixed_plans_sum),
+        cmocka_unit_test(shared_pushes_sum),
         cmocka_unit_test(sums_of_16_bit_floats_are_those_of_floats),
         cmocka_unit_test(slices_sum_in_any_order),
         cmocka_unit_test(local_reduction_under_stop_and_wait_priority_does_not_deadlock),

@@ -194,6 +194,23 @@ static void servers_sum_on_their_gpus(void **state) {
                    STRATEGY(UNLIMITED, "ring", "", SERVED("\"n1\"", "false"), IN("1"), SERVED("\"n2\"", "true")));
 }
 
+#define SHARED(name, local)                                                                                            \
+    "{\"name\":\"" name "\",\"sync\":{\"kind\":\"parameter_server\",\"servers\":[\"n2\"],\"partition_bytes\":10000,"   \
+    "\"local_reduction\":" local ",\"push\":1}}"
+#define SHARED_PUSH(schedule, local)                                                                                   \
+    "{\"schema\":\"syncopate.strategy/1\",\"name\":\"s\",\"schedule\":{" schedule                                      \
+    "},\"groups\":[{\"id\":1},{\"id\":2},{\"id\":3},{\"id\":4},{\"id\":5}],\"variables\":[" SHARED(                    \
+        "a", local) "," SHARED("b", local) "," SHARED("h", local) MEMBER("c", "1") MEMBER("d", "2") MEMBER("e", "3")   \
+        MEMBER("f", "4") MEMBER("g", "5") "]}"
+
+/* a, b and h share a push that is cut inside of a. */
+static void shared_pushes_sum(void **state) {
+    NEED_DOUBLE(state);
+    check_complete(CLUSTER("3", "1"), SHARED_PUSH(PRIORITY, "false"));
+    check_complete(CLUSTER("2", "2"), SHARED_PUSH(UNLIMITED, "false"));
+    check_complete(CLUSTER("2", "2"), SHARED_PUSH(STOP_WAIT, "true"));
+}
+
 /* Devices of a node could start such pushes in different orders, and their sums inside the node are collectives. */
 static void local_reduction_under_stop_and_wait_priority_does_not_deadlock(void **state) {
     NEED_DOUBLE(state);
@@ -357,6 +374,7 @@ int main(void) {
         cmocka_unit_test(trees_and_two_levels_sum),
         cmocka_unit_test(gathered_rows_sum),
         cmocka_unit_test(servers_sum_on_their_gpus),
+        cmocka_unit_test(shared_pushes_sum),
         cmocka_unit_test(local_reduction_under_stop_and_wait_priority_does_not_deadlock),
         cmocka_unit_test(slices_sum_in_an_order_of_their_own),
         cmocka_unit_test(random_plans_sum),

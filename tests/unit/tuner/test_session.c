@@ -455,6 +455,7 @@ static void second_session_learns_from_the_first(void **state) {
     outcome_release(&second);
 }
 
+/* Of pushes that go alone: shared ones are too few to show what a start costs. */
 static void fitted_factors_are_those_of_the_truth(void **state) {
     struct world *w = *state;
     struct error err;
@@ -464,6 +465,7 @@ static void fitted_factors_are_those_of_the_truth(void **state) {
     struct strategy strategies[24];
     struct measured measured[24];
     struct space_options o = space_default_options();
+    o.share_pushes = false;
     rng_seed(&rng, test_seed());
     assert_ok(space_init(&space, &w->model, &w->cluster, &o, &err));
     for (size_t i = 0; i < 24; i++) {

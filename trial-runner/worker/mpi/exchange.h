@@ -1,5 +1,6 @@
 /* A worker's side of every message: from gradients ready to sum in place.
  *
+ * What is encoded is converted as it is gathered, and back as it is scattered.
  *   all-reduce      gather -> MPI_Iallreduce -> scatter
  *   all-gather      gather -> MPI_Iallgather -> add the slices of all devices -> scatter
  *   hierarchical    gather -> sum at the node's leader -> MPI_Iallreduce between leaders -> back -> scatter

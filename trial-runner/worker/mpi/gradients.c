@@ -1,11 +1,12 @@
-/* Gather and scatter by piece, sums by closed form. Producing and checking touch 16 elements a
- * message, so that verification costs microseconds whatever the model's size. */
+/* Gather and scatter by piece, converting what is encoded; sums by closed form. Producing and checking touch 16
+ * elements a message, so that verification costs microseconds whatever the model's size. */
 #include "trial-runner/worker/mpi/gradients.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "trial-runner/worker/elements.h"
+#include "trial-runner/worker/mpi/convert.h"
 #include "trial-runner/worker/report.h"
 
 _Static_assert((int)KERNEL_f16 == (int)DTYPE_f16 && (int)KERNEL_bf16 == (int)DTYPE_bf16 &&
@@ -26,12 +27,16 @@ static const uint64_t *samples_of(const struct gradients *gradients, uint32_t me
 
 void gradients_init(struct gradients *gradients, const struct plan *plan) {
     *gradients = (struct gradients){.plan = plan};
-    layout_init(&gradients->layout, plan);
+    layout_init(&gradients->layout, plan, true);
     uint64_t total = gradients->layout.bytes;
     gradients->data = aligned_alloc(LAYOUT_ALIGN, total ? total : LAYOUT_ALIGN);
     if (!gradients->data)
         report_abort(ST_NO_MEMORY, "out of memory for %llu bytes of gradients", (unsigned long long)total);
     memset(gradients->data, 0, total);
+}
+
+static enum dtype sample_type(const struct gradients *gradients, uint32_t message, uint32_t k) {
+    return gradients->layout.types[(size_t)message * LAYOUT_SAMPLES + k];
 }
 
 static uint32_t value_of(const struct gradients *gradients, uint32_t device, uint32_t iteration, uint32_t m,
@@ -56,26 +61,44 @@ void gradients_produce(struct gradients *gradients, uint32_t m, uint32_t device,
     const struct message *message = &gradients->plan->messages[m];
     const uint64_t *samples = samples_of(gradients, m);
     for (uint32_t k = 0; k < layout_sample_count(message); k++)
-        store(gradients->data + samples[k], message->dtype, value_of(gradients, device, iteration, m, k));
+        store(gradients->data + samples[k], sample_type(gradients, m, k), value_of(gradients, device, iteration, m, k));
 }
 
 void *gradients_in_place(const struct gradients *gradients, uint32_t message) {
-    bool whole = gradients->plan->messages[message].n_pieces == 1;
-    return whole ? piece_data(gradients, pieces_of(gradients, message)) : NULL;
+    const struct message *m = &gradients->plan->messages[message];
+    return m->n_pieces == 1 && m->encoded_bytes == 0 ? piece_data(gradients, pieces_of(gradients, message)) : NULL;
+}
+
+static enum dtype own_type(const struct gradients *gradients, const struct piece *piece) {
+    return gradients->plan->model->variables[piece->variable].dtype;
 }
 
 void gradients_gather(const struct gradients *gradients, uint32_t message, void *buffer) {
     const struct piece *piece = pieces_of(gradients, message);
+    const struct message *m = &gradients->plan->messages[message];
     char *to = buffer;
-    for (uint32_t i = 0; i < gradients->plan->messages[message].n_pieces; to += piece[i++].bytes)
-        memcpy(to, piece_data(gradients, &piece[i]), piece[i].bytes);
+    for (uint32_t i = 0; i < m->n_pieces; to += piece[i++].bytes) {
+        const enum dtype own = own_type(gradients, &piece[i]);
+        if (own == m->dtype)
+            memcpy(to, piece_data(gradients, &piece[i]), piece[i].bytes);
+        else
+            convert_encode((uint16_t *)(void *)to, m->dtype, piece_data(gradients, &piece[i]), own,
+                           piece[i].bytes / sizeof(uint16_t));
+    }
 }
 
 void gradients_scatter(struct gradients *gradients, uint32_t message, const void *buffer) {
     const struct piece *piece = pieces_of(gradients, message);
+    const struct message *m = &gradients->plan->messages[message];
     const char *from = buffer;
-    for (uint32_t i = 0; i < gradients->plan->messages[message].n_pieces; from += piece[i++].bytes)
-        memcpy(piece_data(gradients, &piece[i]), from, piece[i].bytes);
+    for (uint32_t i = 0; i < m->n_pieces; from += piece[i++].bytes) {
+        const enum dtype own = own_type(gradients, &piece[i]);
+        if (own == m->dtype)
+            memcpy(piece_data(gradients, &piece[i]), from, piece[i].bytes);
+        else
+            convert_decode(piece_data(gradients, &piece[i]), own, (const uint16_t *)(const void *)from, m->dtype,
+                           piece[i].bytes / sizeof(uint16_t));
+    }
 }
 
 enum status gradients_check(struct gradients *gradients, uint32_t m, uint32_t n_devices, uint32_t iteration,
@@ -87,7 +110,7 @@ enum status gradients_check(struct gradients *gradients, uint32_t m, uint32_t n_
         uint32_t sum = 0;
         for (uint32_t device = 0; device < n_devices; device++)
             sum += value_of(gradients, device, iteration, m, k);
-        if (!holds(gradients->data + samples[k], message->dtype, sum))
+        if (!holds(gradients->data + samples[k], sample_type(gradients, m, k), sum))
             return error_set(err, ST_TRIAL, "wrong sum: message %u (%llu bytes), sample %u of %u, iteration %u", m,
                              (unsigned long long)message->bytes, k, n, iteration);
     }
@@ -99,7 +122,8 @@ void gradients_spoil(struct gradients *gradients, uint32_t message) {
     enum { MORE_THAN_ANY_VALUE = 50 };
     const struct message *m = &gradients->plan->messages[message];
     if (layout_sample_count(m) > 0)
-        store(gradients->data + samples_of(gradients, message)[0], m->dtype, MORE_THAN_ANY_VALUE);
+        store(gradients->data + samples_of(gradients, message)[0], sample_type(gradients, message, 0),
+              MORE_THAN_ANY_VALUE);
 }
 
 void gradients_release(struct gradients *gradients) {

@@ -1,5 +1,8 @@
 /* One device's gradients: the bytes that messages move, and the proof that they were summed.
  *
+ * Gradients lie in the element type of the model. What is encoded is converted as it is gathered, and back as it is
+ * scattered.
+ *
  * All bytes are zero except at the layout's samples, where each device writes a small integer that only it, the
  * iteration, the message and the position determine. After the message the sum over all devices must be there: exact
  * in every dtype, since the values are small (trial-runner/worker/elements.h; u8 modulo its range). */
@@ -25,7 +28,7 @@ void gradients_init(struct gradients *gradients, const struct plan *plan);
 /* What this device computes for the message in this iteration. */
 void gradients_produce(struct gradients *gradients, uint32_t message, uint32_t device, uint32_t iteration);
 
-/* The message's bytes where they lie in one run, or NULL when they must be gathered. */
+/* The message's bytes where they lie in one run as they travel, or NULL when they must be gathered. */
 void *gradients_in_place(const struct gradients *gradients, uint32_t message);
 void gradients_gather(const struct gradients *gradients, uint32_t message, void *buffer);
 void gradients_scatter(struct gradients *gradients, uint32_t message, const void *buffer);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "trial-runner/worker/mpi/collective.h"
+#include "trial-runner/worker/mpi/convert.h"
 #include "trial-runner/worker/pause.h"
 #include "trial-runner/worker/report.h"
 #include "trial-runner/worker/requests.h"
@@ -16,6 +17,7 @@ const struct operations_kind operations_kind = {
     .n_algorithms = sizeof algorithms / sizeof *algorithms,
     .algorithms = algorithms,
     .small = ALGORITHM_recursive_doubling,
+    .encodes = true,
     .rate_bytes = UINT64_C(8) << 20, /* beyond the caches of one core, as gradients are */
 };
 
@@ -91,6 +93,11 @@ void operations_copy(struct operations *o, uint64_t bytes) {
 
 void operations_sum(struct operations *o, uint64_t bytes) {
     MPI_Reduce_local(o->other, o->data, (int)(bytes / sizeof(float)), MPI_FLOAT, MPI_SUM);
+}
+
+void operations_encode(struct operations *o, uint64_t bytes) {
+    convert_encode((uint16_t *)(void *)o->other, DTYPE_f16, o->data, DTYPE_f32, bytes / sizeof(float));
+    convert_decode(o->data, DTYPE_f32, (const uint16_t *)(const void *)o->other, DTYPE_f16, bytes / sizeof(float));
 }
 
 /* How many bytes Open MPI's TCP transport sends before the receiver has answered; 0 where the MPI has no such setting.

@@ -84,7 +84,7 @@ static void init_table(struct gradients *g, uint32_t device) {
 
 void gradients_init(struct gradients *g, const struct plan *plan, uint32_t device) {
     *g = (struct gradients){.plan = plan};
-    layout_init(&g->layout, plan);
+    layout_init(&g->layout, plan, false);
     init_buffers(g);
     init_chunks(g);
     init_table(g, device);

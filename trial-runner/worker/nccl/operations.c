@@ -14,6 +14,7 @@ const struct operations_kind operations_kind = {
     .n_algorithms = sizeof algorithms / sizeof *algorithms,
     .algorithms = algorithms,
     .small = ALGORITHM_auto,
+    .encodes = false,                 /* its gradients are made in the type in which they travel */
     .rate_bytes = UINT64_C(64) << 20, /* beyond the caches, and long beside a launch */
 };
 
@@ -133,6 +134,10 @@ void operations_copy(struct operations *o, uint64_t bytes) {
 void operations_sum(struct operations *o, uint64_t bytes) {
     device_check(kernels_sum(o->data, o->other, bytes / sizeof(float), KERNEL_f32, o->stream.cuda), "summing");
     wait_all(o);
+}
+
+void operations_encode(struct operations *o, uint64_t bytes) {
+    (void)o, (void)bytes;
 }
 
 double operations_eager_bytes(void) {

@@ -1,0 +1,123 @@
+"""How much messages slow computing, and computing slows messages, where both happen at once.
+
+Three things are timed in turn, each by all ranks at once and for the same time: messages alone, computing alone, and
+both. The shares of their speeds that messages and computing keep go into the cluster file as "interference":
+  - startup: messages of 1 KiB, one after the other, whose time does not depend on their bytes
+  - transfer: large messages, two on their way at a time. What a byte costs is the difference between two sizes.
+On a GPU computing goes to the default stream and messages to another one.
+"""
+
+import math
+import threading
+import time
+
+import torch
+import torch.distributed as dist
+
+from .clock import finish
+from .profile import median
+
+REPETITIONS, WINDOW_S = 5, 0.5
+SMALL, IN_FLIGHT = 1024, 2
+LEAST_SHARE = 0.01
+
+
+class Load:
+    """A thread that trains a small network while this is entered: convolutions, a matrix product, and the update."""
+
+    def __init__(self, device):
+        convolutions = [torch.nn.Conv2d(64, 64, 3, padding=1), torch.nn.ReLU(), torch.nn.MaxPool2d(2)]
+        convolutions += [torch.nn.Conv2d(64, 128, 3, padding=1), torch.nn.ReLU()]
+        layers = [*convolutions, torch.nn.Flatten(), torch.nn.Linear(128 * 8 * 8, 128)]
+        self.network = torch.nn.Sequential(*layers).to(device)
+        self.optimizer = torch.optim.SGD(self.network.parameters(), lr=1e-6, momentum=0.9)
+        self.images, self.device = torch.randn(8, 64, 16, 16, device=device), device
+        finish(device)  # the thread computes in another stream
+
+    def __enter__(self):
+        self.ends, self.steps, self.began = False, 0, time.perf_counter()
+        self.thread = threading.Thread(target=self._compute, daemon=True)
+        self.thread.start()
+
+    def _compute(self):
+        while not (self.ends and self.steps):
+            self.optimizer.zero_grad()
+            self.network(self.images).square().mean().backward()
+            self.optimizer.step()
+            finish(self.device)
+            self.steps += 1
+        self.seconds = time.perf_counter() - self.began
+
+    def __exit__(self, *_):
+        self.ends = True
+        self.thread.join()
+
+    def speed(self):
+        """Steps a second, the mean of all ranks. When this returns, no rank computes any more."""
+        speed = torch.tensor([self.steps / self.seconds], device=self.device)
+        dist.all_reduce(speed)
+        return speed.item() / dist.get_world_size()
+
+
+def seconds_a_call(action, calls, device):
+    dist.barrier()
+    start = time.perf_counter()
+    for _ in range(calls):
+        action()
+    finish(device)
+    return (time.perf_counter() - start) / calls
+
+
+def calls_in_window(action, device):
+    """How many calls take WINDOW_S, as rank 0 finds."""
+    action()
+    calls = torch.tensor([WINDOW_S / seconds_a_call(action, 2, device)], device=device)
+    dist.broadcast(calls, 0)
+    return max(1, math.ceil(calls.item()))
+
+
+def side_by_side(load, action, device):
+    """Medians: seconds of the action alone, seconds under load, and the share of its speed that the load keeps."""
+    calls_alone = calls_in_window(action, device)
+    with load:
+        calls_loaded = calls_in_window(action, device)
+    alone, loaded, kept = [], [], []
+    for _ in range(REPETITIONS):
+        load.speed()
+        alone.append(seconds_a_call(action, calls_alone, device))
+        with load:
+            time.sleep(WINDOW_S)
+        speed = load.speed()
+        with load:
+            loaded.append(seconds_a_call(action, calls_loaded, device))
+        kept.append(load.speed() / speed)
+    return median(alone), median(loaded), median(kept)
+
+
+def messages(size, at_once, lanes, device):
+    """An action: so many all-reduces of `size` bytes at once."""
+    buffers = [torch.zeros(max(size // 4, 1), device=device) for _ in range(at_once)]
+
+    def action():
+        works = [dist.all_reduce(b, group=lanes[i % len(lanes)], async_op=True) for i, b in enumerate(buffers)]
+        for work in works:
+            work.wait()
+
+    return action
+
+
+def share(alone, loaded):
+    """Of a speed, given times. Noise may make a difference of times negative: then nothing was seen to disturb."""
+    ratio = alone / loaded if alone > 0 and loaded > 0 else 1
+    return round(min(max(ratio, LEAST_SHARE), 1), 3)
+
+
+def interference(load, most_bytes, lanes, device):
+    """The member "interference" of schema syncopate.cluster/1."""
+    alone, loaded, kept = side_by_side(load, messages(SMALL, 1, lanes, device), device)
+    out = {"startup": {"compute": share(kept, 1), "traffic": share(alone, loaded)}}
+    half = most_bytes // IN_FLIGHT
+    part_alone, part_loaded, _ = side_by_side(load, messages(half // 4, IN_FLIGHT, lanes, device), device)
+    alone, loaded, kept = side_by_side(load, messages(half, IN_FLIGHT, lanes, device), device)
+    traffic = share(alone - part_alone, loaded - part_loaded)
+    return {**out, "transfer": {"compute": share(kept, 1), "traffic": traffic}}

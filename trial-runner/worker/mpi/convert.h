@@ -1,0 +1,132 @@
+/* Between the element types of gradients and those that they travel in, on a processor.
+ *
+ * f32 and f16 go by eight with the processor's own conversions where it has them (F16C); all else goes one by one.
+ * Rounding is to even, as in the processor. f64 is first rounded to f32. */
+#ifndef TRIAL_RUNNER_WORKER_MPI_CONVERT_H
+#define TRIAL_RUNNER_WORKER_MPI_CONVERT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "strategy/model.h"
+
+#ifdef __x86_64__
+#include <immintrin.h>
+
+/* Both return how many were converted: a multiple of 8. */
+__attribute__((target("avx,f16c"))) static inline size_t convert_to_f16_by_eight(uint16_t *to, const float *from,
+                                                                                 size_t n) {
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm_storeu_si128((__m128i *)(void *)(to + i),
+                         _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
+    return i;
+}
+
+__attribute__((target("avx,f16c"))) static inline size_t convert_from_f16_by_eight(float *to, const uint16_t *from,
+                                                                                   size_t n) {
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(from + i))));
+    return i;
+}
+
+static inline size_t convert_to_f16_fast(uint16_t *to, const float *from, size_t n) {
+    return __builtin_cpu_supports("avx2") ? convert_to_f16_by_eight(to, from, n) : 0;
+}
+
+static inline size_t convert_from_f16_fast(float *to, const uint16_t *from, size_t n) {
+    return __builtin_cpu_supports("avx2") ? convert_from_f16_by_eight(to, from, n) : 0;
+}
+#else
+static inline size_t convert_to_f16_fast(uint16_t *to, const float *from, size_t n) {
+    (void)to, (void)from, (void)n;
+    return 0;
+}
+
+static inline size_t convert_from_f16_fast(float *to, const uint16_t *from, size_t n) {
+    (void)to, (void)from, (void)n;
+    return 0;
+}
+#endif
+
+static inline uint32_t convert_bits(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static inline float convert_float(uint32_t bits) {
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* Below 2^-14 f16 counts in steps of 2^-24, which are the steps of f32 from 1/2 on: so adding 1/2 rounds. */
+static inline uint16_t convert_f16_of(float value) {
+    uint32_t bits = convert_bits(value), sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff;
+    if (size > 0x7f800000)
+        return (uint16_t)(sign | 0x7e00);
+    if (size >= 0x47800000) /* 65536 */
+        return (uint16_t)(sign | 0x7c00);
+    if (size < 0x38800000) /* 2^-14 */
+        return (uint16_t)(sign | (convert_bits(convert_float(size) + 0.5f) - 0x3f000000));
+    return (uint16_t)(sign | (size + 0xfff + (size >> 13 & 1) - 0x38000000) >> 13);
+}
+
+static inline float convert_value_of_f16(uint16_t bits) {
+    uint32_t sign = (uint32_t)(bits & 0x8000) << 16, size = (uint32_t)(bits & 0x7fff) << 13;
+    if (size >= 0x7c00u << 13)
+        return convert_float(sign | 0x7f800000 | size);
+    return convert_float(sign | convert_bits(convert_float(size) * 0x1p112f));
+}
+
+static inline uint16_t convert_bf16_of(float value) {
+    uint32_t bits = convert_bits(value), rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? bits >> 16 | 0x40 : rounded);
+}
+
+static inline float convert_value_of_bf16(uint16_t bits) {
+    return convert_float((uint32_t)bits << 16);
+}
+
+/* Encode n elements of f32 or f64 as f16 or bf16. */
+static inline void convert_encode(uint16_t *to, enum dtype to_type, const void *from, enum dtype from_type, size_t n) {
+    const float *f32 = from;
+    const double *f64 = from;
+    size_t i = 0;
+    if (to_type == DTYPE_f16 && from_type == DTYPE_f32)
+        for (i = convert_to_f16_fast(to, f32, n); i < n; i++)
+            to[i] = convert_f16_of(f32[i]);
+    else if (to_type == DTYPE_f16)
+        for (; i < n; i++)
+            to[i] = convert_f16_of((float)f64[i]);
+    else if (from_type == DTYPE_f32)
+        for (; i < n; i++)
+            to[i] = convert_bf16_of(f32[i]);
+    else
+        for (; i < n; i++)
+            to[i] = convert_bf16_of((float)f64[i]);
+}
+
+/* And back. */
+static inline void convert_decode(void *to, enum dtype to_type, const uint16_t *from, enum dtype from_type, size_t n) {
+    float *f32 = to;
+    double *f64 = to;
+    size_t i = 0;
+    if (from_type == DTYPE_f16 && to_type == DTYPE_f32)
+        for (i = convert_from_f16_fast(f32, from, n); i < n; i++)
+            f32[i] = convert_value_of_f16(from[i]);
+    else if (from_type == DTYPE_f16)
+        for (; i < n; i++)
+            f64[i] = (double)convert_value_of_f16(from[i]);
+    else if (to_type == DTYPE_f32)
+        for (; i < n; i++)
+            f32[i] = convert_value_of_bf16(from[i]);
+    else
+        for (; i < n; i++)
+            f64[i] = (double)convert_value_of_bf16(from[i]);
+}
+
+#endif
