@@ -8,6 +8,7 @@ void network_clear(struct network *network) {
     network->weight = 0;
     network->pace = network->timed_pace = 1;
     network->turns = 0;
+    network->new_rates = 0;
     network->changed = false;
     for (uint32_t c = 0; c < network->n_classes; c++) {
         struct network_class *class = &network->classes[c];
@@ -211,6 +212,7 @@ void network_add(struct network *network, uint32_t c, double amount, struct tran
 /* Each changed class moves in the heap; where many have changed, the whole heap is built anew. */
 static void take_rates(struct network *network, const struct flows *flows, double now_us) {
     bool many = flows->n_changed > network->n_active / 4;
+    network->new_rates += flows->n_changed;
     for (uint32_t i = 0; i < flows->n_changed; i++) {
         uint32_t c = flows->changed[i];
         struct network_class *class = &network->classes[c];

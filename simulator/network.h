@@ -64,6 +64,7 @@ struct network {
     uint32_t timed;      /* the caller's: a class, or UINT32_MAX */
     double timed_pace;
     uint32_t turns;
+    uint64_t new_rates; /* how often a class got another rate, under the second rule */
     bool changed;
 };
 

@@ -121,15 +121,25 @@ static bool is_mean_good(const struct timeline *tl) {
     return n >= (large ? LARGE_MEAN_PASSES : MEAN_PASSES) && sqrt(tl->squares / (n - 1) / n) <= error * tl->mean_us;
 }
 
-/* The mean of the chain that takes longest. A chain that is still getting ahead of the others would seem faster than it
- * will be. */
+/* The mean of the chain that takes longest, over the iterations from the second on or, if there is none, the first. A
+ * chain that is still getting ahead of the others would seem faster than it will be. */
 static double longest_mean(const struct timeline *tl) {
     double longest = 0;
+    uint32_t n = tl->rounds > 1 ? tl->rounds - 1 : 1;
     for (uint32_t c = 0; c < tl->n_chains; c++) {
         const struct chain *chain = &tl->chains[c];
-        longest = fmax(longest, (started_us(chain, tl->rounds) - chain->second_us) / (tl->rounds - 1));
+        double since = tl->rounds > 1 ? chain->second_us : started_us(chain, 0);
+        longest = fmax(longest, (started_us(chain, tl->rounds) - since) / n);
     }
     return longest;
+}
+
+static uint64_t events(const struct timeline *tl) {
+    return tl->timers_set + tl->network.new_rates;
+}
+
+static bool has_cost_enough(const struct timeline *tl) {
+    return tl->options->most_events > 0 && events(tl) > tl->options->most_events;
 }
 
 static void end_round(struct timeline *tl, uint32_t round) {
@@ -143,7 +153,7 @@ static void end_round(struct timeline *tl, uint32_t round) {
         return;
     if ((tl->n_chains == 1 && tl->network.burst <= 0) || (round >= 2 && is_steady(tl, round)))
         finish(tl, started_us(first, round) - started_us(first, round - 1), true);
-    else if (round >= 2 && (is_mean_good(tl) || round >= tl->options->max_passes))
+    else if (has_cost_enough(tl) || (round >= 2 && (is_mean_good(tl) || round >= tl->options->max_passes)))
         finish(tl, longest_mean(tl), false);
 }
 
@@ -366,18 +376,22 @@ static double in_node_us(const struct timeline *tl, const struct chain *chain, u
     return (chain->devices - 1) * (double)bytes / tl->cost->device_link_bytes_per_us[chain->node];
 }
 
-/* When the chain's launching processor, asked at `at_us`, is through with the message. */
-static double occupy_launcher(struct timeline *tl, struct chain *chain, const struct message *message, double at_us) {
+double timeline_launch_us(const struct timeline *tl, const struct chain *chain, const struct message *message) {
     double work = tl->cost->runtime.message_us + pack_us(tl, message);
     if (sums_in_node(message, chain))
         work += in_node_us(tl, chain, message->bytes) +
                 (chain->devices - 1) * (double)message->bytes / tl->cost->sum_bytes_per_us;
-    chain->launcher_us = fmax(chain->launcher_us, at_us) + work;
+    return work;
+}
+
+/* When the chain's launching processor, asked at `at_us`, is through with the message. */
+static double occupy_launcher(struct timeline *tl, struct chain *chain, const struct message *message, double at_us) {
+    chain->launcher_us = fmax(chain->launcher_us, at_us) + timeline_launch_us(tl, chain, message);
     return chain->launcher_us;
 }
 
 /* Keep the last cost: most messages of a plan are alike, and reading a measured curve takes long. */
-static struct all_reduce_cost message_cost(struct timeline *tl, const struct message *message) {
+struct all_reduce_cost timeline_message_cost(struct timeline *tl, const struct message *message) {
     if (message->bytes != tl->last_bytes || message->algorithm != tl->last_algorithm) {
         tl->last_cost = all_reduce_cost(&tl->cost->all_reduce, message->algorithm, message->bytes);
         tl->last_bytes = message->bytes;
@@ -395,7 +409,7 @@ static void join(struct timeline *tl, uint32_t c, uint32_t m, double at_us) {
     tl->joined[m] = 0;
     struct timer timer = {.time_us = tl->begin_us[m], .message = m, .kind = TIMER_STARTUP};
     if (!tl->interferes) {
-        timer.time_us += message_cost(tl, message).startup_us;
+        timer.time_us += timeline_message_cost(tl, message).startup_us;
         timer.kind = TIMER_ALL_REDUCE;
     }
     timer_push(tl, timer);
@@ -509,7 +523,7 @@ static void add_arrivals(struct timeline *tl) {
 /* Send a part of an all-reduce: way 0 is the whole, ways 1 and 2 are its first and second part. The transfer keeps the
  * way in `chain`. */
 static void send_all_reduce(struct timeline *tl, uint32_t m, uint32_t way, double began_us) {
-    double hold_us = message_cost(tl, &tl->plan->messages[m]).hold_us;
+    double hold_us = timeline_message_cost(tl, &tl->plan->messages[m]).hold_us;
     struct transfer transfer = {
         .began_us = began_us, .message = m, .chain = (uint16_t)way, .kind = TIMER_ALL_REDUCE, .weight = 1};
     if (hold_us > 0)
@@ -520,14 +534,14 @@ static void send_all_reduce(struct timeline *tl, uint32_t m, uint32_t way, doubl
 
 static void start_all_reduce(struct timeline *tl, uint32_t m, double began_us) {
     add_traffic_everywhere(tl, 0, 1);
-    send_all_reduce(tl, m, message_cost(tl, &tl->plan->messages[m]).parts > 1 ? 1 : 0, began_us);
+    send_all_reduce(tl, m, timeline_message_cost(tl, &tl->plan->messages[m]).parts > 1 ? 1 : 0, began_us);
 }
 
 /* The startup passes as a timed transfer, which computing slows. */
 static void begin_startup(struct timeline *tl, uint32_t m) {
     struct transfer startup = {.began_us = tl->now_us, .message = m, .kind = TIMER_STARTUP, .weight = 1};
     add_traffic_everywhere(tl, 1, 0);
-    network_add(&tl->network, tl->network.timed, message_cost(tl, &tl->plan->messages[m]).startup_us, startup,
+    network_add(&tl->network, tl->network.timed, timeline_message_cost(tl, &tl->plan->messages[m]).startup_us, startup,
                 tl->now_us);
 }
 
@@ -612,7 +626,7 @@ static void handle_timer(struct timeline *tl, struct timer timer) {
         begin_startup(tl, timer.message);
     else if (kind == TIMER_ALL_REDUCE)
         start_all_reduce(tl, timer.message,
-                         tl->now_us - message_cost(tl, &tl->plan->messages[timer.message]).startup_us);
+                         tl->now_us - timeline_message_cost(tl, &tl->plan->messages[timer.message]).startup_us);
     else
         start_part(tl, timer.chain, timer.message, kind, timer.began_us);
 }
@@ -671,6 +685,13 @@ static void take_instant(struct timeline *tl, double until_us) {
     }
 }
 
+/* The iteration that the first chain is in has taken so long that its exact time does not matter. */
+static void give_up(struct timeline *tl) {
+    double taken_us = tl->now_us - started_us(&tl->chains[0], tl->chains[0].arrivals - 1);
+    if (!tl->done && tl->options->enough_us > 0 && taken_us > tl->options->enough_us)
+        finish(tl, taken_us, false);
+}
+
 /* Fails: ST_INVALID when nothing is left to happen before the end (a cost is infinite, or the plan's parts contradict
  * each other), and as work_check. */
 static enum status run(struct timeline *tl, struct error *err) {
@@ -688,6 +709,10 @@ static enum status run(struct timeline *tl, struct error *err) {
         advance(tl, next);
         take_instant(tl, next + INSTANT_US);
         add_arrivals(tl);
+        give_up(tl);
+        if (tl->rounds == 0 && !tl->done && has_cost_enough(tl))
+            return error_set(err, ST_TOO_LARGE, "one iteration takes more than %llu events",
+                             (unsigned long long)tl->options->most_events);
         for (uint32_t c = 0; c < tl->n_chains; c++)
             if (tl->chains[c].dirty)
                 serve_queue(tl, c);
@@ -709,6 +734,7 @@ static void predict(const struct timeline *tl, double compute_us, struct predict
                                .queue_us = (tl->queue_us + (double)tl->queued * tl->now_us) / rounds,
                                .messages = plan->n_messages,
                                .passes = tl->rounds,
+                               .events = events(tl),
                                .lossy = plan->lossy,
                                .converged = tl->converged};
     if (tl->iteration_us > 0)
@@ -727,8 +753,11 @@ enum status timeline_run(struct timeline *tl, const struct plan *plan, const str
     for (uint32_t k = 0; k < plan->n_steps; k++)
         compute += plan->step_us[k];
     compute *= cost->cluster->nodes[cost->slowest].compute_scale;
+    double load = given.enough_us > 0 && plan->any_server ? timeline_load_us(tl) : 0;
     if (plan->n_messages == 0)
         finish(tl, compute, true);
+    else if (load > given.enough_us)
+        finish(tl, load, false);
     else
         status = run(tl, err);
     if (!status)

@@ -67,7 +67,14 @@ struct timeline_options {
     void *context;
     uint32_t passes; /* run at least so many iterations; 0: as many as it takes */
     uint32_t
-        max_passes;  /* and at most so many, at least 2; 0: TIMELINE_MAX_PASSES. A search that ranks many sets it low */
+        max_passes; /* and at most so many, at least 2; 0: TIMELINE_MAX_PASSES. A search that ranks many sets it low */
+    /* Give up on a plan that keeps a NIC or a processor of a server busy for longer than this, or when an event comes
+     * later than this in an iteration; 0: never. It is for a search that has no use for a slower strategy. iteration_us
+     * is then above enough_us and as a rule below the true time, and converged is false. */
+    double enough_us;
+    /* End after the iteration in which so many events have been simulated (prediction.events), with the mean until
+     * then, and fail with ST_TOO_LARGE if not even one iteration is through; 0: no limit. */
+    uint64_t most_events;
     bool every_node; /* simulate every node and max-min rates, even where one node and equal shares suffice */
 };
 
@@ -80,6 +87,7 @@ struct prediction {
     double queue_us;   /* sum over an iteration's messages (and nodes, for pushes): how long each waited when ready */
     uint32_t messages; /* an iteration */
     uint32_t passes;   /* iterations that were simulated */
+    uint64_t events;   /* what the run has cost: ends of steps, starts of transfers, changes of their rates */
     bool lossy;        /* as the plan: only the bound for lossy strategies holds */
     bool converged; /* false: iterations go on differing and iteration_us is their mean, to a standard error of 0.5% (1%
                        where an iteration has more than 100,000 pushes and pulls) or over max_passes of them */

@@ -102,6 +102,7 @@ struct timeline {
     uint32_t *n_ready, *joined; /* by message: chains that have it ready / joined or pushed it */
     double *begin_us;           /* by message: latest join of an all-reduce */
     double *server_us;          /* by node: when its summing processor is free */
+    double *reduced, *raw;      /* by node, of timeline_load_us: bytes served there, a copy a node or a device */
 
     struct timer *timers; /* heap */
     size_t n_timers;
@@ -156,6 +157,15 @@ static inline uint32_t timeline_class(const struct timeline *tl, uint32_t chain,
         return (tl->server_slot[tl->chains[chain].node] * tl->n_chains + tl->chain_of[server]) * 2;
     return (tl->server_slot[server] * tl->n_chains + chain) * 2 + back;
 }
+
+/* How long the launching processor of a chain is busy with a message. */
+double timeline_launch_us(const struct timeline *tl, const struct chain *chain, const struct message *message);
+
+/* The cost of an all-reduce. */
+struct all_reduce_cost timeline_message_cost(struct timeline *tl, const struct message *message);
+
+/* No iteration of the plan is shorter: how long its busiest NIC or processor works for it. O(messages + nodes). */
+double timeline_load_us(struct timeline *tl);
 
 /* Point the timeline at the plan, grow its memory where that is needed, and bring all state to the start of `home`.
  * `options`, with max_passes set, must live as long as the run. */

@@ -74,7 +74,8 @@ enum status predictor_run(struct predictor *p, const struct strategy *strategy, 
         st = export_limits_check(p->limits, strategy, p->model, p->cluster, err);
     if (!st)
         st = plan_relower(&p->plan, p->model, &p->corrected, strategy, err);
-    const struct timeline_options options = {.max_passes = p->brief ? BRIEF_PASSES : 0};
+    const struct timeline_options options = {
+        .max_passes = p->brief ? BRIEF_PASSES : 0, .enough_us = p->enough_us, .most_events = p->most_events};
     return st ? st : timeline_run(p->timeline, &p->plan, &p->cost, &options, out, err);
 }
 

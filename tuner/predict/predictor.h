@@ -37,6 +37,8 @@ struct predictor {
     struct predictions known;           /* predictions of earlier fits */
     const struct export_limits *limits; /* what these forms cannot say is infeasible; borrowed; NULL: none */
     bool brief;                         /* few passes of the timeline: to rank many strategies, not to report a time */
+    double enough_us;                   /* as in struct timeline_options, as the next: how far to go into a run */
+    uint64_t most_events;
 };
 
 enum status predictor_init(struct predictor *out, const struct model *model, const struct cluster *cluster,

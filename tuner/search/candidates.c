@@ -11,9 +11,9 @@
 #include "tuner/search/pool.h"
 #include "tuner/search/propose_bayes.h"
 
-/* A step ends when it has cost this much, in messages that the timeline moved: about two seconds. Counted and not
- * timed, so that the same seed gives the same candidates. */
-static const double MOST_WORK = 1.5e6;
+/* A step ends when it has cost this much, in events of the timeline: about a second. Counted and not timed, so that the
+ * same seed gives the same candidates. */
+static const double MOST_WORK = 1.5e7;
 static const double KNOB_STEP = 0.15; /* deviation of a change along one axis of the cube of knobs */
 enum { MEASURED_STARTS = 4, SAMPLED_STARTS = 4, BROOD = 8 };
 
@@ -34,7 +34,7 @@ static enum status climb(struct pool *pool, const struct strategy *start, size_t
     if (st)
         return st;
     here.id = start->id;
-    st = pool_evaluate(pool, &here, &us, err);
+    st = pool_evaluate(pool, &here, INFINITY, &us, err);
     double end = fmin(pool->work + share, pool->most_work);
     for (size_t i = 0; i < steps && !st && pool->work < end; i++) {
         st = space_neighbour(pool->space, &here, rng, &next, err);
@@ -42,7 +42,7 @@ static enum status climb(struct pool *pool, const struct strategy *start, size_t
             st = ST_OK;
             break;
         }
-        if (!st && (st = pool_evaluate(pool, &next, &next_us, err)))
+        if (!st && (st = pool_evaluate(pool, &next, us, &next_us, err)))
             strategy_release(&next);
         if (st)
             break;

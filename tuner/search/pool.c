@@ -4,20 +4,24 @@
 #include <math.h>
 #include <string.h>
 
-/* A served message is a push and a pull a node, under max-min rates. */
-enum { SERVED_WORK = 4 };
+/* One strategy may not use up a step. */
+enum { MOST_EVENTS = 750000 };
 
-enum status pool_evaluate(struct pool *pool, const struct strategy *strategy, double *us, struct error *err) {
-    struct prediction prediction;
-    enum status st = predictor_run(pool->predictor, strategy, &prediction, err);
+/* The first iterations start from an empty network, and may take some percent longer than the later ones. */
+static const double SLOW_START = 1.1;
+
+enum status pool_evaluate(struct pool *pool, const struct strategy *strategy, double enough_us, double *us,
+                          struct error *err) {
+    struct predictor *predictor = pool->predictor;
+    struct prediction prediction = {0};
+    predictor->enough_us = isfinite(enough_us) ? SLOW_START * enough_us : 0;
+    predictor->most_events = MOST_EVENTS;
+    enum status st = predictor_run(predictor, strategy, &prediction, err);
+    predictor->enough_us = 0;
+    predictor->most_events = 0;
     *us = st ? INFINITY : prediction.iteration_us;
     pool->evaluations++;
-    pool->work += strategy->n_variables;
-    if (!st) {
-        bool served = pool->predictor->plan.any_server;
-        pool->work += (double)prediction.messages * prediction.passes *
-                      (served ? SERVED_WORK * pool->space->cluster->n_nodes : 1);
-    }
+    pool->work += strategy->n_variables + (st == ST_TOO_LARGE ? MOST_EVENTS : (double)prediction.events);
     return st == ST_INFEASIBLE || st == ST_TOO_LARGE ? ST_OK : st;
 }
 
@@ -48,8 +52,10 @@ void pool_add(struct pool *pool, struct strategy *strategy, double us) {
 }
 
 enum status pool_offer(struct pool *pool, struct strategy *strategy, double *out_us, struct error *err) {
+    const struct list *list = &pool->lists[pool->proposer];
+    bool full = list->n == PROPOSER_CANDIDATES;
     double us;
-    enum status st = pool_evaluate(pool, strategy, &us, err);
+    enum status st = pool_evaluate(pool, strategy, full ? list->items[PROPOSER_CANDIDATES - 1].us : INFINITY, &us, err);
     if (st) {
         strategy_release(strategy);
         return st;

@@ -27,12 +27,15 @@ struct pool {
 /* Whether the current proposer may predict more. */
 bool pool_has_left(const struct pool *pool);
 
-/* Predicted time; INFINITY for what cannot be lowered or run. Fails: ST_NO_MEMORY and what predictions fail with beyond
+/* Predicted time; INFINITY for what cannot be lowered or run. What is slower than enough_us (INFINITY: nothing) may get
+ * any time above enough_us, which is found sooner. Fails: ST_NO_MEMORY and what predictions fail with beyond
  * ST_INFEASIBLE and ST_TOO_LARGE. */
-enum status pool_evaluate(struct pool *pool, const struct strategy *strategy, double *us, struct error *err);
+enum status pool_evaluate(struct pool *pool, const struct strategy *strategy, double enough_us, double *us,
+                          struct error *err);
 
 /* Evaluate the strategy and move it into the current proposer's list, if it is new and good enough; otherwise, and on
- * failure, release it. `us` may be NULL. Fails: as pool_evaluate. */
+ * failure, release it. `us` may be NULL; of what is too slow for the list it is only a lower bound. Fails: as
+ * pool_evaluate. */
 enum status pool_offer(struct pool *pool, struct strategy *strategy, double *us, struct error *err);
 
 /* Whether it was tried or is in a list. */

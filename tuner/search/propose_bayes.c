@@ -146,7 +146,7 @@ static enum status predict(struct pool *pool, struct observations *o, const stru
             x[k] = rng_uniform(rng);
         if ((st = box_strategy(box, x, &strategy, err)))
             return st;
-        st = pool_evaluate(pool, &strategy, &us, err);
+        st = pool_evaluate(pool, &strategy, INFINITY, &us, err);
         strategy_release(&strategy);
         if (!st && isfinite(us))
             o->trials[o->n++] =

@@ -293,6 +293,83 @@ static void alike_workers_folded_into_one_predict_what_every_node_does(void **st
     }
 }
 
+/* A run that may give up says what it took so far, or the very same as one that may not. The first iteration may take a
+ * tenth longer than those that follow it, seldom more. */
+static void a_run_gives_up_on_slow_plans_alone(void **state) {
+    (void)state;
+    struct fixture f;
+    int gave_up = 0, too_soon = 0;
+    for (int i = 0; i < PLANS; i++) {
+        struct rng rng;
+        rng_split(&rng, test_seed() + 6, (uint64_t)i);
+        random_plan(&rng, &f, BOTH);
+        struct prediction exact = fixture_predict(&f, NULL);
+        double enough = exact.iteration_us * rng_between(&rng, 0.3, 2);
+        struct prediction p = fixture_predict(&f, &(struct timeline_options){.enough_us = enough});
+        if (p.converged)
+            assert_true(p.iteration_us == exact.iteration_us && p.passes == exact.passes);
+        if (p.converged || p.iteration_us == exact.iteration_us)
+            continue;
+        assert_true(p.iteration_us > enough);
+        gave_up++;
+        too_soon += enough > 1.1 * exact.iteration_us;
+    }
+    printf("%d of %d gave up, %d too soon\n", gave_up, PLANS, too_soon);
+    assert_true(gave_up > PLANS / 5 && too_soon <= PLANS / 300);
+}
+
+/* Before its first event a run gives up where the load alone is too much. No iteration is shorter than that; a mean of
+ * iterations that go on differing is known to a standard error of 0.5%. */
+static void no_iteration_is_shorter_than_the_load(void **state) {
+    (void)state;
+    struct fixture f;
+    int half = 0;
+    for (int i = 0; i < PLANS; i++) {
+        struct rng rng;
+        rng_split(&rng, test_seed() + 7, (uint64_t)i);
+        random_plan(&rng, &f, i % 2 ? SERVERS : BOTH);
+        if (!f.plan.any_server)
+            continue;
+        struct prediction exact = fixture_predict(&f, NULL);
+        struct prediction load = fixture_predict(&f, &(struct timeline_options){.enough_us = 1e-9});
+        assert_true(!load.converged && load.passes == 0 && load.iteration_us > 0);
+        if (load.iteration_us > exact.iteration_us * (exact.converged ? 1 + 1e-6 : 1.02))
+            printf("plan %d: load %.9f, iteration %.9f\n", i, load.iteration_us, exact.iteration_us);
+        assert_true(load.iteration_us <= exact.iteration_us * (exact.converged ? 1 + 1e-6 : 1.02));
+        half += load.iteration_us > 0.5 * exact.iteration_us;
+    }
+    printf("the load is over half of the iteration in %d of %d plans\n", half, PLANS);
+    assert_true(half > PLANS / 10);
+}
+
+/* A limit of events ends a run after a whole iteration, or says that not even one was through. */
+static void a_run_ends_after_so_many_events(void **state) {
+    (void)state;
+    struct fixture f;
+    struct error err;
+    int early = 0, refused = 0;
+    double worst = 0;
+    for (int i = 0; i < PLANS; i++) {
+        struct rng rng;
+        rng_split(&rng, test_seed() + 8, (uint64_t)i);
+        random_plan(&rng, &f, BOTH);
+        struct prediction exact = fixture_predict(&f, NULL), p;
+        struct timeline_options options = {.most_events = 1 + rng_below(&rng, exact.events)};
+        enum status status = fixture_run(&f, &options, &p, &err);
+        refused += status == ST_TOO_LARGE;
+        if (status == ST_TOO_LARGE)
+            continue;
+        assert_ok(status);
+        assert_true(p.passes >= 1 && p.passes <= exact.passes && p.events <= exact.events);
+        early += p.passes < exact.passes;
+        worst = fmax(worst, fabs(p.iteration_us / exact.iteration_us - 1));
+        assert_true(!p.converged || p.iteration_us == exact.iteration_us);
+    }
+    printf("%d of %d ended early, off by up to %.1f%%; %d before the first iteration was through\n", early, PLANS,
+           100 * worst, refused);
+    assert_true(early > PLANS / 10 && refused > PLANS / 10 && worst < 1);
+}
+
 /* 12 layers of 4 to 8 MB. */
 static void random_large_model(struct rng *rng, struct model *model) {
     struct error err;
@@ -487,6 +564,9 @@ int main(void) {
         cmocka_unit_test(mixed_plans_meet_a_plain_simulation),
         cmocka_unit_test(one_chain_and_equal_shares_agree_with_every_node_and_max_min),
         cmocka_unit_test(alike_workers_folded_into_one_predict_what_every_node_does),
+        cmocka_unit_test(a_run_gives_up_on_slow_plans_alone),
+        cmocka_unit_test(no_iteration_is_shorter_than_the_load),
+        cmocka_unit_test(a_run_ends_after_so_many_events),
         cmocka_unit_test(few_passes_of_a_large_plan_are_close_to_many),
         cmocka_unit_test(most_plans_settle),
         cmocka_unit_test(averaging_ends_once_the_standard_error_is_small),

@@ -100,16 +100,22 @@ static inline void fixture_finish(struct fixture *f, enum policy policy, uint64_
     plan->by_gate = f->by_gate;
 }
 
-static inline struct prediction fixture_predict(const struct fixture *f, const struct timeline_options *options) {
-    struct error err;
+static inline enum status fixture_run(const struct fixture *f, const struct timeline_options *options,
+                                      struct prediction *out, struct error *err) {
     struct cost cost;
-    struct prediction prediction;
     struct timeline *tl = timeline_new();
     assert_non_null(tl);
-    assert_ok(cost_init(&cost, &f->site.cluster, &err));
-    assert_ok(timeline_run(tl, &f->plan, &cost, options, &prediction, &err));
+    assert_true(cost_init(&cost, &f->site.cluster, err) == ST_OK);
+    enum status status = timeline_run(tl, &f->plan, &cost, options, out, err);
     cost_release(&cost);
     timeline_free(tl);
+    return status;
+}
+
+static inline struct prediction fixture_predict(const struct fixture *f, const struct timeline_options *options) {
+    struct error err;
+    struct prediction prediction;
+    assert_ok(fixture_run(f, options, &prediction, &err));
     return prediction;
 }
 
