@@ -218,7 +218,7 @@ $(OUT)/tests/curves/curves: $(CURVES) $$(foreach f,$$(call closure,cli),$$(call 
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(CURVES) $(call link,cli)
 EVALUATE := $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard tests/evaluate/*.c)) $(SUPPORT_STRATEGY) $(SUPPORT_TUNER)
-evaluate: all $(OUT)/tests/evaluate/evaluate  ## learned rankers against recorded trials: accuracy, transfer, features, search, ablation, bayes
+evaluate: all $(OUT)/tests/evaluate/evaluate  ## learned rankers against recorded trials: accuracy, transfer, features, search, ablation, bayes, bound
 	@OUT=$(OUT) tests/evaluate.sh
 $(OUT)/tests/evaluate/evaluate: $(EVALUATE) $$(foreach f,$$(call closure,cli),$$(call lib,$$(f)))
 	$(call say,LINK,$@)

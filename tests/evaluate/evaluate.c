@@ -17,8 +17,8 @@ static const struct {
     const char *name;
     void (*print)(struct corpus *corpus);
 } TABLES[] = {
-    {"accuracy", table_accuracy}, {"transfer", table_transfer}, {"features", table_features},
-    {"search", table_search},     {"ablation", table_ablation}, {"bayes", table_bayes},
+    {"accuracy", table_accuracy}, {"transfer", table_transfer}, {"features", table_features}, {"search", table_search},
+    {"ablation", table_ablation}, {"bayes", table_bayes},       {"bound", table_bound},
 };
 enum { N_TABLES = sizeof TABLES / sizeof TABLES[0] };
 

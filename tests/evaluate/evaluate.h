@@ -114,5 +114,6 @@ void table_ablation(struct corpus *corpus);
 void constraints_load(struct corpus *corpus, struct store *store);
 void print_constraints(const struct corpus *corpus); /* a part of the table ablation */
 void table_bayes(struct corpus *corpus);
+void table_bound(struct corpus *corpus);
 
 #endif
