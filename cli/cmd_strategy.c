@@ -169,7 +169,8 @@ static enum status strategy_show(int argc, char **argv, struct error *err) {
     } else if (!st) {
         text_print(stdout, "%s (%.12s) for %s on %s\n", l.strategy.name, l.strategy.id.hex, l.inputs.model.name,
                    l.inputs.cluster.name);
-        text_print(stdout, "schedule: %s, credit %s, %s\n", policy_text(&l.strategy, policy, sizeof policy),
+        text_print(stdout, "schedule: %s%s, credit %s, %s\n", policy_text(&l.strategy, policy, sizeof policy),
+                   l.strategy.pulls_by_priority ? ", pulls too" : "",
                    credit_text(l.strategy.credit_bytes, credit, sizeof credit),
                    l.strategy.cross_iteration ? "communication runs on into the next forward pass"
                                               : "barrier between iterations");
@@ -251,6 +252,11 @@ static void diff_schedule(const struct strategy *a, const struct strategy *b, st
         table_cell(table, "%s", policy_text(b, y, sizeof y));
     }
     diff_slices(a, b, table);
+    if (a->pulls_by_priority != b->pulls_by_priority) {
+        table_cell(table, "pulls");
+        table_cell(table, "%s", a->pulls_by_priority ? "by priority" : "at once");
+        table_cell(table, "%s", b->pulls_by_priority ? "by priority" : "at once");
+    }
     if (a->credit_bytes != b->credit_bytes) {
         table_cell(table, "credit");
         table_cell(table, "%s", credit_text(a->credit_bytes, x, sizeof x));

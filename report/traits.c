@@ -49,7 +49,7 @@ static void write_schedule(const struct strategy *s, char out[TRAITS][TRAIT_ROOM
     char bytes[32];
     static const char *const orders[] = {"as they become ready (fifo)", "what is needed first goes first (priority)",
                                          "by an exact schedule (preemptive)"};
-    snprintf(out[TRAIT_ORDER], TRAIT_ROOM, "%s", orders[s->policy]);
+    snprintf(out[TRAIT_ORDER], TRAIT_ROOM, "%s%s", orders[s->policy], s->pulls_by_priority ? ", pulls too" : "");
     if (s->credit_bytes == CREDIT_UNLIMITED)
         snprintf(out[TRAIT_CREDIT], TRAIT_ROOM, "no limit");
     else if (!s->credit_bytes)

@@ -318,21 +318,21 @@ static void step_done(struct timeline *tl, uint32_t c, double time_us) {
     run_steps(tl, c, step + 1 < plan->n_steps ? step + 1 : 0, time_us);
 }
 
-static bool fits(const struct timeline *tl, const struct chain *chain, uint64_t bytes) {
+static bool fits(const struct timeline *tl, const struct window *in_flight, uint64_t bytes) {
     uint64_t credit = tl->plan->credit_bytes;
-    if (chain->in_flight == 0 || credit == CREDIT_UNLIMITED)
+    if (in_flight->messages == 0 || credit == CREDIT_UNLIMITED)
         return true;
-    return chain->in_flight_bytes <= credit && bytes <= credit - chain->in_flight_bytes;
+    return in_flight->bytes <= credit && bytes <= credit - in_flight->bytes;
 }
 
-static void take_credit(struct chain *chain, uint64_t bytes) {
-    chain->in_flight++;
-    chain->in_flight_bytes += bytes;
+static void take_credit(struct window *in_flight, uint64_t bytes) {
+    in_flight->messages++;
+    in_flight->bytes += bytes;
 }
 
-static void return_credit(struct chain *chain, uint64_t bytes) {
-    chain->in_flight--;
-    chain->in_flight_bytes -= bytes;
+static void return_credit(struct chain *chain, struct window *in_flight, uint64_t bytes) {
+    in_flight->messages--;
+    in_flight->bytes -= bytes;
     chain->dirty = true;
 }
 
@@ -418,7 +418,7 @@ static void join(struct timeline *tl, uint32_t c, uint32_t m, double at_us) {
 static void launch(struct timeline *tl, uint32_t c, uint32_t m) {
     struct chain *chain = &tl->chains[c];
     const struct message *message = &tl->plan->messages[m];
-    take_credit(chain, message->bytes);
+    take_credit(&chain->in_flight, message->bytes);
     tl->queued -= chain->count;
     tl->queue_us += tl->now_us * chain->count;
     tl->active++;
@@ -433,24 +433,52 @@ static void launch(struct timeline *tl, uint32_t c, uint32_t m) {
     }
     for (uint32_t d = 0; d < tl->n_chains; d++) {
         if (d != c)
-            take_credit(&tl->chains[d], message->bytes);
+            take_credit(&tl->chains[d].in_flight, message->bytes);
         join(tl, d, m, tl->now_us + tl->cost->runtime.coordination_us);
     }
 }
 
-static void serve_queue(struct timeline *tl, uint32_t c) {
+static void serve_pushes(struct timeline *tl, uint32_t c) {
     struct chain *chain = &tl->chains[c];
     const struct plan *plan = tl->plan;
     bool fixed = plan->policy != POLICY_priority;
-    chain->dirty = false;
     for (;;) {
         uint32_t m = fixed ? chain->next : ready_set_first(&chain->ready);
-        if (m == UINT32_MAX || !ready_set_has(&chain->ready, m) || !fits(tl, chain, plan->messages[m].bytes))
+        if (m == UINT32_MAX || !ready_set_has(&chain->ready, m) ||
+            !fits(tl, &chain->in_flight, plan->messages[m].bytes))
             return;
         ready_set_remove(&chain->ready, m);
         chain->next = m + 1 < plan->n_messages ? m + 1 : 0;
         launch(tl, c, m);
     }
+}
+
+/* ---- pulls that wait for their turn ---- */
+
+static void enqueue_pull(struct timeline *tl, uint32_t c, uint32_t m) {
+    ready_set_add(&tl->chains[c].pulls, m);
+    tl->chains[c].dirty = true;
+}
+
+static void serve_pulls(struct timeline *tl, uint32_t c) {
+    struct chain *chain = &tl->chains[c];
+    /* On connections the first part has come unasked. */
+    enum timer_kind part = isfinite(tl->cost->eager_bytes) ? TIMER_PULL_ANSWER : TIMER_PULL;
+    for (uint32_t m; (m = ready_set_first(&chain->pulls)) != UINT32_MAX;) {
+        uint64_t bytes = tl->plan->messages[m].bytes;
+        if (!fits(tl, &chain->pulling, bytes))
+            return;
+        ready_set_remove(&chain->pulls, m);
+        take_credit(&chain->pulling, bytes);
+        set_timer(tl, c, m, part, tl->now_us, tl->now_us);
+    }
+}
+
+static void serve_queues(struct timeline *tl, uint32_t c) {
+    tl->chains[c].dirty = false;
+    serve_pushes(tl, c);
+    if (tl->plan->pulls_by_priority)
+        serve_pulls(tl, c);
 }
 
 /* ---- arrivals ---- */
@@ -467,7 +495,7 @@ static void all_reduce_done(struct timeline *tl, uint32_t m, double began_us) {
     tl->begin_us[m] = 0;
     tl->active -= tl->coordinated ? 1 : tl->n_chains;
     for (uint32_t c = 0; c < tl->n_chains; c++) {
-        return_credit(&tl->chains[c], message->bytes);
+        return_credit(&tl->chains[c], &tl->chains[c].in_flight, message->bytes);
         open_gate(tl, c, m, usable);
     }
 }
@@ -479,6 +507,12 @@ static void push_done(struct timeline *tl, uint32_t c, uint32_t m, double began_
     tl->arrived[tl->n_arrived++] = (struct arrival){m, copies_of(message, chain) * chain->count};
 }
 
+/* A pull that is not longer than its first part comes unasked on a connection. */
+static bool waits_for_turn(const struct timeline *tl, const struct message *message) {
+    double eager = tl->cost->eager_bytes;
+    return tl->plan->pulls_by_priority && (!isfinite(eager) || (double)message->bytes > eager);
+}
+
 static void pull_done(struct timeline *tl, uint32_t c, uint32_t m, double began_us) {
     const struct message *message = &tl->plan->messages[m];
     struct chain *chain = &tl->chains[c];
@@ -487,7 +521,21 @@ static void pull_done(struct timeline *tl, uint32_t c, uint32_t m, double began_
         usable += in_node_us(tl, chain, message->bytes);
     emit(tl, INTERVAL_PULL, chain->node, m, began_us, tl->now_us);
     tl->active--;
+    if (waits_for_turn(tl, message))
+        return_credit(chain, &chain->pulling, message->bytes);
     open_gate(tl, c, m, usable);
+}
+
+/* Without connections pulls wait at the chain from the moment when the server has the sum. */
+static void sum_done(struct timeline *tl, uint32_t m, double sum_us) {
+    bool waits = tl->plan->pulls_by_priority && !isfinite(tl->cost->eager_bytes);
+    for (uint32_t c = 0; c < tl->n_chains; c++)
+        if (!waits)
+            set_timer(tl, c, m, TIMER_PULL, sum_us, sum_us);
+        else if (sum_us <= tl->now_us + INSTANT_US)
+            enqueue_pull(tl, c, m);
+        else
+            timer_push(tl, (struct timer){.time_us = sum_us, .message = m, .chain = (uint16_t)c, .kind = TIMER_SUM});
 }
 
 /* The server adds a push to those before it; with the last one it answers. */
@@ -500,8 +548,7 @@ static void add_arrival(struct timeline *tl, const struct arrival *arrival) {
     if (++tl->joined[m] < tl->n_chains)
         return;
     tl->joined[m] = 0;
-    for (uint32_t c = 0; c < tl->n_chains; c++)
-        set_timer(tl, c, m, TIMER_PULL, *free_us, *free_us);
+    sum_done(tl, m, *free_us);
 }
 
 /* Take in the pushes of this instant in the plan's order, in whatever order the network found them. */
@@ -584,7 +631,7 @@ static void push_came(struct timeline *tl, uint32_t c, uint32_t m, double began_
     if (isfinite(tl->cost->eager_bytes))
         set_timer(tl, c, m, TIMER_PUSH_ANSWER, tl->now_us, began_us);
     else
-        return_credit(&tl->chains[c], message->bytes);
+        return_credit(&tl->chains[c], &tl->chains[c].in_flight, message->bytes);
     if ((double)message->bytes <= tl->cost->eager_bytes)
         push_done(tl, c, m, began_us);
 }
@@ -592,6 +639,8 @@ static void push_came(struct timeline *tl, uint32_t c, uint32_t m, double began_
 static void pull_came(struct timeline *tl, uint32_t c, uint32_t m, double began_us) {
     if ((double)tl->plan->messages[m].bytes <= tl->cost->eager_bytes)
         pull_done(tl, c, m, began_us);
+    else if (tl->plan->pulls_by_priority)
+        enqueue_pull(tl, c, m);
     else
         set_timer(tl, c, m, TIMER_PULL_ANSWER, tl->now_us, began_us);
 }
@@ -600,7 +649,7 @@ static void pull_came(struct timeline *tl, uint32_t c, uint32_t m, double began_
 static void answered(struct timeline *tl, uint32_t c, uint32_t m, bool pull, double began_us) {
     const struct message *message = &tl->plan->messages[m];
     if (!pull)
-        return_credit(&tl->chains[c], message->bytes);
+        return_credit(&tl->chains[c], &tl->chains[c].in_flight, message->bytes);
     if ((double)message->bytes > tl->cost->eager_bytes)
         start_part(tl, c, m, pull ? TIMER_PULL_REST : TIMER_PUSH_REST, began_us);
 }
@@ -624,6 +673,8 @@ static void handle_timer(struct timeline *tl, struct timer timer) {
         step_done(tl, timer.chain, timer.time_us);
     else if (kind == TIMER_STARTUP)
         begin_startup(tl, timer.message);
+    else if (kind == TIMER_SUM)
+        enqueue_pull(tl, timer.chain, timer.message);
     else if (kind == TIMER_ALL_REDUCE)
         start_all_reduce(tl, timer.message,
                          tl->now_us - timeline_message_cost(tl, &tl->plan->messages[timer.message]).startup_us);
@@ -715,7 +766,7 @@ static enum status run(struct timeline *tl, struct error *err) {
                              (unsigned long long)tl->options->most_events);
         for (uint32_t c = 0; c < tl->n_chains; c++)
             if (tl->chains[c].dirty)
-                serve_queue(tl, c);
+                serve_queues(tl, c);
         if (turn % TURNS_A_CHECK == 0)
             status = work_check(err);
     }

@@ -16,11 +16,18 @@
  *   - Parameter server: every node pushes, once or once a device. The server adds the pushes to the sum one after
  *     another, as they come, and sends the sum back when it has all of them. Pushes and pulls share the NICs, and the
  *     credit of a push comes back when the push has arrived.
+ *   - Pulls by priority (plan->pulls_by_priority; ByteScheduler theorem 1): every node has a second queue, for its
+ *     pulls, in the plan's order and with a credit of its own, as large as that of the pushes. A pull is ready when its
+ *     server has the sum, and its credit comes back when it has arrived. The queue is the worker's and not the
+ * server's, because every worker runs a scheduler of its own, for the pulls from all servers (ByteScheduler §5). The
+ * two credits are apart because pushes and pulls take turns on different resources, the two directions of the NIC
+ *     (§2.2): the theorem puts pulls before pulls and pushes before pushes.
  *   - Connections: where the transport is a measured one (cost.eager_bytes is finite), one process sends another
  *     everything over one connection, in order, and connections, not messages, share a NIC. The first eager_bytes of a
  *     push or pull are sent at once; the receiver answers a latency later, and then the rest is sent. The credit of a
  *     push comes back with its answer, because the sender has then handed over all of it. An answer has no length, but
- *     waits for what its connection carries before it.
+ *     waits for what its connection carries before it. Where pulls go by priority, the first part of a pull comes
+ *     unasked, and the answer waits in the queue of pulls; a pull that is no longer than its first part has no turn.
  *   - Scattering into several gradients, decoding, and copies to a node's other devices (local_reduction), delay the
  * gate only.
  *   - A tree with bursts has two parts (strategy/cost/all_reduce.h): it first holds the NICs' directions towards the
@@ -84,11 +91,12 @@ struct prediction {
     double exposed_us;    /* iteration - compute */
     double samples_per_s; /* batch of all devices over the iteration */
     double comm_busy_us;  /* time of an iteration in which some message is on its way */
-    double queue_us;   /* sum over an iteration's messages (and nodes, for pushes): how long each waited when ready */
-    uint32_t messages; /* an iteration */
-    uint32_t passes;   /* iterations that were simulated */
-    uint64_t events;   /* what the run has cost: ends of steps, starts of transfers, changes of their rates */
-    bool lossy;        /* as the plan: only the bound for lossy strategies holds */
+    double queue_us;      /* sum over an iteration's messages (and nodes, for pushes; pulls do not count): how long each
+                             waited when ready */
+    uint32_t messages;    /* an iteration */
+    uint32_t passes;      /* iterations that were simulated */
+    uint64_t events;      /* what the run has cost: ends of steps, starts of transfers, changes of their rates */
+    bool lossy;           /* as the plan: only the bound for lossy strategies holds */
     bool converged; /* false: iterations go on differing and iteration_us is their mean, to a standard error of 0.5% (1%
                        where an iteration has more than 100,000 pushes and pulls) or over max_passes of them */
 };

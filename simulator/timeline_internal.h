@@ -34,6 +34,7 @@ enum timer_kind {
     TIMER_PUSH,
     TIMER_PUSH_ANSWER,
     TIMER_PUSH_REST,
+    TIMER_SUM, /* the server has the sum, where pulls wait for their turn and have not begun */
     TIMER_PULL,
     TIMER_PULL_ANSWER,
     TIMER_PULL_REST
@@ -47,6 +48,12 @@ struct timer {
     uint16_t chain, kind;
 };
 
+/* What of a node's messages is in flight: pushes and all-reduces, or pulls. */
+struct window {
+    uint32_t messages;
+    uint64_t bytes;
+};
+
 struct chain {
     uint32_t node, devices;
     uint32_t count; /* nodes that it stands for, `node` the first of them */
@@ -58,10 +65,9 @@ struct chain {
     double *opened_us; /* n_steps: when the latest of the messages that have come became usable */
     struct ready_set ready;
     uint32_t next; /* fifo, preemptive: whose turn it is */
-    uint32_t in_flight;
-    uint64_t in_flight_bytes;
+    struct window in_flight;
     double launcher_us;   /* when the launching processor is free */
-    bool dirty;           /* its queue may have something to launch */
+    bool dirty;           /* its queues may have something to launch */
     uint32_t arrivals;    /* how often it has come to the start of `home` */
     double started_us[4]; /* the last four of them, by arrivals mod 4 */
     double second_us;     /* the second of them */
@@ -71,6 +77,9 @@ struct chain {
     double left_us, rate, since_us; /* of the step at since_us, and how fast it passes */
     double began_us;                /* of the step */
     uint32_t starting, moving;      /* its messages that start up, and whose bytes move */
+    /* Only where pulls wait for their turn. */
+    struct ready_set pulls;
+    struct window pulling;
 };
 
 /* A push that has come to its server, `copies` gradients of the message in one. */

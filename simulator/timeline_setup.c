@@ -116,6 +116,11 @@ static size_t parts_at_once(const struct cost *cost) {
     return isfinite(cost->eager_bytes) ? 2 : 1;
 }
 
+/* Of a chain: one of pushes and all-reduces, and perhaps one of pulls. */
+static size_t queues_of(const struct plan *plan) {
+    return plan->pulls_by_priority ? 2 : 1;
+}
+
 static enum status sizes_of(const struct plan *plan, const struct cost *cost, const struct timeline_options *options,
                             struct sizes *out, struct error *err) {
     size_t served, servers, nodes = cost->cluster->n_nodes, links = cost->cluster->n_links;
@@ -127,7 +132,7 @@ static enum status sizes_of(const struct plan *plan, const struct cost *cost, co
         return error_set(err, ST_TOO_LARGE,
                          "%zu nodes push %zu messages each; the simulator holds %d pushes: use larger partitions",
                          s.chains, served, MAX_PUSHES);
-    s.words = ready_set_words(s.messages) * s.chains;
+    s.words = ready_set_words(s.messages) * s.chains * queues_of(plan);
     s.nodes = nodes;
     s.classes = servers * s.chains * 2 + ways;
     s.transfers = 2 * pushes * parts_at_once(cost) + ways * (s.messages - served);
@@ -229,7 +234,10 @@ static void init_chain(struct timeline *tl, uint32_t c, uint32_t node, uint32_t 
         chain->left[k] = k == tl->home ? 0 : plan->first_gate[k + 1] - plan->first_gate[k];
         chain->opened_us[k] = 0;
     }
-    ready_set_init(&chain->ready, plan->n_messages, tl->words + c * words);
+    uint64_t *at = tl->words + c * queues_of(plan) * words;
+    ready_set_init(&chain->ready, plan->n_messages, at);
+    if (plan->pulls_by_priority)
+        ready_set_init(&chain->pulls, plan->n_messages, at + words);
 }
 
 static void init_chains(struct timeline *tl, bool all) {

@@ -422,7 +422,8 @@ enum status plan_relower(struct plan *plan, const struct model *model, const str
                           .cluster = cluster,
                           .policy = strategy->policy,
                           .credit_bytes = strategy->credit_bytes,
-                          .cross_iteration = strategy->cross_iteration};
+                          .cross_iteration = strategy->cross_iteration,
+                          .pulls_by_priority = strategy_orders_pulls(strategy)};
     enum status st = strategy_check(strategy, model, cluster, err);
     if (!st)
         st = lower(plan, strategy, err);

@@ -18,6 +18,9 @@
  * priority passes over messages that are not ready. fifo and preemptive never do: they keep to the order, so that every
  * device knows it beforehand.
  *
+ * Pulls start as soon as their servers have the sums. With pulls_by_priority (under priority alone) they wait at each
+ * worker, in the order of messages, for a credit of their own (simulator/timeline.h).
+ *
  * A strict order cannot deadlock, whichever it is. Gates are forward steps and gradients come from backward steps. So
  * once an iteration's last gate has opened, compute alone makes all its messages ready, on every device. The message
  * whose turn it is comes, and with nothing in flight it always fits the credit. A bad order only wastes time.
@@ -79,6 +82,7 @@ struct plan {
     enum policy policy;
     uint64_t credit_bytes; /* CREDIT_UNLIMITED: all that are ready go at once; 0: one at a time */
     bool cross_iteration;
+    bool pulls_by_priority; /* a worker's pulls go in the order of messages, at most credit_bytes of them at once */
     uint32_t n_steps, n_forward_steps, n_messages, n_pieces;
     const double *step_us;          /* n_steps, on a device with compute_scale 1 */
     const struct message *messages; /* n_messages, in the order they go */

@@ -144,6 +144,14 @@ static void clear_other_kind(struct variable_sync *sync) {
     sync->push = 0;
 }
 
+bool strategy_orders_pulls(const struct strategy *strategy) {
+    bool served = false;
+    for (uint32_t i = 0; i < strategy->n_variables; i++)
+        served |= strategy->variables[i].kind == SYNC_PARAMETER_SERVER;
+    return strategy->pulls_by_priority && strategy->policy == POLICY_priority &&
+           strategy->credit_bytes != CREDIT_UNLIMITED && served;
+}
+
 enum status strategy_seal(struct strategy *strategy, const struct model *model, const struct cluster *cluster,
                           struct error *err) {
     enum status st = strategy_check(strategy, model, cluster, err);
@@ -151,6 +159,7 @@ enum status strategy_seal(struct strategy *strategy, const struct model *model, 
         return st;
     for (uint32_t i = 0; i < strategy->n_variables; i++)
         clear_other_kind(&strategy->variables[i]);
+    strategy->pulls_by_priority = strategy_orders_pulls(strategy);
     if (strategy->n_groups && (st = renumber_groups(strategy, err)))
         return st;
     if ((st = renumber_pushes(strategy, err)))

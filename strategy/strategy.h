@@ -10,6 +10,10 @@
  *     "credit_bytes"     how many bytes may be in flight (ByteScheduler §4); 0: one message at a time; default: no
  *                        limit
  *     "cross_iteration"  whether messages may run on into the next iteration's forward pass; default false: a barrier
+ *     "pulls"            when a worker pulls a sum from its server: at_once (default: as soon as the server has it) or
+ *                        priority, under policy priority alone: the worker pulls what the next forward pass needs first
+ *                        first, and has at most credit_bytes of pulls in flight, beside those of pushes (ByteScheduler
+ *                        theorem 1). A schedule without a limit or without servers has nothing to order: at_once
  *     "slices"           of policy preemptive alone, which requires it: the messages in the order in which they go:
  *       "group"            id of a group
  *       "bytes"            the next so many bytes of the group's gradients, its members in the order of readiness
@@ -100,6 +104,7 @@ struct strategy {
     enum policy policy;
     uint64_t credit_bytes;
     bool cross_iteration;
+    bool pulls_by_priority;                   /* "pulls"; sealed: only where it makes a difference */
     uint32_t n_groups, n_variables, n_slices; /* n_variables = the model's; n_slices: POLICY_preemptive only */
     struct group *groups;
     struct slice *slices;            /* in the order in which they go; those of a group add up to its bytes */
@@ -112,6 +117,9 @@ const char *encoding_name(enum encoding encoding);
 /* Whether a gradient travels as its touched rows: sparse, and under a server or gathered. */
 bool strategy_moves_rows(const struct strategy *strategy, const struct variable *variable,
                          const struct variable_sync *sync);
+
+/* Whether pulls wait for their turn: pulls_by_priority, and policy, credit and servers are such that it matters. */
+bool strategy_orders_pulls(const struct strategy *strategy);
 
 /* The dtype in which a variable's gradient travels. */
 enum dtype strategy_wire_dtype(const struct variable *variable, const struct variable_sync *sync);
@@ -140,7 +148,8 @@ enum status strategy_copy(const struct strategy *from, const char *name, struct 
 
 /* Bring a built strategy into its one form and compute its id: groups without members are dropped and the rest are
  * numbered 0, 1, ... in the order of their first variable, pushes 1, 2, ... likewise, a push of one variable is 0, axis
- * is 0 where shards is 1, fields of the other kind are cleared; slices follow their groups and keep their order. Then
+ * is 0 where shards is 1, fields of the other kind are cleared; pulls_by_priority is false where it changes nothing
+ * (without policy priority, a credit and servers); slices follow their groups and keep their order. Then
  * strategy_check. The name is not part of the id: the id says what is done, not what it is called. */
 enum status strategy_seal(struct strategy *strategy, const struct model *model, const struct cluster *cluster,
                           struct error *err);

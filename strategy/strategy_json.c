@@ -14,13 +14,14 @@ static const char *const policy_words[] = {POLICY_TABLE(X) NULL};
 static const char *const encoding_words[] = {ENCODING_TABLE(X) NULL};
 static const char *const algorithm_words[] = {ALGORITHM_TABLE(X) NULL};
 #undef X
+static const char *const pulls_words[] = {"at_once", "priority", NULL};
 
 /* ---- reading ---- */
 
 static enum status read_schedule(const struct json_at *root, struct strategy *out, struct error *err) {
-    static const char *const known[] = {"policy", "credit_bytes", "cross_iteration", "slices", NULL};
+    static const char *const known[] = {"policy", "credit_bytes", "cross_iteration", "pulls", "slices", NULL};
     struct json_at at;
-    size_t policy = POLICY_fifo;
+    size_t policy = POLICY_fifo, pulls = 0;
     enum status st = json_member(root, "schedule", &at, err);
     if (!st)
         st = json_expect_object(&at, known, err);
@@ -30,7 +31,12 @@ static enum status read_schedule(const struct json_at *root, struct strategy *ou
         st = json_get_integer(&at, "credit_bytes", JSON_OPTIONAL, 0, STRATEGY_MAX_BYTES, &out->credit_bytes, err);
     if (!st)
         st = json_get_bool(&at, "cross_iteration", JSON_OPTIONAL, &out->cross_iteration, err);
+    if (!st)
+        st = json_get_word(&at, "pulls", JSON_OPTIONAL, pulls_words, &pulls, err);
+    if (!st && pulls && policy != POLICY_priority)
+        st = json_fail(&at, err, "\"pulls\" by priority need \"policy\" priority, not %s", policy_words[policy]);
     out->policy = (enum policy)policy;
+    out->pulls_by_priority = pulls;
     return st;
 }
 
@@ -308,6 +314,7 @@ static bool write_schedule(const struct strategy *strategy, cJSON *object) {
            (strategy->credit_bytes == CREDIT_UNLIMITED ||
             cJSON_AddNumberToObject(object, "credit_bytes", (double)strategy->credit_bytes)) &&
            cJSON_AddBoolToObject(object, "cross_iteration", strategy->cross_iteration) &&
+           (!strategy->pulls_by_priority || cJSON_AddStringToObject(object, "pulls", pulls_words[1])) &&
            slices_write(strategy, object);
 }
 

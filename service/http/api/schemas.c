@@ -129,7 +129,7 @@ static const struct schema schemas[] = {
      "'additionalProperties':false,'properties':{'schema':{'const':'syncopate.strategy/1'},'name':" TEXT ","
      "'schedule':{'type':'object','required':['policy'],'additionalProperties':false,"
      "'properties':{'policy':{'enum':['fifo','priority','preemptive']},'credit_bytes':" COUNT ",'cross_iteration':" FLAG
-     ","
+     ",'pulls':{'enum':['at_once','priority']},"
      "'slices':{'type':'array','items':{'type':'object','required':['group','bytes'],'additionalProperties':false,"
      "'properties':{'group':" COUNT ",'bytes':" SIZE "}}}}},"
      "'groups':{'type':'array','items':{'type':'object','required':['id'],'additionalProperties':false,"

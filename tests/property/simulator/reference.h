@@ -34,7 +34,8 @@ enum ref_part {
     REF_TAKEN,
     REF_WHOLE,
     REF_TOWARDS,
-    REF_AWAY
+    REF_AWAY,
+    REF_SUMMED /* nothing to carry: the server has the sum */
 };
 
 /* One message at one node; an all-reduce uses [message][0] once it has begun. */
@@ -73,7 +74,10 @@ struct ref {
     int missing[REF_NODES][REF_STEPS];
     double usable_us[REF_NODES][REF_STEPS];
     struct ref_message at[REF_MESSAGES][REF_NODES];
-    bool has[REF_MESSAGES][REF_NODES]; /* gradient there, for a coordinated all-reduce */
+    bool has[REF_MESSAGES][REF_NODES];      /* gradient there, for a coordinated all-reduce */
+    bool pullable[REF_MESSAGES][REF_NODES]; /* waits for its turn among the node's pulls */
+    int pulling[REF_NODES];
+    uint64_t pulling_bytes[REF_NODES];
     int pushed[REF_MESSAGES];
     int arrived[REF_MESSAGES]; /* copies at this instant, in the order of nodes */
     struct ref_flow flows[REF_FLOWS];
@@ -301,8 +305,18 @@ static inline void ref_push_done(struct ref *r, int c, int m) {
     r->pushed[m]++;
 }
 
+/* On a connection a pull's first part comes unasked, and no more than that has a turn. */
+static inline bool ref_has_pull_turn(const struct ref *r, int m) {
+    bool whole_unasked = !isinf(r->cost->eager_bytes) && (double)r->plan->messages[m].bytes <= r->cost->eager_bytes;
+    return r->plan->pulls_by_priority && !whole_unasked;
+}
+
 static inline void ref_pull_done(struct ref *r, int c, int m) {
     const struct message *message = &r->plan->messages[m];
+    if (ref_has_pull_turn(r, m)) {
+        r->pulling[c]--;
+        r->pulling_bytes[c] -= message->bytes;
+    }
     double time = r->now_us + ref_pack_us(r, m);
     if (message->local_reduction)
         time += (ref_node(r, c)->devices - 1) * (double)message->bytes / r->cost->device_link_bytes_per_us[r->node[c]];
@@ -347,7 +361,9 @@ static inline void ref_part_done(struct ref *r, int c, int m, enum ref_part part
         ref_begin_part(r, c, m, REF_PUSH_REST);
     if (part == REF_PUSH_REST || (part == REF_PUSH && !large))
         ref_push_done(r, c, m);
-    if (part == REF_PULL && large)
+    if (part == REF_PULL && large && ref_has_pull_turn(r, m))
+        r->pullable[m][c] = true;
+    else if (part == REF_PULL && large)
         ref_wait(r, c, m, REF_ASKED, r->now_us);
     if (part == REF_ASKED)
         ref_begin_part(r, c, m, REF_PULL_REST);
@@ -506,6 +522,22 @@ static inline bool ref_may_start(const struct ref *r, int c, int m) {
            r->in_flight_bytes[c] + r->plan->messages[m].bytes <= credit;
 }
 
+/* The first of the pulls that wait, while the credit holds it beside the other pulls. */
+static inline void ref_serve_pulls(struct ref *r, int c) {
+    uint64_t credit = r->plan->credit_bytes;
+    for (int m = 0; m < (int)r->plan->n_messages; m++) {
+        uint64_t bytes = r->plan->messages[m].bytes;
+        if (!r->pullable[m][c])
+            continue;
+        if (r->pulling[c] > 0 && credit != CREDIT_UNLIMITED && r->pulling_bytes[c] + bytes > credit)
+            return;
+        r->pullable[m][c] = false;
+        r->pulling[c]++;
+        r->pulling_bytes[c] += bytes;
+        ref_wait(r, c, m, isinf(r->cost->eager_bytes) ? REF_PULL : REF_ASKED, r->now_us);
+    }
+}
+
 static inline void ref_serve(struct ref *r, int c) {
     int n = (int)r->plan->n_messages;
     for (;;) {
@@ -559,8 +591,15 @@ static inline bool ref_begin_step(struct ref *r, int c, int home) {
 static inline void ref_answer(struct ref *r, int m) {
     const struct message *message = &r->plan->messages[m];
     r->pushed[m] = 0;
+    double sum_us = r->server_us[message->server];
+    bool waits = ref_has_pull_turn(r, m) && isinf(r->cost->eager_bytes);
     for (int c = 0; c < r->n_nodes; c++)
-        ref_wait(r, c, m, REF_PULL, r->server_us[message->server]);
+        if (waits && sum_us <= r->now_us + 1e-7)
+            r->pullable[m][c] = true;
+        else if (waits)
+            r->waits[r->n_waits++] = (struct ref_wait){m, c, REF_SUMMED, sum_us};
+        else
+            ref_wait(r, c, m, REF_PULL, sum_us);
 }
 
 /* Sums at servers; `sums` is what the server has of the message before this instant. */
@@ -614,7 +653,10 @@ static inline bool ref_end_wait(struct ref *r, double until_us) {
     r->n_waits--;
     for (int i = first; i < r->n_waits; i++)
         r->waits[i] = r->waits[i + 1];
-    ref_begin_part(r, wait.chain, wait.message, wait.part);
+    if (wait.part == REF_SUMMED)
+        r->pullable[wait.message][wait.chain] = true;
+    else
+        ref_begin_part(r, wait.chain, wait.message, wait.part);
     return true;
 }
 
@@ -707,8 +749,10 @@ static inline bool ref_run(struct ref *r, const struct plan *plan, const struct 
         while (ref_events(r, next + 1e-7, home))
             ;
         ref_sum_arrivals(r, sums);
-        for (int c = 0; c < r->n_nodes; c++)
+        for (int c = 0; c < r->n_nodes; c++) {
             ref_serve(r, c);
+            ref_serve_pulls(r, c);
+        }
     }
 }
 

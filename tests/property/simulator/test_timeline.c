@@ -15,7 +15,7 @@ enum { PLANS = 300 };
 #endif
 enum { LONG_RUN = 50, AFTER = REF_ITERATIONS - TIMELINE_MAX_PASSES };
 
-enum mix { ALL_REDUCE, SERVERS, BOTH };
+enum mix { ALL_REDUCE, SERVERS, BOTH, PULLS_IN_ORDER };
 
 /* Two iterations may take the same time while ports save ever more, and some later one live on that: seen with
  * all-reduces, by up to 0.3% beside servers. */
@@ -114,11 +114,16 @@ static void random_message_into(struct rng *rng, struct fixture *f, enum mix mix
     if (rng_below(rng, 3) == 0)
         random_encoding_into(rng, m);
     m->algorithm = rng_below(rng, 3) ? (enum algorithm)rng_below(rng, ALGORITHM_COUNT) : ALGORITHM_tree;
-    if (mix == ALL_REDUCE || (mix == BOTH && rng_below(rng, 2)))
+    if (mix == ALL_REDUCE || (mix != SERVERS && rng_below(rng, mix == BOTH ? 2 : 6) == 0))
         return;
     m->kind = SYNC_PARAMETER_SERVER;
     m->server = (uint32_t)rng_below(rng, f->site.cluster.n_nodes);
     m->local_reduction = rng_below(rng, 2);
+}
+
+static void order_pulls(struct fixture *f, uint64_t credit_bytes) {
+    fixture_finish(f, POLICY_priority, credit_bytes);
+    f->plan.pulls_by_priority = f->plan.any_server;
 }
 
 static void random_plan(struct rng *rng, struct fixture *f, enum mix mix) {
@@ -136,6 +141,8 @@ static void random_plan(struct rng *rng, struct fixture *f, enum mix mix) {
         f->messages[i].gate = 0;
     uint64_t credit = rng_below(rng, 3) == 0 ? 0 : rng_below(rng, 2) ? CREDIT_UNLIMITED : rng_below(rng, 2000000);
     fixture_finish(f, (enum policy)rng_below(rng, POLICY_COUNT), credit);
+    if (mix == PULLS_IN_ORDER)
+        order_pulls(f, rng_below(rng, 2) ? 0 : rng_below(rng, 500000));
 }
 
 static uint32_t home_of(const struct fixture *f) {
@@ -206,6 +213,11 @@ static void mixed_plans_meet_a_plain_simulation(void **state) {
     compare_many(BOTH, PLANS / 3);
 }
 
+static void plans_whose_pulls_wait_for_their_turn_meet_a_plain_simulation(void **state) {
+    (void)state;
+    compare_many(PULLS_IN_ORDER, PLANS / 2);
+}
+
 static bool ports_save(const struct fixture *f) {
     return f->site.cluster.n_measurements > 0;
 }
@@ -265,6 +277,8 @@ static void random_alike_plan(struct rng *rng, struct fixture *f) {
     }
     uint64_t credit = rng_below(rng, 3) == 0 ? 0 : rng_below(rng, 2) ? CREDIT_UNLIMITED : rng_below(rng, 2000000);
     fixture_finish(f, rng_below(rng, 2) ? POLICY_fifo : POLICY_priority, credit);
+    if (rng_below(rng, 3) == 0)
+        order_pulls(f, credit);
 }
 
 static bool is_as_before(const struct prediction *a, const struct prediction *b) {
@@ -562,6 +576,7 @@ int main(void) {
         cmocka_unit_test(all_reduce_plans_meet_a_plain_simulation_of_every_node),
         cmocka_unit_test(server_plans_meet_a_plain_simulation),
         cmocka_unit_test(mixed_plans_meet_a_plain_simulation),
+        cmocka_unit_test(plans_whose_pulls_wait_for_their_turn_meet_a_plain_simulation),
         cmocka_unit_test(one_chain_and_equal_shares_agree_with_every_node_and_max_min),
         cmocka_unit_test(alike_workers_folded_into_one_predict_what_every_node_does),
         cmocka_unit_test(a_run_gives_up_on_slow_plans_alone),

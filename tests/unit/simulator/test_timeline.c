@@ -265,6 +265,61 @@ static void parts_take_turns_on_their_connection(void **state) {
     assert_close(fixture_iteration_us(&f), 30 + 136, EXACT);
 }
 
+/* One worker pushes 20000 bytes each for the third, second and first of its forward steps, which take 100 us each:
+ * pushed by 30, 60 and 90 us after the forward pass. What comes back from node 1 moves at a fifth of the NIC's rate. */
+static void three_pulls(struct fixture *f, uint32_t n_servers) {
+    fixture_cluster(f, 1 + n_servers);
+    for (uint32_t i = 1; i <= n_servers; i++)
+        f->site.nodes[i].devices = 0;
+    f->site.links[f->site.cluster.n_links++] = (struct link){1, 0, 1.6};
+    fixture_steps(f, 3, 6, (double[]){100, 100, 100, 10, 30, 30});
+    for (uint32_t gate = 0; gate < 3; gate++) {
+        struct message *m = fixture_message(f, 20000, 5 - gate, gate);
+        m->kind = SYNC_PARAMETER_SERVER;
+        m->server = gate < 2 ? n_servers : 1;
+    }
+    fixture_finish(f, POLICY_priority, 0);
+}
+
+/* A pull alone takes 100 us. Shared equally, the third step's is back at 255 us, the second's at 315 and the first's at
+ * 330. In order, the third's is back at 130, when both others wait: then the first's at 230 and the second's at 330,
+ * when the first step ends. */
+static void the_pull_that_is_needed_first_overtakes(void **state) {
+    (void)state;
+    struct fixture f;
+    three_pulls(&f, 1);
+    assert_close(fixture_iteration_us(&f), 330 + 300, EXACT);
+    f.plan.pulls_by_priority = true;
+    assert_close(fixture_iteration_us(&f), 230 + 300, EXACT);
+    f.plan.credit_bytes = 39999;
+    assert_close(fixture_iteration_us(&f), 230 + 300, EXACT);
+    /* The second's shares from 60 us on: the third's is back at 200 with 6000 bytes of it left, beside the first's. */
+    f.plan.credit_bytes = 40000;
+    assert_close(fixture_iteration_us(&f), 200 + 60 + 14000 / 200.0 + 300, EXACT);
+    f.plan.credit_bytes = CREDIT_UNLIMITED;
+    assert_close(fixture_iteration_us(&f), 330 + 300, EXACT);
+}
+
+/* The third step's first part is back at 55 us, the rest at 130. What comes from the other server moves at the 800
+ * bytes a microsecond that are left. At once, the second's parts are back at 66.25 and 85. The answer to the first's
+ * push waits for them; so this push ends at 100, and its parts are back at 106.25 and 125. In turn, the first's push
+ * ends at 90, its first part is back at 96.25, and its rest comes from 130 to 145. What is no longer than a first part
+ * has no turn. */
+static void on_connections_the_rest_of_a_pull_waits_for_its_turn(void **state) {
+    (void)state;
+    struct fixture f;
+    three_pulls(&f, 2);
+    f.site.cluster.runtime.eager_bytes = 5000;
+    assert_close(fixture_iteration_us(&f), 125 + 300, EXACT);
+    f.plan.pulls_by_priority = true;
+    assert_close(fixture_iteration_us(&f), 145 + 300, EXACT);
+    f.plan.credit_bytes = 40000;
+    assert_close(fixture_iteration_us(&f), 125 + 300, EXACT);
+    f.site.cluster.runtime.eager_bytes = 20000;
+    f.plan.credit_bytes = 0;
+    assert_close(fixture_iteration_us(&f), 115 + 300, EXACT);
+}
+
 /* Idle for longer than it takes to save 20000 bytes, each direction lets as many pass at once. */
 static void an_idle_nic_lets_pass_at_once_what_it_saved(void **state) {
     (void)state;
@@ -545,6 +600,8 @@ int main(void) {
         cmocka_unit_test(credit_comes_back_with_the_answer),
         cmocka_unit_test(an_answer_waits_for_what_its_connection_carries),
         cmocka_unit_test(parts_take_turns_on_their_connection),
+        cmocka_unit_test(the_pull_that_is_needed_first_overtakes),
+        cmocka_unit_test(on_connections_the_rest_of_a_pull_waits_for_its_turn),
         cmocka_unit_test(an_idle_nic_lets_pass_at_once_what_it_saved),
         cmocka_unit_test(trees_go_to_the_root_and_back_in_turn),
         cmocka_unit_test(servers_spread_over_all_nodes_share_the_load),

@@ -78,6 +78,7 @@ static inline enum status any_strategy(struct rng *rng, const struct model *mode
     double served = rng_uniform(rng);
     out->policy = coin(rng, 0.5) ? POLICY_fifo : POLICY_priority;
     out->cross_iteration = coin(rng, 0.7);
+    out->pulls_by_priority = coin(rng, 0.5);
     out->credit_bytes = coin(rng, 0.3) ? CREDIT_UNLIMITED : rng_below(rng, 1 << 24);
     for (uint32_t v = 0; v < model->n_variables && !st; v++) {
         const struct variable *variable = &model->variables[v];

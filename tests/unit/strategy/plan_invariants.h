@@ -347,7 +347,8 @@ static inline const char *broken_sums(const struct plan *p) {
 
 static inline const char *broken_against(const struct plan *p, const struct strategy *s, const struct expected *e) {
     const char *broken = broken_steps(p, e);
-    if (p->policy != s->policy || p->credit_bytes != s->credit_bytes || p->cross_iteration != s->cross_iteration)
+    if (p->pulls_by_priority != strategy_orders_pulls(s) || p->policy != s->policy ||
+        p->credit_bytes != s->credit_bytes || p->cross_iteration != s->cross_iteration)
         broken = "the schedule is the strategy's";
     for (uint32_t i = 0; i < p->n_messages && !broken; i++)
         broken = broken_message(p, s, e, &p->messages[i]);

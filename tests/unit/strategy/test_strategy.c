@@ -61,6 +61,9 @@ static const struct {
     {SCHEDULE("{'policy':'fifo','credit_bytes':1e15}"), "/schedule/credit_bytes: is 1000000000000000"},
     {SCHEDULE("{'policy':'fifo','credit_bytes':0.5}"), "/schedule/credit_bytes: is 0.5; it must be a whole number"},
     {SCHEDULE("{'policy':'fifo','cross_iteration':1}"), "/schedule/cross_iteration: must be true or false"},
+    {SCHEDULE("{'policy':'priority','pulls':'first'}"), "/schedule/pulls: \"first\""},
+    {SCHEDULE("{'policy':'fifo','pulls':'priority'}"),
+     "/schedule: \"pulls\" by priority need \"policy\" priority, not fifo"},
     {GROUPED("3"), "/groups/0: must be an object"},
     {GROUPED("{}"), "/groups/0: the member \"id\" is missing"},
     {GROUPED("{'id':-1}"), "/groups/0/id: is -1"},
@@ -285,6 +288,25 @@ static void pushes_are_read_in_their_one_form(void **state) {
     assert_same_id(w, PUSHED("'push':3", "'n1'],'push':3"), PUSHED("'push':1", "'n1'],'push':1"), true);
     assert_same_id(w, PUSHED("'push':3", "'n1'],'push':2"), PUSHED("'local_reduction':true", "'n1']"), true);
     assert_same_id(w, PUSHED("'push':3", "'n1'],'push':3"), PUSHED("'local_reduction':true", "'n1']"), false);
+}
+
+#define PULLED(schedule, a) HEAD "'schedule':{'policy':" schedule "}," GROUPS "'variables':[" a "," H "," S "]}"
+#define PULLED_A            "{'name':'a'," SERVED_A("2", "'n1'") "}"
+#define LIMITED             "'priority','credit_bytes':0"
+
+/* A strategy without "pulls" is what it was before. */
+static void pulls_by_priority_are_another_strategy_where_they_can_wait(void **state) {
+    struct world *w = *state;
+    struct error err = {0};
+    struct strategy s;
+    assert_ok(quoted_strategy(PULLED(LIMITED ",'pulls':'priority'", PULLED_A), &w->model, &w->cluster, &s, &err));
+    assert_true(s.pulls_by_priority && strategy_orders_pulls(&s));
+    strategy_release(&s);
+    assert_same_id(w, PULLED(LIMITED, PULLED_A), PULLED(LIMITED ",'pulls':'priority'", PULLED_A), false);
+    assert_same_id(w, PULLED(LIMITED, PULLED_A), PULLED(LIMITED ",'pulls':'at_once'", PULLED_A), true);
+    assert_same_id(w, PULLED("'priority'", PULLED_A), PULLED("'priority','pulls':'priority'", PULLED_A), true);
+    assert_same_id(w, PULLED(LIMITED, REDUCED("a", "0")), PULLED(LIMITED ",'pulls':'priority'", REDUCED("a", "0")),
+                   true);
 }
 
 static void the_id_says_what_is_done_and_not_what_it_is_called(void **state) {
@@ -634,6 +656,7 @@ int main(void) {
         cmocka_unit_test(a_strategy_is_read_in_its_one_form),
         cmocka_unit_test(pushes_are_read_in_their_one_form),
         cmocka_unit_test(slices_are_read_in_their_order),
+        cmocka_unit_test(pulls_by_priority_are_another_strategy_where_they_can_wait),
         cmocka_unit_test(the_id_says_what_is_done_and_not_what_it_is_called),
         cmocka_unit_test(what_is_written_reads_back_the_same),
         cmocka_unit_test(the_id_is_the_hash_of_the_description_without_its_name),
