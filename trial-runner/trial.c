@@ -60,6 +60,8 @@ static void take_interval(struct trial *trial, const char *what, const cJSON *li
                                             .iteration = (uint32_t)number(line, "iteration"),
                                             .index = (uint32_t)number(line, what),
                                             .start_us = number(line, "start_us"),
+                                            .sum_us = number(line, "sum_us"),
+                                            .pull_us = number(line, "pull_us"),
                                             .end_us = number(line, "end_us")};
     if (request->on_interval)
         request->on_interval(request->context, &interval);

@@ -28,11 +28,12 @@ enum trial_ending {
 enum { TRIAL_HOPELESS_AFTER = 3 }; /* iterations, all slower than the bound */
 
 /* What device 0 did in a measured iteration: a step of the plan, or a message from its start to its sum being there.
- * Times from the start of the run. */
+ * Of a message whose pull had a turn (plan->pulls_by_priority) also when its server announced the sum and when the pull
+ * started; else 0. Times from the start of the run. */
 struct trial_interval {
     bool message;
     uint32_t iteration, index; /* index: of the step or the message */
-    double start_us, end_us;
+    double start_us, sum_us, pull_us, end_us;
 };
 
 struct trial_request {

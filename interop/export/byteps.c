@@ -64,6 +64,8 @@ static void note_credit(struct form *f, uint64_t partition, uint64_t credit) {
                   "with a credit BytePS sends first what is needed first, not what is ready first");
     if (!credit && s->policy == POLICY_priority)
         form_note(f, EXPORT_LOSS_ORDER, "without a credit BytePS has no priorities");
+    else if (s->pulls_by_priority)
+        form_note(f, EXPORT_LOSS_ORDER, "BytePS orders pushes alone; pulls come as soon as the servers have the sums");
 }
 
 enum status export_byteps(struct form *f, struct error *err) {

@@ -3,7 +3,8 @@
  * Tensors are never merged, and each is cut on its own. What the next forward pass needs first goes first, and that
  * pass waits layer by layer. On all-reduce a message has at most the partition's elements. On parameter servers a
  * tensor of e elements has min(rows, ceil(e / partition)) parts, so the number of parts gives an interval of
- * partitions. Its own tuning of the credit, on by default, is turned off.
+ * partitions. It makes one task of a part's push and pull, so it knows no other order of pulls. Its own tuning of the
+ * credit, on by default, is turned off.
  * Source: Peng et al., SOSP 2019; ByteScheduler, common/bytecore.py; strategy/baselines/bytescheduler*.c. */
 #include "strategy/baselines/bytescheduler.h"
 

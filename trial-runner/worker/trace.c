@@ -9,7 +9,7 @@
 struct trace_row {
     bool step;
     uint32_t iteration, index;
-    double ready_us, start_us, end_us; /* ready: messages only */
+    struct trace_times times; /* of a step: start and end */
 };
 
 static void keep(struct trace *trace, const struct trace_row *row) {
@@ -21,12 +21,15 @@ static void keep(struct trace *trace, const struct trace_row *row) {
 }
 
 void trace_step(struct trace *trace, uint32_t iteration, uint32_t step, double start_us, double end_us) {
-    keep(trace, &(struct trace_row){true, iteration, step, 0, start_us, end_us});
+    keep(trace, &(struct trace_row){true, iteration, step, {.start_us = start_us, .end_us = end_us}});
 }
 
-void trace_message(struct trace *trace, uint32_t iteration, uint32_t message, double ready_us, double start_us,
-                   double end_us) {
-    keep(trace, &(struct trace_row){false, iteration, message, ready_us, start_us, end_us});
+void trace_message(struct trace *trace, uint32_t iteration, uint32_t message, const struct trace_times *times) {
+    keep(trace, &(struct trace_row){false, iteration, message, *times});
+}
+
+static void add_time(cJSON *line, const char *name, double time_us, double origin_us) {
+    cJSON_AddNumberToObject(line, name, time_us - origin_us);
 }
 
 void trace_print(const struct trace *trace) {
@@ -37,9 +40,13 @@ void trace_print(const struct trace *trace) {
         cJSON_AddNumberToObject(line, "iteration", row->iteration - trace->warmup);
         cJSON_AddNumberToObject(line, what, row->index);
         if (!row->step)
-            cJSON_AddNumberToObject(line, "ready_us", row->ready_us - trace->origin_us);
-        cJSON_AddNumberToObject(line, "start_us", row->start_us - trace->origin_us);
-        cJSON_AddNumberToObject(line, "end_us", row->end_us - trace->origin_us);
+            add_time(line, "ready_us", row->times.ready_us, trace->origin_us);
+        add_time(line, "start_us", row->times.start_us, trace->origin_us);
+        if (row->times.pull_us > 0) {
+            add_time(line, "sum_us", row->times.sum_us, trace->origin_us);
+            add_time(line, "pull_us", row->times.pull_us, trace->origin_us);
+        }
+        add_time(line, "end_us", row->times.end_us, trace->origin_us);
         report_send(line);
     }
 }

@@ -15,10 +15,15 @@ struct trace {
     size_t n, capacity;
 };
 
+/* A message's: its gradients were ready, it started, its sum was there. sum_us and pull_us only where pulls go by
+ * priority, else 0: its server announced the sum, and it was asked for. */
+struct trace_times {
+    double ready_us, start_us, sum_us, pull_us, end_us;
+};
+
 /* Record an interval; does nothing while the trace is off. Out of memory ends the job. */
 void trace_step(struct trace *trace, uint32_t iteration, uint32_t step, double start_us, double end_us);
-void trace_message(struct trace *trace, uint32_t iteration, uint32_t message, double ready_us, double start_us,
-                   double end_us);
+void trace_message(struct trace *trace, uint32_t iteration, uint32_t message, const struct trace_times *times);
 
 /* {"event":"step" or "message",...} a row. */
 void trace_print(const struct trace *trace);

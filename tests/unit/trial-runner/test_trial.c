@@ -44,6 +44,7 @@ enum { COMPUTE_US = 6000 };
     "{\"kind\":\"parameter_server\",\"servers\":[\"n2\"],\"partition_bytes\":100000,\"local_reduction\":" local        \
     ",\"push\":1}"
 #define FIFO     "\"policy\":\"fifo\",\"credit_bytes\":0,\"cross_iteration\":false"
+#define PULLS    PRIORITY ",\"pulls\":\"priority\""
 #define PRIORITY "\"policy\":\"priority\",\"credit_bytes\":150000,\"cross_iteration\":true"
 
 /* a is group 0, 65536 elements; b and c are group 1, 7 and 33. */
@@ -55,6 +56,12 @@ enum { COMPUTE_US = 6000 };
 #define REDUCED_IN_1        "{\"kind\":\"all_reduce\",\"group\":1}"
 #define SLICE(group, bytes) "{\"group\":" group ",\"bytes\":" bytes "}"
 
+/* Layers of a chain, each with a variable that is served: the last by s1, the others by s2. */
+#define SIX(X)          X("0", "2") "," X("1", "2") "," X("2", "2") "," X("3", "2") "," X("4", "2") "," X("5", "1")
+#define VARIABLE(i, s)  "{\"name\":\"v" i "\",\"shape\":[250000],\"dtype\":\"f32\"}"
+#define LAYER(i, s)     "{\"name\":\"" i "\",\"forward_us\":500,\"backward_us\":20000,\"variables\":[\"v" i "\"]}"
+#define SERVER_OF(i, s) "{\"name\":\"v" i "\",\"sync\":{\"kind\":\"parameter_server\",\"servers\":[\"s" s "\"]}}"
+
 static const char plain[] = STRATEGY(FIFO, "ring", REDUCED, REDUCED, REDUCED);
 
 struct subject {
@@ -63,10 +70,10 @@ struct subject {
     struct strategy strategy;
 };
 
-static void subject_init(struct subject *subject, const char *cluster, const char *strategy) {
+static void subject_init_of(struct subject *subject, const char *model, const char *cluster, const char *strategy) {
     struct error err = {0};
     cJSON *json;
-    assert_ok(json_parse(model_text, strlen(model_text), "model", &json, &err));
+    assert_ok(json_parse(model, strlen(model), "model", &json, &err));
     assert_ok(model_read(json, "model", &subject->model, &err));
     cJSON_Delete(json);
     assert_ok(json_parse(cluster, strlen(cluster), "cluster", &json, &err));
@@ -75,6 +82,10 @@ static void subject_init(struct subject *subject, const char *cluster, const cha
     assert_ok(json_parse(strategy, strlen(strategy), "strategy", &json, &err));
     assert_ok(strategy_read(json, "strategy", &subject->model, &subject->cluster, &subject->strategy, &err));
     cJSON_Delete(json);
+}
+
+static void subject_init(struct subject *subject, const char *cluster, const char *strategy) {
+    subject_init_of(subject, model_text, cluster, strategy);
 }
 
 static void subject_release(struct subject *subject) {
@@ -96,11 +107,11 @@ static struct trial_request request_for(const struct subject *subject) {
 }
 
 /* Run one trial of `change`d defaults and see that nothing is left. */
-static void run(const char *cluster, const char *strategy, void (*change)(struct trial_request *),
-                struct trial_result *out) {
+static void run_of(const char *model, const char *cluster, const char *strategy, void (*change)(struct trial_request *),
+                   struct trial_result *out) {
     struct subject subject;
     struct error err = {0};
-    subject_init(&subject, cluster, strategy);
+    subject_init_of(&subject, model, cluster, strategy);
     struct trial_request request = request_for(&subject);
     if (change)
         change(&request);
@@ -108,6 +119,11 @@ static void run(const char *cluster, const char *strategy, void (*change)(struct
     assert_true(no_descendants());
     assert_int_equal(entries_with(getenv("TMPDIR"), "syncopate-"), 0);
     subject_release(&subject);
+}
+
+static void run(const char *cluster, const char *strategy, void (*change)(struct trial_request *),
+                struct trial_result *out) {
+    run_of(model_text, cluster, strategy, change, out);
 }
 
 static void check_complete(const char *cluster, const char *strategy, unsigned devices) {
@@ -167,6 +183,17 @@ static void servers_and_mixed_plans_sum(void **state) {
     check_complete(CLUSTER("3", "1"), STRATEGY(PRIORITY, "ring", SERVED("false"), SERVED("false"), SERVED("false")), 3);
     check_complete(CLUSTER("2", "2"), STRATEGY(FIFO, "ring", SERVED("true"), REDUCED, SERVED("false")), 4);
     check_complete(CLUSTER("2", "2"), STRATEGY(PRIORITY, "ring", REDUCED, SERVED("true"), REDUCED), 4);
+}
+
+/* a in two parts, one of which MPI sends unasked; with stop-and-wait; from all devices, and from one a node. */
+static void pulls_by_priority_sum(void **state) {
+    NEED_WORKER(state);
+    check_complete(CLUSTER("3", "1"), STRATEGY(PULLS, "ring", SERVED("false"), SERVED("false"), SERVED("false")), 3);
+    check_complete(CLUSTER("2", "2"), STRATEGY(PULLS, "ring", SERVED("true"), REDUCED, SERVED("false")), 4);
+    check_complete(CLUSTER("2", "2"),
+                   STRATEGY("\"policy\":\"priority\",\"credit_bytes\":0,\"pulls\":\"priority\"", "ring", SERVED("true"),
+                            SERVED("false"), SERVED("true")),
+                   4);
 }
 
 /* a, b and c share a push that is cut inside of a: of all devices, and of one a node, which sums first. */
@@ -375,6 +402,67 @@ static void a_lab_takes_as_long_as_its_links_must(void **state) {
     trial_result_release(&result);
 }
 
+/* Six layers of 1 MB, a gradient every 20 ms, the last layer's first. The pull of the last layer's takes 200 ms,
+ * because the link from its server to n1 is slow. Meanwhile the sums of the others wait. */
+static const char six_layers[] =
+    "{\"schema\":\"syncopate.model/1\",\"name\":\"m\",\"batch_per_device\":1,\"variables\":[" SIX(
+        VARIABLE) "],"
+                  "\"layers\":[" SIX(LAYER) "]}";
+static const char slow_way_back[] =
+    "{\"schema\":\"syncopate.cluster/1\",\"name\":\"c\",\"nodes\":[{\"name\":\"n\",\"count\":2,\"devices\":1,"
+    "\"device\":\"cpu\",\"nic_gbit_per_s\":1},{\"name\":\"s\",\"count\":2,\"devices\":0,\"nic_gbit_per_s\":1}],"
+    "\"links\":[{\"from\":\"s1\",\"to\":\"n1\",\"gbit_per_s\":0.04}]}";
+static const char six_pulls[] =
+    "{\"schema\":\"syncopate.strategy/1\",\"name\":\"s\",\"schedule\":{\"policy\":\"priority\",\"credit_bytes\":0,"
+    "\"cross_iteration\":true,\"pulls\":\"priority\"},\"variables\":[" SIX(SERVER_OF) "]}";
+
+enum { PULLED_ITERATIONS = 5, PULLED_MESSAGES = 6 };
+static struct trial_interval pulls[PULLED_ITERATIONS][PULLED_MESSAGES];
+
+static void take_pull(void *context, const struct trial_interval *interval) {
+    (void)context;
+    if (interval->message)
+        pulls[interval->iteration][interval->index] = *interval;
+}
+
+static void trace_pulls_in_lab(struct trial_request *request) {
+    use_lab(request);
+    request->iterations = PULLED_ITERATIONS;
+    request->on_interval = take_pull;
+}
+
+/* No pull starts while another is in flight, nor before one of a lower number whose sum waits. Returns how often a sum
+ * that came later was pulled before one that waited. */
+static unsigned check_pulls(const struct trial_interval *of_iteration) {
+    unsigned overtaken = 0;
+    for (int m = 0; m < PULLED_MESSAGES; m++) {
+        const struct trial_interval *pull = &of_iteration[m];
+        assert_true(pull->start_us < pull->sum_us && pull->sum_us <= pull->pull_us && pull->pull_us < pull->end_us);
+        for (int k = 0; k < PULLED_MESSAGES; k++) {
+            const struct trial_interval *other = &of_iteration[k];
+            assert_true(k == m || pull->end_us <= other->pull_us || other->end_us <= pull->pull_us);
+            bool waits = other->sum_us < pull->pull_us && other->pull_us > pull->pull_us;
+            assert_true(!waits || k > m);
+            overtaken += waits && other->sum_us < pull->sum_us;
+        }
+    }
+    return overtaken;
+}
+
+static void pulls_by_priority_go_one_by_one_first_needed_first(void **state) {
+    NEED_WORKER(state);
+    struct trial_result result;
+    unsigned overtaken = 0;
+    if (!test_lab_possible())
+        skip();
+    run_of(six_layers, slow_way_back, six_pulls, trace_pulls_in_lab, &result);
+    assert_string_equal(result.reason, "");
+    for (int i = 0; i < PULLED_ITERATIONS; i++)
+        overtaken += check_pulls(pulls[i]);
+    assert_true(overtaken >= PULLED_MESSAGES);
+    trial_result_release(&result);
+}
+
 static void a_measured_cluster_keeps_what_its_owner_wrote(void **state) {
     NEED_WORKER(state);
     const char *text = CLUSTER("2", "1");
@@ -458,6 +546,7 @@ int main(void) {
         cmocka_unit_test(every_algorithm_sums),
         cmocka_unit_test(gathered_rows_sum),
         cmocka_unit_test(servers_and_mixed_plans_sum),
+        cmocka_unit_test(pulls_by_priority_sum),
         cmocka_unit_test(shared_pushes_sum),
         cmocka_unit_test(sums_of_16_bit_floats_are_those_of_floats),
         cmocka_unit_test(slices_sum_in_any_order),
@@ -470,6 +559,7 @@ int main(void) {
         cmocka_unit_test(a_cancelled_trial_ends_at_once),
         cmocka_unit_test(an_algorithm_that_mpi_lacks_is_infeasible),
         cmocka_unit_test(a_lab_takes_as_long_as_its_links_must),
+        cmocka_unit_test(pulls_by_priority_go_one_by_one_first_needed_first),
         cmocka_unit_test(a_measured_cluster_keeps_what_its_owner_wrote),
         cmocka_unit_test(a_missing_worker_program_is_named),
         cmocka_unit_test(files_vanish_when_their_owner_is_killed),

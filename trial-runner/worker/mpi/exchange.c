@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "trial-runner/worker/mpi/collective.h"
+#include "trial-runner/worker/operations.h"
 #include "trial-runner/worker/report.h"
 
 static MPI_Datatype type_of(const struct message *message) {
@@ -29,6 +30,8 @@ void exchange_init(struct exchange *x, const struct plan *plan, const struct wor
     x->opened_us = report_alloc(plan->n_steps, sizeof *x->opened_us);
     gradients_init(&x->gradients, plan);
     schedule_init(&x->schedule, plan);
+    schedule_init(&x->pulls, plan);
+    x->unasked_bytes = plan->pulls_by_priority ? (uint64_t)operations_eager_bytes() : 0;
     coordinator_init(&x->coordinator, plan, world, &x->requests, false);
 }
 
@@ -59,10 +62,58 @@ static void push(struct exchange *x, uint32_t m) {
                (int)m, x->world->pushes, expect(x, DONE_PUSH, m, NULL));
 }
 
+static void receive_announced(struct exchange *x, uint32_t m) {
+    const struct message *message = &x->plan->messages[m];
+    struct transfer *transfer = &x->transfers[m];
+    transfer->pull_us = clock_now_us();
+    MPI_Imrecv(transfer->buffer, count_of(message), type_of(message), &transfer->sum, expect(x, DONE_PULL, m, NULL));
+}
+
+/* Once the sum is announced and the pushed buffer, into which it goes, is free. */
+static void line_up_pull(struct exchange *x, uint32_t m) {
+    struct transfer *transfer = &x->transfers[m];
+    if (!transfer->pushed || !transfer->announced)
+        return;
+    transfer->queued = x->plan->messages[m].bytes > x->unasked_bytes;
+    if (transfer->queued)
+        schedule_ready(&x->pulls, m);
+    else
+        receive_announced(x, m);
+}
+
+/* Of sums. Nothing else is sent to a worker on this communicator. */
+static bool take_announcements(struct exchange *x) {
+    for (bool any = false;; any = true) {
+        int found;
+        MPI_Message handle;
+        MPI_Status status;
+        MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, x->world->pushes, &found, &handle, &status);
+        if (!found)
+            return any;
+        struct transfer *transfer = &x->transfers[status.MPI_TAG];
+        transfer->sum = handle;
+        transfer->announced = true;
+        transfer->sum_us = clock_now_us();
+        line_up_pull(x, (uint32_t)status.MPI_TAG);
+    }
+}
+
+static bool pull_by_priority(struct exchange *x) {
+    bool any = take_announcements(x);
+    for (uint32_t m; schedule_next(&x->pulls, &m); any = true)
+        receive_announced(x, m);
+    return any;
+}
+
 /* The pull goes into the pushed buffer, which is free for it only now. */
 static void pull(struct exchange *x, uint32_t m) {
     const struct message *message = &x->plan->messages[m];
     schedule_return(&x->schedule, m);
+    if (x->plan->pulls_by_priority) {
+        x->transfers[m].pushed = true;
+        line_up_pull(x, m);
+        return;
+    }
     MPI_Irecv(x->transfers[m].buffer, count_of(message), type_of(message), x->world->server_rank[message->server],
               (int)m, x->world->pushes, expect(x, DONE_PULL, m, NULL));
 }
@@ -171,6 +222,12 @@ static void sum_arrived(struct exchange *x, uint32_t m) {
                   x->world->workers, expect(x, DONE_LOCAL_RETURN, m, NULL));
 }
 
+static void pulled(struct exchange *x, uint32_t m) {
+    if (x->transfers[m].queued)
+        schedule_return(&x->pulls, m);
+    sum_arrived(x, m);
+}
+
 static void local_result(struct exchange *x, uint32_t m) {
     if (x->plan->messages[m].kind == SYNC_ALL_REDUCE)
         schedule_return(&x->schedule, m);
@@ -239,8 +296,10 @@ void exchange_step_done(struct exchange *x, uint32_t iteration, uint32_t step, d
 static void handle(struct exchange *x, struct completion done) {
     switch (done.kind) {
     case DONE_ALL_REDUCE:
-    case DONE_PULL:
         sum_arrived(x, done.message);
+        break;
+    case DONE_PULL:
+        pulled(x, done.message);
         break;
     case DONE_ALL_GATHER:
         add_slices(x, done.message, done.buffer);
@@ -280,6 +339,8 @@ bool exchange_progress(struct exchange *x) {
     int n = requests_poll(&x->requests);
     for (int i = 0; i < n; i++)
         handle(x, x->requests.done[i]);
+    if (x->plan->pulls_by_priority && pull_by_priority(x))
+        any = true;
     return any || n > 0;
 }
 
@@ -287,6 +348,7 @@ void exchange_release(struct exchange *x) {
     requests_end(&x->requests);
     coordinator_release(&x->coordinator);
     schedule_release(&x->schedule);
+    schedule_release(&x->pulls);
     gradients_release(&x->gradients);
     pool_release(&x->pool);
     free(x->opened_us);

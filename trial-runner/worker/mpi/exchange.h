@@ -7,7 +7,12 @@
  *   parameter server gather -> [sum at the leader] -> push -> pull -> [back] -> scatter
  *
  * The schedule says which message goes next; under priority device 0 decides for the all-reduces of all. Credit comes
- * back when an all-reduce has completed here and when a push has left. Nothing here blocks: exchange_progress is one
+ * back when an all-reduce has completed here and when a push has left.
+ *
+ * Pulls by priority: this worker has a second schedule, for its pulls, with a credit of its own. MPI announces a large
+ * sum by its first bytes and sends the rest when the receive is posted. So the worker takes announcements as they come
+ * (MPI_Improbe), and posts the receive of a sum when its turn has come. A sum that MPI sends whole with its
+ * announcement has no turn. Nothing here blocks: exchange_progress is one
  * turn of the event loop. Times are clock_now_us. */
 #ifndef TRIAL_RUNNER_WORKER_MPI_EXCHANGE_H
 #define TRIAL_RUNNER_WORKER_MPI_EXCHANGE_H
@@ -28,7 +33,11 @@ struct transfer {
     bool started;
     bool summed;  /* at the leader: the node's own gradients are together */
     char *buffer; /* its bytes in one run */
+    /* Pulls by priority: the push has left; the server has announced the sum; the pull waits for its turn or has it. */
+    bool pushed, announced, queued;
+    MPI_Message sum;
     double ready_us, start_us, end_us;
+    double sum_us, pull_us; /* pulls by priority: when the sum was announced, and its receive posted */
 };
 
 struct exchange {
@@ -37,7 +46,8 @@ struct exchange {
     bool verify;
     struct gradients gradients;
     struct requests requests;
-    struct schedule schedule;
+    struct schedule schedule, pulls;
+    uint64_t unasked_bytes; /* a sum of no more comes whole with its announcement */
     struct coordinator coordinator;
     struct pool pool;
     struct transfer *transfers; /* [n_messages] */

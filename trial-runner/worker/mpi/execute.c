@@ -28,7 +28,8 @@ struct executor {
 };
 
 static void keep_message(void *context, uint32_t message, const struct transfer *t) {
-    trace_message(context, t->iteration, message, t->ready_us, t->start_us, t->end_us);
+    trace_message(context, t->iteration, message,
+                  &(struct trace_times){t->ready_us, t->start_us, t->sum_us, t->pull_us, t->end_us});
 }
 
 static void strike(struct executor *e) {

@@ -139,8 +139,10 @@ static bool take_marks(struct executor *e) {
 
 static void keep_message(void *context, uint32_t message, const struct transfer *t) {
     struct executor *e = context;
-    trace_message(&e->trace, t->iteration, message, t->ready_us, since_origin(e, t->iteration, t->start),
-                  since_origin(e, t->iteration, t->done));
+    const struct trace_times times = {.ready_us = t->ready_us,
+                                      .start_us = since_origin(e, t->iteration, t->start),
+                                      .end_us = since_origin(e, t->iteration, t->done)};
+    trace_message(&e->trace, t->iteration, message, &times);
 }
 
 static void worker_run(struct executor *e) {

@@ -2,7 +2,8 @@
  * streams. A group of receives is followed on its stream by the kernels that add what came; the first push of a message
  * goes straight into its sum. A worker that got its sum may push the next iteration's gradient while the others are
  * still being answered, but not two ahead: so a message has two sums, taken by the parity of the iteration. Answers go
- * one group at a time, for the reason that exchange.h gives. */
+ * one group at a time, for the reason that exchange.h gives: the oldest sum first or, where pulls go by priority, the
+ * sum that goes first in the plan's order. */
 #include "trial-runner/worker/nccl/server.h"
 
 #include <stdbool.h>
@@ -180,10 +181,28 @@ static void batch_added(struct server *server, const struct batch *batch) {
     }
 }
 
-/* Send the oldest sum to as many workers as make a group. */
+static struct answer *answer_at(struct server *server, uint32_t i) {
+    return &server->answers[(server->first_answer + i) % (server->plan->n_messages * 2)];
+}
+
+/* Put the waiting sum that goes first in the plan's order at the head of the ring. O(waiting sums). */
+static void choose_answer(struct server *server) {
+    uint32_t first = 0;
+    for (uint32_t i = 1; i < server->n_answers; i++)
+        if (answer_at(server, i)->message < answer_at(server, first)->message)
+            first = i;
+    const struct answer chosen = *answer_at(server, first);
+    for (; first > 0; first--)
+        *answer_at(server, first) = *answer_at(server, first - 1);
+    *answer_at(server, 0) = chosen;
+}
+
+/* Send the sum whose turn it is to as many workers as make a group. */
 static bool answer_next(struct server *server) {
     if (server->answering || server->n_answers == 0)
         return false;
+    if (server->plan->pulls_by_priority && answer_at(server, 0)->sent == 0)
+        choose_answer(server);
     struct answer *answer = &server->answers[server->first_answer];
     const struct message *message = &server->plan->messages[answer->message];
     const uint32_t sources = source_count(server, message);
