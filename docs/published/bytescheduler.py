@@ -77,6 +77,8 @@ def strategy(model, kind, policy, partition, credit):
         schedule["credit_bytes"] = credit
     out = {"schema": "syncopate.strategy/1", "name": f"{policy}-{partition}-{credit}", "schedule": schedule}
     if kind == "ps":
+        if policy == "priority":
+            schedule["pulls"] = "priority"
         out["variables"] = on_servers(model, partition)
         return out
     cut = {"partition_bytes": partition // 4 * 4} if partition else {}

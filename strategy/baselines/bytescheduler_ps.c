@@ -5,8 +5,9 @@
  * A tensor of more than a partition's elements is cut along the rows of axis 0 into as few equal parts as that takes,
  * though never finer than a row. Each part is a key of its own, so its pull starts when its push is complete, and push
  * and pull use the two directions of the link at once. Pushes go by priority within the credit, which comes back when a
- * push has arrived. Pulls follow as the servers answer and share the link; in the paper they too wait in the order of
- * priority. The next forward pass waits layer by layer.
+ * push has arrived, and so do pulls within a credit of their own (theorem 1). The next forward pass waits layer by
+ * layer. The released program makes one task of a part's push and pull: the pull follows at once, and the credit comes
+ * back with it.
  *
  * Servers are the nodes without devices where there are any, else all. MXNet hashes keys to servers by (key * 9973) mod
  * servers; here parts take servers in turn through the whole model, which spreads them as evenly.
@@ -31,7 +32,7 @@ enum status bytescheduler_ps_build(const struct model *model, const struct clust
         return st;
     s.policy = POLICY_priority;
     s.credit_bytes = baseline_bytes_of(model, (double)credit);
-    s.cross_iteration = true;
+    s.cross_iteration = s.pulls_by_priority = true;
     st = baseline_servers(&s.arena, cluster, &servers, err);
     for (uint32_t v = 0; v < s.n_variables && !st; v++) {
         uint32_t parts = parts_of(&model->variables[v], partition);

@@ -1,6 +1,6 @@
 /* P3, priority-based parameter propagation: every tensor in slices of at most 40,000 elements (160 KB in f32,
- * MXNET_KVSTORE_SLICE_THRESHOLD), sent one at a time by priority, the layer nearest the input first; the next forward
- * pass waits layer by layer.
+ * MXNET_KVSTORE_SLICE_THRESHOLD), pushed one at a time by priority, the layer nearest the input first, and pulled in
+ * the same way; the next forward pass waits layer by layer.
  *
  * Slices take the servers in turn through the whole model, as its store does; servers are the nodes without devices
  * where there are any, else all. ByteScheduler §2.3 and §4.2 describe it as stop-and-wait: credit 0. A slice here is
@@ -20,7 +20,7 @@ enum status baseline_p3(const struct model *model, const struct cost *cost, stru
         return st;
     s.policy = POLICY_priority;
     s.credit_bytes = 0;
-    s.cross_iteration = true;
+    s.cross_iteration = s.pulls_by_priority = true;
     st = baseline_servers(&s.arena, cost->cluster, &servers, err);
     for (uint32_t v = 0; v < s.n_variables && !st; v++) {
         uint32_t slices = baseline_shards_of_at_most(&model->variables[v], SLICE);
