@@ -330,9 +330,9 @@ static void take_credit(struct window *in_flight, uint64_t bytes) {
     in_flight->bytes += bytes;
 }
 
-static void return_credit(struct chain *chain, struct window *in_flight, uint64_t bytes) {
-    in_flight->messages--;
-    in_flight->bytes -= bytes;
+static void return_credit(struct chain *chain, uint64_t bytes) {
+    chain->in_flight.messages--;
+    chain->in_flight.bytes -= bytes;
     chain->dirty = true;
 }
 
@@ -438,10 +438,11 @@ static void launch(struct timeline *tl, uint32_t c, uint32_t m) {
     }
 }
 
-static void serve_pushes(struct timeline *tl, uint32_t c) {
+static void serve_queue(struct timeline *tl, uint32_t c) {
     struct chain *chain = &tl->chains[c];
     const struct plan *plan = tl->plan;
     bool fixed = plan->policy != POLICY_priority;
+    chain->dirty = false;
     for (;;) {
         uint32_t m = fixed ? chain->next : ready_set_first(&chain->ready);
         if (m == UINT32_MAX || !ready_set_has(&chain->ready, m) ||
@@ -455,15 +456,22 @@ static void serve_pushes(struct timeline *tl, uint32_t c) {
 
 /* ---- pulls that wait for their turn ---- */
 
+static void return_pull_credit(struct chain *chain, uint64_t bytes) {
+    chain->pulling.messages--;
+    chain->pulling.bytes -= bytes;
+    chain->pulls_dirty = true;
+}
+
 static void enqueue_pull(struct timeline *tl, uint32_t c, uint32_t m) {
     ready_set_add(&tl->chains[c].pulls, m);
-    tl->chains[c].dirty = true;
+    tl->chains[c].pulls_dirty = true;
 }
 
 static void serve_pulls(struct timeline *tl, uint32_t c) {
     struct chain *chain = &tl->chains[c];
     /* On connections the first part has come unasked. */
     enum timer_kind part = isfinite(tl->cost->eager_bytes) ? TIMER_PULL_ANSWER : TIMER_PULL;
+    chain->pulls_dirty = false;
     for (uint32_t m; (m = ready_set_first(&chain->pulls)) != UINT32_MAX;) {
         uint64_t bytes = tl->plan->messages[m].bytes;
         if (!fits(tl, &chain->pulling, bytes))
@@ -472,13 +480,6 @@ static void serve_pulls(struct timeline *tl, uint32_t c) {
         take_credit(&chain->pulling, bytes);
         set_timer(tl, c, m, part, tl->now_us, tl->now_us);
     }
-}
-
-static void serve_queues(struct timeline *tl, uint32_t c) {
-    tl->chains[c].dirty = false;
-    serve_pushes(tl, c);
-    if (tl->plan->pulls_by_priority)
-        serve_pulls(tl, c);
 }
 
 /* ---- arrivals ---- */
@@ -495,7 +496,7 @@ static void all_reduce_done(struct timeline *tl, uint32_t m, double began_us) {
     tl->begin_us[m] = 0;
     tl->active -= tl->coordinated ? 1 : tl->n_chains;
     for (uint32_t c = 0; c < tl->n_chains; c++) {
-        return_credit(&tl->chains[c], &tl->chains[c].in_flight, message->bytes);
+        return_credit(&tl->chains[c], message->bytes);
         open_gate(tl, c, m, usable);
     }
 }
@@ -522,7 +523,7 @@ static void pull_done(struct timeline *tl, uint32_t c, uint32_t m, double began_
     emit(tl, INTERVAL_PULL, chain->node, m, began_us, tl->now_us);
     tl->active--;
     if (waits_for_turn(tl, message))
-        return_credit(chain, &chain->pulling, message->bytes);
+        return_pull_credit(chain, message->bytes);
     open_gate(tl, c, m, usable);
 }
 
@@ -631,7 +632,7 @@ static void push_came(struct timeline *tl, uint32_t c, uint32_t m, double began_
     if (isfinite(tl->cost->eager_bytes))
         set_timer(tl, c, m, TIMER_PUSH_ANSWER, tl->now_us, began_us);
     else
-        return_credit(&tl->chains[c], &tl->chains[c].in_flight, message->bytes);
+        return_credit(&tl->chains[c], message->bytes);
     if ((double)message->bytes <= tl->cost->eager_bytes)
         push_done(tl, c, m, began_us);
 }
@@ -649,7 +650,7 @@ static void pull_came(struct timeline *tl, uint32_t c, uint32_t m, double began_
 static void answered(struct timeline *tl, uint32_t c, uint32_t m, bool pull, double began_us) {
     const struct message *message = &tl->plan->messages[m];
     if (!pull)
-        return_credit(&tl->chains[c], &tl->chains[c].in_flight, message->bytes);
+        return_credit(&tl->chains[c], message->bytes);
     if ((double)message->bytes > tl->cost->eager_bytes)
         start_part(tl, c, m, pull ? TIMER_PULL_REST : TIMER_PUSH_REST, began_us);
 }
@@ -766,7 +767,10 @@ static enum status run(struct timeline *tl, struct error *err) {
                              (unsigned long long)tl->options->most_events);
         for (uint32_t c = 0; c < tl->n_chains; c++)
             if (tl->chains[c].dirty)
-                serve_queues(tl, c);
+                serve_queue(tl, c);
+        for (uint32_t c = 0; c < tl->n_chains && tl->plan->pulls_by_priority; c++)
+            if (tl->chains[c].pulls_dirty)
+                serve_pulls(tl, c);
         if (turn % TURNS_A_CHECK == 0)
             status = work_check(err);
     }

@@ -67,7 +67,7 @@ struct chain {
     uint32_t next; /* fifo, preemptive: whose turn it is */
     struct window in_flight;
     double launcher_us;   /* when the launching processor is free */
-    bool dirty;           /* its queues may have something to launch */
+    bool dirty;           /* its queue may have something to launch */
     uint32_t arrivals;    /* how often it has come to the start of `home` */
     double started_us[4]; /* the last four of them, by arrivals mod 4 */
     double second_us;     /* the second of them */
@@ -80,6 +80,7 @@ struct chain {
     /* Only where pulls wait for their turn. */
     struct ready_set pulls;
     struct window pulling;
+    bool pulls_dirty;
 };
 
 /* A push that has come to its server, `copies` gradients of the message in one. */

@@ -749,10 +749,10 @@ static inline bool ref_run(struct ref *r, const struct plan *plan, const struct 
         while (ref_events(r, next + 1e-7, home))
             ;
         ref_sum_arrivals(r, sums);
-        for (int c = 0; c < r->n_nodes; c++) {
+        for (int c = 0; c < r->n_nodes; c++)
             ref_serve(r, c);
+        for (int c = 0; c < r->n_nodes; c++)
             ref_serve_pulls(r, c);
-        }
     }
 }
 
