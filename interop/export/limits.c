@@ -116,7 +116,7 @@ struct probing {
 /* A plain strategy with one property that is to be tried. Plain is: all-reduced in a merge group for each dtype, one
  * message at a time; or served by the first node, without a limit. */
 struct probe {
-    bool served, shared, cross_iteration, cut;
+    bool served, shared, cross_iteration, pulls_by_priority, cut;
     enum policy policy;
     uint64_t credit_bytes, partition_bytes;
     enum algorithm algorithm;
@@ -160,6 +160,7 @@ static enum status build_probe(const struct probing *p, const struct probe *prob
     s.policy = probe->policy;
     s.credit_bytes = probe->credit_bytes;
     s.cross_iteration = probe->cross_iteration;
+    s.pulls_by_priority = probe->pulls_by_priority;
     set_groups(probe, &s);
     for (uint32_t v = 0; v < s.n_variables; v++) {
         struct variable_sync *sync = &s.variables[v];
@@ -218,6 +219,9 @@ static void narrow_schedule(struct probing *p, struct space_options *o) {
     probe = (struct probe){.served = served, .policy = POLICY_priority, .credit_bytes = 4 * part};
     if (!can(p, EXPORT_LOSS_ORDER, probe))
         o->policies &= ~(1u << POLICY_priority);
+    probe.served = o->parameter_server;
+    probe.pulls_by_priority = true;
+    o->order_pulls = o->order_pulls && can(p, EXPORT_LOSS_ORDER, probe);
     probe = (struct probe){.served = served, .credit_bytes = 4 * part, .partition_bytes = part};
     o->usual_credit = o->usual_credit || !can(p, EXPORT_LOSS_CREDIT, probe);
     if (!can(p, EXPORT_LOSS_SHARDS,

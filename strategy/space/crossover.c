@@ -159,6 +159,7 @@ static void take_schedule(const struct space *space, const struct parents *paren
     child->policy = s->policy == POLICY_preemptive ? space_policy_without_slices(&space->options) : s->policy;
     child->credit_bytes = s->credit_bytes;
     child->cross_iteration = s->cross_iteration;
+    child->pulls_by_priority = s->pulls_by_priority;
 }
 
 static enum status build(const struct space *space, const struct parents *parents, struct rng *rng,

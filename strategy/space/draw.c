@@ -80,6 +80,12 @@ uint64_t draw_credit(const struct draft *d, double none, double unlimited) {
     return u < none + unlimited ? CREDIT_UNLIMITED : draw_size(d->rng, o->min_credit_bytes, o->max_credit_bytes);
 }
 
+bool draw_may_order_pulls(const struct draft *d) {
+    const struct space_options *o = &d->space->options;
+    return o->order_pulls && o->parameter_server && d->strategy.policy == POLICY_priority &&
+           d->strategy.credit_bytes != CREDIT_UNLIMITED;
+}
+
 uint32_t draw_log_count(struct rng *rng, uint32_t max) {
     uint32_t count = (uint32_t)rng_log_between(rng, 1.0, (double)max + 1.0);
     return count > max ? max : count;

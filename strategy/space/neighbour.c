@@ -63,8 +63,13 @@ static bool move_credit(struct draft *d, const struct group_view *view) {
     return true;
 }
 
+/* Another policy, or under priority another order of pulls. */
 static bool move_policy(struct draft *d, const struct group_view *view) {
     (void)view;
+    if (draw_may_order_pulls(d) && draw_chance(d->rng, 0.5)) {
+        d->strategy.pulls_by_priority = !d->strategy.pulls_by_priority;
+        return true;
+    }
     d->strategy.policy = (enum policy)draw_bit(d->rng, d->space->options.policies);
     return true;
 }

@@ -49,6 +49,7 @@ enum status space_sample_uniform(const struct space *space, struct rng *rng, str
     struct strategy *s = &d.strategy;
     s->policy = (enum policy)draw_bit(rng, space->options.policies);
     s->credit_bytes = draw_credit(&d, 0.2, 0.2);
+    s->pulls_by_priority = draw_may_order_pulls(&d) && draw_chance(rng, 0.5);
     s->cross_iteration = space->options.cross_iteration && draw_chance(rng, 0.5);
     if (space->options.all_reduce)
         draw_groups(&d, 1 + (uint32_t)rng_below(rng, s->n_variables));
@@ -286,6 +287,7 @@ static void draw_schedule(struct draft *d) {
     bool priority = s->policy == POLICY_priority;
     s->cross_iteration = d->space->options.cross_iteration && draw_chance(d->rng, priority ? 0.9 : 0.5);
     s->credit_bytes = priority ? draw_credit(d, 0.1, 0.1) : draw_credit(d, 0.3, 0.4);
+    s->pulls_by_priority = draw_may_order_pulls(d) && draw_chance(d->rng, 0.5);
 }
 
 static void draw_encodings(struct draft *d) {

@@ -9,6 +9,7 @@ struct space_options space_default_options(void) {
         .all_reduce = true,
         .parameter_server = true,
         .share_pushes = true,
+        .order_pulls = true,
         .cross_iteration = true,
         .algorithms = (1u << ALGORITHM_COUNT) - 1,
         .policies = 1u << POLICY_fifo | 1u << POLICY_priority,
@@ -140,7 +141,7 @@ bool space_allows_variable(const struct space *space, const struct strategy *str
 bool space_allows_schedule(const struct space *space, const struct strategy *strategy) {
     const struct space_options *o = &space->options;
     return o->policies >> strategy->policy & 1 && (o->cross_iteration || !strategy->cross_iteration) &&
-           credit_allowed(o, strategy->credit_bytes);
+           (o->order_pulls || !strategy->pulls_by_priority) && credit_allowed(o, strategy->credit_bytes);
 }
 
 bool space_contains(const struct space *space, const struct strategy *strategy) {

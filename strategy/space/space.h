@@ -35,14 +35,15 @@ struct space_options {
     uint64_t min_partition_bytes, max_partition_bytes; /* beside "whole"; at least SPACE_MIN_BYTES */
     uint64_t min_credit_bytes, max_credit_bytes;       /* beside 0 and no limit; at least SPACE_MIN_BYTES */
     bool whole_messages;                               /* no message is cut: every partition size is 0 */
+    bool order_pulls;                                  /* pulls may go by priority, where the policy is priority */
     bool share_pushes;                                 /* several served variables may travel in one push */
     bool usual_credit; /* only what frameworks do: 0 where all-reduce is allowed, no limit where servers are */
 };
 
 enum { SPACE_MAX_SHARDS = 4096, SPACE_MIN_BYTES = 4096 };
 
-/* Both architectures, every algorithm, fifo and priority, shared pushes, no encoding, up to 64 shards, sizes 64 KiB to
- * 64 MiB. */
+/* Both architectures, every algorithm, fifo and priority, pulls too, shared pushes, no encoding, up to 64 shards, sizes
+ * 64 KiB to 64 MiB. */
 struct space_options space_default_options(void);
 
 /* The set of algorithms without all_gather. */

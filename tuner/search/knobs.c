@@ -449,6 +449,7 @@ enum status knobs_strategy(const struct space *space, const struct knobs *knobs,
     s.policy = knobs->policy;
     s.credit_bytes = knobs->credit_bytes;
     s.cross_iteration = knobs->cross_iteration;
+    s.pulls_by_priority = knobs->pulls_by_priority && space->options.order_pulls;
     merge(space, knobs, &s);
     st = place(space, knobs, &s, err);
     if (!st)

@@ -37,8 +37,9 @@ struct knobs {
     enum policy policy;       /* fifo or priority */
     enum algorithm algorithm; /* of every all-reduce */
     bool cross_iteration;
-    uint64_t served_bytes; /* large_served only */
-    uint32_t n_servers;    /* 1 .. nodes: those without devices first, then those with the most bandwidth */
+    bool pulls_by_priority; /* kept as it is: no dimension */
+    uint64_t served_bytes;  /* large_served only */
+    uint32_t n_servers;     /* 1 .. nodes: those without devices first, then those with the most bandwidth */
 };
 
 /* X(member of struct knobs), in the order of the dimensions */

@@ -104,6 +104,7 @@ enum status knobs_of(const struct space *space, const struct strategy *strategy,
                       .credit_bytes = strategy->credit_bytes,
                       .policy = strategy->policy,
                       .cross_iteration = strategy->cross_iteration,
+                      .pulls_by_priority = strategy->pulls_by_priority,
                       .served_bytes = served.least_bytes / SPACE_MIN_BYTES * SPACE_MIN_BYTES};
     if (strategy->n_groups) {
         k.algorithm = algorithm_of(strategy);

@@ -134,6 +134,25 @@ static void a_baseline_is_within_the_form_of_its_own_framework(void **state) {
     }
 }
 
+/* BytePS orders pushes alone, ByteScheduler pulls too. */
+static void pulls_go_by_priority_where_the_framework_orders_them(void **state) {
+    (void)state;
+    static const char *const forms[] = {"byteps", "bytescheduler"};
+    for (int orders = 0; orders < 2; orders++) {
+        struct instance i;
+        struct rng rng;
+        struct error err;
+        struct export_limits limits;
+        struct space_options o = space_default_options();
+        open_instance(&i, 400, &rng);
+        assert_ok(export_limits_parse(forms[orders], NULL, &limits, &err));
+        assert_ok(export_limits_narrow(&limits, &i.model, &i.cluster, &o, &err));
+        assert_true(o.parameter_server && o.policies >> POLICY_priority & 1);
+        assert_int_equal(o.order_pulls, orders);
+        close_instance(&i);
+    }
+}
+
 static void what_is_accepted_is_no_loss(void **state) {
     (void)state;
     struct instance i;
@@ -191,6 +210,7 @@ int main(void) {
         cmocka_unit_test(what_a_narrowed_space_draws_loses_only_what_options_cannot_rule_out),
         cmocka_unit_test(plain_frameworks_leave_groups_alone),
         cmocka_unit_test(a_baseline_is_within_the_form_of_its_own_framework),
+        cmocka_unit_test(pulls_go_by_priority_where_the_framework_orders_them),
         cmocka_unit_test(what_is_accepted_is_no_loss),
         cmocka_unit_test(nccl_lifts_the_loss_of_algorithms),
         cmocka_unit_test(words_that_are_none_are_refused),

@@ -30,6 +30,7 @@ static struct space_options random_options(struct rng *rng) {
         o.encodings |= (uint32_t)rng_below(rng, 1u << ENCODING_COUNT);
     o.max_shards = 1 + (uint32_t)rng_below(rng, 16);
     o.share_pushes = rng_below(rng, 4) != 0;
+    o.order_pulls = rng_below(rng, 4) != 0;
     return o;
 }
 
@@ -83,7 +84,8 @@ static bool is_together(const struct strategy *s, uint32_t u, uint32_t v) {
 
 static bool is_schedule_of(const struct strategy *child, const struct strategy *parent) {
     return child->policy == parent->policy && child->credit_bytes == parent->credit_bytes &&
-           child->cross_iteration == parent->cross_iteration;
+           child->cross_iteration == parent->cross_iteration &&
+           child->pulls_by_priority == (parent->pulls_by_priority && strategy_orders_pulls(child));
 }
 
 /* Together in the child: from one parent that has them together, or together in both. */

@@ -33,6 +33,7 @@ static struct space_options random_options(struct rng *rng) {
     o.whole_messages = rng_below(rng, 4) == 0;
     o.usual_credit = rng_below(rng, 4) == 0;
     o.share_pushes = rng_below(rng, 4) != 0;
+    o.order_pulls = rng_below(rng, 4) != 0;
     o.max_shards = 1 + (uint32_t)rng_below(rng, 16);
     return o;
 }

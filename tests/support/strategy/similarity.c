@@ -22,6 +22,8 @@ static double size_likeness(uint64_t a, uint64_t b) {
 
 static double schedule_likeness(const struct strategy *a, const struct strategy *b) {
     double policy = a->policy == b->policy ? size_likeness(a->n_slices, b->n_slices) : 0.0;
+    if (a->pulls_by_priority != b->pulls_by_priority)
+        policy /= 2;
     return (policy + (a->cross_iteration == b->cross_iteration) + size_likeness(a->credit_bytes, b->credit_bytes)) /
            3.0;
 }

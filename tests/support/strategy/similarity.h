@@ -6,7 +6,8 @@
 
 /* How alike two strategies of this space are, in [0, 1]; symmetric, 1 for a strategy and itself. Three quarters are the
  * mean over variables (same architecture, cut, servers; how much of the merge group is shared), one quarter is the
- * schedule (two preemptive ones are as alike as their numbers of slices). O(variables log variables). */
+ * schedule (two preemptive ones are as alike as their numbers of slices; another order of pulls is half another
+ * policy). O(variables log variables). */
 enum status space_similarity(const struct space *space, const struct strategy *a, const struct strategy *b, double *out,
                              struct error *err);
 

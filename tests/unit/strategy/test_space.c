@@ -315,7 +315,7 @@ static void a_random_walk_meets_every_kind_of_choice(void **state) {
     struct strategy at, next;
     char *model = chain_model(20, 100000, 5);
     bool algorithm[ALGORITHM_COUNT] = {0}, server[4] = {0}, cut = false, credit[3] = {0}, policy[2] = {0},
-         barrier[2] = {0}, all_reduce = false, merged = false, whole[2] = {0};
+         barrier[2] = {0}, pulls[2] = {0}, all_reduce = false, merged = false, whole[2] = {0};
     fixture_open(&f, model, uneven_nodes, &o);
     rng_seed(&rng, test_seed());
     assert_ok(space_sample_guided(&f.space, &rng, &at, &err));
@@ -324,6 +324,7 @@ static void a_random_walk_meets_every_kind_of_choice(void **state) {
         credit[at.credit_bytes == CREDIT_UNLIMITED ? 2 : at.credit_bytes > 0] = true;
         policy[at.policy] = true;
         barrier[at.cross_iteration] = true;
+        pulls[at.pulls_by_priority] = true;
         merged = merged || (at.n_groups > 0 && at.n_groups < 10);
         for (uint32_t g = 0; g < at.n_groups; g++) {
             algorithm[at.groups[g].algorithm] = true;
@@ -346,6 +347,7 @@ static void a_random_walk_meets_every_kind_of_choice(void **state) {
         assert_true(server[i]);
     assert_true(cut && all_reduce && merged && whole[0] && whole[1]);
     assert_true(credit[0] && credit[1] && credit[2] && policy[0] && policy[1] && barrier[0] && barrier[1]);
+    assert_true(pulls[0] && pulls[1]);
     fixture_close(&f);
     free(model);
 }
