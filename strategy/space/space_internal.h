@@ -37,9 +37,7 @@ uint32_t draw_bit(struct rng *rng, uint32_t set);                /* uniform over
 uint64_t draw_size(struct rng *rng, uint64_t min, uint64_t max); /* log-uniform, whole 4 KiB where they fit */
 uint64_t draw_partition(const struct draft *d, double whole);    /* 0 with probability `whole` */
 uint64_t draw_credit(const struct draft *d, double none, double unlimited);
-
-/* Whether pulls of the draft may go by priority, with the policy and credit that it has. */
-bool draw_may_order_pulls(const struct draft *d);
+bool draw_may_order_pulls(const struct draft *d);       /* its options, policy and credit let pulls go by priority */
 uint32_t draw_log_count(struct rng *rng, uint32_t max); /* 1..max, log-uniform */
 enum encoding draw_encoding(const struct draft *d, uint32_t variable);
 bool space_may_encode(const struct variable *variable);
