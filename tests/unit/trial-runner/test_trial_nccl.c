@@ -192,6 +192,9 @@ static void servers_sum_on_their_gpus(void **state) {
                                                SERVED("\"n1\"", "false"), SERVED("\"n2\"", "false")));
     check_complete(CLUSTER("2", "2"),
                    STRATEGY(UNLIMITED, "ring", "", SERVED("\"n1\"", "false"), IN("1"), SERVED("\"n2\"", "true")));
+    check_complete(CLUSTER("3", "1"),
+                   STRATEGY(STOP_WAIT ",\"pulls\":\"priority\"", "ring", "", SERVED("\"n1\"", "false"),
+                            SERVED("\"n1\"", "false"), SERVED("\"n2\"", "false")));
 }
 
 #define SHARED(name, local)                                                                                            \
