@@ -24,8 +24,12 @@
 struct request {
     const char *paths, *baselines, *trace, *kind, *sweep, *all_reduce, *csv, *plot, *measure;
     bool all, json;
+    struct expectation_options weather;
+    uint64_t seeds;
     struct remote_options remote;
 };
+
+enum { MOST_SEEDS = 10000 };
 
 /* The strategies to compare; given[i] is contenders[i] where it came from a file. */
 struct field {
@@ -42,16 +46,28 @@ static double over_bound(double us, double bound_us) {
     return fabs(percent) < 0.5 ? 0 : percent;
 }
 
+static void print_expected(const struct expectation *expected, struct table *table) {
+    char text[32];
+    table_cell(table, "%s", units_format_time(expected->mean_us, text, sizeof text));
+    table_cell(table, "%.1f%%", 50 * (expected->high_us - expected->low_us) / expected->mean_us);
+    table_cell(table, "%s", units_format_time(expected->p95_us, text, sizeof text));
+}
+
 static void print_table(const struct simulation *s, const struct row *rows, size_t n) {
+    static const char *const quiet[] = {"STRATEGY",    ">ITERATION", ">COMPUTE",   ">EXPOSED",
+                                        ">OVER BOUND", ">MESSAGES",  ">SAMPLES/S", NULL};
+    static const char *const weather[] = {"STRATEGY", ">IN WEATHER", ">+-",       ">95TH",      ">QUIET", ">COMPUTE",
+                                          ">EXPOSED", ">OVER BOUND", ">MESSAGES", ">SAMPLES/S", NULL};
     struct table table;
     char text[32];
     text_print(stdout, "%s on %s: %u devices, lower bound %s\n\n", s->model->name, s->cluster->name,
                s->cluster->n_devices, units_format_time(s->bound_us, text, sizeof text));
-    table_init(&table, (const char *const[]){"STRATEGY", ">ITERATION", ">COMPUTE", ">EXPOSED", ">OVER BOUND",
-                                             ">MESSAGES", ">SAMPLES/S", NULL});
+    table_init(&table, simulation_expects(s) ? weather : quiet);
     for (size_t i = 0; i < n; i++) {
         const struct prediction *p = &rows[i].prediction;
         table_cell(&table, "%s", rows[i].name);
+        if (simulation_expects(s))
+            print_expected(&rows[i].expected, &table);
         table_cell(&table, "%s", units_format_time(p->iteration_us, text, sizeof text));
         table_cell(&table, "%s", units_format_time(p->compute_us, text, sizeof text));
         table_cell(&table, "%s", units_format_time(p->exposed_us, text, sizeof text));
@@ -61,6 +77,15 @@ static void print_table(const struct simulation *s, const struct row *rows, size
     }
     table_print(&table, stdout);
     table_release(&table);
+}
+
+static void print_weather(const struct row *row) {
+    char text[32];
+    text_print(
+        stdout,
+        "\nIn weather: the mean over %u seeds (the same for all strategies), %s each, with its 95%% interval; 95 of "
+        "100\niterations are shorter than 95TH. QUIET and what follows: without weather. syncopate weather draws it.\n",
+        row->expected.seeds, units_format_time(row->expected.until_us, text, sizeof text));
 }
 
 /* Which figures are not this cluster's own, and what such predictions are worth. */
@@ -91,8 +116,12 @@ static enum status print_json(const struct simulation *s, const struct row *rows
     return st;
 }
 
+/* By the time in weather, where there is one. */
 static int compare_rows(const void *a, const void *b) {
-    double x = ((const struct row *)a)->prediction.iteration_us, y = ((const struct row *)b)->prediction.iteration_us;
+    const struct row *first = a, *second = b;
+    bool expected = first->expected.seeds > 0;
+    double x = expected ? first->expected.mean_us : first->prediction.iteration_us;
+    double y = expected ? second->expected.mean_us : second->prediction.iteration_us;
     return (x > y) - (x < y);
 }
 
@@ -120,6 +149,8 @@ static enum status show_rows(const struct simulation *s, const struct row *rows,
         st = print_json(s, rows, n, err);
     else
         print_table(s, rows, n);
+    if (!request->json && simulation_expects(s) && n > 0)
+        print_weather(&rows[0]);
     if (!request->json)
         print_figures(s->cluster);
     if (!st && request->trace)
@@ -133,6 +164,7 @@ static enum status simulate_once(const struct inputs *inputs, const struct field
     struct row rows[MAX_CONTENDERS];
     size_t n;
     enum status st = simulation_init(&s, &inputs->model, &inputs->cluster, !strcmp(request->kind, "autosync"), err);
+    s.weather = request->weather;
     if (!st)
         st = predict_all(&s, field, request->trace, rows, &n, err);
     if (!st)
@@ -218,6 +250,22 @@ static enum status check_request(const struct request *r, const struct sweep *sw
     return ST_OK;
 }
 
+/* What can be asked of a cluster with weather, and of one without. */
+static enum status check_weather(const struct request *r, const struct cluster *cluster, struct error *err) {
+    bool given = cluster->variability.given,
+         asked = r->seeds > 0 || r->weather.until_us > 0 || r->weather.first_seed > 0;
+    if (asked && !given)
+        return error_set(err, ST_USAGE,
+                         "--seed, --seeds and --time are about the weather of %s, but it has no \"variability\"",
+                         cluster->name);
+    if (given && (r->sweep || r->remote.server || !strcmp(r->kind, "autosync")))
+        return error_set(
+            err, ST_USAGE,
+            "%s has \"variability\": a --sweep, a service and the closed form know no weather; take it out",
+            cluster->name);
+    return ST_OK;
+}
+
 static enum status check_room(const struct field *field, struct error *err) {
     return field->n < MAX_CONTENDERS ? ST_OK
                                      : error_set(err, ST_USAGE, "more than %d strategies at once", MAX_CONTENDERS);
@@ -300,7 +348,9 @@ static enum status simulate_remotely(const char *model, const char *cluster, con
         return st;
     st = remote_inputs(client, model, cluster, &inputs, err);
     if (!st) {
-        st = gather_field(&inputs, request, &field, err);
+        st = check_weather(request, &inputs.cluster, err);
+        if (!st)
+            st = gather_field(&inputs, request, &field, err);
         if (!st)
             st = remote_predict(client, &inputs.model, &inputs.cluster, field.n, field.contenders, request->trace, &s,
                                 rows, &n, err);
@@ -324,6 +374,8 @@ static enum status simulate(const char *model, const char *cluster, const struct
         st = check_request(request, &sweep, err);
     if (!st)
         st = inputs_read(model, cluster, &inputs, err);
+    if (!st)
+        st = check_weather(request, &inputs.cluster, err);
     if (!st)
         st = gather_field(&inputs, request, &field, err);
     if (!st && request->sweep)
@@ -355,6 +407,10 @@ enum status cmd_simulate(int argc, char **argv, struct error *err) {
          "what the chart shows (default speedup, over one device)"},
         {"csv", OPTION_TEXT, &r.csv, "FILE",
          "write the sweep's figures, a line a strategy and value; - is standard output"},
+        {"seed", OPTION_INTEGER, &r.weather.first_seed, "N", "in weather: the first seed (default 1)"},
+        {"seeds", OPTION_INTEGER, &r.seeds, "N", "in weather: simulate so many seeds (default 8)"},
+        {"time", OPTION_TIME, &r.weather.until_us, "T",
+         "in weather: simulate so much of each (default: 20 changes of rates, at least 50 iterations)"},
         {"json", OPTION_FLAG, &r.json, NULL, "print one syncopate.prediction/1 object a line"},
         REMOTE_OPTIONS(r.remote),
         {0}};
@@ -362,6 +418,8 @@ enum status cmd_simulate(int argc, char **argv, struct error *err) {
         .usage = "simulate MODEL CLUSTER [options]",
         .about = "Predict iteration times without running anything. MODEL and CLUSTER are files, or names of the\n"
                  "descriptions that come with syncopate.\n"
+                 "Where the cluster's description says how NICs and workers vary (syncopate weather), iterations are\n"
+                 "simulated in that weather too, the same for all strategies.\n"
                  "A sweep over workers repeats the cluster's nodes; one over batch assumes operator times in\n"
                  "proportion to it.",
         .examples = "  syncopate simulate resnet50 v100-16x10g\n"
@@ -377,5 +435,8 @@ enum status cmd_simulate(int argc, char **argv, struct error *err) {
         return st;
     if (!r.paths && !r.baselines)
         r.all = true;
+    if (r.seeds > MOST_SEEDS)
+        return error_set(err, ST_USAGE, "--seeds %llu: at most %d", (unsigned long long)r.seeds, MOST_SEEDS);
+    r.weather.seeds = (uint32_t)r.seeds;
     return (r.remote.server ? simulate_remotely : simulate)(arguments.items[0], arguments.items[1], &r, err);
 }

@@ -27,6 +27,7 @@ static const struct command commands[] = {
     {"sessions", cmd_sessions, "list, show, pause, resume, stop and cancel tuning sessions of a service"},
     {"models", cmd_models, "list, show and add the models that a service has"},
     {"clusters", cmd_clusters, "list, show and add the clusters that a service has"},
+    {"weather", cmd_weather, "draw how the links and workers of a cluster vary"},
     {"lab", cmd_lab, "emulate a cluster on this machine with rate-limited links"},
     {"completion", cmd_completion, "print what a shell needs to complete command lines"},
     {"manual", cmd_manual, "print manual pages"},

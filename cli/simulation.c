@@ -1,6 +1,7 @@
 /* See simulation.h. */
 #include "cli/simulation.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -49,6 +50,10 @@ static enum status write_trace(struct simulation *s, const struct plan *plan, co
     return output_stream(memory, st, &text, &size, path, err);
 }
 
+bool simulation_expects(const struct simulation *s) {
+    return s->cluster->variability.given && !s->autosync;
+}
+
 static enum status predict_strategy(struct simulation *s, const struct strategy *strategy, const char *trace,
                                     struct row *out, struct error *err) {
     struct plan plan;
@@ -57,6 +62,10 @@ static enum status predict_strategy(struct simulation *s, const struct strategy 
         return st;
     st = s->autosync ? closed_form_run(&plan, &s->cost, &out->prediction, err)
                      : timeline_run(s->timeline, &plan, &s->cost, NULL, &out->prediction, err);
+    out->expected = (struct expectation){0};
+    if (!st && simulation_expects(s))
+        st = expectation_run(s->timeline, &plan, &s->cost, out->prediction.iteration_us, &s->weather, &out->expected,
+                             err);
     if (!st && trace)
         st = write_trace(s, &plan, trace, err);
     plan_release(&plan);
@@ -85,6 +94,16 @@ enum status simulation_predict(struct simulation *s, const struct contender *con
     return st;
 }
 
+static bool add_expected(const struct expectation *e, cJSON *root) {
+    cJSON *object = cJSON_AddObjectToObject(root, "in_weather");
+    return object && cJSON_AddNumberToObject(object, "mean_us", e->mean_us) &&
+           cJSON_AddNumberToObject(object, "low_us", e->low_us) &&
+           (!isfinite(e->high_us) || cJSON_AddNumberToObject(object, "high_us", e->high_us)) &&
+           cJSON_AddNumberToObject(object, "p95_us", e->p95_us) && cJSON_AddNumberToObject(object, "seeds", e->seeds) &&
+           cJSON_AddNumberToObject(object, "until_us", e->until_us) &&
+           cJSON_AddNumberToObject(object, "iterations", (double)e->iterations);
+}
+
 cJSON *simulation_json(const struct simulation *s, const struct row *row, bool *whole) {
     const struct prediction *p = &row->prediction;
     cJSON *root = cJSON_CreateObject();
@@ -101,6 +120,7 @@ cJSON *simulation_json(const struct simulation *s, const struct row *row, bool *
              cJSON_AddNumberToObject(root, "lower_bound_us", row->bound_us) &&
              cJSON_AddNumberToObject(root, "gap", row->bound_us > 0 ? p->iteration_us / row->bound_us - 1 : 0) &&
              cJSON_AddNumberToObject(root, "messages", p->messages) &&
-             cJSON_AddNumberToObject(root, "samples_per_s", p->samples_per_s);
+             cJSON_AddNumberToObject(root, "samples_per_s", p->samples_per_s) &&
+             (!simulation_expects(s) || add_expected(&row->expected, root));
     return root;
 }

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/id.h"
+#include "simulator/expectation.h"
 #include "simulator/timeline.h"
 #include "strategy/baselines/baselines.h"
 #include "strategy/cost/cost.h"
@@ -19,6 +20,7 @@ struct simulation {
     bool autosync; /* AutoSync's closed form instead of the timeline */
     struct cost cost;
     struct timeline *timeline;
+    struct expectation_options weather;
     double bound_us, lossy_bound_us; /* bound_iteration; of strategies that encode too */
 };
 
@@ -35,8 +37,12 @@ struct row {
     struct id id;
     char name[64];
     struct prediction prediction;
-    double bound_us; /* of what the strategy may do */
+    double bound_us;             /* of what the strategy may do */
+    struct expectation expected; /* where the cluster has weather; zeros elsewhere */
 };
+
+/* Whether rows say what to expect in weather. AutoSync's closed form knows none. */
+bool simulation_expects(const struct simulation *simulation);
 
 /* Fails: ST_INVALID, ST_NO_MEMORY. A failed one holds nothing; release is allowed. */
 enum status simulation_init(struct simulation *out, const struct model *model, const struct cluster *cluster,

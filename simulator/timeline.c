@@ -142,9 +142,31 @@ static bool has_cost_enough(const struct timeline *tl) {
     return tl->options->most_events > 0 && events(tl) > tl->options->most_events;
 }
 
+/* In weather an iteration begins when the last worker does. */
+static double latest_start_us(const struct timeline *tl, uint32_t round) {
+    double latest = 0;
+    for (uint32_t c = 0; c < tl->n_chains; c++)
+        latest = fmax(latest, started_us(&tl->chains[c], round));
+    return latest;
+}
+
+static void end_iteration_in_weather(struct timeline *tl, uint32_t round) {
+    double end = latest_start_us(tl, round);
+    if (round == 0)
+        return;
+    if (tl->options->iteration)
+        tl->options->iteration(tl->options->context, end - latest_start_us(tl, round - 1));
+    if (end >= tl->options->until_us)
+        finish(tl, end / round, true);
+}
+
 static void end_round(struct timeline *tl, uint32_t round) {
     const struct chain *first = &tl->chains[0];
     tl->rounds = round;
+    if (tl->options->weather) {
+        end_iteration_in_weather(tl, round);
+        return;
+    }
     tl->spends = network_spends(&tl->network, tl->now_us);
     if (round == 0)
         return;
@@ -159,8 +181,12 @@ static void end_round(struct timeline *tl, uint32_t round) {
 
 /* A chain is at most one iteration ahead of another, because its gates need the others' gradients. */
 static void begin_iteration(struct timeline *tl, struct chain *chain, double start_us) {
+    const struct cluster *cluster = tl->cost->cluster;
     uint32_t round = chain->arrivals++;
     chain->started_us[round % 4] = start_us;
+    if (tl->options->weather)
+        chain->scale = cluster->nodes[chain->node].compute_scale *
+                       weather_slowness(cluster, tl->options->seed, chain->node, round);
     if (round == 1)
         chain->second_us = start_us;
     for (uint32_t c = 0; c < tl->n_chains; c++)
@@ -199,6 +225,13 @@ static void add_traffic_everywhere(struct timeline *tl, int starting, int moving
         add_traffic(tl, &tl->chains[c], starting, moving);
 }
 
+static void set_nic(struct timeline *tl, uint32_t node, double share) {
+    double out = timeline_nic_bytes_per_us(tl, node, DIRECTION_OUT, share);
+    double in = timeline_nic_bytes_per_us(tl, node, DIRECTION_IN, share);
+    network_set_capacity(&tl->network, tl->egress[node], out, tl->now_us);
+    network_set_capacity(&tl->network, tl->ingress[node], in, tl->now_us);
+}
+
 /* A node that computes lets less through its NIC. An all-reduce, which all take part in, goes as fast as the slowest.
  */
 static void pace_traffic(struct timeline *tl, const struct chain *chain) {
@@ -212,11 +245,9 @@ static void pace_traffic(struct timeline *tl, const struct chain *chain) {
     }
     for (uint32_t way = 0; way < (tl->two_way ? 2u : 1u); way++)
         network_set_capacity(&tl->network, tl->first_way + way, any * tl->all_reduce_unit, tl->now_us);
-    if (tl->n_servers == 0 && !tl->options->every_node)
+    if (tl->n_servers == 0 && !tl->options->every_node && !tl->options->weather)
         return;
-    double nic = one * cost->nic_bytes_per_us[chain->node];
-    network_set_capacity(&tl->network, tl->egress[chain->node], nic, tl->now_us);
-    network_set_capacity(&tl->network, tl->ingress[chain->node], nic, tl->now_us);
+    set_nic(tl, chain->node, one);
 }
 
 static void set_computing(struct timeline *tl, struct chain *chain, bool computes) {
@@ -249,6 +280,23 @@ static double next_wake_us(const struct timeline *tl) {
     for (uint32_t c = 0; c < tl->n_chains; c++)
         next = fmin(next, tl->chains[c].wake_us);
     return next;
+}
+
+/* ---- weather ---- */
+
+/* The rates of the moment go to the NICs. */
+static void change_weather(struct timeline *tl) {
+    weather_advance(&tl->weather);
+    for (uint32_t i = 0; i < tl->cost->cluster->n_nodes; i++) {
+        const struct chain *chain = tl->chain_of[i] != UINT32_MAX ? &tl->chains[tl->chain_of[i]] : NULL;
+        if (tl->egress[i] != UINT32_MAX)
+            set_nic(tl, i, chain && chain->computes ? tl->cost->in_transfer.traffic : 1);
+    }
+}
+
+/* When rates change next; INFINITY outside weather. */
+static double next_change_us(const struct timeline *tl) {
+    return tl->options->weather ? weather_next_us(&tl->weather) : INFINITY;
 }
 
 /* ---- steps ---- */
@@ -758,7 +806,10 @@ static enum status run(struct timeline *tl, struct error *err) {
             next = fmin(next, tl->timers[0].time_us);
         if (!isfinite(next))
             break;
+        next = fmin(next, next_change_us(tl));
         advance(tl, next);
+        while (next_change_us(tl) <= next)
+            change_weather(tl);
         take_instant(tl, next + INSTANT_US);
         add_arrivals(tl);
         give_up(tl);
@@ -776,6 +827,22 @@ static enum status run(struct timeline *tl, struct error *err) {
     }
     if (!status && !(tl->done && isfinite(tl->iteration_us)))
         status = error_set(err, ST_INVALID, "the plan never ends: a message is too large for this cluster's rates");
+    return status;
+}
+
+/* Nothing to send: the slowest worker computes, in weather. Fails: as work_check. */
+static enum status run_alone(struct timeline *tl, double compute_us, struct error *err) {
+    const struct timeline_options *options = tl->options;
+    enum status status = ST_OK;
+    for (tl->now_us = 0; !status && !tl->done; tl->rounds++) {
+        double us = compute_us * weather_slowness(tl->cost->cluster, options->seed, tl->cost->slowest, tl->rounds);
+        tl->now_us += us;
+        if (options->iteration)
+            options->iteration(options->context, us);
+        if (tl->now_us >= options->until_us || us <= 0)
+            finish(tl, tl->now_us / (tl->rounds + 1), true);
+        status = work_check(err);
+    }
     return status;
 }
 
@@ -809,7 +876,9 @@ enum status timeline_run(struct timeline *tl, const struct plan *plan, const str
         compute += plan->step_us[k];
     compute *= cost->cluster->nodes[cost->slowest].compute_scale;
     double load = given.enough_us > 0 && plan->any_server ? timeline_load_us(tl) : 0;
-    if (plan->n_messages == 0)
+    if (plan->n_messages == 0 && given.weather)
+        status = run_alone(tl, compute, err);
+    else if (plan->n_messages == 0)
         finish(tl, compute, true);
     else if (load > given.enough_us)
         finish(tl, load, false);

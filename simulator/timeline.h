@@ -82,6 +82,12 @@ struct timeline_options {
     /* End after the iteration in which so many events have been simulated (prediction.events), with the mean until
      * then, and fail with ST_TOO_LARGE if not even one iteration is through; 0: no limit. */
     uint64_t most_events;
+    /* In the weather of this seed (strategy/weather.h), instead of on quiet NICs and workers. There is no steady state
+     * then: the run ends with the first iteration that ends after until_us, and iteration_us is the mean. */
+    bool weather;
+    uint64_t seed;
+    double until_us;
+    void (*iteration)(void *context, double us); /* called in weather for every iteration; NULL: none */
     bool every_node; /* simulate every node and max-min rates, even where one node and equal shares suffice */
 };
 

@@ -22,6 +22,7 @@
 #include "simulator/ready_set.h"
 #include "strategy/cost/cost.h"
 #include "strategy/plan.h"
+#include "strategy/weather.h"
 
 struct timeline_options; /* simulator/timeline.h */
 
@@ -101,6 +102,7 @@ struct timeline {
     const struct cost *cost;
     const struct timeline_options *options; /* of this run */
     bool interferes;                        /* computing and traffic slow each other */
+    struct weather weather;                 /* where options->weather asks for it */
     bool coordinated;                       /* all-reduces wait for the first chain's decision (priority) */
     uint32_t home; /* step at whose start nothing is in flight for a chain: after every gate, before every gradient */
 
@@ -176,6 +178,10 @@ struct all_reduce_cost timeline_message_cost(struct timeline *tl, const struct m
 
 /* No iteration of the plan is shorter: how long its busiest NIC or processor works for it. O(messages + nodes). */
 double timeline_load_us(struct timeline *tl);
+
+/* What a node's NIC lets through, each way, when it keeps `share` of it from computing and has its rate of the moment.
+ */
+double timeline_nic_bytes_per_us(const struct timeline *tl, uint32_t node, enum direction direction, double share);
 
 /* Point the timeline at the plan, grow its memory where that is needed, and bring all state to the start of `home`.
  * `options`, with max_passes set, must live as long as the run. */

@@ -14,7 +14,7 @@ static bool is_served(const struct message *message) {
 }
 
 static bool simulates_all(const struct plan *plan, const struct timeline_options *options) {
-    return plan->any_server || options->every_node;
+    return plan->any_server || options->every_node || options->weather;
 }
 
 /* Whether an all-reduce may come in two parts. That is a tree, which `auto` may become. */
@@ -68,7 +68,7 @@ static void fold(const struct plan *plan, const struct cost *cost, const struct 
     uint64_t single[NODE_WORDS] = {0};
     uint16_t kinds[CLUSTER_MAX_NODES];
     uint32_t n_kinds = 0, k;
-    bool folds = !options->every_node && !options->record;
+    bool folds = !options->every_node && !options->record && !options->weather;
     mark_single(plan, cost, single);
     out->n = 0;
     for (uint32_t i = 0; i < cost->n_workers; i++) {
@@ -173,8 +173,8 @@ static bool take_compute(struct timeline *tl, const struct sizes *s) {
     return TAKE(tl->chains, s->chains) && TAKE(tl->left, s->chains * s->steps) &&
            TAKE(tl->opened_us, s->chains * s->steps) && TAKE(tl->words, s->words) && TAKE(tl->n_ready, s->messages) &&
            TAKE(tl->joined, s->messages) && TAKE(tl->begin_us, s->messages) && TAKE(tl->server_us, s->nodes) &&
-           TAKE(tl->reduced, s->nodes) && TAKE(tl->raw, s->nodes) && TAKE(tl->timers, s->timers) &&
-           TAKE(tl->arrived, s->timers);
+           TAKE(tl->weather.gbit_per_s, s->nodes * DIRECTION_COUNT) && TAKE(tl->reduced, s->nodes) &&
+           TAKE(tl->raw, s->nodes) && TAKE(tl->timers, s->timers) && TAKE(tl->arrived, s->timers);
 }
 
 static bool take_network(struct timeline *tl, const struct sizes *s) {
@@ -286,11 +286,19 @@ static void number_nodes(struct timeline *tl) {
     }
 }
 
+double timeline_nic_bytes_per_us(const struct timeline *tl, uint32_t node, enum direction direction, double share) {
+    double rate = share * tl->cost->nic_bytes_per_us[node];
+    if (tl->options->weather)
+        rate *=
+            tl->weather.gbit_per_s[node * DIRECTION_COUNT + direction] / tl->cost->cluster->nodes[node].nic_gbit_per_s;
+    return rate;
+}
+
 static void add_nics(struct timeline *tl) {
     for (uint32_t i = 0; i < tl->cost->cluster->n_nodes; i++) {
         bool used = tl->chain_of[i] != NONE || tl->server_slot[i] != NONE;
-        tl->egress[i] = used ? add_resource(tl, tl->cost->nic_bytes_per_us[i]) : NONE;
-        tl->ingress[i] = used ? add_resource(tl, tl->cost->nic_bytes_per_us[i]) : NONE;
+        tl->egress[i] = used ? add_resource(tl, timeline_nic_bytes_per_us(tl, i, DIRECTION_OUT, 1)) : NONE;
+        tl->ingress[i] = used ? add_resource(tl, timeline_nic_bytes_per_us(tl, i, DIRECTION_IN, 1)) : NONE;
     }
 }
 
@@ -504,6 +512,11 @@ enum status timeline_prepare(struct timeline *tl, const struct plan *plan, const
     tl->done = tl->converged = false;
     tl->last_bytes = 0;
     tl->spends = false;
+    if (options->weather) {
+        tl->weather.cluster = cost->cluster;
+        tl->weather.seed = options->seed;
+        weather_begin(&tl->weather);
+    }
     init_chains(tl, all);
     init_network(tl, all);
     return ST_OK;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "strategy/cluster_internal.h"
 
 static const char CLUSTER_SCHEMA[] = "syncopate.cluster/1";
 static const double MIN_RATE = 1e-6, MAX_RATE = 1e6, MAX_TIME_US = 1e12, MAX_BYTES = 1e15;
@@ -349,7 +350,8 @@ static enum status seal(struct cluster *cluster, struct error *err) {
 
 static enum status read_whole(struct cluster *cluster, const struct json_at *root, struct error *err) {
     static const char *const known[] = {"schema",      "name",         "transport", "nodes",        "links",
-                                        "collectives", "measurements", "runtime",   "interference", NULL};
+                                        "collectives", "measurements", "runtime",   "interference", "variability",
+                                        NULL};
     const char *name;
     size_t transport = TRANSPORT_by_device;
     enum status st = json_expect_schema(root, CLUSTER_SCHEMA, err);
@@ -372,6 +374,8 @@ static enum status read_whole(struct cluster *cluster, const struct json_at *roo
         st = read_runtime(cluster, root, err);
     if (!st)
         st = read_interference(cluster, root, err);
+    if (!st)
+        st = variability_read(root, cluster, &cluster->variability, err);
     if (st)
         return st;
     cluster->name = arena_strdup(&cluster->arena, name);
@@ -498,7 +502,8 @@ cJSON *cluster_write(const struct cluster *cluster) {
         (!cluster->n_links || write_links(cluster, cJSON_AddArrayToObject(root, "links"))) &&
         write_collectives(cluster, root) &&
         (!cluster->n_measurements || write_measurements(cluster, cJSON_AddArrayToObject(root, "measurements"))) &&
-        write_runtime(&cluster->runtime, cJSON_AddObjectToObject(root, "runtime")) && write_interference(cluster, root))
+        write_runtime(&cluster->runtime, cJSON_AddObjectToObject(root, "runtime")) &&
+        write_interference(cluster, root) && variability_write(cluster, &cluster->variability, root))
         return root;
     cJSON_Delete(root);
     return NULL;

@@ -47,6 +47,14 @@
  *       "compute"        the share of its speed that computing keeps, in (0, 1]; default 1
  *       "traffic"        the share of its speed that the message keeps, in (0, 1]; default 1
  *                    Measured times are then those of messages beside which nothing computes
+ *   "variability"    how NICs and workers vary while training runs (strategy/weather.h); default: not at all
+ *     "compute"        {"share", "factor", "drawn_every"}: with probability `share` a worker takes `factor` times as
+ *                      long, drawn anew in every "iteration" (default) or once a "run"
+ *     "network"        either {"every_us", "rates": [{"gbit_per_s", "share"}]}: each NIC and direction gets a new rate
+ *                      every_us, with these probabilities, which add up to 1. Or {"until_us", "changes": [{"at_us",
+ *                      "node", "direction", "gbit_per_s"}]}: a recorded trace, rising in time, which begins again
+ *                      after until_us; directions are "out" and "in". No rate is above the NIC's. Either may have
+ *       "monitor_lag_us"  how late a monitor reports a rate; default 0
  * Nodes with a "count" are written out when read. Devices are numbered node by node; each is one worker of
  * data-parallel training.
  * Threads: a const struct cluster may be shared. */
@@ -132,6 +140,35 @@ struct interference {
     double compute, traffic;
 };
 
+enum direction { DIRECTION_OUT, DIRECTION_IN, DIRECTION_COUNT };
+const char *direction_name(enum direction direction);
+
+/* A rate and how likely it is. */
+struct weather_rate {
+    double gbit_per_s, share;
+};
+
+struct rate_change {
+    double at_us;
+    uint32_t node;
+    enum direction direction;
+    double gbit_per_s;
+};
+
+/* "variability"; strategy/weather.h draws from it. */
+struct variability {
+    bool given; /* the description has the member */
+    double slow_share, slow_factor;
+    bool slow_for_good; /* who is slow is drawn once a run, not in every iteration */
+    double every_us;    /* with rates */
+    uint32_t n_rates;
+    const struct weather_rate *rates;
+    double trace_us; /* length of the trace; 0: none */
+    uint32_t n_changes;
+    const struct rate_change *changes; /* rising at_us, all below trace_us */
+    double monitor_lag_us;             /* how late a monitor reports a rate */
+};
+
 struct cluster {
     struct arena arena; /* owns everything below */
     struct id id;
@@ -146,6 +183,7 @@ struct cluster {
     double all_reduce_startup_us, all_reduce_per_byte_ns;
     struct runtime runtime;
     struct interference in_startup, in_transfer;
+    struct variability variability;
     /* Not of the description: fixed costs are multiplied, and rates of NICs and links divided, by these, which a tuner
      * sets after trials. 0 counts as 1. Measured times and "collectives" are not touched. */
     double startup, transfer;

@@ -3,7 +3,7 @@
 # second list, kept apart from the generator's own), and every description is well formed. Prints ok / not ok / skip
 # lines. With $OUT/bin/syncopate, the program must also accept each of them.
 # Computes: it waits for nothing and times nothing.
-# Plan: 62
+# Plan: 64
 cd "$(dirname "$0")/../.." || exit 1
 
 if ! command -v python3 >/dev/null; then
@@ -37,7 +37,7 @@ PUBLISHED = {
 }
 NODE = {"name", "count", "devices", "device", "nic_gbit_per_s", "nic_latency_us", "device_link_gbyte_per_s",
         "compute_scale"}
-CLUSTERS = {"lab-4x1g": (4, 4), "lab-8x500m": (8, 8), "lab-mixed": (6, 6), "v100-16x10g": (4, 16),
+CLUSTERS = {"lab-4x1g": (4, 4), "lab-4x1g-weather": (4, 4), "lab-8x500m": (8, 8), "lab-mixed": (6, 6), "v100-16x10g": (4, 16),
             "autosync-a": (11, 11), "autosync-b": (4, 16), "k80-8x10g": (8, 16), "h100-64x8": (64, 512)}
 
 

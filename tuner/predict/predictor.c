@@ -46,9 +46,15 @@ enum status predictor_correct(struct predictor *p, struct correction c, struct e
 
 enum status predictor_init(struct predictor *out, const struct model *model, const struct cluster *cluster,
                            struct error *err) {
-    struct predictor p = {.model = model, .cluster = cluster, .timeline = timeline_new()};
+    struct predictor p = {.model = model, .cluster = cluster};
     *out = p;
-    enum status st = p.timeline ? predictor_correct(out, (struct correction){1, 1}, err) : error_no_memory(err);
+    if (cluster->variability.given)
+        return error_set(
+            err, ST_INVALID,
+            "\"%s\" has \"variability\", which only simulate and weather know: take it out of the description",
+            cluster->name);
+    out->timeline = timeline_new();
+    enum status st = out->timeline ? predictor_correct(out, (struct correction){1, 1}, err) : error_no_memory(err);
     if (st)
         predictor_release(out);
     return st;

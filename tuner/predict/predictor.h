@@ -41,6 +41,7 @@ struct predictor {
     uint64_t most_events;
 };
 
+/* Fails: ST_INVALID (the cluster has weather), ST_NO_MEMORY. */
 enum status predictor_init(struct predictor *out, const struct model *model, const struct cluster *cluster,
                            struct error *err);
 void predictor_release(struct predictor *predictor);

@@ -1,0 +1,80 @@
+/* See expectation.h. */
+#include "simulator/expectation.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/statistics.h"
+#include "strategy/cluster.h"
+
+/* The iterations so far, of all seeds. */
+struct iterations {
+    double *us; /* malloc'd */
+    size_t n, room;
+    bool failed; /* no memory */
+};
+
+static void note(void *context, double us) {
+    struct iterations *all = context;
+    if (all->n == all->room && !all->failed) {
+        size_t room = all->room ? 2 * all->room : 1024;
+        double *more = realloc(all->us, room * sizeof *more);
+        all->failed = !more;
+        all->us = more ? more : all->us;
+        all->room = more ? room : all->room;
+    }
+    if (!all->failed)
+        all->us[all->n++] = us;
+}
+
+static double default_until_us(const struct variability *v, double quiet_us) {
+    double network_us = v->n_rates > 0 ? EXPECTATION_CHANGES * v->every_us : v->trace_us;
+    return fmax(network_us, EXPECTATION_ITERATIONS * quiet_us);
+}
+
+/* The 97.5% quantile of Student's t, by degrees of freedom; above the table, the normal's. */
+static double student(uint32_t freedom) {
+    static const double table[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306,
+                                   2.262,  2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120};
+    return freedom == 0 ? 0 : freedom <= sizeof table / sizeof *table ? table[freedom - 1] : 1.96 + 2.5 / freedom;
+}
+
+/* Iterations a microsecond are what a seed shows: the mean time is their inverse, and so are the ends of its interval.
+ */
+static void judge(uint32_t seeds, double sum, double squares, struct expectation *out) {
+    double mean = sum / seeds, variance = seeds > 1 ? fmax(squares - sum * mean, 0) / (seeds - 1) : 0;
+    double off = student(seeds - 1) * sqrt(variance / seeds);
+    out->mean_us = 1 / mean;
+    out->low_us = 1 / (mean + off);
+    out->high_us = mean > off ? 1 / (mean - off) : INFINITY;
+}
+
+enum status expectation_run(struct timeline *timeline, const struct plan *plan, const struct cost *cost,
+                            double quiet_us, const struct expectation_options *options, struct expectation *out,
+                            struct error *err) {
+    uint64_t first = options->first_seed > 0 ? options->first_seed : 1;
+    uint32_t seeds = options->seeds > 0 ? options->seeds : EXPECTATION_SEEDS;
+    double until_us =
+        options->until_us > 0 ? options->until_us : default_until_us(&cost->cluster->variability, quiet_us);
+    struct iterations all = {0};
+    double sum = 0, squares = 0;
+    enum status status = ST_OK;
+    for (uint32_t i = 0; i < seeds && !status; i++) {
+        struct prediction p;
+        struct timeline_options run = {
+            .weather = true, .seed = first + i, .until_us = until_us, .iteration = note, .context = &all};
+        status = timeline_run(timeline, plan, cost, &run, &p, err);
+        if (!status && all.failed)
+            status = error_no_memory(err);
+        sum += status ? 0 : 1 / p.iteration_us;
+        squares += status ? 0 : 1 / (p.iteration_us * p.iteration_us);
+    }
+    if (!status) {
+        *out = (struct expectation){.until_us = until_us, .seeds = seeds, .iterations = all.n};
+        judge(seeds, sum, squares, out);
+        numbers_sort(all.n, all.us);
+        out->p95_us = all.us[(size_t)ceil(0.95 * (double)all.n) - 1];
+    }
+    free(all.us);
+    return status;
+}

@@ -1,0 +1,35 @@
+/* What an iteration takes in a cluster's weather (strategy/weather.h): a mean over seeds, with its interval, and how
+ * long the slow iterations are. Seeds are common: two strategies that are given the same options meet the same weather.
+ * Units: microseconds. */
+#ifndef SIMULATOR_EXPECTATION_H
+#define SIMULATOR_EXPECTATION_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "simulator/timeline.h"
+
+struct expectation_options {
+    uint64_t first_seed; /* 0: 1 */
+    uint32_t seeds;      /* this many, from first_seed on; 0: EXPECTATION_SEEDS */
+    double until_us;     /* simulate each for so long; 0: EXPECTATION_CHANGES changes of drawn rates or one round of a
+                            trace, and at least EXPECTATION_ITERATIONS quiet iterations */
+};
+enum { EXPECTATION_SEEDS = 8, EXPECTATION_CHANGES = 20, EXPECTATION_ITERATIONS = 50 };
+
+struct expectation {
+    double mean_us; /* time over iterations, of all seeds together */
+    double low_us,
+        high_us;     /* 95% interval of the mean, from how the seeds differ (Student's t); of one seed, the mean */
+    double p95_us;   /* 95% of the iterations are shorter */
+    double until_us; /* simulated of each seed */
+    uint32_t seeds;
+    uint64_t iterations; /* of all seeds */
+};
+
+/* `quiet_us` is what timeline_run predicts without weather. Fails: as timeline_run, and ST_NO_MEMORY. */
+enum status expectation_run(struct timeline *timeline, const struct plan *plan, const struct cost *cost,
+                            double quiet_us, const struct expectation_options *options, struct expectation *out,
+                            struct error *err);
+
+#endif

@@ -1,0 +1,46 @@
+#!/bin/bash
+# syncopate weather and simulations in weather: the picture, the trace that can be played again, and what is refused.
+# Needs OUT; prints ok and not ok lines (tests/README.md).
+# Computes: it waits for nothing and times nothing.
+# Plan: 12
+set -u
+cd "$(dirname "$0")/../.."
+source tests/cli/check.bash
+syncopate=$PWD/${OUT:-build/release}/bin/syncopate
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+
+check a_picture_has_every_nic_both_ways 0 'n4           in ' "$syncopate" weather lab-4x1g-weather
+check a_picture_says_who_is_slow 0 'x: takes 4 times as long' "$syncopate" weather lab-4x1g-weather --time 20s
+check a_quiet_cluster_has_none 2 'has no "variability": nothing varies there' "$syncopate" weather lab-4x1g
+check too_much_weather_is_refused 2 'give a shorter --time' "$syncopate" weather lab-4x1g-weather --time 10000000s
+check one_cluster_is_needed 2 'weather CLUSTER' "$syncopate" weather
+
+"$syncopate" weather lab-4x1g-weather --seed 5 --time 100s --json >trace.json 2>err
+"$syncopate" weather lab-4x1g-weather --seed 5 --time 100s --json >again.json 2>err
+"$syncopate" weather lab-4x1g-weather --seed 6 --time 100s --json >other.json 2>err
+check a_seed_draws_the_same_again 0 '' cmp trace.json again.json
+check another_seed_draws_another 1 '' cmp -s trace.json other.json
+
+# The trace of a seed, written into a description, is that seed's weather: the same times to the last digit.
+python3 - "$OLDPWD/examples/clusters/lab-4x1g-weather.json" <<'PY'
+import json, sys
+cluster = json.load(open(sys.argv[1]))
+del cluster["variability"]["compute"]
+json.dump(cluster, open("drawn.json", "w"))
+cluster["variability"]["network"] = json.load(open("trace.json"))
+json.dump(cluster, open("played.json", "w"))
+PY
+"$syncopate" simulate cnn-small drawn.json --baseline wfbp,ps-load-balanced --seed 5 --seeds 1 --time 99s --json >drawn 2>err
+"$syncopate" simulate cnn-small played.json --baseline wfbp,ps-load-balanced --seed 1 --seeds 1 --time 99s --json >played 2>err
+check a_trace_plays_what_was_drawn 0 '' python3 - <<'PY'
+import json
+a, b = ([json.loads(l)["in_weather"]["mean_us"] for l in open(f)] for f in ("drawn", "played"))
+assert a == b and len(a) == 2 and a[0] > 0, (a, b)
+PY
+check a_prediction_says_what_to_expect 0 '"p95_us"' "$syncopate" simulate cnn-small lab-4x1g-weather --baseline wfbp --json
+check rows_are_sorted_by_the_time_in_weather 0 'IN WEATHER' "$syncopate" simulate cnn-small lab-4x1g-weather --all-baselines
+check seeds_need_weather 2 'it has no "variability"' "$syncopate" simulate cnn-small lab-4x1g --baseline wfbp --seeds 3
+sed 's/"share":0.7/"share":0.6/' "$OLDPWD/examples/clusters/lab-4x1g-weather.json" >bad.json
+check shares_that_do_not_add_up_are_refused 2 'the shares add up to 0.9, not to 1' "$syncopate" simulate cnn-small bad.json --baseline wfbp

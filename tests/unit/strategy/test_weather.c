@@ -1,0 +1,191 @@
+/* Weather: what a description of it may not say, and that a seed's weather is the same whatever asks for it, has the
+ * shares that were asked for, and goes through a trace again and again. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "strategy/cluster.h"
+#include "strategy/weather.h"
+#include "tests/support/check.h"
+#include "tests/unit/strategy/descriptions.h"
+
+#define VARIES(members)                                                                                                \
+    "{'schema':'syncopate.cluster/1','name':'c','nodes':[{'name':'n','count':3,'devices':2,'nic_gbit_per_s':10,"       \
+    "'device_link_gbyte_per_s':12}],'variability':{" members "}}"
+#define RATES(every, rates)   VARIES("'network':{'every_us':" every ",'rates':[" rates "]}")
+#define TRACE(until, changes) VARIES("'network':{'until_us':" until ",'changes':[" changes "]}")
+#define N1                    "{'gbit_per_s':5,'share':0.1},{'gbit_per_s':10,'share':0.9}"
+#define CHANGE(at, rate)      "{'at_us':" at ",'node':'n2','direction':'in','gbit_per_s':" rate "}"
+
+static const struct {
+    const char *text, *says;
+} refused[] = {
+    {VARIES("'wind':{}"), "/variability/wind: unknown member"},
+    {VARIES("'compute':{'share':0.1}"), "/variability/compute: the member \"factor\" is missing"},
+    {VARIES("'compute':{'share':1.5,'factor':2}"), "/variability/compute/share: is 1.5"},
+    {VARIES("'compute':{'share':0.5,'factor':0.5}"), "/variability/compute/factor: is 0.5"},
+    {VARIES("'compute':{'share':0.5,'factor':2,'drawn_every':'day'}"), "/variability/compute/drawn_every: "},
+    {RATES("5", "{'gbit_per_s':0,'share':1}"), "/network/rates/0/gbit_per_s: is 0"},
+    {RATES("5", "{'gbit_per_s':11,'share':1}"), "/rates/0: 11 Gbit/s, but the NIC of \"n1\" has 10"},
+    {RATES("5", "{'gbit_per_s':5,'share':0.5},{'gbit_per_s':10,'share':0.4}"), "/rates: the shares add up to 0.9, not"},
+    {RATES("5", ""), "/rates: the shares add up to 0, not to 1"},
+    {RATES("0", N1), "/network/every_us: is 0"},
+    {VARIES("'network':{'rates':[" N1 "]}"), "/network: the member \"every_us\" is missing"},
+    {VARIES("'network':{'every_us':5,'rates':[" N1 "],'until_us':5}"), "/network/until_us: unknown member"},
+    {TRACE("100", ""), "/changes: a trace without a change"},
+    {TRACE("100", CHANGE("50", "5") "," CHANGE("40", "10")), "/changes/1: at 40 us, but the change before it is at 50"},
+    {TRACE("100", CHANGE("100", "5")), "/changes/0: at 100 us, past the trace's end"},
+    {TRACE("100", CHANGE("10", "0")), "/changes/0/gbit_per_s: is 0"},
+    {TRACE("100", CHANGE("10", "20")), "/changes/0: 20 Gbit/s, but the NIC of \"n2\" has 10"},
+    {TRACE("100", "{'at_us':1,'node':'m','direction':'in','gbit_per_s':1}"), "the cluster has no node \"m\""},
+    {TRACE("100", "{'at_us':1,'node':'n1','direction':'up','gbit_per_s':1}"), "/changes/0/direction: "},
+    {VARIES("'network':{'changes':[" CHANGE("1", "1") "]}"), "/network: the member \"until_us\" is missing"},
+};
+
+static void weather_that_cannot_be_is_refused_at_its_place(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        struct error err = {0};
+        struct cluster cluster;
+        assert_fails(quoted_cluster(refused[i].text, &cluster, &err), ST_INVALID, refused[i].says);
+    }
+}
+
+static void read_cluster(const char *text, struct cluster *out) {
+    struct error err;
+    assert_ok(quoted_cluster(text, out, &err));
+}
+
+static void a_description_is_written_as_it_was_read(void **state) {
+    (void)state;
+    const char *texts[] = {RATES("5000", N1), TRACE("100", CHANGE("0", "5") "," CHANGE("40", "10")),
+                           VARIES("'compute':{'share':0.1,'factor':4,'drawn_every':'run'}"), VARIES("")};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct error err;
+        struct cluster first, second;
+        read_cluster(texts[i], &first);
+        cJSON *json = cluster_write(&first);
+        assert_ok(cluster_read(json, "c.json", &second, &err));
+        assert_string_equal(first.id.hex, second.id.hex);
+        assert_non_null(cJSON_GetObjectItem(json, "variability"));
+        cJSON_Delete(json);
+        cluster_release(&first);
+        cluster_release(&second);
+    }
+}
+
+static void begin(const struct cluster *cluster, uint64_t seed, double *rates, struct weather *out) {
+    *out = (struct weather){.cluster = cluster, .seed = seed, .gbit_per_s = rates};
+    weather_begin(out);
+}
+
+/* 6 ports over 20,000 periods: the share of slow ones has a deviation of 0.0009 around 0.1. */
+static void rates_have_their_shares_and_change_on_time(void **state) {
+    (void)state;
+    struct cluster cluster;
+    struct weather w;
+    double rates[6];
+    int slow = 0, as_before = 0;
+    read_cluster(RATES("5000", N1), &cluster);
+    begin(&cluster, test_seed(), rates, &w);
+    for (int period = 0; period < 20000; period++) {
+        double before[6];
+        memcpy(before, rates, sizeof before);
+        for (int port = 0; port < 6; port++) {
+            assert_true(rates[port] == 5 || rates[port] == 10);
+            slow += rates[port] == 5;
+        }
+        assert_close(weather_next_us(&w), 5000.0 * (period + 1), 1e-12);
+        weather_advance(&w);
+        as_before += !memcmp(before, rates, sizeof before);
+    }
+    assert_true(fabs(slow / 120000.0 - 0.1) < 0.005);
+    assert_true(fabs(as_before / 20000.0 - pow(0.82, 6)) < 0.02);
+    cluster_release(&cluster);
+}
+
+static void a_seed_draws_the_same_weather_again_and_another_draws_other(void **state) {
+    (void)state;
+    struct cluster cluster;
+    struct weather a, b, c;
+    double rates[3][6];
+    int others = 0;
+    read_cluster(RATES("5000", N1), &cluster);
+    begin(&cluster, 7, rates[0], &a);
+    begin(&cluster, 7, rates[1], &b);
+    begin(&cluster, 8, rates[2], &c);
+    for (int i = 0; i < 200; i++) {
+        assert_memory_equal(rates[0], rates[1], sizeof rates[0]);
+        others += memcmp(rates[0], rates[2], sizeof rates[0]) != 0;
+        weather_advance(&a);
+        weather_slowness(&cluster, 7, 1, (uint64_t)i); /* asking for other things changes nothing */
+        weather_advance(&b);
+        weather_advance(&c);
+    }
+    assert_true(others > 50);
+    cluster_release(&cluster);
+}
+
+static void a_trace_begins_again(void **state) {
+    (void)state;
+    struct cluster cluster;
+    struct weather w;
+    double rates[6];
+    read_cluster(TRACE("100", CHANGE("0", "5") "," CHANGE("40", "2") "," CHANGE("70", "10")), &cluster);
+    begin(&cluster, 1, rates, &w);
+    static const double times[] = {0, 40, 70, 100, 140, 170, 200}, in[] = {5, 2, 10, 5, 2, 10, 5};
+    const int port = 1 * DIRECTION_COUNT + DIRECTION_IN;
+    for (int i = 0; i < 7; i++) {
+        assert_close(rates[port], in[i], 0);
+        for (int other = 0; other < 6; other++)
+            assert_true(other == port || rates[other] == 10);
+        if (i == 6)
+            break;
+        assert_close(weather_next_us(&w), times[i + 1], 1e-12);
+        weather_advance(&w);
+    }
+    cluster_release(&cluster);
+}
+
+static void without_a_network_no_rate_ever_changes(void **state) {
+    (void)state;
+    struct cluster cluster;
+    struct weather w;
+    double rates[6];
+    read_cluster(VARIES("'compute':{'share':0.1,'factor':4}"), &cluster);
+    begin(&cluster, 1, rates, &w);
+    assert_true(isinf(weather_next_us(&w)) && rates[0] == 10 && rates[5] == 10);
+    cluster_release(&cluster);
+}
+
+/* A node of two devices is slow when either is: 0.19 of the time. */
+static void a_node_waits_for_its_slowest_device(void **state) {
+    (void)state;
+    struct cluster each, once;
+    int slow = 0;
+    read_cluster(VARIES("'compute':{'share':0.1,'factor':4}"), &each);
+    read_cluster(VARIES("'compute':{'share':0.1,'factor':4,'drawn_every':'run'}"), &once);
+    for (uint64_t i = 0; i < 20000; i++) {
+        double factor = weather_slowness(&each, test_seed(), 1, i);
+        assert_true(factor == 1 || factor == 4);
+        slow += factor == 4;
+        assert_true(weather_slowness(&once, 3, 2, i) == weather_slowness(&once, 3, 2, 0));
+    }
+    assert_true(fabs(slow / 20000.0 - 0.19) < 0.015);
+    cluster_release(&each);
+    cluster_release(&once);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(weather_that_cannot_be_is_refused_at_its_place),
+        cmocka_unit_test(a_description_is_written_as_it_was_read),
+        cmocka_unit_test(rates_have_their_shares_and_change_on_time),
+        cmocka_unit_test(a_seed_draws_the_same_weather_again_and_another_draws_other),
+        cmocka_unit_test(a_trace_begins_again),
+        cmocka_unit_test(without_a_network_no_rate_ever_changes),
+        cmocka_unit_test(a_node_waits_for_its_slowest_device),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
