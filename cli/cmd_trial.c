@@ -19,25 +19,28 @@
 #include "cli/output.h"
 #include "cli/paths.h"
 #include "cli/runner_options.h"
+#include "simulator/expectation.h"
 #include "tuner/predict/predictor.h"
 #include "tuner/session/runners.h"
 #include "tuner/session/trials.h"
 
 struct trial_command_options {
     const char *strategy, *baseline, *dataset, *trace;
-    uint64_t iterations, warmup;
+    uint64_t iterations, warmup, seed;
     bool json;
     struct runner_options launch;
     struct job_options job;
 };
 
 static enum status print_json(const struct strategy *strategy, const struct summary *m, double predicted_us,
-                              const struct tune_outcome *outcome, struct error *err) {
+                              uint64_t seed, const struct tune_outcome *outcome, struct error *err) {
     cJSON *root = cJSON_CreateObject();
     bool ok = root && cJSON_AddStringToObject(root, "schema", "syncopate.trial/1") &&
               cJSON_AddStringToObject(root, "strategy", strategy->id.hex) &&
               cJSON_AddNumberToObject(root, "predicted_us", predicted_us) &&
               cJSON_AddNumberToObject(root, "measured_us", m->median_us) &&
+              cJSON_AddNumberToObject(root, "mean_us", m->mean_us) &&
+              (!seed || cJSON_AddNumberToObject(root, "weather", (double)seed)) &&
               cJSON_AddNumberToObject(root, "low_us", m->low_us) &&
               cJSON_AddNumberToObject(root, "high_us", m->high_us);
     cJSON *times = ok ? cJSON_AddArrayToObject(root, "iterations_us") : NULL;
@@ -45,6 +48,16 @@ static enum status print_json(const struct strategy *strategy, const struct summ
     for (size_t i = 0; i < outcome->n && ok; i++)
         ok = cJSON_AddItemToArray(times, cJSON_CreateNumber(outcome->iterations_us[i]));
     return output_line(root, ok, err);
+}
+
+/* In weather the mean counts, since iterations differ for a reason. */
+static void print_weather(const struct strategy *strategy, const struct summary *m, double predicted_us,
+                          uint64_t seed) {
+    char mean[32], median[32], predicted[32];
+    text_print(stdout, "%s: in weather %llu %s an iteration (mean of %zu; median %s), predicted %s (%+.1f%%)\n",
+               strategy->name, (unsigned long long)seed, units_format_time(m->mean_us, mean, sizeof mean), m->n,
+               units_format_time(m->median_us, median, sizeof median),
+               units_format_time(predicted_us, predicted, sizeof predicted), (predicted_us / m->mean_us - 1) * 100);
 }
 
 static void print_words(const struct strategy *strategy, const struct summary *m, double predicted_us) {
@@ -62,7 +75,9 @@ static enum status report(const struct strategy *strategy, const struct trial_co
         return error_set(err, outcome->state == RECORD_INFEASIBLE ? ST_INFEASIBLE : ST_TRIAL, "%s", outcome->reason);
     enum status st = summary_of_copy(outcome->n, outcome->iterations_us, &summary, err);
     if (!st && words->json)
-        st = print_json(strategy, &summary, predicted_us, outcome, err);
+        st = print_json(strategy, &summary, predicted_us, words->seed, outcome, err);
+    else if (!st && words->seed)
+        print_weather(strategy, &summary, predicted_us, words->seed);
     else if (!st)
         print_words(strategy, &summary, predicted_us);
     return st;
@@ -106,6 +121,29 @@ static enum status predict(const struct inputs *inputs, const struct strategy *s
     return st;
 }
 
+/* Of so many iterations in the weather of this seed, the mean. */
+static enum status predict_in_weather(const struct inputs *inputs, const struct strategy *strategy,
+                                      const struct trial_command_options *words, double *out, struct error *err) {
+    const struct expectation_options options = {
+        .first_seed = words->seed, .seeds = 1, .iterations = (uint32_t)(words->warmup + words->iterations)};
+    struct expectation expected;
+    struct cost cost = {0};
+    struct plan plan;
+    enum status st = plan_lower(&inputs->model, &inputs->cluster, strategy, &plan, err);
+    if (st)
+        return st;
+    struct timeline *timeline = timeline_new();
+    st = timeline ? cost_init(&cost, &inputs->cluster, err) : error_no_memory(err);
+    if (!st)
+        st = expectation_run(timeline, &plan, &cost, 0, &options, &expected, err);
+    if (!st)
+        *out = expected.mean_us;
+    cost_release(&cost);
+    timeline_free(timeline);
+    plan_release(&plan);
+    return st;
+}
+
 static enum status run_trial(const struct inputs *inputs, const struct strategy *strategy,
                              const struct trial_command_options *words, struct store *store, struct error *err) {
     struct runner runner;
@@ -113,11 +151,13 @@ static enum status run_trial(const struct inputs *inputs, const struct strategy 
     struct tune_outcome outcome;
     struct measured_trace trace = {0};
     double predicted_us;
-    enum status st = predict(inputs, strategy, &predicted_us, err);
+    enum status st = words->seed ? predict_in_weather(inputs, strategy, words, &predicted_us, err)
+                                 : predict(inputs, strategy, &predicted_us, err);
     if (!st)
         st = job_runner_init(&setup, &words->job, &words->launch, inputs, interrupt_flag(), &runner, err);
     if (st)
         return st;
+    runner.weather = words->seed;
     if (!runner.job)
         runner_tell(&runner.place);
     if (setup.limits.n)
@@ -161,12 +201,28 @@ static enum status check_options(struct trial_command_options *words, struct err
     return words->trace ? output_check(words->trace, err) : ST_OK;
 }
 
-static enum status read_and_run(const struct arguments *arguments, const struct trial_command_options *words,
+/* Where the cluster has weather, a trial runs in it. */
+static enum status choose_weather(const struct cluster *cluster, struct trial_command_options *words,
+                                  struct error *err) {
+    if (words->seed && !cluster->variability.given)
+        return error_set(err, ST_USAGE, "--seed is about the weather of %s, but it has no \"variability\"",
+                         cluster->name);
+    if (cluster->variability.given && words->job.command)
+        return error_set(err, ST_USAGE, "%s has \"variability\", but a --command does not play it; take it out",
+                         cluster->name);
+    if (cluster->variability.given && words->seed == 0)
+        words->seed = 1;
+    return ST_OK;
+}
+
+static enum status read_and_run(const struct arguments *arguments, struct trial_command_options *words,
                                 struct error *err) {
     struct inputs inputs = {0};
     struct strategy strategy = {0};
     struct store *store = NULL;
     enum status st = inputs_read(arguments->items[0], arguments->items[1], &inputs, err);
+    if (!st)
+        st = choose_weather(&inputs.cluster, words, err);
     if (!st)
         st = inputs_strategy(&inputs, words->strategy, words->baseline, &strategy, err);
     if (!st && words->dataset)
@@ -190,6 +246,8 @@ enum status cmd_trial(int argc, char **argv, struct error *err) {
         {"logs", OPTION_TEXT, &words.job.logs, "DIR", "keep what it writes, and what it was given, in a folder there"},
         {"iterations", OPTION_INTEGER, &words.iterations, "N", "how many iterations are measured (default 10)"},
         {"warmup", OPTION_INTEGER, &words.warmup, "N", "how many before them do not count (default 2)"},
+        {"seed", OPTION_INTEGER, &words.seed, "N",
+         "which weather, where CLUSTER has \"variability\" (default 1): syncopate weather"},
         {"trace", OPTION_TEXT, &words.trace, "FILE",
          "write a Chrome trace of the first device: predicted, and next to it measured"},
         {"dataset", OPTION_TEXT, &words.dataset, "FILE", "record it there (default: not recorded)"},
@@ -199,7 +257,8 @@ enum status cmd_trial(int argc, char **argv, struct error *err) {
         .usage = "trial MODEL CLUSTER (--strategy FILE | --baseline BASELINE)",
         .about =
             "Run one strategy for real: compute is replayed, communication is real MPI traffic between processes.\n"
-            "The lab emulates CLUSTER's links on this machine; it needs root.",
+            "The lab emulates CLUSTER's links on this machine; it needs root. Where CLUSTER says how its NICs and\n"
+            "workers vary, the lab plays that weather: the same seed is the same weather for every strategy.",
         .examples =
             "  syncopate trial cnn-small lab-4x1g --baseline pytorch-ddp\n"
             "  syncopate trial cnn-small lab-4x1g --strategy best.json --trace trace.json\n"

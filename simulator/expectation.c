@@ -56,13 +56,19 @@ enum status expectation_run(struct timeline *timeline, const struct plan *plan, 
     uint32_t seeds = options->seeds > 0 ? options->seeds : EXPECTATION_SEEDS;
     double until_us =
         options->until_us > 0 ? options->until_us : default_until_us(&cost->cluster->variability, quiet_us);
+    if (options->iterations > 0)
+        until_us = 0;
     struct iterations all = {0};
     double sum = 0, squares = 0;
     enum status status = ST_OK;
     for (uint32_t i = 0; i < seeds && !status; i++) {
         struct prediction p;
-        struct timeline_options run = {
-            .weather = true, .seed = first + i, .until_us = until_us, .iteration = note, .context = &all};
+        struct timeline_options run = {.weather = true,
+                                       .seed = first + i,
+                                       .passes = options->iterations,
+                                       .until_us = until_us,
+                                       .iteration = note,
+                                       .context = &all};
         status = timeline_run(timeline, plan, cost, &run, &p, err);
         if (!status && all.failed)
             status = error_no_memory(err);

@@ -12,6 +12,7 @@
 struct expectation_options {
     uint64_t first_seed; /* 0: 1 */
     uint32_t seeds;      /* this many, from first_seed on; 0: EXPECTATION_SEEDS */
+    uint32_t iterations; /* simulate exactly so many iterations of each; 0: until_us counts */
     double until_us;     /* simulate each for so long; 0: EXPECTATION_CHANGES changes of drawn rates or one round of a
                             trace, and at least EXPECTATION_ITERATIONS quiet iterations */
 };

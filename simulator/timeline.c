@@ -156,7 +156,7 @@ static void end_iteration_in_weather(struct timeline *tl, uint32_t round) {
         return;
     if (tl->options->iteration)
         tl->options->iteration(tl->options->context, end - latest_start_us(tl, round - 1));
-    if (end >= tl->options->until_us)
+    if (end >= tl->options->until_us && round >= tl->options->passes)
         finish(tl, end / round, true);
 }
 
@@ -839,7 +839,7 @@ static enum status run_alone(struct timeline *tl, double compute_us, struct erro
         tl->now_us += us;
         if (options->iteration)
             options->iteration(options->context, us);
-        if (tl->now_us >= options->until_us || us <= 0)
+        if ((tl->now_us >= options->until_us || us <= 0) && tl->rounds + 1 >= options->passes)
             finish(tl, tl->now_us / (tl->rounds + 1), true);
         status = work_check(err);
     }

@@ -83,7 +83,8 @@ struct timeline_options {
      * then, and fail with ST_TOO_LARGE if not even one iteration is through; 0: no limit. */
     uint64_t most_events;
     /* In the weather of this seed (strategy/weather.h), instead of on quiet NICs and workers. There is no steady state
-     * then: the run ends with the first iteration that ends after until_us, and iteration_us is the mean. */
+     * then: the run ends with the first iteration that ends after until_us, and after `passes` of them, and
+     * iteration_us is the mean. */
     bool weather;
     uint64_t seed;
     double until_us;

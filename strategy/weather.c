@@ -15,15 +15,18 @@ static double drawn(uint64_t seed, enum purpose purpose, uint64_t round, uint64_
     return rng_uniform(&rng);
 }
 
-double weather_slowness(const struct cluster *cluster, uint64_t seed, uint32_t node, uint64_t iteration) {
+double weather_device_slowness(const struct cluster *cluster, uint64_t seed, uint32_t device, uint64_t iteration) {
     const struct variability *v = &cluster->variability;
+    bool slow = drawn(seed, FOR_SLOWNESS, v->slow_for_good ? 0 : iteration, device) < v->slow_share;
+    return slow ? v->slow_factor : 1;
+}
+
+double weather_slowness(const struct cluster *cluster, uint64_t seed, uint32_t node, uint64_t iteration) {
     const struct node *where = &cluster->nodes[node];
-    if (v->slow_share <= 0)
-        return 1;
+    double slowest = 1;
     for (uint32_t d = 0; d < where->devices; d++)
-        if (drawn(seed, FOR_SLOWNESS, v->slow_for_good ? 0 : iteration, where->first_device + d) < v->slow_share)
-            return v->slow_factor;
-    return 1;
+        slowest = fmax(slowest, weather_device_slowness(cluster, seed, where->first_device + d, iteration));
+    return slowest;
 }
 
 static double draw_rate(const struct variability *v, uint64_t seed, uint64_t period, uint32_t port) {

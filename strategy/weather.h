@@ -15,7 +15,8 @@
 
 #include "strategy/cluster.h"
 
-/* How many times its time a node computes in this iteration: 1, or the slow factor. O(devices of the node). */
+/* How many times its time a device, or a node, computes in this iteration: 1, or the slow factor. O(devices). */
+double weather_device_slowness(const struct cluster *cluster, uint64_t seed, uint32_t device, uint64_t iteration);
 double weather_slowness(const struct cluster *cluster, uint64_t seed, uint32_t node, uint64_t iteration);
 
 /* The weather from time 0 on, change by change. Zero `next_us` and `n` and set the first two to begin. */

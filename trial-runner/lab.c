@@ -191,14 +191,15 @@ static enum status take_pid_namespace(void *context, struct error *err) {
     return cannot("make a pid namespace", err);
 }
 
-/* The lab's first process, from the moment that the program runs. */
-static _Noreturn void reap_until(pid_t program) {
+/* The lab's first process, from the moment that the program runs. The player of the weather, if there is one, ends only
+ * when it fails, and that ends the lab. */
+static _Noreturn void reap_until(pid_t program, pid_t player) {
     for (;;) {
         int status;
         pid_t dead = waitpid(-1, &status, 0);
-        if (dead != program && (dead > 0 || errno == EINTR))
+        if (dead != program && dead != player && (dead > 0 || errno == EINTR))
             continue;
-        if (dead == program)
+        if (dead > 0)
             process_report(status);
         _exit(0);
     }
@@ -213,9 +214,15 @@ static enum status become_lab(void *context, struct error *err) {
         return cannot("start another process", err);
     if (program == 0)
         return ST_OK;
+    const struct lab_config *config = context;
+    pid_t player = config->weather ? _Fork() : 0;
+    if (player < 0)
+        return cannot("start another process", err);
+    if (player == 0 && config->weather)
+        lab_weather_play(config);
     for (int fd = 0; fd < 3; fd++)
         close(fd);
-    reap_until(program);
+    reap_until(program, player);
 }
 
 enum status lab_run(const struct lab_config *config, const struct process_options *options, struct process_result *out,

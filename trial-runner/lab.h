@@ -16,6 +16,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "strategy/cluster.h"
 #include "trial-runner/process.h"
 
 #define LAB_SUBNET "198.18.0.0/15"
@@ -43,6 +44,10 @@ struct lab_config {
     const struct lab_node *nodes;
     size_t n_links;
     const struct lab_link *links;
+    /* Only lab_run: rates change as the weather of this cluster says, which has the same nodes, from the moment at
+     * which the program starts. NULL: they stay. */
+    const struct cluster *weather;
+    uint64_t seed;
 };
 
 /* Whether labs work here: makes a small lab and removes it. ST_ENVIRONMENT says what is missing and what to do. */

@@ -3,7 +3,10 @@
 #ifndef TRIAL_RUNNER_LAB_INTERNAL_H
 #define TRIAL_RUNNER_LAB_INTERNAL_H
 
+#include <stddef.h>
+
 #include "base/error.h"
+#include "strategy/cluster.h"
 
 struct lab_config; /* trial-runner/lab.h */
 
@@ -15,5 +18,12 @@ enum status lab_build(const struct lab_config *config, struct error *err);
 
 /* Bridge, node namespaces, addresses and rates, in this process's own empty network and mount namespaces. */
 enum status lab_network_build(const struct lab_config *config, struct error *err);
+
+/* Give a node's NIC another rate, one way; in the head. It takes about 3 ms. */
+enum status lab_network_change(size_t node, const char *name, enum direction direction, double gbit_per_s,
+                               struct error *err);
+
+/* Change rates as config->weather says, for ever; ends only where that fails, with a message on standard error. */
+_Noreturn void lab_weather_play(const struct lab_config *config);
 
 #endif

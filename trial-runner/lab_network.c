@@ -82,8 +82,9 @@ static double bits(double gbit_per_s) {
     return gbit_per_s * 1e9;
 }
 
-static void write_token_bucket(FILE *tc, const char *device, size_t number, double gbit_per_s) {
-    fprintf(tc, "qdisc add dev %s", device);
+/* `verb`: add, or change. */
+static void write_token_bucket(FILE *tc, const char *verb, const char *device, size_t number, double gbit_per_s) {
+    fprintf(tc, "qdisc %s dev %s", verb, device);
     if (number > 0)
         fprintf(tc, "%zu", number);
     fprintf(tc, " root tbf rate %.0fbit burst %d latency %dms\n", bits(gbit_per_s), BURST_BYTES, QUEUE_MS);
@@ -169,7 +170,7 @@ static enum status head_rates(const struct lab_config *config, struct error *err
     if (status)
         return status;
     for (size_t i = 0; i < config->n; i++)
-        write_token_bucket(tc, "port", i + 1, config->nodes[i].gbit_per_s);
+        write_token_bucket(tc, "add", "port", i + 1, config->nodes[i].gbit_per_s);
     return batch_close(tc, "tc", err);
 }
 
@@ -190,17 +191,22 @@ static enum status node_rates(const struct lab_config *config, size_t node, stru
     if (has_slow_link(config, node))
         write_link_classes(tc, config, node);
     else
-        write_token_bucket(tc, "eth0", 0, config->nodes[node].gbit_per_s);
+        write_token_bucket(tc, "add", "eth0", 0, config->nodes[node].gbit_per_s);
     return batch_close(tc, "tc", err);
 }
 
-static enum status node_build(const struct lab_config *config, size_t node, struct error *err) {
+static enum status node_enter(const char *name, struct error *err) {
     char path[128];
-    snprintf(path, sizeof path, NETNS_DIR "/%s", config->nodes[node].name);
+    snprintf(path, sizeof path, NETNS_DIR "/%s", name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     enum status status = namespace_enter(fd, err);
     if (fd >= 0)
         close(fd);
+    return status;
+}
+
+static enum status node_build(const struct lab_config *config, size_t node, struct error *err) {
+    enum status status = node_enter(config->nodes[node].name, err);
     if (!status)
         status = node_links(node, err);
     return !status ? node_rates(config, node, err) : status;
@@ -215,6 +221,30 @@ enum status lab_network_build(const struct lab_config *config, struct error *err
         status = head_rates(config, err);
     for (size_t i = 0; i < config->n && !status; i++)
         status = node_build(config, i, err);
+    if (!status)
+        status = namespace_enter(head, err);
+    if (head >= 0)
+        close(head);
+    return status;
+}
+
+static enum status change_here(const char *device, size_t number, double gbit_per_s, struct error *err) {
+    FILE *tc;
+    enum status status = batch_open(&tc, err);
+    if (status)
+        return status;
+    write_token_bucket(tc, "change", device, number, gbit_per_s);
+    return batch_close(tc, "tc", err);
+}
+
+enum status lab_network_change(size_t node, const char *name, enum direction direction, double gbit_per_s,
+                               struct error *err) {
+    if (direction == DIRECTION_IN)
+        return change_here("port", node + 1, gbit_per_s, err);
+    int head = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    enum status status = node_enter(name, err);
+    if (!status)
+        status = change_here("eth0", 0, gbit_per_s, err);
     if (!status)
         status = namespace_enter(head, err);
     if (head >= 0)

@@ -127,7 +127,7 @@ enum status launch_lab_of(const struct cluster *cluster, struct arena *arena, st
         nodes[i] = (struct lab_node){cluster->nodes[i].name, cluster->nodes[i].nic_gbit_per_s};
     for (uint32_t i = 0; i < cluster->n_links; i++)
         links[i] = (struct lab_link){cluster->links[i].from, cluster->links[i].to, cluster->links[i].gbit_per_s};
-    *out = (struct lab_config){cluster->name, cluster->n_nodes, nodes, cluster->n_links, links};
+    *out = (struct lab_config){cluster->name, cluster->n_nodes, nodes, cluster->n_links, links, NULL, 0};
     return ST_OK;
 }
 
@@ -283,6 +283,10 @@ static enum status run_by_mpirun(struct launch *launch, enum mpirun_place place,
     enum status status = mpirun_command(&config, &launch->arena, &command, err);
     if (!status)
         status = launch_lab_of(launch->options->cluster, &launch->arena, &lab, err);
+    if (!status && launch->options->weather) {
+        lab.weather = launch->options->cluster;
+        lab.seed = launch->options->weather;
+    }
     if (status)
         return status;
     transcript_command(&launch->transcript, command);

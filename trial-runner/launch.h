@@ -87,6 +87,7 @@ struct launch_options {
     const bool *serves; /* [n_nodes] nodes that get a server's rank beside their devices; NULL: none */
     const struct launcher *launcher;
     const char *const *arguments; /* of the worker, NULL-terminated */
+    uint64_t weather;             /* seed; 0: the lab's rates stay */
     const char *title;            /* of the log */
     uint64_t number;              /* likewise; 0: none */
     double time_limit_s;          /* 0: none. Time in a queue does not count */

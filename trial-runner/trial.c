@@ -25,6 +25,8 @@ static void keep_environment(struct trial *trial, const cJSON *line) {
     cJSON *copy = cJSON_Duplicate(line, true);
     cJSON_DeleteItemFromObject(copy, "event");
     cJSON_AddStringToObject(copy, "runner", launcher_name(trial->request->launcher.kind));
+    if (trial->request->weather)
+        cJSON_AddNumberToObject(copy, "weather", (double)trial->request->weather);
     free(trial->result.environment);
     trial->result.environment = copy ? json_line(copy) : NULL;
     cJSON_Delete(copy);
@@ -125,7 +127,8 @@ struct inputs {
 
 static enum status launch(struct trial *trial, const struct inputs *inputs, const bool *serves, struct error *err) {
     const struct trial_request *request = trial->request;
-    char iterations[16], warmup[16];
+    char iterations[16], warmup[16], weather[32];
+    snprintf(weather, sizeof weather, "%llu", (unsigned long long)request->weather);
     snprintf(iterations, sizeof iterations, "%u", request->iterations);
     snprintf(warmup, sizeof warmup, "%u", request->warmup);
     const char *const arguments[] = {"run",
@@ -142,12 +145,17 @@ static enum status launch(struct trial *trial, const struct inputs *inputs, cons
                                      "--verify",
                                      "--fault",
                                      request->fault ? request->fault : "none",
+                                     request->weather       ? "--weather"
+                                     : request->on_interval ? "--trace"
+                                                            : NULL,
+                                     request->weather ? weather : NULL,
                                      request->on_interval ? "--trace" : NULL,
                                      NULL};
     const struct launch_options launch = {.cluster = request->cluster,
                                           .serves = serves,
                                           .launcher = &request->launcher,
                                           .arguments = arguments,
+                                          .weather = request->weather,
                                           .title = request->strategy->name,
                                           .number = request->number,
                                           .time_limit_s = request->time_limit_s,
@@ -198,11 +206,25 @@ static enum status find_servers(const struct trial_request *request, bool **out,
     return ST_OK;
 }
 
+/* Only a lab can change its NICs, and only if no link has a queue of its own. */
+static enum status check_weather(const struct trial_request *request, struct error *err) {
+    if (!request->weather)
+        return ST_OK;
+    if (request->launcher.kind != LAUNCHER_LAB || request->launcher.worker != TRIAL_WORKER_MPI)
+        return error_set(err, ST_INVALID, "weather is played in the lab alone, with the MPI worker");
+    if (request->cluster->n_links > 0)
+        return error_set(err, ST_INVALID, "the lab plays no weather where \"links\" have rates of their own");
+    return ST_OK;
+}
+
 enum status trial_run(const struct trial_request *request, struct trial_result *out, struct error *err) {
     struct trial trial = {.request = request};
     struct error why = {.status = ST_OK};
     bool *serves = NULL;
-    enum status status = find_servers(request, &serves, &why);
+    enum status status = check_weather(request, err);
+    if (status)
+        return status;
+    status = find_servers(request, &serves, &why);
     if (status == ST_INFEASIBLE) {
         end_with(&trial, TRIAL_INFEASIBLE, ERROR_TEXT(&why));
         *out = trial.result;

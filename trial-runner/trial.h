@@ -50,6 +50,7 @@ struct trial_request {
     void (*on_interval)(void *context, const struct trial_interval *interval); /* after the run; NULL: not traced */
     void *context;
     const char *fault; /* worker's --fault, for tests; NULL */
+    uint64_t weather;  /* seed of the cluster's weather, in the lab; 0: none */
 };
 
 struct trial_result {

@@ -2,7 +2,7 @@
 # syncopate weather and simulations in weather: the picture, the trace that can be played again, and what is refused.
 # Needs OUT; prints ok and not ok lines (tests/README.md).
 # Computes: it waits for nothing and times nothing.
-# Plan: 12
+# Plan: 15
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -42,5 +42,8 @@ PY
 check a_prediction_says_what_to_expect 0 '"p95_us"' "$syncopate" simulate cnn-small lab-4x1g-weather --baseline wfbp --json
 check rows_are_sorted_by_the_time_in_weather 0 'IN WEATHER' "$syncopate" simulate cnn-small lab-4x1g-weather --all-baselines
 check seeds_need_weather 2 'it has no "variability"' "$syncopate" simulate cnn-small lab-4x1g --baseline wfbp --seeds 3
+check only_the_lab_plays_weather 2 'weather is played in the lab alone' "$syncopate" trial cnn-small lab-4x1g-weather --baseline wfbp --runner local
+check a_seed_needs_weather 2 'it has no "variability"' "$syncopate" trial cnn-small lab-4x1g --baseline wfbp --seed 2
+check a_session_knows_no_weather 2 'take it out of the description' "$syncopate" tune cnn-small lab-4x1g-weather
 sed 's/"share":0.7/"share":0.6/' "$OLDPWD/examples/clusters/lab-4x1g-weather.json" >bad.json
 check shares_that_do_not_add_up_are_refused 2 'the shares add up to 0.9, not to 1' "$syncopate" simulate cnn-small bad.json --baseline wfbp

@@ -20,6 +20,7 @@ struct execute_options {
     uint32_t iterations, warmup;
     bool trace, verify, report; /* report: JSON lines from device 0 */
     enum execute_fault fault;   /* strikes on the last device at the second iteration */
+    uint64_t weather;           /* seed of the weather (strategy/weather.h) in which devices compute; 0: none */
 };
 
 struct execute_result {

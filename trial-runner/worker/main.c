@@ -9,6 +9,7 @@
  * message (--trace), point, measurement, agreement, runtime, done. Any rank may report infeasible or error, with a
  * reason. probe says in one line what this machine has for the program; it is run alone. --fault sum|kill|hang makes
  * the last device fail at the second iteration and is there for tests. Exit codes are the program syncopate's. */
+#include <errno.h>
 #include <malloc.h>
 #include <mpi.h>
 #include <signal.h>
@@ -56,6 +57,15 @@ static enum status parse_count(const char *text, uint32_t min, uint32_t *out, st
     return ST_OK;
 }
 
+static enum status parse_seed(const char *text, uint64_t *out, struct error *err) {
+    char *end;
+    errno = 0;
+    *out = strtoull(text, &end, 10);
+    if (errno || end == text || *end || *out == 0)
+        return error_set(err, ST_USAGE, "--weather is a seed from 1, not \"%s\"", text);
+    return ST_OK;
+}
+
 static enum status parse_fault(const char *text, enum execute_fault *out, struct error *err) {
     static const char *const words[] = {"none", "sum", "kill", "hang"};
     for (int i = 0; i < 4; i++) {
@@ -100,6 +110,8 @@ static enum status parse_option(const char *name, const char *value, struct opti
         return parse_count(value, 0, &out->execute.warmup, err);
     if (strcmp(name, "--fault") == 0)
         return parse_fault(value, &out->execute.fault, err);
+    if (strcmp(name, "--weather") == 0)
+        return parse_seed(value, &out->execute.weather, err);
     if (strcmp(name, "--max-bytes") == 0)
         return units_parse_bytes(value, &out->measure.max_bytes, err);
     if (strcmp(name, "--time-limit") == 0)

@@ -170,6 +170,7 @@ static enum status run(void *context, const struct tune_order *order, struct tun
                                           .time_limit_s = time_limit_s(runner, expected_s),
                                           .stop_if_slower_than_us = order->give_up_us,
                                           .cancel = runner->cancel,
+                                          .weather = runner->weather,
                                           .on_iteration = runner->on_iteration,
                                           .on_interval = runner->on_interval,
                                           .context = runner->context};

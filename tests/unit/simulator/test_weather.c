@@ -147,6 +147,18 @@ static void an_expectation_has_an_interval_that_holds_the_mean(void **state) {
     assert_true(holds >= 33);
 }
 
+static void an_expectation_of_so_many_iterations_has_so_many(void **state) {
+    (void)state;
+    struct fixture f;
+    struct error err;
+    struct expectation e;
+    served(&f, 2);
+    assert_ok(expect(&f, &(struct expectation_options){.seeds = 3, .iterations = 7}, &e, &err));
+    assert_int_equal(e.iterations, 21);
+    assert_close(e.mean_us, 230, EXACT);
+    assert_close(e.p95_us, 230, EXACT);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_rate_that_changes_during_a_push_stretches_the_rest_of_it),
@@ -155,6 +167,7 @@ int main(void) {
         cmocka_unit_test(the_slowest_worker_of_an_iteration_holds_all),
         cmocka_unit_test(what_sends_nothing_meets_slow_workers_too),
         cmocka_unit_test(an_expectation_has_an_interval_that_holds_the_mean),
+        cmocka_unit_test(an_expectation_of_so_many_iterations_has_so_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

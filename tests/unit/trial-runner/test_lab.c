@@ -130,6 +130,33 @@ static void links_run_at_their_rates(void **state) {
     assert_close(rate_between(&config, "n2", 80), 1.0 * 125e6, 0.15);
 }
 
+/* A trace changes n1's sending at once, n4's receiving at once and again after a fifth of a second, and nothing else.
+ * The script waits up to 20 s for each rate. */
+static void rates_change_as_the_weather_says(void **state) {
+    need_lab(state);
+    static const char rate[] =
+        "rate() { for i in $(seq 200); do $1 tc qdisc show dev $2 | grep -q \"rate $3 \" && echo $2 $3 && return; "
+        "sleep 0.1; done; echo $2 never $3; $1 tc qdisc show dev $2; }; "
+        "rate '/run/lab/agent n1' eth0 250Mbit; rate '' port1 1Gbit; rate '' port4 100Mbit; "
+        "rate '/run/lab/agent n4' eth0 500Mbit; rate '/run/lab/agent n2' eth0 1Gbit; rate '' port4 50Mbit";
+    static const struct rate_change changes[] = {{0, 0, DIRECTION_OUT, 0.25},
+                                                 {0, 3, DIRECTION_IN, 0.2},
+                                                 {0, 3, DIRECTION_IN, 0.1},
+                                                 {2e6, 3, DIRECTION_IN, 0.05}};
+    struct node nodes[4] = {{.name = "n1"}, {.name = "n2"}, {.name = "n3"}, {.name = "n4"}};
+    for (int i = 0; i < 4; i++)
+        nodes[i].nic_gbit_per_s = four[i].gbit_per_s;
+    const struct cluster cluster = {
+        .n_nodes = 4,
+        .nodes = nodes,
+        .variability = {.given = true, .slow_factor = 1, .trace_us = 1e9, .n_changes = 4, .changes = changes}};
+    struct lab_config config = {.name = "t", .n = 4, .nodes = four, .weather = &cluster, .seed = 1};
+    struct text text = {0};
+    struct error err = {0};
+    assert_ok(run_in(&config, rate, &text, &err));
+    assert_string_equal(text.all, "eth0 250Mbit\nport1 1Gbit\nport4 100Mbit\neth0 500Mbit\neth0 1Gbit\nport4 50Mbit\n");
+}
+
 static void wrong_descriptions_are_refused(void **state) {
     (void)state;
     struct error err = {0};
@@ -318,6 +345,7 @@ int main(void) {
         cmocka_unit_test(nodes_have_their_names_and_reach_each_other),
         cmocka_unit_test(nothing_outside_is_reachable_or_visible),
         cmocka_unit_test(links_run_at_their_rates),
+        cmocka_unit_test(rates_change_as_the_weather_says),
         cmocka_unit_test(wrong_descriptions_are_refused),
         cmocka_unit_test(a_command_runs_where_it_was_called),
         cmocka_unit_test(missing_tools_are_named),

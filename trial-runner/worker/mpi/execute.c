@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "strategy/weather.h"
 #include "trial-runner/worker/mpi/exchange.h"
 #include "trial-runner/worker/mpi/server.h"
 #include "trial-runner/worker/pause.h"
@@ -19,7 +20,7 @@ struct executor {
     const struct world *world;
     const struct execute_options *options;
     struct exchange exchange;
-    double scale;
+    double scale; /* of this iteration */
     uint32_t total, iteration, step;
     bool computing;
     double clock_us;  /* end of the step that runs, or of the last one */
@@ -47,8 +48,16 @@ static void spoil(struct executor *e) {
             gradients_spoil(&e->exchange.gradients, e->plan->by_ready[i]);
 }
 
+static void set_scale(struct executor *e) {
+    const struct world *world = e->world;
+    e->scale = world_node(world)->compute_scale;
+    if (e->options->weather)
+        e->scale *= weather_device_slowness(world->cluster, e->options->weather, world->device, e->iteration);
+}
+
 static void forward_starts(struct executor *e) {
     e->start_us[e->iteration] = e->clock_us;
+    set_scale(e);
     strike(e);
     if (!e->options->report || e->world->device != 0 || e->iteration <= e->options->warmup)
         return;
@@ -121,7 +130,6 @@ void execute_run(const struct plan *plan, const struct world *world, const struc
     }
     struct executor e = {.plan = plan, .world = world, .options = options, .total = total};
     e.trace = (struct trace){.on = options->trace && options->report && world->device == 0, .warmup = options->warmup};
-    e.scale = world_node(world)->compute_scale;
     e.start_us = report_alloc(total + 1, sizeof *e.start_us);
     exchange_init(&e.exchange, plan, world, options->verify);
     if (e.trace.on) {
