@@ -12,6 +12,7 @@
 #include "strategy/cost/cost.h"
 #include "strategy/cost/transport.h"
 #include "strategy/plan.h"
+#include "strategy/weather.h"
 
 enum {
     REF_NODES = 8,
@@ -65,6 +66,9 @@ struct ref_flow {
 struct ref {
     const struct plan *plan;
     const struct cost *cost;
+    bool varies; /* in weather */
+    struct weather weather;
+    double rates[2 * 64];
     double now_us;
     int n_nodes, node[REF_NODES]; /* chains, by their node */
     int step[REF_NODES], iteration[REF_NODES], next[REF_NODES], in_flight[REF_NODES];
@@ -128,12 +132,15 @@ static inline bool ref_any_runs(const struct ref *r) {
     return false;
 }
 
-/* What computing leaves of the speed of bytes through the NIC of a node. */
-static inline double ref_nic_share(const struct ref *r, int node) {
+/* What computing and the weather leave of the speed of bytes through the NIC of a node. */
+static inline double ref_nic_bytes_per_us(const struct ref *r, int node, bool in) {
+    double rate = r->cost->nic_bytes_per_us[node];
     for (int c = 0; c < r->n_nodes; c++)
         if (r->node[c] == node && r->running[c])
-            return r->cost->in_transfer.traffic;
-    return 1;
+            rate *= r->cost->in_transfer.traffic;
+    if (r->varies)
+        rate *= r->rates[2 * node + in] / r->cost->cluster->nodes[node].nic_gbit_per_s;
+    return rate;
 }
 
 static inline double ref_startup_rate(const struct ref *r) {
@@ -186,8 +193,7 @@ static inline bool ref_uses(const struct ref *r, const struct ref_flow *f, int r
     int n = (int)cluster->n_nodes, links = (int)cluster->n_links;
     if (resource < 4 * n) { /* egress, ingress, device link up, device link down */
         int node = resource / 4, what = resource % 4;
-        *capacity = what < 2 ? r->cost->nic_bytes_per_us[node] * ref_nic_share(r, node)
-                             : r->cost->device_link_bytes_per_us[node];
+        *capacity = what < 2 ? ref_nic_bytes_per_us(r, node, what == 1) : r->cost->device_link_bytes_per_us[node];
         bool out = what == 0, root = node == r->node[0];
         if (f->node < 0)
             return what < 2 && cluster->nodes[node].devices > 0 && r->n_nodes > 1 &&
@@ -402,7 +408,7 @@ static inline bool ref_is_port(const struct ref *r, int resource) {
 static inline double ref_capacity(const struct ref *r, int resource) {
     bool nic = resource < 4 * (int)r->cost->cluster->n_nodes;
     if (nic)
-        return r->cost->nic_bytes_per_us[resource / 4] * ref_nic_share(r, resource / 4);
+        return ref_nic_bytes_per_us(r, resource / 4, resource % 4 == 1);
     return r->cost->narrowest_bytes_per_us * (ref_any_runs(r) ? r->cost->in_transfer.traffic : 1);
 }
 
@@ -583,7 +589,11 @@ static inline bool ref_begin_step(struct ref *r, int c, int home) {
     if (step == home && r->iteration[c] <= REF_ITERATIONS)
         r->started_us[c][r->iteration[c]++] = r->now_us;
     r->running[c] = true;
-    r->step_end_us[c] = r->now_us + r->plan->step_us[step] * ref_node(r, c)->compute_scale;
+    double scale = ref_node(r, c)->compute_scale;
+    if (r->varies)
+        scale *=
+            weather_slowness(r->cost->cluster, r->weather.seed, (uint32_t)r->node[c], (uint64_t)r->iteration[c] - 1);
+    r->step_end_us[c] = r->now_us + r->plan->step_us[step] * scale;
     r->step_rate[c] = 1;
     return true;
 }
@@ -719,10 +729,15 @@ static inline bool ref_events(struct ref *r, double until_us, int home) {
 }
 
 /* Run until every node has begun `iterations` iterations after the first; times of their starts at `home` are then in
- * started_us[chain][0 .. iterations]. False when the plan is stuck. */
-static inline bool ref_run(struct ref *r, const struct plan *plan, const struct cost *cost, int home, int iterations) {
+ * started_us[chain][0 .. iterations]. In the weather of this seed; 0: in none. False when the plan is stuck. */
+static inline bool ref_run(struct ref *r, const struct plan *plan, const struct cost *cost, int home, int iterations,
+                           uint64_t seed) {
     int sums[REF_MESSAGES] = {0};
     memset(r, 0, sizeof *r);
+    r->varies = seed > 0;
+    r->weather = (struct weather){.cluster = cost->cluster, .seed = seed, .gbit_per_s = r->rates};
+    if (r->varies)
+        weather_begin(&r->weather);
     r->plan = plan;
     r->cost = cost;
     r->n_nodes = (int)cost->n_workers;
@@ -741,11 +756,15 @@ static inline bool ref_run(struct ref *r, const struct plan *plan, const struct 
         double next = ref_next_us(r);
         if (!isfinite(next))
             return false;
+        if (r->varies)
+            next = fmin(next, weather_next_us(&r->weather));
         ref_save(r, next - r->now_us);
         ref_pass(r, next - r->now_us);
         for (int i = 0; i < r->n_flows; i++)
             r->flows[i].left -= r->flows[i].rate * (next - r->now_us);
         r->now_us = next;
+        while (r->varies && weather_next_us(&r->weather) <= next)
+            weather_advance(&r->weather);
         while (ref_events(r, next + 1e-7, home))
             ;
         ref_sum_arrivals(r, sums);

@@ -52,7 +52,7 @@ static void check_reference(struct ref *r, const struct instance *in, const stru
     int home = 0;
     for (uint32_t m = 0; m < plan->n_messages; m++)
         home = (int)plan->messages[m].gate > home ? (int)plan->messages[m].gate : home;
-    assert_true(ref_run(r, plan, &in->cost, home, LONG_RUN));
+    assert_true(ref_run(r, plan, &in->cost, home, LONG_RUN, 0));
     for (int c = 0; c < r->n_nodes; c++)
         longest = fmax(longest, (r->started_us[c][LONG_RUN] - r->started_us[c][LONG_RUN / 2]) / (LONG_RUN / 2));
     if (!(fabs(iteration_us - longest) <= 1e-9 * longest + 1e-6))

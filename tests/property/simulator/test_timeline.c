@@ -175,7 +175,7 @@ static void compare(const struct fixture *f, struct ref *r, uint64_t number) {
     int home = (int)home_of(f), passes = (int)p.passes, runs = passes;
     if (p.converged)
         runs = passes + AFTER < LONG_RUN ? LONG_RUN : passes + AFTER;
-    assert_true(ref_run(r, &f->plan, &cost, home, runs));
+    assert_true(ref_run(r, &f->plan, &cost, home, runs, 0));
     double want = longest_mean(r, !p.converged ? 1 : passes < runs / 2 ? runs / 2 : passes, runs);
     double off = fmax(slack(&f->plan, &cost), slack_of(&p)) * want + 1e-6;
     if (!(fabs(p.iteration_us - want) <= off))
@@ -216,6 +216,66 @@ static void mixed_plans_meet_a_plain_simulation(void **state) {
 static void plans_whose_pulls_wait_for_their_turn_meet_a_plain_simulation(void **state) {
     (void)state;
     compare_many(PULLS_IN_ORDER, PLANS / 2);
+}
+
+/* Drawn rates of at most the slowest NIC, which change once or twice an iteration, or slow workers, or both. */
+static void random_weather_into(struct rng *rng, struct fixture *f, struct weather_rate *rates) {
+    struct variability *v = &f->site.cluster.variability;
+    double slowest = INFINITY;
+    *v = (struct variability){.given = true, .slow_factor = 1};
+    for (uint32_t i = 0; i < f->site.cluster.n_nodes; i++)
+        slowest = fmin(slowest, f->site.nodes[i].nic_gbit_per_s);
+    uint64_t what = rng_below(rng, 3);
+    if (what != 0) {
+        rates[0] = (struct weather_rate){slowest * rng_between(rng, 0.1, 1), 0.5};
+        rates[1] = (struct weather_rate){slowest, 0.5};
+        v->every_us = rng_log_between(rng, 100, 5000);
+        v->rates = rates;
+        v->n_rates = 2;
+    }
+    if (what != 1) {
+        v->slow_share = rng_uniform(rng);
+        v->slow_factor = rng_between(rng, 1, 4);
+        v->slow_for_good = rng_below(rng, 2);
+    }
+}
+
+static double latest_start_us(const struct ref *r, int iteration) {
+    double latest = 0;
+    for (int c = 0; c < r->n_nodes; c++)
+        latest = fmax(latest, r->started_us[c][iteration]);
+    return latest;
+}
+
+/* Six iterations, each of which meets other weather. Now and then rounding decides who is first on a connection. */
+static void plans_in_weather_meet_a_plain_simulation_of_every_flow(void **state) {
+    (void)state;
+    struct ref *r = malloc(sizeof *r);
+    struct fixture f;
+    struct error err;
+    int off = 0;
+    assert_non_null(r);
+    for (int i = 0; i < PLANS; i++) {
+        struct rng rng;
+        struct weather_rate rates[2];
+        struct cost cost;
+        rng_split(&rng, test_seed() + 9, (uint64_t)i);
+        random_plan(&rng, &f, i % 2 ? SERVERS : BOTH);
+        random_weather_into(&rng, &f, rates);
+        struct prediction p = fixture_predict(
+            &f, &(struct timeline_options){.weather = true, .seed = 1 + (uint64_t)i, .passes = 6, .until_us = 0});
+        assert_int_equal(p.passes, 6);
+        assert_ok(cost_init(&cost, &f.site.cluster, &err));
+        assert_true(ref_run(r, &f.plan, &cost, (int)home_of(&f), 6, 1 + (uint64_t)i));
+        double want = latest_start_us(r, 6) / 6;
+        if (fabs(p.iteration_us - want) > 1e-9 * want + 1e-6) {
+            printf("plan %d: %.9f predicted, %.9f simulated\n", i, p.iteration_us, want);
+            off++;
+        }
+        cost_release(&cost);
+    }
+    free(r);
+    assert_true(off <= PLANS / 300);
 }
 
 static bool ports_save(const struct fixture *f) {
@@ -577,6 +637,7 @@ int main(void) {
         cmocka_unit_test(server_plans_meet_a_plain_simulation),
         cmocka_unit_test(mixed_plans_meet_a_plain_simulation),
         cmocka_unit_test(plans_whose_pulls_wait_for_their_turn_meet_a_plain_simulation),
+        cmocka_unit_test(plans_in_weather_meet_a_plain_simulation_of_every_flow),
         cmocka_unit_test(one_chain_and_equal_shares_agree_with_every_node_and_max_min),
         cmocka_unit_test(alike_workers_folded_into_one_predict_what_every_node_does),
         cmocka_unit_test(a_run_gives_up_on_slow_plans_alone),
