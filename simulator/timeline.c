@@ -722,11 +722,11 @@ static void handle_timer(struct timeline *tl, struct timer timer) {
         step_done(tl, timer.chain, timer.time_us);
     else if (kind == TIMER_STARTUP)
         begin_startup(tl, timer.message);
-    else if (kind == TIMER_SUM)
-        enqueue_pull(tl, timer.chain, timer.message);
     else if (kind == TIMER_ALL_REDUCE)
         start_all_reduce(tl, timer.message,
                          tl->now_us - timeline_message_cost(tl, &tl->plan->messages[timer.message]).startup_us);
+    else if (kind == TIMER_SUM)
+        enqueue_pull(tl, timer.chain, timer.message);
     else
         start_part(tl, timer.chain, timer.message, kind, timer.began_us);
 }
@@ -796,6 +796,7 @@ static void give_up(struct timeline *tl) {
  * each other), and as work_check. */
 static enum status run(struct timeline *tl, struct error *err) {
     enum status status = work_check(err);
+    const uint32_t pullers = tl->plan->pulls_by_priority ? tl->n_chains : 0;
     for (uint32_t c = 0; c < tl->n_chains && !tl->done; c++)
         run_steps(tl, c, tl->home, 0);
     for (uint32_t turn = 1; !status && !tl->done; turn++) {
@@ -819,7 +820,7 @@ static enum status run(struct timeline *tl, struct error *err) {
         for (uint32_t c = 0; c < tl->n_chains; c++)
             if (tl->chains[c].dirty)
                 serve_queue(tl, c);
-        for (uint32_t c = 0; c < tl->n_chains && tl->plan->pulls_by_priority; c++)
+        for (uint32_t c = 0; c < pullers; c++)
             if (tl->chains[c].pulls_dirty)
                 serve_pulls(tl, c);
         if (turn % TURNS_A_CHECK == 0)
