@@ -616,21 +616,45 @@ static void add_arrivals(struct timeline *tl) {
 
 /* ---- events ---- */
 
-/* Send a part of an all-reduce: way 0 is the whole, ways 1 and 2 are its first and second part. The transfer keeps the
- * way in `chain`. */
-static void send_all_reduce(struct timeline *tl, uint32_t m, uint32_t way, double began_us) {
-    double hold_us = timeline_message_cost(tl, &tl->plan->messages[m]).hold_us;
+/* Send something of an all-reduce: all of it (way 0) or of one way of a tree (way 1 to the root, way 2 back). The
+ * transfer keeps the way in `chain`. An answer goes against its way. */
+static void send_all_reduce(struct timeline *tl, uint32_t m, uint32_t way, enum timer_kind kind, double began_us) {
+    double hold_us = kind == TIMER_ALL_REDUCE ? timeline_message_cost(tl, &tl->plan->messages[m]).hold_us : 0;
+    uint32_t class = tl->all_reduce_class + (kind == TIMER_TREE_ANSWER ? 3 - way : way);
     struct transfer transfer = {
-        .began_us = began_us, .message = m, .chain = (uint16_t)way, .kind = TIMER_ALL_REDUCE, .weight = 1};
-    if (hold_us > 0)
-        network_add(&tl->network, tl->all_reduce_class + way, hold_us * tl->all_reduce_unit, transfer, tl->now_us);
-    else
-        all_reduce_done(tl, m, began_us);
+        .began_us = began_us, .message = m, .chain = (uint16_t)way, .kind = (uint16_t)kind, .weight = 1};
+    network_add(&tl->network, class, hold_us * tl->all_reduce_unit, transfer, tl->now_us);
+}
+
+static void start_way(struct timeline *tl, uint32_t m, uint32_t way, double began_us) {
+    bool asks = (double)tl->plan->messages[m].bytes > tl->cost->eager_bytes;
+    send_all_reduce(tl, m, way, asks ? TIMER_TREE_REQUEST : TIMER_ALL_REDUCE, began_us);
 }
 
 static void start_all_reduce(struct timeline *tl, uint32_t m, double began_us) {
+    struct all_reduce_cost cost = timeline_message_cost(tl, &tl->plan->messages[m]);
     add_traffic_everywhere(tl, 0, 1);
-    send_all_reduce(tl, m, timeline_message_cost(tl, &tl->plan->messages[m]).parts > 1 ? 1 : 0, began_us);
+    if (cost.hold_us <= 0)
+        all_reduce_done(tl, m, began_us);
+    else if (cost.parts > 1)
+        start_way(tl, m, 1, began_us);
+    else
+        send_all_reduce(tl, m, 0, TIMER_ALL_REDUCE, began_us);
+}
+
+/* What send_all_reduce sent has come. The root adds before it sends back, so requests that are there are answered
+ * first. */
+static void all_reduce_came(struct timeline *tl, const struct transfer *sent) {
+    uint32_t m = sent->message, way = sent->chain;
+    if (sent->kind == TIMER_TREE_REQUEST)
+        send_all_reduce(tl, m, way, TIMER_TREE_ANSWER, sent->began_us);
+    else if (sent->kind == TIMER_TREE_ANSWER)
+        send_all_reduce(tl, m, way, TIMER_ALL_REDUCE, sent->began_us);
+    else if (way == 1)
+        timer_push(tl, (struct timer){
+                           .time_us = tl->now_us, .began_us = sent->began_us, .message = m, .kind = TIMER_TREE_BACK});
+    else
+        all_reduce_done(tl, m, sent->began_us);
 }
 
 /* The startup passes as a timed transfer, which computing slows. */
@@ -647,12 +671,12 @@ static bool is_answer(unsigned kind) {
     return kind == TIMER_PUSH_ANSWER || kind == TIMER_PULL_ANSWER;
 }
 
-/* An answer takes no bytes worth counting; but it waits for what its connection carries before it. */
+/* A request or an answer takes no bytes worth counting; but it waits for what its connection carries before it. */
 static double part_bytes(const struct timeline *tl, const struct message *message, unsigned kind) {
     if (is_answer(kind))
         return 0;
-    double first = fmin((double)message->bytes, tl->cost->eager_bytes);
-    return kind == TIMER_PUSH || kind == TIMER_PULL ? first : (double)message->bytes - first;
+    bool asks = (double)message->bytes > tl->cost->eager_bytes, first = kind == TIMER_PUSH || kind == TIMER_PULL;
+    return asks && first ? 0 : (double)message->bytes;
 }
 
 static void part_done(struct timeline *tl, uint32_t c, uint32_t m, enum timer_kind kind, double began_us);
@@ -722,6 +746,8 @@ static void handle_timer(struct timeline *tl, struct timer timer) {
         step_done(tl, timer.chain, timer.time_us);
     else if (kind == TIMER_STARTUP)
         begin_startup(tl, timer.message);
+    else if (kind == TIMER_TREE_BACK)
+        start_way(tl, timer.message, 2, timer.began_us);
     else if (kind == TIMER_ALL_REDUCE)
         start_all_reduce(tl, timer.message,
                          tl->now_us - timeline_message_cost(tl, &tl->plan->messages[timer.message]).startup_us);
@@ -731,14 +757,16 @@ static void handle_timer(struct timeline *tl, struct timer timer) {
         start_part(tl, timer.chain, timer.message, kind, timer.began_us);
 }
 
+static bool is_of_all_reduce(unsigned kind) {
+    return kind == TIMER_ALL_REDUCE || kind == TIMER_TREE_REQUEST || kind == TIMER_TREE_ANSWER;
+}
+
 static void handle_transfer(struct timeline *tl, const struct transfer *transfer) {
     if (transfer->kind == TIMER_STARTUP) {
         add_traffic_everywhere(tl, -1, 0);
         start_all_reduce(tl, transfer->message, transfer->began_us);
-    } else if (transfer->kind == TIMER_ALL_REDUCE && transfer->chain == 1)
-        send_all_reduce(tl, transfer->message, 2, transfer->began_us);
-    else if (transfer->kind == TIMER_ALL_REDUCE)
-        all_reduce_done(tl, transfer->message, transfer->began_us);
+    } else if (is_of_all_reduce(transfer->kind))
+        all_reduce_came(tl, transfer);
     else {
         if (tl->interferes)
             add_traffic(tl, &tl->chains[transfer->chain], 0, -!is_answer(transfer->kind));

@@ -23,16 +23,18 @@
  * two credits are apart because pushes and pulls take turns on different resources, the two directions of the NIC
  *     (§2.2): the theorem puts pulls before pulls and pushes before pushes.
  *   - Connections: where the transport is a measured one (cost.eager_bytes is finite), one process sends another
- *     everything over one connection, in order, and connections, not messages, share a NIC. The first eager_bytes of a
- *     push or pull are sent at once; the receiver answers a latency later, and then the rest is sent. The credit of a
- *     push comes back with its answer, because the sender has then handed over all of it. An answer has no length, but
- *     waits for what its connection carries before it. Where pulls go by priority, the first part of a pull comes
- *     unasked, and the answer waits in the queue of pulls; a pull that is no longer than its first part has no turn.
+ *     everything over one connection, in order, and connections, not messages, share a NIC. A message of more than
+ *     eager_bytes is not sent unasked: a request goes ahead, the receiver answers a latency later, and then all of it
+ *     is sent. The credit of a push comes back with its answer, because the sender has then handed over all of it.
+ *     Requests and answers have no length, but wait for what their connection carries before them. Where pulls go by
+ *     priority, the answer to a pull's request waits in the queue of pulls; a pull that needs no request has no turn.
  *   - Scattering into several gradients, decoding, and copies to a node's other devices (local_reduction), delay the
  * gate only.
  *   - A tree with bursts has two parts (strategy/cost/all_reduce.h): it first holds the NICs' directions towards the
  *     first worker, then those away from it, for hold_us each. Any other all-reduce holds both at once. On connections
- *     trees take each way in turn, as they come, since a hop sends the whole message.
+ *     trees take each way in turn, as they come, since a hop sends the whole message. Each way of one
+ *     of more than eager_bytes begins with a request, whose answer waits for what trees send in the other direction. So
+ *     small trees come back while others go to the root, and large ones do not.
  *   - Rates: all-reduces alone share the network equally. Otherwise rates are max-min fair over NICs (each direction),
  *     overridden links and device links. A NIC saves what it does not use, up to cost.burst_bytes, and the next part on
  *     a connection gets that at once. An all-reduce is then a flow through the NICs of all nodes with devices, of so

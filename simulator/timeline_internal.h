@@ -26,12 +26,15 @@
 
 struct timeline_options; /* simulator/timeline.h */
 
-/* A push or pull of more than eager_bytes is a first part, an answer and the rest; a smaller push is answered too. The
- * timer of a part is its start. */
+/* A push or pull of more than eager_bytes is a request, an answer and the rest, which is all of its bytes; a smaller
+ * push is answered too. The timer of a part is its start. */
 enum timer_kind {
     TIMER_STEP,
     TIMER_STARTUP, /* of an all-reduce, where computing may slow it */
     TIMER_ALL_REDUCE,
+    TIMER_TREE_REQUEST, /* one way of a tree is not sent unasked: more than eager_bytes */
+    TIMER_TREE_ANSWER,
+    TIMER_TREE_BACK, /* the sum is at the root, and goes back now */
     TIMER_PUSH,
     TIMER_PUSH_ANSWER,
     TIMER_PUSH_REST,

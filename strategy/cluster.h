@@ -39,8 +39,8 @@
  *     "sum_gbyte_per_s"  adding one gradient to another, on a server or between devices of a node
  *     "encode_gbyte_per_s" converting a gradient to the element type that it travels in, or back: bytes before encoding
  *     "goodput"          the part of the NIC's rate that a flow's bytes get, at most 1
- *     "eager_bytes"      how much of a push or pull goes out before its receiver answers. The rest waits for the
- *                        answer. The answer to a push also returns the push's credit. Where it is not known,
+ *     "eager_bytes"      how large a message is sent before its receiver answers. A larger one waits for the answer
+ *                        to its request. The answer to a push also returns the push's credit. Where it is not known,
  *                        strategy/cost/cost.h says what is assumed
  *   "interference"   how computing and traffic slow each other where they overlap; default: not at all
  *     "startup", "transfer"  while a message starts up, and while its bytes move: an object with

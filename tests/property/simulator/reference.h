@@ -25,7 +25,8 @@ enum {
 
 enum ref_stage { REF_IDLE, REF_READY, REF_LATENCY, REF_MOVING, REF_SERVING };
 /* What a connection carries; those from REF_PULL on come from the server, but REF_ASKED goes to it. And all-reduces: at
- * once, or of a tree first to the root and then away from it. */
+ * once, or of a tree first to the root and then away from it. A way of a large tree is requested along the way and
+ * granted against it. */
 enum ref_part {
     REF_PUSH,
     REF_PUSH_REST,
@@ -34,7 +35,11 @@ enum ref_part {
     REF_PULL_REST,
     REF_TAKEN,
     REF_WHOLE,
+    REF_TOWARDS_REQUEST,
+    REF_TOWARDS_GRANT,
     REF_TOWARDS,
+    REF_AWAY_REQUEST,
+    REF_AWAY_GRANT,
     REF_AWAY,
     REF_SUMMED /* nothing to carry: the server has the sum */
 };
@@ -105,10 +110,16 @@ static inline bool ref_comes_back(enum ref_part part) {
     return part == REF_PULL || part == REF_PULL_REST || part == REF_TAKEN;
 }
 
+/* Of all-reduces: 1 towards the root, 2 away from it, 0 both at once. */
+static inline int ref_way(enum ref_part part) {
+    bool up = part == REF_TOWARDS || part == REF_TOWARDS_REQUEST || part == REF_AWAY_GRANT;
+    return part == REF_WHOLE ? 0 : up ? 1 : 2;
+}
+
 /* Parts of trees on the same way, or bytes between the same two processes. */
 static inline bool ref_same_connection(const struct ref *r, const struct ref_flow *f, const struct ref_flow *g) {
     if (f->node < 0 || g->node < 0)
-        return f->part == g->part && f->part != REF_WHOLE;
+        return f->node == g->node && ref_way(f->part) == ref_way(g->part) && f->part != REF_WHOLE;
     return g->node == f->node && r->plan->messages[g->message].server == r->plan->messages[f->message].server &&
            ref_comes_back(g->part) == ref_comes_back(f->part);
 }
@@ -197,7 +208,7 @@ static inline bool ref_uses(const struct ref *r, const struct ref_flow *f, int r
         bool out = what == 0, root = node == r->node[0];
         if (f->node < 0)
             return what < 2 && cluster->nodes[node].devices > 0 && r->n_nodes > 1 &&
-                   (f->part == REF_WHOLE || (f->part == REF_TOWARDS) == (out != root));
+                   (f->part == REF_WHOLE || (ref_way(f->part) == 1) == (out != root));
         bool back = ref_comes_back(f->part);
         int server = (int)r->plan->messages[f->message].server, from = back ? server : f->node,
             to = back ? f->node : server;
@@ -217,7 +228,7 @@ static inline bool ref_uses(const struct ref *r, const struct ref_flow *f, int r
     }
     *capacity = isfinite(r->cost->narrowest_bytes_per_us) ? r->cost->narrowest_bytes_per_us : 1;
     *capacity *= ref_any_runs(r) ? r->cost->in_transfer.traffic : 1;
-    return f->node < 0 && f->part != (resource > 4 * n + links ? REF_TOWARDS : REF_AWAY);
+    return f->node < 0 && ref_way(f->part) != (resource > 4 * n + links ? 1 : 2);
 }
 
 /* NICs, device links, overridden links, and all-reduces' own: towards the root and away from it. */
@@ -347,7 +358,7 @@ static inline void ref_part_done(struct ref *r, int c, int m, enum ref_part part
 
 static inline void ref_begin_part(struct ref *r, int c, int m, enum ref_part part) {
     const struct message *message = &r->plan->messages[m];
-    double bytes = (double)message->bytes, first = fmin(bytes, r->cost->eager_bytes);
+    double bytes = (double)message->bytes, first = bytes > r->cost->eager_bytes ? 0 : bytes;
     double amount = part == REF_PUSH || part == REF_PULL             ? first
                     : part == REF_PUSH_REST || part == REF_PULL_REST ? bytes - first
                                                                      : 0;
@@ -384,13 +395,28 @@ static inline double ref_hold(const struct ref *r, int m) {
     return all_reduce_cost(&r->cost->all_reduce, message->algorithm, message->bytes).hold_us * unit;
 }
 
+static inline void ref_start_way(struct ref *r, int m, enum ref_part request, enum ref_part data) {
+    bool large = (double)r->plan->messages[m].bytes > r->cost->eager_bytes;
+    ref_add_flows(r, m, -1, large ? request : data, large ? 0 : ref_hold(r, m), 1);
+}
+
+/* The root sends back once all that comes at this instant has come. */
+static inline void ref_tree_part_done(struct ref *r, int m, enum ref_part part) {
+    if (part == REF_TOWARDS_REQUEST || part == REF_AWAY_REQUEST)
+        ref_add_flows(r, m, -1, part == REF_AWAY_REQUEST ? REF_AWAY_GRANT : REF_TOWARDS_GRANT, 0, 1);
+    else if (part == REF_TOWARDS_GRANT || part == REF_AWAY_GRANT)
+        ref_add_flows(r, m, -1, part == REF_AWAY_GRANT ? REF_AWAY : REF_TOWARDS, ref_hold(r, m), 1);
+    else if (part == REF_TOWARDS)
+        r->waits[r->n_waits++] = (struct ref_wait){m, -1, REF_AWAY, r->now_us};
+    else
+        ref_all_reduce_done(r, m);
+}
+
 static inline void ref_end_flow(struct ref *r, struct ref_flow flow) {
-    if (flow.node < 0 && flow.part == REF_TOWARDS)
-        ref_add_flows(r, flow.message, -1, REF_AWAY, ref_hold(r, flow.message), 1);
-    else if (flow.node < 0)
-        ref_all_reduce_done(r, flow.message);
-    if (flow.node < 0)
+    if (flow.node < 0) {
+        ref_tree_part_done(r, flow.message, flow.part);
         return;
+    }
     for (int i = 0; i < r->n_flows; i++) /* the last of its copies counts */
         if (r->flows[i].turn == flow.turn)
             return;
@@ -470,10 +496,12 @@ static inline void ref_begin_all_reduce(struct ref *r, int m) {
     struct all_reduce_cost cost = all_reduce_cost(&r->cost->all_reduce, message->algorithm, message->bytes);
     for (int c = 0; c < r->n_nodes; c++)
         r->at[m][c].stage = REF_MOVING;
-    if (cost.hold_us > 0)
-        ref_add_flows(r, m, -1, cost.parts > 1 ? REF_TOWARDS : REF_WHOLE, ref_hold(r, m), 1);
-    else
+    if (cost.hold_us <= 0)
         ref_all_reduce_done(r, m);
+    else if (cost.parts > 1)
+        ref_start_way(r, m, REF_TOWARDS_REQUEST, REF_TOWARDS);
+    else
+        ref_add_flows(r, m, -1, REF_WHOLE, ref_hold(r, m), 1);
 }
 
 /* Launch at the node; the time when its part is done. */
@@ -665,17 +693,19 @@ static inline bool ref_end_wait(struct ref *r, double until_us) {
         r->waits[i] = r->waits[i + 1];
     if (wait.part == REF_SUMMED)
         r->pullable[wait.message][wait.chain] = true;
+    else if (wait.chain < 0)
+        ref_start_way(r, wait.message, REF_AWAY_REQUEST, REF_AWAY);
     else
         ref_begin_part(r, wait.chain, wait.message, wait.part);
     return true;
 }
 
 /* Servers in the order in which they first occur among the messages, then nodes, then what goes there; then what comes
- * back; all-reduces last. */
+ * back; all-reduces last, by their ways. */
 static inline int ref_rank(const struct ref *r, const struct ref_flow *f) {
     int server = 0;
     if (f->node < 0)
-        return INT_MAX;
+        return INT_MAX - 2 + ref_way(f->part);
     while (!ref_is_server(r, server) || r->plan->messages[server].server != r->plan->messages[f->message].server)
         server++;
     return (server * REF_NODES + ref_chain(r, f->node)) * 2 + ref_comes_back(f->part);
@@ -723,6 +753,8 @@ static inline bool ref_events(struct ref *r, double until_us, int home) {
             any = true;
             ref_begin_all_reduce(r, m);
             ref_leaps(r);
+            if (r->cost->interferes) /* what a startup's end lets go at once, goes before the next startup ends */
+                return true;
         }
     }
     return any;

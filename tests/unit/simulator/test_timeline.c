@@ -227,7 +227,7 @@ static void what_is_larger_than_eager_waits_for_an_answer(void **state) {
     f.site.cluster.runtime.eager_bytes = 10000;
     assert_close(fixture_iteration_us(&f), 30 + 2 * (3 + 10), EXACT);
     f.messages[0].bytes = 50000;
-    assert_close(fixture_iteration_us(&f), 30 + 2 * (3 + 10 + 3 + 40), EXACT);
+    assert_close(fixture_iteration_us(&f), 30 + 2 * (3 + 3 + 50), EXACT);
 }
 
 static void credit_comes_back_with_the_answer(void **state) {
@@ -253,16 +253,17 @@ static void an_answer_waits_for_what_its_connection_carries(void **state) {
     assert_close(fixture_iteration_us(&f), 30 + 172, EXACT);
 }
 
-/* First parts until 13 and 23 us, the rests in turn until 63 and 73; first parts back from 66 and 76, and when they are
- * through at 86, the rests until 126 and 136. */
-static void parts_take_turns_on_their_connection(void **state) {
+/* Requests come at 3 us and answers at 6; the pushes follow in turn until 56 and 76. The first one's request to come
+ * back is answered behind the second push, so it comes from 76 to 126. Behind it comes the second one's request, which
+ * is answered at 129; the second is back at 149. */
+static void requests_and_answers_wait_for_what_their_connections_carry(void **state) {
     (void)state;
     struct fixture f;
     one_worker_pushes(&f, 2, 50000, CREDIT_UNLIMITED);
     f.messages[1].bytes = 20000;
     f.site.cluster.runtime.push_us = 3;
     f.site.cluster.runtime.eager_bytes = 10000;
-    assert_close(fixture_iteration_us(&f), 30 + 136, EXACT);
+    assert_close(fixture_iteration_us(&f), 30 + 149, EXACT);
 }
 
 /* One worker pushes 20000 bytes each for the third, second and first of its forward steps, which take 100 us each:
@@ -300,21 +301,20 @@ static void the_pull_that_is_needed_first_overtakes(void **state) {
     assert_close(fixture_iteration_us(&f), 330 + 300, EXACT);
 }
 
-/* The third step's first part is back at 55 us, the rest at 130. What comes from the other server moves at the 800
- * bytes a microsecond that are left. At once, the second's parts are back at 66.25 and 85. The answer to the first's
- * push waits for them; so this push ends at 100, and its parts are back at 106.25 and 125. In turn, the first's push
- * ends at 90, its first part is back at 96.25, and its rest comes from 130 to 145. What is no longer than a first part
- * has no turn. */
+/* The third step's is back from 30 to 130 us. What comes from the other server moves at the 800 bytes a microsecond that
+ * are left. At once, the second's is back from 60 to 85. The answer to the first's push waits for it; so this push takes
+ * from 85 to 105, and its pull until 130. In turn, the first's push ends at 90, and it is back from 130 to 150. What is
+ * no longer than eager_bytes has no turn. */
 static void on_connections_the_rest_of_a_pull_waits_for_its_turn(void **state) {
     (void)state;
     struct fixture f;
     three_pulls(&f, 2);
     f.site.cluster.runtime.eager_bytes = 5000;
-    assert_close(fixture_iteration_us(&f), 125 + 300, EXACT);
+    assert_close(fixture_iteration_us(&f), 130 + 300, EXACT);
     f.plan.pulls_by_priority = true;
-    assert_close(fixture_iteration_us(&f), 145 + 300, EXACT);
+    assert_close(fixture_iteration_us(&f), 150 + 300, EXACT);
     f.plan.credit_bytes = 40000;
-    assert_close(fixture_iteration_us(&f), 125 + 300, EXACT);
+    assert_close(fixture_iteration_us(&f), 130 + 300, EXACT);
     f.site.cluster.runtime.eager_bytes = 20000;
     f.plan.credit_bytes = 0;
     assert_close(fixture_iteration_us(&f), 115 + 300, EXACT);
@@ -332,15 +332,14 @@ static void an_idle_nic_lets_pass_at_once_what_it_saved(void **state) {
     assert_close(fixture_iteration_us(&f), 50, EXACT);
 }
 
-/* A tree of 100000 bytes takes 100 us to the root and 100 us back. In turn, the second goes to the root while the first
- * comes back; shared equally, both are at the root after 200 us. */
-static void trees_go_to_the_root_and_back_in_turn(void **state) {
-    (void)state;
+/* Two trees of 100000 bytes, each 100 us to the root and 100 us back, the first ready 30 us after the iteration began
+ * and the second `later_us` after that. */
+static double two_trees_us(double eager_bytes, double later_us) {
     struct fixture f;
     fixture_cluster(&f, 2);
-    fixture_steps(&f, 1, 2, (double[]){10, 20});
-    for (int i = 0; i < 2; i++)
-        fixture_message(&f, 100000, 1, 0)->algorithm = ALGORITHM_tree;
+    fixture_steps(&f, 1, 3, (double[]){10, 20, later_us});
+    for (uint32_t i = 0; i < 2; i++)
+        fixture_message(&f, 100000, 1 + i, 0)->algorithm = ALGORITHM_tree;
     fixture_finish(&f, POLICY_fifo, CREDIT_UNLIMITED);
     handmade_burst(&f.site, 0.001, 2);
     for (int i = 0; i < 2; i++) {
@@ -353,7 +352,28 @@ static void trees_go_to_the_root_and_back_in_turn(void **state) {
     }
     f.site.cluster.measurements = f.site.curves;
     f.site.cluster.n_measurements = 4;
-    assert_close(fixture_iteration_us(&f), 30 + 10 + 300, 1e-4);
+    f.site.cluster.runtime.eager_bytes = eager_bytes;
+    return fixture_iteration_us(&f);
+}
+
+/* In turn, the second goes to the root while the first comes back; shared equally, both are at the root after 200 us.
+ */
+static void trees_go_to_the_root_and_back_in_turn(void **state) {
+    (void)state;
+    assert_close(two_trees_us(1e6, 0), 30 + 10 + 300, 1e-4);
+}
+
+/* The root's request to send the first back is answered behind the second, which was asked for before. */
+static void a_large_tree_comes_back_after_all_that_go_to_the_root(void **state) {
+    (void)state;
+    assert_close(two_trees_us(65536, 0), 30 + 10 + 400, 1e-4);
+}
+
+/* The first comes back from 140 to 240 us. The second, from 190 us on, may go at once if it is small. */
+static void a_large_tree_goes_to_the_root_after_all_that_come_back(void **state) {
+    (void)state;
+    assert_close(two_trees_us(1e6, 150), 190 + 200, 1e-4);
+    assert_close(two_trees_us(65536, 150), 240 + 200, 1e-4);
 }
 
 static void servers_spread_over_all_nodes_share_the_load(void **state) {
@@ -599,11 +619,13 @@ int main(void) {
         cmocka_unit_test(what_is_larger_than_eager_waits_for_an_answer),
         cmocka_unit_test(credit_comes_back_with_the_answer),
         cmocka_unit_test(an_answer_waits_for_what_its_connection_carries),
-        cmocka_unit_test(parts_take_turns_on_their_connection),
+        cmocka_unit_test(requests_and_answers_wait_for_what_their_connections_carry),
         cmocka_unit_test(the_pull_that_is_needed_first_overtakes),
         cmocka_unit_test(on_connections_the_rest_of_a_pull_waits_for_its_turn),
         cmocka_unit_test(an_idle_nic_lets_pass_at_once_what_it_saved),
         cmocka_unit_test(trees_go_to_the_root_and_back_in_turn),
+        cmocka_unit_test(a_large_tree_comes_back_after_all_that_go_to_the_root),
+        cmocka_unit_test(a_large_tree_goes_to_the_root_after_all_that_come_back),
         cmocka_unit_test(servers_spread_over_all_nodes_share_the_load),
         cmocka_unit_test(pushes_without_local_reduction_go_once_a_device),
         cmocka_unit_test(a_server_on_the_same_node_uses_the_device_link),

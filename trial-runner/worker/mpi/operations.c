@@ -100,8 +100,8 @@ void operations_encode(struct operations *o, uint64_t bytes) {
     convert_decode(o->data, DTYPE_f32, (const uint16_t *)(const void *)o->other, DTYPE_f16, bytes / sizeof(float));
 }
 
-/* How many bytes Open MPI's TCP transport sends before the receiver has answered; 0 where the MPI has no such setting.
- */
+/* How large a message Open MPI's TCP transport sends before the receiver has answered; 0 where the MPI has no such
+ * setting. */
 double operations_eager_bytes(void) {
     MPI_T_cvar_handle handle;
     int provided, place, n;
