@@ -36,7 +36,8 @@ struct ranker_options {
     bool residual;
     uint64_t seed;
     double sigma_us;   /* equation 3's penalty for more partitions; 0: none */
-    double validation; /* share of the examples that decides when to stop; never trained on. At most 0.5; 0: none */
+    double validation; /* share of the examples that decides when to stop; never trained on. At most 0.5; 0: none.
+                          Whole domains where there are several (simulator/learned/sample.h) */
     uint32_t members;  /* trees: it is the mean of so many, each with its own validation share; others: 1 */
     uint32_t epochs;   /* at most */
     uint32_t patience; /* epochs without a better validation before it stops */

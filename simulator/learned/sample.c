@@ -87,10 +87,38 @@ static size_t judges_of(size_t n, double share) {
     return n < 2 || wanted > n - 2 ? (n < 2 ? 0 : n - 2) : wanted;
 }
 
-/* One domain, keys[0..n): some to validation, the rest to training, each in the caller's order. */
+/* Where to begin each domain in keys[0..n), [n_groups + 1]; NULL without memory. */
+static size_t *list_groups(size_t n, const struct key *keys, size_t n_groups, struct arena *arena) {
+    size_t *first = arena_alloc(arena, n_groups + 1, sizeof *first), group = 0;
+    if (!first)
+        return NULL;
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || keys[i].domain != keys[i - 1].domain)
+            first[group++] = i;
+    first[n_groups] = n;
+    return first;
+}
+
+/* Into judge[]: domains that decide, drawn as long as all of them have at most `most` examples. False: there is none,
+ * or no pair would be left to train. `order` is scratch, [n_groups]. */
+static bool draw_domains(size_t n_groups, const size_t *first, double most, struct rng *rng, uint32_t *order,
+                         bool *judge) {
+    size_t taken = 0, pairs = 0;
+    for (size_t g = 0; g < n_groups; g++)
+        order[g] = (uint32_t)g;
+    rng_shuffle(rng, n_groups, order);
+    for (size_t k = 0; k < n_groups; k++) {
+        const size_t g = order[k], size = first[g + 1] - first[g];
+        judge[g] = (double)(taken + size) <= most;
+        taken += judge[g] ? size : 0;
+        pairs += !judge[g] && size > 1;
+    }
+    return taken > 0 && pairs > 0;
+}
+
+/* One domain, keys[0..n): `judges` to validation, the rest to training, each in the caller's order. */
 static void split_group(struct sample *sample, uint32_t group, size_t n, const struct key *keys,
-                        const struct ranker_example *examples, double share, struct rng *rng, uint32_t *turn) {
-    const size_t judges = judges_of(n, share);
+                        const struct ranker_example *examples, size_t judges, struct rng *rng, uint32_t *turn) {
     for (size_t i = 0; i < n; i++)
         turn[i] = i < judges;
     rng_shuffle(rng, n, turn);
@@ -105,19 +133,24 @@ static enum status fill(struct sample *sample, size_t n, const struct ranker_exa
     size_t n_groups = 0, largest = 0;
     struct rng rng;
     const struct key *keys = sort_examples(n, examples, &sample->arena, &n_groups, &largest);
+    const size_t *first = keys ? list_groups(n, keys, n_groups, &sample->arena) : NULL;
     uint32_t *turn = arena_alloc(&sample->arena, largest, sizeof *turn);
+    uint32_t *order = arena_alloc(&sample->arena, n_groups, sizeof *order);
+    bool *judge = arena_alloc(&sample->arena, n_groups, sizeof *judge);
     sample->offset = arena_alloc(&sample->arena, n_groups, sizeof *sample->offset);
-    if (!keys || !turn || !sample->offset || !fold_reserve(&sample->training, n, n_groups, &sample->arena) ||
+    if (!first || !turn || !order || !judge || !sample->offset ||
+        !fold_reserve(&sample->training, n, n_groups, &sample->arena) ||
         !fold_reserve(&sample->validation, n, n_groups, &sample->arena))
         return error_no_memory(err);
     if (largest < 2)
         return error_set(err, ST_INVALID, "no domain has two examples; a ranker learns from pairs of one domain");
     rng_split(&rng, seed, SPLIT_STREAM);
-    uint32_t group = 0;
-    for (size_t i = 0, end; i < n; i = end) {
-        for (end = i + 1; end < n && keys[end].domain == keys[i].domain;)
-            end++;
-        split_group(sample, group++, end - i, keys + i, examples, validation, &rng, turn);
+    const bool whole = validation > 0 && n_groups >= SAMPLE_DOMAINS &&
+                       draw_domains(n_groups, first, validation * (double)n, &rng, order, judge);
+    for (size_t g = 0; g < n_groups; g++) {
+        const size_t size = first[g + 1] - first[g];
+        const size_t judges = !whole ? judges_of(size, validation) : judge[g] ? size : 0;
+        split_group(sample, (uint32_t)g, size, keys + first[g], examples, judges, &rng, turn);
     }
     return ST_OK;
 }

@@ -1,9 +1,11 @@
 /* The examples of one training run: sorted by domain, split into those that train and those that decide when to stop.
  *
- * Each domain is split by itself, by the seed. So every domain with two or more examples has at least two that train,
- * and a domain that is large enough also has some that decide. Examples of one domain are a group and lie together.
- * Both folds give a domain the same group number; a group may be empty in one fold. Threads: a struct sample belongs to
- * one thread at a time. */
+ * With SAMPLE_DOMAINS domains or more, whole domains decide, drawn by the seed. A ranker of many domains is meant for
+ * one more, and on examples of the domains that train it looks better than it will be there. With fewer domains, or
+ * where each is larger than the share that decides, each is split by itself. Then every domain with two or more
+ * examples has at least two that train, and a domain that is large enough also has some that decide. Examples of one
+ * domain are a group and lie together. Both folds give a domain the same group number; a group may be empty in one
+ * fold. Threads: a struct sample belongs to one thread at a time. */
 #ifndef SIMULATOR_LEARNED_SAMPLE_H
 #define SIMULATOR_LEARNED_SAMPLE_H
 
@@ -16,6 +18,8 @@
 #include "base/rng.h"
 #include "simulator/learned/loss.h"
 #include "simulator/learned/ranker_options.h"
+
+enum { SAMPLE_DOMAINS = 5 };
 
 struct fold {
     size_t n, n_groups;

@@ -330,6 +330,46 @@ static void validation_examples_never_reach_gradients_or_normalisation(void **st
     }
 }
 
+static size_t in_group(const struct fold *fold, size_t group) {
+    return fold->first[group + 1] - fold->first[group];
+}
+
+static void whole_domains_decide_where_there_are_five(void **state) {
+    (void)state;
+    struct error err;
+    bool decided[6] = {false};
+    struct made made = make_examples(60, 6, test_seed());
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        struct sample sample;
+        assert_ok(sample_init(&sample, made.n, made.examples, 0.4, seed, &err));
+        assert_int_equal(sample.validation.n, 20);
+        assert_int_equal(sample.training.n, 40);
+        for (size_t g = 0; g < 6; g++) {
+            assert_true(in_group(&sample.validation, g) == 0 || in_group(&sample.training, g) == 0);
+            decided[g] |= in_group(&sample.validation, g) > 0;
+        }
+        sample_release(&sample);
+    }
+    for (size_t g = 0; g < 6; g++)
+        assert_true(decided[g]);
+    free_examples(&made);
+}
+
+/* Of five domains with 12 examples none fits into a tenth of them; four are too few to give one away. */
+static void domains_are_split_where_they_are_few_or_too_large(void **state) {
+    (void)state;
+    struct error err;
+    for (uint32_t domains = 4; domains <= 5; domains++) {
+        struct made made = make_examples(60, domains, test_seed());
+        struct sample sample;
+        assert_ok(sample_init(&sample, made.n, made.examples, domains == 4 ? 0.4 : 0.1, 1, &err));
+        for (size_t g = 0; g < domains; g++)
+            assert_int_equal(in_group(&sample.validation, g), domains == 4 ? 6 : 1);
+        sample_release(&sample);
+        free_examples(&made);
+    }
+}
+
 /* Times drawn at random: nothing can be learned, so training must stop soon and what remains is an early epoch. */
 static void training_stops_when_validation_no_longer_improves(void **state) {
     (void)state;
@@ -479,6 +519,8 @@ int main(void) {
         cmocka_unit_test(what_is_read_back_scores_bit_for_bit_and_writes_the_same_bytes),
         cmocka_unit_test(a_ranker_of_other_features_or_versions_is_refused_by_name),
         cmocka_unit_test(validation_examples_never_reach_gradients_or_normalisation),
+        cmocka_unit_test(whole_domains_decide_where_there_are_five),
+        cmocka_unit_test(domains_are_split_where_they_are_few_or_too_large),
         cmocka_unit_test(training_stops_when_validation_no_longer_improves),
         cmocka_unit_test(without_validation_all_epochs_run_and_the_last_remains),
         cmocka_unit_test(pairwise_accuracy_is_that_of_brute_force_with_ties),
